@@ -1,0 +1,358 @@
+"""The stored schema: every table and column of a recording, its type, unit and meaning. Docs and format read it here."""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+SCHEMA_VERSION: Final = 1
+
+# The kernel's softirq vectors in their order (include/linux/interrupt.h); also the columns of `softirqs`.
+SOFTIRQ_VECTORS: Final = (
+    "hi",
+    "timer",
+    "net_tx",
+    "net_rx",
+    "block",
+    "irq_poll",
+    "tasklet",
+    "sched",
+    "hrtimer",
+    "rcu",
+)
+# Upper bounds of the softirq delay histogram: bucket i counts delays below 2**(i+1) us, the last one all above.
+SOFTIRQ_DELAY_BUCKETS: Final = 24
+
+
+class Type(Enum):
+    """Column types; CATEGORY is text with few different values, stored as a dictionary."""
+
+    BOOL = "bool"
+    INT16 = "int16"
+    INT32 = "int32"
+    INT64 = "int64"
+    UTF8 = "utf8"
+    CATEGORY = "category"
+    INT32_LIST = "int32_list"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    type: Type
+    meaning: str
+    nullable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """`time` is always the first column, but for the interned tables, which have none."""
+
+    name: str
+    meaning: str
+    origin: str
+    columns: tuple[Column, ...]
+
+    @property
+    def is_timed(self) -> bool:
+        return self.columns[0].name == "time"
+
+    def index_of(self, column: str) -> int:
+        return next(i for i, c in enumerate(self.columns) if c.name == column)
+
+
+def _time(meaning: str = "when, in ns UTC") -> Column:
+    return Column("time", Type.INT64, meaning)
+
+
+def _cpu(meaning: str = "core number") -> Column:
+    return Column("cpu", Type.INT16, meaning)
+
+
+def _elapsed() -> Column:
+    return Column("elapsed_ns", Type.INT64, "time since the row before it: the denominator of every share")
+
+
+def _ints(names: str, meaning: str, *, nullable: bool = False) -> tuple[Column, ...]:
+    return tuple(Column(name, Type.INT64, meaning.format(name=name), nullable) for name in names.split())
+
+
+_TABLES = (
+    Table(
+        "samples",
+        "one row per stack sample of a busy core; idle samples are dropped and counted",
+        "perf_event_open, `cycles` or `cpu-clock`, all cores",
+        (
+            _time(),
+            _cpu(),
+            Column("pid", Type.INT32, "process, in the node's own pid namespace; 0 is the idle task"),
+            Column("tid", Type.INT32, "thread"),
+            Column("comm", Type.CATEGORY, "the thread's name at that moment"),
+            Column("cgroup", Type.CATEGORY, "cgroup path (v1: of the memory controller)", nullable=True),
+            Column("stack", Type.INT32, "row of `stacks` of the same segment"),
+            Column("weight", Type.INT32, "sample periods it stands for: 1 unless imported"),
+        ),
+    ),
+    Table(
+        "stacks",
+        "call stacks as a tree: a stack is its caller's stack plus one frame",
+        "interned per segment at function level",
+        (
+            Column("stack", Type.INT32, "id, counted from 0 in this segment; a parent's is smaller than its children's"),
+            Column("parent", Type.INT32, "the caller's stack, or -1 at the outermost frame"),
+            Column("frame", Type.INT32, "row of `frames` of the same segment"),
+        ),
+    ),
+    Table(
+        "frames",
+        "functions that stacks are made of",
+        "kallsyms, ELF symbols, perf maps; resolved on the node while the process lives",
+        (
+            Column("frame", Type.INT32, "id, counted from 0 in this segment"),
+            Column("function", Type.UTF8, "function name, demangled; None if no symbol covers the address", nullable=True),
+            Column("module", Type.CATEGORY, "file, [kernel], [module], [vdso], [jit] or [unknown]"),
+            Column("kind", Type.CATEGORY, "kernel, user or jit"),
+            Column("offset", Type.INT64, "file offset (kernel: address), only where `function` is None", nullable=True),
+            Column("build_id", Type.CATEGORY, "of the module, where it has one", nullable=True),
+        ),
+    ),
+    Table(
+        "cores",
+        "how each core spent its time since the row before",
+        "/proc/stat",
+        (
+            _time(),
+            _cpu(),
+            _elapsed(),
+            *_ints("user_ns nice_ns system_ns idle_ns iowait_ns irq_ns softirq_ns steal_ns guest_ns", "time in mode {name}"),
+        ),
+    ),
+    Table(
+        "softirqs",
+        "softirqs handled by each core since the row before, by vector",
+        "/proc/softirqs",
+        (
+            _time(),
+            _cpu(),
+            _elapsed(),
+            *_ints(" ".join(SOFTIRQ_VECTORS), "softirqs of vector {name}", nullable=True),
+        ),
+    ),
+    Table(
+        "softirq_delay",
+        "how long raised softirqs waited for their handler; only cores and vectors with any",
+        "BPF on irq:softirq_raise and irq:softirq_entry",
+        (
+            _time(),
+            _cpu(),
+            Column("vector", Type.CATEGORY, "softirq vector, as the columns of `softirqs`"),
+            Column("count", Type.INT64, "softirqs entered since the row before"),
+            Column("worst_ns", Type.INT64, "longest wait that ended since the row before"),
+            Column("pending_ns", Type.INT64, "age of a raise that still waits, 0 if none: a stall in progress"),
+            Column("histogram", Type.INT32_LIST, "waits by power of two: item i counts those below 2**(i+1) us"),
+        ),
+    ),
+    Table(
+        "runqueue",
+        "how long the softirq threads ran and waited for a core since the row before",
+        "/proc/PID/schedstat and stat of ksoftirqd/* and napi/*",
+        (
+            _time(),
+            _cpu("core it last ran on"),
+            Column("pid", Type.INT32, "thread"),
+            Column("comm", Type.CATEGORY, "thread name"),
+            Column("state", Type.CATEGORY, "one letter, as in /proc/PID/stat: R with no run time is starving now"),
+            _elapsed(),
+            *_ints("run_ns delay_ns", "{name} since the row before; a delay is booked only when the wait ends"),
+            Column("slices", Type.INT64, "times it got a core since the row before"),
+        ),
+    ),
+    Table(
+        "softnet",
+        "network receive processing by core since the row before",
+        "/proc/net/softnet_stat",
+        (
+            _time(),
+            _cpu(),
+            _elapsed(),
+            *_ints("processed dropped time_squeeze received_rps", "packets or events: {name}", nullable=True),
+            *_ints("flow_limit backlog", "{name} (backlog: its length now)", nullable=True),
+        ),
+    ),
+    Table(
+        "interrupts",
+        "interrupts by core since the row before; only those that came, and each with its affinity at the first row",
+        "/proc/interrupts, /proc/irq/N/effective_affinity_list",
+        (
+            _time(),
+            _cpu(),
+            Column("irq", Type.CATEGORY, "number or name (LOC, TLB, CAL)"),
+            Column("action", Type.CATEGORY, "what /proc/interrupts calls it, for example eth0-Tx-Rx-3"),
+            Column("device", Type.CATEGORY, "network device it belongs to", nullable=True),
+            Column("queue", Type.INT32, "that device's queue", nullable=True),
+            Column("affinity", Type.CATEGORY, "cores that may take it", nullable=True),
+            _elapsed(),
+            Column("count", Type.INT64, "interrupts since the row before"),
+        ),
+    ),
+    Table(
+        "nics",
+        "counters of each network device, written when they change and at the start of a segment",
+        "/sys/class/net, ethtool ioctls",
+        (
+            _time(),
+            Column("device", Type.CATEGORY, "network device"),
+            Column("driver", Type.CATEGORY, "its driver", nullable=True),
+            Column("firmware", Type.CATEGORY, "driver and firmware version", nullable=True),
+            Column("counter", Type.CATEGORY, "for example tx-3/tx_timeout, rx_dropped, suspected_poll_starvation"),
+            Column("value", Type.INT64, "as the device counts: since it came up"),
+        ),
+    ),
+    Table(
+        "pressure",
+        "time that work stalled for want of a resource since the row before",
+        "/proc/pressure",
+        (
+            _time(),
+            Column("resource", Type.CATEGORY, "cpu, memory, io or irq"),
+            _elapsed(),
+            *_ints("some_ns full_ns", "time in which {name} stalled", nullable=True),
+        ),
+    ),
+    Table(
+        "memory",
+        "the memory figures that tell the causes apart: events since the row before, and amounts now",
+        "/proc/vmstat, /proc/meminfo, /proc/sys/fs/dentry-state, /proc/sys/fs/inode-nr",
+        (
+            _time(),
+            _elapsed(),
+            *_ints(
+                "pgscan_kswapd pgscan_direct pgsteal_kswapd pgsteal_direct allocstall compact_stall compact_fail"
+                " compact_success compact_migrate_scanned compact_free_scanned pgfault pgmajfault pswpin pswpout"
+                " workingset_refault thp_fault_alloc thp_fault_fallback thp_split_page numa_pages_migrated pgmigrate_success"
+                " drop_pagecache drop_slab slabs_scanned oom_kill",
+                "events of /proc/vmstat: {name}, summed over zones and kinds",
+                nullable=True,
+            ),
+            *_ints(
+                "free_bytes available_bytes cached_bytes dirty_bytes writeback_bytes anon_bytes shmem_bytes slab_bytes"
+                " slab_reclaimable_bytes percpu_bytes page_tables_bytes kernel_stack_bytes swap_used_bytes total_bytes",
+                "{name} of /proc/meminfo now",
+                nullable=True,
+            ),
+            *_ints("dentries dentries_unused dentries_negative inodes", "{name} now", nullable=True),
+        ),
+    ),
+    Table(
+        "cgroups",
+        "cgroups alive and dead, and what their limits did; the row of path `/` is the whole hierarchy",
+        "/proc/cgroups, cgroup directories, cgroup.stat, cpu.stat, memory.events",
+        (
+            _time(),
+            Column("controller", Type.CATEGORY, "controller (memory, cpu, ...) or `unified` for all of cgroup v2"),
+            Column("path", Type.CATEGORY, "cgroup path"),
+            Column("tracked", Type.INT64, "cgroups the kernel holds below and with this path, dead ones included", nullable=True),
+            Column("visible", Type.INT64, "directories below and with this path", nullable=True),
+            Column("dying", Type.INT64, "cgroups removed but not released: zombies", nullable=True),
+            *_ints(
+                "nr_throttled throttled_ns memory_high_events memory_max_events oom_kills",
+                "{name} since the row before of this path",
+                nullable=True,
+            ),
+        ),
+    ),
+    Table(
+        "cgroup_ledger",
+        "every cgroup made, removed and released; removed and not released is a zombie",
+        "tracepoints cgroup:cgroup_mkdir, cgroup_rmdir, cgroup_release",
+        (
+            _time(),
+            Column("action", Type.CATEGORY, "made, removed or released"),
+            Column("hierarchy", Type.INT32, "hierarchy id as in /proc/cgroups; 0 or 1 is cgroup v2"),
+            Column("cgroup_id", Type.INT64, "kernel id, unique within the hierarchy"),
+            Column("level", Type.INT32, "depth below the root"),
+            Column("path", Type.UTF8, "cgroup path"),
+        ),
+    ),
+    Table(
+        "tasks",
+        "who was on a core when a trigger fired",
+        "samples of the last second, /proc/PID through the lookup process, py-spy",
+        (
+            _time("when the trigger fired, in ns UTC"),
+            _cpu(),
+            Column("trigger", Type.CATEGORY, "saturated, softirq_stall or kernel_log"),
+            Column("pid", Type.INT32, "process"),
+            Column("tid", Type.INT32, "thread"),
+            Column("comm", Type.CATEGORY, "thread name"),
+            Column("samples", Type.INT32, "samples of that thread on that core in the last second"),
+            Column("argv0", Type.UTF8, "the program (never its arguments, which may hold secrets)", nullable=True),
+            Column("cgroup", Type.CATEGORY, "cgroup path", nullable=True),
+            Column("state", Type.CATEGORY, "one letter, as in /proc/PID/stat", nullable=True),
+            Column("policy", Type.CATEGORY, "other, batch, idle, fifo, rr, deadline or ext", nullable=True),
+            Column("priority", Type.INT32, "real-time priority, or nice value", nullable=True),
+            Column("cpus_allowed", Type.CATEGORY, "cores it may run on", nullable=True),
+            Column("syscall", Type.CATEGORY, "system call it was in, by its kernel frames", nullable=True),
+            Column("file", Type.UTF8, "file behind the system call's first argument", nullable=True),
+            Column("stack", Type.UTF8, "its commonest stack, innermost first, separated by `;`", nullable=True),
+            Column("python_stack", Type.UTF8, "Python frames, innermost first, separated by `;`", nullable=True),
+        ),
+    ),
+    Table(
+        "events",
+        "things that happened at a moment",
+        "/dev/kmsg and the recorder itself",
+        (
+            _time(),
+            Column("kind", Type.CATEGORY, "for example nic_reset, soft_lockup, oom_kill, clock_step"),
+            Column("pattern", Type.CATEGORY, "id of the pattern that matched", nullable=True),
+            Column("cpu", Type.INT16, "core it names, if it names the right one", nullable=True),
+            Column("device", Type.CATEGORY, "device it names", nullable=True),
+            Column("queue", Type.INT32, "queue it names", nullable=True),
+            Column("pid", Type.INT32, "process it names", nullable=True),
+            Column("comm", Type.CATEGORY, "process name it names", nullable=True),
+            Column("severity", Type.INT16, "syslog level, 0 to 7"),
+            Column("by_kernel", Type.BOOL, "written by the kernel itself; False: anybody may have written it"),
+            Column("sequence", Type.INT64, "kernel log sequence number of the first line", nullable=True),
+            Column("message", Type.UTF8, "first line"),
+            Column("lines", Type.UTF8, "all lines, separated by newlines", nullable=True),
+            Column("fields", Type.UTF8, "what the pattern caught, as JSON", nullable=True),
+        ),
+    ),
+    Table(
+        "log",
+        "kernel log lines as they came, of every facility, rate-limited",
+        "/dev/kmsg, journalctl or a syslog file",
+        (
+            _time(),
+            Column("sequence", Type.INT64, "kernel log sequence number", nullable=True),
+            Column("severity", Type.INT16, "syslog level, 0 to 7"),
+            Column("facility", Type.INT16, "syslog facility; 0 is the kernel"),
+            Column("message", Type.UTF8, "the line"),
+        ),
+    ),
+    Table(
+        "gaps",
+        "stretches that should have been recorded and were not",
+        "the recorder",
+        (
+            _time("start of the stretch, in ns UTC"),
+            Column("end", Type.INT64, "end of the stretch, in ns UTC"),
+            Column("table", Type.CATEGORY, "table that misses rows, or `*` for all"),
+            Column("cause", Type.CATEGORY, "why"),
+            Column("cpu", Type.INT16, "core, if only one misses", nullable=True),
+            Column("lost", Type.INT64, "records lost, where that is known", nullable=True),
+        ),
+    ),
+    Table(
+        "anchors",
+        "the clocks side by side, so that every source's time can be laid on one line",
+        "clock_gettime; the log's clock by a perf event of our own",
+        (
+            _time("the recording's time line: monotonic plus an offset that never steps back"),
+            *_ints("realtime_ns monotonic_ns boottime_ns", "{name} clock at that moment"),
+            Column("log_clock_ns", Type.INT64, "the clock of kernel log lines at that moment", nullable=True),
+        ),
+    ),
+)
+
+TABLES: Final[dict[str, Table]] = {table.name: table for table in _TABLES}

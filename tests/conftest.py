@@ -1,0 +1,128 @@
+"""What every test may ask for: skips with their reason for what cannot run here, and a check that nothing is left behind."""
+
+import ctypes
+import gc
+import os
+import platform
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import pytest
+
+BPF_SYSCALL = {"x86_64": 321, "aarch64": 280}.get(platform.machine())
+BPF_PROG_GET_NEXT_ID = 11
+LEAK_MARK = "NECROSCOPE_LEAK_MARK"
+SETTLE_S = 3.0
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    reasons = {}
+    if os.geteuid() != 0:
+        reasons["root"] = "needs root"
+    if sys.platform != "linux":
+        reasons["kernel"] = reasons["root"] = "needs a Linux kernel"
+    for item in items:
+        for marker, reason in reasons.items():
+            if item.get_closest_marker(marker):
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """What a run can leave behind; a set is None where this machine does not let us look."""
+
+    processes: frozenset[str]
+    mounts: frozenset[str]
+    bpf_programs: frozenset[str] | None
+    cgroups: frozenset[str]
+    descriptors: frozenset[str]
+
+    @classmethod
+    def take(cls, mark: str) -> "Footprint":
+        gc.collect()
+        return cls(
+            frozenset(_processes(mark)),
+            frozenset(Path("/proc/self/mountinfo").read_text().splitlines()),
+            _bpf_programs(),
+            frozenset(_empty_cgroups(Path("/sys/fs/cgroup"))),
+            frozenset(_descriptors()),
+        )
+
+    def left_since(self, before: "Footprint") -> list[str]:
+        return [
+            f"{kind.name}: {left}"
+            for kind in fields(self)
+            for left in sorted((getattr(self, kind.name) or set()) - (getattr(before, kind.name) or set()))
+        ]
+
+
+def _processes(mark: str) -> Iterator[str]:
+    """Children of this process, and whoever inherited the mark in its environment, however often it was re-parented."""
+    for directory in Path("/proc").glob("[0-9]*"):
+        if directory.name == str(os.getpid()):
+            continue
+        try:
+            comm, numbers = (directory / "stat").read_text(errors="replace").split("(", 1)[1].rsplit(")", 1)
+            is_child = int(numbers.split()[1]) == os.getpid()
+            if is_child or mark.encode() in (directory / "environ").read_bytes():
+                yield f"{directory.name} {comm}"
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue
+
+
+def _bpf_programs() -> frozenset[str] | None:
+    if BPF_SYSCALL is None:
+        return None
+    libc = ctypes.CDLL(None, use_errno=True)
+    attr = (ctypes.c_uint32 * 3)()
+    programs = set()
+    while libc.syscall(BPF_SYSCALL, BPF_PROG_GET_NEXT_ID, attr, ctypes.sizeof(attr)) == 0:
+        programs.add(str(attr[1]))
+        attr[0] = attr[1]
+    return frozenset(programs)
+
+
+def _empty_cgroups(root: Path) -> Iterator[str]:
+    """Leaves without a process. One with a process belongs to somebody else on this machine, or that process is the leak."""
+    for directory, children, files in os.walk(root):
+        if not children and "cgroup.procs" in files:
+            try:
+                if not Path(directory, "cgroup.procs").read_bytes():
+                    yield directory
+            except OSError:
+                continue
+
+
+def _descriptors() -> Iterator[str]:
+    for number in os.listdir("/proc/self/fd"):
+        try:
+            yield f"{number} {os.readlink(f'/proc/self/fd/{number}')}"
+        except FileNotFoundError:
+            continue  # the listing's own descriptor
+
+
+@pytest.fixture
+def leaks(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
+    """A function that says what this test has left behind so far; it waits a moment for what is on its way out."""
+    mark = uuid.uuid4().hex
+    monkeypatch.setenv(LEAK_MARK, mark)
+    before = Footprint.take(mark)
+
+    def left() -> list[str]:
+        deadline = time.monotonic() + SETTLE_S
+        while (found := Footprint.take(mark).left_since(before)) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return found
+
+    return left
+
+
+@pytest.fixture
+def leak_check(leaks: Callable[[], list[str]]) -> Iterator[None]:
+    """Fails the test that leaves a process, mount, BPF program, cgroup or descriptor behind."""
+    yield
+    assert leaks() == []

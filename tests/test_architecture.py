@@ -1,0 +1,195 @@
+"""The tree is the architecture: who may import whom, what runs without numpy or Linux, and how long a file may grow."""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "necroscope"
+
+FOUNDATION = {"errors", "settings", "model"}
+KERNEL_SIDE = {"perf_abi", "symbols", "sources", "recorder"}
+READING_SIDE = {"segment", "store", "interchange", "analysis", "views", "fleet"}
+# The flow, in order: a part imports only those named here, and itself. Parts still to be built have their place already.
+MAY_IMPORT = {
+    "__init__": set(),
+    "errors": set(),
+    "model": {"errors"},
+    "settings": {"errors", "model"},
+    "perf_abi": FOUNDATION,
+    "symbols": FOUNDATION | {"perf_abi"},
+    "sources": FOUNDATION | {"perf_abi", "symbols"},
+    "segment": FOUNDATION,
+    "recorder": FOUNDATION | {"perf_abi", "symbols", "sources", "segment"},
+    "store": FOUNDATION | {"segment"},
+    "interchange": FOUNDATION | {"perf_abi", "symbols", "segment", "store"},
+    "analysis": FOUNDATION,
+    "views": FOUNDATION | {"store", "analysis"},
+    "fleet": FOUNDATION | {"segment", "store", "interchange", "analysis", "views"},
+    "lab": FOUNDATION | KERNEL_SIDE | READING_SIDE,
+    "cli": FOUNDATION | KERNEL_SIDE | READING_SIDE | {"lab"},
+    "__main__": {"cli"},
+}
+# The recorder process lives for weeks on somebody's node: these, and all they import, are standard library only.
+RECORDER_SIDE = re.compile(
+    r"necroscope\.(errors|settings|(model|perf_abi|sources|recorder)(\..+)?"
+    r"|segment\.(frame|journal|manifest|checksum|recording)|symbols\.lookup)"
+)
+# A laptop of any system opens a node's recording, so these import nothing at their top that only Unix has ...
+ANY_SYSTEM = {"errors", "settings", "model", "segment", "store", "interchange", "analysis", "views"}
+UNIX_MODULES = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
+# ... but for what only the writer of a recording needs, and the others leave alone.
+UNIX_ONLY = {"necroscope.segment.lock", "necroscope.segment.seal", "necroscope.segment.sealing"}
+
+FILE_LINES = 400
+FUNCTION_LINES = 50
+EMPTY_WORDS = {"util", "utils", "common", "helper", "helpers", "manager", "managers", "misc"}
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+TREES = {name: ast.parse(path.read_text("utf-8")) for name, path in MODULES.items()}
+FILES = sorted(
+    path
+    for folder in ("src", "tests", "benchmarks", "docs", "deploy", "scripts", ".ci")
+    for path in (ROOT / folder).rglob("*")
+    if path.is_file() and "__pycache__" not in path.parts
+) + sorted(path for path in ROOT.glob("*") if path.suffix in {".md", ".toml"})
+PYTHON_FILES = [path for path in FILES if path.suffix == ".py" and "data" not in path.parts]
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def layer_of(name: str) -> str:
+    return [*name.split("."), "__init__"][1]
+
+
+def imported_by(node: ast.AST) -> Iterator[str]:
+    """Full names an import statement may load: `from a import b` loads a, and a.b where that is a module."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.module:
+        yield node.module
+        yield from (f"{node.module}.{alias.name}" for alias in node.names if f"{node.module}.{alias.name}" in MODULES)
+
+
+def imports(name: str) -> set[str]:
+    """Of a module, also those inside its functions and those for the type checker alone."""
+    return {imported for node in ast.walk(TREES[name]) for imported in imported_by(node)}
+
+
+def imports_when_run(name: str, *, in_functions: bool) -> set[str]:
+    """What importing the module loads, or also what its functions load when called."""
+    later = () if in_functions else (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+    waiting: list[ast.AST] = [TREES[name]]
+    found: set[str] = set()
+    while waiting:
+        node = waiting.pop()
+        if not isinstance(node, later) and not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+            found.update(imported_by(node))
+            waiting.extend(ast.iter_child_nodes(node))
+    return found
+
+
+def packages_of(name: str) -> set[str]:
+    """Importing a.b.c runs a and a.b first."""
+    parts = name.split(".")
+    return {".".join(parts[:end]) for end in range(1, len(parts))}
+
+
+def reached_from(names: set[str]) -> set[str]:
+    """These modules of ours and all that they load."""
+    reached: set[str] = set()
+    waiting = set(names)
+    while waiting:
+        reached |= waiting
+        loaded = {imported for name in waiting for imported in imports_when_run(name, in_functions=True)} | waiting
+        waiting = (loaded.union(*map(packages_of, loaded)) & MODULES.keys()) - reached
+    return reached
+
+
+def test_every_part_imports_only_what_it_may() -> None:
+    for name in MODULES:
+        layer = layer_of(name)
+        assert layer in MAY_IMPORT, f"{name}: its part has no place in the import table"
+        used = {layer_of(imported) for imported in imports(name) if imported.startswith("necroscope.")}
+        assert not used - MAY_IMPORT[layer] - {layer}, f"{name} may not import these"
+
+
+def test_imports_are_absolute() -> None:
+    for name, tree in TREES.items():
+        assert not [node.lineno for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level], name
+
+
+def test_the_import_table_has_no_cycle() -> None:
+    placed: set[str] = set()
+    while remaining := MAY_IMPORT.keys() - placed:
+        ready = {layer for layer in remaining if MAY_IMPORT[layer] <= placed}
+        assert ready, f"cycle among {sorted(remaining)}"
+        placed |= ready
+
+
+def test_modules_import_each_other_in_no_cycle() -> None:
+    # A module's own packages do not count: they have begun to run before the module does.
+    needs = {name: imports_when_run(name, in_functions=False) - {name} - packages_of(name) for name in MODULES}
+    while needs:
+        ready = {name for name, found in needs.items() if not found & needs.keys()}
+        assert ready, f"cycle among {sorted(needs)}"
+        needs = {name: found for name, found in needs.items() if name not in ready}
+
+
+def test_the_recorder_side_is_standard_library_only() -> None:
+    for name in reached_from({name for name in MODULES if RECORDER_SIDE.fullmatch(name)}):
+        packages = {imported.split(".")[0] for imported in imports_when_run(name, in_functions=True)}
+        assert not packages - sys.stdlib_module_names - {"necroscope"}, f"{name} is loaded by the recorder"
+
+
+def test_what_opens_recordings_imports_on_any_system() -> None:
+    for name in MODULES:
+        if layer_of(name) in ANY_SYSTEM and name not in UNIX_ONLY:
+            assert not imports_when_run(name, in_functions=False) & (UNIX_MODULES | UNIX_ONLY), name
+
+
+def test_views_do_not_import_each_other() -> None:
+    views = {name for name in MODULES if name.startswith("necroscope.views.")}
+    # How values are written is the same in all of them.
+    others = views - {"necroscope.views.format"}
+    for name in views:
+        assert not {other for other in imports(name) & others if other.split(".")[2] != name.split(".")[2]}, name
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    assert not [name for name, tree in TREES.items() if not ast.get_docstring(tree)]
+
+
+def test_files_stay_short() -> None:
+    assert not {relative(path): lines for path in PYTHON_FILES if (lines := path.read_text("utf-8").count("\n")) > FILE_LINES}
+
+
+def test_functions_stay_short() -> None:
+    for path in PYTHON_FILES:
+        functions = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.FunctionDef)]
+        lengths = {function.name: (function.end_lineno or 0) - function.lineno + 1 for function in functions}
+        assert not {name for name, lines in lengths.items() if lines > FUNCTION_LINES}, relative(path)
+
+
+def test_names_say_something() -> None:
+    for path in PYTHON_FILES:
+        classes = [node.name for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.ClassDef)]
+        words = re.findall(r"[A-Za-z][a-z]*", " ".join([*path.relative_to(ROOT).with_suffix("").parts, *classes]))
+        assert not {word.lower() for word in words} & EMPTY_WORDS, relative(path)
+
+
+def test_files_name_no_registry_and_no_machine_path() -> None:
+    registry = r"(?:pypi|pythonhosted|npmjs|crates)\.(?:org|com|io)|[-_]index[-_]url"
+    working_copy = "/" + r"work/(?:main|shared)\b|/root/\.pyenv"  # in two parts, so that this file does not hold one itself
+    for path in FILES:
+        assert not re.search(f"{registry}|{working_copy}", path.read_text("utf-8", errors="replace")), relative(path)

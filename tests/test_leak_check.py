@@ -1,0 +1,74 @@
+"""The leak check sees what it promises to see."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+Leaks = Callable[[], list[str]]
+
+# Leaves a sleeper behind that is nobody's child any more, and says its pid.
+ORPHAN = ["sh", "-c", "setsid sleep 60 >/dev/null 2>&1 & echo $!"]
+
+
+@pytest.fixture(autouse=True)
+def impatient(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """These tests mean to leak: do not wait for it to go away."""
+    conftest = request.config.pluginmanager.get_plugin(str(Path(__file__).with_name("conftest.py")))
+    monkeypatch.setattr(conftest, "SETTLE_S", 0.0)
+
+
+@pytest.fixture
+def cgroup_root() -> Path:
+    for root in (Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup")):
+        if (root / "cgroup.procs").exists() and os.access(root, os.W_OK):
+            return root
+    pytest.skip("no writable cgroup v2 hierarchy")
+
+
+@pytest.fixture
+def orphan() -> Iterator[Callable[[], int]]:
+    pids: list[int] = []
+
+    def start() -> int:
+        pids.append(int(subprocess.run(ORPHAN, capture_output=True, check=True).stdout))
+        return pids[-1]
+
+    yield start
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_a_clean_test_leaves_nothing(leaks: Leaks) -> None:
+    assert leaks() == []
+
+
+def test_a_child_is_seen_even_as_a_zombie(leaks: Leaks) -> None:
+    child = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert leaks() == [f"processes: {child.pid} true"]
+    child.wait()
+    assert leaks() == []
+
+
+def test_an_orphan_is_seen(leaks: Leaks, orphan: Callable[[], int]) -> None:
+    pid = orphan()
+    assert [left for left in leaks() if left.startswith(f"processes: {pid} ")]
+
+
+def test_a_descriptor_is_seen(leaks: Leaks) -> None:
+    with Path("/dev/null").open() as null:
+        assert leaks() == [f"descriptors: {null.fileno()} /dev/null"]
+
+
+@pytest.mark.root
+def test_an_empty_cgroup_is_seen(leaks: Leaks, cgroup_root: Path) -> None:
+    cgroup = cgroup_root / f"necroscope-test-{os.getpid()}"
+    cgroup.mkdir()
+    try:
+        assert leaks() == [f"cgroups: {cgroup}"]
+    finally:
+        cgroup.rmdir()
