@@ -1,0 +1,157 @@
+"""The functions of an ELF file: `.symtab`, else `.dynsym` and the xz-packed `.gnu_debugdata` that distributions add to it."""
+
+import lzma
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from necroscope.symbols.elf import Elf, Section
+from necroscope.symbols.image import BytesImage, Image, ImageError, read_name
+from necroscope.symbols.table import Addresses, SymbolTable
+
+# Symbol and string tables together; librustc_driver, the biggest tried, has 23 MiB.
+SYMBOLS_LIMIT_BYTES: Final = 256 << 20
+# String tables of other files than the one asked about are kept in memory.
+_STRINGS_LIMIT_BYTES: Final = 64 << 20
+_BLOCK_BYTES: Final = 1 << 20
+_DEBUGDATA_LIMIT_BYTES: Final = 64 << 20
+# xz -9 needs 65 MiB to unpack.
+_XZ_MEMORY_LIMIT_BYTES: Final = 96 << 20
+
+_SHT_SYMTAB: Final = 2
+_SHT_DYNSYM: Final = 11
+_SHF_EXECINSTR: Final = 4
+_STT_NOTYPE: Final = 0
+_STT_FUNC: Final = 2
+_STT_GNU_IFUNC: Final = 10
+_STB_LOCAL: Final = 0
+
+_SYMBOL: Final = np.dtype(
+    [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("address", "<u8"), ("size", "<u8")]
+)
+
+
+class FunctionTable:
+    """The functions of one symbol section. Names are read from the file that is asked about, or from `names` if that is given."""
+
+    def __init__(self, table: SymbolTable, strings: Section, names: Image | None = None) -> None:
+        self._table = table
+        self.strings = strings
+        self._names = names
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    @property
+    def size_bytes(self) -> int:
+        return self._table.size_bytes + (self._names.size_bytes if self._names else 0)
+
+    def find(self, addresses: list[int], image: Image) -> list[bytes | None]:
+        """Raw symbol names of virtual addresses."""
+        return [None if place is None else self._name(place, image) for place in self._table.find(addresses)]
+
+    def with_names(self, image: Image) -> "FunctionTable":
+        """The same with its string table in memory, for a file that is not at hand when names are asked for."""
+        names = BytesImage(image.read(self.strings.offset, self.strings.size_bytes))
+        return FunctionTable(self._table, self.strings._replace(offset=0), names)
+
+    def _name(self, place: int, image: Image) -> bytes | None:
+        if place >= self.strings.size_bytes:
+            return None
+        try:
+            name = read_name(self._names or image, self.strings.offset + place)
+        except ImageError:
+            return None
+        # `memcpy@@GLIBC_2.14`: the version is the linker's business.
+        return name.partition(b"@")[0] or None
+
+
+def read_symtab(elf: Elf, image: Image) -> FunctionTable | None:
+    return _read_table(elf, image, _SHT_SYMTAB)
+
+
+def read_dynsym(elf: Elf, image: Image) -> FunctionTable | None:
+    return _read_table(elf, image, _SHT_DYNSYM)
+
+
+def read_debugdata(elf: Elf, image: Image) -> FunctionTable | None:
+    """Functions that `.dynsym` does not have, in an ELF file packed into a section of its own ("mini debuginfo")."""
+    section = elf.section(b".gnu_debugdata")
+    if section is None or section.size_bytes > _DEBUGDATA_LIMIT_BYTES:
+        return None
+    packed = image.read(section.offset, section.size_bytes)
+    try:
+        decompressor = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY_LIMIT_BYTES)
+        content = decompressor.decompress(packed, _DEBUGDATA_LIMIT_BYTES)
+    except lzma.LZMAError:
+        return None
+    return read_symtab_with_names(BytesImage(content))
+
+
+def read_symtab_with_names(image: Image) -> FunctionTable | None:
+    """`.symtab` of another file than the one asked about, its string table kept in memory."""
+    found = _read_table(Elf(image), image, _SHT_SYMTAB)
+    return found.with_names(image) if found is not None and found.strings.size_bytes <= _STRINGS_LIMIT_BYTES else None
+
+
+def _read_table(elf: Elf, image: Image, section_type: int) -> FunctionTable | None:
+    section = elf.section_of_type(section_type)
+    strings = elf.linked(section) if section else None
+    if section is None or strings is None or section.size_bytes + strings.size_bytes > SYMBOLS_LIMIT_BYTES:
+        return None
+    count = section.size_bytes // _SYMBOL.itemsize
+    symbols = np.frombuffer(image.read(section.offset, count * _SYMBOL.itemsize), _SYMBOL)
+    return FunctionTable(_build(elf, image, symbols, strings), strings) if count else None
+
+
+def _build(elf: Elf, image: Image, symbols: npt.NDArray[np.void], strings: Section) -> SymbolTable:
+    kinds = symbols["info"] & 15
+    is_function = (kinds == _STT_FUNC) | (kinds == _STT_GNU_IFUNC)
+    is_code = elf.sections["flags"] & _SHF_EXECINSTR != 0
+    in_code = (symbols["section"] < len(is_code)) & np.append(is_code, False)[symbols["section"].clip(max=len(is_code))]
+    kept = symbols[(symbols["section"] != 0) & (symbols["address"] != 0) & (is_function | (in_code & (kinds == _STT_NOTYPE)))]
+    first, second = _leading_characters(image, strings, kept["name"])
+    # aarch64 mapping symbols ($x, $d) are no functions, and what has no name cannot be shown.
+    is_named = (first != ord("$")) & (first != 0)
+    kept, first, second = kept[is_named], first[is_named], second[is_named]
+    is_label = kept["info"] & 15 == _STT_NOTYPE
+    is_label_inside = is_label & _covered(kept["address"], kept[~is_label])
+    kept, first, second, is_label = (part[~is_label_inside] for part in (kept, first, second, is_label))
+    is_local = kept["info"] >> 4 == _STB_LOCAL
+    underscores = (first == ord("_")).astype(np.uint8) + ((first == ord("_")) & (second == ord("_")))
+    ranks = (is_label * 32 + (kept["size"] == 0) * 16 + is_local * 4 + underscores).astype(np.uint8)
+    return SymbolTable(kept["address"], kept["size"], _section_ends(elf, kept["section"]), kept["name"], ranks)
+
+
+def _leading_characters(
+    image: Image, strings: Section, places: npt.NDArray[np.uint32]
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+    """The first two characters of each name, NUL where there are none; the string table is never held as a whole."""
+    order = np.argsort(places, kind="stable")
+    in_order = places[order]
+    first, second = np.zeros(len(places), np.uint8), np.zeros(len(places), np.uint8)
+    for at in range(0, strings.size_bytes, _BLOCK_BYTES):
+        size_bytes = min(_BLOCK_BYTES + 1, strings.size_bytes - at)
+        text = np.frombuffer(image.read(strings.offset + at, size_bytes) + b"\0\0", np.uint8)
+        low, high = np.searchsorted(in_order, [at, at + _BLOCK_BYTES])
+        within = np.minimum(in_order[low:high] - at, size_bytes)
+        first[order[low:high]], second[order[low:high]] = text[within], text[within + 1]
+    return first, second
+
+
+def _covered(addresses: Addresses, functions: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
+    """Whether an address lies in the function that starts next before it."""
+    if not len(functions):
+        return np.zeros(len(addresses), bool)
+    functions = functions[np.argsort(functions["address"], kind="stable")]
+    before = np.searchsorted(functions["address"], addresses, "right") - 1
+    distance = addresses - functions["address"][before]
+    is_inside = (distance < functions["size"][before]) | (distance == 0)
+    return np.asarray((before >= 0) & is_inside, bool)
+
+
+def _section_ends(elf: Elf, indices: npt.NDArray[np.uint16]) -> Addresses:
+    """Where the section of each symbol ends; symbols of no section end with the address space."""
+    ends = np.append(elf.sections["address"] + elf.sections["size"], np.uint64((1 << 64) - 1))
+    return np.asarray(ends[indices.clip(max=len(elf.sections))], np.uint64)

@@ -1,0 +1,65 @@
+"""Bytes of a file or of memory by offset, so that an ELF reader never maps a stranger's file.
+
+A mapped file that its owner truncates kills the reader with SIGBUS, and a mapping or an open descriptor kept for later holds the
+owner's mount busy. So files are read with pread, and closed when the question is answered.
+"""
+
+import os
+from typing import Final, Protocol
+
+NAME_LIMIT_BYTES: Final = 1025
+_FIRST_READ_BYTES: Final = 160
+
+
+class ImageError(Exception):
+    """The file does not hold what it says it holds; never leaves `symbols`."""
+
+
+class Image(Protocol):
+    size_bytes: int
+
+    def read(self, offset: int, size_bytes: int) -> bytes:
+        """Exactly these bytes, or ImageError."""
+
+
+class BytesImage:
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        self.size_bytes = len(content)
+
+    def read(self, offset: int, size_bytes: int) -> bytes:
+        check_range(self, offset, size_bytes)
+        return self._content[offset : offset + size_bytes]
+
+
+class FileImage:
+    """Borrows the descriptor: whoever opened it closes it."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self.size_bytes = os.fstat(descriptor).st_size
+
+    def read(self, offset: int, size_bytes: int) -> bytes:
+        check_range(self, offset, size_bytes)
+        try:
+            content = os.pread(self._descriptor, size_bytes, offset)
+        except OSError as error:
+            raise ImageError(error.strerror) from None
+        if len(content) != size_bytes:
+            raise ImageError("truncated while it was read")
+        return content
+
+
+def check_range(image: Image, offset: int, size_bytes: int) -> None:
+    if offset < 0 or size_bytes < 0 or offset + size_bytes > image.size_bytes:
+        raise ImageError(f"{size_bytes} bytes at {offset} are not in a file of {image.size_bytes}")
+
+
+def read_name(image: Image, offset: int) -> bytes:
+    """The NUL-terminated name at an offset, cut after NAME_LIMIT_BYTES."""
+    for limit in (_FIRST_READ_BYTES, NAME_LIMIT_BYTES):
+        content = image.read(offset, min(limit, max(image.size_bytes - offset, 0)))
+        name, end, _ = content.partition(b"\0")
+        if end:
+            return name
+    return content

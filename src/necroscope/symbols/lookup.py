@@ -1,0 +1,213 @@
+"""The recorder's side of the lookup process: names for addresses, with a limit on waiting. Standard library only.
+
+How long a call may wait: `timeout_s` for a target that hangs (then the lookup process is abandoned: killed, not waited for, and
+another is started), twice that while answers keep coming, FIRST_USE_S once, at the first call, for the process to load. A target
+that hung is not asked about for BLAME_S. A second hang within a minute makes a pause before the next start, in which calls answer
+"unknown" at once; it doubles up to PAUSE_LIMIT_S. So n hanging targets cost a drain about one second, twice in a row at most.
+
+Nothing here raises for a bad target: what is not known is None.
+"""
+
+import time
+from collections.abc import Callable, Hashable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from necroscope.symbols.lookup_child import ChildGone, LookupChild, command
+from necroscope.symbols.messages import Kind, ModuleAnswer, TaskDescription, UserRequest
+from necroscope.symbols.process_maps import Mapping
+
+__all__ = ["Lookup", "Mapping", "ModuleAnswer", "TaskDescription", "UserRequest"]
+
+TIMEOUT_S: Final = 1.0
+FIRST_USE_S: Final = 5.0
+START_LIMIT_S: Final = 10.0
+BLAME_S: Final = 60.0
+PAUSE_LIMIT_S: Final = 30.0
+_BLAMES_LIMIT: Final = 1024
+
+
+class Lookup:
+    """Starts the lookup process at the first question, or at `start`, which returns at once."""
+
+    def __init__(
+        self,
+        root: Path = Path("/"),
+        timeout_s: float = TIMEOUT_S,
+        *,
+        arguments: Sequence[str] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._arguments = arguments if arguments is not None else command(root)
+        self._timeout_s = timeout_s
+        self._clock = clock
+        self._child: LookupChild | None = None
+        self._abandoned: list[LookupChild] = []
+        self._started_at = 0.0
+        self._was_used = False
+        self._sequence = 0
+        self._blamed_until: dict[Hashable, float] = {}
+        self._restarts = 0
+        self._failures = 0
+        self._failed_at = 0.0
+        self._next_start_at = 0.0
+        self._hidden: str | None = None
+
+    @property
+    def kernel_symbols_hidden(self) -> str | None:
+        """Why there are no kernel symbols, with the way out; None if there are some, or before the first answer."""
+        return self._child.kernel_symbols_hidden if self._child is not None and self._child.is_ready else self._hidden
+
+    @property
+    def restarts(self) -> int:
+        """How many lookup processes had to be abandoned."""
+        return self._restarts
+
+    @property
+    def pids(self) -> list[int]:
+        """The process at work and those abandoned and not dead yet: part of the recorder's own cost."""
+        children = [*self._abandoned, self._child] if self._child is not None else self._abandoned
+        return [child.pid for child in children]
+
+    def start(self) -> None:
+        self._reap()
+        if self._child is None and self._clock() >= self._next_start_at:
+            self._child = LookupChild(self._arguments)
+            self._started_at = self._clock()
+
+    def close(self) -> None:
+        """At most twice the time-out for each process that does not end."""
+        children = [*self._abandoned, self._child] if self._child is not None else self._abandoned
+        for child in children:
+            child.close(self._timeout_s)
+        self._abandoned, self._child = children, None
+        self._reap()
+
+    def kernel_symbols(self, addresses: Sequence[int]) -> list[tuple[str, str] | None]:
+        """Function and module (`[kernel]` or `[name]`)."""
+        (answer,) = self._ask(Kind.KERNEL, [list(addresses)], [()])
+        return answer if answer is not None else [None] * len(addresses)
+
+    def reload_kernel_symbols(self) -> None:
+        """After modules or BPF programs came; does not wait, later questions see the new symbols."""
+        child = self._ready_child()
+        if child is not None:
+            self._send(child, Kind.RELOAD_KERNEL, [None], [()])
+
+    def user_symbols(self, requests: Sequence[UserRequest]) -> list[ModuleAnswer]:
+        """Functions at offsets into mapped files."""
+        blames = [(request.pid, request[1:5]) for request in requests]
+        answers = self._ask(Kind.USER, [tuple(request) for request in requests], blames)
+        return [
+            ModuleAnswer(*answer) if answer is not None else ModuleAnswer(None, [None] * len(request.offsets))
+            for request, answer in zip(requests, answers, strict=True)
+        ]
+
+    def jit_symbols(self, pid: int, addresses: Sequence[int]) -> list[str | None]:
+        """Functions at addresses of no file, by the process's perf map."""
+        (answer,) = self._ask(Kind.JIT, [(pid, list(addresses))], [(pid,)])
+        return answer if answer is not None else [None] * len(addresses)
+
+    def vdso_symbols(self, offsets: Sequence[int]) -> list[str | None]:
+        (answer,) = self._ask(Kind.VDSO, [list(offsets)], [()])
+        return answer if answer is not None else [None] * len(offsets)
+
+    def process_maps(self, pid: int) -> list[Mapping] | None:
+        """Executable mappings; None if the process is gone or not ours to see."""
+        (answer,) = self._ask(Kind.MAPS, [(pid,)], [(pid,)])
+        return [Mapping(*mapping) for mapping in answer] if answer is not None else None
+
+    def describe_task(self, pid: int, tid: int, first_argument: int | None) -> TaskDescription:
+        """`first_argument` is that of its system call: taken for a file descriptor."""
+        (answer,) = self._ask(Kind.TASK, [(pid, tid, first_argument)], [(pid,)])
+        return TaskDescription(*answer) if answer is not None else TaskDescription()
+
+    def _ask(self, kind: Kind, items: Sequence[Any], blames: Sequence[tuple[Hashable, ...]]) -> list[Any]:
+        """One answer for each item, None for those that are blamed, hang, or cannot be asked."""
+        answers: list[Any] = [None] * len(items)
+        asked = [index for index, targets in enumerate(blames) if not self._is_blamed(targets)]
+        child = self._ready_child() if asked else None
+        if child is None:
+            return answers
+        self._send(child, kind, [items[index] for index in asked], [blames[index] for index in asked])
+        results = self._collect(child, len(asked))
+        for index, result in zip(asked, results, strict=False):
+            answers[index] = result
+        return answers
+
+    def _collect(self, child: LookupChild, count: int) -> list[Any]:
+        results: list[Any] = []
+        now = self._clock()
+        end, hang_at = now + 2 * self._timeout_s, now + self._timeout_s
+        while self._has(child) and len(results) < count and now < end:
+            received = self._receive(child, min(end, hang_at) - now)
+            now = self._clock()
+            if received:
+                hang_at = now + self._timeout_s
+            elif now >= hang_at and self._has(child):
+                self._abandon(child)
+            # Answers to an earlier call, which did not wait for them, count as life but not as ours.
+            results += [result for sequence, result in received if sequence == self._sequence]
+        return results
+
+    def _ready_child(self) -> LookupChild | None:
+        self.start()
+        if self._child is not None and not self._child.is_ready:
+            self._wait_until_ready(self._child)
+        return self._child if self._child is not None and self._child.is_ready else None
+
+    def _wait_until_ready(self, child: LookupChild) -> None:
+        """A process that loads slowly is left alone up to START_LIMIT_S, while calls answer "unknown"."""
+        now = self._clock()
+        end = now + (self._timeout_s if self._was_used else max(FIRST_USE_S, self._timeout_s))
+        while self._has(child) and not child.is_ready and now < end:
+            self._receive(child, end - now)
+            now = self._clock()
+        self._was_used = True
+        if self._has(child) and not child.is_ready and now - self._started_at > START_LIMIT_S:
+            self._abandon(child)
+
+    def _has(self, child: LookupChild) -> bool:
+        return child is self._child
+
+    def _receive(self, child: LookupChild, timeout_s: float) -> list[tuple[int, Any]]:
+        try:
+            return child.receive(timeout_s)
+        except ChildGone:
+            self._abandon(child)
+            return []
+
+    def _send(self, child: LookupChild, kind: Kind, items: Sequence[Any], blames: Sequence[tuple[Hashable, ...]]) -> None:
+        self._sequence += 1
+        try:
+            child.ask(self._sequence, kind, items, blames)
+        except ChildGone:
+            self._abandon(child)
+
+    def _abandon(self, child: LookupChild) -> None:
+        now = self._clock()
+        if child.questions:
+            self._blame(child.questions[0].blames, now)
+        self._hidden = child.kernel_symbols_hidden
+        child.kill()
+        self._abandoned.append(child)
+        self._child = None
+        self._failures = self._failures + 1 if now - self._failed_at < BLAME_S else 1
+        self._restarts += 1
+        self._failed_at = now
+        self._next_start_at = now + (min(2.0 ** (self._failures - 1), PAUSE_LIMIT_S) if self._failures > 1 else 0.0)
+
+    def _blame(self, targets: tuple[Hashable, ...], now: float) -> None:
+        self._blamed_until = {target: until for target, until in self._blamed_until.items() if until > now}
+        if len(self._blamed_until) < _BLAMES_LIMIT:
+            self._blamed_until |= dict.fromkeys(targets, now + BLAME_S)
+
+    def _is_blamed(self, targets: tuple[Hashable, ...]) -> bool:
+        if not self._blamed_until:
+            return False
+        now = self._clock()
+        return any(self._blamed_until.get(target, 0.0) > now for target in targets)
+
+    def _reap(self) -> None:
+        if self._abandoned:
+            self._abandoned = [child for child in self._abandoned if not child.is_reaped()]

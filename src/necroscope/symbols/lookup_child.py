@@ -1,0 +1,135 @@
+"""One lookup process as the recorder sees it: two pipes, what was asked of it, and how to be rid of it. Standard library only."""
+
+import os
+import select
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Hashable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from necroscope.symbols.messages import READY, FrameError, FrameReader, Kind, pack
+
+_READ_BYTES: Final = 1 << 16
+
+
+class ChildGone(Exception):  # noqa: N818
+    """The lookup process ended, or speaks nonsense."""
+
+
+class Question(NamedTuple):
+    """An item that was asked and not answered yet; `blames` are the targets that are at fault if no answer comes."""
+
+    sequence: int
+    kind: Kind
+    blames: tuple[Hashable, ...]
+
+
+def command(root: Path) -> list[str]:
+    # -P: the directory the recorder was started in must not lend us modules.
+    return [sys.executable, "-P", "-m", "necroscope.symbols.lookup_process", "--root", str(root)]
+
+
+class LookupChild:
+    """Pipes never block: a child that does not read or write must not stop the recorder."""
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        self._process = subprocess.Popen(
+            arguments,
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            # numpy's linear algebra starts a thread and its buffers for each core, for nothing.
+            env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"},
+            # A ^C on the terminal is for the recorder, which still has symbols to ask for.
+            process_group=0,
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._requests, self._answers = self._process.stdin.fileno(), self._process.stdout.fileno()
+        os.set_blocking(self._requests, False)
+        os.set_blocking(self._answers, False)
+        self._poll = select.poll()
+        self._poll.register(self._answers, select.POLLIN)
+        self._unsent = bytearray()
+        self._reader = FrameReader()
+        self.questions: deque[Question] = deque()
+        self.is_ready = False
+        self.kernel_symbols_hidden: str | None = None
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def ask(self, sequence: int, kind: Kind, items: Sequence[Any], blames: Sequence[tuple[Hashable, ...]]) -> None:
+        self._unsent += pack((sequence, int(kind), list(items)))
+        self.questions += [Question(sequence, kind, targets) for targets in blames]
+        self._write()
+
+    def receive(self, timeout_s: float) -> list[tuple[int, Any]]:
+        """Answers that come within the time, as (sequence, result); empty if none does."""
+        for descriptor, _ in self._poll.poll(max(timeout_s, 0) * 1000):
+            if descriptor == self._requests:
+                self._write()
+            else:
+                return self._read()
+        return []
+
+    def kill(self) -> None:
+        """Does not wait: a process that hangs in the kernel dies when it can, and is reaped by `is_reaped`."""
+        self._process.kill()
+        self._close_pipes()
+
+    def is_reaped(self) -> bool:
+        return self._process.poll() is not None
+
+    def close(self, timeout_s: float) -> None:
+        """Closed pipes end a child that is well; one that hangs is killed, and left if the kernel does not let it go."""
+        self._close_pipes()
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(timeout_s)
+
+    def _close_pipes(self) -> None:
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+    def _write(self) -> None:
+        try:
+            while self._unsent:
+                del self._unsent[: os.write(self._requests, self._unsent)]
+        except BlockingIOError:
+            self._poll.register(self._requests, select.POLLOUT)
+            return
+        except OSError as error:
+            raise ChildGone(str(error)) from None
+        with suppress(KeyError):
+            self._poll.unregister(self._requests)
+
+    def _read(self) -> list[tuple[int, Any]]:
+        try:
+            content = os.read(self._answers, _READ_BYTES)
+            messages = self._reader.feed(content)
+        except (OSError, ValueError, EOFError, TypeError, FrameError) as error:
+            raise ChildGone(str(error)) from None
+        if not content:
+            raise ChildGone("it closed its pipe")
+        return [(sequence, result) for sequence, result in messages if self._take(sequence, result)]
+
+    def _take(self, sequence: int, result: Any) -> bool:
+        """Keep what is about the child itself; the rest is for whoever asked."""
+        if sequence == READY:
+            self.is_ready = True
+            self.kernel_symbols_hidden = result
+            return False
+        if self.questions and self.questions.popleft().kind == Kind.RELOAD_KERNEL:
+            self.kernel_symbols_hidden = result
+        return True

@@ -1,0 +1,133 @@
+"""The lookup process: the only one that touches other processes' files. Started by `symbols.lookup`, talks on stdin and stdout.
+
+It may hang or crash on what it reads; then the recorder kills it and starts another. So it holds nothing but caches.
+"""
+
+import argparse
+import ctypes
+import os
+import resource
+import signal
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from necroscope.symbols.messages import READY, FrameError, FrameReader, Kind, ModuleAnswer, TaskDescription, UserRequest, pack
+from necroscope.symbols.resolver import Resolver
+from necroscope.symbols.task_description import describe
+
+_NICE: Final = 5
+_PR_SET_PDEATHSIG: Final = 1
+_M_MMAP_THRESHOLD: Final = -3
+# What a malformed file can make us take; a loaded process has 60 MiB of data (VmData).
+_DATA_LIMIT_BYTES: Final = 1 << 30
+
+Handler = Callable[[Any], object]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="necroscope.symbols.lookup_process", description=__doc__)
+    parser.add_argument("--root", type=Path, default=Path("/"), help="where the node's /proc is mounted")
+    root = parser.parse_args().root
+    _settle()
+    requests, answers = _take_pipes()
+    resolver = Resolver(root)
+    hidden = resolver.reload_kernel_symbols()
+    trim_memory()
+    try:
+        _send(answers, (READY, hidden))
+        serve(requests, answers, _handlers(resolver, root))
+    except (BrokenPipeError, FrameError):
+        pass
+    finally:
+        os.close(requests)
+        os.close(answers)
+
+
+def serve(requests: int, answers: int, handlers: dict[Kind, Handler]) -> None:
+    """Until the recorder closes its end."""
+    reader = FrameReader()
+    while content := os.read(requests, 1 << 16):
+        for sequence, kind, items in reader.feed(content):
+            for item in items:
+                _send(answers, (sequence, _answer(handlers[Kind(kind)], item)))
+
+
+def _answer(handler: Handler, item: object) -> object:
+    # One bad target must not cost the answers of the others, whatever it made fail.
+    try:
+        return handler(item)
+    except Exception:  # noqa: BLE001
+        return None
+
+
+def _handlers(resolver: Resolver, root: Path) -> dict[Kind, Handler]:
+    def user(item: Sequence[Any]) -> object:
+        answer: ModuleAnswer = resolver.user_symbols(UserRequest(*item))
+        return tuple(answer)
+
+    def task(item: tuple[int, int, int | None]) -> object:
+        description: TaskDescription = describe(root, *item)
+        return tuple(description)
+
+    def maps(item: tuple[int]) -> object:
+        found = resolver.process_maps(item[0])
+        return None if found is None else [tuple(mapping) for mapping in found]
+
+    def reload_kernel(_: object) -> object:
+        hidden = resolver.reload_kernel_symbols()
+        trim_memory()
+        return hidden
+
+    return {
+        Kind.KERNEL: resolver.kernel_symbols,
+        Kind.RELOAD_KERNEL: reload_kernel,
+        Kind.USER: user,
+        Kind.JIT: lambda item: resolver.jit_symbols(*item),
+        Kind.VDSO: resolver.vdso_symbols,
+        Kind.MAPS: maps,
+        Kind.TASK: task,
+    }
+
+
+def trim_memory() -> None:
+    """Give back what loading took: glibc keeps freed pages between those still in use."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "malloc_trim"):
+        libc.malloc_trim(0)
+
+
+def _settle() -> None:
+    """Die with the recorder; leave signals to it; step back behind everybody else; take no more memory than needed."""
+    libc = ctypes.CDLL(None)
+    # Sent when the thread that started us ends: the recorder starts us from its only thread.
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    os.nice(_NICE)
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    if hard == resource.RLIM_INFINITY or hard > _DATA_LIMIT_BYTES:
+        resource.setrlimit(resource.RLIMIT_DATA, (_DATA_LIMIT_BYTES, hard))
+    # A fixed threshold: otherwise glibc raises it with every big array freed, and the next one stays in the heap for good.
+    if hasattr(libc, "mallopt"):
+        libc.mallopt(_M_MMAP_THRESHOLD, 1 << 17)
+
+
+def _take_pipes() -> tuple[int, int]:
+    """Our own copies of stdin and stdout, which then lead nowhere: a library that prints must not speak to the recorder."""
+    requests, answers = os.dup(0), os.dup(1)
+    nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    os.dup2(nowhere, 0)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
+    return requests, answers
+
+
+def _send(descriptor: int, message: tuple[Any, ...]) -> None:
+    content = memoryview(pack(message))
+    while content:
+        content = content[os.write(descriptor, content) :]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""What /proc says about one thread: program, state, scheduling, cgroup, and the file behind a descriptor (proc(5)).
+
+Only argv[0] is read: arguments may hold secrets. Reading cmdline can block as long as the process holds its mmap lock.
+"""
+
+import os
+from pathlib import Path
+from typing import Final
+
+from necroscope.model.names import clean
+from necroscope.symbols.messages import TaskDescription
+from necroscope.symbols.target_files import read_bounded
+
+_READ_LIMIT_BYTES: Final = 1 << 16
+_ARGV0_LIMIT_BYTES: Final = 4096
+# include/uapi/linux/sched.h; 4 is reserved.
+_POLICIES: Final = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline", 7: "ext"}
+_REAL_TIME: Final = ("fifo", "rr", "deadline")
+
+
+def describe(root: Path, pid: int, tid: int, first_argument: int | None) -> TaskDescription:
+    process = root / f"proc/{pid}"
+    thread = process / f"task/{tid}"
+    stat = read_bounded(thread / "stat", _READ_LIMIT_BYTES)
+    comm, state, policy, priority = parse_stat(stat or b"")
+    return TaskDescription(
+        argv0=_parse_argv0(read_bounded(process / "cmdline", _ARGV0_LIMIT_BYTES)),
+        comm=comm,
+        state=state,
+        policy=policy,
+        priority=priority,
+        cpus_allowed=_parse_cpus_allowed(read_bounded(thread / "status", _READ_LIMIT_BYTES) or b""),
+        cgroup=parse_cgroup(read_bounded(thread / "cgroup", _READ_LIMIT_BYTES) or b""),
+        file=_file_behind(process, first_argument),
+    )
+
+
+def parse_stat(text: bytes) -> tuple[str | None, str | None, str | None, int | None]:
+    """Name, state, policy and priority; a name may hold spaces and brackets, so fields are counted from the last one."""
+    name, bracket, rest = text.rpartition(b")")
+    fields = rest.split()
+    if not bracket or len(fields) < 39:
+        return None, None, None, None
+    comm, state = clean(name.partition(b"(")[2]), clean(fields[0], 1)
+    # Fields 19, 40 and 41 of proc(5); `state` is the third.
+    nice, real_time_priority, policy_number = (int(fields[index]) for index in (16, 37, 38))
+    policy = _POLICIES.get(policy_number)
+    return comm, state, policy, real_time_priority if policy in _REAL_TIME else nice
+
+
+def parse_cgroup(text: bytes) -> str | None:
+    """The memory controller's path on v1 and hybrid nodes, else that of the one hierarchy of v2."""
+    unified = None
+    for line in text.split(b"\n"):
+        parts = line.split(b":", 2)
+        if len(parts) == 3 and b"memory" in parts[1].split(b","):
+            return clean(parts[2], _ARGV0_LIMIT_BYTES)
+        if len(parts) == 3 and parts[0] == b"0":
+            unified = clean(parts[2], _ARGV0_LIMIT_BYTES)
+    return unified
+
+
+def _parse_argv0(text: bytes | None) -> str | None:
+    argv0 = (text or b"").partition(b"\0")[0]
+    return clean(argv0) if argv0 else None
+
+
+def _parse_cpus_allowed(text: bytes) -> str | None:
+    for line in text.split(b"\n"):
+        if line.startswith(b"Cpus_allowed_list:"):
+            return clean(line.partition(b":")[2].strip())
+    return None
+
+
+def _file_behind(process: Path, descriptor: int | None) -> str | None:
+    # Any number may stand in the register: only what can be a descriptor is one.
+    if descriptor is None or not 0 <= descriptor < 1 << 31:
+        return None
+    try:
+        return clean(os.fsencode(os.readlink(process / f"fd/{descriptor}")), _ARGV0_LIMIT_BYTES)
+    except OSError:
+        return None

@@ -1,0 +1,45 @@
+"""The kernel's vdso, an ELF image the kernel maps into every process; ours is the same as everybody's (64 bit)."""
+
+from typing import Final
+
+from necroscope.symbols.demangle import demangle
+from necroscope.symbols.elf import Elf
+from necroscope.symbols.elf_symbols import FunctionTable, read_dynsym, read_symtab
+from necroscope.symbols.image import BytesImage, ImageError
+from necroscope.symbols.process_maps import parse
+
+PATH: Final = "[vdso]"
+_SIZE_LIMIT_BYTES: Final = 1 << 20
+
+
+class Vdso:
+    """Functions by offset from the start of the mapping."""
+
+    def __init__(self, content: bytes) -> None:
+        self._image = BytesImage(content)
+        self._elf: Elf | None = None
+        self._functions: FunctionTable | None = None
+        try:
+            self._elf = Elf(self._image)
+            self._functions = read_symtab(self._elf, self._image) or read_dynsym(self._elf, self._image)
+        except ImageError:
+            pass
+
+    def lookup(self, offsets: list[int]) -> list[str | None]:
+        if self._elf is None or self._functions is None:
+            return [None] * len(offsets)
+        addresses = self._elf.segments.addresses_of(offsets)
+        return [None if name is None else demangle(name) for name in self._functions.find(addresses, self._image)]
+
+
+def load() -> Vdso:
+    """Empty where there is no vdso (booted with vdso=0)."""
+    try:
+        with open("/proc/self/maps", "rb") as maps, open("/proc/self/mem", "rb", buffering=0) as memory:
+            mapping = next((mapping for mapping in parse(maps.read()) if mapping.path == PATH), None)
+            if mapping is None or mapping.end - mapping.start > _SIZE_LIMIT_BYTES:
+                return Vdso(b"")
+            memory.seek(mapping.start)
+            return Vdso(memory.read(mapping.end - mapping.start))
+    except OSError:
+        return Vdso(b"")

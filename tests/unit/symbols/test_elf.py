@@ -1,0 +1,202 @@
+import os
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from necroscope.symbols import elf_symbols
+from necroscope.symbols.elf import Elf, Segments
+from necroscope.symbols.elf_symbols import read_debugdata, read_dynsym, read_symtab
+from necroscope.symbols.image import BytesImage, FileImage, ImageError
+
+REAL = Path(sys.executable).resolve().read_bytes()
+SEVERAL_NAMES = """
+int first(void) { return 1; }
+int __second(void) { return 2; }
+extern __typeof(__second) second __attribute__((alias("__second")));
+__asm__(".text\\n.globl bare_label\\nbare_label:\\n nop\\n nop\\n ret\\n");
+__asm__(".text\\n.globl outer\\n.type outer,@function\\nouter: nop\\nlabel_inside: nop\\n ret\\n.size outer, .-outer\\n");
+static int (*resolve(void))(void) { return first; }
+int chosen(void) __attribute__((ifunc("resolve")));
+int main(void) { return first() + __second() + chosen(); }
+"""
+
+
+def names_by_address(path: Path) -> dict[str, int]:
+    lines = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout.splitlines()
+    return {fields[2]: int(fields[0], 16) for fields in (line.split() for line in lines) if len(fields) == 3}
+
+
+def find(path: Path, addresses: list[int]) -> list[bytes | None]:
+    image = BytesImage(path.read_bytes())
+    table = read_symtab(Elf(image), image)
+    assert table is not None
+    return table.find(addresses, image)
+
+
+def everything(content: bytes) -> None:
+    """What the resolver does with a file; only ImageError may come out."""
+    image = BytesImage(content)
+    try:
+        elf = Elf(image)
+    except ImageError:
+        return
+    addresses = elf.segments.addresses_of([0, 0x1000, 1 << 63])
+    for read in (read_symtab, read_dynsym, read_debugdata):
+        try:
+            table = read(elf, image)
+        except ImageError:
+            continue
+        if table is not None:
+            table.find([*addresses, 0x401000], image)
+
+
+@pytest.mark.parametrize("options", [["-pie"], ["-no-pie"], ["-static"]], ids=["pie", "no-pie", "static"])
+def test_function_is_found_by_its_file_offset(
+    options: list[str], compile_c: Callable[..., Path], offset_of: Callable[..., int]
+) -> None:
+    path = compile_c("program", *options)
+    image = BytesImage(path.read_bytes())
+    elf = Elf(image)
+    table = read_symtab(elf, image)
+    assert table is not None
+    offsets = [offset_of(path, "main"), offset_of(path, "rest"), offset_of(path, "hidden_helper")]
+    assert table.find(elf.segments.addresses_of(offsets), image) == [b"main", b"rest", b"hidden_helper"]
+
+
+def test_build_id_is_that_of_readelf(compile_c: Callable[..., Path]) -> None:
+    path = compile_c("program", "-Wl,--build-id=0xdeadbeef01")
+    assert Elf(BytesImage(path.read_bytes())).build_id == "deadbeef01"
+    assert Elf(BytesImage(compile_c("nameless", "-Wl,--build-id=none").read_bytes())).build_id is None
+
+
+def test_build_id_is_in_the_sections_of_a_file_without_segments(compile_c: Callable[..., Path], tmp_path: Path) -> None:
+    path = compile_c("program", "-Wl,--build-id=0xdeadbeef01")
+    subprocess.run(["objcopy", "--only-keep-debug", path, tmp_path / "program.debug"], check=True)
+    assert Elf(BytesImage((tmp_path / "program.debug").read_bytes())).build_id == "deadbeef01"
+
+
+def test_alias_without_underscores_is_shown(compile_c: Callable[..., Path]) -> None:
+    path = compile_c("several", source=SEVERAL_NAMES)
+    assert find(path, [names_by_address(path)["__second"] + 1]) == [b"second"]
+
+
+def test_asm_label_is_a_function_only_where_no_function_is(compile_c: Callable[..., Path]) -> None:
+    path = compile_c("several", source=SEVERAL_NAMES)
+    places = names_by_address(path)
+    assert find(path, [places["bare_label"] + 1, places["label_inside"]]) == [b"bare_label", b"outer"]
+
+
+def test_ifunc_is_a_function(compile_c: Callable[..., Path]) -> None:
+    path = compile_c("several", source=SEVERAL_NAMES)
+    assert find(path, [names_by_address(path)["resolve"]])[0] in (b"resolve", b"chosen")
+
+
+def test_stripped_file_has_its_dynamic_symbols_only(compile_c: Callable[..., Path]) -> None:
+    library = compile_c("library.so", "-shared", "-fPIC", "-s")
+    image = BytesImage(library.read_bytes())
+    elf = Elf(image)
+    assert read_symtab(elf, image) is None
+    table = read_dynsym(elf, image)
+    assert table is not None
+    assert 1 <= len(table) < 6
+
+
+def test_version_of_a_symbol_is_not_shown() -> None:
+    libc = next((path for path in ("/usr/lib/x86_64-linux-gnu/libc.so.6", "/lib64/libc.so.6") if os.path.exists(path)), None)
+    if libc is None:
+        pytest.skip("no libc.so.6 at a known place")
+    descriptor = os.open(libc, os.O_RDONLY)
+    try:
+        image = FileImage(descriptor)
+        elf = Elf(image)
+        table = read_dynsym(elf, image)
+        assert table is not None
+        lines = subprocess.run(
+            ["readelf", "-W", "--dyn-syms", libc], capture_output=True, text=True, check=True
+        ).stdout.splitlines()
+        row = next(line.split() for line in lines if " getppid@@" in line)
+        assert table.find([int(row[1], 16) + 1], image) == [b"getppid"]
+    finally:
+        os.close(descriptor)
+
+
+def test_mini_debuginfo_is_unpacked(compile_c: Callable[..., Path], tmp_path: Path) -> None:
+    full = compile_c("program")
+    address = names_by_address(full)["hidden_helper"]
+    mini, stripped = tmp_path / "mini", tmp_path / "stripped"
+    subprocess.run(["objcopy", "--only-keep-debug", full, mini], check=True)
+    subprocess.run(["xz", "--force", mini], check=True)
+    subprocess.run(["strip", "-o", stripped, full], check=True)
+    subprocess.run(["objcopy", "--add-section", f".gnu_debugdata={mini}.xz", stripped], check=True)
+    image = BytesImage(stripped.read_bytes())
+    elf = Elf(image)
+    assert read_symtab(elf, image) is None
+    table = read_debugdata(elf, image)
+    assert table is not None
+    assert table.find([address + 1], image) == [b"hidden_helper"]
+
+
+def test_page_shared_by_two_segments_belongs_to_the_executable_one() -> None:
+    records = np.zeros(2, [("type", "<u4"), ("flags", "<u4"), ("offset", "<u8"), ("address", "<u8"), ("size", "<u8")])
+    records[0] = (1, 4, 0, 0x400000, 0x1800)
+    records[1] = (1, 5, 0x1000, 0x502000, 0x1000)
+    assert Segments(records).addresses_of([0x10, 0x1010, 0x2010]) == [0x400010, 0x502010, 0]
+
+
+@pytest.mark.parametrize(
+    ("at", "content"),
+    [(0, b"\x7fELG"), (4, b"\x01"), (5, b"\x02"), (18, b"\x03\x00")],
+    ids=["magic", "32 bit", "big endian", "i386"],
+)
+def test_other_files_are_not_ours(at: int, content: bytes) -> None:
+    with pytest.raises(ImageError):
+        Elf(BytesImage(REAL[:at] + content + REAL[at + len(content) :]))
+
+
+@pytest.mark.parametrize("length", [0, 1, 15, 63, 64, 100, 1000, len(REAL) // 2, len(REAL) - 1])
+def test_truncated_file_is_refused_or_read(length: int) -> None:
+    everything(REAL[:length])
+
+
+def test_absurd_counts_take_no_memory() -> None:
+    for place, form in ((40, "<Q"), (56, "<H"), (60, "<H")):
+        broken = bytearray(REAL)
+        struct.pack_into(form, broken, place, (1 << 8 * struct.calcsize(form)) - 1)
+        everything(bytes(broken))
+
+
+def test_debugdata_that_unpacks_without_end_is_cut(
+    compile_c: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(elf_symbols, "_DEBUGDATA_LIMIT_BYTES", 1 << 20)
+    bomb = tmp_path / "bomb"
+    with bomb.open("wb") as file:
+        file.truncate(8 << 20)
+    subprocess.run(["xz", "-0", bomb], check=True)
+    program = compile_c("program", "-s")
+    subprocess.run(["objcopy", "--add-section", f".gnu_debugdata={bomb}.xz", program], check=True)
+    image = BytesImage(program.read_bytes())
+    with pytest.raises(ImageError):
+        read_debugdata(Elf(image), image)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 4095) | st.integers(len(REAL) - 4096, len(REAL) - 1), st.integers(0, 255)), max_size=20))
+def test_no_flipped_byte_breaks_the_reader(changes: list[tuple[int, int]]) -> None:
+    content = bytearray(REAL)
+    for at, value in changes:
+        content[at] = value
+    everything(bytes(content))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.binary(max_size=400))
+def test_no_bytes_break_the_reader(content: bytes) -> None:
+    everything(REAL[:20] + content)

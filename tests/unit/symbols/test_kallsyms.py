@@ -1,0 +1,116 @@
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from necroscope.errors import SourceUnavailable
+from necroscope.symbols import kallsyms
+
+MIXED = b"""\
+ffffffff81000000 T _stext
+ffffffff81000000 T start_here
+ffffffff81000100 t local_one
+ffffffff81000200 D some_data
+ffffffff81000300 W weak_one
+ffffffff81000300 t strong_one
+ffffffff81000400 t $x
+ffffffff81000480 t .L123
+ffffffffc0001000 t nf_hook\t[nf_tables]
+ffffffffc0002000 t bpf_prog_6deef7357e7b4530_sd_fw\t[bpf]
+"""
+
+
+def lookup_one(text: bytes, address: int) -> tuple[str, str] | None:
+    return kallsyms.parse([text]).lookup([address])[0]
+
+
+def test_symbol_of_a_capture_is_found_by_any_address_in_it(data: Path) -> None:
+    text = (data / "kallsyms.txt").read_bytes()
+    lines = [line.split() for line in text.splitlines()]
+    starts = sorted({int(fields[0], 16) for fields in lines})
+    names = {}
+    for fields in lines:
+        if fields[1] in (b"t", b"T", b"w", b"W"):
+            names.setdefault(int(fields[0], 16), set()).add(fields[2].decode())
+    symbols = kallsyms.parse([text])
+    for start, following in pairwise(starts):
+        (found,) = symbols.lookup([min(following - 1, start + 4095)])
+        assert (found[0] in names[start]) if start in names else found is None
+
+
+def test_module_and_bpf_program_keep_their_module() -> None:
+    assert lookup_one(MIXED, 0xFFFFFFFFC0001004) == ("nf_hook", "[nf_tables]")
+    assert lookup_one(MIXED, 0xFFFFFFFFC0002004) == ("bpf_prog_6deef7357e7b4530_sd_fw", "[bpf]")
+    assert lookup_one(MIXED, 0xFFFFFFFF81000104) == ("local_one", "[kernel]")
+
+
+def test_data_is_no_function_and_ends_the_one_before_it() -> None:
+    assert lookup_one(MIXED, 0xFFFFFFFF810001FF) == ("local_one", "[kernel]")
+    assert lookup_one(MIXED, 0xFFFFFFFF81000204) is None
+
+
+def test_of_aliases_the_one_without_underscore_and_not_weak_is_shown() -> None:
+    assert lookup_one(MIXED, 0xFFFFFFFF81000004) == ("start_here", "[kernel]")
+    assert lookup_one(MIXED, 0xFFFFFFFF81000304) == ("strong_one", "[kernel]")
+
+
+def test_mapping_symbols_and_labels_are_no_functions() -> None:
+    assert lookup_one(MIXED, 0xFFFFFFFF81000404) is None
+    assert lookup_one(MIXED, 0xFFFFFFFF81000484) is None
+
+
+def test_addresses_outside_all_symbols_are_unknown() -> None:
+    symbols = kallsyms.parse([MIXED])
+    assert symbols.lookup([0, 0xFFFFFFFF80FFFFFF, 0xFFFFFFFFC0002000 + (2 << 20)]) == [None, None, None]
+
+
+def test_blocks_of_lines_give_what_the_whole_text_gives(data: Path) -> None:
+    lines = (data / "kallsyms.txt").read_bytes().splitlines(keepends=True)
+    addresses = [int(line.split()[0], 16) + 1 for line in lines]
+    whole = kallsyms.parse([b"".join(lines)]).lookup(addresses)
+    assert kallsyms.parse([b"".join(lines[at : at + 7]) for at in range(0, len(lines), 7)]).lookup(addresses) == whole
+
+
+def test_hidden_addresses_are_said_with_the_sysctl(data: Path) -> None:
+    with pytest.raises(SourceUnavailable) as caught:
+        kallsyms.parse([(data / "kallsyms_restricted.txt").read_bytes()])
+    assert "hidden" in caught.value.facts
+    assert "kernel.kptr_restrict" in caught.value.hint
+    assert "CAP_SYSLOG" in caught.value.hint
+
+
+def test_absent_file_is_unavailable(tmp_path: Path) -> None:
+    with pytest.raises(SourceUnavailable, match="cannot read /proc/kallsyms"):
+        kallsyms.load(tmp_path)
+
+
+def test_file_is_read_across_its_blocks(tmp_path: Path) -> None:
+    lines = [f"{0xFFFFFFFF81000000 + 16 * number:016x} T function_{number}\n" for number in range(60_000)]
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/kallsyms").write_text("".join(lines))
+    symbols = kallsyms.load(tmp_path)
+    assert len(symbols) == 60_000
+    for number in (0, 29_999, 59_998):
+        assert symbols.lookup([0xFFFFFFFF81000000 + 16 * number + 15]) == [(f"function_{number}", "[kernel]")]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.binary(max_size=300) | st.text("0123456789abcdefTtD \t\n[]", max_size=300).map(str.encode))
+def test_no_text_breaks_the_parser(text: bytes) -> None:
+    try:
+        symbols = kallsyms.parse([MIXED[:40], text])
+    except SourceUnavailable:
+        return
+    symbols.lookup([0, 1, 0xFFFFFFFF81000000])
+
+
+@pytest.mark.kernel
+def test_running_kernel_has_symbols() -> None:
+    try:
+        symbols = kallsyms.load(Path("/"))
+    except SourceUnavailable as error:
+        pytest.skip(error.facts)
+    assert len(symbols) > 10_000
+    assert symbols.size_bytes < 15 << 20

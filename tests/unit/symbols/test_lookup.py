@@ -1,0 +1,272 @@
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from necroscope.symbols import lookup as module
+from necroscope.symbols.lookup import Lookup, ModuleAnswer, TaskDescription, UserRequest
+
+TIMEOUT_S = 0.3
+NEVER_READY = "import time; time.sleep(1000)"
+NEVER_ANSWERS = "import os, time; from necroscope.symbols.messages import pack; os.write(1, pack((0, None))); time.sleep(1000)"
+# Answers what it is asked, but hangs on (or dies of) the item whose pid is 13, as the real one would on a hung mount.
+PICKY = """
+import os, signal
+from necroscope.symbols.lookup_process import serve
+from necroscope.symbols.messages import Kind, pack
+def maps(item):
+    if item[0] == 13: {fault}
+    return []
+def user(item):
+    if item[0] == 13: {fault}
+    return ("id", ["f"] * len(item[5]))
+os.write(1, pack((0, None)))
+serve(0, 1, {{Kind.MAPS: maps, Kind.USER: user, Kind.KERNEL: lambda item: [("f", "[kernel]")] * len(item)}})
+"""
+HANG = "signal.pause()"
+CRASH = "os.kill(os.getpid(), signal.SIGSEGV)"
+
+
+class FakeClock:
+    """Real time plus what a test adds."""
+
+    def __init__(self) -> None:
+        self.added_s = 0.0
+
+    def __call__(self) -> float:
+        return time.monotonic() + self.added_s
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def scripted(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
+    """A Lookup whose child is a script."""
+    monkeypatch.setattr(module, "FIRST_USE_S", 5.0)
+    made: list[Lookup] = []
+
+    def make(script: str) -> Lookup:
+        made.append(Lookup(timeout_s=TIMEOUT_S, arguments=[sys.executable, "-c", script], clock=clock))
+        return made[-1]
+
+    yield make
+    for lookup in made:
+        lookup.close()
+
+
+@pytest.fixture
+def real() -> Iterator[Lookup]:
+    lookup = Lookup(timeout_s=5.0)
+    yield lookup
+    lookup.close()
+    assert lookup.pids == []
+
+
+def wait_until_dead(pid: int) -> None:
+    """Until it is a zombie; it is not reaped."""
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+
+
+def user(pid: int, path: str = "/lib/a.so", count: int = 1) -> UserRequest:
+    return UserRequest(pid, path, 8, 1, 77, tuple(range(count)))
+
+
+def test_recorders_side_imports_the_standard_library_only() -> None:
+    code = (
+        "import sys; import necroscope.symbols.lookup;"
+        "print([m for m in sys.modules if m.split('.')[0] in ('numpy', 'cxxfilt', 'rust_demangler')])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+@pytest.mark.kernel
+def test_real_process_answers_everything(real: Lookup) -> None:
+    mappings = real.process_maps(os.getpid())
+    assert mappings is not None
+    libc = next(mapping for mapping in mappings if "libc.so" in mapping.path)
+    offsets = tuple(range(libc.file_offset, libc.file_offset + libc.end - libc.start, 4096))
+    (answer,) = real.user_symbols([UserRequest(os.getpid(), libc.path, *libc[3:6], offsets)])
+    assert len(answer.functions) == len(offsets)
+    assert sum(name is not None for name in answer.functions) > len(offsets) / 2
+    assert any(real.vdso_symbols(list(range(0, 0x2000, 16)))) or "[vdso]" not in [mapping.path for mapping in mappings]
+    assert real.describe_task(os.getpid(), os.getpid(), 0).comm is not None
+    assert real.jit_symbols(os.getpid(), [1]) == [None]
+    if real.kernel_symbols_hidden is None:
+        lines = Path("/proc/kallsyms").read_text().splitlines()
+        address = next(int(line.split()[0], 16) for line in lines if line.endswith(" T schedule"))
+        assert real.kernel_symbols([address + 1, 0]) == [("schedule", "[kernel]"), None]
+        real.reload_kernel_symbols()
+        assert real.kernel_symbols([address + 1]) == [("schedule", "[kernel]")]
+    assert real.restarts == 0
+
+
+@pytest.mark.kernel
+def test_targets_that_do_not_exist_are_unknown(real: Lookup) -> None:
+    assert real.process_maps(1 << 22) is None
+    assert real.process_maps(-1) is None
+    assert real.describe_task(1 << 22, 1 << 22, 3) == TaskDescription()
+    assert real.user_symbols([user(1 << 22, "/\udcff\0", 2), user(0, "")]) == [
+        ModuleAnswer(None, [None, None]),
+        ModuleAnswer(None, [None]),
+    ]
+    assert real.user_symbols([]) == []
+    assert real.jit_symbols(1 << 22, [-5, 1 << 70]) == [None, None]
+    assert real.kernel_symbols([-1, 1 << 64]) == [None, None]
+
+
+@pytest.mark.kernel
+def test_many_addresses_pass_the_pipes(real: Lookup) -> None:
+    assert real.kernel_symbols([0] * 200_000) == [None] * 200_000
+    answers = real.user_symbols([user(1 << 22, f"/absent/{number}", 100) for number in range(500)])
+    assert len(answers) == 500
+
+
+@pytest.mark.kernel
+def test_signals_of_the_terminal_are_the_recorders(real: Lookup) -> None:
+    real.kernel_symbols([0])
+    (pid,) = real.pids
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        os.kill(pid, number)
+    assert real.process_maps(os.getpid()) is not None
+    assert real.pids == [pid]
+    assert os.getpgid(pid) != os.getpgid(0)
+    assert os.getpriority(os.PRIO_PROCESS, pid) == min(os.getpriority(os.PRIO_PROCESS, 0) + 5, 19)
+
+
+def test_start_does_not_wait(scripted: object) -> None:
+    lookup = scripted(NEVER_READY)  # type: ignore[operator]
+    start_s = time.monotonic()
+    lookup.start()
+    assert time.monotonic() - start_s < 0.25
+    assert len(lookup.pids) == 1
+
+
+def test_process_that_loads_slowly_is_left_alone_and_then_abandoned(
+    scripted: object, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "FIRST_USE_S", TIMEOUT_S)
+    lookup = scripted(NEVER_READY)  # type: ignore[operator]
+    assert lookup.kernel_symbols([1]) == [None]
+    (pid,) = lookup.pids
+    assert lookup.restarts == 0
+    clock.added_s += module.START_LIMIT_S
+    assert lookup.kernel_symbols([1]) == [None]
+    assert lookup.restarts == 1
+    wait_until_dead(pid)
+    lookup.start()
+    assert pid not in lookup.pids
+
+
+def test_hung_process_is_abandoned_in_time_and_another_started(scripted: object) -> None:
+    lookup = scripted(NEVER_ANSWERS)  # type: ignore[operator]
+    lookup.start()
+    lookup.reload_kernel_symbols()  # waits until it is ready
+    (first,) = lookup.pids
+    start_s = time.monotonic()
+    assert lookup.kernel_symbols([1, 2]) == [None, None]
+    assert TIMEOUT_S <= time.monotonic() - start_s < TIMEOUT_S + 0.5
+    assert lookup.restarts == 1
+    wait_until_dead(first)
+    lookup.start()
+    assert first not in lookup.pids
+    assert len(lookup.pids) == 1
+    with pytest.raises(ProcessLookupError):
+        os.kill(first, 0)
+
+
+@pytest.mark.parametrize("fault", [HANG, CRASH], ids=["hangs", "crashes"])
+def test_only_the_target_at_fault_is_unknown_and_it_is_not_asked_again(fault: str, scripted: object, clock: FakeClock) -> None:
+    lookup = scripted(PICKY.format(fault=fault))  # type: ignore[operator]
+    requests = [user(1), user(13, "/hung/b.so"), user(2, "/lib/c.so")]
+    found, unknown = ModuleAnswer("id", ["f"]), ModuleAnswer(None, [None])
+    assert lookup.user_symbols(requests) == [found, unknown, unknown]
+    assert lookup.restarts == 1
+    assert lookup.user_symbols(requests) == [found, unknown, found], "the one at fault is left out"
+    assert lookup.user_symbols([user(3, "/hung/b.so")]) == [unknown], "and so is its file for others"
+    assert lookup.process_maps(13) is None
+    assert lookup.restarts == 1
+    clock.added_s += module.BLAME_S + 1
+    assert lookup.user_symbols(requests) == [found, unknown, unknown]
+    assert lookup.restarts == 2
+
+
+def test_many_hanging_targets_cost_a_drain_no_more_than_two_waits(scripted: object, clock: FakeClock) -> None:
+    lookup = scripted(PICKY.format(fault=HANG).replace("== 13", ">= 13"))  # type: ignore[operator]
+    assert lookup.process_maps(1) == []
+    start_s = time.monotonic()
+    for pid in range(13, 60):
+        assert lookup.process_maps(pid) is None
+    assert lookup.restarts == 2
+    assert time.monotonic() - start_s < 2 * TIMEOUT_S + 2.5
+    clock.added_s += 2.1
+    assert lookup.process_maps(1) == [], "after the pause it is asked again"
+
+
+def test_command_that_cannot_run_is_unknown_and_not_started_without_end(scripted: object) -> None:
+    lookup = scripted("raise SystemExit(1)")  # type: ignore[operator]
+    for _ in range(20):
+        assert lookup.kernel_symbols([1]) == [None]
+    assert lookup.restarts == 2
+
+
+def test_nonsense_on_the_pipe_is_a_failure_not_an_exception(scripted: object) -> None:
+    lookup = scripted("import os, time; os.write(1, b'\\xff' * 100); time.sleep(1000)")  # type: ignore[operator]
+    assert lookup.kernel_symbols([1]) == [None]
+    assert lookup.restarts == 1
+
+
+def test_answers_that_come_too_late_are_not_taken_for_others(scripted: object) -> None:
+    slow = PICKY.format(fault="pass").replace("def user(item):", "def user(item):\n    import time; time.sleep(0.15)")
+    lookup = scripted(slow)  # type: ignore[operator]
+    answers = lookup.user_symbols([user(pid, f"/{pid}") for pid in range(1, 7)])
+    known = sum(answer.build_id is not None for answer in answers)
+    assert 1 <= known < 6, "answers kept coming, but the call ended after two time-outs"
+    assert lookup.kernel_symbols([1]) == [("f", "[kernel]")]
+    assert lookup.restarts == 0
+
+
+def test_close_ends_a_hung_process_too(scripted: object) -> None:
+    lookup = scripted(NEVER_ANSWERS)  # type: ignore[operator]
+    lookup.reload_kernel_symbols()
+    (pid,) = lookup.pids
+    lookup.close()
+    assert lookup.pids == []
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("root", ["/", "/nonexistent"])
+def test_killed_recorder_leaves_no_process(root: str) -> None:
+    code = (
+        "import pathlib, sys; from necroscope.symbols.lookup import Lookup;"
+        f"lookup = Lookup(pathlib.Path({root!r}), 5.0); lookup.kernel_symbols([1]);"
+        "print(*lookup.pids, flush=True); sys.stdin.read()"
+    )
+    recorder = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert recorder.stdout is not None
+    child = os.pidfd_open(int(recorder.stdout.readline()))
+    try:
+        recorder.kill()
+        recorder.communicate()
+        assert select.select([child], [], [], 5)[0], "it still runs"
+    finally:
+        os.close(child)
+
+
+@pytest.mark.kernel
+def test_process_holds_no_file_of_its_targets(real: Lookup) -> None:
+    mappings = real.process_maps(os.getpid()) or []
+    real.user_symbols([UserRequest(os.getpid(), m.path, *m[3:6], (m.file_offset,)) for m in mappings if m.path.startswith("/")])
+    (pid,) = real.pids
+    descriptors = {os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd")}
+    assert {name.partition(":")[0] for name in descriptors} == {"/dev/null", "pipe"}
