@@ -1,0 +1,134 @@
+"""The kernel's lines from systemd's journal: `journalctl -k -f -o json` as a child, read without waiting."""
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from necroscope.errors import SourceUnavailable
+from necroscope.model.reading import Gap
+from necroscope.model.units import NS_PER_S, NS_PER_US
+from necroscope.sources.kernel_log.byte_lines import ByteLines
+from necroscope.sources.kernel_log.line import LogLine, clean_line
+
+HISTORY_LINES: Final = 2000
+RETRY_NS: Final = 10 * NS_PER_S
+_PIECE_BYTES: Final = 64 * 1024
+_DIRECTORIES: Final = ("var/log/journal", "run/log/journal")
+
+
+def parse(raw: bytes, to_time_ns: Callable[[int], int]) -> list[LogLine]:
+    """The lines of one entry. A message that is no UTF-8 comes as a list of bytes, one that is too long as null."""
+    try:
+        entry = json.loads(raw)
+        message = entry["MESSAGE"]
+        monotonic_us = entry.get("_SOURCE_MONOTONIC_TIMESTAMP")
+        time_ns = to_time_ns(int(monotonic_us) * NS_PER_US) if monotonic_us else int(entry["__REALTIME_TIMESTAMP"]) * NS_PER_US
+        severity, facility = int(entry.get("PRIORITY", 6)) & 7, int(entry.get("SYSLOG_FACILITY", 0)) & 0x7FFF
+        text = bytes(message) if isinstance(message, list) else str(message or "").encode("utf-8", "backslashreplace")
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return []
+    # The journal takes in what others write to /dev/kmsg too; their facility tells them apart.
+    return [LogLine(time_ns, None, severity, facility, facility == 0, clean_line(line)) for line in text.split(b"\n") if line]
+
+
+class JournalReader:
+    """A journalctl that follows the kernel's lines. When it ends, it is started again after a pause."""
+
+    name = "journalctl"
+    # It finds and prints its history while we already read.
+    settles_ns = 5 * NS_PER_S
+
+    def __init__(
+        self, command: list[str], to_time_ns: Callable[[int], int], clock: Callable[[], int] = time.monotonic_ns
+    ) -> None:
+        self._command = command
+        self._to_time_ns = to_time_ns
+        self._clock = clock
+        self._lines = ByteLines()
+        self._gaps: list[str] = []
+        self._retry_ns = 0
+        self._child: subprocess.Popen[bytes] | None = self._start(HISTORY_LINES)
+
+    @classmethod
+    def open(cls, root: Path, to_time_ns: Callable[[int], int]) -> "JournalReader":
+        program = shutil.which("journalctl")
+        directory = next((root / name for name in _DIRECTORIES if any((root / name).glob("*/*.journal"))), None)
+        if program is None or directory is None:
+            raise SourceUnavailable("no journalctl" if program is None else "no journal")
+        # Ours ends with us even when we are killed: nothing may be left behind.
+        guard = shutil.which("setpriv")
+        command = [*([guard, "--pdeathsig", "KILL", "--"] if guard else []), program, "--dmesg", "--follow", "--output=json"]
+        return cls([*command, *([] if root == Path("/") else ["--directory", str(directory)])], to_time_ns)
+
+    def fileno(self) -> int | None:
+        return self._child.stdout.fileno() if self._child is not None and self._child.stdout is not None else None
+
+    def read_lines(self, limit: int) -> list[LogLine]:
+        if self._child is None:
+            self._restart()
+        lines: list[LogLine] = []
+        while len(lines) < limit:
+            piece = self._read_piece()
+            if not piece:
+                break
+            for raw in self._lines.feed(piece):
+                lines += parse(raw, self._to_time_ns)
+        if not lines and self._child is None:
+            raise SourceUnavailable("journalctl ended")
+        return lines
+
+    def take_gaps(self, now_ns: int) -> list[Gap]:
+        gaps = [Gap(table, now_ns, now_ns, cause) for cause in self._gaps for table in ("events", "log")]
+        self._gaps.clear()
+        return gaps
+
+    def close(self) -> None:
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(1)
+            if child.stdout is not None:
+                child.stdout.close()
+
+    def _start(self, history: int) -> subprocess.Popen[bytes]:
+        try:
+            child = subprocess.Popen(
+                [*self._command, f"--lines={history}"],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise SourceUnavailable(f"cannot start journalctl: {error.strerror}") from None
+        assert child.stdout is not None
+        os.set_blocking(child.stdout.fileno(), False)
+        return child
+
+    def _restart(self) -> None:
+        if self._clock() < self._retry_ns:
+            raise SourceUnavailable("journalctl ended")
+        self._retry_ns = self._clock() + RETRY_NS
+        self._lines.clear()
+        self._child = self._start(0)
+        self._gaps.append("journalctl ended and was started again")
+
+    def _read_piece(self) -> bytes:
+        descriptor = self.fileno()
+        if descriptor is None:
+            return b""
+        try:
+            piece = os.read(descriptor, _PIECE_BYTES)
+        except BlockingIOError:
+            return b""
+        if not piece:
+            self.close()
+            self._retry_ns = self._clock() + RETRY_NS
+        return piece

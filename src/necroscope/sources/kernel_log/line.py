@@ -1,0 +1,95 @@
+"""What travels through the kernel log source: a line in, events and alarms out."""
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from necroscope.model.names import LINE_LIMIT, clean
+from necroscope.model.reading import Gap, Row
+
+
+class LogLine(NamedTuple):
+    """One line of the log. `by_kernel` is False where anybody may have written it."""
+
+    time_ns: int
+    sequence: int | None
+    severity: int
+    facility: int
+    by_kernel: bool
+    text: str
+
+    def row(self) -> Row:
+        return (self.time_ns, self.sequence, self.severity, self.facility, self.text)
+
+
+class Alarm(NamedTuple):
+    """Said at once, while its event may still be gathering lines: a reset, lockup or stall is under way."""
+
+    kind: str
+    cpu: int | None
+    device: str | None
+    queue: int | None
+    by_kernel: bool
+    time_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A row of `events`; its fields stand in the order of the columns."""
+
+    time_ns: int
+    kind: str
+    pattern: str
+    cpu: int | None
+    device: str | None
+    queue: int | None
+    pid: int | None
+    comm: str | None
+    severity: int
+    by_kernel: bool
+    sequence: int | None
+    message: str
+    lines: str | None
+    fields: str | None
+
+    def row(self) -> Row:
+        return (
+            self.time_ns,
+            self.kind,
+            self.pattern,
+            self.cpu,
+            self.device,
+            self.queue,
+            self.pid,
+            self.comm,
+            self.severity,
+            self.by_kernel,
+            self.sequence,
+            self.message,
+            self.lines,
+            self.fields,
+        )
+
+
+class LogReader(Protocol):
+    """Where lines come from. None of its methods ever waits. `settles_ns`: how long old lines may come in after the opening."""
+
+    name: str
+    settles_ns: int
+
+    def fileno(self) -> int | None:
+        """A descriptor that becomes readable when a line comes, or None."""
+
+    def read_lines(self, limit: int) -> list[LogLine]:
+        """About `limit` lines; an empty list means that there is no more now. SourceUnavailable when the log is gone."""
+
+    def take_gaps(self, now_ns: int) -> list[Gap]:
+        """What was lost since the last call."""
+
+    def close(self) -> None: ...
+
+
+def clean_line(raw: bytes | str) -> str:
+    """A printable, bounded line. Tabs become spaces, so that patterns meet the same text whoever wrote it down."""
+    if isinstance(raw, bytes):
+        raw = raw.decode("utf-8", "backslashreplace")
+    return clean(raw.replace("\t", " "), LINE_LIMIT)

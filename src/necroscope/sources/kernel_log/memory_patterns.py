@@ -1,0 +1,147 @@
+"""Lines of memory that ran out, of storage and hardware that fail, of programs that crash (oom_kill.c, nvme, ext4, mce, NVRM)."""
+
+from typing import Final
+
+from necroscope.sources.kernel_log.pattern import OOM, Role, pattern
+
+_KILLED: Final = (
+    r"Killed process (?P<pid>\d+) \((?P<comm>.+)\),?(?: UID \d+,)? total-vm:(?P<total_vm_kb>\d+)kB, anon-rss:",
+    r"(?P<anon_rss_kb>\d+)kB, ",
+    r"file-rss:(?P<file_rss_kb>\d+)kB(?:, shmem-rss:(?P<shmem_rss_kb>\d+)kB)?",
+    r"(?:, UID:(?P<uid>\d+) pgtables:(?P<page_tables_kb>\d+)kB oom_score_adj:(?P<victim_score_adjust>-?\d+))?",
+)
+
+MEMORY_PATTERNS: Final = (
+    # Who asked for memory, which is seldom who is killed.
+    pattern(
+        "oom.invoked",
+        "oom_invoked",
+        "oom-killer:",
+        r"^(?P<invoker>.+) invoked oom-killer: gfp_mask=0x(?P<gfp_mask_hex>[0-9a-f]+)(?:\((?P<gfp_flags>[^)]*)\))?",
+        r"(?:, nodemask=\S+)?,",
+        r" +order=(?P<order>-?\d+), oom_score_adj=(?P<score_adjust>-?\d+)",
+        family=OOM,
+        traced=True,
+    ),
+    pattern(
+        "oom.constraint",
+        "oom_kill",
+        "",
+        r"^oom-kill:constraint=(?P<constraint>CONSTRAINT_\w+),nodemask=(?P<nodemask>[^,]*),cpuset=(?P<cpuset>[^,]*),",
+        r"mems_allowed=[^,]*(?:,\d[^,]*)*,(?:global_oom|oom_memcg=(?P<memcg>[^,]*)),task_memcg=(?P<task_memcg>[^,]*),",
+        r"task=(?P<comm>.+),pid=(?P<pid>\d+),uid=(?P<uid>\d+)",
+        prefix="oom-kill:",
+        family=OOM,
+        weight=1,
+    ),
+    pattern(
+        "oom.killed",
+        "oom_kill",
+        "Killed",
+        r"(?P<scope>Out of memory|Memory cgroup out of memory)(?: \(oom_kill_allocating_task\))?: ",
+        *_KILLED,
+        family=OOM,
+        role=Role.ENDS,
+        weight=1,
+    ),
+    # Until 4.18 in two lines; the one killed may be a child of the one chosen.
+    pattern(
+        "oom.killed_old",
+        "oom_kill",
+        "sacrifice",
+        r"(?P<scope>Out of memory|Memory cgroup out of memory): Kill process (?P<chosen_pid>\d+) \(",
+        r"(?P<chosen>.+)\) score (?P<score>\d+) ",
+        r"or sacrifice child",
+        family=OOM,
+        weight=1,
+    ),
+    pattern("oom.killed_child", "oom_kill", "Killed", "^", *_KILLED, family=OOM, role=Role.ENDS, weight=1),
+    pattern(
+        "oom.memcg_limit_old",
+        "oom_kill",
+        "limit",
+        r"^Task in (?P<task_memcg>\S+) killed as a result of limit of (?P<memcg>\S+)",
+        family=OOM,
+        weight=1,
+    ),
+    pattern(
+        "oom.memcg_usage",
+        "oom_kill",
+        "memory:",
+        r"^memory: usage (?P<usage_kb>\d+)kB, limit (?P<limit_kb>\d+)kB, failcnt (?P<failures>\d+)",
+        family=OOM,
+        role=Role.JOINS,
+    ),
+    pattern(
+        "memory.allocation",
+        "page_allocation_failure",
+        "allocation",
+        r"^(?P<comm>.+): page allocation (?:failure|stalls for (?P<stalled_ms>\d+)ms)[:,] order:(?P<order>\d+)",
+    ),
+    # `completion polled`: the device had finished, the interrupt was not served: the storage twin of a starved NAPI.
+    pattern(
+        "nvme.timeout",
+        "nvme_timeout",
+        "nvme",
+        r"nvme (?P<device>nvme\d+): I/O (?:tag )?(?P<tag>\d+)(?: \([^)]*\))?(?: opcode \S+(?: \([^)]*\))?)? QID ",
+        r"(?P<queue>\d+) timeout, ",
+        r"(?P<action>completion polled|disable controller|reset controller|aborting)",
+        alarm=True,
+    ),
+    pattern(
+        "nvme.down",
+        "nvme_reset",
+        "nvme",
+        r"nvme (?P<device>nvme\d+): controller is down; will reset: CSTS=0x(?P<csts_hex>[0-9a-f]+)",
+        alarm=True,
+    ),
+    pattern(
+        "ext4.error",
+        "filesystem_error",
+        "EXT4-fs",
+        r"EXT4-fs error \(device (?P<device>[^)]+)\)(?:: | in )(?P<function>\w+):(?P<line>\d+): (?P<what>.*)",
+    ),
+    pattern(
+        "xfs.error",
+        "filesystem_error",
+        "XFS",
+        r"^XFS \((?P<device>[^)]+)\): (?P<what>(?:metadata I/O|log I/O|Internal) error|Corruption|Metadata cor",
+        r"ruption|Filesystem has been shut down)",
+    ),
+    pattern(
+        "block.io_error",
+        "block_io_error",
+        "sector",
+        r"\b(?P<what>(?:critical )?[\w/]{1,32}) error, dev (?P<device>\S+), sector (?P<sector>\d+)",
+    ),
+    pattern(
+        "hardware.error",
+        "hardware_error",
+        "Error]:",
+        r"\[Hardware Error\]: (?:CPU (?P<cpu>\d+): Machine Check(?: Exception)?: \S+ Bank (?P<bank>\d+): ",
+        r"(?P<status_hex>[0-9a-f]+)",
+        r"|(?P<what>Machine check events logged|Hardware error from APEI Generic Hardware Error Source))",
+    ),
+    pattern(
+        "nvidia.xid",
+        "gpu_xid",
+        "Xid",
+        r"NVRM: Xid \(PCI:(?P<device>[0-9a-fA-F:.]+)\): (?P<xid>\d+)(?:, pid='?(?:(?P<pid>\d+)|<unknown>)'?(?:, name=",
+        r"(?P<comm>[^,]+))?)?",
+    ),
+    pattern(
+        "nvidia.lost",
+        "gpu_lost",
+        "fallen",
+        r"NVRM: (?!Xid).{0,80}GPU (?:at )?(?:PCI:)?(?P<device>[0-9a-fA-F:.]+?):? .{0,80}fallen off the bus",
+    ),
+    pattern("audit.backlog", "audit_overflow", "audit:", r"audit: backlog limit exceeded"),
+    pattern(
+        "segfault",
+        "segfault",
+        "segfault",
+        r"^(?P<comm>.+)\[(?P<pid>\d+)\]: segfault at (?P<address_hex>[0-9a-f]+) ip ",
+        r"(?P<instruction_hex>[0-9a-f]+) sp [0-9a-f]+ error (?P<error>\d+)",
+        r"(?: in (?P<module>[^\[ ]+))?",
+    ),
+)

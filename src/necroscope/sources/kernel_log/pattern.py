@@ -1,0 +1,76 @@
+"""A pattern: what one kind of log line looks like, what it means, and how it joins with its neighbours.
+
+Named groups of the regex are what is caught: `cpu`, `device`, `queue`, `pid` and `comm` become columns of `events`, every other
+one a field. Names end in their unit. `name__2` is a second spelling of `name`; `name_hex` stays text.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+COLUMNS: Final = ("cpu", "device", "queue", "pid", "comm")
+
+
+class Role(Enum):
+    """What a line does to the sequence of its family."""
+
+    OPENS = "opens a sequence, or joins the open one"
+    JOINS = "is part of an open sequence, and nothing alone"
+    ENDS = "is the last line of a sequence, or an event alone"
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Lines that tell one story. A story is over `window_s` after its last line; its key tells stories at the same time apart."""
+
+    name: str
+    window_s: float
+    key: tuple[str, ...] = ()
+
+
+NIC: Final = Family("nic", 10, ("bus", "device"))
+LOCKUP: Final = Family("lockup", 2, ("cpu",))
+# The grace-period kthread's own trouble is printed up to ten seconds after the stall.
+RCU: Final = Family("rcu", 15)
+HUNG_TASK: Final = Family("hung_task", 2, ("pid",))
+# The dump of all tasks between the first and the last line takes its time on a slow console.
+OOM: Final = Family("oom", 60)
+OOPS: Final = Family("oops", 5)
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """`keywords`: every line that matches has one of them as a whole word, or begins with `prefix`: the cheap first test.
+
+    A sequence takes its kind from its weightiest line. `alarm`: the recorder must know at once. `traced`: a register dump,
+    call trace or table follows in lines that name nobody.
+    """
+
+    id: str
+    kind: str
+    regex: re.Pattern[str]
+    keywords: tuple[str, ...] = ()
+    prefix: str = ""
+    family: Family | None = None
+    role: Role = Role.OPENS
+    weight: int = 0
+    alarm: bool = False
+    traced: bool = False
+
+
+def pattern(
+    pattern_id: str,
+    kind: str,
+    keywords: str,
+    *regex: str,
+    prefix: str = "",
+    family: Family | None = None,
+    role: Role = Role.OPENS,
+    weight: int = 0,
+    alarm: bool = False,
+    traced: bool = False,
+) -> Pattern:
+    """A row of a pattern table; the pieces of the regex are joined."""
+    compiled = re.compile("".join(regex), re.ASCII)
+    return Pattern(pattern_id, kind, compiled, tuple(keywords.split()), prefix, family, role, weight, alarm, traced)

@@ -1,0 +1,127 @@
+"""The kernel log as a source: every line goes into `log` within a rate, what lines mean goes into `events`."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from necroscope.errors import SourceUnavailable
+from necroscope.model.reading import Gap, Moment, Reading, Rows
+from necroscope.model.units import NS_PER_MS, NS_PER_S
+from necroscope.sources.kernel_log.fallback import open_log
+from necroscope.sources.kernel_log.line import Alarm, Event, LogLine, LogReader
+from necroscope.sources.kernel_log.patterns import PatternSet
+from necroscope.sources.kernel_log.sequences import Sequencer
+
+LINES_A_SECOND: Final = 1000
+BUDGET_NS: Final = 50 * NS_PER_MS
+_BATCH: Final = 128
+
+
+class KernelLog:
+    """Reads what has come since the last read; never waits, and never works longer than about 50 ms.
+
+    What does not fit into that time stays in the kernel's buffer for the next read; if it is overwritten there, that is a gap
+    with a count. Lines from before the start are recorded but raise no alarms. `fileno` is known after the first read.
+    """
+
+    name = "kernel_log"
+    tables: tuple[str, ...] = ("events", "log")
+    period_s = 1.0
+
+    def __init__(
+        self,
+        root: Path,
+        to_time_ns: Callable[[int], int],
+        patterns: PatternSet | None = None,
+        clock: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self.alarms: list[Alarm] = []
+        self._root = root
+        self._to_time_ns = to_time_ns
+        self._sequencer = Sequencer(patterns or PatternSet())
+        self._clock = clock
+        self._reader: LogReader | None = None
+        self._caught_up = False
+        self._opened_ns = 0
+        self._second_ns = 0
+        self._left = LINES_A_SECOND
+
+    @property
+    def reads_from(self) -> str | None:
+        """`/dev/kmsg`, `journalctl` or the path of a syslog file; None before the first read."""
+        return self._reader.name if self._reader is not None else None
+
+    def fileno(self) -> int | None:
+        return self._reader.fileno() if self._reader is not None else None
+
+    def read(self, now: Moment) -> Reading:
+        self.alarms = []
+        if self._reader is None:
+            self._reader = open_log(self._root, self._to_time_ns)
+            self._opened_ns, self._caught_up = now.monotonic_ns, False
+        events: list[Event] = []
+        log: Rows = []
+        unlogged: list[LogLine] = []
+        stop_ns = self._clock() + BUDGET_NS
+        try:
+            while lines := self._reader.read_lines(_BATCH):
+                self._take(lines, now, events, log, unlogged)
+                if self._clock() > stop_ns:
+                    break
+            else:
+                self._caught_up = now.monotonic_ns - self._opened_ns >= self._reader.settles_ns
+        except SourceUnavailable:
+            # What came before the failure is kept; the next read fails again.
+            if not log and not unlogged:
+                raise
+        events += self._sequencer.flush(now.monotonic_ns)
+        return self._reading(events, log, unlogged, self._reader.take_gaps(now.time_ns))
+
+    drain = read
+
+    def finish(self, now: Moment) -> Reading:
+        """The last read: stories still under way become events as far as they are told."""
+        try:
+            reading = self.read(now)
+        except SourceUnavailable:
+            reading = Reading()
+        rest = [event.row() for event in self._sequencer.finish()]
+        if rest:
+            reading.rows["events"] = reading.rows.get("events", []) + rest
+        return reading
+
+    def close(self) -> None:
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.close()
+
+    def _take(self, lines: list[LogLine], now: Moment, events: list[Event], log: Rows, unlogged: list[LogLine]) -> None:
+        feed, heard_ns = self._sequencer.feed, now.monotonic_ns
+        for line in lines:
+            finished, alarms = feed(line, heard_ns)
+            events += finished
+            if alarms and self._caught_up:
+                self.alarms += alarms
+        # History is bounded by the kernel's buffer, what comes live only by its writer.
+        room = self._room(heard_ns) if self._caught_up else len(lines)
+        log += [line.row() for line in lines[:room]]
+        unlogged += lines[room:]
+        self._left -= min(room, len(lines)) if self._caught_up else 0
+
+    def _room(self, now_ns: int) -> int:
+        if now_ns - self._second_ns >= NS_PER_S:
+            self._second_ns, self._left = now_ns, LINES_A_SECOND
+        return self._left
+
+    def _reading(self, events: list[Event], log: Rows, unlogged: list[LogLine], gaps: list[Gap]) -> Reading:
+        reading = Reading(gaps=gaps)
+        if events:
+            reading.rows["events"] = [event.row() for event in events]
+        if log:
+            reading.rows["log"] = log
+        if unlogged:
+            times = [line.time_ns for line in unlogged]
+            cause = f"more than {LINES_A_SECOND} kernel log lines a second"
+            reading.gaps.append(Gap("log", min(times), max(times), cause, lost=len(unlogged)))
+        return reading

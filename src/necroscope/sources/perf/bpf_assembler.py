@@ -1,0 +1,110 @@
+"""Just enough of the BPF instruction set to write a tracepoint program without a compiler on the node (linux/bpf.h).
+
+Ours because every loader we know brings a compiler, libbpf or kernel headers. Instructions are eight bytes: opcode, registers,
+offset, constant.
+"""
+
+import struct
+from typing import Final
+
+R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10 = range(11)
+MAP_LOOKUP: Final = 1
+KTIME_GET_NS: Final = 5
+
+_INSTRUCTION: Final = struct.Struct("<BBhi")
+_PSEUDO_MAP: Final = 1
+
+
+class Program:
+    """Instructions in order; jumps name labels, which `code` turns into distances."""
+
+    def __init__(self) -> None:
+        self._instructions: list[tuple[int, int, int, int, int]] = []
+        self._jumps: list[tuple[int, str]] = []
+        self._labels: dict[str, int] = {}
+
+    def label(self, name: str) -> None:
+        self._labels[name] = len(self._instructions)
+
+    def load_map(self, register: int, descriptor: int) -> None:
+        """A 64-bit constant takes two instructions."""
+        self._add(0x18, register, _PSEUDO_MAP, 0, descriptor)
+        self._add(0)
+
+    def load32(self, register: int, base: int, offset: int) -> None:
+        self._add(0x61, register, base, offset)
+
+    def load64(self, register: int, base: int, offset: int) -> None:
+        self._add(0x79, register, base, offset)
+
+    def store32_constant(self, base: int, offset: int, constant: int) -> None:
+        self._add(0x62, base, 0, offset, constant)
+
+    def store64(self, base: int, offset: int, register: int) -> None:
+        self._add(0x7B, base, register, offset)
+
+    def store64_constant(self, base: int, offset: int, constant: int) -> None:
+        self._add(0x7A, base, 0, offset, constant)
+
+    def move(self, register: int, source: int) -> None:
+        self._add(0xBF, register, source)
+
+    def move_constant(self, register: int, constant: int) -> None:
+        self._add(0xB7, register, constant=constant)
+
+    def add(self, register: int, source: int) -> None:
+        self._add(0x0F, register, source)
+
+    def add_constant(self, register: int, constant: int) -> None:
+        self._add(0x07, register, constant=constant)
+
+    def subtract(self, register: int, source: int) -> None:
+        self._add(0x1F, register, source)
+
+    def multiply_constant(self, register: int, constant: int) -> None:
+        self._add(0x27, register, constant=constant)
+
+    def shift_left(self, register: int, bits: int) -> None:
+        self._add(0x67, register, constant=bits)
+
+    def shift_right(self, register: int, bits: int) -> None:
+        self._add(0x77, register, constant=bits)
+
+    def jump_if_equal(self, register: int, constant: int, label: str) -> None:
+        self._jump(0x15, register, constant, label)
+
+    def jump_if_not_equal(self, register: int, constant: int, label: str) -> None:
+        self._jump(0x55, register, constant, label)
+
+    def jump_if_above(self, register: int, constant: int, label: str) -> None:
+        self._jump(0x25, register, constant, label)
+
+    def jump_if_at_most(self, register: int, constant: int, label: str) -> None:
+        self._jump(0xB5, register, constant, label)
+
+    def jump_if_not_below(self, register: int, other: int, label: str) -> None:
+        self._jumps.append((len(self._instructions), label))
+        self._add(0x3D, register, other)
+
+    def call(self, function: int) -> None:
+        self._add(0x85, constant=function)
+
+    def leave(self) -> None:
+        self._add(0x95)
+
+    def code(self) -> bytes:
+        instructions = self._instructions.copy()
+        for position, label in self._jumps:
+            opcode, register, source, _, constant = instructions[position]
+            instructions[position] = (opcode, register, source, self._labels[label] - position - 1, constant)
+        return b"".join(
+            _INSTRUCTION.pack(opcode, register | source << 4, offset, constant)
+            for opcode, register, source, offset, constant in instructions
+        )
+
+    def _jump(self, opcode: int, register: int, constant: int, label: str) -> None:
+        self._jumps.append((len(self._instructions), label))
+        self._add(opcode, register, constant=constant)
+
+    def _add(self, opcode: int, register: int = 0, source: int = 0, offset: int = 0, constant: int = 0) -> None:
+        self._instructions.append((opcode, register, source, offset, constant))

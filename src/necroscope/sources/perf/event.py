@@ -1,0 +1,62 @@
+"""Open a perf event, and say exactly what is missing when the kernel refuses."""
+
+import ctypes
+import errno
+import os
+import struct
+from fcntl import ioctl
+from pathlib import Path
+
+from necroscope.errors import PermissionMissing, SourceUnavailable
+from necroscope.perf_abi.event_attr import IOC_ENABLE, IOC_ID, OPEN_CLOEXEC, EventAttr
+from necroscope.perf_abi.syscalls import syscall
+
+EVERY_PROCESS = -1
+EVERY_CPU = -1
+_NO_GROUP = -1
+_REFUSED = (errno.EACCES, errno.EPERM)
+
+
+def open_event(attr: EventAttr, pid: int = EVERY_PROCESS, cpu: int = EVERY_CPU) -> int:
+    """A descriptor of the event. OSError as the kernel gave it, but for refusals and limits, which say the way out."""
+    packed = attr.pack()
+    buffer = ctypes.create_string_buffer(packed, len(packed))
+    try:
+        return syscall("perf_event_open", buffer, pid, cpu, _NO_GROUP, OPEN_CLOEXEC)
+    except OSError as error:
+        if error.errno in _REFUSED:
+            raise _refusal() from None
+        if error.errno == errno.EMFILE:
+            raise SourceUnavailable(
+                "the process may not open more files: perf needs five descriptors a core", "raise LimitNOFILE or ulimit -n"
+            ) from None
+        if error.errno == errno.ENOSYS:
+            raise SourceUnavailable("this kernel has no perf_event_open", "it needs CONFIG_PERF_EVENTS") from None
+        raise
+
+
+def _refusal() -> PermissionMissing:
+    try:
+        paranoid = Path("/proc/sys/kernel/perf_event_paranoid").read_text().strip()
+    except OSError:
+        return PermissionMissing(
+            "cannot sample all CPUs: perf_event_open was refused", "allow it in the container's seccomp profile, add CAP_PERFMON"
+        )
+    return PermissionMissing(
+        f"cannot sample all CPUs: perf_event_paranoid is {paranoid} and CAP_PERFMON is missing",
+        "run as root, or give CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8), or sysctl kernel.perf_event_paranoid=-1",
+    )
+
+
+def event_id(descriptor: int) -> int:
+    """The id that each sample of this event carries (PERF_SAMPLE_IDENTIFIER)."""
+    answer = ioctl(descriptor, IOC_ID, b"\0" * 8)
+    return int(struct.unpack("<Q", answer)[0])
+
+
+def enable(descriptor: int) -> None:
+    ioctl(descriptor, IOC_ENABLE, 0)
+
+
+def close(descriptor: int) -> None:
+    os.close(descriptor)

@@ -1,0 +1,177 @@
+"""Names, program images and cgroups of the tasks in samples, kept from the ring's records and from /proc at first sight.
+
+Everything here is a cache of the kernel's truth: when records were lost, or when it has grown too large, it is thrown away whole
+and filled again from /proc.
+"""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from necroscope.model.names import LINE_LIMIT, clean
+from necroscope.perf_abi import records
+from necroscope.sources.perf.address_space import AddressSpace
+
+_MOST_TASKS: Final = 100_000
+_MOST_MAPPED_BYTES: Final = 16 << 20
+_INIT: Final = 1
+# A task that has left the pid table (a thread that reaped itself) runs a little longer; the kernel gives it this number.
+_NO_PID: Final = -1
+_COMM_START: Final = 8 + records.COMM_BODY.size
+_PID: Final = records.COMM_BODY.unpack_from
+_TASK: Final = records.TASK_BODY.unpack_from
+
+
+def parse_cgroup(text: str) -> str | None:
+    """The path in /proc/PID/cgroup: of the v1 memory controller where it is mounted, else of cgroup v2."""
+    unified = None
+    # Not splitlines: a cgroup's name may hold any separator but the newline, and must not forge a line.
+    for line in text.split("\n"):
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if "memory" in controllers.split(","):
+            return clean(path, LINE_LIMIT)
+        if not controllers and path:
+            unified = path
+    return clean(unified, LINE_LIMIT) if unified is not None else None
+
+
+class Processes:
+    """What is known of tasks. `apply` takes the ring's task records in time order; the getters answer for the moment reached."""
+
+    def __init__(self, proc: Path) -> None:
+        self._proc = str(proc)
+        self._comms: dict[int, str] = {0: "swapper", _NO_PID: "[exited]"}
+        self._spaces: dict[int, AddressSpace] = {}
+        self._cgroups: dict[int, str | None] = {}
+        self._parents: dict[int, int] = {}
+        self._exited: set[tuple[int, int]] = set()
+        self._mapped_bytes = 0
+
+    def apply(self, kind: int, misc: int, record: bytes) -> None:
+        if kind == records.MMAP2:
+            self._map(record)
+        elif kind == records.COMM:
+            self._name(record, is_exec=bool(misc & records.MISC_COMM_EXEC))
+        elif kind == records.FORK:
+            self._fork(record)
+        elif kind == records.EXIT:
+            pid, _, tid, _, _ = _TASK(record, 8)
+            self._exited.add((pid, tid))
+
+    def forget_exited(self) -> None:
+        """Drop what exited in this drain, after its samples were named; start afresh when the cache has outgrown its bound."""
+        for pid, tid in self._exited:
+            self._comms.pop(tid, None)
+            if pid == tid:
+                self._forget_process(pid)
+        self._exited.clear()
+        if len(self._comms) + len(self._spaces) + len(self._cgroups) > _MOST_TASKS or self._maps_too_much():
+            self.forget_all()
+
+    def forget_all(self) -> None:
+        self.__init__(Path(self._proc))  # type: ignore[misc]
+
+    def forget_cgroups(self) -> None:
+        """Tasks can be moved between cgroups without a record of it."""
+        self._cgroups.clear()
+
+    def forget_stacks(self) -> None:
+        """Stack numbers end with their segment."""
+        for space in self._spaces.values():
+            space.stacks.clear()
+
+    def spaces(self) -> Iterable[AddressSpace]:
+        return self._spaces.values()
+
+    def comm(self, pid: int, tid: int) -> str:
+        name = self._comms.get(tid)
+        if name is None:
+            name = self._comms[tid] = self._read_comm(pid, tid)
+        return name
+
+    def space(self, pid: int) -> AddressSpace:
+        space = self._spaces.get(pid)
+        if space is None:
+            space = self._spaces[pid] = AddressSpace(is_complete=False)
+        return space
+
+    def cgroup(self, pid: int) -> str | None:
+        try:
+            return self._cgroups[pid]
+        except KeyError:
+            path = self._cgroups[pid] = self._read_cgroup(pid)
+            return path
+
+    def _map(self, record: bytes) -> None:
+        pid, _ = _PID(record, 8)
+        space = self._spaces.get(pid)
+        # A process that predates us: its maps are read whole at first need, this mapping included.
+        if space is not None:
+            space.add(record)
+            self._mapped_bytes += len(record)
+
+    def _name(self, record: bytes, *, is_exec: bool) -> None:
+        pid, tid = _PID(record, 8)
+        self._comms[tid] = clean(record[_COMM_START : record.find(b"\0", _COMM_START)]) or "[empty]"
+        if is_exec:
+            # A thread that execs takes the number of its leader, which exited for it a moment ago.
+            self._exited.discard((pid, tid))
+            self._spaces[pid] = AddressSpace(is_complete=True)
+            self._cgroups.pop(pid, None)
+
+    def _fork(self, record: bytes) -> None:
+        pid, parent, tid, parent_tid, _ = _TASK(record, 8)
+        self._exited.discard((pid, tid))
+        comm = self._comms.get(parent_tid)
+        if comm is not None:
+            self._comms[tid] = comm
+        else:
+            self._comms.pop(tid, None)  # of whoever had this number before
+        if pid != parent:
+            self._forget_process(pid)
+            self._parents[pid] = parent
+            space = self._spaces.get(parent)
+            if space is not None:
+                self._spaces[pid] = space.fork()
+
+    def _maps_too_much(self) -> bool:
+        """Counts only once enough was added to be worth it: a user may map long paths in many processes."""
+        if self._mapped_bytes > _MOST_MAPPED_BYTES:
+            self._mapped_bytes = sum(space.size_bytes for space in self._spaces.values())
+        return self._mapped_bytes > _MOST_MAPPED_BYTES
+
+    def _forget_process(self, pid: int) -> None:
+        self._spaces.pop(pid, None)
+        self._cgroups.pop(pid, None)
+        self._parents.pop(pid, None)
+
+    def _read_comm(self, pid: int, tid: int) -> str:
+        try:
+            raw = _read_bytes(f"{self._proc}/{pid}/task/{tid}/comm")
+        except OSError:
+            return f":{tid}"
+        return clean(raw.removesuffix(b"\n")) or "[empty]"
+
+    def _read_cgroup(self, pid: int) -> str | None:
+        """None when it exited unseen; its parent's, unless that is init, which moves its children before they exec."""
+        try:
+            return parse_cgroup(_read_bytes(f"{self._proc}/{pid}/cgroup").decode("utf-8", "backslashreplace"))
+        except OSError:
+            parent = self._parents.get(pid, _INIT)
+            return None if parent <= _INIT else self._cgroups.get(parent) or self._cgroup_of_living(parent)
+
+    def _cgroup_of_living(self, pid: int) -> str | None:
+        try:
+            return parse_cgroup(_read_bytes(f"{self._proc}/{pid}/cgroup").decode("utf-8", "backslashreplace"))
+        except OSError:
+            return None
+
+
+def _read_bytes(path: str) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, 65536)
+    finally:
+        os.close(descriptor)

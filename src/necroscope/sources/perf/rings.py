@@ -1,0 +1,253 @@
+"""The rings of all cores: opens the sampling event on each, follows CPU hot-plug, and hands out records in time order.
+
+Tracepoint events are directed into the same rings (PERF_EVENT_IOC_SET_OUTPUT), so that one drain sees everything that happened on
+a core in its order. The hot loop is `_scan`: about a microsecond a record.
+"""
+
+import errno
+import os
+import struct
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fcntl import ioctl
+from operator import itemgetter
+from typing import Final
+
+from necroscope.errors import NecroscopeError, SourceUnavailable
+from necroscope.model.units import NS_PER_S
+from necroscope.perf_abi import event_attr as abi
+from necroscope.perf_abi import records
+from necroscope.sources.perf.event import enable, event_id, open_event
+from necroscope.sources.perf.ring import PAGE_BYTES, Ring
+
+# Half a MiB a core holds 24 s of 97 Hz; many cores share 24 MiB, and the watermark wakes us when a ring is half full.
+_RING_BYTES: Final = 512 << 10
+_ALL_RINGS_BYTES: Final = 24 << 20
+_LEAST_PAGES: Final = max(1, (64 << 10) // PAGE_BYTES)
+
+_SAMPLE_TYPE: Final = (
+    abi.SAMPLE_IDENTIFIER | abi.SAMPLE_TID | abi.SAMPLE_TIME | abi.SAMPLE_CPU | abi.SAMPLE_CALLCHAIN | abi.SAMPLE_REGS_USER
+)
+_TRACEPOINT_SAMPLE_TYPE: Final = abi.SAMPLE_IDENTIFIER | abi.SAMPLE_TID | abi.SAMPLE_TIME | abi.SAMPLE_CPU | abi.SAMPLE_RAW
+_COMMON_FLAGS: Final = abi.FLAG_DISABLED | abi.FLAG_WATERMARK | abi.FLAG_SAMPLE_ID_ALL | abi.FLAG_USE_CLOCKID
+_TASK_FLAGS: Final = abi.FLAG_MMAP | abi.FLAG_MMAP2 | abi.FLAG_COMM | abi.FLAG_COMM_EXEC | abi.FLAG_TASK
+
+_HEADER: Final = records.HEADER.unpack_from
+# id, pid, tid, time, cpu, reserved, callchain length (or raw size); a task that has left the pid table has pid and tid -1.
+_SAMPLE_HEAD: Final = struct.Struct("<QiiQIIQ").unpack_from
+_U64: Final = struct.Struct("<Q").unpack_from
+_CHAIN_OFFSET: Final = 48
+_RAW_OFFSET: Final = 44  # the raw size is 32 bits wide, the data follows it at once
+_TIME_FROM_END: Final = 24  # the trailing sample id of other records ends with time, cpu, identifier
+
+# (time_ns, cpu, kind, pid, tid, body, first_argument): of a sample the body is its callchain, of other records all their bytes.
+Record = tuple[int, int, int, int, int, bytes, int | None]
+TRACEPOINT: Final = -1
+_SOFTWARE_CLOCK: Final = "cpu-clock"
+_TIME: Final = itemgetter(0)
+
+
+@dataclass(slots=True)
+class Drain:
+    """What one drain found: records in time order, and by core how many the kernel had to drop or throttle."""
+
+    records: list[Record] = field(default_factory=list)
+    idle: int = 0
+    lost: dict[int, int] = field(default_factory=dict)
+    throttled: dict[int, int] = field(default_factory=dict)
+    size_bytes: int = 0
+
+
+class Rings:
+    """Sampling rings of the given cores. `idle_addresses` holds the packed instruction addresses known to be idle."""
+
+    def __init__(self, hz: int, tracepoint_ids: Sequence[int] = ()) -> None:
+        self.hz = hz
+        self.event_name = ""
+        self.idle_addresses: set[bytes] = set()
+        self._tracepoint_ids = tuple(tracepoint_ids)
+        self._rings: dict[int, Ring] = {}
+        self._sampling_id: dict[int, int] = {}
+        self._event_of: dict[int, str] = {}
+        self._tracepoint_descriptors: dict[int, list[int]] = {}
+        self.tracepoint_of: dict[int, int] = {}
+        self._later: list[Record] = []
+
+    @property
+    def cpus(self) -> frozenset[int]:
+        return frozenset(self._rings)
+
+    def descriptors(self) -> list[int]:
+        """To be polled: one becomes readable when its ring is half full."""
+        return [ring.descriptor for ring in self._rings.values()]
+
+    def follow(self, cpus: Iterable[int], expected_cpus: int) -> None:
+        """Open rings of cores that came, close those of cores that went. The first refusal is raised, after all were tried."""
+        wanted = frozenset(cpus)
+        for cpu in self.cpus - wanted:
+            self._close_cpu(cpu)
+        refusals: list[NecroscopeError] = []
+        for cpu in sorted(wanted - self.cpus):
+            try:
+                self._open_cpu(cpu, _ring_pages(expected_cpus))
+            except NecroscopeError as error:
+                refusals.append(error)
+            except OSError as error:
+                if error.errno != errno.ENODEV:  # went offline between the two reads
+                    hint = (
+                        f"{self.hz} Hz may be above sysctl kernel.perf_event_max_sample_rate"
+                        if error.errno == errno.EINVAL
+                        else ""
+                    )
+                    refusals.append(SourceUnavailable(f"cannot sample core {cpu}: {error.strerror}", hint))
+        if refusals:
+            raise refusals[0]
+
+    def set_hz(self, hz: int) -> None:
+        """The software clock forgets at its opening that it was given a frequency, and takes nanoseconds (kernel/events/core.c).
+
+        Given hertz it would fire every ten microseconds, the least it can.
+        """
+        self.hz = hz
+        for cpu, ring in self._rings.items():
+            value = NS_PER_S // hz if self._event_of[cpu] == _SOFTWARE_CLOCK else hz
+            ioctl(ring.descriptor, abi.IOC_PERIOD, struct.pack("<Q", value))
+
+    def drain(self, until_ns: int) -> Drain:
+        """Records up to this monotonic moment; what comes while the rings are emptied one by one is kept for the next drain.
+
+        Otherwise a task's exec could be seen on one core before its fork on another.
+        """
+        drain = Drain(self._later)
+        for cpu, ring in self._rings.items():
+            data = ring.drain()
+            if data:
+                drain.size_bytes += len(data)
+                self._scan(data, cpu, self._sampling_id[cpu], drain)
+        # Each ring is sorted already, so this merges runs; a task's records may lie in several rings.
+        drain.records.sort(key=_TIME)
+        cut = bisect_right(drain.records, until_ns, key=_TIME)
+        self._later = drain.records[cut:]
+        del drain.records[cut:]
+        return drain
+
+    def close(self) -> None:
+        for cpu in list(self._rings):
+            self._close_cpu(cpu)
+
+    def _scan(self, data: bytes, cpu: int, sampling_id: int, drain: Drain) -> None:
+        append = drain.records.append
+        idle_addresses = self.idle_addresses
+        position, end = 0, len(data)
+        while position + records.HEADER.size <= end:
+            kind, _, size = _HEADER(data, position)
+            if size < records.HEADER.size or position + size > end:
+                break  # cannot happen in a ring that only the kernel writes; never loop on it
+            if kind == records.SAMPLE:
+                if size < _CHAIN_OFFSET:
+                    break
+                identifier, pid, tid, time_ns, _, _, length = _SAMPLE_HEAD(data, position + 8)
+                if identifier == sampling_id:
+                    start = position + _CHAIN_OFFSET
+                    # Innermost address of an idle core: the chain is the kernel marker, then the address.
+                    if pid == 0 and data[start + 8 : start + 16] in idle_addresses:
+                        drain.idle += 1
+                    else:
+                        after = min(start + 8 * length, position + size)
+                        has_registers = after + 16 <= position + size and _U64(data, after)[0]
+                        argument = _U64(data, after + 8)[0] if has_registers else None
+                        append((time_ns, cpu, kind, pid, tid, data[start:after], argument))
+                else:
+                    raw = data[position + _RAW_OFFSET : position + size]
+                    append((time_ns, cpu, TRACEPOINT, pid, tid, raw, identifier))
+            elif kind == records.LOST and size >= 8 + records.LOST_BODY.size:
+                lost = records.LOST_BODY.unpack_from(data, position + 8)[1]
+                drain.lost[cpu] = drain.lost.get(cpu, 0) + lost
+            elif kind == records.THROTTLE:
+                drain.throttled[cpu] = drain.throttled.get(cpu, 0) + 1
+            elif size >= 8 + _TIME_FROM_END:
+                time_ns = _U64(data, position + size - _TIME_FROM_END)[0]
+                append((time_ns, cpu, kind, 0, 0, data[position : position + size], None))
+            position += size
+
+    def _open_cpu(self, cpu: int, pages: int) -> None:
+        descriptor = self._open_sampling_event(cpu, pages)
+        try:
+            ring = _map_ring(descriptor, pages)
+        except OSError as error:
+            os.close(descriptor)
+            raise SourceUnavailable(
+                f"cannot map the ring of core {cpu}: {error.strerror}", "give CAP_IPC_LOCK, or raise kernel.perf_event_mlock_kb"
+            ) from None
+        self._rings[cpu] = ring
+        self._event_of[cpu] = self.event_name
+        self._tracepoint_descriptors[cpu] = []
+        try:
+            self._sampling_id[cpu] = event_id(descriptor)
+            for tracepoint_id in self._tracepoint_ids:
+                self._add_tracepoint(cpu, tracepoint_id, descriptor)
+            enable(descriptor)
+        except BaseException:
+            self._close_cpu(cpu)  # a ring that never fills would look like a core that never works
+            raise
+
+    def _open_sampling_event(self, cpu: int, pages: int) -> int:
+        """Hardware cycles where the core has them, else the software clock; kernels before 5.1 know no KSYMBOL records."""
+        clocks = [(_SOFTWARE_CLOCK, abi.TYPE_SOFTWARE, abi.SW_CPU_CLOCK)]
+        if self.event_name in ("", "cycles"):
+            clocks.insert(0, ("cycles", abi.TYPE_HARDWARE, abi.HW_CPU_CYCLES))
+        refusal: NecroscopeError | OSError | None = None
+        for name, event_type, config in clocks:
+            for ksymbol in (abi.FLAG_KSYMBOL, 0):
+                attr = abi.EventAttr(
+                    event_type,
+                    config,
+                    _SAMPLE_TYPE,
+                    _COMMON_FLAGS | _TASK_FLAGS | ksymbol,
+                    frequency=self.hz,
+                    wakeup_watermark_bytes=pages * PAGE_BYTES // 2,
+                    user_registers=abi.FIRST_ARGUMENT_REGISTER,
+                )
+                try:
+                    descriptor = open_event(attr, cpu=cpu)
+                except OSError as error:
+                    refusal = error
+                    continue
+                self.event_name = name
+                return descriptor
+        assert refusal is not None
+        raise refusal
+
+    def _add_tracepoint(self, cpu: int, tracepoint_id: int, output: int) -> None:
+        attr = abi.EventAttr(abi.TYPE_TRACEPOINT, tracepoint_id, _TRACEPOINT_SAMPLE_TYPE, _COMMON_FLAGS)
+        descriptor = open_event(attr, cpu=cpu)
+        self._tracepoint_descriptors[cpu].append(descriptor)
+        ioctl(descriptor, abi.IOC_SET_OUTPUT, output)
+        self.tracepoint_of[event_id(descriptor)] = tracepoint_id
+        enable(descriptor)
+
+    def _close_cpu(self, cpu: int) -> None:
+        for descriptor in self._tracepoint_descriptors.pop(cpu):
+            self.tracepoint_of.pop(event_id(descriptor), None)
+            os.close(descriptor)
+        self._rings.pop(cpu).close()
+        self._sampling_id.pop(cpu, None)
+        del self._event_of[cpu]
+
+
+def _map_ring(descriptor: int, pages: int) -> Ring:
+    """Locked memory may be scarce: halve the ring until it fits."""
+    while True:
+        try:
+            return Ring(descriptor, pages)
+        except OSError:
+            if pages <= _LEAST_PAGES:
+                raise
+            pages //= 2
+
+
+def _ring_pages(cpus: int) -> int:
+    """A power of two, as the kernel wants it."""
+    share = min(_RING_BYTES, _ALL_RINGS_BYTES // max(1, cpus)) // PAGE_BYTES
+    return max(_LEAST_PAGES, 1 << max(0, share.bit_length() - 1))

@@ -1,0 +1,171 @@
+"""The stacks source: every core sampled all the time, drained each second into `samples`, `stacks`, `frames`, `cgroup_ledger`."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from necroscope.model.reading import Gap, Moment, Reading, Rows, Value
+from necroscope.perf_abi import records
+from necroscope.sources.perf.cgroup_ledger import CgroupLedger
+from necroscope.sources.perf.processes import Processes
+from necroscope.sources.perf.rings import TRACEPOINT, Drain, Record, Rings
+from necroscope.sources.perf.symbolizer import Lookup, Symbolizer
+
+_FORGET_CGROUPS_NS: Final = 60_000_000_000
+_RELOAD_KERNEL_NS: Final = 10_000_000_000
+_MISC_OFFSET: Final = 4
+_RING_FULL: Final = "ring full: the recorder was not run in time"
+
+
+@dataclass(frozen=True, slots=True)
+class SeenTask:
+    """A thread seen on a core in the last drain, with how often, its commonest stack and the system call argument seen there."""
+
+    pid: int
+    tid: int
+    comm: str
+    cgroup: str | None
+    samples: int
+    stack: int
+    first_argument: int | None
+
+
+@dataclass(slots=True)
+class _Seen:
+    rows: Rows = field(default_factory=list)
+    arguments: list[int | None] = field(default_factory=list)
+
+
+class Sampler:
+    """Follows the `Source` protocol. `offset_ns` turns the samples' monotonic time into the recording's time."""
+
+    name = "stacks"
+    tables: tuple[str, ...] = ("samples", "stacks", "frames", "cgroup_ledger")
+
+    def __init__(self, rings: Rings, lookup: Lookup, ledger: CgroupLedger | None, root: Path, period_s: float = 1.0) -> None:
+        self.period_s = period_s
+        self.rings = rings
+        self.symbolizer = Symbolizer(lookup)
+        self.processes = Processes(root / "proc")
+        self.offset_ns = 0
+        self.idle_dropped = 0
+        self.samples_taken = 0
+        self._ledger = ledger
+        self._last_drain_ns: int | None = None
+        self._cgroups_forgotten_ns = 0
+        self._kernel_changed = False
+        self._kernel_reloaded_ns = 0
+        self._seen = _Seen()
+        rings.idle_addresses = self.symbolizer.idle_addresses
+
+    def read(self, now: Moment) -> Reading:
+        self.offset_ns = now.time_ns - now.monotonic_ns
+        drain = self.rings.drain(now.monotonic_ns)
+        reading = Reading()
+        ledger_rows: Rows = []
+        sampled = self._replay(drain, ledger_rows)
+        samples = self._number(sampled)
+        self.idle_dropped += drain.idle
+        self.samples_taken += len(samples)
+        frames, stacks = self.symbolizer.interned.take_rows()
+        for name, rows in (("frames", frames), ("stacks", stacks), ("samples", samples), ("cgroup_ledger", ledger_rows)):
+            if rows:
+                reading.rows[name] = rows
+        self._note_losses(drain, now, reading)
+        self._tidy(now)
+        self._last_drain_ns = now.time_ns
+        return reading
+
+    def seen_on(self, cpu: int) -> list[SeenTask]:
+        """Who the last drain saw on this core, most seen first."""
+        tally: Counter[Value] = Counter()
+        stacks: dict[Value, Counter[Value]] = {}
+        last: dict[tuple[Value, Value], int] = {}
+        for index, row in enumerate(self._seen.rows):
+            if row[1] == cpu:
+                tid, stack = row[3], row[6]
+                tally[tid] += 1
+                stacks.setdefault(tid, Counter())[stack] += 1
+                last[tid, stack] = index
+        return [self._seen_task(last[tid, stacks[tid].most_common(1)[0][0]], count) for tid, count in tally.most_common()]
+
+    def start_segment(self) -> None:
+        """Numbers of stacks and frames begin again; call it right after a read, when nothing is half written."""
+        self.symbolizer.start_segment()
+        self.processes.forget_stacks()
+        self._seen = _Seen()  # its stack numbers mean nothing any more
+
+    def close(self) -> None:
+        self.rings.close()
+
+    def _tidy(self, now: Moment) -> None:
+        """Forget what ended or may have changed, now that no sample of this drain needs it."""
+        self.processes.forget_exited()
+        self.symbolizer.bound(self.processes.spaces())
+        if now.monotonic_ns - self._cgroups_forgotten_ns > _FORGET_CGROUPS_NS:
+            self._cgroups_forgotten_ns = now.monotonic_ns
+            self.processes.forget_cgroups()
+        if self._kernel_changed and now.monotonic_ns - self._kernel_reloaded_ns > _RELOAD_KERNEL_NS:
+            self._kernel_changed = False
+            self._kernel_reloaded_ns = now.monotonic_ns
+            self.symbolizer.reload_kernel()
+
+    def _seen_task(self, index: int, count: int) -> SeenTask:
+        _, _, pid, tid, comm, cgroup, stack, _ = self._seen.rows[index]
+        assert isinstance(pid, int)
+        assert isinstance(tid, int)
+        assert isinstance(comm, str)
+        assert isinstance(stack, int)
+        assert cgroup is None or isinstance(cgroup, str)
+        return SeenTask(pid, tid, comm, cgroup, count, stack, self._seen.arguments[index])
+
+    def _replay(self, drain: Drain, ledger_rows: Rows) -> list[tuple[Record, str, str | None, dict[bytes, int]]]:
+        """Walk the records in time order, so that each sample is named as its task was called at that moment."""
+        processes = self.processes
+        cache_for = self.symbolizer.cache_for
+        unknown = {}
+        sampled = []
+        for record in drain.records:
+            _, _, kind, pid, tid, body, extra = record
+            if kind == records.SAMPLE:
+                space = processes.space(pid)
+                cache = cache_for(body, space)
+                if body not in cache:
+                    unknown[body, id(cache)] = (body, pid, space)
+                sampled.append((record, processes.comm(pid, tid), processes.cgroup(pid), cache))
+            elif kind == TRACEPOINT:
+                tracepoint_id = self.rings.tracepoint_of.get(extra or 0)
+                if self._ledger is not None and tracepoint_id is not None:
+                    ledger_rows.append(self._ledger.row(record[0] + self.offset_ns, tracepoint_id, body))
+            elif kind == records.KSYMBOL:
+                self._kernel_changed = True
+            else:
+                processes.apply(kind, int.from_bytes(body[_MISC_OFFSET : _MISC_OFFSET + 2], "little"), body)
+        if unknown:
+            self.symbolizer.resolve(list(unknown.values()))
+        return sampled
+
+    def _number(self, sampled: list[tuple[Record, str, str | None, dict[bytes, int]]]) -> Rows:
+        """Rows of `samples`; those found to be idle only now, by a name just learnt, are dropped here."""
+        idle = self.symbolizer.idle_addresses
+        offset_ns = self.offset_ns
+        seen = self._seen = _Seen()
+        for (time_ns, cpu, _, pid, tid, chain, argument), comm, cgroup, cache in sampled:
+            if pid == 0 and chain[8:16] in idle:
+                self.idle_dropped += 1
+                continue
+            seen.rows.append((time_ns + offset_ns, cpu, pid, tid, comm, cgroup, cache[chain], 1))
+            seen.arguments.append(argument)
+        return seen.rows
+
+    def _note_losses(self, drain: Drain, now: Moment, reading: Reading) -> None:
+        since = self._last_drain_ns or now.time_ns
+        for cpu, lost in drain.lost.items():
+            reading.gaps.append(Gap("samples", since, now.time_ns, _RING_FULL, cpu, lost))
+            if self._ledger is not None:  # of the lost records some may have been the ledger's
+                reading.gaps.append(Gap("cgroup_ledger", since, now.time_ns, _RING_FULL, cpu))
+        if drain.lost:
+            self.processes.forget_all()
+        for cpu in drain.throttled:
+            reading.gaps.append(Gap("samples", since, now.time_ns, "the kernel throttled sampling", cpu))

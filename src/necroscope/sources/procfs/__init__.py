@@ -1,0 +1,1 @@
+"""Counters of the kernel below /proc, one file per interface."""

@@ -1,0 +1,48 @@
+"""The network device and queue behind an interrupt, from the name its driver gave it and from what sysfs knows.
+
+Names by driver: ena `eth0-Tx-Rx-3`; ixgbe, igb, bnxt `eth0-TxRx-0`; i40e, ice, iavf `i40e-eth0-TxRx-7`; vmxnet3 `eth0-rxtx-1`;
+xen `eth0-q0-rx`; mlx5 `mlx5_comp3@pci:0000:3b:00.0`; mlx4 `mlx4-3@0000:01:00.0`; gve `gve-ntfy-blk3@pci:0000:00:04.0`;
+virtio `virtio2-input.0`.
+"""
+
+import re
+from typing import Final
+
+from necroscope.sources.sysfs.netdev_irqs import NetworkDevices
+
+_BY_DEVICE_NAME: Final = re.compile(r"(?P<device>.+?)-(?:tx-?rx|rx-?tx|rx|tx|fp|q)-?(?P<queue>\d+)(?:-[rt]x)?", re.IGNORECASE)
+_BY_BUS_NAME: Final = (
+    re.compile(r"(?P<device>virtio\d+)-(?:(?:input|output)\.(?P<queue>\d+)|\S+)"),
+    re.compile(r"(?:mlx5_comp|mlx4-|(?:gve-)?ntfy-blk)(?P<queue>\d+)@(?:pci:)?(?P<device>\S+)"),
+    re.compile(r"[^@]+(?P<queue>(?!))?@(?:pci:)?(?P<device>\S+)"),
+)
+
+
+def device_and_queue(irq: str, action: str, devices: NetworkDevices) -> tuple[str | None, int | None]:
+    """Both None if the interrupt is no network device's; the queue alone is None for a control interrupt."""
+    named, queue = _from_name(action, devices)
+    device = devices.by_irq.get(irq) or named
+    return (device, queue) if device is not None else (None, None)
+
+
+def _from_name(action: str, devices: NetworkDevices) -> tuple[str | None, int | None]:
+    for pattern in _BY_BUS_NAME:
+        match = pattern.fullmatch(action)
+        if match is not None:
+            return devices.by_bus_name.get(match["device"]), _number(match["queue"])
+    match = _BY_DEVICE_NAME.fullmatch(action)
+    if match is None:
+        return None, None
+    return _known(match["device"], devices.names), _number(match["queue"])
+
+
+def _known(name: str, names: frozenset[str]) -> str | None:
+    """The device as sysfs spells it, with or without the driver before it; without sysfs the name is believed."""
+    _driver, dash, rest = name.partition("-")
+    if name in names or not names:
+        return name
+    return rest if dash and rest in names else None
+
+
+def _number(text: str | None) -> int | None:
+    return None if text is None else int(text)

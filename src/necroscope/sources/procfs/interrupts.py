@@ -1,0 +1,163 @@
+"""Interrupts by core, with the network queue behind each: /proc/interrupts (kernel/irq/proc.c, arch/*/kernel/irq.c), /proc/irq.
+
+Rows are written where interrupts came since the last read. Besides, each interrupt of a network device gets a row of count 0 for
+every core of its affinity at the first read, at the start of a segment and when its affinity changes, so that the way from queue
+to core is known even of a queue that stands still. ERR and MIS are counted once for the machine, not by core, and left out.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from necroscope.model.names import clean
+from necroscope.model.reading import Moment, Reading, Rows
+from necroscope.sources.kept_file import KeptFile, read_once
+from necroscope.sources.procfs.counters import increases_32_bit
+from necroscope.sources.procfs.interrupt_names import device_and_queue
+from necroscope.sources.sysfs import cpus as cpu_list
+from necroscope.sources.sysfs import netdev_irqs
+
+# An interrupt that nobody has requested ends with its trigger instead of an action: `2-edge`, `27 Level`.
+_NO_ACTION: Final = re.compile(r"\d*[- ]?(?:edge|level|fasteoi)?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One interrupt: `label` is its number or name, `counts` one number for each CPU of the header."""
+
+    label: str
+    action: str
+    counts: tuple[int, ...]
+
+
+def parse_header(line: bytes) -> tuple[int, ...]:
+    """The CPUs of the columns; those offline are left out."""
+    cpus = tuple(int(name) for name in line.replace(b"CPU", b"").split())
+    if not cpus:
+        raise ValueError("it is empty or cut")
+    return cpus
+
+
+def parse_line(line: bytes, cpu_count: int) -> Line | None:
+    """None for ERR and MIS, which are not counted by core."""
+    label, _colon, rest = line.partition(b":")
+    fields = rest.split(None, cpu_count)
+    if len(fields) <= cpu_count:
+        return None
+    *numbers, text = fields
+    name = label.strip().decode("ascii", "replace")
+    # The action follows at least two spaces, and chip names may hold single ones (`Hyper-V PCIe MSI`).
+    action = text.decode("utf-8", "backslashreplace").rpartition("  ")[2] if name.isdigit() else text.decode("ascii", "replace")
+    action = "" if _NO_ACTION.fullmatch(action.strip()) else action.strip()
+    return Line(name, clean(action), tuple(map(int, numbers)))
+
+
+@dataclass(slots=True)
+class Interrupt:
+    """What is kept of one interrupt between reads."""
+
+    raw: bytes
+    cpus: tuple[int, ...]
+    line: Line
+    device: str | None
+    queue: int | None
+    affinity: str | None
+
+    def rises(self, line: Line, cpus: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+        """CPU and count, where interrupts came; nothing if they were counted anew."""
+        before = self.line.counts
+        if cpus != self.cpus:
+            at = dict(zip(self.cpus, before, strict=True))
+            before = tuple(at.get(cpu, count) for cpu, count in zip(cpus, line.counts, strict=True))
+        rises = increases_32_bit(line.counts, before) or ()
+        return ((cpu, rise) for cpu, rise in zip(cpus, rises, strict=False) if rise)
+
+
+class Interrupts:
+    """Read every 10 s: making the file costs the kernel a number for each interrupt and core."""
+
+    name = "interrupts"
+    tables: tuple[str, ...] = ("interrupts",)
+    period_s = 10.0
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._file = KeptFile(root / "proc/interrupts")
+        self._irq_folder = root / "proc/irq"
+        self._known: dict[bytes, Interrupt] = {}
+        self._read_at: Moment | None = None
+        self._starts_segment = False
+        self._devices: netdev_irqs.NetworkDevices | None = None
+
+    def start_segment(self) -> None:
+        """The next read tells again which cores each network interrupt may go to."""
+        self._starts_segment = True
+
+    def read(self, now: Moment) -> Reading:
+        cpus, lines = self._file.parse(_split)
+        elapsed_ns = now.monotonic_ns - (self._read_at or now).monotonic_ns
+        rows: Rows = []
+        known: dict[bytes, Interrupt] = {}
+        self._devices = None
+        for raw in lines:
+            label = raw[: raw.index(b":")]
+            before = self._known.get(label)
+            after = self._follow(before, raw, cpus)
+            if after is not None:
+                known[label] = after
+                rows += self._rows(before, after, now.time_ns, elapsed_ns)
+        self._known, self._read_at, self._starts_segment = known, now, False
+        return Reading({"interrupts": rows})
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _follow(self, before: Interrupt | None, raw: bytes, cpus: tuple[int, ...]) -> Interrupt | None:
+        """The interrupt as it is now; a line whose bytes did not change is not parsed again."""
+        if before is not None and before.raw == raw and before.cpus == cpus:
+            line: Line | None = before.line
+        else:
+            line = parse_line(raw, len(cpus))
+        if line is None:
+            return None
+        if before is None or before.line.action != line.action:
+            device, queue = (
+                device_and_queue(line.label, line.action, self._network_devices()) if line.label.isdigit() else (None,) * 2
+            )
+            return Interrupt(raw, cpus, line, device, queue, self._affinity(line.label))
+        affinity = before.affinity if before.device is None else self._affinity(line.label)
+        return Interrupt(raw, cpus, line, before.device, before.queue, affinity)
+
+    def _rows(self, before: Interrupt | None, after: Interrupt, time_ns: int, elapsed_ns: int) -> Rows:
+        line = after.line
+        names = (line.label, line.action, after.device, after.queue, after.affinity)
+        is_new = before is None or before.line.action != line.action
+        counts: dict[int, int] = {}
+        if after.device is not None and (is_new or self._starts_segment or (before and before.affinity != after.affinity)):
+            counts = dict.fromkeys(cpu_list.parse(after.affinity or ""), 0)
+        if before is not None and not is_new and before.raw != after.raw:
+            counts.update(before.rises(line, after.cpus))
+        return [(time_ns, cpu, *names, elapsed_ns, count) for cpu, count in counts.items()]
+
+    def _network_devices(self) -> netdev_irqs.NetworkDevices:
+        """Read from sysfs once a read, and only when there is an interrupt not seen before."""
+        if self._devices is None:
+            self._devices = netdev_irqs.read(self._root)
+        return self._devices
+
+    def _affinity(self, label: str) -> str | None:
+        """The cores it goes to; before 4.13, and on other architectures, those it may go to. None for LOC and its like."""
+        if not label.isdigit():
+            return None
+        for file in ("effective_affinity_list", "smp_affinity_list"):
+            text = read_once(f"{self._irq_folder}/{label}/{file}")
+            if text and text.strip():
+                return clean(text.strip())
+        return None
+
+
+def _split(data: bytes) -> tuple[tuple[int, ...], list[bytes]]:
+    header, *lines = data.splitlines()[: data.count(b"\n")] or [b""]
+    return parse_header(header), [line for line in lines if b":" in line]

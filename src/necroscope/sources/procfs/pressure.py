@@ -1,0 +1,76 @@
+"""Time that work stalled for want of a resource: /proc/pressure (kernel/sched/psi.c), whose `total=` counts microseconds.
+
+`irq` exists since 6.1 where interrupt time is accounted, and has no `some` line. `cpu` has a `full` line since 5.13.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from necroscope.errors import SourceUnavailable
+from necroscope.model.reading import Gap, Moment, Reading, Row
+from necroscope.model.units import NS_PER_US
+from necroscope.sources.kept_file import KeptFile
+
+_RESOURCES: Final = ("cpu", "memory", "io")
+Totals = tuple[int | None, int | None]
+
+
+def parse(data: bytes) -> Totals:
+    """Stalled time of `some` and of `full` since boot, in ns."""
+    totals: dict[bytes, int] = {}
+    for line in data.splitlines()[: data.count(b"\n")]:
+        totals[line[:4]] = int(line[line.rindex(b"total=") + 6 :]) * NS_PER_US
+    if not totals:
+        raise ValueError("it is empty or cut")
+    return totals.get(b"some"), totals.get(b"full")
+
+
+class Pressure:
+    """One row a resource and tick."""
+
+    name = "pressure"
+    tables: tuple[str, ...] = ("pressure",)
+    period_s = 1.0
+
+    def __init__(self, root: Path) -> None:
+        folder = root / "proc/pressure"
+        resources = (*_RESOURCES, "irq") if (folder / "irq").exists() else _RESOURCES
+        self._files = {resource: KeptFile(folder / resource) for resource in resources}
+        self._before: dict[str, Totals] = {}
+        self._read_at: Moment | None = None
+
+    def read(self, now: Moment) -> Reading:
+        try:
+            totals = {resource: file.parse(parse, record=True) for resource, file in self._files.items()}
+        except SourceUnavailable as error:
+            raise SourceUnavailable(error.facts, "boot with psi=1 on a kernel that has CONFIG_PSI") from None
+        reading = Reading()
+        if self._read_at is None:
+            reading.gaps += _missing(totals, now)
+        else:
+            elapsed_ns = now.monotonic_ns - self._read_at.monotonic_ns
+            rows = (self._row(resource, totals[resource], now.time_ns, elapsed_ns) for resource in totals)
+            reading.rows["pressure"] = [row for row in rows if row is not None]
+        self._before, self._read_at = totals, now
+        return reading
+
+    def close(self) -> None:
+        for file in self._files.values():
+            file.close()
+
+    def _row(self, resource: str, totals: Totals, time_ns: int, elapsed_ns: int) -> Row | None:
+        some_ns, full_ns = (_rise(new, old) for new, old in zip(totals, self._before[resource], strict=True))
+        if (some_ns or 0) < 0 or (full_ns or 0) < 0:
+            return None
+        return (time_ns, resource, elapsed_ns, some_ns, full_ns)
+
+
+def _rise(new: int | None, old: int | None) -> int | None:
+    return None if new is None or old is None else new - old
+
+
+def _missing(totals: dict[str, Totals], now: Moment) -> list[Gap]:
+    lacking = [resource for resource in _RESOURCES if None in totals[resource]]
+    return [
+        Gap("pressure", now.time_ns, now.time_ns, f"this kernel's {resource} pressure has no full line") for resource in lacking
+    ]

@@ -1,0 +1,94 @@
+"""How each core spent its time: the `cpuN` lines of /proc/stat (fs/proc/stat.c), in USER_HZ ticks, as nanoseconds.
+
+The kernel books a guest's time twice, in `user` and `guest` (and in `nice` and `guest_nice`). Here `user_ns` and `nice_ns` are
+without their guest part and `guest_ns` is both guests, so that the nine modes add up to the time that passed.
+"""
+
+import os
+from operator import sub
+from pathlib import Path
+from typing import Final
+
+from necroscope.model.reading import Gap, Moment, Reading, Rows
+from necroscope.model.units import NS_PER_S
+from necroscope.sources.kept_file import KeptFile
+
+_MODES: Final = 10
+# idle, iowait and steal may go backwards in the kernel (get_iowait_time_us, live migration), and guest is read apart from user:
+# such a fall counts as 0. Counters started anew when the other modes together fell.
+_MAY_FALL: Final = (3, 4, 7)
+Ticks = tuple[int, ...]
+
+
+def parse(data: bytes) -> dict[int, Ticks]:
+    """Ticks of each online core in the order of the table's modes, guests counted once."""
+    # The interrupt line holds thousands of numbers on a large machine: it is cut off before anything is split.
+    end = data.find(b"intr")
+    lines = data[: end if end >= 0 else data.rfind(b"\n") + 1]
+    fields = lines.replace(b"cpu", b"").split()
+    width = len(lines.partition(b"\n")[0].split()) - 1
+    if width < _MODES or len(fields) <= width or (len(fields) - width) % (width + 1):
+        raise ValueError("cpu lines are missing or cut")
+    numbers = list(map(int, fields))
+    return {numbers[at]: _without_guests(numbers, at + 1) for at in range(width, len(numbers), width + 1)}
+
+
+def _without_guests(numbers: list[int], at: int) -> Ticks:
+    user, nice, system, idle, iowait, irq, softirq, steal, guest, guest_nice = numbers[at : at + _MODES]
+    return user - guest, nice - guest_nice, system, idle, iowait, irq, softirq, steal, guest + guest_nice
+
+
+class Cores:
+    """One row a core and tick; `online` are the CPUs of the last read, so that the recorder can follow hot-plug."""
+
+    name = "cores"
+    tables: tuple[str, ...] = ("cores",)
+    period_s = 1.0
+
+    def __init__(self, root: Path, ticks_per_s: int = 0) -> None:
+        self._file = KeptFile(root / "proc/stat")
+        self._ns_per_tick = NS_PER_S // (ticks_per_s or os.sysconf("SC_CLK_TCK"))
+        self._before: dict[int, Ticks] = {}
+        self._read_at: Moment | None = None
+        self._offline_since_ns: dict[int, int] = {}
+        self.online: frozenset[int] = frozenset()
+
+    def read(self, now: Moment) -> Reading:
+        cores = self._file.parse(parse, record=True)
+        reading = Reading()
+        last = self._read_at or now
+        reading.rows["cores"] = self._rows(cores, now, now.monotonic_ns - last.monotonic_ns, last, reading.gaps)
+        if cores.keys() != self._before.keys():
+            reading.gaps += self._changes(cores, now, last)
+            self.online = frozenset(cores)
+        self._before = cores
+        self._read_at = now
+        return reading
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _rows(self, cores: dict[int, Ticks], now: Moment, elapsed_ns: int, last: Moment, gaps: list[Gap]) -> Rows:
+        rows: Rows = []
+        for cpu, ticks in cores.items():
+            before = self._before.get(cpu)
+            if before is None:
+                continue
+            rises = list(map(sub, ticks, before))
+            if min(rises) < 0:
+                if sum(rises) < sum(rises[at] for at in _MAY_FALL):
+                    gaps.append(Gap("cores", last.time_ns, now.time_ns, f"the counters of cpu {cpu} started anew", cpu))
+                    continue
+                rises = [max(0, rise) for rise in rises]
+            rows.append((now.time_ns, cpu, elapsed_ns, *[rise * self._ns_per_tick for rise in rises]))
+        return rows
+
+    def _changes(self, cores: dict[int, Ticks], now: Moment, last: Moment) -> list[Gap]:
+        """A gap when a CPU leaves, and when it is back one over the whole time it was away."""
+        gaps = []
+        for cpu in self._before.keys() - cores.keys():
+            self._offline_since_ns[cpu] = last.time_ns
+            gaps.append(Gap("cores", last.time_ns, now.time_ns, f"cpu {cpu} went offline", cpu))
+        for cpu in cores.keys() & self._offline_since_ns.keys():
+            gaps.append(Gap("cores", self._offline_since_ns.pop(cpu), now.time_ns, f"cpu {cpu} was offline", cpu))
+        return gaps

@@ -1,0 +1,349 @@
+"""Lines that tell one story become one event, whatever lies between them."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from necroscope.model.tables import TABLES
+from necroscope.model.units import NS_PER_S
+from necroscope.sources.kernel_log.line import Alarm, Event, LogLine, clean_line
+from necroscope.sources.kernel_log.patterns import PatternSet
+from necroscope.sources.kernel_log.sequence import TEXT_LIMIT
+from necroscope.sources.kernel_log.sequences import AGE_LIMIT_NS, OPEN_LIMIT, Sequencer
+from necroscope.sources.kernel_log.user_patterns import parse_user_patterns
+
+DATA = Path(__file__).parents[3] / "data/kernel_log"
+ENA0 = "ena 0000:00:05.0 eth0: "
+LOST = (
+    "[1/2] Lost TX completions are above threshold (131 > 128), completion timeout: 5000 (msec), 11 msecs since interrupt, "
+    "12 msecs since napi, qid: {queue}"
+)
+USER_PATTERN = """
+[[pattern]]
+id = 'acme.reset'
+kind = 'acme_reset'
+regex = '(?P<device>eth\\d+): Trigger (?P<word>\\w+)'
+alarm = true
+"""
+
+
+def said(text: str, at_s: float = 0, *, severity: int = 3, by_kernel: bool = True, sequence: int = 0) -> LogLine:
+    return LogLine(int(at_s * NS_PER_S), sequence, severity, 0 if by_kernel else 1, by_kernel, clean_line(text))
+
+
+def dump(name: str) -> list[LogLine]:
+    lines = []
+    for number, raw in enumerate((DATA / name).read_text().rstrip("\n").split("\n")):
+        match = re.fullmatch(r"<(\d)>\[ *([\d.]+)\] (.*)", raw)
+        assert match is not None
+        lines.append(said(match[3], float(match[2]), severity=int(match[1]), sequence=number))
+    return lines
+
+
+def told(lines: list[LogLine], sequencer: Sequencer | None = None) -> tuple[list[Event], list[Alarm]]:
+    sequencer = sequencer or Sequencer(PatternSet())
+    events, alarms = [], []
+    for line in lines:
+        finished, raised = sequencer.feed(line, line.time_ns)
+        events += finished
+        alarms += raised
+    return events + sequencer.finish(), alarms
+
+
+def fields(event: Event) -> dict[str, object]:
+    return json.loads(event.fields or "{}")
+
+
+ENA_DUMPS = [
+    ("ena_1.5.0_transmit_time_out.txt", "ens5", 3, None, "netdev.watchdog_old"),
+    ("ena_2.2.10_lost_completions.txt", "eth0", 0, None, "ena.tx_not_completed"),
+    ("ena_2.5.0_lost_completions.txt", "ens5", 2, None, "ena.tx_not_completed"),
+    ("ena_2.8.0_lost_completions.txt", "eth1", 4, None, "ena.tx_not_completed"),
+    ("ena_2.11.0_poll_starvation.txt", "eth0", 5, None, "ena.tx_q_paused"),
+    ("ena_2.13.1_poll_starvation.txt", "eth0", 11, None, "netdev.watchdog_new"),
+    ("ena_2.13.1_keepalive_failed.txt", "ens5", None, None, "ena.keepalive"),
+    ("ena_2.16.1_lost_completions.txt", "ens5", 9, None, "ena.tx_not_completed"),
+    ("ena_2.17.0_poll_starvation.txt", "ens5", 6, 22, "ena.tx_q_paused"),
+    ("ena_2.17.0_lost_completions.txt", "ens5", 3, 17, "ena.new_missed"),
+]
+
+
+@pytest.mark.parametrize(("name", "device", "queue", "cpu", "pattern"), ENA_DUMPS)
+def test_an_ena_reset_of_any_version_is_one_event(
+    name: str, device: str, queue: int | None, cpu: int | None, pattern: str
+) -> None:
+    lines = dump(name)
+    events, alarms = told(lines)
+    assert [(event.kind, event.pattern) for event in events] == [("nic_reset", pattern)]
+    (event,) = events
+    assert (event.device, event.queue, event.cpu) == (device, queue, cpu)
+    first = next(line for line in lines if line.text == event.message)
+    assert (event.time_ns, event.sequence) == (first.time_ns, first.sequence)
+    assert event.severity == min(line.severity for line in lines)
+    assert event.lines is not None
+    assert event.lines.split("\n")[-2].startswith("ena 0000:") or "Device reset completed" in event.lines.split("\n")[-1]
+    assert fields(event)["outcome"] == ("failed" if "failed" in name else "completed")
+    assert alarms[-1][:4] == ("nic_reset", cpu, device, queue)
+
+
+@pytest.mark.parametrize("name", [name for name, *_ in ENA_DUMPS])
+def test_a_reset_is_told_once_and_its_lines_are_all_counted(name: str) -> None:
+    lines = dump(name)
+    (event,), alarms = told(lines)
+    counts = fields(event)["line_counts"]
+    assert isinstance(counts, dict)
+    # The line that cuts off a warning stands before the first line that says what it is about.
+    assert sum(counts.values()) == len(lines) - (1 if name.startswith("ena_1.5.0") else 0)
+    assert len(alarms) <= 4
+
+
+def test_the_numbers_of_a_starved_poll_are_kept_with_their_units() -> None:
+    (event,), _ = told(dump("ena_2.17.0_poll_starvation.txt"))
+    expected = {"napi_us": 5612000, "threshold_us": 5000000, "napi_scheduled": 1, "interrupt_ms": 5616, "status": 0}
+    assert expected.items() <= fields(event).items()
+    assert fields(event)["counters"]["suspected_poll_starvation"] == 1  # type: ignore[index]
+
+
+def test_timer_cpu_of_the_watchdog_is_a_field_and_no_column() -> None:
+    (event,), _ = told(dump("ena_2.13.1_poll_starvation.txt"))
+    assert (event.cpu, fields(event)["timer_cpu"]) == (None, 56)
+
+
+def test_a_driver_that_no_longer_swaps_queue_and_cpu_is_read_right() -> None:
+    lost = LOST.format(queue=9)
+    for second in ("[2/2] qid: 40, napi CPU: 9", "[2/2] qid: 9, napi CPU: 40"):
+        (event,), _ = told([said(ENA0 + lost), said(ENA0 + second)])
+        assert (event.queue, event.cpu) == (9, 40)
+
+
+def test_the_queue_that_caused_the_reset_wins_over_one_that_was_only_late() -> None:
+    late = "[1/2] 6 new missed TX completions, qid: 7, 5112 msecs since interrupt, 5108 msecs since napi, napi scheduled: 1"
+    late_2 = "[2/2] qid: 7, highest TX completion pending time (msec): 5116, napi sched changes: 0, napi CPU: 12"
+    lost = LOST.format(queue=3)
+    (event,), _ = told([said(ENA0 + text) for text in (late, late_2, lost, "[2/2] qid: 5, napi CPU: 3", "Trigger reset is on")])
+    assert (event.queue, event.cpu) == (3, 5)
+    assert fields(event)["new_missed_queue"] == 7
+    assert fields(event)["new_missed_2_cpu"] == 12
+    assert fields(event)["napi_ms"] == 12
+
+
+def test_success_that_follows_a_failed_attempt_is_a_failure() -> None:
+    lines = [
+        said(ENA0 + "Trigger reset is on"),
+        said("ena 0000:00:05.0: Reset attempt failed. Can not reset the device", 1),
+        said("ena 0000:00:05.0: Device reset completed successfully, Driver info: Elastic Network Adapter (ENA) v2.11.0g", 1),
+    ]
+    (event,), _ = told(lines)
+    assert (event.kind, fields(event)["outcome"]) == ("nic_reset", "failed")
+
+
+def test_two_devices_that_interleave_stay_apart() -> None:
+    first, second = dump("ena_2.11.0_poll_starvation.txt"), dump("ena_2.17.0_lost_completions.txt")
+    shifted = [line._replace(time_ns=line.time_ns - second[0].time_ns + first[0].time_ns) for line in second]
+    both = sorted([*first, *shifted], key=lambda line: line.time_ns)
+    events, _ = told(both)
+    assert {(event.device, event.queue, event.cpu) for event in events} == {("eth0", 5, None), ("ens5", 3, 17)}
+    for event in events:
+        assert event.lines is not None
+        assert ("ens5" in event.lines) != ("eth0" in event.lines)
+
+
+def test_lines_of_others_in_between_do_not_end_a_story() -> None:
+    lines = [said(ENA0 + "Trigger reset is on"), said("systemd[1]: hello", 1), said("usb 1-1: new device", 2)]
+    done = said("ena 0000:00:05.0: Device reset completed successfully", 3)
+    (event,), _ = told([*lines, done])
+    assert event.lines is not None
+    assert "usb" not in event.lines
+
+
+def test_a_reset_that_ends_without_its_start_says_so() -> None:
+    (event,), alarms = told([said("ena 0000:20:03.0: Device reset completed successfully")])
+    assert (event.kind, event.device, alarms) == ("nic_reset_done", "0000:20:03.0", [])
+
+
+def test_the_published_excerpt_without_its_middle_is_still_a_reset() -> None:
+    lines = dump("ena_2.11.0_poll_starvation.txt")
+    (event,), _ = told([*lines[:2], *lines[-2:]])
+    assert (event.kind, event.queue) == ("nic_reset", 5)
+
+
+def test_counters_without_a_reset_are_no_event() -> None:
+    assert told([said(ENA0 + "queue_0_tx_cnt: 4137606")]) == ([], [])
+
+
+def test_silence_ends_a_story_in_the_time_of_the_log() -> None:
+    timeout = ENA0 + "Transmit time out"
+    assert len(told([said(timeout, 0), said(timeout, 9)])[0]) == 1
+    assert len(told([said(timeout, 0), said(timeout, 10.5)])[0]) == 2
+
+
+def test_flush_ends_a_story_in_the_time_of_the_reader() -> None:
+    sequencer = Sequencer(PatternSet())
+    # The log's clock may be a day off: only how long we have heard nothing counts.
+    assert sequencer.feed(said(ENA0 + "Transmit time out", 86400), 5 * NS_PER_S)[0] == []
+    assert sequencer.flush(15 * NS_PER_S) == []
+    (event,) = sequencer.flush(16 * NS_PER_S)
+    assert event.kind == "nic_tx_timeout"
+    assert sequencer.flush(99 * NS_PER_S) == []
+
+
+def test_a_device_that_complains_for_ever_gives_an_event_a_minute() -> None:
+    line = "mtk_soc_eth 1e100000.ethernet eth0: NETDEV WATCHDOG: CPU: 1: transmit queue 4 timed out 190940 ms"
+    events, _ = told([said(line, at_s) for at_s in range(0, 600, 5)])
+    assert len(events) == 600 * NS_PER_S // (AGE_LIMIT_NS + 5 * NS_PER_S) + 1
+
+
+def test_intel_hang_its_ring_and_its_reset_are_one_event() -> None:
+    (event,), alarms = told(dump("intel_ixgbe_hang.txt"))
+    assert (event.kind, event.pattern, event.device, event.queue) == ("nic_reset", "intel.tx_hang", "eth3", 6)
+    assert fields(event)["queues"] == [6, 5]
+    assert (fields(event)["head_hex"], fields(event)["tail_hex"]) == ("0", "9")
+    assert [(alarm.kind, alarm.queue) for alarm in alarms] == [
+        ("nic_tx_hang", None),
+        ("nic_tx_hang", 6),
+        ("nic_tx_hang", 5),
+        ("nic_reset", 6),
+    ]
+    (event,), _ = told(dump("intel_e1000e_hang.txt"))
+    assert (event.kind, event.device, event.queue) == ("nic_reset", "eno1", 0)
+    assert event.lines is not None
+    assert "PHY Status" in event.lines
+    assert "NIC Link is Up" in event.lines
+
+
+def test_i40e_timeout_recovery_and_link_are_one_event() -> None:
+    (event,), _ = told(dump("i40e_tx_timeout.txt"))
+    assert (event.kind, event.device, event.queue) == ("nic_reset", "eno1", 31)
+    assert fields(event)["recovery_level"] == 1
+
+
+def test_soft_lockup_takes_its_trace() -> None:
+    (event,), alarms = told(dump("soft_lockup.txt"))
+    assert (event.kind, event.cpu, event.pid, event.comm, event.severity) == ("soft_lockup", 48, 358270, "runc:[1:CHILD]", 0)
+    assert event.lines is not None
+    assert "mem_cgroup_nr_lru_pages" in event.lines
+    assert alarms == [Alarm("soft_lockup", 48, None, None, True, event.time_ns)]
+
+
+def test_a_trace_without_end_is_cut_and_counted() -> None:
+    lines = [said("watchdog: BUG: soft lockup - CPU#4 stuck for 22s! [java:40646]")] + [
+        said(f" frame_{n}+0x1/0x2") for n in range(500)
+    ]
+    (event,), _ = told(lines)
+    assert event.lines is not None
+    assert event.lines.split("\n")[-2:] == [" frame_59+0x1/0x2", "[440 more lines are left out]"]
+
+
+def test_rcu_stall_names_the_stalled_cores_and_the_starved_kthread() -> None:
+    (event,), alarms = told(dump("rcu_stall.txt"))
+    assert (event.kind, event.cpu) == ("rcu_stall", 9)
+    expected = {"cpus": [9, 11], "detected_by_cpu": 2, "stalled_jiffies": 15002, "kthread_starved_cpu": 4, "timer_issue_cpu": 4}
+    assert expected.items() <= fields(event).items()
+    assert [alarm.cpu for alarm in alarms] == [None, 9, 11, 4]
+
+
+def test_hung_task_takes_its_trace_and_raises_no_alarm() -> None:
+    (event,), alarms = told(dump("hung_task.txt"))
+    assert (event.kind, event.pid, event.comm, alarms) == ("hung_task", 113, "kworker/u32:2", [])
+    assert event.lines is not None
+    assert "io_schedule" in event.lines
+
+
+def test_oom_kill_names_victim_invoker_and_memcg() -> None:
+    (event,), alarms = told(dump("oom_memcg_5.15.txt"))
+    assert (event.kind, event.pid, event.comm, alarms) == ("oom_kill", 63214, "python3", [])
+    expected = {"invoker": "pt_main_thread", "constraint": "CONSTRAINT_MEMCG", "limit_kb": 1048576, "anon_rss_kb": 164992}
+    assert expected.items() <= fields(event).items()
+    assert str(fields(event)["memcg"]).endswith("kubepods-burstable-pod7.slice")
+
+
+def test_oom_kill_of_old_kernels_names_the_child_that_died() -> None:
+    (event,), _ = told(dump("oom_4.14.txt"))
+    assert (event.kind, event.pid, event.comm) == ("oom_kill", 97, "mem: child")
+    assert {"chosen_pid": 93, "memcg": "/docker/c1", "failures": 39}.items() <= fields(event).items()
+
+
+def test_a_storm_is_counted_and_stays_small() -> None:
+    sequencer = Sequencer(PatternSet())
+    storm = "Found a Tx that wasn't completed on time, qid 2, index {}."
+    (event,), alarms = told([said(ENA0 + storm.format(n), n / 10_000) for n in range(10_000)], sequencer)
+    assert event.lines is not None
+    assert len(event.lines) < 4096
+    assert event.lines.endswith("[9976 more lines are left out]")
+    assert fields(event)["line_counts"] == {"ena.tx_not_completed": 10_000}
+    assert len(alarms) == 1
+
+
+def test_long_lines_do_not_grow_an_event_beyond_its_bound() -> None:
+    lines = [said("kernel BUG at x.c:1!")] + [said(" " + "y" * 8000) for _ in range(60)]
+    (event,), _ = told(lines)
+    assert event.lines is not None
+    assert len(event.lines) < TEXT_LIMIT + 100
+
+
+def test_a_storm_of_devices_keeps_few_stories_open() -> None:
+    sequencer = Sequencer(PatternSet())
+    lines = [said(f"ena 0000:00:{n:02x}.0 eth{n}: Transmit time out", n / 1000) for n in range(1000)]
+    events = [event for line in lines for event in sequencer.feed(line, 0)[0]]
+    assert len(sequencer._open) <= OPEN_LIMIT + 2
+    assert len(events) + len(sequencer.finish()) == 1000
+
+
+def test_a_line_of_user_space_never_joins_a_story_of_the_kernel() -> None:
+    lines = [said(ENA0 + "Trigger reset is on"), said(ENA0 + "Trigger reset is on", by_kernel=False)]
+    forged = said("ena 0000:00:05.0: Device reset completed successfully", 1, by_kernel=False)
+    events, alarms = told([*lines, forged])
+    assert [(event.by_kernel, fields(event).get("outcome")) for event in events] == [(False, "completed"), (True, None)]
+    assert [alarm.by_kernel for alarm in alarms] == [True, False]
+
+
+def test_a_trace_of_user_space_never_joins_a_story_of_the_kernel() -> None:
+    lines = [said("watchdog: BUG: soft lockup - CPU#4 stuck for 22s! [java:40646]"), said(" forged+0x1/0x2", by_kernel=False)]
+    (event,), _ = told(lines)
+    assert event.lines is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "watchdog: BUG: soft lockup - CPU#99999999999999999999 stuck for 22s! [x:99999999999]",
+        "watchdog: BUG: soft lockup - CPU#40000 stuck for 999999999999999999999999s! [" + "a" * 3000 + ":1]",
+        ENA0 + "TX q 5 is paused for too long (threshold 5). usecs since napi 6. napi scheduled: 1. napi CPU: -1",
+        "\x1b[31mwatchdog: BUG: soft lockup - CPU#1 stuck for 1s! [\x1b]0;evil\x07:5]",
+    ],
+)
+def test_hostile_numbers_and_names_fit_their_columns(text: str) -> None:
+    (event,), _ = told([said(text)])
+    row = dict(zip((column.name for column in TABLES["events"].columns), event.row(), strict=True))
+    assert row["cpu"] is None or row["cpu"] == 1
+    assert row["pid"] is None or row["pid"] < 2**31
+    assert row["comm"] is None or (len(row["comm"]) <= 200 and row["comm"].isprintable())
+    assert row["message"].isprintable()
+    json.loads(row["fields"] or "{}")
+
+
+def test_rows_have_the_columns_of_the_table() -> None:
+    (event,), _ = told(dump("ena_2.17.0_poll_starvation.txt"))
+    columns = TABLES["events"].columns
+    assert [column.name.replace("time", "time_ns", column.name == "time") for column in columns] == list(Event.__slots__)
+    assert all(value is not None for value, column in zip(event.row(), columns, strict=True) if not column.nullable)
+
+
+def test_a_line_of_its_own_kind_is_an_event_at_once() -> None:
+    sequencer = Sequencer(PatternSet())
+    ((event,), alarms) = sequencer.feed(said("NVRM: Xid (PCI:0000:01:00): 31, pid=1234, name=python3, Ch 00000008"), 0)
+    assert (event.kind, event.device, event.pid, event.comm, event.lines) == ("gpu_xid", "0000:01:00", 1234, "python3", None)
+    assert (fields(event), alarms) == ({"xid": 31}, [])
+
+
+def test_a_users_pattern_makes_its_own_event_beside_ours() -> None:
+    patterns = parse_user_patterns(USER_PATTERN, "x")
+    events, alarms = told([said(ENA0 + "Trigger reset is on")], Sequencer(PatternSet(patterns)))
+    assert [(event.kind, event.pattern, event.device) for event in events] == [
+        ("acme_reset", "acme.reset", "eth0"),
+        ("nic_reset", "ena.reset_start", "eth0"),
+    ]
+    assert fields(events[0]) == {"word": "reset"}
+    assert [alarm.kind for alarm in alarms] == ["acme_reset", "nic_reset"]

@@ -1,0 +1,210 @@
+"""Records of a perf ring built byte by byte, as linux/perf_event.h lays them out, and a lookup that answers by rule."""
+
+import struct
+from collections.abc import Sequence
+
+import pytest
+
+from necroscope.perf_abi import records
+from necroscope.perf_abi.event_attr import CONTEXT_KERNEL, CONTEXT_USER
+from necroscope.sources.perf.address_space import Mapping
+from necroscope.sources.perf.rings import Drain, Rings
+from necroscope.sources.perf.symbolizer import UserRequest
+
+KERNEL_BASE = 0xFFFF_FFFF_8100_0000
+IDLE = KERNEL_BASE + 0x1D1E
+SAMPLING_ID = 700
+LEDGER_ID = 701
+
+
+class Build:
+    """Each method gives the bytes of one record."""
+
+    KERNEL_BASE, IDLE, SAMPLING_ID, LEDGER_ID = KERNEL_BASE, IDLE, SAMPLING_ID, LEDGER_ID
+
+    @staticmethod
+    def record(kind: int, body: bytes, misc: int = 0) -> bytes:
+        body += b"\0" * (-len(body) % 8)
+        return struct.pack("<IHH", kind, misc, 8 + len(body)) + body
+
+    @staticmethod
+    def trailer(pid: int, tid: int, time_ns: int, cpu: int = 0) -> bytes:
+        return struct.pack("<iiQIIQ", pid, tid, time_ns, cpu, 0, SAMPLING_ID)
+
+    @staticmethod
+    def chain(kernel: Sequence[int] = (), user: Sequence[int] = ()) -> bytes:
+        words = [CONTEXT_KERNEL, *kernel] if kernel else []
+        words += [CONTEXT_USER, *user] if user else []
+        return struct.pack(f"<{len(words)}Q", *words)
+
+    @classmethod
+    def sample(
+        cls,
+        time_ns: int,
+        pid: int = 100,
+        tid: int | None = None,
+        kernel: Sequence[int] = (),
+        user: Sequence[int] = (),
+        argument: int | None = None,
+        identifier: int = SAMPLING_ID,
+    ) -> bytes:
+        chain = cls.chain(kernel, user)
+        head = struct.pack("<QiiQIIQ", identifier, pid, pid if tid is None else tid, time_ns, 0, 0, len(chain) // 8)
+        registers = struct.pack("<Q", 0) if argument is None else struct.pack("<QQ", 2, argument)
+        return cls.record(records.SAMPLE, head + chain + registers)
+
+    @classmethod
+    def tracepoint(cls, time_ns: int, raw: bytes, pid: int = 1, identifier: int = LEDGER_ID) -> bytes:
+        head = struct.pack("<QiiQII", identifier, pid, pid, time_ns, 0, 0)
+        return cls.record(records.SAMPLE, head + struct.pack("<I", len(raw)) + raw)
+
+    @classmethod
+    def comm(cls, time_ns: int, pid: int, name: bytes, tid: int | None = None, *, is_exec: bool = False) -> bytes:
+        tid = pid if tid is None else tid
+        padded = name + b"\0" * (8 - len(name) % 8)
+        body = struct.pack("<II", pid, tid) + padded + cls.trailer(pid, tid, time_ns)
+        return cls.record(records.COMM, body, records.MISC_COMM_EXEC if is_exec else 0)
+
+    @classmethod
+    def _task(cls, kind: int, time_ns: int, pid: int, parent: int, tid: int, parent_tid: int) -> bytes:
+        body = struct.pack("<IIIIQ", pid, parent, tid, parent_tid, time_ns)
+        return cls.record(kind, body + cls.trailer(parent, parent_tid, time_ns))
+
+    @classmethod
+    def fork(cls, time_ns: int, pid: int, parent: int, tid: int | None = None, parent_tid: int | None = None) -> bytes:
+        return cls._task(records.FORK, time_ns, pid, parent, tid or pid, parent_tid or parent)
+
+    @classmethod
+    def exit(cls, time_ns: int, pid: int, tid: int | None = None) -> bytes:
+        return cls._task(records.EXIT, time_ns, pid, 1, tid or pid, 1)
+
+    @classmethod
+    def mmap2(
+        cls,
+        time_ns: int,
+        pid: int,
+        start: int,
+        length: int,
+        path: bytes,
+        *,
+        file_offset: int = 0,
+        inode: int = 5,
+        device: int = 8,
+    ) -> bytes:
+        body = struct.pack("<IIQQQIIQQII", pid, pid, start, length, file_offset, device, 1, inode, 0, 5, 2)
+        padded = path + b"\0" * (8 - len(path) % 8)
+        return cls.record(records.MMAP2, body + padded + cls.trailer(pid, pid, time_ns))
+
+    @classmethod
+    def lost(cls, time_ns: int, count: int) -> bytes:
+        return cls.record(records.LOST, struct.pack("<QQ", SAMPLING_ID, count) + cls.trailer(1, 1, time_ns))
+
+    @classmethod
+    def throttle(cls, time_ns: int) -> bytes:
+        return cls.record(records.THROTTLE, struct.pack("<QQQ", time_ns, 1, 1) + cls.trailer(1, 1, time_ns))
+
+    @classmethod
+    def ksymbol(cls, time_ns: int) -> bytes:
+        return cls.record(
+            records.KSYMBOL, struct.pack("<QIHH", KERNEL_BASE, 64, 1, 0) + b"bpf_prog_x\0" + cls.trailer(1, 1, time_ns)
+        )
+
+
+class FakeRing:
+    """What the kernel would have written since the last drain."""
+
+    descriptor = -1
+
+    def __init__(self) -> None:
+        self.data = b""
+
+    def drain(self) -> bytes:
+        data, self.data = self.data, b""
+        return data
+
+    def close(self) -> None:
+        pass
+
+
+class FakeRings(Rings):
+    """Rings fed by hand; one a core, opened without the kernel."""
+
+    def __init__(self, cpus: int = 2, tracepoints: dict[int, int] | None = None) -> None:
+        super().__init__(97)
+        self.fakes = [FakeRing() for _ in range(cpus)]
+        self._rings = dict(enumerate(self.fakes))  # type: ignore[assignment]
+        self._sampling_id = dict.fromkeys(range(cpus), SAMPLING_ID)
+        self._event_of = dict.fromkeys(range(cpus), "cpu-clock")
+        self._tracepoint_descriptors = {cpu: [] for cpu in range(cpus)}
+        self.tracepoint_of = tracepoints or {}
+
+    def write(self, cpu: int, *written: bytes) -> None:
+        self.fakes[cpu].data += b"".join(written)
+
+
+class FakeLookup:
+    """Names by rule: `k_1d1e` for an offset into the kernel, `f_40` for one into a file. Keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.kernel_asked: list[list[int]] = []
+        self.user_asked: list[UserRequest] = []
+        self.user_calls = 0
+        self.jit_asked: list[tuple[int, list[int]]] = []
+        self.vdso_asked: list[list[int]] = []
+        self.maps_asked: list[int] = []
+        self.maps: dict[int, list[Mapping]] = {}
+        self.names: dict[int, tuple[str, str] | None] = {IDLE: ("default_idle", "[kernel]")}
+        self.unknown_offsets: set[int] = set()
+        self.jit_names: dict[int, str] = {}
+        self.reloads = 0
+
+    @property
+    def asked(self) -> int:
+        return len(self.kernel_asked) + self.user_calls + len(self.jit_asked) + len(self.vdso_asked) + len(self.maps_asked)
+
+    def kernel_symbols(self, addresses: Sequence[int]) -> list[tuple[str, str] | None]:
+        self.kernel_asked.append(list(addresses))
+        return [self.names.get(address, (f"k_{address - KERNEL_BASE:x}", "[kernel]")) for address in addresses]
+
+    def user_symbols(self, requests: Sequence[UserRequest]) -> list[tuple[str | None, list[str | None]]]:
+        self.user_calls += 1
+        self.user_asked.extend(requests)
+        return [
+            ("b1d", [None if offset in self.unknown_offsets else f"f_{offset:x}" for offset in request.offsets])
+            for request in requests
+        ]
+
+    def jit_symbols(self, pid: int, addresses: Sequence[int]) -> list[str | None]:
+        self.jit_asked.append((pid, list(addresses)))
+        return [self.jit_names.get(address) for address in addresses]
+
+    def vdso_symbols(self, offsets: Sequence[int]) -> list[str | None]:
+        self.vdso_asked.append(list(offsets))
+        return [f"__vdso_{offset:x}" for offset in offsets]
+
+    def process_maps(self, pid: int) -> list[Mapping] | None:
+        self.maps_asked.append(pid)
+        return self.maps.get(pid)
+
+    def reload_kernel_symbols(self) -> None:
+        self.reloads += 1
+
+
+@pytest.fixture
+def build() -> type[Build]:
+    return Build
+
+
+@pytest.fixture
+def rings() -> FakeRings:
+    return FakeRings()
+
+
+@pytest.fixture
+def lookup() -> FakeLookup:
+    return FakeLookup()
+
+
+@pytest.fixture
+def drain() -> Drain:
+    return Drain()

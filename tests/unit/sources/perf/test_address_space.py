@@ -1,0 +1,159 @@
+"""Mappings of a process: lazily parsed, inherited, laid over each other, bounded."""
+
+from typing import Any
+
+import pytest
+
+from necroscope.sources.perf import address_space
+from necroscope.sources.perf.address_space import AddressSpace, Mapping, parse_mmap2
+
+
+def mapping(start: int, end: int, path: str, file_offset: int = 0) -> Mapping:
+    return Mapping(start, end, file_offset, 8, 1, 5, path)
+
+
+@pytest.fixture
+def mapped(build: Any) -> Any:
+    def record(start: int, end: int, path: str, file_offset: int = 0, inode: int = 5) -> bytes:
+        return bytes(build.mmap2(1, 100, start, end - start, path.encode(), file_offset=file_offset, inode=inode))
+
+    return record
+
+
+def path_at(space: AddressSpace, address: int) -> str | None:
+    found = space.find(address)
+    return None if found is None else found.path
+
+
+def test_a_record_says_where_which_file_is_mapped(build: Any) -> None:
+    record = build.mmap2(1, 100, 0x7F00_0000, 0x2000, b"/usr/lib/libc.so.6", file_offset=0x1000, inode=77, device=254)
+    assert parse_mmap2(record) == Mapping(0x7F00_0000, 0x7F00_2000, 0x1000, 254, 1, 77, "/usr/lib/libc.so.6")
+
+
+@pytest.mark.parametrize("name", [b"", b"/a\x1b[31m", b"/\xff\xfe", b"/" + b"x" * 4095, b"/new\nline"])
+def test_hostile_paths_come_back_byte_for_byte(build: Any, name: bytes) -> None:
+    assert parse_mmap2(build.mmap2(1, 100, 0x1000, 0x1000, name)).path.encode("utf-8", "surrogateescape") == name
+
+
+def test_an_address_is_found_in_its_mapping_and_not_beside_it(mapped: Any) -> None:
+    space = AddressSpace(is_complete=True)
+    space.add(mapped(0x1000, 0x2000, "/a"))
+    space.add(mapped(0x3000, 0x4000, "/b"))
+    assert [path_at(space, address) for address in (0xFFF, 0x1000, 0x1FFF, 0x2000, 0x3000, 0x4000)] == [
+        *(None, "/a", "/a"),
+        *(None, "/b", None),
+    ]
+
+
+def test_records_are_not_parsed_before_an_address_is_asked(mapped: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed = []
+    monkeypatch.setattr(address_space, "parse_mmap2", lambda record: (parsed.append(record), parse_mmap2(record))[1])
+    space = AddressSpace(is_complete=True)
+    space.add(mapped(0x1000, 0x2000, "/a"))
+    space.fork().add(mapped(0x3000, 0x4000, "/b"))
+    assert parsed == []
+    space.find(0x1000)
+    space.find(0x1800)
+    assert len(parsed) == 1
+
+
+def test_a_new_record_costs_only_itself(mapped: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed = []
+    space = AddressSpace(is_complete=True)
+    for page in range(1, 50):
+        space.add(mapped(page << 12, (page + 1) << 12, "/a"))
+    space.find(0)
+    monkeypatch.setattr(address_space, "parse_mmap2", lambda record: (parsed.append(record), parse_mmap2(record))[1])
+    space.add(mapped(0x100000, 0x101000, "/b"))
+    assert path_at(space, 0x100000) == "/b"
+    assert len(parsed) == 1
+
+
+def test_a_later_mapping_replaces_one_of_the_same_place(mapped: Any) -> None:
+    space = AddressSpace(is_complete=True)
+    space.add(mapped(0x1000, 0x3000, "/old"))
+    space.find(0x1000)
+    space.add(mapped(0x1000, 0x2000, "/new"))
+    assert [path_at(space, address) for address in (0x1000, 0x2000)] == ["/new", "/old"]
+
+
+def test_a_later_mapping_hides_what_was_unmapped_below_it(mapped: Any) -> None:
+    space = AddressSpace(is_complete=True)
+    space.add(mapped(0x4000, 0x5000, "/unmapped"))
+    space.add(mapped(0x6000, 0x9000, "/partly"))
+    space.add(mapped(0x1000, 0x8000, "/new"))
+    assert [path_at(space, address) for address in (0x4800, 0x6000, 0x8000)] == ["/new", "/new", "/partly"]
+
+
+def test_what_a_mapping_leaves_of_an_older_one_keeps_its_place_in_the_file(mapped: Any) -> None:
+    space = AddressSpace(is_complete=True)
+    space.add(mapped(0x1000, 0x9000, "/library", file_offset=0x100))
+    space.add(mapped(0x3000, 0x5000, "/patch"))
+    assert space.find(0x1800) == mapping(0x1000, 0x3000, "/library", 0x100)
+    assert space.find(0x3800) == mapping(0x3000, 0x5000, "/patch")
+    assert space.find(0x6000) == mapping(0x5000, 0x9000, "/library", 0x4100)
+
+
+def test_a_child_inherits_and_then_goes_its_own_way(mapped: Any) -> None:
+    parent = AddressSpace(is_complete=True, base=(mapping(0x1000, 0x2000, "/base"),))
+    parent.add(mapped(0x3000, 0x4000, "/shared"))
+    child = parent.fork()
+    child.add(mapped(0x5000, 0x6000, "/child"))
+    parent.add(mapped(0x7000, 0x8000, "/parent"))
+    addresses = (0x1000, 0x3000, 0x5000, 0x7000)
+    assert [path_at(child, address) for address in addresses] == ["/base", "/shared", "/child", None]
+    assert [path_at(parent, address) for address in addresses] == ["/base", "/shared", None, "/parent"]
+
+
+def test_a_child_of_an_image_not_yet_known_asks_for_its_own() -> None:
+    child = AddressSpace(is_complete=False).fork()
+    child.complete(lambda: [mapping(0x1000, 0x2000, "/own")])
+    assert path_at(child, 0x1000) == "/own"
+
+
+def test_the_maps_of_a_process_are_asked_once_whatever_comes_of_it(mapped: Any) -> None:
+    asked = []
+    space = AddressSpace(is_complete=False)
+    space.add(mapped(0x1000, 0x2000, "/seen"))
+    for _ in range(3):
+        space.complete(lambda: asked.append(1))  # type: ignore[func-returns-value]
+    assert len(asked) == 1
+    assert path_at(space, 0x1000) == "/seen"
+
+
+def test_the_maps_just_read_are_newer_than_the_records_before(mapped: Any) -> None:
+    space = AddressSpace(is_complete=False)
+    space.add(mapped(0x1000, 0x2000, "/before"))
+    space.complete(lambda: [mapping(0x1000, 0x2000, "/now")])
+    assert path_at(space, 0x1000) == "/now"
+    space.add(mapped(0x1000, 0x2000, "/after"))
+    assert path_at(space, 0x1000) == "/after"
+
+
+def test_a_compiler_that_maps_the_same_pages_without_end_does_not_push_out_the_program(mapped: Any) -> None:
+    space = AddressSpace(is_complete=True)
+    space.add(mapped(0x1000, 0x2000, "/usr/bin/node"))
+    for turn in range(20_000):
+        space.add(mapped(0x10000 + turn % 7 * 0x1000, 0x11000 + turn % 7 * 0x1000, "//anon", inode=0))
+    assert path_at(space, 0x1000) == "/usr/bin/node"
+    assert path_at(space, 0x10000) == "//anon"
+    assert space.size_bytes < 2 << 20
+
+
+def test_a_process_that_maps_ever_new_pages_stays_bounded_and_keeps_its_files(mapped: Any) -> None:
+    space = AddressSpace(is_complete=True)
+    space.add(mapped(0x1000, 0x2000, "/usr/bin/node"))
+    for turn in range(20_000):
+        space.add(mapped(0x100000 + (turn << 12), 0x101000 + (turn << 12), "//anon", inode=0))
+    assert path_at(space, 0x1000) == "/usr/bin/node"
+    assert path_at(space, 0x100000 + (19_999 << 12)) == "//anon"
+    assert space.size_bytes < 8 << 20
+
+
+def test_children_of_a_process_with_many_mappings_share_them(mapped: Any) -> None:
+    parent = AddressSpace(is_complete=True)
+    for page in range(1000):
+        parent.add(mapped(page << 12, (page + 1) << 12, "/a"))
+    children = [parent.fork() for _ in range(3)]
+    assert all(child._base is parent._base and not child._records for child in children)
+    assert path_at(children[0], 999 << 12) == "/a"

@@ -1,0 +1,105 @@
+"""The log's clock through a perf event of our own; without it the other clocks are still read."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from necroscope.errors import PermissionMissing
+from necroscope.sources.perf import log_clock
+from necroscope.sources.perf.log_clock import LogClock
+
+MS = 1_000_000
+
+
+@pytest.mark.root
+@pytest.mark.kernel
+def test_the_logs_clock_runs_with_the_monotonic_clock() -> None:
+    clock = LogClock()
+    try:
+        first = clock.read()
+        time.sleep(0.05)
+        second = clock.read()
+    finally:
+        clock.close()
+    assert first.log_clock_ns is not None
+    assert second.log_clock_ns is not None
+    elapsed_ns = second.monotonic_ns - first.monotonic_ns
+    assert abs((second.log_clock_ns - first.log_clock_ns) - elapsed_ns) < MS
+    assert abs((second.realtime_ns - first.realtime_ns) - elapsed_ns) < MS
+    assert abs((second.boottime_ns - first.boottime_ns) - elapsed_ns) < MS
+
+
+@pytest.mark.root
+@pytest.mark.kernel
+def test_the_logs_clock_is_the_one_of_kernel_log_lines() -> None:
+    clock = LogClock()
+    try:
+        before = clock.read().log_clock_ns
+        with open("/dev/kmsg", "rb+", buffering=0) as log:
+            os.set_blocking(log.fileno(), False)
+            os.lseek(log.fileno(), 0, os.SEEK_END)
+            log.write(b"<6>necroscope test: the time of this line is compared\n")
+            line = os.read(log.fileno(), 8192)
+            while b"the time of this line" not in line:
+                line = os.read(log.fileno(), 8192)
+        after = clock.read().log_clock_ns
+    finally:
+        clock.close()
+    stamp_ns = int(line.split(b",")[2]) * 1000
+    assert before is not None
+    assert after is not None
+    assert before - 2 * MS <= stamp_ns <= after + 2 * MS
+
+
+@pytest.mark.root
+@pytest.mark.kernel
+def test_reading_does_not_change_our_name_and_closing_twice_is_harmless() -> None:
+    before, descriptors = Path("/proc/self/comm").read_text(), len(os.listdir("/proc/self/fd"))
+    clock = LogClock()
+    clock.read()
+    clock.close()
+    clock.close()
+    assert Path("/proc/self/comm").read_text() == before
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+    assert clock.read().log_clock_ns is None
+
+
+@pytest.mark.parametrize("error", [PermissionMissing("refused"), OSError(38, "Function not implemented")])
+def test_without_privilege_the_logs_clock_is_missing_and_nothing_fails(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def refused(*_: object, **__: object) -> int:
+        raise error
+
+    monkeypatch.setattr(log_clock, "open_event", refused)
+    clock = LogClock()
+    reading = clock.read()
+    clock.close()
+    assert reading.log_clock_ns is None
+    assert abs(reading.realtime_ns - time.time_ns()) < 10**10
+
+
+def test_a_pause_between_two_clocks_is_not_taken_for_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The recorder starves for 300 ms between reading monotonic and real time: the reading is taken again."""
+    offset_ns = 10**18
+    now_ns = 0
+
+    def monotonic_ns() -> int:
+        nonlocal now_ns
+        now_ns += 100
+        return now_ns
+
+    pauses: Iterator[int] = iter([300 * MS, 0])
+
+    def time_ns() -> int:
+        nonlocal now_ns
+        now_ns += next(pauses)
+        return now_ns + offset_ns
+
+    clock = LogClock.__new__(LogClock)
+    clock._ring = None
+    monkeypatch.setattr(log_clock.time, "monotonic_ns", monotonic_ns)
+    monkeypatch.setattr(log_clock.time, "time_ns", time_ns)
+    reading = clock.read()
+    assert abs(reading.realtime_ns - reading.monotonic_ns - offset_ns) < MS

@@ -1,0 +1,269 @@
+"""The stacks source on rings fed by hand: each sample is named as its task was called at that moment."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from necroscope.model.reading import Moment, Reading
+from necroscope.model.tables import TABLES
+from necroscope.sources.perf.sampler import Sampler
+
+UTC_NS = 1_776_249_000_000_000_000
+SECOND = 1_000_000_000
+
+
+class FakeLedger:
+    def row(self, time_ns: int, tracepoint_id: int, raw: bytes) -> tuple[object, ...]:
+        return (time_ns, tracepoint_id, raw[:3])
+
+
+class Node:
+    """A sampler with a clock; `read` drains what was written and gives its rows by column name."""
+
+    def __init__(self, rings: Any, lookup: Any, root: Path) -> None:
+        self.rings = rings
+        self.root = root
+        rings.tracepoint_of = {701: 33}
+        self.sampler = Sampler(rings, lookup, FakeLedger(), root)  # type: ignore[arg-type]
+        self.now_ns = 0
+
+    def read_all(self, *written: bytes, cpu: int = 0, after_ns: int = SECOND) -> Reading:
+        self.now_ns += after_ns
+        self.rings.write(cpu, *written)
+        return self.sampler.read(Moment(UTC_NS + self.now_ns, self.now_ns))
+
+    def read(self, *written: bytes, cpu: int = 0) -> list[dict[str, Any]]:
+        names = [column.name for column in TABLES["samples"].columns]
+        rows = self.read_all(*written, cpu=cpu).rows.get("samples", [])
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def comms(self, *written: bytes) -> list[str]:
+        return [row["comm"] for row in self.read(*written)]
+
+    def proc(self, pid: int, comm: str, cgroup: str = "/") -> None:
+        task = self.root / f"proc/{pid}/task/{pid}"
+        task.mkdir(parents=True, exist_ok=True)
+        (task / "comm").write_text(f"{comm}\n")
+        (self.root / f"proc/{pid}/cgroup").write_text(f"0::{cgroup}\n")
+
+
+@pytest.fixture
+def node(rings: Any, lookup: Any, tmp_path: Path) -> Node:
+    return Node(rings, lookup, tmp_path)
+
+
+def test_a_sample_becomes_a_row(node: Node, build: Any) -> None:
+    node.proc(100, "kubelet", "/system.slice/kubelet.service")
+    (row,) = node.read(build.sample(500, pid=100, tid=100, kernel=[build.KERNEL_BASE]))
+    assert row == {
+        "time": UTC_NS + 500,
+        "cpu": 0,
+        "pid": 100,
+        "tid": 100,
+        "comm": "kubelet",
+        "cgroup": "/system.slice/kubelet.service",
+        "stack": 0,
+        "weight": 1,
+    }
+
+
+def test_frames_and_stacks_come_with_the_first_sample_that_needs_them(node: Node, build: Any) -> None:
+    sample = build.sample(500, kernel=[build.KERNEL_BASE + 16, build.KERNEL_BASE + 1])
+    first = node.read_all(sample)
+    assert [row[1] for row in first.rows["frames"]] == ["k_0", "k_10"]
+    assert first.rows["stacks"] == [(0, -1, 0), (1, 0, 1)]
+    assert first.rows["samples"][0][6] == 1
+    again = node.read_all(build.sample(SECOND + 5, kernel=[build.KERNEL_BASE + 16, build.KERNEL_BASE + 1]))
+    assert again.rows.keys() == {"samples"}
+
+
+def test_a_quiet_second_has_no_rows(node: Node) -> None:
+    assert node.read_all().rows == {}
+
+
+def test_an_exec_in_mid_drain_names_samples_before_and_after_it_rightly(node: Node, build: Any) -> None:
+    node.comms(build.comm(1, 100, b"runc"))
+    assert node.comms(
+        build.sample(SECOND + 1, kernel=[5]),
+        build.comm(SECOND + 2, 100, b"app", is_exec=True),
+        build.sample(SECOND + 3, kernel=[5]),
+    ) == ["runc", "app"]
+
+
+def test_an_exec_on_another_core_is_ordered_by_time(node: Node, build: Any) -> None:
+    node.comms(build.comm(1, 100, b"runc"))
+    node.rings.write(1, build.comm(SECOND + 2, 100, b"app", is_exec=True))
+    assert node.comms(build.sample(SECOND + 1, kernel=[5]), build.sample(SECOND + 3, kernel=[5])) == ["runc", "app"]
+
+
+def test_an_exec_gives_the_new_programs_symbols_to_later_samples_only(node: Node, build: Any) -> None:
+    node.read(
+        build.comm(1, 100, b"old", is_exec=True),
+        build.mmap2(2, 100, 0x400000, 0x1000, b"/bin/old", inode=1),
+        build.sample(3, user=[0x400010]),
+        build.comm(4, 100, b"new", is_exec=True),
+        build.mmap2(5, 100, 0x400000, 0x1000, b"/bin/new", inode=2),
+        build.sample(6, user=[0x400010]),
+    )
+    old, new = node.sampler._seen.rows
+    interned = node.sampler.symbolizer.interned
+    assert [interned.frames_of(row[6])[0].module for row in (old, new)] == ["/bin/old", "/bin/new"]  # type: ignore[arg-type]
+
+
+def test_a_fork_then_exec_within_a_drain_is_named_all_the_way(node: Node, build: Any) -> None:
+    node.proc(100, "bash")
+    assert node.comms(
+        build.sample(1, pid=100, kernel=[5]),
+        build.fork(2, pid=200, parent=100),
+        build.sample(3, pid=200, kernel=[5]),
+        build.comm(4, 200, b"true", is_exec=True),
+        build.sample(5, pid=200, kernel=[5]),
+        build.exit(6, 200),
+        build.sample(7, pid=200, kernel=[5]),
+    ) == ["bash", "bash", "true", "true"]
+
+
+def test_a_fork_seen_on_another_core_after_the_childs_exec_does_not_undo_it(node: Node, build: Any) -> None:
+    # The drain empties core 0 first; then the fork comes there, and the exec on core 1, which is emptied after it.
+    node.proc(100, "bash")
+    node.proc(200, "true")
+    node.read(build.sample(1, pid=100, kernel=[5]))
+    after = node.now_ns + SECOND + 10
+    node.rings.write(1, build.comm(after + 1, 200, b"true", is_exec=True), build.sample(after + 2, pid=200, kernel=[5]))
+    assert node.read() == []
+    assert node.comms(build.fork(after, pid=200, parent=100), build.sample(after + 3, pid=200, kernel=[5])) == ["true", "true"]
+
+
+def test_a_forked_child_has_its_parents_symbols(node: Node, build: Any) -> None:
+    node.read(
+        build.comm(1, 100, b"app", is_exec=True),
+        build.mmap2(2, 100, 0x400000, 0x1000, b"/bin/app"),
+        build.fork(3, pid=200, parent=100),
+        build.sample(4, pid=200, user=[0x400010]),
+    )
+    interned = node.sampler.symbolizer.interned
+    assert interned.frames_of(node.sampler._seen.rows[0][6])[0].function == "f_10"  # type: ignore[arg-type]
+
+
+def test_an_idle_sample_is_dropped_even_before_its_name_was_known(node: Node, build: Any, lookup: Any) -> None:
+    idle = [build.sample(time_ns, pid=0, kernel=[build.IDLE, build.KERNEL_BASE]) for time_ns in range(1, 6)]
+    assert node.read(*idle) == []
+    assert node.sampler.idle_dropped == 5
+    assert sum(len(asked) for asked in lookup.kernel_asked) == 2
+    assert node.read(build.sample(SECOND + 1, pid=0, kernel=[build.IDLE, build.KERNEL_BASE])) == []
+    assert node.sampler.idle_dropped == 6
+    assert node.sampler.samples_taken == 0
+
+
+def test_interrupt_on_idle_core_is_work(node: Node, build: Any) -> None:
+    (row,) = node.read(build.sample(1, pid=0, kernel=[build.KERNEL_BASE + 64, build.IDLE]))
+    assert (row["pid"], row["comm"]) == (0, "swapper")
+
+
+def test_a_task_that_has_left_the_pid_table_fits_its_columns(node: Node, build: Any) -> None:
+    (row,) = node.read(build.sample(1, pid=-1, tid=-1, kernel=[5]))
+    assert (row["pid"], row["tid"], row["comm"], row["cgroup"]) == (-1, -1, "[exited]", None)
+
+
+def test_a_chain_seen_many_times_in_a_drain_is_resolved_once(node: Node, build: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    resolved = []
+    resolve = node.sampler.symbolizer.resolve
+    monkeypatch.setattr(node.sampler.symbolizer, "resolve", lambda chains: (resolved.extend(chains), resolve(chains)))
+    node.read(*(build.sample(time_ns, kernel=[5, 6]) for time_ns in range(1, 98)))
+    assert len(resolved) == 1
+
+
+def test_ledger_rows_come_in_the_recordings_time(node: Node, build: Any) -> None:
+    reading = node.read_all(build.tracepoint(42, b"raw"))
+    assert reading.rows == {"cgroup_ledger": [(UTC_NS + 42, 33, b"raw")]}
+
+
+def test_a_tracepoint_of_a_core_that_just_went_is_passed_over(node: Node, build: Any) -> None:
+    assert node.read_all(build.tracepoint(42, b"raw", identifier=999)).rows == {}
+
+
+def test_lost_records_are_a_gap_of_samples_and_ledger_and_start_the_names_afresh(node: Node, build: Any) -> None:
+    node.read(build.comm(1, 100, b"stale"))
+    node.proc(100, "renamed")
+    reading = node.read_all(build.lost(SECOND + 1, 7))
+    assert [(gap.table, gap.cpu, gap.lost) for gap in reading.gaps] == [("samples", 0, 7), ("cgroup_ledger", 0, None)]
+    assert (reading.gaps[0].from_ns, reading.gaps[0].to_ns) == (UTC_NS + SECOND, UTC_NS + 2 * SECOND)
+    assert node.comms(build.sample(2 * SECOND + 1, kernel=[5])) == ["renamed"]
+
+
+def test_throttling_is_a_gap_of_that_core(node: Node, build: Any) -> None:
+    reading = node.read_all(build.throttle(1), cpu=1)
+    assert [(gap.table, gap.cpu, gap.lost) for gap in reading.gaps] == [("samples", 1, None)]
+
+
+def test_a_new_segment_numbers_stacks_from_the_start_and_asks_nothing(node: Node, build: Any, lookup: Any) -> None:
+    user = [build.comm(1, 100, b"app", is_exec=True), build.mmap2(2, 100, 0x400000, 0x1000, b"/bin/app")]
+    node.read(*user, build.sample(3, user=[0x400010]), build.sample(4, kernel=[build.KERNEL_BASE]))
+    asked = lookup.asked
+    node.sampler.start_segment()
+    reading = node.read_all(build.sample(SECOND + 1, kernel=[build.KERNEL_BASE]), build.sample(SECOND + 2, user=[0x400010]))
+    assert [row[6] for row in reading.rows["samples"]] == [0, 1]
+    assert [row[0] for row in reading.rows["frames"]] == [0, 1]
+    assert lookup.asked == asked
+
+
+def test_seen_on_tells_who_was_on_the_core_with_the_commonest_stack(node: Node, build: Any) -> None:
+    node.proc(100, "hog")
+    node.proc(200, "guest")
+    node.rings.write(1, build.sample(9, pid=300, kernel=[5]))
+    node.read(
+        build.sample(1, pid=100, kernel=[build.KERNEL_BASE + 1], argument=7),
+        build.sample(2, pid=100, kernel=[build.KERNEL_BASE + 1], argument=8),
+        build.sample(3, pid=200, kernel=[build.KERNEL_BASE + 3]),
+        build.sample(4, pid=100, kernel=[build.KERNEL_BASE + 2], argument=9),
+    )
+    first, second = node.sampler.seen_on(0)
+    assert (first.comm, first.samples, first.first_argument) == ("hog", 3, 8)
+    assert node.sampler.symbolizer.interned.frames_of(first.stack)[0].function == "k_1"
+    assert (second.comm, second.samples, second.first_argument) == ("guest", 1, None)
+    assert node.sampler.seen_on(5) == []
+
+
+def test_seen_on_after_a_new_segment_gives_no_number_of_the_old_one(node: Node, build: Any) -> None:
+    node.read(build.sample(1, kernel=[5]))
+    node.sampler.start_segment()
+    assert node.sampler.seen_on(0) == []
+
+
+def test_new_kernel_code_reloads_symbols_at_most_every_ten_seconds(node: Node, build: Any, lookup: Any) -> None:
+    for _ in range(25):
+        node.read_all(build.ksymbol(node.now_ns + 1))
+    assert lookup.reloads == 2
+
+
+def test_cgroups_are_read_again_every_minute(node: Node, build: Any) -> None:
+    node.proc(100, "app", "/a")
+    node.read(build.sample(1, kernel=[5]))
+    node.proc(100, "app", "/b")
+    cgroups = [node.read(build.sample(node.now_ns + 1, kernel=[5]))[0]["cgroup"] for _ in range(70)]
+    assert cgroups[:58] == ["/a"] * 58
+    assert cgroups[-1] == "/b"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_content_of_records_ends_the_recorder(node: Node, build: Any, seed: int) -> None:
+    """Type and size are the kernel's; everything else may be anything."""
+    chance = random.Random(seed)
+    kinds = [
+        build.sample(1, kernel=[1, 2], user=[0x1010], argument=4),
+        build.comm(2, 100, b"name", is_exec=True),
+        build.fork(3, 200, 100),
+        build.mmap2(4, 100, 0x1000, 0x1000, b"/bin/x"),
+        build.lost(5, 1),
+        build.throttle(6),
+        build.tracepoint(7, b"raw"),
+        build.exit(8, 200),
+    ]
+    for record in chance.choices(kinds, k=60):
+        changed = bytearray(record)
+        for _ in range(chance.randrange(4)):
+            changed[chance.randrange(8, len(changed))] = chance.randrange(256)
+        node.rings.write(0, bytes(changed))
+    node.read_all(after_ns=(1 << 64) - SECOND)

@@ -1,0 +1,318 @@
+"""Softirq delays: the programs' logic in a small interpreter, the difference of two map readings, and the live kernel."""
+
+import os
+import struct
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from necroscope.errors import PermissionMissing, SourceUnavailable
+from necroscope.model.reading import Moment
+from necroscope.model.tables import SOFTIRQ_DELAY_BUCKETS, SOFTIRQ_VECTORS
+from necroscope.sources.perf import softirq_delay
+from necroscope.sources.perf.softirq_delay import SoftirqDelay, difference, entry_program, raise_program
+
+VECTORS = len(SOFTIRQ_VECTORS)
+WORDS = 1 + SOFTIRQ_DELAY_BUCKETS
+NET_RX = SOFTIRQ_VECTORS.index("net_rx")
+NOW = Moment(10**18, 5_000_000_000)
+MASK = (1 << 64) - 1
+
+
+class Machine:
+    """Runs a program on one core: registers, a context with the vector, a stack, and the two maps, in one address space."""
+
+    CONTEXT, STACK, DELAYS, WORST = 0x1000, 0x2000, 0x10000, 0x20000
+
+    def __init__(self) -> None:
+        self.memory = bytearray(0x30000)
+        self.now_ns = 0
+
+    def word(self, address: int) -> int:
+        return int(struct.unpack_from("<Q", self.memory, address)[0])
+
+    def raised_ns(self, vector: int) -> int:
+        return self.word(self.DELAYS + vector * WORDS * 8)
+
+    def histogram(self, vector: int) -> list[int]:
+        return [self.word(self.DELAYS + (vector * WORDS + 1 + bucket) * 8) for bucket in range(SOFTIRQ_DELAY_BUCKETS)]
+
+    def worst_ns(self, vector: int) -> int:
+        return self.word(self.WORST + vector * 8)
+
+    def softirq(self, program: bytes, vector: int, now_ns: int) -> None:
+        struct.pack_into("<I", self.memory, self.CONTEXT + 8, vector)
+        self.now_ns = now_ns
+        registers = [0] * 11
+        registers[1], registers[10] = self.CONTEXT, self.STACK
+        position = 0
+        while (position := self._step(program, position, registers)) >= 0:
+            pass
+        assert registers[0] == 0
+
+    def _step(self, program: bytes, position: int, registers: list[int]) -> int:  # noqa: C901, PLR0912
+        opcode, pair, offset, constant = struct.unpack_from("<BBhi", program, position * 8)
+        target, source = pair & 15, pair >> 4
+        value = constant & MASK
+        match opcode:
+            case 0x95:
+                return -1
+            case 0x18:
+                registers[target] = {3: self.DELAYS, 4: self.WORST}[constant]
+                return position + 2
+            case 0x61:
+                registers[target] = int(struct.unpack_from("<I", self.memory, registers[source] + offset)[0])
+            case 0x79:
+                registers[target] = self.word(registers[source] + offset)
+            case 0x62:
+                struct.pack_into("<i", self.memory, registers[target] + offset, constant)
+            case 0x7A:
+                struct.pack_into("<q", self.memory, registers[target] + offset, constant)
+            case 0x7B:
+                struct.pack_into("<Q", self.memory, registers[target] + offset, registers[source])
+            case 0xBF:
+                registers[target] = registers[source]
+            case 0xB7:
+                registers[target] = value
+            case 0x0F:
+                registers[target] = registers[target] + registers[source] & MASK
+            case 0x07:
+                registers[target] = registers[target] + constant & MASK
+            case 0x1F:
+                registers[target] = registers[target] - registers[source] & MASK
+            case 0x27:
+                registers[target] = registers[target] * constant & MASK
+            case 0x67:
+                registers[target] = registers[target] << constant & MASK
+            case 0x77:
+                registers[target] >>= constant
+            case 0x85:
+                registers[0] = self.now_ns if constant == 5 else registers[1]
+                registers[1:6] = [0xDEAD] * 5
+            case _:
+                jumps: dict[int, Callable[[], bool]] = {
+                    0x15: lambda: registers[target] == value,
+                    0x55: lambda: registers[target] != value,
+                    0x25: lambda: registers[target] > value,
+                    0xB5: lambda: registers[target] <= value,
+                    0x3D: lambda: registers[target] >= registers[source],
+                }
+                return position + 1 + (offset if jumps[opcode]() else 0)
+        return position + 1
+
+
+RAISE = raise_program(8, delays=3)
+ENTRY = entry_program(8, delays=3, worst=4)
+
+
+@pytest.mark.parametrize(
+    ("wait_ns", "bucket"),
+    [
+        (0, 0),
+        (1023, 0),
+        (2047, 0),
+        (2048, 1),
+        (4095, 1),
+        (4096, 2),
+        (1 << 20, 10),
+        ((1 << 20) - 1, 9),
+        (1_400_000_000, 20),
+        (1 << 33, 23),
+        ((1 << 34) - 1, 23),
+        (1 << 34, 23),
+        (1 << 50, 23),
+    ],
+)
+def test_a_wait_is_counted_in_the_bucket_of_its_power_of_two(wait_ns: int, bucket: int) -> None:
+    machine = Machine()
+    machine.softirq(RAISE, NET_RX, 1_000)
+    machine.softirq(ENTRY, NET_RX, 1_000 + wait_ns)
+    expected = [0] * SOFTIRQ_DELAY_BUCKETS
+    expected[bucket] = 1
+    assert machine.histogram(NET_RX) == expected
+    assert machine.worst_ns(NET_RX) == wait_ns
+    assert machine.raised_ns(NET_RX) == 0
+
+
+def test_a_second_raise_does_not_make_the_first_younger() -> None:
+    machine = Machine()
+    machine.softirq(RAISE, NET_RX, 1_000)
+    machine.softirq(RAISE, NET_RX, 900_000)
+    assert machine.raised_ns(NET_RX) == 1_000
+    machine.softirq(ENTRY, NET_RX, 1_000_000)
+    assert machine.worst_ns(NET_RX) == 999_000
+
+
+def test_an_entry_whose_raise_was_not_seen_counts_nothing() -> None:
+    machine = Machine()
+    machine.softirq(ENTRY, NET_RX, 5_000)
+    assert sum(machine.histogram(NET_RX)) == 0
+    assert machine.worst_ns(NET_RX) == 0
+
+
+def test_vectors_do_not_touch_each_other() -> None:
+    machine = Machine()
+    for vector in range(VECTORS):
+        machine.softirq(RAISE, vector, 1_000)
+    machine.softirq(ENTRY, 0, 3_000)
+    machine.softirq(ENTRY, VECTORS - 1, 9_000)
+    assert [machine.worst_ns(vector) for vector in range(VECTORS)] == [2_000, *[0] * (VECTORS - 2), 8_000]
+    assert [bool(machine.raised_ns(vector)) for vector in range(VECTORS)] == [False, *[True] * (VECTORS - 2), False]
+
+
+def test_the_worst_is_kept_and_not_the_last() -> None:
+    machine = Machine()
+    for wait_ns in (5_000, 70_000, 3_000):
+        machine.softirq(RAISE, NET_RX, 1_000)
+        machine.softirq(ENTRY, NET_RX, 1_000 + wait_ns)
+    assert machine.worst_ns(NET_RX) == 70_000
+    assert sum(machine.histogram(NET_RX)) == 3
+
+
+def test_a_vector_this_table_does_not_know_is_passed_over() -> None:
+    machine = Machine()
+    machine.softirq(RAISE, VECTORS, 1_000)
+    machine.softirq(ENTRY, 0xFFFF_FFFF, 1_000)
+    assert not any(machine.memory[Machine.DELAYS :])
+
+
+class Map:
+    """The bytes of both maps, filled by core and vector."""
+
+    def __init__(self, cores: int = 2) -> None:
+        self.words = [0] * (cores * VECTORS * WORDS)
+        self.worst = [0] * (cores * VECTORS)
+
+    def count(self, cpu: int, vector: int, bucket: int, count: int, worst_ns: int = 0) -> "Map":
+        self.words[(cpu * VECTORS + vector) * WORDS + 1 + bucket] = count
+        self.worst[cpu * VECTORS + vector] = worst_ns
+        return self
+
+    def pending(self, cpu: int, vector: int, raised_ns: int) -> "Map":
+        self.words[(cpu * VECTORS + vector) * WORDS] = raised_ns
+        return self
+
+    def bytes(self) -> bytes:
+        return struct.pack(f"<{len(self.words)}Q", *self.words)
+
+    def since(self, before: "Map") -> list[tuple[object, ...]]:
+        worst = memoryview(struct.pack(f"<{len(self.worst)}Q", *self.worst)).cast("Q")
+        return list(difference(before.bytes(), self.bytes(), worst, NOW))
+
+
+def test_nothing_changed_is_no_row() -> None:
+    assert Map().since(Map()) == []
+    assert Map().count(0, NET_RX, 3, 7).since(Map().count(0, NET_RX, 3, 7)) == []
+
+
+def test_counts_are_differences_and_the_histogram_ends_at_its_last_count() -> None:
+    before = Map().count(1, NET_RX, 0, 100).count(1, NET_RX, 4, 2)
+    after = Map().count(1, NET_RX, 0, 110).count(1, NET_RX, 4, 3, worst_ns=30_000)
+    assert after.since(before) == [(NOW.time_ns, 1, "net_rx", 11, 30_000, 0, [10, 0, 0, 0, 1])]
+
+
+def test_cores_and_vectors_have_rows_of_their_own() -> None:
+    after = Map().count(0, 0, 0, 1).count(0, 9, 1, 2).count(1, 1, 0, 3)
+    assert [(row[1], row[2], row[3]) for row in after.since(Map())] == [(0, "hi", 1), (0, "rcu", 2), (1, "timer", 3)]
+
+
+def test_a_raise_that_waits_is_a_stall_in_progress() -> None:
+    raised_ns = NOW.monotonic_ns - 1_400_000_000
+    assert Map().pending(0, NET_RX, raised_ns).since(Map()) == [(NOW.time_ns, 0, "net_rx", 0, 0, 1_400_000_000, [])]
+
+
+@pytest.mark.parametrize("low_byte", [0x00, 0x01, 0xFF])
+def test_a_stall_is_seen_even_if_nothing_moves_on_the_core(low_byte: int) -> None:
+    frozen = Map().pending(0, NET_RX, ((NOW.monotonic_ns - 2_000_000_000) & ~0xFF) | low_byte)
+    ((_, cpu, vector, count, _, pending_ns, _),) = frozen.since(frozen)
+    assert (cpu, vector, count) == (0, "net_rx", 0)
+    assert isinstance(pending_ns, int)
+    assert pending_ns >= 1_999_000_000
+
+
+def test_a_raise_just_passing_by_is_no_row() -> None:
+    assert Map().pending(0, NET_RX, NOW.monotonic_ns - 50_000).since(Map()) == []
+
+
+def test_a_raise_after_the_clock_was_read_is_no_negative_wait() -> None:
+    assert Map().pending(0, NET_RX, NOW.monotonic_ns + 50_000).since(Map()) == []
+
+
+def test_a_worst_wait_that_ended_between_the_two_readings_is_not_lost() -> None:
+    same = Map().count(0, NET_RX, 22, 1)
+    after = Map().count(0, NET_RX, 22, 1, worst_ns=5_000_000_000)
+    assert after.since(same) == [(NOW.time_ns, 0, "net_rx", 0, 5_000_000_000, 0, [])]
+
+
+def moment() -> Moment:
+    return Moment(time.time_ns(), time.monotonic_ns())
+
+
+def cpus() -> int:
+    return os.sysconf("SC_NPROCESSORS_CONF")
+
+
+@pytest.mark.root
+@pytest.mark.kernel
+def test_programs_load_count_and_leave_nothing(leaks: Callable[[], list[str]], tmp_path: Path) -> None:
+    source = SoftirqDelay(tmp_path, cpus())
+    assert source.read(moment()).rows == {}
+    try:
+        counted = 0
+        deadline = time.monotonic() + 5
+        while counted < 10 and time.monotonic() < deadline:
+            time.sleep(0.02)  # sleeping makes timer and sched softirqs
+            for row in source.read(moment()).rows.get("softirq_delay", []):
+                _, cpu, vector, count, worst_ns, pending_ns, histogram = row
+                assert 0 <= cpu < cpus()  # type: ignore[operator]
+                assert vector in SOFTIRQ_VECTORS
+                assert sum(histogram) == count  # type: ignore[arg-type]
+                assert 0 <= worst_ns < 10**10  # type: ignore[operator]
+                assert 0 <= pending_ns < 10**10  # type: ignore[operator]
+                counted += count  # type: ignore[operator]
+        assert counted >= 10
+        assert open_bpf_descriptors() == 4  # two maps, two programs
+    finally:
+        source.close()
+    assert leaks() == []
+
+
+def open_bpf_descriptors() -> int:
+    return sum("anon_inode:bpf" in os.readlink(link) for link in Path("/proc/self/fd").iterdir() if link.is_symlink())
+
+
+@pytest.mark.root
+@pytest.mark.kernel
+def test_it_can_be_opened_again_after_it_was_closed(leak_check: None, tmp_path: Path) -> None:
+    source = SoftirqDelay(tmp_path, cpus())
+    for _ in range(2):
+        source.read(moment())
+        source.read(moment())
+        source.close()
+    source.close()
+
+
+@pytest.mark.root
+@pytest.mark.kernel
+@pytest.mark.parametrize(
+    "error",
+    [
+        PermissionMissing("refused", "be root"),
+        SourceUnavailable("no more files", "raise it"),
+        OSError(12, "Cannot allocate memory"),
+    ],
+)
+def test_a_refusal_half_way_leaves_nothing_open_however_often_it_is_tried(
+    leak_check: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def refused(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(softirq_delay, "TracepointProgram", refused)
+    source = SoftirqDelay(tmp_path, cpus())
+    for _ in range(3):
+        with pytest.raises(SourceUnavailable) as caught:
+            source.read(moment())
+        assert "/proc/softirqs" in caught.value.hint

@@ -1,0 +1,120 @@
+"""Counters of network devices and the `nics` table."""
+
+from pathlib import Path
+
+import pytest
+from tests.synthetic_root import at_second, make_root, write_files
+
+from necroscope.errors import SourceUnavailable
+from necroscope.model.tables import TABLES
+from necroscope.sources.sysfs.ethtool import Answer, Answers, Driver, EthtoolThread
+from necroscope.sources.sysfs.nics import Nics
+
+
+class _Answering(EthtoolThread):
+    """Answers at once what it is told to."""
+
+    def __init__(self, *answers: Answers | None) -> None:
+        super().__init__()
+        self.left = list(answers)
+
+    def ask(self, devices: list[str]) -> None:
+        self.asked = devices
+
+    def answers(self, wait_s: float) -> Answers | None:
+        return self.left.pop(0)
+
+
+def _veth(root: Path, name: str, uevent: str = "INTERFACE=veth\n") -> None:
+    texts = {"ifindex": "7\n", "iflink": "6\n", "uevent": uevent, "statistics/rx_dropped": "3\n"}
+    write_files(root / "sys/class/net" / name, texts)
+
+
+def test_the_first_read_writes_all_and_the_next_only_what_changed(tmp_path: Path) -> None:
+    source = Nics(make_root(tmp_path, 2, queues=4))
+    rows = source.read(at_second(0)).rows["nics"]
+    assert len(rows) == 4 + 7
+    assert all(len(row) == len(TABLES["nics"].columns) for row in rows)
+    assert (at_second(0).time_ns, "eth0", "ena", None, "tx-3/tx_timeout", 0) in rows
+    make_root(tmp_path, 2, step=1, queues=4)
+    rows = source.read(at_second(5)).rows["nics"]
+    assert {(row[4], row[5]) for row in rows} == {
+        ("tx-3/tx_timeout", 1),
+        ("rx_packets", 7001),
+        ("tx_packets", 7001),
+        ("rx_errors", 7001),
+        ("tx_errors", 7001),
+    }
+    source.close()
+
+
+def test_a_new_segment_writes_all_again(tmp_path: Path) -> None:
+    source = Nics(make_root(tmp_path, 2, queues=4))
+    source.read(at_second(0))
+    assert source.read(at_second(5)).rows["nics"] == []
+    source.start_segment()
+    assert len(source.read(at_second(10)).rows["nics"]) == 4 + 7
+    source.close()
+
+
+def test_veth_is_read_and_bridges_and_vlans_are_not(tmp_path: Path) -> None:
+    make_root(tmp_path, 2, queues=1)
+    _veth(tmp_path, "veth1")
+    _veth(tmp_path, "eth0.5", uevent="DEVTYPE=vlan\nINTERFACE=eth0.5\n")
+    write_files(tmp_path, {"sys/class/net/lo/ifindex": "1\n", "sys/class/net/lo/iflink": "1\n"})
+    source = Nics(tmp_path)
+    rows = source.read(at_second(0)).rows["nics"]
+    assert [row[1:] for row in rows if row[1] != "eth0"] == [("veth1", "veth", None, "rx_dropped", 3)]
+    source.close()
+
+
+def test_below_a_host_root_one_gap_says_why_drivers_are_not_asked(tmp_path: Path) -> None:
+    source = Nics(make_root(tmp_path, 2, queues=1))
+    assert [gap.cause for gap in source.read(at_second(0)).gaps] == [
+        "the drivers' own counters cannot be asked for from another network namespace"
+    ]
+    assert source.read(at_second(5)).gaps == []
+    source.close()
+
+
+def test_the_drivers_answer_gives_versions_and_counters(tmp_path: Path) -> None:
+    answer = Answer(Driver("ena", "2.11.0g", "1.5", 1), {"suspected_poll_starvation": 2}, left_out=9)
+    source = Nics(make_root(tmp_path, 2, queues=1), _Answering({"eth0": answer}))
+    reading = source.read(at_second(0))
+    assert (at_second(0).time_ns, "eth0", "ena", "2.11.0g, firmware 1.5", "suspected_poll_starvation", 2) in reading.rows["nics"]
+    assert [gap.cause for gap in reading.gaps] == ["9 counters of eth0 are beyond the limit"]
+    source.close()
+
+
+def test_a_driver_that_does_not_answer_is_a_gap_and_sysfs_is_still_read(tmp_path: Path) -> None:
+    source = Nics(make_root(tmp_path, 2, queues=1), _Answering(None))
+    reading = source.read(at_second(0))
+    assert [gap.cause for gap in reading.gaps] == ["ethtool did not answer: somebody holds the kernel's rtnl lock"]
+    assert len(reading.rows["nics"]) == 1 + 7
+    source.close()
+
+
+def test_a_device_that_vanished_and_came_back_is_written_anew(tmp_path: Path) -> None:
+    make_root(tmp_path, 2, queues=1)
+    _veth(tmp_path, "veth1")
+    source = Nics(tmp_path)
+    source.read(at_second(0))
+    folder = tmp_path / "sys/class/net/veth1"
+    folder.rename(tmp_path / "away")
+    assert source.read(at_second(5)).rows["nics"] == []
+    (tmp_path / "away").rename(folder)
+    assert [row[1] for row in source.read(at_second(10)).rows["nics"]] == ["veth1"]
+    source.close()
+
+
+def test_without_sysfs_it_is_unavailable(tmp_path: Path) -> None:
+    with pytest.raises(SourceUnavailable, match="sys/class/net"):
+        Nics(tmp_path).read(at_second(0))
+
+
+@pytest.mark.kernel
+def test_this_machine_can_be_read() -> None:
+    source = Nics(Path("/"))
+    rows = source.read(at_second(0)).rows["nics"]
+    assert all(isinstance(row[5], int) for row in rows)
+    source.close()
