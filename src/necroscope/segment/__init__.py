@@ -1,0 +1,1 @@
+"""The recording format: journal frames while a segment is live, Parquet once it is sealed, and the readers of both."""

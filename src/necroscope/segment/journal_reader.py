@@ -1,0 +1,150 @@
+"""The reader of a journal: every frame whose checksum is right, and a gap for every stretch of bytes that holds none.
+
+After a damaged stretch it looks for the next magic that starts a right frame. It reads by chunks and never maps the file: a
+recorder on a full disk shortens its journal, and a mapped reader would die of SIGBUS.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from necroscope.errors import CorruptData
+from necroscope.model.reading import Gap
+from necroscope.segment.frame import HEADER_BYTES, KIND_NOTE, KIND_ROWS, MAGIC, Frame, is_intact, parse_header
+from necroscope.segment.journal import JOURNAL_FILE, SEGMENT_NOTE, TOTALS_NOTE, SegmentHeader
+
+_CHUNK_BYTES: Final = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """A stretch of bytes in which no right frame is."""
+
+    from_byte: int
+    to_byte: int
+
+
+def read_frames(path: Path, offset: int = 0) -> Iterator[Frame | Hole]:
+    """Frames and holes from an offset on; never an exception for what the file holds."""
+    with path.open("rb") as file:
+        size, hole_from = _size(file), None
+        while offset < size:
+            frame = read_frame(file, offset, size)
+            if frame is None:
+                hole_from = offset if hole_from is None else hole_from
+                offset = _next_magic(file, offset + 1, size)
+            else:
+                if hole_from is not None:
+                    yield Hole(hole_from, offset)
+                    hole_from = None
+                yield frame
+                offset += frame.header.frame_bytes
+            if offset >= size and (grown := _size(file)) > size:
+                # What looked like a hole may have been a frame that was being written.
+                size, offset, hole_from = grown, offset if hole_from is None else hole_from, None
+        if hole_from is not None:
+            yield Hole(hole_from, size)
+
+
+def read_frame(file: BinaryIO, offset: int, size: int) -> Frame | None:
+    """The frame at an offset, if there is a right one."""
+    head = _read_at(file, offset, HEADER_BYTES)
+    header = parse_header(head)
+    if header is None or offset + header.frame_bytes > size:
+        return None
+    payload = _read_at(file, offset + HEADER_BYTES, header.payload_bytes)
+    if len(payload) != header.payload_bytes or not is_intact(head, payload):
+        return None
+    return Frame(header, offset, payload)
+
+
+class JournalReader:
+    """Follows a journal: `advance` yields the frames of rows that came since, and keeps header, totals and gaps up to date."""
+
+    def __init__(self, directory: Path, start_ns: int) -> None:
+        self.path = directory / JOURNAL_FILE
+        self.header: SegmentHeader | None = None
+        self.idle_samples = 0
+        self.last_ns = start_ns
+        self._gaps: list[Gap] = []
+        self._open_holes: list[Hole] = []
+        self._offset = 0
+
+    @property
+    def gaps(self) -> list[Gap]:
+        """Holes found so far; one that nothing follows is a moment: when it ends is not known."""
+        return self._gaps + [_gap(hole, self.last_ns, self.last_ns) for hole in self._open_holes]
+
+    def advance(self) -> Iterator[Frame]:
+        """A hole at the end may be a frame being written: it is looked at again the next time."""
+        self._open_holes = [hole for hole in self._open_holes if hole.from_byte < self._offset]
+        for item in read_frames(self.path, self._offset):
+            if isinstance(item, Hole):
+                self._open_holes.append(item)
+                continue
+            self._offset = item.offset + item.header.frame_bytes
+            if item.header.kind == KIND_NOTE:
+                self._take_note(item)
+            elif item.header.kind == KIND_ROWS:
+                self._take_time(item.header.from_ns, item.header.to_ns)
+                yield item
+
+    def distrust(self, frame: Frame, cause: str) -> None:
+        """The checksum of a frame is right and its content is not."""
+        self._gaps.append(Gap(frame.header.name, frame.header.from_ns, frame.header.to_ns, cause, lost=frame.header.rows))
+
+    def _take_time(self, from_ns: int, to_ns: int) -> None:
+        if not to_ns:
+            return
+        self._gaps += [_gap(hole, self.last_ns, max(self.last_ns, from_ns)) for hole in self._open_holes]
+        self._open_holes = []
+        self.last_ns = max(self.last_ns, to_ns)
+
+    def _take_note(self, frame: Frame) -> None:
+        try:
+            note = frame.note()
+            if frame.header.name == SEGMENT_NOTE:
+                self.header = _segment_header(note)
+            elif frame.header.name == TOTALS_NOTE:
+                self.idle_samples = int(note["idle_samples"])
+        except (CorruptData, KeyError, TypeError, ValueError) as error:
+            self.distrust(frame, f"note not understood: {error}")
+
+
+def _segment_header(note: dict[str, Any]) -> SegmentHeader:
+    return SegmentHeader(
+        str(note["segment"]),
+        str(note["node"]),
+        str(note["boot_id"]),
+        int(note["from_ns"]),
+        int(note["cpus"]),
+        int(note["schema"]),
+    )
+
+
+def _gap(hole: Hole, from_ns: int, to_ns: int) -> Gap:
+    return Gap("*", from_ns, to_ns, f"journal damaged: no right frame from byte {hole.from_byte} to {hole.to_byte}")
+
+
+def _size(file: BinaryIO) -> int:
+    return os.fstat(file.fileno()).st_size
+
+
+def _read_at(file: BinaryIO, offset: int, count: int) -> bytes:
+    """Bytes at an offset, fewer at the end; none where the disk cannot give them."""
+    try:
+        file.seek(offset)
+        return file.read(count)
+    except OSError:
+        return b""
+
+
+def _next_magic(file: BinaryIO, offset: int, size: int) -> int:
+    while offset < size:
+        chunk = _read_at(file, offset, _CHUNK_BYTES)
+        if (found := chunk.find(MAGIC)) >= 0:
+            return offset + found
+        offset += max(len(chunk) - len(MAGIC) + 1, 1) if chunk else _CHUNK_BYTES
+    return size

@@ -1,0 +1,120 @@
+"""A live segment as a reader sees it: the journal is scanned once, then only what came since; frames are read when needed."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from necroscope.errors import CorruptData
+from necroscope.model.reading import Gap
+from necroscope.model.tables import Table
+from necroscope.segment.arrow import batch_of, gaps_of
+from necroscope.segment.frame import FrameHeader
+from necroscope.segment.journal_reader import JournalReader, read_frame
+from necroscope.segment.recording import segment_bytes, segment_start_ns
+from necroscope.segment.sealed import SegmentGoneError
+from necroscope.segment.versions import LAYOUTS, check_version
+from necroscope.segment.window import Window, overlaps, rows_within
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    header: FrameHeader
+    offset: int
+
+
+class LiveSegment:
+    """Frames that contradict themselves are left out and become a gap, as do stretches of the journal without a right frame."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.bytes_read = 0
+        self._damage: dict[int, Gap] = {}
+        self._places: dict[str, list[_Place]] = {}
+        self._journal = JournalReader(path, segment_start_ns(path.name))
+        self._size_bytes = 0
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take in what was written since; a journal that became shorter is read anew."""
+        try:
+            size_bytes = self._journal.path.stat().st_size
+            if size_bytes < self._size_bytes:
+                self._places, self._journal = {}, JournalReader(self.path, segment_start_ns(self.path.name))
+            if size_bytes != self._size_bytes:
+                for frame in self._journal.advance():
+                    check_version(frame.header.schema)
+                    self._places.setdefault(frame.header.name, []).append(_Place(frame.header, frame.offset))
+                self.bytes_read += max(size_bytes - self._size_bytes, 0)
+            self._size_bytes = size_bytes
+        except OSError as error:
+            # A recorder that died between making the directory and the journal leaves an empty one: no rows, no gap.
+            if not self.path.is_dir():
+                raise SegmentGoneError(f"segment {self.path.name} is gone") from None
+            if not isinstance(error, FileNotFoundError):
+                self._damage[-1] = Gap("*", *self.span, f"segment {self.path.name}: {error.strerror}")
+
+    @property
+    def schema(self) -> int:
+        """Of the journal's frames; the header has it too, but may be what is damaged."""
+        return next((places[0].header.schema for places in self._places.values()), max(LAYOUTS))
+
+    @property
+    def node(self) -> str:
+        return self._journal.header.node if self._journal.header else ""
+
+    @property
+    def cpus(self) -> int | None:
+        return self._journal.header.cpus if self._journal.header else None
+
+    @property
+    def idle_samples(self) -> int:
+        return self._journal.idle_samples
+
+    @property
+    def span(self) -> tuple[int, int]:
+        start_ns = self._journal.header.from_ns if self._journal.header else segment_start_ns(self.path.name)
+        return start_ns, max(start_ns, self._journal.last_ns)
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        from_ns, to_ns = self.span
+        starts = (place.header.from_ns for places in self._places.values() for place in places if place.header.to_ns)
+        return min(from_ns, min(starts, default=from_ns)), to_ns
+
+    @property
+    def tables(self) -> dict[str, int]:
+        return {name: sum(place.header.rows for place in places) for name, places in self._places.items()}
+
+    @property
+    def bytes(self) -> int:
+        return segment_bytes(self.path)
+
+    def gaps(self) -> list[Gap]:
+        table = LAYOUTS[self.schema]["gaps"]
+        recorded = [gap for rows in self.read(table, None, [c.name for c in table.columns]) for gap in gaps_of(rows)]
+        return [*recorded, *self._journal.gaps, *self._damage.values()]
+
+    def read(self, table: Table, window: Window, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """The rows in the window, by frame."""
+        places = [p for p in self._places.get(table.name, ()) if overlaps(window, p.header.from_ns, p.header.to_ns)]
+        if not places:
+            return
+        try:
+            file = self._journal.path.open("rb")
+        except OSError:
+            raise SegmentGoneError(f"segment {self.path.name} is gone") from None
+        with file:
+            for place in places:
+                self.bytes_read += place.header.frame_bytes
+                frame = read_frame(file, place.offset, place.offset + place.header.frame_bytes)
+                try:
+                    if frame is None:
+                        raise CorruptData("a frame changed since it was first read")
+                    batch = batch_of(table, frame).select(list(columns))
+                except CorruptData as error:
+                    header = place.header
+                    self._damage[place.offset] = Gap(header.name, header.from_ns, header.to_ns, error.facts, lost=header.rows)
+                else:
+                    yield rows_within(pa.Table.from_batches([batch]), window)

@@ -1,0 +1,90 @@
+"""The manifest of a sealed segment: what it holds, and the checksums of every byte of its tables.
+
+Times, rows and gaps are here, so that a reader opens a table only when the window needs it.
+"""
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from necroscope.errors import CorruptData
+from necroscope.model.reading import Gap
+from necroscope.segment.checksum import read_checked, write_checked
+from necroscope.segment.versions import check_version
+
+MANIFEST_FILE: Final = "manifest.json"
+# More gaps than these are merged by table, cause and core; the table `gaps` has them one by one.
+GAP_LIMIT: Final = 200
+
+ByteRange = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class TableEntry:
+    """A table's file. `ranges` are (offset, length, crc32) and tile it: head, one for each row group, and the footer last."""
+
+    rows: int
+    bytes: int
+    from_ns: int
+    to_ns: int
+    ranges: list[ByteRange]
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """`from_ns` and `to_ns` are the time recorded; a table may reach further back, as the kernel log does at the first start."""
+
+    schema: int
+    segment: str
+    node: str
+    boot_id: str
+    from_ns: int
+    to_ns: int
+    cpus: int | None
+    tables: dict[str, TableEntry]
+    gaps: list[Gap] = field(default_factory=list)
+    gaps_are_merged: bool = False
+    lost_samples: int = 0
+    idle_samples: int = 0
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """First and last time of any row, and of the time recorded."""
+        timed = [entry for entry in self.tables.values() if entry.to_ns]
+        return min([self.from_ns, *(entry.from_ns for entry in timed)]), max([self.to_ns, *(entry.to_ns for entry in timed)])
+
+    def write(self, directory: Path) -> None:
+        write_checked(directory / MANIFEST_FILE, asdict(self))
+
+
+def read_manifest(directory: Path) -> Manifest:
+    """CorruptData if it is damaged, FileNotFoundError if there is none, RecordingError if it is newer than we know."""
+    content = read_checked(directory / MANIFEST_FILE)
+    try:
+        check_version(content["schema"])
+        tables = {str(name): _table_entry(entry) for name, entry in content.pop("tables").items()}
+        gaps = [Gap(**gap) for gap in content.pop("gaps")]
+        return Manifest(tables=tables, gaps=gaps, **content)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CorruptData(f"{MANIFEST_FILE} is not understood: {error}") from None
+
+
+def merge_gaps(gaps: list[Gap]) -> list[Gap]:
+    """One gap for each table, cause and core, from the first to the last; what was lost adds up."""
+    merged: dict[tuple[str, str, int | None], Gap] = {}
+    for gap in gaps:
+        key = (gap.table, gap.cause, gap.cpu)
+        before = merged.get(key, gap)
+        lost = gap.lost if key not in merged else _sum(before.lost, gap.lost)
+        from_ns, to_ns = min(before.from_ns, gap.from_ns), max(before.to_ns, gap.to_ns)
+        merged[key] = Gap(gap.table, from_ns, to_ns, gap.cause, gap.cpu, lost)
+    return list(merged.values())
+
+
+def _table_entry(content: dict[str, Any]) -> TableEntry:
+    ranges = [(int(offset), int(length), int(crc)) for offset, length, crc in content.pop("ranges")]
+    return TableEntry(ranges=ranges, **content)
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else one + other

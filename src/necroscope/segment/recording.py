@@ -1,0 +1,176 @@
+"""The directory of a recording: what its entries are called, how they are made and how they go.
+
+recording.json            who made it: schema, node, boot id, labels
+recorder.lock             held by the recorder that writes here
+pins.json                 windows that retention keeps
+spans.json                a cache: first and last time of each sealed segment
+2026-11-15T22-03-13.123Z            a sealed segment
+2026-11-15T22-03-13.123Z.live       a segment being recorded: its journal
+2026-11-15T22-03-13.123Z.sealing    being written, garbage after a crash
+2026-11-15T22-03-13.123Z.removing   being removed, garbage after a crash
+"""
+
+import contextlib
+import os
+import re
+import shutil
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from necroscope.errors import CorruptData, RecordingError
+from necroscope.model.tables import SCHEMA_VERSION
+from necroscope.model.units import NS_PER_MS, NS_PER_S, format_moment
+from necroscope.segment.checksum import read_checked, sync_directory, write_checked
+from necroscope.segment.versions import check_version
+
+RECORDING_FILE: Final = "recording.json"
+PINS_FILE: Final = "pins.json"
+SPANS_FILE: Final = "spans.json"
+LIVE: Final = ".live"
+SEALING: Final = ".sealing"
+REMOVING: Final = ".removing"
+_SEGMENT: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z)(\.live|\.sealing|\.removing)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What recording.json holds; the segments say themselves which node and boot they are from."""
+
+    node: str
+    boot_id: str
+    made_by: str
+    labels: dict[str, str] = field(default_factory=dict)
+    schema: int = SCHEMA_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A window that retention keeps, and why."""
+
+    from_ns: int
+    to_ns: int
+    reason: str
+
+
+def make_recording(directory: Path, identity: Identity) -> None:
+    """Make the directory, or take up an old recording in it; a directory that holds something else is refused."""
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        entries = [entry.name for entry in directory.iterdir()]
+    except OSError as error:
+        raise RecordingError(f"cannot make {directory}: {error.strerror}", "choose a directory you may write to") from None
+    if RECORDING_FILE in entries:
+        with contextlib.suppress(CorruptData):
+            read_identity(directory)
+    elif any(_SEGMENT.fullmatch(name) is None and not name.startswith((".", "recorder.lock", "lost+found")) for name in entries):
+        raise RecordingError(f"{directory} holds something else than a recording", "choose an empty or new directory")
+    try:
+        write_checked(directory / RECORDING_FILE, asdict(identity))
+    except OSError as error:
+        raise RecordingError(f"cannot write to {directory}: {error.strerror}", "choose a directory you may write to") from None
+
+
+def read_identity(directory: Path) -> Identity:
+    """RecordingError if this is no recording or a newer one than we know; CorruptData if only recording.json is damaged."""
+    try:
+        content = read_checked(directory / RECORDING_FILE)
+    except OSError:
+        raise RecordingError(f"{directory} is no recording", "name a directory that `necroscope record --dir` made") from None
+    try:
+        check_version(content["schema"])
+        labels = {str(key): str(value) for key, value in content["labels"].items()}
+        return Identity(content["node"], content["boot_id"], content["made_by"], labels, content["schema"])
+    except (KeyError, TypeError, AttributeError):
+        raise CorruptData(f"{RECORDING_FILE} lacks what every recording has") from None
+
+
+def segment_name(start_ns: int) -> str:
+    return format_moment(start_ns).replace(":", "-")
+
+
+def segment_start_ns(name: str) -> int:
+    """The start that a segment's name tells, to the millisecond; ValueError if it is no segment's name."""
+    match = _SEGMENT.fullmatch(name)
+    if match is None:
+        raise ValueError(f"{name!r} is no name of a segment")
+    moment = datetime.strptime(match[1][:19], "%Y-%m-%dT%H-%M-%S").replace(tzinfo=UTC)
+    return int(moment.timestamp()) * NS_PER_S + int(match[1][20:23]) * NS_PER_MS
+
+
+def new_segment_path(directory: Path, start_ns: int) -> Path:
+    """Where to record a segment that starts now; moved on by milliseconds if the name is taken (the clock was stepped back)."""
+    taken = {match[1] for entry in directory.iterdir() if (match := _SEGMENT.fullmatch(entry.name))}
+    while (name := segment_name(start_ns)) in taken:
+        start_ns += NS_PER_MS
+    return directory / (name + LIVE)
+
+
+def segment_paths(directory: Path) -> list[Path]:
+    """Sealed and live segments, oldest first; of a segment that is both, the sealed one."""
+    try:
+        suffix_by_name = _suffixes(directory)
+    except OSError as error:
+        raise RecordingError(f"cannot open {directory}: {error.strerror}", "run as the user who recorded it, or root") from None
+    present = ((name, "" if "" in suffixes else LIVE) for name, suffixes in suffix_by_name.items() if suffixes & {"", LIVE})
+    return [directory / (name + suffix) for name, suffix in sorted(present)]
+
+
+def remove_leftovers(directory: Path) -> list[Path]:
+    """Remove what a crash left behind; returns the live segments that nobody sealed. For a recorder that holds the lock.
+
+    A `.sealing` beside its `.live` may belong to a sealing child that outlived its recorder: sealing again clears it, under lock.
+    """
+    unsealed = []
+    for name, suffixes in sorted(_suffixes(directory).items()):
+        if LIVE in suffixes and "" not in suffixes:
+            unsealed.append(directory / (name + LIVE))
+            suffixes -= {LIVE, SEALING}
+        for suffix in suffixes - {""}:
+            shutil.rmtree(directory / (name + suffix), ignore_errors=True)
+    return unsealed
+
+
+def remove_segment(path: Path) -> None:
+    """After the rename no reader takes the remains for a segment, however far the removal comes."""
+    removing = path.with_name(path.name.removesuffix(LIVE) + REMOVING)
+    shutil.rmtree(removing, ignore_errors=True)
+    with contextlib.suppress(FileNotFoundError):
+        path.rename(removing)
+        sync_directory(path.parent)
+    shutil.rmtree(removing, ignore_errors=True)
+
+
+def segment_bytes(path: Path) -> int:
+    """Bytes of all files of a segment; 0 if it went away meanwhile."""
+    total = 0
+    with contextlib.suppress(OSError):
+        for entry in path.iterdir():
+            with contextlib.suppress(OSError):
+                total += entry.stat().st_size
+    return total
+
+
+def read_pins(directory: Path) -> list[Pin]:
+    """No file, no pins; CorruptData if it is damaged."""
+    try:
+        return [Pin(pin["from_ns"], pin["to_ns"], pin["reason"]) for pin in read_checked(directory / PINS_FILE)]
+    except FileNotFoundError:
+        return []
+    except (KeyError, TypeError):
+        raise CorruptData(f"{PINS_FILE} holds no pins") from None
+
+
+def write_pins(directory: Path, pins: list[Pin]) -> None:
+    write_checked(directory / PINS_FILE, [asdict(pin) for pin in pins])
+
+
+def _suffixes(directory: Path) -> dict[str, set[str]]:
+    """The states in which each segment is present, by its name."""
+    states: dict[str, set[str]] = {}
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if (match := _SEGMENT.fullmatch(entry.name)) and entry.is_dir():
+                states.setdefault(match[1], set()).add(match[2] or "")
+    return states

@@ -1,0 +1,41 @@
+"""`python -m necroscope.segment.seal LIVE_DIR`: the child that seals a segment at low priority, on one core, and goes away."""
+
+import os
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":
+    # Measured on the 96-core segment: pyarrow without numpy saves 0.1 s of CPU and 11 MB, malloc instead of mimalloc 40 MB.
+    sys.modules["numpy"] = None  # type: ignore[assignment]
+    os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"
+
+import pyarrow as pa
+
+from necroscope.errors import NecroscopeError
+from necroscope.segment.sealing import seal
+
+
+def main(arguments: list[str]) -> int:
+    """Exit code 0: sealed, or there was nothing to do."""
+    if len(arguments) != 1:
+        sys.stderr.write("usage: python -m necroscope.segment.seal LIVE_DIR\n")
+        return 2
+    try:
+        seal(Path(arguments[0]).absolute())
+    except (NecroscopeError, OSError, ValueError, pa.ArrowException) as error:
+        sys.stderr.write(f"error: cannot seal {arguments[0]}: {error}\n")
+        return error.exit_code if isinstance(error, NecroscopeError) else 1
+    return 0
+
+
+def lower_priority() -> None:
+    """SCHED_BATCH and nice 19 rather than SCHED_IDLE, which on a saturated node would never let the seal end."""
+    os.nice(19)
+    os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+
+
+if __name__ == "__main__":
+    lower_priority()
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,136 @@
+"""A sealed segment as a reader sees it: the manifest at once, a table's footer when asked for, row groups only in the window."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from necroscope.errors import CorruptData, RecordingError
+from necroscope.model.reading import Gap
+from necroscope.model.tables import SCHEMA_VERSION, Table, Type
+from necroscope.segment.arrow import gaps_of, schema_of
+from necroscope.segment.manifest import Manifest, TableEntry, read_manifest
+from necroscope.segment.recording import segment_bytes, segment_start_ns
+from necroscope.segment.spans import read_spans
+from necroscope.segment.verified_file import VerifiedFile
+from necroscope.segment.versions import LAYOUTS
+from necroscope.segment.window import Window, overlaps, rows_within
+
+_NOT_READABLE = (CorruptData, pa.ArrowException, OSError, ValueError, KeyError)
+
+
+class SegmentGoneError(RecordingError):
+    """The segment was removed, or sealed, while it was being read: list the segments again."""
+
+
+class SealedSegment:
+    """What is damaged is left out and becomes a gap; all else still answers."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.bytes_read = 0
+        self._damage: dict[tuple[str, int], Gap] = {}
+        self._footers: dict[str, Any] = {}
+        self._manifest = self._open_manifest()
+        self.schema = self._manifest.schema
+        self.cpus = self._manifest.cpus
+        self.node = self._manifest.node
+        self.idle_samples = self._manifest.idle_samples
+
+    @property
+    def span(self) -> tuple[int, int]:
+        return self._manifest.from_ns, self._manifest.to_ns
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        return self._manifest.reach
+
+    @property
+    def tables(self) -> dict[str, int]:
+        return {name: entry.rows for name, entry in self._manifest.tables.items()}
+
+    @property
+    def bytes(self) -> int:
+        return segment_bytes(self.path)
+
+    def gaps(self) -> list[Gap]:
+        recorded = self._manifest.gaps
+        if self._manifest.gaps_are_merged:
+            table = LAYOUTS[self.schema]["gaps"]
+            recorded = [gap for rows in self.read(table, None, [c.name for c in table.columns]) for gap in gaps_of(rows)]
+        return [*recorded, *self._damage.values()]
+
+    def read(self, table: Table, window: Window, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """The rows in the window, by row group."""
+        entry = self._manifest.tables.get(table.name)
+        if entry is None or not overlaps(window, entry.from_ns, entry.to_ns):
+            return
+        try:
+            file = VerifiedFile(self.path / f"{table.name}.parquet", entry)
+        except CorruptData as error:
+            self._raise_if_gone()
+            self._note_damage(table.name, -1, entry, error)
+            return
+        try:
+            yield from self._read_groups(file, table, window, columns)
+        finally:
+            self.bytes_read += file.bytes_read
+            file.close()
+
+    def _read_groups(self, file: VerifiedFile, table: Table, window: Window, columns: Sequence[str]) -> Iterator[pa.Table]:
+        entry = self._manifest.tables[table.name]
+        try:
+            footer = self._footer(file, table.name)
+            categories = [column.name for column in table.columns if column.type is Type.CATEGORY]
+            # Prefetching reads from other threads, between whose seek and read another may seek.
+            parquet = pq.ParquetFile(file, metadata=footer, read_dictionary=categories, pre_buffer=False)
+        except _NOT_READABLE as error:
+            self._note_damage(table.name, -1, entry, error)
+            return
+        schema = pa.schema([schema_of(table).field(name) for name in columns])
+        for index in range(footer.num_row_groups):
+            part = _part(footer.row_group(index), entry)
+            if not overlaps(window, part.from_ns, part.to_ns):
+                continue
+            try:
+                rows = parquet.read_row_group(index, columns=list(columns), use_threads=False)
+                yield rows_within(rows if rows.schema.equals(schema) else rows.select(list(columns)).cast(schema), window)
+            except _NOT_READABLE as error:
+                self._note_damage(table.name, index, part, error)
+
+    def _footer(self, file: VerifiedFile, name: str) -> Any:
+        """Parsed from its own checked stretch: pyarrow would read 64 KiB from the end of the file to find it."""
+        if name not in self._footers:
+            self._footers[name] = pq.read_metadata(pa.BufferReader(file.footer()))
+        return self._footers[name]
+
+    def _open_manifest(self) -> Manifest:
+        try:
+            return read_manifest(self.path)
+        except FileNotFoundError:
+            self._raise_if_gone()
+            cause = "manifest.json is missing"
+        except CorruptData as error:
+            cause = error.facts
+        start_ns = segment_start_ns(self.path.name)
+        from_ns, to_ns = read_spans(self.path.parent).get(self.path.name, (start_ns, start_ns))
+        self._damage["*", -1] = Gap("*", from_ns, to_ns, f"segment {self.path.name}: {cause}")
+        return Manifest(SCHEMA_VERSION, self.path.name, "", "", from_ns, to_ns, None, {})
+
+    def _note_damage(self, table: str, group: int, part: TableEntry, error: Exception) -> None:
+        from_ns, to_ns = (part.from_ns, part.to_ns) if part.to_ns else self.span
+        self._damage[table, group] = Gap(table, from_ns, to_ns, f"segment {self.path.name}: {error}", lost=part.rows)
+
+    def _raise_if_gone(self) -> None:
+        if not self.path.is_dir():
+            raise SegmentGoneError(f"segment {self.path.name} is gone") from None
+
+
+def _part(group: Any, entry: TableEntry) -> TableEntry:
+    """A row group as if it were a table of its own; without statistics it may hold any time of its table."""
+    statistics = group.column(0).statistics
+    if statistics is None or not statistics.has_min_max:
+        return TableEntry(group.num_rows, 0, entry.from_ns, entry.to_ns, [])
+    return TableEntry(group.num_rows, 0, statistics.min, statistics.max, [])

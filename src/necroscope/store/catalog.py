@@ -1,0 +1,99 @@
+"""The segments of a recording, oldest first, with the time they reach over; opened only when a question needs them."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from necroscope.errors import CorruptData, RecordingError
+from necroscope.segment.reader import SegmentReader
+from necroscope.segment.recording import LIVE, Identity, read_identity, segment_paths
+from necroscope.segment.sealed import SegmentGoneError
+from necroscope.segment.spans import Span, read_spans
+from necroscope.segment.window import Window, overlaps
+
+_COARSE_NS: Final = 50_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """`from_ns` and `to_ns` are the first and the last time of any of its rows."""
+
+    path: Path
+    is_live: bool
+    from_ns: int
+    to_ns: int
+
+
+class Catalog:
+    """Tolerates anything in the directory; what is no segment is not looked at."""
+
+    def __init__(self, directory: Path) -> None:
+        """RecordingError if this is no recording."""
+        self.directory = directory
+        self.identity, self.damage = _open_identity(directory)
+        self.segments: list[Segment] = []
+        self._sealed: dict[Path, Segment] = {}
+        self._live: list[Path] = []
+        self._readers: dict[Path, SegmentReader] = {}
+        self._listed_ns = 0
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take in what came and went since; costs a listing if the directory changed, and what a live journal grew by."""
+        changed_ns = self._changed_ns()
+        if changed_ns != self._listed_ns:
+            self._list()
+            # File times are as coarse as a kernel tick: a listing so soon after a change may have missed the next one.
+            self._listed_ns = changed_ns if time.time_ns() - changed_ns > _COARSE_NS else 0
+        live = [segment for path in self._live if (segment := self._segment(path, is_live=True))]
+        self.segments = sorted([*self._sealed.values(), *live], key=lambda segment: segment.path.name)
+
+    def reader(self, segment: Segment) -> SegmentReader:
+        """The same reader each time, so that manifests and footers are read once."""
+        return self._reader(segment.path)
+
+    def within(self, window: Window) -> list[Segment]:
+        return [segment for segment in self.segments if overlaps(window, segment.from_ns, segment.to_ns)]
+
+    def _list(self) -> None:
+        paths = segment_paths(self.directory)
+        self._live = [path for path in paths if path.name.endswith(LIVE)]
+        sealed = [path for path in paths if not path.name.endswith(LIVE)]
+        spans = {} if all(path in self._sealed for path in sealed) else read_spans(self.directory)
+        known = ((path, self._sealed.get(path) or self._segment(path, span=spans.get(path.name))) for path in sealed)
+        self._sealed = {path: segment for path, segment in known if segment is not None}
+        self._readers = {path: reader for path, reader in self._readers.items() if path in self._sealed or path in self._live}
+
+    def _segment(self, path: Path, *, is_live: bool = False, span: Span | None = None) -> Segment | None:
+        """None if it went away just now; the next listing will show what became of it."""
+        try:
+            if span is None:
+                reader = self._reader(path)
+                reader.refresh()
+                span = reader.reach
+        except SegmentGoneError:
+            self._listed_ns = 0
+            return None
+        return Segment(path, is_live, *span)
+
+    def _reader(self, path: Path) -> SegmentReader:
+        if path not in self._readers:
+            self._readers[path] = SegmentReader(path)
+        return self._readers[path]
+
+    def _changed_ns(self) -> int:
+        try:
+            return self.directory.stat().st_mtime_ns
+        except OSError as error:
+            raise RecordingError(f"cannot open {self.directory}: {error.strerror}") from None
+
+
+def _open_identity(directory: Path) -> tuple[Identity | None, str | None]:
+    """Who made the recording; if only that file is damaged, the segments still answer."""
+    if not directory.is_dir():
+        raise RecordingError(f"there is no directory {directory}", "name a directory that `necroscope record --dir` made")
+    try:
+        return read_identity(directory), None
+    except CorruptData as error:
+        return None, error.facts
