@@ -1,0 +1,211 @@
+"""What the recorder costs and keeps, beside `perf record` in the same run: `scripts/bench recorder [SECTION...]`.
+
+Sections: steady, others, storm, rates, tick, read. Each prints a table for docs/benchmarks.md. Needs root, perf, and a quiet machine.
+"""
+
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from loads import exec_storm, forks_per_s, mixed, packets_per_s, syscalls_per_s
+from measured_child import Cost, MeasuredChild
+
+from necroscope.sources.perf.symbolizer import IDLE_FUNCTIONS
+from necroscope.store.query import Store
+
+NECROSCOPE = [sys.executable, "-m", "necroscope"]
+PERF = ["perf", "record", "-q", "-F", "97", "-g", "-a", "-e", "cpu-clock"]
+MIB = 1 << 20
+
+
+def recorder(directory: Path, *options: str) -> MeasuredChild:
+    shutil.rmtree(directory, ignore_errors=True)
+    command = [*NECROSCOPE, "record", "--dir", str(directory), "--json", "--free-floor", "0", *options]
+    return MeasuredChild(command, directory.with_suffix(".log"))
+
+
+def perf(data: Path, *options: str) -> MeasuredChild:
+    return MeasuredChild([*PERF, *options, "-o", str(data)])
+
+
+def tree_bytes(directory: Path, *names: str) -> int:
+    return sum(file.stat().st_size for file in directory.rglob("*") if file.is_file() and (not names or file.stem in names))
+
+
+def table(title: str, head: list[str], rows: list[list[str]]) -> None:
+    print(f"\n### {title}\n")
+    for row in (head, ["---"] * len(head), *rows):
+        print("| " + " | ".join(row) + " |")
+
+
+def side_by_side(work: Path, seconds: int) -> tuple[Cost, Cost, Path, Path]:
+    """Both at once under the same load, so that they see the same machine."""
+    recording, data = work / f"steady-{seconds}", work / f"perf-{seconds}.data"
+    with mixed(seconds + 8):
+        time.sleep(1)
+        ours = recorder(recording)
+        theirs = perf(data)
+        time.sleep(seconds)
+        theirs_cost = theirs.finish()
+        ours_cost = ours.finish()
+    return ours_cost, theirs_cost, recording, data
+
+
+def perf_samples(data: Path, from_s: float, to_s: float) -> int:
+    """Non-idle samples of perf.data between two monotonic seconds, by the rule that the recorder uses."""
+    command = ["perf", "script", "-i", str(data), "-F", "pid,time,ip,sym", "--time", f"{from_s:.6f},{to_s:.6f}"]
+    count, head = 0, None
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace") as script:
+        assert script.stdout is not None
+        for line in script.stdout:
+            if line.startswith(("\t", " ")) and head is not None and line.split()[:1] and not line.rstrip().endswith(":"):
+                symbol = line.split()[1] if len(line.split()) > 1 else ""
+                count += not (head == "0" and symbol in IDLE_FUNCTIONS)
+                head = None
+            elif line.rstrip().endswith(":"):
+                head = line.split()[0]
+    return count
+
+
+def steady(work: Path) -> None:
+    """97 Hz under a mixed load on two cores, at two lengths: the difference is what a minute costs, start-up apart."""
+    short, long = 20, 80
+    ours_short, theirs_short, *_ = side_by_side(work, short)
+    ours, theirs, recording, data = side_by_side(work, long)
+    minutes = (long - short) / 60
+    slope = (ours.cpu_s - ours_short.cpu_s) / minutes
+    perf_slope = (theirs.cpu_s - theirs_short.cpu_s) / minutes
+    info = Store.open(recording).info()
+    samples_bytes = tree_bytes(recording, "samples", "stacks", "frames")
+    all_bytes, perf_bytes = tree_bytes(recording), data.stat().st_size
+    rows = [
+        [f"CPU s in a run of {long} s, all of it", f"{ours.cpu_s:.2f}", f"{theirs.cpu_s:.2f}", f"{ours.cpu_s / theirs.cpu_s:.2f}"],
+        ["CPU s a minute, start-up and end apart", f"{slope:.3f}", f"{perf_slope:.3f}", f"{slope / perf_slope:.2f}"],
+        ["CPU s of start-up and end", f"{ours.cpu_s - slope * long / 60:.2f}", f"{theirs.cpu_s - perf_slope * long / 60:.2f}", ""],
+        ["RSS, MB", f"{ours.peak_rss_bytes / 1e6:.0f}", f"{theirs.peak_rss_bytes / 1e6:.0f}", ""],
+        ["RSS with children at once, MB", f"{ours.tree_rss_bytes / 1e6:.0f}", "", ""],
+        ["bytes, whole recording", f"{all_bytes}", f"{perf_bytes}", f"1/{perf_bytes / all_bytes:.1f}"],
+        ["bytes, samples + stacks + frames", f"{samples_bytes}", f"{perf_bytes}", f"1/{perf_bytes / samples_bytes:.1f}"],
+        ["lost samples", str(info.lost_samples), "", ""],
+        ["gaps", str(len(info.gaps)), "", ""],
+        ["non-idle samples of one middle minute", *compare_samples(recording, data)],
+    ]
+    table(f"97 Hz, two cores, mixed load, {long} s", ["", "necroscope, all sources", "perf record -g -a", "ratio"], rows)
+
+
+def compare_samples(recording: Path, data: Path) -> list[str]:
+    store = Store.open(recording)
+    anchor = store.rows("anchors", 0, 1 << 62).to_pylist()[0]
+    offset_ns = anchor["time"] - anchor["monotonic_ns"]
+    info = store.info()
+    from_ns, to_ns = info.from_ns + 10 * 10**9, info.from_ns + 70 * 10**9
+    ours = store.rows("samples", from_ns, to_ns).num_rows
+    theirs = perf_samples_monotonic(data, (from_ns - offset_ns) / 1e9, (to_ns - offset_ns) / 1e9, store)
+    return [str(ours), str(theirs), f"{ours / theirs:.3f}"]
+
+
+def perf_samples_monotonic(data: Path, from_s: float, to_s: float, store: Store) -> int:
+    """perf stamps with the scheduler's clock, as the kernel log does: the anchors tell how far it is from ours."""
+    anchor = store.rows("anchors", 0, 1 << 62).to_pylist()[0]
+    drift_s = (anchor["monotonic_ns"] - anchor["log_clock_ns"]) / 1e9
+    return perf_samples(data, from_s - drift_s, to_s - drift_s)
+
+
+def others(work: Path) -> None:
+    """What it costs others: each victim alone and recorded, in turns, and the median of the pairs' ratios."""
+    rows = []
+    for name, victim in (("loopback packets", packets_per_s), ("forks", forks_per_s), ("system calls", syscalls_per_s)):
+        ratios, speeds = [], []
+        for turn in range(15):
+            pair = {}
+            for is_on in (True, False) if turn % 2 else (False, True):
+                child = recorder(work / "others") if is_on else None
+                time.sleep(3)
+                pair[is_on] = victim(3)
+                if child:
+                    child.finish()
+            ratios.append(pair[True] / pair[False])
+            speeds.append(pair[False])
+        ordered = sorted(ratios)
+        spread = f"{ordered[3]:.3f} to {ordered[-4]:.3f}"
+        rows.append([name, f"{statistics.median(speeds):,.0f}", f"{statistics.median(ratios):.4f}", spread])
+    table("Speed of others, recorder on against off", ["a second", "off", "on / off, median of 15", "middle half"], rows)
+
+
+def storm(work: Path) -> None:
+    """Two shells forking /bin/true for 30 s."""
+    recording, data = work / "storm", work / "storm.data"
+    rows = []
+    with exec_storm(36):
+        time.sleep(1)
+        ours = recorder(recording)
+        theirs = perf(data)
+        time.sleep(4)
+        first = _rss_now(ours.pid)
+        time.sleep(26)
+        last = _rss_now(ours.pid)
+        theirs_cost = theirs.finish()
+        ours_cost = ours.finish()
+    store = Store.open(recording)
+    info = store.info()
+    samples = store.rows("samples", info.from_ns, info.to_ns).to_pydict()
+    named = sum(comm in ("true", "bash", "sh") for comm in samples["comm"])
+    unnamed = sum(comm.startswith(":") for comm in samples["comm"])
+    rows = [
+        ["CPU s, whole run", f"{ours_cost.cpu_s:.2f}", f"{theirs_cost.cpu_s:.2f}", f"{ours_cost.cpu_s / theirs_cost.cpu_s:.2f}"],
+        ["bytes", f"{tree_bytes(recording)}", f"{data.stat().st_size}", ""],
+        ["RSS, MB", f"{ours_cost.peak_rss_bytes / 1e6:.0f}", f"{theirs_cost.peak_rss_bytes / 1e6:.0f}", ""],
+        ["RSS after 4 s, after 30 s, MB", f"{first / 1e6:.1f}, {last / 1e6:.1f}", "", ""],
+        ["lost samples", str(info.lost_samples), "", ""],
+        ["samples of the shells and `true`; with no name", f"{named}; {unnamed}", "", ""],
+    ]
+    table("Exec storm, 30 s", ["", "necroscope", "perf record -g -a", "ratio"], rows)
+
+
+def _rss_now(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def rates(work: Path) -> None:
+    """Higher rates stand for more cores: 4,656 Hz on two cores is as many samples as 96 cores at 97 Hz give."""
+    rows = []
+    for hz in (97, 997, 4656):
+        recording = work / f"rate-{hz}"
+        with mixed(34):
+            time.sleep(1)
+            child = recorder(recording, "--hz", str(hz), "--budget", "100")
+            time.sleep(6)
+            before, started = child.cpu_s(), time.monotonic()
+            time.sleep(22)
+            share = (child.cpu_s() - before) / (time.monotonic() - started)
+            cost = child.finish()
+        info = Store.open(recording).info()
+        seconds = (info.to_ns - info.from_ns) / 1e9
+        samples = info.tables.get("samples", 0)
+        rows.append(
+            [str(hz), f"{samples / seconds:,.0f}", f"{share:.2%}", str(info.lost_samples), f"{cost.peak_rss_bytes / 1e6:.0f}"]
+            + [f"{tree_bytes(recording) / max(1, samples):.1f}"]
+        )
+    table("Higher rates, two cores, mixed load", ["Hz", "samples/s", "of one core", "lost", "RSS, MB", "bytes a sample"], rows)
+
+
+def main() -> None:
+    sections = {"steady": steady, "others": others, "storm": storm, "rates": rates}
+    chosen = sys.argv[1:] or list(sections)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    print(f"machine: {os.cpu_count()} cores, {os.uname().release}, Python {sys.version.split()[0]}")
+    print(json.dumps({"perf": subprocess.run(["perf", "--version"], capture_output=True, text=True).stdout.strip()}))
+    with tempfile.TemporaryDirectory(prefix="necroscope-bench-") as work:
+        for name in chosen:
+            sections[name](Path(work))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,24 @@
+"""`necroscope info`: what a recording holds."""
+
+import json
+from pathlib import Path
+
+import click
+
+from necroscope.store.query import Store
+from necroscope.views.info import info_to_json, info_to_text
+
+
+@click.command()
+@click.argument("directory", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="as JSON")
+def command(directory: Path, as_json: bool) -> None:
+    """Span, cores, tables and rows, bytes, gaps, lost samples and pinned windows of a recording, also of a live one.
+
+    \b
+    Examples:
+      necroscope info /var/lib/necroscope
+      necroscope info --json ./trouble | jq .gaps
+    """
+    info = Store.open(directory).info()
+    click.echo(json.dumps(info_to_json(info)) if as_json else info_to_text(info))

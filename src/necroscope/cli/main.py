@@ -1,0 +1,74 @@
+"""The `necroscope` command: finds the sub-command, runs it, and prints what goes wrong as facts and a way out."""
+
+import os
+import sys
+from importlib import import_module
+from typing import Final
+
+import click
+
+from necroscope import __version__
+from necroscope.errors import NecroscopeError
+
+# Imported only when asked for: the recorder must not pay for the parts that draw.
+_COMMANDS: Final = {
+    "record": "the flight recorder: every core, every second, to a directory",
+    "info": "what a recording holds",
+    "top": "live view of every core, its mode, and who is on it",
+    "completion": "print the shell completion script",
+}
+
+
+class Commands(click.Group):
+    """Loads `necroscope.cli.NAME` and takes its `command`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = import_module(f"necroscope.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="necroscope")
+def necroscope() -> None:
+    """A flight recorder for Linux nodes: what starved this core, and who did it?
+
+    \b
+    Examples:
+      necroscope top                              look at this machine now
+      necroscope record --dir /var/lib/necroscope record until Ctrl-C
+      necroscope info /var/lib/necroscope         what was recorded
+    """
+
+
+def main() -> None:
+    """Exit codes: 0 well, 1 to 6 by the error (see `errors.py`), 130 interrupted."""
+    try:
+        necroscope.main(standalone_mode=False)
+    except NecroscopeError as error:
+        _fail(error.facts, error.hint, error.exit_code)
+    except click.exceptions.Abort:
+        sys.exit(130)
+    except click.UsageError as error:
+        hint = f"see: {error.ctx.command_path} --help" if error.ctx else "see: necroscope --help"
+        _fail(error.format_message(), hint, 2)
+    except click.ClickException as error:
+        _fail(error.format_message(), "", error.exit_code)
+    except BrokenPipeError:
+        # The reader of our output has gone (`| head`): nothing is left to say, not even at interpreter exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _fail(facts: str, hint: str, exit_code: int) -> None:
+    click.echo(f"error: {facts}", err=True)
+    if hint:
+        click.echo(f"hint: {hint}", err=True)
+    sys.exit(exit_code)

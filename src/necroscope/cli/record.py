@@ -1,0 +1,183 @@
+"""`necroscope record`: the flight recorder in the foreground, until it is told to stop."""
+
+import contextlib
+import gc
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+
+import click
+
+from necroscope import __version__
+from necroscope.cli.recorder_options import chosen_labels, chosen_settings, settings_options
+from necroscope.model.clocks import ClockReading, TimeLine
+from necroscope.model.names import clean
+from necroscope.model.units import NS_PER_S, format_bytes, format_duration, parse_duration_ns
+from necroscope.recorder.disk import Disk
+from necroscope.recorder.node_sources import open_sources
+from necroscope.recorder.recorder import Recorder, Status
+from necroscope.recorder.retention import Limits
+from necroscope.segment.journal import SegmentHeader
+from necroscope.segment.lock import RecordingLock
+from necroscope.segment.recording import Identity, make_recording
+from necroscope.settings import Settings
+from necroscope.sources.perf.log_clock import LogClock
+
+
+@click.command()
+@click.option("--dir", "directory", type=click.Path(path_type=Path), required=True, help="directory of the recording")
+@click.option("--for", "duration", metavar="DURATION", help="stop after this long, for example 20s or 2h")
+@click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="label of this node, as often as you like")
+@click.option("--quiet", is_flag=True, help="no live line")
+@click.option("--json", "as_json", is_flag=True, help="print what was recorded as JSON at the end")
+@settings_options
+def command(
+    directory: Path,
+    duration: str | None,
+    labels: tuple[str, ...],
+    quiet: bool,
+    as_json: bool,
+    settings_file: Path | None,
+    **options: str | None,
+) -> None:
+    """Record every core, every second, until Ctrl-C, SIGTERM or --for.
+
+    Root sees everything; without it, what the kernel allows is recorded and the rest is named as a gap.
+
+    \b
+    Examples:
+      necroscope record --dir /var/lib/necroscope
+      necroscope record --dir ./trouble --for 10m --label zone=us-east-1a
+      necroscope record --dir /data/rec --max-bytes 20GiB --max-age 14d
+    """
+    settings = chosen_settings(settings_file, options)
+    limit_ns = parse_duration_ns(duration) if duration else None
+    identity = _identity(settings, chosen_labels(settings_file, labels))
+    make_recording(directory, identity)
+    with RecordingLock(directory):
+        clock = LogClock()
+        reading = clock.read()
+        status, disk = _record(settings, directory, identity, clock, reading, limit_ns, _LiveLine(quiet=quiet))
+        clock.close()
+    _report(directory, status, disk, as_json=as_json)
+
+
+def _record(
+    settings: Settings,
+    directory: Path,
+    identity: Identity,
+    clock: LogClock,
+    reading: ClockReading,
+    limit_ns: int | None,
+    line: "_LiveLine",
+) -> tuple[Status, Disk]:
+    time_line = TimeLine.starting_at(reading)
+    sources = open_sources(settings, time_line)
+    cpus = os.cpu_count() or 1
+
+    def header(segment: str, start_ns: int) -> SegmentHeader:
+        return SegmentHeader(segment, identity.node, identity.boot_id, start_ns, cpus)
+
+    limits = Limits(settings.max_bytes, settings.max_age_ns, settings.pin_bytes)
+    start_ns = time_line.from_monotonic(reading.monotonic_ns)
+    disk = Disk(directory, header, limits, settings.free_floor_ratio, start_ns)
+    recorder = Recorder(settings, sources, disk, clock, time_line)
+    _stop_on_signals(recorder)
+    _claim_priority()
+    gc.collect()
+    gc.freeze()
+    recorder.run(limit_ns, lambda status, notices: line.show(status, disk, [*recorder.notices(), *notices]))
+    line.end("sealing the last segment")
+    disk.close()
+    return recorder.status, disk
+
+
+def _claim_priority() -> None:
+    """A starved node is when it matters to be run in time, and we need little; the children lower themselves again."""
+    with contextlib.suppress(PermissionError):
+        os.setpriority(os.PRIO_PROCESS, 0, -10)
+
+
+def _identity(settings: Settings, labels: dict[str, str]) -> Identity:
+    kernel = settings.host_root / "proc/sys/kernel"
+    return Identity(_read(kernel / "hostname"), _read(kernel / "random/boot_id"), f"necroscope {__version__}", labels)
+
+
+def _read(path: Path) -> str:
+    try:
+        return clean(path.read_bytes().strip())
+    except OSError:
+        return "unknown"
+
+
+def _stop_on_signals(recorder: Recorder) -> None:
+    """The first SIGINT or SIGTERM ends the recording and seals it; a second one ends the process at once."""
+
+    def stop(number: int, _: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        recorder.stop()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+
+
+class _LiveLine:
+    """One line on a terminal, rewritten each second; notices get a line of their own, once."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._is_live = not quiet and sys.stderr.isatty()
+        self._told: set[str] = set()
+
+    def show(self, status: Status, disk: Disk, notices: list[str]) -> None:
+        for notice in notices:
+            self._tell(f"warning: {notice}")
+        if not self._is_live:
+            return
+        elapsed_ns = max(1, disk.last_time_ns - status.started_ns)
+        rate = status.samples * NS_PER_S // elapsed_ns
+        parts = [
+            f"recording {format_duration(elapsed_ns)}",
+            f"{rate} samples/s",
+            format_bytes(disk.size_bytes),
+            f"{status.events} events",
+            f"{status.gaps} gaps",
+            f"{status.cpu_share:.1%} of a core",
+        ]
+        if status.lost_samples:
+            parts.append(f"{status.lost_samples} samples lost")
+        if status.last_event:
+            parts.append(status.last_event)
+        width = os.get_terminal_size(sys.stderr.fileno()).columns
+        click.echo(f"\r\x1b[K{' · '.join(parts)[: width - 1]}", nl=False, err=True)
+
+    def end(self, text: str) -> None:
+        if self._is_live:
+            click.echo(f"\r\x1b[K{text}", err=True)
+
+    def _tell(self, notice: str) -> None:
+        if notice not in self._told:
+            self._told.add(notice)
+            click.echo(("\r\x1b[K" if self._is_live else "") + clean(notice, 1000), err=True)
+
+
+def _report(directory: Path, status: Status, disk: Disk, *, as_json: bool) -> None:
+    if as_json:
+        facts = {
+            "dir": str(directory),
+            "samples": status.samples,
+            "rows": status.rows,
+            "events": status.events,
+            "gaps": status.gaps,
+            "lost_samples": status.lost_samples,
+            "bytes": disk.size_bytes,
+            "segments": disk.segments,
+        }
+        click.echo(json.dumps(facts))
+        return
+    click.echo(
+        f"{status.samples} samples, {status.events} events, {status.gaps} gaps in {format_bytes(disk.size_bytes)}: "
+        f"necroscope info {directory}"
+    )

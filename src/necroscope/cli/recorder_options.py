@@ -1,0 +1,39 @@
+"""The options that start a recorder, made from the settings table, for `record` and `top`."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from necroscope.errors import UsageError
+from necroscope.settings import SETTINGS, Settings, parse, read_file, read_labels
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def settings_options(function: Function) -> Function:
+    """One option for each setting, and `--settings` for a file of them; an option wins over the file."""
+    for setting in reversed(SETTINGS):
+        name = f"--{setting.name}"
+        text = f"{setting.help} [{setting.default or 'none'}]"
+        function = click.option(name, setting.name.replace("-", "_"), metavar=setting.unit.upper(), help=text)(function)
+    option = click.option("--settings", "settings_file", type=click.Path(path_type=Path), help="TOML file of these settings")
+    return option(function)
+
+
+def chosen_settings(settings_file: Path | None, options: dict[str, str | None]) -> Settings:
+    values = read_file(settings_file) if settings_file is not None else {}
+    values |= {name.replace("_", "-"): value for name, value in options.items() if value is not None}
+    return parse(values)
+
+
+def chosen_labels(settings_file: Path | None, labels: tuple[str, ...]) -> dict[str, str]:
+    """Labels from the file's [labels] table and from `--label key=value`."""
+    chosen = read_labels(settings_file) if settings_file is not None else {}
+    for label in labels:
+        key, equals, value = label.partition("=")
+        if not equals or not key:
+            raise UsageError(f"label {label!r} is not key=value", "write it as --label zone=us-east-1a")
+        chosen[key] = value
+    return chosen

@@ -1,0 +1,286 @@
+"""The recording's directory belongs to one thread: it writes the journal, seals segments, keeps the ring and the disk in bounds.
+
+A disk can hang for minutes exactly when a node is sick. The loop hands over its rows and goes on; rows wait here within a bound, and
+beyond it they are dropped with a gap. A full disk costs the oldest segments, then a pause with a gap, never the recorder.
+"""
+
+import errno
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Final
+
+from necroscope.errors import CorruptData, RecordingError
+from necroscope.model.reading import Gap
+from necroscope.model.units import format_bytes
+from necroscope.recorder.retention import Limits, StoredSegment, merge_pins, segments_to_drop
+from necroscope.recorder.sink import Batch
+from necroscope.segment.journal import JournalWriteError, JournalWriter, SegmentHeader
+from necroscope.segment.recording import (
+    LIVE,
+    Pin,
+    new_segment_path,
+    read_pins,
+    remove_leftovers,
+    remove_segment,
+    segment_bytes,
+    segment_paths,
+    segment_start_ns,
+    write_pins,
+)
+
+_WAITING_ROWS: Final = 150_000
+_KEEP_HOUSE_S: Final = 10.0
+_SEAL_SECONDS: Final = 600.0
+_MOST_PINS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    batch: Batch
+    idle_samples: int
+    count: int
+    from_ns: int
+    to_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class _StartSegment:
+    start_ns: int
+
+
+class _Stop:
+    pass
+
+
+_Job = _Rows | _StartSegment | Pin | _Stop
+# A new segment's header, given its name and start.
+HeaderFactory = Callable[[str, int], SegmentHeader]
+
+
+class Disk:
+    """A `Sink`. `close` waits until the last segment is sealed."""
+
+    def __init__(self, directory: Path, header: HeaderFactory, limits: Limits, free_floor_ratio: float, start_ns: int) -> None:
+        self.size_bytes = 0
+        self.segments = 0
+        self._directory = directory
+        self._header = header
+        self._limits = limits
+        self._free_floor_ratio = free_floor_ratio
+        self._jobs: SimpleQueue[_Job] = SimpleQueue()
+        self._waiting_rows = 0
+        self._gaps: deque[Gap] = deque(maxlen=1000)
+        self._notices: deque[str] = deque(maxlen=100)
+        self._journal: JournalWriter | None = None
+        self._segment_sizes: dict[Path, int] = {}
+        self._pause: tuple[int, str] | None = None
+        self.last_time_ns = start_ns
+        self._house_kept = 0.0
+        self._unsealed: deque[Path] = deque(remove_leftovers(directory))
+        self._sealing: tuple[subprocess.Popen[bytes], Path, float] | None = None
+        self._pins = self._read_pins()
+        self._thread = threading.Thread(target=self._run, name="necroscope-disk", daemon=True)
+        self._keep_house()
+        self._thread.start()
+
+    def write(self, batch: Batch, idle_samples: int, now_ns: int) -> None:
+        count = sum(len(rows) for rows in batch.values())
+        from_ns, self.last_time_ns = self.last_time_ns, now_ns
+        if self._waiting_rows + count > _WAITING_ROWS:
+            self._gaps.append(Gap("*", from_ns, self.last_time_ns, "the disk did not take writes in time", lost=count))
+            return
+        self._waiting_rows += count
+        self._jobs.put(_Rows(batch, idle_samples, count, from_ns, self.last_time_ns))
+
+    def start_segment(self, start_ns: int) -> None:
+        self._jobs.put(_StartSegment(start_ns))
+
+    def pin(self, pin: Pin) -> None:
+        self._jobs.put(pin)
+
+    def take_gaps(self) -> list[Gap]:
+        return [self._gaps.popleft() for _ in range(len(self._gaps))]
+
+    def take_notices(self) -> list[str]:
+        return [self._notices.popleft() for _ in range(len(self._notices))]
+
+    def close(self) -> None:
+        self._jobs.put(_Stop())
+        self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                job = self._jobs.get(timeout=1.0)
+            except Empty:
+                self._tend_sealing()
+                continue
+            try:
+                if isinstance(job, _Stop):
+                    return self._finish()
+                self._do(job)
+            except (OSError, RecordingError) as error:
+                self._notices.append(f"recording directory: {error}")
+            self._tend_sealing()
+
+    def _do(self, job: _Rows | _StartSegment | Pin) -> None:
+        if isinstance(job, _Rows):
+            self._waiting_rows -= job.count
+            self._write_rows(job)
+        elif isinstance(job, _StartSegment):
+            self._open_segment(job.start_ns)
+        else:
+            self._pins = merge_pins([*self._pins, job])[-_MOST_PINS:]
+            write_pins(self._directory, self._pins)
+
+    def _open_segment(self, start_ns: int) -> None:
+        self._close_segment()
+        path = new_segment_path(self._directory, start_ns)
+        header = self._header(path.name.removesuffix(LIVE), start_ns)
+        try:
+            self._journal = JournalWriter(path, header)
+        except JournalWriteError as error:
+            self._make_room(error.error_number)
+            self._journal = JournalWriter(path, header)
+
+    def _close_segment(self) -> None:
+        if self._journal is None:
+            return
+        journal, self._journal = self._journal, None
+        try:
+            journal.close()
+        except JournalWriteError as error:
+            self._notices.append(error.facts)
+        self._unsealed.append(journal.path.parent)
+
+    def _write_rows(self, job: _Rows) -> None:
+        if time.monotonic() - self._house_kept > _KEEP_HOUSE_S:
+            self._keep_house()
+        if self._journal is None:
+            self._pause_from(job, "no segment could be opened")
+            self._open_segment(job.to_ns)
+        if self._pause is not None and not self._has_room():
+            return
+        assert self._journal is not None
+        self._append(self._journal, job)
+        try:
+            self._flush(self._journal)
+        except JournalWriteError as error:
+            self._journal.discard()
+            self._pause_from(job, f"{error.facts}")
+
+    def _append(self, journal: JournalWriter, job: _Rows) -> None:
+        if self._pause is not None:
+            since_ns, cause = self._pause
+            self._pause = None
+            journal.append("gaps", [Gap("*", since_ns, job.from_ns, cause).row()])
+            self._notices.append("recording goes on")
+        for table, rows in job.batch.items():
+            journal.append(table, rows)
+        journal.idle_samples = job.idle_samples
+
+    def _flush(self, journal: JournalWriter) -> None:
+        try:
+            self.size_bytes += journal.flush()
+        except JournalWriteError as error:
+            self._make_room(error.error_number)
+            self.size_bytes += journal.flush()
+
+    def _make_room(self, error_number: int | None) -> None:
+        """A full disk costs the oldest segments first; other errors no room would cure."""
+        if error_number in (errno.ENOSPC, errno.EDQUOT):
+            self._drop(missing_bytes=max(1, self._journal.size_bytes if self._journal else 1))
+
+    def _pause_from(self, job: _Rows, cause: str) -> None:
+        if self._pause is None:
+            self._pause = (job.from_ns, cause)
+            self._notices.append(f"recording pauses: {cause}")
+
+    def _has_room(self) -> bool:
+        return self._missing_bytes() <= 0
+
+    def _missing_bytes(self) -> int:
+        space = os.statvfs(self._directory)
+        return int(self._free_floor_ratio * space.f_blocks - space.f_bavail) * space.f_frsize
+
+    def _keep_house(self) -> None:
+        """Bounds of the ring and of the disk; a pause begins when dropping everything was not enough."""
+        self._house_kept = time.monotonic()
+        self._measure()
+        self._drop(self._missing_bytes())
+        missing_bytes = self._missing_bytes()
+        if missing_bytes > 0 and self._pause is None:
+            floor = f"{self._free_floor_ratio:.0%}"
+            cause = f"the disk is {format_bytes(missing_bytes)} short of its free-space floor of {floor}"
+            self._pause = (self.last_time_ns, cause)
+            self._notices.append(f"recording pauses: {cause}; free space, or lower --free-floor")
+
+    def _measure(self) -> None:
+        """Sealed segments never change: each is measured once."""
+        paths = [path for path in segment_paths(self._directory) if not path.name.endswith(LIVE)]
+        self._segment_sizes = {path: self._segment_sizes.get(path) or segment_bytes(path) for path in paths}
+        self.segments = len(paths)
+        live_bytes = self._journal.size_bytes if self._journal else 0
+        self.size_bytes = sum(self._segment_sizes.values()) + live_bytes
+
+    def _drop(self, missing_bytes: int) -> None:
+        stored = self._stored()
+        live_bytes = self._journal.size_bytes if self._journal else 0
+        names = segments_to_drop(stored, self._pins, self._limits, live_bytes, self.last_time_ns, missing_bytes)
+        for name in names:
+            path = self._directory / name
+            remove_segment(path)
+            self.size_bytes -= self._segment_sizes.pop(path, 0)
+
+    def _stored(self) -> list[StoredSegment]:
+        """A segment ends where the next begins."""
+        paths = sorted(self._segment_sizes)
+        starts = [segment_start_ns(path.name) for path in paths]
+        ends = [*starts[1:], self.last_time_ns]
+        return [
+            StoredSegment(path.name, start, end, self._segment_sizes[path])
+            for path, start, end in zip(paths, starts, ends, strict=False)
+        ]
+
+    def _read_pins(self) -> list[Pin]:
+        try:
+            return read_pins(self._directory)
+        except CorruptData as error:
+            self._notices.append(f"pinned windows are lost: {error.facts}")
+            return []
+
+    def _tend_sealing(self) -> None:
+        """One child at a time turns journals into Parquet; a failed one leaves its journal, which is as readable."""
+        if self._sealing is not None:
+            child, path, since = self._sealing
+            if child.poll() is None:
+                if time.monotonic() - since > _SEAL_SECONDS:
+                    child.kill()
+                return
+            self._sealing = None
+            if child.returncode != 0:
+                self._notices.append(f"segment {path.name} could not be sealed and stays a journal")
+        if self._unsealed:
+            path = self._unsealed.popleft()
+            command = [sys.executable, "-m", "necroscope.segment.seal", str(path)]
+            child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            self._sealing = (child, path, time.monotonic())
+
+    def _finish(self) -> None:
+        self._close_segment()
+        while self._unsealed or self._sealing is not None:
+            self._tend_sealing()
+            if self._sealing is not None:
+                try:
+                    self._sealing[0].wait(timeout=_SEAL_SECONDS)
+                except subprocess.TimeoutExpired:
+                    self._sealing[0].kill()
+        self._measure()

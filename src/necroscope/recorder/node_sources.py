@@ -1,0 +1,116 @@
+"""All sources of this node, opened once; one that cannot be opened is named with its reason, and the others go on."""
+
+import resource
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from necroscope.errors import NecroscopeError, SourceUnavailable
+from necroscope.model.clocks import TimeLine
+from necroscope.model.reading import Source
+from necroscope.model.units import NS_PER_S
+from necroscope.settings import Settings
+from necroscope.sources.cgroupfs.cgroups import Cgroups
+from necroscope.sources.kernel_log.patterns import PatternSet
+from necroscope.sources.kernel_log.source import KernelLog
+from necroscope.sources.kernel_log.user_patterns import read_user_patterns
+from necroscope.sources.perf.cgroup_ledger import CgroupLedger
+from necroscope.sources.perf.rings import Rings
+from necroscope.sources.perf.sampler import Sampler
+from necroscope.sources.perf.softirq_delay import SoftirqDelay
+from necroscope.sources.procfs.interrupts import Interrupts
+from necroscope.sources.procfs.memory import Memory
+from necroscope.sources.procfs.pressure import Pressure
+from necroscope.sources.procfs.schedstat import RunQueue
+from necroscope.sources.procfs.softirqs import Softirqs
+from necroscope.sources.procfs.softnet import SoftnetStat
+from necroscope.sources.procfs.stat import Cores
+from necroscope.sources.sysfs import cpus
+from necroscope.sources.sysfs.nics import Nics
+from necroscope.symbols.lookup import Lookup
+
+_LEDGER_TABLE = ("cgroup_ledger",)
+
+
+@dataclass(slots=True)
+class NodeSources:
+    """`ticked` are read in this order, cores first, so that triggers see a core's modes before its softirqs."""
+
+    cores: Cores
+    ticked: list[Source]
+    kernel_log: KernelLog
+    lookup: Lookup
+    sampler: Sampler | None = None
+    refused: list[tuple[str, tuple[str, ...], NecroscopeError]] = field(default_factory=list)
+
+    def all(self) -> list[Source]:
+        """Samples first: a trigger in the same tick then sees who was on the core."""
+        samplers: list[Source] = [self.sampler] if self.sampler is not None else []
+        return [*samplers, *self.ticked, self.kernel_log]
+
+    def close(self) -> None:
+        for source in self.all():
+            source.close()
+        self.lookup.close()
+
+
+def open_sources(settings: Settings, time_line: TimeLine) -> NodeSources:
+    root = settings.host_root
+    _allow_descriptors()
+    cores = Cores(root)
+    ticked: list[Source] = [
+        cores,
+        SoftirqDelay(root, _possible_cpus(root)),
+        Softirqs(root),
+        RunQueue(root),
+        SoftnetStat(root),
+        Pressure(root),
+        Memory(root),
+        Interrupts(root),
+        Nics(root),
+        Cgroups(root),
+    ]
+    for source in ticked:
+        if source.period_s == 1.0:
+            source.period_s = settings.tick_ns / NS_PER_S
+    user_patterns = read_user_patterns(settings.patterns) if settings.patterns else ()
+    kernel_log = KernelLog(root, time_line.from_log_clock, PatternSet(user_patterns))
+    sources = NodeSources(cores, ticked, kernel_log, Lookup(root))
+    _open_sampler(sources, settings, root)
+    return sources
+
+
+def _open_sampler(sources: NodeSources, settings: Settings, root: Path) -> None:
+    """The ledger's tracepoints need tracefs, the samples do not: without the one the other still works."""
+    ledger = None
+    try:
+        ledger = CgroupLedger(root)
+    except NecroscopeError as error:
+        sources.refused.append(("cgroup ledger", _LEDGER_TABLE, error))
+    rings = Rings(settings.hz, ledger.tracepoint_ids if ledger else ())
+    online = cpus.parse(_read(root / "sys/devices/system/cpu/online"))
+    try:
+        rings.follow(online, len(online))
+    except NecroscopeError as error:
+        rings.close()
+        sources.refused.append((Sampler.name, Sampler.tables, error))
+        return
+    sources.sampler = Sampler(rings, sources.lookup, ledger, root)
+
+
+def _possible_cpus(root: Path) -> int:
+    """How many per-core values the kernel's BPF maps have."""
+    return max(cpus.parse(_read(root / "sys/devices/system/cpu/possible"))) + 1
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError as error:
+        raise SourceUnavailable(f"cannot read {path}: {error.strerror}", "check --host-root") from None
+
+
+def _allow_descriptors() -> None:
+    """A sampling event and three tracepoints a core pass the usual soft limit of 1024 on a large machine."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

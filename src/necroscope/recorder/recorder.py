@@ -1,0 +1,332 @@
+"""The one loop: waits for the next tick, a full ring or a log line, reads what is due, and hands rows to the sink.
+
+Everything it knows of the machine comes through its sources; everything it decides is in the pure modules beside it.
+"""
+
+import os
+import select
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from necroscope.errors import NecroscopeError
+from necroscope.model.clocks import ClockReading, TimeLine
+from necroscope.model.reading import Gap, Moment, Reading, Rows, Source
+from necroscope.model.units import NS_PER_S, format_duration
+from necroscope.recorder.budget import Budget
+from necroscope.recorder.gaps import FailureLedger
+from necroscope.recorder.node_sources import NodeSources
+from necroscope.recorder.own_cost import own_cpu_ns
+from necroscope.recorder.schedule import Due, Schedule
+from necroscope.recorder.sink import Batch, Sink
+from necroscope.recorder.task_capture import TaskCapture
+from necroscope.recorder.triggers import NO_CPU, Trigger, Triggers
+from necroscope.segment.recording import Pin
+from necroscope.settings import Settings
+
+_ANCHOR_NS: Final = 60 * NS_PER_S
+_LATE_TICKS: Final = 2
+_TRIGGER_EVENTS: Final = {"saturated": "core_saturated", "softirq_stall": "softirq_stall"}
+_WARNING: Final = 4
+
+
+class Clock(Protocol):
+    def read(self) -> ClockReading: ...
+
+
+@dataclass(slots=True)
+class Status:
+    """What the recorder can say of itself at any moment."""
+
+    started_ns: int
+    samples: int = 0
+    rows: int = 0
+    events: int = 0
+    gaps: int = 0
+    lost_samples: int = 0
+    last_event: str = ""
+    hz: int = 0
+    cpu_share: float = 0.0
+
+
+class Recorder:
+    """Runs until `stop` or for `limit_ns`. `on_tick` is called after each tick with the status and what is new to be told."""
+
+    def __init__(
+        self, settings: Settings, sources: NodeSources, sink: Sink, clock: Clock, time_line: TimeLine, flush_ns: int | None = None
+    ) -> None:
+        self._settings = settings
+        self._flush_ns = settings.flush_ns if flush_ns is None else flush_ns
+        self._sources = sources
+        self._sink = sink
+        self._clock = clock
+        self._time_line = time_line
+        self._boot_gap_ns: int | None = None
+        self._failures = FailureLedger()
+        self._triggers = Triggers()
+        self._budget = Budget(settings.hz, settings.budget_ratio)
+        self._schedule = Schedule()
+        self._by_name: dict[str, Source] = {}
+        self._capture = TaskCapture(sources.sampler, sources.lookup) if sources.sampler else None
+        self._batch: Batch = {}
+        self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._poll = select.epoll()
+        self._polled: set[int] = set()
+        self._stopping = False
+        self._segment_started_ns = 0
+        self._idle_before_segment = 0
+        self._flushed_ns = 0
+        self._anchored_ns = 0
+        self.status = Status(0, hz=settings.hz)
+
+    def stop(self) -> None:
+        """Ask the loop to end; safe in a signal handler and from another thread."""
+        self._stopping = True
+        os.write(self._wake_write, b"x")
+
+    def notices(self) -> list[str]:
+        return self._failures.causes()
+
+    def run(self, limit_ns: int | None = None, on_tick: Callable[[Status, list[str]], None] | None = None) -> None:
+        try:
+            start = self._start()
+            until_ns = None if limit_ns is None else start.monotonic_ns + limit_ns
+            while not self._stopping and (until_ns is None or time.monotonic_ns() < until_ns):
+                if self._turn(until_ns) and on_tick is not None:
+                    on_tick(self.status, self._sink.take_notices())
+            self._finish()
+        finally:
+            self._close()
+
+    def _start(self) -> Moment:
+        now = self._now()
+        self.status.started_ns = now.time_ns
+        self._begin_segment(now)
+        for name, tables, error in self._sources.refused:
+            self._note_failure(name, tables, error, now)
+        for source in self._sources.all():
+            self._by_name[source.name] = source
+            period_ns = round(source.period_s * NS_PER_S)
+            self._schedule.add(source.name, period_ns, now.monotonic_ns + period_ns)
+            self._read(source, now)
+        self._register()
+        return now
+
+    def _turn(self, until_ns: int | None) -> bool:
+        """Wait, then read what is ready and due; True if a tick was among it."""
+        wake_ns = self._schedule.next_ns() if until_ns is None else min(until_ns, self._schedule.next_ns())
+        ready = self._poll.poll(max(0, wake_ns - time.monotonic_ns()) / NS_PER_S)
+        now = self._now()
+        self._read_ready({descriptor for descriptor, _ in ready}, ready, now)
+        due = self._schedule.take_due(now.monotonic_ns)
+        for item in due:
+            self._note_lateness(item, now)
+            self._read(self._by_name[item.name], now)
+        if due:
+            self._after_tick(now)
+        return bool(due)
+
+    def _read_ready(self, descriptors: set[int], ready: list[tuple[int, int]], now: Moment) -> None:
+        """Rings that are half full and log lines are read at once."""
+        if not descriptors:
+            return
+        for descriptor, what in ready:
+            if what & (select.EPOLLHUP | select.EPOLLERR):
+                self._poll.unregister(descriptor)  # a core that went offline hangs up for ever
+                self._polled.discard(descriptor)
+        kernel_log = self._sources.kernel_log
+        if kernel_log.fileno() in descriptors:
+            self._read(kernel_log, now)
+        sampler = self._sources.sampler
+        if sampler is not None and not descriptors.isdisjoint(sampler.rings.descriptors()):
+            self._read(sampler, now)
+
+    def _read(self, source: Source, now: Moment, read: Callable[[Moment], Reading] | None = None) -> None:
+        """One source degrades alone, whatever goes wrong in it."""
+        try:
+            reading = (read or source.read)(now)
+        except NecroscopeError as error:
+            self._note_failure(source.name, source.tables, error, now)
+            return
+        except Exception as error:  # noqa: BLE001 - a flight recorder outlives a bug in one of its sources
+            self._note_failure(source.name, source.tables, NecroscopeError(f"internal error: {error!r}"), now)
+            return
+        self._note_gaps(self._failures.recovered(source.name, now.time_ns))
+        self._take(reading, now)
+        if source is self._sources.kernel_log:
+            for alarm in self._sources.kernel_log.alarms:
+                self._fire(self._triggers.alarm(alarm.kind, alarm.cpu, now.time_ns), now)
+
+    def _take(self, reading: Reading, now: Moment) -> None:
+        self._note_gaps(reading.gaps)
+        for table, rows in reading.rows.items():
+            self._add(table, rows)
+            self._fire(self._triggers.feed(table, rows, now.time_ns), now)
+
+    def _add(self, table: str, rows: Rows) -> None:
+        if not rows:
+            return
+        self._batch.setdefault(table, []).extend(rows)
+        self.status.rows += len(rows)
+        if table == "samples":
+            self.status.samples += len(rows)
+        elif table == "events":
+            self.status.events += len(rows)
+            self.status.last_event = f"{rows[-1][1]}: {rows[-1][11]}"
+
+    def _fire(self, triggers: list[Trigger], now: Moment) -> None:
+        for trigger in triggers:
+            if trigger.kind in _TRIGGER_EVENTS:
+                cpu = None if trigger.cpu == NO_CPU else trigger.cpu
+                kind = _TRIGGER_EVENTS[trigger.kind]
+                self._add("events", [_event_row(now.time_ns, kind, cpu, trigger.detail)])
+            settings = self._settings
+            reason = f"{trigger.kind}: {trigger.detail}"
+            self._sink.pin(Pin(now.time_ns - settings.pin_before_ns, now.time_ns + settings.pin_after_ns, reason))
+            if self._capture is not None:
+                self._add("tasks", self._capture.capture(trigger, now.time_ns))
+
+    def _after_tick(self, now: Moment) -> None:
+        if self._capture is not None:
+            self._add("tasks", self._capture.collect())
+        self._follow_cpus(now)
+        self._follow_symbols(now)
+        self._follow_budget(now)
+        self._note_gaps(self._sink.take_gaps())
+        is_flush_due = now.monotonic_ns - self._flushed_ns >= self._flush_ns
+        if (is_flush_due and self._observe_clocks()) or self._is_segment_over(now):
+            self._end_segment(now)
+            self._begin_segment(self._now())
+        elif is_flush_due:
+            self._flush(now)
+
+    def _is_segment_over(self, now: Moment) -> bool:
+        sampler = self._sources.sampler
+        is_full = sampler is not None and sampler.symbolizer.interned.is_full
+        return is_full or now.monotonic_ns - self._segment_started_ns >= self._settings.segment_ns
+
+    def _begin_segment(self, now: Moment) -> None:
+        self._segment_started_ns = now.monotonic_ns
+        self._idle_before_segment = self._idle_samples()
+        self._sink.start_segment(now.time_ns)
+        for source in self._sources.all():
+            start_segment = getattr(source, "start_segment", None)
+            if start_segment is not None:
+                start_segment()
+        self._anchor(self._clock.read())
+
+    def _end_segment(self, now: Moment) -> None:
+        self._note_gaps(self._failures.end_segment(now.time_ns))
+        self._flush(now)
+
+    def _flush(self, now: Moment) -> None:
+        self._flushed_ns = now.monotonic_ns
+        batch, self._batch = self._batch, {}
+        self._sink.write(batch, self._idle_samples() - self._idle_before_segment, now.time_ns)
+
+    def _idle_samples(self) -> int:
+        return self._sources.sampler.idle_dropped if self._sources.sampler is not None else 0
+
+    def _observe_clocks(self) -> int:
+        """Follow the clocks; a step is an event and begins a new segment, a sleep of the machine is a gap."""
+        reading = self._clock.read()
+        before_ns = self._time_line.from_monotonic(reading.monotonic_ns)
+        step_ns = self._time_line.observe(reading)
+        now_ns = self._time_line.from_monotonic(reading.monotonic_ns)
+        if step_ns:
+            direction = "forward" if step_ns > 0 else "back"
+            detail = f"the clock was stepped {direction} by {format_duration(abs(step_ns))}"
+            self._add("events", [_event_row(before_ns, "clock_step", None, detail)])
+            if now_ns > before_ns:
+                self._note_gaps([Gap("*", before_ns, now_ns, detail)])
+        asleep_ns = reading.boottime_ns - reading.monotonic_ns
+        if self._boot_gap_ns is not None and asleep_ns - self._boot_gap_ns > NS_PER_S:
+            self._note_gaps([Gap("*", now_ns - (asleep_ns - self._boot_gap_ns), now_ns, "the machine slept")])
+        self._boot_gap_ns = asleep_ns
+        if step_ns or reading.monotonic_ns - self._anchored_ns >= _ANCHOR_NS:
+            self._anchor(reading)
+        return step_ns
+
+    def _anchor(self, reading: ClockReading) -> None:
+        self._anchored_ns = reading.monotonic_ns
+        self._add("anchors", [self._time_line.anchor_row(reading)])
+
+    def _follow_cpus(self, now: Moment) -> None:
+        sampler, online = self._sources.sampler, self._sources.cores.online
+        if sampler is None or not online or online == sampler.rings.cpus:
+            return
+        try:
+            sampler.rings.follow(online, len(online))
+        except NecroscopeError as error:
+            self._note_gaps([Gap("samples", now.time_ns, now.time_ns, error.facts)])
+        self._register()
+
+    def _follow_symbols(self, now: Moment) -> None:
+        """Whether the kernel's names can be had is known only when the lookup process has started."""
+        hidden = self._sources.lookup.kernel_symbols_hidden
+        if hidden is not None:
+            self._note_gaps(self._failures.failed("kernel symbols", ("frames",), hidden, now.time_ns))
+
+    def _follow_budget(self, now: Moment) -> None:
+        hz = self._budget.update(own_cpu_ns(self._sources.lookup.pids), now.monotonic_ns)
+        self.status.cpu_share = self._budget.share
+        if hz is not None and self._sources.sampler is not None:
+            cause = f"the recorder used {self._budget.share:.1%} of a core: sampling at {hz} Hz instead of {self._settings.hz}"
+            self._sources.sampler.rings.set_hz(hz)
+            self.status.hz = hz
+            self._note_gaps(self._failures.recovered("budget", now.time_ns))
+            if hz < self._settings.hz:
+                self._note_gaps(self._failures.failed("budget", ("samples",), cause, now.time_ns))
+
+    def _note_lateness(self, due: Due, now: Moment) -> None:
+        """Counters catch up by themselves, because rows hold the time that passed; that nothing was seen between is a gap."""
+        source = self._by_name[due.name]
+        if due.late_ns >= max(_LATE_TICKS * source.period_s * NS_PER_S, 1.5 * NS_PER_S) and source is not self._sources.sampler:
+            cause = f"the recorder was not run for {format_duration(due.late_ns)}"
+            self._note_gaps([Gap(table, now.time_ns - due.late_ns, now.time_ns, cause) for table in source.tables])
+
+    def _note_failure(self, name: str, tables: tuple[str, ...], error: NecroscopeError, now: Moment) -> None:
+        cause = error.facts if not error.hint else f"{error.facts} ({error.hint})"
+        self._note_gaps(self._failures.failed(name, tables, cause, now.time_ns))
+
+    def _note_gaps(self, gaps: list[Gap]) -> None:
+        self.status.gaps += len(gaps)
+        self.status.lost_samples += sum(gap.lost or 0 for gap in gaps if gap.table == "samples")
+        self._add("gaps", [gap.row() for gap in gaps])
+
+    def _register(self) -> None:
+        wanted = {self._wake_read}
+        log_descriptor = self._sources.kernel_log.fileno()
+        if log_descriptor is not None:
+            wanted.add(log_descriptor)
+        if self._sources.sampler is not None:
+            wanted.update(self._sources.sampler.rings.descriptors())
+        for descriptor in wanted - self._polled:
+            self._poll.register(descriptor, select.EPOLLIN)
+        self._polled = wanted
+
+    def _now(self) -> Moment:
+        monotonic_ns = time.monotonic_ns()
+        return Moment(self._time_line.from_monotonic(monotonic_ns), monotonic_ns)
+
+    def _finish(self) -> None:
+        """A last look, so that nothing sampled is left in the rings."""
+        now = self._now()
+        if self._sources.sampler is not None:
+            self._read(self._sources.sampler, now)
+        self._read(self._sources.kernel_log, now, self._sources.kernel_log.finish)
+        if self._capture is not None:
+            self._add("tasks", self._capture.close())
+        self._anchor(self._clock.read())
+        self._end_segment(now)
+
+    def _close(self) -> None:
+        self._sources.close()
+        self._poll.close()
+        os.close(self._wake_read)
+        os.close(self._wake_write)
+
+
+def _event_row(time_ns: int, kind: str, cpu: int | None, message: str) -> tuple[int | str | bool | None, ...]:
+    return (time_ns, kind, None, cpu, None, None, None, None, _WARNING, False, None, message, None, None)

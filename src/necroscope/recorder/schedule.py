@@ -1,0 +1,35 @@
+"""Which source is due, and how late it is: a decision without clocks or I/O."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    name: str
+    late_ns: int
+
+
+class Schedule:
+    """Sources by name with their periods. A reading that is late is taken once; the readings it missed are not made up for."""
+
+    def __init__(self) -> None:
+        self._period_ns: dict[str, int] = {}
+        self._next_ns: dict[str, int] = {}
+
+    def add(self, name: str, period_ns: int, first_ns: int) -> None:
+        self._period_ns[name] = period_ns
+        self._next_ns[name] = first_ns
+
+    def next_ns(self) -> int:
+        return min(self._next_ns.values())
+
+    def take_due(self, now_ns: int) -> list[Due]:
+        """What is due now, in the order it was added; each is moved to its next turn on its own grid."""
+        due = []
+        for name, next_ns in self._next_ns.items():
+            if next_ns <= now_ns:
+                late_ns = now_ns - next_ns
+                due.append(Due(name, late_ns))
+                period_ns = self._period_ns[name]
+                self._next_ns[name] = next_ns + period_ns * (late_ns // period_ns + 1)
+        return due

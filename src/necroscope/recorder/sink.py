@@ -1,0 +1,27 @@
+"""Where the loop's rows go: to disk (`disk.Disk`) or to memory (`memory.MemorySegment`)."""
+
+from typing import Protocol
+
+from necroscope.model.reading import Gap, Rows
+from necroscope.segment.recording import Pin
+
+Batch = dict[str, Rows]
+
+
+class Sink(Protocol):
+    """Takes batches in order and never blocks the loop; what it could not keep comes back as gaps."""
+
+    def write(self, batch: Batch, idle_samples: int, now_ns: int) -> None: ...
+
+    def start_segment(self, start_ns: int) -> None: ...
+
+    def pin(self, pin: Pin) -> None: ...
+
+    def take_gaps(self) -> list[Gap]: ...
+
+    def take_notices(self) -> list[str]: ...
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,131 @@
+"""Who is on the core: at a trigger the tasks just sampled there are described at once, while they live.
+
+For a task in a system call `/proc/PID/syscall` says only `running`; the samples' user registers have the first argument, and the
+kernel frames name the call. A Python program's own frames come from py-spy, if it is installed, without stopping the program.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from necroscope.model.names import clean
+from necroscope.model.reading import Row, Rows
+from necroscope.recorder.triggers import NO_CPU, Trigger
+from necroscope.sources.perf.interned import Frame
+from necroscope.sources.perf.sampler import Sampler, SeenTask
+from necroscope.symbols.messages import TaskDescription
+
+_TASKS_A_CORE: Final = 5
+_CORES_WITHOUT_CPU: Final = 16
+_STACK_LIMIT: Final = 4096
+_PY_SPY_SECONDS: Final = 2.0
+_PY_SPY_AT_ONCE: Final = 2
+_PY_SPY_BYTES: Final = 1 << 20
+_LARGEST_DESCRIPTOR: Final = 1 << 20
+# arch/x86/include/asm/syscall_wrapper.h and arch/arm64/include/asm/syscall_wrapper.h name a call's entry so.
+_SYSCALL_PREFIXES: Final = ("__x64_sys_", "__arm64_sys_", "__ia32_sys_", "__do_sys_", "__se_sys_", "ksys_", "SyS_", "sys_")
+
+
+class Describer(Protocol):
+    def describe_task(self, pid: int, tid: int, first_argument: int | None) -> TaskDescription: ...
+
+
+def syscall_of(frames: list[Frame]) -> str | None:
+    """The system call that these frames, innermost first, are in: the outermost entry function's name."""
+    for frame in reversed(frames):
+        if frame.kind == "kernel" and frame.function is not None:
+            for prefix in _SYSCALL_PREFIXES:
+                if frame.function.startswith(prefix):
+                    return frame.function.removeprefix(prefix)
+    return None
+
+
+def parse_py_spy(output: bytes, tid: int) -> str | None:
+    """`py-spy dump --json`: the frames of this thread, else of the first, innermost first."""
+    try:
+        threads: list[dict[str, Any]] = json.loads(output)
+        chosen = next((thread for thread in threads if thread.get("os_thread_id") == tid), threads[0])
+        frames = [f"{frame['name']} ({frame.get('short_filename') or '?'}:{frame.get('line')})" for frame in chosen["frames"]]
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError):
+        return None
+    return clean(";".join(frames), _STACK_LIMIT)
+
+
+@dataclass(slots=True)
+class _PySpy:
+    child: subprocess.Popen[bytes]
+    row: Row
+    tid: int
+    until: float
+
+
+class TaskCapture:
+    """Rows of `tasks` for a trigger; those that wait for py-spy come a tick later, by `collect`."""
+
+    def __init__(self, sampler: Sampler, describer: Describer) -> None:
+        self._sampler = sampler
+        self._describer = describer
+        self._py_spy = shutil.which("py-spy") or shutil.which("py-spy", path=str(Path(sys.executable).parent))
+        self._waiting: list[_PySpy] = []
+
+    def capture(self, trigger: Trigger, time_ns: int) -> Rows:
+        """A trigger that names no core captures the busiest task of each core, up to a bound."""
+        if trigger.cpu != NO_CPU:
+            wanted = [(trigger.cpu, task) for task in self._sampler.seen_on(trigger.cpu)[:_TASKS_A_CORE]]
+        else:
+            cpus = sorted(self._sampler.rings.cpus)
+            seen = [(cpu, task) for cpu in cpus for task in self._sampler.seen_on(cpu)[:1]]
+            wanted = sorted(seen, key=lambda item: -item[1].samples)[:_CORES_WITHOUT_CPU]
+        rows = (self._row(trigger, time_ns, cpu, task) for cpu, task in wanted)
+        return [row for row in rows if row is not None]
+
+    def collect(self) -> Rows:
+        """Rows whose Python stack has come, or is not waited for any longer."""
+        done = [waiting for waiting in self._waiting if waiting.child.poll() is not None or time.monotonic() > waiting.until]
+        for waiting in done:
+            self._waiting.remove(waiting)
+        return [self._finished(waiting) for waiting in done]
+
+    def close(self) -> Rows:
+        for waiting in self._waiting:
+            waiting.until = 0.0
+        return self.collect()
+
+    def _row(self, trigger: Trigger, time_ns: int, cpu: int, task: SeenTask) -> Row | None:
+        """None if py-spy was asked: the row comes with its answer."""
+        frames = self._sampler.symbolizer.interned.frames_of(task.stack)
+        syscall = syscall_of(frames)
+        argument = task.first_argument if syscall and (task.first_argument or 0) < _LARGEST_DESCRIPTOR else None
+        told = self._describer.describe_task(task.pid, task.tid, argument)
+        stack = clean(";".join(frame.function or frame.module for frame in frames), _STACK_LIMIT)
+        row: Row = (
+            *(time_ns, cpu, trigger.kind, task.pid, task.tid, task.comm, task.samples, told.argv0, told.cgroup or task.cgroup),
+            *(told.state, told.policy, told.priority, told.cpus_allowed, syscall, told.file, stack or None, None),
+        )
+        is_python = "python" in (told.argv0 or task.comm)
+        return None if is_python and self._ask_py_spy(row, task) else row
+
+    def _ask_py_spy(self, row: Row, task: SeenTask) -> bool:
+        if self._py_spy is None or len(self._waiting) >= _PY_SPY_AT_ONCE:
+            return False
+        command = [self._py_spy, "dump", "--nonblocking", "--json", "--pid", str(task.pid)]
+        try:
+            child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        except OSError:
+            return False
+        self._waiting.append(_PySpy(child, row, task.tid, time.monotonic() + _PY_SPY_SECONDS))
+        return True
+
+    def _finished(self, waiting: _PySpy) -> Row:
+        if waiting.child.poll() is None:
+            waiting.child.kill()
+        waiting.child.wait()
+        assert waiting.child.stdout is not None
+        with waiting.child.stdout as stdout:
+            python_stack = parse_py_spy(stdout.read(_PY_SPY_BYTES), waiting.tid)
+        return (*waiting.row[:-1], python_stack)

@@ -1,0 +1,142 @@
+"""When to look closer: a core held in the kernel, a softirq that waits, a line in the kernel log. Decisions without I/O.
+
+Edge-triggered, at most once a core a minute. User time alone triggers nothing: that is what busy nodes do all day.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+from necroscope.model.reading import Rows
+from necroscope.model.tables import SOFTIRQ_VECTORS, TABLES
+from necroscope.model.units import NS_PER_MS, NS_PER_S
+
+SATURATED_RATIO: Final = 0.9
+STALL_NS: Final = 100 * NS_PER_MS
+QUIET_NS: Final = 60 * NS_PER_S
+# A tick of a second is never exactly one.
+_WINDOW_NS: Final = 950 * NS_PER_MS
+# Log events that no core is named by share one place in the once-a-minute rule.
+NO_CPU: Final = -1
+
+_CORES: Final = TABLES["cores"].index_of
+_CORE_ELAPSED: Final = _CORES("elapsed_ns")
+_KERNEL_MODES: Final = tuple(_CORES(name) for name in ("system_ns", "irq_ns", "softirq_ns", "steal_ns"))
+_BUSY_MODES: Final = (*_KERNEL_MODES, _CORES("user_ns"), _CORES("nice_ns"))
+_DELAY_WORST: Final = TABLES["softirq_delay"].index_of("worst_ns")
+_DELAY_PENDING: Final = TABLES["softirq_delay"].index_of("pending_ns")
+_FIRST_VECTOR: Final = TABLES["softirqs"].index_of(SOFTIRQ_VECTORS[0])
+_SOFTIRQS_ELAPSED: Final = TABLES["softirqs"].index_of("elapsed_ns")
+_RUN_STATE: Final = TABLES["runqueue"].index_of("state")
+_RUN_COMM: Final = TABLES["runqueue"].index_of("comm")
+_RUN_NS: Final = TABLES["runqueue"].index_of("run_ns")
+_RUN_ELAPSED: Final = TABLES["runqueue"].index_of("elapsed_ns")
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """Something to look closer at: `kind` is saturated, softirq_stall or kernel_log; `cpu` is NO_CPU when no core is known."""
+
+    kind: str
+    cpu: int
+    detail: str
+
+
+class Triggers:
+    """Takes rows as they are read, returns what fires now."""
+
+    def __init__(self) -> None:
+        self._modes: dict[int, deque[tuple[int, int]]] = {}
+        self._active: set[tuple[str, int]] = set()
+        self._quiet_until_ns: dict[int, int] = {}
+        self._busy: set[int] = set()
+        self._frozen_ns: dict[int, int] = {}
+        self._frozen: set[int] = set()
+
+    def feed(self, table: str, rows: Rows, now_ns: int) -> list[Trigger]:
+        match table:
+            case "cores":
+                found = self._saturated(rows)
+            case "softirq_delay":
+                found = self._delayed(rows)
+            case "softirqs":
+                found = self._softirqs_frozen(rows)
+            case "runqueue":
+                found = self._starving(rows)
+            case _:
+                return []
+        return self._edges(table, found, now_ns)
+
+    def alarm(self, kind: str, cpu: int | None, now_ns: int) -> list[Trigger]:
+        """A kernel log line that says something broke; each is an edge of its own."""
+        return self._admit(Trigger("kernel_log", NO_CPU if cpu is None else cpu, kind), now_ns)
+
+    def _saturated(self, rows: Rows) -> dict[int, Trigger]:
+        found = {}
+        self._busy.clear()
+        for row in rows:
+            cpu, elapsed_ns = _int(row[1]), _int(row[_CORE_ELAPSED])
+            kernel_ns = sum(_int(row[mode]) for mode in _KERNEL_MODES)
+            if sum(_int(row[mode]) for mode in _BUSY_MODES) >= SATURATED_RATIO * elapsed_ns:
+                self._busy.add(cpu)
+            window = self._modes.setdefault(cpu, deque())
+            window.append((elapsed_ns, kernel_ns))
+            while len(window) > 1 and sum(part for part, _ in window) - window[0][0] >= _WINDOW_NS:
+                window.popleft()
+            total_ns = sum(part for part, _ in window)
+            held_ns = sum(part for _, part in window)
+            if total_ns >= _WINDOW_NS and held_ns >= SATURATED_RATIO * total_ns:
+                found[cpu] = Trigger(
+                    "saturated", cpu, f"{100 * held_ns // total_ns} % of {total_ns / NS_PER_S:.1f} s in the kernel"
+                )
+        return found
+
+    def _delayed(self, rows: Rows) -> dict[int, Trigger]:
+        found = {}
+        for row in rows:
+            cpu, wait_ns = _int(row[1]), max(_int(row[_DELAY_WORST]), _int(row[_DELAY_PENDING]))
+            if wait_ns >= STALL_NS:
+                found[cpu] = Trigger("softirq_stall", cpu, f"{row[2]} waited {wait_ns // NS_PER_MS} ms for its handler")
+        return found
+
+    def _softirqs_frozen(self, rows: Rows) -> dict[int, Trigger]:
+        """A busy core takes timer interrupts, and these raise softirqs: none in a second means they are held back.
+
+        A short tick proves nothing: a core that only computes was seen to run two in 100 ms.
+        """
+        frozen_ns = {}
+        for row in rows:
+            cpu = _int(row[1])
+            if cpu in self._busy and not any(row[_FIRST_VECTOR:]):
+                frozen_ns[cpu] = self._frozen_ns.get(cpu, 0) + _int(row[_SOFTIRQS_ELAPSED])
+        self._frozen_ns = frozen_ns
+        self._frozen = {cpu for cpu, stood_ns in frozen_ns.items() if stood_ns >= _WINDOW_NS}
+        return {cpu: Trigger("softirq_stall", cpu, "no softirq ran on a busy core") for cpu in self._frozen}
+
+    def _starving(self, rows: Rows) -> dict[int, Trigger]:
+        """Runnable with unchanged run time. Of ksoftirqd that is a stall only if softirqs do not run without it (before 6.5)."""
+        found = {}
+        for row in rows:
+            cpu, comm = _int(row[1]), str(row[_RUN_COMM])
+            if row[_RUN_STATE] == "R" and not row[_RUN_NS] and _int(row[_RUN_ELAPSED]) >= STALL_NS:
+                if comm.startswith("ksoftirqd/") and cpu not in self._frozen:
+                    continue
+                found[cpu] = Trigger("softirq_stall", cpu, f"{comm} is runnable and gets no time")
+        return found
+
+    def _edges(self, table: str, found: dict[int, Trigger], now_ns: int) -> list[Trigger]:
+        before = {cpu for name, cpu in self._active if name == table}
+        self._active -= {(table, cpu) for cpu in before}
+        self._active |= {(table, cpu) for cpu in found}
+        return [fired for cpu, trigger in found.items() if cpu not in before for fired in self._admit(trigger, now_ns)]
+
+    def _admit(self, trigger: Trigger, now_ns: int) -> list[Trigger]:
+        if now_ns < self._quiet_until_ns.get(trigger.cpu, now_ns):
+            return []
+        self._quiet_until_ns[trigger.cpu] = now_ns + QUIET_NS
+        return [trigger]
+
+
+def _int(value: object) -> int:
+    assert isinstance(value, int)
+    return value

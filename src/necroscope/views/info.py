@@ -1,0 +1,86 @@
+"""What a recording holds, as text and as JSON."""
+
+from typing import Any
+
+from necroscope.model.reading import Gap
+from necroscope.model.tables import TABLES
+from necroscope.model.units import format_bytes, format_duration, format_moment
+from necroscope.store.query import RecordingInfo
+
+_GAP_LINES = 12
+
+
+def info_to_json(info: RecordingInfo) -> dict[str, Any]:
+    """The shape that `info --json` promises; times are ISO 8601, None while nothing is recorded."""
+    return {
+        "schema": info.schema,
+        "node": info.node,
+        "labels": info.labels,
+        "from": _moment(info.from_ns),
+        "to": _moment(info.to_ns),
+        "cpus": info.cpus,
+        "segments": info.segments,
+        "bytes": info.bytes,
+        "tables": info.tables,
+        "gaps": [_gap_to_json(gap) for gap in info.gaps],
+        "lost_samples": info.lost_samples,
+        "idle_samples": info.idle_samples,
+        "pins": [{"from": _moment(pin.from_ns), "to": _moment(pin.to_ns), "reason": pin.reason} for pin in info.pins],
+    }
+
+
+def info_to_text(info: RecordingInfo) -> str:
+    labels = "".join(f", {key}={value}" for key, value in sorted(info.labels.items()))
+    lines = [f"node      {info.node}{labels}"]
+    if info.from_ns is None or info.to_ns is None:
+        return "\n".join([*lines, "nothing is recorded yet"])
+    lines += [
+        f"from      {format_moment(info.from_ns)}",
+        f"to        {format_moment(info.to_ns)}  ({format_duration(info.to_ns - info.from_ns)})",
+        f"cores     {'–' if info.cpus is None else info.cpus}",
+        f"size      {format_bytes(info.bytes)} in {info.segments} segment{'s' * (info.segments != 1)}",
+        f"samples   {info.tables.get('samples', 0)} kept, {info.idle_samples} of idle cores dropped, {info.lost_samples} lost",
+        "",
+        *_table_lines(info),
+        "",
+        *_gap_lines(info.gaps),
+        *[f"pinned    {format_moment(pin.from_ns)} to {format_moment(pin.to_ns)}  {pin.reason}" for pin in info.pins],
+    ]
+    return "\n".join(lines)
+
+
+def _table_lines(info: RecordingInfo) -> list[str]:
+    width = max((len(name) for name in info.tables), default=0)
+    return [f"{rows:>12}  {name:<{width}}  {TABLES[name].meaning}" for name, rows in info.tables.items()]
+
+
+def _gap_lines(gaps: list[Gap]) -> list[str]:
+    """The longest first; what is left out is counted."""
+    if not gaps:
+        return ["no gaps"]
+    shown = sorted(gaps, key=lambda gap: gap.from_ns - gap.to_ns)[:_GAP_LINES]
+    lines = [
+        f"gap       {format_moment(gap.from_ns)}  {format_duration(gap.to_ns - gap.from_ns) if gap.to_ns > gap.from_ns else '':<8}  "
+        f"{gap.table}{'' if gap.cpu is None else f' of core {gap.cpu}'}: {gap.cause}{_lost(gap)}"
+        for gap in sorted(shown, key=lambda gap: gap.from_ns)
+    ]
+    left_out = len(gaps) - len(shown)
+    return [*lines, f"          and {left_out} shorter gaps, see --json"] if left_out else lines
+
+
+def _lost(gap: Gap) -> str:
+    return f" ({gap.lost} lost)" if gap.lost else ""
+
+
+def _moment(time_ns: int | None) -> str | None:
+    return None if time_ns is None else format_moment(time_ns)
+
+
+def _gap_to_json(gap: Gap) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "table": gap.table,
+        "from": format_moment(gap.from_ns),
+        "to": format_moment(gap.to_ns),
+        "cause": gap.cause,
+    }
+    return found | {name: value for name, value in (("cpu", gap.cpu), ("lost", gap.lost)) if value is not None}

@@ -1,0 +1,91 @@
+"""A real recorder in a process of its own, driven as a user would."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from necroscope.store.query import Store
+
+COMMAND = [sys.executable, "-m", "necroscope"]
+
+
+class RunningRecorder:
+    """`necroscope record` under way; `stop` ends it as Ctrl-C would."""
+
+    def __init__(self, directory: Path, *options: str, preexec: Callable[[], None] | None = None) -> None:
+        self.directory = directory
+        command = [*COMMAND, "record", "--dir", str(directory), "--json", "--free-floor", "0", *options]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=preexec
+        )
+
+    def wait_until(self, is_true: Callable[[], Any], seconds: float = 20) -> Any:
+        """What `is_true` answers, as soon as it is true."""
+        deadline = time.monotonic() + seconds
+        while not (answer := is_true()):
+            assert self.process.poll() is None, self.process.communicate()
+            assert time.monotonic() < deadline, "nothing came in time"
+            time.sleep(0.2)
+        return answer
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        try:
+            return list(Store.open(self.directory).rows(table, 0, 1 << 62).to_pylist())
+        except Exception:  # noqa: BLE001 - not there yet
+            return []
+
+    def wait_for_rows(self, table: str, count: int = 1, seconds: float = 20) -> list[dict[str, Any]]:
+        return list(self.wait_until(lambda: rows if len(rows := self.rows(table)) >= count else None, seconds))
+
+    def wait_for_end(self, seconds: float = 60) -> tuple[int, dict[str, Any], str]:
+        """Exit code, the JSON it printed, and what it said on standard error."""
+        out, err = self.process.communicate(timeout=seconds)
+        return self.process.returncode, json.loads(out) if out.strip() else {}, err
+
+    def stop(self, number: int = signal.SIGINT) -> tuple[int, dict[str, Any], str]:
+        self.process.send_signal(number)
+        return self.wait_for_end()
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate()
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Iterator[Callable[..., RunningRecorder]]:
+    started = []
+
+    def start(*options: str, directory: Path | None = None, preexec: Callable[[], None] | None = None) -> RunningRecorder:
+        recorder = RunningRecorder(directory or tmp_path / "recording", *options, preexec=preexec)
+        started.append(recorder)
+        return recorder
+
+    yield start
+    for recorder in started:
+        recorder.kill()
+
+
+@pytest.fixture
+def busy() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """Starts a Python program that is ended with the test."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(program: str, **options: Any) -> subprocess.Popen[bytes]:
+        child = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.DEVNULL, start_new_session=True, **options)
+        started.append(child)
+        return child
+
+    yield start
+    for child in started:
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()

@@ -1,0 +1,76 @@
+"""The recorder that costs too much samples less, and more again when there is room."""
+
+from necroscope.model.units import NS_PER_S
+from necroscope.recorder.budget import LEAST_HZ, Budget
+
+
+class Node:
+    """Feeds a budget with a constant share of a core, second by second."""
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        self.now_ns = 0
+        self.cpu_ns = 0
+        budget.update(0, 0)
+
+    def use(self, share: float, seconds: int) -> list[int]:
+        rates = []
+        for _ in range(seconds):
+            self.now_ns += NS_PER_S
+            self.cpu_ns += round(share * NS_PER_S)
+            rates.append(self.budget.update(self.cpu_ns, self.now_ns))
+        return [rate for rate in rates if rate is not None]
+
+
+def test_within_budget_the_rate_stays() -> None:
+    node = Node(Budget(97, 0.05))
+    assert node.use(0.049, 600) == []
+    assert node.budget.hz == 97
+
+
+def test_over_budget_the_rate_is_halved_after_twenty_seconds() -> None:
+    node = Node(Budget(97, 0.05))
+    assert node.use(0.06, 19) == []
+    assert node.use(0.06, 1) == [48]
+    assert node.budget.hz == 48
+    assert abs(node.budget.share - 0.06) < 0.001
+
+
+def test_one_expensive_second_does_not_count() -> None:
+    node = Node(Budget(97, 0.05))
+    node.use(0.01, 10)
+    assert node.use(0.7, 1) + node.use(0.01, 30) == []
+
+
+def test_the_rate_has_a_floor() -> None:
+    node = Node(Budget(97, 0.05))
+    assert node.use(0.5, 200) == [48, 24, 12, LEAST_HZ]
+    assert node.budget.hz == LEAST_HZ
+
+
+def test_a_rate_asked_below_the_floor_is_left_alone() -> None:
+    node = Node(Budget(5, 0.05))
+    assert node.use(0.5, 100) == []
+
+
+def test_the_rate_rises_again_after_five_calm_minutes_but_not_above_what_was_asked() -> None:
+    node = Node(Budget(97, 0.05))
+    node.use(0.06, 40)
+    assert node.budget.hz == 24
+    assert node.use(0.01, 299) == []
+    assert node.use(0.01, 1) == [48]
+    assert node.use(0.01, 900) == [96, 97]
+
+
+def test_calm_must_be_unbroken() -> None:
+    node = Node(Budget(97, 0.05))
+    node.use(0.06, 20)
+    node.use(0.01, 280)
+    assert node.use(0.03, 20) + node.use(0.01, 280) == []
+    assert node.use(0.01, 20) == [96]
+
+
+def test_between_calm_and_budget_nothing_moves() -> None:
+    node = Node(Budget(97, 0.05))
+    node.use(0.06, 20)
+    assert node.use(0.03, 2000) == []

@@ -1,0 +1,101 @@
+"""Which segments go: by age, by bytes, by free space; pins stay as long as they may. Segments are letters, a minute each."""
+
+from necroscope.model.units import NS_PER_S
+from necroscope.recorder.retention import Limits, Pin, StoredSegment, merge_pins, pinned_segments, segments_to_drop
+
+MINUTE_NS = 60 * NS_PER_S
+ROOMY = Limits(max_bytes=10**12, max_age_ns=10**6 * MINUTE_NS, pin_bytes=10**12)
+
+
+def stored(names: str, size_bytes: int = 10) -> list[StoredSegment]:
+    return [StoredSegment(name, place * MINUTE_NS, (place + 1) * MINUTE_NS - 1, size_bytes) for place, name in enumerate(names)]
+
+
+def pin(first: int, last: int, reason: str = "incident") -> Pin:
+    return Pin(first * MINUTE_NS + 1, last * MINUTE_NS + 1, reason)
+
+
+def drops(
+    segments: list[StoredSegment], *pins: Pin, limits: Limits = ROOMY, live: int = 0, minute: int = 10, missing: int = 0
+) -> str:
+    return "".join(segments_to_drop(segments, pins, limits, live, minute * MINUTE_NS, missing))
+
+
+def ring_of(max_bytes: int, pin_bytes: int = 10**12) -> Limits:
+    return Limits(max_bytes, ROOMY.max_age_ns, pin_bytes)
+
+
+def test_within_all_limits_nothing_goes() -> None:
+    assert drops(stored("abcde")) == ""
+    assert drops([]) == ""
+
+
+def test_the_oldest_go_until_the_ring_fits() -> None:
+    assert drops(stored("abcde"), limits=ring_of(50)) == ""
+    assert drops(stored("abcde"), limits=ring_of(49)) == "a"
+    assert drops(stored("abcde"), limits=ring_of(25)) == "abc"
+
+
+def test_segments_need_not_come_in_order() -> None:
+    assert drops(stored("abcde")[::-1], limits=ring_of(25)) == "abc"
+
+
+def test_the_live_segment_counts_in_the_ring() -> None:
+    assert drops(stored("abcde"), limits=ring_of(50), live=15) == "ab"
+    assert drops(stored("abcde"), limits=ring_of(50), live=1000) == "abcde"
+
+
+def test_what_is_too_old_goes() -> None:
+    limits = Limits(10**12, 7 * MINUTE_NS, 10**12)
+    assert drops(stored("abcde"), limits=limits, minute=10) == "abc"
+
+
+def test_a_pinned_segment_outlives_the_ring_and_does_not_count_in_it() -> None:
+    assert drops(stored("abcde"), pin(1, 1), limits=ring_of(25)) == "ac"
+    assert drops(stored("abcde"), pin(0, 4), limits=ring_of(0)) == ""
+
+
+def test_a_pinned_segment_outlives_its_age() -> None:
+    limits = Limits(10**12, MINUTE_NS, 10**12)
+    assert drops(stored("abcde"), pin(1, 2), limits=limits) == "ade"
+
+
+def test_pins_have_a_budget_of_their_own_and_the_newest_win() -> None:
+    segments = stored("abcdef")
+    pins = [pin(0, 1), pin(4, 5)]
+    assert pinned_segments(segments, pins, 40) == set("abef")
+    assert pinned_segments(segments, pins, 30) == set("bef")
+    assert pinned_segments(segments, pins, 20) == set("ef")
+    assert pinned_segments(segments, pins, 0) == set()
+
+
+def test_what_the_pin_budget_cannot_hold_goes_with_the_ring() -> None:
+    assert drops(stored("abcdef"), pin(0, 1), pin(4, 5), limits=ring_of(20, pin_bytes=20)) == "ab"
+
+
+def test_a_pin_keeps_every_segment_it_touches() -> None:
+    segments = stored("abc")
+    assert pinned_segments(segments, [Pin(MINUTE_NS - 1, MINUTE_NS, "edge")], 100) == {"a", "b"}
+    assert pinned_segments(segments, [Pin(90 * MINUTE_NS, 91 * MINUTE_NS, "later")], 100) == set()
+
+
+def test_the_free_space_floor_takes_the_ring_first_then_pins_oldest_first() -> None:
+    segments = stored("abcde")
+    assert drops(segments, pin(1, 2), missing=1) == "a"
+    assert drops(segments, pin(1, 2), missing=30) == "ade"
+    assert drops(segments, pin(1, 2), missing=31) == "adeb"
+    assert drops(segments, pin(1, 2), missing=1000) == "adebc"
+
+
+def test_what_the_ring_drops_counts_as_freed() -> None:
+    assert drops(stored("abcde"), limits=ring_of(30), missing=20) == "ab"
+
+
+def test_overlapping_pins_are_merged_and_keep_the_first_reason() -> None:
+    merged = merge_pins([pin(5, 9, "second"), pin(0, 1, "alone"), pin(3, 6, "first"), pin(4, 5, "inside")])
+    assert merged == [pin(0, 1, "alone"), pin(3, 9, "first")]
+
+
+def test_pins_that_touch_are_merged() -> None:
+    assert merge_pins([Pin(0, 10, "a"), Pin(10, 20, "b"), Pin(21, 30, "c")]) == [Pin(0, 20, "a"), Pin(21, 30, "c")]
+    assert merge_pins([]) == []

@@ -1,0 +1,66 @@
+"""What is due, in which order, and how late."""
+
+from necroscope.recorder.schedule import Due, Schedule
+
+
+def test_nothing_is_due_before_its_time() -> None:
+    schedule = Schedule()
+    schedule.add("cores", 100, first_ns=1000)
+    assert schedule.take_due(999) == []
+    assert schedule.next_ns() == 1000
+
+
+def test_what_is_due_is_taken_once_and_moves_to_its_next_turn() -> None:
+    schedule = Schedule()
+    schedule.add("cores", 100, first_ns=1000)
+    assert schedule.take_due(1000) == [Due("cores", 0)]
+    assert schedule.take_due(1000) == []
+    assert schedule.next_ns() == 1100
+
+
+def test_a_late_reading_keeps_to_its_grid() -> None:
+    schedule = Schedule()
+    schedule.add("cores", 100, first_ns=1000)
+    assert schedule.take_due(1030) == [Due("cores", 30)]
+    assert schedule.next_ns() == 1100
+
+
+def test_readings_missed_are_not_made_up_for() -> None:
+    schedule = Schedule()
+    schedule.add("cores", 100, first_ns=1000)
+    assert schedule.take_due(1550) == [Due("cores", 550)]
+    assert schedule.take_due(1550) == []
+    assert schedule.next_ns() == 1600
+
+
+def test_a_reading_late_by_exactly_its_period_does_not_come_twice() -> None:
+    schedule = Schedule()
+    schedule.add("cores", 100, first_ns=1000)
+    assert schedule.take_due(1100) == [Due("cores", 100)]
+    assert schedule.next_ns() == 1200
+
+
+def test_what_is_due_together_comes_in_the_order_it_was_added() -> None:
+    schedule = Schedule()
+    for name in ("stacks", "cores", "softirqs"):
+        schedule.add(name, 100, first_ns=1000)
+    schedule.add("cgroups", 1000, first_ns=1050)
+    schedule.take_due(1000)
+    assert [due.name for due in schedule.take_due(1100)] == ["stacks", "cores", "softirqs", "cgroups"]
+
+
+def test_the_next_turn_is_the_earliest_of_all() -> None:
+    schedule = Schedule()
+    schedule.add("cgroups", 10_000, first_ns=1000)
+    schedule.add("cores", 100, first_ns=1000)
+    schedule.take_due(1000)
+    assert schedule.next_ns() == 1100
+
+
+def test_a_source_added_again_has_its_new_period() -> None:
+    schedule = Schedule()
+    schedule.add("cores", 100, first_ns=1000)
+    schedule.add("cores", 10, first_ns=2000)
+    assert schedule.take_due(1000) == []
+    schedule.take_due(2000)
+    assert schedule.next_ns() == 2010
