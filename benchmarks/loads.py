@@ -1,4 +1,4 @@
-"""Loads to record under: a mix that keeps two cores busy, an exec storm, and three victims whose own speed tells what the recorder costs."""
+"""Loads to record under: a mix, an exec storm, and three victims whose own speed tells what the recorder costs them."""
 
 import os
 import socket
@@ -20,7 +20,7 @@ for i in range(300): json.loads(json.dumps({{str(k): [k, str(k)] for k in range(
   head -c 6000000 /dev/urandom | sha256sum > /dev/null
 done
 """
-_EXEC_STORM = 'end=$((SECONDS + {seconds})); while [ $SECONDS -lt $end ]; do /bin/true; done'
+_EXEC_STORM = "end=$((SECONDS + {seconds})); while [ $SECONDS -lt $end ]; do /bin/true; done"
 
 
 @contextmanager

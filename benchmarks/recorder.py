@@ -1,6 +1,6 @@
 """What the recorder costs and keeps, beside `perf record` in the same run: `scripts/bench recorder [SECTION...]`.
 
-Sections: steady, others, storm, rates, tick, read. Each prints a table for docs/benchmarks.md. Needs root, perf, and a quiet machine.
+Sections: steady, others, storm, rates, tick, read. Each prints a table for docs/benchmarks.md. Needs root, perf, a quiet machine.
 """
 
 import json
@@ -14,11 +14,13 @@ import tempfile
 import time
 from pathlib import Path
 
+from generated_recording import generate
 from loads import exec_storm, forks_per_s, mixed, packets_per_s, syscalls_per_s
 from measured_child import Cost, MeasuredChild
-
+from necroscope.model.tables import TABLES
 from necroscope.sources.perf.symbolizer import IDLE_FUNCTIONS
 from necroscope.store.query import Store
+from ticks import tick_rows
 
 NECROSCOPE = [sys.executable, "-m", "necroscope"]
 PERF = ["perf", "record", "-q", "-F", "97", "-g", "-a", "-e", "cpu-clock"]
@@ -86,9 +88,19 @@ def steady(work: Path) -> None:
     samples_bytes = tree_bytes(recording, "samples", "stacks", "frames")
     all_bytes, perf_bytes = tree_bytes(recording), data.stat().st_size
     rows = [
-        [f"CPU s in a run of {long} s, all of it", f"{ours.cpu_s:.2f}", f"{theirs.cpu_s:.2f}", f"{ours.cpu_s / theirs.cpu_s:.2f}"],
+        [
+            f"CPU s in a run of {long} s, all of it",
+            f"{ours.cpu_s:.2f}",
+            f"{theirs.cpu_s:.2f}",
+            f"{ours.cpu_s / theirs.cpu_s:.2f}",
+        ],
         ["CPU s a minute, start-up and end apart", f"{slope:.3f}", f"{perf_slope:.3f}", f"{slope / perf_slope:.2f}"],
-        ["CPU s of start-up and end", f"{ours.cpu_s - slope * long / 60:.2f}", f"{theirs.cpu_s - perf_slope * long / 60:.2f}", ""],
+        [
+            "CPU s of start-up and end",
+            f"{ours.cpu_s - slope * long / 60:.2f}",
+            f"{theirs.cpu_s - perf_slope * long / 60:.2f}",
+            "",
+        ],
         ["RSS, MB", f"{ours.peak_rss_bytes / 1e6:.0f}", f"{theirs.peak_rss_bytes / 1e6:.0f}", ""],
         ["RSS with children at once, MB", f"{ours.tree_rss_bytes / 1e6:.0f}", "", ""],
         ["bytes, whole recording", f"{all_bytes}", f"{perf_bytes}", f"1/{perf_bytes / all_bytes:.1f}"],
@@ -189,15 +201,47 @@ def rates(work: Path) -> None:
         info = Store.open(recording).info()
         seconds = (info.to_ns - info.from_ns) / 1e9
         samples = info.tables.get("samples", 0)
-        rows.append(
-            [str(hz), f"{samples / seconds:,.0f}", f"{share:.2%}", str(info.lost_samples), f"{cost.peak_rss_bytes / 1e6:.0f}"]
-            + [f"{tree_bytes(recording) / max(1, samples):.1f}"]
-        )
+        row = [str(hz), f"{samples / seconds:,.0f}", f"{share:.2%}", str(info.lost_samples), f"{cost.peak_rss_bytes / 1e6:.0f}"]
+        rows.append([*row, f"{tree_bytes(recording) / max(1, samples):.1f}"])
     table("Higher rates, two cores, mixed load", ["Hz", "samples/s", "of one core", "lost", "RSS, MB", "bytes a sample"], rows)
 
 
+def tick(_: Path) -> None:
+    """The cost of a tick by source; the kernel's own work of writing a large machine's files is not in the synthetic column."""
+    head = ["source", "every", "CPU µs, this machine", "CPU µs, synthetic root of 96 cores"]
+    table("One reading of each source", head, tick_rows())
+
+
+def read(work: Path) -> None:
+    """A minute of every table read back, from generated recordings of 96 cores (see generated_recording.py)."""
+    rows = []
+    for hours in (1, 24):
+        directory = generate(work / f"generated-{hours}", hours)
+        store = Store.open(directory)
+        info = store.info()
+        middle_ns = (info.from_ns or 0) + (info.to_ns - info.from_ns) // 2 // 10**9 * 10**9
+        rows.append([f"{hours} h, 96 cores, generated", *read_minute(directory, middle_ns)])
+        if hours == 24:
+            shutil.rmtree(directory)
+    table("Reading a minute back", ["recording", "samples", "first time, ms", "median, ms"], rows)
+
+
+def read_minute(directory: Path, from_ns: int) -> list[str]:
+    times_ms, count = [], 0
+    for _ in range(9):
+        store = Store.open(directory)
+        started = time.perf_counter()
+        window = store.samples(from_ns, from_ns + 60 * 10**9)
+        for name in TABLES:
+            if name not in ("samples", "stacks", "frames"):
+                store.rows(name, from_ns, from_ns + 60 * 10**9)
+        times_ms.append(1000 * (time.perf_counter() - started))
+        count = window.samples.num_rows
+    return [str(count), f"{times_ms[0]:.0f}", f"{statistics.median(times_ms[1:]):.0f}"]
+
+
 def main() -> None:
-    sections = {"steady": steady, "others": others, "storm": storm, "rates": rates}
+    sections = {"steady": steady, "others": others, "storm": storm, "rates": rates, "tick": tick, "read": read}
     chosen = sys.argv[1:] or list(sections)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     print(f"machine: {os.cpu_count()} cores, {os.uname().release}, Python {sys.version.split()[0]}")

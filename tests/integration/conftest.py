@@ -5,12 +5,15 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.conftest import LEAK_MARK, SETTLE_S, Footprint
 
 from necroscope.store.query import Store
 
@@ -23,15 +26,20 @@ class RunningRecorder:
     def __init__(self, directory: Path, *options: str, preexec: Callable[[], None] | None = None) -> None:
         self.directory = directory
         command = [*COMMAND, "record", "--dir", str(directory), "--json", "--free-floor", "0", *options]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=preexec
-        )
+        descriptor, path = tempfile.mkstemp(prefix="necroscope-test-")
+        self._stderr = Path(path)
+        try:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=descriptor, text=True, preexec_fn=preexec
+            )
+        finally:
+            os.close(descriptor)
 
     def wait_until(self, is_true: Callable[[], Any], seconds: float = 20) -> Any:
         """What `is_true` answers, as soon as it is true."""
         deadline = time.monotonic() + seconds
         while not (answer := is_true()):
-            assert self.process.poll() is None, self.process.communicate()
+            assert self.process.poll() is None, self.said()
             assert time.monotonic() < deadline, "nothing came in time"
             time.sleep(0.2)
         return answer
@@ -47,8 +55,12 @@ class RunningRecorder:
 
     def wait_for_end(self, seconds: float = 60) -> tuple[int, dict[str, Any], str]:
         """Exit code, the JSON it printed, and what it said on standard error."""
-        out, err = self.process.communicate(timeout=seconds)
-        return self.process.returncode, json.loads(out) if out.strip() else {}, err
+        out, _ = self.process.communicate(timeout=seconds)
+        return self.process.returncode, json.loads(out) if out.strip() else {}, self.said()
+
+    def said(self) -> str:
+        """Standard error so far."""
+        return self._stderr.read_text()
 
     def stop(self, number: int = signal.SIGINT) -> tuple[int, dict[str, Any], str]:
         self.process.send_signal(number)
@@ -58,6 +70,7 @@ class RunningRecorder:
         if self.process.poll() is None:
             self.process.kill()
         self.process.communicate()
+        self._stderr.unlink(missing_ok=True)
 
 
 @pytest.fixture
@@ -89,3 +102,20 @@ def busy() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
         if child.poll() is None:
             os.killpg(child.pid, signal.SIGKILL)
         child.wait()
+
+
+@pytest.fixture(scope="module")
+def leaks_of_module() -> Iterator[Callable[[], list[str]]]:
+    """`leaks` for recorders that a whole module's tests look at."""
+    mark = uuid.uuid4().hex
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(LEAK_MARK, mark)
+        before = Footprint.take(mark)
+
+        def left() -> list[str]:
+            deadline = time.monotonic() + SETTLE_S
+            while (found := Footprint.take(mark).left_since(before)) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            return found
+
+        yield left

@@ -79,7 +79,7 @@ def test_kill_9_loses_seconds_and_the_next_recorder_goes_on(record, leaks):
 
 def test_a_stopped_recorder_keeps_samples_and_tells_what_it_missed(record, busy, leaks):
     spinner = busy(SPIN)
-    recorder = record()
+    recorder = record("--flush", "1s")
     recorder.wait_for_rows("cores", 4)
     recorder.process.send_signal(signal.SIGSTOP)
     stopped_ns = time.time_ns()

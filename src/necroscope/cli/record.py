@@ -92,6 +92,7 @@ def _record(
     recorder.run(limit_ns, lambda status, notices: line.show(status, disk, [*recorder.notices(), *notices]))
     line.end("sealing the last segment")
     disk.close()
+    line.tell(disk.take_notices())
     return recorder.status, disk
 
 
@@ -132,10 +133,23 @@ class _LiveLine:
         self._told: set[str] = set()
 
     def show(self, status: Status, disk: Disk, notices: list[str]) -> None:
+        self.tell(notices)
+        if self._is_live:
+            with contextlib.suppress(OSError):
+                width = os.get_terminal_size(sys.stderr.fileno()).columns
+                self._write(f"\r\x1b[K{self._live_text(status, disk)[: width - 1]}", ends_line=False)
+
+    def tell(self, notices: list[str]) -> None:
         for notice in notices:
-            self._tell(f"warning: {notice}")
-        if not self._is_live:
-            return
+            if notice not in self._told:
+                self._told.add(notice)
+                self._write(("\r\x1b[K" if self._is_live else "") + clean(f"warning: {notice}", 1000))
+
+    def end(self, text: str) -> None:
+        if self._is_live:
+            self._write(f"\r\x1b[K{text}")
+
+    def _live_text(self, status: Status, disk: Disk) -> str:
         elapsed_ns = max(1, disk.last_time_ns - status.started_ns)
         rate = status.samples * NS_PER_S // elapsed_ns
         parts = [
@@ -143,34 +157,30 @@ class _LiveLine:
             f"{rate} samples/s",
             format_bytes(disk.size_bytes),
             f"{status.events} events",
-            f"{status.gaps} gaps",
+            f"{status.gaps + disk.pauses} gaps",
             f"{status.cpu_share:.1%} of a core",
         ]
         if status.lost_samples:
             parts.append(f"{status.lost_samples} samples lost")
         if status.last_event:
             parts.append(status.last_event)
-        width = os.get_terminal_size(sys.stderr.fileno()).columns
-        click.echo(f"\r\x1b[K{' · '.join(parts)[: width - 1]}", nl=False, err=True)
+        return " · ".join(parts)
 
-    def end(self, text: str) -> None:
-        if self._is_live:
-            click.echo(f"\r\x1b[K{text}", err=True)
-
-    def _tell(self, notice: str) -> None:
-        if notice not in self._told:
-            self._told.add(notice)
-            click.echo(("\r\x1b[K" if self._is_live else "") + clean(notice, 1000), err=True)
+    def _write(self, text: str, *, ends_line: bool = True) -> None:
+        # That nobody listens any more (a pipe's reader that ended, a terminal that was closed) must not end the recording.
+        with contextlib.suppress(OSError):
+            click.echo(text, nl=ends_line, err=True)
 
 
 def _report(directory: Path, status: Status, disk: Disk, *, as_json: bool) -> None:
+    gaps = status.gaps + disk.pauses
     if as_json:
         facts = {
             "dir": str(directory),
             "samples": status.samples,
             "rows": status.rows,
             "events": status.events,
-            "gaps": status.gaps,
+            "gaps": gaps,
             "lost_samples": status.lost_samples,
             "bytes": disk.size_bytes,
             "segments": disk.segments,
@@ -178,6 +188,6 @@ def _report(directory: Path, status: Status, disk: Disk, *, as_json: bool) -> No
         click.echo(json.dumps(facts))
         return
     click.echo(
-        f"{status.samples} samples, {status.events} events, {status.gaps} gaps in {format_bytes(disk.size_bytes)}: "
+        f"{status.samples} samples, {status.events} events, {gaps} gaps in {format_bytes(disk.size_bytes)}: "
         f"necroscope info {directory}"
     )

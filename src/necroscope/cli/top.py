@@ -1,6 +1,7 @@
 """`necroscope top`: the recorder into memory, and the live view over it."""
 
 import json
+import sys
 import threading
 import time
 from pathlib import Path
@@ -47,7 +48,7 @@ def command(once: bool, as_json: bool, settings_file: Path | None, **options: st
         screen = build(memory, Look())
         click.echo(json.dumps(screen_to_json(screen)) if as_json else render_plain(screen))
         return
-    if not (click.get_text_stream("stdout").isatty() and click.get_text_stream("stdin").isatty()):
+    if not (sys.stdout.isatty() and sys.stdin.isatty()):
         raise UsageError("top needs a terminal", "use: necroscope top --once, or --json")
     live = _Live(settings, memory)
     try:

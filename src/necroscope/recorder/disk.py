@@ -1,7 +1,8 @@
 """The recording's directory belongs to one thread: it writes the journal, seals segments, keeps the ring and the disk in bounds.
 
-A disk can hang for minutes exactly when a node is sick. The loop hands over its rows and goes on; rows wait here within a bound, and
-beyond it they are dropped with a gap. A full disk costs the oldest segments, then a pause with a gap, never the recorder.
+A disk can hang for minutes exactly when a node is sick. The loop hands over its rows and goes on; rows wait here within a bound,
+and beyond it they are dropped with a gap. A full disk costs the oldest segments, then a pause with a gap, never the recorder.
+Rows that were lost may have held stacks that later samples refer to: after a loss the recorder begins a new segment.
 """
 
 import errno
@@ -71,6 +72,7 @@ class Disk:
     def __init__(self, directory: Path, header: HeaderFactory, limits: Limits, free_floor_ratio: float, start_ns: int) -> None:
         self.size_bytes = 0
         self.segments = 0
+        self.pauses = 0
         self._directory = directory
         self._header = header
         self._limits = limits
@@ -82,6 +84,8 @@ class Disk:
         self._journal: JournalWriter | None = None
         self._segment_sizes: dict[Path, int] = {}
         self._pause: tuple[int, str] | None = None
+        self._is_dropping = False
+        self._has_lost = False
         self.last_time_ns = start_ns
         self._house_kept = 0.0
         self._unsealed: deque[Path] = deque(remove_leftovers(directory))
@@ -96,7 +100,10 @@ class Disk:
         from_ns, self.last_time_ns = self.last_time_ns, now_ns
         if self._waiting_rows + count > _WAITING_ROWS:
             self._gaps.append(Gap("*", from_ns, self.last_time_ns, "the disk did not take writes in time", lost=count))
+            self._is_dropping = True
             return
+        if self._is_dropping:
+            self._is_dropping, self._has_lost = False, True
         self._waiting_rows += count
         self._jobs.put(_Rows(batch, idle_samples, count, from_ns, self.last_time_ns))
 
@@ -108,6 +115,10 @@ class Disk:
 
     def take_gaps(self) -> list[Gap]:
         return [self._gaps.popleft() for _ in range(len(self._gaps))]
+
+    def take_loss(self) -> bool:
+        has_lost, self._has_lost = self._has_lost, False
+        return has_lost
 
     def take_notices(self) -> list[str]:
         return [self._notices.popleft() for _ in range(len(self._notices))]
@@ -129,6 +140,10 @@ class Disk:
                 self._do(job)
             except (OSError, RecordingError) as error:
                 self._notices.append(f"recording directory: {error}")
+            except Exception as error:  # noqa: BLE001 - a row that cannot be written costs its segment's rest, not the recorder
+                self._close_segment()
+                if isinstance(job, _Rows):
+                    self._pause_from(job, f"internal error: {error!r}")
             self._tend_sealing()
 
     def _do(self, job: _Rows | _StartSegment | Pin) -> None:
@@ -157,8 +172,8 @@ class Disk:
         journal, self._journal = self._journal, None
         try:
             journal.close()
-        except JournalWriteError as error:
-            self._notices.append(error.facts)
+        except Exception as error:  # noqa: BLE001 - what was flushed before stays readable
+            self._notices.append(f"the last rows of a segment are lost: {error}")
         self._unsealed.append(journal.path.parent)
 
     def _write_rows(self, job: _Rows) -> None:
@@ -175,14 +190,13 @@ class Disk:
             self._flush(self._journal)
         except JournalWriteError as error:
             self._journal.discard()
-            self._pause_from(job, f"{error.facts}")
+            self._pause_from(job, error.facts)
+        else:
+            self._end_pause()
 
     def _append(self, journal: JournalWriter, job: _Rows) -> None:
         if self._pause is not None:
-            since_ns, cause = self._pause
-            self._pause = None
-            journal.append("gaps", [Gap("*", since_ns, job.from_ns, cause).row()])
-            self._notices.append("recording goes on")
+            journal.append("gaps", [Gap("*", self._pause[0], job.from_ns, self._pause[1]).row()])
         for table, rows in job.batch.items():
             journal.append(table, rows)
         journal.idle_samples = job.idle_samples
@@ -204,6 +218,14 @@ class Disk:
             self._pause = (job.from_ns, cause)
             self._notices.append(f"recording pauses: {cause}")
 
+    def _end_pause(self) -> None:
+        """Only now that its gap is durable."""
+        if self._pause is not None:
+            self._pause = None
+            self._has_lost = True
+            self.pauses += 1
+            self._notices.append("recording goes on")
+
     def _has_room(self) -> bool:
         return self._missing_bytes() <= 0
 
@@ -224,8 +246,11 @@ class Disk:
             self._notices.append(f"recording pauses: {cause}; free space, or lower --free-floor")
 
     def _measure(self) -> None:
-        """Sealed segments never change: each is measured once."""
-        paths = [path for path in segment_paths(self._directory) if not path.name.endswith(LIVE)]
+        """Segments that are done never change: each is measured once. Done is also a journal that could not be sealed."""
+        unfinished = {*self._unsealed, *([self._sealing[1]] if self._sealing else ())}
+        if self._journal is not None:
+            unfinished.add(self._journal.path.parent)
+        paths = [path for path in segment_paths(self._directory) if path not in unfinished]
         self._segment_sizes = {path: self._segment_sizes.get(path) or segment_bytes(path) for path in paths}
         self.segments = len(paths)
         live_bytes = self._journal.size_bytes if self._journal else 0
@@ -275,6 +300,8 @@ class Disk:
             self._sealing = (child, path, time.monotonic())
 
     def _finish(self) -> None:
+        if self._pause is not None and self._journal is not None:
+            self._journal.append("gaps", [Gap("*", self._pause[0], self.last_time_ns, self._pause[1]).row()])
         self._close_segment()
         while self._unsealed or self._sealing is not None:
             self._tend_sealing()

@@ -52,6 +52,9 @@ class MemorySegment:
     def take_gaps(self) -> list[Gap]:
         return []
 
+    def take_loss(self) -> bool:
+        return False
+
     def take_notices(self) -> list[str]:
         return []
 

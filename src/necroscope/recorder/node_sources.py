@@ -59,7 +59,7 @@ def open_sources(settings: Settings, time_line: TimeLine) -> NodeSources:
     cores = Cores(root)
     ticked: list[Source] = [
         cores,
-        SoftirqDelay(root, _possible_cpus(root)),
+        SoftirqDelay(root, cpus.parse(_read(root / "sys/devices/system/cpu/possible"))),
         Softirqs(root),
         RunQueue(root),
         SoftnetStat(root),
@@ -95,11 +95,7 @@ def _open_sampler(sources: NodeSources, settings: Settings, root: Path) -> None:
         sources.refused.append((Sampler.name, Sampler.tables, error))
         return
     sources.sampler = Sampler(rings, sources.lookup, ledger, root)
-
-
-def _possible_cpus(root: Path) -> int:
-    """How many per-core values the kernel's BPF maps have."""
-    return max(cpus.parse(_read(root / "sys/devices/system/cpu/possible"))) + 1
+    sources.lookup.start()
 
 
 def _read(path: Path) -> str:

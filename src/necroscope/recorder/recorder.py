@@ -3,6 +3,7 @@
 Everything it knows of the machine comes through its sources; everything it decides is in the pure modules beside it.
 """
 
+import contextlib
 import os
 import select
 import time
@@ -72,7 +73,6 @@ class Recorder:
         self._batch: Batch = {}
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._poll = select.epoll()
-        self._polled: set[int] = set()
         self._stopping = False
         self._segment_started_ns = 0
         self._idle_before_segment = 0
@@ -109,7 +109,8 @@ class Recorder:
             self._by_name[source.name] = source
             period_ns = round(source.period_s * NS_PER_S)
             self._schedule.add(source.name, period_ns, now.monotonic_ns + period_ns)
-            self._read(source, now)
+            if source is not self._sources.sampler:  # its rings fill by themselves
+                self._read(source, self._now())
         self._register()
         return now
 
@@ -121,26 +122,36 @@ class Recorder:
         self._read_ready({descriptor for descriptor, _ in ready}, ready, now)
         due = self._schedule.take_due(now.monotonic_ns)
         for item in due:
+            # Each at its own moment: the names of a drain may have kept us waiting.
+            now = self._now()
             self._note_lateness(item, now)
             self._read(self._by_name[item.name], now)
         if due:
-            self._after_tick(now)
+            self._after_tick(self._now())
         return bool(due)
 
     def _read_ready(self, descriptors: set[int], ready: list[tuple[int, int]], now: Moment) -> None:
         """Rings that are half full and log lines are read at once."""
         if not descriptors:
             return
-        for descriptor, what in ready:
-            if what & (select.EPOLLHUP | select.EPOLLERR):
-                self._poll.unregister(descriptor)  # a core that went offline hangs up for ever
-                self._polled.discard(descriptor)
         kernel_log = self._sources.kernel_log
         if kernel_log.fileno() in descriptors:
             self._read(kernel_log, now)
         sampler = self._sources.sampler
         if sampler is not None and not descriptors.isdisjoint(sampler.rings.descriptors()):
             self._read(sampler, now)
+        hung_up = [descriptor for descriptor, what in ready if what & (select.EPOLLHUP | select.EPOLLERR)]
+        if hung_up:
+            self._let_go(hung_up)
+
+    def _let_go(self, descriptors: list[int]) -> None:
+        """The ring of a core that went offline hangs up for ever; should the core be back by then, its ring is opened anew."""
+        if self._sources.sampler is not None:
+            self._sources.sampler.rings.close_descriptors(descriptors)
+        self._register()
+        for descriptor in descriptors:
+            with contextlib.suppress(OSError):
+                self._poll.unregister(descriptor)
 
     def _read(self, source: Source, now: Moment, read: Callable[[Moment], Reading] | None = None) -> None:
         """One source degrades alone, whatever goes wrong in it."""
@@ -204,7 +215,8 @@ class Recorder:
     def _is_segment_over(self, now: Moment) -> bool:
         sampler = self._sources.sampler
         is_full = sampler is not None and sampler.symbolizer.interned.is_full
-        return is_full or now.monotonic_ns - self._segment_started_ns >= self._settings.segment_ns
+        is_old = now.monotonic_ns - self._segment_started_ns >= self._settings.segment_ns
+        return is_full or is_old or self._sink.take_loss()
 
     def _begin_segment(self, now: Moment) -> None:
         self._segment_started_ns = now.monotonic_ns
@@ -258,8 +270,9 @@ class Recorder:
             return
         try:
             sampler.rings.follow(online, len(online))
+            self._note_gaps(self._failures.recovered("cores to sample", now.time_ns))
         except NecroscopeError as error:
-            self._note_gaps([Gap("samples", now.time_ns, now.time_ns, error.facts)])
+            self._note_failure("cores to sample", ("samples",), error, now)
         self._register()
 
     def _follow_symbols(self, now: Moment) -> None:
@@ -273,7 +286,10 @@ class Recorder:
         self.status.cpu_share = self._budget.share
         if hz is not None and self._sources.sampler is not None:
             cause = f"the recorder used {self._budget.share:.1%} of a core: sampling at {hz} Hz instead of {self._settings.hz}"
-            self._sources.sampler.rings.set_hz(hz)
+            try:
+                self._sources.sampler.rings.set_hz(hz)
+            except OSError as error:  # the kernel may have lowered the highest rate it allows
+                cause = f"sampling cannot be set to {hz} Hz: {error.strerror}"
             self.status.hz = hz
             self._note_gaps(self._failures.recovered("budget", now.time_ns))
             if hz < self._settings.hz:
@@ -296,15 +312,15 @@ class Recorder:
         self._add("gaps", [gap.row() for gap in gaps])
 
     def _register(self) -> None:
-        wanted = {self._wake_read}
+        """Made anew whenever descriptors changed: a number may have been given to another file since."""
+        self._poll.close()
+        self._poll = select.epoll()
+        descriptors = [self._wake_read, *(self._sources.sampler.rings.descriptors() if self._sources.sampler else ())]
         log_descriptor = self._sources.kernel_log.fileno()
         if log_descriptor is not None:
-            wanted.add(log_descriptor)
-        if self._sources.sampler is not None:
-            wanted.update(self._sources.sampler.rings.descriptors())
-        for descriptor in wanted - self._polled:
+            descriptors.append(log_descriptor)
+        for descriptor in descriptors:
             self._poll.register(descriptor, select.EPOLLIN)
-        self._polled = wanted
 
     def _now(self) -> Moment:
         monotonic_ns = time.monotonic_ns()

@@ -19,6 +19,10 @@ class Sink(Protocol):
 
     def take_gaps(self) -> list[Gap]: ...
 
+    def take_loss(self) -> bool:
+        """True once after batches were lost: samples would refer to stacks that were in them, so begin a new segment."""
+        ...
+
     def take_notices(self) -> list[str]: ...
 
     @property

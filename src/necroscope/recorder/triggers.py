@@ -16,6 +16,8 @@ STALL_NS: Final = 100 * NS_PER_MS
 QUIET_NS: Final = 60 * NS_PER_S
 # A tick of a second is never exactly one.
 _WINDOW_NS: Final = 950 * NS_PER_MS
+# Rows of measured delays come every tick; without them for so long the weaker signs count.
+_DELAYS_FRESH_NS: Final = 15 * NS_PER_S
 # Log events that no core is named by share one place in the once-a-minute rule.
 NO_CPU: Final = -1
 
@@ -29,6 +31,7 @@ _FIRST_VECTOR: Final = TABLES["softirqs"].index_of(SOFTIRQ_VECTORS[0])
 _SOFTIRQS_ELAPSED: Final = TABLES["softirqs"].index_of("elapsed_ns")
 _RUN_STATE: Final = TABLES["runqueue"].index_of("state")
 _RUN_COMM: Final = TABLES["runqueue"].index_of("comm")
+_RUN_PID: Final = TABLES["runqueue"].index_of("pid")
 _RUN_NS: Final = TABLES["runqueue"].index_of("run_ns")
 _RUN_ELAPSED: Final = TABLES["runqueue"].index_of("elapsed_ns")
 
@@ -52,15 +55,20 @@ class Triggers:
         self._busy: set[int] = set()
         self._frozen_ns: dict[int, int] = {}
         self._frozen: set[int] = set()
+        self._waiting: set[int] = set()
+        self._delays_seen_ns = -_DELAYS_FRESH_NS
 
     def feed(self, table: str, rows: Rows, now_ns: int) -> list[Trigger]:
         match table:
             case "cores":
                 found = self._saturated(rows)
             case "softirq_delay":
+                self._delays_seen_ns = now_ns
                 found = self._delayed(rows)
             case "softirqs":
                 found = self._softirqs_frozen(rows)
+                if now_ns - self._delays_seen_ns < _DELAYS_FRESH_NS:
+                    found = {}  # measured delays are better evidence, and a nohz_full core runs no softirqs while it is well
             case "runqueue":
                 found = self._starving(rows)
             case _:
@@ -115,20 +123,25 @@ class Triggers:
 
     def _starving(self, rows: Rows) -> dict[int, Trigger]:
         """Runnable with unchanged run time. Of ksoftirqd that is a stall only if softirqs do not run without it (before 6.5)."""
+        waiting = [row for row in rows if row[_RUN_STATE] == "R" and not row[_RUN_NS] and _int(row[_RUN_ELAPSED]) >= STALL_NS]
+        # Seen once it may have been woken a moment ago.
+        before, self._waiting = self._waiting, {_int(row[_RUN_PID]) for row in waiting}
         found = {}
-        for row in rows:
+        for row in waiting:
             cpu, comm = _int(row[1]), str(row[_RUN_COMM])
-            if row[_RUN_STATE] == "R" and not row[_RUN_NS] and _int(row[_RUN_ELAPSED]) >= STALL_NS:
-                if comm.startswith("ksoftirqd/") and cpu not in self._frozen:
-                    continue
+            if row[_RUN_PID] in before and (cpu in self._frozen or not comm.startswith("ksoftirqd/")):
                 found[cpu] = Trigger("softirq_stall", cpu, f"{comm} is runnable and gets no time")
         return found
 
     def _edges(self, table: str, found: dict[int, Trigger], now_ns: int) -> list[Trigger]:
-        before = {cpu for name, cpu in self._active if name == table}
-        self._active -= {(table, cpu) for cpu in before}
-        self._active |= {(table, cpu) for cpu in found}
-        return [fired for cpu, trigger in found.items() if cpu not in before for fired in self._admit(trigger, now_ns)]
+        """What has gone may come again as an edge; what the quiet minute held back fires when that is over, if it still lasts."""
+        self._active -= {(name, cpu) for name, cpu in self._active if name == table and cpu not in found}
+        fired = []
+        for cpu, trigger in found.items():
+            if (table, cpu) not in self._active and self._admit(trigger, now_ns):
+                self._active.add((table, cpu))
+                fired.append(trigger)
+        return fired
 
     def _admit(self, trigger: Trigger, now_ns: int) -> list[Trigger]:
         if now_ns < self._quiet_until_ns.get(trigger.cpu, now_ns):

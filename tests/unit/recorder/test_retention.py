@@ -99,3 +99,7 @@ def test_overlapping_pins_are_merged_and_keep_the_first_reason() -> None:
 def test_pins_that_touch_are_merged() -> None:
     assert merge_pins([Pin(0, 10, "a"), Pin(10, 20, "b"), Pin(21, 30, "c")]) == [Pin(0, 20, "a"), Pin(21, 30, "c")]
     assert merge_pins([]) == []
+
+
+def test_a_pin_inside_another_does_not_shorten_it() -> None:
+    assert merge_pins([pin(3, 9, "long"), pin(4, 5, "short")]) == [pin(3, 9, "long")]

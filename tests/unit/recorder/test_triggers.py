@@ -156,6 +156,7 @@ def test_a_softirq_in_between_starts_the_second_anew(fed: Fed) -> None:
 
 
 def test_a_napi_thread_that_is_runnable_and_does_not_run_fires(fed: Fed) -> None:
+    assert fed.feed("runqueue", row("runqueue", cpu=2)) == [], "it may have been woken a moment ago"
     assert fed.feed("runqueue", row("runqueue", cpu=2)) == [("softirq_stall", 2)]
 
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from necroscope.perf_abi.records import MMAP2_BODY
-from necroscope.sources.perf.interned import Frame
 from necroscope.symbols.process_maps import Mapping
 
 _BODY_END: Final = 8 + MMAP2_BODY.size
@@ -29,12 +28,12 @@ def parse_mmap2(record: bytes) -> Mapping:
 class AddressSpace:
     """Mappings of one program image. `is_complete` says that its exec was seen, so nothing has to be asked of /proc."""
 
-    __slots__ = ("_base", "_mappings", "_parsed", "_records", "_starts", "is_complete", "jit_names", "stacks")
+    __slots__ = ("_base", "_mappings", "_parsed", "_records", "_starts", "is_complete", "names", "stacks")
 
     def __init__(self, *, is_complete: bool, base: tuple[Mapping, ...] = ()) -> None:
         self.is_complete = is_complete
         self.stacks: dict[bytes, int] = {}
-        self.jit_names: dict[int, Frame] = {}
+        self.names: dict[int, int] = {}  # numbers of frames by address
         self._base = base
         self._records: list[bytes] = []
         self._parsed = -1  # how many records the mappings below hold; -1: not even the base
@@ -51,6 +50,8 @@ class AddressSpace:
         if len(self._records) >= _MOST_RECORDS:
             self._fold()
         self._records.append(record)
+        if self.names:
+            self.names.clear()  # the new mapping may lie over what they name
 
     def fork(self) -> "AddressSpace":
         """A child's image: the same mappings until it maps or execs on its own."""

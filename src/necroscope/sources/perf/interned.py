@@ -1,12 +1,14 @@
 """Frames and stacks of the segment under way: each distinct one gets a number and is written once."""
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from necroscope.model.reading import Row, Rows
 
 NO_PARENT: Final = -1
+_FRAME_BITS: Final = 32
 # A segment that needs more is closed early, so that its reader and this process stay small.
-MOST_STACKS: Final = 200_000
+MOST_STACKS: Final = 100_000
 
 
 class Frame(NamedTuple):
@@ -20,12 +22,17 @@ class Frame(NamedTuple):
 
 
 class Interned:
-    """Numbers for frames and stacks, counted from 0 in each segment."""
+    """Numbers for frames, kept as long as the process, and for the frames and stacks of a segment, counted from 0 in each.
+
+    A frame is looked up by its five fields once; from then on it is a number, because hashing five texts costs more than all
+    the rest of numbering a stack.
+    """
 
     def __init__(self) -> None:
-        self._frames: dict[Frame, int] = {}
-        self._stacks: dict[tuple[int, int], int] = {}
+        self._numbers: dict[Frame, int] = {}
         self._frame_of: list[Frame] = []
+        self._segment_frames: dict[int, int] = {}
+        self._stacks: dict[int, int] = {}
         self._node_of: list[tuple[int, int]] = []
         self._new_frames: Rows = []
         self._new_stacks: Rows = []
@@ -34,22 +41,29 @@ class Interned:
     def is_full(self) -> bool:
         return len(self._stacks) >= MOST_STACKS
 
-    def stack(self, frames: list[Frame]) -> int:
-        """The number of this stack, given outermost frame first; an empty one is NO_PARENT."""
+    @property
+    def frames_known(self) -> int:
+        return len(self._frame_of)
+
+    def frame(self, frame: Frame) -> int:
+        """The number of this frame, for `stack`."""
+        number = self._numbers.get(frame)
+        if number is None:
+            number = self._numbers[frame] = len(self._frame_of)
+            self._frame_of.append(frame)
+        return number
+
+    def stack(self, frames: Iterable[int]) -> int:
+        """The number of this stack in the segment, given its frames' numbers, outermost first; an empty one is NO_PARENT."""
         known = self._stacks
         parent = NO_PARENT
         for frame in frames:
-            number = self._frames.get(frame)
-            if number is None:
-                number = self._frames[frame] = len(self._frames)
-                self._frame_of.append(frame)
-                self._new_frames.append((number, *frame))
-            key = (parent, number)
+            key = (parent + 1) << _FRAME_BITS | frame
             child = known.get(key)
             if child is None:
-                child = known[key] = len(known)
-                self._node_of.append(key)
-                self._new_stacks.append((child, parent, number))
+                child = known[key] = len(self._node_of)
+                self._node_of.append((parent, frame))
+                self._new_stacks.append((child, parent, self._segment_frame(frame)))
             parent = child
         return parent
 
@@ -68,9 +82,15 @@ class Interned:
         return frames, stacks
 
     def start_segment(self) -> None:
-        self._frames.clear()
+        self._segment_frames.clear()
         self._stacks.clear()
-        self._frame_of.clear()
         self._node_of.clear()
         self._new_frames.clear()
         self._new_stacks.clear()
+
+    def _segment_frame(self, frame: int) -> int:
+        number = self._segment_frames.get(frame)
+        if number is None:
+            number = self._segment_frames[frame] = len(self._segment_frames)
+            self._new_frames.append((number, *self._frame_of[frame]))
+        return number

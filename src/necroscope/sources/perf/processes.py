@@ -77,11 +77,6 @@ class Processes:
         """Tasks can be moved between cgroups without a record of it."""
         self._cgroups.clear()
 
-    def forget_stacks(self) -> None:
-        """Stack numbers end with their segment."""
-        for space in self._spaces.values():
-            space.stacks.clear()
-
     def spaces(self) -> Iterable[AddressSpace]:
         return self._spaces.values()
 

@@ -8,7 +8,7 @@ import errno
 import os
 import struct
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from fcntl import ioctl
 from operator import itemgetter
@@ -103,6 +103,10 @@ class Rings:
                     refusals.append(SourceUnavailable(f"cannot sample core {cpu}: {error.strerror}", hint))
         if refusals:
             raise refusals[0]
+
+    def close_descriptors(self, descriptors: Collection[int]) -> None:
+        for cpu in [cpu for cpu, ring in self._rings.items() if ring.descriptor in descriptors]:
+            self._close_cpu(cpu)
 
     def set_hz(self, hz: int) -> None:
         """The software clock forgets at its opening that it was given a frequency, and takes nanoseconds (kernel/events/core.c).

@@ -13,7 +13,8 @@ from necroscope.sources.perf.rings import TRACEPOINT, Drain, Record, Rings
 from necroscope.sources.perf.symbolizer import Lookup, Symbolizer
 
 _FORGET_CGROUPS_NS: Final = 60_000_000_000
-_RELOAD_KERNEL_NS: Final = 10_000_000_000
+# A node that starts BPF programs with every unit must not make us read all kernel symbols each time.
+_RELOAD_KERNEL_NS: Final = 60_000_000_000
 _MISC_OFFSET: Final = 4
 _RING_FULL: Final = "ring full: the recorder was not run in time"
 
@@ -92,8 +93,7 @@ class Sampler:
 
     def start_segment(self) -> None:
         """Numbers of stacks and frames begin again; call it right after a read, when nothing is half written."""
-        self.symbolizer.start_segment()
-        self.processes.forget_stacks()
+        self.symbolizer.start_segment(self.processes.spaces())
         self._seen = _Seen()  # its stack numbers mean nothing any more
 
     def close(self) -> None:

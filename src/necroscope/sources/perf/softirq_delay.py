@@ -5,6 +5,7 @@ powers of two. A raise that never got its handler is seen too, because its time 
 """
 
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -116,10 +117,10 @@ class SoftirqDelay:
     name = "softirq delay"
     tables: tuple[str, ...] = ("softirq_delay",)
 
-    def __init__(self, root: Path, possible_cpus: int, period_s: float = 1.0) -> None:
+    def __init__(self, root: Path, possible_cpus: Sequence[int], period_s: float = 1.0) -> None:
         self.period_s = period_s
         self._root = root
-        self._possible_cpus = possible_cpus
+        self._possible_cpus = tuple(possible_cpus)
         self._delays: PerCpuValue | None = None
         self._worst: PerCpuValue | None = None
         self._programs: list[TracepointProgram] = []
@@ -134,7 +135,9 @@ class SoftirqDelay:
         # worst time in the next row.
         self._worst.clear()
         data = self._delays.read()
-        rows = difference(self._before, data, worst, now)
+        # The map's n-th value is that of the n-th possible core, and their numbers may have holes.
+        found = difference(self._before, data, worst, now)
+        rows: Rows = [(row[0], self._possible_cpus[row[1]], *row[2:]) for row in found]
         self._before = data
         return Reading({"softirq_delay": rows} if rows else {})
 
@@ -150,8 +153,8 @@ class SoftirqDelay:
         tracepoints = read_tracepoints((_RAISE, _ENTRY), self._root)
         allow_locked_memory()
         try:
-            self._delays = PerCpuValue(_CORE_BYTES, self._possible_cpus)
-            self._worst = PerCpuValue(8 * _VECTORS, self._possible_cpus)
+            self._delays = PerCpuValue(_CORE_BYTES, len(self._possible_cpus))
+            self._worst = PerCpuValue(8 * _VECTORS, len(self._possible_cpus))
             delays, worst = self._delays.descriptor, self._worst.descriptor
             raised, entered = tracepoints[_RAISE], tracepoints[_ENTRY]
             entry_code = entry_program(entered.fields["vec"].offset, delays, worst)
@@ -166,9 +169,11 @@ class SoftirqDelay:
         self._before = self._delays.read()
 
 
-def difference(before: bytes, after: bytes, worst: memoryview, now: Moment) -> Rows:
+def difference(
+    before: bytes, after: bytes, worst: memoryview, now: Moment
+) -> list[tuple[int, int, str, int, int, int, list[int]]]:
     """Rows for the cores and vectors in which a softirq was entered, or a raise waits, since `before`."""
-    rows: Rows = []
+    rows = []
     raised = memoryview(after).cast("Q")[::_WORDS]
     for cpu in range(len(after) // _CORE_BYTES):
         start, first = cpu * _CORE_BYTES, cpu * _VECTORS

@@ -10,16 +10,20 @@ def frames(text: str) -> list[Frame]:
     return [Frame(name, "/app", "user", None, None) for name in text.split()]
 
 
+def stack_of(interned: Interned, text: str) -> int:
+    return interned.stack([interned.frame(frame) for frame in frames(text)])
+
+
 def test_the_same_stack_has_the_same_number() -> None:
     interned = Interned()
-    assert interned.stack(frames("main run walk")) == interned.stack(frames("main run walk"))
-    assert interned.stack(frames("main run")) != interned.stack(frames("main run walk"))
+    assert stack_of(interned, "main run walk") == stack_of(interned, "main run walk")
+    assert stack_of(interned, "main run") != stack_of(interned, "main run walk")
 
 
 def test_stacks_share_what_they_have_in_common() -> None:
     interned = Interned()
-    interned.stack(frames("main run walk"))
-    interned.stack(frames("main run sleep"))
+    stack_of(interned, "main run walk")
+    stack_of(interned, "main run sleep")
     frame_rows, stack_rows = interned.take_rows()
     assert [row[1] for row in frame_rows] == ["main", "run", "walk", "sleep"]
     assert stack_rows == [(0, NO_PARENT, 0), (1, 0, 1), (2, 1, 2), (3, 1, 3)]
@@ -28,28 +32,28 @@ def test_stacks_share_what_they_have_in_common() -> None:
 def test_a_parents_number_is_smaller_than_its_childrens() -> None:
     interned = Interned()
     for text in ("a b c", "b a", "a b d e", "c"):
-        interned.stack(frames(text))
+        stack_of(interned, text)
     assert all(parent < stack for stack, parent, _ in interned.take_rows()[1])  # type: ignore[operator]
 
 
 def test_frames_of_gives_back_the_stack_innermost_first() -> None:
     interned = Interned()
-    number = interned.stack(frames("main run walk"))
+    number = stack_of(interned, "main run walk")
     assert interned.frames_of(number) == frames("main run walk")[::-1]
     assert interned.frames_of(interned.stack([])) == []
 
 
 def test_recursion_is_as_deep_as_it_was() -> None:
     interned = Interned()
-    assert len(interned.frames_of(interned.stack(frames("f f f f")))) == 4
+    assert len(interned.frames_of(stack_of(interned, "f f f f"))) == 4
     assert len(interned.take_rows()[0]) == 1
 
 
 def test_rows_are_taken_once() -> None:
     interned = Interned()
-    interned.stack(frames("main"))
+    stack_of(interned, "main")
     interned.take_rows()
-    interned.stack(frames("main"))
+    stack_of(interned, "main")
     assert interned.take_rows() == ([], [])
 
 
@@ -57,24 +61,26 @@ def test_frames_differ_by_everything_that_identifies_them() -> None:
     interned = Interned()
     one = Frame(None, "/app", "user", 16, "b1d")
     for other in (one, one._replace(offset=32), one._replace(module="/other"), one._replace(build_id=None)):
-        interned.stack([other])
+        interned.stack([interned.frame(other)])
     assert len(interned.take_rows()[0]) == 4
 
 
 def test_numbers_begin_again_with_a_segment() -> None:
     interned = Interned()
-    interned.stack(frames("main run"))
+    stack_of(interned, "main")
+    stack_of(interned, "run")
     interned.start_segment()
-    assert interned.stack(frames("other")) == 0
-    assert interned.take_rows() == ([(0, "other", "/app", "user", None, None)], [(0, NO_PARENT, 0)])
+    assert stack_of(interned, "other inner") == 1
+    assert interned.frames_of(1) == frames("inner other")
+    assert interned.take_rows()[1] == [(0, NO_PARENT, 0), (1, 0, 1)]
 
 
 def test_it_says_when_a_segment_holds_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interned_module, "MOST_STACKS", 3)
     interned = Interned()
-    interned.stack(frames("a b"))
+    stack_of(interned, "a b")
     assert not interned.is_full
-    interned.stack(frames("a c"))
+    stack_of(interned, "a c")
     assert interned.is_full
     interned.start_segment()
     assert not interned.is_full

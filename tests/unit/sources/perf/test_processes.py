@@ -147,10 +147,9 @@ def test_a_pid_used_again_within_a_drain_is_another_process(processes: Processes
 
 
 def test_a_pid_used_again_is_not_forgotten_with_its_first_owner(processes: Processes, apply: Any, build: Any) -> None:
-    apply(build.comm(1, 100, b"bash"), build.exit(2, 200), build.fork(3, pid=200, parent=100))
-    apply(build.comm(4, 200, b"fresh", is_exec=True))
+    apply(build.comm(1, 100, b"bash", is_exec=True), build.exit(2, 200), build.fork(3, pid=200, parent=100))
     processes.forget_exited()
-    assert processes.comm(200, 200) == "fresh"
+    assert processes.comm(200, 200) == "bash"
     assert processes.space(200).is_complete
 
 

@@ -3,6 +3,7 @@
 import os
 import struct
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from necroscope.errors import PermissionMissing, SourceUnavailable
 from necroscope.perf_abi import records
 from necroscope.sources.perf import rings as rings_module
+from necroscope.sources.perf.cgroup_ledger import CgroupLedger
 from necroscope.sources.perf.ring import PAGE_BYTES
 from necroscope.sources.perf.rings import TRACEPOINT, Drain, Rings, _ring_pages
 from necroscope.sources.sysfs.cpus import parse as parse_cpus
@@ -199,9 +201,10 @@ def online() -> tuple[int, ...]:
 @pytest.mark.kernel
 def test_rings_follow_cores_that_come_and_go_and_give_their_descriptors_back() -> None:
     before = descriptors()
-    rings = Rings(97)
+    rings = Rings(97, CgroupLedger(Path("/")).tracepoint_ids)
     rings.follow(online(), len(online()))
     assert rings.cpus == frozenset(online())
+    assert len(rings.tracepoint_of) == 3 * len(online())
     assert len(rings.descriptors()) == len(online())
     of_all = descriptors()
     rings.follow(online()[:1], len(online()))
@@ -209,6 +212,7 @@ def test_rings_follow_cores_that_come_and_go_and_give_their_descriptors_back() -
     assert len(online()) == 1 or descriptors() < of_all
     rings.follow(online(), len(online()))
     assert descriptors() == of_all
+    assert len(rings.tracepoint_of) == 3 * len(online())
     rings.close()
     assert descriptors() == before
 

@@ -257,7 +257,7 @@ def cpus() -> int:
 @pytest.mark.root
 @pytest.mark.kernel
 def test_programs_load_count_and_leave_nothing(leaks: Callable[[], list[str]], tmp_path: Path) -> None:
-    source = SoftirqDelay(tmp_path, cpus())
+    source = SoftirqDelay(tmp_path, range(cpus()))
     assert source.read(moment()).rows == {}
     try:
         counted = 0
@@ -286,7 +286,7 @@ def open_bpf_descriptors() -> int:
 @pytest.mark.root
 @pytest.mark.kernel
 def test_it_can_be_opened_again_after_it_was_closed(leak_check: None, tmp_path: Path) -> None:
-    source = SoftirqDelay(tmp_path, cpus())
+    source = SoftirqDelay(tmp_path, range(cpus()))
     for _ in range(2):
         source.read(moment())
         source.read(moment())
@@ -311,7 +311,7 @@ def test_a_refusal_half_way_leaves_nothing_open_however_often_it_is_tried(
         raise error
 
     monkeypatch.setattr(softirq_delay, "TracepointProgram", refused)
-    source = SoftirqDelay(tmp_path, cpus())
+    source = SoftirqDelay(tmp_path, range(cpus()))
     for _ in range(3):
         with pytest.raises(SourceUnavailable) as caught:
             source.read(moment())

@@ -149,7 +149,7 @@ def test_a_new_segment_numbers_again_but_asks_nothing(asked: Asked, build: Any) 
     mixed = asked.chain([build.KERNEL_BASE], [0x400100, 0x7FF001, 0x900011])
     asked.number((kernel_only, space), (mixed, space))
     before = asked.lookup.asked
-    asked.symbolizer.start_segment()
+    asked.symbolizer.start_segment([space])
     space.stacks.clear()
     names = asked.names(mixed, space)
     assert asked.lookup.asked == before
@@ -228,7 +228,7 @@ def test_caches_are_emptied_when_they_outgrow_their_bound(asked: Asked, build: A
     for turn in range(4):
         asked.number((asked.chain([build.KERNEL_BASE + turn * 16]), spaces[0]))
     asked.symbolizer.bound(spaces)
-    assert not any(space.stacks or space.jit_names for space in spaces)
+    assert not any(space.stacks or space.names for space in spaces)
     assert not asked.symbolizer._kernel_stacks
     assert not asked.symbolizer._modules
     assert asked.names(asked.chain(user=[0x400100]), spaces[0]) == ["f_1100"]
