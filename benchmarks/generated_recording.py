@@ -1,8 +1,8 @@
 """A generated recording of many cores and hours, to measure questions on; nothing in it was ever sampled.
 
 `python benchmarks/generated_recording.py DIR --hours 24` writes sealed segments by the segment's own writer. A day of 96 cores at
-97 Hz is 800 million samples, so one segment an hour has all its samples (every core busy) and the others are of a node that idles:
-idle samples are never stored, one in twenty is left. Call trees are the same in all segments, as on a node that does the same all day.
+97 Hz is 800 million samples, so one segment an hour is of a busy node and the others are of one that idles: idle samples are
+counted but not stored, as in a real recording, and one in twenty is left. Call trees are the same in all segments.
 """
 
 import argparse
@@ -20,18 +20,17 @@ import pyarrow as pa
 
 from necroscope.model.tables import SCHEMA_VERSION, TABLES
 from necroscope.segment.arrow import schema_of
-from necroscope.segment.manifest import Manifest, TableEntry
-from necroscope.segment.recording import Identity, make_recording, segment_name
-from necroscope.segment.spans import Span
 from necroscope.segment.checksum import write_checked
-from necroscope.segment.recording import SPANS_FILE
+from necroscope.segment.manifest import Manifest, TableEntry
+from necroscope.segment.recording import SPANS_FILE, Identity, make_recording, segment_name
+from necroscope.segment.spans import Span
 from necroscope.segment.table_writer import TableWriter
 
 START_NS = 1_760_000_400_000_000_000
 NS = 1_000_000_000
 SEGMENT_S = 300
 FULL_EVERY = 12
-IDLE_KEEPS = 0.05
+BUSY_KEEPS, IDLE_KEEPS = 0.99, 0.05
 PROGRAMS = 40
 PROCESSES = 240
 STACKS = 60_000
@@ -49,7 +48,7 @@ class CallTrees:
 
 
 def generate(directory: Path, hours: float, cpus: int = 96, hz: int = 97, full_every: int = FULL_EVERY) -> Path:
-    """A recording of whole segments; segment 0 of every `full_every` is full."""
+    """A recording of whole segments, the first and then every `full_every`th of a busy node."""
     make_recording(directory, Identity("generated", "generated", "benchmarks/generated_recording.py", {"generated": "yes"}))
     trees = call_trees(Random(1))
     interned = _Interned(directory / ".interned", trees)
@@ -57,8 +56,10 @@ def generate(directory: Path, hours: float, cpus: int = 96, hz: int = 97, full_e
     for number in range(round(hours * 3600 / SEGMENT_S)):
         start_ns = START_NS + number * SEGMENT_S * NS
         path = directory / segment_name(start_ns)
-        keep = 1.0 if number % full_every == 0 else IDLE_KEEPS
-        spans[path.name] = _write_segment(path, start_ns, samples(trees, start_ns, cpus, hz, keep, number), interned, cpus)
+        keep = BUSY_KEEPS if number % full_every == 0 else IDLE_KEEPS
+        rows = samples(trees, start_ns, cpus, hz, keep, number)
+        idle = cpus * hz * SEGMENT_S - rows.num_rows
+        spans[path.name] = _write_segment(path, start_ns, rows, interned, cpus, idle)
     shutil.rmtree(interned.directory)
     write_checked(directory / SPANS_FILE, spans)
     return directory
@@ -105,8 +106,7 @@ def samples(trees: CallTrees, start_ns: int, cpus: int, hz: int, keep: float, se
     process = np.take_along_axis(runs, slot, axis=1).ravel()
     cpu = np.repeat(np.arange(cpus, dtype=np.int16), ticks)
     chosen = np.argsort(offset, axis=None, kind="stable")
-    if keep < 1:
-        chosen = chosen[random.random(len(chosen)) < keep]
+    chosen = chosen[random.random(len(chosen)) < keep]
     process, cpu, times = process[chosen], cpu[chosen], start_ns + offset.ravel()[chosen]
     return _sample_batch(random, trees, times, cpu, process)
 
@@ -116,8 +116,9 @@ def _sample_batch(random: Any, trees: CallTrees, times: Any, cpu: Any, process: 
     first = np.concatenate([[0], np.cumsum(size)[:-1]])
     program = process % PROGRAMS
     pick = first[program] + (size[program] * random.random(len(process)) ** 3).astype(np.int64)
-    pid = 1000 + process * 16
-    names = pa.array([f"program-{n % PROGRAMS}" for n in range(PROCESSES)])
+    # Process 0 is the idle task: what it is sampled in are interrupts.
+    pid = np.where(process == 0, 0, 1000 + process * 16)
+    names = pa.array(["swapper", *(f"program-{n % PROGRAMS}" for n in range(1, PROCESSES))])
     groups = pa.array([f"/kubepods/burstable/pod{n % 60}/container{n}" for n in range(PROCESSES)])
     columns = [
         pa.array(times),
@@ -149,12 +150,12 @@ class _Interned:
         return dict(self.entries)
 
 
-def _write_segment(path: Path, start_ns: int, rows: pa.RecordBatch, interned: _Interned, cpus: int) -> Span:
+def _write_segment(path: Path, start_ns: int, rows: pa.RecordBatch, interned: _Interned, cpus: int, idle: int) -> Span:
     path.mkdir(mode=0o700)
     end_ns = start_ns + SEGMENT_S * NS
     tables = interned.link_into(path)
     tables["samples"] = _write_table(path, "samples", rows, (rows.column("time")[0].as_py(), rows.column("time")[-1].as_py()))
-    Manifest(SCHEMA_VERSION, path.name, "generated", "generated", start_ns, end_ns, cpus, tables).write(path)
+    Manifest(SCHEMA_VERSION, path.name, "generated", "generated", start_ns, end_ns, cpus, tables, idle_samples=idle).write(path)
     return start_ns, end_ns
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from generated_recording import generate
 from loads import exec_storm, forks_per_s, mixed, packets_per_s, syscalls_per_s
 from measured_child import Cost, MeasuredChild
+from necroscope.model.idle import IDLE_FUNCTIONS
 from necroscope.model.tables import TABLES
-from necroscope.sources.perf.symbolizer import IDLE_FUNCTIONS
 from necroscope.store.query import Store
 from ticks import tick_rows
 

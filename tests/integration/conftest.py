@@ -69,7 +69,9 @@ class RunningRecorder:
     def kill(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
-        self.process.communicate()
+        self.process.wait()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
         self._stderr.unlink(missing_ok=True)
 
 

@@ -37,8 +37,7 @@ def unfinished(directory: Path) -> list[str]:
 
 def kill_9(recorder) -> int:
     """The moment of death."""
-    recorder.process.kill()
-    recorder.process.communicate()
+    recorder.kill()
     return time.time_ns()
 
 

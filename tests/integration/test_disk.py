@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 from tests.integration import private_view
+from tests.integration.in_process import recorder_of, run_until_done
 
 from necroscope.model.units import NS_PER_S
 from necroscope.recorder.disk import Disk
+from necroscope.recorder.memory import MemorySegment
 from necroscope.recorder.retention import Limits
 from necroscope.segment.journal import SegmentHeader
 from necroscope.segment.recording import Identity, make_recording, segment_start_ns
@@ -163,6 +165,35 @@ def test_rows_that_cannot_be_written_cost_a_gap_not_the_recorder(tmp_path):
     assert "internal error" in gap["cause"]
     assert (gap["time"], gap["end"]) == (START_NS + NS_PER_S, START_NS + 2 * NS_PER_S)
     assert disk.take_loss()
+
+
+class LossyMemory(MemorySegment):
+    """A sink that lost a batch once, as a disk that was full."""
+
+    def __init__(self) -> None:
+        super().__init__(600 * NS_PER_S)
+        self.starts_ns: list[int] = []
+        self.has_lost = False
+
+    def start_segment(self, start_ns: int) -> None:
+        self.starts_ns.append(start_ns)
+        super().start_segment(start_ns)
+
+    def take_loss(self) -> bool:
+        has_lost, self.has_lost = self.has_lost, False
+        return has_lost
+
+
+def test_a_loss_begins_a_new_segment_whose_stacks_are_whole():
+    memory = LossyMemory()
+
+    def lose(ticks: int) -> bool:
+        memory.has_lost = True
+        return ticks > 0
+
+    with recorder_of(Path("/"), memory) as (recorder, _):
+        run_until_done(recorder, [lose, lambda _: len(memory.starts_ns) == 2, lambda ticks: ticks > 10])
+    assert len(memory.starts_ns) == 2
 
 
 def test_a_journal_that_cannot_be_sealed_counts_into_the_ring_and_can_be_dropped(tmp_path, monkeypatch):

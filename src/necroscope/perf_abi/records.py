@@ -14,6 +14,8 @@ SAMPLE: Final = 9
 MMAP2: Final = 10
 KSYMBOL: Final = 17
 
+MISC_CPUMODE: Final = 7
+MISC_KERNEL: Final = 1
 MISC_COMM_EXEC: Final = 1 << 13
 
 HEADER: Final = struct.Struct("<IHH")  # type, misc, size

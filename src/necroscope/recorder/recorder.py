@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from necroscope.errors import NecroscopeError
-from necroscope.model.clocks import ClockReading, TimeLine
+from necroscope.model.clocks import STEP_NS, ClockReading, TimeLine
 from necroscope.model.reading import Gap, Moment, Reading, Rows, Source
 from necroscope.model.units import NS_PER_S, format_duration
 from necroscope.recorder.budget import Budget
@@ -250,7 +250,7 @@ class Recorder:
             direction = "forward" if step_ns > 0 else "back"
             detail = f"the clock was stepped {direction} by {format_duration(abs(step_ns))}"
             self._add("events", [_event_row(before_ns, "clock_step", None, detail)])
-            if now_ns > before_ns:
+            if now_ns - before_ns >= STEP_NS:  # back and forth ends where it began, but for the jitter of the readings
                 self._note_gaps([Gap("*", before_ns, now_ns, detail)])
         asleep_ns = reading.boottime_ns - reading.monotonic_ns
         if self._boot_gap_ns is not None and asleep_ns - self._boot_gap_ns > NS_PER_S:

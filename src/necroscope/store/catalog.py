@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,7 @@ _COARSE_NS: Final = 50_000_000
 class Segment:
     """`from_ns` and `to_ns` are the first and the last time of any of its rows."""
 
+    name: str
     path: Path
     is_live: bool
     from_ns: int
@@ -46,8 +48,10 @@ class Catalog:
             self._list()
             # File times are as coarse as a kernel tick: a listing so soon after a change may have missed the next one.
             self._listed_ns = changed_ns if time.time_ns() - changed_ns > _COARSE_NS else 0
+        elif not self._live:
+            return
         live = [segment for path in self._live if (segment := self._segment(path, is_live=True))]
-        self.segments = sorted([*self._sealed.values(), *live], key=lambda segment: segment.path.name)
+        self.segments = sorted([*self._sealed.values(), *live], key=attrgetter("name"))
 
     def reader(self, segment: Segment) -> SegmentReader:
         """The same reader each time, so that manifests and footers are read once."""
@@ -75,7 +79,7 @@ class Catalog:
         except SegmentGoneError:
             self._listed_ns = 0
             return None
-        return Segment(path, is_live, *span)
+        return Segment(path.name, path, is_live, *span)
 
     def _reader(self, path: Path) -> SegmentReader:
         if path not in self._readers:

@@ -70,6 +70,13 @@ class Segments:
             for offset in offsets
         ]
 
+    def spans_of(self, offsets: Sequence[int]) -> list[tuple[int, int]]:
+        """The file ranges of the segments that offsets lie in; an offset that is not loaded stands for itself."""
+        return [
+            next(((start, start + size) for start, size, _ in self._ranges if 0 <= offset - start < size), (offset, offset + 1))
+            for offset in offsets
+        ]
+
 
 class Elf:
     """Headers only, to be used while the image is open; symbols are read by `elf_symbols`."""

@@ -51,6 +51,10 @@ class FunctionTable:
         """Raw symbol names of virtual addresses."""
         return [None if place is None else self._name(place, image) for place in self._table.find(addresses)]
 
+    def extents(self, addresses: list[int]) -> list[tuple[int, int]]:
+        """Ranges around virtual addresses in which the answer is the same."""
+        return self._table.extents(addresses)
+
     def with_names(self, image: Image) -> "FunctionTable":
         """The same with its string table in memory, for a file that is not at hand when names are asked for."""
         names = BytesImage(image.read(self.strings.offset, self.strings.size_bytes))

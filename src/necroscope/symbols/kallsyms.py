@@ -55,6 +55,10 @@ class KernelSymbols:
         """Function and module of each address, None outside all symbols."""
         return [None if offset is None else self._name_at(offset) for offset in self._table.find(addresses)]
 
+    def extents(self, addresses: Sequence[int]) -> list[tuple[int, int]]:
+        """Ranges around addresses in which the answer is the same."""
+        return self._table.extents(addresses)
+
     def _name_at(self, offset: int) -> KernelSymbol:
         line = self._names[offset : self._names.find(b"\n", offset)]
         name, _, module = line.partition(b"\t")

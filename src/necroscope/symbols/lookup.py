@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from necroscope.symbols.lookup_child import ChildGone, LookupChild, command
-from necroscope.symbols.messages import Kind, ModuleAnswer, TaskDescription, UserRequest
+from necroscope.symbols.messages import KernelFunction, Kind, ModuleAnswer, TaskDescription, UserRequest, unknown_module
 from necroscope.symbols.process_maps import Mapping
 
-__all__ = ["Lookup", "Mapping", "ModuleAnswer", "TaskDescription", "UserRequest"]
+__all__ = ["KernelFunction", "Lookup", "Mapping", "ModuleAnswer", "TaskDescription", "UserRequest"]
 
 TIMEOUT_S: Final = 1.0
 FIRST_USE_S: Final = 5.0
@@ -83,10 +83,10 @@ class Lookup:
         self._abandoned, self._child = children, None
         self._reap()
 
-    def kernel_symbols(self, addresses: Sequence[int]) -> list[tuple[str, str] | None]:
-        """Function and module (`[kernel]` or `[name]`)."""
+    def kernel_symbols(self, addresses: Sequence[int]) -> list[KernelFunction | None]:
+        """Function, module (`[kernel]` or `[name]`) and the range of addresses for which that holds."""
         (answer,) = self._ask(Kind.KERNEL, [list(addresses)], [()])
-        return answer if answer is not None else [None] * len(addresses)
+        return [found and KernelFunction(*found) for found in answer] if answer is not None else [None] * len(addresses)
 
     def reload_kernel_symbols(self) -> None:
         """After modules or BPF programs came; does not wait, later questions see the new symbols."""
@@ -99,7 +99,7 @@ class Lookup:
         blames = [(request.pid, request[1:5]) for request in requests]
         answers = self._ask(Kind.USER, [tuple(request) for request in requests], blames)
         return [
-            ModuleAnswer(*answer) if answer is not None else ModuleAnswer(None, [None] * len(request.offsets))
+            ModuleAnswer(*answer) if answer is not None else unknown_module(request)
             for request, answer in zip(requests, answers, strict=True)
         ]
 

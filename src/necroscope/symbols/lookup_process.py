@@ -66,6 +66,9 @@ def _handlers(resolver: Resolver, root: Path) -> dict[Kind, Handler]:
         answer: ModuleAnswer = resolver.user_symbols(UserRequest(*item))
         return tuple(answer)
 
+    def kernel(item: Sequence[int]) -> object:
+        return [None if found is None else tuple(found) for found in resolver.kernel_symbols(item)]
+
     def task(item: tuple[int, int, int | None]) -> object:
         description: TaskDescription = describe(root, *item)
         return tuple(description)
@@ -80,7 +83,7 @@ def _handlers(resolver: Resolver, root: Path) -> dict[Kind, Handler]:
         return hidden
 
     return {
-        Kind.KERNEL: resolver.kernel_symbols,
+        Kind.KERNEL: kernel,
         Kind.RELOAD_KERNEL: reload_kernel,
         Kind.USER: user,
         Kind.JIT: lambda item: resolver.jit_symbols(*item),

@@ -18,7 +18,7 @@ _LENGTH: Final = struct.Struct("<I")
 class Kind(IntEnum):
     """What is asked; the type of an item and of its answer in brackets."""
 
-    KERNEL = 1  # (addresses) -> list of (function, module) or None
+    KERNEL = 1  # (addresses) -> list of KernelFunction or None
     RELOAD_KERNEL = 2  # () -> why kernel symbols are hidden, or None
     USER = 3  # UserRequest -> ModuleAnswer
     JIT = 4  # (pid, addresses) -> list of function or None
@@ -38,9 +38,25 @@ class UserRequest(NamedTuple):
     offsets: tuple[int, ...]
 
 
+class KernelFunction(NamedTuple):
+    """A function of the kernel, and the addresses for which this is the answer."""
+
+    function: str
+    module: str
+    start: int
+    end: int
+
+
 class ModuleAnswer(NamedTuple):
+    """Functions at the offsets asked for, and around each the range of offsets for which it is the answer."""
+
     build_id: str | None
     functions: list[str | None]
+    extents: list[tuple[int, int]]
+
+
+def unknown_module(request: UserRequest) -> ModuleAnswer:
+    return ModuleAnswer(None, [None] * len(request.offsets), [(offset, offset + 1) for offset in request.offsets])
 
 
 class TaskDescription(NamedTuple):

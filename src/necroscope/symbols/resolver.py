@@ -14,9 +14,10 @@ from necroscope.symbols.elf import Elf, Segments
 from necroscope.symbols.elf_symbols import FunctionTable, read_debugdata, read_dynsym, read_symtab
 from necroscope.symbols.image import FileImage, Image, ImageError
 from necroscope.symbols.jit import JitMaps
-from necroscope.symbols.kallsyms import KernelSymbol, KernelSymbols
-from necroscope.symbols.messages import ModuleAnswer, UserRequest
+from necroscope.symbols.kallsyms import KernelSymbols
+from necroscope.symbols.messages import KernelFunction, ModuleAnswer, UserRequest, unknown_module
 from necroscope.symbols.process_maps import Mapping
+from necroscope.symbols.table import ADDRESS_END
 from necroscope.symbols.target_files import MAPS_LIMIT_BYTES, open_mapped, open_root, read_bounded
 from necroscope.symbols.vdso import Vdso
 
@@ -55,8 +56,11 @@ class Resolver:
             return f"{error.facts} ({error.hint})"
         return None
 
-    def kernel_symbols(self, addresses: Sequence[int]) -> list[KernelSymbol | None]:
-        return self._kernel.lookup(addresses) if self._kernel is not None else [None] * len(addresses)
+    def kernel_symbols(self, addresses: Sequence[int]) -> list[KernelFunction | None]:
+        if self._kernel is None:
+            return [None] * len(addresses)
+        found = zip(self._kernel.lookup(addresses), self._kernel.extents(addresses), strict=True)
+        return [None if symbol is None else KernelFunction(*symbol, *extent) for symbol, extent in found]
 
     def vdso_symbols(self, offsets: Sequence[int]) -> list[str | None]:
         if self._vdso is None:
@@ -71,7 +75,7 @@ class Resolver:
         return None if text is None else process_maps.parse(text)
 
     def user_symbols(self, request: UserRequest) -> ModuleAnswer:
-        unknown = ModuleAnswer(None, [None] * len(request.offsets))
+        unknown = unknown_module(request)
         device = (request.device_major, request.device_minor)
         descriptor = open_mapped(self._root, request.pid, request.path, device, request.inode)
         if descriptor is None:
@@ -89,9 +93,14 @@ class Resolver:
             return None
         addresses = module.segments.addresses_of(request.offsets)
         names: list[bytes | None] = [None] * len(addresses)
+        extents = [(0, ADDRESS_END)] * len(addresses)
         for table in self._functions(module, image, request):
             names = [name or found for name, found in zip(names, table.find(addresses, image), strict=True)]
-        return ModuleAnswer(module.build_id, [None if name is None else demangle(name) for name in names])
+            # Where several tables answer, the answer is the same only where none of them changes.
+            narrower = zip(extents, table.extents(addresses), strict=True)
+            extents = [(max(low, new_low), min(high, new_high)) for (low, high), (new_low, new_high) in narrower]
+        functions = [None if name is None else demangle(name) for name in names]
+        return ModuleAnswer(module.build_id, functions, _in_file(request.offsets, addresses, extents, module.segments))
 
     def _module(self, image: FileImage, identity: FileIdentity) -> Module | None:
         """The headers are read once per file; what is no ELF file of ours is remembered as None."""
@@ -139,6 +148,17 @@ class Resolver:
         finally:
             for root in roots:
                 os.close(root)
+
+
+def _in_file(
+    offsets: Sequence[int], addresses: list[int], extents: list[tuple[int, int]], segments: Segments
+) -> list[tuple[int, int]]:
+    """Ranges of virtual addresses as ranges of file offsets, within the segment of each."""
+    found = []
+    for offset, address, (low, high), (start, end) in zip(offsets, addresses, extents, segments.spans_of(offsets), strict=True):
+        shift = offset - address
+        found.append((max(start, low + shift), min(end, high + shift)))
+    return found
 
 
 def _identity(descriptor: int) -> FileIdentity:

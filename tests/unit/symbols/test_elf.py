@@ -16,6 +16,7 @@ from necroscope.symbols.elf_symbols import read_debugdata, read_dynsym, read_sym
 from necroscope.symbols.image import BytesImage, FileImage, ImageError
 
 REAL = Path(sys.executable).resolve().read_bytes()
+SEGMENT = [("type", "<u4"), ("flags", "<u4"), ("offset", "<u8"), ("address", "<u8"), ("size", "<u8")]
 SEVERAL_NAMES = """
 int first(void) { return 1; }
 int __second(void) { return 2; }
@@ -68,6 +69,17 @@ def test_function_is_found_by_its_file_offset(
     assert table is not None
     offsets = [offset_of(path, "main"), offset_of(path, "rest"), offset_of(path, "hidden_helper")]
     assert table.find(elf.segments.addresses_of(offsets), image) == [b"main", b"rest", b"hidden_helper"]
+
+
+def test_segment_of_an_offset_is_the_one_that_gives_its_address() -> None:
+    segments = Segments(np.array([(1, 4, 0, 0, 0x1100), (1, 5, 0x1000, 0x401000, 0x800)], SEGMENT))
+    # The page at the seam belongs to both; code is in the second.
+    assert segments.spans_of([0xFFF, 0x1000, 0x10FF, 0x17FF, 0x1800]) == [
+        (0, 0x1100),
+        *[(0x1000, 0x1800)] * 3,
+        (0x1800, 0x1801),
+    ]
+    assert segments.addresses_of([0xFFF, 0x1000, 0x17FF, 0x1800]) == [0xFFF, 0x401000, 0x4017FF, 0]
 
 
 def test_build_id_is_that_of_readelf(compile_c: Callable[..., Path]) -> None:
@@ -144,7 +156,7 @@ def test_mini_debuginfo_is_unpacked(compile_c: Callable[..., Path], tmp_path: Pa
 
 
 def test_page_shared_by_two_segments_belongs_to_the_executable_one() -> None:
-    records = np.zeros(2, [("type", "<u4"), ("flags", "<u4"), ("offset", "<u8"), ("address", "<u8"), ("size", "<u8")])
+    records = np.zeros(2, SEGMENT)
     records[0] = (1, 4, 0, 0x400000, 0x1800)
     records[1] = (1, 5, 0x1000, 0x502000, 0x1000)
     assert Segments(records).addresses_of([0x10, 0x1010, 0x2010]) == [0x400010, 0x502010, 0]

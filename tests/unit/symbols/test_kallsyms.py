@@ -40,6 +40,14 @@ def test_symbol_of_a_capture_is_found_by_any_address_in_it(data: Path) -> None:
         assert (found[0] in names[start]) if start in names else found is None
 
 
+def test_extent_ends_where_the_next_symbol_of_any_kind_begins() -> None:
+    symbols = kallsyms.parse([MIXED])
+    assert symbols.extents([0xFFFFFFFF81000104, 0xFFFFFFFF81000010]) == [
+        (0xFFFFFFFF81000100, 0xFFFFFFFF81000200),
+        (0xFFFFFFFF81000000, 0xFFFFFFFF81000100),
+    ]
+
+
 def test_module_and_bpf_program_keep_their_module() -> None:
     assert lookup_one(MIXED, 0xFFFFFFFFC0001004) == ("nf_hook", "[nf_tables]")
     assert lookup_one(MIXED, 0xFFFFFFFFC0002004) == ("bpf_prog_6deef7357e7b4530_sd_fw", "[bpf]")

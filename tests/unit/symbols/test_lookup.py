@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from necroscope.symbols import lookup as module
-from necroscope.symbols.lookup import Lookup, ModuleAnswer, TaskDescription, UserRequest
+from necroscope.symbols.lookup import KernelFunction, Lookup, ModuleAnswer, TaskDescription, UserRequest
 
 TIMEOUT_S = 0.3
 NEVER_READY = "import time; time.sleep(1000)"
@@ -25,9 +25,9 @@ def maps(item):
     return []
 def user(item):
     if item[0] == 13: {fault}
-    return ("id", ["f"] * len(item[5]))
+    return ("id", ["f"] * len(item[5]), [(0, 9)] * len(item[5]))
 os.write(1, pack((0, None)))
-serve(0, 1, {{Kind.MAPS: maps, Kind.USER: user, Kind.KERNEL: lambda item: [("f", "[kernel]")] * len(item)}})
+serve(0, 1, {{Kind.MAPS: maps, Kind.USER: user, Kind.KERNEL: lambda item: [("f", "[kernel]", 1, 9)] * len(item)}})
 """
 HANG = "signal.pause()"
 CRASH = "os.kill(os.getpid(), signal.SIGSEGV)"
@@ -76,6 +76,13 @@ def wait_until_dead(pid: int) -> None:
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
 
 
+def wait_until_ready(lookup: Lookup) -> None:
+    """A process started anew has the time-out of a question to load, which a busy machine may not give it."""
+    deadline = time.monotonic() + 10
+    while lookup._ready_child() is None and time.monotonic() < deadline:
+        pass
+
+
 def user(pid: int, path: str = "/lib/a.so", count: int = 1) -> UserRequest:
     return UserRequest(pid, path, 8, 1, 77, tuple(range(count)))
 
@@ -97,15 +104,21 @@ def test_real_process_answers_everything(real: Lookup) -> None:
     (answer,) = real.user_symbols([UserRequest(os.getpid(), libc.path, *libc[3:6], offsets)])
     assert len(answer.functions) == len(offsets)
     assert sum(name is not None for name in answer.functions) > len(offsets) / 2
+    assert all(start <= offset < end for offset, (start, end) in zip(offsets, answer.extents, strict=True))
     assert any(real.vdso_symbols(list(range(0, 0x2000, 16)))) or "[vdso]" not in [mapping.path for mapping in mappings]
     assert real.describe_task(os.getpid(), os.getpid(), 0).comm is not None
     assert real.jit_symbols(os.getpid(), [1]) == [None]
     if real.kernel_symbols_hidden is None:
         lines = Path("/proc/kallsyms").read_text().splitlines()
         address = next(int(line.split()[0], 16) for line in lines if line.endswith(" T schedule"))
-        assert real.kernel_symbols([address + 1, 0]) == [("schedule", "[kernel]"), None]
+        found, unknown = real.kernel_symbols([address + 1, 0])
+        assert found is not None
+        assert found[:3] == ("schedule", "[kernel]", address)
+        assert unknown is None
+        assert real.kernel_symbols([found.end - 1]) == [found]
+        assert real.kernel_symbols([found.end]) != [found]
         real.reload_kernel_symbols()
-        assert real.kernel_symbols([address + 1]) == [("schedule", "[kernel]")]
+        assert real.kernel_symbols([address + 1]) == [found]
     assert real.restarts == 0
 
 
@@ -115,8 +128,8 @@ def test_targets_that_do_not_exist_are_unknown(real: Lookup) -> None:
     assert real.process_maps(-1) is None
     assert real.describe_task(1 << 22, 1 << 22, 3) == TaskDescription()
     assert real.user_symbols([user(1 << 22, "/\udcff\0", 2), user(0, "")]) == [
-        ModuleAnswer(None, [None, None]),
-        ModuleAnswer(None, [None]),
+        ModuleAnswer(None, [None, None], [(0, 1), (1, 2)]),
+        ModuleAnswer(None, [None], [(0, 1)]),
     ]
     assert real.user_symbols([]) == []
     assert real.jit_symbols(1 << 22, [-5, 1 << 70]) == [None, None]
@@ -187,9 +200,10 @@ def test_hung_process_is_abandoned_in_time_and_another_started(scripted: object)
 def test_only_the_target_at_fault_is_unknown_and_it_is_not_asked_again(fault: str, scripted: object, clock: FakeClock) -> None:
     lookup = scripted(PICKY.format(fault=fault))  # type: ignore[operator]
     requests = [user(1), user(13, "/hung/b.so"), user(2, "/lib/c.so")]
-    found, unknown = ModuleAnswer("id", ["f"]), ModuleAnswer(None, [None])
+    found, unknown = ModuleAnswer("id", ["f"], [(0, 9)]), ModuleAnswer(None, [None], [(0, 1)])
     assert lookup.user_symbols(requests) == [found, unknown, unknown]
     assert lookup.restarts == 1
+    wait_until_ready(lookup)
     assert lookup.user_symbols(requests) == [found, unknown, found], "the one at fault is left out"
     assert lookup.user_symbols([user(3, "/hung/b.so")]) == [unknown], "and so is its file for others"
     assert lookup.process_maps(13) is None
@@ -208,6 +222,7 @@ def test_many_hanging_targets_cost_a_drain_no_more_than_two_waits(scripted: obje
     assert lookup.restarts == 2
     assert time.monotonic() - start_s < 2 * TIMEOUT_S + 2.5
     clock.added_s += 2.1
+    wait_until_ready(lookup)
     assert lookup.process_maps(1) == [], "after the pause it is asked again"
 
 
@@ -230,7 +245,7 @@ def test_answers_that_come_too_late_are_not_taken_for_others(scripted: object) -
     answers = lookup.user_symbols([user(pid, f"/{pid}") for pid in range(1, 7)])
     known = sum(answer.build_id is not None for answer in answers)
     assert 1 <= known < 6, "answers kept coming, but the call ended after two time-outs"
-    assert lookup.kernel_symbols([1]) == [("f", "[kernel]")]
+    assert lookup.kernel_symbols([1]) == [KernelFunction("f", "[kernel]", 1, 9)]
     assert lookup.restarts == 0
 
 

@@ -5,14 +5,24 @@ parsing them.
 """
 
 import os
+import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from typing import Final
 
 from necroscope.perf_abi.records import MMAP2_BODY
+from necroscope.sources.perf.ranges import Ranges
 from necroscope.symbols.process_maps import Mapping
 
 _BODY_END: Final = 8 + MMAP2_BODY.size
+_PLACE: Final = struct.Struct("<QQ").unpack_from
+_PLACE_OFFSET: Final = 16
+_WHAT_OFFSET: Final = 32
+_SAMPLE_ID_BYTES: Final = 32  # pid and tid, time, cpu, identifier end every record
+_MOST_KNOWN: Final = 4096
+_LONGEST_KNOWN_BYTES: Final = 256
+_known: Final[dict[bytes, tuple[int, int, int, int, str]]] = {}
 _MOST_RECORDS: Final = 4096
 _MOST_COPIED: Final = 64
 _MAPPING_BYTES: Final = 400
@@ -20,9 +30,59 @@ _MAPPING_BYTES: Final = 400
 
 def parse_mmap2(record: bytes) -> Mapping:
     """PERF_RECORD_MMAP2 without build id (include/uapi/linux/perf_event.h)."""
-    _, _, address, length, file_offset, major, minor, inode, *_ = MMAP2_BODY.unpack_from(record, 8)
+    address, length = _PLACE(record, _PLACE_OFFSET)
+    # Where a library lies differs from process to process; what follows in the record is the same in all of them.
+    what = record[_WHAT_OFFSET:-_SAMPLE_ID_BYTES]
+    known = _known.get(what)
+    if known is None:
+        known = _parse_what(record)
+        if len(what) <= _LONGEST_KNOWN_BYTES:  # a user may make any number of files with paths of 4 KiB
+            if len(_known) >= _MOST_KNOWN:
+                _known.clear()
+            _known[what] = known
+    return Mapping(address, address + length, *known)
+
+
+def _parse_what(record: bytes) -> tuple[int, int, int, int, str]:
+    _, _, _, _, file_offset, major, minor, inode, *_ = MMAP2_BODY.unpack_from(record, 8)
     path = record[_BODY_END : record.find(b"\0", _BODY_END)]
-    return Mapping(address, address + length, file_offset, major, minor, inode, os.fsdecode(path))
+    return file_offset, major, minor, inode, os.fsdecode(path)
+
+
+class Names:
+    """Numbers of frames: by function, by address moved into its call, by the eight bytes of an innermost address in the ring."""
+
+    __slots__ = ("by_address", "innermost", "ranges")
+
+    def __init__(self) -> None:
+        self.ranges = Ranges()
+        self.by_address: dict[int, int] = {}
+        self.innermost: dict[bytes, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.ranges) + len(self.by_address) + len(self.innermost)
+
+    def clear(self) -> None:
+        self.ranges.clear()
+        self.by_address.clear()
+        self.innermost.clear()
+
+
+class Stacks:
+    """Numbers of stacks in this segment by their bytes in the ring: whole chains, and what lies below an innermost address."""
+
+    __slots__ = ("callers", "whole")
+
+    def __init__(self) -> None:
+        self.callers: dict[bytes, int] = {}
+        self.whole: dict[bytes, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.callers) + len(self.whole)
+
+    def clear(self) -> None:
+        self.callers.clear()
+        self.whole.clear()
 
 
 class AddressSpace:
@@ -32,8 +92,8 @@ class AddressSpace:
 
     def __init__(self, *, is_complete: bool, base: tuple[Mapping, ...] = ()) -> None:
         self.is_complete = is_complete
-        self.stacks: dict[bytes, int] = {}
-        self.names: dict[int, int] = {}  # numbers of frames by address
+        self.names = Names()
+        self.stacks = Stacks()
         self._base = base
         self._records: list[bytes] = []
         self._parsed = -1  # how many records the mappings below hold; -1: not even the base
@@ -50,8 +110,10 @@ class AddressSpace:
         if len(self._records) >= _MOST_RECORDS:
             self._fold()
         self._records.append(record)
-        if self.names:
-            self.names.clear()  # the new mapping may lie over what they name
+        # The new mapping may lie over what they name. What was no code has stacks alone.
+        if len(self.names) or len(self.stacks):
+            self.names.clear()
+            self.stacks.clear()
 
     def fork(self) -> "AddressSpace":
         """A child's image: the same mappings until it maps or execs on its own."""
@@ -82,6 +144,8 @@ class AddressSpace:
         return mapping if address < mapping.end else None
 
     def _parse(self) -> None:
+        if self._parsed < 0 and not self._base and self._parse_apart():
+            return
         if self._parsed < 0:
             self._mappings = sorted(self._base)
             self._starts = [mapping.start for mapping in self._mappings]
@@ -89,6 +153,16 @@ class AddressSpace:
         for record in self._records[self._parsed :]:
             self._lay_over(parse_mmap2(record))
         self._parsed = len(self._records)
+
+    def _parse_apart(self) -> bool:
+        """The usual case, and half the work: a new program whose mappings do not overlap."""
+        mappings = sorted(map(parse_mmap2, self._records))
+        if any(one.end > next_one.start for one, next_one in pairwise(mappings)):
+            return False
+        self._mappings = mappings
+        self._starts = [mapping.start for mapping in mappings]
+        self._parsed = len(self._records)
+        return True
 
     def _lay_over(self, new: Mapping) -> None:
         """The newest mapping wins, because unmapping leaves no record; what it does not cover of older ones stays."""

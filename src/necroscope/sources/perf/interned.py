@@ -53,10 +53,13 @@ class Interned:
             self._frame_of.append(frame)
         return number
 
-    def stack(self, frames: Iterable[int]) -> int:
-        """The number of this stack in the segment, given its frames' numbers, outermost first; an empty one is NO_PARENT."""
+    def child(self, parent: int, frame: int) -> int | None:
+        """The stack that this frame makes on top of `parent`, if it was ever seen in this segment."""
+        return self._stacks.get((parent + 1) << _FRAME_BITS | frame)
+
+    def stack(self, frames: Iterable[int], parent: int = NO_PARENT) -> int:
+        """The stack that these frames, outermost first, make on top of `parent`; no frames at all are `parent` itself."""
         known = self._stacks
-        parent = NO_PARENT
         for frame in frames:
             key = (parent + 1) << _FRAME_BITS | frame
             child = known.get(key)

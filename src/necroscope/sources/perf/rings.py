@@ -23,6 +23,7 @@ from necroscope.sources.perf.ring import PAGE_BYTES, Ring
 
 # Half a MiB a core holds 24 s of 97 Hz; many cores share 24 MiB, and the watermark wakes us when a ring is half full.
 _RING_BYTES: Final = 512 << 10
+_BYTES_PER_HZ: Final = 1 << 10
 _ALL_RINGS_BYTES: Final = 24 << 20
 _LEAST_PAGES: Final = max(1, (64 << 10) // PAGE_BYTES)
 
@@ -37,6 +38,8 @@ _HEADER: Final = records.HEADER.unpack_from
 # id, pid, tid, time, cpu, reserved, callchain length (or raw size); a task that has left the pid table has pid and tid -1.
 _SAMPLE_HEAD: Final = struct.Struct("<QiiQIIQ").unpack_from
 _U64: Final = struct.Struct("<Q").unpack_from
+_SAMPLE: Final = records.SAMPLE
+_HEADER_BYTES: Final = records.HEADER.size
 _CHAIN_OFFSET: Final = 48
 _RAW_OFFSET: Final = 44  # the raw size is 32 bits wide, the data follows it at once
 _TIME_FROM_END: Final = 24  # the trailing sample id of other records ends with time, cpu, identifier
@@ -73,6 +76,7 @@ class Rings:
         self._tracepoint_descriptors: dict[int, list[int]] = {}
         self.tracepoint_of: dict[int, int] = {}
         self._later: list[Record] = []
+        self._interrupted: set[int] = set()
 
     @property
     def cpus(self) -> frozenset[int]:
@@ -90,7 +94,7 @@ class Rings:
         refusals: list[NecroscopeError] = []
         for cpu in sorted(wanted - self.cpus):
             try:
-                self._open_cpu(cpu, _ring_pages(expected_cpus))
+                self._open_cpu(cpu, _ring_pages(expected_cpus, self.hz))
             except NecroscopeError as error:
                 refusals.append(error)
             except OSError as error:
@@ -108,6 +112,11 @@ class Rings:
         for cpu in [cpu for cpu, ring in self._rings.items() if ring.descriptor in descriptors]:
             self._close_cpu(cpu)
 
+    def take_interrupted(self) -> set[int]:
+        """Cores whose ring was closed since the last call, also if it is open again."""
+        interrupted, self._interrupted = self._interrupted, set()
+        return interrupted
+
     def set_hz(self, hz: int) -> None:
         """The software clock forgets at its opening that it was given a frequency, and takes nanoseconds (kernel/events/core.c).
 
@@ -123,7 +132,8 @@ class Rings:
 
         Otherwise a task's exec could be seen on one core before its fork on another.
         """
-        drain = Drain(self._later)
+        drain = Drain()
+        self._take_later(drain)
         for cpu, ring in self._rings.items():
             data = ring.drain()
             if data:
@@ -140,15 +150,24 @@ class Rings:
         for cpu in list(self._rings):
             self._close_cpu(cpu)
 
+    def _take_later(self, drain: Drain) -> None:
+        """What the last drain kept; an address may have been found to be idle since then."""
+        for record in self._later:
+            _, _, kind, pid, _, body, _ = record
+            if kind == _SAMPLE and pid == 0 and body[8:16] in self.idle_addresses:
+                drain.idle += 1
+            else:
+                drain.records.append(record)
+
     def _scan(self, data: bytes, cpu: int, sampling_id: int, drain: Drain) -> None:
         append = drain.records.append
         idle_addresses = self.idle_addresses
         position, end = 0, len(data)
-        while position + records.HEADER.size <= end:
-            kind, _, size = _HEADER(data, position)
-            if size < records.HEADER.size or position + size > end:
+        while position + _HEADER_BYTES <= end:
+            kind, misc, size = _HEADER(data, position)
+            if size < _HEADER_BYTES or position + size > end:
                 break  # cannot happen in a ring that only the kernel writes; never loop on it
-            if kind == records.SAMPLE:
+            if kind == _SAMPLE:
                 if size < _CHAIN_OFFSET:
                     break
                 identifier, pid, tid, time_ns, _, _, length = _SAMPLE_HEAD(data, position + 8)
@@ -159,7 +178,9 @@ class Rings:
                         drain.idle += 1
                     else:
                         after = min(start + 8 * length, position + size)
-                        has_registers = after + 16 <= position + size and _U64(data, after)[0]
+                        # Of a program that runs its own code the register says nothing.
+                        is_kernel = misc & records.MISC_CPUMODE == records.MISC_KERNEL
+                        has_registers = is_kernel and after + 16 <= position + size and _U64(data, after)[0]
                         argument = _U64(data, after + 8)[0] if has_registers else None
                         append((time_ns, cpu, kind, pid, tid, data[start:after], argument))
                 else:
@@ -232,6 +253,7 @@ class Rings:
         enable(descriptor)
 
     def _close_cpu(self, cpu: int) -> None:
+        self._interrupted.add(cpu)
         for descriptor in self._tracepoint_descriptors.pop(cpu):
             self.tracepoint_of.pop(event_id(descriptor), None)
             os.close(descriptor)
@@ -251,7 +273,8 @@ def _map_ring(descriptor: int, pages: int) -> Ring:
             pages //= 2
 
 
-def _ring_pages(cpus: int) -> int:
-    """A power of two, as the kernel wants it."""
-    share = min(_RING_BYTES, _ALL_RINGS_BYTES // max(1, cpus)) // PAGE_BYTES
+def _ring_pages(cpus: int, hz: int) -> int:
+    """A power of two, as the kernel wants it; several seconds of samples, so that a drain a second has many to work through."""
+    wanted = max(_RING_BYTES, hz * _BYTES_PER_HZ)
+    share = min(wanted, _ALL_RINGS_BYTES // max(1, cpus)) // PAGE_BYTES
     return max(_LEAST_PAGES, 1 << max(0, share.bit_length() - 1))

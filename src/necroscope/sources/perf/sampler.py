@@ -7,15 +7,18 @@ from typing import Final
 
 from necroscope.model.reading import Gap, Moment, Reading, Rows, Value
 from necroscope.perf_abi import records
+from necroscope.sources.perf.address_space import AddressSpace
 from necroscope.sources.perf.cgroup_ledger import CgroupLedger
+from necroscope.sources.perf.frame_names import Lookup
 from necroscope.sources.perf.processes import Processes
-from necroscope.sources.perf.rings import TRACEPOINT, Drain, Record, Rings
-from necroscope.sources.perf.symbolizer import Lookup, Symbolizer
+from necroscope.sources.perf.rings import TRACEPOINT, Drain, Rings
+from necroscope.sources.perf.symbolizer import Symbolizer
 
 _FORGET_CGROUPS_NS: Final = 60_000_000_000
 # A node that starts BPF programs with every unit must not make us read all kernel symbols each time.
 _RELOAD_KERNEL_NS: Final = 60_000_000_000
 _MISC_OFFSET: Final = 4
+_SAMPLE: Final = records.SAMPLE
 _RING_FULL: Final = "ring full: the recorder was not run in time"
 
 
@@ -58,6 +61,7 @@ class Sampler:
         self._kernel_changed = False
         self._kernel_reloaded_ns = 0
         self._seen = _Seen()
+        self._unsampled_since_ns: dict[int, int] = {}
         rings.idle_addresses = self.symbolizer.idle_addresses
 
     def read(self, now: Moment) -> Reading:
@@ -65,8 +69,7 @@ class Sampler:
         drain = self.rings.drain(now.monotonic_ns)
         reading = Reading()
         ledger_rows: Rows = []
-        sampled = self._replay(drain, ledger_rows)
-        samples = self._number(sampled)
+        samples = self._replay(drain, ledger_rows)
         self.idle_dropped += drain.idle
         self.samples_taken += len(samples)
         frames, stacks = self.symbolizer.interned.take_rows()
@@ -74,6 +77,7 @@ class Sampler:
             if rows:
                 reading.rows[name] = rows
         self._note_losses(drain, now, reading)
+        self._note_interruptions(now, reading)
         self._tidy(now)
         self._last_drain_ns = now.time_ns
         return reading
@@ -120,44 +124,46 @@ class Sampler:
         assert cgroup is None or isinstance(cgroup, str)
         return SeenTask(pid, tid, comm, cgroup, count, stack, self._seen.arguments[index])
 
-    def _replay(self, drain: Drain, ledger_rows: Rows) -> list[tuple[Record, str, str | None, dict[bytes, int]]]:
+    def _replay(self, drain: Drain, ledger_rows: Rows) -> Rows:
         """Walk the records in time order, so that each sample is named as its task was called at that moment."""
-        processes = self.processes
-        cache_for = self.symbolizer.cache_for
-        unknown = {}
-        sampled = []
+        processes, number_of, offset_ns = self.processes, self.symbolizer.number, self.offset_ns
+        seen = self._seen = _Seen()
+        add_row, add_argument = seen.rows.append, seen.arguments.append
+        unknown = []
         for record in drain.records:
-            _, _, kind, pid, tid, body, extra = record
-            if kind == records.SAMPLE:
+            time_ns, cpu, kind, pid, tid, body, extra = record
+            if kind == _SAMPLE:
                 space = processes.space(pid)
-                cache = cache_for(body, space)
-                if body not in cache:
-                    unknown[body, id(cache)] = (body, pid, space)
-                sampled.append((record, processes.comm(pid, tid), processes.cgroup(pid), cache))
+                number = number_of(body, pid, space)
+                if number is None:
+                    unknown.append((len(seen.arguments), (body, pid, space)))
+                add_row((time_ns + offset_ns, cpu, pid, tid, processes.comm(pid, tid), processes.cgroup(pid), number, 1))
+                add_argument(extra)
             elif kind == TRACEPOINT:
                 tracepoint_id = self.rings.tracepoint_of.get(extra or 0)
                 if self._ledger is not None and tracepoint_id is not None:
-                    ledger_rows.append(self._ledger.row(record[0] + self.offset_ns, tracepoint_id, body))
+                    ledger_rows.append(self._ledger.row(time_ns + offset_ns, tracepoint_id, body))
             elif kind == records.KSYMBOL:
                 self._kernel_changed = True
             else:
                 processes.apply(kind, int.from_bytes(body[_MISC_OFFSET : _MISC_OFFSET + 2], "little"), body)
         if unknown:
-            self.symbolizer.resolve(list(unknown.values()))
-        return sampled
+            self._number(unknown)
+        return self._seen.rows
 
-    def _number(self, sampled: list[tuple[Record, str, str | None, dict[bytes, int]]]) -> Rows:
-        """Rows of `samples`; those found to be idle only now, by a name just learnt, are dropped here."""
-        idle = self.symbolizer.idle_addresses
-        offset_ns = self.offset_ns
-        seen = self._seen = _Seen()
-        for (time_ns, cpu, _, pid, tid, chain, argument), comm, cgroup, cache in sampled:
-            if pid == 0 and chain[8:16] in idle:
-                self.idle_dropped += 1
-                continue
-            seen.rows.append((time_ns + offset_ns, cpu, pid, tid, comm, cgroup, cache[chain], 1))
-            seen.arguments.append(argument)
-        return seen.rows
+    def _number(self, unknown: list[tuple[int, tuple[bytes, int, AddressSpace]]]) -> None:
+        """Fill in the stacks that were not known; samples found to be idle only now, by a name just learnt, are dropped."""
+        seen, idle = self._seen, self.symbolizer.idle_addresses
+        numbers = self.symbolizer.resolve([chain for _, chain in unknown])
+        idle_rows = set()
+        for (index, (body, pid, _)), number in zip(unknown, numbers, strict=True):
+            seen.rows[index] = (*seen.rows[index][:6], number, 1)
+            if pid == 0 and body[8:16] in idle:
+                idle_rows.add(index)
+        if idle_rows:
+            self.idle_dropped += len(idle_rows)
+            seen.rows = [row for index, row in enumerate(seen.rows) if index not in idle_rows]
+            seen.arguments = [argument for index, argument in enumerate(seen.arguments) if index not in idle_rows]
 
     def _note_losses(self, drain: Drain, now: Moment, reading: Reading) -> None:
         since = self._last_drain_ns or now.time_ns
@@ -169,3 +175,12 @@ class Sampler:
             self.processes.forget_all()
         for cpu in drain.throttled:
             reading.gaps.append(Gap("samples", since, now.time_ns, "the kernel throttled sampling", cpu))
+
+    def _note_interruptions(self, now: Moment, reading: Reading) -> None:
+        """A gap when a core's ring was closed, and when it is open again one over the whole time it was not."""
+        since = self._last_drain_ns or now.time_ns
+        for cpu in sorted(self.rings.take_interrupted() - self._unsampled_since_ns.keys()):
+            self._unsampled_since_ns[cpu] = since
+            reading.gaps.append(Gap("samples", since, now.time_ns, f"cpu {cpu} went offline", cpu))
+        for cpu in sorted(self._unsampled_since_ns.keys() & self.rings.cpus):
+            reading.gaps.append(Gap("samples", self._unsampled_since_ns.pop(cpu), now.time_ns, f"cpu {cpu} was offline", cpu))

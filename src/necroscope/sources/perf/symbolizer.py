@@ -1,247 +1,214 @@
-"""From raw call chains to numbered stacks: addresses to frames by way of the lookup process, frames to stacks of the segment.
+"""From raw call chains to numbered stacks of the segment.
 
-Names are asked for in batches, once per address for the life of the module; what is sampled again costs one dictionary look-up.
+Samples of one loop differ in their innermost address and in little else. So a chain is looked up in three parts, by their bytes
+in the ring: the user's side, the kernel's callers on top of it, and the innermost address. Only a part never seen is taken apart.
 """
 
-import os
 import struct
 from collections.abc import Iterable, Sequence
-from typing import Final, Protocol
+from typing import Final
 
-from necroscope.model.names import clean
-from necroscope.perf_abi.event_attr import CONTEXT_MAX, CONTEXT_USER
+from necroscope.perf_abi.event_attr import CONTEXT_KERNEL, CONTEXT_MAX, CONTEXT_USER
 from necroscope.sources.perf.address_space import AddressSpace
-from necroscope.sources.perf.interned import Frame, Interned
-from necroscope.symbols.messages import ModuleAnswer, UserRequest
-from necroscope.symbols.process_maps import Mapping
+from necroscope.sources.perf.frame_names import MOST_NAMES, NOT_CODE, FrameNames, Lookup, Wanted
+from necroscope.sources.perf.interned import NO_PARENT, Interned
 
 _USER_MARK: Final = struct.pack("<Q", CONTEXT_USER)
-_MOST_NAMES: Final = 100_000
+_KERNEL_ONLY: Final = (CONTEXT_KERNEL,)
 _MOST_CHAINS: Final = 50_000
-_KERNEL: Final = "[kernel]"
-_UNKNOWN_USER: Final = Frame(None, "[unknown]", "user", None, None)
-
-# The innermost function of a core with nothing to do, by cpuidle driver and architecture.
-IDLE_FUNCTIONS: Final = frozenset(
-    (
-        *("acpi_idle_do_entry", "acpi_processor_ffh_cstate_enter", "acpi_safe_halt", "arch_cpu_idle", "cpu_do_idle"),
-        *("cpu_idle_poll", "cpuidle_enter_state", "default_idle", "default_idle_call", "haltpoll_enter", "intel_idle"),
-        *("intel_idle_hlt", "intel_idle_ibrs", "intel_idle_irq", "intel_idle_xstate", "io_idle", "mwait_idle"),
-        *("mwait_idle_with_hints", "native_safe_halt", "poll_idle", "psci_cpu_suspend_enter", "pv_native_safe_halt"),
-        *("tdx_safe_halt", "xen_safe_halt"),
-    )
-)
-
-
-class Lookup(Protocol):
-    """The lookup process, as `symbols.lookup.Lookup` gives it; everything unknown is None."""
-
-    def kernel_symbols(self, addresses: Sequence[int]) -> list[tuple[str, str] | None]: ...
-
-    def user_symbols(self, requests: Sequence[UserRequest]) -> list[ModuleAnswer]: ...
-
-    def jit_symbols(self, pid: int, addresses: Sequence[int]) -> list[str | None]: ...
-
-    def vdso_symbols(self, offsets: Sequence[int]) -> list[str | None]: ...
-
-    def process_maps(self, pid: int) -> list[Mapping] | None: ...
-
-    def reload_kernel_symbols(self) -> None: ...
+# One for each length of chain, of which the kernel allows 127 addresses.
+_LAYOUTS: Final[dict[int, struct.Struct]] = {}
 
 
 def split_chain(raw: bytes) -> tuple[Sequence[int], Sequence[int]]:
-    """Kernel and user addresses, innermost first. All but a part's first are return addresses: one less lies in the call."""
-    addresses = struct.unpack(f"<{len(raw) // 8}Q", raw)
-    parts: tuple[list[int], list[int]] = ([], [])
-    part, start = parts[0], 0
+    """Kernel and user addresses, innermost first. All but a part's first are return addresses: one less lies in the call.
+
+    What follows the user marker was read from the program's own stack: nothing in there is a marker, whatever it looks like.
+    """
+    addresses = _words(raw)
+    at = raw.find(_USER_MARK)
+    if at == 0:
+        return [], _calls(addresses[1:])
+    mark = at // 8 if at > 0 else len(addresses)
+    kernel, user = addresses[1:mark], addresses[mark + 1 :]
+    if addresses[:1] == _KERNEL_ONLY and max(kernel, default=0) < CONTEXT_MAX:
+        return _calls(kernel), _calls(user)
+    return _calls_between_marks(addresses[:mark]), _calls(user)
+
+
+def _calls_between_marks(addresses: Sequence[int]) -> list[int]:
+    """A hypervisor's or a guest's frames besides the kernel's, or a part without addresses."""
+    calls, start = [], 0
     for at in [at for at, address in enumerate(addresses) if address >= CONTEXT_MAX]:
-        part += _calls(addresses[start:at])
-        part, start = parts[addresses[at] == CONTEXT_USER], at + 1
-    part += _calls(addresses[start:])
-    return parts
+        calls += _calls(addresses[start:at])
+        start = at + 1
+    return calls + _calls(addresses[start:])
+
+
+def _words(raw: bytes) -> tuple[int, ...]:
+    layout = _LAYOUTS.get(len(raw))
+    if layout is None:
+        layout = _LAYOUTS[len(raw)] = struct.Struct(f"<{len(raw) // 8}Q")
+    return layout.unpack(raw)
 
 
 def _calls(addresses: Sequence[int]) -> list[int]:
     """The first is where the core was, or the system call's own return, which is right as it is."""
-    return [*addresses[:1], *[address - 1 for address in addresses[1:]]]
-
-
-class Module:
-    """Frames of one file's offsets, shared by all processes that map it."""
-
-    __slots__ = ("build_id", "label", "names")
-
-    def __init__(self, label: str) -> None:
-        self.label = label
-        self.build_id: str | None = None
-        self.names: dict[int, int] = {}
-
-
-ModuleKey = tuple[int, int, int, str]
-
-
-class _Wanted:
-    """What a batch of chains needs to know: addresses by program image, and the offsets they lie at in files."""
-
-    def __init__(self) -> None:
-        self.images: dict[int, tuple[int, AddressSpace, set[int]]] = {}
-        self.offsets: dict[ModuleKey, tuple[int, set[int]]] = {}
-        self.places: list[tuple[AddressSpace, int, Module, int]] = []
-
-    def add(self, pid: int, space: AddressSpace, addresses: Iterable[int]) -> None:
-        self.images.setdefault(id(space), (pid, space, set()))[2].update(addresses)
+    moved = [address - 1 for address in addresses]
+    if moved:
+        moved[0] += 1
+    return moved
 
 
 class Symbolizer:
-    """Numbers for chains: what a cache knows costs one look-up, the rest is resolved together."""
+    """Numbers for chains: `number` answers what it can, `resolve` asks for the rest of a drain at once."""
 
     def __init__(self, lookup: Lookup) -> None:
         self.interned = Interned()
-        self.idle_addresses: set[bytes] = set()
-        self._lookup = lookup
-        self._kernel_names: dict[int, int] = {}
-        self._kernel_stacks: dict[bytes, int] = {}
-        self._modules: dict[ModuleKey, Module] = {}
-        self._unknown = self.interned.frame(_UNKNOWN_USER)
+        self.names = FrameNames(lookup, self.interned)
+        self._above: dict[tuple[int, bytes], int] = {}
+        self._wanted = Wanted()
 
-    def cache_for(self, raw: bytes, space: AddressSpace) -> dict[bytes, int]:
-        """Where the number of this chain is kept: one with user frames means something only in its program image."""
-        return space.stacks if _USER_MARK in raw else self._kernel_stacks
+    @property
+    def idle_addresses(self) -> set[bytes]:
+        """Innermost addresses, as the ring has them, of a core with nothing to do; the same set for ever."""
+        return self.names.idle_addresses
 
-    def resolve(self, chains: Sequence[tuple[bytes, int, AddressSpace]]) -> None:
-        """Number chains that their cache does not hold yet, asking for all their unknown names together."""
-        split = [(raw, space, *split_chain(raw)) for raw, _, space in chains]
-        self._learn_kernel({address for _, _, kernel, _ in split for address in kernel} - self._kernel_names.keys())
-        wanted = _Wanted()
-        for (_, pid, space), (_, _, _, user) in zip(chains, split, strict=True):
-            if user:
-                wanted.add(pid, space, user)
-        self._learn_user(wanted)
-        kernel_name = self._kernel_names.__getitem__
-        for raw, space, kernel, user in split:
-            frames = [*map(space.names.__getitem__, reversed(user)), *map(kernel_name, reversed(kernel))]
-            self.cache_for(raw, space)[raw] = self.interned.stack(frames)
+    def number(self, chain: bytes, pid: int, space: AddressSpace) -> int | None:
+        """The stack of this chain in the segment; None if names have to be asked for, which `resolve` does for all together."""
+        number = self._known(chain, space)
+        if number is None:
+            if not space.is_complete and _USER_MARK in chain:
+                self.names.complete(pid, space)
+            number = self._assemble(chain, pid, space, self._wanted)
+        return number
+
+    def resolve(self, chains: Sequence[tuple[bytes, int, AddressSpace]]) -> list[int]:
+        """Numbers of the chains that `number` had no answer for, in their order."""
+        self.names.learn(self._wanted)
+        self._wanted = Wanted()
+        return [self._settled(*chain) for chain in chains]
+
+    def _known(self, chain: bytes, space: AddressSpace) -> int | None:
+        """The number by the chain's three parts, if each was seen before."""
+        at = chain.find(_USER_MARK)
+        if at == 0:
+            raw = chain[8:16]
+            frame = space.names.innermost.get(raw)
+            if frame is None:
+                frame = self.names.innermost_of_user(raw, space)
+            parent = space.stacks.callers.get(chain[16:])
+            if parent is None:
+                parent = self._cut_off(chain, space)
+        else:
+            user = space.stacks.whole.get(chain[at:]) if at > 0 else NO_PARENT
+            if user is None:
+                return None
+            parent = self._above.get((user, chain[16:at] if at > 0 else chain[16:]))
+            raw = chain[8:16]
+            frame = self.names.kernel.innermost.get(raw)
+            if frame is None:
+                frame = self.names.innermost_of_kernel(raw)
+        if parent is None or frame is None:
+            return None
+        return self.interned.stack((frame,), parent)
+
+    def _cut_off(self, chain: bytes, space: AddressSpace) -> int | None:
+        """The stack below an innermost frame whose caller is no code, as in most samples of programs without frame pointers."""
+        if not space.is_complete or len(chain) < 24:
+            return None
+        caller = int.from_bytes(chain[16:24], "little") - 1
+        return self.interned.stack([self.names.unknown]) if space.find(caller) is None else None
 
     def bound(self, spaces: Iterable[AddressSpace]) -> None:
         """Empty what has outgrown its bound; call it when no chain waits for its number."""
         spaces = list(spaces)
-        chains = len(self._kernel_stacks) + sum(len(space.stacks) for space in spaces)
-        names = sum(len(module.names) for module in self._modules.values()) + sum(len(space.names) for space in spaces)
-        if chains > _MOST_CHAINS:
-            self._kernel_stacks.clear()
-            for space in spaces:
-                space.stacks.clear()
-        if names + len(self._kernel_names) > _MOST_NAMES:
-            self._forget_names(spaces)
+        too_many = len(self._above) + sum(len(space.stacks) for space in spaces) > _MOST_CHAINS
+        if self.names.bound(spaces) or too_many:
+            self._forget_stacks(spaces)
 
     def start_segment(self, spaces: Iterable[AddressSpace]) -> None:
         """Stack numbers begin again; frame numbers too, once there are too many of them."""
         spaces = list(spaces)
-        self._kernel_stacks.clear()
-        for space in spaces:
-            space.stacks.clear()
-        if self.interned.frames_known > _MOST_NAMES:
+        self._forget_stacks(spaces)
+        if self.interned.frames_known > MOST_NAMES:
             self.interned = Interned()
-            self._unknown = self.interned.frame(_UNKNOWN_USER)
-            self._forget_names(spaces)
+            self.names.renumber(self.interned)
+            self.names.forget(spaces)
         else:
             self.interned.start_segment()
 
     def reload_kernel(self) -> None:
-        """Modules or BPF programs came or went: an address may mean another function now."""
-        self._lookup.reload_kernel_symbols()
-        self.forget_kernel()
+        self.names.reload_kernel()
+        self._above.clear()
 
-    def forget_kernel(self) -> None:
-        self._kernel_names.clear()
-        self._kernel_stacks.clear()
-        self.idle_addresses.clear()
+    def _assemble(self, chain: bytes, pid: int, space: AddressSpace, wanted: Wanted) -> int | None:
+        """Number the chain frame by frame; None if some of its names have to be asked for, which is noted in `wanted`."""
+        kernel, user = split_chain(chain)
+        below: list[int] = []
+        missing = False
+        known = space.names.by_address.get
+        for address in user:
+            frame = known(address)
+            if frame is None:
+                frame = self.names.of_user(pid, space, address, wanted)
+                if frame is not None and frame != NOT_CODE:
+                    space.names.by_address[address] = frame
+            if frame == NOT_CODE:  # what lies further out was found by following it, and is no better
+                below.append(self.names.unknown)
+                break
+            missing = missing or frame is None
+            below.append(frame or 0)
+        above: list[int] = []
+        known = self.names.kernel.by_address.get
+        for address in kernel:
+            frame = known(address)
+            if frame is None:
+                frame = self.names.of_kernel(address, wanted)
+            missing = missing or frame is None
+            above.append(frame or 0)
+        return None if missing else self._remember(chain, space, above[::-1], below[::-1], len(user))
 
-    def _forget_names(self, spaces: list[AddressSpace]) -> None:
-        self._modules.clear()
-        self.forget_kernel()
+    def _remember(self, chain: bytes, space: AddressSpace, above: list[int], below: list[int], user: int) -> int:
+        """Keep the chain's parts under their bytes. One of an unusual form, or cut short, is assembled each time it comes."""
+        stack, at = self.interned.stack, chain.find(_USER_MARK)
+        if not _is_plain(chain, at, len(above), user):
+            return stack([*below, *above])
+        if len(below) != user or (below and below[0] == self.names.unknown):
+            if at == 0 and len(below) > 1:
+                space.names.innermost[chain[8:16]] = below[-1]
+            return stack([*below, *above])
+        if at == 0:
+            parent = space.stacks.callers[chain[16:]] = stack(below[:-1])
+            frame = space.names.innermost[chain[8:16]] = below[-1]
+        else:
+            base = NO_PARENT
+            if at > 0:
+                base = space.stacks.whole[chain[at:]] = stack(below)
+            parent = self._above[base, chain[16:at] if at > 0 else chain[16:]] = stack(above[:-1], base)
+            frame = self.names.kernel.innermost[chain[8:16]] = above[-1]
+        return stack([frame], parent)
+
+    def _settled(self, chain: bytes, pid: int, space: AddressSpace) -> int:
+        """After asking, what nobody could name is known to be unknown.
+
+        A mapping that came later in the drain may lie over the one that was asked about: then it takes a second question.
+        """
+        wanted = Wanted()
+        number = self._assemble(chain, pid, space, wanted)
+        if number is None:
+            self.names.learn(wanted)
+            number = self._assemble(chain, pid, space, Wanted())
+        return NO_PARENT if number is None else number
+
+    def _forget_stacks(self, spaces: list[AddressSpace]) -> None:
+        self._above.clear()
         for space in spaces:
-            space.names.clear()
-
-    def _learn_kernel(self, addresses: set[int]) -> None:
-        if not addresses:
-            return
-        ordered = sorted(addresses)
-        for address, symbol in zip(ordered, self._lookup.kernel_symbols(ordered), strict=True):
-            if symbol is None:
-                frame = Frame(None, _KERNEL, "kernel", _signed(address), None)
-            else:
-                frame = Frame(symbol[0], symbol[1], "kernel", None, None)
-                if symbol[0] in IDLE_FUNCTIONS:
-                    self.idle_addresses.add(struct.pack("<Q", address))
-            self._kernel_names[address] = self.interned.frame(frame)
-
-    def _learn_user(self, wanted: _Wanted) -> None:
-        """One request per file, one per process with code of its own making, one for the vdso."""
-        for pid, space, addresses in wanted.images.values():
-            if not space.is_complete:
-                space.complete(lambda pid=pid: self._lookup.process_maps(pid))  # type: ignore[misc]
-            missing = addresses - space.names.keys()
-            if missing:
-                self._place(pid, space, missing, wanted)
-        self._ask_files(wanted.offsets)
-        for space, address, module, offset in wanted.places:
-            space.names[address] = module.names[offset]
-
-    def _place(self, pid: int, space: AddressSpace, addresses: set[int], wanted: _Wanted) -> None:
-        """Find the file behind each address; what has none is asked for at once."""
-        made: list[int] = []
-        vdso: dict[int, int] = {}
-        for address in addresses:
-            mapping = space.find(address)
-            if mapping is None or not _is_file(mapping.path):
-                if mapping is not None and mapping.path == "[vdso]":
-                    vdso[address] = address - mapping.start
-                else:
-                    made.append(address)
-                continue
-            key = (mapping.device_major, mapping.device_minor, mapping.inode, mapping.path)
-            module = self._module(key)
-            offset = address - mapping.start + mapping.file_offset
-            if offset not in module.names:
-                wanted.offsets.setdefault(key, (pid, set()))[1].add(offset)
-            wanted.places.append((space, address, module, offset))
-        self._ask_jit(pid, space, sorted(made))
-        self._ask_vdso(space, vdso)
-
-    def _ask_files(self, offsets_by_file: dict[ModuleKey, tuple[int, set[int]]]) -> None:
-        if not offsets_by_file:
-            return
-        requests = [UserRequest(pid, key[3], *key[:3], tuple(sorted(offsets))) for key, (pid, offsets) in offsets_by_file.items()]
-        for request, (build_id, names) in zip(requests, self._lookup.user_symbols(requests), strict=True):
-            module = self._modules[request.device_major, request.device_minor, request.inode, request.path]
-            module.build_id = module.build_id or build_id
-            for offset, name in zip(request.offsets, names, strict=True):
-                frame = Frame(name, module.label, "user", None if name else offset, module.build_id)
-                module.names[offset] = self.interned.frame(frame)
-
-    def _ask_jit(self, pid: int, space: AddressSpace, addresses: list[int]) -> None:
-        """Code that a just-in-time compiler made, with its perf map; without one it is unknown."""
-        for address, name in zip(addresses, self._lookup.jit_symbols(pid, addresses) if addresses else (), strict=True):
-            space.names[address] = self.interned.frame(Frame(name, "[jit]", "jit", None, None)) if name else self._unknown
-
-    def _ask_vdso(self, space: AddressSpace, offsets: dict[int, int]) -> None:
-        names = self._lookup.vdso_symbols([*offsets.values()]) if offsets else []
-        for (address, offset), name in zip(offsets.items(), names, strict=True):
-            space.names[address] = self.interned.frame(Frame(name, "[vdso]", "user", None if name else offset, None))
-
-    def _module(self, key: ModuleKey) -> Module:
-        module = self._modules.get(key)
-        if module is None:
-            module = self._modules[key] = Module(clean(os.fsencode(key[3]), 300))
-        return module
+            space.stacks.clear()
 
 
-def _is_file(path: str) -> bool:
-    """Paths in brackets, `//anon` and memory files hold code that was made at run time."""
-    return path.startswith("/") and not path.startswith(("//anon", "/memfd:", "/dev/zero", "/anon_hugepage", "/SYSV"))
-
-
-def _signed(address: int) -> int:
-    """Kernel addresses as the signed 64 bits that a column holds."""
-    return address - (1 << 64) if address >= 1 << 63 else address
+def _is_plain(chain: bytes, user_mark_at: int, kernel: int, user: int) -> bool:
+    """A kernel marker and its addresses, a user marker and its addresses, or one of the two; no other marker, no empty part."""
+    expected_at = 8 * (1 + kernel) if kernel and user else 0 if user else -1
+    parts = (kernel > 0) + (user > 0)
+    return user_mark_at == expected_at and parts > 0 and len(chain) == 8 * (parts + kernel + user)

@@ -7,14 +7,15 @@ import pytest
 
 from necroscope.perf_abi import records
 from necroscope.perf_abi.event_attr import CONTEXT_KERNEL, CONTEXT_USER
-from necroscope.sources.perf.address_space import Mapping
 from necroscope.sources.perf.rings import Drain, Rings
-from necroscope.sources.perf.symbolizer import UserRequest
+from necroscope.symbols.messages import KernelFunction, ModuleAnswer, UserRequest
+from necroscope.symbols.process_maps import Mapping
 
 KERNEL_BASE = 0xFFFF_FFFF_8100_0000
 IDLE = KERNEL_BASE + 0x1D1E
 SAMPLING_ID = 700
 LEDGER_ID = 701
+MISC_USER = 2
 
 
 class Build:
@@ -51,7 +52,7 @@ class Build:
         chain = cls.chain(kernel, user)
         head = struct.pack("<QiiQIIQ", identifier, pid, pid if tid is None else tid, time_ns, 0, 0, len(chain) // 8)
         registers = struct.pack("<Q", 0) if argument is None else struct.pack("<QQ", 2, argument)
-        return cls.record(records.SAMPLE, head + chain + registers)
+        return cls.record(records.SAMPLE, head + chain + registers, records.MISC_KERNEL if kernel else MISC_USER)
 
     @classmethod
     def tracepoint(cls, time_ns: int, raw: bytes, pid: int = 1, identifier: int = LEDGER_ID) -> bytes:
@@ -143,7 +144,10 @@ class FakeRings(Rings):
 
 
 class FakeLookup:
-    """Names by rule: `k_1d1e` for an offset into the kernel, `f_40` for one into a file. Keeps what it was asked."""
+    """Names by rule: `k_1d1e` for an offset into the kernel, `f_40` for one into a file. Keeps what it was asked.
+
+    Every function is `function_bytes` long and is named by its start.
+    """
 
     def __init__(self) -> None:
         self.kernel_asked: list[list[int]] = []
@@ -155,6 +159,7 @@ class FakeLookup:
         self.maps: dict[int, list[Mapping]] = {}
         self.names: dict[int, tuple[str, str] | None] = {IDLE: ("default_idle", "[kernel]")}
         self.unknown_offsets: set[int] = set()
+        self.function_bytes = 1
         self.jit_names: dict[int, str] = {}
         self.reloads = 0
 
@@ -162,17 +167,28 @@ class FakeLookup:
     def asked(self) -> int:
         return len(self.kernel_asked) + self.user_calls + len(self.jit_asked) + len(self.vdso_asked) + len(self.maps_asked)
 
-    def kernel_symbols(self, addresses: Sequence[int]) -> list[tuple[str, str] | None]:
+    def kernel_symbols(self, addresses: Sequence[int]) -> list[KernelFunction | None]:
         self.kernel_asked.append(list(addresses))
-        return [self.names.get(address, (f"k_{address - KERNEL_BASE:x}", "[kernel]")) for address in addresses]
+        return [self._kernel_function(address) for address in addresses]
 
-    def user_symbols(self, requests: Sequence[UserRequest]) -> list[tuple[str | None, list[str | None]]]:
+    def _kernel_function(self, address: int) -> KernelFunction | None:
+        start = address - address % self.function_bytes
+        name = self.names.get(address, self.names.get(start, (f"k_{start - KERNEL_BASE:x}", "[kernel]")))
+        return None if name is None else KernelFunction(*name, start, start + self.function_bytes)
+
+    def user_symbols(self, requests: Sequence[UserRequest]) -> list[ModuleAnswer]:
         self.user_calls += 1
         self.user_asked.extend(requests)
-        return [
-            ("b1d", [None if offset in self.unknown_offsets else f"f_{offset:x}" for offset in request.offsets])
-            for request in requests
-        ]
+        return [self._module_answer(request) for request in requests]
+
+    def _module_answer(self, request: UserRequest) -> ModuleAnswer:
+        starts = [offset - offset % self.function_bytes for offset in request.offsets]
+        names = zip(request.offsets, starts, strict=True)
+        return ModuleAnswer(
+            "b1d",
+            [None if offset in self.unknown_offsets else f"f_{start:x}" for offset, start in names],
+            [(start, start + self.function_bytes) for start in starts],
+        )
 
     def jit_symbols(self, pid: int, addresses: Sequence[int]) -> list[str | None]:
         self.jit_asked.append((pid, list(addresses)))
@@ -190,7 +206,7 @@ class FakeLookup:
         self.reloads += 1
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def build() -> type[Build]:
     return Build
 

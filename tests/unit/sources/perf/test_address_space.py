@@ -1,11 +1,15 @@
 """Mappings of a process: lazily parsed, inherited, laid over each other, bounded."""
 
+from itertools import product
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from necroscope.sources.perf import address_space
-from necroscope.sources.perf.address_space import AddressSpace, Mapping, parse_mmap2
+from necroscope.sources.perf.address_space import AddressSpace, parse_mmap2
+from necroscope.symbols.process_maps import Mapping
 
 
 def mapping(start: int, end: int, path: str, file_offset: int = 0) -> Mapping:
@@ -94,6 +98,48 @@ def test_what_a_mapping_leaves_of_an_older_one_keeps_its_place_in_the_file(mappe
     assert space.find(0x6000) == mapping(0x5000, 0x9000, "/library", 0x4100)
 
 
+PAGES = st.tuples(st.integers(0, 15), st.integers(1, 6))
+
+
+@given(st.lists(PAGES, max_size=12), st.lists(PAGES, max_size=3), st.integers(0, 12))
+def test_every_page_belongs_to_the_mapping_that_came_last(
+    build: Any, mapped: list[tuple[int, int]], base: list[tuple[int, int]], asked_after: int
+) -> None:
+    painted: dict[int, str] = {}
+    read_from_proc = []
+    for number, (start, pages) in enumerate(base):
+        if not any(page in painted for page in range(start, start + pages)):
+            read_from_proc.append(mapping(start << 12, (start + pages) << 12, f"/base{number}"))
+            painted |= dict.fromkeys(range(start, start + pages), f"/base{number}")
+    space = AddressSpace(is_complete=True, base=tuple(read_from_proc))
+    for number, (start, pages) in enumerate(mapped):
+        if number == asked_after:
+            space.find(0)
+        space.add(build.mmap2(number, 100, start << 12, pages << 12, f"/{number}".encode()))
+        painted |= dict.fromkeys(range(start, start + pages), f"/{number}")
+    assert [path_at(space, page << 12) for page in range(25)] == [painted.get(page) for page in range(25)]
+
+
+def test_one_file_at_two_places_and_two_files_at_one_place_are_told_apart(build: Any) -> None:
+    def found(start: int, name: bytes, file_offset: int, inode: int) -> Mapping:
+        return parse_mmap2(build.mmap2(start, start, start, 0x1000, name, file_offset=file_offset, inode=inode))
+
+    for _ in range(2):
+        for start, name, file_offset, inode in product((0x1000, 0x5000), (b"/a", b"/b"), (0, 0x2000), (5, 6)):
+            expected = Mapping(start, start + 0x1000, file_offset, 8, 1, inode, name.decode())
+            assert found(start, name, file_offset, inode) == expected
+
+
+def test_what_is_kept_of_records_stays_small_whatever_a_user_maps(build: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: dict[bytes, Any] = {}
+    monkeypatch.setattr(address_space, "_known", kept)
+    for number in range(3 * address_space._MOST_KNOWN):
+        path = f"/{number}/".encode() + b"x" * (number % 2 * 4000)
+        assert parse_mmap2(build.mmap2(1, 100, 0x1000, 0x1000, path)).path == path.decode()
+    assert len(kept) <= address_space._MOST_KNOWN
+    assert sum(map(len, kept)) < 1 << 20
+
+
 def test_a_child_inherits_and_then_goes_its_own_way(mapped: Any) -> None:
     parent = AddressSpace(is_complete=True, base=(mapping(0x1000, 0x2000, "/base"),))
     parent.add(mapped(0x3000, 0x4000, "/shared"))
@@ -128,6 +174,24 @@ def test_the_maps_just_read_are_newer_than_the_records_before(mapped: Any) -> No
     assert path_at(space, 0x1000) == "/now"
     space.add(mapped(0x1000, 0x2000, "/after"))
     assert path_at(space, 0x1000) == "/after"
+
+
+@pytest.mark.parametrize("kept", ["by_address", "innermost", "callers", "whole"])
+def test_a_new_mapping_forgets_names_and_stacks_whatever_of_them_there_is(mapped: Any, kept: str) -> None:
+    space = AddressSpace(is_complete=True)
+    getattr(space.names if hasattr(space.names, kept) else space.stacks, kept)[b""] = 1
+    space.add(mapped(0x1000, 0x2000, "/new"))
+    assert len(space.names) + len(space.stacks) == 0
+
+
+def test_a_child_has_names_and_stacks_of_its_own(mapped: Any) -> None:
+    parent = AddressSpace(is_complete=True)
+    parent.names.by_address[0x1000] = 1
+    parent.stacks.whole[b"chain"] = 1
+    child = parent.fork()
+    assert len(child.names) + len(child.stacks) == 0
+    child.add(mapped(0x1000, 0x2000, "/child"))
+    assert (len(parent.names), len(parent.stacks)) == (1, 1)
 
 
 def test_a_compiler_that_maps_the_same_pages_without_end_does_not_push_out_the_program(mapped: Any) -> None:

@@ -43,6 +43,36 @@ def test_frames_of_gives_back_the_stack_innermost_first() -> None:
     assert interned.frames_of(interned.stack([])) == []
 
 
+def test_frames_on_top_of_a_stack_make_the_same_stack_as_all_frames_together() -> None:
+    interned = Interned()
+    main, run, walk = [interned.frame(frame) for frame in frames("main run walk")]
+    parent = interned.stack([main])
+    assert interned.stack([run, walk], parent) == interned.stack([main, run, walk])
+    assert interned.stack([], parent) == parent
+
+
+def test_child_is_known_once_its_stack_was_seen_in_this_segment() -> None:
+    interned = Interned()
+    main, run = [interned.frame(frame) for frame in frames("main run")]
+    assert interned.child(NO_PARENT, main) is None
+    parent = interned.stack([main])
+    assert interned.child(NO_PARENT, main) == parent
+    assert interned.child(parent, run) is None
+    seen = interned.stack([main, run])
+    assert interned.child(parent, run) == seen
+    assert interned.child(parent, main) is None
+    interned.start_segment()
+    assert interned.child(NO_PARENT, main) is None
+
+
+def test_frames_keep_their_number_over_segments() -> None:
+    interned = Interned()
+    numbers = [interned.frame(frame) for frame in frames("main run")]
+    interned.start_segment()
+    assert [interned.frame(frame) for frame in frames("main run")] == numbers
+    assert interned.frames_known == 2
+
+
 def test_recursion_is_as_deep_as_it_was() -> None:
     interned = Interned()
     assert len(interned.frames_of(stack_of(interned, "f f f f"))) == 4

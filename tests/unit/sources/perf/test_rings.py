@@ -36,9 +36,14 @@ def test_a_sample_keeps_its_time_core_task_and_chain(scan: Any, build: Any) -> N
     assert found.records == [(1000, 3, records.SAMPLE, 7, 8, build.chain([1, 2], [3]), None)]
 
 
-def test_a_sample_with_user_registers_gives_the_first_argument(scan: Any, build: Any) -> None:
-    found = scan(build.sample(1, user=[3], argument=0), build.sample(2, user=[3], argument=12345), build.sample(3, user=[3]))
+def test_a_sample_in_a_system_call_gives_its_first_argument(scan: Any, build: Any) -> None:
+    chain = {"kernel": [5], "user": [3]}
+    found = scan(build.sample(1, **chain, argument=0), build.sample(2, **chain, argument=12345), build.sample(3, **chain))
     assert [record[-1] for record in found.records] == [0, 12345, None]
+
+
+def test_the_register_of_a_program_that_runs_its_own_code_is_no_argument(scan: Any, build: Any) -> None:
+    assert [record[-1] for record in scan(build.sample(1, user=[3], argument=12345)).records] == [None]
 
 
 def test_a_task_that_has_left_the_pid_table_has_number_minus_one(scan: Any, build: Any) -> None:
@@ -147,10 +152,14 @@ def test_what_comes_while_the_rings_are_emptied_waits_for_the_next_drain(rings: 
 
 
 @pytest.mark.parametrize(
-    ("cpus", "expected_bytes"), [(1, 512 << 10), (2, 512 << 10), (96, 256 << 10), (192, 128 << 10), (8192, 64 << 10)]
+    ("cpus", "hz", "expected_bytes"),
+    [
+        *((1, 97, 512 << 10), (2, 97, 512 << 10), (96, 97, 256 << 10), (192, 97, 128 << 10), (8192, 97, 64 << 10)),
+        *((2, 999, 512 << 10), (2, 1999, 1 << 20), (96, 1999, 256 << 10)),
+    ],
 )
-def test_many_cores_share_the_memory_of_rings(cpus: int, expected_bytes: int) -> None:
-    pages = _ring_pages(cpus)
+def test_many_cores_share_the_memory_of_rings_and_a_higher_rate_has_more(cpus: int, hz: int, expected_bytes: int) -> None:
+    pages = _ring_pages(cpus, hz)
     assert pages & (pages - 1) == 0
     assert pages * PAGE_BYTES == expected_bytes
 

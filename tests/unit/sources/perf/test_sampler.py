@@ -157,6 +157,26 @@ def test_an_idle_sample_is_dropped_even_before_its_name_was_known(node: Node, bu
     assert node.sampler.samples_taken == 0
 
 
+def test_an_idle_sample_kept_for_the_next_drain_is_dropped_if_its_name_was_learnt_meanwhile(node: Node, build: Any) -> None:
+    chain = {"pid": 0, "kernel": [build.IDLE, build.KERNEL_BASE]}
+    assert node.read(build.sample(1, **chain), build.sample(SECOND + 1, **chain)) == []
+    assert node.read() == []
+    assert node.sampler.idle_dropped == 2
+
+
+def test_a_sample_beside_idle_ones_keeps_its_stack_and_argument(node: Node, build: Any) -> None:
+    idle = {"pid": 0, "kernel": [build.IDLE]}
+    node.read(
+        build.sample(1, **idle),
+        build.sample(2, pid=100, kernel=[build.KERNEL_BASE + 32], argument=7),
+        build.sample(3, **idle),
+        build.sample(4, pid=200, kernel=[build.KERNEL_BASE + 48], argument=8),
+    )
+    interned = node.sampler.symbolizer.interned
+    seen = [(task.pid, task.first_argument, interned.frames_of(task.stack)[0].function) for task in node.sampler.seen_on(0)]
+    assert seen == [(100, 7, "k_20"), (200, 8, "k_30")]
+
+
 def test_interrupt_on_idle_core_is_work(node: Node, build: Any) -> None:
     (row,) = node.read(build.sample(1, pid=0, kernel=[build.KERNEL_BASE + 64, build.IDLE]))
     assert (row["pid"], row["comm"]) == (0, "swapper")
@@ -167,12 +187,24 @@ def test_a_task_that_has_left_the_pid_table_fits_its_columns(node: Node, build: 
     assert (row["pid"], row["tid"], row["comm"], row["cgroup"]) == (-1, -1, "[exited]", None)
 
 
-def test_a_chain_seen_many_times_in_a_drain_is_resolved_once(node: Node, build: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    resolved = []
-    resolve = node.sampler.symbolizer.resolve
-    monkeypatch.setattr(node.sampler.symbolizer, "resolve", lambda chains: (resolved.extend(chains), resolve(chains)))
-    node.read(*(build.sample(time_ns, kernel=[5, 6]) for time_ns in range(1, 98)))
-    assert len(resolved) == 1
+def test_a_chain_seen_many_times_in_a_drain_costs_one_question(node: Node, build: Any, lookup: Any) -> None:
+    program = [build.comm(1, 100, b"app", is_exec=True), build.mmap2(2, 100, 0x400000, 0x1000, b"/bin/app")]
+    chain = {"kernel": [build.KERNEL_BASE, build.KERNEL_BASE + 9], "user": [0x400010, 0x400021]}
+    rows = node.read(*program, *(build.sample(time_ns, **chain) for time_ns in range(3, 100)))
+    assert len({row["stack"] for row in rows}) == 1
+    assert lookup.kernel_asked == [[build.KERNEL_BASE, build.KERNEL_BASE + 8]]
+    assert [request.offsets for request in lookup.user_asked] == [(0x10, 0x20)]
+
+
+def test_a_chain_known_from_an_earlier_drain_is_not_resolved_again(
+    node: Node, build: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain = {"kernel": [build.KERNEL_BASE, build.KERNEL_BASE + 9]}
+    (first,) = node.read(build.sample(1, **chain))
+    for slow in ("resolve", "_assemble"):
+        monkeypatch.delattr(type(node.sampler.symbolizer), slow)
+    (again,) = node.read(build.sample(SECOND + 1, **chain))
+    assert again["stack"] == first["stack"]
 
 
 def test_ledger_rows_come_in_the_recordings_time(node: Node, build: Any) -> None:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,10 @@ from necroscope.model.tables import TABLES
 from necroscope.sources.perf.cgroup_ledger import CgroupLedger
 from necroscope.sources.perf.rings import Rings
 from necroscope.sources.perf.sampler import Sampler
+from necroscope.sources.perf.symbolizer import Symbolizer
 from necroscope.sources.sysfs.cpus import parse as parse_cpus
+from necroscope.symbols.lookup import Lookup
+from necroscope.symbols.messages import KernelFunction, UserRequest
 
 pytestmark = [pytest.mark.root, pytest.mark.kernel]
 
@@ -51,6 +54,11 @@ class Kallsyms:
         self.addresses = [address for address, _ in symbols]
         self.names = [name for _, name in symbols]
 
+    def find(self, addresses: Sequence[int]) -> list[KernelFunction | None]:
+        places = [bisect_right(self.addresses, address) for address in addresses]
+        ends = [*self.addresses, 1 << 64]
+        return [KernelFunction(self.names[at - 1], "[kernel]", ends[at - 1], ends[at]) for at in places]
+
 
 @pytest.fixture(scope="module")
 def kallsyms() -> Kallsyms:
@@ -59,10 +67,7 @@ def kallsyms() -> Kallsyms:
 
 @pytest.fixture
 def sampler(lookup: Any, kallsyms: Kallsyms) -> Iterator[Sampler]:
-    def kernel_symbols(addresses: list[int]) -> list[tuple[str, str] | None]:
-        return [(kallsyms.names[bisect_right(kallsyms.addresses, address) - 1], "[kernel]") for address in addresses]
-
-    lookup.kernel_symbols = kernel_symbols
+    lookup.kernel_symbols = kallsyms.find
     ledger = CgroupLedger(Path("/"))
     online = parse_cpus(Path("/sys/devices/system/cpu/online").read_text())
     rings = Rings(HZ, ledger.tracepoint_ids)
@@ -193,6 +198,41 @@ def test_programs_that_live_for_milliseconds_are_named_by_their_exec(sampler: Sa
     named = [row for row in rows_of(read(sampler), "samples") if row["comm"] == "necro-shortlife"]
     assert named
     assert all(not Path(f"/proc/{row['pid']}").exists() for row in named)
+
+
+@pytest.fixture
+def real_lookup() -> Iterator[Lookup]:
+    real = Lookup(timeout_s=5.0)
+    yield real
+    real.close()
+
+
+def test_names_kept_by_range_are_those_the_lookup_process_gives_for_each_address(
+    sampler: Sampler, busy: subprocess.Popen[str], real_lookup: Lookup
+) -> None:
+    symbolizer = sampler.symbolizer = Symbolizer(real_lookup)
+    sampler.rings.idle_addresses = symbolizer.idle_addresses
+    read(sampler)
+    run(busy)
+    read(sampler)
+    functions = [frame.function for frame in symbolizer.interned._frame_of]
+    kernel = symbolizer.names.kernel.by_address
+    fresh = real_lookup.kernel_symbols([*kernel])
+    assert kernel
+    assert [functions[number] for number in kernel.values()] == [found and found.function for found in fresh]
+    space = sampler.processes.space(busy.pid)
+    checked = 0
+    for address, number in space.names.by_address.items():
+        mapping = space.find(address)
+        assert mapping is not None
+        if mapping.path.startswith("/"):
+            offset = address - mapping.start + mapping.file_offset
+            (answer,) = real_lookup.user_symbols([UserRequest(busy.pid, mapping.path, *mapping[3:6], (offset,))])
+            assert answer.functions == [functions[number]]
+            ((start, end),) = answer.extents
+            assert start <= offset < end
+            checked += 1
+    assert checked > 10
 
 
 def test_a_stopped_process_gives_no_samples(sampler: Sampler, busy: subprocess.Popen[str]) -> None:

@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
-from necroscope.perf_abi.event_attr import CONTEXT_HV, CONTEXT_KERNEL, CONTEXT_USER
+from necroscope.perf_abi.event_attr import CONTEXT_HV, CONTEXT_KERNEL, CONTEXT_MAX, CONTEXT_USER
+from necroscope.sources.perf import frame_names
 from necroscope.sources.perf import symbolizer as symbolizer_module
-from necroscope.sources.perf.address_space import AddressSpace, Mapping
+from necroscope.sources.perf.address_space import AddressSpace
 from necroscope.sources.perf.interned import Frame
 from necroscope.sources.perf.symbolizer import Symbolizer, split_chain
+from necroscope.symbols.process_maps import Mapping
 
 
 def space_of(*mappings: Mapping) -> AddressSpace:
@@ -31,10 +33,10 @@ class Asked:
         self.chain = build.chain
 
     def number(self, *chains: tuple[bytes, AddressSpace], pid: int = 100) -> list[int]:
-        unknown = [(raw, pid, space) for raw, space in chains if raw not in self.symbolizer.cache_for(raw, space)]
-        if unknown:
-            self.symbolizer.resolve(unknown)
-        return [self.symbolizer.cache_for(raw, space)[raw] for raw, space in chains]
+        known = [self.symbolizer.number(raw, pid, space) for raw, space in chains]
+        unknown = [(raw, pid, space) for number, (raw, space) in zip(known, chains, strict=True) if number is None]
+        resolved = iter(self.symbolizer.resolve(unknown))
+        return [next(resolved) if number is None else number for number in known]
 
     def frames(self, raw: bytes, space: AddressSpace, pid: int = 100) -> list[Frame]:
         (number,) = self.number((raw, space), pid=pid)
@@ -150,16 +152,19 @@ def test_a_new_segment_numbers_again_but_asks_nothing(asked: Asked, build: Any) 
     asked.number((kernel_only, space), (mixed, space))
     before = asked.lookup.asked
     asked.symbolizer.start_segment([space])
-    space.stacks.clear()
-    names = asked.names(mixed, space)
+    assert asked.number((mixed, space), (kernel_only, space)) == [3, 4]
+    assert asked.names(mixed, space) == ["[unknown]", "__vdso_0", "f_1100", "k_0"]
+    assert asked.names(kernel_only, space) == ["k_8"]
     assert asked.lookup.asked == before
-    assert names == ["[unknown]", "__vdso_0", "f_1100", "k_0"]
-    assert asked.symbolizer.interned.take_rows()[1][0][:2] == (0, -1)
+    frames, stacks = asked.symbolizer.interned.take_rows()
+    assert [row[:2] for row in stacks] == [(0, -1), (1, 0), (2, 1), (3, 2), (4, -1)]
+    assert [row[0] for row in frames] == [0, 1, 2, 3, 4]
 
 
 def test_a_kernel_chain_is_shared_by_all_processes(asked: Asked, build: Any) -> None:
-    raw = asked.chain([build.KERNEL_BASE])
-    assert asked.symbolizer.cache_for(raw, space_of()) is asked.symbolizer.cache_for(raw, space_of())
+    raw = asked.chain([build.KERNEL_BASE, build.KERNEL_BASE + 0x11])
+    (number,) = asked.number((raw, space_of(APP)))
+    assert asked.symbolizer.number(raw, 200, space_of(LIBC)) == number
 
 
 def test_the_same_addresses_in_two_programs_are_two_stacks(asked: Asked) -> None:
@@ -200,6 +205,16 @@ def test_idle_functions_are_known_by_their_sampled_address(asked: Asked, build: 
     assert asked.symbolizer.idle_addresses == {struct.pack("<Q", build.IDLE)}
 
 
+def test_each_idle_address_is_added_although_one_question_would_name_the_function(asked: Asked, build: Any) -> None:
+    asked.lookup.function_bytes = 64
+    start = build.KERNEL_BASE + 0x1D00
+    asked.lookup.names = {start: ("default_idle", "[kernel]")}
+    for address in (start + 0x1E, start + 0x1F):
+        assert asked.names(asked.chain([address, build.KERNEL_BASE + 0x41]), space_of()) == ["k_40", "default_idle"]
+    assert asked.symbolizer.idle_addresses == {struct.pack("<Q", start + 0x1E), struct.pack("<Q", start + 0x1F)}
+    assert asked.lookup.kernel_asked == [[build.KERNEL_BASE + 0x40, start + 0x1E], [start + 0x1F]]
+
+
 def test_reloading_the_kernels_symbols_forgets_what_addresses_meant(asked: Asked, build: Any) -> None:
     raw = asked.chain([build.IDLE])
     addresses = asked.symbolizer.idle_addresses
@@ -219,19 +234,218 @@ def test_a_hostile_path_becomes_a_harmless_module_name(asked: Asked, path: str) 
     assert asked.lookup.user_asked[0].path == path
 
 
+def test_one_question_names_a_whole_function(asked: Asked, build: Any) -> None:
+    asked.lookup.function_bytes = 64
+    asked.number((asked.chain([build.KERNEL_BASE + 0x41], [0x400101, 0x400141]), space_of(APP)))
+    before = asked.lookup.asked
+    raw = asked.chain([build.KERNEL_BASE + 0x7F, build.KERNEL_BASE + 0x41], [0x40013F, 0x400180])
+    assert asked.names(raw, space_of(APP._replace(start=0x400000))) == ["f_1140", "f_1100", "k_40", "k_40"]
+    assert asked.lookup.asked == before
+    asked.number((asked.chain([build.KERNEL_BASE + 0x80], [0x4000FF, 0x400182]), space_of(APP)))
+    assert asked.lookup.kernel_asked[1:] == [[build.KERNEL_BASE + 0x80]]
+    assert [request.offsets for request in asked.lookup.user_asked[1:]] == [(0x10FF, 0x1181)]
+
+
+def test_offsets_without_a_symbol_are_asked_one_by_one_and_once(asked: Asked) -> None:
+    asked.lookup.function_bytes = 64
+    asked.lookup.unknown_offsets = {0x1100, 0x1101}
+    space = space_of(APP)
+    for address, offset in ((0x400100, 0x1100), (0x400101, 0x1101), (0x400100, 0x1100)):
+        assert asked.frames(asked.chain(user=[address]), space)[0].offset == offset
+    assert [request.offsets for request in asked.lookup.user_asked] == [(0x1100,), (0x1101,)]
+    assert asked.names(asked.chain(user=[0x400102]), space) == ["f_1100"]
+
+
+def test_a_file_rewritten_in_place_has_its_new_functions_where_no_old_one_was(asked: Asked) -> None:
+    space = space_of(APP)
+    asked.lookup.function_bytes = 16
+    assert asked.names(asked.chain(user=[0x400104]), space) == ["f_1100"]
+    asked.lookup.function_bytes = 256
+    assert asked.names(asked.chain(user=[0x400180]), space) == ["f_1100"]
+    assert asked.names(asked.chain(user=[0x4001FF]), space) == ["f_1100"]
+    assert asked.lookup.user_calls == 2
+
+
+def test_a_caller_that_is_no_code_cuts_the_chain_and_is_never_asked(asked: Asked, build: Any) -> None:
+    space = space_of(APP)
+    raw = asked.chain([build.KERNEL_BASE], [0x400100, 0x400201, 0x5, 0x400301, 0x7FFD_0000_0000])
+    for _ in range(3):
+        assert asked.names(raw, space) == ["[unknown]", "f_1200", "f_1100", "k_0"]
+    assert [request.offsets for request in asked.lookup.user_asked] == [(0x1100, 0x1200)]
+    assert asked.lookup.jit_asked == []
+    assert asked.lookup.vdso_asked == []
+
+
+@pytest.mark.parametrize("garbage", [(0,), (0x5,), (0x5, 0x400201), (0x400201, 0x5), (0, 0, 0), (0x5, 0x6)], ids=str)
+def test_what_follows_no_code_changes_no_stack(asked: Asked, build: Any, garbage: tuple[int, ...]) -> None:
+    """The chain of a good caller below another innermost address, before and after a cut one was numbered."""
+    space = space_of(APP)
+    good = [asked.chain(kernel, [0x400100, 0x400201]) for kernel in ([], [build.KERNEL_BASE])]
+    before = [asked.names(raw, space) for raw in good]
+    for innermost in (0x400100, 0x400180, 0x7):
+        for kernel in ([], [build.KERNEL_BASE]):
+            raw = asked.chain(kernel, [innermost, *garbage])
+            known = ["f_1100"] if innermost == 0x400100 else ["f_1180"]
+            callers = ["[unknown]", *(["f_1200"] if garbage[0] == 0x400201 else [])]
+            expected = ["[unknown]"] if innermost == 0x7 else [*callers, *known]
+            for _ in range(2):
+                assert asked.names(raw, space) == [*expected, *(["k_0"] if kernel else [])]
+    assert [asked.names(raw, space) for raw in good] == before
+
+
+def test_code_in_no_mapping_is_named_once_it_is_mapped(asked: Asked, build: Any) -> None:
+    space = space_of()
+    chains = [asked.chain(user=[0x400100]), asked.chain([build.KERNEL_BASE], [0x400100])]
+    assert [asked.names(raw, space)[0] for raw in chains] == ["[unknown]", "[unknown]"]
+    space.add(build.mmap2(1, 100, 0x400000, 0x1000, b"/usr/bin/late"))
+    assert [asked.names(raw, space)[0] for raw in chains] == ["f_100", "f_100"]
+
+
+def test_code_met_in_the_kernel_only_is_named_once_it_is_mapped(asked: Asked, build: Any) -> None:
+    space = space_of()
+    raw = asked.chain([build.KERNEL_BASE], [0x400100])
+    assert asked.names(raw, space) == ["[unknown]", "k_0"]
+    space.add(build.mmap2(1, 100, 0x400000, 0x1000, b"/usr/bin/late"))
+    assert asked.names(raw, space) == ["f_100", "k_0"]
+
+
+def test_a_new_mapping_over_a_named_address_forgets_its_name(asked: Asked, build: Any) -> None:
+    space = space_of(APP)
+    chains = [
+        asked.chain(user=[0x400100, 0x400201]),
+        asked.chain([build.KERNEL_BASE], [0x400100, 0x400201]),
+    ]
+    assert [asked.names(raw, space)[:2] for raw in chains] == [["f_1200", "f_1100"]] * 2
+    space.add(build.mmap2(1, 100, 0x400000, 0x1000, b"/usr/lib/plugin.so", file_offset=0x8000))
+    assert [asked.names(raw, space)[:2] for raw in chains] == [["f_8200", "f_8100"]] * 2
+
+
+@pytest.mark.parametrize("forged", [CONTEXT_KERNEL, CONTEXT_USER, CONTEXT_HV, (1 << 64) - 1, CONTEXT_MAX])
+def test_a_marker_on_the_programs_own_stack_is_no_marker(asked: Asked, build: Any, forged: int) -> None:
+    space = space_of(APP)
+    for kernel, names in (([], []), ([build.KERNEL_BASE], ["k_0"])):
+        raw = asked.chain(kernel, [0x400100, 0x400201, forged, build.KERNEL_BASE + 0x99])
+        for _ in range(2):
+            assert asked.names(raw, space) == ["[unknown]", "f_1200", "f_1100", *names]
+        raw = asked.chain(kernel, [0x400100, forged, build.KERNEL_BASE + 0x99])
+        for _ in range(2):
+            assert asked.names(raw, space) == ["[unknown]", "f_1100", *names]
+    assert asked.lookup.kernel_asked == [[build.KERNEL_BASE]]
+
+
+def test_a_mapping_that_comes_later_in_the_drain_over_a_sampled_address_does_not_cost_the_stack(asked: Asked, build: Any) -> None:
+    space = space_of(APP)
+    raw = asked.chain([build.KERNEL_BASE], [0x400100])
+    assert asked.symbolizer.number(raw, 100, space) is None
+    space.add(build.mmap2(1, 100, 0x400000, 0x1000, b"/usr/lib/plugin.so", file_offset=0x8000))
+    (number,) = asked.symbolizer.resolve([(raw, 100, space)])
+    assert [frame.function for frame in asked.symbolizer.interned.frames_of(number)] == ["k_0", "f_8100"]
+
+
+WORDS = {"K": CONTEXT_KERNEL, "U": CONTEXT_USER, "H": CONTEXT_HV}
+
+
+def drawn(text: str, base: int) -> bytes:
+    """`K 10 20 U 400100`: markers by letter, the rest hexadecimal; what is below 1000 is in the kernel."""
+    words = [WORDS.get(word) or int(word, 16) for word in text.split()]
+    return struct.pack(f"<{len(words)}Q", *(base + word if word < 0x1000 else word for word in words))
+
+
+@pytest.mark.parametrize(
+    ("unusual", "plain"),
+    [
+        ("H 10", "K 10"),
+        ("H 10 U 400100", "K 10 U 400100"),
+        ("H 10 K 20 U 400100", "K 10 21 U 400100"),
+        ("K 10 H 20 U 400100", "K 10 21 U 400100"),
+        ("K 10 K 20", "K 10 21"),
+        ("K U 400100 400201", "U 400100 400201"),
+        ("K 10 20 U", "K 10 20"),
+        ("K 10 20 H", "K 10 20"),
+        ("H K 10 20", "K 10 20"),
+        ("H U 400100", "U 400100"),
+        ("K H", ""),
+        ("K", ""),
+        ("U", ""),
+    ],
+)
+@pytest.mark.parametrize("plain_comes_first", [True, False])
+def test_a_chain_of_unusual_form_has_the_number_of_its_plain_equivalent(
+    asked: Asked, build: Any, unusual: str, plain: str, plain_comes_first: bool
+) -> None:
+    # Names and stacks of all addresses are known, so that a part that is cut wrong finds something.
+    space = space_of(APP)
+    parts = ["K 10", "K 20", "K 10 20", "K 20 10", "U 400100", "U 400200", "K 10 U 400100", "K 20 U 400100", "K 10 U 400200"]
+    asked.number(*((drawn(text, build.KERNEL_BASE), space) for text in parts))
+    order = [plain, unusual] if plain_comes_first else [unusual, plain]
+    first, second = (asked.number((drawn(text, build.KERNEL_BASE), space)) for text in order)
+    assert first == second
+    assert asked.number((drawn(unusual, build.KERNEL_BASE), space)) == first
+    assert asked.names(drawn(unusual, build.KERNEL_BASE), space) == asked.names(drawn(plain, build.KERNEL_BASE), space)
+
+
+def test_chains_of_one_loop_need_nothing_but_their_innermost_address(
+    asked: Asked, build: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a chain that differs from known ones in its innermost address alone no other part is looked at."""
+    space, base = space_of(APP), build.KERNEL_BASE
+    asked.lookup.function_bytes = 64
+    callers = [[0x400301], [0x400301, 0x400381]]
+    asked.number(*((asked.chain(kernel, [0x400100, *user]), space) for kernel in ([], [base, base + 0x81]) for user in callers))
+    taken_apart = []
+    monkeypatch.setattr(symbolizer_module, "split_chain", lambda raw: (taken_apart.append(raw), split_chain(raw))[1])
+    for user in callers:
+        names = ["f_1300"] * (len(user) == 1) or ["f_1380", "f_1300"]
+        assert asked.names(asked.chain(user=[0x40013F, *user]), space) == [*names, "f_1100"]
+        chain = asked.chain([base + 0x3F, base + 0x81], [0x400100, *user])
+        assert asked.names(chain, space) == [*names, "f_1100", "k_80", "k_0"]
+    assert taken_apart == []
+    for chain in (asked.chain(user=[0x400100]), asked.chain([base, base + 0x81]), asked.chain([base + 0x3F, base + 0xC1])):
+        asked.number((chain, space))
+    assert len(taken_apart) >= 3
+
+
+@pytest.mark.parametrize("most", [3, 100_000])
+def test_too_many_frames_begin_again_with_the_next_segment(
+    asked: Asked, build: Any, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(symbolizer_module, "MOST_NAMES", most)
+    space = space_of(APP)
+    raw = asked.chain([build.KERNEL_BASE], [0x400100, 0x400201, 0x5])
+    before = asked.names(raw, space)
+    asked.symbolizer.start_segment([space])
+    assert asked.names(raw, space) == before
+    assert asked.lookup.user_calls == (2 if most == 3 else 1)
+    asked.symbolizer.start_segment([])
+    assert asked.symbolizer.interned.take_rows() == ([], [])
+
+
 def test_caches_are_emptied_when_they_outgrow_their_bound(asked: Asked, build: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(symbolizer_module, "_MOST_CHAINS", 3)
-    monkeypatch.setattr(symbolizer_module, "_MOST_NAMES", 3)
+    monkeypatch.setattr(frame_names, "MOST_NAMES", 3)
     spaces = [space_of(APP), space_of(APP), space_of(ANON)]
     for turn in range(4):
         asked.number(*((asked.chain([build.KERNEL_BASE + turn * 16], [0x400000 + turn, 0x900001]), space) for space in spaces))
     for turn in range(4):
         asked.number((asked.chain([build.KERNEL_BASE + turn * 16]), spaces[0]))
     asked.symbolizer.bound(spaces)
-    assert not any(space.stacks or space.names for space in spaces)
-    assert not asked.symbolizer._kernel_stacks
-    assert not asked.symbolizer._modules
+    assert not any(len(space.stacks) or len(space.names) for space in spaces)
+    assert not asked.symbolizer._above
+    names = asked.symbolizer.names
+    assert (len(names.kernel), len(names._kernel_ranges), names._modules, names.idle_addresses) == (0, 0, {}, set())
     assert asked.names(asked.chain(user=[0x400100]), spaces[0]) == ["f_1100"]
+
+
+def test_too_many_chains_forget_stacks_but_no_names(asked: Asked, build: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(symbolizer_module, "_MOST_CHAINS", 3)
+    space = space_of(APP)
+    chains = [asked.chain([build.KERNEL_BASE], [0x400100 + turn]) for turn in range(3)]
+    numbers = asked.number(*((raw, space) for raw in chains))
+    before = asked.lookup.asked
+    asked.symbolizer.bound([space])
+    assert len(space.stacks) + len(asked.symbolizer._above) == 0
+    assert asked.number(*((raw, space) for raw in chains)) == numbers
+    assert asked.lookup.asked == before
 
 
 def test_within_bounds_nothing_is_forgotten(asked: Asked, build: Any) -> None:

@@ -1,0 +1,219 @@
+"""`mpstat -P ALL`, as text or JSON (sysstat, mpstat.c): rows for the `cores` table.
+
+The text has the clock of the machine and the language of whoever ran it: 12 or 24 hours, decimal point or comma, any order of the
+date. It has no time zone: the caller gives one, or it is taken for UTC and a note says so.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from necroscope.errors import CorruptData, UsageError
+from necroscope.interchange.text_pieces import read_pieces
+from necroscope.model.names import clean
+from necroscope.model.reading import Row, Rows
+from necroscope.model.units import NS_PER_S
+
+_JSON_MOST_BYTES: Final = 256 << 20
+_MOST_CORES: Final = 1 << 15
+_BANNER: Final = re.compile(
+    rb"^Linux (?P<release>\S+) \((?P<host>[^)]*)\)\s+(?P<date>\S+)\s+_(?P<arch>\w+)_\s+\((?P<cpus>\d{1,6}) CPU\)"
+)
+_STAMP: Final = re.compile(rb"(\d{1,2}):(\d\d):(\d\d)(?:[\s\xa0\xc2]*\b([AaPp])\.?[Mm]\.?)?\s+(.*)")
+# Columns of `cores` after the elapsed time, and what mpstat calls them now and called them.
+_MODES: Final = (
+    ("usr", "user"),
+    ("nice",),
+    ("sys", "system"),
+    ("idle",),
+    ("iowait",),
+    ("irq",),
+    ("soft",),
+    ("steal",),
+    ("guest",),
+)
+
+
+@dataclass(slots=True)
+class CoreUse:
+    """`rows` are in the order of the columns of `cores`."""
+
+    host: str | None = None
+    kernel_release: str | None = None
+    cpus: int | None = None
+    rows: Rows = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+class _Report(NamedTuple):
+    """One interval: the moment it ended, in seconds, and percent by mode of each core."""
+
+    since_s: int | None
+    at_s: int
+    cores: dict[int, Mapping[str, float]]
+
+
+def read_mpstat(path: Path, utc_offset_s: int = 0) -> CoreUse:
+    """Rows of every core of every report, averages left out. `utc_offset_s` is what the machine's clock is ahead of UTC."""
+    head = next((piece.content for piece in _pieces(path)), b"")
+    use = CoreUse()
+    reports = _json_reports(path, use) if head.lstrip()[:1] == b"{" else _text_reports(path, use)
+    use.rows = _rows(list(reports), utc_offset_s)
+    if not use.rows:
+        raise UsageError(f"{path} holds no report of single cores", "run `mpstat -P ALL 1`, not `mpstat 1`")
+    if utc_offset_s == 0:
+        use.notes.append("mpstat writes no time zone: its times are taken for UTC")
+    return use
+
+
+def _pieces(path: Path) -> Iterator[Any]:
+    try:
+        yield from read_pieces(path)
+    except CorruptData as error:
+        raise UsageError(error.facts, "give the text or JSON that mpstat wrote") from None
+
+
+def _text_reports(path: Path, use: CoreUse) -> Iterator[_Report]:
+    clock = _Clock(None)
+    columns: list[str] = []
+    report = _Report(None, 0, {})
+    for line in (line for piece in _pieces(path) for line in piece.content.split(b"\n")):
+        banner = _BANNER.match(line)
+        if banner is not None:
+            clock = _Clock(parse_date(banner["date"].decode("ascii", "replace")))
+            use.host, use.kernel_release, use.cpus = clean(banner["host"]), clean(banner["release"]), int(banner["cpus"])
+            continue
+        stamp = _STAMP.match(line)
+        if stamp is None or clock.day is None:
+            continue
+        fields = stamp[5].split()
+        moment_s = clock.at_s(*_hours(stamp))
+        is_heading = fields[:1] == [b"CPU"]
+        if is_heading:
+            columns = [name.decode("ascii", "replace").lstrip("%") for name in fields[1:]] if b"%idle" in fields else []
+        if is_heading or moment_s != report.at_s:
+            if report.cores:
+                yield report
+            # The line of names has the time at which the interval began.
+            report = _Report(report.at_s or None, moment_s, {})
+        if columns and fields and fields[0].isdigit() and len(fields) == len(columns) + 1 and len(report.cores) < _MOST_CORES:
+            report.cores[int(fields[0][:5])] = dict(zip(columns, map(_percent, fields[1:]), strict=True))
+    if report.cores:
+        yield report
+
+
+def _hours(stamp: re.Match[bytes]) -> tuple[int, int, int]:
+    hour, half = int(stamp[1]), (stamp[4] or b"").lower()
+    return (hour % 12 + (12 if half == b"p" else 0) if half else hour), int(stamp[2]), int(stamp[3])
+
+
+def _percent(text: bytes) -> float:
+    try:
+        return min(max(float(text.replace(b",", b".")), 0.0), 100.0)
+    except ValueError:
+        return 0.0
+
+
+class _Clock:
+    """Seconds since 1970 of times of day: a time before the last one is of the next day."""
+
+    def __init__(self, day: date | None) -> None:
+        self.day = day
+        self._last_s = 0
+
+    def at_s(self, hour: int, minute: int, second: int) -> int:
+        day = self.day or date(1970, 1, 1)
+        try:
+            at_s = int(datetime(day.year, day.month, day.day, hour, minute, min(second, 59), tzinfo=UTC).timestamp())
+        except ValueError:
+            return self._last_s
+        if at_s < self._last_s - 43200 and day < date.max - timedelta(days=1):
+            self.day = day + timedelta(days=1)
+            at_s += 86400
+        self._last_s = at_s
+        return at_s
+
+
+def parse_date(text: str) -> date | None:
+    """2026-04-15, 04/15/2026, 04/15/26, 15.04.2026, 15/04/2026; where both could be the month, the first is, as in `en_US`."""
+    parts = re.findall(r"\d+", text)
+    if len(parts) != 3 or max(map(len, parts)) > 4:
+        return None
+    first, second, third = map(int, parts)
+    if len(parts[0]) == 4:
+        year, month, day = first, second, third
+    elif "." in text or first > 12:
+        year, month, day = third, second, first
+    else:
+        year, month, day = third, first, second
+    try:
+        return date(year + 2000 if year < 100 else year, month, day)
+    except ValueError:
+        return None
+
+
+def _json_reports(path: Path, use: CoreUse) -> Iterator[_Report]:
+    content = bytearray()
+    for piece in _pieces(path):
+        content += piece.content
+        if len(content) > _JSON_MOST_BYTES:
+            raise UsageError(
+                f"{path} has more than {_JSON_MOST_BYTES} bytes of JSON", "import the text of mpstat, which is read in pieces"
+            )
+    try:
+        found = json.loads(content)
+        for host in found["sysstat"]["hosts"]:
+            use.host, use.kernel_release = clean(str(host.get("nodename"))), clean(str(host.get("release")))
+            use.cpus = int(host.get("number-of-cpus", 0)) or None
+            yield from _host_reports(host)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise CorruptData(
+            f"{path} is no JSON of mpstat: {clean(str(error))}", "a mpstat that was killed leaves its JSON open"
+        ) from None
+
+
+def _host_reports(host: dict[str, Any]) -> Iterator[_Report]:
+    clock = _Clock(parse_date(str(host["date"])))
+    for report in host["statistics"]:
+        found = re.match(rb"(\d{1,2}):(\d\d):(\d\d)(?:\s*([AaPp])[Mm])?", str(report["timestamp"]).encode())
+        if found is None or clock.day is None:
+            continue
+        loads = [load for load in report.get("cpu-load", []) if str(load["cpu"]).isdigit()]
+        cores: dict[int, Mapping[str, float]] = {
+            int(str(load["cpu"])[:5]): {name: _percent(str(value).encode()) for name, value in load.items() if name != "cpu"}
+            for load in loads[:_MOST_CORES]
+        }
+        if cores:
+            yield _Report(None, clock.at_s(*_hours(found)), cores)
+
+
+def _rows(reports: list[_Report], utc_offset_s: int) -> Rows:
+    """Percent of the time a report covers; in JSON the first does not say, and has the length of the second.
+
+    A core that is all zero is offline and has no row.
+    """
+    rows: Rows = []
+    befores = [None, *(report.at_s for report in reports)][: len(reports)]
+    lengths = [
+        report.at_s - since if (since := report.since_s or before) is not None and report.at_s > since else None
+        for report, before in zip(reports, befores, strict=True)
+    ]
+    usual_s = next((length for length in lengths if length is not None), 1)
+    for report, length_s in zip(reports, [length or usual_s for length in lengths], strict=True):
+        for cpu, shares in sorted(report.cores.items()):
+            if any(shares.values()) and cpu < _MOST_CORES:
+                rows.append(_row((report.at_s - utc_offset_s) * NS_PER_S, cpu, length_s * NS_PER_S, shares))
+    return rows
+
+
+def _row(time_ns: int, cpu: int, elapsed_ns: int, shares: Mapping[str, float]) -> Row:
+    """mpstat takes guest time out of user time and niced guests out of nice; /proc/stat and `cores` have them in both."""
+    modes = [next((shares[name] for name in names if name in shares), 0.0) for names in _MODES]
+    niced_guest = shares.get("gnice", 0.0)
+    modes[0] += modes[-1]
+    modes[1] += niced_guest
+    return (time_ns, cpu, elapsed_ns, *(round(share * elapsed_ns / 100) for share in modes))

@@ -1,0 +1,54 @@
+"""Which modules have frames without a function, and how many samples that touches."""
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from necroscope.interchange.capture import StackTree
+
+_MOST_MODULES: Final = 20
+_REST: Final = 62  # the last bit but the sign
+
+
+class UnnamedCount:
+    """Counts samples by stack; `notes` says what they lack."""
+
+    def __init__(self, stacks: StackTree) -> None:
+        self._stacks = stacks
+        self._counts = np.zeros(0, np.int64)
+
+    def add(self, stacks: npt.NDArray[np.int32]) -> None:
+        counts = np.bincount(stacks[stacks >= 0], minlength=len(self._counts))
+        counts[: len(self._counts)] += self._counts
+        self._counts = counts
+
+    def notes(self) -> list[str]:
+        modules = self._unnamed_modules()
+        touched = sorted(((samples, module) for module, samples in modules.items() if samples), reverse=True)
+        notes = [f"functions of {module} could not be named: {samples} samples" for samples, module in touched[:_MOST_MODULES]]
+        if len(touched) > _MOST_MODULES:
+            notes.append(f"functions of {len(touched) - _MOST_MODULES} more modules could not be named")
+        return notes
+
+    def _unnamed_modules(self) -> dict[str, int]:
+        """Samples whose stack has a frame without a name, by that frame's module; of very many modules the rest is one."""
+        bits: dict[str, int] = {}
+        own = np.zeros(len(self._stacks.frames), np.int64)
+        for number, frame in enumerate(self._stacks.frames):
+            if frame.function is None:
+                own[number] = 1 << min(bits.setdefault(frame.module, len(bits)), _REST)
+        touched = self._with_ancestors(own)
+        counts = np.zeros(len(self._stacks), np.int64)
+        counts[: len(self._counts)] = self._counts
+        names = [module for module, bit in bits.items() if bit < _REST] + ["more modules"] * (len(bits) > _REST)
+        return {name: int(counts[touched >> bit & 1 == 1].sum()) for bit, name in enumerate(names)}
+
+    def _with_ancestors(self, own: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The bits of each stack's frames and of all below them; ancestors are asked 1, 2, 4, ... steps away."""
+        touched = np.append(own[np.array(self._stacks.stack_frames, np.int64)], 0)
+        ancestor = np.append(np.array(self._stacks.parents, np.int64), -1)
+        while (ancestor >= 0).any():
+            touched |= touched[ancestor]
+            ancestor = ancestor[ancestor]
+        return touched[:-1]

@@ -1,0 +1,1 @@
+"""Profiles in the formats that other viewers open; `formats.py` lists them."""

@@ -1,0 +1,63 @@
+"""Top functions of a flame graph, and how its samples spread over cores, processes or any other groups."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from necroscope.store.flame import ALL, FlameTree, read_flame
+from necroscope.store.flame_frame import GROUP, FlameFrame
+from necroscope.store.forest import is_outermost_of_its_frame, merge, totals
+from necroscope.store.groups import GroupBy
+from necroscope.store.query import Store
+from necroscope.store.selection import Selection
+from necroscope.store.time_limit import TimeLimit
+
+
+class FunctionWeight(NamedTuple):
+    """`self_weight` is of samples in the function itself, `total_weight` of those in it or below it, each sample once."""
+
+    frame: FlameFrame
+    self_weight: int
+    total_weight: int
+    self_share: float
+    total_share: float
+
+
+class Part(NamedTuple):
+    """A core, process or other group, and the weight of its samples."""
+
+    label: str
+    weight: int
+    share: float
+
+
+def top_functions(tree: FlameTree, count: int | None = None, *, by_total: bool = False) -> list[FunctionWeight]:
+    """The heaviest functions of a tree that is not turned; groups are no functions."""
+    forest, node = merge(tree.parent.astype(np.int64), tree.frame.astype(np.int64))
+    own = np.zeros(len(forest.parent), dtype=np.int64)
+    np.add.at(own, node, tree.self_weight)
+    total = np.where(is_outermost_of_its_frame(forest), totals(forest, own), 0)
+    sums = np.zeros((2, len(tree.frames)), dtype=np.int64)
+    np.add.at(sums[0], forest.frame, own)
+    np.add.at(sums[1], forest.frame, total)
+    order = np.lexsort((-sums[1 - by_total], -sums[int(by_total)]))
+    found = ((tree.frames[number], *sums[:, number].tolist()) for number in order.tolist() if sums[1, number])
+    functions = [(frame, own, total) for frame, own, total in found if frame.kind != GROUP][:count]
+    whole = tree.samples or 1
+    return [FunctionWeight(frame, own, total, own / whole, total / whole) for frame, own, total in functions]
+
+
+def parts(tree: FlameTree) -> list[Part]:
+    """The roots of a grouped tree, the heaviest first."""
+    roots = np.flatnonzero(tree.parent < 0)
+    order = roots[np.argsort(-tree.total_weight[roots], kind="stable")]
+    whole = tree.samples or 1
+    weights = ((tree.frames[tree.frame[node]], int(tree.total_weight[node])) for node in order.tolist())
+    return [Part(frame.function or frame.module, weight, weight / whole) for frame, weight in weights]
+
+
+def read_parts(
+    store: Store, from_ns: int, to_ns: int, by: GroupBy, selection: Selection = ALL, *, limit: TimeLimit | None = None
+) -> list[Part]:
+    """How the selected samples (for example those with a certain frame) spread over cores, processes, ..."""
+    return parts(read_flame(store, from_ns, to_ns, selection, (by,), limit=limit))

@@ -1,0 +1,83 @@
+"""Groups of samples as the outermost frames of a flame graph: by process, thread, name, core, cgroup or state."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from necroscope.store.flame_frame import GROUP, FlameFrame
+from necroscope.store.forest import Forest, Numbers
+from necroscope.store.frame_state import State
+from necroscope.store.stack_weights import IS_LEADER, STATE
+
+
+class GroupBy(StrEnum):
+    """`NAME` joins the processes of one name: a crash loop has a new pid each time, which a comparison takes for new code."""
+
+    PROCESS = "process"
+    THREAD = "thread"
+    NAME = "name"
+    CORE = "core"
+    CGROUP = "cgroup"
+    STATE = "state"
+
+
+KEYS: Final = {
+    GroupBy.PROCESS: ("pid", "comm", IS_LEADER),
+    GroupBy.THREAD: ("tid", "comm"),
+    GroupBy.NAME: ("comm",),
+    GroupBy.CORE: ("cpu",),
+    GroupBy.CGROUP: ("cgroup",),
+    GroupBy.STATE: (STATE,),
+}
+
+
+class GroupTree(NamedTuple):
+    """The group frames, one for each node of the forest; the innermost group of each row, counted from 0, and the node of it."""
+
+    forest: Forest
+    frames: list[FlameFrame]
+    group: Numbers
+    node_of_group: Numbers
+
+
+def group_tree(rows: pa.Table, by: Sequence[GroupBy]) -> GroupTree:
+    """Nested groups in the order of `by`; without any, all rows are of group 0, which has no node."""
+    group = np.zeros(rows.num_rows, dtype=np.int64)
+    node_of_group = np.full(1, -1, dtype=np.int64)
+    parents, frames, starts = [node_of_group[:0]], [], [0]
+    for dimension in by:
+        codes, labels = _labelled(rows, dimension)
+        found, group = np.unique(group * len(labels) + codes, return_inverse=True)
+        parents.append(node_of_group[found // len(labels)])
+        frames += [FlameFrame(labels[code], dimension.value, GROUP, None, None) for code in (found % len(labels)).tolist()]
+        node_of_group = starts[-1] + np.arange(len(found))
+        starts.append(len(frames))
+    return GroupTree(Forest(np.concatenate(parents), np.arange(len(frames)), starts), frames, group, node_of_group)
+
+
+def _labelled(rows: pa.Table, dimension: GroupBy) -> tuple[Numbers, list[str]]:
+    """A code for each row, and the label of each code."""
+    column = rows.column(KEYS[dimension][0]).combine_chunks()
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    values = encoded.dictionary.to_pylist()
+    codes: Numbers = encoded.indices.fill_null(len(values)).to_numpy(zero_copy_only=False).astype(np.int64)
+    if dimension in (GroupBy.PROCESS, GroupBy.THREAD):
+        names = _names(rows, KEYS[dimension])
+        return codes, [f"{names.get(value, '')} ({value})" for value in values] + ["unknown"]
+    return codes, [_label(dimension, value) for value in values] + [f"no {dimension.value}"]
+
+
+def _label(dimension: GroupBy, value: Any) -> str:
+    if dimension is GroupBy.CORE:
+        return f"core {value}"
+    return State(value).label if dimension is GroupBy.STATE else str(value)
+
+
+def _names(rows: pa.Table, keys: Sequence[str]) -> dict[int, str]:
+    """The name of each process or thread: that of the process's first thread if it was sampled, else the most sampled."""
+    weights = rows.group_by(list(keys), use_threads=False).aggregate([("weight", "sum")]).to_pylist()
+    order = sorted(weights, key=lambda row: (row.get(IS_LEADER, False), row["weight_sum"], row["comm"] or ""))
+    return {row[keys[0]]: row["comm"] for row in order}

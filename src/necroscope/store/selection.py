@@ -1,0 +1,92 @@
+"""Which samples a question is about: by core, process, thread, name, cgroup, state, or a frame that their stack must have."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import numpy as np
+import pyarrow as pa
+
+from necroscope.errors import UsageError
+from necroscope.segment.reader import SegmentReader
+from necroscope.store.forest import Flags
+from necroscope.store.frame_state import WORK, State
+from necroscope.store.segment_stacks import narrow_numbers
+
+# Why a sample is not in the answer.
+BY_FILTER: Final = "do not pass the filter"
+BY_STATE: Final = "are idle or in another state that was not asked for"
+_COLUMNS: Final = {"cpus": "cpu", "pids": "pid", "tids": "tid", "comms": "comm", "cgroup": "cgroup"}
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """None is all. `cgroup` takes in those below it; `frames` is a regular expression, found in a function's or module's name."""
+
+    cpus: frozenset[int] | None = None
+    pids: frozenset[int] | None = None
+    tids: frozenset[int] | None = None
+    comms: frozenset[str] | None = None
+    cgroup: str | None = None
+    states: frozenset[State] = WORK
+    frames: re.Pattern[str] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        cpus: Iterable[int] | None = None,
+        pids: Iterable[int] | None = None,
+        tids: Iterable[int] | None = None,
+        comms: Iterable[str] | None = None,
+        cgroup: str | None = None,
+        states: Iterable[State] = WORK,
+        frames: str | None = None,
+    ) -> Self:
+        """From plain values; UsageError if `frames` is no regular expression."""
+        try:
+            pattern = re.compile(frames) if frames is not None else None
+        except (re.error, OverflowError, RecursionError) as error:
+            raise UsageError(f"{frames!r} is no regular expression: {error}", "escape ( [ * + ? . with a backslash") from None
+        return cls(_set(cpus), _set(pids), _set(tids), _set(comms), cgroup, frozenset(states), pattern)
+
+    def columns(self) -> set[str]:
+        """Columns of `samples` that deciding needs, beside the stack."""
+        return {_COLUMNS[name] for name in _COLUMNS if getattr(self, name) is not None}
+
+    def needs_stacks(self, reader: SegmentReader) -> bool:
+        """A segment that counts idle samples has dropped them all; in another there may be some to leave out."""
+        return self.frames is not None or self.states != WORK or not reader.idle_samples
+
+    def passing(self, samples: pa.Table) -> Flags:
+        """Samples that pass all but states and frames, which need stacks; dictionaries must be unified."""
+        wanted = np.ones(samples.num_rows, dtype=np.bool_)
+        for column, chosen in (("cpu", self.cpus), ("pid", self.pids), ("tid", self.tids)):
+            if chosen is not None:
+                wanted &= np.isin(narrow_numbers(samples, column), list(chosen))
+        if self.comms is not None:
+            wanted &= _texts_in(samples, "comm", lambda comm: comm in (self.comms or ()))
+        if self.cgroup is not None:
+            top = self.cgroup.rstrip("/")
+            wanted &= _texts_in(samples, "cgroup", lambda path: path == top or path.startswith(f"{top}/"))
+        return wanted
+
+    def matching(self, frames: pa.Table) -> Flags:
+        """Frames that match, with one more, False, for a frame that is lost."""
+        search = (self.frames or re.compile("")).search
+        names = zip(frames.column("function").to_pylist(), frames.column("module").to_pylist(), strict=True)
+        return np.array([*(any(search(text) for text in texts if text) for texts in names), False], dtype=np.bool_)
+
+
+def _set(values: Iterable[Any] | None) -> frozenset[Any] | None:
+    return frozenset(values) if values is not None else None
+
+
+def _texts_in(samples: pa.Table, column: str, is_wanted: Any) -> Flags:
+    """Decided once for each different text."""
+    texts = samples.column(column).combine_chunks()
+    if isinstance(texts, pa.ChunkedArray):
+        texts = texts.chunk(0)
+    chosen = np.array([text is not None and is_wanted(text) for text in texts.dictionary.to_pylist()] + [False], dtype=np.bool_)
+    found: Flags = chosen[texts.indices.fill_null(len(texts.dictionary)).to_numpy(zero_copy_only=False)]
+    return found

@@ -1,0 +1,173 @@
+"""Samples of a window folded: one row for each stack (and group), with its weight, over one call forest of all segments."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from necroscope.model.tables import TABLES
+from necroscope.segment.arrow import schema_of
+from necroscope.segment.reader import SegmentReader
+from necroscope.store.flame_frame import FlameFrame, FrameNumbers, flame_frames
+from necroscope.store.forest import Forest, Numbers, merge, on_path, with_callers
+from necroscope.store.query import Store
+from necroscope.store.segment_selection import SegmentSelection, SelectedSamples
+from necroscope.store.segment_stacks import LOST
+from necroscope.store.selection import Selection
+from necroscope.store.time_limit import TimeLimit
+from necroscope.store.window_reading import WindowReading
+
+# Columns beside those of `samples` that rows can be kept apart by: whether the thread is its process's first, and the state.
+IS_LEADER: Final = "is_leader"
+STATE: Final = "state"
+_NEEDED: Final = {IS_LEADER: ("pid", "tid"), STATE: ("pid",)}
+_WITHOUT_STACK: Final = "have lost their stack in a gap"
+# So many stacks wait until they are merged: few merges, bounded memory.
+_PENDING_STACKS: Final = 500_000
+
+
+@dataclass(frozen=True, slots=True)
+class StackWeights:
+    """Rows have `stack` (a node of the forest), `weight` and the columns asked for; a frame of the forest is one of `frames`."""
+
+    rows: pa.Table
+    forest: Forest
+    frames: list[FlameFrame]
+    reading: WindowReading
+    left_out: list[str]
+
+    @property
+    def node(self) -> Numbers:
+        nodes: Numbers = self.rows.column("stack").to_numpy()
+        return nodes
+
+    @property
+    def weight(self) -> Numbers:
+        weights: Numbers = self.rows.column("weight").to_numpy()
+        return weights
+
+
+class _Part(NamedTuple):
+    """Rows over stacks that are not merged yet; frames are numbered over all parts."""
+
+    rows: pa.Table
+    parent: Numbers
+    frame: Numbers
+    left_out: Counter[str]
+
+
+def read_weights(
+    store: Store, window: tuple[int, int], selection: Selection, keys: Iterable[str], limit: TimeLimit, *, is_cut: bool = False
+) -> StackWeights:
+    """Fold the selected samples by stack and keys; if cut, paths begin at their outermost frame that matches the selection."""
+    reading = WindowReading(store, *window, limit)
+    folding = _Folding(reading, selection, sorted(keys), is_cut)
+    pending: list[_Part] = []
+    for part in reading.segments(folding.fold):
+        pending.append(part)
+        if sum(len(part.parent) for part in pending) > _PENDING_STACKS:
+            pending = [folding.merged(pending)[0]]
+    whole, forest = folding.merged(pending)
+    told = [f"{weight} samples {why}" for why, weight in whole.left_out.items()]
+    return StackWeights(whole.rows, forest, folding.numbering.frames, reading, [*reading.left_out(), *told])
+
+
+class _Folding:
+    """What is the same for all segments of one question."""
+
+    def __init__(self, reading: WindowReading, selection: Selection, keys: Sequence[str], is_cut: bool) -> None:
+        self.numbering = FrameNumbers()
+        self._reading = reading
+        self._selection = selection
+        self._keys = keys
+        self._is_cut = is_cut
+        self._columns = {"stack"}.union(*(_NEEDED.get(key, (key,)) for key in keys))
+
+    def fold(self, reader: SegmentReader) -> _Part:
+        selected = SegmentSelection(reader, self._selection)
+        left_out: Counter[str] = Counter()
+        pieces = []
+        for from_ns, to_ns in self._reading.slices(reader):
+            samples = selected.samples(from_ns, to_ns, self._columns)
+            left_out += samples.left_out
+            if samples.rows.num_rows:
+                pieces.append(self._rows(selected, samples, left_out))
+        if not pieces:
+            return self._nothing(left_out)
+        return self._part(selected, self._summed(pieces) if len(pieces) > 1 else pieces[0], left_out)
+
+    def merged(self, parts: Sequence[_Part]) -> tuple[_Part, Forest]:
+        """Stacks with the same path become one."""
+        parts = list(parts) or [self._nothing(Counter())]
+        bases = np.cumsum([0, *(len(part.parent) for part in parts)])
+        parent = np.concatenate([np.where(part.parent < 0, -1, part.parent + b) for part, b in zip(parts, bases, strict=False)])
+        forest, node = merge(parent, np.concatenate([part.frame for part in parts]))
+        rows = [
+            _with_stack(part.rows, node[part.rows.column("stack").to_numpy() + b]) for part, b in zip(parts, bases, strict=False)
+        ]
+        summed = rows[0] if len(rows) == 1 else self._summed(rows)
+        return _Part(summed, forest.parent, forest.frame, sum((part.left_out for part in parts), Counter())), forest
+
+    def _rows(self, selected: SegmentSelection, samples: SelectedSamples, left_out: Counter[str]) -> pa.Table:
+        """The samples of a piece by the row of their stack and the keys."""
+        stack = selected.stacks.rows(samples.numbers("stack"))
+        rows = pa.table(
+            {"stack": stack, "weight": samples.weights(), **{key: self._key(key, selected, samples) for key in self._keys}}
+        )
+        if (stack == LOST).any():
+            left_out[_WITHOUT_STACK] += int(samples.weights()[stack == LOST].sum())
+            rows = rows.filter(pa.array(stack != LOST))
+        return self._summed([rows])
+
+    def _key(self, key: str, selected: SegmentSelection, samples: SelectedSamples) -> Any:
+        if key == IS_LEADER:
+            return samples.numbers("pid") == samples.numbers("tid")
+        if key == STATE:
+            return selected.states.of(selected.stacks.rows(samples.numbers("stack")), samples.numbers("pid"))
+        return samples.rows.column(key)
+
+    def _summed(self, tables: Sequence[pa.Table]) -> pa.Table:
+        rows = pa.concat_tables(tables)
+        if not self._keys:
+            return _summed_by_stack(rows)
+        rows = rows.unify_dictionaries()
+        summed = rows.group_by(["stack", *self._keys], use_threads=False).aggregate([("weight", "sum")])
+        return summed.rename_columns(["stack", *self._keys, "weight"]).select(tables[0].column_names)
+
+    def _part(self, selected: SegmentSelection, rows: pa.Table, left_out: Counter[str]) -> _Part:
+        """Only the stacks that the rows need, only the frames that these need."""
+        parent, frame = selected.stacks.parent, selected.stacks.frame
+        if self._is_cut:
+            is_below = on_path(parent, selected.matches)
+            parent = np.where(selected.matches & ~np.append(is_below, False)[parent], -1, parent)
+        used = np.flatnonzero(with_callers(parent, rows.column("stack").to_numpy()))
+        number = np.full(len(parent) + 1, -1)
+        number[used] = np.arange(len(used))
+        frames, place = np.unique(frame[used], return_inverse=True)
+        numbers = self.numbering.of(flame_frames(selected.stacks.frames.take(pa.array(frames))))
+        rows = _with_stack(rows, number[rows.column("stack").to_numpy()])
+        return _Part(rows, number[parent[used]], numbers[place], left_out)
+
+    def _nothing(self, left_out: Counter[str]) -> _Part:
+        schema = schema_of(TABLES["samples"])
+        added = {IS_LEADER: pa.bool_(), STATE: pa.int8()}
+        keys = [(key, added.get(key) or schema.field(key).type) for key in self._keys]
+        rows = pa.schema([("stack", pa.int64()), ("weight", pa.int64()), *keys]).empty_table()
+        no_numbers = np.zeros(0, dtype=np.int64)
+        return _Part(rows, no_numbers, no_numbers, left_out)
+
+
+def _summed_by_stack(rows: pa.Table) -> pa.Table:
+    """Stacks are counted from 0 without holes, so that no hash table is needed."""
+    stack = rows.column("stack").to_numpy()
+    sums = np.zeros(int(stack.max(initial=-1)) + 1, dtype=np.int64)
+    np.add.at(sums, stack, rows.column("weight").to_numpy())
+    found = np.flatnonzero(sums)
+    return pa.table({"stack": found, "weight": sums[found]})
+
+
+def _with_stack(rows: pa.Table, stack: Numbers) -> pa.Table:
+    return rows.set_column(rows.column_names.index("stack"), "stack", pa.array(stack))

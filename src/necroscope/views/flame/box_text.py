@@ -1,0 +1,62 @@
+"""What boxes say: a label to be cut to the width, and all that is known when one asks."""
+
+from typing import Final
+
+from necroscope.store.differential import PerWhat
+from necroscope.views.flame.boxes import Boxes, Change, Cut, Name, Side
+from necroscope.views.flame.palette import MARKS, SIGNS, WORDS
+from necroscope.views.format import count
+
+_KIND_WORDS: Final = {"jit": "jitted", "group": ""}
+
+
+def labels(boxes: Boxes) -> list[str]:
+    """`▲ do_syscall_64 [k]`."""
+    names = [f"{name.text}{MARKS.get(name.kind, '')}" for name in boxes.names]
+    signs = [SIGNS[change] for change in Change]
+    return [f"{signs[change]}{names[name]}" for name, change in zip(boxes.name.tolist(), boxes.change.tolist(), strict=True)]
+
+
+def explanations(boxes: Boxes, per: PerWhat) -> list[str]:
+    """The whole name, then where it is from, then its samples: one line each."""
+    heads = [_head(name) for name in boxes.names]
+    named = [heads[name] for name in boxes.name.tolist()]
+    window = _samples(boxes.window, per)
+    if boxes.baseline is None:
+        return [f"{head}\n{samples}" for head, samples in zip(named, window, strict=True)]
+    columns = zip(named, window, _samples(boxes.baseline, per), _differences(boxes, boxes.baseline, per), strict=True)
+    return [f"{head}\nwindow: {now}\nbaseline: {before}\n{difference}" for head, now, before, difference in columns]
+
+
+def _head(name: Name) -> str:
+    origin = ", ".join(filter(None, [_KIND_WORDS.get(name.kind, name.kind), name.module]))
+    return f"{name.text}\n{origin}" if origin else name.text
+
+
+def _samples(side: Side, per: PerWhat) -> list[str]:
+    rows = zip(side.total.tolist(), side.own.tolist(), side.share.tolist(), strict=True)
+    return [
+        f"{count(total)} {'sample' if total == 1 else 'samples'}, "
+        + (f"{share:.1f} a second" if per is PerWhat.SECOND else f"{100 * share:.2f} %")
+        + (f", {count(own)} of its own" if own else "")
+        for total, own, share in rows
+    ]
+
+
+def _differences(boxes: Boxes, baseline: Side, per: PerWhat) -> list[str]:
+    unit, factor = ("samples a second", 1) if per is PerWhat.SECOND else ("percentage points", 100)
+    differences = ((boxes.window.share - baseline.share) * factor).tolist()
+    words = [WORDS[change] for change in Change]
+    return [
+        f"{words[change]}: {difference:+.2f} {unit}"
+        for change, difference in zip(boxes.change.tolist(), differences, strict=True)
+    ]
+
+
+def cut_line(cut: Cut, samples: int) -> str | None:
+    """What is too narrow or too deep to be drawn."""
+    if not cut.frames:
+        return None
+    share = f" ({100 * cut.weight / samples:.1f} %)" if samples else ""
+    cut_away = f"{count(cut.frames)} frames too narrow or too deep"
+    return f"not drawn: {cut_away}, with {count(cut.weight)} samples{share} that count in their callers"

@@ -1,0 +1,172 @@
+"""Where each frame of a call tree is drawn; what is too narrow or too deep to be seen is left away and counted."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from necroscope.store.differential import DifferentialTree
+from necroscope.store.flame import FlameFrame, FlameTree
+from necroscope.views.format import literal
+
+ALL: Final = "all"
+# Shares are drawn on a ruler of this many steps, so that widths of a differential are whole numbers too.
+_RULER: Final = 1_000_000_000
+# A change of share below this is none: a thousandth of the window.
+_NO_CHANGE: Final = 0.001
+
+
+class Change(IntEnum):
+    SAME = 0
+    GREW = 1
+    SHRANK = 2
+    NEW = 3
+    GONE = 4
+
+
+class Name(NamedTuple):
+    """A frame as it is shown."""
+
+    text: str
+    module: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What is not drawn: frames, and the weight of the outermost of them, which still counts in their callers."""
+
+    frames: int
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What one window says of each box: samples through it, samples of its own, and its share of the window."""
+
+    total: NDArray[np.int64]
+    own: NDArray[np.int64]
+    share: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Boxes:
+    """Boxes by depth, then from left to right; box 0 is all of the window. `left` and `width` are in steps of `ruler`."""
+
+    parent: NDArray[np.int64]
+    name: NDArray[np.int64]
+    depth: NDArray[np.int64]
+    left: NDArray[np.int64]
+    width: NDArray[np.int64]
+    ruler: int
+    names: list[Name]
+    window: Side
+    baseline: Side | None
+    change: NDArray[np.int64]
+    cut: Cut
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+
+def boxes_of(tree: FlameTree, least_share: float, deepest: int) -> Boxes:
+    total = int(tree.self_weight.sum())
+    share = tree.total_weight / max(total, 1)
+    window = Side(tree.total_weight, tree.self_weight, share)
+    change = np.zeros(len(tree.parent), dtype=np.int64)
+    return _placed(tree.parent, tree.frame, tree.frames, tree.total_weight, window, None, change, least_share, deepest)
+
+
+def differential_boxes(tree: DifferentialTree, least_share: float, deepest: int) -> Boxes:
+    """Widths are the mean of both shares: so what vanished has a width too, and callers are as wide as what they call."""
+    window = Side(tree.window_total, tree.window_self, tree.window_share)
+    baseline = Side(tree.baseline_total, tree.baseline_self, tree.baseline_share)
+    mean = (tree.window_share + tree.baseline_share) / 2
+    # 1 where shares are of samples; where they are rates, the rate of all.
+    whole = float(mean[tree.parent == -1].sum()) or 1.0
+    widths = np.floor(mean / whole * _RULER).astype(np.int64)
+    change = _change(window, baseline, _NO_CHANGE * whole)
+    return _placed(tree.parent, tree.frame, tree.frames, widths, window, baseline, change, least_share, deepest)
+
+
+def _change(window: Side, baseline: Side, least: float) -> NDArray[np.int64]:
+    difference = window.share - baseline.share
+    grew_or_shrank = np.where(difference > least, Change.GREW, np.where(difference < -least, Change.SHRANK, Change.SAME))
+    gone = np.where((window.total == 0) & (baseline.total > 0), Change.GONE, grew_or_shrank)
+    return np.where((baseline.total == 0) & (window.total > 0), Change.NEW, gone).astype(np.int64)
+
+
+def _placed(
+    parent: NDArray[np.int32],
+    frame: NDArray[np.int32],
+    frames: list[FlameFrame],
+    weight: NDArray[np.int64],
+    window: Side,
+    baseline: Side | None,
+    change: NDArray[np.int64],
+    least_share: float,
+    deepest: int,
+) -> Boxes:
+    # One place more: the parent -1 of the outermost is the box of all.
+    ruler = max(int(weight[parent == -1].sum()), 1)
+    depth = _depths(parent)
+    drawn = (weight >= max(least_share * ruler, 1)) & (depth <= deepest)
+    names = [shown(each) for each in frames]
+    rank = np.argsort(np.argsort([name.text for name in names], kind="stable"), kind="stable") if names else np.zeros(0, np.int64)
+    left = _left_edges(parent, weight, np.lexsort((rank[frame], depth)))
+    order = np.flatnonzero(drawn)
+    order = order[np.lexsort((left[order], depth[order]))]
+    place = np.zeros(len(parent) + 1, dtype=np.int64)
+    place[order] = np.arange(1, len(order) + 1)
+    cut_at = ~drawn & np.append(drawn, True)[parent]
+    return Boxes(
+        np.append(-1, place[parent[order]]),
+        np.append(len(names), frame[order]).astype(np.int64),
+        np.append(0, depth[order]),
+        np.append(0, left[order]),
+        np.append(ruler, weight[order]),
+        ruler,
+        [*names, Name(ALL, "", "group")],
+        _side(window, parent, order),
+        None if baseline is None else _side(baseline, parent, order),
+        np.append(Change.SAME, change[order]),
+        Cut(int((~drawn).sum()), int(window.total[cut_at].sum())),
+    )
+
+
+def _depths(parent: NDArray[np.int32]) -> NDArray[np.int64]:
+    """1 at the outermost: all of the window is 0."""
+    depths: list[int] = []
+    for caller in parent.tolist():
+        depths.append(depths[caller] + 1 if caller >= 0 else 1)
+    return np.array(depths, dtype=np.int64)
+
+
+def _left_edges(parent: NDArray[np.int32], weight: NDArray[np.int64], order: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Callees side by side from their caller's left edge, in the order of their names, so that two graphs can be compared."""
+    parents, weights = parent.tolist(), weight.tolist()
+    edges = [0] * (len(parents) + 1)
+    free = [0] * (len(parents) + 1)
+    for node in order.tolist():
+        caller = parents[node]
+        edges[node] = free[node] = free[caller]
+        free[caller] += weights[node]
+    return np.array(edges[:-1], dtype=np.int64)
+
+
+def _side(side: Side, parent: NDArray[np.int32], order: NDArray[np.int64]) -> Side:
+    total = int(side.total[parent == -1].sum())
+    whole = float(side.share[parent == -1].sum())
+    return Side(np.append(total, side.total[order]), np.append(0, side.own[order]), np.append(whole, side.share[order]))
+
+
+def shown(frame: FlameFrame) -> Name:
+    """A nameless frame is its module and offset, by which a symboliser can still find it."""
+    module = literal(frame.module)
+    if frame.function:
+        return Name(literal(frame.function), module, frame.kind)
+    file = module.rsplit("/", 1)[-1] or module or "[unknown]"
+    text = file if frame.offset is None else f"{file}+{frame.offset & 0xFFFF_FFFF_FFFF_FFFF:#x}"
+    return Name(text, module, frame.kind)

@@ -1,0 +1,55 @@
+import gzip
+from pathlib import Path
+
+import pytest
+
+from necroscope.errors import UsageError
+from necroscope.interchange.detect import Kind, detect
+
+DATA = Path(__file__).parents[2] / "data" / "interchange"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("file.data", Kind.PERF_DATA),
+        ("pipe.data", Kind.PERF_DATA),
+        ("file.script.txt", Kind.PERF_SCRIPT),
+        ("mpstat_24h.txt", Kind.MPSTAT),
+        ("mpstat.json", Kind.MPSTAT),
+        ("dmesg.txt", Kind.DMESG),
+        ("dmesg_x.txt", Kind.DMESG),
+        ("dmesg_r.txt", Kind.DMESG),
+        ("dmesg_T.txt", Kind.DMESG),
+        ("dmesg_iso.txt", Kind.DMESG),
+    ],
+)
+def test_kinds(name: str, kind: Kind, tmp_path: Path) -> None:
+    assert detect(DATA / name) is kind
+    if kind is not Kind.PERF_DATA:
+        packed = tmp_path / "packed.gz"
+        packed.write_bytes(gzip.compress((DATA / name).read_bytes()))
+        assert detect(packed) is kind
+
+
+def test_folded_stacks(tmp_path: Path) -> None:
+    path = tmp_path / "folded"
+    path.write_text("bash;main;read 3\n")
+    assert detect(path) is Kind.FOLDED
+
+
+@pytest.mark.parametrize(
+    ("content", "match"),
+    [
+        (b"", "empty"),
+        (b"\x7fELF\0\0", "ELF"),
+        (b"hello\n", "hello"),
+        (b"\x1f\x8b\x08broken", "gzip"),
+        (gzip.compress(b"PERFILE2"), "unpack|gzipped"),
+    ],
+)
+def test_other_files_are_refused_with_their_first_bytes(content: bytes, match: str, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match=match):
+        detect(path)

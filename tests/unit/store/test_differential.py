@@ -1,0 +1,85 @@
+"""Comparisons of drawn windows."""
+
+import numpy as np
+import pytest
+from tests.drawn_recording import at, draw
+
+from necroscope.store.differential import PerWhat, read_differential
+from necroscope.store.groups import GroupBy
+from necroscope.store.query import Store
+
+RECORDING = """
+    time:  0     1     2     3     10    11      11.5
+           main  main  main  main  main  main    main
+           read  read  work  old   read  new     new
+           .     .     .     deep  .     deeper@kernel  deeper@kernel
+           .     .     .     .     .     .       deepest@kernel
+"""
+
+
+@pytest.fixture
+def tree(tmp_path):
+    store = Store.open(draw(tmp_path / "r", RECORDING, until=12))
+    return read_differential(store, (at(10), at(12)), (at(0), at(4)))
+
+
+def by_path(tree, values) -> dict[str, float]:
+    return {";".join(f.function for f in tree.path(n)): values[n] for n in range(len(tree.parent))}
+
+
+def test_shares_make_windows_of_unequal_length_comparable(tree):
+    window, baseline = by_path(tree, tree.window_share), by_path(tree, tree.baseline_share)
+    assert (window["main"], baseline["main"]) == (1, 1)
+    assert (window["main;read"], baseline["main;read"]) == (1 / 3, 2 / 4)
+    assert by_path(tree, tree.window_total)["main;new"] == 2
+    assert by_path(tree, tree.window_self)["main;new;deeper"] == 1
+    assert by_path(tree, tree.baseline_self)["main;read"] == 2
+
+
+def test_it_descends_into_new_code(tree):
+    window, baseline = by_path(tree, tree.window_total), by_path(tree, tree.baseline_total)
+    assert window["main;new;deeper;deepest"] == 1
+    assert baseline["main;new;deeper;deepest"] == 0
+    assert [";".join(f.function for f in tree.path(n)) for n in tree.appeared()] == ["main;new"]
+
+
+def test_what_vanished_is_there_too(tree):
+    assert by_path(tree, tree.baseline_total)["main;old;deep"] == 1
+    assert by_path(tree, tree.window_total)["main;old;deep"] == 0
+    assert {";".join(f.function for f in tree.path(n)) for n in tree.vanished()} == {"main;old", "main;work"}
+
+
+def test_appeared_paths_are_ranked_and_a_new_root_is_one(tmp_path):
+    store = Store.open(draw(tmp_path / "r", "time: 0  1  1.1  1.2\n a  b  a  b\n .  x  y  x", until=2))
+    tree = read_differential(store, (at(1), at(2)), (at(0), at(1)))
+    assert [[f.function for f in tree.path(n)] for n in tree.appeared()] == [["b"], ["a", "y"]]
+    store = Store.open(draw(tmp_path / "other", "time: 0  1  1.1  1.2\n a  b  a  a\n .  x  y  y", until=2))
+    tree = read_differential(store, (at(1), at(2)), (at(0), at(1)))
+    assert [[f.function for f in tree.path(n)] for n in tree.appeared()] == [["a", "y"], ["b"]]
+
+
+def test_per_second_shows_a_load_that_grew_evenly(tmp_path):
+    store = Store.open(draw(tmp_path / "r", "time: 0  1  10  10.2  10.4  10.6\n a  a  a  a  a  a", until=12))
+    tree = read_differential(store, (at(10), at(11)), (at(0), at(2)), per=PerWhat.SECOND)
+    assert (tree.window_share[0], tree.baseline_share[0]) == (4, 1)
+
+
+def test_an_empty_side_has_no_shares_and_says_why(tmp_path):
+    store = Store.open(draw(tmp_path / "r", "time: 0  1\n a  a"))
+    tree = read_differential(store, (at(0), at(2)), (at(50), at(60)))
+    assert tree.baseline_share.tolist() == [0]
+    assert [tree.frames[tree.frame[n]].function for n in tree.appeared()] == ["a"]
+    assert tree.left_out[-1].startswith("baseline: ")
+    assert tree.left_out[-1].endswith("nothing was recorded")
+
+
+def test_a_crash_loop_is_one_name_whatever_its_pids(tmp_path):
+    store = Store.open(draw(tmp_path / "r", "time: 0  1\n pid: 7  8\n comm: agent  agent\n a  a", until=2))
+    by_name = read_differential(store, (at(1), at(2)), (at(0), at(1)), group_by=[GroupBy.NAME])
+    assert by_name.appeared() == []
+    by_process = read_differential(store, (at(1), at(2)), (at(0), at(1)), group_by=[GroupBy.PROCESS])
+    assert len(by_process.appeared()) == 1
+
+
+def test_parents_stand_before_their_children(tree):
+    assert (tree.parent < np.arange(len(tree.parent))).all()
