@@ -14,7 +14,9 @@ from necroscope.errors import NecroscopeError
 _COMMANDS: Final = {
     "record": "the flight recorder: every core, every second, to a directory",
     "info": "what a recording holds",
+    "import": "make a recording of perf.data, perf script, folded stacks, mpstat or dmesg",
     "top": "live view of every core, its mode, and who is on it",
+    "flame": "a window as a flame graph, heat map, table, or another viewer's format",
     "completion": "print the shell completion script",
 }
 

@@ -15,7 +15,7 @@ from necroscope import __version__
 from necroscope.cli.recorder_options import chosen_labels, chosen_settings, settings_options
 from necroscope.model.clocks import ClockReading, TimeLine
 from necroscope.model.names import clean
-from necroscope.model.units import NS_PER_S, format_bytes, format_duration, parse_duration_ns
+from necroscope.model.units import NS_PER_S, format_bytes, format_duration, format_share, parse_duration_ns
 from necroscope.recorder.disk import Disk
 from necroscope.recorder.node_sources import open_sources
 from necroscope.recorder.recorder import Recorder, Status
@@ -121,13 +121,13 @@ def _read(path: Path) -> str:
 
 
 def _stop_on_signals(recorder: Recorder) -> None:
-    """The first SIGINT or SIGTERM ends the recording and seals it; a second one ends the process at once."""
+    """The first SIGINT, SIGTERM or SIGHUP ends the recording and seals it; a second one ends the process at once."""
 
     def stop(number: int, _: FrameType | None) -> None:
         signal.signal(number, signal.SIG_DFL)
         recorder.stop()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, stop)
 
 
@@ -164,7 +164,7 @@ class _LiveLine:
             format_bytes(disk.size_bytes),
             f"{status.events} events",
             f"{status.gaps + disk.pauses} gaps",
-            f"{status.cpu_share:.1%} of a core",
+            f"{format_share(status.cpu_share)} of a core",
         ]
         if status.lost_samples:
             parts.append(f"{status.lost_samples} samples lost")

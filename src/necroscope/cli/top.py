@@ -11,7 +11,7 @@ import click
 from necroscope.cli.recorder_options import chosen_settings, settings_options
 from necroscope.errors import UsageError
 from necroscope.model.clocks import TimeLine
-from necroscope.model.units import NS_PER_S
+from necroscope.model.units import NS_PER_S, format_share
 from necroscope.recorder.memory import MemorySegment
 from necroscope.recorder.node_sources import open_sources
 from necroscope.recorder.recorder import Recorder, Status
@@ -92,5 +92,5 @@ class _Live:
 
     def _describe(self, status: Status, notices: list[str]) -> None:
         elapsed_s = max(1.0, (time.time_ns() - status.started_ns) / NS_PER_S)
-        text = f"{status.samples / elapsed_s:.0f} samples/s at {status.hz} Hz, {status.cpu_share:.1%} of a core"
+        text = f"{status.samples / elapsed_s:.0f} samples/s at {status.hz} Hz, {format_share(status.cpu_share)} of a core"
         self._memory.describe(text, [*self._recorder.notices(), *notices])

@@ -105,3 +105,8 @@ def format_bytes(count_bytes: float) -> str:
 def _three_digits(value: float) -> str:
     """Three digits that mean something; from 1,000 on `g` alone would write an exponent."""
     return f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}"
+
+
+def format_share(share: float | None) -> str:
+    """`1.4%`, or `–` while it is not known."""
+    return "–" if share is None else f"{share:.1%}"

@@ -5,8 +5,8 @@ from typing import Final
 from necroscope.model.units import NS_PER_S
 
 LEAST_HZ: Final = 11
-_CHECK_NS: Final = 20 * NS_PER_S
-_CALM_CHECKS: Final = 15
+_CHECK_NS: Final = 60 * NS_PER_S
+_CALM_CHECKS: Final = 5
 
 
 class Budget:
@@ -14,25 +14,25 @@ class Budget:
 
     def __init__(self, wanted_hz: int, budget_ratio: float) -> None:
         self.hz = wanted_hz
-        self.share = 0.0
+        self.share: float | None = None
         self._wanted_hz = wanted_hz
         self._budget_ratio = budget_ratio
         self._last: tuple[int, int] | None = None
         self._calm = 0
 
     def update(self, cpu_ns: int, now_ns: int) -> int | None:
-        """A new rate, or None to stay. Costs are averaged over twenty seconds, so that one seal does not count as too much."""
+        """A new rate, or None to stay. Costs are averaged over a minute, so that one seal does not count as too much."""
         if self._last is None:
             self._last = (cpu_ns, now_ns)
             return None
         elapsed_ns = now_ns - self._last[1]
         if elapsed_ns < _CHECK_NS:
             return None
-        self.share = (cpu_ns - self._last[0]) / elapsed_ns
+        share = self.share = (cpu_ns - self._last[0]) / elapsed_ns
         self._last = (cpu_ns, now_ns)
-        if self.share > self._budget_ratio and self.hz > LEAST_HZ:
+        if share > self._budget_ratio and self.hz > LEAST_HZ:
             return self._set(max(LEAST_HZ, self.hz // 2))
-        self._calm = self._calm + 1 if self.share < self._budget_ratio / 3 else 0
+        self._calm = self._calm + 1 if share < self._budget_ratio / 3 else 0
         if self._calm >= _CALM_CHECKS and self.hz < self._wanted_hz:
             return self._set(min(self._wanted_hz, self.hz * 2))
         return None

@@ -48,7 +48,7 @@ class Status:
     lost_samples: int = 0
     last_event: str = ""
     hz: int = 0
-    cpu_share: float = 0.0
+    cpu_share: float | None = None
 
 
 class Recorder:

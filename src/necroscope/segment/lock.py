@@ -1,5 +1,6 @@
 """Exclusive use of a recording or of a segment: flock(2), which the kernel lets go of when its holder dies, however it dies."""
 
+import contextlib
 import fcntl
 import os
 from pathlib import Path
@@ -26,8 +27,9 @@ class RecordingLock:
             os.close(self._descriptor)
             hint = "stop it, or record to another directory with --dir"
             raise RecordingBusy(f"another recorder (pid {holder}) writes to {directory}", hint) from None
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+        with contextlib.suppress(OSError):  # the pid is for others to read; the lock holds without it, also on a full disk
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
 
     def close(self) -> None:
         os.close(self._descriptor)

@@ -48,6 +48,7 @@ class Lookup:
         self._sequence = 0
         self._blamed_until: dict[Hashable, float] = {}
         self._restarts = 0
+        self._unanswered = 0
         self._failures = 0
         self._failed_at = 0.0
         self._next_start_at = 0.0
@@ -57,6 +58,20 @@ class Lookup:
     def kernel_symbols_hidden(self) -> str | None:
         """Why there are no kernel symbols, with the way out; None if there are some, or before the first answer."""
         return self._child.kernel_symbols_hidden if self._child is not None and self._child.is_ready else self._hidden
+
+    @property
+    def is_loading(self) -> bool:
+        """Started and not yet able to answer: whoever can wait asks later. Never longer than FIRST_USE_S after the start."""
+        child = self._child
+        if child is None or child.is_ready or self._clock() - self._started_at > FIRST_USE_S:
+            return False
+        self._receive(child, 0.0)
+        return not child.is_ready
+
+    @property
+    def unanswered(self) -> int:
+        """Questions that got no answer because nobody was there to give one: what they asked for may have a name all the same."""
+        return self._unanswered
 
     @property
     def restarts(self) -> int:
@@ -128,9 +143,11 @@ class Lookup:
         asked = [index for index, targets in enumerate(blames) if not self._is_blamed(targets)]
         child = self._ready_child() if asked else None
         if child is None:
+            self._unanswered += len(asked)
             return answers
         self._send(child, kind, [items[index] for index in asked], [blames[index] for index in asked])
         results = self._collect(child, len(asked))
+        self._unanswered += len(asked) - len(results)
         for index, result in zip(asked, results, strict=False):
             answers[index] = result
         return answers

@@ -59,17 +59,16 @@ def _gap_lines(gaps: list[Gap]) -> list[str]:
     if not gaps:
         return ["no gaps"]
     shown = sorted(gaps, key=lambda gap: gap.from_ns - gap.to_ns)[:_GAP_LINES]
-    lines = [
-        f"gap       {format_moment(gap.from_ns)}  {format_duration(gap.to_ns - gap.from_ns) if gap.to_ns > gap.from_ns else '':<8}  "
-        f"{gap.table}{'' if gap.cpu is None else f' of core {gap.cpu}'}: {gap.cause}{_lost(gap)}"
-        for gap in sorted(shown, key=lambda gap: gap.from_ns)
-    ]
+    lines = [_gap_line(gap) for gap in sorted(shown, key=lambda gap: gap.from_ns)]
     left_out = len(gaps) - len(shown)
     return [*lines, f"          and {left_out} shorter gaps, see --json"] if left_out else lines
 
 
-def _lost(gap: Gap) -> str:
-    return f" ({gap.lost} lost)" if gap.lost else ""
+def _gap_line(gap: Gap) -> str:
+    length = format_duration(gap.to_ns - gap.from_ns) if gap.to_ns > gap.from_ns else ""
+    core = "" if gap.cpu is None else f" of core {gap.cpu}"
+    lost = f" ({gap.lost} lost)" if gap.lost else ""
+    return f"gap       {format_moment(gap.from_ns)}  {length:<8}  {gap.table}{core}: {gap.cause}{lost}"
 
 
 def _moment(time_ns: int | None) -> str | None:

@@ -28,9 +28,9 @@ def test_within_budget_the_rate_stays() -> None:
     assert node.budget.hz == 97
 
 
-def test_over_budget_the_rate_is_halved_after_twenty_seconds() -> None:
+def test_over_budget_the_rate_is_halved_after_a_minute() -> None:
     node = Node(Budget(97, 0.05))
-    assert node.use(0.06, 19) == []
+    assert node.use(0.06, 59) == []
     assert node.use(0.06, 1) == [48]
     assert node.budget.hz == 48
     assert abs(node.budget.share - 0.06) < 0.001
@@ -38,13 +38,13 @@ def test_over_budget_the_rate_is_halved_after_twenty_seconds() -> None:
 
 def test_one_expensive_second_does_not_count() -> None:
     node = Node(Budget(97, 0.05))
-    node.use(0.01, 10)
-    assert node.use(0.7, 1) + node.use(0.01, 30) == []
+    node.use(0.01, 30)
+    assert node.use(2.0, 1) + node.use(0.01, 90) == []
 
 
 def test_the_rate_has_a_floor() -> None:
     node = Node(Budget(97, 0.05))
-    assert node.use(0.5, 200) == [48, 24, 12, LEAST_HZ]
+    assert node.use(0.5, 600) == [48, 24, 12, LEAST_HZ]
     assert node.budget.hz == LEAST_HZ
 
 
@@ -55,7 +55,7 @@ def test_a_rate_asked_below_the_floor_is_left_alone() -> None:
 
 def test_the_rate_rises_again_after_five_calm_minutes_but_not_above_what_was_asked() -> None:
     node = Node(Budget(97, 0.05))
-    node.use(0.06, 40)
+    node.use(0.06, 120)
     assert node.budget.hz == 24
     assert node.use(0.01, 299) == []
     assert node.use(0.01, 1) == [48]
@@ -64,13 +64,13 @@ def test_the_rate_rises_again_after_five_calm_minutes_but_not_above_what_was_ask
 
 def test_calm_must_be_unbroken() -> None:
     node = Node(Budget(97, 0.05))
-    node.use(0.06, 20)
-    node.use(0.01, 280)
-    assert node.use(0.03, 20) + node.use(0.01, 280) == []
-    assert node.use(0.01, 20) == [96]
+    node.use(0.06, 60)
+    node.use(0.01, 240)
+    assert node.use(0.03, 60) + node.use(0.01, 240) == []
+    assert node.use(0.01, 60) == [96]
 
 
 def test_between_calm_and_budget_nothing_moves() -> None:
     node = Node(Budget(97, 0.05))
-    node.use(0.06, 20)
+    node.use(0.06, 60)
     assert node.use(0.03, 2000) == []

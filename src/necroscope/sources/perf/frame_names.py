@@ -38,6 +38,12 @@ class Lookup(Protocol):
 
     def reload_kernel_symbols(self) -> None: ...
 
+    @property
+    def is_loading(self) -> bool: ...
+
+    @property
+    def unanswered(self) -> int: ...
+
 
 class Module:
     """Frames of one file's offsets, shared by all processes that map it; those without a symbol are kept one by one."""
@@ -74,6 +80,7 @@ class FrameNames:
         self.idle_addresses: set[bytes] = set()
         self.kernel = Names()
         self._lookup = lookup
+        self._unanswered = 0
         self._kernel_ranges = Ranges()
         self._modules: dict[ModuleKey, Module] = {}
         self.renumber(interned)
@@ -132,6 +139,10 @@ class FrameNames:
             self.kernel.innermost[raw] = number
         return number
 
+    @property
+    def is_loading(self) -> bool:
+        return self._lookup.is_loading
+
     def complete(self, pid: int, space: AddressSpace) -> None:
         """A program that started before us: its mappings are read once."""
         space.complete(lambda: self._lookup.process_maps(pid))
@@ -148,10 +159,12 @@ class FrameNames:
             self._ask_vdso(space, offsets)
 
     def bound(self, spaces: Iterable[AddressSpace]) -> bool:
-        """Forget all names once there are too many; True if that was done."""
+        """Forget all names once there are too many, or some were given for want of an answer; True if that was done."""
         spaces = list(spaces)
         names = sum(map(len, self._modules.values())) + sum(len(space.names) for space in spaces)
-        if names + len(self.kernel) + len(self._kernel_ranges) <= MOST_NAMES:
+        unanswered, self._unanswered = self._unanswered, self._lookup.unanswered
+        # What nobody answered was taken for nameless; it may have a name when it is asked for again.
+        if names + len(self.kernel) + len(self._kernel_ranges) <= MOST_NAMES and unanswered == self._unanswered:
             return False
         self.forget(spaces)
         return True

@@ -66,6 +66,8 @@ class Sampler:
 
     def read(self, now: Moment) -> Reading:
         self.offset_ns = now.time_ns - now.monotonic_ns
+        if self.symbolizer.names.is_loading:
+            return Reading()  # the rings hold many seconds, and the first names take one to load
         drain = self.rings.drain(now.monotonic_ns)
         reading = Reading()
         ledger_rows: Rows = []

@@ -162,6 +162,8 @@ class FakeLookup:
         self.function_bytes = 1
         self.jit_names: dict[int, str] = {}
         self.reloads = 0
+        self.is_loading = False
+        self.unanswered = 0
 
     @property
     def asked(self) -> int:

@@ -120,3 +120,16 @@ def test_an_innermost_address_is_known_by_its_function_alone(names: FrameNames, 
     assert names.innermost_of_user(raw_user, space) == number
     assert space.names.innermost == {raw_user: number}
     assert names.innermost_of_kernel(raw_kernel) == names.of_kernel(build.KERNEL_BASE, wanted)
+
+
+def test_names_given_for_want_of_an_answer_are_forgotten(names: FrameNames, lookup: Any, build: Any) -> None:
+    lookup.names[build.KERNEL_BASE] = None
+    wanted = Wanted()
+    names.of_kernel(build.KERNEL_BASE, wanted)
+    names.learn(wanted)
+    assert not names.bound([])
+    assert names.kernel.by_address
+    lookup.unanswered += 1
+    assert names.bound([])
+    assert not names.kernel.by_address
+    assert not names.bound([])

@@ -299,3 +299,10 @@ def test_no_content_of_records_ends_the_recorder(node: Node, build: Any, seed: i
             changed[chance.randrange(8, len(changed))] = chance.randrange(256)
         node.rings.write(0, bytes(changed))
     node.read_all(after_ns=(1 << 64) - SECOND)
+
+
+def test_samples_wait_in_the_rings_while_the_first_names_are_loading(node: Node, build: Any, lookup: Any) -> None:
+    lookup.is_loading = True
+    assert node.read(build.sample(1, kernel=[5])) == []
+    lookup.is_loading = False
+    assert len(node.read()) == 1
