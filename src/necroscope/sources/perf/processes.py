@@ -7,7 +7,7 @@ and filled again from /proc.
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from necroscope.model.names import LINE_LIMIT, clean
 from necroscope.perf_abi import records
@@ -37,12 +37,19 @@ def parse_cgroup(text: str) -> str | None:
     return clean(unified, LINE_LIMIT) if unified is not None else None
 
 
+class Task(NamedTuple):
+    space: AddressSpace
+    comm: str
+    cgroup: str | None
+
+
 class Processes:
     """What is known of tasks. `apply` takes the ring's task records in time order; the getters answer for the moment reached."""
 
     def __init__(self, proc: Path) -> None:
         self._proc = str(proc)
         self._comms: dict[int, str] = {0: "swapper", _NO_PID: "[exited]"}
+        self.tasks: dict[int, Task] = {}
         self._spaces: dict[int, AddressSpace] = {}
         self._cgroups: dict[int, str | None] = {}
         self._parents: dict[int, int] = {}
@@ -64,6 +71,7 @@ class Processes:
         """Drop what exited in this drain, after its samples were named; start afresh when the cache has outgrown its bound."""
         for pid, tid in self._exited:
             self._comms.pop(tid, None)
+            self.tasks.pop(tid, None)
             if pid == tid:
                 self._forget_process(pid)
         self._exited.clear()
@@ -76,9 +84,15 @@ class Processes:
     def forget_cgroups(self) -> None:
         """Tasks can be moved between cgroups without a record of it."""
         self._cgroups.clear()
+        self.tasks.clear()
 
     def spaces(self) -> Iterable[AddressSpace]:
         return self._spaces.values()
+
+    def task(self, pid: int, tid: int) -> Task:
+        """Name, program image and cgroup of a thread at once; kept until one of them may have changed."""
+        task = self.tasks[tid] = Task(self.space(pid), self.comm(pid, tid), self.cgroup(pid))
+        return task
 
     def comm(self, pid: int, tid: int) -> str:
         name = self._comms.get(tid)
@@ -109,6 +123,7 @@ class Processes:
 
     def _name(self, record: bytes, *, is_exec: bool) -> None:
         pid, tid = _PID(record, 8)
+        self.tasks.pop(tid, None)
         self._comms[tid] = clean(record[_COMM_START : record.find(b"\0", _COMM_START)]) or "[empty]"
         if is_exec:
             # A thread that execs takes the number of its leader, which exited for it a moment ago.
@@ -118,6 +133,7 @@ class Processes:
 
     def _fork(self, record: bytes) -> None:
         pid, parent, tid, parent_tid, _ = _TASK(record, 8)
+        self.tasks.pop(tid, None)
         self._exited.discard((pid, tid))
         comm = self._comms.get(parent_tid)
         if comm is not None:

@@ -129,17 +129,18 @@ class Sampler:
     def _replay(self, drain: Drain, ledger_rows: Rows) -> Rows:
         """Walk the records in time order, so that each sample is named as its task was called at that moment."""
         processes, number_of, offset_ns = self.processes, self.symbolizer.number, self.offset_ns
+        known_task = processes.tasks.get
         seen = self._seen = _Seen()
         add_row, add_argument = seen.rows.append, seen.arguments.append
         unknown = []
         for record in drain.records:
             time_ns, cpu, kind, pid, tid, body, extra = record
             if kind == _SAMPLE:
-                space = processes.space(pid)
+                space, comm, cgroup = known_task(tid) or processes.task(pid, tid)
                 number = number_of(body, pid, space)
                 if number is None:
                     unknown.append((len(seen.arguments), (body, pid, space)))
-                add_row((time_ns + offset_ns, cpu, pid, tid, processes.comm(pid, tid), processes.cgroup(pid), number, 1))
+                add_row((time_ns + offset_ns, cpu, pid, tid, comm, cgroup, number, 1))
                 add_argument(extra)
             elif kind == TRACEPOINT:
                 tracepoint_id = self.rings.tracepoint_of.get(extra or 0)

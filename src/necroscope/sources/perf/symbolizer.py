@@ -111,7 +111,8 @@ class Symbolizer:
                 frame = self.names.innermost_of_kernel(raw)
         if parent is None or frame is None:
             return None
-        return self.interned.stack((frame,), parent)
+        number = self.interned.child(parent, frame)
+        return self.interned.stack((frame,), parent) if number is None else number
 
     def _cut_off(self, chain: bytes, space: AddressSpace) -> int | None:
         """The stack below an innermost frame whose caller is no code, as in most samples of programs without frame pointers."""
