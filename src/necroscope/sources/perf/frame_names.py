@@ -48,16 +48,17 @@ class Lookup(Protocol):
 class Module:
     """Frames of one file's offsets, shared by all processes that map it; those without a symbol are kept one by one."""
 
-    __slots__ = ("build_id", "label", "named", "unnamed")
+    __slots__ = ("build_id", "label", "named", "nameless", "unnamed")
 
     def __init__(self, label: str) -> None:
         self.label = label
         self.build_id: str | None = None
         self.named = Ranges()
+        self.nameless = Ranges()  # where no symbol is, as far as that is known
         self.unnamed: dict[int, int] = {}
 
     def __len__(self) -> int:
-        return len(self.named) + len(self.unnamed)
+        return len(self.named) + len(self.nameless) + len(self.unnamed)
 
 
 ModuleKey = tuple[int, int, int, str]
@@ -122,9 +123,14 @@ class FrameNames:
             space.names.ranges.add(address, max(mapping.start, start + shift), min(mapping.end, end + shift), number)
             return number
         number = module.unnamed.get(offset)
+        if number is None and module.nameless.find(offset) is not None:
+            number = module.unnamed[offset] = self._nameless(module, offset)
         if number is None:
             wanted.offsets.setdefault(key, (pid, set()))[1].add(offset)
         return number
+
+    def _nameless(self, module: Module, offset: int) -> int:
+        return self._frame(Frame(None, module.label, "user", offset, module.build_id))
 
     def innermost_of_user(self, raw: bytes, space: AddressSpace) -> int | None:
         """The frame of an innermost address as the ring has it, if its function is known in this program image."""
@@ -203,10 +209,12 @@ class FrameNames:
             module = self._modules[request.device_major, request.device_minor, request.inode, request.path]
             module.build_id = module.build_id or answer.build_id
             for offset, name, extent in zip(request.offsets, answer.functions, answer.extents, strict=True):
-                number = self._frame(Frame(name, module.label, "user", None if name else offset, module.build_id))
                 if name is None:
-                    module.unnamed[offset] = number
+                    module.unnamed[offset] = self._nameless(module, offset)
+                    if module.nameless.find(offset) is None:
+                        module.nameless.add(offset, *extent, self.unknown)
                 elif module.named.find(offset) is None:
+                    number = self._frame(Frame(name, module.label, "user", None, module.build_id))
                     module.named.add(offset, *extent, number)
 
     def _ask_jit(self, pid: int, space: AddressSpace, addresses: list[int]) -> None:

@@ -246,14 +246,14 @@ def test_one_question_names_a_whole_function(asked: Asked, build: Any) -> None:
     assert [request.offsets for request in asked.lookup.user_asked[1:]] == [(0x10FF, 0x1181)]
 
 
-def test_offsets_without_a_symbol_are_asked_one_by_one_and_once(asked: Asked) -> None:
+def test_one_question_tells_that_a_whole_stretch_has_no_symbol_and_each_offset_of_it_is_kept(asked: Asked) -> None:
     asked.lookup.function_bytes = 64
-    asked.lookup.unknown_offsets = {0x1100, 0x1101}
+    asked.lookup.unknown_offsets = set(range(0x1100, 0x1140))
     space = space_of(APP)
     for address, offset in ((0x400100, 0x1100), (0x400101, 0x1101), (0x400100, 0x1100)):
         assert asked.frames(asked.chain(user=[address]), space)[0].offset == offset
-    assert [request.offsets for request in asked.lookup.user_asked] == [(0x1100,), (0x1101,)]
-    assert asked.names(asked.chain(user=[0x400102]), space) == ["f_1100"]
+    assert [request.offsets for request in asked.lookup.user_asked] == [(0x1100,)]
+    assert asked.names(asked.chain(user=[0x400140]), space) == ["f_1140"]
 
 
 def test_a_file_rewritten_in_place_has_its_new_functions_where_no_old_one_was(asked: Asked) -> None:
