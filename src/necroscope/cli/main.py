@@ -53,6 +53,8 @@ def necroscope() -> None:
 
 def main() -> None:
     """Exit codes: 0 well, 1 to 6 by the error (see `errors.py`), 130 interrupted."""
+    # No part multiplies matrices: the threads that numpy would start for it only cost time and memory.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         necroscope.main(standalone_mode=False)
     except NecroscopeError as error:

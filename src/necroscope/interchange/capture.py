@@ -146,6 +146,7 @@ class CaptureFacts:
 
     `first_ns` and `last_ns` are of the samples, where the file's header has them. `ended_ns` is when the file was last written,
     which a copy may have changed: with `last_ns` it dates a capture that has no wall clock of its own, roughly.
+    `since_boot_offset_ns` is what to add to the kernel's clock since boot to have UTC, where the capture knows both.
     """
 
     kind: str
@@ -162,6 +163,7 @@ class CaptureFacts:
     first_ns: int | None = None
     last_ns: int | None = None
     ended_ns: int | None = None
+    since_boot_offset_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +197,8 @@ class Capture:
     """One profile. `batches` reads it from the start each time it is called; a batch and what is interned is held in memory.
 
     `comms` and `cgroups` hold the names that the batches' numbers stand for; they, `stacks`, `lost` and `notes` grow while
-    batches are read. Notes say what could not be read or named; what was read before a fault is kept.
+    batches are read, and may be replaced before by those of other captures, to number all of them alike. Notes say what could
+    not be read or named; what was read before a fault is kept. `bytes_read` is how far the reading has come in the file.
     """
 
     facts: CaptureFacts
@@ -205,3 +208,4 @@ class Capture:
     cgroups: Names = field(default_factory=Names)
     notes: list[str] = field(default_factory=list)
     lost: list[Lost] = field(default_factory=list)
+    bytes_read: int = 0

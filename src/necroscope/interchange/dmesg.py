@@ -87,7 +87,8 @@ def parse_line(raw: bytes, year: int, utc_offset_s: int = 0) -> LogText | None:
         break
     else:
         return None
-    return LogText(time_ns, since_boot_ns, severity, facility, clean(rest.rstrip(), LINE_LIMIT))
+    # Tabs become spaces, so that patterns meet the same text whoever wrote it down.
+    return LogText(time_ns, since_boot_ns, severity, facility, clean(rest.rstrip().replace(b"\t", b" "), LINE_LIMIT))
 
 
 def _take_level(raw: bytes) -> tuple[int, int, bytes]:

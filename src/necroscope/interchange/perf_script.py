@@ -3,7 +3,9 @@
 A sample is a line of fields and, with call chains, a line for each frame and an empty one. Frames are innermost first.
 """
 
+import os
 import re
+import zlib
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -14,7 +16,7 @@ import numpy as np
 from necroscope.errors import CorruptData, UsageError
 from necroscope.interchange.capture import Capture, CaptureFacts, SampleBatch
 from necroscope.interchange.script_frames import FrameLines
-from necroscope.interchange.text_pieces import Piece, read_pieces
+from necroscope.interchange.text_pieces import Piece, open_text, read_pieces
 from necroscope.interchange.unnamed import UnnamedCount
 from necroscope.model.names import LINE_LIMIT, clean
 
@@ -39,6 +41,7 @@ _HEADERS: Final = tuple(
 _FACT: Final = re.compile(rb"^# (hostname|os release|arch|nrcpus avail|cmdline) : (.*)$", re.MULTILINE)
 _LARGEST: Final = (1 << 63) - 1
 _BATCH: Final = 1 << 16
+_TAIL_BYTES: Final = 1 << 20
 _CLOCK: Final = "the text of `perf script` has the kernel's own clock, which no wall clock is known for"
 
 
@@ -65,7 +68,9 @@ def open_perf_script(path: Path) -> Capture:
         line = first.content.lstrip().partition(b"\n")[0]
         raise UsageError(f"{path} holds no sample of `perf script`: it begins with {clean(line[:200])!r}")
     facts.has_time, facts.has_cpu = header.time_ns >= 0, header.cpu >= 0
-    if not facts.has_time:
+    if facts.has_time:
+        facts.first_ns = header.time_ns
+    else:
         facts.why_not_wall_clock = "the samples have no time"
     _read_facts(first.content, facts)
     capture = Capture(facts, lambda: _Reading(path, capture).batches())
@@ -100,6 +105,21 @@ def _time_ns(text: bytes) -> int:
     return int(text.replace(b".", b"")) * (1000 if digits == 6 else 10 ** (9 - digits))
 
 
+def last_time_ns(path: Path) -> int | None:
+    """The latest time of the last samples of a text, on its own clock."""
+    tail = b""
+    try:
+        with open_text(path) as file:
+            if path.suffix != ".gz":
+                file.seek(max(file.seek(0, os.SEEK_END) - _TAIL_BYTES, 0))
+            while piece := file.read(_TAIL_BYTES):
+                tail = (tail + piece)[-_TAIL_BYTES:]
+    except (OSError, EOFError, zlib.error):
+        pass  # a cut gzip file has a last sample nevertheless
+    lines = (line for line in tail.split(b"\n") if line[:1] not in (b"\t", b"#", b""))
+    return max((found.time_ns for line in lines if (found := parse_header(line))), default=None)
+
+
 def _read_facts(content: bytes, facts: CaptureFacts) -> None:
     """`perf script --header` writes what perf.data says about itself."""
     found = {name: clean(value.strip(), LINE_LIMIT) for name, value in _FACT.findall(content[: 1 << 16])}
@@ -128,6 +148,7 @@ class _Reading:
         try:
             for piece in read_pieces(self._path, b"\n\n"):
                 self._read_piece(piece)
+                self._capture.bytes_read = piece.offset + len(piece.content)
                 if len(self._columns) >= _BATCH:
                     yield self._take()
         except CorruptData as error:
@@ -138,7 +159,6 @@ class _Reading:
             notes.append(f"{self._unread} lines are neither samples nor frames, and were left out")
         if self._one_number:
             notes.append("samples have one number for process and thread (perf script -F +pid gives both)")
-        self._capture.facts.event_names[:] = [clean(event) for event in self._events]
         self._capture.notes[:] = notes + self._unnamed.notes()
 
     def _read_piece(self, piece: Piece) -> None:
@@ -183,6 +203,7 @@ class _Reading:
     def _take(self) -> SampleBatch:
         columns = np.array(self._columns, np.int64).reshape(-1, 8)
         self._columns.clear()
+        self._capture.facts.event_names[:] = [clean(event) for event in self._events]
         # The last sample of a core may come before earlier ones of others.
         columns = columns[np.argsort(columns[:, 0], kind="stable")]
         stacks = self._frames.numbers()[columns[:, 7]]

@@ -9,6 +9,12 @@ from necroscope.interchange.capture import StackTree
 
 _MOST_MODULES: Final = 20
 _REST: Final = 62  # the last bit but the sign
+_BEGINS: Final = "functions of "
+
+
+def is_about_names(note: str) -> bool:
+    """Whether a note is one of `UnnamedCount.notes`."""
+    return note.startswith(_BEGINS)
 
 
 class UnnamedCount:
@@ -26,9 +32,9 @@ class UnnamedCount:
     def notes(self) -> list[str]:
         modules = self._unnamed_modules()
         touched = sorted(((samples, module) for module, samples in modules.items() if samples), reverse=True)
-        notes = [f"functions of {module} could not be named: {samples} samples" for samples, module in touched[:_MOST_MODULES]]
+        notes = [f"{_BEGINS}{module} could not be named: {samples} samples" for samples, module in touched[:_MOST_MODULES]]
         if len(touched) > _MOST_MODULES:
-            notes.append(f"functions of {len(touched) - _MOST_MODULES} more modules could not be named")
+            notes.append(f"{_BEGINS}{len(touched) - _MOST_MODULES} more modules could not be named")
         return notes
 
     def _unnamed_modules(self) -> dict[str, int]:

@@ -70,6 +70,17 @@ class Segments:
             for offset in offsets
         ]
 
+    def addresses_at(self, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+        """The same for many offsets at once."""
+        found = np.zeros(len(offsets), np.uint64)
+        is_open = offsets >= 0
+        for start, size, address in self._ranges:
+            within = offsets.view(np.uint64) - np.uint64(start)
+            is_here = is_open & (within < np.uint64(size))
+            found[is_here] = within[is_here] + np.uint64(address)
+            is_open &= ~is_here
+        return found
+
     def spans_of(self, offsets: Sequence[int]) -> list[tuple[int, int]]:
         """The file ranges of the segments that offsets lie in; an offset that is not loaded stands for itself."""
         return [

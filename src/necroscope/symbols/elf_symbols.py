@@ -15,6 +15,10 @@ SYMBOLS_LIMIT_BYTES: Final = 256 << 20
 # String tables of other files than the one asked about are kept in memory.
 _STRINGS_LIMIT_BYTES: Final = 64 << 20
 _BLOCK_BYTES: Final = 1 << 20
+_WHOLE_BYTES: Final = 4 << 20
+_NEAR_BYTES: Final = 64 << 10
+# To read so much of a string table takes as long as to read one name from the file.
+_BYTES_PER_NAME: Final = 8192
 _DEBUGDATA_LIMIT_BYTES: Final = 64 << 20
 # xz -9 needs 65 MiB to unpack.
 _XZ_MEMORY_LIMIT_BYTES: Final = 96 << 20
@@ -26,6 +30,8 @@ _STT_NOTYPE: Final = 0
 _STT_FUNC: Final = 2
 _STT_GNU_IFUNC: Final = 10
 _STB_LOCAL: Final = 0
+_MAY_BE_CODE: Final = np.zeros(16, bool)
+_MAY_BE_CODE[[_STT_NOTYPE, _STT_FUNC, _STT_GNU_IFUNC]] = True
 
 _SYMBOL: Final = np.dtype(
     [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("address", "<u8"), ("size", "<u8")]
@@ -51,6 +57,14 @@ class FunctionTable:
         """Raw symbol names of virtual addresses."""
         return [None if place is None else self._name(place, image) for place in self._table.find(addresses)]
 
+    def names(self, addresses: Addresses, image: Image) -> list[bytes | None]:
+        """The same for many addresses at once: each name is fetched once."""
+        places, which = np.unique(self._table.places(addresses), return_inverse=True)
+        if self._names is None and min(len(places) * _BYTES_PER_NAME, _WHOLE_BYTES) >= self.strings.size_bytes:
+            return self.with_names(image).names(addresses, image)
+        names = [None if place < 0 else self._name(place, image) for place in places.tolist()]
+        return [names[number] for number in which.tolist()]
+
     def extents(self, addresses: list[int]) -> list[tuple[int, int]]:
         """Ranges around virtual addresses in which the answer is the same."""
         return self._table.extents(addresses)
@@ -71,12 +85,13 @@ class FunctionTable:
         return name.partition(b"@")[0] or None
 
 
-def read_symtab(elf: Elf, image: Image) -> FunctionTable | None:
-    return _read_table(elf, image, _SHT_SYMTAB)
+def read_symtab(elf: Elf, image: Image, near: Addresses | None = None) -> FunctionTable | None:
+    """With `near` only what these addresses may need: for a large file that is asked about once that is most of the time."""
+    return _read_table(elf, image, _SHT_SYMTAB, near)
 
 
-def read_dynsym(elf: Elf, image: Image) -> FunctionTable | None:
-    return _read_table(elf, image, _SHT_DYNSYM)
+def read_dynsym(elf: Elf, image: Image, near: Addresses | None = None) -> FunctionTable | None:
+    return _read_table(elf, image, _SHT_DYNSYM, near)
 
 
 def read_debugdata(elf: Elf, image: Image) -> FunctionTable | None:
@@ -99,17 +114,30 @@ def read_symtab_with_names(image: Image) -> FunctionTable | None:
     return found.with_names(image) if found is not None and found.strings.size_bytes <= _STRINGS_LIMIT_BYTES else None
 
 
-def _read_table(elf: Elf, image: Image, section_type: int) -> FunctionTable | None:
+def _read_table(elf: Elf, image: Image, section_type: int, near: Addresses | None = None) -> FunctionTable | None:
     section = elf.section_of_type(section_type)
     strings = elf.linked(section) if section else None
     if section is None or strings is None or section.size_bytes + strings.size_bytes > SYMBOLS_LIMIT_BYTES:
         return None
     count = section.size_bytes // _SYMBOL.itemsize
     symbols = np.frombuffer(image.read(section.offset, count * _SYMBOL.itemsize), _SYMBOL)
+    if near is not None and len(near):
+        symbols = symbols[_is_near(symbols, np.sort(near))]
     return FunctionTable(_build(elf, image, symbols, strings), strings) if count else None
 
 
+def _is_near(symbols: npt.NDArray[np.void], wanted: Addresses) -> npt.NDArray[np.bool_]:
+    """Symbols that reach one of the addresses by their size, or lie so near that they, or the end of one before, may matter."""
+    starts = symbols["address"].copy()
+    after = np.searchsorted(wanted, starts)
+    to_next = wanted[after.clip(max=len(wanted) - 1)] - starts
+    is_before = (after < len(wanted)) & ((to_next < symbols["size"]) | (to_next < np.uint64(_NEAR_BYTES)))
+    since_last = starts - wanted[(after - 1).clip(min=0)]
+    return np.asarray(is_before | ((after > 0) & (since_last < np.uint64(_NEAR_BYTES))), bool)
+
+
 def _build(elf: Elf, image: Image, symbols: npt.NDArray[np.void], strings: Section) -> SymbolTable:
+    symbols = symbols[_MAY_BE_CODE[symbols["info"] & 15]]
     kinds = symbols["info"] & 15
     is_function = (kinds == _STT_FUNC) | (kinds == _STT_GNU_IFUNC)
     is_code = elf.sections["flags"] & _SHF_EXECINSTR != 0
@@ -120,8 +148,10 @@ def _build(elf: Elf, image: Image, symbols: npt.NDArray[np.void], strings: Secti
     is_named = (first != ord("$")) & (first != 0)
     kept, first, second = kept[is_named], first[is_named], second[is_named]
     is_label = kept["info"] & 15 == _STT_NOTYPE
-    is_label_inside = is_label & _covered(kept["address"], kept[~is_label])
-    kept, first, second, is_label = (part[~is_label_inside] for part in (kept, first, second, is_label))
+    if is_label.any():
+        is_outside = np.ones(len(kept), bool)
+        is_outside[is_label] = ~_covered(kept["address"][is_label], kept[~is_label])
+        kept, first, second, is_label = (part[is_outside] for part in (kept, first, second, is_label))
     is_local = kept["info"] >> 4 == _STB_LOCAL
     underscores = (first == ord("_")).astype(np.uint8) + ((first == ord("_")) & (second == ord("_")))
     ranks = (is_label * 32 + (kept["size"] == 0) * 16 + is_local * 4 + underscores).astype(np.uint8)
@@ -131,7 +161,11 @@ def _build(elf: Elf, image: Image, symbols: npt.NDArray[np.void], strings: Secti
 def _leading_characters(
     image: Image, strings: Section, places: npt.NDArray[np.uint32]
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-    """The first two characters of each name, NUL where there are none; the string table is never held as a whole."""
+    """The first two characters of each name, NUL where there are none; a large string table is never held as a whole."""
+    if strings.size_bytes <= _WHOLE_BYTES:
+        text = np.frombuffer(image.read(strings.offset, strings.size_bytes) + b"\0\0", np.uint8)
+        within = np.minimum(places, strings.size_bytes)
+        return text[within], text[within + 1]
     order = np.argsort(places, kind="stable")
     in_order = places[order]
     first, second = np.zeros(len(places), np.uint8), np.zeros(len(places), np.uint8)
@@ -148,10 +182,11 @@ def _covered(addresses: Addresses, functions: npt.NDArray[np.void]) -> npt.NDArr
     """Whether an address lies in the function that starts next before it."""
     if not len(functions):
         return np.zeros(len(addresses), bool)
-    functions = functions[np.argsort(functions["address"], kind="stable")]
-    before = np.searchsorted(functions["address"], addresses, "right") - 1
-    distance = addresses - functions["address"][before]
-    is_inside = (distance < functions["size"][before]) | (distance == 0)
+    starts = functions["address"].copy()
+    order = np.argsort(starts, kind="stable")
+    before = np.searchsorted(starts, addresses, "right", order) - 1
+    distance = addresses - starts[order[before]]
+    is_inside = (distance < functions["size"][order[before]]) | (distance == 0)
     return np.asarray((before >= 0) & is_inside, bool)
 
 

@@ -48,7 +48,10 @@ class SymbolTable:
 
     def find(self, addresses: Sequence[int]) -> list[int | None]:
         """Offset of the name of the innermost symbol around each address."""
-        wanted = as_addresses(addresses)
+        return [offset if offset >= 0 else None for offset in self.places(as_addresses(addresses)).tolist()]
+
+    def places(self, wanted: Addresses) -> npt.NDArray[np.int64]:
+        """The same for many addresses at once, -1 where there is none."""
         nearest = np.searchsorted(self._starts, wanted, "right") - 1
         found = np.full(len(wanted), -1, np.int64)
         for back in range(_LOOK_BACK):
@@ -59,7 +62,7 @@ class SymbolTable:
             candidate = candidate[open_ones]
             covers = wanted[open_ones] - self._starts[candidate] < self._sizes[candidate]
             found[open_ones[covers]] = self._names[candidate[covers]]
-        return [offset if offset >= 0 else None for offset in found.tolist()]
+        return found
 
     def extents(self, addresses: Sequence[int]) -> list[tuple[int, int]]:
         """Around each address the range in which `find` has one answer, so that whoever asked need not ask again within it."""

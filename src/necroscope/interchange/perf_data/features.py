@@ -24,6 +24,8 @@ from necroscope.perf_abi.records import HEADER
 
 _MOST_STRINGS: Final = 65536
 _LARGEST_TIME_NS: Final = 1 << 62
+# CLOCK_MONOTONIC and CLOCK_MONOTONIC_RAW: apart from the clock of the kernel's log by no more than what NTP corrects.
+_SINCE_BOOT: Final = (1, 4)
 
 
 def facts_of(header: FileHeader) -> CaptureFacts:
@@ -44,6 +46,8 @@ def facts_of(header: FileHeader) -> CaptureFacts:
         has_time=all(layout.has(SAMPLE_TIME) for layout in layouts),
         has_cpu=all(layout.has(SAMPLE_CPU) for layout in layouts),
     )
+    if _clock_of(header) in _SINCE_BOOT:
+        facts.since_boot_offset_ns = wall_offset_ns
     section = header.features.get(FEATURE_SAMPLE_TIME, b"")
     if len(section) >= 16 and facts.has_time:
         first, last = struct.unpack_from("<QQ", section)
@@ -70,6 +74,12 @@ def wall_clock_offset_ns(header: FileHeader) -> tuple[int | None, str]:
     if wall_ns >= _LARGEST_TIME_NS or clock_ns >= _LARGEST_TIME_NS:
         return None, "its CLOCK_DATA is out of range"
     return wall_ns - clock_ns, ""
+
+
+def _clock_of(header: FileHeader) -> int:
+    """The clockid of `perf record -k`, -1 if none."""
+    section = header.features.get(FEATURE_CLOCK_DATA, b"")
+    return int(struct.unpack_from("<I", section, 4)[0]) if len(section) >= 24 else -1
 
 
 def build_ids(header: FileHeader) -> dict[str, str]:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from necroscope.interchange.capture import UNKNOWN_USER, Frame, StackTree, distinct
 from necroscope.interchange.perf_data.kernel_names import KernelNames
-from necroscope.interchange.perf_data.mappings import Image, Mapping, MappingTable
+from necroscope.interchange.perf_data.mappings import Image, Mapping, Mappings
 from necroscope.interchange.perf_data.samples import Chains, flat_places
 from necroscope.interchange.perf_data.stream import Places, Words
 from necroscope.interchange.perf_data.symbol_files import SymbolFiles
@@ -21,6 +21,7 @@ _IMAGE_FACTOR: Final = np.uint64(0xD6E8FEB86659FD93)
 # Code of an image and address in one number; addresses of user space have 47 bits (57 only where a program asks for it).
 _ADDRESS_BITS: Final = 48
 _MOST_IMAGES: Final = 1 << 16
+_LARGEST_OFFSET: Final = (1 << 62) - 1
 _MOST_KNOWN: Final = 500_000
 _MODULE_LIMIT: Final = 300
 _GUEST: Final = Frame(None, "[guest]", "kernel", None, None)
@@ -48,6 +49,7 @@ class Folder:
         self._known: dict[int, int] = {}
         self._kernel_frames: dict[int, int] = {}
         self._modules: dict[_Module, int] = {}
+        self._module_of_file: dict[tuple[str, str | None], int] = {}
         self._module_list: list[_Module] = []
         self._module_frames: list[dict[int, int]] = []
         self._unknown = stacks.frame(UNKNOWN_USER)
@@ -127,13 +129,14 @@ class Folder:
     def _locate(self, keys: Words, tables: "list[_Numbered]") -> tuple[Places, Places]:
         """Module (-1 for none) and file offset of addresses whose upper bits say which table they belong to."""
         used = np.unique(keys >> np.uint64(_ADDRESS_BITS)).tolist()
-        parts = [(code, tables[code]) for code in used if len(tables[code].table.starts)]
-        if not parts:
+        mappings = [mapping for code in used for mapping in tables[code].mappings]
+        if not mappings:
             return np.full(len(keys), -1, np.int64), np.zeros(len(keys), np.int64)
-        starts = np.concatenate([_with_code(part.table.starts, code) for code, part in parts])
-        ends = np.concatenate([_with_code(part.table.ends, code) for code, part in parts])
-        file_offsets = np.concatenate([part.table.file_offsets for _, part in parts])
-        modules = np.concatenate([self._modules_of(part) for _, part in parts])
+        codes = np.repeat(np.array(used, np.uint64), [len(tables[code].mappings) for code in used])
+        starts = _with_code(np.array([mapping.start for mapping in mappings], np.uint64), codes)
+        ends = _with_code(np.array([mapping.end for mapping in mappings], np.uint64), codes)
+        file_offsets = np.array([min(mapping.file_offset, _LARGEST_OFFSET) for mapping in mappings], np.int64)
+        modules = np.array([number for code in used for number in self._modules_of(tables[code])], np.int64)
         place = np.searchsorted(starts, keys, "right") - 1
         covered = (place >= 0) & (keys < ends[place])
         module = np.where(covered, modules[place], -1)
@@ -142,8 +145,12 @@ class Folder:
         is_jit = np.array([item.pid >= 0 for item in self._module_list], bool)
         return module, np.where(is_jit[module], (keys & low).view(np.int64), by_file)
 
-    def _modules_of(self, numbered: "_Numbered") -> Places:
-        return np.array([self._module(mapping, numbered.pid) for mapping in numbered.table.mappings], np.int64)
+    def _modules_of(self, numbered: "_Numbered") -> list[int]:
+        known = self._module_of_file
+        found = [known.get((mapping.path, mapping.build_id), -1) for mapping in numbered.mappings]
+        if -1 in found:
+            found = [self._module(mapping, numbered.pid) for mapping in numbered.mappings]
+        return found
 
     def _module(self, mapping: Mapping, pid: int) -> int:
         is_file = _is_file(mapping.path)
@@ -157,6 +164,8 @@ class Folder:
             number = self._modules[module] = len(self._module_list)
             self._module_list.append(module)
             self._module_frames.append({})
+            if is_file:
+                self._module_of_file[mapping.path, mapping.build_id] = number
         return number
 
     def _module_numbers(self, number: int, offsets: Places) -> npt.NDArray[np.int32]:
@@ -168,8 +177,10 @@ class Folder:
                 return [self._stacks.frame(Frame(name, "[jit]", "jit", None, None) if name else UNKNOWN_USER) for name in names]
             names = self._files.functions(module.path, module.build_id, unknown)
             label = clean(module.path.encode("utf-8", "surrogateescape"), _MODULE_LIMIT)
+            number = self._stacks.frame
+            named = {name: number(Frame(name, label, "user", None, module.build_id)) for name in set(names) if name}
             return [
-                self._stacks.frame(Frame(name, label, "user", None if name else offset, module.build_id))
+                named[name] if name else number(Frame(None, label, "user", offset, module.build_id))
                 for name, offset in zip(names, unknown, strict=True)
             ]
 
@@ -181,7 +192,7 @@ class _Numbered(NamedTuple):
 
     number: int
     pid: int
-    table: MappingTable
+    mappings: Mappings
 
 
 def _pick_tables(image: Places, images: list[Image], times: npt.NDArray[np.int64]) -> tuple[Places, list[_Numbered]]:
@@ -191,12 +202,14 @@ def _pick_tables(image: Places, images: list[Image], times: npt.NDArray[np.int64
     firsts = np.zeros(len(used), np.int64)
     several: list[tuple[int, list[int]]] = []
     for code, place in enumerate(used.tolist()):
-        generations = images[place].generations()
+        image_used = images[place]
+        generations = image_used.generations()
         firsts[code] = len(tables)
         last = len(generations) - 1
         # The last generation is the first of the next batch: both must have one number.
-        numbers = [images[place].number * 128 + (last - i) for i in range(len(generations))]
-        tables += [_Numbered(number, images[place].pid, table) for number, (_, table) in zip(numbers, generations, strict=True)]
+        tables += [
+            _Numbered(image_used.number * 128 + last - i, image_used.pid, mappings) for i, (_, mappings) in enumerate(generations)
+        ]
         if last:
             several.append((code, [since for since, _ in generations]))
     table = firsts[codes]
@@ -237,8 +250,9 @@ def _number(values: Words | Places, known: dict[int, int], learn: Callable[[list
     return np.array([known[value] for value in listed], np.int32)[inverse]
 
 
-def _with_code(addresses: Words, code: int) -> Words:
-    return np.minimum(addresses, np.uint64((1 << _ADDRESS_BITS) - 1)) + np.uint64(code << _ADDRESS_BITS)
+def _with_code(addresses: Words, codes: Words) -> Words:
+    low: Words = np.minimum(addresses, np.uint64((1 << _ADDRESS_BITS) - 1))
+    return low + (codes << np.uint64(_ADDRESS_BITS))
 
 
 def _is_file(path: str) -> bool:

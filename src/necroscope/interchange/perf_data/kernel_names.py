@@ -1,6 +1,7 @@
 """Kernel functions of a capture: a kallsyms file of the same kernel, moved to where that one was loaded, and KSYMBOL records."""
 
 import re
+import threading
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -28,7 +29,8 @@ class KernelNames:
         self._build_id = build_id
         self._is_same_machine = is_same_machine
         self._symbols: KernelSymbols | None = None
-        self._is_loaded = False
+        self._loading: threading.Thread | None = None
+        self._fault: NecroscopeError | None = None
         self._moved_by = 0
         self._core: Mapping | None = None
         self._program_starts: list[int] = []
@@ -36,8 +38,11 @@ class KernelNames:
 
     def lookup(self, addresses: Sequence[int], mappings: Iterable[bytes], programs: Iterable[bytes]) -> list[KernelSymbol | None]:
         """Function and module of each address. `mappings` are the kernel's own, `programs` KSYMBOL records."""
-        if not self._is_loaded:
-            self._load([parse_mapping(record) for record in mappings])
+        self.start_loading(mappings)
+        if self._loading is not None:
+            self._loading.join()
+        if self._fault is not None:
+            raise self._fault
         if self._symbols is None:
             found: list[KernelSymbol | None] = [None] * len(addresses)
         else:
@@ -47,6 +52,19 @@ class KernelNames:
             found = [symbol or self._program(address) for symbol, address in zip(found, addresses, strict=True)]
         return found
 
+    def start_loading(self, mappings: Iterable[bytes]) -> None:
+        """In a thread: the kernel takes its time to write kallsyms, in which samples can be read."""
+        if self._loading is None:
+            parsed = [parse_mapping(record) for record in mappings]
+            self._loading = threading.Thread(target=self._load_or_fail, args=(parsed,), daemon=True)
+            self._loading.start()
+
+    def _load_or_fail(self, mappings: list[Mapping]) -> None:
+        try:
+            self._load(mappings)
+        except NecroscopeError as error:
+            self._fault = error
+
     def _place(self, address: int) -> int:
         """The address in the symbol file. Modules are loaded anew each boot: with a moved kernel theirs mean nothing."""
         if not self._moved_by:
@@ -55,7 +73,6 @@ class KernelNames:
         return address - self._moved_by if is_core else -1
 
     def _load(self, mappings: list[Mapping]) -> None:
-        self._is_loaded = True
         self._core = next((mapping for mapping in mappings if mapping.path.startswith(_KERNEL_PREFIX)), None)
         path = self._find_file()
         if path is None:

@@ -2,19 +2,17 @@
 
 import struct
 from bisect import bisect_left, bisect_right
+from functools import lru_cache
+from itertools import pairwise
 from typing import Final, NamedTuple
 
-import numpy as np
-
 from necroscope.interchange.perf_data.format import MISC_MMAP_BUILD_ID
-from necroscope.interchange.perf_data.stream import Places, Words
 from necroscope.perf_abi.records import HEADER, MMAP2, MMAP2_BODY
 
 _MMAP_BODY: Final = struct.Struct("<IIQQQ")  # pid, tid, address, length, file offset, then the name
 _MOST_RECORDS: Final = 4096
 _MOST_GENERATIONS: Final = 64
 _ADDRESS_END: Final = (1 << 64) - 1
-_LARGEST_OFFSET: Final = (1 << 62) - 1
 
 
 class Mapping(NamedTuple):
@@ -27,6 +25,8 @@ class Mapping(NamedTuple):
     build_id: str | None
 
 
+# A process that forks leaves its records to each child.
+@lru_cache(maxsize=8192)
 def parse_mapping(record: bytes) -> Mapping:
     """PERF_RECORD_MMAP and MMAP2, the latter also with the build id in the place of device and inode."""
     kind, misc, _ = HEADER.unpack_from(record)
@@ -35,24 +35,21 @@ def parse_mapping(record: bytes) -> Mapping:
     build_id = None
     if kind == MMAP2 and misc & MISC_MMAP_BUILD_ID and len(record) > 64 and 0 < record[40] <= 20:
         build_id = record[44 : 44 + record[40]].hex()
-    path = record[name_at:].partition(b"\0")[0].decode("utf-8", "surrogateescape")
+    end = record.find(b"\0", name_at)
+    path = _path(record[name_at : end if end >= 0 else len(record)])
     return Mapping(start, min(start + length, _ADDRESS_END), file_offset, path, build_id)
 
 
-def mapping_owner(record: bytes) -> int:
-    return int(_MMAP_BODY.unpack_from(record, 8)[0])
+@lru_cache(maxsize=8192)
+def _path(name: bytes) -> str:
+    return name.decode("utf-8", "surrogateescape")
 
 
 MAPPING_BYTES: Final = 8 + _MMAP_BODY.size
 
 
-class MappingTable(NamedTuple):
-    """Mappings that do not overlap, sorted, as columns; `mappings` are the same as tuples."""
-
-    starts: Words
-    ends: Words
-    file_offsets: Places
-    mappings: tuple[Mapping, ...]
+Mappings = tuple[Mapping, ...]
+"""Sorted by address; they do not overlap."""
 
 
 class Image:
@@ -60,12 +57,12 @@ class Image:
 
     __slots__ = ("_base", "_records", "_tables", "number", "pid")
 
-    def __init__(self, number: int, pid: int, base: tuple[Mapping, ...] = ()) -> None:
+    def __init__(self, number: int, pid: int, base: Mappings = ()) -> None:
         self.number = number
         self.pid = pid
         self._base = base
         self._records: list[tuple[int, bytes]] = []
-        self._tables: list[tuple[int, MappingTable]] = []
+        self._tables: list[tuple[int, Mappings]] = []
 
     def add(self, time: int, record: bytes) -> None:
         if len(self._records) >= _MOST_RECORDS:
@@ -78,24 +75,33 @@ class Image:
         child._records = self._records.copy()
         return child
 
-    def generations(self) -> list[tuple[int, MappingTable]]:
+    def generations(self) -> list[tuple[int, Mappings]]:
         """When each generation began, and its mappings; those before the last are forgotten when new records come."""
         if self._records or not self._tables:
             since = self._tables[-1][0] if self._tables else 0
-            mappings = list(self._base)
-            starts = [mapping.start for mapping in mappings]
-            tables: list[tuple[int, MappingTable]] = []
-            for time, record in self._records:
-                new = parse_mapping(record)
-                first, last = _covered(mappings, starts, new)
-                if first < last and time > since and len(tables) < _MOST_GENERATIONS:
-                    tables.append((since, _table(mappings)))
-                    since = time
-                _lay_over(mappings, starts, new, first, last)
-            tables.append((since, _table(mappings[: 2 * _MOST_RECORDS])))
-            self._tables, self._records = tables, []
-            self._base = tables[-1][1].mappings
+            new = [(time, parse_mapping(record)) for time, record in self._records]
+            together = sorted([*self._base, *(mapping for _, mapping in new)])
+            if all(one.end <= other.start for one, other in pairwise(together)):
+                self._tables = [(since, tuple(together[: 2 * _MOST_RECORDS]))]
+            else:
+                self._tables = _laid_over(self._base, new, since)
+            self._records = []
+            self._base = self._tables[-1][1]
         return self._tables
+
+
+def _laid_over(base: Mappings, new: list[tuple[int, Mapping]], since: int) -> list[tuple[int, Mappings]]:
+    mappings = list(base)
+    starts = [mapping.start for mapping in mappings]
+    tables: list[tuple[int, Mappings]] = []
+    for time, mapping in new:
+        first, last = _covered(mappings, starts, mapping)
+        if first < last and time > since and len(tables) < _MOST_GENERATIONS:
+            tables.append((since, tuple(mappings)))
+            since = time
+        _lay_over(mappings, starts, mapping, first, last)
+    tables.append((since, tuple(mappings[: 2 * _MOST_RECORDS])))
+    return tables
 
 
 def _covered(mappings: list[Mapping], starts: list[int], new: Mapping) -> tuple[int, int]:
@@ -119,12 +125,3 @@ def _lay_over(mappings: list[Mapping], starts: list[int], new: Mapping, first: i
             pieces.append(old._replace(start=new.end, file_offset=old.file_offset + new.end - old.start))
     mappings[first:last] = pieces
     starts[first:last] = [piece.start for piece in pieces]
-
-
-def _table(mappings: list[Mapping]) -> MappingTable:
-    return MappingTable(
-        np.array([mapping.start for mapping in mappings], np.uint64),
-        np.array([mapping.end for mapping in mappings], np.uint64),
-        np.array([min(mapping.file_offset, _LARGEST_OFFSET) for mapping in mappings], np.int64),
-        tuple(mappings),
-    )

@@ -28,6 +28,8 @@ from necroscope.perf_abi.sample_layout import SAMPLE_STACK_USER
 _END: Final = (1 << 63) - 1
 # Records wait for older ones of other cores until two rounds of perf have passed, or this much was read.
 _MARK_BYTES: Final = 32 << 20
+# Rounds are short on a busy machine; to name functions costs less for many samples together.
+_ROUND_BYTES: Final = 8 << 20
 _LAST_MARKS: Final = 3
 _KERNEL_NAME: Final = "[kernel.kallsyms]"
 
@@ -114,24 +116,30 @@ class _Reading:
                 if self._window is not None and watermark >= self._window[1]:
                     break
         batch = self._flush(_END)
+        facts = self._capture.facts
+        if facts.has_time and facts.last_ns is None and self._latest:
+            facts.last_ns = self._latest + self._offset_ns
+        self._write_notes()
         if len(batch):
             yield batch
-        self._write_notes()
 
     def _take_in(self, block: Block) -> None:
         kinds = (block.words[block.starts] & np.uint64(0xFFFFFFFF)).astype(np.uint32)
         is_sample = kinds == SAMPLE
         samples, chains, times = self._decoder.decode(block.words, block.starts[is_sample], self._window, self._words_read)
         latest = self._tasks.collect(block, block.starts[~is_sample], self._words_read)
+        if len(samples):
+            self._kernel.start_loading(self._tasks.kernel_mappings)
         self._latest = max(self._latest, latest, int(times.max()) if len(times) else 0)
         self._words_read += len(block.words)
         self._bytes_since_mark += len(block.content)
+        self._capture.bytes_read = self._stream.position
         if len(samples):
             self._waiting.append(_Pending(samples, chains))
 
     def _watermark(self, block: Block) -> int | None:
         """A time that no record still to come lies before: the latest before the round before the last one that ended."""
-        if not block.ends_round and self._bytes_since_mark < _MARK_BYTES:
+        if self._bytes_since_mark < (_ROUND_BYTES if block.ends_round else _MARK_BYTES):
             return None
         self._bytes_since_mark = 0
         self._marks = [*self._marks[-_LAST_MARKS + 1 :], self._latest]
@@ -143,6 +151,8 @@ class _Reading:
         assigned = self._tasks.assign(ready, until)
         stacks = self._folder.fold(chains, ready.chain, assigned.image, assigned.images, ready.time)
         self._unnamed.add(stacks)
+        lost = self._tasks.lost
+        self._capture.lost[:] = [record._replace(time_ns=record.time_ns + self._offset_ns) for record in lost]
         has_time = self._capture.facts.has_time
         return SampleBatch(
             ready.time + self._offset_ns if has_time else np.zeros(len(ready), np.int64),
@@ -169,7 +179,6 @@ class _Reading:
 
     def _write_notes(self) -> None:
         capture, stream = self._capture, self._stream
-        capture.lost[:] = [lost._replace(time_ns=lost.time_ns + self._offset_ns) for lost in self._tasks.lost]
         notes = list(self._header.notes)
         if stream.fault:
             notes.append(stream.fault)

@@ -29,6 +29,9 @@ _PIECE_BYTES: Final = 4 << 20
 _PACKED_PIECE_BYTES: Final = 256 << 10
 _UNPACKED_PIECE_BYTES: Final = 1 << 20
 _HEADER_BYTES: Final = 8
+_HEADER_PARTS: Final = np.dtype([("type", "<u4"), ("misc", "<u2"), ("size", "<u2")])
+# Types of the kernel's records and of perf's own lie below; others are met one by one.
+_USUAL_TYPES: Final = 128
 # An empty last block: perf flushes its zstd frame but never ends it, and the reader takes an open end for a cut file.
 _ZSTD_END: Final = b"\x01\x00\x00"
 
@@ -232,18 +235,31 @@ class _Payloads:
 
 
 def record_starts(content: bytes) -> tuple[Places, int]:
-    """Where the whole records begin, in words, and how many bytes they are; ends before the first impossible size."""
-    halves = memoryview(content)[: len(content) // 8 * 8].cast("H")
-    limit = len(halves)
-    at = 0
-    starts: list[int] = []
-    append = starts.append
+    """Where the whole records begin, in words, and how many bytes they are; ends before the first impossible size.
+
+    Words that look like a header are found all at once; where each ends at the next one, they are records.
+    """
+    words = np.frombuffer(content, np.uint64, len(content) // 8)
+    headers = words.view(_HEADER_PARTS)
+    sizes = headers["size"]
+    likely = np.flatnonzero((headers["type"] - np.uint32(1) < np.uint32(_USUAL_TYPES)) & (sizes & 7 == 0) & (sizes != 0))
+    ends = likely + (sizes[likely] >> 3)
+    breaks = np.append(np.flatnonzero(ends[:-1] != likely[1:]), len(likely) - 1)
+    runs: list[Places] = []
+    at, limit = 0, len(words)
     while at < limit:
-        size = halves[at + 3]
-        if not size or size & 7:
-            break
-        append(at)
-        at += size >> 1
+        place = int(np.searchsorted(likely, at))
+        if place < len(likely) and likely[place] == at:
+            last = int(breaks[np.searchsorted(breaks, place)])
+            runs.append(likely[place : last + 1])
+            at = int(ends[last])
+        else:
+            size = int(sizes[at])
+            if not size or size & 7:
+                break
+            runs.append(np.array([at], np.int64))
+            at += size >> 3
     if at > limit:
-        at = starts.pop()
-    return np.array(starts, np.int64) >> 2, at * 2
+        at = int(runs[-1][-1])
+        runs[-1] = runs[-1][:-1]
+    return np.concatenate([np.zeros(0, np.int64), *runs]), at * 8

@@ -7,15 +7,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
 from necroscope.interchange.symbol_search import SymbolSearch
 from necroscope.symbols.demangle import demangle
 from necroscope.symbols.elf import Elf
 from necroscope.symbols.elf_symbols import FunctionTable, read_debugdata, read_dynsym, read_symtab, read_symtab_with_names
 from necroscope.symbols.image import FileImage, ImageError
 from necroscope.symbols.perf_map import MAP_LIMIT_BYTES, PerfMap
+from necroscope.symbols.table import Addresses
 
 _MOST_INDEXED: Final = 20_000
 _SHT_SYMTAB: Final = 2
+_SHT_DYNSYM: Final = 11
+_ASKED_OFTEN: Final = 8
+_LARGE_BYTES: Final = 1 << 20
 _CACHED_NAMES: Final = ("elf", "vdso")
 
 
@@ -106,6 +112,11 @@ class _LoadedFile:
         self._path = path
         self._segments = elf.segments
         self._tables: list[FunctionTable] | None = None
+        self._is_large = any(
+            section is not None and section.size_bytes > _LARGE_BYTES
+            for section in (elf.section_of_type(_SHT_SYMTAB), elf.section_of_type(_SHT_DYNSYM))
+        )
+        self._asked = 0
 
     @classmethod
     def open(cls, path: Path, build_id: str | None) -> "_LoadedFile | None":
@@ -127,21 +138,30 @@ class _LoadedFile:
             return [None] * len(offsets)
 
     def _find(self, offsets: Sequence[int], image: FileImage) -> list[str | None]:
-        if self._tables is None:
-            debug = next((table for path in self.debug_files if (table := _read_debug_file(path, self.build_id))), None)
-            self._tables = [debug] if debug is not None else _read_tables(Elf(image), image)
-        addresses = self._segments.addresses_of(offsets)
+        addresses = self._segments.addresses_at(np.array(offsets, np.int64))
         names: list[bytes | None] = [None] * len(offsets)
-        for table in self._tables:
-            open_ones = [place for place, name in enumerate(names) if name is None]
-            for place, name in zip(open_ones, table.find([addresses[place] for place in open_ones], image), strict=True):
+        for table in self._tables_for(addresses, image):
+            unnamed = [place for place, name in enumerate(names) if name is None]
+            for place, name in zip(unnamed, table.names(addresses[unnamed], image), strict=True):
                 names[place] = name
-        return [None if name is None else demangle(name) for name in names]
+        demangled = {name: demangle(name) for name in set(names) if name is not None}
+        return [None if name is None else demangled[name] for name in names]
+
+    def _tables_for(self, addresses: Addresses, image: FileImage) -> list[FunctionTable]:
+        """Of a large file only what these addresses need, until it was asked about again and again."""
+        if self._tables is not None:
+            return self._tables
+        debug = next((table for path in self.debug_files if (table := _read_debug_file(path, self.build_id))), None)
+        self._asked += 1
+        if debug is None and self._is_large and self._asked < _ASKED_OFTEN:
+            return _read_tables(Elf(image), image, addresses)
+        self._tables = [debug] if debug is not None else _read_tables(Elf(image), image, None)
+        return self._tables
 
 
-def _read_tables(elf: Elf, image: FileImage) -> list[FunctionTable]:
-    table = read_symtab(elf, image)
-    found = [table] if table is not None else [read_dynsym(elf, image), read_debugdata(elf, image)]
+def _read_tables(elf: Elf, image: FileImage, near: Addresses | None) -> list[FunctionTable]:
+    table = read_symtab(elf, image, near)
+    found = [table] if table is not None else [read_dynsym(elf, image, near), read_debugdata(elf, image)]
     return [table for table in found if table is not None]
 
 

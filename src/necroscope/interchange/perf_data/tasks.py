@@ -4,6 +4,7 @@ Records of different cores come out of order; they wait here and are applied in 
 """
 
 import struct
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from necroscope.interchange.capture import Lost, Names
 from necroscope.interchange.perf_data.format import CGROUP, LOST_SAMPLES, MISC_FORK_EXEC
 from necroscope.interchange.perf_data.header import FileHeader
-from necroscope.interchange.perf_data.mappings import MAPPING_BYTES, Image, mapping_owner
+from necroscope.interchange.perf_data.mappings import MAPPING_BYTES, Image
 from necroscope.interchange.perf_data.samples import Samples
 from necroscope.interchange.perf_data.stream import Block, Places
 from necroscope.model.names import clean
@@ -23,7 +24,6 @@ from necroscope.perf_abi.records import (
     COMM_BODY,
     EXIT,
     FORK,
-    HEADER,
     KSYMBOL,
     LOST,
     LOST_BODY,
@@ -36,18 +36,16 @@ from necroscope.perf_abi.records import (
 
 KERNEL_PID: Final = 0xFFFFFFFF
 _MISC_MMAP_DATA: Final = 1 << 13
-_FEWEST_BYTES: Final = {
-    MMAP: MAPPING_BYTES,
-    MMAP2: 72,
-    COMM: 16,
-    FORK: 32,
-    EXIT: 32,
-    LOST: 24,
-    LOST_SAMPLES: 16,
-    KSYMBOL: 24,
-    CGROUP: 16,
-    THROTTLE: 8,
-}
+_MAPPINGS: Final = (MMAP, MMAP2)
+_NOTED: Final = frozenset((LOST, LOST_SAMPLES, THROTTLE, KSYMBOL, CGROUP))
+_LOW: Final = np.uint64(0xFFFFFFFF)
+# By type; what is not named is no record of ours, and no record is so long.
+_FEWEST_BYTES: Final = np.full(32, 1 << 16, np.int64)
+for _type, _bytes in (
+    *((MMAP, MAPPING_BYTES), (MMAP2, 72), (COMM, 16), (FORK, 32), (EXIT, 32), (LOST, 24)),
+    *((LOST_SAMPLES, 16), (KSYMBOL, 24), (CGROUP, 16), (THROTTLE, 8)),
+):
+    _FEWEST_BYTES[_type] = _bytes
 _MOST_NOTED: Final = 1 << 16
 _MOST_TASKS: Final = 1 << 20
 
@@ -110,7 +108,7 @@ class Tasks:
         self.kernel_mappings: list[bytes] = []
         self.kernel_symbols: list[bytes] = []
         self._cgroup_of_id: dict[int, int] = {}
-        self._waiting: list[tuple[int, int, bytes]] = []
+        self._waiting: list[tuple[int, int, int, int, int, bytes]] = []
         self._sequence = 0
         self._last_time = 0
         self._comm_of: dict[int, int] = {0: comms.number("swapper")}
@@ -121,35 +119,39 @@ class Tasks:
 
     def collect(self, block: Block, starts: Places, sequence: int) -> int:
         """Take in the records of a block that are no samples; returns the latest of their times."""
-        content = block.content
-        for place in starts.tolist():
-            at = place * 8
-            kind, misc, size = HEADER.unpack_from(content, at)
-            if size < _FEWEST_BYTES.get(kind, 1 << 16):
-                continue
+        headers = block.words[starts]
+        kinds = (headers & _LOW).astype(np.int64)
+        sizes = (headers >> np.uint64(48)).astype(np.int64)
+        is_data = np.isin(kinds, _MAPPINGS) & (headers >> np.uint64(32) & np.uint64(_MISC_MMAP_DATA) != 0)
+        kept = np.flatnonzero((sizes >= _FEWEST_BYTES[kinds.clip(max=len(_FEWEST_BYTES) - 1)]) & ~is_data)
+        starts, kinds, sizes = starts[kept], kinds[kept], sizes[kept]
+        miscs = (headers[kept] >> np.uint64(32) & np.uint64(0xFFFF)).tolist()
+        times = self._times_of(block, starts, sizes) if self._has_time else (starts + sequence).tolist()
+        owners = (block.words[(starts + 1).clip(max=len(block.words) - 1)] & _LOW).tolist()
+        content, waiting, number = block.content, self._waiting, self._sequence
+        for time, at, size, kind, misc, pid in zip(
+            times, (starts * 8).tolist(), sizes.tolist(), kinds.tolist(), miscs, owners, strict=True
+        ):
             record = content[at : at + size]
-            time = self._time_of(record) if self._has_time else sequence + place
-            if kind in (MMAP, MMAP2):
-                if misc & _MISC_MMAP_DATA:
-                    continue
-                if mapping_owner(record) == KERNEL_PID:
-                    if len(self.kernel_mappings) < _MOST_NOTED:
-                        self.kernel_mappings.append(record)
-                    continue
-            elif kind in (LOST, LOST_SAMPLES, THROTTLE, KSYMBOL, CGROUP):
+            if kind in _NOTED:
                 self._note(kind, record, time)
-                continue
-            self._waiting.append((time, self._sequence, record))
-            self._sequence += 1
+            elif pid == KERNEL_PID and kind in _MAPPINGS:
+                if len(self.kernel_mappings) < _MOST_NOTED:
+                    self.kernel_mappings.append(record)
+            else:
+                number += 1
+                waiting.append((time, number, kind, misc, pid, record))
+        self._sequence = number
         return self._last_time
 
-    def _time_of(self, record: bytes) -> int:
+    def _times_of(self, block: Block, starts: Places, sizes: Places) -> list[int]:
         """0 for records that perf made up for what was there before; the latest one where a kernel writes no times."""
         if self._time_before_end is None:
-            return self._last_time
-        (time,) = struct.unpack_from("<q", record, len(record) - 8 * self._time_before_end)
-        self._last_time = max(self._last_time, time)
-        return int(time)
+            return [self._last_time] * len(starts)
+        places = np.maximum(starts + sizes // 8 - self._time_before_end, starts)
+        times: list[int] = block.words[places].view(np.int64).tolist()
+        self._last_time = max([self._last_time, *times])
+        return times
 
     def _note(self, kind: int, record: bytes, time: int) -> None:
         if kind == THROTTLE:
@@ -205,25 +207,21 @@ class Tasks:
 
     def _apply(self, until: int, comms: _Changes, images: _Changes, numbered: list[Image]) -> None:
         self._waiting.sort()
-        count = next((i for i, (time, _, _) in enumerate(self._waiting) if time > until), len(self._waiting))
-        for time, _, record in self._waiting[:count]:
-            kind, misc, _ = HEADER.unpack_from(record)
-            if kind in (MMAP, MMAP2):
-                pid = mapping_owner(record)
+        count = bisect_left(self._waiting, (until + 1,))
+        for time, _, kind, misc, pid, record in self._waiting[:count]:
+            if kind in _MAPPINGS:
                 image = self._image_of.get(pid) or self._new_image(pid, time, images, numbered)
                 image.add(time, record)
             elif kind == COMM:
-                pid, tid = COMM_BODY.unpack_from(record, 8)
+                _, tid = COMM_BODY.unpack_from(record, 8)
                 self._comm_of[tid] = comm = self._comms.number(clean(record[16:].partition(b"\0")[0]))
                 comms.add(tid, time, comm)
                 if misc & MISC_COMM_EXEC:
                     self._new_image(pid, time, images, numbered)
             elif kind == FORK:
                 self._fork(record, misc, time, comms, images, numbered)
-            elif kind == EXIT:
-                pid, _, tid, _, _ = TASK_BODY.unpack_from(record, 8)
-                if pid == tid:
-                    self._exited.append((pid, self._image_of.get(pid)))
+            elif kind == EXIT and pid == TASK_BODY.unpack_from(record, 8)[2]:
+                self._exited.append((pid, self._image_of.get(pid)))
         del self._waiting[:count]
 
     def _new_image(self, pid: int, time: int, images: _Changes, numbered: list[Image], parent: Image | None = None) -> Image:

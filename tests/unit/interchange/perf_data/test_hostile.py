@@ -148,6 +148,7 @@ def test_name_is_that_of_the_moment_even_when_records_come_out_of_order(tmp_path
 def test_records_of_a_later_round_that_are_older_still_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """perf reads one core after the other: a round may hold records from before the end of the round before it."""
     monkeypatch.setattr("necroscope.interchange.perf_data.stream._PIECE_BYTES", 200)
+    monkeypatch.setattr("necroscope.interchange.perf_data.reader._ROUND_BYTES", 0)
     rounds = [
         comm(b"at 50", 50 + at) + sample(60 + at, CONTEXT_USER, 5) + sample(100 + at, CONTEXT_USER, 5) + record(68, b"")
         for at in range(0, 400, 20)

@@ -1,0 +1,285 @@
+"""Captures to flame graphs beside perf script, stackcollapse and FlameScope in the same run: `scripts/bench flames [words]`.
+
+A capture of two busy cores is made by perf (997 Hz, 90 s) unless `--capture FILE` gives one. FlameScope is on no package index:
+with `--flamescope DIR`, a checkout of https://github.com/Netflix/flamescope, its own parsers run, without its web server; else
+perf script and a minimal stackcollapse stand for it. `--recordings DIR` keeps the generated recordings of the store's questions.
+Every command is run in turns with its peers; the median of the wall times counts, process start included.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+import flames_store
+from necroscope.model.units import NS_PER_S, format_moment
+from necroscope.store.flame import read_flame
+from necroscope.store.query import Store
+from necroscope.views.flame.heading import Heading, Window
+from necroscope.views.flame.svg import flame_svg
+from varied_capture import make_capture
+
+NECROSCOPE = [sys.executable, "-m", "necroscope"]
+ENOUGH_SAMPLES = 150_000
+MIB = 1 << 20
+# What stackcollapse-perf.pl does at its least: comm and functions of each sample, counted.
+STACKCOLLAPSE = r"""
+while (<>) {
+  if (/^\t\s*[0-9a-f]+ (.+) \(.*\)$/) { my $f = $1; $f =~ s/\+0x[0-9a-f]+$//; unshift @s, $f }
+  elsif (/^\s*$/) { $n{join ';', $comm, @s}++ if defined $comm; undef $comm; @s = () }
+  elsif (/^\s*(.+?)\s+\d+(?:\/\d+)?\s/) { $comm = $1 }
+}
+print "$_ $n{$_}\n" for sort keys %n;
+"""
+# Its parsers as they are; what they take from Flask, python-magic and cachetools is an error page, a MIME type and a cache.
+FLAMESCOPE = r"""
+import sys, types
+directory, profile, start, end, steps = sys.argv[1], sys.argv[2], float(sys.argv[3]), float(sys.argv[4]), sys.argv[5]
+def module(name, **content):
+    sys.modules[name] = types.ModuleType(name)
+    sys.modules[name].__dict__.update(content)
+    return sys.modules[name]
+def abort(code): raise SystemExit(code)
+module("flask", abort=abort)
+module("magic", from_file=lambda path, mime: "text/plain")
+module("cachetools", cached=lambda cache: lambda function: function, LRUCache=lambda maxsize: None)
+app = module("app", __path__=[directory + "/app"])
+app.config = module("app.config", PROFILE_DIR="/")
+from app.perf.heatmap import perf_read_offsets
+from app.perf.flame_graph import perf_generate_flame_graph
+import json
+if "heatmap" in steps: perf_read_offsets(profile)
+json.dumps(perf_generate_flame_graph(profile, start, end))
+"""
+
+
+@dataclass(slots=True)
+class Runs:
+    wall_s: list[float] = field(default_factory=list)
+    peak_bytes: int = 0
+
+    @property
+    def median_s(self) -> float:
+        return statistics.median(self.wall_s)
+
+    @property
+    def spread(self) -> str:
+        return f"{min(self.wall_s):.2f}-{max(self.wall_s):.2f}"
+
+
+def run(command: list[str] | str, runs: Runs) -> None:
+    """One run; a text is for the shell. The peak is that of the largest process."""
+    # Compiled modules are kept, as after an installation.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    started = time.perf_counter()
+    child = subprocess.Popen(
+        command, shell=isinstance(command, str), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
+    )
+    _, status, usage = os.wait4(child.pid, 0)
+    runs.wall_s.append(time.perf_counter() - started)
+    runs.peak_bytes = max(runs.peak_bytes, usage.ru_maxrss * 1024)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        raise SystemExit(f"error: {command} ended with {child.returncode}")
+
+
+def in_turns(commands: dict[str, Callable[[], list[str] | str]], rounds: int) -> dict[str, Runs]:
+    """After one round that does not count: it reads files into the page cache and compiles modules."""
+    found = {name: Runs() for name in commands}
+    for number in range(rounds + 1):
+        for name, make in commands.items():
+            run(make(), found[name] if number else Runs())
+    return found
+
+
+def table(title: str, head: list[str], rows: list[list[str]]) -> None:
+    print(f"\n### {title}\n")
+    for row in (head, ["---"] * len(head), *rows):
+        print("| " + " | ".join(row) + " |")
+    sys.stdout.flush()
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureUnderTest:
+    """A perf.data, the recording of all of it, and five seconds in its middle on perf's clock and as UTC."""
+
+    path: Path
+    recording: Path
+    samples: int
+    first_s: float
+    window_s: tuple[float, float]
+    window_ns: tuple[int, int]
+
+    @property
+    def size_bytes(self) -> int:
+        return self.path.stat().st_size
+
+
+def look_at(path: Path, work: Path) -> CaptureUnderTest:
+    header = subprocess.run(
+        ["perf", "script", "--header-only", "-i", str(path)], capture_output=True, text=True, errors="replace"
+    )
+    first_s, last_s = (float(re.search(rf"time of {which} sample : ([\d.]+)", header.stdout)[1]) for which in ("first", "last"))
+    recording = work / "recording"
+    done = subprocess.run([*NECROSCOPE, "import", str(path), "--dir", str(recording), "--json"], capture_output=True, check=True)
+    report = json.loads(done.stdout)
+    samples = report["rows"]["samples"] + report["idle_samples"]
+    offset_s = datetime.fromisoformat(report["to"]).timestamp() - last_s
+    start_s = (first_s + last_s) // 2
+    window_ns = tuple(round((moment + offset_s) * 1000) * (NS_PER_S // 1000) for moment in (start_s, start_s + 5))
+    return CaptureUnderTest(path, recording, samples, first_s, (start_s, start_s + 5), window_ns)
+
+
+def fresh(directory: Path) -> str:
+    shutil.rmtree(directory, ignore_errors=True)
+    return str(directory)
+
+
+def imports(capture: CaptureUnderTest, work: Path, rounds: int) -> None:
+    text = work / "script.txt"
+    found = in_turns(
+        {
+            "`perf script` to text": lambda: f"perf script -i {capture.path} > {text}",
+            "`necroscope import`": lambda: [*NECROSCOPE, "import", str(capture.path), "--dir", fresh(work / "imported")],
+        },
+        rounds,
+    )
+    theirs, ours = found.values()
+    held = sum(file.stat().st_size for file in (work / "imported").rglob("*") if file.is_file())
+    sizes = dict(zip(found, (text.stat().st_size, held), strict=True))
+    rows = [
+        [name, f"{runs.median_s:.2f}", runs.spread, f"{runs.peak_bytes / MIB:.0f} MiB", f"{sizes[name] / MIB:.1f} MiB"]
+        for name, runs in found.items()
+    ]
+    title = f"Import: perf.data of {capture.samples:,} samples, {capture.size_bytes / MIB:.1f} MiB"
+    table(title, ["command", "wall s", "min-max", "peak RSS", "writes"], rows)
+    ratio, memory = theirs.median_s / ours.median_s, ours.peak_bytes / capture.size_bytes
+    print(f"\nImport {ratio:.1f}x faster; its peak is {memory:.1f}x the capture. Load: {os.getloadavg()[0]:.1f}")
+
+
+def first_graph(capture: CaptureUnderTest, work: Path, rounds: int, flamescope: Path | None) -> None:
+    """From perf.data to a flame graph of 5 s."""
+    collapse, text = work / "stackcollapse.pl", work / "script.txt"
+    collapse.write_text(STACKCOLLAPSE)
+    start, end = (format_moment(time_ns) for time_ns in capture.window_ns)
+    clock = ",".join(f"{moment:.6f}" for moment in capture.window_s)
+    ours = [*NECROSCOPE, "flame", str(capture.path), "--from", start, "--to", end, "-o", str(work / "five.svg")]
+    commands: dict[str, Callable[[], list[str] | str]] = {
+        "`necroscope flame FILE --from --to -o x.svg`": lambda: ours,
+        "`perf script --time` + stackcollapse": lambda: f"perf script -i {capture.path} --time {clock} | perl {collapse}",
+        "`perf script` + stackcollapse": lambda: f"perf script -i {capture.path} > {text} && perl {collapse} {text}",
+    }
+    if flamescope is not None:
+        program = work / "flamescope.py"
+        program.write_text(FLAMESCOPE)
+        offsets = [f"{moment - capture.first_s // 1:.0f}" for moment in capture.window_s]
+        for name, steps in (("flame graph", "flame"), ("heat map, flame graph", "heatmap+flame")):
+            last = " ".join([sys.executable, str(program), str(flamescope), str(text), *offsets, steps])
+            commands[f"`perf script` + FlameScope's {name}"] = lambda last=last: (
+                f"perf script -i {capture.path} > {text} && {last}"
+            )
+    found = in_turns(commands, rounds)
+    ours_s = next(iter(found.values())).median_s
+    rows = [
+        [name, f"{runs.median_s:.2f}", runs.spread, f"{runs.peak_bytes / MIB:.0f} MiB", f"{runs.median_s / ours_s:.1f}"]
+        for name, runs in found.items()
+    ]
+    table("perf.data to the first 5 s flame graph", ["command", "wall s", "min-max", "peak RSS", "x ours"], rows)
+    if flamescope is None:
+        print("\nFlameScope is on no package index and was not given: perf script and stackcollapse stand for it.")
+    print(f"\nLoad: {os.getloadavg()[0]:.1f}")
+
+
+def whole_capture(capture: CaptureUnderTest, work: Path, rounds: int) -> None:
+    collapse, picture = work / "stackcollapse.pl", str(work / "whole.svg")
+    collapse.write_text(STACKCOLLAPSE)
+    found = in_turns(
+        {
+            "`necroscope flame D -o x.svg`, imported before": lambda: [
+                *NECROSCOPE,
+                "flame",
+                str(capture.recording),
+                "-o",
+                picture,
+            ],
+            "`necroscope flame FILE -o x.svg`": lambda: [*NECROSCOPE, "flame", str(capture.path), "-o", picture],
+            "`perf script` + stackcollapse": lambda: f"perf script -i {capture.path} | perl {collapse}",
+        },
+        rounds,
+    )
+    rows = [[name, f"{runs.median_s:.2f}", runs.spread] for name, runs in found.items()]
+    in_process = Runs()
+    for _ in range(rounds + 1):
+        started = time.perf_counter()
+        tree = read_flame(Store.open(capture.recording), 0, 1 << 62)
+        flame_svg(tree, Heading("whole", "node", Window(tree.from_ns, tree.to_ns, tree.samples)))
+        in_process.wall_s.append(time.perf_counter() - started)
+    rows.insert(0, ["the same in process, query and SVG", f"{in_process.median_s:.2f}", in_process.spread])
+    table(f"Flame graph of the whole capture, {capture.samples:,} samples", ["command", "wall s", "min-max"], rows)
+    print(f"\nLoad: {os.getloadavg()[0]:.1f}")
+
+
+def store_questions(directory: Path) -> None:
+    found = flames_store.measure([flames_store.recording_of(directory, hours) for hours in flames_store.HOURS])
+    rows = [[name, f"{short:.1f}", f"{long:.1f}", f"{long / short:.2f}"] for name, (short, long) in found.items()]
+    head = ["question", *(f"{hours} h, ms" for hours in flames_store.HOURS), "ratio"]
+    table("Questions to a generated recording of 96 cores at 97 Hz, in process", head, rows)
+    print(f"\nLoad: {os.getloadavg()[0]:.1f}")
+
+
+@contextmanager
+def kept_or_temporary(directory: Path | None) -> Iterator[Path]:
+    if directory is not None:
+        directory.mkdir(parents=True, exist_ok=True)
+        yield directory
+        return
+    with tempfile.TemporaryDirectory(prefix="necroscope-bench-") as temporary:
+        yield Path(temporary)
+
+
+def words() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sections", nargs="*", help="import, first, whole, store; all unless told")
+    parser.add_argument("--capture", type=Path, help="a perf.data of at least 150,000 samples")
+    parser.add_argument("--seconds", type=int, default=90, help="length of the capture that is made")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--flamescope", type=Path, help="a checkout of FlameScope")
+    parser.add_argument("--recordings", type=Path, help="directory of the generated recordings")
+    return parser.parse_args()
+
+
+def main() -> None:
+    given = words()
+    wanted = given.sections or ["import", "first", "whole", "store"]
+    with kept_or_temporary(None) as work:
+        if set(wanted) & {"import", "first", "whole"}:
+            path = given.capture or work / "perf.data"
+            if given.capture is None:
+                make_capture(path, given.seconds)
+            capture = look_at(path, work)
+            if capture.samples < ENOUGH_SAMPLES:
+                print(f"note: {capture.samples} samples are fewer than {ENOUGH_SAMPLES}", file=sys.stderr)
+            if "import" in wanted:
+                imports(capture, work, given.rounds)
+            if "first" in wanted:
+                first_graph(capture, work, given.rounds, given.flamescope)
+            if "whole" in wanted:
+                whole_capture(capture, work, given.rounds)
+        if "store" in wanted:
+            with kept_or_temporary(given.recordings) as directory:
+                store_questions(directory)
+
+
+if __name__ == "__main__":
+    main()

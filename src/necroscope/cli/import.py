@@ -1,0 +1,168 @@
+"""`necroscope import`: captures of other tools as one recording."""
+# ruff: noqa: N999 - a command's file has its name, and is loaded by it
+
+import gc
+import json
+import re
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+
+from necroscope import __version__
+from necroscope.cli.recorder_options import chosen_labels
+from necroscope.errors import UsageError
+from necroscope.interchange.dmesg import LogText
+from necroscope.interchange.import_options import Options
+from necroscope.interchange.importer import ImportReport, import_files
+from necroscope.interchange.symbol_search import SymbolSearch
+from necroscope.model.names import clean
+from necroscope.model.reading import Rows
+from necroscope.model.units import format_bytes, format_moment, parse_moment_ns
+
+_OFFSET: Final = re.compile(r"([+-])(\d\d):?(\d\d)")
+_BAR_CELLS: Final = 30
+_SILENT_S: Final = 2.0
+_FILES_SHOWN: Final = 20
+_FOLDER: Final = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
+@click.option("--dir", "directory", type=_FOLDER, required=True, help="directory of the recording, new or empty")
+@click.option("--from", "from_text", metavar="TIME", help="leave out what is before, for example 2026-04-15T10:30:00Z")
+@click.option("--to", "to_text", metavar="TIME", help="leave out what is from here on")
+@click.option("--kallsyms", type=_FOLDER, help="copy of /proc/kallsyms of the machine the capture is from")
+@click.option("--binaries", multiple=True, type=_FOLDER, help="directory of that machine's programs and libraries")
+@click.option("--perf-maps", type=_FOLDER, help="directory of perf-PID.map files")
+@click.option("--event", metavar="NAME", help="import this event's samples, of a capture that has several")
+@click.option("--utc-offset", metavar="+HH:MM", help="what clocks that name no zone are ahead of UTC (mpstat, dmesg -T, names)")
+@click.option("--year", type=click.IntRange(1970, 2261), help="year of kernel log times that have none")
+@click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="label of the recording, as often as you like")
+@click.option("--json", "as_json", is_flag=True, help="print what was imported as JSON")
+def command(
+    files: tuple[Path, ...],
+    directory: Path,
+    from_text: str | None,
+    to_text: str | None,
+    kallsyms: Path | None,
+    binaries: tuple[Path, ...],
+    perf_maps: Path | None,
+    event: str | None,
+    utc_offset: str | None,
+    year: int | None,
+    labels: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Make a recording of captures: perf.data, perf script, folded stacks, mpstat and dmesg, and directories of them.
+
+    \b
+    Examples:
+      necroscope import perf.data --dir ./trouble
+      necroscope import /var/captures dmesg.txt mpstat.txt --dir ./trouble --utc-offset +02:00
+      necroscope import perf.data --dir ./trouble --kallsyms kallsyms.txt --binaries ./node-root
+    """
+    # Rows come by the million and none is part of a cycle: looking for cycles among them takes a tenth of the time.
+    gc.set_threshold(1_000_000, 20, 100)
+    now_ns = time.time_ns()
+    bar = _ProgressBar()
+    options = Options(
+        search=SymbolSearch(_existing(kallsyms), tuple(folder for folder in binaries if _existing(folder)), _existing(perf_maps)),
+        from_ns=None if from_text is None else parse_moment_ns(from_text, now_ns),
+        to_ns=None if to_text is None else parse_moment_ns(to_text, now_ns),
+        year=year,
+        utc_offset_s=0 if utc_offset is None else _seconds(utc_offset),
+        labels=chosen_labels(None, labels),
+        event=event,
+        made_by=f"necroscope {__version__} import",
+        progress=bar.show,
+    )
+    if options.from_ns is not None and options.to_ns is not None and options.from_ns >= options.to_ns:
+        raise UsageError("--from is not before --to")
+    try:
+        report = import_files(files, directory, options, _events_of)
+    finally:
+        bar.end()
+    click.echo(json.dumps(_to_json(report)) if as_json else _to_text(report))
+
+
+def _existing(path: Path | None) -> Path | None:
+    if path is not None and not path.exists():
+        raise UsageError(f"there is no {path}")
+    return path
+
+
+def _seconds(text: str) -> int:
+    found = _OFFSET.fullmatch(text)
+    if found is None or int(found[2]) > 14 or int(found[3]) > 59:
+        raise UsageError(f"{text!r} is no offset from UTC", "write it as +02:00 or -07:00")
+    return (int(found[2]) * 3600 + int(found[3]) * 60) * (-1 if found[1] == "-" else 1)
+
+
+def _events_of(lines: Sequence[tuple[int, LogText]]) -> Rows:
+    """What the lines mean, by the recorder's own patterns; only what claims no facility but the kernel's is the kernel's."""
+    from necroscope.sources.kernel_log.line import LogLine  # noqa: PLC0415 - only for those who give a kernel log
+    from necroscope.sources.kernel_log.patterns import PatternSet  # noqa: PLC0415
+    from necroscope.sources.kernel_log.sequences import Sequencer  # noqa: PLC0415
+
+    sequencer = Sequencer(PatternSet())
+    events = []
+    for time_ns, line in lines:
+        read = LogLine(time_ns, None, line.severity, line.facility, line.facility == 0, line.message)
+        events += sequencer.feed(read, time_ns)[0]
+    return [event.row() for event in (*events, *sequencer.finish())]
+
+
+class _ProgressBar:
+    """A line on a terminal, shown once an import takes longer than a moment."""
+
+    def __init__(self) -> None:
+        self._started_s = time.monotonic()
+        self._is_shown = False
+        self._is_terminal = sys.stderr.isatty()
+
+    def show(self, name: str, done_bytes: int, all_bytes: int) -> None:
+        if not self._is_terminal or time.monotonic() - self._started_s < _SILENT_S:
+            return
+        self._is_shown = True
+        cells = _BAR_CELLS * done_bytes // max(all_bytes, 1)
+        bar = "█" * cells + "░" * (_BAR_CELLS - cells)
+        click.echo(f"\r\x1b[K{bar} {done_bytes / max(all_bytes, 1):4.0%}  {clean(name, 60)}", nl=False, err=True)
+
+    def end(self) -> None:
+        if self._is_shown:
+            click.echo("\r\x1b[K", nl=False, err=True)
+
+
+def _to_text(report: ImportReport) -> str:
+    rows = report.rows
+    lines = [f"{clean(file.path.name)}: {file.kind}, {file.rows} rows" for file in report.files[:_FILES_SHOWN]]
+    if len(report.files) > _FILES_SHOWN:
+        lines.append(f"and {len(report.files) - _FILES_SHOWN} more files")
+    lines += [f"note: {clean(file.path.name)}: {note}" for file in report.files for note in file.notes]
+    lines += [f"note: {note}" for note in (*report.notes, *report.unnamed)]
+    kept = ", ".join(f"{count} {name}" for name, count in rows.items() if name not in ("stacks", "frames"))
+    lines.append(f"{format_moment(report.from_ns)} to {format_moment(report.to_ns)} of {report.node}")
+    lines.append(f"{kept}; {report.idle_samples} samples of idle cores dropped, {report.lost_samples} lost")
+    lines.append(f"{report.segments} segments, {format_bytes(report.size_bytes)}: necroscope info {report.directory}")
+    return "\n".join(clean(line, 1000) for line in lines)
+
+
+def _to_json(report: ImportReport) -> dict[str, object]:
+    return {
+        "dir": str(report.directory),
+        "node": report.node,
+        "from": format_moment(report.from_ns),
+        "to": format_moment(report.to_ns),
+        "segments": report.segments,
+        "bytes": report.size_bytes,
+        "rows": report.rows,
+        "idle_samples": report.idle_samples,
+        "lost_samples": report.lost_samples,
+        "files": [{"path": str(f.path), "kind": f.kind, "rows": f.rows, "notes": f.notes} for f in report.files],
+        "unnamed": report.unnamed,
+        "notes": report.notes,
+    }

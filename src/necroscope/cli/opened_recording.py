@@ -1,0 +1,74 @@
+"""A recording to ask: a directory of ours, or a capture of another tool, which is imported for the time being."""
+
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from necroscope.errors import RecordingError, UsageError
+from necroscope.interchange.rolling import list_rolling
+from necroscope.segment.recording import RECORDING_FILE
+from necroscope.store.query import Store
+
+
+@contextmanager
+def opened_recording(path: Path, from_ns: int | None, to_ns: int | None) -> Iterator[tuple[Store, list[str]]]:
+    """The store, and what an import could not read or name; of a capture only what lies between the two times is imported."""
+    if (path / RECORDING_FILE).exists() or not _is_capture(path):
+        yield Store.open(path), []
+        return
+    with _removed_at_end() as directory:
+        notes = _imported(path, directory, from_ns, to_ns)
+        yield Store.open(directory), notes
+
+
+def span_of(store: Store) -> tuple[int, int]:
+    """First and last time that was recorded; the kernel log, which reaches back farther, does not count."""
+    segments = store.catalog.segments
+    if not segments:
+        raise RecordingError(f"{store.catalog.directory} holds nothing yet", "record or import something into it first")
+    last = max(segments, key=lambda segment: segment.to_ns)
+    return store.catalog.reader(segments[0]).span[0], store.catalog.reader(last).span[1]
+
+
+def _is_capture(path: Path) -> bool:
+    """A file, or a directory that holds captures and is no recording."""
+    if not path.is_dir():
+        return path.exists()
+    try:
+        return bool(list_rolling(path))
+    except UsageError:
+        return False
+
+
+def _imported(path: Path, directory: Path, from_ns: int | None, to_ns: int | None) -> list[str]:
+    from necroscope.interchange.import_options import Options  # noqa: PLC0415 - readers and numbers for captures only
+    from necroscope.interchange.importer import import_files  # noqa: PLC0415
+
+    try:
+        report = import_files([path], directory, Options(from_ns=from_ns, to_ns=to_ns))
+    except UsageError:
+        if from_ns is None and to_ns is None:
+            raise
+        # Nothing in the window: the error that says so needs the capture's span.
+        report = import_files([path], directory)
+    told = [f"{file.path.name}: {note}" for file in report.files for note in file.notes]
+    return [*told, *report.unnamed, *report.notes]
+
+
+@contextmanager
+def _removed_at_end() -> Iterator[Path]:
+    """Also when the process is told to end: an import may be as large as its capture."""
+    before = signal.signal(signal.SIGTERM, _leave)
+    try:
+        with tempfile.TemporaryDirectory(prefix="necroscope-flame-") as directory:
+            yield Path(directory) / "recording"
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _leave(number: int, _: FrameType | None) -> None:
+    sys.exit(128 + number)

@@ -1,0 +1,216 @@
+"""Other tools' captures become one recording: samples, core use and kernel log on one time axis, in sealed segments."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from necroscope.errors import CorruptData, RecordingError, UsageError
+from necroscope.interchange.detect import Kind
+from necroscope.interchange.dmesg import LogText, read_dmesg
+from necroscope.interchange.import_options import Options
+from necroscope.interchange.imported_samples import SampleImport
+from necroscope.interchange.inputs import Input, list_inputs
+from necroscope.interchange.mpstat import CoreUse, read_mpstat
+from necroscope.interchange.segment_set import IMPORTED_BOOT, Interned, SegmentSet
+from necroscope.interchange.wall_clock import WallClock
+from necroscope.model.names import clean
+from necroscope.model.reading import Gap, Rows
+from necroscope.segment.recording import RECORDING_FILE, Identity, make_recording
+
+__all__ = ["EventsOf", "FileReport", "ImportReport", "Options", "import_files"]
+
+EventsOf = Callable[[Sequence[tuple[int, LogText]]], Rows]
+"""Rows of `events` for lines of the kernel log with their UTC time."""
+
+_LATEST_NS: Final = (1 << 63) - 1
+
+
+@dataclass(slots=True)
+class FileReport:
+    path: Path
+    kind: str
+    rows: int = 0
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """What was read and what was not; `unnamed` are the modules whose functions have no names, with the samples that touches."""
+
+    directory: Path
+    node: str
+    from_ns: int
+    to_ns: int
+    segments: int
+    size_bytes: int
+    rows: dict[str, int]
+    idle_samples: int
+    lost_samples: int
+    files: list[FileReport]
+    unnamed: list[str]
+    notes: list[str]
+
+
+def import_files(
+    paths: Sequence[Path],
+    directory: Path,
+    options: Options | None = None,
+    events_of: EventsOf | None = None,
+) -> ImportReport:
+    """Write a recording of all these; the directory appears when all is in it, or not at all."""
+    options = options or Options()
+    refuse_used_directory(directory)
+    inputs = list_inputs(paths, options.search, options.utc_offset_s)
+    try:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", suffix=".importing", dir=directory.parent))
+    except OSError as error:
+        raise RecordingError(f"cannot make {directory}: {error.strerror}", "choose a directory you may write to") from None
+    try:
+        report = _Import(inputs, temporary, directory, options).run(events_of)
+        temporary.rename(directory)
+    except BaseException as error:
+        shutil.rmtree(temporary, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise RecordingError(f"cannot write {directory}: {error.strerror}", "choose a directory with room") from None
+        raise
+    return report
+
+
+def refuse_used_directory(directory: Path) -> None:
+    try:
+        held = set(os.listdir(directory))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise RecordingError(f"cannot use {directory}: {error.strerror}", "choose a new directory") from None
+    if any(name.endswith(".live") for name in held):
+        raise RecordingError(f"{directory} holds a live recording", "an import makes one of its own: choose a new directory")
+    if RECORDING_FILE in held:
+        raise RecordingError(f"{directory} holds a recording already", "choose a new directory, or remove that one")
+    if held:
+        raise RecordingError(f"{directory} holds something else than a recording", "choose an empty or new directory")
+
+
+class _Import:
+    def __init__(self, inputs: list[Input], temporary: Path, directory: Path, options: Options) -> None:
+        self._inputs = inputs
+        self._directory = directory
+        self._temporary = temporary
+        self._options = options
+        self._interned = Interned()
+        self._clock = WallClock()
+        self._cores: list[tuple[Input, CoreUse]] = []
+        self._logs: list[tuple[Input, list[LogText]]] = []
+        self._reports = {id(given): FileReport(given.path, given.kind.value if given.kind else "unread") for given in inputs}
+
+    def run(self, events_of: EventsOf | None) -> ImportReport:
+        self._read_tables()
+        captures = [given.capture for given in self._inputs if given.capture is not None]
+        self._clock.learn_from_captures(captures)
+        for _, lines in self._logs:
+            self._clock.learn_from_log(lines)
+        node, notes = self._node()
+        cpus = max([capture.facts.cpus or 0 for capture in captures] + [use.cpus or 0 for _, use in self._cores], default=0)
+        make_recording(self._temporary, Identity(node, IMPORTED_BOOT, self._options.made_by, self._options.labels))
+        segments = SegmentSet(self._temporary, self._interned, node, cpus or None)
+        try:
+            samples = SampleImport(self._inputs, segments, self._interned, self._clock, self._options)
+            self._add_cores(segments)
+            self._add_logs(segments, events_of)
+            samples.run()
+            segments.close()
+        except BaseException:
+            segments.abandon()
+            raise
+        if not set(segments.rows) - {"gaps"}:
+            hint = "leave out --from and --to to see what they hold" if self._options.has_window else ""
+            raise UsageError("none of the files holds anything to import", hint)
+        return self._report(node, notes, segments, samples)
+
+    def _read_tables(self) -> None:
+        """Kernel logs and reports of mpstat are small beside samples: they are read first, and whole."""
+        options = self._options
+        for given in self._inputs:
+            if given.kind is Kind.MPSTAT:
+                self._cores.append((given, read_mpstat(given.path, options.utc_offset_s)))
+            elif given.kind is Kind.DMESG:
+                lines: list[LogText] = []
+                try:
+                    lines.extend(read_dmesg(given.path, options.year, options.utc_offset_s))
+                except CorruptData as error:
+                    if not lines:
+                        raise
+                    given.notes.append(f"{error.facts}; what came before was read")
+                self._logs.append((given, lines))
+
+    def _node(self) -> tuple[str, list[str]]:
+        hosts = [given.capture.facts.host for given in self._inputs if given.capture is not None]
+        hosts += [use.host for _, use in self._cores]
+        hosts += [given.name.host for given in self._inputs if given.folder is not None]
+        found = list(dict.fromkeys(clean(host) for host in hosts if host))
+        told = [f"the files are of different machines: {', '.join(found[:10])}"] if len(found) > 1 else []
+        return (found[0] if found else "unknown"), told
+
+    def _add_cores(self, segments: SegmentSet) -> None:
+        for given, use in self._cores:
+            rows = self._within(use.rows)
+            segments.add_rows("cores", rows)
+            self._reports[id(given)].rows = len(rows)
+            given.notes += use.notes
+            self._note_gaps(segments, given, "cores", rows)
+
+    def _add_logs(self, segments: SegmentSet, events_of: EventsOf | None) -> None:
+        for given, lines in self._logs:
+            dated = self._dated(given, lines)
+            rows = self._within([(time_ns, None, line.severity, line.facility, line.message) for time_ns, line in dated])
+            segments.add_rows("log", rows)
+            if events_of is not None:
+                segments.add_rows("events", self._within(events_of(dated)))
+            self._reports[id(given)].rows = len(rows)
+            self._note_gaps(segments, given, "log", rows)
+
+    def _dated(self, given: Input, lines: list[LogText]) -> list[tuple[int, LogText]]:
+        offset_ns = 0
+        if any(line.time_ns is None for line in lines):
+            placing = self._clock.place_log(given, lines)
+            offset_ns = placing.offset_ns
+            given.notes.append(f"times are not wall clock: they count from boot, and are placed by {placing.origin}")
+        times = [line.time_ns if line.time_ns is not None else (line.since_boot_ns or 0) + offset_ns for line in lines]
+        return [(min(max(time_ns, 0), _LATEST_NS), line) for time_ns, line in zip(times, lines, strict=True)]
+
+    def _within(self, rows: Rows) -> Rows:
+        first_ns = self._options.from_ns if self._options.from_ns is not None else 0
+        end_ns = self._options.to_ns if self._options.to_ns is not None else _LATEST_NS
+        return [row for row in rows if isinstance(row[0], int) and first_ns <= row[0] < end_ns]
+
+    def _note_gaps(self, segments: SegmentSet, given: Input, table: str, rows: Rows) -> None:
+        time_ns = rows[0][0] if rows else None
+        if isinstance(time_ns, int):
+            for note in given.notes:
+                segments.add_gap(Gap(table, time_ns, time_ns, clean(f"{given.path.name}: {note}", 1000)))
+
+    def _report(self, node: str, notes: list[str], segments: SegmentSet, samples: SampleImport) -> ImportReport:
+        for given in self._inputs:
+            report = self._reports[id(given)]
+            report.notes = ([given.fault] if given.fault else []) + given.notes
+            report.rows += samples.samples_of.get(id(given), 0)
+        spans = segments.spans.values()
+        return ImportReport(
+            self._directory,
+            node,
+            min(from_ns for from_ns, _ in spans),
+            max(to_ns for _, to_ns in spans),
+            len(spans),
+            segments.size_bytes,
+            dict(sorted(segments.rows.items())),
+            samples.idle,
+            samples.lost,
+            list(self._reports.values()),
+            samples.unnamed.notes(),
+            notes,
+        )

@@ -1,0 +1,73 @@
+"""What an import is given: files of any kind and directories of rolling captures, each opened as far as its head."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from necroscope.errors import NecroscopeError, UsageError
+from necroscope.interchange.capture import Capture
+from necroscope.interchange.detect import Kind, detect
+from necroscope.interchange.folded import open_folded
+from necroscope.interchange.perf_data.reader import open_perf_data
+from necroscope.interchange.perf_script import open_perf_script
+from necroscope.interchange.rolling import RollingCapture, list_rolling, parse_name
+from necroscope.interchange.symbol_search import SymbolSearch
+
+CAPTURES = (Kind.PERF_DATA, Kind.PERF_SCRIPT, Kind.FOLDED)
+
+
+@dataclass(slots=True)
+class Input:
+    """One file. `folder` is the directory of rolling captures it came from; `capture` only for kinds that hold samples.
+
+    `fault` says why it could not be opened, which only a file of a directory survives.
+    """
+
+    path: Path
+    kind: Kind | None
+    name: RollingCapture
+    size_bytes: int
+    written_ns: int
+    folder: Path | None = None
+    capture: Capture | None = None
+    fault: str | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+def list_inputs(paths: Iterable[Path], search: SymbolSearch, utc_offset_s: int) -> list[Input]:
+    """UsageError for a file that cannot be imported; one that a directory holds is kept with its fault."""
+    found = [given for path in paths for given in _of_path(path, search, utc_offset_s)]
+    if not found:
+        raise UsageError("there is nothing to import", "name files, or directories of rolling captures")
+    return found
+
+
+def _of_path(path: Path, search: SymbolSearch, utc_offset_s: int) -> Iterator[Input]:
+    # `perf record --threads` and `--dir` write a directory whose file is called `data`.
+    if not path.is_dir() or (path / "data").is_file():
+        file = path / "data" if path.is_dir() else path
+        yield _open(file, parse_name(path, utc_offset_s), search)
+        return
+    for rolling in list_rolling(path, utc_offset_s):
+        try:
+            given = _open(rolling.path, rolling, search)
+        except NecroscopeError as error:
+            given = Input(rolling.path, None, rolling, 0, 0, fault=error.facts)
+        given.folder = path
+        yield given
+
+
+def _open(path: Path, name: RollingCapture, search: SymbolSearch) -> Input:
+    kind = detect(path)
+    try:
+        facts = path.stat()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+    given = Input(path, kind, name, facts.st_size, facts.st_mtime_ns)
+    if kind is Kind.PERF_DATA:
+        given.capture = open_perf_data(path, search)
+    elif kind is Kind.PERF_SCRIPT:
+        given.capture = open_perf_script(path)
+    elif kind is Kind.FOLDED:
+        given.capture = open_folded(path)
+    return given

@@ -1,0 +1,73 @@
+"""The selected samples of a window one by one, with stacks and frames, for formats that keep each sample's time and core."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from necroscope.errors import UsageError
+from necroscope.model.tables import TABLES
+from necroscope.segment.arrow import empty
+from necroscope.segment.reader import SegmentReader
+from necroscope.store.flame import ALL
+from necroscope.store.query import Store
+from necroscope.store.segment_selection import SegmentSelection
+from necroscope.store.selection import Selection
+from necroscope.store.stacks import SampleWindow, SegmentSamples, merge
+from necroscope.store.time_limit import TimeLimit
+from necroscope.store.window_reading import WindowReading
+
+# About a gigabyte in the writers, and more than any viewer opens.
+MOST_SAMPLES: Final = 5_000_000
+_STACKS: Final = ("stacks", "frames")
+_COLUMNS: Final = [column.name for column in TABLES["samples"].columns]
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedSampleWindow:
+    """`from_ns` and `to_ns` are the part of the window that could be answered; `left_out` says in words what is not here."""
+
+    tables: SampleWindow
+    from_ns: int
+    to_ns: int
+    left_out: list[str]
+
+    @property
+    def count(self) -> int:
+        return int(self.tables.samples.num_rows)
+
+
+def read_samples(
+    store: Store,
+    from_ns: int,
+    to_ns: int,
+    selection: Selection = ALL,
+    *,
+    most: int = MOST_SAMPLES,
+    limit: TimeLimit | None = None,
+) -> SelectedSampleWindow:
+    """UsageError if there are more than `most`: each of them would be written."""
+    reading = WindowReading(store, from_ns, to_ns, limit or TimeLimit())
+    parts: list[SegmentSamples] = []
+    left_out: Counter[str] = Counter()
+    for part, left in reading.segments(lambda reader: _read(reader, reading, selection)):
+        parts.append(part)
+        left_out += left
+        if sum(each.samples.num_rows for each in parts) > most:
+            raise UsageError(f"the window holds more than {most:,} samples", "ask for less time or fewer cores, or write folded")
+    told = [f"{weight} samples {why}" for why, weight in left_out.items()]
+    return SelectedSampleWindow(merge(parts), *reading.answered(), [*reading.left_out(), *told])
+
+
+def _read(reader: SegmentReader, reading: WindowReading, selection: Selection) -> tuple[SegmentSamples, Counter[str]]:
+    selected = SegmentSelection(reader, selection)
+    left_out: Counter[str] = Counter()
+    pieces = [empty(TABLES["samples"])]
+    for span in reading.slices(reader):
+        samples = selected.samples(*span, _COLUMNS)
+        left_out += samples.left_out
+        pieces.append(samples.rows.select(_COLUMNS))
+    rows = pa.concat_tables([piece for piece in pieces if piece.num_rows] or pieces[:1])
+    tables = (reader.read(name, reading.from_ns, reading.to_ns) if rows.num_rows else empty(TABLES[name]) for name in _STACKS)
+    return SegmentSamples(rows, *tables), left_out

@@ -1,0 +1,58 @@
+"""`necroscope import` as a user runs it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+DATA = Path(__file__).parents[1] / "data" / "interchange"
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "necroscope", *map(str, arguments)], capture_output=True, text=True, timeout=60)
+
+
+def test_files_of_many_kinds_are_one_recording(tmp_path):
+    done = run(
+        "import", DATA / "wall_clock.data", DATA / "mpstat.json", DATA / "dmesg_iso.txt", "--dir", tmp_path / "out", "--json"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    told = json.loads(done.stdout)
+    info = json.loads(run("info", "--json", tmp_path / "out").stdout)
+    assert {"samples", "stacks", "frames", "cores", "log"} <= set(info["tables"])
+    assert {name: told["rows"][name] for name in ("samples", "cores", "log")} == {
+        name: info["tables"][name] for name in ("samples", "cores", "log")
+    }
+    assert [file["kind"] for file in told["files"]] == ["perf.data", "mpstat", "dmesg"]
+
+
+def test_the_kernel_log_is_read_for_events(tmp_path):
+    log = tmp_path / "dmesg.txt"
+    log.write_text("2026-04-12T13:20:00,500000+00:00 watchdog: BUG: soft lockup - CPU#3 stuck for 23s! [dockerd:1234]\n")
+    assert run("import", log, "--dir", tmp_path / "out").returncode == 0
+    info = json.loads(run("info", "--json", tmp_path / "out").stdout)
+    assert (info["tables"]["log"], info["tables"]["events"]) == (1, 1)
+
+
+def test_text_says_what_was_read_and_what_has_no_name(tmp_path):
+    done = run("import", DATA / "file.data", "--dir", tmp_path / "out", "--kallsyms", DATA / "kernel_symbols.txt")
+    assert done.returncode == 0
+    assert "file.data: perf.data" in done.stdout
+    assert "could not be named" in done.stdout
+    assert "times are not wall clock" in done.stdout
+    assert f"necroscope info {tmp_path / 'out'}" in done.stdout
+
+
+def test_bad_words_end_with_an_error_a_hint_and_no_directory(tmp_path):
+    out = tmp_path / "out"
+    assert run("import", DATA / "file.data", "--dir", out, "--utc-offset", "2h").returncode == 2
+    assert run("import", DATA / "file.data", "--dir", out, "--kallsyms", tmp_path / "none").returncode == 2
+    (tmp_path / "bad").write_bytes(bytes(1000))
+    done = run("import", tmp_path / "bad", "--dir", out)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert "hint: " in done.stderr
+    assert not out.exists()
+    assert run("import", DATA / "file.data", "--dir", out).returncode == 0
+    again = run("import", DATA / "file.data", "--dir", out)
+    assert (again.returncode, "holds a recording already" in again.stderr) == (4, True)
