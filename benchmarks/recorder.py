@@ -24,7 +24,7 @@ from ticks import tick_rows
 
 NECROSCOPE = [sys.executable, "-m", "necroscope"]
 PERF = ["perf", "record", "-q", "-F", "97", "-g", "-a", "-e", "cpu-clock"]
-MIB = 1 << 20
+_TURNS = 9
 
 
 def recorder(directory: Path, *options: str) -> MeasuredChild:
@@ -135,20 +135,20 @@ def others(work: Path) -> None:
     rows = []
     for name, victim in (("loopback packets", packets_per_s), ("forks", forks_per_s), ("system calls", syscalls_per_s)):
         ratios, speeds = [], []
-        for turn in range(15):
+        for turn in range(_TURNS):
             pair = {}
             for is_on in (True, False) if turn % 2 else (False, True):
                 child = recorder(work / "others") if is_on else None
-                time.sleep(3)
-                pair[is_on] = victim(3)
+                time.sleep(2.5)
+                pair[is_on] = victim(2)
                 if child:
                     child.finish()
             ratios.append(pair[True] / pair[False])
             speeds.append(pair[False])
         ordered = sorted(ratios)
-        spread = f"{ordered[3]:.3f} to {ordered[-4]:.3f}"
+        spread = f"{ordered[_TURNS // 4]:.3f} to {ordered[-1 - _TURNS // 4]:.3f}"
         rows.append([name, f"{statistics.median(speeds):,.0f}", f"{statistics.median(ratios):.4f}", spread])
-    table("Speed of others, recorder on against off", ["a second", "off", "on / off, median of 15", "middle half"], rows)
+    table("Speed of others, recorder on against off", ["a second", "off", f"on / off, median of {_TURNS}", "middle half"], rows)
 
 
 def storm(work: Path) -> None:

@@ -21,8 +21,9 @@ from necroscope.perf_abi import records
 from necroscope.sources.perf.event import enable, event_id, open_event
 from necroscope.sources.perf.ring import PAGE_BYTES, Ring
 
-# Half a MiB a core holds 24 s of 97 Hz; many cores share 24 MiB, and the watermark wakes us when a ring is half full.
-_RING_BYTES: Final = 512 << 10
+# Two MiB a core hold 100 s of 97 Hz, or two seconds of an exec storm; many cores share 24 MiB (256 KiB each of 96, 12 s). The
+# watermark wakes us when a ring is half full.
+_RING_BYTES: Final = 2 << 20
 _BYTES_PER_HZ: Final = 1 << 10
 _ALL_RINGS_BYTES: Final = 24 << 20
 _LEAST_PAGES: Final = max(1, (64 << 10) // PAGE_BYTES)

@@ -154,8 +154,8 @@ def test_what_comes_while_the_rings_are_emptied_waits_for_the_next_drain(rings: 
 @pytest.mark.parametrize(
     ("cpus", "hz", "expected_bytes"),
     [
-        *((1, 97, 512 << 10), (2, 97, 512 << 10), (96, 97, 256 << 10), (192, 97, 128 << 10), (8192, 97, 64 << 10)),
-        *((2, 999, 512 << 10), (2, 1999, 1 << 20), (96, 1999, 256 << 10)),
+        *((1, 97, 2 << 20), (2, 97, 2 << 20), (96, 97, 256 << 10), (192, 97, 128 << 10), (8192, 97, 64 << 10)),
+        *((2, 1999, 2 << 20), (2, 4656, 4 << 20), (96, 4656, 256 << 10)),
     ],
 )
 def test_many_cores_share_the_memory_of_rings_and_a_higher_rate_has_more(cpus: int, hz: int, expected_bytes: int) -> None:
