@@ -88,17 +88,26 @@ class Stacks:
 class AddressSpace:
     """Mappings of one program image. `is_complete` says that its exec was seen, so nothing has to be asked of /proc."""
 
-    __slots__ = ("_base", "_mappings", "_parsed", "_records", "_starts", "is_complete", "names", "stacks")
+    __slots__ = ("_base", "_mappings", "_parsed", "_records", "_starts", "is_complete", "is_sampled", "names", "stacks")
+    names: Names
+    stacks: Stacks
 
     def __init__(self, *, is_complete: bool, base: tuple[Mapping, ...] = ()) -> None:
         self.is_complete = is_complete
-        self.names = Names()
-        self.stacks = Stacks()
+        self.is_sampled = False
         self._base = base
         self._records: list[bytes] = []
         self._parsed = -1  # how many records the mappings below hold; -1: not even the base
         self._starts: list[int] = []
         self._mappings: list[Mapping] = []
+
+    def __getattr__(self, name: str) -> Names | Stacks:
+        """Most programs of an exec storm are never sampled: what only a sampled one needs is made at its first use."""
+        if name not in ("names", "stacks"):
+            raise AttributeError(name)
+        self.is_sampled = True
+        self.names, self.stacks = Names(), Stacks()
+        return self.names if name == "names" else self.stacks
 
     @property
     def size_bytes(self) -> int:
@@ -111,7 +120,7 @@ class AddressSpace:
             self._fold()
         self._records.append(record)
         # The new mapping may lie over what they name. What was no code has stacks alone.
-        if len(self.names) or len(self.stacks):
+        if self.is_sampled:
             self.names.clear()
             self.stacks.clear()
 

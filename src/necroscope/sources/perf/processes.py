@@ -5,7 +5,6 @@ and filled again from /proc.
 """
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -86,8 +85,9 @@ class Processes:
         self._cgroups.clear()
         self.tasks.clear()
 
-    def spaces(self) -> Iterable[AddressSpace]:
-        return self._spaces.values()
+    def spaces(self) -> list[AddressSpace]:
+        """The program images that were ever sampled."""
+        return [space for space in self._spaces.values() if space.is_sampled]
 
     def task(self, pid: int, tid: int) -> Task:
         """Name, program image and cgroup of a thread at once; kept until one of them may have changed."""
