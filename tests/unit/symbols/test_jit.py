@@ -102,7 +102,8 @@ def private_map() -> Iterator[Any]:
         pytest.skip("a mount namespace needs root and unshare")
     # The interpreter may itself lie below /tmp: it is loaded before that is covered.
     script = (
-        "import os,sys;os.system('mount -t tmpfs none /tmp');open(f'/tmp/perf-{os.getpid()}.map','w').write('1000 10 in its namespace\\n');"
+        "import os,sys;os.system('mount -t tmpfs none /tmp');"
+        "open(f'/tmp/perf-{os.getpid()}.map','w').write('1000 10 in its namespace\\n');"
         "print(1,flush=True);sys.stdin.read()"
     )
     command = ["unshare", "-m", "-p", "--fork", "--kill-child", sys.executable, "-c", script]
