@@ -8,24 +8,13 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from necroscope.model.frame import Frame
+
 NO_PARENT: Final = -1
 # Beyond this a stack is cut at its innermost known frame; about 300 MB of interned stacks.
 MOST_STACKS: Final = 2_000_000
 # A name list longer than this is a hostile file: what comes after is shown as one name.
 MOST_NAMES: Final = 1_000_000
-
-
-class Frame(NamedTuple):
-    """A row of `frames` without its number, and the identity by which frames are the same function."""
-
-    function: str | None
-    module: str
-    kind: str
-    offset: int | None
-    build_id: str | None
-
-
-UNKNOWN_USER: Final = Frame(None, "[unknown]", "user", None, None)
 
 
 class StackTree:

@@ -7,8 +7,9 @@ from typing import Final
 import numpy as np
 
 from necroscope.errors import CorruptData, UsageError
-from necroscope.interchange.capture import Capture, CaptureFacts, Frame, SampleBatch
+from necroscope.interchange.capture import Capture, CaptureFacts, SampleBatch
 from necroscope.interchange.text_pieces import read_pieces
+from necroscope.model.frame import Frame
 from necroscope.model.names import clean
 
 # stackcollapse-perf.pl --all marks frames so: kernel, jit, inlined.

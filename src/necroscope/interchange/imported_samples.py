@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from necroscope.interchange.capture import UNKNOWN_USER, Capture, SampleBatch
+from necroscope.interchange.capture import Capture, SampleBatch
 from necroscope.interchange.detect import Kind
 from necroscope.interchange.import_options import Options
 from necroscope.interchange.inputs import Input
@@ -15,6 +15,7 @@ from necroscope.interchange.profile_event import ProfileEvent
 from necroscope.interchange.segment_set import Interned, SegmentSet
 from necroscope.interchange.unnamed import UnnamedCount, is_about_names
 from necroscope.interchange.wall_clock import Placing, WallClock
+from necroscope.model.frame import UNKNOWN_USER
 from necroscope.model.idle import IDLE_FUNCTIONS
 from necroscope.model.names import clean
 from necroscope.model.reading import Gap

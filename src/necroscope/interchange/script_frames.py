@@ -6,7 +6,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from necroscope.interchange.capture import UNKNOWN_USER, Frame, StackTree
+from necroscope.interchange.capture import StackTree
+from necroscope.model.frame import UNKNOWN_USER, Frame
 from necroscope.model.names import clean
 
 _LINE: Final = re.compile(

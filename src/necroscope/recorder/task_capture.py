@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from necroscope.model.frame import Frame
 from necroscope.model.names import clean
 from necroscope.model.reading import Row, Rows
 from necroscope.recorder.triggers import NO_CPU, Trigger
-from necroscope.sources.perf.interned import Frame
 from necroscope.sources.perf.sampler import Sampler, SeenTask
 from necroscope.symbols.messages import TaskDescription
 

@@ -6,13 +6,14 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from necroscope.interchange.capture import UNKNOWN_USER, Frame, StackTree, distinct
+from necroscope.interchange.capture import StackTree, distinct
 from necroscope.interchange.perf_data.kernel_names import KernelNames
 from necroscope.interchange.perf_data.mappings import Image, Mapping, Mappings
 from necroscope.interchange.perf_data.samples import Chains, flat_places
 from necroscope.interchange.perf_data.stream import Places, Words
 from necroscope.interchange.perf_data.symbol_files import SymbolFiles
 from necroscope.interchange.perf_data.tasks import Tasks
+from necroscope.model.frame import UNKNOWN_USER, Frame
 from necroscope.model.names import clean
 from necroscope.perf_abi.event_attr import CONTEXT_HV, CONTEXT_KERNEL, CONTEXT_MAX, CONTEXT_USER
 from necroscope.perf_abi.sample_layout import CONTEXT_GUEST_USER

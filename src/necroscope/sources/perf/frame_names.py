@@ -9,10 +9,11 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
+from necroscope.model.frame import UNKNOWN_USER, Frame
 from necroscope.model.idle import IDLE_FUNCTIONS
 from necroscope.model.names import clean
 from necroscope.sources.perf.address_space import AddressSpace, Names
-from necroscope.sources.perf.interned import Frame, Interned
+from necroscope.sources.perf.interned import Interned
 from necroscope.sources.perf.ranges import Ranges
 from necroscope.symbols.messages import KernelFunction, ModuleAnswer, UserRequest
 from necroscope.symbols.process_maps import Mapping
@@ -20,7 +21,6 @@ from necroscope.symbols.process_maps import Mapping
 NOT_CODE: Final = -1
 MOST_NAMES: Final = 100_000
 _KERNEL: Final = "[kernel]"
-_UNKNOWN_USER: Final = Frame(None, "[unknown]", "user", None, None)
 
 
 class Lookup(Protocol):
@@ -88,7 +88,7 @@ class FrameNames:
 
     def renumber(self, interned: Interned) -> None:
         self._frame = interned.frame
-        self.unknown = interned.frame(_UNKNOWN_USER)
+        self.unknown = interned.frame(UNKNOWN_USER)
 
     def of_kernel(self, address: int, wanted: Wanted) -> int | None:
         """None if it has to be asked for, which is noted in `wanted`."""

@@ -1,24 +1,15 @@
 """Frames and stacks of the segment under way: each distinct one gets a number and is written once."""
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
+from necroscope.model.frame import Frame
 from necroscope.model.reading import Row, Rows
 
 NO_PARENT: Final = -1
 _FRAME_BITS: Final = 32
 # A segment that needs more is closed early, so that its reader and this process stay small.
 MOST_STACKS: Final = 100_000
-
-
-class Frame(NamedTuple):
-    """What a row of `frames` says, and the identity by which frames are the same function."""
-
-    function: str | None
-    module: str
-    kind: str
-    offset: int | None
-    build_id: str | None
 
 
 class Interned:

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from necroscope.model.frame import Frame
 from necroscope.sources.perf.address_space import AddressSpace
 from necroscope.sources.perf.frame_names import NOT_CODE, FrameNames, Wanted
-from necroscope.sources.perf.interned import Frame, Interned
+from necroscope.sources.perf.interned import Interned
 from necroscope.symbols.process_maps import Mapping
 
 APP = Mapping(0x400000, 0x500000, 0x1000, 8, 1, 77, "/usr/bin/app")

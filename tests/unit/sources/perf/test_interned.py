@@ -2,8 +2,9 @@
 
 import pytest
 
+from necroscope.model.frame import Frame
 from necroscope.sources.perf import interned as interned_module
-from necroscope.sources.perf.interned import NO_PARENT, Frame, Interned
+from necroscope.sources.perf.interned import NO_PARENT, Interned
 
 
 def frames(text: str) -> list[Frame]:

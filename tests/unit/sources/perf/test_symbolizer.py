@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from necroscope.model.frame import Frame
 from necroscope.perf_abi.event_attr import CONTEXT_HV, CONTEXT_KERNEL, CONTEXT_USER
 from necroscope.sources.perf import frame_names
 from necroscope.sources.perf import symbolizer as symbolizer_module
 from necroscope.sources.perf.address_space import AddressSpace
-from necroscope.sources.perf.interned import Frame
 from necroscope.sources.perf.symbolizer import Symbolizer, split_chain
 from necroscope.symbols.process_maps import Mapping
 
