@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from necroscope.errors import UsageError
 from necroscope.interchange.capture import Capture, SampleBatch
@@ -198,17 +197,8 @@ class _Reading:
 
 
 def _join(parts: list[Samples]) -> Samples:
-    if len(parts) == 1:
-        return parts[0]
-    return Samples.join(parts) if parts else Samples.none()
+    return parts[0] if len(parts) == 1 else Samples.join(parts) if parts else Samples.none()
 
 
 def _join_chains(parts: list[Chains]) -> Chains:
-    if len(parts) == 1:
-        return parts[0]
-    empty: npt.NDArray[np.uint64] = np.zeros(0, np.uint64)
-    return Chains(
-        np.concatenate([empty, *(part.hashes for part in parts)]),
-        np.concatenate([empty, *(part.addresses for part in parts)]),
-        np.concatenate([np.zeros(0, np.int64), *(part.lengths for part in parts)]),
-    )
+    return parts[0] if len(parts) == 1 else Chains.join(parts) if parts else Chains.none()
