@@ -1,6 +1,8 @@
-"""Call chains to numbered stacks: addresses of all new chains are named together, once each, and stacks interned by function."""
+"""Call chains to numbered stacks: addresses of all new chains are named together, once each, and stacks interned by function.
 
-from collections.abc import Callable
+In two steps, between which others can be begun: names are found by another process."""
+
+from collections import deque
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -10,14 +12,13 @@ import numpy.typing as npt
 from necroscope.interchange.capture import NO_PARENT, StackTree, distinct
 from necroscope.interchange.number_index import UNKNOWN, NumberIndex
 from necroscope.interchange.perf_data.chain_runs import GUEST_USER, KERNEL, USER, runs_of
-from necroscope.interchange.perf_data.kernel_names import KernelNames
+from necroscope.interchange.perf_data.frame_names import Module, Question
 from necroscope.interchange.perf_data.mappings import Image, Mapping, Mappings
+from necroscope.interchange.perf_data.naming import Naming
 from necroscope.interchange.perf_data.samples import Chains, flat_places
 from necroscope.interchange.perf_data.stream import Places, Words
-from necroscope.interchange.perf_data.symbol_files import SymbolFiles
 from necroscope.interchange.perf_data.tasks import Tasks
 from necroscope.model.frame import UNKNOWN_USER, Frame
-from necroscope.model.names import clean
 
 _IMAGE_FACTOR: Final = np.uint64(0xD6E8FEB86659FD93)
 # Code of an image and address in one number; addresses of user space have 47 bits (57 only where a program asks for it).
@@ -27,45 +28,43 @@ _NO_MODULE: Final = (1 << 16) - 1
 _LOW: Final = np.uint64((1 << _ADDRESS_BITS) - 1)
 _UNMAPPED: Final = np.uint64(_NO_MODULE << _ADDRESS_BITS)
 _MOST_KNOWN: Final = 500_000
-_MODULE_LIMIT: Final = 300
+_NOWHERE: Final = Module("", None, -1)
 _PIECE_WORDS: Final = 1 << 16
 _GUEST: Final = Frame(None, "[guest]", "kernel", None, None)
 
 
-class _Module(NamedTuple):
-    """`pid` only for code that has no file: then offsets are addresses."""
+class Folding(NamedTuple):
+    """Samples whose new chains wait for the names of their addresses: `unknown` are their places, `keys` the chains."""
 
-    path: str
-    build_id: str | None
-    pid: int
+    stacks: npt.NDArray[np.int32]
+    unknown: Places
+    keys: Words
+    inverse: Places
+    pieces: "list[_Piece]"
+    kernel: "_Addresses"
+    user: "_Addresses"
 
 
 class Folder:
     """Numbers for (chain, image). What was numbered before is found by its hash."""
 
-    def __init__(
-        self, stacks: StackTree, kernel: KernelNames, files: SymbolFiles, tasks: Tasks, build_ids: dict[str, str]
-    ) -> None:
+    def __init__(self, stacks: StackTree, naming: Naming, tasks: Tasks, build_ids: dict[str, str]) -> None:
         self._stacks = stacks
-        self._kernel = kernel
-        self._files = files
+        self._naming = naming
         self._tasks = tasks
         self._build_ids = build_ids
         self._known = NumberIndex()
-        self._kernel_frames = _FrameNumbers(self._learn_kernel)
-        self._user_frames = _FrameNumbers(self._learn_user)
-        self._modules: dict[_Module, int] = {}
+        self._kernel = _Addresses()
+        self._user = _Addresses()
+        self._modules: dict[Module, int] = {}
         self._module_of_file: dict[tuple[str, str | None], int] = {}
-        self._module_list: list[_Module] = []
+        self._module_list: list[Module] = []
         self._unknown = stacks.frame(UNKNOWN_USER)
         self._guest = stacks.frame(_GUEST)
 
-    def fold(
-        self, chains: Chains, chain: Places, image: Places, images: list[Image], times: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.int32]:
-        """The stack of each sample, given its chain, its place in `images` and its time."""
-        if len(self._known) > _MOST_KNOWN:
-            self._known.clear()
+    def begin(self, chains: Chains, chain: Places, image: Places, images: list[Image], times: npt.NDArray[np.int64]) -> Folding:
+        """Ask for the names that samples need, given the chain of each, its place in `images` and its time."""
+        self._forget()
         table, tables = _pick_tables(image, images, times)
         numbers = np.array([number for number, _, _ in tables], np.uint64)
         keys: Words = chains.hashes[chain] + numbers[table] * chains.has_user[chain] * _IMAGE_FACTOR
@@ -73,75 +72,59 @@ class Folder:
         unknown = np.flatnonzero(stacks == UNKNOWN)
         different, first, inverse = distinct(keys[unknown])
         first = unknown[first]
-        new = np.full(len(first), NO_PARENT, np.int32)
-        for begin in range(0, len(first), _MOST_TABLES):
-            part = first[begin : begin + _MOST_TABLES]
-            new[begin : begin + _MOST_TABLES] = self._fold_new(chains, chain[part], table[part], tables)
-        is_stack = new != NO_PARENT
-        self._known.add(different[is_stack], new[is_stack])
-        stacks[unknown] = new[inverse]
-        return stacks
+        parts = [first[begin : begin + _MOST_TABLES] for begin in range(0, len(first), _MOST_TABLES)]
+        pieces = [piece for part in parts for piece in self._pieces(chains, chain[part], table[part], tables)]
+        self._ask(pieces)
+        return Folding(stacks, unknown, different, inverse, pieces, self._kernel, self._user)
 
-    def _fold_new(self, chains: Chains, chain: Places, table: Places, tables: "list[_Numbered]") -> npt.NDArray[np.int32]:
-        """Piece by piece, in arrays that stay in the processor's cache; but all new addresses are named together."""
+    def finish(self, folding: Folding) -> npt.NDArray[np.int32]:
+        """The stack of each sample. What was begun first is to be finished first."""
+        frames = np.array([self._stacks.frame(frame) for frame in self._naming.answer()], np.int32)
+        folding.user.take_in(folding.kernel.take_in(frames))
+        found = np.concatenate([np.zeros(0, np.int32), *(self._stacks_of(piece, folding) for piece in folding.pieces)])
+        # Chains of two that were begun together may be the same.
+        new = np.flatnonzero((self._known.find(folding.keys) == UNKNOWN) & (found != NO_PARENT))
+        self._known.add(folding.keys[new], found[new])
+        folding.stacks[folding.unknown] = found[folding.inverse]
+        return folding.stacks
+
+    def _forget(self) -> None:
+        if len(self._known) > _MOST_KNOWN:
+            self._known.clear()
+        if len(self._kernel) + len(self._user) > _MOST_KNOWN:
+            self._kernel, self._user = _Addresses(), _Addresses()
+
+    def _pieces(self, chains: Chains, chain: Places, table: Places, tables: "list[_Numbered]") -> "list[_Piece]":
+        """Arrays that stay in the processor's cache."""
         used, table = np.unique(np.where(chains.has_user[chain], table, 0), return_inverse=True)
         located = self._located([tables[place] for place in used.tolist()])
         starts = (np.cumsum(chains.lengths) - chains.lengths)[chain]
         lengths = chains.lengths[chain]
         bounds = np.flatnonzero(np.diff(np.cumsum(lengths) // _PIECE_WORDS)) + 1
-        pieces = [
+        return [
             _piece_of(chains.addresses[flat_places(starts[a:b], lengths[a:b])], lengths[a:b], table[a:b], located)
             for a, b in pairwise([0, *bounds.tolist(), len(chain)])
         ]
-        self._kernel_frames.learn([piece.kernel_keys for piece in pieces])
-        self._user_frames.learn([piece.user_keys for piece in pieces])
-        return np.concatenate([np.zeros(0, np.int32), *(self._stacks_of(piece) for piece in pieces)])
 
-    def _stacks_of(self, piece: "_Piece") -> npt.NDArray[np.int32]:
+    def _ask(self, pieces: "list[_Piece]") -> None:
+        kernel = self._kernel.new([piece.kernel_keys for piece in pieces])
+        user = self._user.new([piece.user_keys for piece in pieces])
+        modules = (user >> np.uint64(_ADDRESS_BITS)).view(np.int64)
+        offsets = (user & _LOW).tolist()
+        begins = np.flatnonzero(np.diff(modules, prepend=-1)).tolist()
+        wanted = [(self._module_at(int(modules[a])), offsets[a:b]) for a, b in pairwise([*begins, len(offsets)])]
+        self._naming.ask(Question(kernel.tolist(), wanted, self._tasks.kernel_mappings, self._tasks.kernel_symbols))
+
+    def _module_at(self, number: int) -> Module:
+        return _NOWHERE if number == _NO_MODULE else self._module_list[number]
+
+    def _stacks_of(self, piece: "_Piece", folding: Folding) -> npt.NDArray[np.int32]:
         frames = np.full(len(piece.kinds), self._guest, np.int32)
-        frames[piece.kinds == KERNEL] = self._kernel_frames.find(piece.kernel_keys)
-        frames[piece.kinds == USER] = self._user_frames.find(piece.user_keys)
+        frames[piece.kinds == KERNEL] = folding.kernel.frames_of(piece.kernel_keys)
+        frames[piece.kinds == USER] = folding.user.frames_of(piece.user_keys)
         frames[piece.kinds == GUEST_USER] = self._unknown
         # Chains lie innermost first and one after the other: backwards, they are outermost first, the last one first.
         return self._stacks.stacks(frames[::-1], piece.lengths[::-1])[::-1]
-
-    def _learn_kernel(self, addresses: Words) -> list[int]:
-        listed = addresses.tolist()
-        symbols = self._kernel.lookup(listed, self._tasks.kernel_mappings, self._tasks.kernel_symbols)
-        return [
-            self._stacks.frame(
-                Frame(symbol[0], symbol[1], "kernel", None, None)
-                if symbol
-                else Frame(None, "[kernel]", "kernel", address - (1 << 64) if address >> 63 else address, None)
-            )
-            for address, symbol in zip(listed, symbols, strict=True)
-        ]
-
-    def _learn_user(self, keys: Words) -> list[int]:
-        """Keys in order, so that those of one module follow each other; what lies in no module comes last."""
-        modules = (keys >> np.uint64(_ADDRESS_BITS)).view(np.int64)
-        offsets = (keys & _LOW).tolist()
-        begins = np.flatnonzero(np.diff(modules, prepend=-1)).tolist()
-        return [
-            frame
-            for begin, end in pairwise([*begins, len(offsets)])
-            for frame in self._module_frames(int(modules[begin]), offsets[begin:end])
-        ]
-
-    def _module_frames(self, module_number: int, offsets: list[int]) -> list[int]:
-        if module_number == _NO_MODULE:
-            return [self._unknown] * len(offsets)
-        module, number = self._module_list[module_number], self._stacks.frame
-        if module.pid >= 0:
-            names = self._files.jit_functions(module.pid, offsets)
-            return [number(Frame(name, "[jit]", "jit", None, None)) if name else self._unknown for name in names]
-        names = self._files.functions(module.path, module.build_id, offsets)
-        label = clean(module.path.encode("utf-8", "surrogateescape"), _MODULE_LIMIT)
-        named = {name: number(Frame(name, label, "user", None, module.build_id)) for name in set(names) if name}
-        return [
-            named[name] if name else number(Frame(None, label, "user", offset, module.build_id))
-            for name, offset in zip(names, offsets, strict=True)
-        ]
 
     def _located(self, tables: "list[_Numbered]") -> "_Located":
         """The mappings of all these, one table after the other."""
@@ -162,17 +145,16 @@ class Folder:
 
     def _modules_of(self, numbered: "_Numbered") -> list[int]:
         known = self._module_of_file
-        found = [known.get((mapping.path, mapping.build_id), _NO_MODULE) for mapping in numbered.mappings]
-        if _NO_MODULE in found:
-            found = [self._module(mapping, numbered.pid) for mapping in numbered.mappings]
-        return found
+        found = [known.get((path, build_id)) for _, _, _, path, build_id in numbered.mappings]
+        return [
+            self._module(mapping, numbered.pid) if number is None else number
+            for number, mapping in zip(found, numbered.mappings, strict=True)
+        ]
 
     def _module(self, mapping: Mapping, pid: int) -> int:
         is_file = _is_file(mapping.path)
         module = (
-            _Module(mapping.path, mapping.build_id or self._build_ids.get(mapping.path), -1)
-            if is_file
-            else _Module("", None, pid)
+            Module(mapping.path, mapping.build_id or self._build_ids.get(mapping.path), -1) if is_file else Module("", None, pid)
         )
         number = self._modules.get(module)
         if number is None:
@@ -234,23 +216,33 @@ def _piece_of(addresses: Words, lengths: Places, table: Places, located: _Locate
     return _Piece(lengths, kinds, lookups[kinds == KERNEL], user_keys)
 
 
-class _FrameNumbers:
-    """The frame of each key; those that are new are learned together."""
+class _Addresses:
+    """Numbers of addresses by their keys in the order in which they were asked about, and the frame of each, once it is told."""
 
-    def __init__(self, learn: Callable[[Words], list[int]]) -> None:
+    def __init__(self) -> None:
         self._index = NumberIndex()
-        self._learn = learn
+        self._frames = np.zeros(0, np.int32)
+        self._asked: deque[int] = deque()
 
-    def learn(self, parts: list[Words]) -> None:
-        if len(self._index) > _MOST_KNOWN:
-            self._index.clear()
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def new(self, parts: list[Words]) -> Words:
+        """Those not asked about before, in order."""
         unknown = [part[self._index.find(part) == UNKNOWN] for part in parts]
-        new = np.unique(np.concatenate([np.zeros(0, np.uint64), *unknown]))
-        if len(new):
-            self._index.add(new, np.array(self._learn(new), np.int32))
+        found, _, _ = distinct(np.concatenate([np.zeros(0, np.uint64), *unknown]))
+        self._index.add(found, np.arange(len(self._index), len(self._index) + len(found), dtype=np.int32))
+        self._asked.append(len(found))
+        return found
 
-    def find(self, keys: Words) -> npt.NDArray[np.int32]:
-        return self._index.find(keys)
+    def take_in(self, frames: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """The answer to the oldest question; what is not of it is returned."""
+        count = self._asked.popleft()
+        self._frames = np.concatenate([self._frames, frames[:count]])
+        return frames[count:]
+
+    def frames_of(self, keys: Words) -> npt.NDArray[np.int32]:
+        return self._frames[self._index.find(keys)]
 
 
 def _pick_tables(image: Places, images: list[Image], times: npt.NDArray[np.int64]) -> tuple[Places, list[_Numbered]]:
