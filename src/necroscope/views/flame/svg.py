@@ -4,8 +4,8 @@ After the idea and the manners of Brendan Gregg's flamegraph.pl: width is sample
 """
 
 from collections.abc import Iterator
+from html import escape
 from typing import Final
-from xml.sax.saxutils import escape, quoteattr
 
 from necroscope.store.differential import DifferentialTree, PerWhat
 from necroscope.store.flame import FlameTree
@@ -105,7 +105,7 @@ def _rows(boxes: Boxes, texts: list[str], titles: list[str], bottom: int, width:
         place = f'x="{left:.2f}" y="{top}" width="{max(pixels, 0.1):.2f}" height="{_ROW - 1}"'
         over = f'<rect class="over" {place}/>' if change >= Change.NEW and pixels >= _HATCHED else ""
         yield (
-            f"<g class={quoteattr(css_class)}><title>{_text(title)}</title>"
+            f'<g class="{escape(css_class)}"><title>{_text(title)}</title>'
             f'<rect {place}/>{over}<text x="{left + 3:.2f}" y="{top + 12}">{_text(drawn)}</text></g>'
         )
 
