@@ -100,7 +100,7 @@ def heading(tree: FlameTree) -> Heading:
 
 @pytest.fixture
 def hostile_tree() -> FlameTree:
-    return tree_of([([Frame(text, text, "user", None, None) for text in HOSTILE], 3)])
+    return tree_of([([Frame(text, text, HOSTILE[0] if text == HOSTILE[1] else "user", None, None) for text in HOSTILE], 3)])
 
 
 @pytest.fixture
