@@ -1,8 +1,6 @@
 """Other tools' captures become one recording: samples, core use and kernel log on one time axis, in sealed segments."""
 
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,9 +14,11 @@ from necroscope.interchange.imported_samples import SampleImport
 from necroscope.interchange.inputs import Input, list_inputs
 from necroscope.interchange.mpstat import CoreUse, read_mpstat
 from necroscope.interchange.segment_set import IMPORTED_BOOT, Interned, SegmentSet
+from necroscope.interchange.unfinished import unfinished
 from necroscope.interchange.wall_clock import WallClock
 from necroscope.model.names import clean
 from necroscope.model.reading import Gap, Rows
+from necroscope.model.units import format_moment
 from necroscope.segment.recording import RECORDING_FILE, Identity, make_recording
 
 __all__ = ["EventsOf", "FileReport", "ImportReport", "Options", "import_files"]
@@ -66,19 +66,12 @@ def import_files(
     refuse_used_directory(directory)
     inputs = list_inputs(paths, options.search, options.utc_offset_s)
     try:
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", suffix=".importing", dir=directory.parent))
+        with unfinished(directory) as made:
+            return _Import(inputs, made, directory, options).run(events_of)
     except OSError as error:
-        raise RecordingError(f"cannot make {directory}: {error.strerror}", "choose a directory you may write to") from None
-    try:
-        report = _Import(inputs, temporary, directory, options).run(events_of)
-        temporary.rename(directory)
-    except BaseException as error:
-        shutil.rmtree(temporary, ignore_errors=True)
-        if isinstance(error, OSError):
-            raise RecordingError(f"cannot write {directory}: {error.strerror}", "choose a directory with room") from None
-        raise
-    return report
+        raise RecordingError(
+            f"cannot write {directory}: {error.strerror}", "choose one with room that you may write to"
+        ) from None
 
 
 def refuse_used_directory(directory: Path) -> None:
@@ -128,9 +121,16 @@ class _Import:
             segments.abandon()
             raise
         if not set(segments.rows) - {"gaps"}:
-            hint = "leave out --from and --to to see what they hold" if self._options.has_window else ""
-            raise UsageError("none of the files holds anything to import", hint)
+            raise self._nothing(samples.span())
         return self._report(node, notes, segments, samples)
+
+    def _nothing(self, span: tuple[int, int] | None) -> UsageError:
+        if not self._options.has_window or span is None:
+            return UsageError("none of the files holds anything to import")
+        first_ns, end_ns = self._options.from_ns, self._options.to_ns
+        window = [f"{word} {format_moment(at_ns)}" for word, at_ns in (("from", first_ns), ("to", end_ns)) if at_ns is not None]
+        facts = f"no samples {' '.join(window)}; the capture is from {format_moment(span[0])} to {format_moment(span[1])}"
+        return UsageError(facts, "ask for a window within it; times without a zone are UTC")
 
     def _read_tables(self) -> None:
         """Kernel logs and reports of mpstat are small beside samples: they are read first, and whole."""

@@ -7,7 +7,7 @@ from necroscope.interchange.capture import Capture
 from necroscope.interchange.detect import Kind
 from necroscope.interchange.dmesg import LogText
 from necroscope.interchange.inputs import Input
-from necroscope.interchange.perf_data.reader import last_sample_ns
+from necroscope.interchange.perf_data.reader import sample_span_ns
 from necroscope.interchange.perf_script import last_time_ns
 from necroscope.model.units import NS_PER_S
 
@@ -78,4 +78,5 @@ def _find_last_ns(given: Input) -> int | None:
     """Where the head does not say when the capture ended: its tail, or one pass over times alone."""
     if given.kind is Kind.PERF_SCRIPT:
         return last_time_ns(given.path)
-    return last_sample_ns(given.path)
+    span = sample_span_ns(given.path)
+    return None if span is None else span[1]

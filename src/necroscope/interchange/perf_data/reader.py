@@ -57,17 +57,22 @@ def open_perf_data(
     return capture
 
 
-def last_sample_ns(path: Path) -> int | None:
-    """By one pass over the times alone."""
-    with path.open("rb") as file:
-        header = read_header(file, str(path))
-        facts = facts_of(header)
-        decoder = SampleDecoder(header, facts.arch, has_time=facts.has_time)
-        latest = 0
-        for block in RecordStream(file, header.data_start, header.data_end).blocks():
-            _, _, times = decoder.decode(block.words, block.starts[_kinds(block) == SAMPLE], (_END, _END), 0)
-            latest = max(latest, int(times.max(initial=0)))
-    return latest + (wall_clock_offset_ns(header)[0] or 0) if latest else None
+def sample_span_ns(path: Path) -> tuple[int, int] | None:
+    """First and last time of a sample, by one pass over the times alone."""
+    path = path / "data" if path.is_dir() else path
+    try:
+        with path.open("rb") as file:
+            header = read_header(file, str(path))
+            facts = facts_of(header)
+            decoder = SampleDecoder(header, facts.arch, has_time=facts.has_time)
+            first, last = _END, 0
+            for block in RecordStream(file, header.data_start, header.data_end).blocks():
+                _, _, times = decoder.decode(block.words, block.starts[_kinds(block) == SAMPLE], (_END, _END), 0)
+                first, last = min(first, int(times.min(initial=_END))), max(last, int(times.max(initial=0)))
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+    offset_ns = wall_clock_offset_ns(header)[0] or 0
+    return (first + offset_ns, last + offset_ns) if facts.has_time and first <= last else None
 
 
 def _kinds(block: Block) -> npt.NDArray[np.uint32]:
