@@ -10,10 +10,11 @@ from necroscope.interchange.capture import Capture, SampleBatch
 from necroscope.interchange.detect import Kind
 from necroscope.interchange.import_options import Options
 from necroscope.interchange.inputs import Input
+from necroscope.interchange.interned import Interned
 from necroscope.interchange.perf_data.reader import open_perf_data, sample_span_ns
 from necroscope.interchange.profile_event import ProfileEvent
-from necroscope.interchange.segment_set import Interned, SegmentSet
-from necroscope.interchange.unnamed import UnnamedCount, is_about_names
+from necroscope.interchange.segment_process import Segments
+from necroscope.interchange.unnamed import UnnamedCount
 from necroscope.interchange.wall_clock import Placing, WallClock
 from necroscope.model.frame import UNKNOWN_USER
 from necroscope.model.idle import IDLE_FUNCTIONS
@@ -38,7 +39,7 @@ class _Placed(NamedTuple):
 class SampleImport:
     """`samples_of` counts the samples read by the id of their input; `idle` and `lost` are of all."""
 
-    def __init__(self, inputs: list[Input], segments: SegmentSet, interned: Interned, clock: WallClock, options: Options) -> None:
+    def __init__(self, inputs: list[Input], segments: Segments, interned: Interned, clock: WallClock, options: Options) -> None:
         self.samples_of: dict[int, int] = {}
         self.idle = 0
         self.lost = 0
@@ -122,7 +123,7 @@ class SampleImport:
             self._options.progress(given.path.name, self._done_bytes + min(capture.bytes_read, given.size_bytes), self._all_bytes)
         self._tell_lost(capture, placed.placing, lost_told)
         self._done_bytes += given.size_bytes
-        given.notes += [note for note in (*capture.notes, *event.notes()) if not is_about_names(note)]
+        given.notes += [*capture.notes, *event.notes()]
         self._end(placed, first_ns, last_ns)
 
     def _see(self, given: Input, batch: SampleBatch, placing: Placing) -> None:

@@ -9,11 +9,12 @@ from typing import Final
 from necroscope.errors import CorruptData, RecordingError, UsageError
 from necroscope.interchange.detect import Kind
 from necroscope.interchange.dmesg import LogText, read_dmesg
-from necroscope.interchange.import_options import Options
+from necroscope.interchange.import_options import IMPORTED_BOOT, Options
 from necroscope.interchange.imported_samples import SampleImport
 from necroscope.interchange.inputs import Input, list_inputs
+from necroscope.interchange.interned import Interned
 from necroscope.interchange.mpstat import CoreUse, read_mpstat
-from necroscope.interchange.segment_set import IMPORTED_BOOT, Interned, SegmentSet
+from necroscope.interchange.segment_process import Segments, open_segments
 from necroscope.interchange.unfinished import unfinished
 from necroscope.interchange.wall_clock import WallClock
 from necroscope.model.names import clean
@@ -110,7 +111,8 @@ class _Import:
         node, notes = self._node()
         cpus = max([capture.facts.cpus or 0 for capture in captures] + [use.cpus or 0 for _, use in self._cores], default=0)
         make_recording(self._temporary, Identity(node, IMPORTED_BOOT, self._options.made_by, self._options.labels))
-        segments = SegmentSet(self._temporary, self._interned, node, cpus or None)
+        size_bytes = 0 if self._options.has_window else sum(given.size_bytes for given in self._inputs)
+        segments = open_segments(self._temporary, self._interned, node, cpus or None, size_bytes)
         try:
             samples = SampleImport(self._inputs, segments, self._interned, self._clock, self._options)
             self._add_cores(segments)
@@ -156,7 +158,7 @@ class _Import:
         told = [f"the files are of different machines: {', '.join(found[:10])}"] if len(found) > 1 else []
         return (found[0] if found else "unknown"), told
 
-    def _add_cores(self, segments: SegmentSet) -> None:
+    def _add_cores(self, segments: Segments) -> None:
         for given, use in self._cores:
             rows = self._within(use.rows)
             segments.add_rows("cores", rows)
@@ -164,7 +166,7 @@ class _Import:
             given.notes += use.notes
             self._note_gaps(segments, given, "cores", rows)
 
-    def _add_logs(self, segments: SegmentSet, events_of: EventsOf | None) -> None:
+    def _add_logs(self, segments: Segments, events_of: EventsOf | None) -> None:
         for given, lines in self._logs:
             dated = self._dated(given, lines)
             rows = self._within([(time_ns, None, line.severity, line.facility, line.message) for time_ns, line in dated])
@@ -188,13 +190,13 @@ class _Import:
         end_ns = self._options.to_ns if self._options.to_ns is not None else _LATEST_NS
         return [row for row in rows if isinstance(row[0], int) and first_ns <= row[0] < end_ns]
 
-    def _note_gaps(self, segments: SegmentSet, given: Input, table: str, rows: Rows) -> None:
+    def _note_gaps(self, segments: Segments, given: Input, table: str, rows: Rows) -> None:
         time_ns = rows[0][0] if rows else None
         if isinstance(time_ns, int):
             for note in given.notes:
                 segments.add_gap(Gap(table, time_ns, time_ns, clean(f"{given.path.name}: {note}", 1000)))
 
-    def _report(self, node: str, notes: list[str], segments: SegmentSet, samples: SampleImport) -> ImportReport:
+    def _report(self, node: str, notes: list[str], segments: Segments, samples: SampleImport) -> ImportReport:
         for given in self._inputs:
             report = self._reports[id(given)]
             report.notes = ([given.fault] if given.fault else []) + given.notes

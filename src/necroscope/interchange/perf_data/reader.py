@@ -23,7 +23,6 @@ from necroscope.interchange.perf_data.stream import Block, RecordStream
 from necroscope.interchange.perf_data.symbol_files import SymbolFiles
 from necroscope.interchange.perf_data.tasks import Tasks
 from necroscope.interchange.symbol_search import SymbolSearch
-from necroscope.interchange.unnamed import UnnamedCount
 from necroscope.perf_abi.event_attr import SAMPLE_REGS_USER
 from necroscope.perf_abi.records import SAMPLE
 from necroscope.perf_abi.sample_layout import SAMPLE_STACK_USER
@@ -126,7 +125,6 @@ class _Reading:
         names = FrameNames(kernel, SymbolFiles(reader.search, is_same_machine=is_here))
         self._naming = Naming(names)
         self._folder = Folder(capture.stacks, self._naming, self._tasks, ids)
-        self._unnamed = UnnamedCount(capture.stacks)
         self._waiting: list[_Pending] = []
         self._latest = 0
         self._marks: list[int] = []
@@ -203,7 +201,6 @@ class _Reading:
     def _finish(self, begun: _Begun) -> Iterator[SampleBatch]:
         """Nothing if there is no sample."""
         ready, stacks = begun.samples, self._folder.finish(begun.folding)
-        self._unnamed.add(stacks)
         lost = self._tasks.lost
         self._capture.lost[:] = [record._replace(time_ns=record.time_ns + self._offset_ns) for record in lost]
         has_time = self._capture.facts.has_time
@@ -247,7 +244,7 @@ class _Reading:
             notes.append(f"{capture.stacks.cut} stacks were cut: there are more different ones than can be held")
         if self._naming.why_kernel_unnamed:
             notes.append(f"kernel functions have no names: {self._naming.why_kernel_unnamed}")
-        capture.notes[:] = notes + self._unnamed.notes()
+        capture.notes[:] = notes
 
 
 def _join(parts: list[Samples]) -> Samples:

@@ -48,7 +48,7 @@ def asked_twice(naming: Naming) -> list[list[str | None]]:
 def test_a_process_answers_as_this_one_does(names: FrameNames) -> None:
     here, beside = Naming(names), Naming(names)
     beside.start_process([], LARGE)
-    assert beside._child is not None
+    assert beside.process is not None
     assert asked_twice(here) == asked_twice(beside) == [["first", "second", None, None], ["second"]]
 
 
@@ -59,8 +59,8 @@ def test_what_is_not_mapped_has_no_name(names: FrameNames) -> None:
 def test_process_that_was_killed_leaves_its_questions(names: FrameNames) -> None:
     naming = Naming(names)
     naming.start_process([], LARGE)
-    assert naming._child is not None
-    os.kill(naming._child.pid, signal.SIGKILL)
+    assert naming.process is not None
+    os.kill(naming.process.pid, signal.SIGKILL)
     assert asked_twice(naming) == [["first", "second", None, None], ["second"]]
 
 
@@ -78,8 +78,8 @@ def test_error_of_the_process_is_raised_here(tmp_path: Path) -> None:
 def test_process_ends_with_the_last_question(names: FrameNames) -> None:
     naming = Naming(names)
     naming.start_process([], LARGE)
-    assert naming._child is not None
-    pid = naming._child.pid
+    assert naming.process is not None
+    pid = naming.process.pid
     naming.close()
     assert not Path(f"/proc/{pid}").exists()
 
@@ -92,7 +92,7 @@ def test_no_process_for_a_small_capture_or_beside_threads(names: FrameNames, siz
     if size_bytes == LARGE:
         thread.start()
     naming.start_process([], size_bytes)
-    assert naming._child is None
+    assert naming.process is None
     is_over.set()
     if size_bytes == LARGE:
         thread.join()
