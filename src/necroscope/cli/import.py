@@ -4,15 +4,16 @@
 import gc
 import json
 import re
-import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import click
 
 from necroscope import __version__
+from necroscope.cli.progress_bar import progress_bar
 from necroscope.cli.recorder_options import chosen_labels
 from necroscope.errors import UsageError
 from necroscope.interchange.dmesg import LogText
@@ -24,8 +25,6 @@ from necroscope.model.reading import Rows
 from necroscope.model.units import format_bytes, format_moment, parse_moment_ns
 
 _OFFSET: Final = re.compile(r"([+-])(\d\d):?(\d\d)")
-_BAR_CELLS: Final = 30
-_SILENT_S: Final = 2.0
 _FILES_SHOWN: Final = 20
 _FOLDER: Final = click.Path(path_type=Path)
 
@@ -68,7 +67,6 @@ def command(
     # Rows come by the million and none is part of a cycle: looking for cycles among them takes a tenth of the time.
     gc.set_threshold(1_000_000, 20, 100)
     now_ns = time.time_ns()
-    bar = _ProgressBar()
     options = Options(
         search=SymbolSearch(_existing(kallsyms), tuple(folder for folder in binaries if _existing(folder)), _existing(perf_maps)),
         from_ns=None if from_text is None else parse_moment_ns(from_text, now_ns),
@@ -78,14 +76,11 @@ def command(
         labels=chosen_labels(None, labels),
         event=event,
         made_by=f"necroscope {__version__} import",
-        progress=bar.show,
     )
     if options.from_ns is not None and options.to_ns is not None and options.from_ns >= options.to_ns:
         raise UsageError("--from is not before --to")
-    try:
-        report = import_files(files, directory, options, _events_of)
-    finally:
-        bar.end()
+    with progress_bar() as progress:
+        report = import_files(files, directory, replace(options, progress=progress), _events_of)
     click.echo(json.dumps(_to_json(report)) if as_json else _to_text(report))
 
 
@@ -114,27 +109,6 @@ def _events_of(lines: Sequence[tuple[int, LogText]]) -> Rows:
         read = LogLine(time_ns, None, line.severity, line.facility, line.facility == 0, line.message)
         events += sequencer.feed(read, time_ns)[0]
     return [event.row() for event in (*events, *sequencer.finish())]
-
-
-class _ProgressBar:
-    """A line on a terminal, shown once an import takes longer than a moment."""
-
-    def __init__(self) -> None:
-        self._started_s = time.monotonic()
-        self._is_shown = False
-        self._is_terminal = sys.stderr.isatty()
-
-    def show(self, name: str, done_bytes: int, all_bytes: int) -> None:
-        if not self._is_terminal or time.monotonic() - self._started_s < _SILENT_S:
-            return
-        self._is_shown = True
-        cells = _BAR_CELLS * done_bytes // max(all_bytes, 1)
-        bar = "█" * cells + "░" * (_BAR_CELLS - cells)
-        click.echo(f"\r\x1b[K{bar} {done_bytes / max(all_bytes, 1):4.0%}  {clean(name, 60)}", nl=False, err=True)
-
-    def end(self) -> None:
-        if self._is_shown:
-            click.echo("\r\x1b[K", nl=False, err=True)
 
 
 def _to_text(report: ImportReport) -> str:

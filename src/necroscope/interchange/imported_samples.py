@@ -10,10 +10,11 @@ from necroscope.interchange.capture import Capture, SampleBatch
 from necroscope.interchange.detect import Kind
 from necroscope.interchange.import_options import Options
 from necroscope.interchange.inputs import Input
-from necroscope.interchange.perf_data.reader import open_perf_data
+from necroscope.interchange.interned import Interned
+from necroscope.interchange.perf_data.reader import open_perf_data, sample_span_ns
 from necroscope.interchange.profile_event import ProfileEvent
-from necroscope.interchange.segment_set import Interned, SegmentSet
-from necroscope.interchange.unnamed import UnnamedCount, is_about_names
+from necroscope.interchange.segment_process import Segments
+from necroscope.interchange.unnamed import UnnamedCount
 from necroscope.interchange.wall_clock import Placing, WallClock
 from necroscope.model.frame import UNKNOWN_USER
 from necroscope.model.idle import IDLE_FUNCTIONS
@@ -38,7 +39,7 @@ class _Placed(NamedTuple):
 class SampleImport:
     """`samples_of` counts the samples read by the id of their input; `idle` and `lost` are of all."""
 
-    def __init__(self, inputs: list[Input], segments: SegmentSet, interned: Interned, clock: WallClock, options: Options) -> None:
+    def __init__(self, inputs: list[Input], segments: Segments, interned: Interned, clock: WallClock, options: Options) -> None:
         self.samples_of: dict[int, int] = {}
         self.idle = 0
         self.lost = 0
@@ -48,16 +49,41 @@ class SampleImport:
         self._interned = interned
         self._options = options
         self._idle = _IdleFunctions(interned)
+        self._seen_ns: dict[int, tuple[int, int]] = {}
         self._ends_ns: dict[object, tuple[int, str]] = {}
         self._all_bytes = sum(given.size_bytes for given in inputs) or 1
         self._done_bytes = 0
         self._placed = sorted(self._place_all(clock), key=lambda placed: placed.start_ns)
 
+    def span(self) -> tuple[int, int] | None:
+        """First and last time of what the captures hold, also outside of the window."""
+        spans = [span for placed in self._placed if (span := self._span_of(placed)) is not None]
+        return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None
+
+    def _span_of(self, placed: _Placed) -> tuple[int, int] | None:
+        facts, offset_ns = placed.capture.facts, placed.placing.offset_ns
+        if facts.first_ns is not None and facts.last_ns is not None:
+            return facts.first_ns + offset_ns, facts.last_ns + offset_ns
+        if placed.given.kind is not Kind.PERF_DATA:
+            return self._seen_ns.get(id(placed.given))
+        found = sample_span_ns(placed.given.path)
+        return None if found is None else (found[0] + offset_ns, found[1] + offset_ns)
+
     def run(self) -> None:
         next_starts_ns = [*(placed.start_ns for placed in self._placed[1:]), _LARGEST_NS]
         for placed, next_start_ns in zip(self._placed, next_starts_ns, strict=False):
-            self._import_one(placed, next_start_ns)
+            if self._may_touch_window(placed):
+                self._import_one(placed, next_start_ns)
         self._note_unread()
+
+    def _may_touch_window(self, placed: _Placed) -> bool:
+        """By the capture's head, if that says when its samples are."""
+        facts, offset_ns = placed.capture.facts, placed.placing.offset_ns
+        if not self._options.has_window or facts.first_ns is None or facts.last_ns is None:
+            return True
+        from_ns, to_ns = self._options.from_ns, self._options.to_ns
+        is_before = from_ns is not None and facts.last_ns + offset_ns < from_ns
+        return not is_before and (to_ns is None or facts.first_ns + offset_ns < to_ns)
 
     def _place_all(self, clock: WallClock) -> list[_Placed]:
         found = []
@@ -83,6 +109,7 @@ class SampleImport:
         first_ns = last_ns = None
         lost_told = 0
         for batch in capture.batches():
+            self._see(given, batch, placed.placing)
             found = self._prepared(event.chosen(batch), capture, placed.placing)
             if len(found):
                 last_ns = int(found.time_ns[-1]) if last_ns is None else max(last_ns, int(found.time_ns[-1]))
@@ -96,8 +123,13 @@ class SampleImport:
             self._options.progress(given.path.name, self._done_bytes + min(capture.bytes_read, given.size_bytes), self._all_bytes)
         self._tell_lost(capture, placed.placing, lost_told)
         self._done_bytes += given.size_bytes
-        given.notes += [note for note in (*capture.notes, *event.notes()) if not is_about_names(note)]
+        given.notes += [*capture.notes, *event.notes()]
         self._end(placed, first_ns, last_ns)
+
+    def _see(self, given: Input, batch: SampleBatch, placing: Placing) -> None:
+        first_ns, last_ns = int(batch.time_ns.min()) + placing.offset_ns, int(batch.time_ns.max()) + placing.offset_ns
+        seen = self._seen_ns.get(id(given), (first_ns, last_ns))
+        self._seen_ns[id(given)] = min(seen[0], first_ns), max(seen[1], last_ns)
 
     def _windowed(self, placed: _Placed) -> Capture:
         options, offset_ns = self._options, placed.placing.offset_ns
