@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Final
 
 from necroscope.errors import NecroscopeError, SourceUnavailable
-from necroscope.model.reading import Moment, Reading, Rows
+from necroscope.model.reading import Gap, Moment, Reading, Rows
 from necroscope.model.tables import SOFTIRQ_DELAY_BUCKETS, SOFTIRQ_VECTORS
+from necroscope.model.units import NS_PER_S
 from necroscope.sources.perf.bpf import MapValue, PerCpuValue, RawTracepointProgram, TracepointProgram, allow_locked_memory
+from necroscope.sources.perf.probe_rest import ticks_of_rest
 from necroscope.sources.perf.softirq_programs import (
     CORE_BYTES,
     VECTOR_WORDS,
@@ -27,6 +29,7 @@ from necroscope.sources.perf.tracefs import read_tracepoints
 
 _RAISE: Final = "softirq_raise"
 _ENTRY: Final = "softirq_entry"
+_REST: Final = "so many softirqs that timing them all would take over 1 % of a core, and none waited long: not measured"
 _VECTOR_BYTES: Final = 8 * VECTOR_WORDS
 _HISTOGRAM_END: Final = 8 * (1 + SOFTIRQ_DELAY_BUCKETS)
 # A raise is normally served within microseconds; younger ones than this are just passing by.
@@ -49,20 +52,43 @@ class SoftirqDelay:
         self._worst: MapValue | None = None
         self._programs: list[TracepointProgram | RawTracepointProgram] = []
         self._before = b""
+        self._read_ns = 0
+        self._rest: tuple[Moment, int] | None = None
 
     def read(self, now: Moment) -> Reading:
+        if self._rest is not None and now.monotonic_ns < self._rest[1]:
+            return Reading()
         if self._delays is None or self._worst is None:
             self._open()
-            return Reading()
-        worst = memoryview(self._worst.read()).cast("Q")
+            self._read_ns = now.monotonic_ns
+            return Reading(gaps=self._end_rest(now))
+        rows = self._rows(self._delays, self._worst, now)
+        gaps = self._begin_rest(now, ticks_of_rest(rows, now.monotonic_ns - self._read_ns))
+        self._read_ns = now.monotonic_ns
+        return Reading({"softirq_delay": rows} if rows else {}, gaps)
+
+    def _rows(self, delays: MapValue, waits: MapValue, now: Moment) -> Rows:
+        worst = memoryview(waits.read()).cast("Q")
         # A wait that ends between the read and the clearing is still in the histogram; one that ends right after has its
         # worst time in the next row.
-        self._worst.clear()
-        data = self._delays.read()
+        waits.clear()
+        data = delays.read()
         found = difference(self._before, data, worst, now)
-        rows: Rows = [(row[0], self._cpus[row[1]], *row[2:]) for row in found]
         self._before = data
-        return Reading({"softirq_delay": rows} if rows else {})
+        return [(row[0], self._cpus[row[1]], *row[2:]) for row in found]
+
+    def _begin_rest(self, now: Moment, ticks: int) -> list[Gap]:
+        """A gap already at the beginning, in case nobody is there to tell of the end."""
+        if not ticks:
+            return []
+        self.close()
+        # Half a tick less, because a tick is never exactly one.
+        self._rest = now, now.monotonic_ns + round((ticks - 0.5) * self.period_s * NS_PER_S)
+        return [Gap("softirq_delay", now.time_ns, now.time_ns, _REST)]
+
+    def _end_rest(self, now: Moment) -> list[Gap]:
+        rest, self._rest = self._rest, None
+        return [Gap("softirq_delay", rest[0].time_ns, now.time_ns, _REST)] if rest is not None else []
 
     def close(self) -> None:
         for program in self._programs:

@@ -12,6 +12,7 @@ import pytest
 from necroscope.errors import PermissionMissing, SourceUnavailable
 from necroscope.model.reading import Moment
 from necroscope.model.tables import SOFTIRQ_DELAY_BUCKETS, SOFTIRQ_VECTORS
+from necroscope.model.units import NS_PER_S
 from necroscope.sources.perf import softirq_delay
 from necroscope.sources.perf.softirq_delay import SoftirqDelay, difference
 from necroscope.sources.perf.softirq_programs import VECTOR_WORDS, Maps, entry_program, raise_program
@@ -331,6 +332,28 @@ def test_programs_load_count_and_leave_nothing(leaks: Callable[[], list[str]], s
 def open_bpf_descriptors() -> Counter[str]:
     names = (os.readlink(link) for link in Path("/proc/self/fd").iterdir() if link.is_symlink())
     return Counter(name for name in names if name in ("anon_inode:bpf-map", "anon_inode:bpf-prog"))
+
+
+@pytest.mark.root
+@pytest.mark.kernel
+def test_it_rests_when_it_costs_too_much_and_says_so(
+    leak_check: None, source: SoftirqDelay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(softirq_delay, "ticks_of_rest", lambda rows, elapsed_ns: 3 if elapsed_ns == NS_PER_S else 0)
+    second = [Moment(10**18 + number * NS_PER_S, number * NS_PER_S) for number in range(9)]
+    readings = [source.read(second[number]) for number in range(2)]
+    assert not open_bpf_descriptors()
+    readings += [source.read(second[number]) for number in range(2, 5)]
+    assert [[(gap.from_ns, gap.to_ns) for gap in reading.gaps] for reading in readings] == [
+        [],
+        [(second[1].time_ns, second[1].time_ns)],
+        [],
+        [],
+        [(second[1].time_ns, second[4].time_ns)],
+    ]
+    assert "1 % of a core" in readings[-1].gaps[0].cause
+    assert open_bpf_descriptors()
+    source.close()
 
 
 @pytest.mark.root
