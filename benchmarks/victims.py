@@ -1,8 +1,8 @@
 """Programs whose own speed tells what somebody else's recorder costs them: `python victims.py NAME SECONDS CORE`.
 
-A process of its own, so that it is small (a fork copies page tables) and pinned. It prints a line for each tenth of a second of
-work: operations a second of CPU time, and of wall time. CPU time holds the interrupts and tracepoints that ran on its account, and
-leaves out whoever else ran on the core.
+A process of its own, so that it is small (a fork copies page tables) and pinned. It prints a line for each tenth of a second:
+operations, seconds of CPU, seconds. CPU time holds the interrupts and tracepoints that ran on its account, and leaves out whoever
+else ran on the core.
 """
 
 import os
@@ -73,7 +73,7 @@ def main() -> None:
         count, cpu_s, wall_s = 0, _cpu_s(), time.monotonic()
         while time.monotonic() < wall_s + _SLICE_S:
             count += operate()
-        print(count / (_cpu_s() - cpu_s), count / (time.monotonic() - wall_s))
+        print(count, _cpu_s() - cpu_s, time.monotonic() - wall_s)
 
 
 if __name__ == "__main__":
