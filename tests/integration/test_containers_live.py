@@ -52,13 +52,22 @@ def wait_for(is_true: Callable[[], Any], seconds: float = 30) -> Any:
 
 
 @pytest.fixture
-def podman(tmp_path: Path) -> Iterator[tuple[str, Path, list[str]]]:
+def place() -> Iterator[Path]:
+    """A short path: sockets lie deep below it, and their paths must not be longer than 107 bytes."""
+    path = Path(tempfile.mkdtemp(prefix="necroscope-"))
+    yield path
+    subprocess.run(["umount", str(path / "data-root"), str(path / "root/overlay")], capture_output=True, check=False)
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def podman(place: Path) -> Iterator[tuple[str, Path, list[str]]]:
     program = shutil.which("podman")
     if program is None or PROGRAM is None:
         pytest.skip("needs podman and a program without libraries")
-    places = [f"--{name}={tmp_path / name}" for name in ("root", "runroot", "tmpdir")]
+    places = [f"--{name}={place / name}" for name in ("root", "runroot", "tmpdir")]
     command = [program, *places, "--runtime=runc", "--cgroup-manager=cgroupfs", "--events-backend=file"]
-    socket = tmp_path / "podman.sock"
+    socket = place / "podman.sock"
     service = subprocess.Popen([*command, "system", "service", "--time", "0", f"unix://{socket}"], stderr=subprocess.DEVNULL)
     try:
         wait_for(socket.exists)
@@ -71,15 +80,14 @@ def podman(tmp_path: Path) -> Iterator[tuple[str, Path, list[str]]]:
 
 
 @pytest.fixture
-def docker() -> Iterator[tuple[str, Path, list[str]]]:
+def docker(place: Path) -> Iterator[tuple[str, Path, list[str]]]:
     program, client = shutil.which("dockerd"), shutil.which("docker")
     if program is None or client is None or PROGRAM is None:
         pytest.skip("needs dockerd and a program without libraries")
-    tmp_path = Path(tempfile.mkdtemp(prefix="necroscope-"))  # short: containerd's socket lies deep below it
-    socket = tmp_path / "docker.sock"
-    places = [f"--{name}={tmp_path / name}" for name in ("data-root", "exec-root", "pidfile")]
+    socket = place / "docker.sock"
+    places = [f"--{name}={place / name}" for name in ("data-root", "exec-root", "pidfile")]
     options = ["--iptables=false", "--ip6tables=false", "--bridge=none", "--storage-driver=overlay2", f"--host=unix://{socket}"]
-    with (tmp_path / "log").open("wb") as log:
+    with (place / "log").open("wb") as log:
         daemon = subprocess.Popen([program, *places, *options], stdout=log, stderr=log)
     command = [client, f"--host=unix://{socket}"]
     try:
@@ -90,8 +98,6 @@ def docker() -> Iterator[tuple[str, Path, list[str]]]:
         subprocess.run([*command, "rm", "--force", *names], capture_output=True, timeout=60, check=False)
         daemon.terminate()
         daemon.wait(30)
-        subprocess.run(["umount", str(tmp_path / "data-root")], capture_output=True, check=False)
-        shutil.rmtree(tmp_path, ignore_errors=True)
         remove_cgroups("docker")
 
 
