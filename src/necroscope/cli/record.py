@@ -75,7 +75,7 @@ def _record(
     line: "_LiveLine",
 ) -> tuple[Status, Disk]:
     time_line = TimeLine.starting_at(reading)
-    sources = open_sources(settings, time_line)
+    sources = open_sources(settings, time_line, identity.labels)
     cpus = os.cpu_count() or 1
 
     def header(segment: str, start_ns: int) -> SegmentHeader:

@@ -163,7 +163,10 @@ class Recorder:
         except Exception as error:  # noqa: BLE001 - a flight recorder outlives a bug in one of its sources
             self._note_failure(source.name, source.tables, NecroscopeError(f"internal error: {error!r}"), now)
             return
-        self._note_gaps(self._failures.recovered(source.name, now.time_ns))
+        if reading.trouble is not None:
+            self._note_failure(source.name, source.tables, reading.trouble, now)
+        else:
+            self._note_gaps(self._failures.recovered(source.name, now.time_ns))
         self._take(reading, now)
         if source is self._sources.kernel_log:
             for alarm in self._sources.kernel_log.alarms:
