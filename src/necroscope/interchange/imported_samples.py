@@ -123,7 +123,8 @@ class SampleImport:
             self._options.progress(given.path.name, self._done_bytes + min(capture.bytes_read, given.size_bytes), self._all_bytes)
         self._tell_lost(capture, placed.placing, lost_told)
         self._done_bytes += given.size_bytes
-        given.notes += [*capture.notes, *event.notes()]
+        # A fault of the file begins with its path, which stands before all notes of it anyway.
+        given.notes += [note.removeprefix(f"{given.path}: ") for note in (*capture.notes, *event.notes())]
         self._end(placed, first_ns, last_ns)
 
     def _see(self, given: Input, batch: SampleBatch, placing: Placing) -> None:

@@ -147,7 +147,7 @@ class _Import:
                 except CorruptData as error:
                     if not lines:
                         raise
-                    given.notes.append(f"{error.facts}; what came before was read")
+                    given.notes.append(f"{error.facts.removeprefix(f'{given.path}: ')}; what came before was read")
                 self._logs.append((given, lines))
 
     def _node(self) -> tuple[str, list[str]]:

@@ -143,7 +143,8 @@ def _without(stretch: Span, hole: Span) -> list[Span]:
 
 
 def _told(from_ns: int, to_ns: int) -> str:
-    return f"{format_moment(from_ns)} to {format_moment(to_ns)}"
+    first, last = format_moment(from_ns), format_moment(to_ns)
+    return first if first == last else f"{first} to {last}"
 
 
 def _told_gap(gap: Gap) -> str:
