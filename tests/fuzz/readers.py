@@ -55,7 +55,7 @@ READERS: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 def main() -> None:
-    """The corpus grows in the directory that is given; ours is only read. libFuzzer ends the process, so nothing is done after."""
+    """The corpus grows in the directory that is given; ours is only read. libFuzzer itself ends the process."""
     name, corpus, *words = sys.argv[1:]
     read, seeds = READERS[name]
     seeding, file = Path(f"{corpus}-seeds"), Path(f"{corpus}-input")
