@@ -30,9 +30,18 @@ class FrameNumbers:
 
 def frames_at(frames: pa.Table, rows: Numbers) -> list[Frame]:
     """Rows of the table `frames`."""
-    columns = [values_of(frames.column(name)) for name in Frame._fields]
-    chosen = rows.tolist()
-    return list(map(Frame, *([column[row] for row in chosen] for column in columns)))
+    return list(map(Frame, *(_values_at(frames.column(name), rows) for name in Frame._fields)))
+
+
+def _values_at(column: pa.ChunkedArray, rows: Numbers) -> list[Any]:
+    """Most frames have a module and a kind, and neither an offset nor a build id."""
+    if column.null_count == len(column):
+        return [None] * len(rows)
+    if pa.types.is_dictionary(column.type) and column.num_chunks == 1 and not column.null_count:
+        texts = column.chunk(0).dictionary.to_pylist()
+        return [texts[place] for place in column.chunk(0).indices.to_numpy()[rows].tolist()]
+    values = values_of(column)
+    return [values[row] for row in rows.tolist()]
 
 
 def values_of(column: pa.ChunkedArray) -> list[Any]:
