@@ -100,7 +100,7 @@ class Case:
     def period_s(self) -> float | None:
         """How often such episodes come on this core, if they come regularly."""
         alike = [e for e in self.node.episodes if e.cpu == self.core and e.mode == self.mode and e.kind in _ACTIVE]
-        return period_of_starts([episode.from_ns for episode in alike])
+        return period_of_starts([(episode.from_ns + episode.to_ns) // 2 for episode in alike])
 
     # --- what the samples say
 
@@ -270,7 +270,7 @@ class Case:
 
     def _ticks(self, table: str) -> list[Span]:
         """Stretches wide enough to hold rows of the table: those that are read every 10 s come late."""
-        late_ns = 11 * NS_PER_S if table in ("interrupts", "cgroups", "nics") else 0
+        late_ns = 11 * NS_PER_S if table in ("interrupts", "cgroups", "nics") else _TICK_NS // 2
         return [(from_ns, to_ns + late_ns) for from_ns, to_ns in self.spans]
 
     def _main_mode(self) -> str | None:
@@ -282,7 +282,9 @@ class Case:
         return best if shares[best] >= _MOSTLY else None
 
     def _mode_share(self, mode: str, spans: list[Span], cpu: int | None) -> float | None:
-        rows = self.node.columns("cores").of_core(cpu).within(spans)
+        own = self.node.columns("cores").of_core(cpu)
+        # Of a stretch shorter than a tick the tick in which it ends tells.
+        rows = own.within(spans) if len(own.within(spans)) else own.within([(a, b + _TICK_NS) for a, b in spans])
         elapsed_ns = rows.total("elapsed_ns")
         if not elapsed_ns:
             return None

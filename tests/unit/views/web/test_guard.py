@@ -76,4 +76,4 @@ def test_every_answer_forbids_scripts_from_elsewhere() -> None:
 
 
 def test_a_broken_cookie_is_no_crash() -> None:
-    assert ask("/", cookie='"; =;;\x80').status_code == 401
+    assert ask("/", cookie='"; =;;,').status_code == 401
