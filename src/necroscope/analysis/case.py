@@ -28,6 +28,7 @@ WEAK_BEFORE_NS: Final = 40 * NS_PER_S
 WEAK_LOOKED_AT_NS: Final = 12 * NS_PER_S
 _TICK_NS: Final = NS_PER_S
 _MOSTLY: Final = 0.4
+_FEW_CORES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,10 +249,14 @@ class Case:
     @cached_property
     def _core_samples(self) -> Stacks:
         reach = joined([*self.spans, *self.quiet])
-        return self.node.stacks((reach[0][0], reach[-1][1]), [self.core] if self.core is not None else None)
+        # On few cores one read tells all there is.
+        cpus = [self.core] if self.core is not None and self.node.cores > _FEW_CORES else None
+        return self.node.stacks((reach[0][0], reach[-1][1]), cpus)
 
     @cached_property
     def _machine_samples(self) -> Stacks:
+        if self.node.cores <= _FEW_CORES:
+            return self._core_samples
         reach = joined([*self.spans, *self._machine_quiet])
         return self.node.stacks((reach[0][0], reach[-1][1]), None)
 

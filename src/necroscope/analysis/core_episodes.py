@@ -83,7 +83,15 @@ def usual(values: Floats, times: Numbers) -> float:
 
 
 def core_shares(node: Node) -> CoreShares:
-    rows = node.columns("cores")
+    """Worked out once for a stretch."""
+    if "core_shares" not in node.derived:
+        node.derived["core_shares"] = _core_shares(node.columns("cores"))
+    shares = node.derived["core_shares"]
+    assert isinstance(shares, CoreShares)
+    return shares
+
+
+def _core_shares(rows: Columns) -> CoreShares:
     rows = rows.at(rows["elapsed_ns"] > 0) if len(rows) else rows
     shares = {
         mode: np.minimum(sum((np.nan_to_num(rows[name]) for name in names), np.zeros(len(rows))) / rows["elapsed_ns"], 1.0)

@@ -16,8 +16,8 @@ STALL_NS: Final = 100 * NS_PER_MS
 QUIET_NS: Final = 60 * NS_PER_S
 # A tick of a second is never exactly one.
 _WINDOW_NS: Final = 950 * NS_PER_MS
-# Rows of measured delays come every tick; without them for so long the weaker signs count.
-_DELAYS_FRESH_NS: Final = 15 * NS_PER_S
+# Rows of measured delays come every tick unless the probe rests; without them for so long the weaker signs count.
+_DELAYS_FRESH_NS: Final = 3 * NS_PER_S
 # Log events that no core is named by share one place in the once-a-minute rule.
 NO_CPU: Final = -1
 

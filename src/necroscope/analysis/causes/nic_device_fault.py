@@ -52,7 +52,7 @@ def assess(case: Case) -> Assessment | None:
         is_confirmed=bool(told) or (was_well is not None and not starved),
         evidence=evidence,
         against=starved,
-        doubt=0.85 if starved else 0.0 if was_well is not None else 0.2,
+        doubt=0.85 if starved else 0.0 if told or was_well is not None else 0.2,
         would_confirm="the driver's reset reason (ethtool -S: missing_tx_cmpl, missing_intr) and a core that was not held",
         summary=f"{device or 'a network device'} was reset or stalled while the core that polls it had time",
         culprit=Culprit(comm=None),

@@ -22,7 +22,7 @@ _ALIGNMENT: Final = {"g": 1, "v": 1, "b": 4, "s": 4, "o": 4, "a": 4, "(": 8, "{"
     code: struct.calcsize(letter) for code, letter in _NUMBERS.items()
 }
 
-Argument = str | list[str]
+Argument = str | tuple[str, ...]
 
 
 class Malformed(Exception):  # noqa: N818
@@ -51,6 +51,13 @@ def pack_call(
     serial: int, path: str, interface: str, member: str, destination: str = "", arguments: tuple[Argument, ...] = ()
 ) -> bytes:
     """A method call whose arguments are texts and lists of texts; they are all that we need."""
+    call = _pack_call(path, interface, member, destination, arguments)
+    return call[:8] + struct.pack("<I", serial) + call[12:]
+
+
+# Each round asks the same.
+@lru_cache(maxsize=1024)
+def _pack_call(path: str, interface: str, member: str, destination: str, arguments: tuple[Argument, ...]) -> bytes:
     fields = [(_PATH, "o", path), (_INTERFACE, "s", interface), (_MEMBER, "s", member)]
     if destination:
         fields.append((_DESTINATION, "s", destination))
@@ -63,7 +70,7 @@ def pack_call(
     if arguments:
         signature = b"".join(b"s" if isinstance(argument, str) else b"as" for argument in arguments)
         head = _padded(head, 8) + bytes([_SIGNATURE, 1]) + b"g\0" + bytes([len(signature)]) + signature + b"\0"
-    start = struct.pack("<cBBBIII", b"l", CALL, _NO_AUTO_START, 1, len(body), serial, len(head))
+    start = struct.pack("<cBBBIII", b"l", CALL, _NO_AUTO_START, 1, len(body), 0, len(head))
     return _padded(start + head, 8) + body
 
 
@@ -72,7 +79,7 @@ def _text(value: str) -> bytes:
     return struct.pack("<I", len(raw)) + raw + b"\0"
 
 
-def _texts(values: list[str]) -> bytes:
+def _texts(values: tuple[str, ...]) -> bytes:
     content = b""
     for value in values:
         content = _padded(content, 4) + _text(value)
