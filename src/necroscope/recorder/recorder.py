@@ -29,6 +29,8 @@ from necroscope.settings import Settings
 _ANCHOR_NS: Final = 60 * NS_PER_S
 _LATE_TICKS: Final = 2
 _TRIGGER_EVENTS: Final = {"saturated": "core_saturated", "softirq_stall": "softirq_stall"}
+# Only described: nothing is wrong yet.
+_UNPINNED: Final = frozenset({"user_busy"})
 _WARNING: Final = 4
 
 
@@ -197,7 +199,8 @@ class Recorder:
                 self._add("events", [_event_row(now.time_ns, kind, cpu, trigger.detail)])
             settings = self._settings
             reason = f"{trigger.kind}: {trigger.detail}"
-            self._sink.pin(Pin(now.time_ns - settings.pin_before_ns, now.time_ns + settings.pin_after_ns, reason))
+            if trigger.kind not in _UNPINNED:
+                self._sink.pin(Pin(now.time_ns - settings.pin_before_ns, now.time_ns + settings.pin_after_ns, reason))
             if self._capture is not None:
                 self._add("tasks", self._capture.capture(trigger, now.time_ns))
 

@@ -101,6 +101,16 @@ def test_restarts_between_two_looks_are_events_with_their_number(root: Path, cap
     source.close()
 
 
+def test_a_unit_between_two_restarts_is_asked_though_it_looks_as_before(root: Path, captured: CapturedBus) -> None:
+    source = make(root, captured)
+    before = rows(look(source, 0))["preparer.service"]
+    assert (before["active_state"], before["sub_state"]) == ("activating", "auto-restart")
+    path = f"{UNIT}preparer_2eservice Properties Get org.freedesktop.systemd1.Service NRestarts"
+    captured.changed[path] = before["restarts"] + 2
+    assert events(look(source, 10))["unit_restart", "preparer.service"]["restarts_now"] == 2
+    source.close()
+
+
 def test_a_look_at_rest_asks_little(root: Path, captured: CapturedBus) -> None:
     source = make(root, captured)
     look(source, 0)
