@@ -7,22 +7,28 @@ eight seconds and more while no more blocks are completed than before: nothing m
 Source: Netflix, FUSE deadlock (2023); kubernetes #101622, #122491; longhorn #12478; Documentation/accounting/psi.rst.
 """
 
+import re
 from typing import Final
 
 import numpy as np
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
+from necroscope.analysis.columns import Columns
 from necroscope.analysis.episodes import Kind
 from necroscope.analysis.evidence_texts import of_event, suffering
 from necroscope.analysis.report import Culprit, Evidence, Origin, WillNotHelp
+from necroscope.model.units import NS_PER_S
 
 BLOCKED_EVENT: Final = "hung_task"
 _LASTS_S: Final = 8.0
 _LEVEL: Final = 0.3
 _FLAT: Final = 0.1
 # Completions a second that are nobody's waiting: journals, logs.
-_FEW_BLOCKS: Final = 300.0
+_FEW: Final = 300.0
+# Interrupts of storage, as /proc/interrupts calls them; devices with a queue for each core raise no block softirq.
+_STORAGE: Final = re.compile(r"nvme|virtio\d+-req|ahci|megaraid|mpt[23]sas|hpsa|aacraid|qla2|lpfc|xen.*blkif|vmw_pvscsi|ufshcd")
+_LATE_NS: Final = 11 * NS_PER_S
 
 
 def assess(case: Case) -> Assessment | None:
@@ -30,8 +36,8 @@ def assess(case: Case) -> Assessment | None:
     if not events and not case.has(Kind.IO_BLOCKED):
         return None
     level, spread = _plateau(case)
-    blocks = case.rate("softirqs", "block")
-    is_still = blocks.now is None or blocks.now <= max(_FEW_BLOCKS, 2.0 * (blocks.before or 0.0))
+    done = _completed(case)
+    is_still = done is None or done[0] <= max(_FEW, 2.0 * done[1])
     is_flat = level >= _LEVEL and spread <= _FLAT * max(level, _LEVEL) and case.seconds >= _LASTS_S
     idle = case.machine_share("idle") or 0.0
     waiting = case.machine_share("iowait") or 0.0
@@ -39,22 +45,50 @@ def assess(case: Case) -> Assessment | None:
     evidence = [
         case.seen(f"some work stalled for I/O {level:.0%} of {case.seconds:.0f} s, at a level that hardly changed", "pressure")
     ]
-    if blocks.now is not None:
-        evidence.append(
-            case.seen(f"{blocks.now:,.0f} blocks a second were completed, {blocks.before or 0:,.0f} before", "softirqs")
-        )
+    if done is not None:
+        evidence.append(case.seen(f"{done[0]:,.0f} completions of storage a second, {done[1]:,.0f} before", "softirqs"))
     evidence += [case.seen(f"the cores were idle or waiting {idle + waiting:.0%} of the time", "cores"), *named_by]
     return Assessment(
-        explains=1.0 if events else min(1.0, 2 * level),
+        explains=_explains(case, level, is_told=bool(events)),
         is_confirmed=bool(events) or (is_flat and is_still),
         evidence=[*evidence, *(of_event(case, event) for event in events), *suffering(case)],
-        against=[] if is_still else [case.seen("blocks were completed meanwhile: slow I/O, not a hang", "softirqs")],
+        against=[] if is_still else [case.seen("storage completes requests meanwhile: slow I/O, not a hang", "softirqs")],
         doubt=0.0 if is_still else 0.4,
         would_confirm="tasks in state D and where they wait: `ps -eo pid,stat,wchan:32,comm | grep ' D'`, /proc/PID/stack",
         summary=_summary(case, culprit),
         culprit=culprit,
         origin=Origin("process", culprit.comm) if culprit and culprit.comm else None,
     )
+
+
+def _explains(case: Case, level: float, *, is_told: bool) -> float:
+    """A core held by something else is not explained by who stands still meanwhile."""
+    if case.core is not None and any(episode.is_strong and episode.cpu == case.core for episode in case.episodes):
+        return 0.1
+    return 1.0 if is_told else min(1.0, 2 * level)
+
+
+def _completed(case: Case) -> tuple[float, float] | None:
+    """Requests that storage completed on the whole machine, a second: in the incident and before; None if nothing tells."""
+    found = []
+    blocks = case.rate("softirqs", "block")
+    if blocks.now is not None:
+        found.append((blocks.now * case.node.cores, (blocks.before or 0.0) * case.node.cores))
+    rows = case.columns("interrupts")
+    if len(rows):
+        rows = rows.at(np.array([_STORAGE.search(str(action)) is not None for action in rows["action"]], dtype=bool))
+        from_ns, to_ns = case.window
+        now = rows.within([(from_ns, to_ns + _LATE_NS)])
+        before = rows.within([(from_ns - 60 * NS_PER_S, from_ns)])
+        found.append((_a_second(now), _a_second(before)))
+    return max(found, default=None)
+
+
+def _a_second(rows: Columns) -> float:
+    """Rows are by core: the time is that of the reads."""
+    times, first = np.unique(rows["time"], return_index=True)
+    elapsed_s = float(rows["elapsed_ns"][first].sum()) / NS_PER_S if len(times) else 0.0
+    return float(rows["count"].sum()) / elapsed_s if elapsed_s > 0 else 0.0
 
 
 def _plateau(case: Case) -> tuple[float, float]:

@@ -10,6 +10,7 @@ from typing import Final
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
+from necroscope.analysis.causes.kswapd_reclaim import KSWAPD
 from necroscope.analysis.evidence_texts import in_samples, suffering, what_held_the_core
 from necroscope.analysis.functions import functions
 from necroscope.analysis.report import WillNotHelp
@@ -43,7 +44,8 @@ def assess(case: Case) -> Assessment | None:
         evidence.append(case.seen(f"{free / (1 << 30):.1f} GiB are available", "memory"))
     place = f"core {case.core}" if case.core is not None else "the node"
     return Assessment(
-        explains=held,
+        # What kswapd does on the same core is for the same want of memory.
+        explains=case.now.share(DIRECT | KSWAPD),
         is_confirmed=held >= _CONFIRMED and is_counted,
         evidence=[*evidence, *suffering(case)],
         would_confirm="allocstall_* and pgscan_direct of /proc/vmstat rising",
