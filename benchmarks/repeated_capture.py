@@ -9,6 +9,7 @@ import numpy as np
 
 from necroscope.interchange.perf_data.format import FEATURE_SAMPLE_TIME
 from necroscope.interchange.perf_data.header import FileHeader, read_header
+from necroscope.interchange.perf_data.reader import sample_span_ns
 from necroscope.interchange.perf_data.stream import Block, RecordStream
 from necroscope.perf_abi.event_attr import SAMPLE_TIME
 from necroscope.perf_abi.records import SAMPLE
@@ -26,7 +27,7 @@ def repeat_capture(source: Path, target: Path, times: int) -> None:
         data_bytes = header.data_end - header.data_start
         struct.pack_into("<Q", head, DATA_SIZE_AT, times * data_bytes)
         out.write(head)
-        first_ns, last_ns = struct.unpack("<QQ", header.features[FEATURE_SAMPLE_TIME])
+        first_ns, last_ns = sample_span_ns(source) or (0, 0)
         for number in range(times):
             for block in RecordStream(file, header.data_start, header.data_end).blocks():
                 out.write(later(block, header, number * (last_ns - first_ns)))

@@ -116,8 +116,7 @@ def _to_text(report: ImportReport) -> str:
     lines = [f"{clean(file.path.name)}: {file.kind}, {file.rows} rows" for file in report.files[:_FILES_SHOWN]]
     if len(report.files) > _FILES_SHOWN:
         lines.append(f"and {len(report.files) - _FILES_SHOWN} more files")
-    lines += [f"note: {clean(file.path.name)}: {note}" for file in report.files for note in file.notes]
-    lines += [f"note: {note}" for note in (*report.notes, *report.unnamed)]
+    lines += [f"note: {note}" for note in report.told()]
     kept = ", ".join(f"{count} {name}" for name, count in rows.items() if name not in ("stacks", "frames"))
     lines.append(f"{format_moment(report.from_ns)} to {format_moment(report.to_ns)} of {report.node}")
     lines.append(f"{kept}; {report.idle_samples} samples of idle cores dropped, {report.lost_samples} lost")

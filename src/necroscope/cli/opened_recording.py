@@ -51,8 +51,7 @@ def _imported(path: Path, directory: Path, from_ns: int | None, to_ns: int | Non
 
     with progress_bar() as progress:
         report = import_files([path], directory, Options(from_ns=from_ns, to_ns=to_ns, progress=progress))
-    told = [f"{file.path.name}: {note}" for file in report.files for note in file.notes]
-    return [*told, *report.unnamed, *report.notes]
+    return report.told()
 
 
 @contextmanager

@@ -146,8 +146,7 @@ class Names:
 class CaptureFacts:
     """What a capture says about itself. Times are UTC only where `time_is_wall_clock`; else `why_not_wall_clock` says why.
 
-    `first_ns` and `last_ns` are of the samples, where the file's header has them. `ended_ns` is when the file was last written,
-    which a copy may have changed: with `last_ns` it dates a capture that has no wall clock of its own, roughly.
+    `first_ns` is that of the first sample in the file, where that is known.
     `since_boot_offset_ns` is what to add to the kernel's clock since boot to have UTC, where the capture knows both.
     """
 
@@ -163,8 +162,6 @@ class CaptureFacts:
     has_time: bool = True
     has_cpu: bool = True
     first_ns: int | None = None
-    last_ns: int | None = None
-    ended_ns: int | None = None
     since_boot_offset_ns: int | None = None
 
 

@@ -12,6 +12,7 @@ from necroscope.interchange.import_options import Options
 from necroscope.interchange.inputs import Input
 from necroscope.interchange.interned import Interned
 from necroscope.interchange.perf_data.reader import open_perf_data, sample_span_ns
+from necroscope.interchange.perf_script import last_time_ns
 from necroscope.interchange.profile_event import ProfileEvent
 from necroscope.interchange.segment_process import Segments
 from necroscope.interchange.unnamed import UnnamedCount
@@ -49,7 +50,6 @@ class SampleImport:
         self._interned = interned
         self._options = options
         self._idle = _IdleFunctions(interned)
-        self._seen_ns: dict[int, tuple[int, int]] = {}
         self._ends_ns: dict[object, tuple[int, str]] = {}
         self._all_bytes = sum(given.size_bytes for given in inputs) or 1
         self._done_bytes = 0
@@ -60,14 +60,13 @@ class SampleImport:
         spans = [span for placed in self._placed if (span := self._span_of(placed)) is not None]
         return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None
 
-    def _span_of(self, placed: _Placed) -> tuple[int, int] | None:
-        facts, offset_ns = placed.capture.facts, placed.placing.offset_ns
-        if facts.first_ns is not None and facts.last_ns is not None:
-            return facts.first_ns + offset_ns, facts.last_ns + offset_ns
-        if placed.given.kind is not Kind.PERF_DATA:
-            return self._seen_ns.get(id(placed.given))
-        found = sample_span_ns(placed.given.path)
-        return None if found is None else (found[0] + offset_ns, found[1] + offset_ns)
+    @staticmethod
+    def _span_of(placed: _Placed) -> tuple[int, int] | None:
+        path, first_ns = placed.given.path, placed.capture.facts.first_ns
+        span = sample_span_ns(path) if placed.given.kind is Kind.PERF_DATA else (first_ns, last_time_ns(path))
+        if span is None or span[0] is None or span[1] is None:
+            return None
+        return span[0] + placed.placing.offset_ns, span[1] + placed.placing.offset_ns
 
     def run(self) -> None:
         next_starts_ns = [*(placed.start_ns for placed in self._placed[1:]), _LARGEST_NS]
@@ -77,13 +76,9 @@ class SampleImport:
         self._note_unread()
 
     def _may_touch_window(self, placed: _Placed) -> bool:
-        """By the capture's head, if that says when its samples are."""
-        facts, offset_ns = placed.capture.facts, placed.placing.offset_ns
-        if not self._options.has_window or facts.first_ns is None or facts.last_ns is None:
-            return True
-        from_ns, to_ns = self._options.from_ns, self._options.to_ns
-        is_before = from_ns is not None and facts.last_ns + offset_ns < from_ns
-        return not is_before and (to_ns is None or facts.first_ns + offset_ns < to_ns)
+        """Not if it begins after it; the first sample in a file may be a little later than the earliest."""
+        first_ns, to_ns = placed.capture.facts.first_ns, self._options.to_ns
+        return first_ns is None or to_ns is None or first_ns + placed.placing.offset_ns - NS_PER_S < to_ns
 
     def _place_all(self, clock: WallClock) -> list[_Placed]:
         found = []
@@ -109,7 +104,6 @@ class SampleImport:
         first_ns = last_ns = None
         lost_told = 0
         for batch in capture.batches():
-            self._see(given, batch, placed.placing)
             found = self._prepared(event.chosen(batch), capture, placed.placing)
             if len(found):
                 last_ns = int(found.time_ns[-1]) if last_ns is None else max(last_ns, int(found.time_ns[-1]))
@@ -123,13 +117,9 @@ class SampleImport:
             self._options.progress(given.path.name, self._done_bytes + min(capture.bytes_read, given.size_bytes), self._all_bytes)
         self._tell_lost(capture, placed.placing, lost_told)
         self._done_bytes += given.size_bytes
-        given.notes += [*capture.notes, *event.notes()]
+        # A fault of the file begins with its path, which stands before all notes of it anyway.
+        given.notes += [note.removeprefix(f"{given.path}: ") for note in (*capture.notes, *event.notes())]
         self._end(placed, first_ns, last_ns)
-
-    def _see(self, given: Input, batch: SampleBatch, placing: Placing) -> None:
-        first_ns, last_ns = int(batch.time_ns.min()) + placing.offset_ns, int(batch.time_ns.max()) + placing.offset_ns
-        seen = self._seen_ns.get(id(given), (first_ns, last_ns))
-        self._seen_ns[id(given)] = min(seen[0], first_ns), max(seen[1], last_ns)
 
     def _windowed(self, placed: _Placed) -> Capture:
         options, offset_ns = self._options, placed.placing.offset_ns
@@ -177,7 +167,7 @@ class SampleImport:
     def _end(self, placed: _Placed, first_ns: int | None, last_ns: int | None) -> None:
         given = placed.given
         if first_ns is None or last_ns is None:
-            given.notes.append("no sample was imported")
+            given.notes += [] if self._options.has_window else ["no sample was imported"]
             return
         for note in given.notes:
             at_ns = first_ns if note.startswith("times are") else last_ns

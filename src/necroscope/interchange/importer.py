@@ -55,6 +55,16 @@ class ImportReport:
     unnamed: list[str]
     notes: list[str]
 
+    def told(self) -> list[str]:
+        """All that a reader should know; a note that many files have is told once."""
+        files_of: dict[str, list[str]] = {}
+        for file in self.files:
+            for note in file.notes:
+                files_of.setdefault(note, []).append(clean(file.path.name))
+        others = {note: f" and {len(names) - 1} more files" for note, names in files_of.items() if len(names) > 1}
+        told = [f"{names[0]}{others.get(note, '')}: {note}" for note, names in files_of.items()]
+        return [*told, *self.notes, *self.unnamed]
+
 
 def import_files(
     paths: Sequence[Path],
@@ -147,7 +157,7 @@ class _Import:
                 except CorruptData as error:
                     if not lines:
                         raise
-                    given.notes.append(f"{error.facts}; what came before was read")
+                    given.notes.append(f"{error.facts.removeprefix(f'{given.path}: ')}; what came before was read")
                 self._logs.append((given, lines))
 
     def _node(self) -> tuple[str, list[str]]:

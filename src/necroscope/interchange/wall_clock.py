@@ -54,8 +54,7 @@ class WallClock:
             return self._settle(Placing(start_ns - facts.first_ns, "the file's name"))
         if self._known is not None and given.folder is None:
             return self._known
-        last_ns = facts.last_ns if facts.last_ns is not None else _find_last_ns(given)
-        return self._settle(Placing(given.written_ns - (last_ns or 0), "the file's time"))
+        return self._settle(Placing(given.written_ns - (_find_last_ns(given) or 0), "the file's time"))
 
     def place_log(self, given: Input, lines: Sequence[LogText]) -> Placing:
         last_ns = next((line.since_boot_ns for line in reversed(lines) if line.since_boot_ns is not None), 0)
@@ -75,7 +74,7 @@ def _start_by_name_ns(given: Input) -> int | None:
 
 
 def _find_last_ns(given: Input) -> int | None:
-    """Where the head does not say when the capture ended: its tail, or one pass over times alone."""
+    """By the tail of a text, or one pass over times alone: the head does not say when a capture ended."""
     if given.kind is Kind.PERF_SCRIPT:
         return last_time_ns(given.path)
     span = sample_span_ns(given.path)

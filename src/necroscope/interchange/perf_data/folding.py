@@ -74,12 +74,13 @@ class Folder:
         first = unknown[first]
         parts = [first[begin : begin + _MOST_TABLES] for begin in range(0, len(first), _MOST_TABLES)]
         pieces = [piece for part in parts for piece in self._pieces(chains, chain[part], table[part], tables)]
-        self._ask(pieces)
+        self._ask()
         return Folding(stacks, unknown, different, inverse, pieces, self._kernel, self._user)
 
     def finish(self, folding: Folding) -> npt.NDArray[np.int32]:
         """The stack of each sample. What was begun first is to be finished first."""
-        frames = np.array([self._stacks.frame(frame) for frame in self._naming.answer()], np.int32)
+        answer = self._naming.answer()
+        frames = np.array([self._stacks.frame(frame) for frame in answer.different], np.int32)[answer.places]
         folding.user.take_in(folding.kernel.take_in(frames))
         found = np.concatenate([np.zeros(0, np.int32), *(self._stacks_of(piece, folding) for piece in folding.pieces)])
         # Chains of two that were begun together may be the same.
@@ -102,13 +103,24 @@ class Folder:
         lengths = chains.lengths[chain]
         bounds = np.flatnonzero(np.diff(np.cumsum(lengths) // _PIECE_WORDS)) + 1
         return [
-            _piece_of(chains.addresses[flat_places(starts[a:b], lengths[a:b])], lengths[a:b], table[a:b], located)
+            self._piece(chains.addresses[flat_places(starts[a:b], lengths[a:b])], lengths[a:b], table[a:b], located)
             for a, b in pairwise([0, *bounds.tolist(), len(chain)])
         ]
 
-    def _ask(self, pieces: "list[_Piece]") -> None:
-        kernel = self._kernel.new([piece.kernel_keys for piece in pieces])
-        user = self._user.new([piece.user_keys for piece in pieces])
+    def _piece(self, addresses: Words, lengths: Places, table: Places, located: "_Located") -> "_Piece":
+        runs = runs_of(addresses, lengths)
+        # All but the innermost are return addresses, which lie behind their call: one less lies in it.
+        lookups = addresses - (addresses != 0)
+        lookups[runs.innermost] = addresses[runs.innermost]
+        kept = ~runs.is_mark
+        kinds, lookups = runs.kinds[kept], lookups[kept]
+        lengths = lengths - runs.marks
+        is_user = kinds == USER
+        user_keys = located.keys(lookups[is_user], np.repeat(table, lengths)[is_user])
+        return _Piece(lengths, kinds, self._kernel.numbers(lookups[kinds == KERNEL]), self._user.numbers(user_keys))
+
+    def _ask(self) -> None:
+        kernel, user = self._kernel.take_new(), self._user.take_new()
         modules = (user >> np.uint64(_ADDRESS_BITS)).view(np.int64)
         offsets = (user & _LOW).tolist()
         begins = np.flatnonzero(np.diff(modules, prepend=-1)).tolist()
@@ -120,8 +132,8 @@ class Folder:
 
     def _stacks_of(self, piece: "_Piece", folding: Folding) -> npt.NDArray[np.int32]:
         frames = np.full(len(piece.kinds), self._guest, np.int32)
-        frames[piece.kinds == KERNEL] = folding.kernel.frames_of(piece.kernel_keys)
-        frames[piece.kinds == USER] = folding.user.frames_of(piece.user_keys)
+        frames[piece.kinds == KERNEL] = folding.kernel.frames[piece.kernel]
+        frames[piece.kinds == USER] = folding.user.frames[piece.user]
         frames[piece.kinds == GUEST_USER] = self._unknown
         # Chains lie innermost first and one after the other: backwards, they are outermost first, the last one first.
         return self._stacks.stacks(frames[::-1], piece.lengths[::-1])[::-1]
@@ -195,54 +207,52 @@ class _Located(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """Some chains without their marks: the kind of each address, and what its function is found by."""
+    """Some chains without their marks: the kind of each address, and the numbers of those of the kernel and of users."""
 
     lengths: Places
     kinds: npt.NDArray[np.int8]
-    kernel_keys: Words
-    user_keys: Words
-
-
-def _piece_of(addresses: Words, lengths: Places, table: Places, located: _Located) -> _Piece:
-    runs = runs_of(addresses, lengths)
-    # All but the innermost are return addresses, which lie behind their call: one less lies in it.
-    lookups = addresses - (addresses != 0)
-    lookups[runs.innermost] = addresses[runs.innermost]
-    kept = ~runs.is_mark
-    kinds, lookups = runs.kinds[kept], lookups[kept]
-    lengths = lengths - runs.marks
-    is_user = kinds == USER
-    user_keys = located.keys(lookups[is_user], np.repeat(table, lengths)[is_user])
-    return _Piece(lengths, kinds, lookups[kinds == KERNEL], user_keys)
+    kernel: npt.NDArray[np.int32]
+    user: npt.NDArray[np.int32]
 
 
 class _Addresses:
-    """Numbers of addresses by their keys in the order in which they were asked about, and the frame of each, once it is told."""
+    """Numbers of addresses by their keys, and the frame of each, once it is told."""
 
     def __init__(self) -> None:
+        self.frames = np.zeros(0, np.int32)
         self._index = NumberIndex()
-        self._frames = np.zeros(0, np.int32)
-        self._asked: deque[int] = deque()
+        self._new: list[Words] = []
+        self._asked: deque[Places] = deque()
 
     def __len__(self) -> int:
         return len(self._index)
 
-    def new(self, parts: list[Words]) -> Words:
-        """Those not asked about before, in order."""
-        unknown = [part[self._index.find(part) == UNKNOWN] for part in parts]
-        found, _, _ = distinct(np.concatenate([np.zeros(0, np.uint64), *unknown]))
-        self._index.add(found, np.arange(len(self._index), len(self._index) + len(found), dtype=np.int32))
-        self._asked.append(len(found))
+    def numbers(self, keys: Words) -> npt.NDArray[np.int32]:
+        found = self._index.find(keys)
+        unknown = np.flatnonzero(found == UNKNOWN)
+        if len(unknown):
+            new, _, inverse = distinct(keys[unknown])
+            numbers = np.arange(len(self._index), len(self._index) + len(new), dtype=np.int32)
+            self._index.add(new, numbers)
+            self._new.append(new)
+            found[unknown] = numbers[inverse]
         return found
+
+    def take_new(self) -> Words:
+        """What was numbered since, to be asked about, in order."""
+        new = np.concatenate([np.zeros(0, np.uint64), *self._new])
+        self._new.clear()
+        order = np.argsort(new)
+        self._asked.append(order)
+        return new[order]
 
     def take_in(self, frames: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
         """The answer to the oldest question; what is not of it is returned."""
-        count = self._asked.popleft()
-        self._frames = np.concatenate([self._frames, frames[:count]])
-        return frames[count:]
-
-    def frames_of(self, keys: Words) -> npt.NDArray[np.int32]:
-        return self._frames[self._index.find(keys)]
+        order = self._asked.popleft()
+        told = np.zeros(len(order), np.int32)
+        told[order] = frames[: len(order)]
+        self.frames = np.concatenate([self.frames, told])
+        return frames[len(order) :]
 
 
 def _pick_tables(image: Places, images: list[Image], times: npt.NDArray[np.int64]) -> tuple[Places, list[_Numbered]]:

@@ -9,7 +9,7 @@ from necroscope.interchange.perf_data.frame_names import FrameNames, Question
 from necroscope.model.frame import Frame
 
 
-class _Answer(NamedTuple):
+class Answer(NamedTuple):
     """Frames that differ, and which of them each is: many addresses are of one function."""
 
     different: list[Frame]
@@ -28,7 +28,7 @@ class Naming:
         self.process: Forked | None = None
         self._names = names
         self._open: Question | None = None
-        self._answers: deque[list[Frame]] = deque()
+        self._answers: deque[Answer] = deque()
 
     def start_process(self, mappings: list[bytes], size_bytes: int) -> None:
         """If a capture of this size is worth it."""
@@ -52,7 +52,7 @@ class Naming:
             except OSError:
                 self.close()
 
-    def answer(self) -> list[Frame]:
+    def answer(self) -> Answer:
         if not self._answers:
             self._fetch()
         return self._answers.popleft()
@@ -70,23 +70,23 @@ class Naming:
         if isinstance(answer, NecroscopeError):
             raise answer
         self.why_kernel_unnamed = answer.why_kernel_unnamed
-        self._answers.append([answer.different[place] for place in answer.places])
+        self._answers.append(answer)
 
-    def _received(self) -> _Answer | NecroscopeError | None:
+    def _received(self) -> Answer | NecroscopeError | None:
         if self.process is None:
             return None
         try:
-            answer: _Answer | NecroscopeError = self.process.receive()
+            answer: Answer | NecroscopeError = self.process.receive()
         except (EOFError, OSError):
             self.close()
             return None
         return answer
 
 
-def _answered(names: FrameNames, question: Question) -> _Answer | NecroscopeError:
+def _answered(names: FrameNames, question: Question) -> Answer | NecroscopeError:
     try:
         frames = names.frames(question)
     except NecroscopeError as error:
         return error
     place_of = {frame: place for place, frame in enumerate(dict.fromkeys(frames))}
-    return _Answer(list(place_of), [place_of[frame] for frame in frames], names.why_kernel_unnamed)
+    return Answer(list(place_of), [place_of[frame] for frame in frames], names.why_kernel_unnamed)

@@ -1,6 +1,5 @@
 """perf.data as a capture: blocks of records in, batches of samples in time order out."""
 
-import os
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -46,11 +45,9 @@ def open_perf_data(
     try:
         with path.open("rb") as file:
             header = read_header(file, str(path))
-            ended_ns = os.fstat(file.fileno()).st_mtime_ns
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
     facts = facts_of(header)
-    facts.ended_ns = ended_ns
     reader = _Reader(path, header, search or SymbolSearch(), (from_ns, to_ns))
     capture = Capture(facts, lambda: reader.read(capture), notes=list(header.notes))
     return capture
@@ -148,9 +145,6 @@ class _Reading:
                 if len(begun) > 1:
                     yield from self._finish(begun.popleft())
             begun.append(self._begin(_END))
-            facts = self._capture.facts
-            if facts.has_time and facts.last_ns is None and self._latest:
-                facts.last_ns = self._latest + self._offset_ns
             while begun:
                 yield from self._finish(begun.popleft())
         finally:

@@ -10,10 +10,10 @@ import pytest
 from necroscope.errors import UsageError
 from necroscope.interchange.perf_data.frame_names import FrameNames, Module, Question
 from necroscope.interchange.perf_data.kernel_names import KernelNames
-from necroscope.interchange.perf_data.naming import Naming
+from necroscope.interchange.perf_data.naming import Answer, Naming
 from necroscope.interchange.perf_data.symbol_files import SymbolFiles
 from necroscope.interchange.symbol_search import SymbolSearch
-from necroscope.model.frame import UNKNOWN_USER, Frame
+from necroscope.model.frame import UNKNOWN_USER
 
 KALLSYMS = b"ffffffff81000000 T first\nffffffff81000100 T second\nffffffff81000200 D data\n"
 LARGE = 1 << 30
@@ -32,8 +32,8 @@ def names_by(kallsyms: Path) -> FrameNames:
     return FrameNames(KernelNames(search, None, is_same_machine=False), SymbolFiles(search, is_same_machine=False))
 
 
-def functions(frames: list[Frame]) -> list[str | None]:
-    return [frame.function for frame in frames]
+def functions(answer: Answer) -> list[str | None]:
+    return [answer.different[place].function for place in answer.places]
 
 
 def asked_twice(naming: Naming) -> list[list[str | None]]:

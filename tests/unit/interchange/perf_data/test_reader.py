@@ -157,7 +157,6 @@ def test_wall_clock_comes_from_clock_data(tmp_path: Path) -> None:
     recorded_ns = 1_794_784_560 * 10**9  # 2026-11-15T23:16:00Z, when the file was made
     assert all(abs(time - recorded_ns) < 60 * 10**9 for time in joined(batches, "time_ns"))
     assert capture.facts.first_ns == min(joined(batches, "time_ns"))
-    assert capture.facts.last_ns == max(joined(batches, "time_ns"))
 
 
 def test_capture_without_clock_data_says_why(tmp_path: Path) -> None:
