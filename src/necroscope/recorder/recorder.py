@@ -83,9 +83,10 @@ class Recorder:
         self.status = Status(0, hz=settings.hz)
 
     def stop(self) -> None:
-        """Ask the loop to end; safe in a signal handler and from another thread."""
+        """Ask the loop to end; safe in a signal handler and from another thread, also when it has ended."""
         self._stopping = True
-        os.write(self._wake_write, b"x")
+        with contextlib.suppress(OSError):
+            os.write(self._wake_write, b"x")
 
     def notices(self) -> list[str]:
         return self._failures.causes()
@@ -347,7 +348,8 @@ class Recorder:
         self._sources.close()
         self._poll.close()
         os.close(self._wake_read)
-        os.close(self._wake_write)
+        wake_write, self._wake_write = self._wake_write, -1  # the number may soon be another file's
+        os.close(wake_write)
 
 
 def _event_row(time_ns: int, kind: str, cpu: int | None, message: str) -> tuple[int | str | bool | None, ...]:
