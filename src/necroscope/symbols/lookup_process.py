@@ -63,11 +63,11 @@ def _answer(handler: Handler, item: object) -> object:
 
 def _handlers(resolver: Resolver, root: Path) -> dict[Kind, Handler]:
     def user(item: Sequence[Any]) -> object:
-        answer: ModuleAnswer = resolver.user_symbols(UserRequest(*item))
-        return tuple(answer)
+        answer: ModuleAnswer = resolver.user_functions(UserRequest(*item))
+        return answer.build_id, [tuple(functions) for functions in answer.functions]
 
-    def kernel(item: Sequence[int]) -> object:
-        return [None if found is None else tuple(found) for found in resolver.kernel_symbols(item)]
+    def kernel(item: int) -> object:
+        return tuple(resolver.kernel_functions(item))
 
     def task(item: tuple[int, int, int | None]) -> object:
         description: TaskDescription = describe(root, *item)

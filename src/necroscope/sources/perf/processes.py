@@ -86,8 +86,8 @@ class Processes:
         self.tasks.clear()
 
     def spaces(self) -> list[AddressSpace]:
-        """The program images that were ever sampled."""
-        return [space for space in self._spaces.values() if space.is_sampled]
+        """The program images in which something was looked up."""
+        return [space for space in self._spaces.values() if space.located is not None]
 
     def task(self, pid: int, tid: int) -> Task:
         """Name, program image and cgroup of a thread at once; kept until one of them may have changed."""

@@ -1,11 +1,13 @@
 """From raw call chains to numbered stacks of the segment.
 
-Samples of one loop differ in their innermost address and in little else. So a chain is looked up in three parts, by their bytes
-in the ring: the user's side, the kernel's callers on top of it, and the innermost address. Only a part never seen is taken apart.
+Samples of one loop differ in their innermost address and in little else, and most programs have no frame pointers, so that their
+chains are short. So the callers of the kernel's side, and of a user's side that is long, are looked up as a whole by their bytes
+in the ring; everything else address by address, in what is known of the files that are mapped there.
 """
 
 import struct
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from necroscope.perf_abi.event_attr import CONTEXT_KERNEL, CONTEXT_MAX, CONTEXT_USER
@@ -14,8 +16,12 @@ from necroscope.sources.perf.frame_names import MOST_NAMES, NOT_CODE, FrameNames
 from necroscope.sources.perf.interned import NO_PARENT, Interned
 
 _USER_MARK: Final = struct.pack("<Q", CONTEXT_USER)
+_KERNEL_MARK: Final = struct.pack("<Q", CONTEXT_KERNEL)
 _KERNEL_ONLY: Final = (CONTEXT_KERNEL,)
-_MOST_CHAINS: Final = 50_000
+# About 300 bytes each.
+_MOST_CHAINS: Final = 16_000
+# To look up so few callers one by one costs no more than to look them up together.
+_FEW_CALLERS: Final = 3
 # One for each length of chain, of which the kernel allows 127 addresses.
 _LAYOUTS: Final[dict[int, struct.Struct]] = {}
 
@@ -26,10 +32,9 @@ def split_chain(raw: bytes) -> tuple[Sequence[int], Sequence[int]]:
     What follows the user marker was read from the program's own stack: nothing in there is a marker, whatever it looks like.
     """
     addresses = _words(raw)
-    at = raw.find(_USER_MARK)
-    if at == 0:
+    mark = addresses.index(CONTEXT_USER) if CONTEXT_USER in addresses else len(addresses)
+    if mark == 0:
         return [], _calls(addresses[1:])
-    mark = at // 8 if at > 0 else len(addresses)
     kernel, user = addresses[1:mark], addresses[mark + 1 :]
     if addresses[:1] == _KERNEL_ONLY and max(kernel, default=0) < CONTEXT_MAX:
         return _calls(kernel), _calls(user)
@@ -67,6 +72,7 @@ class Symbolizer:
         self.interned = Interned()
         self.names = FrameNames(lookup, self.interned)
         self._above: dict[tuple[int, bytes], int] = {}
+        self._chains = 0
         self._wanted = Wanted()
 
     @property
@@ -76,9 +82,19 @@ class Symbolizer:
 
     def number(self, chain: bytes, pid: int, space: AddressSpace) -> int | None:
         """The stack of this chain in the segment; None if names have to be asked for, which `resolve` does for all together."""
-        number = self._known(chain, space)
+        at = chain.find(_USER_MARK)
+        if at == 0:
+            number = self._user_stack(chain[8:], space)
+        elif chain[:8] != _KERNEL_MARK or (at > 0 and at & 7):
+            number = None
+        elif at < 0:
+            number = self._kernel_stack(chain[8:], NO_PARENT)
+        else:
+            number = self._user_stack(chain[at + 8 :], space)
+            if number is not None:
+                number = self._kernel_stack(chain[8:at], number)
         if number is None:
-            if not space.is_complete and _USER_MARK in chain:
+            if at >= 0 and not space.is_complete:
                 self.names.complete(pid, space)
             number = self._assemble(chain, pid, space, self._wanted)
         return number
@@ -89,44 +105,13 @@ class Symbolizer:
         self._wanted = Wanted()
         return [self._settled(*chain) for chain in chains]
 
-    def _known(self, chain: bytes, space: AddressSpace) -> int | None:
-        """The number by the chain's three parts, if each was seen before."""
-        at = chain.find(_USER_MARK)
-        if at == 0:
-            raw = chain[8:16]
-            frame = space.names.innermost.get(raw)
-            if frame is None:
-                frame = self.names.innermost_of_user(raw, space)
-            parent = space.stacks.callers.get(chain[16:])
-            if parent is None:
-                parent = self._cut_off(chain, space)
-        else:
-            user = space.stacks.whole.get(chain[at:]) if at > 0 else NO_PARENT
-            if user is None:
-                return None
-            parent = self._above.get((user, chain[16:at] if at > 0 else chain[16:]))
-            raw = chain[8:16]
-            frame = self.names.kernel.innermost.get(raw)
-            if frame is None:
-                frame = self.names.innermost_of_kernel(raw)
-        if parent is None or frame is None:
-            return None
-        number = self.interned.child(parent, frame)
-        return self.interned.stack((frame,), parent) if number is None else number
-
-    def _cut_off(self, chain: bytes, space: AddressSpace) -> int | None:
-        """The stack below an innermost frame whose caller is no code, as in most samples of programs without frame pointers."""
-        if not space.is_complete or len(chain) < 24:
-            return None
-        caller = int.from_bytes(chain[16:24], "little") - 1
-        return self.interned.stack([self.names.unknown]) if space.find(caller) is None else None
-
-    def bound(self, spaces: Iterable[AddressSpace]) -> None:
+    def bound(self, spaces: Callable[[], Iterable[AddressSpace]]) -> None:
         """Empty what has outgrown its bound; call it when no chain waits for its number."""
-        spaces = list(spaces)
-        too_many = len(self._above) + sum(len(space.stacks) for space in spaces) > _MOST_CHAINS
-        if self.names.bound(spaces) or too_many:
-            self._forget_stacks(spaces)
+        if self.names.bound(spaces):
+            self._above.clear()
+            self._chains = 0
+        elif self._chains > _MOST_CHAINS:
+            self._forget_stacks(spaces())
 
     def start_segment(self, spaces: Iterable[AddressSpace]) -> None:
         """Stack numbers begin again; frame numbers too, once there are too many of them."""
@@ -143,52 +128,78 @@ class Symbolizer:
         self.names.reload_kernel()
         self._above.clear()
 
+    def _user_stack(self, raw: bytes, space: AddressSpace) -> int | None:
+        """The stack of user addresses, innermost first, if all of it is known."""
+        if space.located is None:
+            return None
+        addresses = _words(raw)
+        if len(addresses) <= _FEW_CALLERS + 1:
+            frames = self._user_frames(addresses, 0, space)
+            return None if frames is None else self.interned.stack(reversed(frames))
+        innermost = self._user_frames(addresses[:1], 0, space)
+        if innermost is None or innermost[0] == self.names.unknown:
+            return None
+        parent = space.callers.get(raw[8:])
+        if parent is None:
+            callers = self._user_frames(addresses[1:], 1, space)
+            if callers is None:
+                return None
+            parent = self.interned.stack(reversed(callers))
+            if callers[-1] != self.names.unknown:  # garbage never comes again
+                space.callers[raw[8:]] = parent
+                self._chains += 1
+        return self.interned.stack(innermost, parent)
+
+    def _user_frames(self, addresses: Sequence[int], moved: int, space: AddressSpace) -> list[int] | None:
+        """Frames of addresses, up to the first that is no code: what lies further out was found by following it."""
+        starts, located = space.starts, space.located
+        assert located is not None
+        frames = []
+        for address in addresses:
+            end, shift, known = located[bisect_right(starts, address - moved) - 1]
+            if address - moved >= end:
+                frames.append(self.names.unknown)
+                break
+            frame = known.get(address - moved - shift)
+            if frame is None:
+                return None
+            frames.append(frame)
+            moved = 1
+        return frames
+
+    def _kernel_stack(self, raw: bytes, base: int) -> int | None:
+        """The stack of kernel addresses, innermost first, on top of `base`, if all of it is known. No marker is ever known."""
+        known = self.names.kernel.get
+        innermost = known(int.from_bytes(raw[:8], "little"))
+        if innermost is None:
+            return None
+        callers = (base, raw[8:])
+        parent = self._above.get(callers)
+        if parent is None:
+            frames = []
+            for address in _words(raw[8:]):
+                frame = known(address - 1)
+                if frame is None:
+                    return None
+                frames.append(frame)
+            parent = self._above[callers] = self.interned.stack(reversed(frames), base)
+            self._chains += 1
+        number = self.interned.child(parent, innermost)
+        return self.interned.stack((innermost,), parent) if number is None else number
+
     def _assemble(self, chain: bytes, pid: int, space: AddressSpace, wanted: Wanted) -> int | None:
         """Number the chain frame by frame; None if some of its names have to be asked for, which is noted in `wanted`."""
         kernel, user = split_chain(chain)
-        below: list[int] = []
-        missing = False
-        known = space.names.by_address.get
+        below: list[int | None] = []
         for address in user:
-            frame = known(address)
-            if frame is None:
-                frame = self.names.of_user(pid, space, address, wanted)
-                if frame is not None and frame != NOT_CODE:
-                    space.names.by_address[address] = frame
-            if frame == NOT_CODE:  # what lies further out was found by following it, and is no better
+            frame = self.names.of_user(pid, space, address, wanted)
+            if frame == NOT_CODE:
                 below.append(self.names.unknown)
                 break
-            missing = missing or frame is None
-            below.append(frame or 0)
-        above: list[int] = []
-        known = self.names.kernel.by_address.get
-        for address in kernel:
-            frame = known(address)
-            if frame is None:
-                frame = self.names.of_kernel(address, wanted)
-            missing = missing or frame is None
-            above.append(frame or 0)
-        return None if missing else self._remember(chain, space, above[::-1], below[::-1], len(user))
-
-    def _remember(self, chain: bytes, space: AddressSpace, above: list[int], below: list[int], user: int) -> int:
-        """Keep the chain's parts under their bytes. One of an unusual form, or cut short, is assembled each time it comes."""
-        stack, at = self.interned.stack, chain.find(_USER_MARK)
-        if not _is_plain(chain, at, len(above), user):
-            return stack([*below, *above])
-        if len(below) != user or (below and below[0] == self.names.unknown):
-            if at == 0 and len(below) > 1:
-                space.names.innermost[chain[8:16]] = below[-1]
-            return stack([*below, *above])
-        if at == 0:
-            parent = space.stacks.callers[chain[16:]] = stack(below[:-1])
-            frame = space.names.innermost[chain[8:16]] = below[-1]
-        else:
-            base = NO_PARENT
-            if at > 0:
-                base = space.stacks.whole[chain[at:]] = stack(below)
-            parent = self._above[base, chain[16:at] if at > 0 else chain[16:]] = stack(above[:-1], base)
-            frame = self.names.kernel.innermost[chain[8:16]] = above[-1]
-        return stack([frame], parent)
+            below.append(frame)
+        above = [self.names.kernel.get(address) or self.names.of_kernel(address, wanted) for address in kernel]
+        frames = [frame for frame in (*reversed(below), *reversed(above)) if frame is not None]
+        return self.interned.stack(frames) if len(frames) == len(below) + len(above) else None
 
     def _settled(self, chain: bytes, pid: int, space: AddressSpace) -> int:
         """After asking, what nobody could name is known to be unknown.
@@ -202,14 +213,8 @@ class Symbolizer:
             number = self._assemble(chain, pid, space, Wanted())
         return NO_PARENT if number is None else number
 
-    def _forget_stacks(self, spaces: list[AddressSpace]) -> None:
+    def _forget_stacks(self, spaces: Iterable[AddressSpace]) -> None:
+        self._chains = 0
         self._above.clear()
         for space in spaces:
-            space.stacks.clear()
-
-
-def _is_plain(chain: bytes, user_mark_at: int, kernel: int, user: int) -> bool:
-    """A kernel marker and its addresses, a user marker and its addresses, or one of the two; no other marker, no empty part."""
-    expected_at = 8 * (1 + kernel) if kernel and user else 0 if user else -1
-    parts = (kernel > 0) + (user > 0)
-    return user_mark_at == expected_at and parts > 0 and len(chain) == 8 * (parts + kernel + user)
+            space.callers.clear()
