@@ -19,7 +19,7 @@ from necroscope.sources.perf.interned import Interned
 from necroscope.symbols.messages import BLOCK_BITS, FunctionBlock, ModuleAnswer, UserRequest
 from necroscope.symbols.process_maps import Mapping
 
-NOT_CODE: Final = -1
+ASKED: Final = -1
 # Addresses, and frames; about 130 bytes each.
 MOST_NAMES: Final = 40_000
 _KERNEL: Final = "[kernel]"
@@ -95,9 +95,10 @@ class FrameNames:
     def is_loading(self) -> bool:
         return self._lookup.is_loading
 
-    def complete(self, pid: int, space: AddressSpace) -> None:
-        """A program that started before us: its mappings are read once."""
+    def locate(self, pid: int, space: AddressSpace) -> None:
+        """Say for each mapping where the frames of its code are kept. The mappings of a program older than us are read once."""
         space.complete(lambda: self._lookup.process_maps(pid))
+        space.locate(self._place)
 
     def _place(self, mapping: Mapping) -> tuple[int, dict[int, int] | None]:
         """What to take from an address of the mapping, and the frames by what is left of it; None for code made at run time."""
@@ -105,11 +106,11 @@ class FrameNames:
             return mapping.start - mapping.file_offset, self._module(_key(mapping)).frames
         return (mapping.start, self._vdso) if mapping.path == "[vdso]" else (0, None)
 
-    def of_kernel(self, address: int, wanted: Wanted) -> int | None:
-        """None if it has to be asked for, which is noted in `wanted`."""
+    def of_kernel(self, address: int, wanted: Wanted) -> int:
+        """ASKED if it has to be asked for, which is noted in `wanted`."""
         if not self._functions.knows(_KERNEL, address):
             wanted.kernel.add(address >> BLOCK_BITS)
-            return None
+            return ASKED
         number = self._functions.frame(_KERNEL, address, self._kernel_frame)
         if number is None:
             number = self._frame(Frame(None, _KERNEL, "kernel", _signed(address), None))
@@ -119,33 +120,30 @@ class FrameNames:
         self._addresses += 1
         return number
 
-    def of_user(self, pid: int, space: AddressSpace, address: int, wanted: Wanted) -> int | None:
-        """NOT_CODE, or a number, or None if it has to be asked for, which is noted in `wanted`."""
+    def of_user(self, pid: int, space: AddressSpace, address: int, wanted: Wanted) -> int:
+        """The frame of an address in one of the mappings; ASKED if it has to be asked for, which is noted in `wanted`."""
         mapping = space.find(address)
-        if mapping is None:
-            return NOT_CODE
-        if space.located is None:
-            space.locate(self._place)
+        assert mapping is not None
         if _is_file(mapping.path):
             return self._of_file(pid, _key(mapping), address - mapping.start + mapping.file_offset, wanted)
         if mapping.path == "[vdso]":
-            number = self._vdso.get(address - mapping.start)
-            if number is None:
+            number = self._vdso.get(address - mapping.start, ASKED)
+            if number == ASKED:
                 wanted.vdso.add(address - mapping.start)
             return number
-        number = space.made.get(address)
-        if number is None:
+        number = space.made.get(address, ASKED)
+        if number == ASKED:
             wanted.made.setdefault(id(space), (pid, space, set()))[2].add(address)
         return number
 
-    def _of_file(self, pid: int, key: ModuleKey, offset: int, wanted: Wanted) -> int | None:
+    def _of_file(self, pid: int, key: ModuleKey, offset: int, wanted: Wanted) -> int:
         module = self._module(key)
         number = module.frames.get(offset)
         if number is not None:
             return number
         if not self._functions.knows(key, offset):
             wanted.blocks.setdefault(key, (pid, set()))[1].add(offset >> BLOCK_BITS)
-            return None
+            return ASKED
         label, build_id = module.label, module.build_id
         number = self._functions.frame(key, offset, lambda name: self._frame(Frame(name, label, "user", None, build_id)))
         if number is None:

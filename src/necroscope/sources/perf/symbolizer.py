@@ -12,33 +12,28 @@ from typing import Final
 
 from necroscope.perf_abi.event_attr import CONTEXT_KERNEL, CONTEXT_MAX, CONTEXT_USER
 from necroscope.sources.perf.address_space import AddressSpace
-from necroscope.sources.perf.frame_names import MOST_NAMES, NOT_CODE, FrameNames, Lookup, Wanted
+from necroscope.sources.perf.frame_names import ASKED, MOST_NAMES, FrameNames, Lookup, Wanted
 from necroscope.sources.perf.interned import NO_PARENT, Interned
 
 _USER_MARK: Final = struct.pack("<Q", CONTEXT_USER)
 _KERNEL_MARK: Final = struct.pack("<Q", CONTEXT_KERNEL)
-_KERNEL_ONLY: Final = (CONTEXT_KERNEL,)
 # About 300 bytes each.
 _MOST_CHAINS: Final = 16_000
-# To look up so few callers one by one costs no more than to look them up together.
-_FEW_CALLERS: Final = 3
+# To look up an innermost address and three callers one by one costs no more than to look them up together.
+_FEW_BYTES: Final = 32
+_SHORT_USER_CHAINS: Final = {8 + 8 * count: struct.Struct(f"<8x{count}Q").unpack for count in range(1, 1 + _FEW_BYTES // 8)}
 # One for each length of chain, of which the kernel allows 127 addresses.
 _LAYOUTS: Final[dict[int, struct.Struct]] = {}
 
 
-def split_chain(raw: bytes) -> tuple[Sequence[int], Sequence[int]]:
+def split_chain(raw: bytes) -> tuple[list[int], list[int]]:
     """Kernel and user addresses, innermost first. All but a part's first are return addresses: one less lies in the call.
 
     What follows the user marker was read from the program's own stack: nothing in there is a marker, whatever it looks like.
     """
     addresses = _words(raw)
     mark = addresses.index(CONTEXT_USER) if CONTEXT_USER in addresses else len(addresses)
-    if mark == 0:
-        return [], _calls(addresses[1:])
-    kernel, user = addresses[1:mark], addresses[mark + 1 :]
-    if addresses[:1] == _KERNEL_ONLY and max(kernel, default=0) < CONTEXT_MAX:
-        return _calls(kernel), _calls(user)
-    return _calls_between_marks(addresses[:mark]), _calls(user)
+    return _calls_between_marks(addresses[:mark]), _calls(addresses[mark + 1 :])
 
 
 def _calls_between_marks(addresses: Sequence[int]) -> list[int]:
@@ -72,6 +67,7 @@ class Symbolizer:
         self.interned = Interned()
         self.names = FrameNames(lookup, self.interned)
         self._above: dict[tuple[int, bytes], int] = {}
+        self._short: dict[tuple[int, ...], int] = {}
         self._chains = 0
         self._wanted = Wanted()
 
@@ -81,23 +77,25 @@ class Symbolizer:
         return self.names.idle_addresses
 
     def number(self, chain: bytes, pid: int, space: AddressSpace) -> int | None:
-        """The stack of this chain in the segment; None if names have to be asked for, which `resolve` does for all together."""
-        at = chain.find(_USER_MARK)
-        if at == 0:
-            number = self._user_stack(chain[8:], space)
-        elif chain[:8] != _KERNEL_MARK or (at > 0 and at & 7):
-            number = None
-        elif at < 0:
-            number = self._kernel_stack(chain[8:], NO_PARENT)
-        else:
-            number = self._user_stack(chain[at + 8 :], space)
+        """The stack of this chain in the segment; None if names have to be asked for, which `resolve` does for all together.
+
+        The commonest chain by far, a few user addresses whose frames are known, is numbered here, without a further call.
+        """
+        unpack = _SHORT_USER_CHAINS.get(len(chain))
+        if unpack is not None and space.located is not None and chain.startswith(_USER_MARK):
+            starts, located, moved = space.starts, space.located, 0
+            frames: list[int] = []
+            for address in unpack(chain):
+                end, shift, known = located[bisect_right(starts, address - moved) - 1]
+                if address - moved >= end:
+                    frames.append(self.names.unknown)
+                    break
+                frames.append(known.get(address - moved - shift, ASKED))
+                moved = 1
+            number = self._short.get(tuple(frames))
             if number is not None:
-                number = self._kernel_stack(chain[8:at], number)
-        if number is None:
-            if at >= 0 and not space.is_complete:
-                self.names.complete(pid, space)
-            number = self._assemble(chain, pid, space, self._wanted)
-        return number
+                return number
+        return self._number(chain, pid, space, self._wanted)
 
     def resolve(self, chains: Sequence[tuple[bytes, int, AddressSpace]]) -> list[int]:
         """Numbers of the chains that `number` had no answer for, in their order."""
@@ -108,8 +106,7 @@ class Symbolizer:
     def bound(self, spaces: Callable[[], Iterable[AddressSpace]]) -> None:
         """Empty what has outgrown its bound; call it when no chain waits for its number."""
         if self.names.bound(spaces):
-            self._above.clear()
-            self._chains = 0
+            self._forget_stacks(())
         elif self._chains > _MOST_CHAINS:
             self._forget_stacks(spaces())
 
@@ -128,78 +125,88 @@ class Symbolizer:
         self.names.reload_kernel()
         self._above.clear()
 
-    def _user_stack(self, raw: bytes, space: AddressSpace) -> int | None:
-        """The stack of user addresses, innermost first, if all of it is known."""
-        if space.located is None:
-            return None
+    def _number(self, chain: bytes, pid: int, space: AddressSpace, wanted: Wanted) -> int | None:
+        at = chain.find(_USER_MARK)
+        if at == 0:
+            return self._user_stack(chain[8:], pid, space, wanted)
+        if chain[:8] != _KERNEL_MARK or (at > 0 and at & 7):
+            return self._assemble(chain, pid, space, wanted)
+        base = NO_PARENT if at < 0 else self._user_stack(chain[at + 8 :], pid, space, wanted)
+        raw = chain[8:] if at < 0 else chain[8:at]
+        if base is not None:
+            parent = self._above.get((base, raw[8:]))
+            innermost = self.names.kernel.get(int.from_bytes(raw[:8], "little"))
+            if parent is not None and innermost is not None:
+                return self.interned.stack((innermost,), parent)
         addresses = _words(raw)
-        if len(addresses) <= _FEW_CALLERS + 1:
-            frames = self._user_frames(addresses, 0, space)
-            return None if frames is None else self.interned.stack(reversed(frames))
-        innermost = self._user_frames(addresses[:1], 0, space)
-        if innermost is None or innermost[0] == self.names.unknown:
+        if max(addresses, default=CONTEXT_MAX) >= CONTEXT_MAX:
+            return self._assemble(chain, pid, space, wanted)
+        frames = self._kernel_frames(_calls(addresses), wanted)
+        if base is None or ASKED in frames:
             return None
+        parent = self._above[base, raw[8:]] = self.interned.stack(frames[:0:-1], base)
+        self._chains += 1
+        return self.interned.stack(frames[:1], parent)
+
+    def _user_stack(self, raw: bytes, pid: int, space: AddressSpace, wanted: Wanted) -> int | None:
+        """The stack of user addresses, innermost first."""
+        if space.located is None:
+            self.names.locate(pid, space)
+        if len(raw) > _FEW_BYTES:
+            return self._long_user_stack(raw, pid, space, wanted)
+        frames = self._user_frames(_calls(_words(raw)), pid, space, wanted)
+        number = self._short.get(frames)
+        if number is None and ASKED not in frames:
+            number = self._short[frames] = self.interned.stack(reversed(frames))
+            self._chains += 1
+        return number
+
+    def _long_user_stack(self, raw: bytes, pid: int, space: AddressSpace, wanted: Wanted) -> int | None:
+        """Its callers are looked up as a whole, unless they end in garbage, which never comes again."""
+        address = int.from_bytes(raw[:8], "little")
+        innermost = self._user_frames([address], pid, space, wanted)
+        if innermost[0] == self.names.unknown and space.find(address) is None:
+            return self.interned.stack(innermost)
         parent = space.callers.get(raw[8:])
         if parent is None:
-            callers = self._user_frames(addresses[1:], 1, space)
-            if callers is None:
+            callers = self._user_frames(_calls(_words(raw))[1:], pid, space, wanted)
+            if ASKED in callers:
                 return None
             parent = self.interned.stack(reversed(callers))
-            if callers[-1] != self.names.unknown:  # garbage never comes again
+            if callers[-1] != self.names.unknown:
                 space.callers[raw[8:]] = parent
                 self._chains += 1
-        return self.interned.stack(innermost, parent)
+        return None if ASKED in innermost else self.interned.stack(innermost, parent)
 
-    def _user_frames(self, addresses: Sequence[int], moved: int, space: AddressSpace) -> list[int] | None:
-        """Frames of addresses, up to the first that is no code: what lies further out was found by following it."""
+    def _user_frames(self, addresses: list[int], pid: int, space: AddressSpace, wanted: Wanted) -> tuple[int, ...]:
+        """Frames of addresses, ASKED for those that have to be asked for.
+
+        They end with the first that is no code: what lies further out was found by following it.
+        """
         starts, located = space.starts, space.located
         assert located is not None
-        frames = []
+        frames: list[int] = []
         for address in addresses:
-            end, shift, known = located[bisect_right(starts, address - moved) - 1]
-            if address - moved >= end:
+            end, shift, known = located[bisect_right(starts, address) - 1]
+            if address >= end:
                 frames.append(self.names.unknown)
                 break
-            frame = known.get(address - moved - shift)
-            if frame is None:
-                return None
-            frames.append(frame)
-            moved = 1
-        return frames
+            frame = known.get(address - shift, ASKED)
+            frames.append(self.names.of_user(pid, space, address, wanted) if frame == ASKED else frame)
+        return tuple(frames)
 
-    def _kernel_stack(self, raw: bytes, base: int) -> int | None:
-        """The stack of kernel addresses, innermost first, on top of `base`, if all of it is known. No marker is ever known."""
-        known = self.names.kernel.get
-        innermost = known(int.from_bytes(raw[:8], "little"))
-        if innermost is None:
-            return None
-        callers = (base, raw[8:])
-        parent = self._above.get(callers)
-        if parent is None:
-            frames = []
-            for address in _words(raw[8:]):
-                frame = known(address - 1)
-                if frame is None:
-                    return None
-                frames.append(frame)
-            parent = self._above[callers] = self.interned.stack(reversed(frames), base)
-            self._chains += 1
-        number = self.interned.child(parent, innermost)
-        return self.interned.stack((innermost,), parent) if number is None else number
+    def _kernel_frames(self, addresses: Sequence[int], wanted: Wanted) -> list[int]:
+        known, of_kernel = self.names.kernel, self.names.of_kernel
+        return [known[address] if address in known else of_kernel(address, wanted) for address in addresses]
 
     def _assemble(self, chain: bytes, pid: int, space: AddressSpace, wanted: Wanted) -> int | None:
-        """Number the chain frame by frame; None if some of its names have to be asked for, which is noted in `wanted`."""
+        """Number a chain of unusual form; None if some of its names have to be asked for, which is noted in `wanted`."""
         kernel, user = split_chain(chain)
-        below: list[int | None] = []
-        for address in user:
-            frame = self.names.of_user(pid, space, address, wanted)
-            if frame == NOT_CODE:
-                below.append(self.names.unknown)
-                break
-            below.append(frame)
-        above = [self.names.kernel.get(address) or self.names.of_kernel(address, wanted) for address in kernel]
-        frames = [frame for frame in (*reversed(below), *reversed(above)) if frame is not None]
-        return self.interned.stack(frames) if len(frames) == len(below) + len(above) else None
+        if space.located is None:
+            self.names.locate(pid, space)
+        below = self._user_frames(user, pid, space, wanted)
+        frames = [*reversed(below), *reversed(self._kernel_frames(kernel, wanted))]
+        return None if ASKED in frames else self.interned.stack(frames)
 
     def _settled(self, chain: bytes, pid: int, space: AddressSpace) -> int:
         """After asking, what nobody could name is known to be unknown.
@@ -207,14 +214,15 @@ class Symbolizer:
         A mapping that came later in the drain may lie over the one that was asked about: then it takes a second question.
         """
         wanted = Wanted()
-        number = self._assemble(chain, pid, space, wanted)
+        number = self._number(chain, pid, space, wanted)
         if number is None:
             self.names.learn(wanted)
-            number = self._assemble(chain, pid, space, Wanted())
+            number = self._number(chain, pid, space, Wanted())
         return NO_PARENT if number is None else number
 
     def _forget_stacks(self, spaces: Iterable[AddressSpace]) -> None:
         self._chains = 0
         self._above.clear()
+        self._short.clear()
         for space in spaces:
             space.callers.clear()

@@ -10,7 +10,7 @@ from necroscope.model.frame import Frame
 from necroscope.perf_abi.event_attr import CONTEXT_HV, CONTEXT_KERNEL, CONTEXT_MAX, CONTEXT_USER
 from necroscope.sources.perf import symbolizer as symbolizer_module
 from necroscope.sources.perf.address_space import AddressSpace
-from necroscope.sources.perf.symbolizer import Symbolizer, split_chain
+from necroscope.sources.perf.symbolizer import Symbolizer, _calls
 from necroscope.symbols.messages import BLOCK_BITS
 from necroscope.symbols.process_maps import Mapping
 
@@ -77,6 +77,23 @@ def test_what_follows_no_code_changes_no_stack(asked: Asked, build: Any, garbage
             for _ in range(2):
                 assert asked.names(raw, space) == [*expected, *(["k_0"] if kernel else [])]
     assert [asked.names(raw, space) for raw in good] == before
+
+
+@pytest.mark.parametrize("address", [0, 1, 0x3FFFFF, 0x500000, (1 << 64) - 1])
+def test_an_address_in_no_mapping_is_no_code_and_nothing_is_asked(asked: Asked, address: int) -> None:
+    space = space_of(APP)
+    assert asked.names(asked.chain(user=[address]), space) == ["[unknown]"]
+    assert asked.names(asked.chain(user=[address, *range(0x400201, 0x400281, 16)]), space) == ["[unknown]"]
+    assert asked.lookup.asked == 0
+
+
+def test_code_without_a_name_does_not_cut_a_long_chain(asked: Asked) -> None:
+    """What a just-in-time compiler made without a perf map is unknown too, but its callers are as good as any."""
+    space = space_of(APP, ANON)
+    callers = [0x400201, 0x400301, 0x900021, 0x400401, 0x400501]
+    expected = ["f_1500", "f_1400", "[unknown]", "f_1300", "f_1200", "[unknown]"]
+    for _ in range(3):
+        assert asked.names(asked.chain(user=[0x900010, *callers]), space) == expected
 
 
 def test_an_innermost_address_that_is_no_code_says_nothing_of_its_callers(asked: Asked) -> None:
@@ -201,22 +218,23 @@ def test_chains_of_one_loop_need_nothing_but_their_innermost_address(
     asked.number((asked.chain([base + 0x3F], [0x40013F]), space))
     taken_apart, looked_up = [], []
 
-    def split(raw: bytes) -> object:
-        taken_apart.append(raw)
-        return split_chain(raw)
+    def calls(addresses: tuple[int, ...]) -> list[int]:
+        taken_apart.append(addresses)
+        return _calls(addresses)
 
     def bisect(starts: list[int], address: int) -> int:
         looked_up.append(address)
         return bisect_right(starts, address)
 
-    monkeypatch.setattr(symbolizer_module, "split_chain", split)
+    monkeypatch.setattr(symbolizer_module, "_calls", calls)
     monkeypatch.setattr(symbolizer_module, "bisect_right", bisect)
     for user in callers:
         names = [f"f_{0x1000 + (address & 0xFC0):x}" for address in reversed(user)]
         assert asked.names(asked.chain(user=[0x40013F, *user]), space) == [*names, "f_1100"]
         chain = asked.chain([base + 0x3F, base + 0x81], [0x400100, *user])
         assert asked.names(chain, space) == [*names, "f_1100", "k_80", "k_0"]
-    assert taken_apart == []
+    assert taken_apart == [(0x400100, 0x400301)], "only what is short"
+    taken_apart.clear()
     assert looked_up == [0x40013F, 0x400300, 0x400100, 0x400300, 0x40013F, 0x400100]
     for chain in (asked.chain(user=[0x400140]), asked.chain([base + 0x90]), asked.chain([base + 0x3F, base + 0xC1])):
         asked.number((chain, space))

@@ -8,7 +8,7 @@ import pytest
 from necroscope.model.frame import Frame
 from necroscope.sources.perf import frame_names
 from necroscope.sources.perf.address_space import AddressSpace
-from necroscope.sources.perf.frame_names import NOT_CODE, FrameNames, Wanted
+from necroscope.sources.perf.frame_names import ASKED, FrameNames, Wanted
 from necroscope.sources.perf.interned import Interned
 from necroscope.symbols.messages import BLOCK_BITS
 from necroscope.symbols.process_maps import Mapping
@@ -28,23 +28,16 @@ def names(lookup: Any, interned: Interned) -> FrameNames:
 
 def test_what_is_noted_is_known_after_it_was_learnt(names: FrameNames, interned: Interned, build: Any) -> None:
     space, wanted = AddressSpace(is_complete=True, base=(APP,)), Wanted()
-    assert names.of_user(100, space, 0x400100, wanted) is None
-    assert names.of_kernel(build.KERNEL_BASE, wanted) is None
+    assert names.of_user(100, space, 0x400100, wanted) == ASKED
+    assert names.of_kernel(build.KERNEL_BASE, wanted) == ASKED
     names.learn(wanted)
     user, kernel = names.of_user(100, space, 0x400100, Wanted()), names.of_kernel(build.KERNEL_BASE, Wanted())
+    names.locate(100, space)
     assert user == interned.frame(Frame("f_1100", "/usr/bin/app", "user", None, "b1d"))
     assert kernel == interned.frame(Frame("k_0", "[kernel]", "kernel", None, None))
     assert space.located is not None
     assert space.located[1] == (0x500000, 0x400000 - 0x1000, {0x1100: user})
     assert names.kernel == {build.KERNEL_BASE: kernel}
-
-
-@pytest.mark.parametrize("address", [-1, 0, 0x3FFFFF, 0x500000, (1 << 64) - 1])
-def test_an_address_in_no_mapping_is_no_code_and_nothing_is_noted(names: FrameNames, lookup: Any, address: int) -> None:
-    space, wanted = AddressSpace(is_complete=True, base=(APP,)), Wanted()
-    assert names.of_user(100, space, address, wanted) == NOT_CODE
-    names.learn(wanted)
-    assert lookup.asked == 0
 
 
 def test_what_one_process_taught_is_not_asked_for_another(names: FrameNames, lookup: Any) -> None:
@@ -56,6 +49,7 @@ def test_what_one_process_taught_is_not_asked_for_another(names: FrameNames, loo
     other = AddressSpace(is_complete=True, base=(APP._replace(start=0x800000, end=0x900000),))
     assert names.of_user(200, other, 0x80010F, nothing) == number
     assert nothing.blocks == {}
+    names.locate(200, other)
     assert other.located is not None
     assert other.located[1][2][0x1101] == number, "it finds what the first has looked up"
 
@@ -67,7 +61,7 @@ def test_the_vdso_is_the_same_in_all_processes(names: FrameNames, lookup: Any) -
         names.of_user(100, space, start + 0x40, wanted)
     names.learn(wanted)
     assert lookup.vdso_asked == [[0x40]]
-    assert names.of_user(100, space, 0x20040, nothing) is not None
+    assert names.of_user(100, space, 0x20040, nothing) != ASKED
 
 
 def test_code_made_at_run_time_is_known_to_its_process_alone(names: FrameNames, lookup: Any) -> None:
@@ -77,8 +71,8 @@ def test_code_made_at_run_time_is_known_to_its_process_alone(names: FrameNames, 
     wanted, again = Wanted(), Wanted()
     names.of_user(100, one, 0x900010, wanted)
     names.learn(wanted)
-    assert names.of_user(100, one, 0x900010, again) is not None
-    assert names.of_user(200, other, 0x900010, again) is None
+    assert names.of_user(100, one, 0x900010, again) != ASKED
+    assert names.of_user(200, other, 0x900010, again) == ASKED
     assert [(pid, addresses) for pid, _, addresses in again.made.values()] == [(200, {0x900010})]
 
 
@@ -114,11 +108,11 @@ def test_reloading_forgets_functions_too(names: FrameNames, lookup: Any, build: 
         names.learn(wanted)
     assert addresses == {struct.pack("<Q", build.IDLE)}
     names.reload_kernel()
-    assert names.of_kernel(build.KERNEL_BASE, again) is None
+    assert names.of_kernel(build.KERNEL_BASE, again) == ASKED
     assert again.kernel == {build.KERNEL_BASE >> BLOCK_BITS}
     assert addresses == set()
     assert names.idle_addresses is addresses
-    assert names.of_user(100, space, 0x400100, again) is not None, "files have nothing to do with it"
+    assert names.of_user(100, space, 0x400100, again) != ASKED, "files have nothing to do with it"
 
 
 def test_a_function_names_nothing_beyond_the_end_of_its_mapping(names: FrameNames, lookup: Any) -> None:
@@ -128,9 +122,8 @@ def test_a_function_names_nothing_beyond_the_end_of_its_mapping(names: FrameName
     wanted, again = Wanted(), Wanted()
     names.of_user(100, space, 0x400500, wanted)
     names.learn(wanted)
-    assert names.of_user(100, space, 0x400500, again) is not None
-    assert names.of_user(100, space, 0x400980, again) is None
-    assert names.of_user(100, space, 0x4000FF, again) == NOT_CODE
+    assert names.of_user(100, space, 0x400500, again) != ASKED
+    assert names.of_user(100, space, 0x400980, again) == ASKED
 
 
 def test_names_given_for_want_of_an_answer_are_forgotten(names: FrameNames, lookup: Any, build: Any) -> None:
@@ -147,7 +140,7 @@ def test_names_given_for_want_of_an_answer_are_forgotten(names: FrameNames, look
     assert names.bound(lambda: [space])
     assert not names.kernel
     assert space.located is None
-    assert names.of_kernel(build.KERNEL_BASE, Wanted()) is None, "it is asked again"
+    assert names.of_kernel(build.KERNEL_BASE, Wanted()) == ASKED, "it is asked again"
     assert not names.bound(lambda: [space])
 
 
