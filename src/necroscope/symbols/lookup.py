@@ -14,15 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from necroscope.symbols.lookup_child import ChildGone, LookupChild, command
-from necroscope.symbols.messages import (
-    NO_FUNCTION,
-    FunctionBlock,
-    Kind,
-    ModuleAnswer,
-    TaskDescription,
-    UserRequest,
-    unknown_module,
-)
+from necroscope.symbols.messages import FunctionBlock, Kind, ModuleAnswer, TaskDescription, UserRequest
 from necroscope.symbols.process_maps import Mapping
 
 __all__ = ["FunctionBlock", "Lookup", "Mapping", "ModuleAnswer", "TaskDescription", "UserRequest"]
@@ -106,10 +98,10 @@ class Lookup:
         self._abandoned, self._child = children, None
         self._reap()
 
-    def kernel_functions(self, blocks: Sequence[int]) -> list[FunctionBlock]:
+    def kernel_functions(self, blocks: Sequence[int]) -> list[FunctionBlock] | None:
         """The functions of blocks of the kernel's addresses; behind the name of one in a module come a tab and `[module]`."""
-        answers = self._ask(Kind.KERNEL, blocks, [()] * len(blocks))
-        return [FunctionBlock(*answer) if answer is not None else NO_FUNCTION for answer in answers]
+        (answer,) = self._ask(Kind.KERNEL, [list(blocks)], [()])
+        return None if answer is None else [FunctionBlock(*functions) for functions in answer]
 
     def reload_kernel_symbols(self) -> None:
         """After modules or BPF programs came; does not wait, later questions see the new symbols."""
@@ -117,14 +109,11 @@ class Lookup:
         if child is not None:
             self._send(child, Kind.RELOAD_KERNEL, [None], [()])
 
-    def user_functions(self, requests: Sequence[UserRequest]) -> list[ModuleAnswer]:
+    def user_functions(self, requests: Sequence[UserRequest]) -> list[ModuleAnswer | None]:
         """The functions of blocks of mapped files."""
         blames = [(request.pid, request[1:5]) for request in requests]
         answers = self._ask(Kind.USER, [tuple(request) for request in requests], blames)
-        return [
-            ModuleAnswer(answer[0], [FunctionBlock(*functions) for functions in answer[1]]) if answer else unknown_module(request)
-            for request, answer in zip(requests, answers, strict=True)
-        ]
+        return [answer and ModuleAnswer(answer[0], [FunctionBlock(*functions) for functions in answer[1]]) for answer in answers]
 
     def jit_symbols(self, pid: int, addresses: Sequence[int]) -> list[str | None]:
         """Functions at addresses of no file, by the process's perf map."""

@@ -67,8 +67,8 @@ def _handlers(resolver: Resolver, root: Path) -> dict[Kind, Handler]:
         answer: ModuleAnswer = resolver.user_functions(UserRequest(*item))
         return answer.build_id, [tuple(functions) for functions in answer.functions]
 
-    def kernel(item: int) -> object:
-        return tuple(resolver.kernel_functions(item))
+    def kernel(item: Sequence[int]) -> object:
+        return [tuple(resolver.kernel_functions(block)) for block in item]
 
     def task(item: tuple[int, int, int | None]) -> object:
         description: TaskDescription = describe(root, *item)

@@ -20,7 +20,7 @@ _LENGTH: Final = struct.Struct("<I")
 class Kind(IntEnum):
     """What is asked; the type of an item and of its answer in brackets."""
 
-    KERNEL = 1  # block -> FunctionBlock, names with a tab and the module behind them if they are of one
+    KERNEL = 1  # (blocks) -> list of FunctionBlock, names with a tab and the module behind them if they are of one
     RELOAD_KERNEL = 2  # () -> why kernel symbols are hidden, or None
     USER = 3  # UserRequest -> ModuleAnswer
     JIT = 4  # (pid, addresses) -> list of function or None

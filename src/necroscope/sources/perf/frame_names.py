@@ -7,7 +7,7 @@ process that runs the same program has nothing to learn.
 
 import os
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Final, Protocol
 
 from necroscope.model.frame import UNKNOWN_USER, Frame
@@ -16,7 +16,7 @@ from necroscope.model.names import clean
 from necroscope.sources.perf.address_space import AddressSpace
 from necroscope.sources.perf.function_blocks import FunctionBlocks
 from necroscope.sources.perf.interned import Interned
-from necroscope.symbols.messages import BLOCK_BITS, FunctionBlock, ModuleAnswer, UserRequest
+from necroscope.symbols.messages import BLOCK_BITS, NO_FUNCTION, FunctionBlock, ModuleAnswer, UserRequest
 from necroscope.symbols.process_maps import Mapping
 
 ASKED: Final = -1
@@ -28,9 +28,9 @@ _KERNEL: Final = "[kernel]"
 class Lookup(Protocol):
     """The lookup process, as `symbols.lookup.Lookup` gives it; everything unknown is None."""
 
-    def kernel_functions(self, blocks: Sequence[int]) -> list[FunctionBlock]: ...
+    def kernel_functions(self, blocks: Sequence[int]) -> list[FunctionBlock] | None: ...
 
-    def user_functions(self, requests: Sequence[UserRequest]) -> list[ModuleAnswer]: ...
+    def user_functions(self, requests: Sequence[UserRequest]) -> list[ModuleAnswer | None]: ...
 
     def jit_symbols(self, pid: int, addresses: Sequence[int]) -> list[str | None]: ...
 
@@ -83,6 +83,7 @@ class FrameNames:
         self._modules: dict[ModuleKey, Module] = {}
         self._vdso: dict[int, int] = {}
         self._addresses = 0
+        self._guessed: list[tuple[Hashable, int]] = []
         self.renumber(interned)
 
     def renumber(self, interned: Interned) -> None:
@@ -156,8 +157,7 @@ class FrameNames:
         """Ask for everything noted: one request for the kernel, one per file, one per process with code of its own making."""
         if wanted.kernel:
             blocks = sorted(wanted.kernel)
-            for block, functions in zip(blocks, self._lookup.kernel_functions(blocks), strict=True):
-                self._functions.add(_KERNEL, block, functions)
+            self._add(_KERNEL, blocks, self._lookup.kernel_functions(blocks))
         if wanted.blocks:
             self._ask_files(wanted.blocks)
         for pid, space, addresses in wanted.made.values():
@@ -169,9 +169,11 @@ class FrameNames:
         """Forget everything once there is too much of it, or some was given for want of an answer; True if that was done."""
         unanswered, self._unanswered = self._unanswered, self._lookup.unanswered
         self._functions.bound()
-        # What nobody answered was taken for nameless; it may have a name when it is asked for again.
+        guessed, self._guessed = self._guessed, []
+        # What nobody answered was taken for nameless; it may have a name when it is asked for again. A target that is not asked
+        # because it hung stays nameless until it is forgotten.
         if unanswered != self._unanswered:
-            self._functions.clear()
+            self._functions.drop(guessed)
         elif self._addresses + len(self._modules) <= MOST_NAMES:
             return False
         self.forget(spaces())
@@ -205,9 +207,16 @@ class FrameNames:
         for request, answer in zip(requests, self._lookup.user_functions(requests), strict=True):
             key = (request.device_major, request.device_minor, request.inode, request.path)
             module = self._module(key)
-            module.build_id = module.build_id or answer.build_id
-            for block, functions in zip(request.blocks, answer.functions, strict=True):
-                self._functions.add(key, block, functions)
+            module.build_id = module.build_id or (answer and answer.build_id)
+            self._add(key, request.blocks, answer and answer.functions)
+
+    def _add(self, owner: Hashable, blocks: Sequence[int], answer: list[FunctionBlock] | None) -> None:
+        """Without an answer there are no functions, until it is known why."""
+        if answer is None:
+            self._guessed += [(owner, block) for block in blocks]
+            answer = [NO_FUNCTION] * len(blocks)
+        for block, functions in zip(blocks, answer, strict=True):
+            self._functions.add(owner, block, functions)
 
     def _ask_jit(self, pid: int, space: AddressSpace, addresses: list[int]) -> None:
         """Code that a just-in-time compiler made, with its perf map; without one it is unknown."""

@@ -2,7 +2,7 @@
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Final
 
 from necroscope.symbols.messages import BLOCK_BITS, FunctionBlock
@@ -55,17 +55,21 @@ class FunctionBlocks:
         return self._blocks[owner, address >> BLOCK_BITS].frame(address & _WITHIN, make)
 
     def add(self, owner: Hashable, block: int, functions: FunctionBlock) -> None:
+        self.drop([(owner, block)])
         known = self._blocks[owner, block] = _Block(functions)
         self._functions += len(known)
 
     def bound(self) -> None:
         """Not while an answer that was asked for is still to be used."""
         while self._functions > MOST_FUNCTIONS:
-            self._functions -= len(self._blocks.pop(next(iter(self._blocks))))
+            self.drop([next(iter(self._blocks))])
 
     def forget(self, owner: Hashable) -> None:
-        for key in [key for key in self._blocks if key[0] == owner]:
-            self._functions -= len(self._blocks.pop(key))
+        self.drop([key for key in self._blocks if key[0] == owner])
+
+    def drop(self, keys: Iterable[tuple[Hashable, int]]) -> None:
+        for key in keys:
+            self._functions -= len(self._blocks.pop(key, ()))
 
     def clear(self) -> None:
         self._blocks.clear()

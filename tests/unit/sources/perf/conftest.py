@@ -164,14 +164,16 @@ class FakeLookup:
         self.reloads = 0
         self.is_loading = False
         self.unanswered = 0
+        self.is_gone = False
 
     @property
     def asked(self) -> int:
         return len(self.kernel_asked) + self.user_calls + len(self.jit_asked) + len(self.vdso_asked) + len(self.maps_asked)
 
-    def kernel_functions(self, blocks: Sequence[int]) -> list[FunctionBlock]:
+    def kernel_functions(self, blocks: Sequence[int]) -> list[FunctionBlock] | None:
         self.kernel_asked.append(list(blocks))
-        return [self._block(block, self._kernel_name) for block in blocks]
+        self.unanswered += self.is_gone
+        return None if self.is_gone else [self._block(block, self._kernel_name) for block in blocks]
 
     def _block(self, block: int, name: Callable[[int], str | None]) -> FunctionBlock:
         starts = range(0, 1 << BLOCK_BITS, self.function_bytes)
@@ -186,9 +188,12 @@ class FakeLookup:
     def _user_name(self, start: int) -> str | None:
         return None if start in self.unknown_offsets else f"f_{start:x}"
 
-    def user_functions(self, requests: Sequence[UserRequest]) -> list[ModuleAnswer]:
+    def user_functions(self, requests: Sequence[UserRequest]) -> list[ModuleAnswer | None]:
         self.user_calls += 1
         self.user_asked.extend(requests)
+        self.unanswered += self.is_gone
+        if self.is_gone:
+            return [None] * len(requests)
         return [ModuleAnswer("b1d", [self._block(block, self._user_name) for block in request.blocks]) for request in requests]
 
     def jit_symbols(self, pid: int, addresses: Sequence[int]) -> list[str | None]:

@@ -26,6 +26,14 @@ def names(lookup: Any, interned: Interned) -> FrameNames:
     return FrameNames(lookup, interned)
 
 
+def learn(names: FrameNames, space: AddressSpace, kernel: int, user: int) -> None:
+    for _ in range(2):
+        wanted = Wanted()
+        names.of_kernel(kernel, wanted)
+        names.of_user(100, space, user, wanted)
+        names.learn(wanted)
+
+
 def test_what_is_noted_is_known_after_it_was_learnt(names: FrameNames, interned: Interned, build: Any) -> None:
     space, wanted = AddressSpace(is_complete=True, base=(APP,)), Wanted()
     assert names.of_user(100, space, 0x400100, wanted) == ASKED
@@ -126,22 +134,29 @@ def test_a_function_names_nothing_beyond_the_end_of_its_mapping(names: FrameName
     assert names.of_user(100, space, 0x400980, again) == ASKED
 
 
-def test_names_given_for_want_of_an_answer_are_forgotten(names: FrameNames, lookup: Any, build: Any) -> None:
-    lookup.names[build.KERNEL_BASE] = None
+def test_names_given_for_want_of_an_answer_are_forgotten_and_only_those(names: FrameNames, lookup: Any, build: Any) -> None:
     space = AddressSpace(is_complete=True, base=(APP,))
-    for _ in range(2):
-        wanted = Wanted()
-        names.of_kernel(build.KERNEL_BASE, wanted)
-        names.of_user(100, space, 0x400100, wanted)
-        names.learn(wanted)
-    assert not names.bound(lambda: [space])
-    assert names.kernel
-    lookup.unanswered += 1
+    learn(names, space, build.KERNEL_BASE, 0x400100)
+    lookup.is_gone = True
+    learn(names, space, build.KERNEL_BASE + 0x1000, 0x401100)
+    assert names.of_user(100, space, 0x401100, Wanted()) != ASKED, "for now it has no name"
     assert names.bound(lambda: [space])
-    assert not names.kernel
-    assert space.located is None
-    assert names.of_kernel(build.KERNEL_BASE, Wanted()) == ASKED, "it is asked again"
+    assert (names.kernel, space.located) == ({}, None)
+    wanted = Wanted()
+    assert names.of_kernel(build.KERNEL_BASE, wanted) != ASKED
+    assert names.of_user(100, space, 0x400100, wanted) != ASKED
+    assert names.of_kernel(build.KERNEL_BASE + 0x1000, wanted) == ASKED
+    assert names.of_user(100, space, 0x401100, wanted) == ASKED
     assert not names.bound(lambda: [space])
+
+
+def test_a_target_that_is_not_asked_because_it_hung_stays_nameless(names: FrameNames, lookup: Any, build: Any) -> None:
+    space = AddressSpace(is_complete=True, base=(APP,))
+    lookup.is_gone = True
+    learn(names, space, build.KERNEL_BASE, 0x400100)
+    lookup.unanswered = 0
+    assert not names.bound(lambda: [space])
+    assert names.of_user(100, space, 0x400100, Wanted()) != ASKED
 
 
 def test_too_many_addresses_are_forgotten_but_not_their_functions(
