@@ -108,7 +108,7 @@ class Sampler:
     def _tidy(self, now: Moment) -> None:
         """Forget what ended or may have changed, now that no sample of this drain needs it."""
         self.processes.forget_exited()
-        self.symbolizer.bound(self.processes.spaces())
+        self.symbolizer.bound(self.processes.spaces)
         if now.monotonic_ns - self._cgroups_forgotten_ns > _FORGET_CGROUPS_NS:
             self._cgroups_forgotten_ns = now.monotonic_ns
             self.processes.forget_cgroups()
@@ -132,14 +132,15 @@ class Sampler:
         known_task = processes.tasks.get
         seen = self._seen = _Seen()
         add_row, add_argument = seen.rows.append, seen.arguments.append
-        unknown = []
-        for record in drain.records:
-            time_ns, cpu, kind, pid, tid, body, extra = record
+        unknown, of_idle_task = [], []
+        for time_ns, cpu, kind, pid, tid, body, extra in drain.records:
             if kind == _SAMPLE:
                 space, comm, cgroup = known_task(tid) or processes.task(pid, tid)
                 number = number_of(body, pid, space)
                 if number is None:
                     unknown.append((len(seen.arguments), (body, pid, space)))
+                if pid == 0:
+                    of_idle_task.append((len(seen.arguments), body[8:16]))
                 add_row((time_ns + offset_ns, cpu, pid, tid, comm, cgroup, number, 1))
                 add_argument(extra)
             elif kind == TRACEPOINT:
@@ -152,21 +153,25 @@ class Sampler:
                 processes.apply(kind, int.from_bytes(body[_MISC_OFFSET : _MISC_OFFSET + 2], "little"), body)
         if unknown:
             self._number(unknown)
-        return self._seen.rows
+        if of_idle_task:
+            self._drop_idle(of_idle_task)
+        return seen.rows
 
     def _number(self, unknown: list[tuple[int, tuple[bytes, int, AddressSpace]]]) -> None:
-        """Fill in the stacks that were not known; samples found to be idle only now, by a name just learnt, are dropped."""
-        seen, idle = self._seen, self.symbolizer.idle_addresses
+        """Fill in the stacks that were not known."""
+        rows = self._seen.rows
         numbers = self.symbolizer.resolve([chain for _, chain in unknown])
-        idle_rows = set()
-        for (index, (body, pid, _)), number in zip(unknown, numbers, strict=True):
-            seen.rows[index] = (*seen.rows[index][:6], number, 1)
-            if pid == 0 and body[8:16] in idle:
-                idle_rows.add(index)
-        if idle_rows:
-            self.idle_dropped += len(idle_rows)
-            seen.rows = [row for index, row in enumerate(seen.rows) if index not in idle_rows]
-            seen.arguments = [argument for index, argument in enumerate(seen.arguments) if index not in idle_rows]
+        for (index, _), number in zip(unknown, numbers, strict=True):
+            rows[index] = (*rows[index][:6], number, 1)
+
+    def _drop_idle(self, of_idle_task: list[tuple[int, bytes]]) -> None:
+        """Samples found to be idle only now, by a name just learnt."""
+        seen, idle = self._seen, self.symbolizer.idle_addresses
+        dropped = {index for index, innermost in of_idle_task if innermost in idle}
+        if dropped:
+            self.idle_dropped += len(dropped)
+            seen.rows[:] = [row for index, row in enumerate(seen.rows) if index not in dropped]
+            seen.arguments = [argument for index, argument in enumerate(seen.arguments) if index not in dropped]
 
     def _note_losses(self, drain: Drain, now: Moment, reading: Reading) -> None:
         since = self._last_drain_ns or now.time_ns
