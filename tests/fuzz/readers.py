@@ -6,7 +6,6 @@ Nothing but one of our own errors may come out; libFuzzer ends it on any other, 
 import contextlib
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -56,26 +55,22 @@ READERS: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 def main() -> None:
-    """The corpus grows in a directory that libFuzzer is given first; ours are only read."""
-    read, seeds = READERS[sys.argv[1]]
-    work = Path(tempfile.mkdtemp(prefix="necroscope-fuzz-"))
-    seeding = work / "seeds"
-    seeding.mkdir()
+    """The corpus grows in the directory that is given; ours is only read. libFuzzer itself ends the process."""
+    name, corpus, *words = sys.argv[1:]
+    read, seeds = READERS[name]
+    seeding, file = Path(f"{corpus}-seeds"), Path(f"{corpus}-input")
+    seeding.mkdir(exist_ok=True)
     for seed in CAPTURES.glob(seeds):
         if seed.is_file():
             shutil.copy(seed, seeding)
-    file = work / "input"
 
     def one_input(content: bytes) -> None:
         file.write_bytes(content)
         with contextlib.suppress(NecroscopeError):
             read(file)
 
-    atheris.Setup([sys.argv[0], *sys.argv[2:], str(seeding)], one_input)
-    try:
-        atheris.Fuzz()
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+    atheris.Setup([sys.argv[0], corpus, *words, str(seeding)], one_input)
+    atheris.Fuzz()
 
 
 if __name__ == "__main__":

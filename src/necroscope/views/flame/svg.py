@@ -102,13 +102,12 @@ def _rows(boxes: Boxes, texts: list[str], titles: list[str], bottom: int, width:
     columns = (lefts.tolist(), widths.tolist(), tops.tolist(), boxes.change.tolist(), box_classes(boxes), texts, titles)
     for left, pixels, top, change, css_class, text, title in zip(*columns, strict=True):
         room = int((pixels - 6) / _CHARACTER)
-        drawn = _text(fit(text, room).rstrip()) if room >= 3 else ""
         place = f'x="{left:.2f}" y="{top}" width="{max(pixels, 0.1):.2f}" height="{_ROW - 1}"'
         over = f'<rect class="over" {place}/>' if change >= Change.NEW and pixels >= _HATCHED else ""
-        yield (
-            f'<g class="{css_class}"><title>{title}</title>'
-            f'<rect {place}/>{over}<text x="{left + 3:.2f}" y="{top + 12}">{drawn}</text></g>'
+        label = (
+            f'x="{left + 3:.2f}" y="{top + 12}">{_text(fit(text, room).rstrip())}</text>' if room >= 3 else f'y="{top + 12}"/>'
         )
+        yield f'<g class="{css_class}"><title>{title}</title><rect {place}/>{over}<text {label}</g>'
 
 
 def _escaped(boxes: Boxes) -> Boxes:
