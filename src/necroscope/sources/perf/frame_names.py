@@ -23,6 +23,9 @@ ASKED: Final = -1
 # Addresses, and frames; about 130 bytes each.
 MOST_NAMES: Final = 40_000
 _KERNEL: Final = "[kernel]"
+_BPF: Final = "[bpf]"
+# Agents that load programs all the time are named by kallsyms; of the last ones the kernel's own records tell.
+_MOST_LOADED: Final = 256
 
 
 class Lookup(Protocol):
@@ -84,6 +87,7 @@ class FrameNames:
         self._vdso: dict[int, int] = {}
         self._addresses = 0
         self._guessed: list[tuple[Hashable, int]] = []
+        self._loaded: dict[tuple[int, int], str] = {}
         self.renumber(interned)
 
     def renumber(self, interned: Interned) -> None:
@@ -109,10 +113,14 @@ class FrameNames:
 
     def of_kernel(self, address: int, wanted: Wanted) -> int:
         """ASKED if it has to be asked for, which is noted in `wanted`."""
-        if not self._functions.knows(_KERNEL, address):
+        number: int | None
+        if self._loaded and (name := self._loaded_at(address)) is not None:
+            number = self._frame(Frame(name, _BPF, "kernel", None, None))
+        elif not self._functions.knows(_KERNEL, address):
             wanted.kernel.add(address >> BLOCK_BITS)
             return ASKED
-        number = self._functions.frame(_KERNEL, address, self._kernel_frame)
+        else:
+            number = self._functions.frame(_KERNEL, address, self._kernel_frame)
         if number is None:
             number = self._frame(Frame(None, _KERNEL, "kernel", _signed(address), None))
         elif number in self._idle:
@@ -120,6 +128,18 @@ class FrameNames:
         self.kernel[address] = number
         self._addresses += 1
         return number
+
+    def load_kernel_code(self, start: int, length: int, name: str) -> None:
+        """Code that the kernel has just got: a BPF program, a trampoline. kallsyms is read too rarely to know it."""
+        self._loaded[start, start + length] = name
+        while len(self._loaded) > _MOST_LOADED:
+            del self._loaded[next(iter(self._loaded))]
+
+    def unload_kernel_code(self, start: int, length: int) -> None:
+        self._loaded.pop((start, start + length), None)
+
+    def _loaded_at(self, address: int) -> str | None:
+        return next((name for (start, end), name in self._loaded.items() if start <= address < end), None)
 
     def of_user(self, pid: int, space: AddressSpace, address: int, wanted: Wanted) -> int:
         """The frame of an address in one of the mappings; ASKED if it has to be asked for, which is noted in `wanted`."""
