@@ -25,7 +25,9 @@ class MeasuredChild:
     def __init__(self, command: list[str], log: Path | None = None) -> None:
         self._log = open(log, "wb") if log else None  # noqa: SIM115 - closed in finish
         output = self._log or subprocess.DEVNULL
-        self._child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        # As installed: byte code is kept, whatever the developer's shell says.
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        self._child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment)
         self.pid = self._child.pid
         self._peak = self._tree = self._last = 0
         self._done = threading.Event()

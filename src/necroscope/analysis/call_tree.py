@@ -17,8 +17,7 @@ class CallTree:
         self.names = names
         frames = tables.frames
         kinds = frames.column("kind").to_pylist()
-        called = frame_names(*(frames.column(name).to_pylist() for name in ("function", "module", "offset")))
-        ids = np.append(names.ids(called, [kind == "kernel" for kind in kinds]), LOST)
+        ids = np.append(names.ids(frame_names(frames), [kind == "kernel" for kind in kinds]), LOST)
         count = tables.stacks.num_rows
         parent = tables.stacks.column("parent").fill_null(LOST).to_numpy().astype(np.int64)
         frame = tables.stacks.column("frame").fill_null(LOST).to_numpy().astype(np.int64)

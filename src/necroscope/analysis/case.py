@@ -28,6 +28,7 @@ WEAK_BEFORE_NS: Final = 40 * NS_PER_S
 WEAK_LOOKED_AT_NS: Final = 12 * NS_PER_S
 _TICK_NS: Final = NS_PER_S
 _MOSTLY: Final = 0.4
+_FEW_CORES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ class Case:
     def period_s(self) -> float | None:
         """How often such episodes come on this core, if they come regularly."""
         alike = [e for e in self.node.episodes if e.cpu == self.core and e.mode == self.mode and e.kind in _ACTIVE]
-        return period_of_starts([episode.from_ns for episode in alike])
+        return period_of_starts([(episode.from_ns + episode.to_ns) // 2 for episode in alike])
 
     # --- what the samples say
 
@@ -248,10 +249,14 @@ class Case:
     @cached_property
     def _core_samples(self) -> Stacks:
         reach = joined([*self.spans, *self.quiet])
-        return self.node.stacks((reach[0][0], reach[-1][1]), [self.core] if self.core is not None else None)
+        # On few cores one read tells all there is.
+        cpus = [self.core] if self.core is not None and self.node.cores > _FEW_CORES else None
+        return self.node.stacks((reach[0][0], reach[-1][1]), cpus)
 
     @cached_property
     def _machine_samples(self) -> Stacks:
+        if self.node.cores <= _FEW_CORES:
+            return self._core_samples
         reach = joined([*self.spans, *self._machine_quiet])
         return self.node.stacks((reach[0][0], reach[-1][1]), None)
 
@@ -270,7 +275,7 @@ class Case:
 
     def _ticks(self, table: str) -> list[Span]:
         """Stretches wide enough to hold rows of the table: those that are read every 10 s come late."""
-        late_ns = 11 * NS_PER_S if table in ("interrupts", "cgroups", "nics") else 0
+        late_ns = 11 * NS_PER_S if table in ("interrupts", "cgroups", "nics") else _TICK_NS // 2
         return [(from_ns, to_ns + late_ns) for from_ns, to_ns in self.spans]
 
     def _main_mode(self) -> str | None:
@@ -282,7 +287,9 @@ class Case:
         return best if shares[best] >= _MOSTLY else None
 
     def _mode_share(self, mode: str, spans: list[Span], cpu: int | None) -> float | None:
-        rows = self.node.columns("cores").of_core(cpu).within(spans)
+        own = self.node.columns("cores").of_core(cpu)
+        # Of a stretch shorter than a tick the tick in which it ends tells.
+        rows = own.within(spans) if len(own.within(spans)) else own.within([(a, b + _TICK_NS) for a, b in spans])
         elapsed_ns = rows.total("elapsed_ns")
         if not elapsed_ns:
             return None

@@ -19,6 +19,8 @@ from necroscope.model.units import NS_PER_MS, NS_PER_S
 # A core is held from here on; rows that are part of such a stretch may have less, because it begins and ends between two ticks.
 SATURATED: Final = 0.9
 _PART: Final = 0.5
+_FULL: Final = 0.95
+_SOME: Final = 0.1
 _ABOVE_USUAL: Final = 0.25
 _HELD_S: Final = 0.9
 _HELD_OFTEN_S: Final = 5.0
@@ -52,9 +54,21 @@ class CoreShares:
         of_core = [min(of_machine, usual(values[place == row], self.rows["time"])) for row in range(len(numbers))]
         return np.array(of_core)[place]
 
-    def span(self, first: int, end: int) -> tuple[int, int]:
-        start_ns = int(self.rows["time"][first]) - int(self.rows["elapsed_ns"][first])
-        return start_ns, int(self.rows["time"][end - 1])
+    def span(self, first: int, end: int, mode: str | None = None) -> tuple[int, int]:
+        """From the first to the last row of a stretch; with a mode to the part of a second that its edges were held in it."""
+        times, elapsed_ns = self.rows["time"], self.rows["elapsed_ns"]
+        start_ns, end_ns = int(times[first] - elapsed_ns[first]), int(times[end - 1])
+        if mode is None or end - first < 2:
+            return start_ns, end_ns
+        share = self.shares[mode]
+        start_ns += int((1 - share[first]) * elapsed_ns[first])
+        end_ns -= int((1 - share[end - 1]) * elapsed_ns[end - 1])
+        # A row that is full may have begun in the one before, which had too little to count.
+        if share[first] >= _FULL and not self.breaks[first]:
+            start_ns -= int(share[first - 1] * elapsed_ns[first - 1]) if share[first - 1] >= _SOME else 0
+        if share[end - 1] >= _FULL and end < len(share) and not self.breaks[end]:
+            end_ns += int(share[end] * elapsed_ns[end]) if share[end] >= _SOME else 0
+        return start_ns, end_ns
 
     def held_s(self, mode: str, first: int, end: int) -> float:
         return float((self.shares[mode][first:end] * self.rows["elapsed_ns"][first:end]).sum()) / NS_PER_S
@@ -69,7 +83,15 @@ def usual(values: Floats, times: Numbers) -> float:
 
 
 def core_shares(node: Node) -> CoreShares:
-    rows = node.columns("cores")
+    """Worked out once for a stretch."""
+    if "core_shares" not in node.derived:
+        node.derived["core_shares"] = _core_shares(node.columns("cores"))
+    shares = node.derived["core_shares"]
+    assert isinstance(shares, CoreShares)
+    return shares
+
+
+def _core_shares(rows: Columns) -> CoreShares:
     rows = rows.at(rows["elapsed_ns"] > 0) if len(rows) else rows
     shares = {
         mode: np.minimum(sum((np.nan_to_num(rows[name]) for name in names), np.zeros(len(rows))) / rows["elapsed_ns"], 1.0)
@@ -104,7 +126,7 @@ def _held(cores: CoreShares) -> Iterator[Episode]:
 
 
 def _core_episode(cores: CoreShares, first: int, end: int, mode: str, is_strong: bool, common: float) -> Episode:
-    cpu, span = int(cores.rows["cpu"][first]), cores.span(first, end)
+    cpu, span = int(cores.rows["cpu"][first]), cores.span(first, end, "kernel")
     # The first and the last row are cut by the ticks: the level is that of what lies between them.
     inner = slice(first + 1, end - 1) if end - first > 2 else slice(first, end)
     level = float(cores.shares["kernel"][inner].mean())

@@ -1,4 +1,4 @@
-"""All episodes of a stretch, found in the cheap tables; no sample is read for them."""
+"""All episodes of a stretch, found in the cheap tables; of samples only time, core and name are looked at."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -14,7 +14,8 @@ from necroscope.analysis.node import MODES, Node
 from necroscope.analysis.softirq_episodes import softirq_episodes
 from necroscope.model.units import NS_PER_S
 
-_BRIDGE_NS: Final = 2 * NS_PER_S
+# Ticks of a second cut a stretch where it dips for a moment; bursts at a beat of a few seconds stay apart.
+_BRIDGE_NS: Final = 6 * NS_PER_S // 5
 # A busy node has many weak ones; joining them costs the square of their number.
 _MOST_WEAK: Final = 400
 _LEAST_SHARE: Final = 0.2

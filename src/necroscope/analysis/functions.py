@@ -1,11 +1,12 @@
 """Groups of functions by name, over kernel versions and compilers; each cause says which of them are its signature."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 Flags = NDArray[np.bool_]
@@ -45,7 +46,7 @@ class FunctionNames:
         self._ids: dict[tuple[str, bool], int] = {}
         self._names: list[str] = []
         self._is_kernel: list[bool] = []
-        self._members: dict[Functions, list[bool]] = {}
+        self._members: dict[Functions, Flags] = {}
 
     def ids(self, names: Iterable[str], is_kernel: Iterable[bool]) -> NDArray[np.int64]:
         return np.array([self._id(bare(name), kernel) for name, kernel in zip(names, is_kernel, strict=True)], dtype=np.int64)
@@ -59,11 +60,13 @@ class FunctionNames:
 
     def members(self, group: Functions) -> Flags:
         """For each number whether it is of the group."""
-        known = self._members.setdefault(group, [])
-        for number in range(len(known), len(self._names)):
-            right_side = self._is_kernel[number] != group.is_user
-            known.append(right_side and group.regex.fullmatch(self._names[number]) is not None)
-        return np.array(known, dtype=bool)
+        known = self._members.get(group, _NOTHING)
+        if len(known) < len(self._names):
+            matches = group.regex.fullmatch
+            new = zip(self._names[len(known) :], self._is_kernel[len(known) :], strict=True)
+            flags = [is_kernel != group.is_user and matches(name) is not None for name, is_kernel in new]
+            known = self._members[group] = np.concatenate([known, np.array(flags, dtype=bool)])
+        return known
 
     def _id(self, name: str, is_kernel: bool) -> int:
         number = self._ids.setdefault((name, is_kernel), len(self._names))
@@ -73,9 +76,15 @@ class FunctionNames:
         return number
 
 
-def frame_names(functions_of: Sequence[str | None], modules: Sequence[str | None], offsets: Sequence[int | None]) -> list[str]:
+def frame_names(frames: pa.Table) -> list[str]:
     """How frames are called: by their function, else by module and offset."""
-    return [
-        function or (f"{module}+{offset:#x}" if offset is not None else module or "[unknown]")
-        for function, module, offset in zip(functions_of, modules, offsets, strict=True)
-    ]
+    names: list[str | None] = frames.column("function").to_pylist()
+    return [name or _place(frames, row) for row, name in enumerate(names)]
+
+
+def _place(frames: pa.Table, row: int) -> str:
+    module, offset = frames.column("module")[row].as_py(), frames.column("offset")[row].as_py()
+    return f"{module}+{offset:#x}" if offset is not None else module or "[unknown]"
+
+
+_NOTHING: Final = np.zeros(0, dtype=bool)

@@ -33,11 +33,11 @@ _LOOK_BACK_S: Final = {
     "hung_task": 130,
     "nvme_timeout": 35,
     "nvme_reset": 35,
-    "ray_node_death": 75,
-    "ray_actor_death": 75,
+    "ray_node_dead": 75,
+    "ray_actor_died": 75,
     "ray_job_failed": 75,
-    "ray_hang": 75,
-    "ray_object_fetch_timeout": 660,
+    "ray_job_hang": 75,
+    "ray_fetch_timeout": 660,
     "ray_object_lost": 660,
 }
 # These belong to an incident they fall into, and are none alone.

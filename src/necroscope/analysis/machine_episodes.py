@@ -14,6 +14,7 @@ from necroscope.model.units import NS_PER_S
 _MEMORY: Final = 0.1
 _MEMORY_STRONG: Final = 0.4
 _IO: Final = 0.5
+_IO_SOME: Final = 0.3
 _STALLS_PER_S: Final = {"allocstall": 50.0, "compact_stall": 10.0, "pgscan_kswapd": 20_000.0, "pgscan_direct": 20_000.0}
 _LASTS_S: Final = 1.5
 _IO_LASTS_S: Final = 4.0
@@ -24,6 +25,8 @@ def machine_episodes(node: Node) -> Iterator[Episode]:
     pressure = node.columns("pressure")
     yield from _pressed(pressure, "memory", "some_ns", Kind.MEMORY_STALLED, _MEMORY, _LASTS_S)
     yield from _pressed(pressure, "io", "full_ns", Kind.IO_BLOCKED, _IO, _IO_LASTS_S)
+    # Beside busy cores not all work stalls, however many tasks stand still: then the level is half or less, and flat.
+    yield from _pressed(pressure, "io", "some_ns", Kind.IO_BLOCKED, _IO_SOME, 2 * _IO_LASTS_S)
     yield from _memory_events(node.columns("memory"))
     yield from _throttled(node.columns("cgroups"))
 

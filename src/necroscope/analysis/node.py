@@ -44,7 +44,11 @@ class Node:
         self.schema, self.name = info.schema, info.node
         self.tables = dict(info.tables)
         self._known_cpus = info.cpus
+        whole_ns = max(1, (info.to_ns or 0) - (info.from_ns or 0))
+        self._part = min(1.0, (span[1] - span[0]) / whole_ns)
         self._columns: dict[str, Columns] = {}
+        # What rules work out of the tables and share.
+        self.derived: dict[str, object] = {}
 
     @cached_property
     def cpus(self) -> list[int]:
@@ -60,6 +64,10 @@ class Node:
     def has_core_times(self) -> bool:
         """Whether the time of cores was recorded, and not only estimated from samples."""
         return bool(self.tables.get("cores"))
+
+    def expected_rows(self, table: str) -> int:
+        """About how many rows the stretch has, known before they are read."""
+        return round(self.tables.get(table, 0) * self._part)
 
     def columns(self, table: str) -> Columns:
         """All rows of a table in the stretch; those by core are sorted by core, then time."""

@@ -25,6 +25,7 @@ HARDIRQ: Final = functions(
 )
 INTERRUPT: Final = SOFTIRQ | HARDIRQ
 _HEAVIEST: Final = 300
+_MOST_TASKS: Final = 12
 _LONGEST_PATH: Final = 48
 # A path goes on into a callee as long as that holds so much of its caller's weight.
 _MAIN_BRANCH: Final = 0.4
@@ -72,6 +73,7 @@ class Stacks:
         self.total = int(columns.weight.sum())
         self._comms = comms
         self._cgroups = cgroups
+        self._tasks: dict[tuple[Functions | None, Functions | None], list[TaskShare]] = {}
 
     def where(self, cpus: Collection[int] | None, spans: Sequence[Span], cores: int = 1) -> "Stacks":
         """Only samples of these cores (None: all of `cores`) within these stretches."""
@@ -118,14 +120,19 @@ class Stacks:
 
     def tasks(self, group: Functions | None = None, inside: Functions | None = None) -> list[TaskShare]:
         """Who it was, the heaviest first: names with their cgroup, and the process if one of them has most of it."""
-        columns = self.columns if group is None else self.columns.at(self.tree.holds(group, inside)[self.columns.stack])
+        if (group, inside) not in self._tasks:
+            columns = self.columns if group is None else self.columns.at(self.tree.holds(group, inside)[self.columns.stack])
+            self._tasks[group, inside] = self._programs(columns)
+        return self._tasks[group, inside]
+
+    def _programs(self, columns: SampleColumns) -> list[TaskShare]:
         total = int(columns.weight.sum())
         if not total:
             return []
         keys, place = np.unique(columns.comm << 32 | (columns.cgroup + 1), return_inverse=True)
         weights = np.bincount(place, weights=columns.weight)
         found = []
-        for row in np.argsort(-weights, kind="stable")[:20]:
+        for row in np.argsort(-weights, kind="stable")[:_MOST_TASKS]:
             own = columns.at(place == row)
             pid, tid = _main(own.pid, own.weight), _main(own.tid, own.weight)
             # Both lists end with the name of what has none, which has code -1.

@@ -7,7 +7,7 @@ from typing import Final
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.quality import Shortcoming
-from necroscope.analysis.report import UNKNOWN, Alternative, Evidence, Verdict
+from necroscope.analysis.report import UNKNOWN, Alternative, Culprit, Evidence, Verdict
 
 NAMED: Final = 0.5
 # Calibrated on the lab's recordings: of verdicts with 0.8 or more at least nine in ten are right.
@@ -47,7 +47,9 @@ def decide(case: Case, causes: Iterable[Cause], lacks: Sequence[Shortcoming]) ->
         best, others = _tempered(ranked), ranked[1:]
     else:
         unknown = next(cause for cause in causes if cause.slug == UNKNOWN)
-        found = unknown.assess(case) or Assessment(0.0, is_confirmed=False)
+        # What is weak and has no cause is no incident: nobody will read what is known of it.
+        is_told = case.gathered.is_strong or case.is_asked
+        found = (unknown.assess(case) if is_told else None) or Assessment(0.0, is_confirmed=False, culprit=Culprit())
         best, others = Weighed(unknown, found, 0.3 * quality), ranked
     hidden = tuple(Evidence(lack.text, *case.window, case.core) for lack in lacks)
     return _verdict(case, best, hidden), tuple(_alternative(other, best) for other in _worth_telling(others))

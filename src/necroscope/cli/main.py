@@ -17,6 +17,7 @@ _COMMANDS: Final = {
     "diagnose": "what starved a core, who did it, and what to do",
     "excerpt": "cut a window out of a recording, as one of its own",
     "import": "make a recording of perf.data, perf script, folded stacks, mpstat or dmesg",
+    "view": "the time machine: a recording in the browser",
     "check": "is this node well? A check-up in under two seconds",
     "top": "live view of every core, its mode, and who is on it",
     "flame": "a window as a flame graph, heat map, table, or another viewer's format",

@@ -74,6 +74,8 @@ def _record(
     limit_ns: int | None,
     line: "_LiveLine",
 ) -> tuple[Status, Disk]:
+    # First of all, because the lookup process takes over what it finds: on a starving node its answers must come in time.
+    _claim_priority()
     time_line = TimeLine.starting_at(reading)
     sources = open_sources(settings, time_line, identity.labels)
     cpus = os.cpu_count() or 1
@@ -86,7 +88,6 @@ def _record(
     disk = Disk(directory, header, limits, settings.free_floor_ratio, start_ns)
     recorder = Recorder(settings, sources, disk, clock, time_line)
     _stop_on_signals(recorder)
-    _claim_priority()
     _calm_garbage_collector()
     recorder.run(limit_ns, lambda status, notices: line.show(status, disk, [*recorder.notices(), *notices]))
     line.end("sealing the last segment")

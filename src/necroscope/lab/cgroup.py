@@ -66,9 +66,11 @@ def plan(path: str, controllers: tuple[str, ...]) -> Cgroup:
 
 def make(cgroup: Cgroup) -> None:
     for controller, directory in cgroup.directories.items():
-        if (directory.parent / "cgroup.subtree_control").exists():
-            (directory.parent / "cgroup.subtree_control").write_text(f"+{controller}")
         directory.mkdir(parents=True, exist_ok=True)
+        # On v2 every level hands the controller down to the next one.
+        for above in reversed(directory.parents[: cgroup.path.count("/")]):
+            if (above / "cgroup.subtree_control").exists():
+                (above / "cgroup.subtree_control").write_text(f"+{controller}")
         if controller == "cpuset" and (directory / "cpuset.cpus").exists():
             for file in ("cpuset.cpus", "cpuset.mems"):  # a v1 cpuset without them takes no task
                 (directory / file).write_text((directory.parent / file).read_text())

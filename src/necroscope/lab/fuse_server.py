@@ -83,7 +83,7 @@ class _Server:
         if opcode == _Opcode.READ:
             self._waiting.append((unique, _READ.unpack_from(request, _REQUEST.size)[2]))
         elif opcode not in _NO_ANSWER:
-            content = _content(opcode, node)
+            content = content_of(opcode, node)
             self._answer(unique, content or b"", 0 if content is not None else errno.ENOSYS)
 
     def _answer(self, unique: int, content: bytes, error: int = 0) -> None:
@@ -91,7 +91,7 @@ class _Server:
             os.write(self._device, _ANSWER.pack(_ANSWER.size + len(content), -error, unique) + content)
 
 
-def _content(opcode: int, node: int) -> bytes | None:
+def content_of(opcode: int, node: int) -> bytes | None:
     """None: the kernel has to do without."""
     match opcode:
         case _Opcode.INIT:

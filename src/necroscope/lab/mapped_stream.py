@@ -2,6 +2,7 @@
 
 import mmap
 import os
+import time
 from pathlib import Path
 
 _MADV_POPULATE_READ = 22
@@ -14,8 +15,15 @@ def make_file(path: Path, size_bytes: int) -> None:
         file.truncate(size_bytes)
 
 
-def stream(path: str, start_bytes: int) -> None:
-    """Map every page of the file in turn, round and round; each process that does so makes its reclaim dearer."""
+def read_once(path: str) -> None:
+    """So that the file is in the page cache."""
+    with open(path, "rb", buffering=0) as file:
+        while file.read(_STEP_BYTES):
+            pass
+
+
+def stream(path: str, start_bytes: int, pause_s: float) -> None:
+    """Map every page of the file in turn, round and round; with the pauses it has little to do while memory is there."""
     descriptor = os.open(path, os.O_RDONLY)
     area = mmap.mmap(descriptor, 0, flags=mmap.MAP_SHARED, prot=mmap.PROT_READ)
     offset = start_bytes
@@ -23,3 +31,4 @@ def stream(path: str, start_bytes: int) -> None:
         offset = offset % (len(area) - _STEP_BYTES)
         area.madvise(_MADV_POPULATE_READ, offset, _STEP_BYTES)
         offset += _STEP_BYTES
+        time.sleep(pause_s)

@@ -64,17 +64,23 @@ def run(scenario: type[Scenario], request: Request, say: Say) -> dict[str, Any]:
             label = course.label()
         finally:
             with _signals_wait():
-                say("undoing")
-                failures = undo_all(ledger)
-                for failure in failures:
-                    say(failure)
-        left = left_behind(before, ledger.name, course.own_names)
+                left = _undo(ledger, before, course.own_names, say)
     _write(request.directory / LABEL_FILE, label)
-    if left.by_others:
-        say(f"others have added {len(left.by_others)} things to this machine meanwhile, such as {left.by_others[0]}")
-    if failures or left.by_run:
-        raise LabError(f"the run left behind: {'; '.join((failures + left.by_run)[:20])}", "run: necroscope lab clean")
+    if left:
+        raise LabError(f"the run left behind: {'; '.join(left[:20])}", "run: necroscope lab clean")
     return label
+
+
+def _undo(ledger: Ledger, before: MachineState, own_names: list[str], say: Say) -> list[str]:
+    """What could not be undone or is left; said here too, for the run may end by another error."""
+    say("undoing")
+    failures = undo_all(ledger)
+    found = left_behind(before, ledger.name, own_names)
+    for each in failures + found.by_run:
+        say(f"left behind: {each}")
+    if found.by_others:
+        say(f"others have added {len(found.by_others)} things to this machine meanwhile, such as {found.by_others[0]}")
+    return failures + found.by_run
 
 
 class _Run:
@@ -141,7 +147,8 @@ class _Run:
         scratch = Path(tempfile.gettempdir(), f"{invent(random, 'tool')}-{secrets.token_hex(4)}")
         self._ledger.write("tree", {"path": str(scratch)})
         scratch.mkdir(mode=0o700)
-        return Stage(self._ledger, core, request.seconds or self._scenario.seconds, seed, scratch)
+        seconds = request.seconds or self._scenario.seconds
+        return Stage(self._ledger, core, seconds, seed, scratch, baseline_s=request.baseline_s)
 
     def _packets(self) -> list[tuple[int, int | None]]:
         return read_packets(*self._stage.probe_logs) if self._stage.probe_logs else []

@@ -18,14 +18,14 @@ def settle_many(stage: Stage, parent: Cgroup, count: int) -> list[Path]:
     home = stage.scratch / stage.invent("app")
     home.mkdir()
     names_each = stage.random.randrange(20, 40)
-    stage.start(settle, [str(each) for each in made], str(home), names_each).wait(120)
+    stage.start(settle, str(directory), [each.name for each in made], str(home), names_each).wait(120)
     return made
 
 
-def settle(directories: list[str], home: str, names_each: int) -> None:
+def settle(parent: str, cgroups: list[str], home: str, names_each: int) -> None:
     """Leave in each cgroup a small file and some names that were looked up and not found."""
-    for number, directory in enumerate(directories):
-        Path(directory, "cgroup.procs").write_text(str(os.getpid()))
+    for number, cgroup in enumerate(cgroups):
+        Path(parent, cgroup, "cgroup.procs").write_text(str(os.getpid()))
         Path(home, f"state-{number}").write_bytes(bytes(65536))
         for name in range(names_each):
             os.access(f"{home}/{number}.{name}.conf", os.F_OK)

@@ -27,7 +27,7 @@ _MOST_TMPFS_BYTES: Final = 4 << 30
 class Stage:
     """Every act goes into the ledger first, so that it is undone whatever happens."""
 
-    def __init__(self, ledger: Ledger, core: int, seconds: float, seed: int | str, scratch: Path) -> None:
+    def __init__(self, ledger: Ledger, core: int, seconds: float, seed: int | str, scratch: Path, baseline_s: float = 0) -> None:
         self.core = core
         self.seconds = seconds
         self.random = Random(seed)
@@ -37,6 +37,7 @@ class Stage:
         # What carries one of these names after the run was left behind by it.
         self.own_names = [scratch.name]
         self.probe_logs: tuple[Path, Path] | None = None
+        self._baseline_s = baseline_s
         self._ledger = ledger
         self._actors: list[Actor] = []
         self._prepared = 0
@@ -103,7 +104,7 @@ class Stage:
             "scratch": str(self.scratch),
             "output": str(self.scratch / "output"),
             "mark": self._ledger.name,
-            "life_s": int(self.seconds) + _GRACE_S,
+            "life_s": int(self._baseline_s + self.seconds) + _GRACE_S,
         }
         actor = start_actor(body, arguments, comm or self.invent("app"), place, order)
         self._actors.append(actor)

@@ -31,6 +31,7 @@ _GIB_KB: Final = 1024 * 1024
 _LOW: Final = 1.25
 _LEAST_FREE_KB: Final = 4 * _GIB_KB
 _LEAST_CACHE_KB: Final = 1 * _GIB_KB
+_LEAST_MIN_KB: Final = 64 * _MIB_KB
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Zone:
 
 def prepare(stage: Stage) -> None:
     """Into the ledger, and what keeps others out of it; nothing is scarce yet."""
-    if _available_kb("MemFree") < _LEAST_FREE_KB:
+    if _value_kb(Path("/proc/meminfo").read_text(), "MemFree") < _LEAST_FREE_KB:
         raise CannotProvoke("less than 4 GiB of memory are free", "the lab needs room to play scarcity")
     stage.set_file(MIN_FREE, Path(MIN_FREE).read_text())
     # A lower zone must not help out, as none does on a machine whose memory is really used.
@@ -60,8 +61,9 @@ def press(kind: str, on_s: float, off_s: float, old: str) -> None:
     for end in _bursts(on_s, off_s):
         lifted_kb = 0
         while time.monotonic() < end:
-            lifted_kb = max(lifted_kb, _wanted_min_kb(kind))
-            Path(MIN_FREE).write_text(str(min(lifted_kb, _highest_safe_min_kb())))
+            zone = parse_zone(Path("/proc/zoneinfo").read_text())
+            lifted_kb = max(lifted_kb, wanted_min_kb(kind, zone))
+            Path(MIN_FREE).write_text(str(min(lifted_kb, safe_min_kb(zone, cache_kb(Path("/proc/meminfo").read_text())))))
             time.sleep(0.05 if kind == "direct" else 0.5)
         Path(MIN_FREE).write_text(old)
 
@@ -72,13 +74,29 @@ def release(presser: Actor, old: str) -> None:
     Path(MIN_FREE).write_text(old)
 
 
-def read_zone() -> Zone:
+def parse_zone(text: str) -> Zone:
     """Of the last zone in /proc/zoneinfo that has memory."""
-    text = Path("/proc/zoneinfo").read_text()
     free = [int(pages) for pages in re.findall(r"pages free +(\d+)", text)]
     managed = [int(pages) for pages in re.findall(r"managed +(\d+)", text)]
     last = max(number for number, pages in enumerate(managed) if pages)
     return Zone(free[last] * _PAGE_KB, managed[last] / sum(managed))
+
+
+def wanted_min_kb(kind: str, zone: Zone) -> int:
+    """What puts all that is free just below the watermark."""
+    if kind == "direct":
+        return int((zone.free_kb + 64 * _MIB_KB) / zone.share)
+    return int((zone.free_kb + 128 * _MIB_KB) / _LOW / zone.share)
+
+
+def safe_min_kb(zone: Zone, caches_kb: int) -> int:
+    """With all caches given back there would still be a good GiB above it, so that nothing is ever out of memory."""
+    return max(_LEAST_MIN_KB, int((zone.free_kb + caches_kb - _LEAST_CACHE_KB) / zone.share))
+
+
+def cache_kb(meminfo: str) -> int:
+    """Of files, which can be given back: without swap nothing else can."""
+    return _value_kb(meminfo, "Active(file)") + _value_kb(meminfo, "Inactive(file)")
 
 
 def _bursts(on_s: float, off_s: float) -> Iterator[float]:
@@ -86,20 +104,6 @@ def _bursts(on_s: float, off_s: float) -> Iterator[float]:
     while True:
         yield time.monotonic() + on_s
         time.sleep(off_s)
-
-
-def _wanted_min_kb(kind: str) -> int:
-    zone = read_zone()
-    if kind == "direct":
-        return int((zone.free_kb + 64 * _MIB_KB) / zone.share)
-    return int((zone.free_kb + 128 * _MIB_KB) / _LOW / zone.share)
-
-
-def _highest_safe_min_kb() -> int:
-    """With all caches given back there would still be a good GiB above it, so that nothing is ever out of memory."""
-    zone = read_zone()
-    cache_kb = _available_kb("Active(file)") + _available_kb("Inactive(file)")
-    return max(int((zone.free_kb + cache_kb - _LEAST_CACHE_KB) / zone.share), 0) or int(zone.free_kb / 2)
 
 
 def _leave_guardian(old: str) -> None:
@@ -116,6 +120,6 @@ def _leave_guardian(old: str) -> None:
     os._exit(0)
 
 
-def _available_kb(key: str) -> int:
-    found = re.search(rf"^{re.escape(key)}: +(\d+)", Path("/proc/meminfo").read_text(), re.MULTILINE)
+def _value_kb(meminfo: str, key: str) -> int:
+    found = re.search(rf"^{re.escape(key)}: +(\d+)", meminfo, re.MULTILINE)
     return int(found.group(1)) if found else 0

@@ -247,7 +247,7 @@ _TABLES = (
         (
             _time("when the trigger fired, in ns UTC"),
             _cpu(),
-            Column("trigger", Type.CATEGORY, "saturated, softirq_stall or kernel_log"),
+            Column("trigger", Type.CATEGORY, "saturated, softirq_stall, kernel_log or user_busy (full of user code)"),
             Column("pid", Type.INT32, "process"),
             Column("tid", Type.INT32, "thread"),
             Column("comm", Type.CATEGORY, "thread name"),

@@ -1,6 +1,7 @@
 """A window of a recording as a recording of its own, small enough to send: every table, stacks merged, one segment."""
 
 import shutil
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -22,29 +23,60 @@ _STATES: Final = ("nics", "units", "containers", "facts", "interrupts", "cgroups
 _SEGMENT_NS: Final = 300 * NS_PER_S
 
 
-def write_excerpt(store: Store, from_ns: int, to_ns: int, directory: Path) -> Manifest:
-    """The rows with from_ns <= time < to_ns in a new recording; states also from the segment before."""
+def write_excerpt(store: Store, from_ns: int, to_ns: int, directory: Path, renames: Mapping[str, str] | None = None) -> Manifest:
+    """The rows with from_ns <= time < to_ns in a new recording; states also from the segment before.
+
+    `renames` are texts to replace in every name, so that a recording can be shown to strangers.
+    """
     if to_ns - from_ns > LONGEST_NS:
         hint = f"an excerpt is at most {format_duration(LONGEST_NS)}: choose a shorter window"
         raise UsageError(f"{format_duration(to_ns - from_ns)} is too long for an excerpt", hint)
     if directory.exists() and any(directory.iterdir()):
         raise RecordingError(f"{directory} is not empty", "give a new directory")
-    identity = store.catalog.identity or Identity(store.info().node, "", "necroscope")
+    renamed = Renamer(renames or {})
+    found = store.catalog.identity or Identity(store.info().node, "", "necroscope")
+    labels = {renamed.text(key): renamed.text(value) for key, value in found.labels.items()}
+    identity = replace(found, node=renamed.text(found.node), labels=labels)
     make_recording(directory, replace(identity, schema=SCHEMA_VERSION))
     segment = directory / segment_name(from_ns)
     segment.mkdir(mode=0o700)
     try:
-        manifest = _write(store, from_ns, to_ns, segment, identity)
+        manifest = _write(store, from_ns, to_ns, segment, identity, renamed)
     except BaseException:
         shutil.rmtree(segment)
         raise
-    pins = [Pin(max(pin.from_ns, from_ns), min(pin.to_ns, to_ns), pin.reason) for pin in store.pins()]
+    pins = [Pin(max(pin.from_ns, from_ns), min(pin.to_ns, to_ns), renamed.text(pin.reason)) for pin in store.pins()]
     write_pins(directory, [pin for pin in pins if pin.from_ns < pin.to_ns])
     add_span(directory, segment.name, manifest.reach)
     return manifest
 
 
-def _write(store: Store, from_ns: int, to_ns: int, segment: Path, identity: Identity) -> Manifest:
+class Renamer:
+    """Replaces texts in every column that holds names."""
+
+    def __init__(self, renames: Mapping[str, str]) -> None:
+        self._renames = renames
+
+    def text(self, text: str) -> str:
+        for old, new in self._renames.items():
+            text = text.replace(old, new)
+        return text
+
+    def rows(self, rows: pa.Table) -> pa.Table:
+        if not self._renames:
+            return rows
+        rows = rows.unify_dictionaries().combine_chunks()
+        for place, field in enumerate(rows.schema):
+            if pa.types.is_dictionary(field.type) or pa.types.is_string(field.type):
+                rows = rows.set_column(place, field, self._column(rows.column(place), field.type))
+        return rows
+
+    def _column(self, column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+        new = {text: None if text is None else self.text(text) for text in set(column.to_pylist())}
+        return pa.array([new[text] for text in column.to_pylist()], pa.string()).cast(kind)
+
+
+def _write(store: Store, from_ns: int, to_ns: int, segment: Path, identity: Identity, renamed: Renamer) -> Manifest:
     entries: dict[str, TableEntry] = {}
     sampled = store.samples(from_ns, to_ns)
     tables = {"samples": sampled.samples, "stacks": sampled.stacks, "frames": sampled.frames}
@@ -52,8 +84,8 @@ def _write(store: Store, from_ns: int, to_ns: int, segment: Path, identity: Iden
         since_ns = from_ns - _SEGMENT_NS if name in _STATES else from_ns
         rows = tables[name] if name in tables else store.rows(name, since_ns, to_ns)
         if rows.num_rows:
-            entries[name] = _write_table(table, rows, segment)
-    gaps = store.gaps(from_ns, to_ns)
+            entries[name] = _write_table(table, renamed.rows(rows), segment)
+    gaps = [replace(gap, cause=renamed.text(gap.cause)) for gap in store.gaps(from_ns, to_ns)]
     info = store.info()
     manifest = Manifest(
         schema=SCHEMA_VERSION,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from necroscope.symbols.elf import Elf
-from necroscope.symbols.elf_symbols import FunctionTable, read_symtab_with_names
+from necroscope.symbols.function_index import FunctionIndex, index_symtab_with_names
 from necroscope.symbols.image import FileImage, Image, ImageError
 from necroscope.symbols.target_files import open_in_root
 
@@ -18,7 +18,7 @@ _LINK_LIMIT_BYTES: Final = 4096
 _CRC_LIMIT_BYTES: Final = 64 << 20
 
 
-def find_functions(elf: Elf, image: Image, path: str, roots: list[int]) -> FunctionTable | None:
+def find_functions(elf: Elf, image: Image, path: str, roots: list[int]) -> FunctionIndex | None:
     """The functions of the debug file installed for an ELF file, searched in each root directory (given by descriptor)."""
     link = _read_link(elf, image)
     for root in roots:
@@ -29,7 +29,7 @@ def find_functions(elf: Elf, image: Image, path: str, roots: list[int]) -> Funct
             try:
                 debug_image = FileImage(descriptor)
                 if _belongs(debug_image, elf.build_id, link):
-                    return read_symtab_with_names(debug_image)
+                    return index_symtab_with_names(debug_image)
             except ImageError:
                 continue
             finally:

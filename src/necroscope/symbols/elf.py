@@ -6,11 +6,9 @@ Ours and not pyelftools because that builds a Python object for each symbol: it 
 
 import struct
 import zlib
-from collections.abc import Sequence
-from typing import Final, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
 
 from necroscope.symbols.image import Image, ImageError
 
@@ -25,23 +23,26 @@ _SHT_NOTE: Final = 7
 _NT_GNU_BUILD_ID: Final = 3
 _BUILD_ID_LIMIT_BYTES: Final = 64
 
-_SEGMENT: Final = np.dtype(
-    {
-        "names": ["type", "flags", "offset", "address", "size"],
-        "formats": ["<u4", "<u4", "<u8", "<u8", "<u8"],
-        "offsets": [0, 4, 8, 16, 32],
-        "itemsize": 56,
-    }
-)
-_SECTION: Final = np.dtype(
-    {
-        "names": ["name", "type", "flags", "address", "offset", "size", "link"],
-        "formats": ["<u4", "<u4", "<u8", "<u8", "<u8", "<u8", "<u4"],
-        "offsets": [0, 4, 8, 16, 24, 32, 40],
-        "itemsize": 64,
-    }
-)
-Records = npt.NDArray[np.void]
+_SEGMENT: Final = struct.Struct("<IIQQ8xQ16x")
+_SECTION: Final = struct.Struct("<IIQQQQI20x")
+
+
+class SegmentHeader(NamedTuple):
+    type: int
+    flags: int
+    offset: int
+    address: int
+    size: int
+
+
+class SectionHeader(NamedTuple):
+    name: int
+    type: int
+    flags: int
+    address: int
+    offset: int
+    size: int
+    link: int
 
 
 class Section(NamedTuple):
@@ -55,38 +56,39 @@ class Section(NamedTuple):
 class Segments:
     """Where the file's bytes lie in memory; small enough to keep for thousands of files."""
 
-    __slots__ = ("_ranges",)
+    __slots__ = ("ranges",)
 
-    def __init__(self, records: Records) -> None:
+    def __init__(self, headers: Iterable[SegmentHeader]) -> None:
         # Pages at a seam belong to two segments; code is in the executable one, so that comes first.
-        loads = records[records["type"] == _PT_LOAD]
-        loads = loads[np.argsort((loads["flags"] & _PF_X) == 0, kind="stable")]
-        self._ranges = [(int(load["offset"]), int(load["size"]), int(load["address"])) for load in loads]
+        loads = sorted((header for header in headers if header.type == _PT_LOAD), key=lambda load: not load.flags & _PF_X)
+        self.ranges = [(load.offset, load.size, load.address) for load in loads]
 
     def addresses_of(self, offsets: Sequence[int]) -> list[int]:
         """Virtual addresses of file offsets, 0 for what is not loaded: no function is there."""
         return [
-            next((offset - start + address for start, size, address in self._ranges if 0 <= offset - start < size), 0)
+            next((offset - start + address for start, size, address in self.ranges if 0 <= offset - start < size), 0)
             for offset in offsets
         ]
 
-    def addresses_at(self, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-        """The same for many offsets at once."""
-        found = np.zeros(len(offsets), np.uint64)
+    def addresses_at(self, offsets: Any) -> Any:
+        """The same for a numpy array of many signed offsets; numpy is not imported here for those who have few."""
+        found = offsets.astype("u8")
+        found[:] = 0
         is_open = offsets >= 0
-        for start, size, address in self._ranges:
-            within = offsets.view(np.uint64) - np.uint64(start)
-            is_here = is_open & (within < np.uint64(size))
-            found[is_here] = within[is_here] + np.uint64(address)
+        for start, size, address in self.ranges:
+            within = offsets.view("u8") - start
+            is_here = is_open & (within < size)
+            found[is_here] = within[is_here] + address
             is_open &= ~is_here
         return found
 
-    def spans_of(self, offsets: Sequence[int]) -> list[tuple[int, int]]:
-        """The file ranges of the segments that offsets lie in; an offset that is not loaded stands for itself."""
-        return [
-            next(((start, start + size) for start, size, _ in self._ranges if 0 <= offset - start < size), (offset, offset + 1))
-            for offset in offsets
-        ]
+    def pieces(self, low: int, high: int) -> Iterator[tuple[int, int, int]]:
+        """What of a range of file offsets is loaded: start and end in the file, in order, and what to add for the address."""
+        edges = {edge for offset, size, _ in self.ranges for edge in (offset, offset + size) if low < edge < high}
+        for start, end in pairwise((low, *sorted(edges), high)):
+            found = (address - offset for offset, size, address in self.ranges if 0 <= start - offset < size)
+            if (shift := next(found, None)) is not None:
+                yield start, end, shift
 
 
 class Elf:
@@ -100,23 +102,22 @@ class Elf:
         if magic != b"\x7fELF" or width != 2 or order != 1 or machine not in _MACHINES:
             raise ImageError("no 64-bit little-endian ELF file for x86_64 or aarch64")
         self._image = image
-        records = _read_records(image, _SEGMENT, segments_at, segments, segment_size)
-        self.segments = Segments(records)
+        headers = [SegmentHeader(*fields) for fields in _read_headers(image, _SEGMENT, segments_at, segments, segment_size)]
+        self.segments = Segments(headers)
         self.sections = self._read_sections(sections_at, sections, section_size)
         self._name_section = self._section(names)
         # Two files of one build id differ when one was stripped: the layout tells them apart.
-        self.layout = zlib.crc32(self.sections.tobytes(), zlib.crc32(header))
-        self.build_id = self._find_build_id(records)
+        self.layout = zlib.crc32(repr(self.sections).encode(), zlib.crc32(header))
+        self.build_id = self._find_build_id(headers)
 
     def section(self, name: bytes) -> Section | None:
-        for index in np.flatnonzero(self.sections["type"] != 0).tolist():
-            if self._section_name(index) == name:
+        for index, header in enumerate(self.sections):
+            if header.type and self._section_name(header) == name:
                 return self._section(index)
         return None
 
     def section_of_type(self, section_type: int) -> Section | None:
-        found = np.flatnonzero(self.sections["type"] == section_type)
-        return self._section(int(found[0])) if len(found) else None
+        return next((self._section(index) for index, header in enumerate(self.sections) if header.type == section_type), None)
 
     def linked(self, section: Section) -> Section | None:
         return self._section(section.link)
@@ -124,41 +125,40 @@ class Elf:
     def _section(self, index: int) -> Section | None:
         if not 0 < index < len(self.sections):
             return None
-        record = self.sections[index]
-        return Section(int(record["offset"]), int(record["size"]), int(record["link"]))
+        header = self.sections[index]
+        return Section(header.offset, header.size, header.link)
 
-    def _section_name(self, index: int) -> bytes:
+    def _section_name(self, header: SectionHeader) -> bytes:
         if self._name_section is None:
             return b""
-        at = int(self.sections[index]["name"])
-        size_bytes = min(32, max(self._name_section.size_bytes - at, 0))
-        return self._image.read(self._name_section.offset + at, size_bytes).partition(b"\0")[0]
+        size_bytes = min(32, max(self._name_section.size_bytes - header.name, 0))
+        return self._image.read(self._name_section.offset + header.name, size_bytes).partition(b"\0")[0]
 
-    def _read_sections(self, offset: int, count: int, size: int) -> Records:
+    def _read_sections(self, offset: int, count: int, size: int) -> list[SectionHeader]:
         if offset == 0:
-            return np.zeros(0, _SECTION)
+            return []
         if count == 0:  # more than 65,279: the count is in the first section's size
-            count = int(_read_records(self._image, _SECTION, offset, 1, size)[0]["size"])
-        return _read_records(self._image, _SECTION, offset, count, size)
+            count = next((SectionHeader(*fields).size for fields in _read_headers(self._image, _SECTION, offset, 1, size)), 0)
+        return [SectionHeader(*fields) for fields in _read_headers(self._image, _SECTION, offset, count, size)]
 
-    def _find_build_id(self, segments: Records) -> str | None:
-        notes = [segments[segments["type"] == _PT_NOTE], self.sections[self.sections["type"] == _SHT_NOTE]]
-        for records in notes:
-            for offset, size in zip(records["offset"].tolist(), records["size"].tolist(), strict=True):
-                # A debug file keeps the program headers of a file whose bytes it does not have.
-                if offset + size <= self._image.size_bytes and size <= _NOTE_LIMIT_BYTES:
-                    build_id = _build_id_in(self._image.read(offset, size))
-                    if build_id is not None:
-                        return build_id
+    def _find_build_id(self, segments: list[SegmentHeader]) -> str | None:
+        places = [(segment.offset, segment.size) for segment in segments if segment.type == _PT_NOTE]
+        places += [(section.offset, section.size) for section in self.sections if section.type == _SHT_NOTE]
+        for offset, size in places:
+            # A debug file keeps the program headers of a file whose bytes it does not have.
+            if offset + size <= self._image.size_bytes and size <= _NOTE_LIMIT_BYTES:
+                build_id = _build_id_in(self._image.read(offset, size))
+                if build_id is not None:
+                    return build_id
         return None
 
 
-def _read_records(image: Image, record: np.dtype[np.void], offset: int, count: int, size: int) -> Records:
+def _read_headers(image: Image, layout: struct.Struct, offset: int, count: int, size: int) -> Iterator[tuple[int, ...]]:
     if count == 0:
-        return np.zeros(0, record)
-    if size != record.itemsize or count > _SECTIONS_LIMIT:
+        return iter(())
+    if size != layout.size or count > _SECTIONS_LIMIT:
         raise ImageError(f"{count} header entries of {size} bytes")
-    return np.frombuffer(image.read(offset, count * size), record)
+    return layout.iter_unpack(image.read(offset, count * size))
 
 
 def _build_id_in(notes: bytes) -> str | None:

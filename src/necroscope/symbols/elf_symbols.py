@@ -1,27 +1,26 @@
-"""The functions of an ELF file: `.symtab`, else `.dynsym` and the xz-packed `.gnu_debugdata` that distributions add to it."""
+"""The functions of an ELF file: `.symtab`, else `.dynsym` and the xz-packed `.gnu_debugdata` that distributions add to it.
 
-import lzma
+For many addresses at once, by numpy: for an import. The recorder's lookup process asks about a few (`function_index`).
+"""
+
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from necroscope.symbols.elf import Elf, Section
+from necroscope.symbols.function_index import SYMBOLS_LIMIT_BYTES, unpack_debugdata
 from necroscope.symbols.image import BytesImage, Image, ImageError, read_name
 from necroscope.symbols.table import Addresses, SymbolTable
 
-# Symbol and string tables together; librustc_driver, the biggest tried, has 23 MiB.
-SYMBOLS_LIMIT_BYTES: Final = 256 << 20
 # String tables of other files than the one asked about are kept in memory.
 _STRINGS_LIMIT_BYTES: Final = 64 << 20
 _BLOCK_BYTES: Final = 1 << 20
+_LAST: Final = (1 << 64) - 1
 _WHOLE_BYTES: Final = 4 << 20
 _NEAR_BYTES: Final = 64 << 10
 # To read so much of a string table takes as long as to read one name from the file.
 _BYTES_PER_NAME: Final = 8192
-_DEBUGDATA_LIMIT_BYTES: Final = 64 << 20
-# xz -9 needs 65 MiB to unpack.
-_XZ_MEMORY_LIMIT_BYTES: Final = 96 << 20
 
 _SHT_SYMTAB: Final = 2
 _SHT_DYNSYM: Final = 11
@@ -65,10 +64,6 @@ class FunctionTable:
         names = [None if place < 0 else self._name(place, image) for place in places.tolist()]
         return [names[number] for number in which.tolist()]
 
-    def extents(self, addresses: list[int]) -> list[tuple[int, int]]:
-        """Ranges around virtual addresses in which the answer is the same."""
-        return self._table.extents(addresses)
-
     def with_names(self, image: Image) -> "FunctionTable":
         """The same with its string table in memory, for a file that is not at hand when names are asked for."""
         names = BytesImage(image.read(self.strings.offset, self.strings.size_bytes))
@@ -96,14 +91,8 @@ def read_dynsym(elf: Elf, image: Image, near: Addresses | None = None) -> Functi
 
 def read_debugdata(elf: Elf, image: Image) -> FunctionTable | None:
     """Functions that `.dynsym` does not have, in an ELF file packed into a section of its own ("mini debuginfo")."""
-    section = elf.section(b".gnu_debugdata")
-    if section is None or section.size_bytes > _DEBUGDATA_LIMIT_BYTES:
-        return None
-    packed = image.read(section.offset, section.size_bytes)
-    try:
-        decompressor = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY_LIMIT_BYTES)
-        content = decompressor.decompress(packed, _DEBUGDATA_LIMIT_BYTES)
-    except lzma.LZMAError:
+    content = unpack_debugdata(elf, image)
+    if content is None:
         return None
     return read_symtab_with_names(BytesImage(content))
 
@@ -140,7 +129,7 @@ def _build(elf: Elf, image: Image, symbols: npt.NDArray[np.void], strings: Secti
     symbols = symbols[_MAY_BE_CODE[symbols["info"] & 15]]
     kinds = symbols["info"] & 15
     is_function = (kinds == _STT_FUNC) | (kinds == _STT_GNU_IFUNC)
-    is_code = elf.sections["flags"] & _SHF_EXECINSTR != 0
+    is_code = np.array([section.flags & _SHF_EXECINSTR != 0 for section in elf.sections], bool)
     in_code = (symbols["section"] < len(is_code)) & np.append(is_code, False)[symbols["section"].clip(max=len(is_code))]
     kept = symbols[(symbols["section"] != 0) & (symbols["address"] != 0) & (is_function | (in_code & (kinds == _STT_NOTYPE)))]
     first, second = _leading_characters(image, strings, kept["name"])
@@ -192,5 +181,5 @@ def _covered(addresses: Addresses, functions: npt.NDArray[np.void]) -> npt.NDArr
 
 def _section_ends(elf: Elf, indices: npt.NDArray[np.uint16]) -> Addresses:
     """Where the section of each symbol ends; symbols of no section end with the address space."""
-    ends = np.append(elf.sections["address"] + elf.sections["size"], np.uint64((1 << 64) - 1))
+    ends = np.array([*(min(section.address + section.size, _LAST) for section in elf.sections), _LAST], np.uint64)
     return np.asarray(ends[indices.clip(max=len(elf.sections))], np.uint64)

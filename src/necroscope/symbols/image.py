@@ -50,6 +50,19 @@ class FileImage:
         return content
 
 
+class PartImage:
+    """A stretch of another image, with offsets of its own."""
+
+    def __init__(self, image: Image, offset: int, size_bytes: int) -> None:
+        self._image = image
+        self._offset = offset
+        self.size_bytes = size_bytes
+
+    def read(self, offset: int, size_bytes: int) -> bytes:
+        check_range(self, offset, size_bytes)
+        return self._image.read(self._offset + offset, size_bytes)
+
+
 def check_range(image: Image, offset: int, size_bytes: int) -> None:
     if offset < 0 or size_bytes < 0 or offset + size_bytes > image.size_bytes:
         raise ImageError(f"{size_bytes} bytes at {offset} are not in a file of {image.size_bytes}")

@@ -1,86 +1,123 @@
-"""Kernel symbols, with modules and BPF programs, from /proc/kallsyms (kernel/kallsyms.c), `ADDRESS TYPE NAME[\\t[MODULE]]`."""
+"""Kernel symbols, with modules and BPF programs, from /proc/kallsyms (kernel/kallsyms.c), `ADDRESS TYPE NAME[\\t[MODULE]]`.
+
+Of a hundred thousand lines few are ever asked for. So the text is kept as it is, in the order of its addresses, and a line is
+taken apart when somebody asks for it.
+"""
 
 import os
+import re
+from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import takewhile
+from itertools import accumulate, pairwise
+from operator import itemgetter
 from pathlib import Path
-from typing import Final, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import Final
 
 from necroscope.errors import SourceUnavailable
 from necroscope.symbols.demangle import demangle
-from necroscope.symbols.table import ADDRESS_END, Addresses, SymbolTable
 
 KernelSymbol = tuple[str, str]
-Characters = npt.NDArray[np.uint8]
 
 KERNEL_MODULE: Final = "[kernel]"
 # `%px %c ` in front of each name on a 64-bit kernel.
-_PREFIX: Final = 19
 _DIGITS: Final = 16
-_WINDOW: Final = _PREFIX + 2
+_TYPE_AT: Final = 17
+_PREFIX: Final = 19
+_LINE: Final = re.compile(rb"[0-9a-f]{16} \S [^\n]+", re.IGNORECASE)
+_ADDRESS: Final = itemgetter(slice(_DIGITS))
+_TEXT_TYPES: Final = b"tTwW"
 # The last symbol of the kernel, of a module area or of the BPF area has no end in kallsyms; no function is longer than this.
 _FUNCTION_LIMIT: Final = 1 << 20
-_NO_FUNCTION: Final = 8
+# Padding in front of each function (CONFIG_CALL_PADDING), in which nothing runs.
+_PADDING: Final = b"__pfx_"
 _READ_LIMIT: Final = 64 << 20
+_ADDRESS_END: Final = 1 << 64
 _HINT: Final = (
     "give the process CAP_SYSLOG and set kernel.kptr_restrict to 0 or 1 (2 hides the addresses from everybody): "
     "sudo sysctl kernel.kptr_restrict=1"
 )
 
-_NIBBLE: Final = np.full(256, 255, np.uint8)
-for _digit in b"0123456789abcdefABCDEF":
-    _NIBBLE[_digit] = int(chr(_digit), 16)
-_IS_TEXT: Final = np.zeros(256, bool)
-_IS_TEXT[list(b"tTwW")] = True
-
 
 class KernelSymbols:
-    """Text symbols by address; 16 bytes a symbol plus the names."""
+    """Text symbols by address; the text and 12 bytes a line."""
 
-    def __init__(self, table: SymbolTable, names: bytes) -> None:
-        self._table = table
-        self._names = names
+    def __init__(self, lines: list[bytes], packed: bytes) -> None:
+        """`lines` are whole and in the order of their addresses, which `packed` holds, the highest byte of each first."""
+        self._text = b"\n".join(lines)
+        self._places = array("I", accumulate((len(line) + 1 for line in lines), initial=0))
+        self._addresses = array("Q", packed)
+        self._addresses.byteswap()
 
     def __len__(self) -> int:
-        return len(self._table)
+        """How many functions there are."""
+        return sum(self._text.count(b" %c " % kind) for kind in _TEXT_TYPES)
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether the kernel shows no address."""
+        return bool(self._addresses) and not self._addresses[-1]
 
     @property
     def size_bytes(self) -> int:
-        return self._table.size_bytes + len(self._names)
+        return len(self._text) + 12 * len(self._addresses)
 
     def lookup(self, addresses: Sequence[int]) -> list[KernelSymbol | None]:
         """Function and module of each address, None outside all symbols."""
-        return [None if offset is None else self._name_at(offset) for offset in self._table.find(addresses)]
+        return [self.functions(address, address + 1)[-1][1] for address in addresses]
 
-    def extents(self, addresses: Sequence[int]) -> list[tuple[int, int]]:
-        """Ranges around addresses in which the answer is the same."""
-        return self._table.extents(addresses)
+    def functions(self, low: int, high: int) -> list[tuple[int, KernelSymbol | None]]:
+        """Where from `low` to before `high` which function begins, None where none is; the first begins at `low`.
 
-    def _name_at(self, offset: int) -> KernelSymbol:
-        line = self._names[offset : self._names.find(b"\n", offset)]
-        name, _, module = line.partition(b"\t")
-        return demangle(name), demangle(module) or KERNEL_MODULE
+        Every symbol, also of data, ends the one before it.
+        """
+        if not 0 <= low < high <= _ADDRESS_END:
+            return [(low, None)]
+        after = bisect_right(self._addresses, low)
+        first = bisect_left(self._addresses, self._addresses[after - 1]) if after else 0
+        last = bisect_left(self._addresses, high, lo=after)
+        best: dict[int, bytes | None] = {}
+        for line, start in zip(self._lines(first, last), self._addresses[first:last], strict=True):
+            if not _is_function(line):
+                best.setdefault(start, None)
+            elif (known := best.get(start)) is None or _rank(line) < _rank(known):
+                best[start] = line
+        return self._bounded(best, low, high)
+
+    def _lines(self, first: int, last: int) -> list[bytes]:
+        return self._text[self._places[first] : self._places[last] - 1].split(b"\n") if first < last else []
+
+    @staticmethod
+    def _bounded(best: dict[int, bytes | None], low: int, high: int) -> list[tuple[int, KernelSymbol | None]]:
+        """From `low` on, and no function longer than one can be."""
+        found: dict[int, KernelSymbol | None] = {low: None}
+        for start, following in pairwise((*best, high)):
+            found[max(start, low)] = _shown(best[start])
+            if following - start > _FUNCTION_LIMIT:
+                found[max(start + _FUNCTION_LIMIT, low)] = None
+        return list(found.items())
 
 
 def parse(blocks: Iterable[bytes]) -> KernelSymbols:
-    """All text symbols of /proc/kallsyms, given in blocks of whole lines; lines of another form are left out."""
-    parsed = [_parse_block(block) for block in blocks]
-    addresses = np.concatenate([block.addresses for block in parsed] or [np.zeros(0, np.uint64)])
-    if len(addresses) and not addresses.any():
+    """All symbols of /proc/kallsyms, given in blocks of whole lines; lines of another form are left out."""
+    lines = [line for line in b"".join(blocks).split(b"\n")[:-1] if not line.startswith(_PADDING, _PREFIX)]
+    lines.sort(key=_ADDRESS)
+    packed = _packed(lines)
+    if packed is None:
+        lines = sorted((line[:_DIGITS].lower() + line[_DIGITS:] for line in lines if _LINE.fullmatch(line)), key=_ADDRESS)
+        packed = _packed(lines)
+    assert packed is not None
+    symbols = KernelSymbols(lines, packed)
+    if symbols.is_hidden:
         raise SourceUnavailable("kernel symbols are hidden: every address in /proc/kallsyms is 0", _HINT)
-    ranks = np.concatenate([block.ranks for block in parsed] or [np.zeros(0, np.uint8)])
-    lengths = np.concatenate([block.name_lengths for block in parsed] or [np.zeros(0, np.uint32)])
-    return KernelSymbols(_build(addresses, ranks, np.cumsum(lengths) - lengths), b"".join(block.names for block in parsed))
+    return symbols
 
 
 def load(root: Path) -> KernelSymbols:
     """The running kernel's symbols."""
     try:
         with (root / "proc/kallsyms").open("rb", buffering=0) as file:
-            symbols = parse(_read_blocks(file.fileno()))
+            symbols = parse(_read(file.fileno()))
     except OSError as error:
         raise SourceUnavailable(f"cannot read /proc/kallsyms: {error.strerror}", _HINT) from None
     if not len(symbols):
@@ -88,75 +125,43 @@ def load(root: Path) -> KernelSymbols:
     return symbols
 
 
-def _read_blocks(descriptor: int) -> Iterator[bytes]:
-    """Whole lines, some 64 KiB at a time: what is parsed stays in the processor's cache and the peak of memory stays low."""
-    rest = b""
+def _read(descriptor: int) -> Iterator[bytes]:
+    """The kernel hands out less than a page a read, whatever is asked for."""
     size_bytes = 0
-    while size_bytes < _READ_LIMIT:
-        # The kernel hands out less than a page a read, whatever is asked for.
-        pieces = list(takewhile(bool, (os.read(descriptor, 1 << 16) for _ in range(16))))
-        if not pieces:
-            break
-        block = b"".join((rest, *pieces))
-        size_bytes += len(block) - len(rest)
-        end = block.rfind(b"\n") + 1
-        rest = block[end:]
-        yield block[:end]
+    while size_bytes < _READ_LIMIT and (piece := os.read(descriptor, 1 << 16)):
+        size_bytes += len(piece)
+        yield piece
 
 
-class _Block(NamedTuple):
-    """Addresses and ranks of all lines; names and their lengths of the functions alone (rank below _NO_FUNCTION)."""
-
-    addresses: Addresses
-    ranks: npt.NDArray[np.uint8]
-    name_lengths: npt.NDArray[np.uint32]
-    names: bytes
-
-
-def _parse_block(text: bytes) -> _Block:
-    text = text[: text.rfind(b"\n") + 1]
-    characters = np.frombuffer(text, np.uint8)
-    ends = np.flatnonzero(characters == ord("\n"))
-    starts = np.append(np.int64(0), ends[:-1] + 1) if len(ends) else ends
-    is_long = ends - starts > _PREFIX
-    starts, ends = starts[is_long], ends[is_long]
-    # Every window of the text that could be `ADDRESS TYPE NA`, without a copy; then those at line starts.
-    windows = np.ndarray((max(len(text) - _WINDOW + 1, 0), _WINDOW), np.uint8, text, strides=(1, 1))
-    heads = windows[starts]
-    nibbles = _NIBBLE[heads[:, :_DIGITS]]
-    is_number = nibbles.max(axis=1, initial=0) < 16
-    is_line = is_number & (heads[:, _DIGITS] == ord(" ")) & (heads[:, _PREFIX - 1] == ord(" "))
-    addresses = ((nibbles[:, 0::2] << 4) | nibbles[:, 1::2]).view(">u8").ravel()[is_line].astype(np.uint64)
-    ranks = _rank(heads[is_line])
-    is_function = ranks < _NO_FUNCTION
-    starts, ends = starts[is_line][is_function] + _PREFIX, ends[is_line][is_function] + 1
-    return _Block(addresses, ranks, (ends - starts).astype(np.uint32), _keep(characters, starts, ends))
+def _packed(lines: list[bytes]) -> bytes | None:
+    """The addresses of all lines, None if a line has another form; loops in C, because there are so many."""
+    digits = b"".join([line[:_DIGITS] for line in lines])
+    try:
+        packed = bytes.fromhex(digits.decode())
+    except ValueError:
+        return None
+    is_plain = (
+        len(packed) == 8 * len(lines)
+        and digits == digits.lower()
+        and {line[_DIGITS:_PREFIX:2] for line in lines} <= {b"  "}
+        and min(map(len, lines), default=_PREFIX + 1) > _PREFIX
+    )
+    return packed if is_plain else None
 
 
-def _rank(heads: Characters) -> npt.NDArray[np.uint8]:
+def _is_function(line: bytes) -> bool:
+    """aarch64 mapping symbols ($x, $d) and local labels (.L) are none."""
+    return line[_TYPE_AT] in _TEXT_TYPES and not line.startswith((b"$", b".L"), _PREFIX)
+
+
+def _rank(line: bytes) -> int:
     """Which of the symbols at one address is shown: not a weak one, one without underscores, a global one."""
-    kinds, first, second = heads[:, _PREFIX - 2], heads[:, _PREFIX], heads[:, _PREFIX + 1]
-    is_weak = (kinds == ord("w")) | (kinds == ord("W"))
-    ranks = is_weak * np.uint8(4) + (first == ord("_")) * np.uint8(2) + (kinds == ord("t")) * np.uint8(1)
-    # aarch64 mapping symbols ($x, $d) and local labels (.L) are no functions.
-    is_label = (first == ord("$")) | ((first == ord(".")) & (second == ord("L")))
-    return np.where(_IS_TEXT[kinds] & ~is_label, ranks, _NO_FUNCTION).astype(np.uint8)
+    kind = line[_TYPE_AT]
+    return 4 * (kind in b"wW") + 2 * line.startswith(b"_", _PREFIX) + (kind == ord("t"))
 
 
-def _keep(characters: Characters, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> bytes:
-    """Only what lies between starts and ends."""
-    edges = np.zeros(len(characters) + 1, np.int8)
-    edges[starts] = 1
-    edges[ends] = -1
-    is_kept = np.cumsum(edges[:-1], dtype=np.int8).view(bool)
-    return bytes(characters[is_kept])
-
-
-def _build(addresses: Addresses, ranks: npt.NDArray[np.uint8], names: npt.NDArray[np.uint64]) -> SymbolTable:
-    # A data symbol ends the function before it, although it is not kept.
-    boundaries = np.append(np.sort(addresses), np.uint64(ADDRESS_END - 1))
-    is_function = ranks < _NO_FUNCTION
-    addresses = addresses[is_function]
-    following = boundaries[np.searchsorted(boundaries, addresses, "right").clip(max=len(boundaries) - 1)]
-    sizes = np.minimum(following - addresses, np.uint64(_FUNCTION_LIMIT))
-    return SymbolTable(addresses, sizes, following, names.astype(np.uint32), ranks[is_function])
+def _shown(line: bytes | None) -> KernelSymbol | None:
+    if line is None:
+        return None
+    name, _, module = line[_PREFIX:].partition(b"\t")
+    return demangle(name), demangle(module) or KERNEL_MODULE

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from necroscope.symbols.lookup_child import ChildGone, LookupChild, command
-from necroscope.symbols.messages import KernelFunction, Kind, ModuleAnswer, TaskDescription, UserRequest, unknown_module
+from necroscope.symbols.messages import FunctionBlock, Kind, ModuleAnswer, TaskDescription, UserRequest
 from necroscope.symbols.process_maps import Mapping
 
-__all__ = ["KernelFunction", "Lookup", "Mapping", "ModuleAnswer", "TaskDescription", "UserRequest"]
+__all__ = ["FunctionBlock", "Lookup", "Mapping", "ModuleAnswer", "TaskDescription", "UserRequest"]
 
 TIMEOUT_S: Final = 1.0
 FIRST_USE_S: Final = 5.0
@@ -98,10 +98,10 @@ class Lookup:
         self._abandoned, self._child = children, None
         self._reap()
 
-    def kernel_symbols(self, addresses: Sequence[int]) -> list[KernelFunction | None]:
-        """Function, module (`[kernel]` or `[name]`) and the range of addresses for which that holds."""
-        (answer,) = self._ask(Kind.KERNEL, [list(addresses)], [()])
-        return [found and KernelFunction(*found) for found in answer] if answer is not None else [None] * len(addresses)
+    def kernel_functions(self, blocks: Sequence[int]) -> list[FunctionBlock] | None:
+        """The functions of blocks of the kernel's addresses; behind the name of one in a module come a tab and `[module]`."""
+        (answer,) = self._ask(Kind.KERNEL, [list(blocks)], [()])
+        return None if answer is None else [FunctionBlock(*functions) for functions in answer]
 
     def reload_kernel_symbols(self) -> None:
         """After modules or BPF programs came; does not wait, later questions see the new symbols."""
@@ -109,14 +109,11 @@ class Lookup:
         if child is not None:
             self._send(child, Kind.RELOAD_KERNEL, [None], [()])
 
-    def user_symbols(self, requests: Sequence[UserRequest]) -> list[ModuleAnswer]:
-        """Functions at offsets into mapped files."""
+    def user_functions(self, requests: Sequence[UserRequest]) -> list[ModuleAnswer | None]:
+        """The functions of blocks of mapped files."""
         blames = [(request.pid, request[1:5]) for request in requests]
         answers = self._ask(Kind.USER, [tuple(request) for request in requests], blames)
-        return [
-            ModuleAnswer(*answer) if answer is not None else unknown_module(request)
-            for request, answer in zip(requests, answers, strict=True)
-        ]
+        return [answer and ModuleAnswer(answer[0], [FunctionBlock(*functions) for functions in answer[1]]) for answer in answers]
 
     def jit_symbols(self, pid: int, addresses: Sequence[int]) -> list[str | None]:
         """Functions at addresses of no file, by the process's perf map."""

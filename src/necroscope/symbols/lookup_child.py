@@ -29,7 +29,7 @@ class Question(NamedTuple):
 
 def command(root: Path) -> list[str]:
     # -P: the directory the recorder was started in must not lend us modules.
-    return [sys.executable, "-P", "-m", "necroscope.symbols.lookup_process", "--root", str(root)]
+    return [sys.executable, "-P", "-m", "necroscope.symbols.lookup_process", str(root)]
 
 
 class LookupChild:
@@ -43,8 +43,7 @@ class LookupChild:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd="/",
-            # numpy's linear algebra starts a thread and its buffers for each core, for nothing.
-            env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"},
+            env=os.environ | {"MALLOC_ARENA_MAX": "1"},
             # A ^C on the terminal is for the recorder, which still has symbols to ask for.
             process_group=0,
         )

@@ -3,11 +3,11 @@
 It may hang or crash on what it reads; then the recorder kills it and starts another. So it holds nothing but caches.
 """
 
-import argparse
 import ctypes
 import os
 import resource
 import signal
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -26,9 +26,8 @@ Handler = Callable[[Any], object]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="necroscope.symbols.lookup_process", description=__doc__)
-    parser.add_argument("--root", type=Path, default=Path("/"), help="where the node's /proc is mounted")
-    root = parser.parse_args().root
+    """The only argument is the root below which the node's /proc is mounted; nobody but the recorder gives it."""
+    root = Path(sys.argv[1])
     _settle()
     requests, answers = _take_pipes()
     resolver = Resolver(root)
@@ -42,6 +41,8 @@ def main() -> None:
     finally:
         os.close(requests)
         os.close(answers)
+    # Everything here is a cache: to take it down piece by piece, as the interpreter would, takes as long as a hundred answers.
+    os._exit(0)
 
 
 def serve(requests: int, answers: int, handlers: dict[Kind, Handler]) -> None:
@@ -63,11 +64,11 @@ def _answer(handler: Handler, item: object) -> object:
 
 def _handlers(resolver: Resolver, root: Path) -> dict[Kind, Handler]:
     def user(item: Sequence[Any]) -> object:
-        answer: ModuleAnswer = resolver.user_symbols(UserRequest(*item))
-        return tuple(answer)
+        answer: ModuleAnswer = resolver.user_functions(UserRequest(*item))
+        return answer.build_id, [tuple(functions) for functions in answer.functions]
 
     def kernel(item: Sequence[int]) -> object:
-        return [None if found is None else tuple(found) for found in resolver.kernel_symbols(item)]
+        return [tuple(resolver.kernel_functions(block)) for block in item]
 
     def task(item: tuple[int, int, int | None]) -> object:
         description: TaskDescription = describe(root, *item)

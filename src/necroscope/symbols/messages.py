@@ -12,13 +12,15 @@ from typing import Any, Final, NamedTuple
 
 READY: Final = 0
 MESSAGE_LIMIT_BYTES: Final = 64 << 20
+# Functions are asked for by blocks of 4 KiB: who runs one function runs its neighbours soon, and then nothing has to be asked.
+BLOCK_BITS: Final = 12
 _LENGTH: Final = struct.Struct("<I")
 
 
 class Kind(IntEnum):
     """What is asked; the type of an item and of its answer in brackets."""
 
-    KERNEL = 1  # (addresses) -> list of KernelFunction or None
+    KERNEL = 1  # (blocks) -> list of FunctionBlock, names with a tab and the module behind them if they are of one
     RELOAD_KERNEL = 2  # () -> why kernel symbols are hidden, or None
     USER = 3  # UserRequest -> ModuleAnswer
     JIT = 4  # (pid, addresses) -> list of function or None
@@ -28,35 +30,35 @@ class Kind(IntEnum):
 
 
 class UserRequest(NamedTuple):
-    """Offsets into a file that a process has mapped; `path` is the kernel's text, odd bytes as surrogates (os.fsdecode)."""
+    """Blocks of a file that a process has mapped; `path` is the kernel's text, odd bytes as surrogates (os.fsdecode)."""
 
     pid: int
     path: str
     device_major: int
     device_minor: int
     inode: int
-    offsets: tuple[int, ...]
+    blocks: tuple[int, ...]
 
 
-class KernelFunction(NamedTuple):
-    """A function of the kernel, and the addresses for which this is the answer."""
+class FunctionBlock(NamedTuple):
+    """Where in a block, counted from its start, which function begins; None where none is. The first begins at 0."""
 
-    function: str
-    module: str
-    start: int
-    end: int
+    starts: list[int]
+    names: list[str | None]
 
 
 class ModuleAnswer(NamedTuple):
-    """Functions at the offsets asked for, and around each the range of offsets for which it is the answer."""
+    """The functions of the blocks asked for."""
 
     build_id: str | None
-    functions: list[str | None]
-    extents: list[tuple[int, int]]
+    functions: list[FunctionBlock]
+
+
+NO_FUNCTION: Final = FunctionBlock([0], [None])
 
 
 def unknown_module(request: UserRequest) -> ModuleAnswer:
-    return ModuleAnswer(None, [None] * len(request.offsets), [(offset, offset + 1) for offset in request.offsets])
+    return ModuleAnswer(None, [NO_FUNCTION] * len(request.blocks))
 
 
 class TaskDescription(NamedTuple):

@@ -1,8 +1,11 @@
-"""The lookup process's answers: the function at an address. A symbol table is read once per build id, into a bounded cache."""
+"""The lookup process's answers: the functions near an address. A symbol table is read once per build id, into a bounded cache."""
 
 import os
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -11,13 +14,12 @@ from necroscope.symbols import kallsyms, process_maps, vdso
 from necroscope.symbols.debug_files import find_functions
 from necroscope.symbols.demangle import demangle
 from necroscope.symbols.elf import Elf, Segments
-from necroscope.symbols.elf_symbols import FunctionTable, read_debugdata, read_dynsym, read_symtab
+from necroscope.symbols.function_index import FunctionIndex, index_debugdata, index_dynsym, index_symtab
 from necroscope.symbols.image import FileImage, Image, ImageError
 from necroscope.symbols.jit import JitMaps
 from necroscope.symbols.kallsyms import KernelSymbols
-from necroscope.symbols.messages import KernelFunction, ModuleAnswer, UserRequest, unknown_module
+from necroscope.symbols.messages import BLOCK_BITS, NO_FUNCTION, FunctionBlock, ModuleAnswer, UserRequest, unknown_module
 from necroscope.symbols.process_maps import Mapping
-from necroscope.symbols.table import ADDRESS_END
 from necroscope.symbols.target_files import MAPS_LIMIT_BYTES, open_mapped, open_root, read_bounded
 from necroscope.symbols.vdso import Vdso
 
@@ -43,7 +45,7 @@ class Resolver:
         self._kernel: KernelSymbols | None = None
         self._vdso: Vdso | None = None
         self._modules: OrderedDict[FileIdentity, Module | None] = OrderedDict()
-        self._tables: OrderedDict[TableKey, list[FunctionTable]] = OrderedDict()
+        self._tables: OrderedDict[TableKey, list[FunctionIndex]] = OrderedDict()
         self._jit_maps = JitMaps(root)
         self.tables_read = 0
 
@@ -56,11 +58,12 @@ class Resolver:
             return f"{error.facts} ({error.hint})"
         return None
 
-    def kernel_symbols(self, addresses: Sequence[int]) -> list[KernelFunction | None]:
+    def kernel_functions(self, block: int) -> FunctionBlock:
         if self._kernel is None:
-            return [None] * len(addresses)
-        found = zip(self._kernel.lookup(addresses), self._kernel.extents(addresses), strict=True)
-        return [None if symbol is None else KernelFunction(*symbol, *extent) for symbol, extent in found]
+            return NO_FUNCTION
+        low, high = block << BLOCK_BITS, (block + 1) << BLOCK_BITS
+        found = self._kernel.functions(low, high)
+        return FunctionBlock([start - low for start, _ in found], [_kernel_name(symbol) for _, symbol in found])
 
     def vdso_symbols(self, offsets: Sequence[int]) -> list[str | None]:
         if self._vdso is None:
@@ -74,7 +77,7 @@ class Resolver:
         text = read_bounded(self._root / f"proc/{pid}/maps", MAPS_LIMIT_BYTES)
         return None if text is None else process_maps.parse(text)
 
-    def user_symbols(self, request: UserRequest) -> ModuleAnswer:
+    def user_functions(self, request: UserRequest) -> ModuleAnswer:
         unknown = unknown_module(request)
         device = (request.device_major, request.device_minor)
         descriptor = open_mapped(self._root, request.pid, request.path, device, request.inode)
@@ -91,16 +94,8 @@ class Resolver:
         module = self._module(image, identity)
         if module is None:
             return None
-        addresses = module.segments.addresses_of(request.offsets)
-        names: list[bytes | None] = [None] * len(addresses)
-        extents = [(0, ADDRESS_END)] * len(addresses)
-        for table in self._functions(module, image, request):
-            names = [name or found for name, found in zip(names, table.find(addresses, image), strict=True)]
-            # Where several tables answer, the answer is the same only where none of them changes.
-            narrower = zip(extents, table.extents(addresses), strict=True)
-            extents = [(max(low, new_low), min(high, new_high)) for (low, high), (new_low, new_high) in narrower]
-        functions = [None if name is None else demangle(name) for name in names]
-        return ModuleAnswer(module.build_id, functions, _in_file(request.offsets, addresses, extents, module.segments))
+        tables = self._functions(module, image, request)
+        return ModuleAnswer(module.build_id, [_functions_in(block, module.segments, tables, image) for block in request.blocks])
 
     def _module(self, image: FileImage, identity: FileIdentity) -> Module | None:
         """The headers are read once per file; what is no ELF file of ours is remembered as None."""
@@ -116,7 +111,7 @@ class Resolver:
         self._modules.move_to_end(identity)
         return self._modules[identity]
 
-    def _functions(self, module: Module, image: FileImage, request: UserRequest) -> list[FunctionTable]:
+    def _functions(self, module: Module, image: FileImage, request: UserRequest) -> list[FunctionIndex]:
         tables = self._tables.get(module.key)
         if tables is None:
             tables = self._tables[module.key] = self._read_tables(Elf(image), image, request)
@@ -132,14 +127,14 @@ class Resolver:
             _, tables = self._tables.popitem(last=False)
             total_bytes -= sum(table.size_bytes for table in tables)
 
-    def _read_tables(self, elf: Elf, image: FileImage, request: UserRequest) -> list[FunctionTable]:
+    def _read_tables(self, elf: Elf, image: FileImage, request: UserRequest) -> list[FunctionIndex]:
         """The fullest there is: `.symtab`, a debug file's, or `.dynsym` with `.gnu_debugdata`."""
-        table = _unless_malformed(read_symtab, elf, image) or self._read_debug_file(elf, image, request)
+        table = _unless_malformed(index_symtab, elf, image) or self._read_debug_file(elf, image, request)
         if table is not None:
             return [table]
-        return [table for read in (read_dynsym, read_debugdata) if (table := _unless_malformed(read, elf, image)) is not None]
+        return [table for read in (index_dynsym, index_debugdata) if (table := _unless_malformed(read, elf, image)) is not None]
 
-    def _read_debug_file(self, elf: Elf, image: FileImage, request: UserRequest) -> FunctionTable | None:
+    def _read_debug_file(self, elf: Elf, image: FileImage, request: UserRequest) -> FunctionIndex | None:
         roots = [root for root in (open_root(self._root, request.pid), open_root(self._root)) if root is not None]
         try:
             return find_functions(elf, image, request.path, roots)
@@ -150,15 +145,32 @@ class Resolver:
                 os.close(root)
 
 
-def _in_file(
-    offsets: Sequence[int], addresses: list[int], extents: list[tuple[int, int]], segments: Segments
-) -> list[tuple[int, int]]:
-    """Ranges of virtual addresses as ranges of file offsets, within the segment of each."""
-    found = []
-    for offset, address, (low, high), (start, end) in zip(offsets, addresses, extents, segments.spans_of(offsets), strict=True):
-        shift = offset - address
-        found.append((max(start, low + shift), min(end, high + shift)))
-    return found
+def _functions_in(block: int, segments: Segments, tables: list[FunctionIndex], image: Image) -> FunctionBlock:
+    """The functions of a block of the file: of its parts that are loaded, where several tables answer the first that does."""
+    low, high = block << BLOCK_BITS, (block + 1) << BLOCK_BITS
+    names: dict[int, bytes | None] = {low: None}
+    for start, end, shift in segments.pieces(low, high):
+        names |= {address - shift: name for address, name in _merged(tables, start + shift, end + shift, image)}
+        names.setdefault(end, None)
+    names.pop(high, None)
+    changes = [(low, names[low]), *(after for before, after in pairwise(names.items()) if after[1] != before[1])]
+    return FunctionBlock([at - low for at, _ in changes], [None if name is None else demangle(name) for _, name in changes])
+
+
+def _merged(tables: list[FunctionIndex], low: int, high: int, image: Image) -> list[tuple[int, bytes | None]]:
+    answers = [table.functions(low, high, image) for table in tables]
+    if len(answers) == 1:
+        return answers[0]
+    edges = sorted({low, *(edge for answer in answers for edge, _ in answer)})
+    found = [[answer[bisect_right(answer, edge, key=itemgetter(0)) - 1][1] for answer in answers] for edge in edges]
+    return [(edge, next((name for name in names if name), None)) for edge, names in zip(edges, found, strict=True)]
+
+
+def _kernel_name(symbol: kallsyms.KernelSymbol | None) -> str | None:
+    if symbol is None:
+        return None
+    function, module = symbol
+    return function if module == kallsyms.KERNEL_MODULE else f"{function}\t{module}"
 
 
 def _identity(descriptor: int) -> FileIdentity:
@@ -166,7 +178,7 @@ def _identity(descriptor: int) -> FileIdentity:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _unless_malformed(read: Callable[[Elf, Image], FunctionTable | None], elf: Elf, image: FileImage) -> FunctionTable | None:
+def _unless_malformed(read: Callable[[Elf, Image], FunctionIndex | None], elf: Elf, image: FileImage) -> FunctionIndex | None:
     try:
         return read(elf, image)
     except ImageError:

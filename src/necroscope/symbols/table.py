@@ -63,25 +63,3 @@ class SymbolTable:
             covers = wanted[open_ones] - self._starts[candidate] < self._sizes[candidate]
             found[open_ones[covers]] = self._names[candidate[covers]]
         return found
-
-    def extents(self, addresses: Sequence[int]) -> list[tuple[int, int]]:
-        """Around each address the range in which `find` has one answer, so that whoever asked need not ask again within it."""
-        if not len(self._starts):
-            return [(address, address + 1) for address in addresses]
-        wanted = as_addresses(addresses)
-        nearest = np.searchsorted(self._starts, wanted, "right") - 1
-        low = np.where(nearest >= 0, self._starts[nearest.clip(min=0)], np.uint64(0))
-        high = np.append(self._starts, np.uint64(ADDRESS_END - 1))[nearest + 1]
-        is_open = np.ones(len(wanted), bool)
-        for back in range(_LOOK_BACK):
-            candidate = (nearest - back).clip(min=0)
-            end = self._starts[candidate] + self._sizes[candidate]
-            is_open &= nearest - back >= 0
-            has_ended = is_open & (end <= wanted)
-            low[has_ended] = np.maximum(low, end)[has_ended]
-            covers = is_open & (end > wanted)
-            high[covers] = np.minimum(high, end)[covers]
-            is_open &= ~covers
-        found = zip(wanted.tolist(), low.tolist(), high.tolist(), strict=True)
-        # The last address of all has no number after it that an array could hold.
-        return [(start, max(end, address + 1)) for address, start, end in found]

@@ -4,7 +4,7 @@ from typing import Final
 
 from necroscope.symbols.demangle import demangle
 from necroscope.symbols.elf import Elf
-from necroscope.symbols.elf_symbols import FunctionTable, read_dynsym, read_symtab
+from necroscope.symbols.function_index import FunctionIndex, index_dynsym, index_symtab
 from necroscope.symbols.image import BytesImage, ImageError
 from necroscope.symbols.process_maps import parse
 
@@ -18,18 +18,22 @@ class Vdso:
     def __init__(self, content: bytes) -> None:
         self._image = BytesImage(content)
         self._elf: Elf | None = None
-        self._functions: FunctionTable | None = None
+        self._functions: FunctionIndex | None = None
         try:
             self._elf = Elf(self._image)
-            self._functions = read_symtab(self._elf, self._image) or read_dynsym(self._elf, self._image)
+            self._functions = index_symtab(self._elf, self._image) or index_dynsym(self._elf, self._image)
         except ImageError:
             pass
 
     def lookup(self, offsets: list[int]) -> list[str | None]:
         if self._elf is None or self._functions is None:
             return [None] * len(offsets)
-        addresses = self._elf.segments.addresses_of(offsets)
-        return [None if name is None else demangle(name) for name in self._functions.find(addresses, self._image)]
+        return [self._function(address) for address in self._elf.segments.addresses_of(offsets)]
+
+    def _function(self, address: int) -> str | None:
+        assert self._functions is not None
+        ((_, name),) = self._functions.functions(address, address + 1, self._image)
+        return None if name is None else demangle(name)
 
 
 def load() -> Vdso:

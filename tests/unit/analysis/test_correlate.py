@@ -137,10 +137,10 @@ def test_a_dead_ray_node_is_joined_to_the_stall_a_minute_before() -> None:
         core 1:  ..........kkkkkkkk........................................................................
         k: system  reader[1872]  /  Read > ksys_read, some_walk
         """
-    ).event(80, "ray_node_death", "Node is dead because the health check failed", pattern=None, by_kernel=False)
+    ).event(80, "ray_node_dead", "Node is dead because the health check failed", pattern=None, by_kernel=False)
     incident = only_incident(node)
     assert incident.core == 1
-    assert [event.kind for event in incident.events] == ["ray_node_death"]
+    assert [event.kind for event in incident.events] == ["ray_node_dead"]
 
 
 def test_bursts_on_one_core_are_one_incident_and_their_beat_is_told() -> None:

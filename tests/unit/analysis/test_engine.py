@@ -46,9 +46,9 @@ def test_a_task_that_ran_all_along_is_not_the_culprit() -> None:
         core 0:  ................................
         core 1:  uuuuuuuuuuuuuuuuxxxxxxxxuuuuuuuu
         u: user  trainer[7]  /  main, step
-        x: system  trainer[7]  /  main, step > asm_exc_page_fault, fault
+        x: system  trainer[7]  /  main, step > odd_entry, odd_trap
         x: system  tool[44]  /  main > ksys_ioctl, odd_loop
-        x: system  trainer[7]  /  main, step > asm_exc_page_fault, fault
+        x: system  trainer[7]  /  main, step > odd_entry, odd_trap
         x: system  tool[44]  /  main > ksys_ioctl, odd_loop
         """
     )

@@ -137,9 +137,32 @@ def test_ticks_of_a_tenth_of_a_second_give_the_same_episode() -> None:
         ]
     node._drawn()["cores"] = rows
     (episode,) = episodes_of(node, Kind.SATURATED)
-    assert (episode.cpu, episode.span) == (1, (at(10), at(16)))
+    assert episode.cpu == 1
+    assert abs(episode.from_ns - at(10)) < NS // 50
+    assert abs(episode.to_ns - at(16)) < NS // 50
 
 
 def test_spans_join_and_leave_holes() -> None:
     assert joined([(5, 6), (0, 2), (3, 4)], bridge_ns=1) == [(0, 6)]
     assert outside((0, 10), [(2, 3), (8, 20)]) == [(0, 2), (3, 8)]
+
+
+def test_short_bursts_of_user_code_count_only_at_a_beat() -> None:
+    legend = "u: user  rotate[9]  /  main, compress"
+    beat = drawn_node(f"core 0: {'.' * 40}\ncore 1: {'uu......' * 5}\n{legend}")
+    assert len(episodes_of(beat, Kind.USER_BUSY)) == 5
+    random = drawn_node(f"core 0: {'.' * 40}\ncore 1: uu...uu.............uu....uu.......uu...\n{legend}")
+    assert not episodes_of(random, Kind.USER_BUSY)
+
+
+def test_the_edges_of_an_episode_lie_within_the_ticks() -> None:
+    node = drawn_node(QUIET)
+    rows = [list(row) for row in node._drawn()["cores"]]
+    system, idle = 5, 6
+    for second, share in ((9, 0.3), (10, 1.0), (11, 1.0), (12, 0.6)):
+        row = next(row for row in rows if row[0] == at(second + 1) and row[1] == 1)
+        row[system], row[idle] = round(share * NS), round((1 - share) * NS)
+    node._drawn()["cores"] = [tuple(row) for row in rows]
+    (episode,) = episodes_of(node, Kind.SATURATED)
+    assert abs(episode.from_ns - at(9.7)) < NS // 20
+    assert abs(episode.to_ns - at(12.6)) < NS // 20

@@ -74,8 +74,8 @@ def test_softnet_rows_carry_their_core() -> None:
 
 
 def test_a_freeze_is_when_the_timer_ticks_and_no_softirq_runs() -> None:
-    ran = [0, 1, 2, 3, 3, 3, 3, 4, 4]
-    ticks = [0, 1, 2, 3, 4, 5, 6, 7, 7]  # at the end the core is idle: neither goes on
+    ran = [0, 1, 2, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4]
+    ticks = [0, 1, 2, 3, 4, 5, 6, 7, 7, 7, 7, 7, 7]  # at the end the core is idle: neither goes on
     measured = Measured(
         {
             "/proc/softirqs": [(i * S, f" CPU0\n TIMER: {value}\n") for i, value in enumerate(ran)],

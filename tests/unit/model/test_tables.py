@@ -26,7 +26,7 @@ LISTED = {
 AT_LEAST = {
     "cgroups": "controller path tracked visible dying",
     "tasks": "cpu trigger pid tid comm argv0 cgroup syscall file stack",
-    "units": "unit active_state sub_state result restarts main_status file_state preset fragment cgroup period_ns last_ns next_ns",
+    "units": "unit active_state sub_state result restarts main_status file_state preset fragment cgroup period_ns last_ns",
     "containers": "container runtime name image namespace pod pod_uid qos cgroup state restarts exit_code oom_killed",
     "events": "kind cpu device queue message by_kernel sequence",
     "pressure": "resource some_ns full_ns",

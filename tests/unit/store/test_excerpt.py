@@ -56,3 +56,14 @@ def test_a_directory_that_holds_something_is_not_touched(whole: Store, tmp_path:
 def test_a_day_is_no_excerpt(whole: Store, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="too long"):
         write_excerpt(whole, at(0), at(0) + 86400 * NS, tmp_path / "part")
+
+
+def test_names_can_be_replaced_everywhere(whole: Store, tmp_path: Path) -> None:
+    renames = {"worker": "job", "node-a": "node-x", "vfs_": "", "no answer": "none", "/bin/program": "/opt/app"}
+    write_excerpt(whole, at(0), at(9), tmp_path / "part", renames)
+    part = Store.open(tmp_path / "part")
+    sampled = part.samples(at(0), at(9))
+    assert set(sampled.samples.column("comm").to_pylist()) == {"sh", "job 12"}
+    assert "read" in sampled.frames.column("function").to_pylist()
+    assert set(sampled.frames.column("module").to_pylist()) == {"/opt/app", "[kernel]"}
+    assert (part.info().node, [gap.cause for gap in part.info().gaps]) == ("node-x", ["none"])

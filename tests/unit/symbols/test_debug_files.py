@@ -25,7 +25,7 @@ def names_at(program: Path, root: Path, address: int) -> list[bytes | None] | No
     try:
         image = FileImage(program_descriptor)
         table = find_functions(Elf(image), image, f"/bin/{program.name}", [root_descriptor])
-        return None if table is None else table.find([address], image)
+        return None if table is None else [name for _, name in table.functions(address, address + 1, image)]
     finally:
         os.close(program_descriptor)
         os.close(root_descriptor)

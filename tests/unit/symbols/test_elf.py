@@ -4,19 +4,19 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from necroscope.symbols import elf_symbols
-from necroscope.symbols.elf import Elf, Segments
+from necroscope.symbols import function_index
+from necroscope.symbols.elf import Elf, SegmentHeader, Segments
 from necroscope.symbols.elf_symbols import read_debugdata, read_dynsym, read_symtab
-from necroscope.symbols.image import BytesImage, FileImage, ImageError
+from necroscope.symbols.function_index import index_debugdata, index_dynsym, index_symtab
+from necroscope.symbols.image import BytesImage, FileImage, Image, ImageError
 
 REAL = Path(sys.executable).resolve().read_bytes()
-SEGMENT = [("type", "<u4"), ("flags", "<u4"), ("offset", "<u8"), ("address", "<u8"), ("size", "<u8")]
 SEVERAL_NAMES = """
 int first(void) { return 1; }
 int __second(void) { return 2; }
@@ -35,10 +35,17 @@ def names_by_address(path: Path) -> dict[str, int]:
 
 
 def find(path: Path, addresses: list[int]) -> list[bytes | None]:
+    """What both readers say."""
     image = BytesImage(path.read_bytes())
-    table = read_symtab(Elf(image), image)
+    return find_in(Elf(image), image, addresses, read_symtab, index_symtab)
+
+
+def find_in(elf: Elf, image: Image, addresses: list[int], read: Any, index: Any) -> list[bytes | None]:
+    table, indexed = read(elf, image), index(elf, image)
     assert table is not None
-    return table.find(addresses, image)
+    found: list[bytes | None] = table.find(addresses, image)
+    assert [indexed.functions(address, address + 1, image)[-1][1] for address in addresses] == found
+    return found
 
 
 def everything(content: bytes) -> None:
@@ -56,6 +63,13 @@ def everything(content: bytes) -> None:
             continue
         if table is not None:
             table.find([*addresses, 0x401000], image)
+    for index in (index_symtab, index_dynsym, index_debugdata):
+        try:
+            indexed = index(elf, image)
+            for address in (*addresses, 0x401000) if indexed is not None else ():
+                indexed.functions(address, address + 4096, image)
+        except ImageError:
+            continue
 
 
 @pytest.mark.parametrize("options", [["-pie"], ["-no-pie"], ["-static"]], ids=["pie", "no-pie", "static"])
@@ -65,20 +79,17 @@ def test_function_is_found_by_its_file_offset(
     path = compile_c("program", *options)
     image = BytesImage(path.read_bytes())
     elf = Elf(image)
-    table = read_symtab(elf, image)
-    assert table is not None
     offsets = [offset_of(path, "main"), offset_of(path, "rest"), offset_of(path, "hidden_helper")]
-    assert table.find(elf.segments.addresses_of(offsets), image) == [b"main", b"rest", b"hidden_helper"]
+    addresses = elf.segments.addresses_of(offsets)
+    assert find_in(elf, image, addresses, read_symtab, index_symtab) == [b"main", b"rest", b"hidden_helper"]
 
 
-def test_segment_of_an_offset_is_the_one_that_gives_its_address() -> None:
-    segments = Segments(np.array([(1, 4, 0, 0, 0x1100), (1, 5, 0x1000, 0x401000, 0x800)], SEGMENT))
+def test_piece_of_an_offset_is_of_the_segment_that_gives_its_address() -> None:
+    segments = Segments([SegmentHeader(1, 4, 0, 0, 0x1100), SegmentHeader(1, 5, 0x1000, 0x401000, 0x800)])
     # The page at the seam belongs to both; code is in the second.
-    assert segments.spans_of([0xFFF, 0x1000, 0x10FF, 0x17FF, 0x1800]) == [
-        (0, 0x1100),
-        *[(0x1000, 0x1800)] * 3,
-        (0x1800, 0x1801),
-    ]
+    assert list(segments.pieces(0, 0x3000)) == [(0, 0x1000, 0), (0x1000, 0x1100, 0x400000), (0x1100, 0x1800, 0x400000)]
+    assert list(segments.pieces(0x1400, 0x1500)) == [(0x1400, 0x1500, 0x400000)]
+    assert list(segments.pieces(0x2000, 0x3000)) == []
     assert segments.addresses_of([0xFFF, 0x1000, 0x17FF, 0x1800]) == [0xFFF, 0x401000, 0x4017FF, 0]
 
 
@@ -128,13 +139,11 @@ def test_version_of_a_symbol_is_not_shown() -> None:
     try:
         image = FileImage(descriptor)
         elf = Elf(image)
-        table = read_dynsym(elf, image)
-        assert table is not None
         lines = subprocess.run(
             ["readelf", "-W", "--dyn-syms", libc], capture_output=True, text=True, check=True
         ).stdout.splitlines()
         row = next(line.split() for line in lines if " getppid@@" in line)
-        assert table.find([int(row[1], 16) + 1], image) == [b"getppid"]
+        assert find_in(elf, image, [int(row[1], 16) + 1], read_dynsym, index_dynsym) == [b"getppid"]
     finally:
         os.close(descriptor)
 
@@ -150,16 +159,12 @@ def test_mini_debuginfo_is_unpacked(compile_c: Callable[..., Path], tmp_path: Pa
     image = BytesImage(stripped.read_bytes())
     elf = Elf(image)
     assert read_symtab(elf, image) is None
-    table = read_debugdata(elf, image)
-    assert table is not None
-    assert table.find([address + 1], image) == [b"hidden_helper"]
+    assert find_in(elf, image, [address + 1], read_debugdata, index_debugdata) == [b"hidden_helper"]
 
 
 def test_page_shared_by_two_segments_belongs_to_the_executable_one() -> None:
-    records = np.zeros(2, SEGMENT)
-    records[0] = (1, 4, 0, 0x400000, 0x1800)
-    records[1] = (1, 5, 0x1000, 0x502000, 0x1000)
-    assert Segments(records).addresses_of([0x10, 0x1010, 0x2010]) == [0x400010, 0x502010, 0]
+    segments = Segments([SegmentHeader(1, 4, 0, 0x400000, 0x1800), SegmentHeader(1, 5, 0x1000, 0x502000, 0x1000)])
+    assert segments.addresses_of([0x10, 0x1010, 0x2010]) == [0x400010, 0x502010, 0]
 
 
 @pytest.mark.parametrize(
@@ -187,7 +192,7 @@ def test_absurd_counts_take_no_memory() -> None:
 def test_debugdata_that_unpacks_without_end_is_cut(
     compile_c: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(elf_symbols, "_DEBUGDATA_LIMIT_BYTES", 1 << 20)
+    monkeypatch.setattr(function_index, "_DEBUGDATA_LIMIT_BYTES", 1 << 20)
     bomb = tmp_path / "bomb"
     with bomb.open("wb") as file:
         file.truncate(8 << 20)
@@ -195,8 +200,9 @@ def test_debugdata_that_unpacks_without_end_is_cut(
     program = compile_c("program", "-s")
     subprocess.run(["objcopy", "--add-section", f".gnu_debugdata={bomb}.xz", program], check=True)
     image = BytesImage(program.read_bytes())
-    with pytest.raises(ImageError):
-        read_debugdata(Elf(image), image)
+    for read in (read_debugdata, index_debugdata):
+        with pytest.raises(ImageError):
+            read(Elf(image), image)
 
 
 @settings(max_examples=100, deadline=None)

@@ -28,7 +28,7 @@ def lookup_one(text: bytes, address: int) -> tuple[str, str] | None:
 
 def test_symbol_of_a_capture_is_found_by_any_address_in_it(data: Path) -> None:
     text = (data / "kallsyms.txt").read_bytes()
-    lines = [line.split() for line in text.splitlines()]
+    lines = [line.split() for line in text.splitlines() if b" __pfx_" not in line]
     starts = sorted({int(fields[0], 16) for fields in lines})
     names = {}
     for fields in lines:
@@ -41,11 +41,56 @@ def test_symbol_of_a_capture_is_found_by_any_address_in_it(data: Path) -> None:
 
 
 def test_extent_ends_where_the_next_symbol_of_any_kind_begins() -> None:
-    symbols = kallsyms.parse([MIXED])
-    assert symbols.extents([0xFFFFFFFF81000104, 0xFFFFFFFF81000010]) == [
-        (0xFFFFFFFF81000100, 0xFFFFFFFF81000200),
-        (0xFFFFFFFF81000000, 0xFFFFFFFF81000100),
+    base = 0xFFFFFFFF81000000
+    assert kallsyms.parse([MIXED]).functions(base + 0x10, base + 0x301) == [
+        (base + 0x10, ("start_here", "[kernel]")),
+        (base + 0x100, ("local_one", "[kernel]")),
+        (base + 0x200, None),
+        (base + 0x300, ("strong_one", "[kernel]")),
     ]
+
+
+def test_functions_of_a_range_are_those_of_each_address_in_it(data: Path) -> None:
+    symbols = kallsyms.parse([(data / "kallsyms.txt").read_bytes(), MIXED])
+    for low in (0, 0xFFFFFFFF81000000 - 8, 0xFFFFFFFF81000000 + 8, 0xFFFFFFFFC0000FF0, (1 << 64) - 4096):
+        found = symbols.functions(low, low + 4096)
+        assert found[0][0] == low
+        for address in range(low, low + 4096, 8):
+            assert symbols.lookup([address]) == [next(symbol for start, symbol in reversed(found) if start <= address)]
+
+
+def test_no_function_is_longer_than_one_can_be() -> None:
+    text = b"ffffffff81000000 T first\nffffffffc0000000 T far\n"
+    low, high = 0xFFFFFFFF81000000, 0xFFFFFFFF81000000 + (2 << 20)
+    assert kallsyms.parse([text]).functions(low, high) == [(low, ("first", "[kernel]")), (low + (1 << 20), None)]
+
+
+def test_padding_in_front_of_a_function_is_none() -> None:
+    text = b"ffffffff81000000 T one\nffffffff810000f0 t __pfx_two\nffffffff81000100 T two\n"
+    assert lookup_one(text, 0xFFFFFFFF810000F4) == ("one", "[kernel]")
+    assert lookup_one(text, 0xFFFFFFFF81000104) == ("two", "[kernel]")
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        *(b"ffffffff81000180 T", b"ffffffff81000180 T ", b"ffffffff8100018 T short", b" fffffff81000180 T space", b"", b"zzz"),
+        *(b"ffffffff81000180  T two", b"ffffffff81000180\tT tab", b"gfffffff81000180 T digits", b"\xffffffff81000180 T bytes"),
+    ],
+    ids=repr,
+)
+def test_a_line_of_another_form_is_left_out_and_the_others_stay(odd: bytes) -> None:
+    symbols = kallsyms.parse([odd + b"\n" + MIXED])
+    assert symbols.lookup([0xFFFFFFFF81000184]) == [("local_one", "[kernel]")]
+    assert len(symbols) == len(kallsyms.parse([MIXED]))
+
+
+def test_lines_in_any_order_and_digits_of_any_case_are_the_same() -> None:
+    lines = MIXED.splitlines(keepends=True)
+    addresses = range(0xFFFFFFFF81000000, 0xFFFFFFFF81000500, 64)
+    expected = kallsyms.parse([MIXED]).lookup(addresses)
+    assert kallsyms.parse(reversed(lines)).lookup(addresses) == expected
+    assert kallsyms.parse([line[:16].upper() + line[16:] for line in lines]).lookup(addresses) == expected
 
 
 def test_module_and_bpf_program_keep_their_module() -> None:
@@ -76,7 +121,7 @@ def test_addresses_outside_all_symbols_are_unknown() -> None:
 
 def test_blocks_of_lines_give_what_the_whole_text_gives(data: Path) -> None:
     lines = (data / "kallsyms.txt").read_bytes().splitlines(keepends=True)
-    addresses = [int(line.split()[0], 16) + 1 for line in lines]
+    addresses = [int(line.split()[0], 16) + 1 for line in lines if line]
     whole = kallsyms.parse([b"".join(lines)]).lookup(addresses)
     assert kallsyms.parse([b"".join(lines[at : at + 7]) for at in range(0, len(lines), 7)]).lookup(addresses) == whole
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from necroscope.symbols import lookup as module
-from necroscope.symbols.lookup import KernelFunction, Lookup, ModuleAnswer, TaskDescription, UserRequest
+from necroscope.symbols.lookup import FunctionBlock, Lookup, ModuleAnswer, TaskDescription, UserRequest
+from necroscope.symbols.messages import BLOCK_BITS, NO_FUNCTION
 
 TIMEOUT_S = 0.3
 NEVER_READY = "import time; time.sleep(1000)"
@@ -25,9 +26,9 @@ def maps(item):
     return []
 def user(item):
     if item[0] == 13: {fault}
-    return ("id", ["f"] * len(item[5]), [(0, 9)] * len(item[5]))
+    return ("id", [([0], ["f"])] * len(item[5]))
 os.write(1, pack((0, None)))
-serve(0, 1, {{Kind.MAPS: maps, Kind.USER: user, Kind.KERNEL: lambda item: [("f", "[kernel]", 1, 9)] * len(item)}})
+serve(0, 1, {{Kind.MAPS: maps, Kind.USER: user, Kind.KERNEL: lambda item: [([0], ["k"])] * len(item)}})
 """
 HANG = "signal.pause()"
 CRASH = "os.kill(os.getpid(), signal.SIGSEGV)"
@@ -87,6 +88,14 @@ def user(pid: int, path: str = "/lib/a.so", count: int = 1) -> UserRequest:
     return UserRequest(pid, path, 8, 1, 77, tuple(range(count)))
 
 
+def test_lookup_process_imports_neither_numpy_nor_what_needs_it() -> None:
+    code = (
+        "import sys; import necroscope.symbols.lookup_process;"
+        "print([m for m in sys.modules if m.split('.')[0] in ('numpy', 'pyarrow', 'click')])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
 def test_recorders_side_imports_the_standard_library_only() -> None:
     code = (
         "import sys; import necroscope.symbols.lookup;"
@@ -100,25 +109,23 @@ def test_real_process_answers_everything(real: Lookup) -> None:
     mappings = real.process_maps(os.getpid())
     assert mappings is not None
     libc = next(mapping for mapping in mappings if "libc.so" in mapping.path)
-    offsets = tuple(range(libc.file_offset, libc.file_offset + libc.end - libc.start, 4096))
-    (answer,) = real.user_symbols([UserRequest(os.getpid(), libc.path, *libc[3:6], offsets)])
-    assert len(answer.functions) == len(offsets)
-    assert sum(name is not None for name in answer.functions) > len(offsets) / 2
-    assert all(start <= offset < end for offset, (start, end) in zip(offsets, answer.extents, strict=True))
+    blocks = tuple(range(libc.file_offset >> BLOCK_BITS, (libc.file_offset + libc.end - libc.start) >> BLOCK_BITS))
+    (answer,) = real.user_functions([UserRequest(os.getpid(), libc.path, *libc[3:6], blocks)])
+    assert answer is not None
+    assert len(answer.functions) == len(blocks)
+    assert sum(any(functions.names) for functions in answer.functions) > len(blocks) / 2
+    assert all(functions.starts == sorted({0, *functions.starts}) for functions in answer.functions)
     assert any(real.vdso_symbols(list(range(0, 0x2000, 16)))) or "[vdso]" not in [mapping.path for mapping in mappings]
     assert real.describe_task(os.getpid(), os.getpid(), 0).comm is not None
     assert real.jit_symbols(os.getpid(), [1]) == [None]
     if real.kernel_symbols_hidden is None:
         lines = Path("/proc/kallsyms").read_text().splitlines()
         address = next(int(line.split()[0], 16) for line in lines if line.endswith(" T schedule"))
-        found, unknown = real.kernel_symbols([address + 1, 0])
-        assert found is not None
-        assert found[:3] == ("schedule", "[kernel]", address)
-        assert unknown is None
-        assert real.kernel_symbols([found.end - 1]) == [found]
-        assert real.kernel_symbols([found.end]) != [found]
+        found, unknown = real.kernel_functions([address >> BLOCK_BITS, 0]) or ()
+        assert dict(zip(found.starts, found.names, strict=True))[address & 0xFFF] == "schedule"
+        assert unknown == NO_FUNCTION
         real.reload_kernel_symbols()
-        assert real.kernel_symbols([address + 1]) == [found]
+        assert real.kernel_functions([address >> BLOCK_BITS]) == [found]
     assert real.restarts == 0
 
 
@@ -127,25 +134,25 @@ def test_targets_that_do_not_exist_are_unknown(real: Lookup) -> None:
     assert real.process_maps(1 << 22) is None
     assert real.process_maps(-1) is None
     assert real.describe_task(1 << 22, 1 << 22, 3) == TaskDescription()
-    assert real.user_symbols([user(1 << 22, "/\udcff\0", 2), user(0, "")]) == [
-        ModuleAnswer(None, [None, None], [(0, 1), (1, 2)]),
-        ModuleAnswer(None, [None], [(0, 1)]),
+    assert real.user_functions([user(1 << 22, "/\udcff\0", 2), user(0, "")]) == [
+        ModuleAnswer(None, [NO_FUNCTION, NO_FUNCTION]),
+        ModuleAnswer(None, [NO_FUNCTION]),
     ]
-    assert real.user_symbols([]) == []
+    assert real.user_functions([]) == []
     assert real.jit_symbols(1 << 22, [-5, 1 << 70]) == [None, None]
-    assert real.kernel_symbols([-1, 1 << 64]) == [None, None]
+    assert real.kernel_functions([-1, 1 << 64]) == [NO_FUNCTION, NO_FUNCTION]
 
 
 @pytest.mark.kernel
-def test_many_addresses_pass_the_pipes(real: Lookup) -> None:
-    assert real.kernel_symbols([0] * 200_000) == [None] * 200_000
-    answers = real.user_symbols([user(1 << 22, f"/absent/{number}", 100) for number in range(500)])
+def test_many_questions_pass_the_pipes(real: Lookup) -> None:
+    assert real.jit_symbols(1 << 22, [0] * 200_000) == [None] * 200_000
+    answers = real.user_functions([user(1 << 22, f"/absent/{number}", 100) for number in range(500)])
     assert len(answers) == 500
 
 
 @pytest.mark.kernel
 def test_signals_of_the_terminal_are_the_recorders(real: Lookup) -> None:
-    real.kernel_symbols([0])
+    real.kernel_functions([0])
     (pid,) = real.pids
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         os.kill(pid, number)
@@ -168,11 +175,11 @@ def test_process_that_loads_slowly_is_left_alone_and_then_abandoned(
 ) -> None:
     monkeypatch.setattr(module, "FIRST_USE_S", TIMEOUT_S)
     lookup = scripted(NEVER_READY)  # type: ignore[operator]
-    assert lookup.kernel_symbols([1]) == [None]
+    assert lookup.kernel_functions([1]) is None
     (pid,) = lookup.pids
     assert lookup.restarts == 0
     clock.added_s += module.START_LIMIT_S
-    assert lookup.kernel_symbols([1]) == [None]
+    assert lookup.kernel_functions([1]) is None
     assert lookup.restarts == 1
     wait_until_dead(pid)
     lookup.start()
@@ -185,7 +192,7 @@ def test_hung_process_is_abandoned_in_time_and_another_started(scripted: object)
     lookup.reload_kernel_symbols()  # waits until it is ready
     (first,) = lookup.pids
     start_s = time.monotonic()
-    assert lookup.kernel_symbols([1, 2]) == [None, None]
+    assert lookup.kernel_functions([1, 2]) is None
     assert TIMEOUT_S <= time.monotonic() - start_s < TIMEOUT_S + 0.5
     assert lookup.restarts == 1
     wait_until_dead(first)
@@ -200,16 +207,16 @@ def test_hung_process_is_abandoned_in_time_and_another_started(scripted: object)
 def test_only_the_target_at_fault_is_unknown_and_it_is_not_asked_again(fault: str, scripted: object, clock: FakeClock) -> None:
     lookup = scripted(PICKY.format(fault=fault))  # type: ignore[operator]
     requests = [user(1), user(13, "/hung/b.so"), user(2, "/lib/c.so")]
-    found, unknown = ModuleAnswer("id", ["f"], [(0, 9)]), ModuleAnswer(None, [None], [(0, 1)])
-    assert lookup.user_symbols(requests) == [found, unknown, unknown]
+    found, unknown = ModuleAnswer("id", [FunctionBlock([0], ["f"])]), None
+    assert lookup.user_functions(requests) == [found, unknown, unknown]
     assert lookup.restarts == 1
     wait_until_ready(lookup)
-    assert lookup.user_symbols(requests) == [found, unknown, found], "the one at fault is left out"
-    assert lookup.user_symbols([user(3, "/hung/b.so")]) == [unknown], "and so is its file for others"
+    assert lookup.user_functions(requests) == [found, unknown, found], "the one at fault is left out"
+    assert lookup.user_functions([user(3, "/hung/b.so")]) == [unknown], "and so is its file for others"
     assert lookup.process_maps(13) is None
     assert lookup.restarts == 1
     clock.added_s += module.BLAME_S + 1
-    assert lookup.user_symbols(requests) == [found, unknown, unknown]
+    assert lookup.user_functions(requests) == [found, unknown, unknown]
     assert lookup.restarts == 2
 
 
@@ -229,23 +236,23 @@ def test_many_hanging_targets_cost_a_drain_no_more_than_two_waits(scripted: obje
 def test_command_that_cannot_run_is_unknown_and_not_started_without_end(scripted: object) -> None:
     lookup = scripted("raise SystemExit(1)")  # type: ignore[operator]
     for _ in range(20):
-        assert lookup.kernel_symbols([1]) == [None]
+        assert lookup.kernel_functions([1]) is None
     assert lookup.restarts == 2
 
 
 def test_nonsense_on_the_pipe_is_a_failure_not_an_exception(scripted: object) -> None:
     lookup = scripted("import os, time; os.write(1, b'\\xff' * 100); time.sleep(1000)")  # type: ignore[operator]
-    assert lookup.kernel_symbols([1]) == [None]
+    assert lookup.kernel_functions([1]) is None
     assert lookup.restarts == 1
 
 
 def test_answers_that_come_too_late_are_not_taken_for_others(scripted: object) -> None:
     slow = PICKY.format(fault="pass").replace("def user(item):", "def user(item):\n    import time; time.sleep(0.15)")
     lookup = scripted(slow)  # type: ignore[operator]
-    answers = lookup.user_symbols([user(pid, f"/{pid}") for pid in range(1, 7)])
-    known = sum(answer.build_id is not None for answer in answers)
+    answers = lookup.user_functions([user(pid, f"/{pid}") for pid in range(1, 7)])
+    known = sum(answer is not None for answer in answers)
     assert 1 <= known < 6, "answers kept coming, but the call ended after two time-outs"
-    assert lookup.kernel_symbols([1]) == [KernelFunction("f", "[kernel]", 1, 9)]
+    assert lookup.kernel_functions([1]) == [FunctionBlock([0], ["k"])]
     assert lookup.restarts == 0
 
 
@@ -264,7 +271,7 @@ def test_close_ends_a_hung_process_too(scripted: object) -> None:
 def test_killed_recorder_leaves_no_process(root: str) -> None:
     code = (
         "import pathlib, sys; from necroscope.symbols.lookup import Lookup;"
-        f"lookup = Lookup(pathlib.Path({root!r}), 5.0); lookup.kernel_symbols([1]);"
+        f"lookup = Lookup(pathlib.Path({root!r}), 5.0); lookup.kernel_functions([1]);"
         "print(*lookup.pids, flush=True); sys.stdin.read()"
     )
     recorder = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -281,7 +288,9 @@ def test_killed_recorder_leaves_no_process(root: str) -> None:
 @pytest.mark.kernel
 def test_process_holds_no_file_of_its_targets(real: Lookup) -> None:
     mappings = real.process_maps(os.getpid()) or []
-    real.user_symbols([UserRequest(os.getpid(), m.path, *m[3:6], (m.file_offset,)) for m in mappings if m.path.startswith("/")])
+    real.user_functions(
+        [UserRequest(os.getpid(), m.path, *m[3:6], (m.file_offset >> BLOCK_BITS,)) for m in mappings if m.path.startswith("/")]
+    )
     (pid,) = real.pids
     descriptors = {os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd")}
     assert {name.partition(":")[0] for name in descriptors} == {"/dev/null", "pipe"}

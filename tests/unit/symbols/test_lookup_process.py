@@ -9,8 +9,8 @@ from necroscope.symbols.messages import READY, FrameReader, Kind, pack
 COMMAND = [sys.executable, "-m", "necroscope.symbols.lookup_process"]
 
 
-def converse(content: bytes, *arguments: str) -> list[tuple[object, ...]]:
-    result = subprocess.run([*COMMAND, *arguments], input=content, capture_output=True, check=True, timeout=30)
+def converse(content: bytes, root: object = "/") -> list[tuple[object, ...]]:
+    result = subprocess.run([*COMMAND, str(root)], input=content, capture_output=True, check=True, timeout=30)
     assert result.stderr == b""
     return FrameReader().feed(result.stdout)
 
@@ -24,16 +24,16 @@ def test_process_says_ready_answers_in_order_and_ends_with_its_input() -> None:
 
 
 def test_root_without_kallsyms_is_said_at_once(tmp_path: object) -> None:
-    ((sequence, hidden),) = converse(b"", "--root", str(tmp_path))
+    ((sequence, hidden),) = converse(b"", tmp_path)
     assert sequence == READY
     assert "cannot read /proc/kallsyms" in str(hidden)
 
 
 def test_item_that_makes_a_handler_fail_is_unknown_and_the_next_is_answered(tmp_path: object) -> None:
     items = [("no pid",), None, (1 << 80,)]
-    answers = converse(pack((1, int(Kind.MAPS), items)) + pack((2, int(Kind.KERNEL), [[1]])), "--root", str(tmp_path))
-    assert [answer[1] for answer in answers[1:]] == [None, None, None, [None]]
+    answers = converse(pack((1, int(Kind.MAPS), items)) + pack((2, int(Kind.KERNEL), [[1]])), tmp_path)
+    assert [answer[1] for answer in answers[1:]] == [None, None, None, [([0], [None])]]
 
 
 def test_frame_without_measure_ends_it(tmp_path: object) -> None:
-    assert len(converse(b"\xff" * 8, "--root", str(tmp_path))) == 1
+    assert len(converse(b"\xff" * 8, tmp_path)) == 1

@@ -1,24 +1,23 @@
 import os
 import shutil
 import signal
+import struct
 import subprocess
+from bisect import bisect_right
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from necroscope.symbols.elf import Elf, Section, Segments
-from necroscope.symbols.elf_symbols import FunctionTable
+from necroscope.symbols.elf import Elf, Section, SectionHeader, SegmentHeader, Segments
+from necroscope.symbols.elf_symbols import read_dynsym, read_symtab
+from necroscope.symbols.function_index import FunctionIndex
 from necroscope.symbols.image import BytesImage
-from necroscope.symbols.messages import UserRequest
+from necroscope.symbols.messages import BLOCK_BITS, NO_FUNCTION, FunctionBlock, UserRequest
 from necroscope.symbols.resolver import Module, Resolver
-from necroscope.symbols.table import SymbolTable
 
-SEGMENT = [("type", "<u4"), ("flags", "<u4"), ("offset", "<u8"), ("address", "<u8"), ("size", "<u8")]
 SPARE_ID = "-Wl,--build-id=0xaabbccdd00"
-UNKNOWN = (None, [None, None], [(0x1000, 0x1001), (0x2000, 0x2001)])
 
 
 def size_of(program: Path, function: str) -> int:
@@ -27,8 +26,17 @@ def size_of(program: Path, function: str) -> int:
 
 
 def request(pid: int, path: Path | str, *offsets: int) -> UserRequest:
-    """As of a file whose device and inode are not known."""
-    return UserRequest(pid, str(path), 0, 0, 0, offsets)
+    """As of a file whose device and inode are not known: the blocks of these offsets, each as often as it is named."""
+    return UserRequest(pid, str(path), 0, 0, 0, tuple(offset >> BLOCK_BITS for offset in offsets))
+
+
+def name_in(functions: FunctionBlock, offset: int) -> str | None:
+    return functions.names[bisect_right(functions.starts, offset & ((1 << BLOCK_BITS) - 1)) - 1]
+
+
+def named(resolver: Resolver, pid: int, path: Path | str, *offsets: int) -> list[str | None]:
+    answer = resolver.user_functions(request(pid, path, *offsets))
+    return [name_in(functions, offset) for functions, offset in zip(answer.functions, offsets, strict=True)]
 
 
 @pytest.mark.kernel
@@ -36,45 +44,56 @@ def test_functions_of_a_running_program_are_named(compile_c: Callable[..., Path]
     program = compile_c("program", SPARE_ID)
     process = spawn(program)
     rest = offset_of(program, "rest")
-    answer = Resolver(Path("/")).user_symbols(request(process.pid, program, rest, 1 << 40, 0))
-    assert answer[:2] == ("aabbccdd00", ["rest", None, None])
-    assert answer.extents[0] == (rest - 1, rest - 1 + size_of(program, "rest"))
-    assert answer.extents[1] == (1 << 40, (1 << 40) + 1)
+    answer = Resolver(Path("/")).user_functions(request(process.pid, program, rest, 1 << 40, 0))
+    assert answer.build_id == "aabbccdd00"
+    first, *others = answer.functions
+    starts = [*first.starts, 1 << BLOCK_BITS]
+    extents = {name: (starts[at], starts[at + 1]) for at, name in enumerate(first.names)}
+    within = (rest - 1) & ((1 << BLOCK_BITS) - 1)
+    assert extents["rest"] == (within, within + size_of(program, "rest"))
+    assert others == [NO_FUNCTION, NO_FUNCTION]
 
 
 @pytest.mark.kernel
 @pytest.mark.parametrize("options", [["-pie"], ["-no-pie"], ["-static"], ["-pie", "-s", "-rdynamic"]], ids=" ".join)
-def test_answer_holds_for_every_offset_of_its_extent_and_no_extent_leaves_its_segment(
-    compile_c: Callable[..., Path], options: list[str]
-) -> None:
+def test_answer_is_that_of_the_table_for_every_offset(compile_c: Callable[..., Path], options: list[str]) -> None:
     program = compile_c("program", *options)
     offsets = range(min(program.stat().st_size, 64 << 10))
-    answer = Resolver(Path("/")).user_symbols(request(os.getpid(), program, *offsets))
-    loads = Elf(BytesImage(program.read_bytes())).segments
-    assert "main" in answer.functions
-    for offset, (start, end), span in zip(offsets, answer.extents, loads.spans_of(offsets), strict=True):
-        assert span[0] <= start <= offset < end <= span[1]
-        assert set(answer.functions[start:end]) == {answer.functions[offset]}
+    blocks = range(len(offsets) + (1 << BLOCK_BITS) - 1 >> BLOCK_BITS)
+    answer = Resolver(Path("/")).user_functions(UserRequest(os.getpid(), str(program), 0, 0, 0, tuple(blocks)))
+    image = BytesImage(program.read_bytes())
+    elf = Elf(image)
+    table = read_symtab(elf, image) or read_dynsym(elf, image)
+    assert table is not None
+    expected = table.find(elf.segments.addresses_of(offsets), image)
+    found = [name_in(answer.functions[offset >> BLOCK_BITS], offset) for offset in offsets]
+    assert b"main" in expected
+    assert found == [name and name.decode() for name in expected]
 
 
-def functions(*symbols: tuple[int, int]) -> FunctionTable:
+def functions(*symbols: tuple[int, int]) -> FunctionIndex:
     """Functions by start and size, all named `f`."""
-    starts, sizes = (np.array(column, np.uint64) for column in zip(*symbols, strict=True))
-    names, ranks = np.zeros(len(starts), np.uint32), np.zeros(len(starts), np.uint8)
-    return FunctionTable(SymbolTable(starts, sizes, starts + sizes, names, ranks), Section(0, 2, 0), BytesImage(b"f\0"))
+    content = b"".join(struct.pack("<IBBHQQ", 0, 2, 0, 1, *symbol) for symbol in symbols)
+    return FunctionIndex(content, [SectionHeader(0, 0, 0, 0, 0, 0, 0)], Section(0, 2, 0), BytesImage(b"f\0"))
 
 
-def test_extent_of_two_tables_is_what_neither_of_them_divides() -> None:
+def test_of_two_tables_the_first_that_has_a_name_gives_it() -> None:
     resolver, identity, key = Resolver(Path("/")), (1, 2, 3, 4), ("key",)
-    load = np.array([(1, 5, 0x1000, 0x401000, 0x100)], SEGMENT)
-    resolver._modules[identity] = Module(None, Segments(load), key)
+    resolver._modules[identity] = Module(None, Segments([SegmentHeader(1, 5, 0x1000, 0x401000, 0x100)]), key)
     resolver._tables[key] = [functions((0x401010, 0x10)), functions((0x401000, 0x18), (0x401080, 0x1000))]
-    asked = request(1, "/x", 0x1008, 0x1014, 0x101C, 0x1040, 0x1090)
-    answer = resolver._resolve(BytesImage(b""), identity, asked)  # type: ignore[arg-type]
+    answer = resolver._resolve(BytesImage(b""), identity, request(1, "/x", 0x1000))  # type: ignore[arg-type]
     assert answer is not None
-    assert answer.functions == ["f", "f", "f", None, "f"]
+    (found,) = answer.functions
+    assert [name_in(found, offset) for offset in (0x1008, 0x1014, 0x101C, 0x1020, 0x1040, 0x1090)] == [
+        "f",
+        "f",
+        "f",
+        None,
+        None,
+        "f",
+    ]
     # The last function reaches far beyond its segment.
-    assert answer.extents == [(0x1000, 0x1010), (0x1010, 0x1018), (0x1018, 0x1020), (0x1020, 0x1080), (0x1080, 0x1100)]
+    assert (found.starts[-1], found.names[-1]) == (0x100, None)
 
 
 @pytest.mark.kernel
@@ -82,7 +101,7 @@ def test_stopped_program_is_named_too(compile_c: Callable[..., Path], spawn: Any
     program = compile_c("program")
     process = spawn(program)
     os.kill(process.pid, signal.SIGSTOP)
-    assert Resolver(Path("/")).user_symbols(request(process.pid, program, offset_of(program, "main"))).functions == ["main"]
+    assert named(Resolver(Path("/")), process.pid, program, offset_of(program, "main")) == ["main"]
 
 
 @pytest.mark.kernel
@@ -92,7 +111,7 @@ def test_table_is_read_once_per_build_id(compile_c: Callable[..., Path], spawn: 
     offset = offset_of(program, "rest")
     resolver = Resolver(Path("/"))
     for path in (program, copy, program):
-        assert resolver.user_symbols(request(os.getpid(), path, offset)).functions == ["rest"]
+        assert named(resolver, os.getpid(), path, offset) == ["rest"]
     assert resolver.tables_read == 1
 
 
@@ -105,19 +124,19 @@ def test_stripped_copy_of_one_build_does_not_spoil_the_other(
     subprocess.run(["strip", stripped], check=True)
     offset = offset_of(program, "hidden_helper")
     resolver = Resolver(Path("/"))
-    assert resolver.user_symbols(request(os.getpid(), stripped, offset)).functions == [None]
-    assert resolver.user_symbols(request(os.getpid(), program, offset)).functions == ["hidden_helper"]
+    assert named(resolver, os.getpid(), stripped, offset) == [None]
+    assert named(resolver, os.getpid(), program, offset) == ["hidden_helper"]
 
 
 @pytest.mark.kernel
 def test_changed_file_is_read_again(compile_c: Callable[..., Path], offset_of: Any) -> None:
     program = compile_c("program", "-Wl,--build-id=none")
     resolver = Resolver(Path("/"))
-    assert resolver.user_symbols(request(os.getpid(), program, offset_of(program, "rest"))).functions == ["rest"]
+    assert named(resolver, os.getpid(), program, offset_of(program, "rest")) == ["rest"]
     other = compile_c(
         "program", "-Wl,--build-id=none", source="int before(void) { return 1; } int main(void) { return before(); }"
     )
-    assert resolver.user_symbols(request(os.getpid(), other, offset_of(other, "before"))).functions == ["before"]
+    assert named(resolver, os.getpid(), other, offset_of(other, "before")) == ["before"]
 
 
 @pytest.mark.kernel
@@ -125,7 +144,7 @@ def test_tables_beyond_the_limit_are_forgotten_oldest_first(compile_c: Callable[
     one, two = compile_c("one", "-Wl,--build-id=0x0101"), compile_c("two", "-Wl,--build-id=0x0202")
     resolver = Resolver(Path("/"), tables_limit_bytes=1)
     for path in (one, one, two, one):
-        assert resolver.user_symbols(request(os.getpid(), path, offset_of(path, "main"))).functions == ["main"]
+        assert named(resolver, os.getpid(), path, offset_of(path, "main")) == ["main"]
     assert resolver.tables_read == 3
 
 
@@ -144,7 +163,8 @@ def test_what_is_no_program_is_unknown(tmp_path: Path) -> None:
         "",
         "[heap]",
     ):
-        assert resolver.user_symbols(request(os.getpid(), path, 0x1000, 0x2000)) == UNKNOWN
+        answer = resolver.user_functions(request(os.getpid(), path, 0x1000, 0x2000))
+        assert answer == (None, [NO_FUNCTION, NO_FUNCTION])
 
 
 @pytest.mark.root
@@ -166,11 +186,10 @@ def test_program_in_a_container_is_read_in_its_own_root(
     assert not (root / "opt/inner").exists()
     offset = offset_of(program, "hidden_helper")
     resolver = Resolver(Path("/"))
-    extent = (offset - 1, offset - 1 + size_of(program, "hidden_helper"))
-    assert resolver.user_symbols(request(process.pid, "/opt/inner", offset)) == ("aabbccdd00", ["hidden_helper"], [extent])
-    assert resolver.user_symbols(request(process.pid, "/opt/link", offset)).functions == ["hidden_helper"]
-    unknown = (None, [None], [(offset, offset + 1)])
-    assert resolver.user_symbols(request(process.pid, "/opt/outside", offset)) == unknown
+    assert resolver.user_functions(request(process.pid, "/opt/inner", offset)).build_id == "aabbccdd00"
+    assert named(resolver, process.pid, "/opt/inner", offset) == ["hidden_helper"]
+    assert named(resolver, process.pid, "/opt/link", offset) == ["hidden_helper"]
+    assert resolver.user_functions(request(process.pid, "/opt/outside", offset)) == (None, [NO_FUNCTION])
 
 
 @pytest.mark.kernel
@@ -189,11 +208,15 @@ def test_hidden_kernel_symbols_are_unknown_and_say_why(tmp_path: Path, data: Pat
     hidden = resolver.reload_kernel_symbols()
     assert hidden is not None
     assert "kernel.kptr_restrict" in hidden
-    assert resolver.kernel_symbols([0xFFFFFFFF81000000]) == [None]
+    assert resolver.kernel_functions(0xFFFFFFFF81000) == NO_FUNCTION
     shutil.copy(data / "kallsyms.txt", tmp_path / "proc/kallsyms")
     assert resolver.reload_kernel_symbols() is None
-    (found,) = resolver.kernel_symbols([0xFFFFFFFF81000000])
-    assert found is not None
-    for address in (found.start, found.end - 1):
-        assert resolver.kernel_symbols([address]) == [found]
-    assert resolver.kernel_symbols([found.start - 1, found.end]) != [found, found]
+    assert any(resolver.kernel_functions(0xFFFFFFFF81000).names)
+
+
+def test_functions_of_modules_are_followed_by_them(tmp_path: Path) -> None:
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/kallsyms").write_text("ffffffffc0001010 t nf_hook\t[nf_tables]\nffffffffc0001020 T core\n")
+    resolver = Resolver(tmp_path)
+    resolver.reload_kernel_symbols()
+    assert resolver.kernel_functions(0xFFFFFFFFC0001) == ([0, 0x10, 0x20], [None, "nf_hook\t[nf_tables]", "core"])

@@ -27,7 +27,7 @@ HOOKS: Final = functions(
 # A test run is a program's owner trying it out.
 TEST_RUNS: Final = functions("bpf_test_run bpf_test_run_* bpf_prog_test_run* __bpf_prog_test_run*")
 # The recorder's own programs measure softirqs.
-OWN: Final = functions("perf_trace_softirq* perf_trace_cgroup* __traceiter_softirq_*")
+OWN: Final = functions("perf_trace_softirq* perf_trace_cgroup* __traceiter_softirq_* __bpf_trace_softirq*")
 _LEAST: Final = 0.12
 _CONFIRMED: Final = 0.25
 _NAME: Final = re.compile(r"bpf_prog_[0-9a-f]{16}_(?P<name>\w+)")

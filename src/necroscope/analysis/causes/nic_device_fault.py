@@ -12,7 +12,7 @@ from typing import Final
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.correlate import JoinedEvent
-from necroscope.analysis.episodes import SUFFERING, Kind
+from necroscope.analysis.episodes import SUFFERING, Kind, touches
 from necroscope.analysis.evidence_texts import of_event
 from necroscope.analysis.happenings import NIC_KINDS
 from necroscope.analysis.report import Culprit, Evidence, Origin, WillNotHelp
@@ -52,7 +52,7 @@ def assess(case: Case) -> Assessment | None:
         is_confirmed=bool(told) or (was_well is not None and not starved),
         evidence=evidence,
         against=starved,
-        doubt=0.85 if starved else 0.0 if was_well is not None else 0.2,
+        doubt=0.85 if starved else 0.0 if told or was_well is not None else 0.2,
         would_confirm="the driver's reset reason (ethtool -S: missing_tx_cmpl, missing_intr) and a core that was not held",
         summary=f"{device or 'a network device'} was reset or stalled while the core that polls it had time",
         culprit=Culprit(comm=None),
@@ -85,12 +85,22 @@ def _starvation(case: Case, events: list[JoinedEvent]) -> list[Evidence]:
 
 
 def _core_was_well(case: Case) -> Evidence | None:
-    """The polling core had time, and its softirqs ran at once; None if that is not known or not so."""
+    """The polling core had time, and its softirqs ran at once; of a queue whose core is not known, all cores. None if not so."""
+    if case.core is None:
+        return _all_were_well(case)
     kernel, delay_s = case.share("kernel"), case.softirq_delay_s()
-    if case.core is None or kernel is None or kernel > 0.7 or (delay_s or 0.0) >= 0.1:
+    if kernel is None or kernel > 0.7 or (delay_s or 0.0) >= 0.1:
         return None
     waits = f", its softirqs waited {delay_s * 1000:.0f} ms at most" if delay_s is not None else ""
     return case.seen(f"core {case.core}, which polls the queue, was {kernel:.0%} in the kernel{waits}", "cores", case.core)
+
+
+def _all_were_well(case: Case) -> Evidence | None:
+    held = [e for e in case.node.episodes if e.is_strong and e.cpu is not None and touches(e.span, case.window)]
+    delay_s = case.softirq_delay_s()
+    if held or delay_s is None or delay_s >= 0.1 or not case.is_recorded("cores"):
+        return None
+    return case.seen(f"no core was held, and no softirq of any core waited longer than {delay_s * 1000:.0f} ms", "softirq_delay")
 
 
 CAUSE = Cause(

@@ -10,61 +10,65 @@ monitoring agent reads the cron log for it.
 
 from typing import Final
 
+from necroscope.analysis.attribution import named
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.episodes import Span, outside
-from necroscope.analysis.evidence_texts import suffering, what_held_the_core
-from necroscope.analysis.periodicity import told
-from necroscope.analysis.report import Culprit, Origin, WillNotHelp
-from necroscope.analysis.stacks import Stacks
+from necroscope.analysis.episodes import Episode, outside
+from necroscope.analysis.evidence_texts import suffering
+from necroscope.analysis.periodicity import period_of_starts, told
+from necroscope.analysis.report import Origin, WillNotHelp
 
-_MOST: Final = 0.5
+_MOST: Final = 0.4
 _IN_MOST_BURSTS: Final = 0.7
 _IN_BETWEEN: Final = 0.25
+# As many bursts as are looked at.
+_BURSTS: Final = 12
 
 
 def assess(case: Case) -> Assessment | None:
-    if case.core is None or case.period_s is None or not case.now.tasks():
+    bursts = _bursts(case)
+    period_s = period_of_starts([burst.from_ns for burst in bursts])
+    if case.core is None or period_s is None or not bursts:
         return None
-    top = case.now.tasks()[0]
-    if top.share < _MOST:
-        return None
-    in_bursts, between = _rates(case, top.comm)
-    often = sum(rate >= _MOST * max(in_bursts) for rate in in_bursts) / len(in_bursts)
-    is_its_own = between <= _IN_BETWEEN * (sum(in_bursts) / len(in_bursts))
-    culprit = case.culprit() or Culprit(top.comm)
-    who = f"{top.comm} (another process each time)" if top.pid is None else top.comm
+    comm = bursts[0].subject or ""
+    in_bursts, between = _rates(case, comm, bursts[:_BURSTS])
+    usual = sum(in_bursts) / len(in_bursts)
+    often = sum(rate >= _MOST for rate in in_bursts) / len(in_bursts)
+    own = case.now.of_task(comm).tasks()
+    culprit = named(own[0], case.now.of_task(comm).path(), case.node) if own else None
+    who = comm if culprit and culprit.pid is not None else f"{comm} (another process each time)"
+    length_s = sum(burst.seconds for burst in bursts) / len(bursts)
     return Assessment(
-        explains=top.share,
-        is_confirmed=often >= _IN_MOST_BURSTS and is_its_own,
+        explains=usual,
+        is_confirmed=often >= _IN_MOST_BURSTS and between <= _IN_BETWEEN * usual,
         evidence=[
-            case.seen(f"bursts on core {case.core} come {told(case.period_s)}", "cores", case.core),
-            case.seen(f"{who} has {top.share:.0%} of them, and is in {often:.0%} of those looked at", "samples", case.core),
-            case.seen(f"between them it has {between:.0%} of the core", "samples", case.core),
-            *what_held_the_core(case)[:1],
+            case.seen(f"{len(bursts)} bursts of {comm} on core {case.core}, {told(period_s)}", "samples", case.core),
+            case.seen(f"it has {usual:.0%} of the core in them and {between:.0%} in between", "samples", case.core),
             *suffering(case),
         ],
         would_confirm="more bursts of the same program at the same distance",
-        summary=f"{who} takes core {case.core} {told(case.period_s)} for about {_length_s(case):.1f} s",
+        summary=f"{who} takes core {case.core} {told(period_s)} for about {length_s:.1f} s",
         culprit=culprit,
-        origin=Origin("unit", culprit.unit) if culprit.unit else Origin("process", top.comm),
+        origin=Origin("unit", culprit.unit) if culprit and culprit.unit else Origin("process", comm),
     )
 
 
-def _rates(case: Case, comm: str) -> tuple[list[float], float]:
+def _bursts(case: Case) -> list[Episode]:
+    """All bursts of the stretch of the program whose bursts are in this incident, the one with most of them."""
+    subjects = [e.subject for e in case.episodes if e.subject and e.cpu == case.core and e.table == "samples"]
+    if not subjects:
+        return []
+    comm = max(set(subjects), key=subjects.count)
+    return [e for e in case.node.episodes if e.subject == comm and e.cpu == case.core and e.table == "samples"]
+
+
+def _rates(case: Case, comm: str, bursts: list[Episode]) -> tuple[list[float], float]:
     """Shares of the core's time that the program had in each burst that is looked at, and between them."""
-    spans = case.spans
-    whole = case.node.stacks((spans[0][0], spans[-1][1]), [case.core or 0]).of_task(comm)
+    core = [case.core or 0]
+    spans = [burst.span for burst in bursts]
+    whole = case.node.stacks((spans[0][0], spans[-1][1]), core).of_task(comm)
     between = outside((spans[0][0], spans[-1][1]), spans)
-    return [_share(whole, [span], case) for span in spans], _share(whole, between, case) if between else 0.0
-
-
-def _share(stacks: Stacks, spans: list[Span], case: Case) -> float:
-    return stacks.where([case.core or 0], spans).busy_share
-
-
-def _length_s(case: Case) -> float:
-    return case.seconds / max(1, len(case.spans))
+    return [whole.where(core, [span]).busy_share for span in spans], whole.where(core, between).busy_share
 
 
 CAUSE = Cause(

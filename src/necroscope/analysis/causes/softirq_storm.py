@@ -19,6 +19,7 @@ from necroscope.analysis.stacks import SOFTIRQ
 RECEIVE: Final = functions(
     "net_rx_action __napi_poll napi_poll process_backlog __netif_receive_skb* netif_receive_skb* napi_gro_*"
 )
+BACKLOG: Final = functions("process_backlog")
 # Devices whose packets come from this very machine: who sends them can be seen.
 LOCAL_SENDS: Final = functions("veth_xmit loopback_xmit br_dev_xmit tun_net_xmit ipvlan_start_xmit macvlan_start_xmit")
 _LEAST: Final = 0.4
@@ -26,8 +27,8 @@ _MANY_PER_S: Final = 3_000.0
 _DROPPED_PER_S: Final = 50.0
 _SQUEEZED_PER_S: Final = 10.0
 _ONE_FUNCTION: Final = 0.6
-# Of one core's time in the device itself; the sender spends several times that on the way to it.
-_SENDER: Final = 0.08
+_MOSTLY: Final = 0.5
+_LEAST_SAMPLES: Final = 10
 
 
 def assess(case: Case) -> Assessment | None:
@@ -80,10 +81,10 @@ def _spread(case: Case) -> list[Evidence]:
 
 
 def _origin(case: Case) -> Origin | None:
-    """Who sends, if it is this machine; else the device whose interrupts the core takes most."""
-    senders = case.elsewhere.of(LOCAL_SENDS).tasks()
-    if senders and case.elsewhere.time_share(LOCAL_SENDS) * max(1, case.node.cores - 1) >= _SENDER:
-        return Origin("process", senders[0].comm)
+    """Packets of the backlog come from this machine or were steered: who sends them. Else the device that the core polls."""
+    if case.now.share(BACKLOG) >= _MOSTLY * case.now.share(RECEIVE):
+        senders = case.elsewhere.of(LOCAL_SENDS).tasks()
+        return Origin("process", senders[0].comm) if senders and senders[0].weight >= _LEAST_SAMPLES else None
     counts: dict[str, int] = {}
     for row in case.rows("interrupts", before_s=0, after_s=11):
         if row["cpu"] == case.core and row["device"]:

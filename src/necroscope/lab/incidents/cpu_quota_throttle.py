@@ -12,6 +12,7 @@ starvation of the node, no core is hot, and a bigger node does not help: the lim
 """
 
 import time
+from pathlib import PurePosixPath
 
 from necroscope.lab.measured import Measured
 from necroscope.lab.scenario import Culprit, Origin, Scenario, Truth, reached
@@ -68,5 +69,5 @@ class CpuQuotaThrottle(Scenario):
         return Truth(
             impact,
             culprit=Culprit(self.workers[0].comm, cgroup=self.cgroup.path),
-            origin=Origin("cgroup", self.cgroup.path),
+            origin=Origin("cgroup", self.cgroup.path, also=(PurePosixPath(self.cgroup.path).name,)),
         )

@@ -23,22 +23,20 @@ from necroscope.lab.stage import Stage
 
 _STATE = "/proc/sys/fs/dentry-state"
 _NEGATIVE_COLUMN = 4
-_MOST_DENTRIES = 5_000_000
+_MOST_DENTRIES = 8_000_000
+_DIRECTORIES = 3
 
 
-def probe(directory: str, word: str, count: int) -> None:
-    """Look up names that do not exist, in a directory of its own at a time: the next one when this has enough."""
-    made = 0
-    while made < _MOST_DENTRIES:
-        partial, full = f"{directory}/partial", f"{directory}/full-{made}"
-        os.mkdir(partial)
-        os.chdir(partial)
-        for number in range(made, made + count):
-            os.access(f"{word}.{number}", os.F_OK)
-        os.rename(partial, full)
-        made += count
-    while True:
-        time.sleep(1)
+def probe(directory: str, word: str, count: int, ahead: int) -> None:
+    """Look up names that do not exist, as fast as it goes until `ahead` directories are full of them, then at leisure."""
+    os.mkdir(f"{directory}/partial")
+    for number in range(_MOST_DENTRIES):
+        os.access(f"{directory}/partial/{word}.{number}", os.F_OK)
+        if number % count == count - 1:
+            os.rename(f"{directory}/partial", f"{directory}/full-{number}")
+            os.mkdir(f"{directory}/partial")
+        if number >= ahead * count and number % 2_000 == 0:
+            time.sleep(0.1)
 
 
 def clean(directory: str, period_s: float, log: str) -> None:
@@ -63,17 +61,19 @@ class DentryWalk(Scenario):
         self.cache = stage.scratch / stage.invent("app")
         self.cache.mkdir()
         stage.watch(_STATE)
-        word, self.count = stage.invent("app"), stage.random.randrange(1_000_000, 1_400_000)
+        word, self.count = stage.invent("app"), stage.random.randrange(1_200_000, 1_500_000)
         cgroup = stage.make_cgroup(f"{stage.invent('app')}-pod")
         self.path = cgroup.path
-        self.prober = stage.start(probe, str(self.cache), word, self.count, cpu=stage.other_cores, cgroup=cgroup, nice=-5)
-        deadline = time.monotonic() + 40
-        while len(list(self.cache.glob("full-*"))) < 3 and time.monotonic() < deadline:
+        self.prober = stage.start(
+            probe, str(self.cache), word, self.count, _DIRECTORIES, cpu=stage.other_cores, cgroup=cgroup, nice=-10
+        )
+        deadline = time.monotonic() + 90
+        while len(list(self.cache.glob("full-*"))) < _DIRECTORIES and time.monotonic() < deadline:
             time.sleep(0.2)
 
     def provoke(self, stage: Stage) -> None:
         self.log = stage.scratch / "removals"
-        period_s = stage.random.uniform(3.0, 4.5)
+        period_s = stage.random.uniform(0.7, 0.9) * stage.seconds / _DIRECTORIES
         self.cleaner = stage.start(
             clean, str(self.cache), period_s, str(self.log), comm=stage.invent("tool"), cpu=stage.core, nice=-10
         )

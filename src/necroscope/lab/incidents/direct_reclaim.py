@@ -13,6 +13,7 @@ What must be seen: a core in system mode in the workload's own tasks, in `try_to
 """
 
 from pathlib import Path
+from typing import Any
 
 from necroscope.lab import mapped_stream, watermarks
 from necroscope.lab.measured import Measured
@@ -20,6 +21,7 @@ from necroscope.lab.scenario import Culprit, Origin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 
 _FILE_BYTES = 3 << 30
+_PAUSE_S = 0.006
 
 
 class DirectReclaim(Scenario):
@@ -30,24 +32,20 @@ class DirectReclaim(Scenario):
 
     def prepare(self, stage: Stage) -> None:
         watermarks.prepare(stage)
-        path = stage.scratch / f"{stage.invent('app')}.idx"
-        mapped_stream.make_file(path, _FILE_BYTES)
-        cgroup = stage.make_cgroup(f"{stage.invent('app')}-pod")
-        self.path, name = cgroup.path, stage.invent("app")
-        starts = [number * _FILE_BYTES // 8 for number in range(stage.random.randrange(4, 7))]
-        self.workers = [
-            stage.start(
-                mapped_stream.stream, str(path), at, comm=name, cpu=stage.core, cgroup=cgroup, nice=-10, memory_bytes=6 << 30
-            )
-            for at in starts
-        ]
+        self.file = stage.scratch / f"{stage.invent('app')}.idx"
+        mapped_stream.make_file(self.file, _FILE_BYTES)
+        self.cgroup = stage.make_cgroup(f"{stage.invent('app')}-pod")
+        stage.start(mapped_stream.read_once, str(self.file), cgroup=self.cgroup).wait(60)
 
     def provoke(self, stage: Stage) -> None:
-        old = Path(watermarks.MIN_FREE).read_text()
-        on_s, off_s = stage.random.uniform(3.0, 4.0), stage.random.uniform(2.0, 3.0)
+        old, name = Path(watermarks.MIN_FREE).read_text(), stage.invent("app")
+        on_s, off_s = stage.random.uniform(4.0, 5.0), stage.random.uniform(1.5, 2.0)
         presser = stage.start(
             watermarks.press, "direct", on_s, off_s, old, comm=stage.invent("tool"), cpu=stage.other_cores, nice=-15
         )
+        place: dict[str, Any] = {"comm": name, "cpu": stage.core, "cgroup": self.cgroup, "nice": -10, "memory_bytes": 6 << 30}
+        starts = [number * _FILE_BYTES // 4 for number in range(stage.random.randrange(3, 5))]
+        self.workers = [stage.start(mapped_stream.stream, str(self.file), at, _PAUSE_S, **place) for at in starts]
         stage.hold(presser, *self.workers)
         watermarks.release(presser, old)
 
@@ -67,6 +65,6 @@ class DirectReclaim(Scenario):
             impact,
             core=stage.core,
             mode="system",
-            culprit=Culprit(worker.comm, worker.pid, self.path),
-            origin=Origin("cgroup", self.path, also=(worker.comm,)),
+            culprit=Culprit(worker.comm, worker.pid, self.cgroup.path),
+            origin=Origin("cgroup", self.cgroup.path, also=(worker.comm,)),
         )

@@ -16,6 +16,7 @@ fills the cache.
 
 import contextlib
 from pathlib import Path
+from typing import Any
 
 from necroscope.lab import mapped_stream, watermarks
 from necroscope.lab.measured import Measured
@@ -24,6 +25,7 @@ from necroscope.lab.settled_cgroups import settle_many
 from necroscope.lab.stage import Stage
 
 _FILE_BYTES = 3 << 30
+_PAUSE_S = 0.003
 _KSWAPD = "kswapd0"
 
 
@@ -36,27 +38,27 @@ class KswapdReclaim(Scenario):
     def prepare(self, stage: Stage) -> None:
         self.kswapd = _pid_of(_KSWAPD)
         watermarks.prepare(stage)
-        path = stage.scratch / f"{stage.invent('app')}.idx"
-        mapped_stream.make_file(path, _FILE_BYTES)
+        self.file = stage.scratch / f"{stage.invent('app')}.idx"
+        mapped_stream.make_file(self.file, _FILE_BYTES)
         pods = stage.make_cgroup(f"{stage.invent('app')}-pods")
-        settled = settle_many(stage, pods, stage.random.randrange(1000, 1400))
-        name, self.path = stage.invent("app"), f"{pods.path}/{settled[0].name}"
-        # On the other cores, so that kswapd is the only one to be seen on the chosen one.
-        self.readers = [
-            stage.start(mapped_stream.stream, str(path), at, comm=name, cpu=stage.other_cores, nice=-5, memory_bytes=6 << 30)
-            for at in (0, _FILE_BYTES // 2)
-        ]
-        for reader in self.readers:
-            (settled[0] / "cgroup.procs").write_text(str(reader.pid))
+        self.settled = settle_many(stage, pods, stage.random.randrange(1000, 1400))
+        self.path = f"{pods.path}/{self.settled[0].name}"
+        stage.start(mapped_stream.read_once, str(self.file)).wait(60)
         stage.watch_task(self.kswapd)
         stage.watch(f"/proc/{self.kswapd}/stat")
 
     def provoke(self, stage: Stage) -> None:
-        old = Path(watermarks.MIN_FREE).read_text()
-        on_s, off_s = stage.random.uniform(3.5, 5.0), stage.random.uniform(2.0, 3.0)
+        old, name = Path(watermarks.MIN_FREE).read_text(), stage.invent("app")
+        on_s, off_s = stage.random.uniform(4.0, 5.0), stage.random.uniform(1.5, 2.0)
         presser = stage.start(
             watermarks.press, "kswapd", on_s, off_s, old, comm=stage.invent("tool"), cpu=stage.other_cores, nice=-15
         )
+        # On the other cores, so that kswapd is the only one to be seen on the chosen one.
+        place: dict[str, Any] = {"comm": name, "cpu": stage.other_cores, "nice": -5, "memory_bytes": 6 << 30}
+        starts = (0, _FILE_BYTES // 2)
+        self.readers = [stage.start(mapped_stream.stream, str(self.file), at, _PAUSE_S, **place) for at in starts]
+        for reader in self.readers:
+            (self.settled[0] / "cgroup.procs").write_text(str(reader.pid))
         stage.hold(presser, *self.readers)
         watermarks.release(presser, old)
 

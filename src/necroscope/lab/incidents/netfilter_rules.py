@@ -75,6 +75,6 @@ class NetfilterRules(Scenario):
             impact,
             core=stage.core,
             mode="softirq",
-            culprit=Culprit(softirq_thread, also=(self.sender.comm, "swapper")),
-            origin=Origin("setting", "netfilter rules", also=("iptables rules", "nftables rules", self.network.far_device)),
+            culprit=Culprit(softirq_thread, also=(f"swapper/{stage.core}", self.sender.comm)),
+            origin=Origin("setting", "netfilter rules", also=("iptables rules", "nftables rules")),
         )

@@ -27,12 +27,13 @@ _MADV_POPULATE_READ = 22
 _QUICK_READ_S = 0.0003
 
 
-def share_pages(directory: str, names: list[str], path: str) -> None:
+def share_pages(directory: str, name: str, count: int, path: str) -> None:
     """Page i of the file is charged to cgroup i: to whoever touches it first."""
     with open(path, "wb", buffering=0) as file:
-        for number, name in enumerate(names):
-            Path(directory, name).mkdir()
-            Path(directory, name, "cgroup.procs").write_text(str(os.getpid()))
+        for number in range(count):
+            cgroup = Path(directory, f"{name}-{number}")
+            cgroup.mkdir()
+            (cgroup / "cgroup.procs").write_text(str(os.getpid()))
             os.pwrite(file.fileno(), b"x", number * mmap.PAGESIZE)
 
 
@@ -69,9 +70,9 @@ class RstatFlushContention(Scenario):
         directory = self.pods.directory("memory")
         if self.pods.is_v2:
             (directory / "cgroup.subtree_control").write_text("+memory")
-        names = [f"{stage.invent('app')}-{number}" for number in range(stage.random.randrange(5_000, 7_000))]
+        name, count = stage.invent("app"), stage.random.randrange(5_000, 7_000)
         self.shared = stage.mount_tmpfs(64 << 20) / stage.invent("app")
-        stage.start(share_pages, str(directory), names, str(self.shared)).wait(90)
+        stage.start(share_pages, str(directory), name, count, str(self.shared)).wait(90)
 
     def provoke(self, stage: Stage) -> None:
         self.mapper = stage.start(remap, str(self.shared), cpu=stage.other_cores, nice=-15)

@@ -79,6 +79,6 @@ class SoftirqStorm(Scenario):
             impact,
             core=stage.core,
             mode="softirq",
-            culprit=Culprit(softirq_thread, also=(self.sender.comm, self.listener.comm, "swapper")),
-            origin=Origin("device", self.network.far_device, also=(softirq_thread, self.sender.comm, self.listener.comm)),
+            culprit=Culprit(softirq_thread, also=(f"swapper/{stage.core}", self.sender.comm)),
+            origin=Origin("process", self.sender.comm, also=(self.listener.comm, self.network.far_device)),
         )

@@ -64,7 +64,7 @@ def rank(level: Level, ranked: Iterable[Guess], label: Label) -> int | None:
     seen: set[Hashable] = set()
     for guess in ranked:
         answer = level.answer(guess)
-        if answer is not None and answer not in seen:
+        if answer is not None:
             seen.add(answer)
             if level.is_right(guess, label):
                 return len(seen)

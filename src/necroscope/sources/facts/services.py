@@ -10,6 +10,8 @@ from necroscope.sources.systemd.bus import MANAGER, MANAGER_PATH, PROPERTIES, Bu
 from necroscope.sources.systemd.unit_state import Listed
 
 UNIT_LIMIT: Final = 2_000
+# Longer than the recorder would wait: nobody does here, and systemd reads every unit file for it.
+_TIMEOUT_S: Final = 20.0
 _SUFFIXES: Final = (".service", ".timer", ".socket", ".target")
 _ENABLED: Final = ("enabled", "enabled-runtime", "linked", "generated", "alias")
 _DEPENDENCIES: Final = ("WantedBy", "RequiredBy", "Requires", "BindsTo", "TriggeredBy")
@@ -26,7 +28,7 @@ _LOOP: Final = 3
 def collect(root: Path) -> Iterator[Fact]:
     if not runs_systemd(root):
         return
-    bus = Bus(root)
+    bus = Bus(root, _TIMEOUT_S)
     try:
         yield from _manager(bus)
         yield from _unit_files(bus)
@@ -59,16 +61,17 @@ def _unit_files(bus: Bus) -> Iterator[Fact]:
 
 def _loaded(bus: Bus) -> Iterator[Fact]:
     """Of services that are enabled: who wants them, what the vendor wants, and what came of them."""
-    (answer,) = bus.ask([Question(MANAGER_PATH, MANAGER, "ListUnitsByPatterns", ([], ["*.service"]))])
+    (answer,) = bus.ask([Question(MANAGER_PATH, MANAGER, "ListUnitsByPatterns", ((), ("*.service",)))])
     listed = [unit for unit in map(Listed.of, answer[0] if answer else ()) if unit.load_state == "loaded"][:UNIT_LIMIT]
-    wanted = [("Unit", name) for name in ("UnitFileState", "UnitFilePreset", *_DEPENDENCIES, *_OUTCOME)]
-    wanted += [("Service", "Result"), ("Service", "NRestarts"), ("Service", "Type")]
-    answers = iter(bus.ask([get(unit.path, interface, name) for unit in listed for interface, name in wanted]))
-    for unit in listed:
+    states = bus.ask([get(unit.path, "Unit", "UnitFileState") for unit in listed])
+    enabled = [unit for unit, answer in zip(listed, states, strict=True) if answer and answer[0] in _ENABLED]
+    wanted = [("Unit", name) for name in ("UnitFilePreset", *_DEPENDENCIES, *_OUTCOME)]
+    wanted += [("Service", "Result"), ("Service", "NRestarts")]
+    answers = iter(bus.ask([get(unit.path, interface, name) for unit in enabled for interface, name in wanted]))
+    for unit in enabled:
         known = {name: answer[0] for _, name in wanted if (answer := next(answers))}
-        if known.get("UnitFileState") in _ENABLED:
-            yield fact("unit_preset", unit.name, str(known.get("UnitFilePreset") or "none"))
-            yield fact("unit_outcome", unit.name, outcome(unit, known))
+        yield fact("unit_preset", unit.name, str(known.get("UnitFilePreset") or "none"))
+        yield fact("unit_outcome", unit.name, outcome(unit, known))
         depends = [f"{name}={' '.join(sorted(known[name]))}" for name in _DEPENDENCIES if known.get(name)]
         if depends:
             yield fact("unit_dependency", unit.name, "; ".join(depends))

@@ -12,7 +12,6 @@ from itertools import pairwise
 from typing import Final
 
 from necroscope.perf_abi.records import MMAP2_BODY
-from necroscope.sources.perf.ranges import Ranges
 from necroscope.symbols.process_maps import Mapping
 
 _BODY_END: Final = 8 + MMAP2_BODY.size
@@ -26,6 +25,12 @@ _known: Final[dict[bytes, tuple[int, int, int, int, str]]] = {}
 _MOST_RECORDS: Final = 4096
 _MOST_COPIED: Final = 64
 _MAPPING_BYTES: Final = 400
+
+# End of a mapping, what to take from an address in it, and the frames by what is left.
+Place = tuple[int, int, dict[int, int]]
+# Also the address before 0, which a caller of 0 is moved to, lies in no mapping.
+_BEFORE_ALL: Final = -1
+_NOWHERE: Final[Place] = (-1, 0, {})
 
 
 def parse_mmap2(record: bytes) -> Mapping:
@@ -49,65 +54,23 @@ def _parse_what(record: bytes) -> tuple[int, int, int, int, str]:
     return file_offset, major, minor, inode, os.fsdecode(path)
 
 
-class Names:
-    """Numbers of frames: by function, by address moved into its call, by the eight bytes of an innermost address in the ring."""
-
-    __slots__ = ("by_address", "innermost", "ranges")
-
-    def __init__(self) -> None:
-        self.ranges = Ranges()
-        self.by_address: dict[int, int] = {}
-        self.innermost: dict[bytes, int] = {}
-
-    def __len__(self) -> int:
-        return len(self.ranges) + len(self.by_address) + len(self.innermost)
-
-    def clear(self) -> None:
-        self.ranges.clear()
-        self.by_address.clear()
-        self.innermost.clear()
-
-
-class Stacks:
-    """Numbers of stacks in this segment by their bytes in the ring: whole chains, and what lies below an innermost address."""
-
-    __slots__ = ("callers", "whole")
-
-    def __init__(self) -> None:
-        self.callers: dict[bytes, int] = {}
-        self.whole: dict[bytes, int] = {}
-
-    def __len__(self) -> int:
-        return len(self.callers) + len(self.whole)
-
-    def clear(self) -> None:
-        self.callers.clear()
-        self.whole.clear()
-
-
 class AddressSpace:
     """Mappings of one program image. `is_complete` says that its exec was seen, so nothing has to be asked of /proc."""
 
-    __slots__ = ("_base", "_mappings", "_parsed", "_records", "_starts", "is_complete", "is_sampled", "names", "stacks")
-    names: Names
-    stacks: Stacks
+    __slots__ = ("_base", "_mappings", "_parsed", "_records", "_starts", "callers", "is_complete", "located", "made", "starts")
 
     def __init__(self, *, is_complete: bool, base: tuple[Mapping, ...] = ()) -> None:
         self.is_complete = is_complete
-        self.is_sampled = False
         self._base = base
         self._records: list[bytes] = []
         self._parsed = -1  # how many records the mappings below hold; -1: not even the base
         self._starts: list[int] = []
         self._mappings: list[Mapping] = []
-
-    def __getattr__(self, name: str) -> Names | Stacks:
-        """Most programs of an exec storm are never sampled: what only a sampled one needs is made at its first use."""
-        if name not in ("names", "stacks"):
-            raise AttributeError(name)
-        self.is_sampled = True
-        self.names, self.stacks = Names(), Stacks()
-        return self.names if name == "names" else self.stacks
+        # Made at the first sample: most programs of an exec storm never have one.
+        self.located: list[Place] | None = None
+        self.starts: list[int] = []
+        self.made: dict[int, int] = {}
+        self.callers: dict[bytes, int] = {}
 
     @property
     def size_bytes(self) -> int:
@@ -119,10 +82,8 @@ class AddressSpace:
         if len(self._records) >= _MOST_RECORDS:
             self._fold()
         self._records.append(record)
-        # The new mapping may lie over what they name. What was no code has stacks alone.
-        if self.is_sampled:
-            self.names.clear()
-            self.stacks.clear()
+        if self.located is not None:
+            self.forget_places()  # the new mapping may lie over them
 
     def fork(self) -> "AddressSpace":
         """A child's image: the same mappings until it maps or execs on its own."""
@@ -142,6 +103,25 @@ class AddressSpace:
             self._base = tuple(mappings)
             self._records = []  # older than what was just read
             self._parsed = -1
+            self.forget_places()
+
+    def locate(self, place: Callable[[Mapping], tuple[int, dict[int, int] | None]]) -> None:
+        """Lay out `starts` and `located` for whoever looks up addresses by the thousand: the place of an address is
+        `located[bisect_right(starts, address) - 1]`, if the address lies before its end.
+
+        `place` gives what to take from an address of a mapping and the frames by what is left of it, None for those in `made`.
+        """
+        if self._parsed != len(self._records):
+            self._parse()
+        self.starts, self.located = [_BEFORE_ALL, *self._starts], [_NOWHERE]
+        for mapping in self._mappings:
+            shift, frames = place(mapping)
+            self.located.append((mapping.end, shift, self.made if frames is None else frames))
+
+    def forget_places(self) -> None:
+        self.located = None
+        self.made = {}
+        self.callers = {}
 
     def find(self, address: int) -> Mapping | None:
         if self._parsed != len(self._records):

@@ -1,34 +1,39 @@
-"""Frames of addresses: what is known answers at once, the rest is asked of the lookup process, once per function of a file.
+"""Frames of addresses: what is known answers at once, the rest is asked of the lookup process, once per 4 KiB of a file.
 
 Frames are numbers here (see `interned`). An address that lies in no executable mapping is no code: programs built without frame
-pointers leave such things where a return address should be.
+pointers leave such things where a return address should be. What is known is kept by the offset in its file, so that the next
+process that runs the same program has nothing to learn.
 """
 
 import os
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Final, Protocol
 
 from necroscope.model.frame import UNKNOWN_USER, Frame
 from necroscope.model.idle import IDLE_FUNCTIONS
 from necroscope.model.names import clean
-from necroscope.sources.perf.address_space import AddressSpace, Names
+from necroscope.sources.perf.address_space import AddressSpace
+from necroscope.sources.perf.function_blocks import FunctionBlocks
 from necroscope.sources.perf.interned import Interned
-from necroscope.sources.perf.ranges import Ranges
-from necroscope.symbols.messages import KernelFunction, ModuleAnswer, UserRequest
+from necroscope.symbols.messages import BLOCK_BITS, NO_FUNCTION, FunctionBlock, ModuleAnswer, UserRequest
 from necroscope.symbols.process_maps import Mapping
 
-NOT_CODE: Final = -1
-MOST_NAMES: Final = 100_000
+ASKED: Final = -1
+# Addresses, and frames; about 130 bytes each.
+MOST_NAMES: Final = 40_000
 _KERNEL: Final = "[kernel]"
+_BPF: Final = "[bpf]"
+# Agents that load programs all the time are named by kallsyms; of the last ones the kernel's own records tell.
+_MOST_LOADED: Final = 256
 
 
 class Lookup(Protocol):
     """The lookup process, as `symbols.lookup.Lookup` gives it; everything unknown is None."""
 
-    def kernel_symbols(self, addresses: Sequence[int]) -> list[KernelFunction | None]: ...
+    def kernel_functions(self, blocks: Sequence[int]) -> list[FunctionBlock] | None: ...
 
-    def user_symbols(self, requests: Sequence[UserRequest]) -> list[ModuleAnswer]: ...
+    def user_functions(self, requests: Sequence[UserRequest]) -> list[ModuleAnswer | None]: ...
 
     def jit_symbols(self, pid: int, addresses: Sequence[int]) -> list[str | None]: ...
 
@@ -46,19 +51,14 @@ class Lookup(Protocol):
 
 
 class Module:
-    """Frames of one file's offsets, shared by all processes that map it; those without a symbol are kept one by one."""
+    """Frames of one file's offsets, shared by all processes that map it."""
 
-    __slots__ = ("build_id", "label", "named", "nameless", "unnamed")
+    __slots__ = ("build_id", "frames", "label")
 
     def __init__(self, label: str) -> None:
         self.label = label
         self.build_id: str | None = None
-        self.named = Ranges()
-        self.nameless = Ranges()  # where no symbol is, as far as that is known
-        self.unnamed: dict[int, int] = {}
-
-    def __len__(self) -> int:
-        return len(self.named) + len(self.nameless) + len(self.unnamed)
+        self.frames: dict[int, int] = {}
 
 
 ModuleKey = tuple[int, int, int, str]
@@ -69,9 +69,9 @@ class Wanted:
 
     def __init__(self) -> None:
         self.kernel: set[int] = set()
-        self.offsets: dict[ModuleKey, tuple[int, set[int]]] = {}
+        self.blocks: dict[ModuleKey, tuple[int, set[int]]] = {}
         self.made: dict[int, tuple[int, AddressSpace, set[int]]] = {}
-        self.vdso: dict[int, tuple[AddressSpace, dict[int, int]]] = {}
+        self.vdso: set[int] = set()
 
 
 class FrameNames:
@@ -79,160 +79,184 @@ class FrameNames:
 
     def __init__(self, lookup: Lookup, interned: Interned) -> None:
         self.idle_addresses: set[bytes] = set()
-        self.kernel = Names()
+        self.kernel: dict[int, int] = {}
         self._lookup = lookup
         self._unanswered = 0
-        self._kernel_ranges = Ranges()
+        self._functions = FunctionBlocks()
         self._modules: dict[ModuleKey, Module] = {}
+        self._vdso: dict[int, int] = {}
+        self._addresses = 0
+        self._guessed: list[tuple[Hashable, int]] = []
+        self._loaded: dict[tuple[int, int], str] = {}
         self.renumber(interned)
 
     def renumber(self, interned: Interned) -> None:
+        self._functions.clear()
         self._frame = interned.frame
         self.unknown = interned.frame(UNKNOWN_USER)
-
-    def of_kernel(self, address: int, wanted: Wanted) -> int | None:
-        """None if it has to be asked for, which is noted in `wanted`."""
-        number = self._kernel_ranges.find(address)
-        if number is None:
-            wanted.kernel.add(address)
-        else:
-            self.kernel.by_address[address] = number
-        return number
-
-    def of_user(self, pid: int, space: AddressSpace, address: int, wanted: Wanted) -> int | None:
-        """NOT_CODE, or a number, or None if it has to be asked for, which is noted in `wanted`."""
-        number = space.names.ranges.find(address)
-        if number is not None:
-            return number
-        mapping = space.find(address)
-        if mapping is None:
-            return NOT_CODE
-        if not _is_file(mapping.path):
-            if mapping.path == "[vdso]":
-                wanted.vdso.setdefault(id(space), (space, {}))[1][address] = address - mapping.start
-            else:
-                wanted.made.setdefault(id(space), (pid, space, set()))[2].add(address)
-            return None
-        key = (mapping.device_major, mapping.device_minor, mapping.inode, mapping.path)
-        offset = address - mapping.start + mapping.file_offset
-        module = self._module(key)
-        function = module.named.extent(offset)
-        if function is not None:
-            start, end, number = function
-            shift = address - offset
-            space.names.ranges.add(address, max(mapping.start, start + shift), min(mapping.end, end + shift), number)
-            return number
-        number = module.unnamed.get(offset)
-        if number is None and module.nameless.find(offset) is not None:
-            number = module.unnamed[offset] = self._nameless(module, offset)
-        if number is None:
-            wanted.offsets.setdefault(key, (pid, set()))[1].add(offset)
-        return number
-
-    def _nameless(self, module: Module, offset: int) -> int:
-        return self._frame(Frame(None, module.label, "user", offset, module.build_id))
-
-    def innermost_of_user(self, raw: bytes, space: AddressSpace) -> int | None:
-        """The frame of an innermost address as the ring has it, if its function is known in this program image."""
-        number = space.names.ranges.find(int.from_bytes(raw, "little"))
-        if number is not None:
-            space.names.innermost[raw] = number
-        return number
-
-    def innermost_of_kernel(self, raw: bytes) -> int | None:
-        number = self._kernel_ranges.find(int.from_bytes(raw, "little"))
-        if number is not None:
-            self.kernel.innermost[raw] = number
-        return number
+        self._idle: set[int] = set()
 
     @property
     def is_loading(self) -> bool:
         return self._lookup.is_loading
 
-    def complete(self, pid: int, space: AddressSpace) -> None:
-        """A program that started before us: its mappings are read once."""
+    def locate(self, pid: int, space: AddressSpace) -> None:
+        """Say for each mapping where the frames of its code are kept. The mappings of a program older than us are read once."""
         space.complete(lambda: self._lookup.process_maps(pid))
+        space.locate(self._place)
+
+    def _place(self, mapping: Mapping) -> tuple[int, dict[int, int] | None]:
+        """What to take from an address of the mapping, and the frames by what is left of it; None for code made at run time."""
+        if _is_file(mapping.path):
+            return mapping.start - mapping.file_offset, self._module(_key(mapping)).frames
+        return (mapping.start, self._vdso) if mapping.path == "[vdso]" else (0, None)
+
+    def of_kernel(self, address: int, wanted: Wanted) -> int:
+        """ASKED if it has to be asked for, which is noted in `wanted`."""
+        number: int | None
+        if self._loaded and (name := self._loaded_at(address)) is not None:
+            number = self._frame(Frame(name, _BPF, "kernel", None, None))
+        elif not self._functions.knows(_KERNEL, address):
+            wanted.kernel.add(address >> BLOCK_BITS)
+            return ASKED
+        else:
+            number = self._functions.frame(_KERNEL, address, self._kernel_frame)
+        if number is None:
+            number = self._frame(Frame(None, _KERNEL, "kernel", _signed(address), None))
+        elif number in self._idle:
+            self.idle_addresses.add(struct.pack("<Q", address))
+        self.kernel[address] = number
+        self._addresses += 1
+        return number
+
+    def load_kernel_code(self, start: int, length: int, name: str) -> None:
+        """Code that the kernel has just got: a BPF program, a trampoline. kallsyms is read too rarely to know it."""
+        self._loaded[start, start + length] = name
+        while len(self._loaded) > _MOST_LOADED:
+            del self._loaded[next(iter(self._loaded))]
+
+    def unload_kernel_code(self, start: int, length: int) -> None:
+        self._loaded.pop((start, start + length), None)
+
+    def _loaded_at(self, address: int) -> str | None:
+        return next((name for (start, end), name in self._loaded.items() if start <= address < end), None)
+
+    def of_user(self, pid: int, space: AddressSpace, address: int, wanted: Wanted) -> int:
+        """The frame of an address in one of the mappings; ASKED if it has to be asked for, which is noted in `wanted`."""
+        mapping = space.find(address)
+        assert mapping is not None
+        if _is_file(mapping.path):
+            return self._of_file(pid, _key(mapping), address - mapping.start + mapping.file_offset, wanted)
+        if mapping.path == "[vdso]":
+            number = self._vdso.get(address - mapping.start, ASKED)
+            if number == ASKED:
+                wanted.vdso.add(address - mapping.start)
+            return number
+        number = space.made.get(address, ASKED)
+        if number == ASKED:
+            wanted.made.setdefault(id(space), (pid, space, set()))[2].add(address)
+        return number
+
+    def _of_file(self, pid: int, key: ModuleKey, offset: int, wanted: Wanted) -> int:
+        module = self._module(key)
+        number = module.frames.get(offset)
+        if number is not None:
+            return number
+        if not self._functions.knows(key, offset):
+            wanted.blocks.setdefault(key, (pid, set()))[1].add(offset >> BLOCK_BITS)
+            return ASKED
+        label, build_id = module.label, module.build_id
+        number = self._functions.frame(key, offset, lambda name: self._frame(Frame(name, label, "user", None, build_id)))
+        if number is None:
+            number = self._frame(Frame(None, label, "user", offset, build_id))
+        module.frames[offset] = number
+        self._addresses += 1
+        return number
 
     def learn(self, wanted: Wanted) -> None:
         """Ask for everything noted: one request for the kernel, one per file, one per process with code of its own making."""
         if wanted.kernel:
-            self._ask_kernel(sorted(wanted.kernel))
-        if wanted.offsets:
-            self._ask_files(wanted.offsets)
+            blocks = sorted(wanted.kernel)
+            self._add(_KERNEL, blocks, self._lookup.kernel_functions(blocks))
+        if wanted.blocks:
+            self._ask_files(wanted.blocks)
         for pid, space, addresses in wanted.made.values():
             self._ask_jit(pid, space, sorted(addresses))
-        for space, offsets in wanted.vdso.values():
-            self._ask_vdso(space, offsets)
+        if wanted.vdso:
+            self._ask_vdso(sorted(wanted.vdso))
 
-    def bound(self, spaces: Iterable[AddressSpace]) -> bool:
-        """Forget all names once there are too many, or some were given for want of an answer; True if that was done."""
-        spaces = list(spaces)
-        names = sum(map(len, self._modules.values())) + sum(len(space.names) for space in spaces)
+    def bound(self, spaces: Callable[[], Iterable[AddressSpace]]) -> bool:
+        """Forget everything once there is too much of it, or some was given for want of an answer; True if that was done."""
         unanswered, self._unanswered = self._unanswered, self._lookup.unanswered
-        # What nobody answered was taken for nameless; it may have a name when it is asked for again.
-        if names + len(self.kernel) + len(self._kernel_ranges) <= MOST_NAMES and unanswered == self._unanswered:
+        self._functions.bound()
+        guessed, self._guessed = self._guessed, []
+        # What nobody answered was taken for nameless; it may have a name when it is asked for again. A target that is not asked
+        # because it hung stays nameless until it is forgotten.
+        if unanswered != self._unanswered:
+            self._functions.drop(guessed)
+        elif self._addresses + len(self._modules) <= MOST_NAMES:
             return False
-        self.forget(spaces)
+        self.forget(spaces())
         return True
 
     def forget(self, spaces: Iterable[AddressSpace]) -> None:
+        """All addresses; the functions they lie in are kept."""
+        self._addresses = 0
         self._modules.clear()
-        self.forget_kernel()
-        for space in spaces:
-            space.names.clear()
-
-    def forget_kernel(self) -> None:
+        self._vdso.clear()
         self.kernel.clear()
-        self._kernel_ranges.clear()
-        self.idle_addresses.clear()
+        for space in spaces:
+            space.forget_places()
 
     def reload_kernel(self) -> None:
         """Modules or BPF programs came or went: an address may mean another function now."""
         self._lookup.reload_kernel_symbols()
-        self.forget_kernel()
+        self.kernel.clear()
+        self._functions.forget(_KERNEL)
+        self.idle_addresses.clear()
 
-    def _ask_kernel(self, addresses: list[int]) -> None:
-        for address, found in zip(addresses, self._lookup.kernel_symbols(addresses), strict=True):
-            if found is None:
-                number = self._frame(Frame(None, _KERNEL, "kernel", _signed(address), None))
-            else:
-                number = self._frame(Frame(found.function, found.module, "kernel", None, None))
-                if found.function in IDLE_FUNCTIONS:
-                    self.idle_addresses.add(struct.pack("<Q", address))
-                elif self._kernel_ranges.find(address) is None:
-                    self._kernel_ranges.add(address, found.start, found.end, number)
-            self.kernel.by_address[address] = number
+    def _kernel_frame(self, name: str) -> int:
+        function, _, module = name.partition("\t")
+        number = self._frame(Frame(function, module or _KERNEL, "kernel", None, None))
+        if function in IDLE_FUNCTIONS:
+            self._idle.add(number)
+        return number
 
-    def _ask_files(self, offsets_by_file: dict[ModuleKey, tuple[int, set[int]]]) -> None:
-        requests = [UserRequest(pid, key[3], *key[:3], tuple(sorted(offsets))) for key, (pid, offsets) in offsets_by_file.items()]
-        for request, answer in zip(requests, self._lookup.user_symbols(requests), strict=True):
-            module = self._modules[request.device_major, request.device_minor, request.inode, request.path]
-            module.build_id = module.build_id or answer.build_id
-            for offset, name, extent in zip(request.offsets, answer.functions, answer.extents, strict=True):
-                if name is None:
-                    module.unnamed[offset] = self._nameless(module, offset)
-                    if module.nameless.find(offset) is None:
-                        module.nameless.add(offset, *extent, self.unknown)
-                elif module.named.find(offset) is None:
-                    number = self._frame(Frame(name, module.label, "user", None, module.build_id))
-                    module.named.add(offset, *extent, number)
+    def _ask_files(self, blocks_by_file: dict[ModuleKey, tuple[int, set[int]]]) -> None:
+        requests = [UserRequest(pid, key[3], *key[:3], tuple(sorted(blocks))) for key, (pid, blocks) in blocks_by_file.items()]
+        for request, answer in zip(requests, self._lookup.user_functions(requests), strict=True):
+            key = (request.device_major, request.device_minor, request.inode, request.path)
+            module = self._module(key)
+            module.build_id = module.build_id or (answer and answer.build_id)
+            self._add(key, request.blocks, answer and answer.functions)
+
+    def _add(self, owner: Hashable, blocks: Sequence[int], answer: list[FunctionBlock] | None) -> None:
+        """Without an answer there are no functions, until it is known why."""
+        if answer is None:
+            self._guessed += [(owner, block) for block in blocks]
+            answer = [NO_FUNCTION] * len(blocks)
+        for block, functions in zip(blocks, answer, strict=True):
+            self._functions.add(owner, block, functions)
 
     def _ask_jit(self, pid: int, space: AddressSpace, addresses: list[int]) -> None:
         """Code that a just-in-time compiler made, with its perf map; without one it is unknown."""
+        self._addresses += len(addresses)
         for address, name in zip(addresses, self._lookup.jit_symbols(pid, addresses), strict=True):
-            number = self._frame(Frame(name, "[jit]", "jit", None, None)) if name else self.unknown
-            space.names.by_address[address] = number
+            space.made[address] = self._frame(Frame(name, "[jit]", "jit", None, None)) if name else self.unknown
 
-    def _ask_vdso(self, space: AddressSpace, offsets: dict[int, int]) -> None:
-        for (address, offset), name in zip(offsets.items(), self._lookup.vdso_symbols([*offsets.values()]), strict=True):
-            frame = Frame(name, "[vdso]", "user", None if name else offset, None)
-            space.names.by_address[address] = self._frame(frame)
+    def _ask_vdso(self, offsets: list[int]) -> None:
+        for offset, name in zip(offsets, self._lookup.vdso_symbols(offsets), strict=True):
+            self._vdso[offset] = self._frame(Frame(name, "[vdso]", "user", None if name else offset, None))
 
     def _module(self, key: ModuleKey) -> Module:
         module = self._modules.get(key)
         if module is None:
             module = self._modules[key] = Module(clean(os.fsencode(key[3]), 300))
         return module
+
+
+def _key(mapping: Mapping) -> ModuleKey:
+    return mapping.device_major, mapping.device_minor, mapping.inode, mapping.path
 
 
 def _is_file(path: str) -> bool:

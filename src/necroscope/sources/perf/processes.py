@@ -86,8 +86,8 @@ class Processes:
         self.tasks.clear()
 
     def spaces(self) -> list[AddressSpace]:
-        """The program images that were ever sampled."""
-        return [space for space in self._spaces.values() if space.is_sampled]
+        """The program images in which something was looked up."""
+        return [space for space in self._spaces.values() if space.located is not None]
 
     def task(self, pid: int, tid: int) -> Task:
         """Name, program image and cgroup of a thread at once; kept until one of them may have changed."""
@@ -107,11 +107,12 @@ class Processes:
         return space
 
     def cgroup(self, pid: int) -> str | None:
-        try:
-            return self._cgroups[pid]
-        except KeyError:
-            path = self._cgroups[pid] = self._read_cgroup(pid)
-            return path
+        """Its parent's if it exited before we looked, unless that is init, which moves its children before they exec."""
+        path = self._cgroup_in_proc(pid)
+        parent = self._parents.get(pid, _INIT)
+        if path is None and parent > _INIT:
+            path = self._cgroups[pid] = self._cgroup_in_proc(parent)
+        return path
 
     def _map(self, record: bytes) -> None:
         pid, _ = _PID(record, 8)
@@ -165,19 +166,15 @@ class Processes:
             return f":{tid}"
         return clean(raw.removesuffix(b"\n")) or "[empty]"
 
-    def _read_cgroup(self, pid: int) -> str | None:
-        """None when it exited unseen; its parent's, unless that is init, which moves its children before they exec."""
-        try:
-            return parse_cgroup(_read_bytes(f"{self._proc}/{pid}/cgroup").decode("utf-8", "backslashreplace"))
-        except OSError:
-            parent = self._parents.get(pid, _INIT)
-            return None if parent <= _INIT else self._cgroups.get(parent) or self._cgroup_of_living(parent)
-
-    def _cgroup_of_living(self, pid: int) -> str | None:
-        try:
-            return parse_cgroup(_read_bytes(f"{self._proc}/{pid}/cgroup").decode("utf-8", "backslashreplace"))
-        except OSError:
-            return None
+    def _cgroup_in_proc(self, pid: int) -> str | None:
+        """Read once; None is kept too."""
+        if pid not in self._cgroups:
+            try:
+                text = _read_bytes(f"{self._proc}/{pid}/cgroup").decode("utf-8", "backslashreplace")
+                self._cgroups[pid] = parse_cgroup(text)
+            except OSError:
+                self._cgroups[pid] = None
+        return self._cgroups[pid]
 
 
 def _read_bytes(path: str) -> bytes:

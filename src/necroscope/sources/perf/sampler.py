@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from necroscope.model.names import clean
 from necroscope.model.reading import Gap, Moment, Reading, Rows, Value
 from necroscope.perf_abi import records
 from necroscope.sources.perf.address_space import AddressSpace
@@ -18,6 +19,7 @@ _FORGET_CGROUPS_NS: Final = 60_000_000_000
 # A node that starts BPF programs with every unit must not make us read all kernel symbols each time.
 _RELOAD_KERNEL_NS: Final = 60_000_000_000
 _MISC_OFFSET: Final = 4
+_BODY_OFFSET: Final = records.HEADER.size
 _SAMPLE: Final = records.SAMPLE
 _RING_FULL: Final = "ring full: the recorder was not run in time"
 
@@ -108,7 +110,7 @@ class Sampler:
     def _tidy(self, now: Moment) -> None:
         """Forget what ended or may have changed, now that no sample of this drain needs it."""
         self.processes.forget_exited()
-        self.symbolizer.bound(self.processes.spaces())
+        self.symbolizer.bound(self.processes.spaces)
         if now.monotonic_ns - self._cgroups_forgotten_ns > _FORGET_CGROUPS_NS:
             self._cgroups_forgotten_ns = now.monotonic_ns
             self.processes.forget_cgroups()
@@ -132,14 +134,15 @@ class Sampler:
         known_task = processes.tasks.get
         seen = self._seen = _Seen()
         add_row, add_argument = seen.rows.append, seen.arguments.append
-        unknown = []
-        for record in drain.records:
-            time_ns, cpu, kind, pid, tid, body, extra = record
+        unknown, of_idle_task = [], []
+        for time_ns, cpu, kind, pid, tid, body, extra in drain.records:
             if kind == _SAMPLE:
                 space, comm, cgroup = known_task(tid) or processes.task(pid, tid)
                 number = number_of(body, pid, space)
                 if number is None:
                     unknown.append((len(seen.arguments), (body, pid, space)))
+                if pid == 0:
+                    of_idle_task.append((len(seen.arguments), body[8:16]))
                 add_row((time_ns + offset_ns, cpu, pid, tid, comm, cgroup, number, 1))
                 add_argument(extra)
             elif kind == TRACEPOINT:
@@ -147,26 +150,39 @@ class Sampler:
                 if self._ledger is not None and tracepoint_id is not None:
                     ledger_rows.append(self._ledger.row(time_ns + offset_ns, tracepoint_id, body))
             elif kind == records.KSYMBOL:
-                self._kernel_changed = True
+                self._note_kernel_code(body)
             else:
                 processes.apply(kind, int.from_bytes(body[_MISC_OFFSET : _MISC_OFFSET + 2], "little"), body)
         if unknown:
             self._number(unknown)
-        return self._seen.rows
+        if of_idle_task:
+            self._drop_idle(of_idle_task)
+        return seen.rows
+
+    def _note_kernel_code(self, record: bytes) -> None:
+        start, length, _, flags = records.KSYMBOL_BODY.unpack_from(record, _BODY_OFFSET)
+        name = record[_BODY_OFFSET + records.KSYMBOL_BODY.size :].partition(b"\0")[0]
+        if flags & records.KSYMBOL_GONE:
+            self.symbolizer.names.unload_kernel_code(start, length)
+        else:
+            self.symbolizer.names.load_kernel_code(start, length, clean(name))
+        self._kernel_changed = True
 
     def _number(self, unknown: list[tuple[int, tuple[bytes, int, AddressSpace]]]) -> None:
-        """Fill in the stacks that were not known; samples found to be idle only now, by a name just learnt, are dropped."""
-        seen, idle = self._seen, self.symbolizer.idle_addresses
+        """Fill in the stacks that were not known."""
+        rows = self._seen.rows
         numbers = self.symbolizer.resolve([chain for _, chain in unknown])
-        idle_rows = set()
-        for (index, (body, pid, _)), number in zip(unknown, numbers, strict=True):
-            seen.rows[index] = (*seen.rows[index][:6], number, 1)
-            if pid == 0 and body[8:16] in idle:
-                idle_rows.add(index)
-        if idle_rows:
-            self.idle_dropped += len(idle_rows)
-            seen.rows = [row for index, row in enumerate(seen.rows) if index not in idle_rows]
-            seen.arguments = [argument for index, argument in enumerate(seen.arguments) if index not in idle_rows]
+        for (index, _), number in zip(unknown, numbers, strict=True):
+            rows[index] = (*rows[index][:6], number, 1)
+
+    def _drop_idle(self, of_idle_task: list[tuple[int, bytes]]) -> None:
+        """Samples found to be idle only now, by a name just learnt."""
+        seen, idle = self._seen, self.symbolizer.idle_addresses
+        dropped = {index for index, innermost in of_idle_task if innermost in idle}
+        if dropped:
+            self.idle_dropped += len(dropped)
+            seen.rows[:] = [row for index, row in enumerate(seen.rows) if index not in dropped]
+            seen.arguments = [argument for index, argument in enumerate(seen.arguments) if index not in dropped]
 
     def _note_losses(self, drain: Drain, now: Moment, reading: Reading) -> None:
         since = self._last_drain_ns or now.time_ns

@@ -1,39 +1,39 @@
 """From raw call chains to numbered stacks of the segment.
 
-Samples of one loop differ in their innermost address and in little else. So a chain is looked up in three parts, by their bytes
-in the ring: the user's side, the kernel's callers on top of it, and the innermost address. Only a part never seen is taken apart.
+Samples of one loop differ in their innermost address and in little else, and most programs have no frame pointers, so that their
+chains are short. So the callers of the kernel's side, and of a user's side that is long, are looked up as a whole by their bytes
+in the ring; everything else address by address, in what is known of the files that are mapped there.
 """
 
 import struct
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from necroscope.perf_abi.event_attr import CONTEXT_KERNEL, CONTEXT_MAX, CONTEXT_USER
 from necroscope.sources.perf.address_space import AddressSpace
-from necroscope.sources.perf.frame_names import MOST_NAMES, NOT_CODE, FrameNames, Lookup, Wanted
+from necroscope.sources.perf.frame_names import ASKED, MOST_NAMES, FrameNames, Lookup, Wanted
 from necroscope.sources.perf.interned import NO_PARENT, Interned
 
 _USER_MARK: Final = struct.pack("<Q", CONTEXT_USER)
-_KERNEL_ONLY: Final = (CONTEXT_KERNEL,)
-_MOST_CHAINS: Final = 50_000
+_KERNEL_MARK: Final = struct.pack("<Q", CONTEXT_KERNEL)
+# About 300 bytes each.
+_MOST_CHAINS: Final = 16_000
+# To look up an innermost address and three callers one by one costs no more than to look them up together.
+_FEW_BYTES: Final = 32
+_SHORT_USER_CHAINS: Final = {8 + 8 * count: struct.Struct(f"<8x{count}Q").unpack for count in range(1, 1 + _FEW_BYTES // 8)}
 # One for each length of chain, of which the kernel allows 127 addresses.
 _LAYOUTS: Final[dict[int, struct.Struct]] = {}
 
 
-def split_chain(raw: bytes) -> tuple[Sequence[int], Sequence[int]]:
+def split_chain(raw: bytes) -> tuple[list[int], list[int]]:
     """Kernel and user addresses, innermost first. All but a part's first are return addresses: one less lies in the call.
 
     What follows the user marker was read from the program's own stack: nothing in there is a marker, whatever it looks like.
     """
     addresses = _words(raw)
-    at = raw.find(_USER_MARK)
-    if at == 0:
-        return [], _calls(addresses[1:])
-    mark = at // 8 if at > 0 else len(addresses)
-    kernel, user = addresses[1:mark], addresses[mark + 1 :]
-    if addresses[:1] == _KERNEL_ONLY and max(kernel, default=0) < CONTEXT_MAX:
-        return _calls(kernel), _calls(user)
-    return _calls_between_marks(addresses[:mark]), _calls(user)
+    mark = addresses.index(CONTEXT_USER) if CONTEXT_USER in addresses else len(addresses)
+    return _calls_between_marks(addresses[:mark]), _calls(addresses[mark + 1 :])
 
 
 def _calls_between_marks(addresses: Sequence[int]) -> list[int]:
@@ -67,6 +67,8 @@ class Symbolizer:
         self.interned = Interned()
         self.names = FrameNames(lookup, self.interned)
         self._above: dict[tuple[int, bytes], int] = {}
+        self._short: dict[tuple[int, ...], int] = {}
+        self._chains = 0
         self._wanted = Wanted()
 
     @property
@@ -75,13 +77,25 @@ class Symbolizer:
         return self.names.idle_addresses
 
     def number(self, chain: bytes, pid: int, space: AddressSpace) -> int | None:
-        """The stack of this chain in the segment; None if names have to be asked for, which `resolve` does for all together."""
-        number = self._known(chain, space)
-        if number is None:
-            if not space.is_complete and _USER_MARK in chain:
-                self.names.complete(pid, space)
-            number = self._assemble(chain, pid, space, self._wanted)
-        return number
+        """The stack of this chain in the segment; None if names have to be asked for, which `resolve` does for all together.
+
+        The commonest chain by far, a few user addresses whose frames are known, is numbered here, without a further call.
+        """
+        unpack = _SHORT_USER_CHAINS.get(len(chain))
+        if unpack is not None and space.located is not None and chain.startswith(_USER_MARK):
+            starts, located, moved = space.starts, space.located, 0
+            frames: list[int] = []
+            for address in unpack(chain):
+                end, shift, known = located[bisect_right(starts, address - moved) - 1]
+                if address - moved >= end:
+                    frames.append(self.names.unknown)
+                    break
+                frames.append(known.get(address - moved - shift, ASKED))
+                moved = 1
+            number = self._short.get(tuple(frames))
+            if number is not None:
+                return number
+        return self._number(chain, pid, space, self._wanted)
 
     def resolve(self, chains: Sequence[tuple[bytes, int, AddressSpace]]) -> list[int]:
         """Numbers of the chains that `number` had no answer for, in their order."""
@@ -89,44 +103,12 @@ class Symbolizer:
         self._wanted = Wanted()
         return [self._settled(*chain) for chain in chains]
 
-    def _known(self, chain: bytes, space: AddressSpace) -> int | None:
-        """The number by the chain's three parts, if each was seen before."""
-        at = chain.find(_USER_MARK)
-        if at == 0:
-            raw = chain[8:16]
-            frame = space.names.innermost.get(raw)
-            if frame is None:
-                frame = self.names.innermost_of_user(raw, space)
-            parent = space.stacks.callers.get(chain[16:])
-            if parent is None:
-                parent = self._cut_off(chain, space)
-        else:
-            user = space.stacks.whole.get(chain[at:]) if at > 0 else NO_PARENT
-            if user is None:
-                return None
-            parent = self._above.get((user, chain[16:at] if at > 0 else chain[16:]))
-            raw = chain[8:16]
-            frame = self.names.kernel.innermost.get(raw)
-            if frame is None:
-                frame = self.names.innermost_of_kernel(raw)
-        if parent is None or frame is None:
-            return None
-        number = self.interned.child(parent, frame)
-        return self.interned.stack((frame,), parent) if number is None else number
-
-    def _cut_off(self, chain: bytes, space: AddressSpace) -> int | None:
-        """The stack below an innermost frame whose caller is no code, as in most samples of programs without frame pointers."""
-        if not space.is_complete or len(chain) < 24:
-            return None
-        caller = int.from_bytes(chain[16:24], "little") - 1
-        return self.interned.stack([self.names.unknown]) if space.find(caller) is None else None
-
-    def bound(self, spaces: Iterable[AddressSpace]) -> None:
+    def bound(self, spaces: Callable[[], Iterable[AddressSpace]]) -> None:
         """Empty what has outgrown its bound; call it when no chain waits for its number."""
-        spaces = list(spaces)
-        too_many = len(self._above) + sum(len(space.stacks) for space in spaces) > _MOST_CHAINS
-        if self.names.bound(spaces) or too_many:
-            self._forget_stacks(spaces)
+        if self.names.bound(spaces):
+            self._forget_stacks(())
+        elif self._chains > _MOST_CHAINS:
+            self._forget_stacks(spaces())
 
     def start_segment(self, spaces: Iterable[AddressSpace]) -> None:
         """Stack numbers begin again; frame numbers too, once there are too many of them."""
@@ -143,52 +125,88 @@ class Symbolizer:
         self.names.reload_kernel()
         self._above.clear()
 
-    def _assemble(self, chain: bytes, pid: int, space: AddressSpace, wanted: Wanted) -> int | None:
-        """Number the chain frame by frame; None if some of its names have to be asked for, which is noted in `wanted`."""
-        kernel, user = split_chain(chain)
-        below: list[int] = []
-        missing = False
-        known = space.names.by_address.get
-        for address in user:
-            frame = known(address)
-            if frame is None:
-                frame = self.names.of_user(pid, space, address, wanted)
-                if frame is not None and frame != NOT_CODE:
-                    space.names.by_address[address] = frame
-            if frame == NOT_CODE:  # what lies further out was found by following it, and is no better
-                below.append(self.names.unknown)
-                break
-            missing = missing or frame is None
-            below.append(frame or 0)
-        above: list[int] = []
-        known = self.names.kernel.by_address.get
-        for address in kernel:
-            frame = known(address)
-            if frame is None:
-                frame = self.names.of_kernel(address, wanted)
-            missing = missing or frame is None
-            above.append(frame or 0)
-        return None if missing else self._remember(chain, space, above[::-1], below[::-1], len(user))
-
-    def _remember(self, chain: bytes, space: AddressSpace, above: list[int], below: list[int], user: int) -> int:
-        """Keep the chain's parts under their bytes. One of an unusual form, or cut short, is assembled each time it comes."""
-        stack, at = self.interned.stack, chain.find(_USER_MARK)
-        if not _is_plain(chain, at, len(above), user):
-            return stack([*below, *above])
-        if len(below) != user or (below and below[0] == self.names.unknown):
-            if at == 0 and len(below) > 1:
-                space.names.innermost[chain[8:16]] = below[-1]
-            return stack([*below, *above])
+    def _number(self, chain: bytes, pid: int, space: AddressSpace, wanted: Wanted) -> int | None:
+        at = chain.find(_USER_MARK)
         if at == 0:
-            parent = space.stacks.callers[chain[16:]] = stack(below[:-1])
-            frame = space.names.innermost[chain[8:16]] = below[-1]
-        else:
-            base = NO_PARENT
-            if at > 0:
-                base = space.stacks.whole[chain[at:]] = stack(below)
-            parent = self._above[base, chain[16:at] if at > 0 else chain[16:]] = stack(above[:-1], base)
-            frame = self.names.kernel.innermost[chain[8:16]] = above[-1]
-        return stack([frame], parent)
+            return self._user_stack(chain[8:], pid, space, wanted)
+        if chain[:8] != _KERNEL_MARK or (at > 0 and at & 7):
+            return self._assemble(chain, pid, space, wanted)
+        base = NO_PARENT if at < 0 else self._user_stack(chain[at + 8 :], pid, space, wanted)
+        raw = chain[8:] if at < 0 else chain[8:at]
+        if base is not None:
+            parent = self._above.get((base, raw[8:]))
+            innermost = self.names.kernel.get(int.from_bytes(raw[:8], "little"))
+            if parent is not None and innermost is not None:
+                return self.interned.stack((innermost,), parent)
+        addresses = _words(raw)
+        if max(addresses, default=CONTEXT_MAX) >= CONTEXT_MAX:
+            return self._assemble(chain, pid, space, wanted)
+        frames = self._kernel_frames(_calls(addresses), wanted)
+        if base is None or ASKED in frames:
+            return None
+        parent = self._above[base, raw[8:]] = self.interned.stack(frames[:0:-1], base)
+        self._chains += 1
+        return self.interned.stack(frames[:1], parent)
+
+    def _user_stack(self, raw: bytes, pid: int, space: AddressSpace, wanted: Wanted) -> int | None:
+        """The stack of user addresses, innermost first."""
+        if space.located is None:
+            self.names.locate(pid, space)
+        if len(raw) > _FEW_BYTES:
+            return self._long_user_stack(raw, pid, space, wanted)
+        frames = self._user_frames(_calls(_words(raw)), pid, space, wanted)
+        number = self._short.get(frames)
+        if number is None and ASKED not in frames:
+            number = self._short[frames] = self.interned.stack(reversed(frames))
+            self._chains += 1
+        return number
+
+    def _long_user_stack(self, raw: bytes, pid: int, space: AddressSpace, wanted: Wanted) -> int | None:
+        """Its callers are looked up as a whole, unless they end in garbage, which never comes again."""
+        address = int.from_bytes(raw[:8], "little")
+        innermost = self._user_frames([address], pid, space, wanted)
+        if innermost[0] == self.names.unknown and space.find(address) is None:
+            return self.interned.stack(innermost)
+        parent = space.callers.get(raw[8:])
+        if parent is None:
+            callers = self._user_frames(_calls(_words(raw))[1:], pid, space, wanted)
+            if ASKED in callers:
+                return None
+            parent = self.interned.stack(reversed(callers))
+            if callers[-1] != self.names.unknown:
+                space.callers[raw[8:]] = parent
+                self._chains += 1
+        return None if ASKED in innermost else self.interned.stack(innermost, parent)
+
+    def _user_frames(self, addresses: list[int], pid: int, space: AddressSpace, wanted: Wanted) -> tuple[int, ...]:
+        """Frames of addresses, ASKED for those that have to be asked for.
+
+        They end with the first that is no code: what lies further out was found by following it.
+        """
+        starts, located = space.starts, space.located
+        assert located is not None
+        frames: list[int] = []
+        for address in addresses:
+            end, shift, known = located[bisect_right(starts, address) - 1]
+            if address >= end:
+                frames.append(self.names.unknown)
+                break
+            frame = known.get(address - shift, ASKED)
+            frames.append(self.names.of_user(pid, space, address, wanted) if frame == ASKED else frame)
+        return tuple(frames)
+
+    def _kernel_frames(self, addresses: Sequence[int], wanted: Wanted) -> list[int]:
+        known, of_kernel = self.names.kernel, self.names.of_kernel
+        return [known[address] if address in known else of_kernel(address, wanted) for address in addresses]
+
+    def _assemble(self, chain: bytes, pid: int, space: AddressSpace, wanted: Wanted) -> int | None:
+        """Number a chain of unusual form; None if some of its names have to be asked for, which is noted in `wanted`."""
+        kernel, user = split_chain(chain)
+        if space.located is None:
+            self.names.locate(pid, space)
+        below = self._user_frames(user, pid, space, wanted)
+        frames = [*reversed(below), *reversed(self._kernel_frames(kernel, wanted))]
+        return None if ASKED in frames else self.interned.stack(frames)
 
     def _settled(self, chain: bytes, pid: int, space: AddressSpace) -> int:
         """After asking, what nobody could name is known to be unknown.
@@ -196,20 +214,15 @@ class Symbolizer:
         A mapping that came later in the drain may lie over the one that was asked about: then it takes a second question.
         """
         wanted = Wanted()
-        number = self._assemble(chain, pid, space, wanted)
+        number = self._number(chain, pid, space, wanted)
         if number is None:
             self.names.learn(wanted)
-            number = self._assemble(chain, pid, space, Wanted())
+            number = self._number(chain, pid, space, Wanted())
         return NO_PARENT if number is None else number
 
-    def _forget_stacks(self, spaces: list[AddressSpace]) -> None:
+    def _forget_stacks(self, spaces: Iterable[AddressSpace]) -> None:
+        self._chains = 0
         self._above.clear()
+        self._short.clear()
         for space in spaces:
-            space.stacks.clear()
-
-
-def _is_plain(chain: bytes, user_mark_at: int, kernel: int, user: int) -> bool:
-    """A kernel marker and its addresses, a user marker and its addresses, or one of the two; no other marker, no empty part."""
-    expected_at = 8 * (1 + kernel) if kernel and user else 0 if user else -1
-    parts = (kernel > 0) + (user > 0)
-    return user_mark_at == expected_at and parts > 0 and len(chain) == 8 * (parts + kernel + user)
+            space.callers.clear()

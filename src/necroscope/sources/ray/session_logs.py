@@ -64,13 +64,15 @@ class SessionLogs:
         self._roots: list[Path] = []
 
     def find_roots(self) -> None:
-        """The node's root, and those of containers with a Ray process in them."""
-        roots = {_identity(self._root): self._root}
+        """The node's root, and those of Ray's processes that see another directory there: containers, or a /tmp of their own."""
+        roots = [self._root]
+        known = {self._identity(self._root), None}
         for process in _ray_processes(self._root):
-            identity = _identity(process / "root")
-            if identity is not None and len(roots) < PLACE_LIMIT:
-                roots.setdefault(identity, process / "root")
-        self._roots = [path for identity, path in roots.items() if identity is not None]
+            identity = self._identity(process / "root")
+            if identity not in known and len(roots) < PLACE_LIMIT:
+                known.add(identity)
+                roots.append(process / "root")
+        self._roots = roots
 
     def read(self, realtime_ns: int) -> tuple[list[RayEvent], int]:
         """What the lines that came since tell, and how many bytes were left out."""
@@ -90,6 +92,21 @@ class SessionLogs:
         for followed in self._files.values():
             followed.file.close()
         self._files.clear()
+
+    def _identity(self, root: Path) -> tuple[int, int] | None:
+        """Of Ray's directory as it is seen from a root."""
+        root_descriptor = open_root(root)
+        if root_descriptor is None:
+            return None
+        try:
+            place = resolve(root_descriptor, self._directory)
+        except OSError:
+            return None
+        finally:
+            os.close(root_descriptor)
+        status = os.fstat(place)
+        os.close(place)
+        return status.st_dev, status.st_ino
 
     def _follow(self, root: Path, found: dict[tuple[int, int], _Followed]) -> None:
         root_descriptor = open_root(root)
@@ -152,11 +169,3 @@ def _ray_processes(root: Path) -> Iterator[Path]:
                     yield process
             except OSError:
                 continue
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino

@@ -58,9 +58,16 @@ class Bus:
 
     def ask(self, questions: list[Question]) -> list[tuple[Any, ...] | None]:
         """The answer to each, in order; None where what is asked about is not there."""
+        try:
+            return [None if answer is None else answer.body() for answer in self.messages(questions)]
+        except wire.Malformed as error:
+            raise _unavailable(error) from None
+
+    def messages(self, questions: list[Question]) -> list[wire.Message | None]:
+        """The answers unread, for whoever wants to know only whether they are as the last time."""
         self._socket.set_deadline(self._timeout_s)
         self._socket.allow_bytes(_ROUND_BYTES)
-        answers: list[tuple[Any, ...] | None] = []
+        answers: list[wire.Message | None] = []
         for start in range(0, len(questions), _AT_ONCE):
             answers += self._ask_some(questions[start : start + _AT_ONCE])
         return answers
@@ -97,7 +104,7 @@ class Bus:
         self._buffer = bytearray(rest)
         return line
 
-    def _ask_some(self, questions: list[Question]) -> list[tuple[Any, ...] | None]:
+    def _ask_some(self, questions: list[Question]) -> list[wire.Message | None]:
         first = self._send(questions, self._destination)
         return self._receive(list(range(first, first + len(questions))))
 
@@ -111,21 +118,21 @@ class Bus:
         self._socket.send(b"".join(calls))
         return first
 
-    def _receive(self, serials: list[int]) -> list[tuple[Any, ...] | None]:
+    def _receive(self, serials: list[int]) -> list[wire.Message | None]:
         """Answers in the order of their questions; signals, such as that we got a name, are passed over."""
         waiting = set(serials)
-        answers: dict[int, tuple[Any, ...]] = {}
+        answers: dict[int, wire.Message] = {}
         try:
             while waiting:
                 message = wire.parse_message(self._message())
                 if message.reply_serial in waiting and message.kind in (wire.RETURN, wire.ERROR):
                     waiting.remove(message.reply_serial)
                     if message.kind == wire.RETURN:
-                        answers[message.reply_serial] = message.body
+                        answers[message.reply_serial] = message
                     elif message.error_name.rpartition(".")[2] not in _NOT_THERE:
-                        raise SourceUnavailable(f"systemd's bus: {clean(message.error_name)}: {clean(str(message.body))}")
+                        raise SourceUnavailable(f"systemd's bus: {clean(message.error_name)}: {clean(str(message.body()))}")
         except wire.Malformed as error:
-            raise SourceUnavailable(f"systemd's bus speaks no D-Bus: {clean(str(error))}") from None
+            raise _unavailable(error) from None
         return [answers.get(serial) for serial in serials]
 
     def _message(self) -> bytes:
@@ -140,6 +147,10 @@ class Bus:
         if not data:
             raise SourceUnavailable("systemd's bus closed the connection")
         self._buffer += data
+
+
+def _unavailable(error: wire.Malformed) -> SourceUnavailable:
+    return SourceUnavailable(f"systemd's bus speaks no D-Bus: {clean(str(error))}")
 
 
 def runs_systemd(root: Path) -> bool:

@@ -59,10 +59,11 @@ class Listed(NamedTuple):
         return self.name.endswith(".timer")
 
     def mark(self) -> Question | None:
-        """What to ask to see that it was started since, though it looks as before; None for a unit that is at rest."""
+        """What to ask to see that it was started since, though it looks as before; None for a unit without a process."""
         if self.is_timer:
             return get(self.path, "Timer", "LastTriggerUSec")
-        return get(self.path, "Unit", "InvocationID") if self.is_service and self.active_state != "inactive" else None
+        is_at_rest = self.active_state == "inactive" or self.sub_state == "exited"
+        return get(self.path, "Unit", "InvocationID") if self.is_service and not is_at_rest else None
 
     @property
     def is_passing(self) -> bool:

@@ -20,13 +20,14 @@ from necroscope.sources.background import Background
 from necroscope.sources.systemd.bus import MANAGER, MANAGER_PATH, Bus, Question, runs_systemd
 from necroscope.sources.systemd.unit_events import unit_events
 from necroscope.sources.systemd.unit_state import Listed, UnitState, parse_unit, questions
+from necroscope.sources.systemd.wire import Malformed
 
 UNIT_LIMIT: Final = 2_000
 # A unit that does not change is asked about again after so many rounds, because its file may have been enabled or replaced.
 _REFRESH_ROUNDS: Final = 60
 _UNLOADED: Final = "unloaded"
-_LIST_SERVICES: Final = Question(MANAGER_PATH, MANAGER, "ListUnitsByPatterns", ([], ["*.service", "*.timer"]))
-_LIST_FAILED: Final = Question(MANAGER_PATH, MANAGER, "ListUnitsByPatterns", (["failed"], []))
+_LIST_SERVICES: Final = Question(MANAGER_PATH, MANAGER, "ListUnitsByPatterns", ((), ("*.service", "*.timer")))
+_LIST_FAILED: Final = Question(MANAGER_PATH, MANAGER, "ListUnitsByPatterns", (("failed",), ()))
 
 
 @dataclass(slots=True)
@@ -35,7 +36,8 @@ class _Round:
 
     asked: Moment
     states: list[UnitState] = field(default_factory=list)
-    marks: dict[str, bytes | int] = field(default_factory=dict)
+    marks: dict[str, bytes] = field(default_factory=dict)
+    lists: tuple[bytes, ...] = ()
     listed: dict[str, Listed] = field(default_factory=dict)
     left_out: int = 0
 
@@ -115,15 +117,10 @@ class Units:
 
     def _ask(self, bus: Bus, now: Moment, ahead_ns: int) -> _Round:
         found = _Round(now)
-        for answer in bus.ask([_LIST_SERVICES, _LIST_FAILED]):
-            if answer is None:
-                raise SourceUnavailable("systemd does not list its units", "systemd 230 or later does")
-            found.listed |= {unit.name: unit for unit in map(Listed.of, answer[0])}
-        found.left_out = max(0, len(found.listed) - UNIT_LIMIT)
-        found.listed = dict(list(found.listed.items())[:UNIT_LIMIT])
+        self._list(bus, found)
         marked = [(unit.name, mark) for unit in found.listed.values() if (mark := unit.mark()) is not None]
-        marks = bus.ask([question for _, question in marked])
-        found.marks = {name: answer[0] for (name, _), answer in zip(marked, marks, strict=True) if answer}
+        marks = bus.messages([question for _, question in marked])
+        found.marks = {name: answer.raw for (name, _), answer in zip(marked, marks, strict=True) if answer}
         changed = [unit for place, unit in enumerate(found.listed.values()) if self._is_changed(place, unit, found)]
         wanted = [questions(unit) for unit in changed]
         answers = iter(bus.ask([question for unit in wanted for question in unit]))
@@ -131,6 +128,22 @@ class Units:
             got = [next(answers) for _ in asked]
             found.states.append(parse_unit(unit, got, self._from_monotonic, lambda real_ns: real_ns + ahead_ns))
         return found
+
+    def _list(self, bus: Bus, found: _Round) -> None:
+        """On a node at rest the lists are the same bytes as the last time."""
+        answers = [answer for answer in bus.messages([_LIST_SERVICES, _LIST_FAILED]) if answer is not None]
+        if len(answers) < 2:
+            raise SourceUnavailable("systemd does not list its units", "systemd 230 or later does")
+        found.lists = tuple(answer.raw for answer in answers)
+        if self._last is not None and found.lists == self._last.lists:
+            found.listed, found.left_out = self._last.listed, self._last.left_out
+            return
+        try:
+            listed = {unit.name: unit for answer in answers for unit in map(Listed.of, answer.body()[0])}
+        except (Malformed, ValueError, LookupError) as error:
+            raise SourceUnavailable(f"systemd lists its units in an unknown form: {error!r}") from None
+        found.left_out = max(0, len(listed) - UNIT_LIMIT)
+        found.listed = dict(list(listed.items())[:UNIT_LIMIT])
 
     def _is_changed(self, place: int, unit: Listed, found: _Round) -> bool:
         if self._last is None or unit != self._last.listed.get(unit.name) or unit.is_passing:

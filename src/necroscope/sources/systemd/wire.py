@@ -2,9 +2,12 @@
 
 Written here because the recorder imports nothing beyond the standard library, and two calls of systemd's need no more than this.
 Messages come from a daemon, through a bus that anybody may write to: every length is checked against what is there.
+A round has hundreds of answers, most of them as the last time: so a message's body is read only when somebody wants it.
 """
 
 import struct
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 CALL: Final = 1
@@ -18,9 +21,8 @@ _NUMBERS: Final = {"y": "B", "n": "h", "q": "H", "i": "i", "u": "I", "x": "q", "
 _ALIGNMENT: Final = {"g": 1, "v": 1, "b": 4, "s": 4, "o": 4, "a": 4, "(": 8, "{": 8} | {
     code: struct.calcsize(letter) for code, letter in _NUMBERS.items()
 }
-_DEEPEST: Final = 32
 
-Argument = str | list[str]
+Argument = str | tuple[str, ...]
 
 
 class Malformed(Exception):  # noqa: N818
@@ -28,18 +30,34 @@ class Malformed(Exception):  # noqa: N818
 
 
 class Message(NamedTuple):
-    """An answer, error or signal; `body` has one value for each type of its signature."""
+    """An answer, error or signal, its body still as bytes."""
 
     kind: int
     reply_serial: int
     error_name: str
-    body: tuple[Any, ...]
+    signature: str
+    order: str
+    raw: bytes
+
+    def body(self) -> tuple[Any, ...]:
+        """One value for each type of the signature."""
+        try:
+            return tuple(_values(self.signature, self.order)(self.raw, 0)[0])
+        except _DAMAGES as error:
+            raise Malformed(repr(error)) from None
 
 
 def pack_call(
     serial: int, path: str, interface: str, member: str, destination: str = "", arguments: tuple[Argument, ...] = ()
 ) -> bytes:
     """A method call whose arguments are texts and lists of texts; they are all that we need."""
+    call = _pack_call(path, interface, member, destination, arguments)
+    return call[:8] + struct.pack("<I", serial) + call[12:]
+
+
+# Each round asks the same.
+@lru_cache(maxsize=1024)
+def _pack_call(path: str, interface: str, member: str, destination: str, arguments: tuple[Argument, ...]) -> bytes:
     fields = [(_PATH, "o", path), (_INTERFACE, "s", interface), (_MEMBER, "s", member)]
     if destination:
         fields.append((_DESTINATION, "s", destination))
@@ -52,7 +70,7 @@ def pack_call(
     if arguments:
         signature = b"".join(b"s" if isinstance(argument, str) else b"as" for argument in arguments)
         head = _padded(head, 8) + bytes([_SIGNATURE, 1]) + b"g\0" + bytes([len(signature)]) + signature + b"\0"
-    start = struct.pack("<cBBBIII", b"l", CALL, _NO_AUTO_START, 1, len(body), serial, len(head))
+    start = struct.pack("<cBBBIII", b"l", CALL, _NO_AUTO_START, 1, len(body), 0, len(head))
     return _padded(start + head, 8) + body
 
 
@@ -61,7 +79,7 @@ def _text(value: str) -> bytes:
     return struct.pack("<I", len(raw)) + raw + b"\0"
 
 
-def _texts(values: list[str]) -> bytes:
+def _texts(values: tuple[str, ...]) -> bytes:
     content = b""
     for value in values:
         content = _padded(content, 4) + _text(value)
@@ -88,12 +106,14 @@ def parse_message(data: bytes) -> Message:
     """One whole message."""
     order = _order(data[0])
     try:
-        (fields,) = _Reader(data, order, 12).values("a(yv)")
-        head_bytes = struct.unpack_from(order + "I", data, 12)[0]
+        fields, _end = _array("(yv)", order)(data, 12)
         found = dict(fields)
-        body = _Reader(data, order, 16 + head_bytes + (-head_bytes % 8)).values(str(found.get(_SIGNATURE, "")))
-        return Message(data[1], int(found.get(_REPLY_SERIAL, 0)), str(found.get(_ERROR_NAME, "")), tuple(body))
-    except (struct.error, LookupError, ValueError, TypeError) as error:
+        (head_bytes,) = struct.unpack_from(order + "I", data, 12)
+        # The body begins at a multiple of 8, so that what is aligned in the message is aligned in it.
+        body = data[16 + head_bytes + (-head_bytes % 8) :]
+        error_name, signature = str(found.get(_ERROR_NAME, "")), str(found.get(_SIGNATURE, ""))
+        return Message(data[1], int(found.get(_REPLY_SERIAL, 0)), error_name, signature, order, body)
+    except _DAMAGES as error:
         raise Malformed(repr(error)) from None
 
 
@@ -103,78 +123,120 @@ def _order(mark: int) -> str:
     return "<" if mark == ord("l") else ">"
 
 
-class _Reader:
-    """Walks a signature and the bytes side by side."""
+# Reads a value at a place of the bytes; returns it and the place behind it.
+_Reader = Callable[[bytes, int], tuple[Any, int]]
+_DAMAGES: Final = (struct.error, LookupError, ValueError, TypeError, RecursionError)
 
-    def __init__(self, data: bytes, order: str, position: int) -> None:
-        self._data = data
-        self._order = order
-        self._position = position
-        self._depth = 0
 
-    def values(self, signature: str) -> list[Any]:
-        found = []
-        at = 0
-        while at < len(signature):
-            end = _type_end(signature, at)
-            found.append(self._value(signature[at:end]))
-            at = end
-        return found
+@lru_cache(maxsize=256)
+def _values(signature: str, order: str) -> _Reader:
+    """Several values one after the other, as a list."""
+    readers = []
+    at = 0
+    while at < len(signature):
+        end = _type_end(signature, at)
+        readers.append(_value(signature[at:end], order))
+        at = end
 
-    def _value(self, kind: str) -> Any:
-        code = kind[0]
-        self._position += -self._position % _ALIGNMENT[code]
-        if code in "so":
-            return self._string(self._number("I"))
-        if code == "b":
-            return self._number("I") != 0
-        if code in _NUMBERS:
-            return self._number(_NUMBERS[code])
-        if code == "g":
-            return self._string(self._number("B"))
-        return self._nested(code, kind)
+    def read(data: bytes, place: int) -> tuple[list[Any], int]:
+        values = []
+        for reader in readers:
+            value, place = reader(data, place)
+            values.append(value)
+        return values, place
 
-    def _nested(self, code: str, kind: str) -> Any:
-        self._depth += 1
-        if self._depth > _DEEPEST:
-            raise ValueError("nested too deep")
-        try:
-            if code == "a":
-                return self._array(kind[1:])
-            if code == "v":
-                (value,) = self.values(self._string(self._number("B")))
-                return value
-            return tuple(self.values(kind[1:-1]))
-        finally:
-            self._depth -= 1
+    return read
 
-    def _array(self, kind: str) -> Any:
-        length = int(self._number("I"))
-        self._position += -self._position % _ALIGNMENT[kind[0]]
-        end = self._position + length
-        if end > len(self._data):
+
+@lru_cache(maxsize=256)
+def _value(kind: str, order: str) -> _Reader:
+    """The reader of one complete type."""
+    code = kind[0]
+    if code in "so":
+        return _text_reader(order + "I", 4)
+    if code == "g":
+        return _text_reader("B", 1)
+    if code == "a":
+        return _array(kind[1:], order)
+    if code == "v":
+        return _variant(order)
+    if code in "({":
+        return _struct(kind[1:-1], order)
+    return _number(order + ("I" if code == "b" else _NUMBERS[code]), is_bool=code == "b")
+
+
+def _number(letters: str, *, is_bool: bool) -> _Reader:
+    unpack, size = struct.Struct(letters).unpack_from, struct.calcsize(letters)
+
+    def read(data: bytes, place: int) -> tuple[Any, int]:
+        place += -place % size
+        (value,) = unpack(data, place)
+        return (value != 0 if is_bool else value), place + size
+
+    return read
+
+
+def _text_reader(letters: str, size: int) -> _Reader:
+    unpack = struct.Struct(letters).unpack_from
+
+    def read(data: bytes, place: int) -> tuple[str, int]:
+        place += -place % size
+        (length,) = unpack(data, place)
+        start = place + size
+        end = start + length
+        if end >= len(data):
+            raise ValueError("text beyond the message")
+        return data[start:end].decode("utf-8", "backslashreplace"), end + 1
+
+    return read
+
+
+def _struct(inner: str, order: str) -> _Reader:
+    read_values = _values(inner, order)
+
+    def read(data: bytes, place: int) -> tuple[tuple[Any, ...], int]:
+        values, place = read_values(data, place + -place % 8)
+        return tuple(values), place
+
+    return read
+
+
+def _variant(order: str) -> _Reader:
+    read_signature = _text_reader("B", 1)
+
+    def read(data: bytes, place: int) -> tuple[Any, int]:
+        signature, place = read_signature(data, place)
+        values, place = _values(signature, order)(data, place)
+        (value,) = values
+        return value, place
+
+    return read
+
+
+def _array(kind: str, order: str) -> _Reader:
+    unpack, alignment = struct.Struct(order + "I").unpack_from, _ALIGNMENT[kind[0]]
+    read_item = _value(kind, order)
+
+    def read(data: bytes, place: int) -> tuple[Any, int]:
+        place += -place % 4
+        (length,) = unpack(data, place)
+        place += 4
+        place += -place % alignment
+        end = place + length
+        if end > len(data):
             raise ValueError("array beyond the message")
         if kind == "y":
-            content, self._position = self._data[self._position : end], end
-            return content
+            return data[place:end], end
         items = []
-        while self._position < end:
-            before = self._position
-            items.append(self._value(kind))
-            if self._position == before:
+        while place < end:
+            item, behind = read_item(data, place)
+            if behind == place:
                 raise ValueError("an item without bytes")
-        return items
+            items.append(item)
+            place = behind
+        return items, place
 
-    def _number(self, letter: str) -> Any:
-        (value,) = struct.unpack_from(self._order + letter, self._data, self._position)
-        self._position += struct.calcsize(self._order + letter)
-        return value
-
-    def _string(self, length: int) -> str:
-        start, self._position = self._position, self._position + length + 1
-        if self._position > len(self._data):
-            raise ValueError("text beyond the message")
-        return self._data[start : start + length].decode("utf-8", "backslashreplace")
+    return read
 
 
 def _type_end(signature: str, at: int) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from necroscope.model.frame import Frame, frame_name
 from necroscope.model.reading import Gap
 from necroscope.segment.manifest import merge_gaps
 from necroscope.store.core_modes import CoreModes
@@ -127,9 +128,9 @@ def differential_answer(tree: DifferentialTree, window: FlameTree, baseline: Fla
     return packed(header, arrays)
 
 
-def _frames(frames: Sequence[Any]) -> tuple[list[str], NDArray[np.uint8]]:
+def _frames(frames: Sequence[Frame]) -> tuple[list[str], NDArray[np.uint8]]:
     kinds = np.array([_KINDS.get(frame.kind, _OTHER_KIND) for frame in frames], np.uint8)
-    return [frame.label for frame in frames], kinds
+    return [frame_name(frame.function, frame.module, frame.offset) for frame in frames], kinds
 
 
 def _ordered(

@@ -13,10 +13,10 @@ CALM = f"""
 """
 
 
-def throttled(each_ns: int, picture: str = CALM) -> DrawnNode:
+def throttled(each_ns: int, picture: str = CALM, times: int = 95) -> DrawnNode:
     node = drawn_node(picture)
     for second in (30, 40):
-        node.add("cgroups", second, controller="cpu", path=POD, nr_throttled=95, throttled_ns=each_ns)
+        node.add("cgroups", second, controller="cpu", path=POD, nr_throttled=times, throttled_ns=each_ns)
     return node
 
 
@@ -32,6 +32,12 @@ def test_a_throttled_cgroup_is_named_while_cores_idle() -> None:
 
 def test_a_little_throttling_is_life() -> None:
     assert not diagnose(throttled(NS)).incidents
+    assert not diagnose(throttled(2 * NS, times=4)).incidents
+
+
+def test_short_waits_in_most_periods_are_named_too() -> None:
+    (incident,) = diagnose(throttled(2 * NS)).incidents
+    assert incident.verdict.cause == "cpu-quota-throttle"
 
 
 def test_a_core_that_somebody_holds_is_not_explained_by_it() -> None:

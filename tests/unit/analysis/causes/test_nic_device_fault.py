@@ -48,3 +48,14 @@ def test_a_reset_beside_a_held_core_is_not_the_devices() -> None:
         """
     )
     assert incident_of(reset(node)).verdict.cause != "nic-device-fault"
+
+
+def test_a_reset_that_names_no_queue_is_the_devices_if_all_cores_were_well() -> None:
+    node = drawn_node(QUIET).event(20, "nic_reset", "The number of lost tx completions is above the threshold", device="eth0")
+    assert incident_of(node).verdict.cause == "nic-device-fault"
+
+
+def test_a_reset_that_names_no_queue_is_not_blamed_on_the_device_where_waits_were_not_measured() -> None:
+    node = drawn_node(QUIET).event(20, "nic_reset", "The number of lost tx completions is above the threshold", device="eth0")
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.cause == "unknown"

@@ -51,7 +51,7 @@ def test_few_packets_are_no_storm() -> None:
 
 
 def test_the_device_whose_interrupts_the_core_takes_is_the_origin_of_packets_from_outside() -> None:
-    node = stormy(picture=STORM.replace("packet_direct_xmit, veth_xmit", "tcp_sendmsg"))
+    node = stormy(picture=STORM.replace("process_backlog", "ena_io_poll"))
     for second in (10, 20, 30):
         node.add("interrupts", second, cpu=1, irq="30", action="ens5-Tx-Rx-1", device="ens5", queue=1, count=9000)
     (incident,) = diagnose(node).incidents
@@ -60,6 +60,14 @@ def test_the_device_whose_interrupts_the_core_takes_is_the_origin_of_packets_fro
         "device",
         "ens5",
     )
+
+
+def test_a_device_that_also_interrupts_the_core_is_not_blamed_for_packets_of_the_backlog() -> None:
+    node = stormy(picture=STORM.replace("packet_direct_xmit, veth_xmit", "tcp_sendmsg"))
+    node.add("interrupts", 30, cpu=1, irq="30", action="ens5-Tx-Rx-1", device="ens5", queue=1, count=9000)
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.cause == "softirq-storm"
+    assert incident.verdict.origin is None
 
 
 def test_one_slow_function_is_told_against_it() -> None:

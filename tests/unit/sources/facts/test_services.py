@@ -9,7 +9,6 @@ from tests.fake_daemon import never, unix_daemon
 from necroscope.errors import SourceUnavailable
 from necroscope.sources.facts import services
 from necroscope.sources.facts.services import outcome
-from necroscope.sources.systemd import bus
 from necroscope.sources.systemd.unit_state import Listed
 
 STARTED = {"InactiveExitTimestampMonotonic": 5, "ActiveEnterTimestampMonotonic": 6, "Result": "success"}
@@ -38,6 +37,6 @@ def test_a_node_without_systemd_has_no_units(tmp_path: Path) -> None:
 
 def test_a_bus_that_hangs_ends_the_stage_within_its_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "run/systemd/system").mkdir(parents=True)
-    monkeypatch.setattr(services, "Bus", lambda root: bus.Bus(root, timeout_s=0.1))
+    monkeypatch.setattr(services, "_TIMEOUT_S", 0.1)
     with unix_daemon(tmp_path / "run/dbus/system_bus_socket", never, closes=False), pytest.raises(SourceUnavailable):
         list(services.collect(tmp_path))

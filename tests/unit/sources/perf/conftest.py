@@ -1,14 +1,14 @@
 """Records of a perf ring built byte by byte, as linux/perf_event.h lays them out, and a lookup that answers by rule."""
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from necroscope.perf_abi import records
 from necroscope.perf_abi.event_attr import CONTEXT_KERNEL, CONTEXT_USER
 from necroscope.sources.perf.rings import Drain, Rings
-from necroscope.symbols.messages import KernelFunction, ModuleAnswer, UserRequest
+from necroscope.symbols.messages import BLOCK_BITS, FunctionBlock, ModuleAnswer, UserRequest
 from necroscope.symbols.process_maps import Mapping
 
 KERNEL_BASE = 0xFFFF_FFFF_8100_0000
@@ -105,10 +105,11 @@ class Build:
         return cls.record(records.THROTTLE, struct.pack("<QQQ", time_ns, 1, 1) + cls.trailer(1, 1, time_ns))
 
     @classmethod
-    def ksymbol(cls, time_ns: int) -> bytes:
-        return cls.record(
-            records.KSYMBOL, struct.pack("<QIHH", KERNEL_BASE, 64, 1, 0) + b"bpf_prog_x\0" + cls.trailer(1, 1, time_ns)
-        )
+    def ksymbol(
+        cls, time_ns: int, name: bytes = b"bpf_prog_x", start: int = KERNEL_BASE + 0x9000, *, is_gone: bool = False
+    ) -> bytes:
+        body = struct.pack("<QIHH", start, 64, 1, int(is_gone)) + name + b"\0" * (8 - len(name) % 8)
+        return cls.record(records.KSYMBOL, body + cls.trailer(1, 1, time_ns))
 
 
 class FakeRing:
@@ -146,7 +147,7 @@ class FakeRings(Rings):
 class FakeLookup:
     """Names by rule: `k_1d1e` for an offset into the kernel, `f_40` for one into a file. Keeps what it was asked.
 
-    Every function is `function_bytes` long and is named by its start.
+    Every function is `function_bytes` long and is named by its start. `names` says what else is at an address of the kernel.
     """
 
     def __init__(self) -> None:
@@ -159,38 +160,42 @@ class FakeLookup:
         self.maps: dict[int, list[Mapping]] = {}
         self.names: dict[int, tuple[str, str] | None] = {IDLE: ("default_idle", "[kernel]")}
         self.unknown_offsets: set[int] = set()
-        self.function_bytes = 1
+        self.function_bytes = 16
         self.jit_names: dict[int, str] = {}
         self.reloads = 0
         self.is_loading = False
         self.unanswered = 0
+        self.is_gone = False
 
     @property
     def asked(self) -> int:
         return len(self.kernel_asked) + self.user_calls + len(self.jit_asked) + len(self.vdso_asked) + len(self.maps_asked)
 
-    def kernel_symbols(self, addresses: Sequence[int]) -> list[KernelFunction | None]:
-        self.kernel_asked.append(list(addresses))
-        return [self._kernel_function(address) for address in addresses]
+    def kernel_functions(self, blocks: Sequence[int]) -> list[FunctionBlock] | None:
+        self.kernel_asked.append(list(blocks))
+        self.unanswered += self.is_gone
+        return None if self.is_gone else [self._block(block, self._kernel_name) for block in blocks]
 
-    def _kernel_function(self, address: int) -> KernelFunction | None:
-        start = address - address % self.function_bytes
-        name = self.names.get(address, self.names.get(start, (f"k_{start - KERNEL_BASE:x}", "[kernel]")))
-        return None if name is None else KernelFunction(*name, start, start + self.function_bytes)
+    def _block(self, block: int, name: Callable[[int], str | None]) -> FunctionBlock:
+        starts = range(0, 1 << BLOCK_BITS, self.function_bytes)
+        return FunctionBlock(list(starts), [name((block << BLOCK_BITS) + start) for start in starts])
 
-    def user_symbols(self, requests: Sequence[UserRequest]) -> list[ModuleAnswer]:
+    def _kernel_name(self, start: int) -> str | None:
+        for address, name in self.names.items():
+            if start <= address < start + self.function_bytes:
+                return name and (name[0] if name[1] == "[kernel]" else "\t".join(name))
+        return f"k_{start - KERNEL_BASE:x}"
+
+    def _user_name(self, start: int) -> str | None:
+        return None if start in self.unknown_offsets else f"f_{start:x}"
+
+    def user_functions(self, requests: Sequence[UserRequest]) -> list[ModuleAnswer | None]:
         self.user_calls += 1
         self.user_asked.extend(requests)
-        return [self._module_answer(request) for request in requests]
-
-    def _module_answer(self, request: UserRequest) -> ModuleAnswer:
-        starts = [offset - offset % self.function_bytes for offset in request.offsets]
-        names = zip(request.offsets, starts, strict=True)
-        return ModuleAnswer(
-            "b1d",
-            [None if offset in self.unknown_offsets else f"f_{start:x}" for offset, start in names],
-            [(start, start + self.function_bytes) for start in starts],
-        )
+        self.unanswered += self.is_gone
+        if self.is_gone:
+            return [None] * len(requests)
+        return [ModuleAnswer("b1d", [self._block(block, self._user_name) for block in request.blocks]) for request in requests]
 
     def jit_symbols(self, pid: int, addresses: Sequence[int]) -> list[str | None]:
         self.jit_asked.append((pid, list(addresses)))

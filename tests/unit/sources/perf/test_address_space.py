@@ -1,5 +1,6 @@
 """Mappings of a process: lazily parsed, inherited, laid over each other, bounded."""
 
+from bisect import bisect_right
 from itertools import product
 from typing import Any
 
@@ -176,22 +177,37 @@ def test_the_maps_just_read_are_newer_than_the_records_before(mapped: Any) -> No
     assert path_at(space, 0x1000) == "/after"
 
 
-@pytest.mark.parametrize("kept", ["by_address", "innermost", "callers", "whole"])
-def test_a_new_mapping_forgets_names_and_stacks_whatever_of_them_there_is(mapped: Any, kept: str) -> None:
-    space = AddressSpace(is_complete=True)
-    getattr(space.names if hasattr(space.names, kept) else space.stacks, kept)[b""] = 1
+def located(*mappings: Mapping) -> AddressSpace:
+    """With frames by the offset in the file, and of what is no file by the address."""
+    space = AddressSpace(is_complete=True, base=mappings)
+    space.locate(lambda mapping: (mapping.start - mapping.file_offset, {}) if mapping.inode else (0, None))
+    return space
+
+
+def test_a_place_is_found_by_the_start_of_its_mapping() -> None:
+    space = located(mapping(0x3000, 0x4000, "/b", 0x100), Mapping(0x1000, 0x2000, 0, 0, 0, 0, "//anon"))
+    assert space.located is not None
+    ends = [space.located[bisect_right(space.starts, address) - 1][0] for address in (-1, 0, 0xFFF, 0x1000, 0x2FFF, 0x3000)]
+    assert ends == [-1, -1, -1, 0x2000, 0x2000, 0x4000]
+    assert space.located[1][1:] == (0, space.made)
+    assert space.located[1][2] is space.made
+    assert space.located[2][1] == 0x2F00
+
+
+def test_a_new_mapping_forgets_places_and_what_lies_in_them(mapped: Any) -> None:
+    space = located(mapping(0x3000, 0x4000, "/b"))
+    space.made[0x1000] = space.callers[b"chain"] = 1
     space.add(mapped(0x1000, 0x2000, "/new"))
-    assert len(space.names) + len(space.stacks) == 0
+    assert (space.located, space.made, space.callers) == (None, {}, {})
 
 
-def test_a_child_has_names_and_stacks_of_its_own(mapped: Any) -> None:
-    parent = AddressSpace(is_complete=True)
-    parent.names.by_address[0x1000] = 1
-    parent.stacks.whole[b"chain"] = 1
+def test_a_child_has_places_of_its_own(mapped: Any) -> None:
+    parent = located(mapping(0x3000, 0x4000, "/b"))
+    parent.made[0x1000] = parent.callers[b"chain"] = 1
     child = parent.fork()
-    assert len(child.names) + len(child.stacks) == 0
+    assert (child.located, child.made, child.callers) == (None, {}, {})
     child.add(mapped(0x1000, 0x2000, "/child"))
-    assert (len(parent.names), len(parent.stacks)) == (1, 1)
+    assert (len(parent.made), len(parent.callers)) == (1, 1)
 
 
 def test_a_compiler_that_maps_the_same_pages_without_end_does_not_push_out_the_program(mapped: Any) -> None:

@@ -1,6 +1,7 @@
 """Chains as they really come: callers that are no code, forged markers, unusual forms, mappings that come later."""
 
 import struct
+from bisect import bisect_right
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ from necroscope.model.frame import Frame
 from necroscope.perf_abi.event_attr import CONTEXT_HV, CONTEXT_KERNEL, CONTEXT_MAX, CONTEXT_USER
 from necroscope.sources.perf import symbolizer as symbolizer_module
 from necroscope.sources.perf.address_space import AddressSpace
-from necroscope.sources.perf.symbolizer import Symbolizer, split_chain
+from necroscope.sources.perf.symbolizer import Symbolizer, _calls
+from necroscope.symbols.messages import BLOCK_BITS
 from necroscope.symbols.process_maps import Mapping
 
 
@@ -55,7 +57,7 @@ def test_a_caller_that_is_no_code_cuts_the_chain_and_is_never_asked(asked: Asked
     raw = asked.chain([build.KERNEL_BASE], [0x400100, 0x400201, 0x5, 0x400301, 0x7FFD_0000_0000])
     for _ in range(3):
         assert asked.names(raw, space) == ["[unknown]", "f_1200", "f_1100", "k_0"]
-    assert [request.offsets for request in asked.lookup.user_asked] == [(0x1100, 0x1200)]
+    assert [request.blocks for request in asked.lookup.user_asked] == [(1,)]
     assert asked.lookup.jit_asked == []
     assert asked.lookup.vdso_asked == []
 
@@ -77,6 +79,23 @@ def test_what_follows_no_code_changes_no_stack(asked: Asked, build: Any, garbage
     assert [asked.names(raw, space) for raw in good] == before
 
 
+@pytest.mark.parametrize("address", [0, 1, 0x3FFFFF, 0x500000, (1 << 64) - 1])
+def test_an_address_in_no_mapping_is_no_code_and_nothing_is_asked(asked: Asked, address: int) -> None:
+    space = space_of(APP)
+    assert asked.names(asked.chain(user=[address]), space) == ["[unknown]"]
+    assert asked.names(asked.chain(user=[address, *range(0x400201, 0x400281, 16)]), space) == ["[unknown]"]
+    assert asked.lookup.asked == 0
+
+
+def test_code_without_a_name_does_not_cut_a_long_chain(asked: Asked) -> None:
+    """What a just-in-time compiler made without a perf map is unknown too, but its callers are as good as any."""
+    space = space_of(APP, ANON)
+    callers = [0x400201, 0x400301, 0x900021, 0x400401, 0x400501]
+    expected = ["f_1500", "f_1400", "[unknown]", "f_1300", "f_1200", "[unknown]"]
+    for _ in range(3):
+        assert asked.names(asked.chain(user=[0x900010, *callers]), space) == expected
+
+
 def test_an_innermost_address_that_is_no_code_says_nothing_of_its_callers(asked: Asked) -> None:
     space = space_of(APP)
     assert asked.names(asked.chain(user=[0x7, 0x400201]), space) == ["[unknown]"]
@@ -88,8 +107,11 @@ def test_an_innermost_address_that_is_no_code_says_nothing_of_its_callers(asked:
 def test_garbage_that_never_comes_again_is_not_kept(asked: Asked, build: Any) -> None:
     space = space_of(APP)
     for garbage in range(100):
-        asked.number(*((asked.chain(kernel, [0x400100, garbage]), space) for kernel in ([], [build.KERNEL_BASE])))
-    assert len(space.stacks) + len(space.names) + len(asked.symbolizer._above) < 10
+        for callers in ([garbage], [0x400201, 0x400301, 0x400401, 0x400501, garbage]):
+            chains = [asked.chain(kernel, [0x400100, *callers]) for kernel in ([], [build.KERNEL_BASE])]
+            asked.number(*((raw, space) for raw in chains))
+    assert len(space.callers) + len(space.made) + len(asked.symbolizer._above) < 10
+    assert len(asked.symbolizer.names._module((8, 1, 77, "/usr/bin/app")).frames) == 5
 
 
 def test_code_in_no_mapping_is_named_once_it_is_mapped(asked: Asked, build: Any) -> None:
@@ -129,7 +151,7 @@ def test_a_marker_on_the_programs_own_stack_is_no_marker(asked: Asked, build: An
         raw = asked.chain(kernel, [0x400100, forged, build.KERNEL_BASE + 0x99])
         for _ in range(2):
             assert asked.names(raw, space) == ["[unknown]", "f_1100", *names]
-    assert asked.lookup.kernel_asked == [[build.KERNEL_BASE]]
+    assert asked.lookup.kernel_asked == [[build.KERNEL_BASE >> BLOCK_BITS]]
 
 
 def test_a_mapping_that_comes_later_in_the_drain_over_a_sampled_address_does_not_cost_the_stack(asked: Asked, build: Any) -> None:
@@ -189,21 +211,31 @@ def test_chains_of_one_loop_need_nothing_but_their_innermost_address(
     """Of a chain that differs from known ones in its innermost address alone no other part is looked at."""
     space, base = space_of(APP), build.KERNEL_BASE
     asked.lookup.function_bytes = 64
-    callers = [[0x400301], [0x400301, 0x400381]]
-    asked.number(*((asked.chain(kernel, [0x400100, *user]), space) for kernel in ([], [base, base + 0x81]) for user in callers))
-    taken_apart = []
+    callers = [[0x400301], [0x400301, 0x400381, 0x400401, 0x400481, 0x400501]]
+    chains = [asked.chain(kernel, [0x400100, *user]) for kernel in ([], [base, base + 0x81]) for user in callers]
+    for _ in range(2):
+        asked.number(*((chain, space) for chain in chains))
+    asked.number((asked.chain([base + 0x3F], [0x40013F]), space))
+    taken_apart, looked_up = [], []
 
-    def split(raw: bytes) -> object:
-        taken_apart.append(raw)
-        return split_chain(raw)
+    def calls(addresses: tuple[int, ...]) -> list[int]:
+        taken_apart.append(addresses)
+        return _calls(addresses)
 
-    monkeypatch.setattr(symbolizer_module, "split_chain", split)
+    def bisect(starts: list[int], address: int) -> int:
+        looked_up.append(address)
+        return bisect_right(starts, address)
+
+    monkeypatch.setattr(symbolizer_module, "_calls", calls)
+    monkeypatch.setattr(symbolizer_module, "bisect_right", bisect)
     for user in callers:
-        names = ["f_1300"] * (len(user) == 1) or ["f_1380", "f_1300"]
+        names = [f"f_{0x1000 + (address & 0xFC0):x}" for address in reversed(user)]
         assert asked.names(asked.chain(user=[0x40013F, *user]), space) == [*names, "f_1100"]
         chain = asked.chain([base + 0x3F, base + 0x81], [0x400100, *user])
         assert asked.names(chain, space) == [*names, "f_1100", "k_80", "k_0"]
-    assert taken_apart == []
-    for chain in (asked.chain(user=[0x400100]), asked.chain([base, base + 0x81]), asked.chain([base + 0x3F, base + 0xC1])):
+    assert taken_apart == [(0x400100, 0x400301)], "only what is short"
+    taken_apart.clear()
+    assert looked_up == [0x40013F, 0x400300, 0x400100, 0x400300, 0x40013F, 0x400100]
+    for chain in (asked.chain(user=[0x400140]), asked.chain([base + 0x90]), asked.chain([base + 0x3F, base + 0xC1])):
         asked.number((chain, space))
-    assert len(taken_apart) >= 3
+    assert len(taken_apart) == 3

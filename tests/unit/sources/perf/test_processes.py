@@ -183,6 +183,18 @@ def test_a_child_gone_before_we_looked_was_in_its_parents_cgroup(processes: Proc
     assert processes.cgroup(200) == "/pods/crashloop"
 
 
+def test_the_cgroup_of_a_parent_is_read_once_for_all_its_children(
+    processes: Processes, proc: Any, apply: Any, build: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proc(100, "crashloop", "/pods/crashloop")
+    read = []
+    monkeypatch.setattr(processes_module, "_read_bytes", lambda path: (read.append(path), Path(path).read_bytes())[1])
+    for pid in range(200, 210):
+        apply(build.fork(1, pid=pid, parent=100))
+        assert processes.cgroup(pid) == "/pods/crashloop"
+    assert len(read) == 11
+
+
 def test_a_child_of_init_gone_before_we_looked_was_who_knows_where(
     processes: Processes, proc: Any, apply: Any, build: Any
 ) -> None:

@@ -13,7 +13,7 @@ from necroscope.perf_abi import records
 from necroscope.sources.perf import rings as rings_module
 from necroscope.sources.perf.cgroup_ledger import CgroupLedger
 from necroscope.sources.perf.ring import PAGE_BYTES
-from necroscope.sources.perf.rings import TRACEPOINT, Drain, Rings, _ring_pages
+from necroscope.sources.perf.rings import TRACEPOINT, Drain, Rings, _ring_pages, _TaskRecords
 from necroscope.sources.sysfs.cpus import parse as parse_cpus
 
 LATE = 10**18
@@ -25,7 +25,9 @@ def scan(build: Any, drain: Drain) -> Any:
     rings.idle_addresses = {struct.pack("<Q", build.IDLE)}
 
     def scanned(*written: bytes, cpu: int = 3) -> Drain:
-        rings._scan(b"".join(written), cpu, build.SAMPLING_ID, drain)
+        tasks = _TaskRecords(LATE)
+        rings._scan(b"".join(written), cpu, build.SAMPLING_ID, drain, tasks)
+        drain.records += tasks.take()
         return drain
 
     return scanned
@@ -117,7 +119,7 @@ def test_whatever_is_cut_off_leaves_what_came_before(scan: Any, build: Any) -> N
     ):
         for length in range(len(torn)):
             drain = Drain()
-            Rings(97)._scan(whole + torn[:length], 0, build.SAMPLING_ID, drain)
+            Rings(97)._scan(whole + torn[:length], 0, build.SAMPLING_ID, drain, _TaskRecords(LATE))
             assert len(drain.records) == 1
             assert not drain.lost
 
@@ -149,6 +151,65 @@ def test_what_comes_while_the_rings_are_emptied_waits_for_the_next_drain(rings: 
     rings.write(0, build.fork(100, 7, 6))
     assert [record[2] for record in rings.drain(200).records] == [records.FORK, records.COMM]
     assert rings.drain(300).records == []
+
+
+def life(build: Any, pid: int, start_ns: int, *between: bytes) -> list[bytes]:
+    """A shell (pid 6) starts a program, which exits."""
+    begin = [build.fork(start_ns, pid, 6), build.comm(start_ns + 1, pid, b"true", is_exec=True)]
+    begin.append(build.mmap2(start_ns + 2, pid, 0x400000, 0x1000, b"/bin/true"))
+    return [*begin, *between, build.exit(start_ns + 9, pid)]
+
+
+def kinds(rings: Any, until_ns: int = LATE) -> list[int]:
+    return [record[2] for record in rings.drain(until_ns).records]
+
+
+def test_records_of_a_process_that_came_and_went_unseen_are_passed_over(rings: Any, build: Any) -> None:
+    rings.write(0, *life(build, 7, 10), *life(build, 8, 20), build.comm(30, 6, b"shell"))
+    assert kinds(rings) == [records.COMM]
+
+
+def test_a_process_that_was_seen_on_any_core_keeps_its_records(rings: Any, build: Any) -> None:
+    rings.write(0, *life(build, 7, 10))
+    rings.write(1, build.sample(15, pid=7))
+    assert kinds(rings) == [records.FORK, records.COMM, records.MMAP2, records.SAMPLE, records.EXIT]
+
+
+@pytest.mark.parametrize("what", ["child", "thread"])
+def test_a_process_that_left_a_child_or_a_thread_keeps_its_records(rings: Any, build: Any, what: str) -> None:
+    # The child goes by its parent's name, and a thread that execs takes the number of its leader.
+    left = build.fork(15, 9, 7) if what == "child" else build.fork(15, 7, 7, tid=9)
+    rings.write(0, *life(build, 7, 10, left))
+    assert kinds(rings) == [records.FORK, records.COMM, records.MMAP2, records.FORK, records.EXIT]
+
+
+def test_a_process_that_began_before_this_drain_keeps_its_exit(rings: Any, build: Any) -> None:
+    rings.write(0, *life(build, 7, 10)[1:])
+    assert kinds(rings) == [records.COMM, records.MMAP2, records.EXIT]
+
+
+def test_a_process_that_still_lives_keeps_its_records(rings: Any, build: Any) -> None:
+    rings.write(0, *life(build, 7, 10)[:-1])
+    assert kinds(rings) == [records.FORK, records.COMM, records.MMAP2]
+
+
+def test_of_a_process_that_ended_while_the_rings_are_emptied_a_sample_may_still_come(rings: Any, build: Any) -> None:
+    rings.write(0, *life(build, 7, 10))
+    assert kinds(rings, until_ns=15) == [records.FORK, records.COMM, records.MMAP2]
+    rings.write(1, build.sample(16, pid=7))
+    assert kinds(rings) == [records.SAMPLE, records.EXIT]
+
+
+def test_a_sample_that_waited_for_this_drain_keeps_the_records_of_its_process(rings: Any, build: Any) -> None:
+    rings.write(1, build.sample(15, pid=7))
+    assert kinds(rings, until_ns=5) == []
+    rings.write(0, *life(build, 7, 10))
+    assert kinds(rings) == [records.FORK, records.COMM, records.MMAP2, records.SAMPLE, records.EXIT]
+
+
+def test_a_number_given_twice_in_a_drain_may_belong_to_somebody_who_lives(rings: Any, build: Any) -> None:
+    rings.write(0, *life(build, 7, 10), *life(build, 7, 30)[:-1])
+    assert len(kinds(rings)) == 7
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from necroscope.model.reading import Moment, Reading
 from necroscope.model.tables import TABLES
 from necroscope.sources.perf.sampler import Sampler
+from necroscope.symbols.messages import BLOCK_BITS
 
 UTC_NS = 1_776_249_000_000_000_000
 SECOND = 1_000_000_000
@@ -192,8 +193,8 @@ def test_a_chain_seen_many_times_in_a_drain_costs_one_question(node: Node, build
     chain = {"kernel": [build.KERNEL_BASE, build.KERNEL_BASE + 9], "user": [0x400010, 0x400021]}
     rows = node.read(*program, *(build.sample(time_ns, **chain) for time_ns in range(3, 100)))
     assert len({row["stack"] for row in rows}) == 1
-    assert lookup.kernel_asked == [[build.KERNEL_BASE, build.KERNEL_BASE + 8]]
-    assert [request.offsets for request in lookup.user_asked] == [(0x10, 0x20)]
+    assert lookup.kernel_asked == [[build.KERNEL_BASE >> BLOCK_BITS]]
+    assert [request.blocks for request in lookup.user_asked] == [(0,)]
 
 
 def test_a_chain_known_from_an_earlier_drain_is_not_resolved_again(
@@ -246,14 +247,14 @@ def test_seen_on_tells_who_was_on_the_core_with_the_commonest_stack(node: Node, 
     node.proc(200, "guest")
     node.rings.write(1, build.sample(9, pid=300, kernel=[5]))
     node.read(
-        build.sample(1, pid=100, kernel=[build.KERNEL_BASE + 1], argument=7),
-        build.sample(2, pid=100, kernel=[build.KERNEL_BASE + 1], argument=8),
-        build.sample(3, pid=200, kernel=[build.KERNEL_BASE + 3]),
-        build.sample(4, pid=100, kernel=[build.KERNEL_BASE + 2], argument=9),
+        build.sample(1, pid=100, kernel=[build.KERNEL_BASE + 0x10], argument=7),
+        build.sample(2, pid=100, kernel=[build.KERNEL_BASE + 0x10], argument=8),
+        build.sample(3, pid=200, kernel=[build.KERNEL_BASE + 0x30]),
+        build.sample(4, pid=100, kernel=[build.KERNEL_BASE + 0x20], argument=9),
     )
     first, second = node.sampler.seen_on(0)
     assert (first.comm, first.samples, first.first_argument) == ("hog", 3, 8)
-    assert node.sampler.symbolizer.interned.frames_of(first.stack)[0].function == "k_1"
+    assert node.sampler.symbolizer.interned.frames_of(first.stack)[0].function == "k_10"
     assert (second.comm, second.samples, second.first_argument) == ("guest", 1, None)
     assert node.sampler.seen_on(5) == []
 
@@ -262,6 +263,23 @@ def test_seen_on_after_a_new_segment_gives_no_number_of_the_old_one(node: Node, 
     node.read(build.sample(1, kernel=[5]))
     node.sampler.start_segment()
     assert node.sampler.seen_on(0) == []
+
+
+def functions_of(node: Node, reading: Any) -> list[str | None]:
+    stacks = node.sampler.symbolizer.interned
+    return [stacks.frames_of(row[6])[0].function for row in reading.rows["samples"]]
+
+
+def test_a_program_just_loaded_has_its_own_name_at_once_and_not_its_neighbours(node: Node, build: Any) -> None:
+    address = build.KERNEL_BASE + 0x9010
+    reading = node.read_all(build.ksymbol(1, b"bpf_prog_6deef7357e7b4530_audit"), build.sample(2, kernel=[address]))
+    assert functions_of(node, reading) == ["bpf_prog_6deef7357e7b4530_audit"]
+
+
+def test_a_program_that_was_unloaded_names_no_new_address(node: Node, build: Any) -> None:
+    address = build.KERNEL_BASE + 0x9010
+    loaded, gone = build.ksymbol(1, b"bpf_prog_one"), build.ksymbol(2, b"bpf_prog_one", is_gone=True)
+    assert functions_of(node, node.read_all(loaded, gone, build.sample(3, kernel=[address]))) != ["bpf_prog_one"]
 
 
 def test_new_kernel_code_reloads_symbols_at_most_every_minute(node: Node, build: Any, lookup: Any) -> None:
@@ -292,6 +310,7 @@ def test_no_content_of_records_ends_the_recorder(node: Node, build: Any, seed: i
         build.throttle(6),
         build.tracepoint(7, b"raw"),
         build.exit(8, 200),
+        build.ksymbol(9),
     ]
     for record in chance.choices(kinds, k=60):
         changed = bytearray(record)

@@ -11,6 +11,7 @@ from necroscope.sources.perf import frame_names
 from necroscope.sources.perf import symbolizer as symbolizer_module
 from necroscope.sources.perf.address_space import AddressSpace
 from necroscope.sources.perf.symbolizer import Symbolizer, split_chain
+from necroscope.symbols.messages import BLOCK_BITS
 from necroscope.symbols.process_maps import Mapping
 
 
@@ -113,13 +114,13 @@ def test_what_nobody_knows_is_unknown(asked: Asked) -> None:
     assert asked.frames(asked.chain(user=[0x900010, 0x5]), space_of(ANON)) == [Frame(None, "[unknown]", "user", None, None)] * 2
 
 
-def test_one_request_a_file_holds_all_offsets_of_a_drain(asked: Asked) -> None:
+def test_one_request_a_file_holds_all_blocks_of_a_drain(asked: Asked) -> None:
     space, other = space_of(APP, LIBC), space_of(APP)
-    asked.number((asked.chain(user=[0x400100, 0x7F0011]), space), (asked.chain(user=[0x400300, 0x400100]), other))
+    asked.number((asked.chain(user=[0x400100, 0x7F0011]), space), (asked.chain(user=[0x403300, 0x401000]), other))
     assert asked.lookup.user_calls == 1
-    assert {request.path: request.offsets for request in asked.lookup.user_asked} == {
-        "/usr/bin/app": (0x10FF, 0x1100, 0x1300),
-        "/usr/lib/libc.so.6": (0x10,),
+    assert {request.path: request.blocks for request in asked.lookup.user_asked} == {
+        "/usr/bin/app": (1, 4),
+        "/usr/lib/libc.so.6": (0,),
     }
 
 
@@ -147,14 +148,14 @@ def test_what_is_known_is_not_asked_again(asked: Asked, build: Any) -> None:
 
 def test_a_new_segment_numbers_again_but_asks_nothing(asked: Asked, build: Any) -> None:
     space = space_of(APP, VDSO, ANON)
-    kernel_only = asked.chain([build.KERNEL_BASE + 8])
+    kernel_only = asked.chain([build.KERNEL_BASE + 16])
     mixed = asked.chain([build.KERNEL_BASE], [0x400100, 0x7FF001, 0x900011])
     asked.number((kernel_only, space), (mixed, space))
     before = asked.lookup.asked
     asked.symbolizer.start_segment([space])
     assert asked.number((mixed, space), (kernel_only, space)) == [3, 4]
     assert asked.names(mixed, space) == ["[unknown]", "__vdso_0", "f_1100", "k_0"]
-    assert asked.names(kernel_only, space) == ["k_8"]
+    assert asked.names(kernel_only, space) == ["k_10"]
     assert asked.lookup.asked == before
     frames, stacks = asked.symbolizer.interned.take_rows()
     assert [row[:2] for row in stacks] == [(0, -1), (1, 0), (2, 1), (3, 2), (4, -1)]
@@ -212,7 +213,7 @@ def test_each_idle_address_is_added_although_one_question_would_name_the_functio
     for address in (start + 0x1E, start + 0x1F):
         assert asked.names(asked.chain([address, build.KERNEL_BASE + 0x41]), space_of()) == ["k_40", "default_idle"]
     assert asked.symbolizer.idle_addresses == {struct.pack("<Q", start + 0x1E), struct.pack("<Q", start + 0x1F)}
-    assert asked.lookup.kernel_asked == [[build.KERNEL_BASE + 0x40, start + 0x1E], [start + 0x1F]]
+    assert asked.lookup.kernel_asked == [[build.KERNEL_BASE >> BLOCK_BITS, start >> BLOCK_BITS]]
 
 
 def test_reloading_the_kernels_symbols_forgets_what_addresses_meant(asked: Asked, build: Any) -> None:
@@ -234,26 +235,28 @@ def test_a_hostile_path_becomes_a_harmless_module_name(asked: Asked, path: str) 
     assert asked.lookup.user_asked[0].path == path
 
 
-def test_one_question_names_a_whole_function(asked: Asked, build: Any) -> None:
+def test_one_question_names_a_whole_block(asked: Asked, build: Any) -> None:
     asked.lookup.function_bytes = 64
     asked.number((asked.chain([build.KERNEL_BASE + 0x41], [0x400101, 0x400141]), space_of(APP)))
     before = asked.lookup.asked
     raw = asked.chain([build.KERNEL_BASE + 0x7F, build.KERNEL_BASE + 0x41], [0x40013F, 0x400180])
     assert asked.names(raw, space_of(APP._replace(start=0x400000))) == ["f_1140", "f_1100", "k_40", "k_40"]
     assert asked.lookup.asked == before
-    asked.number((asked.chain([build.KERNEL_BASE + 0x80], [0x4000FF, 0x400182]), space_of(APP)))
-    assert asked.lookup.kernel_asked[1:] == [[build.KERNEL_BASE + 0x80]]
-    assert [request.offsets for request in asked.lookup.user_asked[1:]] == [(0x10FF, 0x1181)]
+    asked.number((asked.chain([build.KERNEL_BASE + 0xFFF], [0x400FFF, 0x400001]), space_of(APP)))
+    assert asked.lookup.asked == before
+    asked.number((asked.chain([build.KERNEL_BASE + 0x1000], [0x401000, 0x400182]), space_of(APP)))
+    assert asked.lookup.kernel_asked[1:] == [[(build.KERNEL_BASE + 0x1000) >> BLOCK_BITS]]
+    assert [request.blocks for request in asked.lookup.user_asked[1:]] == [(2,)]
 
 
 def test_one_question_tells_that_a_whole_stretch_has_no_symbol_and_each_offset_of_it_is_kept(asked: Asked) -> None:
     asked.lookup.function_bytes = 64
-    asked.lookup.unknown_offsets = set(range(0x1100, 0x1140))
+    asked.lookup.unknown_offsets = {0x1100}
     space = space_of(APP)
     for address, offset in ((0x400100, 0x1100), (0x400101, 0x1101), (0x400100, 0x1100)):
         assert asked.frames(asked.chain(user=[address]), space)[0].offset == offset
-    assert [request.offsets for request in asked.lookup.user_asked] == [(0x1100,)]
     assert asked.names(asked.chain(user=[0x400140]), space) == ["f_1140"]
+    assert [request.blocks for request in asked.lookup.user_asked] == [(1,)]
 
 
 def test_a_file_rewritten_in_place_has_its_new_functions_where_no_old_one_was(asked: Asked) -> None:
@@ -261,8 +264,8 @@ def test_a_file_rewritten_in_place_has_its_new_functions_where_no_old_one_was(as
     asked.lookup.function_bytes = 16
     assert asked.names(asked.chain(user=[0x400104]), space) == ["f_1100"]
     asked.lookup.function_bytes = 256
-    assert asked.names(asked.chain(user=[0x400180]), space) == ["f_1100"]
-    assert asked.names(asked.chain(user=[0x4001FF]), space) == ["f_1100"]
+    assert asked.names(asked.chain(user=[0x400180]), space) == ["f_1180"]
+    assert asked.names(asked.chain(user=[0x4011FF]), space) == ["f_2100"]
     assert asked.lookup.user_calls == 2
 
 
@@ -289,22 +292,26 @@ def test_caches_are_emptied_when_they_outgrow_their_bound(asked: Asked, build: A
         asked.number(*((asked.chain([build.KERNEL_BASE + turn * 16], [0x400000 + turn, 0x900001]), space) for space in spaces))
     for turn in range(4):
         asked.number((asked.chain([build.KERNEL_BASE + turn * 16]), spaces[0]))
-    asked.symbolizer.bound(spaces)
-    assert not any(len(space.stacks) or len(space.names) for space in spaces)
+    asked.symbolizer.bound(lambda: spaces)
+    assert not any(space.callers or space.made or space.located for space in spaces)
     assert not asked.symbolizer._above
     names = asked.symbolizer.names
-    assert (len(names.kernel), len(names._kernel_ranges), names._modules, names.idle_addresses) == (0, 0, {}, set())
+    assert (names.kernel, names._modules) == ({}, {})
+    before = asked.lookup.asked
     assert asked.names(asked.chain(user=[0x400100]), spaces[0]) == ["f_1100"]
+    assert asked.lookup.asked == before, "functions are kept"
 
 
 def test_too_many_chains_forget_stacks_but_no_names(asked: Asked, build: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(symbolizer_module, "_MOST_CHAINS", 3)
     space = space_of(APP)
-    chains = [asked.chain([build.KERNEL_BASE], [0x400100 + turn]) for turn in range(3)]
+    chains = [asked.chain([build.KERNEL_BASE], [0x400100 + 16 * turn, *range(0x400201, 0x400281, 16)]) for turn in range(4)]
     numbers = asked.number(*((raw, space) for raw in chains))
+    assert asked.number(*((raw, space) for raw in chains)) == numbers
     before = asked.lookup.asked
-    asked.symbolizer.bound([space])
-    assert len(space.stacks) + len(asked.symbolizer._above) == 0
+    assert (len(space.callers), len(asked.symbolizer._above)) == (1, 4)
+    asked.symbolizer.bound(lambda: [space])
+    assert (len(space.callers), len(asked.symbolizer._above)) == (0, 0)
     assert asked.number(*((raw, space) for raw in chains)) == numbers
     assert asked.lookup.asked == before
 
@@ -313,6 +320,6 @@ def test_within_bounds_nothing_is_forgotten(asked: Asked, build: Any) -> None:
     space = space_of(APP)
     asked.number((asked.chain([build.KERNEL_BASE], [0x400100]), space))
     before = asked.lookup.asked
-    asked.symbolizer.bound([space])
+    asked.symbolizer.bound(lambda: [space])
     asked.number((asked.chain([build.KERNEL_BASE], [0x400100]), space))
     assert asked.lookup.asked == before

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.fake_daemon import never, unix_daemon
 from tests.synthetic_root import at_second
-from tests.unit.sources.systemd.conftest import CapturedBus
+from tests.unit.sources.systemd.conftest import LIST, CapturedBus
 
 from necroscope.errors import SourceUnavailable
 from necroscope.model.reading import Moment, Reading
@@ -101,6 +101,16 @@ def test_restarts_between_two_looks_are_events_with_their_number(root: Path, cap
     source.close()
 
 
+def test_a_unit_between_two_restarts_is_asked_though_it_looks_as_before(root: Path, captured: CapturedBus) -> None:
+    source = make(root, captured)
+    before = rows(look(source, 0))["preparer.service"]
+    assert (before["active_state"], before["sub_state"]) == ("activating", "auto-restart")
+    path = f"{UNIT}preparer_2eservice Properties Get org.freedesktop.systemd1.Service NRestarts"
+    captured.changed[path] = before["restarts"] + 2
+    assert events(look(source, 10))["unit_restart", "preparer.service"]["restarts_now"] == 2
+    source.close()
+
+
 def test_a_look_at_rest_asks_little(root: Path, captured: CapturedBus) -> None:
     source = make(root, captured)
     look(source, 0)
@@ -123,9 +133,7 @@ def test_a_new_segment_writes_all_again_without_asking(root: Path, captured: Cap
 
 def changed(bus: CapturedBus, name: str, active: str, sub: str, **properties: Any) -> None:
     """From now on the unit looks so."""
-    (listed,) = bus._answer(units_module._LIST_SERVICES)  # type: ignore[misc]
-    key = next(key for key in bus.rounds[0] if key.endswith("['*.service', '*.timer']"))
-    bus.changed[key] = [(*unit[:3], active, sub, *unit[5:]) if unit[0] == name else unit for unit in listed]
+    bus.changed[LIST] = [(*unit[:3], active, sub, *unit[5:]) if unit[0] == name else unit for unit in bus.listed()]
     path = UNIT + name.replace(".", "_2e").replace("-", "_2d")
     for property_name, value in properties.items():
         interface = "Service" if property_name in ("NRestarts", "Result", "ExecMainCode", "ExecMainStatus") else "Unit"
@@ -154,16 +162,13 @@ def test_a_restart_by_hand_is_an_event_though_the_counter_stays(root: Path, capt
 def test_a_unit_that_systemd_dropped_is_said_to_be_unloaded(root: Path, captured: CapturedBus) -> None:
     source = make(root, captured)
     look(source, 0)
-    key = next(key for key in captured.rounds[0] if key.endswith("['*.service', '*.timer']"))
-    (listed,) = captured._answer(units_module._LIST_SERVICES)  # type: ignore[misc]
-    captured.changed[key] = [unit for unit in listed if unit[0] != "cron.service"]
+    captured.changed[LIST] = [unit for unit in captured.listed() if unit[0] != "cron.service"]
     assert rows(look(source, 10))["cron.service"]["load_state"] == "unloaded"
     source.close()
 
 
 def test_hostile_names_are_made_printable(root: Path, captured: CapturedBus) -> None:
-    key = next(key for key in captured.rounds[0] if key.endswith("['*.service', '*.timer']"))
-    captured.changed[key] = [("\x1b[2J.service", "", "loaded", "active", "running", "", "/p", 0, "", "/")]
+    captured.changed[LIST] = [("\x1b[2J.service", "", "loaded", "active", "running", "", "/p", 0, "", "/")]
     assert list(rows(look(make(root, captured), 0))) == ["\\x1b[2J.service"]
 
 
@@ -196,7 +201,7 @@ def test_a_bus_that_fails_is_trouble_until_it_answers_again(root: Path, captured
 
 def test_a_connection_that_failed_is_not_used_again(root: Path, captured: CapturedBus) -> None:
     class Breaking(CapturedBus):
-        def ask(self, questions: Any) -> Any:
+        def messages(self, questions: Any) -> Any:
             raise SourceUnavailable("systemd's bus closed the connection")
 
     buses = [Breaking(captured.rounds), captured]

@@ -1,0 +1,76 @@
+"""Functions of files and of the kernel, kept 4 KiB at a time: one answer of the lookup process serves all that lies near."""
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Hashable, Iterable
+from typing import Final
+
+from necroscope.symbols.messages import BLOCK_BITS, FunctionBlock
+
+# About 35 bytes each.
+MOST_FUNCTIONS: Final = 100_000
+_WITHIN: Final = (1 << BLOCK_BITS) - 1
+_UNNUMBERED: Final = -1
+
+
+class _Block:
+    """Where each name begins to hold, and the frame made of it. The names are one text, a third of what they take as a list."""
+
+    __slots__ = ("_frames", "_names", "_starts")
+
+    def __init__(self, functions: FunctionBlock) -> None:
+        self._starts = array("H", functions.starts)
+        self._names = "\n".join([name or "" for name in functions.names])
+        self._frames = array("i", [_UNNUMBERED]) * len(self._starts)
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def frame(self, within: int, make: Callable[[str], int]) -> int | None:
+        at = bisect_right(self._starts, within) - 1
+        number = self._frames[at]
+        if number == _UNNUMBERED:
+            name = self._names.split("\n", at + 1)[at]
+            if not name:
+                return None
+            number = self._frames[at] = make(name)
+        return number
+
+
+class FunctionBlocks:
+    """Frames by owner (a file, the kernel) and address. The oldest answers are forgotten when there are too many."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[tuple[Hashable, int], _Block] = {}
+        self._functions = 0
+
+    def __len__(self) -> int:
+        return self._functions
+
+    def knows(self, owner: Hashable, address: int) -> bool:
+        return (owner, address >> BLOCK_BITS) in self._blocks
+
+    def frame(self, owner: Hashable, address: int, make: Callable[[str], int]) -> int | None:
+        """None where no function is. `make` gives the number of the frame of a name; it is asked once for each function."""
+        return self._blocks[owner, address >> BLOCK_BITS].frame(address & _WITHIN, make)
+
+    def add(self, owner: Hashable, block: int, functions: FunctionBlock) -> None:
+        self.drop([(owner, block)])
+        known = self._blocks[owner, block] = _Block(functions)
+        self._functions += len(known)
+
+    def bound(self) -> None:
+        """Not while an answer that was asked for is still to be used."""
+        while self._functions > MOST_FUNCTIONS:
+            self.drop([next(iter(self._blocks))])
+
+    def forget(self, owner: Hashable) -> None:
+        self.drop([key for key in self._blocks if key[0] == owner])
+
+    def drop(self, keys: Iterable[tuple[Hashable, int]]) -> None:
+        for key in keys:
+            self._functions -= len(self._blocks.pop(key, ()))
+
+    def clear(self) -> None:
+        self._blocks.clear()
+        self._functions = 0
