@@ -44,7 +44,7 @@ def summary(tmp_path: Path) -> dict:
     hog = subprocess.Popen([sys.executable, "-c", HOG, str(core)])
     said, complaints = stakeout.communicate(timeout=90)
     hog.wait(30)
-    assert stakeout.returncode == 0, complaints
+    assert stakeout.returncode == 1, complaints
     return json.loads(said) | {"kept": json.loads((directory / "stakeout.json").read_text()), "dir": directory}
 
 
@@ -61,6 +61,7 @@ def test_the_first_failure_ends_it_and_is_explained(summary: dict) -> None:
     assert summary["runs"][-1]["outcome"] == "failed"
     assert [run["outcome"] for run in summary["runs"][:2]] == ["succeeded", "succeeded"]
     assert summary["ended"] == f"run {summary['runs'][-1]['run']} failed"
+    assert summary["ended_by"] == "failure"
     low, high = summary["success_rate"]["interval"]
     assert low < summary["success_rate"]["share"] < high
     log = summary["dir"] / "runs" / summary["runs"][-1]["output"]

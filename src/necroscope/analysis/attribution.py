@@ -17,15 +17,14 @@ def culprit_of(
 ) -> Culprit | None:
     """The task with most of the samples in the group, or without a group the one whose use of the core grew most."""
     if group is not None:
-        found = now.of(group, inside).tasks()
-        path = now.of(group, inside).path()
+        own = now.of(group, inside)
+        found = own.tasks()
     else:
         own = now if is_interrupt else now.without(INTERRUPT)
         found = _grown(own, before)
-        path = own.of_task(found[0].comm).path() if found else ()
     if not found or found[0].share < _LEAST_SHARE:
         return None
-    return named(found[0], path, node)
+    return named(found[0], own.of_task(found[0].comm, found[0].cgroup).path(), node)
 
 
 def named(task: TaskShare, path: tuple[str, ...], node: Node) -> Culprit:

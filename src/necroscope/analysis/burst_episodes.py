@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
 
 from necroscope.analysis.columns import Numbers, runs
 from necroscope.analysis.core_episodes import CoreShares, core_shares
 from necroscope.analysis.episodes import Episode, Kind, Span
 from necroscope.analysis.node import Node
 from necroscope.analysis.periodicity import period_of_starts, told
-from necroscope.analysis.stacks import period_of
+from necroscope.analysis.sample_columns import codes, period_of
+from necroscope.analysis.task_names import is_name
 from necroscope.model.units import NS_PER_S
 
 _BIN_NS: Final = NS_PER_S // 4
@@ -38,14 +38,15 @@ def burst_episodes(node: Node) -> Iterator[Episode]:
     if not len(rows):
         return
     time, cpu = (rows.column(name).to_numpy().astype(np.int64) for name in ("time", "cpu"))
-    codes, names = _codes(rows.column("comm"))
+    code_of, names = codes(rows, "comm")
     shares, period_s = core_shares(node), period_of(time, cpu)
     place = (time - first_ns) // _BIN_NS
-    order = np.argsort(codes, kind="stable")
-    ends = np.cumsum(np.bincount(codes, minlength=len(names)))
-    for code in np.flatnonzero(np.diff(ends, prepend=0) * period_s >= 4 * _SHORTEST_S).tolist():
-        own = order[ends[code - 1] if code else 0 : ends[code]]
-        yield from _of_program(names[code], place[own], cpu[own], first_ns, period_s, shares)
+    order = np.argsort(code_of, kind="stable")
+    ends = np.searchsorted(code_of[order], np.arange(len(names) + 1))
+    for code in np.flatnonzero(np.diff(ends) * period_s >= 4 * _SHORTEST_S).tolist():
+        own = order[ends[code] : ends[code + 1]]
+        if is_name(names[code]):
+            yield from _of_program(names[code], place[own], cpu[own], first_ns, period_s, shares)
 
 
 def _of_program(comm: str, place: Numbers, cpu: Numbers, first_ns: int, period_s: float, shares: CoreShares) -> Iterator[Episode]:
@@ -62,10 +63,9 @@ def _of_program(comm: str, place: Numbers, cpu: Numbers, first_ns: int, period_s
     for first, end in found:
         span = first_ns + first * _BIN_NS, first_ns + end * _BIN_NS
         mode = _mode(shares, core, span)
-        kind = Kind.USER_BUSY if mode == "user" else Kind.ELEVATED
         level, seconds = min(1.0, float(busy[first:end].mean())), (end - first) * _BIN_NS / NS_PER_S
-        text = f"{comm} took core {core} for about {seconds:.1f} s, {told(period)}"
-        yield Episode(kind, core, mode, *span, level, text, "samples", is_strong=False, subject=comm)
+        words = f"{{subject}} took core {{cpu}} for about {{amount:.1f}} s, {told(period)}"
+        yield Episode(Kind.BURST, core, mode, *span, level, words, "samples", False, comm, amount=seconds)
 
 
 def _bursts(busy: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Iterator[tuple[int, int]]:
@@ -86,13 +86,3 @@ def _mode(shares: CoreShares, core: int, span: Span) -> str:
     time = shares.rows["time"]
     inside = (shares.rows["cpu"] == core) & (time > span[0]) & (time <= span[1] + NS_PER_S)
     return "user" if shares.shares["user"][inside].sum() >= shares.shares["kernel"][inside].sum() else "system"
-
-
-def _codes(column: pa.ChunkedArray) -> tuple[Numbers, list[str]]:
-    encoded = column.combine_chunks()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.unify_dictionaries().combine_chunks()
-    if not pa.types.is_dictionary(encoded.type):
-        encoded = encoded.dictionary_encode()
-    codes: Numbers = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-    return codes, [str(name) for name in encoded.dictionary.to_pylist()]

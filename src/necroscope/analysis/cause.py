@@ -33,7 +33,7 @@ class Cause:
     """`fix`, `verify` and `will_not_help` are what holds in every case; an assessment may add what names this one's objects.
 
     `yields_to` names causes that say the same more exactly: where one of them is confirmed and explains as much, this one is
-    only an alternative. `{"*"}` yields to all others.
+    only an alternative. `"*"` yields to all but those that do so as well, unless they are named besides.
     """
 
     slug: str

@@ -2,7 +2,8 @@
 
 Shares are of elapsed time. What is much is judged beside the machine's own usual: the median of the core over the stretch, or of
 all cores if that is lower, so that a core that was held all the time is still seen beside its neighbours. In a short recording
-the incident itself may be most of it: there the lower quarter stands for the usual.
+the incident itself may be most of it: there the lower quarter stands for the usual. Nine tenths of a core in the kernel for
+seconds are an episode whatever is usual.
 """
 
 from collections.abc import Iterator
@@ -113,7 +114,8 @@ def core_episodes(node: Node) -> Iterator[Episode]:
 
 def _held(cores: CoreShares) -> Iterator[Episode]:
     kernel, common = cores.shares["kernel"], cores.usual("kernel")
-    flags = (kernel >= _PART) & (kernel >= np.minimum(common + _ABOVE_USUAL, SATURATED)) & (common < SATURATED)
+    # A core that the kernel has to itself is never well, however usual that is here.
+    flags = (kernel >= _PART) & (kernel >= np.minimum(common + _ABOVE_USUAL, SATURATED))
     for first, end in runs(flags, cores.breaks):
         peak, held_s = float(kernel[first:end].max()), cores.held_s("kernel", first, end)
         # Where the kernel has much of the core all day, a second of all of it is nothing special.
@@ -132,8 +134,8 @@ def _core_episode(cores: CoreShares, first: int, end: int, mode: str, is_strong:
     level = float(cores.shares["kernel"][inner].mean())
     seconds = cores.held_s("kernel", first, end)
     kind, word = (Kind.SATURATED, "held") if is_strong else (Kind.ELEVATED, "busy")
-    text = f"core {cpu} was {word} {level:.0%} in the kernel, mostly {mode}, for {seconds:.1f} s (usual: {common:.0%})"
-    return Episode(kind, cpu, mode, *span, level, text, "cores", is_strong)
+    words = f"core {{cpu}} was {word} {{level:.0%}} in the kernel, mostly {{mode}}, for {{amount:.1f}} s (usual: {{beside:.0%}})"
+    return Episode(kind, cpu, mode, *span, level, words, "cores", is_strong, amount=seconds, beside=common)
 
 
 def _held_by_user(cores: CoreShares, node: Node) -> Iterator[Episode]:
@@ -152,8 +154,8 @@ def _held_by_user(cores: CoreShares, node: Node) -> Iterator[Episode]:
         if node.cores > 1 and idle < _OTHERS_IDLE:
             continue
         level = float(user[first:end].mean())
-        text = f"core {cpu} was busy {level:.0%} in user mode for {held_s:.1f} s while other cores were {idle:.0%} idle"
-        yield Episode(Kind.USER_BUSY, cpu, "user", *span, level, text, "cores", is_strong=False)
+        words = "core {cpu} was busy {level:.0%} in user mode for {amount:.1f} s while other cores were {beside:.0%} idle"
+        yield Episode(Kind.USER_BUSY, cpu, "user", *span, level, words, "cores", False, amount=held_s, beside=idle)
 
 
 def _machine_elevated(cores: CoreShares) -> Iterator[Episode]:
@@ -168,8 +170,8 @@ def _machine_elevated(cores: CoreShares) -> Iterator[Episode]:
             continue
         level = float(kernel[first:end].mean())
         span = int(ticks[first]) * NS_PER_S - NS_PER_S, int(ticks[end - 1] + 1) * NS_PER_S
-        text = f"all cores together were {level:.0%} in the kernel for {end - first} s (usual: {common:.0%})"
-        yield Episode(Kind.ELEVATED, None, "system", *span, level, text, "cores", is_strong=False)
+        words = "all cores together were {level:.0%} in the kernel for {amount:.0f} s (usual: {beside:.0%})"
+        yield Episode(Kind.ELEVATED, None, "system", *span, level, words, "cores", False, amount=end - first, beside=common)
 
 
 def _missing(cores: CoreShares) -> Iterator[Episode]:
@@ -181,7 +183,6 @@ def _missing(cores: CoreShares) -> Iterator[Episode]:
     for first, end in runs(flags, cores.breaks):
         cpu, span = int(cores.rows["cpu"][first]), cores.span(first, end)
         lost_s = float((missing[first:end] * cores.rows["elapsed_ns"][first:end]).sum()) / NS_PER_S
-        text = f"{lost_s:.2f} s of core {cpu} are in no mode: interrupts were off there, or the machine stood still"
-        yield Episode(
-            Kind.TIME_MISSING, cpu, None, *span, float(missing[first:end].max()), text, "cores", is_strong=lost_s >= 0.5
-        )
+        words = "{amount:.2f} s of core {cpu} are in no mode: interrupts were off there, or the machine stood still"
+        level = float(missing[first:end].max())
+        yield Episode(Kind.TIME_MISSING, cpu, None, *span, level, words, "cores", is_strong=lost_s >= 0.5, amount=lost_s)

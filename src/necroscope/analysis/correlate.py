@@ -9,15 +9,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from necroscope.analysis.beats import Bridges, bridges
 from necroscope.analysis.columns import Columns
-from necroscope.analysis.episodes import SUFFERING, Episode, Kind, Span, touches
+from necroscope.analysis.episodes import ACTIVE, SUFFERING, Episode, Kind, Span, key_of, merged, touches
 from necroscope.analysis.happenings import Happening
 from necroscope.analysis.queue_cores import core_of_queue
 from necroscope.model.units import NS_PER_S
 
-ACTIVE: Final = frozenset({Kind.SATURATED, Kind.ELEVATED, Kind.USER_BUSY})
-# Bursts on one core every few seconds are one incident; what happens on other cores belongs to it only at the same time.
-_BURSTS_NS: Final = 20 * NS_PER_S
+# Events without an episode that tell of the same trouble.
+_EVENTS_NS: Final = 20 * NS_PER_S
 _TOUCH_NS: Final = 2 * NS_PER_S
 _OVERLAP: Final = 0.5
 
@@ -67,13 +67,7 @@ class Gathered:
 
 def gather(episodes: Sequence[Episode], found: Sequence[Happening], interrupts: Columns) -> list[Gathered]:
     """Incidents in order of time; weak ones are candidates that need a cause with its confirming signal."""
-    strong = _clusters([episode for episode in episodes if episode.is_strong])
-    weak = [episode for episode in episodes if not episode.is_strong]
-    left: list[Episode] = []
-    for episode in weak:
-        home = next((cluster for cluster in strong if any(_belongs(episode, other) for other in cluster)), None)
-        home.append(episode) if home is not None else left.append(episode)
-    clusters = [*strong, *_clusters(left)]
+    clusters = _all_clusters(episodes)
     events: list[list[JoinedEvent]] = [[] for _ in clusters]
     alone: list[JoinedEvent] = []
     for happening in found:
@@ -114,11 +108,43 @@ def _is_swapped(happening: Happening, core: int, queue: int, interrupts: Columns
     return said != core and turned == queue and str(happening.pattern or "").startswith("ena.lost_tx")
 
 
-def _clusters(episodes: Sequence[Episode]) -> list[list[Episode]]:
+def _all_clusters(episodes: Sequence[Episode]) -> list[list[Episode]]:
+    """Strong ones, with the weak that belong to them; then the bursts of each program; then what is left."""
+    reach = bridges(episodes)
+    strong = _clusters([episode for episode in episodes if episode.is_strong], reach)
+    left: list[Episode] = []
+    for episode in episodes:
+        if not episode.is_strong:
+            home = next((own for own in strong if any(e.is_strong and _is_part(episode, e, reach) for e in own)), None)
+            home.append(episode) if home is not None else left.append(episode)
+    others = [episode for episode in left if episode.kind is not Kind.BURST]
+    return [*strong, *_of_programs(left), *_clusters(others, reach)]
+
+
+def _is_part(weak: Episode, strong: Episode, reach: Bridges) -> bool:
+    """User code on another core only happens to be at the same time."""
+    is_apart = weak.kind in (Kind.BURST, Kind.USER_BUSY) and weak.cpu != strong.cpu
+    return not is_apart and _belongs(weak, strong, reach)
+
+
+def _of_programs(weak: Sequence[Episode]) -> list[list[Episode]]:
+    """However far apart, a program's bursts are one candidate, with what suffered on the core while they lasted."""
+    bursts: dict[tuple[object, ...], list[Episode]] = {}
+    for episode in weak:
+        if episode.kind is Kind.BURST:
+            bursts.setdefault((episode.cpu, episode.subject), []).append(episode)
+    return [[*own, *(e for e in weak if e.kind in SUFFERING and _touches_any(e, own))] for own in bursts.values()]
+
+
+def _touches_any(episode: Episode, bursts: Sequence[Episode]) -> bool:
+    return any(episode.cpu == burst.cpu and touches(episode.span, burst.span) for burst in bursts)
+
+
+def _clusters(episodes: Sequence[Episode], reach: Bridges) -> list[list[Episode]]:
     """Episodes that belong together, also by way of a third."""
     clusters: list[list[Episode]] = []
     for episode in sorted(episodes, key=lambda one: one.from_ns):
-        near = [cluster for cluster in clusters if any(_belongs(episode, other) for other in cluster)]
+        near = [cluster for cluster in clusters if any(_belongs(episode, other, reach) for other in cluster)]
         for other in near[1:]:
             near[0].extend(other)
             clusters.remove(other)
@@ -126,10 +152,11 @@ def _clusters(episodes: Sequence[Episode]) -> list[list[Episode]]:
     return clusters
 
 
-def _belongs(one: Episode, other: Episode) -> bool:
+def _belongs(one: Episode, other: Episode, reach: Bridges) -> bool:
+    """Bursts on one core every few seconds, or at a beat, are one incident; on other cores only what is at the same time."""
     if one.cpu == other.cpu or one.cpu is None or other.cpu is None:
-        is_burst = one.kind in ACTIVE and other.kind in ACTIVE and one.mode == other.mode and one.cpu is not None
-        return touches(one.span, other.span, _BURSTS_NS if is_burst else _TOUCH_NS)
+        is_alike = one.kind in ACTIVE and other.kind in ACTIVE and one.mode == other.mode and one.cpu is not None
+        return touches(one.span, other.span, reach.between(one, other) if is_alike else _TOUCH_NS)
     shared_ns = min(one.to_ns, other.to_ns) - max(one.from_ns, other.from_ns)
     return shared_ns > _OVERLAP * min(one.to_ns - one.from_ns, other.to_ns - other.from_ns)
 
@@ -154,7 +181,7 @@ def _event_groups(events: Sequence[JoinedEvent]) -> list[list[JoinedEvent]]:
     groups: list[list[JoinedEvent]] = []
     for event in sorted(events, key=lambda one: one.time_ns):
         last = groups[-1][-1] if groups else None
-        is_near = last is not None and event.time_ns - last.time_ns <= _BURSTS_NS
+        is_near = last is not None and event.time_ns - last.time_ns <= _EVENTS_NS
         groups[-1].append(event) if is_near else groups.append([event])
     return groups
 
@@ -178,7 +205,8 @@ def core_of(episodes: Iterable[Episode], events: Iterable[JoinedEvent]) -> int |
         if event.core is not None:
             return event.core
     scores: dict[int, float] = {}
-    for episode in episodes:
+    known = [episode for episode in episodes if episode.cpu is not None]
+    for episode in [episode for episode in known if episode.is_strong] or known:
         if episode.cpu is not None:
             factor = 3.0 if episode.kind in SUFFERING else 1.0
             scores[episode.cpu] = scores.get(episode.cpu, 0.0) + factor * episode.weight
@@ -192,9 +220,33 @@ def mode_of(episodes: Iterable[Episode], core: int | None) -> str | None:
     return max(held, key=lambda episode: episode.weight).mode if held else None
 
 
-def asked(gathered: Sequence[Gathered], at_ns: int, around_ns: int, core: int | None, mode: str | None) -> Gathered:
-    """What there is about a moment: the incident it lies in, else the moment itself."""
-    for one in gathered:
-        if one.span[0] - around_ns <= at_ns <= one.span[1] + around_ns:
+def is_same(one: Gathered, other: Gathered) -> bool:
+    """Whether two stretches of a recording that overlap tell of the same incident: they share an episode, an event, a program."""
+    known = {(event.time_ns, event.kind) for event in one.events}
+    if any((event.time_ns, event.kind) in known for event in other.events):
+        return True
+    return any(_are_parts(mine, theirs) for mine in one.episodes for theirs in other.episodes)
+
+
+def _are_parts(mine: Episode, theirs: Episode) -> bool:
+    return key_of(mine) == key_of(theirs) and (mine.kind is Kind.BURST or touches(mine.span, theirs.span, _TOUCH_NS))
+
+
+def united(one: Gathered, later: Gathered) -> Gathered:
+    """The same incident as two stretches of a recording tell it."""
+    events = {(event.time_ns, event.kind, event.core): event for event in (*one.events, *later.events)}
+    return replace(
+        one,
+        span=(min(one.span[0], later.span[0]), max(one.span[1], later.span[1])),
+        episodes=tuple(merged([*one.episodes, *later.episodes], _TOUCH_NS)),
+        events=tuple(sorted(events.values(), key=lambda event: event.time_ns)),
+        is_strong=one.is_strong or later.is_strong,
+    )
+
+
+def asked(gathered: Sequence[Gathered], at_ns: int, around_ns: int, core: int | None) -> Gathered | None:
+    """The incident that a moment lies in, on that core if one is given; a strong one before a weak one."""
+    for one in sorted(gathered, key=lambda one: not one.is_strong):
+        if one.span[0] - around_ns <= at_ns <= one.span[1] + around_ns and core in (None, one.core):
             return replace(one, is_asked=True)
-    return Gathered((at_ns - around_ns, at_ns + around_ns), core, mode, (), (), is_strong=True, is_asked=True)
+    return None

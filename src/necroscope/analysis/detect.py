@@ -29,9 +29,9 @@ def detect(node: Node) -> list[Episode]:
     return [episode for episode in found if episode.is_strong or id(episode) in kept]
 
 
-def busiest_core(node: Node, span: Span) -> tuple[int | None, str | None]:
-    """The core that worked most in a stretch, and in which mode: where to look when somebody asks about a moment."""
-    rows = node.columns("cores").within([span])
+def busiest_core(node: Node, span: Span, core: int | None = None) -> tuple[int | None, str | None]:
+    """The core that worked most in a stretch, or the given one, and in which mode: where to look when asked about a moment."""
+    rows = node.columns("cores").within([span]).of_core(core)
     best: tuple[float, int, str] | None = None
     for cpu in np.unique(rows["cpu"]):
         own = rows.of_core(int(cpu))
@@ -40,7 +40,7 @@ def busiest_core(node: Node, span: Span) -> tuple[int | None, str | None]:
             # A core busy in user mode is what most nodes have; one busy in the kernel tells more.
             share = (own.total(*MODES[mode]) or 0.0) / elapsed_ns * (0.5 if mode == "user" else 1.0)
             best = max(best, (share, int(cpu), mode)) if best else (share, int(cpu), mode)
-    return (best[1], best[2]) if best and best[0] >= _LEAST_SHARE else (None, None)
+    return (best[1], best[2]) if best and best[0] >= _LEAST_SHARE else (core, None)
 
 
 def _all(node: Node) -> Iterator[Episode]:

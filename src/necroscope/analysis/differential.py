@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from necroscope.analysis.main_path import without_skid
 from necroscope.analysis.stacks import Stacks
 
 _HEAVIEST: Final = 400
@@ -48,7 +49,7 @@ def compared(now: Stacks, before: Stacks, limit: int = 3) -> Differential:
     name = now.tree.names.name
 
     def told(path: Path) -> PathChange:
-        return PathChange(tuple(name(function) for function in path), *weights[path])
+        return PathChange(tuple(without_skid([name(function) for function in path])), *weights[path])
 
     return Differential(tuple(map(told, grown)), tuple(map(told, shrunk)))
 

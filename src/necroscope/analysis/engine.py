@@ -2,85 +2,146 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Final
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.causes import all_causes
 from necroscope.analysis.correlate import Gathered, JoinedEvent, asked, gather
 from necroscope.analysis.detect import busiest_core, detect
-from necroscope.analysis.episodes import SUFFERING, Episode, Span
+from necroscope.analysis.episodes import HURT, Episode, Span
+from necroscope.analysis.gap_notes import is_damage
 from necroscope.analysis.happenings import happenings
 from necroscope.analysis.node import Node
 from necroscope.analysis.quality import lacking, shortcomings
 from necroscope.analysis.recording import Recording
 from necroscope.analysis.report import EpisodeSeen, EventSeen, Incident, Report
 from necroscope.analysis.stacks import SOFTIRQ
+from necroscope.analysis.stretches import STRETCH_NS, Carried, continued, goes_on, stretches
 from necroscope.analysis.verdict import NAMED, decide
+from necroscope.errors import CorruptData, NecroscopeError, RecordingError
 from necroscope.model.units import NS_PER_S, format_moment
 
 Progress = Callable[[float], None]
-# So much is looked at together, so that memory stays bounded; stretches overlap by what an incident may need around it.
-STRETCH_NS: Final = 3600 * NS_PER_S
-_MARGIN_NS: Final = 180 * NS_PER_S
 # Weak candidates are many on a busy node; the heaviest are looked at.
 _MOST_WEAK: Final = 40
 _MOST_STRONG: Final = 120
-# A core in the kernel for a moment is nobody's incident unless something suffered or a cause is found.
-_HELD_S: Final = 3.0
+# A core held for a moment is nobody's incident unless something suffered; where it was not even full it must last longer.
+_HELD_S: Final = 4.0
+_ELEVATED_S: Final = 5.0
 _AROUND_NS: Final = 5 * NS_PER_S
 _MOSTLY: Final = 0.5
 
 
 def diagnose(
-    recording: Recording, at_ns: int | None = None, span: Span | None = None, progress: Progress | None = None
+    recording: Recording,
+    at_ns: int | None = None,
+    span: Span | None = None,
+    progress: Progress | None = None,
+    core: int | None = None,
 ) -> Report:
-    """All incidents of a recording or of a stretch of it, or with `at_ns` what happened around that moment."""
+    """All incidents of a recording or of a stretch of it, or with `at_ns` what happened around that moment; all or on a core."""
     info = recording.info()
-    if info.from_ns is None or info.to_ns is None:
+    if info.from_ns is None or info.to_ns is None or not (info.tables or recording.gaps(info.from_ns, info.to_ns + 1)):
         return Report(info.schema, info.node, None, None, (), (), ("nothing is recorded yet",))
     whole = info.from_ns, info.to_ns + 1
     if span is not None:
         whole = max(whole[0], span[0]), min(whole[1], span[1])
-    incidents: list[Incident] = []
     notes: list[str] = []
-    stretches = [_around(at_ns, whole)] if at_ns is not None else list(_stretches(whole))
-    for number, (around, own) in enumerate(stretches):
-        node = Node(recording, around)
-        notes += [note for note in lacking(node) if note not in notes]
-        for part, found in _incidents(node, own, at_ns):
-            incidents += [found] if found else []
-            if progress is not None:
-                progress((number + part) / len(stretches))
+    found = _all(recording, whole, notes, progress) if at_ns is None else _about(recording, whole, at_ns, core, notes)
+    incidents = [one for one in found if core is None or at_ns is not None or one.core in (core, None)]
     numbered = (replace(one, id=f"{format_moment(one.from_ns)}-{_place(one)}") for one in incidents)
-    gaps = tuple(recording.gaps(*whole))
-    return Report(info.schema, info.node, *whole, tuple(sorted(numbered, key=lambda one: one.from_ns)), gaps, tuple(notes))
+    ordered = tuple(sorted(numbered, key=lambda one: one.from_ns))
+    return Report(info.schema, info.node, *whole, ordered, tuple(recording.gaps(*whole)), tuple(notes), at_ns, core)
 
 
-def _incidents(node: Node, own: Span, at_ns: int | None) -> Iterator[tuple[float, Incident | None]]:
-    """With how much of the stretch is done, each candidate that turned out to be an incident."""
+def _all(recording: Recording, whole: Span, notes: list[str], progress: Progress | None) -> Iterator[Incident]:
+    """Stretch by stretch; what goes on beyond the end of one is carried on to the next and told as a whole when it is over."""
+    carried: list[Carried] = []
+    parts = list(stretches(whole))
+    is_read = False
+    for number, (around, own) in enumerate(parts):
+        node = _node(recording, around, notes)
+        is_read = is_read or not node.is_blank
+        found = [one for one in _gathered(node) if one.span[1] > own[0] and one.span[0] < own[1]]
+        carried, fresh = continued(carried, found)
+        over = [one for one in carried if not goes_on(one.gathered, own, whole)]
+        chosen = _chosen(fresh, notes)
+        here = [one for one in chosen if not goes_on(one, own, whole)]
+        for place, case in enumerate([*_cases(recording, over), *(Case(node, one) for one in here)]):
+            incident = _judged(case)
+            if incident is not None:
+                yield incident
+            if progress is not None:
+                progress((number + (place + 1) / (len(over) + len(here))) / len(parts))
+        carried = [one for one in carried if one not in over]
+        carried += [Carried(around, node.episodes, one) for one in chosen if one not in here]
+    if not is_read:
+        raise _unreadable(recording, whole)
+
+
+def _about(recording: Recording, whole: Span, at_ns: int, core: int | None, notes: list[str]) -> Iterator[Incident]:
+    """What happened around a moment, also if nothing was wrong."""
+    around = max(whole[0], at_ns - STRETCH_NS // 2), min(whole[1], at_ns + STRETCH_NS // 2)
+    node = _node(recording, around, notes)
+    if node.is_blank:
+        raise _unreadable(recording, around)
+    found = asked(_gathered(node), at_ns, _AROUND_NS, core)
+    if found is None:
+        span = at_ns - _AROUND_NS, at_ns + _AROUND_NS
+        found = Gathered(span, *busiest_core(node, span, core), (), (), is_strong=False, is_asked=True)
+    incident = _judged(Case(node, found))
+    if incident is not None:
+        yield incident
+
+
+def _unreadable(recording: Recording, span: Span) -> NecroscopeError:
+    """Where nothing can be read nothing can be said, least of all that there was no incident."""
+    damage = [gap.cause for gap in recording.gaps(*span) if is_damage(gap)]
+    if damage:
+        return CorruptData(f"nothing of it can be read: {damage[0]}", "diagnose another copy or an older recording")
+    facts = f"nothing tells how the node was from {format_moment(span[0])} to {format_moment(span[1])}"
+    return RecordingError(facts, "record on the node with `necroscope record`, or import samples")
+
+
+def _node(recording: Recording, around: Span, notes: list[str]) -> Node:
+    node = Node(recording, around)
+    notes += [note for note in lacking(node) if note not in notes]
     node.episodes = detect(node)
-    gathered = gather(node.episodes, happenings(node.columns("events")), node.columns("interrupts"))
-    if at_ns is not None:
-        core = busiest_core(node, (at_ns - _AROUND_NS, at_ns + _AROUND_NS))
-        chosen: Sequence[Gathered] = [asked(gathered, at_ns, _AROUND_NS, *core)]
-    else:
-        chosen = _chosen([one for one in gathered if own[0] <= one.span[0] < own[1]])
-    for place, one in enumerate(chosen):
-        yield (place + 1) / len(chosen), _judged(Case(node, one))
+    return node
 
 
-def _chosen(gathered: Sequence[Gathered]) -> list[Gathered]:
-    strong = sorted((one for one in gathered if one.is_strong), key=lambda one: -one.weight)[:_MOST_STRONG]
-    weak = sorted((one for one in gathered if not one.is_strong), key=lambda one: -one.weight)[:_MOST_WEAK]
-    return [*strong, *weak]
+def _gathered(node: Node) -> list[Gathered]:
+    return gather(node.episodes, happenings(node.columns("events")), node.columns("interrupts"))
+
+
+def _cases(recording: Recording, over: Sequence[Carried]) -> Iterator[Case]:
+    """Judged with the rows of the stretch they began in, which are read once more."""
+    node: Node | None = None
+    for one in over:
+        if node is None or node.span != one.stretch:
+            node = Node(recording, one.stretch)
+            node.episodes = one.episodes
+        yield Case(node, one.gathered)
+
+
+def _chosen(gathered: Sequence[Gathered], notes: list[str]) -> list[Gathered]:
+    strong = sorted((one for one in gathered if one.is_strong), key=lambda one: -one.weight)
+    weak = sorted((one for one in gathered if not one.is_strong), key=lambda one: -one.weight)
+    if len(strong) > _MOST_STRONG:
+        first = format_moment(min(one.span[0] for one in strong))
+        notes.append(
+            f"{len(strong)} incidents in the hour from {first}: only the {_MOST_STRONG} heaviest were looked at;"
+            " ask about a moment with --at"
+        )
+    return [*strong[:_MOST_STRONG], *weak[:_MOST_WEAK]]
 
 
 def _judged(case: Case) -> Incident | None:
-    """None if it is no incident: weak and without a cause."""
+    """None if it is no incident: too short to matter to anybody, or weak and without a cause."""
     _refine_mode(case)
     verdict, alternatives = decide(case, all_causes(), shortcomings(case))
-    if verdict.confidence < NAMED and not _matters(case):
+    matters = _matters(case, is_named=verdict.confidence >= NAMED)
+    if not matters and not case.is_asked:
         return None
     return Incident(
         id="",
@@ -92,6 +153,7 @@ def _judged(case: Case) -> Incident | None:
         episodes=tuple(_episode_seen(episode) for episode in case.episodes),
         verdict=verdict,
         alternatives=alternatives,
+        is_wrong=matters,
     )
 
 
@@ -101,28 +163,15 @@ def _refine_mode(case: Case) -> None:
         case.mode = "softirq"
 
 
-def _matters(case: Case) -> bool:
-    """Whether it is an incident even if nobody knows why."""
-    if case.is_asked:
-        return True
-    if not case.gathered.is_strong:
+def _matters(case: Case, *, is_named: bool) -> bool:
+    """Whether somebody or something suffered, or a core was held long enough; what is weak needs a cause besides."""
+    if not (is_named or case.gathered.is_strong):
         return False
-    is_event = any(event.happening.is_major for event in case.events)
-    is_suffering = any(episode.is_strong and episode.kind in SUFFERING for episode in case.episodes)
-    return is_event or is_suffering or case.seconds >= _HELD_S
-
-
-def _stretches(whole: Span) -> Iterator[tuple[Span, Span]]:
-    """What is read together, and the part of it whose incidents it reports."""
-    count = max(1, round((whole[1] - whole[0]) / STRETCH_NS))
-    bounds = [whole[0] + (whole[1] - whole[0]) * place // count for place in range(count + 1)]
-    for from_ns, to_ns in pairwise(bounds):
-        yield (max(whole[0], from_ns - _MARGIN_NS), min(whole[1], to_ns + _MARGIN_NS)), (from_ns, to_ns)
-
-
-def _around(at_ns: int, whole: Span) -> tuple[Span, Span]:
-    span = max(whole[0], at_ns - 4 * _MARGIN_NS), min(whole[1], at_ns + _MARGIN_NS)
-    return span, span
+    if any(event.happening.is_major for event in case.events):
+        return True
+    if any(episode.kind in HURT and (episode.is_strong or is_named) for episode in case.episodes):
+        return True
+    return case.seconds >= (_HELD_S if case.gathered.is_strong else _ELEVATED_S)
 
 
 def _place(incident: Incident) -> str:

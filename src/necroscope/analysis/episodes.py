@@ -7,6 +7,7 @@ found that has its confirming signal.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Final
 
 from necroscope.model.units import NS_PER_S
 
@@ -19,6 +20,7 @@ class Kind(StrEnum):
     SATURATED = "saturated"
     ELEVATED = "elevated"
     USER_BUSY = "user_busy"
+    BURST = "burst"
     SOFTIRQ_DELAYED = "softirq_delayed"
     SOFTIRQ_FROZEN = "softirq_frozen"
     THREAD_DELAYED = "thread_delayed"
@@ -29,13 +31,24 @@ class Kind(StrEnum):
     IO_BLOCKED = "io_blocked"
 
 
+# A core is held in a mode.
+ACTIVE = frozenset({Kind.SATURATED, Kind.ELEVATED, Kind.USER_BUSY, Kind.BURST})
 # These say that something waited which should not wait.
 SUFFERING = frozenset({Kind.SOFTIRQ_DELAYED, Kind.SOFTIRQ_FROZEN, Kind.THREAD_DELAYED, Kind.TIME_MISSING, Kind.PACKETS_DROPPED})
+
+# And these too, that tasks wait for memory, a device or their quota.
+HURT = SUFFERING | {Kind.MEMORY_STALLED, Kind.IO_BLOCKED, Kind.THROTTLED}
+# Their level is the longest wait in seconds, not a share.
+_WAITS: Final = frozenset({Kind.SOFTIRQ_DELAYED, Kind.SOFTIRQ_FROZEN, Kind.THREAD_DELAYED})
 
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """`level` is a share of the time, or for delays the longest one in seconds; `cpu` None is the whole machine."""
+    """`level` is a share of the time, or for waits the longest one in seconds; `cpu` None is the whole machine.
+
+    `words` tell it with the figures left open (`held {level:.0%} for {amount:.1f} s`), so that the text of what is made one of
+    two parts speaks of both. `amount` adds up: seconds, packets, times. `beside` is what it is compared with.
+    """
 
     kind: Kind
     cpu: int | None
@@ -43,10 +56,17 @@ class Episode:
     from_ns: int
     to_ns: int
     level: float
-    text: str
+    words: str
     table: str
     is_strong: bool = True
     subject: str | None = None
+    amount: float = 0.0
+    beside: float = 0.0
+
+    @property
+    def text(self) -> str:
+        figures = {"level": self.level, "wait_ms": 1000 * self.level, "amount": self.amount, "beside": self.beside}
+        return self.words.format(cpu=self.cpu, mode=self.mode, subject=self.subject, **figures)
 
     @property
     def span(self) -> Span:
@@ -87,16 +107,39 @@ def touches(one: Span, other: Span, within_ns: int = 0) -> bool:
 
 
 def merged(episodes: Iterable[Episode], bridge_ns: int) -> list[Episode]:
-    """Episodes of the same kind, core, mode and subject that follow each other closely, as one with the text of the worst."""
+    """Episodes of the same kind, core, mode and subject that follow each other closely, as one."""
     latest: dict[tuple[Kind, int | None, str | None, str | None], Episode] = {}
     done: list[Episode] = []
     for episode in sorted(episodes, key=lambda found: found.from_ns):
-        key = episode.kind, episode.cpu, episode.mode, episode.subject
-        last = latest.get(key)
+        last = latest.get(key_of(episode))
         if last is None or episode.from_ns - last.to_ns > bridge_ns:
             done += [last] if last else []
-            latest[key] = episode
-            continue
-        worst = max(last, episode, key=lambda found: (found.is_strong, found.level))
-        latest[key] = replace(worst, from_ns=last.from_ns, to_ns=max(last.to_ns, episode.to_ns))
+            latest[key_of(episode)] = episode
+        else:
+            latest[key_of(episode)] = _as_one(last, episode)
     return sorted([*done, *latest.values()], key=lambda found: (found.from_ns, found.cpu if found.cpu is not None else -1))
+
+
+def key_of(episode: Episode) -> tuple[Kind, int | None, str | None, str | None]:
+    """What episodes have in common that may be parts of one."""
+    return episode.kind, episode.cpu, episode.mode, episode.subject
+
+
+def _as_one(first: Episode, second: Episode) -> Episode:
+    """The figures of both; time that both tell of counts once."""
+    worst = max(first, second, key=lambda found: (found.is_strong, found.level))
+    twice_ns = max(0, min(first.to_ns, second.to_ns) - second.from_ns)
+    new = 1.0 - twice_ns / (second.to_ns - second.from_ns) if second.to_ns > second.from_ns else 1.0
+    old_s, new_s = first.seconds, new * second.seconds
+
+    def mean(one: float, other: float) -> float:
+        return (one * old_s + other * new_s) / (old_s + new_s) if old_s + new_s > 0 else max(one, other)
+
+    return replace(
+        worst,
+        from_ns=first.from_ns,
+        to_ns=max(first.to_ns, second.to_ns),
+        level=max(first.level, second.level) if first.kind in _WAITS else mean(first.level, second.level),
+        amount=first.amount + new * second.amount,
+        beside=mean(first.beside, second.beside),
+    )

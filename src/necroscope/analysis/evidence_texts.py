@@ -1,4 +1,4 @@
-"""Evidence that most causes share: how the core was held, who had it, and what suffered from it."""
+"""Evidence that most causes share: how the core was held, and what suffered from it."""
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.correlate import JoinedEvent
@@ -8,16 +8,12 @@ from necroscope.analysis.report import Evidence
 
 
 def what_held_the_core(case: Case) -> list[Evidence]:
-    """The mode of the core beside its usual one, and the task that had it."""
-    found = [
+    """The mode of the core beside its usual one."""
+    return [
         case.seen(episode.text, episode.table, episode.cpu, episode.span)
         for episode in case.episodes
         if episode.kind in (Kind.SATURATED, Kind.ELEVATED, Kind.USER_BUSY) and episode.cpu in (case.core, None)
     ][:2]
-    tasks = case.now.tasks()
-    if tasks and case.core is not None:
-        found.append(case.seen(f"{tasks[0].comm} has {tasks[0].share:.0%} of the core's samples", "samples", case.core))
-    return found
 
 
 def suffering(case: Case) -> list[Evidence]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 Flags = NDArray[np.bool_]
 # What compilers append to a function they split, cloned or moved: `.isra.0`, `.constprop.0.isra.0`, `.cold`, `.llvm.1234`.
+UNNAMED: Final = "[unknown]"
 _SUFFIX: Final = re.compile(r"\.(?:isra|constprop|part|cold|llvm|lto_priv|localalias)\b.*")
 
 
@@ -84,7 +85,7 @@ def frame_names(frames: pa.Table) -> list[str]:
 
 def _place(frames: pa.Table, row: int) -> str:
     module, offset = frames.column("module")[row].as_py(), frames.column("offset")[row].as_py()
-    return f"{module}+{offset:#x}" if offset is not None else module or "[unknown]"
+    return f"{module}+{offset:#x}" if offset is not None else module or UNNAMED
 
 
 _NOTHING: Final = np.zeros(0, dtype=bool)

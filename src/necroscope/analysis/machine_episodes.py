@@ -44,8 +44,9 @@ def _pressed(rows: Columns, resource: str, column: str, kind: Kind, least: float
         level = float(share[first:end].mean())
         is_strong = kind is Kind.MEMORY_STALLED and level >= _MEMORY_STRONG and seconds >= 2 * lasts_s
         who = "all work" if column == "full_ns" else "some work"
-        text = f"{who} stalled for {resource} {level:.0%} of {seconds:.0f} s (usual: {common:.0%})"
-        yield Episode(kind, None, None, *_span(rows, first, end), level, text, "pressure", is_strong)
+        words = f"{who} stalled for {resource} {{level:.0%}} of {{amount:.0f}} s (usual: {{beside:.0%}})"
+        span = _span(rows, first, end)
+        yield Episode(kind, None, None, *span, level, words, "pressure", is_strong, amount=seconds, beside=common)
 
 
 def _memory_events(rows: Columns) -> Iterator[Episode]:
@@ -55,11 +56,10 @@ def _memory_events(rows: Columns) -> Iterator[Episode]:
         per_s: Floats = np.nan_to_num(rows[name] / rows["elapsed_ns"]) * NS_PER_S
         common = usual(per_s, rows["time"])
         for first, end in runs((per_s >= least) & (per_s >= 3 * common), _breaks(rows)):
-            seconds = float(rows["elapsed_ns"][first:end].sum()) / NS_PER_S
-            rate = float(per_s[first:end].mean())
-            text = f"{name} rose by {rate:,.0f} a second for {seconds:.0f} s (usual: {common:,.0f})"
+            events = float((per_s[first:end] * rows["elapsed_ns"][first:end]).sum()) / NS_PER_S
+            words = f"{name} rose by {{amount:,.0f}}, beside {common:,.0f} a second usually"
             span = _span(rows, first, end)
-            yield Episode(Kind.MEMORY_STALLED, None, None, *span, 0.3, text, "memory", is_strong=False, subject=name)
+            yield Episode(Kind.MEMORY_STALLED, None, None, *span, 0.3, words, "memory", False, name, amount=events)
 
 
 def _throttled(rows: Columns) -> Iterator[Episode]:
@@ -76,8 +76,11 @@ def _throttled(rows: Columns) -> Iterator[Episode]:
             span = int(own["time"][first] - elapsed_ns[first]), int(own["time"][end - 1])
             level = float(share[first:end].mean())
             times = int(own["nr_throttled"][first:end].sum())
-            text = f"{path} had used up its CPU quota {times} times, {level:.1f} s of its threads' time a second were throttled"
-            yield Episode(Kind.THROTTLED, None, None, *span, level, text, "cgroups", is_strong=False, subject=path)
+            words = (
+                "{subject} had used up its CPU quota {amount:,.0f} times,"
+                " {level:.1f} s of its threads' time a second were throttled"
+            )
+            yield Episode(Kind.THROTTLED, None, None, *span, level, words, "cgroups", False, path, amount=times)
 
 
 def _breaks(rows: Columns) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

@@ -10,8 +10,9 @@ from necroscope.analysis.columns import Columns, Span, read
 from necroscope.analysis.episodes import Episode
 from necroscope.analysis.functions import FunctionNames
 from necroscope.analysis.recording import Recording
+from necroscope.analysis.sample_columns import period_of
 from necroscope.analysis.sampled_cores import cores_from_samples
-from necroscope.analysis.stacks import Stacks, period_of, stacks_of
+from necroscope.analysis.stacks import Stacks, stacks_of
 from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S
 
@@ -29,6 +30,7 @@ MODES: Final[dict[str, tuple[str, ...]]] = {
 }
 # Texts and lists that no rule looks at in bulk; `Case.rows` has them.
 _LEFT_OUT: Final = frozenset({"histogram", "lines"})
+_TELLING: Final = ("events", "softirqs", "runqueue", "pressure", "memory", "cgroups")
 _BY_CORE: Final = frozenset({"cores", "softirqs", "softnet", "softirq_delay", "runqueue"})
 
 
@@ -60,10 +62,15 @@ class Node:
     def cores(self) -> int:
         return len(self.cpus)
 
-    @property
+    @cached_property
     def has_core_times(self) -> bool:
-        """Whether the time of cores was recorded, and not only estimated from samples."""
-        return bool(self.tables.get("cores"))
+        """Whether the time of cores was recorded and can be read, and is not only estimated from samples."""
+        return bool(len(self._recorded_cores))
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether nothing can be read here of how the node was: neither cores nor samples, nor what was logged."""
+        return not len(self.columns("cores")) and not any(len(self.columns(table)) for table in _TELLING)
 
     def expected_rows(self, table: str) -> int:
         """About how many rows the stretch has, known before they are read."""
@@ -91,7 +98,14 @@ class Node:
     def _read(self, table: str) -> Columns:
         if table not in TABLES:
             return Columns(table, {"time": np.zeros(0, dtype=np.int64)})
+        if table == "cores":
+            return self._recorded_cores if self.has_core_times else cores_from_samples(self.recording, self.span, self.names)
+        return self._rows(table)
+
+    @cached_property
+    def _recorded_cores(self) -> Columns:
+        return self._rows("cores")
+
+    def _rows(self, table: str) -> Columns:
         names = [column.name for column in TABLES[table].columns if column.name not in _LEFT_OUT]
-        if table == "cores" and not self.has_core_times:
-            return cores_from_samples(self.recording, self.span, self.names)
         return read(self.recording, table, self.span, names, by_core=table in _BY_CORE)

@@ -23,11 +23,10 @@ _WANTED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Shortcoming:
-    """In words, with the way out; `factor` is what remains of the confidence."""
+    """In words; `factor` is what remains of the confidence."""
 
     text: str
-    hint: str = ""
-    factor: float = 1.0
+    factor: float
 
 
 def shortcomings(case: Case) -> list[Shortcoming]:
@@ -37,9 +36,7 @@ def shortcomings(case: Case) -> list[Shortcoming]:
 
 def lacking(node: Node) -> list[str]:
     """What the whole recording has not, in words, with how to record it."""
-    found = [f"{table} was not recorded: {hint}" for table, hint in _WANTED.items() if not node.tables.get(table)]
-    if not node.has_core_times:
-        found.insert(0, "the time of cores was not recorded and is estimated from samples: use `necroscope record` on the node")
+    found = _of_a_capture(node) if _is_capture(node) else _of_a_recording(node)
     if node.span[1] - node.span[0] < _SHORT_NS:
         length = format_duration(node.span[1] - node.span[0])
         found.insert(
@@ -48,21 +45,39 @@ def lacking(node: Node) -> list[str]:
     return found
 
 
+def _is_capture(node: Node) -> bool:
+    """Another tool's: the recorder reads these tables whatever it may do."""
+    return not any(node.tables.get(table) for table in ("softirqs", "interrupts", "memory"))
+
+
+def _of_a_capture(node: Node) -> list[str]:
+    missing = ", ".join(table for table in _WANTED if not node.tables.get(table))
+    estimated = "" if node.has_core_times else "the time of cores is estimated from samples; "
+    return [f"a capture of another tool: {estimated}{missing} are not in it: `necroscope record` on the node has them"]
+
+
+def _of_a_recording(node: Node) -> list[str]:
+    found = [f"{table} was not recorded: {hint}" for table, hint in _WANTED.items() if not node.tables.get(table)]
+    if not node.has_core_times:
+        found.insert(0, "the time of cores was not recorded and is estimated from samples: use `necroscope record` on the node")
+    return found
+
+
 def _of_case(case: Case) -> Iterator[Shortcoming]:
     if not case.node.has_core_times:
-        yield Shortcoming("the time of cores is estimated from samples", "use `necroscope record` on the node", 0.9)
+        yield Shortcoming("the time of cores is estimated from samples", 0.9)
     if not case.is_recorded("samples"):
-        yield Shortcoming("no stacks were sampled", _WANTED["samples"], 0.8)
+        yield Shortcoming("no stacks were sampled", 0.8)
     elif case.now.total < _FEW_SAMPLES and case.mode in ("system", "softirq", "irq", "user"):
-        yield Shortcoming(f"only {case.now.total} samples of the incident", "record at a higher rate with --hz", 0.85)
+        yield Shortcoming(f"only {case.now.total} samples of the incident: record at a higher rate with --hz", 0.85)
     for gap in case.node.recording.gaps(*case.window):
         if gap.table in ("*", "samples", "cores") and gap.to_ns > gap.from_ns and gap.cpu in (None, case.core):
             hidden = sum(touches(span, (gap.from_ns, gap.to_ns)) for span in case.spans)
             if hidden:
-                yield Shortcoming(f"a gap lies over the incident: {gap.table}, {gap.cause}", "", 0.85)
+                yield Shortcoming(f"a gap lies over the incident: {gap.table}, {gap.cause}", 0.85)
                 break
     lines = [event.happening for event in case.events if event.happening.is_major]
     if lines and not any(line.by_kernel for line in lines):
-        yield Shortcoming("the log's lines were not written by the kernel itself but by somebody with root's rights", "", 0.85)
+        yield Shortcoming("the log's lines were not written by the kernel itself but by somebody with root's rights", 0.85)
     if not case.quiet:
-        yield Shortcoming("nothing quiet was recorded to compare with", "record some minutes before the incident", 0.93)
+        yield Shortcoming("nothing quiet was recorded to compare with: record some minutes before the incident", 0.93)

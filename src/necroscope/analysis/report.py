@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from necroscope.analysis.task_names import is_name
 from necroscope.model.reading import Gap
 from necroscope.model.units import format_moment
 
@@ -36,8 +37,8 @@ class Culprit:
     path: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        names = {"comm": self.comm, "pid": self.pid, "cgroup": self.cgroup, "unit": self.unit, "container": self.container}
-        return {**names, "path": list(self.path)}
+        task = {"comm": self.comm if is_name(self.comm) else None, "pid": self.pid, "cgroup": self.cgroup}
+        return {**task, "unit": self.unit, "container": self.container, "path": list(self.path)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,10 @@ class EventSeen:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """Events and episodes that belong together, and what did it. `mode` is the mode the core was held in."""
+    """Events and episodes that belong together, and what did it. `mode` is the mode the core was held in.
+
+    `is_wrong` is False only for a moment that was asked about and at which nothing was wrong.
+    """
 
     id: str
     from_ns: int
@@ -155,6 +159,7 @@ class Incident:
     episodes: tuple[EpisodeSeen, ...]
     verdict: Verdict
     alternatives: tuple[Alternative, ...] = ()
+    is_wrong: bool = True
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -172,7 +177,10 @@ class Incident:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A healthy recording has no incidents. `notes` say in words what could not be seen, and how to record it."""
+    """A healthy recording has no incidents. `notes` say in words what could not be seen, and how to record it.
+
+    `asked_ns` and `asked_core` are what somebody asked about; then what was there is told also if nothing was wrong.
+    """
 
     schema: int
     node: str
@@ -181,14 +189,33 @@ class Report:
     incidents: tuple[Incident, ...]
     gaps: tuple[Gap, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    asked_ns: int | None = None
+    asked_core: int | None = None
+
+    @property
+    def wrong(self) -> tuple[Incident, ...]:
+        return tuple(incident for incident in self.incidents if incident.is_wrong)
 
     def as_json(self) -> dict[str, Any]:
         return {
             "schema": self.schema,
+            "node": self.node,
+            "from": _moment(self.from_ns),
+            "to": _moment(self.to_ns),
+            "asked": self._asked(),
             "incidents": [incident.as_json() for incident in self.incidents],
             "gaps": [_gap_as_json(gap) for gap in self.gaps],
             "notes": list(self.notes),
         }
+
+    def _asked(self) -> dict[str, Any] | None:
+        if self.asked_ns is None and self.asked_core is None:
+            return None
+        return {"at": _moment(self.asked_ns), "core": self.asked_core, "is_wrong": bool(self.wrong)}
+
+
+def _moment(time_ns: int | None) -> str | None:
+    return None if time_ns is None else format_moment(time_ns)
 
 
 def _gap_as_json(gap: Gap) -> dict[str, Any]:

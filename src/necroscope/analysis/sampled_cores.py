@@ -8,7 +8,8 @@ from necroscope.analysis.call_tree import CallTree
 from necroscope.analysis.columns import Columns, Span
 from necroscope.analysis.functions import FunctionNames, functions
 from necroscope.analysis.recording import Recording
-from necroscope.analysis.stacks import SOFTIRQ, Stacks, period_of, stacks_of
+from necroscope.analysis.sample_columns import period_of
+from necroscope.analysis.stacks import SOFTIRQ, Stacks, stacks_of
 from necroscope.model.idle import IDLE_FUNCTIONS
 from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S

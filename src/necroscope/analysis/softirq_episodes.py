@@ -42,10 +42,10 @@ def _delayed(rows: Columns) -> Iterator[Episode]:
         cpu, vector, wait_s = int(rows["cpu"][row]), rows["vector"][row], float(wait_ns[row]) / NS_PER_S
         time_ns = int(rows["time"][row])
         is_over = rows["pending_ns"][row] < rows["worst_ns"][row]
-        text = f"{vector} on core {cpu} {'waited' if is_over else 'has waited'} {wait_s * 1000:.0f} ms for its handler"
+        words = f"{vector} on core {{cpu}} {'waited' if is_over else 'has waited'} {{wait_ms:.0f}} ms for its handler"
         start_ns = time_ns - int(wait_ns[row]) - (NS_PER_S if is_over else 0)
         is_strong = bool(wait_ns[row] >= STALL_NS)
-        yield Episode(Kind.SOFTIRQ_DELAYED, cpu, None, start_ns, time_ns, wait_s, text, "softirq_delay", is_strong)
+        yield Episode(Kind.SOFTIRQ_DELAYED, cpu, None, start_ns, time_ns, wait_s, words, "softirq_delay", is_strong)
 
 
 def _frozen(node: Node) -> Iterator[Episode]:
@@ -67,8 +67,8 @@ def _frozen(node: Node) -> Iterator[Episode]:
             continue
         if is_measured and not _waited(node, cpu, span):
             continue
-        text = f"no softirq of any kind ran on busy core {cpu} for {frozen_ns / NS_PER_S:.1f} s"
-        yield Episode(Kind.SOFTIRQ_FROZEN, cpu, None, *span, frozen_ns / NS_PER_S, text, "softirqs")
+        words, frozen_s = "no softirq of any kind ran on busy core {cpu} for {amount:.1f} s", frozen_ns / NS_PER_S
+        yield Episode(Kind.SOFTIRQ_FROZEN, cpu, None, *span, frozen_s, words, "softirqs", amount=frozen_s)
 
 
 def _threads(node: Node, frozen: list[Episode]) -> Iterator[Episode]:
@@ -89,8 +89,8 @@ def _threads(node: Node, frozen: list[Episode]) -> Iterator[Episode]:
         span = int(rows["time"][first] - max(rows["elapsed_ns"][first], rows["delay_ns"][first])), int(rows["time"][end - 1])
         if comm.startswith("ksoftirqd/") and not _softirqs_stopped(node, cpu, span, frozen):
             continue
-        text = f"{comm} was runnable on core {cpu} and got no time for {delay_s:.2f} s"
-        yield Episode(Kind.THREAD_DELAYED, cpu, None, *span, delay_s, text, "runqueue", subject=comm)
+        words = "{subject} was runnable on core {cpu} and got no time for {amount:.2f} s"
+        yield Episode(Kind.THREAD_DELAYED, cpu, None, *span, delay_s, words, "runqueue", subject=comm, amount=delay_s)
 
 
 def _dropped(rows: Columns) -> Iterator[Episode]:
@@ -102,8 +102,8 @@ def _dropped(rows: Columns) -> Iterator[Episode]:
         cpu = int(rows["cpu"][first])
         span = int(rows["time"][first] - rows["elapsed_ns"][first]), int(rows["time"][end - 1])
         lost = int(rows["dropped"][first:end].sum())
-        text = f"{lost} packets were dropped from the backlog of core {cpu}"
-        yield Episode(Kind.PACKETS_DROPPED, cpu, None, *span, 0.5, text, "softnet", is_strong=False)
+        words = "{amount:,.0f} packets were dropped from the backlog of core {cpu}"
+        yield Episode(Kind.PACKETS_DROPPED, cpu, None, *span, 0.5, words, "softnet", is_strong=False, amount=lost)
 
 
 def _handled(rows: Columns) -> Floats:

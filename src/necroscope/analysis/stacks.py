@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from necroscope.analysis.call_tree import CallTree, Numbers
 from necroscope.analysis.functions import Flags, FunctionNames, Functions, functions
+from necroscope.analysis.main_path import LONGEST_PATH, main_path, without_skid
 from necroscope.analysis.recording import SampleTables
+from necroscope.analysis.sample_columns import SampleColumns, codes, numbers
 from necroscope.model.units import NS_PER_S
 
 Span = tuple[int, int]
@@ -26,9 +27,6 @@ HARDIRQ: Final = functions(
 INTERRUPT: Final = SOFTIRQ | HARDIRQ
 _HEAVIEST: Final = 300
 _MOST_TASKS: Final = 12
-_LONGEST_PATH: Final = 48
-# A path goes on into a callee as long as that holds so much of its caller's weight.
-_MAIN_BRANCH: Final = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +39,6 @@ class TaskShare:
     cgroup: str | None
     weight: int
     share: float
-
-
-@dataclass(frozen=True, slots=True)
-class SampleColumns:
-    """Samples as numbers; names by code."""
-
-    time: Numbers
-    cpu: Numbers
-    pid: Numbers
-    tid: Numbers
-    comm: Numbers
-    cgroup: Numbers
-    stack: Numbers
-    weight: Numbers
-
-    def at(self, rows: Flags | Numbers) -> "SampleColumns":
-        return SampleColumns(*(getattr(self, name)[rows] for name in self.__slots__))
 
 
 class Stacks:
@@ -92,9 +73,15 @@ class Stacks:
     def without(self, group: Functions) -> "Stacks":
         return self._with(~self.tree.holds(group)[self.columns.stack])
 
-    def of_task(self, comm: str) -> "Stacks":
-        codes = [code for code, name in enumerate(self._comms) if name == comm]
-        return self._with(np.isin(self.columns.comm, codes))
+    def of_task(self, comm: str, cgroup: str | None = None) -> "Stacks":
+        """Only samples of the program of that name, in that cgroup if it is given."""
+        named = np.isin(self.columns.comm, [code for code, name in enumerate(self._comms) if name == comm])
+        if cgroup is not None:
+            named &= np.isin(self.columns.cgroup, [code for code, name in enumerate(self._cgroups) if name == cgroup])
+        return self._with(named)
+
+    def without_task(self, comm: str) -> "Stacks":
+        return self._with(~np.isin(self.columns.comm, [code for code, name in enumerate(self._comms) if name == comm]))
 
     def share(self, group: Functions, inside: Functions | None = None) -> float:
         """Of all that ran: samples with a function of the group anywhere in their stack."""
@@ -150,8 +137,8 @@ class Stacks:
         is_kernel = self.tree.names.is_kernel()
         kernel = [([f for f in path if f >= 0 and is_kernel[f]], weight) for path, weight in paths]
         user = [([f for f in path if f >= 0 and not is_kernel[f]], weight) for path, weight in paths]
-        main = [*_main_path(user)[-12:], *_main_path(kernel)]
-        return tuple(self.tree.names.name(function) for function in main[-_LONGEST_PATH:])
+        main = [*main_path(user)[-12:], *main_path(kernel)]
+        return tuple(without_skid([self.tree.names.name(function) for function in main])[-LONGEST_PATH:])
 
     def leaders(self, limit: int = 5) -> list[tuple[str, float]]:
         """Innermost functions and their share of all that ran, the heaviest first."""
@@ -197,21 +184,13 @@ def stacks_of(tables: SampleTables, names: FunctionNames, elapsed_s: float, peri
     """All samples of a window."""
     tree = CallTree(tables, names)
     samples = tables.samples
-    time, cpu, pid, tid = (_numbers(samples, name) for name in ("time", "cpu", "pid", "tid"))
-    comm, comms = _codes(samples, "comm")
-    cgroup, cgroups = _codes(samples, "cgroup")
-    stack = _numbers(samples, "stack")
+    time, cpu, pid, tid = (numbers(samples, name) for name in ("time", "cpu", "pid", "tid"))
+    comm, comms = codes(samples, "comm")
+    cgroup, cgroups = codes(samples, "cgroup")
+    stack = numbers(samples, "stack")
     stack = np.where(stack < 0, len(tree.parent) - 1, stack)
-    columns = SampleColumns(time, cpu, pid, tid, comm, cgroup, stack, _numbers(samples, "weight"))
+    columns = SampleColumns(time, cpu, pid, tid, comm, cgroup, stack, numbers(samples, "weight"))
     return Stacks(tree, columns, comms, cgroups, elapsed_s, period_s)
-
-
-def period_of(time: Numbers, cpu: Numbers) -> float:
-    """Seconds between two samples of a busy core: the usual small distance, as an idle core leaves holes."""
-    order = np.lexsort((time, cpu))
-    apart = np.diff(time[order])[np.diff(cpu[order]) == 0]
-    apart = apart[apart > 10_000]
-    return float(np.percentile(apart, 25)) / NS_PER_S if len(apart) else 1 / 97
 
 
 def _main(values: Numbers, weights: Numbers) -> int | None:
@@ -227,40 +206,3 @@ def _heaviest(columns: SampleColumns) -> list[tuple[int, int]]:
     weights = np.bincount(place, weights=columns.weight, minlength=len(stacks))
     order = np.argsort(-weights, kind="stable")[:_HEAVIEST]
     return [(int(stacks[row]), int(weights[row])) for row in order]
-
-
-def _main_path(paths: list[tuple[list[int], int]]) -> list[int]:
-    """From outside inward along the callee that holds most, as long as it is the main branch."""
-    path: list[int] = []
-    held = sum(weight for _, weight in paths)
-    while len(path) < _LONGEST_PATH:
-        depth = len(path)
-        branches: Counter[int] = Counter()
-        for functions_of, weight in paths:
-            if len(functions_of) > depth:
-                branches[functions_of[depth]] += weight
-        if not branches:
-            break
-        function, weight = branches.most_common(1)[0]
-        if weight < _MAIN_BRANCH * held:
-            break
-        path.append(function)
-        held = weight
-        paths = [(own, part) for own, part in paths if len(own) > depth and own[depth] == function]
-    return path
-
-
-def _numbers(rows: pa.Table, name: str) -> Numbers:
-    column = rows.column(name)
-    values: Numbers = (column.fill_null(-1) if column.null_count else column).to_numpy().astype(np.int64)
-    return values
-
-
-def _codes(rows: pa.Table, name: str) -> tuple[Numbers, list[str]]:
-    column = rows.column(name).combine_chunks()
-    if isinstance(column, pa.ChunkedArray):
-        column = column.unify_dictionaries().combine_chunks() if column.num_chunks else pa.array([], column.type)
-    if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    codes: Numbers = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return codes, [*map(str, column.dictionary.to_pylist()), "?"]

@@ -2,6 +2,7 @@
 
 from necroscope.analysis.report import Culprit, Origin
 from necroscope.analysis.stacks import TaskShare
+from necroscope.analysis.task_names import is_name
 
 
 def origin_of(culprit: Culprit | None) -> Origin | None:
@@ -9,11 +10,14 @@ def origin_of(culprit: Culprit | None) -> Origin | None:
         return None
     if culprit.container:
         return Origin("container", culprit.container)
-    return Origin("unit", culprit.unit) if culprit.unit else Origin("process", culprit.comm)
+    return Origin("unit", culprit.unit) if culprit.unit else process_origin(culprit.comm)
 
 
-def cgroup_or_process(task: TaskShare | Culprit) -> Origin:
+def process_origin(comm: str | None) -> Origin | None:
+    """None for a task whose name nobody saw: there is nothing to look for."""
+    return Origin("process", comm) if comm and is_name(comm) else None
+
+
+def cgroup_or_process(task: TaskShare | Culprit) -> Origin | None:
     """A limit or a cache belongs to the cgroup; in the root cgroup there is only the process."""
-    if task.cgroup and task.cgroup != "/":
-        return Origin("cgroup", task.cgroup)
-    return Origin("process", task.comm or "a task")
+    return Origin("cgroup", task.cgroup) if task.cgroup and task.cgroup != "/" else process_origin(task.comm)

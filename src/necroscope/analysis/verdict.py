@@ -10,7 +10,7 @@ from necroscope.analysis.quality import Shortcoming
 from necroscope.analysis.report import UNKNOWN, Alternative, Culprit, Evidence, Verdict
 
 NAMED: Final = 0.5
-# Calibrated on the lab's recordings: of verdicts with 0.8 or more at least nine in ten are right.
+# Chosen so that a confirmed cause that explains all is nearly sure, and an unconfirmed one is never named.
 _CONFIRMED: Final = 0.95
 _UNCONFIRMED: Final = 0.45
 # From this share of the incident on a mechanism explains it; what a core does besides is always some.
@@ -75,7 +75,8 @@ def _behind(one: Weighed, exact: Sequence[Weighed]) -> Weighed:
 
 
 def _is_more_exact(other: Weighed, one: Weighed) -> bool:
-    if other is one or not ({"*", other.cause.slug} & one.cause.yields_to) or "*" in other.cause.yields_to:
+    is_general = "*" in one.cause.yields_to and "*" not in other.cause.yields_to
+    if other is one or not (other.cause.slug in one.cause.yields_to or is_general):
         return False
     is_as_much = other.assessment.explains >= _AS_MUCH * one.assessment.explains
     return other.assessment.is_confirmed and other.confidence >= NAMED and is_as_much
@@ -97,12 +98,23 @@ def _verdict(case: Case, best: Weighed, hidden: tuple[Evidence, ...]) -> Verdict
         summary=found.summary or cause.title,
         culprit=culprit,
         origin=found.origin,
-        evidence=tuple(found.evidence),
+        evidence=_with_share(case, culprit, found.evidence),
         against=(*found.against, *hidden),
         fix=(*found.fix, *cause.fix),
         verify=tuple(cause.verify),
         will_not_help=tuple(cause.will_not_help),
     )
+
+
+def _with_share(case: Case, culprit: Culprit | None, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    """The evidence, and after its first pieces how much of the core the culprit had; if somebody had more, that too."""
+    share = case.has_share(culprit)
+    if case.core is None or culprit is None or not share:
+        return tuple(evidence)
+    most = case.now.tasks()[0]
+    more = "" if most.comm == culprit.comm or most.share <= share else f", {most.comm} {most.share:.0%}"
+    text = f"{culprit.comm} has {share:.0%} of core {case.core}'s samples{more}"
+    return (*evidence[:2], case.seen(text, "samples", case.core), *evidence[2:])
 
 
 def _worth_telling(others: Sequence[Weighed]) -> list[Weighed]:

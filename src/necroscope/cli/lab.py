@@ -1,5 +1,6 @@
 """`necroscope lab`: real incidents, provoked on this machine, measured and undone; and the score of the verdicts on them."""
 
+import contextlib
 import json
 import sys
 import time
@@ -144,7 +145,9 @@ class Progress:
 
     def say(self, text: str) -> None:
         moment = click.style(f"{time.monotonic() - self._start:6.1f} s", dim=True)
-        click.echo(f"{moment}  {text}", err=True, color=sys.stderr.isatty())
+        # That nobody listens any more must not end a run before it is undone.
+        with contextlib.suppress(OSError):
+            click.echo(f"{moment}  {text}", err=True, color=sys.stderr.isatty())
 
 
 def _described(scenario: type[Scenario]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from necroscope.analysis.report import Report
 from necroscope.errors import UsageError
 from necroscope.lab.stakeout.outcome import FAILURE, Outcome, Run
 from necroscope.lab.stakeout.plan import Plan
+from necroscope.lab.stakeout.relevant import relevant
 from necroscope.lab.stakeout.stakeout import SUMMARY, Stakeout
 from necroscope.model.units import format_bytes, format_duration, parse_duration_ns
 from necroscope.sources.kernel_log.patterns import PATTERNS
@@ -54,7 +55,10 @@ def command(
     """Run a job again and again under the recorder until an event is caught or the job fails; then say what did it.
 
     Each run's outcome, cost and output are kept in D/runs and D/stakeout.json, the recording in D/recording. Ctrl-C ends it, and
-    what is known until then is told.
+    what is known until then is told. The report is of incidents that met a run, first those of what was caught and of failed runs.
+
+    Exit 0: it ended (--for, --repeat, Ctrl-C) and what was waited for did not happen. Exit 1: it happened, --count or not;
+    `ended_by` of --json says what ended it. Exit 2 to 6: an error.
 
     \b
     Examples:
@@ -69,8 +73,9 @@ def command(
     outcome = stakeout.run()
     if sys.stderr.isatty():
         click.echo("\r\x1b[K", nl=False, err=True)
-    report = diagnose(Store.open(stakeout.recording))
+    report = relevant(diagnose(Store.open(stakeout.recording)), outcome)
     click.echo(json.dumps(_as_json(outcome, report)) if as_json else _as_text(outcome, report, directory))
+    sys.exit(1 if plan.found(outcome) else 0)
 
 
 def _checked(until: tuple[str, ...]) -> frozenset[str]:
@@ -93,7 +98,7 @@ def _as_text(outcome: Outcome, report: Report, directory: Path) -> str:
     low, high = outcome.interval
     rate = f"{outcome.successes} of {outcome.finished} runs succeeded" if outcome.finished else "no run ended by itself"
     sure = f" ({percent(outcome.successes / outcome.finished)}, likely {low:.0%} to {high:.0%})" if outcome.finished else ""
-    lines = [f"{outcome.ended}: {rate}{sure}; all of it is in {directory}/{SUMMARY}", ""]
+    lines = [f"{outcome.ended.words if outcome.ended else 'ended'}: {rate}{sure}; all of it is in {directory}/{SUMMARY}", ""]
     lines += [_run_line(run) for run in outcome.runs[-_SHOWN_RUNS:]]
     if len(outcome.runs) > _SHOWN_RUNS:
         lines.append(f"  ({count(len(outcome.runs) - _SHOWN_RUNS)} earlier runs are not shown)")

@@ -73,8 +73,8 @@ def run(scenario: type[Scenario], request: Request, say: Say) -> dict[str, Any]:
 
 def _undo(ledger: Ledger, before: MachineState, own_names: list[str], say: Say) -> list[str]:
     """What could not be undone or is left; said here too, for the run may end by another error."""
-    say("undoing")
     failures = undo_all(ledger)
+    say("undone")
     found = left_behind(before, ledger.name, own_names)
     for each in failures + found.by_run:
         say(f"left behind: {each}")

@@ -7,7 +7,7 @@ import struct
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, TextIO
 
 from necroscope.errors import PermissionMissing
 from necroscope.lab.scenario import LabError
@@ -58,20 +58,33 @@ def logged_in(root: Path) -> set[str]:
 
 @contextlib.contextmanager
 def alone(state: Path, say: Callable[[str], None]) -> Iterator[None]:
-    """One run at a time: two incidents at once are neither. Waits for the other to end."""
+    """One run at a time: two incidents at once are neither. Waits for the other to end.
+
+    Who is next holds the queue, so that a score, which begins a run as soon as it has ended one, does not shut others out.
+    """
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    deadline = time.monotonic() + _QUEUE_S
     with (state / "lock").open("w") as lock:
-        deadline = time.monotonic() + _QUEUE_S
-        has_said = False
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise LabError("another run of the lab does not end", "see: necroscope lab clean") from None
-            if not has_said:
+        with (state / "queue").open("w") as queue:
+            is_free = _try_lock(queue) and _try_lock(lock)
+            if not is_free:
                 say("waiting for another run of the lab to end")
-                has_said = True
-            time.sleep(0.5)
+                for file in (queue, lock):
+                    _wait_for(file, deadline)
         yield
+
+
+def _wait_for(file: TextIO, deadline: float) -> None:
+    while not _try_lock(file):
+        if time.monotonic() > deadline:
+            raise LabError("another run of the lab does not end", "see: necroscope lab clean")
+        time.sleep(0.1)
+
+
+def _try_lock(file: TextIO) -> bool:
+    """True too if it is ours already."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -7,8 +7,8 @@ from necroscope.lab.cgroup import Cgroup
 from necroscope.lab.stage import Stage
 
 
-def settle_many(stage: Stage, parent: Cgroup, count: int) -> list[Path]:
-    """Their directories, below the parent's."""
+def settle_many(stage: Stage, parent: Cgroup, count: int) -> list[Cgroup]:
+    """They lie below the parent."""
     directory = parent.directory("memory")
     if parent.is_v2:
         (directory / "cgroup.subtree_control").write_text("+memory")
@@ -19,7 +19,7 @@ def settle_many(stage: Stage, parent: Cgroup, count: int) -> list[Path]:
     home.mkdir()
     names_each = stage.random.randrange(20, 40)
     stage.start(settle, str(directory), [each.name for each in made], str(home), names_each).wait(120)
-    return made
+    return [Cgroup(f"{parent.path}/{each.name}", {"memory": each}) for each in made]
 
 
 def settle(parent: str, cgroups: list[str], home: str, names_each: int) -> None:

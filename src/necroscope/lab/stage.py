@@ -175,6 +175,14 @@ class Stage:
         self.will_undo("file", path=path, old=chosen[1] if chosen else text)
         Path(path).write_text(str(value))
 
+    def move_task(self, pid: int, *, cpu: int, nice: int) -> None:
+        """A task that is not the lab's own, such as a kernel thread: to one core and another nice value, and back at the end."""
+        comm = Path(f"/proc/{pid}/comm").read_text().strip()
+        old = {"nice": os.getpriority(os.PRIO_PROCESS, pid), "cpus": sorted(os.sched_getaffinity(pid))}
+        self.will_undo("task", pid=pid, comm=comm, **old)
+        os.setpriority(os.PRIO_PROCESS, pid, nice)
+        os.sched_setaffinity(pid, {cpu})
+
     def write_kmsg(self, text: str, level: int = 4) -> None:
         """A line in the kernel log, as a driver would write it; the label says that it was emulated."""
         with open("/dev/kmsg", "w", encoding="utf-8") as log:

@@ -82,6 +82,15 @@ def _restore_file(data: dict[str, Any]) -> None:
         file.write(data["old"])
 
 
+def _restore_task(data: dict[str, Any]) -> None:
+    """Nice value and cores of a task that is not the lab's own, if it is still the same."""
+    pid = data["pid"]
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        if Path(f"/proc/{pid}/comm").read_text().strip() == data["comm"]:
+            os.setpriority(os.PRIO_PROCESS, pid, data["nice"])
+            os.sched_setaffinity(pid, data["cpus"])
+
+
 def _remove_containers(data: dict[str, Any]) -> None:
     """Of a podman with storage of its own; the storage itself is in the scratch directory."""
     podman = [*data["podman"], "rm", "--all", "--force", "--time", "0"]
@@ -101,6 +110,7 @@ _UNDO: Final[dict[str, Callable[[dict[str, Any]], None]]] = {
     "cgroup": _remove_cgroup,
     "netns": _delete_netns,
     "file": _restore_file,
+    "task": _restore_task,
     "containers": _remove_containers,
 }
 KINDS: Final = tuple(_UNDO)

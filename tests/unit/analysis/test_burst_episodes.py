@@ -3,7 +3,7 @@
 from tests.drawn_node import DrawnNode, drawn_node
 
 from necroscope.analysis.burst_episodes import burst_episodes
-from necroscope.analysis.episodes import Episode
+from necroscope.analysis.episodes import Episode, Kind
 from necroscope.analysis.node import Node
 from necroscope.analysis.recording import Recording
 
@@ -26,7 +26,7 @@ def bursts(core: str, other: str = "") -> list[Episode]:
 def test_each_burst_at_a_steady_beat_is_a_weak_episode_of_its_program() -> None:
     found = bursts("....jj........jj........jj........jj........jj....")
     assert [round(e.seconds) for e in found] == [2, 2, 2, 2, 2]
-    assert {(e.cpu, e.mode, e.is_strong, e.subject) for e in found} == {(0, "user", False, "rotate")}
+    assert {(e.kind, e.cpu, e.mode, e.is_strong) for e in found} == {(Kind.BURST, 0, "user", False)}
 
 
 def test_a_core_that_is_never_idle_hides_nothing() -> None:

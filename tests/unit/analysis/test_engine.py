@@ -1,9 +1,11 @@
 """From a drawn node to its report: what is an incident, what is unknown, what a poor recording says."""
 
+import pytest
 from tests.drawn_node import DrawnNode, at, drawn_node
 
 from necroscope.analysis.causes import all_causes
 from necroscope.analysis.engine import diagnose
+from necroscope.errors import CorruptData, RecordingError
 from necroscope.model.reading import Gap
 
 HELD = """
@@ -127,3 +129,77 @@ def test_the_json_has_the_promised_shape() -> None:
         *("cause", "confidence", "summary", "culprit", "origin", "evidence", "against", "fix", "verify", "will_not_help")
     ]
     assert list(incident["verdict"]["culprit"]) == ["comm", "pid", "cgroup", "unit", "container", "path"]
+
+
+def test_asked_about_a_moment_at_which_nothing_was_wrong() -> None:
+    report = diagnose(
+        drawn_node("core 0: ....................\ncore 1: .....uuuuuuuuuu.....\nu: user  train[9]  /  main"), at_ns=at(9)
+    )
+    assert not report.wrong
+    assert report.as_json()["asked"] == {"at": "2025-10-09T08:53:29.000Z", "core": None, "is_wrong": False}
+    assert "that alone is no incident" in report.incidents[0].verdict.summary
+    assert "nothing was wrong" in diagnose(held(), at_ns=at(2)).incidents[0].verdict.summary
+
+
+def test_a_core_can_be_asked_about() -> None:
+    node = drawn_node(
+        "core 0: ....................\ncore 1: .....xxxxxxx........\ncore 2: ......uuuuuuuu......\n"
+        "x: system  tool[4]  /  m > odd\nu: user  train[9]  /  main"
+    )
+    (incident,) = diagnose(node, at_ns=at(9), core=2).incidents
+    assert (incident.core, incident.is_wrong) == (2, False)
+    (incident,) = diagnose(node, at_ns=at(9), core=1).incidents
+    assert (incident.core, incident.is_wrong) == (1, True)
+    assert [one.core for one in diagnose(node, core=1).incidents] == [1]
+    assert not diagnose(node, core=2).incidents
+
+
+def test_unknown_says_how_to_look_at_this_very_window() -> None:
+    (incident,) = diagnose(held()).incidents
+    assert "--from 2025-10-09T08:53:30.000Z --to 2025-10-09T08:53:38.000Z --cpu 1 --baseline" in incident.verdict.fix[0]
+
+
+def test_the_json_names_node_and_span() -> None:
+    found = diagnose(held()).as_json()
+    assert list(found) == ["schema", "node", "from", "to", "asked", "incidents", "gaps", "notes"]
+    assert (found["node"], found["from"], found["asked"]) == ("drawn", "2025-10-09T08:53:20.000Z", None)
+
+
+def test_a_named_cause_of_a_moment_that_nobody_felt_is_no_incident() -> None:
+    def scanned(seconds: int) -> DrawnNode:
+        core = "." * 15 + "x" * seconds + "." * 12
+        return drawn_node(
+            f"core 0: {'.' * len(core)}\ncore 1: {core}\nx: system  ss[4]  /  read > vfs_read, seq_read, tcp4_seq_show"
+        )
+
+    assert not diagnose(scanned(3)).incidents
+    assert diagnose(scanned(5)).incidents
+    assert diagnose(scanned(3).delay(17, 1, 0.3)).incidents
+
+
+ALL_TABLES = ("cores", "softirqs", "samples", "stacks", "frames")
+
+
+def test_where_nothing_can_be_read_there_is_an_error_and_no_verdict() -> None:
+    node = held().forget(*ALL_TABLES)
+    node.added["gaps"] = [Gap("*", at(0), at(30), "segment 2025: manifest.json fails its checksum").row()]
+    with pytest.raises(CorruptData, match="fails its checksum"):
+        diagnose(node)
+    with pytest.raises(CorruptData):
+        diagnose(node, at_ns=at(9))
+
+
+def test_gaps_alone_are_no_recording_of_the_node() -> None:
+    node = held().forget(*ALL_TABLES)
+    node.added["gaps"] = [Gap("*", at(0), at(30), "the disk was full").row()]
+    with pytest.raises(RecordingError):
+        diagnose(node)
+
+
+def test_cores_that_cannot_be_read_are_estimated_from_samples() -> None:
+    node = held()
+    counted = node.info()
+    node.forget("cores")
+    node.info = lambda: counted  # type: ignore[method-assign]
+    (incident,) = diagnose(node).incidents
+    assert (incident.core, incident.mode) == (1, "system")

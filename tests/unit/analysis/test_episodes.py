@@ -4,7 +4,7 @@ from tests.drawn_node import NS, DrawnNode, at, drawn_node
 
 from necroscope.analysis.detect import detect
 from necroscope.analysis.engine import diagnose
-from necroscope.analysis.episodes import Episode, Kind, joined, outside
+from necroscope.analysis.episodes import Episode, Kind, joined, merged, outside
 from necroscope.analysis.node import Node
 
 QUIET = """
@@ -44,9 +44,17 @@ def test_all_cores_busy_in_user_mode_is_no_episode() -> None:
     assert not episodes_of(node, *Kind)
 
 
-def test_a_machine_that_is_always_in_the_kernel_is_measured_by_its_own_usual() -> None:
-    node = drawn_node("core 0:  ssssssssssssssss\ncore 1:  ssssssssssssssss\ns: system  proxy[9]  /  main > splice")
+def test_a_machine_that_is_much_in_the_kernel_is_measured_by_its_own_usual() -> None:
+    node = drawn_node("core 0:  ssssssssssssssss\ncore 1:  ssssssssssssssss\ns: user+system  proxy[9]  /  main > splice")
     assert not diagnose(node).incidents
+
+
+def test_a_machine_whose_cores_are_all_held_most_of_the_time_is_not_well() -> None:
+    held = "." * 40 + "s" * 200 + "." * 40
+    node = drawn_node(f"core 0:  {held}\ncore 1:  {held}\ns: system  proxy[9]  /  main > splice")
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.cause == "unknown"
+    assert "200.0 s" in incident.verdict.summary
 
 
 def test_a_core_that_was_held_all_the_time_is_seen_beside_its_neighbours() -> None:
@@ -150,9 +158,9 @@ def test_spans_join_and_leave_holes() -> None:
 def test_short_bursts_of_user_code_count_only_at_a_beat() -> None:
     legend = "u: user  rotate[9]  /  main, compress"
     beat = drawn_node(f"core 0: {'.' * 40}\ncore 1: {'uu......' * 5}\n{legend}")
-    assert len(episodes_of(beat, Kind.USER_BUSY)) == 5
+    assert len(episodes_of(beat, Kind.BURST)) == 5
     random = drawn_node(f"core 0: {'.' * 40}\ncore 1: uu...uu.............uu....uu.......uu...\n{legend}")
-    assert not episodes_of(random, Kind.USER_BUSY)
+    assert not episodes_of(random, Kind.BURST)
 
 
 def test_the_edges_of_an_episode_lie_within_the_ticks() -> None:
@@ -166,3 +174,13 @@ def test_the_edges_of_an_episode_lie_within_the_ticks() -> None:
     (episode,) = episodes_of(node, Kind.SATURATED)
     assert abs(episode.from_ns - at(9.7)) < NS // 20
     assert abs(episode.to_ns - at(12.6)) < NS // 20
+
+
+def test_what_is_made_one_of_two_parts_speaks_of_both() -> None:
+    words = "held {level:.0%} for {amount:.1f} s"
+    parts = [Episode(Kind.SATURATED, 1, "system", at(0), at(10), 1.0, words, "cores", amount=10.0)]
+    parts.append(Episode(Kind.SATURATED, 1, "system", at(11), at(21), 0.9, words, "cores", amount=9.0))
+    (whole,) = merged(parts, NS)
+    assert (whole.span, whole.text) == ((at(0), at(21)), "held 95% for 19.0 s")
+    (again,) = merged([whole, parts[1]], NS)
+    assert again.amount == whole.amount

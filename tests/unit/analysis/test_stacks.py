@@ -3,7 +3,8 @@
 from tests.drawn_node import HZ, at, drawn_node
 
 from necroscope.analysis.functions import FunctionNames, bare, functions
-from necroscope.analysis.stacks import INTERRUPT, Stacks, period_of, stacks_of
+from necroscope.analysis.sample_columns import period_of
+from necroscope.analysis.stacks import INTERRUPT, Stacks, stacks_of
 
 PICTURE = """
     core 0:  kkkkkkkkkk

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from tests.drawn_recording import draw
 
 from necroscope.cli.diagnose import command
-from necroscope.errors import RecordingError, UsageError
+from necroscope.errors import CorruptData, PermissionMissing, RecordingError, UsageError
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def test_the_incident_is_told_as_text_and_as_json(recording: Path) -> None:
     page = CliRunner().invoke(command, [str(recording)], catch_exceptions=False)
     assert page.exit_code == 0
     answer = CliRunner().invoke(command, [str(recording), "--json"], catch_exceptions=False)
-    assert set(json.loads(answer.stdout)) == {"schema", "incidents", "gaps", "notes"}
+    assert set(json.loads(answer.stdout)) == {"schema", "node", "from", "to", "asked", "incidents", "gaps", "notes"}
 
 
 def test_a_moment_outside_of_the_recording_is_an_error_with_its_span(recording: Path) -> None:
@@ -42,3 +42,30 @@ def test_what_is_no_recording_is_an_error(tmp_path: Path) -> None:
 def test_watching_and_asking_exclude_each_other(recording: Path) -> None:
     with pytest.raises(UsageError, match="--watch"):
         CliRunner().invoke(command, [str(recording), "--watch", "--json"], catch_exceptions=False)
+
+
+def test_watching_what_nobody_records_tells_what_there_is_and_ends(recording: Path) -> None:
+    result = CliRunner().invoke(command, [str(recording), "--watch"], catch_exceptions=False)
+    assert result.exit_code == 0
+    assert "of " in result.stdout.splitlines()[0]
+    assert "nobody records here now" in result.stderr
+
+
+def test_a_core_that_was_not_recorded_is_an_error(recording: Path) -> None:
+    with pytest.raises(UsageError, match="no core 77"):
+        CliRunner().invoke(command, [str(recording), "--cpu", "77"], catch_exceptions=False)
+
+
+@pytest.mark.parametrize("damaged", ["manifest.json", "*"])
+def test_a_recording_of_which_nothing_can_be_read_is_an_error(recording: Path, damaged: str) -> None:
+    for file in recording.glob(f"*Z/{damaged}"):
+        file.write_bytes(file.read_bytes()[:100])
+    with pytest.raises(CorruptData):
+        CliRunner().invoke(command, [str(recording)], catch_exceptions=False)
+
+
+def test_a_directory_that_may_not_be_read_is_told_with_the_way_out(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.access", lambda *_: False)
+    with pytest.raises(PermissionMissing) as error:
+        CliRunner().invoke(command, [str(recording)], catch_exceptions=False)
+    assert "root" in error.value.hint

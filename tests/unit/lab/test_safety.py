@@ -2,6 +2,7 @@
 
 import os
 import struct
+import threading
 from pathlib import Path
 
 import pytest
@@ -71,4 +72,22 @@ def test_one_run_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     with first, pytest.raises(LabError, match="another run"), second:
         pass
     with safety.alone(tmp_path, said.append):
-        assert said == []
+        assert said == ["waiting for another run of the lab to end"]
+
+
+def test_who_waits_comes_before_who_has_just_ended(tmp_path: Path) -> None:
+    order: list[str] = []
+    has_asked = threading.Event()
+
+    def wait() -> None:
+        with safety.alone(tmp_path, lambda _: has_asked.set()):
+            order.append("who waited")
+
+    waiting = threading.Thread(target=wait)
+    with safety.alone(tmp_path, order.append):
+        waiting.start()
+        assert has_asked.wait(10)
+    with safety.alone(tmp_path, lambda _: None):
+        order.append("who came again")
+    waiting.join()
+    assert order == ["who waited", "who came again"]

@@ -1,5 +1,7 @@
 """Taking acts back: in the opposite order, as often as one likes, and without hiding what failed."""
 
+import os
+import subprocess
 from pathlib import Path
 
 from necroscope.lab.ledger import Ledger
@@ -62,3 +64,19 @@ def test_a_file_that_marks_the_chosen_word_gets_that_word_back(tmp_path: Path) -
         assert choice.read_text() == "always"
         undo_all(ledger)
     assert choice.read_text() == "madvise"
+
+
+def test_a_task_gets_its_nice_value_and_cores_back(tmp_path: Path) -> None:
+    task = subprocess.Popen(["sleep", "60"])
+    try:
+        with Ledger.make(tmp_path / "state") as ledger:
+            cpus = sorted(os.sched_getaffinity(task.pid))
+            ledger.write("task", {"pid": task.pid, "comm": "sleep", "nice": 3, "cpus": cpus})
+            ledger.write("task", {"pid": task.pid, "comm": "another", "nice": 9, "cpus": cpus})
+            os.sched_setaffinity(task.pid, {cpus[0]})
+            assert undo_all(ledger) == []
+        assert os.getpriority(os.PRIO_PROCESS, task.pid) == 3
+        assert sorted(os.sched_getaffinity(task.pid)) == cpus
+    finally:
+        task.kill()
+        task.wait()

@@ -15,7 +15,3 @@ def all_causes() -> tuple[Cause, ...]:
     """In order of their slugs."""
     found = [import_module(f"{__name__}.{module.name}").CAUSE for module in iter_modules(__path__)]
     return tuple(sorted(found, key=lambda cause: cause.slug))
-
-
-def cause_by_slug(slug: str) -> Cause:
-    return next(cause for cause in all_causes() if cause.slug == slug)

@@ -12,15 +12,27 @@ from typing import Final
 
 import numpy as np
 
+from necroscope.analysis.attribution import named
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.columns import Columns
 from necroscope.analysis.episodes import Kind
 from necroscope.analysis.evidence_texts import of_event, suffering
+from necroscope.analysis.functions import Functions, functions
 from necroscope.analysis.report import Culprit, Evidence, Origin, WillNotHelp
+from necroscope.analysis.stacks import TaskShare
+from necroscope.analysis.task_origin import origin_of, process_origin
 from necroscope.model.units import NS_PER_S
 
 BLOCKED_EVENT: Final = "hung_task"
+# Who uses a mount whose server is somewhere else, and the process that serves one from this machine.
+CLIENTS: Final = functions(
+    "fuse_readahead fuse_file_read_iter fuse_file_write_iter fuse_send_* fuse_simple_request __fuse_simple_request"
+    " fuse_simple_background fuse_do_getattr fuse_lookup* fuse_permission fuse_dentry_revalidate nfs_file_read nfs_readahead"
+    " nfs_getattr nfs_lookup* nfs4_proc_* nfs_file_write rpc_run_task rpc_call_sync cifs_* smb2_* ceph_*"
+)
+SERVERS: Final = functions("fuse_dev_read fuse_dev_write fuse_dev_do_read fuse_dev_do_write fuse_dev_poll")
+_SEEN: Final = 2
 _LASTS_S: Final = 8.0
 _LEVEL: Final = 0.3
 _FLAT: Final = 0.1
@@ -37,7 +49,8 @@ def assess(case: Case) -> Assessment | None:
         return None
     level, spread = _plateau(case)
     done = _completed(case)
-    is_still = done is None or done[0] <= max(_FEW, 2.0 * done[1])
+    is_still = done is not None and done[0] <= max(_FEW, 2.0 * done[1])
+    is_moving = done is not None and not is_still
     is_flat = level >= _LEVEL and spread <= _FLAT * max(level, _LEVEL) and case.seconds >= _LASTS_S
     idle = case.machine_share("idle") or 0.0
     waiting = case.machine_share("iowait") or 0.0
@@ -52,12 +65,12 @@ def assess(case: Case) -> Assessment | None:
         explains=_explains(case, level, is_told=bool(events)),
         is_confirmed=bool(events) or (is_flat and is_still),
         evidence=[*evidence, *(of_event(case, event) for event in events), *suffering(case)],
-        against=[] if is_still else [case.seen("storage completes requests meanwhile: slow I/O, not a hang", "softirqs")],
-        doubt=0.0 if is_still else 0.4,
+        against=[case.seen("storage completes requests meanwhile: slow I/O, not a hang", "softirqs")] if is_moving else [],
+        doubt=0.4 if is_moving else 0.0,
         would_confirm="tasks in state D and where they wait: `ps -eo pid,stat,wchan:32,comm | grep ' D'`, /proc/PID/stack",
         summary=_summary(case, culprit),
         culprit=culprit,
-        origin=Origin("process", culprit.comm) if culprit and culprit.comm else None,
+        origin=_server(case) or origin_of(culprit),
     )
 
 
@@ -101,8 +114,8 @@ def _plateau(case: Case) -> tuple[float, float]:
     return float(np.median(share)), float(np.percentile(share, 90) - np.percentile(share, 10))
 
 
-def _blocked(case: Case) -> tuple[Culprit | None, list[Evidence]]:
-    """Who stands: a captured task in state D, else whom the log names."""
+def _blocked(case: Case) -> tuple[Culprit, list[Evidence]]:
+    """Who stands: a captured task in state D, else whom the log names, else who used such a mount before and is not seen now."""
     rows = [row for row in case.rows("tasks", before_s=1) if row["state"] == "D"]
     if rows:
         path = tuple(reversed((rows[0]["stack"] or "").split(";"))) if rows[0]["stack"] else ()
@@ -112,15 +125,31 @@ def _blocked(case: Case) -> tuple[Culprit | None, list[Evidence]]:
     for event in case.events_of(BLOCKED_EVENT):
         if event.fields.get("comm"):
             return Culprit(str(event.fields["comm"]), _number(event.fields.get("pid"))), []
-    return None, []
+    gone = _gone(case, CLIENTS)
+    if gone is None:
+        return Culprit(), []
+    return named(gone, (), case.node), [case.seen(f"{gone.comm} used such a mount before, and has not run since", "samples")]
+
+
+def _gone(case: Case, group: Functions) -> TaskShare | None:
+    """The task that was in these functions in quiet time and is in none of them in the incident."""
+    here = {task.comm for task in case.machine.tasks(group)}
+    before = [task for task in case.machine_before.tasks(group) if task.comm not in here and task.weight >= _SEEN]
+    return before[0] if before else None
+
+
+def _server(case: Case) -> Origin | None:
+    """The process behind a FUSE mount, as it worked before."""
+    tasks = [task for task in case.machine_before.tasks(SERVERS) if task.weight >= _SEEN]
+    return process_origin(tasks[0].comm) if tasks else None
 
 
 def _number(value: object) -> int | None:
     return int(str(value)) if str(value).isdigit() else None
 
 
-def _summary(case: Case, culprit: Culprit | None) -> str:
-    who = f"{culprit.comm} and others stand" if culprit else "tasks stand"
+def _summary(case: Case, culprit: Culprit) -> str:
+    who = f"{culprit.comm} and others stand" if culprit.comm else "tasks stand"
     return f"{who} for {case.seconds:.0f} s in waits for I/O that does not come"
 
 

@@ -34,7 +34,7 @@ def assess(case: Case) -> Assessment | None:
         return None
     scanned = case.rate("memory", "compact_migrate_scanned", "compact_free_scanned")
     stalls = case.rate("memory", "compact_stall")
-    is_counted = scanned.grew(3, _PAGES_PER_S) or stalls.grew(3, 1.0) or not case.is_recorded("memory")
+    is_counted = scanned.grew(3, _PAGES_PER_S) or stalls.grew(3, 1.0)
     culprit = case.culprit(COMPACTS)
     who = culprit.comm if culprit else "a task"
     why, fix = _reason(case, held)

@@ -58,7 +58,7 @@ def assess(case: Case) -> Assessment | None:
     place = f"core {case.core}" if case.core is not None else "the node"
     return Assessment(
         explains=own.share(group) * of_all,
-        is_confirmed=(walked >= _CONFIRMED and (is_many or swing is None)) or is_made,
+        is_confirmed=(walked >= _CONFIRMED and is_many) or is_made,
         evidence=[*evidence, *suffering(case)],
         would_confirm="the first and fifth number of /proc/sys/fs/dentry-state: dentries, and negative ones",
         summary=f"{who} walks remembered names for {max(walked, made):.0%} of what {place} does in {case.seconds:.1f} s{beat}",

@@ -31,7 +31,7 @@ def assess(case: Case) -> Assessment | None:
     if held < _LEAST:
         return None
     stalls, scanned = case.rate("memory", "allocstall"), case.rate("memory", "pgscan_direct")
-    is_counted = stalls.grew(3, _STALLS_PER_S) or scanned.grew(3, _PAGES_PER_S) or not case.is_recorded("memory")
+    is_counted = stalls.grew(3, _STALLS_PER_S) or scanned.grew(3, _PAGES_PER_S)
     culprit = case.culprit(DIRECT)
     who = culprit.comm if culprit else "tasks"
     evidence = [in_samples(case, DIRECT, "direct reclaim"), *what_held_the_core(case)]

@@ -17,6 +17,7 @@ from necroscope.analysis.functions import functions
 from necroscope.analysis.periodicity import told
 from necroscope.analysis.report import WillNotHelp
 from necroscope.analysis.task_origin import origin_of
+from necroscope.model.units import NS_PER_S
 
 FORKS: Final = functions(
     "kernel_clone _do_fork do_fork copy_process dup_mm dup_mmap copy_page_range copy_mm __x64_sys_clone __do_sys_clone*"
@@ -33,13 +34,14 @@ _CONFIRMED: Final = 0.3
 _IN_KERNEL: Final = 0.5
 _PIDS_PER_S: Final = 12.0
 _BEGUN: Final = 0.1
+_SHORTEST_S: Final = 3.0
 
 
 def assess(case: Case) -> Assessment | None:
     held = case.now.share(LIFE)
     if held < _LEAST or case.core is None:
         return None
-    pids = len(np.unique(case.now.columns.pid)) / max(case.now.elapsed_s, 1e-9)
+    pids = _new_per_s(case)
     # The end of one large process alone is no churn.
     begun = case.now.share(FORKS | EXECS)
     in_kernel = case.share("kernel") or 0.0
@@ -48,7 +50,7 @@ def assess(case: Case) -> Assessment | None:
     beat = f", {told(case.period_s)}" if case.period_s else ""
     evidence = [
         in_samples(case, LIFE, "making and ending processes"),
-        case.seen(f"{pids:.0f} different processes a second are in the samples of the core", "samples", case.core),
+        case.seen(f"{pids:.0f} new processes a second come up in the samples of the core", "samples", case.core),
         *what_held_the_core(case),
     ]
     return Assessment(
@@ -61,6 +63,17 @@ def assess(case: Case) -> Assessment | None:
         origin=origin_of(culprit),
         fix=(f"have {who} ask in process instead of running a program for each question, or less often",),
     )
+
+
+def _new_per_s(case: Case) -> float:
+    """Processes first seen after the first second: what ran there already is not new, and in a moment everybody is."""
+    columns = case.now.columns
+    if case.now.elapsed_s < _SHORTEST_S or not len(columns.time):
+        return 0.0
+    order = np.argsort(columns.time, kind="stable")
+    _, first = np.unique(columns.pid[order], return_index=True)
+    began_ns = columns.time[order][first]
+    return float((began_ns > began_ns.min() + NS_PER_S).sum()) / (case.now.elapsed_s - 1.0)
 
 
 CAUSE = Cause(

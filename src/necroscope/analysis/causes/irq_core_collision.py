@@ -17,37 +17,13 @@ from necroscope.analysis.correlate import JoinedEvent
 from necroscope.analysis.episodes import Episode, Kind
 from necroscope.analysis.evidence_texts import suffering, what_held_the_core
 from necroscope.analysis.periodicity import told
-from necroscope.analysis.report import Culprit, Evidence, Origin, WillNotHelp
+from necroscope.analysis.report import Culprit, Evidence, WillNotHelp
 from necroscope.analysis.stacks import INTERRUPT, SOFTIRQ
+from necroscope.analysis.task_origin import origin_of
 
 _MOSTLY: Final = 0.5
 _WAITED: Final = 0.3
 _STALL_S: Final = 0.1
-# Work with a name of its own: what it is and how to be rid of it says more than whom it hit.
-_NAMED_WORK: Final = frozenset(
-    {
-        "zombie-memcg-walk",
-        "rstat-flush-contention",
-        "memcg-limit-reclaim",
-        "kswapd-reclaim",
-        "direct-reclaim",
-        "compaction-stall",
-        "page-fault-storm",
-        "tlb-shootdown",
-        "dentry-walk",
-        "path-lookup-contention",
-        "mountinfo-reparse",
-        "fsnotify-storm",
-        "softirq-storm",
-        "netfilter-rules",
-        "proc-net-scan",
-        "spinlock-contention",
-        "rt-hog",
-        "vm-steal",
-        "ebpf-overhead",
-        "fork-exec-churn",
-    }
-)
 
 
 def assess(case: Case) -> Assessment | None:
@@ -58,13 +34,13 @@ def assess(case: Case) -> Assessment | None:
         return None
     if case.now.share(SOFTIRQ) >= _MOSTLY:
         return None
-    waited_s = sum(episode.level for episode in waits)
+    waited_s = sum(episode.amount for episode in waits)
     culprit = case.culprit()
     against, doubt = _against(case, waits)
     path = f" in {culprit.path[-1]}" if culprit and culprit.path else ""
     beat = f", {told(case.period_s)}" if case.period_s else ""
     who = culprit.comm if culprit else "a task"
-    held = f"held core {case.core} in the kernel{path} for {case.seconds:.1f} s{beat}"
+    held = f"core {case.core} in the kernel{path} for {case.seconds:.1f} s{beat}"
     return Assessment(
         explains=system,
         is_confirmed=waited_s >= _WAITED * min(case.seconds, 5.0) or bool(starved),
@@ -72,9 +48,9 @@ def assess(case: Case) -> Assessment | None:
         against=against,
         doubt=doubt,
         would_confirm="the run delay of the napi or ksoftirqd thread of that core (/proc/PID/schedstat) in the same seconds",
-        summary=f"{who} {held}, and the poll of its packets waited",
+        summary=f"{who} {_took(case, culprit)} {held}, and the poll of its packets waited",
         culprit=culprit,
-        origin=_origin(culprit),
+        origin=origin_of(culprit),
         fix=_fix(case, culprit),
     )
 
@@ -105,12 +81,9 @@ def _work(case: Case, culprit: Culprit | None) -> list[Evidence]:
     return found
 
 
-def _origin(culprit: Culprit | None) -> Origin | None:
-    if culprit is None or culprit.comm is None:
-        return None
-    if culprit.container:
-        return Origin("container", culprit.container)
-    return Origin("unit", culprit.unit) if culprit.unit else Origin("process", culprit.comm)
+def _took(case: Case, culprit: Culprit | None) -> str:
+    share = case.has_share(culprit)
+    return "held" if share >= _MOSTLY else f"had {share:.0%} of"
 
 
 def _fix(case: Case, culprit: Culprit | None) -> tuple[str, ...]:
@@ -135,5 +108,6 @@ CAUSE = Cause(
         WillNotHelp("affinity of the application", "it is the victim; who holds the core is another task"),
         WillNotHelp("a new network driver or instance", "the device was not to blame: its poll was due and got no time"),
     ),
-    yields_to=_NAMED_WORK,
+    # Work with a name of its own: what it is and how to be rid of it says more than whom it hit.
+    yields_to=frozenset({"*"}),
 )

@@ -35,9 +35,10 @@ def assess(case: Case) -> Assessment | None:
     if held < _LEAST:
         return None
     scanned = case.rate("memory", "pgscan_kswapd")
-    is_counted = scanned.grew(3, _PAGES_PER_S) or not case.is_recorded("memory")
+    is_counted = scanned.grew(3, _PAGES_PER_S)
     is_felt = case.core is not None or (case.pressure("memory") or 0.0) >= _STALLED
     takers = _takers(case)
+    taker = cgroup_or_process(takers[0]) if takers else None
     return Assessment(
         explains=held,
         is_confirmed=held >= _CONFIRMED and is_counted and is_felt,
@@ -51,8 +52,8 @@ def assess(case: Case) -> Assessment | None:
         would_confirm="pgscan_kswapd of /proc/vmstat rising, with pgsteal_kswapd behind it",
         summary=_summary(case, held, takers),
         culprit=case.culprit(KSWAPD),
-        origin=cgroup_or_process(takers[0]) if takers else Origin("kernel", "kswapd"),
-        fix=(f"limit the memory of {cgroup_or_process(takers[0]).name}: it takes what kswapd frees",) if takers else (),
+        origin=taker or Origin("kernel", "kswapd"),
+        fix=(f"limit the memory of {taker.name}: it takes what kswapd frees",) if taker else (),
     )
 
 

@@ -13,9 +13,9 @@ from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.evidence_texts import in_samples, suffering, what_held_the_core
 from necroscope.analysis.functions import functions
 from necroscope.analysis.periodicity import told
-from necroscope.analysis.report import Culprit, Evidence, Origin, WillNotHelp
+from necroscope.analysis.report import Culprit, Evidence, WillNotHelp
 from necroscope.analysis.stacks import TaskShare
-from necroscope.analysis.task_origin import origin_of
+from necroscope.analysis.task_origin import origin_of, process_origin
 
 SHOWS: Final = functions("show_mountinfo show_vfsmnt show_vfsstat m_show m_start m_next mounts_poll")
 PARSES: Final = functions("mnt_table_parse* mnt_parse_mountinfo* mnt_fs_* mount_load_proc_self_mountinfo", is_user=True)
@@ -51,7 +51,7 @@ def assess(case: Case) -> Assessment | None:
         would_confirm="the lines of /proc/PID/mountinfo of that process, and how often something is mounted",
         summary=f"{who} reads the whole table of mounts again and again: {held:.0%} of what {place} does{beat}",
         culprit=culprit,
-        origin=Origin("process", mounter.comm) if mounter else origin_of(culprit),
+        origin=(process_origin(mounter.comm) if mounter else None) or origin_of(culprit),
         fix=(f"find what {mounter.comm} mounts and unmounts so often",) if mounter else (),
     )
 

@@ -1,4 +1,4 @@
-"""Packets walk through tens of thousands of firewall rules, or a tool replaces that many at once.
+"""Packets walk through long chains of firewall rules, or a tool replaces whole tables of them at once.
 
 Signature: a core full of softirq with few packets, and in its stacks the loop over rules (`ipt_do_table`, `nft_do_chain`) under
 the network's hooks. Or a core in system mode under `iptables-restore` or `nft`, in the functions that check and swap tables.
@@ -91,7 +91,7 @@ def _family(case: Case, iptables: Functions) -> str:
 
 CAUSE = Cause(
     slug="netfilter-rules",
-    title="packets walk through tens of thousands of firewall rules",
+    title="packets walk through long chains of firewall rules, or a tool replaces them",
     confirming="the loop over rules has a third of all that is done with packets and a quarter of the core",
     assess=assess,
     fix=(

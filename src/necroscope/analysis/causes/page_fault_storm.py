@@ -52,7 +52,7 @@ def assess(case: Case) -> Assessment | None:
     is_loading = grown is not None and grown >= _KEPT * (faults.now or 0.0)
     tasks = own.tasks(FAULTS)
     is_one = bool(tasks) and tasks[0].pid is not None and tasks[0].share >= _ONE_PROCESS
-    is_counted = faults.grew(2, _FAULTS_PER_S) or not case.is_recorded("memory")
+    is_counted = faults.grew(2, _FAULTS_PER_S)
     in_kernel = case.share("kernel") or 0.0
     culprit = case.culprit(FAULTS)
     who = culprit.comm if culprit else "a task"

@@ -16,6 +16,7 @@ from necroscope.analysis.evidence_texts import in_samples, suffering, what_held_
 from necroscope.analysis.functions import functions
 from necroscope.analysis.report import Culprit, Evidence, Origin, WillNotHelp
 from necroscope.analysis.stacks import Stacks, TaskShare
+from necroscope.analysis.task_origin import process_origin
 from necroscope.analysis.waits import SPINS
 
 LOOKS_UP: Final = functions(
@@ -78,9 +79,9 @@ def _summary(culprit: Culprit | None, waited: float, holder: TaskShare | None) -
 
 def _origin(case: Case, holder: TaskShare | None, culprit: Culprit | None) -> Origin | None:
     task = named(holder, (), case.node) if holder else culprit
-    if task is None or task.comm is None:
-        return None
-    return Origin("container", task.container) if task.container else Origin("process", task.comm)
+    if task is not None and task.container:
+        return Origin("container", task.container)
+    return process_origin(task.comm) if task is not None else None
 
 
 CAUSE = Cause(

@@ -2,25 +2,37 @@
 
 Signature: bursts on a core at equal distances, always of a program of the same name, mostly of another process each time; between
 them it does nothing. The work itself is ordinary.
-Confirming signal: four bursts or more at a steady period, and the same program has most of the core in most of them, and hardly
-runs in between.
+Confirming signal: four bursts or more on the dot, as only a clock gives them (a loop with a pause drifts), and the same program
+has most of the core in most of them, and hardly runs in between; and somebody pays for it: a softirq or thread of the core waits,
+the core is held in the kernel, or others that work there have to make way for a tenth of the time. Jobs at a beat are what every
+node has: one that nobody feels is no incident.
 Source: cron and systemd timers that fire at the same second everywhere (systemd.timer, RandomizedDelaySec); the EKS node
 monitoring agent reads the cron log for it.
 """
 
 from typing import Final
 
+import numpy as np
+
 from necroscope.analysis.attribution import named
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.episodes import Episode, outside
+from necroscope.analysis.episodes import SUFFERING, Episode, Kind, outside
 from necroscope.analysis.evidence_texts import suffering
 from necroscope.analysis.periodicity import period_of_starts, told
-from necroscope.analysis.report import Origin, WillNotHelp
+from necroscope.analysis.report import Evidence, WillNotHelp
+from necroscope.analysis.task_origin import origin_of, process_origin
+from necroscope.model.units import NS_PER_S
 
 _MOST: Final = 0.4
 _IN_MOST_BURSTS: Final = 0.7
 _IN_BETWEEN: Final = 0.25
+# How far starts may lie from their beat: a timer is exact, and bursts are told to a quarter of a second.
+_OFF_BEAT_S: Final = 0.15
+# Others have so much of the core between two bursts and so little of that in them; and bursts take so much of the time.
+_AT_WORK: Final = 0.3
+_MADE_WAY: Final = 0.5
+_PART: Final = 0.1
 # As many bursts as are looked at.
 _BURSTS: Final = 12
 
@@ -31,7 +43,10 @@ def assess(case: Case) -> Assessment | None:
     if case.core is None or period_s is None or not bursts:
         return None
     comm = bursts[0].subject or ""
-    in_bursts, between = _rates(case, comm, bursts[:_BURSTS])
+    looked_at = bursts[:_BURSTS]
+    in_bursts, between = _rates(case, comm, looked_at)
+    paid = _paid(case, comm, looked_at, period_s)
+    off_s = _off_beat_s(bursts, period_s)
     usual = sum(in_bursts) / len(in_bursts)
     often = sum(rate >= _MOST for rate in in_bursts) / len(in_bursts)
     own = case.now.of_task(comm).tasks()
@@ -40,26 +55,53 @@ def assess(case: Case) -> Assessment | None:
     length_s = sum(burst.seconds for burst in bursts) / len(bursts)
     return Assessment(
         explains=usual,
-        is_confirmed=often >= _IN_MOST_BURSTS and between <= _IN_BETWEEN * usual,
+        is_confirmed=bool(paid)
+        and often >= _IN_MOST_BURSTS
+        and between <= _IN_BETWEEN * usual
+        and off_s <= _OFF_BEAT_S + 0.005 * period_s,
         evidence=[
-            case.seen(f"{len(bursts)} bursts of {comm} on core {case.core}, {told(period_s)}", "samples", case.core),
+            case.seen(
+                f"{len(bursts)} bursts of {comm} on core {case.core}, {told(period_s)}, {off_s:.2f} s off the beat",
+                "samples",
+                case.core,
+            ),
             case.seen(f"it has {usual:.0%} of the core in them and {between:.0%} in between", "samples", case.core),
+            *paid,
             *suffering(case),
         ],
-        would_confirm="more bursts of the same program at the same distance",
+        would_confirm="more bursts of the same program, exactly on the beat, and somebody who waits for them to end",
         summary=f"{who} takes core {case.core} {told(period_s)} for about {length_s:.1f} s",
         culprit=culprit,
-        origin=Origin("unit", culprit.unit) if culprit and culprit.unit else Origin("process", comm),
+        origin=origin_of(culprit) or process_origin(comm),
     )
 
 
 def _bursts(case: Case) -> list[Episode]:
-    """All bursts of the stretch of the program whose bursts are in this incident, the one with most of them."""
-    subjects = [e.subject for e in case.episodes if e.subject and e.cpu == case.core and e.table == "samples"]
-    if not subjects:
-        return []
-    comm = max(set(subjects), key=subjects.count)
-    return [e for e in case.node.episodes if e.subject == comm and e.cpu == case.core and e.table == "samples"]
+    """All bursts, in the stretch, of the program whose bursts this incident is made of."""
+    subject = next((e.subject for e in case.episodes if e.kind is Kind.BURST and e.cpu == case.core), None)
+    return [e for e in case.node.episodes if e.kind is Kind.BURST and (e.cpu, e.subject) == (case.core, subject)]
+
+
+def _paid(case: Case, comm: str, bursts: list[Episode], period_s: float) -> list[Evidence]:
+    """Who felt it: what waited on the core, a core held in the kernel, or the work of others that had to make way."""
+    felt = [e for e in case.episodes if e.cpu == case.core and (e.kind in SUFFERING or e.is_strong)]
+    found = [case.seen(e.text, e.table, e.cpu, e.span) for e in felt[:2]]
+    core, spans = [case.core or 0], [burst.span for burst in bursts]
+    others = case.node.stacks((spans[0][0], spans[-1][1]), core).without_task(comm)
+    at_work = others.where(core, outside((spans[0][0], spans[-1][1]), spans)).busy_share
+    in_bursts = others.where(core, spans).busy_share
+    part = sum(burst.seconds for burst in bursts) / len(bursts) / period_s
+    if at_work >= _AT_WORK and in_bursts <= _MADE_WAY * at_work and part >= _PART:
+        text = f"others have {at_work:.0%} of the core between the bursts and {in_bursts:.0%} in them: they make way"
+        found.append(case.seen(text, "samples", case.core))
+    return found
+
+
+def _off_beat_s(bursts: list[Episode], period_s: float) -> float:
+    """How far the starts lie from the nearest even beat, on average."""
+    starts = np.array([burst.from_ns - bursts[0].from_ns for burst in bursts]) / NS_PER_S
+    beats = np.round(starts / period_s)
+    return float(np.sqrt(np.mean((starts - np.polyval(np.polyfit(beats, starts, 1), beats)) ** 2)))
 
 
 def _rates(case: Case, comm: str, bursts: list[Episode]) -> tuple[list[float], float]:
@@ -74,7 +116,7 @@ def _rates(case: Case, comm: str, bursts: list[Episode]) -> tuple[list[float], f
 CAUSE = Cause(
     slug="periodic-job",
     title="the same job at a steady beat",
-    confirming="four bursts at a steady period, of the same program, which hardly runs in between",
+    confirming="four bursts exactly on the beat, of one program, which hardly runs in between, and somebody who waits for it",
     assess=assess,
     fix=(
         "find whose timer it is: systemctl list-timers, crontab -l, /etc/cron.d, the agent's interval",
@@ -85,5 +127,5 @@ CAUSE = Cause(
     will_not_help=(
         WillNotHelp("looking at averages of a minute", "a second in ten is a tenth of one core and looks like nothing"),
     ),
-    yields_to=frozenset({"*"}),
+    yields_to=frozenset({"*", "irq-core-collision"}),
 )

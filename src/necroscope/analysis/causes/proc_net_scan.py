@@ -14,7 +14,8 @@ from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.evidence_texts import in_samples, suffering, what_held_the_core
 from necroscope.analysis.functions import functions
 from necroscope.analysis.periodicity import told
-from necroscope.analysis.report import Culprit, Evidence, Origin, WillNotHelp
+from necroscope.analysis.report import Culprit, Evidence, WillNotHelp
+from necroscope.analysis.task_origin import origin_of
 
 SCAN: Final = functions(
     "tcp4_seq_show tcp6_seq_show tcp_seq_start tcp_seq_next tcp_seq_stop tcp_get_idx tcp_seek_last_pos established_get_*"
@@ -49,7 +50,7 @@ def assess(case: Case) -> Assessment | None:
         would_confirm="the lines of /proc/net/tcp and the time of one read of it",
         summary=f"{who} reads the tables of all sockets as text, {held:.0%} of what {place} does{beat}",
         culprit=culprit,
-        origin=_origin(culprit),
+        origin=origin_of(culprit),
         fix=(f"let {who} ask by netlink (`ss`, inet_diag), which filters in the kernel, or read /proc/net/sockstat for counts",),
     )
 
@@ -57,14 +58,6 @@ def assess(case: Case) -> Assessment | None:
 def _file(case: Case, culprit: Culprit | None) -> list[Evidence]:
     files = [row["file"] for row in case.tasks if row["file"] and (culprit is None or row["comm"] == culprit.comm)]
     return [case.seen(f"the file is {files[0]}", "tasks", case.core)] if files else []
-
-
-def _origin(culprit: Culprit | None) -> Origin | None:
-    if culprit is None or culprit.comm is None:
-        return None
-    if culprit.container:
-        return Origin("container", culprit.container)
-    return Origin("unit", culprit.unit) if culprit.unit else Origin("process", culprit.comm)
 
 
 CAUSE = Cause(

@@ -14,8 +14,9 @@ from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.episodes import Kind
 from necroscope.analysis.evidence_texts import suffering, what_held_the_core
 from necroscope.analysis.periodicity import told
-from necroscope.analysis.report import Evidence, Origin, WillNotHelp
+from necroscope.analysis.report import Evidence, WillNotHelp
 from necroscope.analysis.stacks import SOFTIRQ
+from necroscope.analysis.task_origin import origin_of
 
 STALL_S: Final = 0.1
 _VECTORS: Final = ("timer", "net_rx", "net_tx", "sched", "rcu", "tasklet", "block", "hi", "hrtimer")
@@ -45,7 +46,7 @@ def assess(case: Case) -> Assessment | None:
         would_confirm="a second kind of softirq that waits too (BPF on irq:softirq_raise and softirq_entry)",
         summary=f"{who}held back all softirqs of core {case.core}, up to {longest_s:.1f} s at a time{beat}",
         culprit=culprit,
-        origin=Origin("process", culprit.comm) if culprit and culprit.comm else None,
+        origin=origin_of(culprit),
     )
 
 
@@ -85,5 +86,5 @@ CAUSE = Cause(
         WillNotHelp("a larger receive ring or backlog", "it hides milliseconds, the wait is a hundred times that"),
         WillNotHelp("more network queues", "those that are polled on this core wait all the same"),
     ),
-    yields_to=frozenset({"*"}),
+    yields_to=frozenset({"*", "irq-core-collision"}),
 )

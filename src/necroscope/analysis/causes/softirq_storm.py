@@ -15,6 +15,7 @@ from necroscope.analysis.evidence_texts import in_samples, suffering, what_held_
 from necroscope.analysis.functions import functions
 from necroscope.analysis.report import Evidence, Origin, WillNotHelp
 from necroscope.analysis.stacks import SOFTIRQ
+from necroscope.analysis.task_origin import process_origin
 
 RECEIVE: Final = functions(
     "net_rx_action __napi_poll napi_poll process_backlog __netif_receive_skb* netif_receive_skb* napi_gro_*"
@@ -28,6 +29,7 @@ _DROPPED_PER_S: Final = 50.0
 _SQUEEZED_PER_S: Final = 10.0
 _ONE_FUNCTION: Final = 0.6
 _MOSTLY: Final = 0.5
+_AS_MANY: Final = 0.6
 _LEAST_SAMPLES: Final = 10
 
 
@@ -37,7 +39,7 @@ def assess(case: Case) -> Assessment | None:
         return None
     processed = case.rate("softnet", "processed", cpu=case.core)
     dropped, squeezed = (case.rate("softnet", name, cpu=case.core).now or 0.0 for name in ("dropped", "time_squeeze"))
-    against, doubt = _against(case)
+    against, doubt = _against(case, processed.now or 0.0)
     is_much = processed.grew(2, at_least=_MANY_PER_S)
     origin = _origin(case)
     source = f", sent by {origin.name}" if origin and origin.kind == "process" else ""
@@ -52,7 +54,7 @@ def assess(case: Case) -> Assessment | None:
                 "softnet",
                 case.core,
             ),
-            *_spread(case),
+            *_beside(case, processed.now or 0.0),
             *what_held_the_core(case),
             *suffering(case),
         ],
@@ -65,26 +67,35 @@ def assess(case: Case) -> Assessment | None:
     )
 
 
-def _against(case: Case) -> tuple[list[Evidence], float]:
+def _against(case: Case, own_per_s: float) -> tuple[list[Evidence], float]:
     """One function that has most of the time is a slow path, and fewer packets would be slow too."""
     name, share = next(iter(case.now.of(RECEIVE).leaders(1)), ("", 0.0))
-    if share < _ONE_FUNCTION:
-        return [], 0.0
-    return [case.seen(f"{name} alone has {share:.0%} of the receive path", "samples", case.core)], 0.5
+    if share >= _ONE_FUNCTION:
+        return [case.seen(f"{name} alone has {share:.0%} of the receive path", "samples", case.core)], 0.5
+    others = _most_elsewhere(case)
+    if others is not None and others >= _AS_MANY * own_per_s:
+        text = f"another core took {others:,.0f} packets/s meanwhile: it is not one queue alone that has so many"
+        return [case.seen(text, "softnet")], 0.2
+    return [], 0.0
 
 
-def _spread(case: Case) -> list[Evidence]:
-    others = [case.rate("softnet", "processed", cpu=cpu).now or 0.0 for cpu in case.node.cpus if cpu != case.core]
-    if not others:
+def _beside(case: Case, own_per_s: float) -> list[Evidence]:
+    others = _most_elsewhere(case)
+    if others is None or others >= _AS_MANY * own_per_s:
         return []
-    return [case.seen(f"the other cores took {max(others):,.0f} packets/s at most", "softnet")]
+    return [case.seen(f"no other core took more than {others:,.0f} packets/s", "softnet")]
+
+
+def _most_elsewhere(case: Case) -> float | None:
+    others = [case.rate("softnet", "processed", cpu=cpu).now for cpu in case.node.cpus if cpu != case.core]
+    return max((rate for rate in others if rate is not None), default=None)
 
 
 def _origin(case: Case) -> Origin | None:
     """Packets of the backlog come from this machine or were steered: who sends them. Else the device that the core polls."""
     if case.now.share(BACKLOG) >= _MOSTLY * case.now.share(RECEIVE):
         senders = case.elsewhere.of(LOCAL_SENDS).tasks()
-        return Origin("process", senders[0].comm) if senders and senders[0].weight >= _LEAST_SAMPLES else None
+        return process_origin(senders[0].comm) if senders and senders[0].weight >= _LEAST_SAMPLES else None
     counts: dict[str, int] = {}
     for row in case.rows("interrupts", before_s=0, after_s=11):
         if row["cpu"] == case.core and row["device"]:

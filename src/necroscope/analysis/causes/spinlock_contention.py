@@ -73,5 +73,5 @@ CAUSE = Cause(
         WillNotHelp("naming the spin function as the cause", "it is where tasks wait, whatever they wait for"),
         WillNotHelp("more cores", "one more core is one more that spins"),
     ),
-    yields_to=frozenset({"*"}),
+    yields_to=frozenset({"*", "irq-core-collision"}),
 )

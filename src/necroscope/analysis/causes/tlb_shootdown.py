@@ -35,7 +35,7 @@ def assess(case: Case) -> Assessment | None:
     if held < _LEAST:
         return None
     shot, called = case.interrupts("TLB"), case.interrupts("CAL")
-    is_counted = shot.grew(3, _PER_S) or called.grew(3, _PER_S) or not case.is_recorded("interrupts")
+    is_counted = shot.grew(3, _PER_S) or called.grew(3, _PER_S)
     culprit = case.culprit(FLUSHES)
     who = culprit.comm if culprit else "a task"
     evidence = [in_samples(case, FLUSHES, "waiting for other cores to flush"), *what_held_the_core(case)]

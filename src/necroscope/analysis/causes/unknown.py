@@ -5,12 +5,19 @@ Confirming signal: none; a cause is never guessed.
 Source: the recording itself.
 """
 
+from typing import Final
+
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.evidence_texts import suffering, what_held_the_core
+from necroscope.analysis.functions import UNNAMED
 from necroscope.analysis.periodicity import told
 from necroscope.analysis.report import Evidence
 from necroscope.analysis.waits import lock_wait
+from necroscope.model.units import format_moment
+
+# Less of the core's samples is not holding it.
+_HOLDS: Final = 0.5
 
 
 def assess(case: Case) -> Assessment:
@@ -18,18 +25,37 @@ def assess(case: Case) -> Assessment:
     culprit = case.culprit()
     held = what_held_the_core(case)
     evidence = [*held, *_paths(case), *_wait(case), *suffering(case)]
-    who = f" by {culprit.comm}" if culprit else ""
+    share = case.has_share(culprit)
+    who = f" by {culprit.comm}" if culprit and share >= _HOLDS else ""
     place = "the node" if case.core is None else f"core {case.core}"
-    how = f"was held in {case.mode} mode{who}" if case.mode else "was in trouble"
+    how = f"was {_how(case)} in {case.mode} mode{who}" if case.mode else "was in trouble" if case.episodes else "was looked at"
     beat = f", {told(case.period_s)}" if case.period_s else ""
-    path = f" in {culprit.path[-1]}" if culprit and culprit.path else ""
+    is_placed = culprit is not None and culprit.path and culprit.path[-1] != UNNAMED
+    path = f" in {culprit.path[-1]}" if who and culprit and is_placed else ""
+    most = f", {share:.0%} of it by {culprit.comm}" if culprit and case.core is not None and 0 < share < _HOLDS else ""
+    quiet = "that alone is no incident" if case.episodes else "nothing was wrong"
+    end = "no known mechanism explains it" if case.gathered.is_strong or case.events else quiet
     return Assessment(
         explains=0.0,
         is_confirmed=False,
         evidence=evidence,
         culprit=culprit,
-        summary=f"{place} {how}{path} for {case.seconds:.1f} s{beat}; no known mechanism explains it",
+        summary=f"{place} {how}{path} for {case.seconds:.1f} s{most}{beat}; {end}",
+        fix=(f"look at the flame graph of it: necroscope flame DIR {_window(case)}",),
     )
+
+
+def _how(case: Case) -> str:
+    return "held" if case.gathered.is_strong else "busy"
+
+
+def _window(case: Case) -> str:
+    """The options that show the part of it that was looked at."""
+    from_ns, to_ns = case.spans[0]
+    core = f" --cpu {case.core}" if case.core is not None else ""
+    quiet = max(case.quiet, key=lambda span: span[1] - span[0], default=None)
+    baseline = f" --baseline {format_moment(quiet[0])}..{format_moment(quiet[1])}" if quiet else ""
+    return f"--from {format_moment(from_ns)} --to {format_moment(to_ns)}{core}{baseline} -o incident.html"
 
 
 def _paths(case: Case) -> list[Evidence]:
@@ -59,6 +85,6 @@ CAUSE = Cause(
     title="no known mechanism",
     confirming="none: a cause is never guessed",
     assess=assess,
-    fix=("look at the flame graph of this window: `necroscope flame DIR --at TIME --cpu CORE`",),
+    fix=("keep the recorder running: what comes again, and what was quiet before it, tells more",),
     verify=("the episode does not come again",),
 )

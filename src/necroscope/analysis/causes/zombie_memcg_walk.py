@@ -1,9 +1,10 @@
-"""Dead memory cgroups are walked, one by one, in one system call.
+"""Dead memory cgroups are walked, one by one, in the kernel.
 
 Signature: one core 100 % in system mode for a tenth of a second to many seconds, at the period of whoever reads statistics or
 reclaims: kubelet, cadvisor, an agent. Its stacks are in a walk over all memory cgroups; far more of them are dead than alive.
-Confirming signal: the walk in the samples of that core, and dead memory cgroups in numbers. A count alone is no cause: with
-69,000 of them a read of root memory.stat takes 0.1 ms on kernel 6.18, while memory.force_empty holds a core for 17 s.
+Confirming signal: the walk in the samples of that core, and a thousand dead memory cgroups or more, more of them dead than
+alive. A count alone is no cause: with 69,000 of them a read of root memory.stat takes 0.1 ms on kernel 6.18, while
+memory.force_empty holds a core for 17 s.
 Source: Pinterest 2026; GitHub 2019, "Debugging network stalls on Kubernetes"; cadvisor #1774; commit dd8657b6c1cb (v5.8).
 """
 
@@ -43,8 +44,8 @@ def assess(case: Case) -> Assessment | None:
     if dead is None:
         against.append(case.seen("how many memory cgroups are dead was not recorded", "cgroups"))
         doubt = 0.3
-    elif dead.count < MANY:
-        against.append(case.seen(f"only {dead.count:,} memory cgroups are dead", "cgroups"))
+    elif not _is_many(dead):
+        against.append(case.seen(f"only {_told(dead)}", "cgroups"))
         doubt = 0.6
     else:
         evidence.append(case.seen(_told(dead), "cgroups"))
@@ -57,20 +58,24 @@ def assess(case: Case) -> Assessment | None:
     culprit = case.culprit(WALK | READERS)
     who = culprit.comm if culprit else "a task"
     beat = f", {told(case.period_s)}" if case.period_s else ""
-    count = f"{dead.count:,} dead" if dead else "dead"
-    held = f"held core {case.core} for {case.seconds:.1f} s{beat}"
+    count = f"{dead.count:,} dead" if dead else "all"
+    place = f"core {case.core}" if case.core is not None else "the node"
     return Assessment(
         explains=whole,
-        is_confirmed=dead is None or dead.count >= MANY,
+        is_confirmed=dead is not None and _is_many(dead),
         evidence=[*evidence, *suffering(case)],
         against=against,
         doubt=doubt,
         would_confirm="as many dead memory cgroups as the walk needs (field 3 of /proc/cgroups against directories)",
-        summary=f"{who} walked {count} memory cgroups in one system call and {held}",
+        summary=f"{who} walked {count} memory cgroups, {whole:.0%} of what {place} did for {case.seconds:.1f} s{beat}",
         culprit=culprit,
         origin=made_by[0] if made_by else None,
         fix=_fix(made_by[0] if made_by else None),
     )
+
+
+def _is_many(dead: Dead) -> bool:
+    return dead.count >= MANY and dead.live is not None and dead.count > dead.live
 
 
 def _told(dead: Dead) -> str:
@@ -90,7 +95,7 @@ def _fix(origin: Origin | None) -> tuple[str, ...]:
 CAUSE = Cause(
     slug="zombie-memcg-walk",
     title="dead memory cgroups are walked one by one",
-    confirming="the walk over memory cgroups in the core's samples, and far more dead memory cgroups than live ones",
+    confirming="the walk over memory cgroups in the core's samples, and a thousand of them dead or more, more than are alive",
     assess=assess,
     fix=(
         "purge the dead without a reboot: sync; echo 1 > /proc/sys/vm/drop_caches, on a core without network queues",

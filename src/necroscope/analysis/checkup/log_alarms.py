@@ -1,4 +1,7 @@
-"""Does the kernel log tell of resets, lockups or stalls? Older ones are told, those of the last day are a problem."""
+"""Does the kernel log tell of resets, lockups or stalls? Those of the last hour are a problem; older ones are only told.
+
+A node condition made of it would otherwise stand for a day after one line.
+"""
 
 from collections import defaultdict
 from typing import Final
@@ -7,7 +10,7 @@ from necroscope.analysis.checkup.finding import Finding, Level, NamedRow, Seen, 
 from necroscope.model.units import NS_PER_S, format_duration, format_moment
 
 QUESTION: Final = "kernel-log"
-RECENT_NS: Final = 24 * 3600 * NS_PER_S
+RECENT_NS: Final = 3600 * NS_PER_S
 _ALARMS: Final = {
     "nic_reset": "network device resets",
     "nic_reset_failed": "network device resets that failed",
@@ -29,6 +32,8 @@ _ALARMS: Final = {
     "rt_throttled": "throttled real-time tasks",
     "kernel_oops": "kernel oopses",
 }
+# The kernel keeps a real-time task from taking a whole core, as it should: by itself nothing is wrong.
+_ONLY_TOLD: Final = frozenset({"rt_throttled"})
 
 
 def examine(seen: Seen) -> list[Finding]:
@@ -43,7 +48,7 @@ def examine(seen: Seen) -> list[Finding]:
 def _finding(kind: str, rows: list[NamedRow], now_ns: int) -> Finding:
     last = rows[-1]
     age_ns = max(now_ns - number(last["time"]), 0)
-    level = Level.PROBLEM if age_ns <= RECENT_NS else Level.NOTICE
+    level = Level.PROBLEM if age_ns <= RECENT_NS and kind not in _ONLY_TOLD else Level.NOTICE
     where = [f"core {last['cpu']}" if last["cpu"] is not None else "", str(last["device"] or "")]
     title = f"{_ALARMS[kind]} in the kernel log: {len(rows)}, the last {format_duration(age_ns)} ago"
     facts = (" ".join(filter(None, [format_moment(number(last["time"])), *where, str(last["message"])])),)

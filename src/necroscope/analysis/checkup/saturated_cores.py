@@ -1,4 +1,7 @@
-"""Is a core held by the kernel, or stolen, right now? User time alone is what busy nodes do all day: it is no finding."""
+"""Is a core held by the kernel, or stolen, right now? User time alone is what busy nodes do all day: it is no finding.
+
+A second of it is nothing special on many nodes: it is told, and a problem only where several were looked at and all were so.
+"""
 
 from collections import Counter
 from typing import Final
@@ -7,26 +10,32 @@ from necroscope.analysis.checkup.finding import Finding, Level, NamedRow, Seen, 
 
 QUESTION: Final = "saturated-core"
 SATURATED_RATIO: Final = 0.9
+SECONDS: Final = 3
 _MODES: Final = ("system", "irq", "softirq", "steal")
 
 
 def examine(seen: Seen) -> list[Finding]:
-    rows = seen.newest("cores", "cpu")
-    if not rows:
+    by_core: dict[int, list[NamedRow]] = {}
+    for row in seen.rows("cores"):
+        by_core.setdefault(number(row["cpu"]), []).append(row)
+    if not by_core:
         return [Finding(QUESTION, Level.UNKNOWN, "how the cores spend their time could not be read", (), "is /proc mounted?")]
-    return [_finding(row, seen) for row in rows if _held_share(row) >= SATURATED_RATIO]
+    return [_finding(rows, seen) for rows in by_core.values() if all(_held_share(row) >= SATURATED_RATIO for row in rows)]
 
 
 def _held_share(row: NamedRow) -> float:
     return sum(number(row[f"{mode}_ns"]) for mode in _MODES) / max(number(row["elapsed_ns"]), 1)
 
 
-def _finding(row: NamedRow, seen: Seen) -> Finding:
-    cpu = number(row["cpu"])
-    mode = max(_MODES, key=lambda mode: number(row[f"{mode}_ns"]))
-    title = f"core {cpu} is held: {_held_share(row):.0%} of the last second outside user mode, most of it {mode}"
+def _finding(rows: list[NamedRow], seen: Seen) -> Finding:
+    cpu = number(rows[0]["cpu"])
+    mode = max(_MODES, key=lambda mode: sum(number(row[f"{mode}_ns"]) for row in rows))
+    share = sum(_held_share(row) for row in rows) / len(rows)
+    length = "the last second" if len(rows) == 1 else f"the last {len(rows)} seconds"
+    title = f"core {cpu} is held: {share:.0%} of {length} outside user mode, most of it {mode}"
     hint = "record it: necroscope record --dir D --for 2m, then: necroscope diagnose D"
-    return Finding(QUESTION, Level.PROBLEM, title, tuple(_who(cpu, seen)), hint)
+    level = Level.PROBLEM if len(rows) >= SECONDS else Level.NOTICE
+    return Finding(QUESTION, level, title, tuple(_who(cpu, seen)), hint)
 
 
 def _who(cpu: int, seen: Seen) -> list[str]:

@@ -25,7 +25,7 @@ from necroscope.lab.settled_cgroups import settle_many
 from necroscope.lab.stage import Stage
 
 _FILE_BYTES = 3 << 30
-_PAUSE_S = 0.003
+_PAUSE_S = 0.004
 _KSWAPD = "kswapd0"
 
 
@@ -42,10 +42,10 @@ class KswapdReclaim(Scenario):
         mapped_stream.make_file(self.file, _FILE_BYTES)
         pods = stage.make_cgroup(f"{stage.invent('app')}-pods")
         self.settled = settle_many(stage, pods, stage.random.randrange(1000, 1400))
-        self.path = f"{pods.path}/{self.settled[0].name}"
         stage.start(mapped_stream.read_once, str(self.file)).wait(60)
         stage.watch_task(self.kswapd)
-        stage.watch(f"/proc/{self.kswapd}/stat")
+        # So that it is not lost among what else a busy machine does.
+        stage.move_task(self.kswapd, cpu=stage.core, nice=-10)
 
     def provoke(self, stage: Stage) -> None:
         old, name = Path(watermarks.MIN_FREE).read_text(), stage.invent("app")
@@ -54,43 +54,36 @@ class KswapdReclaim(Scenario):
             watermarks.press, "kswapd", on_s, off_s, old, comm=stage.invent("tool"), cpu=stage.other_cores, nice=-15
         )
         # On the other cores, so that kswapd is the only one to be seen on the chosen one.
-        place: dict[str, Any] = {"comm": name, "cpu": stage.other_cores, "nice": -5, "memory_bytes": 6 << 30}
+        place: dict[str, Any] = {
+            "comm": name,
+            "cpu": stage.other_cores,
+            "cgroup": self.settled[0],
+            "nice": 5,
+            "memory_bytes": 6 << 30,
+        }
         starts = (0, _FILE_BYTES // 2)
         self.readers = [stage.start(mapped_stream.stream, str(self.file), at, _PAUSE_S, **place) for at in starts]
-        for reader in self.readers:
-            (self.settled[0] / "cgroup.procs").write_text(str(reader.pid))
         stage.hold(presser, *self.readers)
         watermarks.release(presser, old)
 
     def verify(self, stage: Stage, measured: Measured) -> Truth:
-        core = self._core_of_kswapd(measured)
         by_kswapd, by_tasks = (measured.growth("/proc/vmstat", f"pgscan_{who}") for who in ("kswapd", "direct"))
-        ran_s, waited_s = measured.schedstat(self.kswapd)
+        ran_s, _ = measured.schedstat(self.kswapd)
         impact = {
-            # On a busy machine it may have to wait for a core: what counts is that it always has work.
-            "kswapd_runnable_share": reached(
-                "share of time that kswapd had work", (ran_s + waited_s) / stage.seconds, at_least=0.4
-            ),
-            "kswapd_share": reached("share of time that kswapd ran", ran_s / stage.seconds, at_least=0.1),
+            "kswapd_share": reached("share of time that kswapd ran", ran_s / stage.seconds, at_least=0.25),
             "system_share_peak_1s": reached(
-                "highest system share over a second", measured.peak_share(core, ("system",), 1.0), at_least=0.4
+                "highest system share over a second", measured.peak_share(stage.core, ("system",), 1.0), at_least=0.6
             ),
             "scanned_by_kswapd_per_s": reached("pages scanned by kswapd per second", by_kswapd / stage.seconds, at_least=20_000),
             "scanned_by_tasks": reached("pages scanned by tasks", by_tasks, at_most=0.5 * by_kswapd),
         }
         return Truth(
             impact,
-            core=core,
+            core=stage.core,
             mode="system",
             culprit=Culprit(_KSWAPD, self.kswapd),
-            origin=Origin("cgroup", self.path, also=(self.readers[0].comm, _KSWAPD)),
+            origin=Origin("cgroup", self.settled[0].path, also=(self.readers[0].comm, _KSWAPD)),
         )
-
-    def _core_of_kswapd(self, measured: Measured) -> int:
-        """Where it was seen most often while it ran (field 39 of /proc/PID/stat is its last core)."""
-        texts = [text.rsplit(")", 1)[1].split() for _, text in measured.texts(f"/proc/{self.kswapd}/stat")]
-        cores = [int(fields[36]) for fields in texts if fields[0] == "R"]
-        return max(set(cores), key=cores.count) if cores else 0
 
 
 def _pid_of(comm: str) -> int:

@@ -57,10 +57,8 @@ class MemcgLimitReclaim(Scenario):
         path = stage.scratch / f"{stage.invent('app')}.dat"
         with path.open("wb") as file:
             file.truncate(_FILE_BYTES)
-        self.reader = stage.start(stream, str(path), limit_bytes * 3 // 4, cpu=stage.core, nice=-10)
-        container = stage.random.choice(self.containers)
-        (container / "cgroup.procs").write_text(str(self.reader.pid))
-        self.container_path = f"{self.pod.path}/{container.name}"
+        self.container = stage.random.choice(self.containers)
+        self.reader = stage.start(stream, str(path), limit_bytes * 3 // 4, cpu=stage.core, nice=-10, cgroup=self.container)
         stage.hold(self.reader)
 
     def verify(self, stage: Stage, measured: Measured) -> Truth:
@@ -76,8 +74,8 @@ class MemcgLimitReclaim(Scenario):
             impact,
             core=stage.core,
             mode="system",
-            culprit=Culprit(self.reader.comm, self.reader.pid, self.container_path),
-            origin=Origin("cgroup", self.pod.path, also=(self.container_path, self.reader.comm)),
+            culprit=Culprit(self.reader.comm, self.reader.pid, self.container.path),
+            origin=Origin("cgroup", self.pod.path, also=(self.container.path, self.reader.comm)),
         )
 
     def _limit_hits(self, measured: Measured) -> int:

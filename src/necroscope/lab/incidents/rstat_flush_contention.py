@@ -37,13 +37,15 @@ def share_pages(directory: str, name: str, count: int, path: str) -> None:
             os.pwrite(file.fileno(), b"x", number * mmap.PAGESIZE)
 
 
-def remap(path: str) -> None:
+def remap(path: str, pause_s: float) -> None:
     """Map and unmap all pages: the count of mapped pages changes in every cgroup."""
     with open(path, "rb") as file:
         area = mmap.mmap(file.fileno(), 0, flags=mmap.MAP_SHARED, prot=mmap.PROT_READ)
     while True:
         area.madvise(_MADV_POPULATE_READ)
+        time.sleep(pause_s)
         area.madvise(mmap.MADV_DONTNEED)
+        time.sleep(pause_s)
 
 
 def read_statistics(path: str, log: str) -> None:
@@ -75,7 +77,7 @@ class RstatFlushContention(Scenario):
         stage.start(share_pages, str(directory), name, count, str(self.shared)).wait(90)
 
     def provoke(self, stage: Stage) -> None:
-        self.mapper = stage.start(remap, str(self.shared), cpu=stage.other_cores, nice=-15)
+        self.mapper = stage.start(remap, str(self.shared), stage.random.uniform(0.003, 0.005), cpu=stage.other_cores, nice=-15)
         name, statistics = stage.invent("agent"), self.pods.file("memory.stat")
         self.logs = [str(stage.scratch / f"reads-{number}") for number in range(3)]
         cores: tuple[list[int], ...] = ([stage.core], [stage.core], stage.other_cores)

@@ -1,7 +1,7 @@
 """What a diagnosis says, as a ranked list of guesses; and whether a guess is right, on three levels."""
 
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from necroscope.model.units import NS_PER_S, parse_moment_ns
@@ -19,7 +19,7 @@ Label = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """One answer; what it does not say is None."""
+    """One answer; what it does not say is None. A cause that was weighed and lost is an answer, but names nothing."""
 
     core: int | None = None
     mode: str | None = None
@@ -28,10 +28,11 @@ class Guess:
     comm: str | None = None
     pid: int | None = None
     origin: str | None = None
+    has_won: bool = True
 
     @property
     def is_named(self) -> bool:
-        return self.cause is not None and self.confidence >= NAMED
+        return self.has_won and self.cause is not None and self.confidence >= NAMED
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +51,13 @@ def guesses(report: dict[str, Any], label: Label) -> list[Guess]:
     The causes that were weighed and lost come after those that won.
     """
     told = [incident for incident in report["incidents"] if label["cause"] is None or _is_in_time(incident, label)]
-    won = sorted((_guess(incident) for incident in told), key=lambda guess: -guess.confidence)
+    won = [_guess(incident) for incident in told]
     lost = [
-        _guess(incident | {"verdict": incident["verdict"] | {"cause": other["cause"], "confidence": other["confidence"]}})
-        for incident in told
+        replace(guess, cause=other["cause"], confidence=other["confidence"], has_won=False)
+        for guess, incident in zip(won, told, strict=True)
         for other in incident["alternatives"]
     ]
-    return won + sorted(lost, key=lambda guess: -guess.confidence)
+    return sorted([*won, *lost], key=lambda guess: (not guess.has_won, -guess.confidence))
 
 
 def rank(level: Level, ranked: Iterable[Guess], label: Label) -> int | None:

@@ -144,7 +144,8 @@ def wilson(hits: int, of: int) -> tuple[float, float]:
 
 
 def _surest(ranked: Sequence[Guess]) -> Guess | None:
-    return max((guess for guess in ranked if guess.cause is not None), key=lambda guess: guess.confidence, default=None)
+    """The first that won and says a cause: they come in this order."""
+    return next((guess for guess in ranked if guess.has_won and guess.cause is not None), None)
 
 
 def _is_wrong(guess: Guess, label: Label) -> bool:

@@ -1,12 +1,31 @@
 """What a stakeout knows: each run of the job and how it ended, each event that was waited for, the share that went well."""
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Final
 
 from necroscope.analysis.interval import wilson
 from necroscope.model.units import format_moment
 
 FAILURE: Final = "failure"
+
+
+class EndedBy(StrEnum):
+    """What ended a stakeout."""
+
+    EVENT = "event"
+    FAILURE = "failure"
+    TIME = "time"
+    RUNS = "runs"
+    INTERRUPT = "interrupt"
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """`words` say it to people: `run 2 failed`."""
+
+    by: EndedBy
+    words: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +79,11 @@ class Caught:
 
 @dataclass(slots=True)
 class Outcome:
-    """Grows while the stakeout lasts; `ended` says in words why it did."""
+    """Grows while the stakeout lasts; `ended` is None until then."""
 
     runs: list[Run] = field(default_factory=list)
     caught: list[Caught] = field(default_factory=list)
-    ended: str = ""
+    ended: Ending | None = None
 
     @property
     def successes(self) -> int:
@@ -85,7 +104,8 @@ class Outcome:
     def as_json(self) -> dict[str, Any]:
         share = self.successes / self.finished if self.finished else None
         return {
-            "ended": self.ended,
+            "ended": self.ended.words if self.ended else "",
+            "ended_by": self.ended.by if self.ended else None,
             "runs": [run.as_json() for run in self.runs],
             "caught": [event.as_json() for event in self.caught],
             "success_rate": {"successes": self.successes, "runs": self.finished, "share": share, "interval": self.interval},

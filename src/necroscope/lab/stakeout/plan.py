@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from necroscope.lab.stakeout.outcome import FAILURE, Outcome
+from necroscope.lab.stakeout.outcome import FAILURE, EndedBy, Ending, Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,15 +19,20 @@ class Plan:
         started = len(outcome.runs) + under_way
         return under_way < self.parallel and (self.repeat is None or started < self.repeat)
 
-    def over(self, outcome: Outcome, under_way: int, elapsed_ns: int) -> str | None:
-        """Why it is over, in words, or None. Runs that are still under way then are stopped."""
+    def over(self, outcome: Outcome, under_way: int, elapsed_ns: int) -> Ending | None:
+        """Why it is over, or None. Runs that are still under way then are stopped."""
         if not self.counts_all:
             if outcome.caught:
-                return f"caught {outcome.caught[-1].kind}"
+                return Ending(EndedBy.EVENT, f"caught {outcome.caught[-1].kind}")
             if FAILURE in self.until and outcome.failures:
-                return f"run {next(run.number for run in outcome.runs if run.is_failure)} failed"
+                number = next(run.number for run in outcome.runs if run.is_failure)
+                return Ending(EndedBy.FAILURE, f"run {number} failed")
         if self.limit_ns is not None and elapsed_ns >= self.limit_ns:
-            return "the time is over"
+            return Ending(EndedBy.TIME, "the time is over")
         if self.repeat is not None and not under_way and len(outcome.runs) >= self.repeat:
-            return "all runs are done"
+            return Ending(EndedBy.RUNS, "all runs are done")
         return None
+
+    def found(self, outcome: Outcome) -> bool:
+        """Whether what was waited for happened, once or more."""
+        return bool(outcome.caught) or (FAILURE in self.until and outcome.failures > 0)

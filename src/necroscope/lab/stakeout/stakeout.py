@@ -12,7 +12,7 @@ from typing import Final
 from necroscope.errors import NecroscopeError, RecordingError, UsageError
 from necroscope.lab.recorder_child import RecorderChild
 from necroscope.lab.stakeout.job import HINT, Job, memory_by_session
-from necroscope.lab.stakeout.outcome import Caught, Outcome, Run
+from necroscope.lab.stakeout.outcome import Caught, EndedBy, Ending, Outcome, Run
 from necroscope.lab.stakeout.plan import Plan
 from necroscope.model.units import NS_PER_S
 from necroscope.store.query import Store
@@ -72,7 +72,7 @@ class Stakeout:
         (self.directory / RUNS).mkdir(parents=True)
         self.directory.chmod(0o700)
 
-    def _watch(self) -> str:
+    def _watch(self) -> Ending:
         started_ns, asked_s = time.monotonic_ns(), 0.0
         while not self._stopping:
             self._collect()
@@ -87,7 +87,7 @@ class Stakeout:
                 self._start()
             self.told(self.outcome, len(self._jobs))
             time.sleep(_LOOK_S)
-        return "interrupted"
+        return Ending(EndedBy.INTERRUPT, "interrupted")
 
     def _start(self) -> None:
         number = len(self.outcome.runs) + len(self._jobs) + 1

@@ -265,7 +265,7 @@
     if ((event.ctrlKey || event.metaKey) && event.key === "f") input.focus();
     else if (isTyping && ["Escape", "Enter"].includes(event.key)) {
       if (event.key === "Escape") reset();
-      main.focus();
+      main.focus({ preventScroll: true });
     } else if (!isTyping && event.target.tagName !== "BUTTON" && keys[event.key] && !event.ctrlKey && !event.metaKey && !event.altKey) keys[event.key]();
     else return;
     event.preventDefault();
@@ -297,5 +297,5 @@
   if (box > 0 && box < parent.length) zoom(box);
   input.value = words.get("search") ?? "";
   search(input.value);
-  main.focus();
+  main.focus({ preventScroll: true });
 })();

@@ -7,7 +7,8 @@ from html import escape
 from importlib.resources import files
 from typing import Final
 
-from necroscope.analysis.report import Alternative, Culprit, Evidence, Incident, Report, Verdict
+from necroscope.analysis.gap_notes import gap_notes, is_damage
+from necroscope.analysis.report import UNKNOWN, Alternative, Culprit, Evidence, Incident, Report, Verdict
 from necroscope.model.units import format_duration, format_moment
 from necroscope.views.format import literal
 
@@ -48,7 +49,7 @@ def report_html(report: Report, pictures: Mapping[str, Pictures]) -> str:
 <h1>{title}</h1>
 <p class="faint">{_span(report)}</p>
 {articles or _NOTHING}
-{_listed("What could not be seen", [*report.notes, *_gaps(report)])}
+{_listed("What could not be seen", [*report.notes, *gap_notes(report.gaps)[:12]])}
 </body>
 </html>
 """
@@ -58,13 +59,9 @@ def _span(report: Report) -> str:
     if report.from_ns is None or report.to_ns is None:
         return "the recording is empty"
     span = f"{format_moment(report.from_ns)} to {format_moment(report.to_ns)} ({format_duration(report.to_ns - report.from_ns)})"
-    return f"{span}, {len(report.incidents)} incident{'' if len(report.incidents) == 1 else 's'}; all times are UTC"
-
-
-def _gaps(report: Report) -> list[str]:
-    """The same cause once, however often."""
-    causes = dict.fromkeys(f"{gap.table}: {gap.cause}" for gap in report.gaps)
-    return [f"gap in {cause}" for cause in causes][:12]
+    asked = "" if report.asked_ns is None else f", asked about {format_moment(report.asked_ns)}"
+    damaged = "; parts of it are damaged and cannot be read" if any(map(is_damage, report.gaps)) else ""
+    return f"{span}{asked}, {len(report.wrong)} incident{'' if len(report.wrong) == 1 else 's'}{damaged}; all times are UTC"
 
 
 def _incident(incident: Incident, pictures: Pictures) -> str:
@@ -72,7 +69,7 @@ def _incident(incident: Incident, pictures: Pictures) -> str:
     where = f"core {incident.core}, {incident.mode or 'mode unknown'}" if incident.core is not None else "the whole machine"
     when = f"{format_moment(incident.from_ns)}, {format_duration(incident.to_ns - incident.from_ns)}"
     return f"""<article id="{escape(incident.id)}">
-<h2>{_text(verdict.title)}<span class="sure">{verdict.confidence:.0%} sure: <code>{_text(verdict.cause)}</code></span></h2>
+<h2>{_heading(incident)}</h2>
 <p class="faint">{when}, {where}</p>
 <p class="summary">{_text(verdict.summary)}</p>
 {_figure(pictures.timeline_svg, "Each core, second by second; the incident is shaded.")}
@@ -88,6 +85,16 @@ def _incident(incident: Incident, pictures: Pictures) -> str:
 {_frame(pictures.flame_page, "Flame graph of the core during the incident: click to zoom, / to search.")}
 {_listed("Not drawn", pictures.notes)}
 </article>"""
+
+
+def _heading(incident: Incident) -> str:
+    """What it is and how sure that is; nobody is sure of what is not known."""
+    verdict = incident.verdict
+    if not incident.is_wrong:
+        return 'Nothing was wrong<span class="sure">asked about</span>'
+    if verdict.cause == UNKNOWN:
+        return f'{_text(verdict.title)}<span class="sure">not known</span>'
+    return f'{_text(verdict.title)}<span class="sure">{verdict.confidence:.0%} sure: <code>{_text(verdict.cause)}</code></span>'
 
 
 def _who(verdict: Verdict) -> str:

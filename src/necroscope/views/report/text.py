@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from necroscope.analysis.gap_notes import gap_notes, is_damage
 from necroscope.analysis.report import UNKNOWN, Culprit, EventSeen, Evidence, Incident, Report, Verdict
 from necroscope.model.units import format_duration, format_moment
 from necroscope.views.format import literal, time_of_day
@@ -20,32 +21,42 @@ def report_to_text(report: Report, width: int = 100) -> str:
     """All incidents, each a section; a healthy recording is one line."""
     lines = [*_wrapped(_headline(report), width, "", ""), ""]
     for number, incident in enumerate(report.incidents, 1):
-        lines += [*_section(incident, number, len(report.incidents), width), ""]
+        count = f"{number} of {len(report.incidents)} ── " if incident.is_wrong else ""
+        lines += [*_section(incident, f"{count}{_when(incident)}", width), ""]
     lines += [*_notes(report, width)]
     return "\n".join(lines).rstrip()
 
 
-def incident_to_text(incident: Incident, width: int = 100) -> str:
-    """One incident, as `--watch` prints it when it is over."""
-    return "\n".join(_section(incident, 1, 1, width))
+def incident_to_text(incident: Incident, width: int = 100, *, goes_on: bool = False) -> str:
+    """One incident, as `--watch` prints it when it is seen and when it is over."""
+    when = f"since {_day_and_time(incident.from_ns)} UTC, still going on" if goes_on else _when(incident)
+    return "\n".join(_section(incident, when, width))
 
 
 def _headline(report: Report) -> str:
     if report.from_ns is None or report.to_ns is None:
         return f"nothing is recorded yet of {_plain(report.node)}"
     length = format_duration(report.to_ns - report.from_ns)
-    what = {0: "no incident", 1: "1 incident"}.get(len(report.incidents), f"{len(report.incidents)} incidents")
-    return f"{what} in {length} of {_plain(report.node)}, {format_moment(report.from_ns)} to {format_moment(report.to_ns)}"
+    what = {0: "no incident", 1: "1 incident"}.get(len(report.wrong), f"{len(report.wrong)} incidents")
+    core = "" if report.asked_core is None else f" on core {report.asked_core}"
+    damaged = " (parts of it are damaged and cannot be read)" if any(map(is_damage, report.gaps)) else ""
+    if report.asked_ns is not None:
+        found = "an incident" if report.wrong else "no incident"
+        return f"{found} at {format_moment(report.asked_ns)}{core} of {_plain(report.node)}{damaged}"
+    span = f"{format_moment(report.from_ns)} to {format_moment(report.to_ns)}"
+    return f"{what}{core} in {length} of {_plain(report.node)}, {span}{damaged}"
 
 
-def _section(incident: Incident, number: int, count: int, width: int) -> Iterator[str]:
+def _section(incident: Incident, when: str, width: int) -> Iterator[str]:
     verdict = incident.verdict
-    yield _rule(incident, number, count, width)
+    yield _rule(incident, when, width)
     yield from _wrapped(_sentence(verdict.summary), width, "", "")
     yield ""
     yield from _facts(incident, width)
     yield from _list("why we think so", [_dated(item) for item in verdict.evidence], width)
     yield from _list("what speaks against it", [_plain(item.text) for item in verdict.against], width)
+    if not incident.is_wrong:
+        return
     yield from _list("what to do", [_plain(item) for item in verdict.fix], width, is_numbered=True)
     yield from _list("how to see that it helped", [_plain(item) for item in verdict.verify], width)
     useless = [f"{_plain(item.what)}: {_plain(item.why)}" for item in verdict.will_not_help]
@@ -54,17 +65,26 @@ def _section(incident: Incident, number: int, count: int, width: int) -> Iterato
     yield from _list("what else it could have been", others, width)
 
 
-def _rule(incident: Incident, number: int, count: int, width: int) -> str:
+def _rule(incident: Incident, when: str, width: int) -> str:
     place = "the whole node" if incident.core is None else f"core {incident.core}"
-    when = f"{time_of_day(incident.from_ns)} to {time_of_day(incident.to_ns)} UTC"
     mode = f", {incident.mode}" if incident.mode else ""
-    head = f"── {number} of {count} ── {when} ── {place}{mode} "
+    head = f"── {when} ── {place}{mode} "
     return head + "─" * max(0, width - len(head))
+
+
+def _when(incident: Incident) -> str:
+    first, last = _day_and_time(incident.from_ns), _day_and_time(incident.to_ns)
+    return f"{first} to {last.removeprefix(first[: len('2026-04-15 ')])} UTC"
+
+
+def _day_and_time(time_ns: int) -> str:
+    return format_moment(time_ns)[: len("2026-04-15T10:30:07")].replace("T", " ")
 
 
 def _facts(incident: Incident, width: int) -> Iterator[str]:
     verdict = incident.verdict
-    yield from _fact("cause", _cause(verdict), width)
+    if incident.is_wrong:
+        yield from _fact("cause", _cause(verdict), width)
     if verdict.culprit is not None and verdict.culprit.comm:
         yield from _fact("who", _who(verdict.culprit), width)
     if verdict.culprit is not None and verdict.culprit.path:
@@ -129,12 +149,10 @@ def _list(title: str, items: Iterable[str], width: int, is_numbered: bool = Fals
 
 
 def _notes(report: Report, width: int) -> Iterator[str]:
-    gaps = [gap for gap in report.gaps if gap.to_ns > gap.from_ns]
-    notes = [_plain(note) for note in report.notes]
-    if gaps:
-        lost = format_duration(sum(gap.to_ns - gap.from_ns for gap in gaps))
-        notes.append(f"{len(gaps)} gaps, {lost} together: see `necroscope info`")
-    yield from _list("what could not be seen", notes, width)
+    """What is damaged first: it is most likely to hide something."""
+    damaged = gap_notes(gap for gap in report.gaps if is_damage(gap))
+    others = gap_notes(gap for gap in report.gaps if not is_damage(gap))
+    yield from _list("what could not be seen", [_plain(note) for note in (*damaged, *report.notes, *others)], width)
 
 
 def _wrapped(text: str, width: int, first: str, rest: str) -> list[str]:

@@ -10,8 +10,8 @@ IDLE = """
 """
 
 
-def stalled(levels: list[float], blocks: int = 5) -> DrawnNode:
-    node = drawn_node(IDLE)
+def stalled(levels: list[float], blocks: int = 5, picture: str = IDLE) -> DrawnNode:
+    node = drawn_node(picture)
     for second, level in enumerate([0.01] * 15 + levels + [0.01] * (26 - len(levels)), start=1):
         node.add("pressure", second, resource="io", some_ns=round(level * 1e9), full_ns=0)
     for second in range(16, 16 + len(levels)):
@@ -58,3 +58,23 @@ def test_a_blocked_task_in_the_log_confirms_what_pressure_alone_does_not() -> No
     assert incident.verdict.cause == "blocked-io"
     assert incident.verdict.culprit is not None
     assert (incident.verdict.culprit.comm, incident.verdict.culprit.pid) == ("du", 9)
+
+
+def test_who_used_the_mount_before_is_told_with_its_server() -> None:
+    picture = """
+        core 0:  .....r...s................................
+        core 1:  ..........................................
+        r: user  loader[70]  /pods/a  read > vfs_read, filemap_read, fuse_readahead, fuse_send_readpages
+        s: user  objectfs[71]  /system.slice/objectfs.service  read > vfs_read, fuse_dev_read, fuse_dev_do_read
+    """
+    (incident,) = diagnose(stalled([0.5] * 15, picture=picture)).incidents
+    assert incident.verdict.culprit is not None
+    assert incident.verdict.culprit.comm == "loader"
+    assert incident.verdict.origin is not None
+    assert incident.verdict.origin.name == "objectfs"
+
+
+def test_where_nobody_is_known_nobody_is_accused() -> None:
+    (incident,) = diagnose(stalled([0.5] * 15)).incidents
+    assert incident.verdict.culprit is not None
+    assert incident.verdict.culprit.comm is None

@@ -40,3 +40,15 @@ def test_the_end_of_one_large_process_is_no_churn() -> None:
         CORES.replace("abcdefgh", "aaaaaaaa") + "a: system  loader[9]  /pods/a  _exit > do_exit, exit_mmap, unmap_page_range"
     )
     assert "fork-exec-churn" not in [one.verdict.cause for one in diagnose(drawn_node(picture)).incidents]
+
+
+def test_a_moment_of_it_is_no_incident() -> None:
+    node = churning(40)
+    node.cores[1] = node.cores[1].replace("abcdefgh", "ab......")
+    assert not diagnose(node).incidents
+
+
+def test_processes_that_stay_are_no_churn_however_many() -> None:
+    lines = [f"a: system  pool[{500 + number}]  /jobs  {LIVES[number % 3]}" for number in range(40)]
+    node = drawn_node(CORES.replace("abcdefgh", "aaaaaaaa") + "\n".join(lines))
+    assert "fork-exec-churn" not in [one.verdict.cause for one in diagnose(node).incidents]

@@ -34,10 +34,23 @@ def test_a_fifo_task_that_starves_a_thread_is_named() -> None:
     assert "77" in incident.verdict.fix[0]
 
 
-def test_a_wait_that_fair_scheduling_does_not_allow_tells_it_too() -> None:
+def test_without_the_policy_it_is_not_named_however_long_the_wait() -> None:
     (incident,) = diagnose(spinning(wait=0.93)).incidents
+    assert incident.verdict.cause == "unknown"
+    (lost,) = [other for other in incident.alternatives if other.cause == "rt-hog"]
+    assert lost.confidence < 0.5
+    assert "policy" in lost.why_not
+
+
+def test_real_time_throttling_in_the_log_tells_it_too() -> None:
+    (incident,) = diagnose(spinning(wait=0.93).event(14, "rt_throttled", "sched: RT throttling activated", cpu=1)).incidents
     assert incident.verdict.cause == "rt-hog"
-    assert 0.5 <= incident.verdict.confidence < 0.9
+    assert "policy not captured" in incident.verdict.summary
+
+
+def test_an_ordinary_task_behind_which_others_wait_long_is_a_hog_by_weight() -> None:
+    (incident,) = diagnose(spinning(wait=0.93, policy="other")).incidents
+    assert incident.verdict.cause == "userspace-hog"
 
 
 def test_a_fifo_task_behind_which_nothing_waits_is_no_incident() -> None:

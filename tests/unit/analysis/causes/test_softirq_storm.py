@@ -74,3 +74,16 @@ def test_one_slow_function_is_told_against_it() -> None:
     slow = "\n".join(line for line in STORM.splitlines() if "skb_clone" not in line and "ip_rcv" not in line)
     (incident,) = diagnose(stormy(picture=slow)).incidents
     assert incident.verdict.cause == "unknown"
+
+
+def test_other_cores_with_as_many_packets_speak_against_one_queue() -> None:
+    node = stormy()
+    others = {row[0]: row for row in node.added["softnet"] if row[1] == 0}
+    processed = 3
+    node.added["softnet"] = [
+        (*row[:processed], 88_000, *row[processed + 1 :]) if row in others.values() else row for row in node.added["softnet"]
+    ]
+    (incident,) = diagnose(node).incidents
+    assert any("88,000" in item.text for item in incident.verdict.against)
+    assert not any("88,000" in item.text for item in incident.verdict.evidence)
+    assert any("no other core took more than 20" in item.text for item in diagnose(stormy()).incidents[0].verdict.evidence)

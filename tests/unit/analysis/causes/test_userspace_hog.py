@@ -44,6 +44,20 @@ def test_asked_about_the_moment_it_is_told() -> None:
     (incident,) = diagnose(computing(), at_ns=at(18)).incidents
     assert incident.verdict.culprit is not None
     assert incident.verdict.culprit.comm == "encoder"
+    assert incident.verdict.cause == "unknown"
+    assert not incident.is_wrong
+
+
+def test_other_cores_are_told_as_they_were() -> None:
+    node = drawn_node(
+        ONE.replace("core 0:  ........................................", "core 0:  ..........bbbbbbb.........bb............")
+        + "    b: user  sh[91]  /  main"
+    )
+    node.add(
+        "tasks", 15, cpu=1, trigger="user_busy", samples=95, comm="encoder", pid=90, tid=90, policy="other", cpus_allowed="1"
+    )
+    (incident,) = diagnose(node).incidents
+    assert "the other cores were 40% idle" in incident.verdict.summary
 
 
 def test_a_node_that_trains_on_all_cores_has_no_incident() -> None:

@@ -31,7 +31,9 @@ def test_a_count_without_the_walk_is_no_incident() -> None:
 def test_the_walk_without_dead_cgroups_is_not_named() -> None:
     (incident,) = diagnose(walked().zombies(14, 30)).incidents
     assert incident.verdict.cause == "unknown"
-    assert ("zombie-memcg-walk", "only 30 memory cgroups are dead") in [(a.cause, a.why_not) for a in incident.alternatives]
+    assert ("zombie-memcg-walk", "only 30 memory cgroups are dead, 200 alive") in [
+        (a.cause, a.why_not) for a in incident.alternatives
+    ]
 
 
 def test_the_unit_that_leaks_is_the_origin() -> None:
@@ -44,3 +46,18 @@ def test_the_unit_that_leaks_is_the_origin() -> None:
     assert incident.verdict.origin is not None
     assert (incident.verdict.origin.kind, incident.verdict.origin.name) == ("unit", "agent.service")
     assert "agent.service" in incident.verdict.fix[0]
+
+
+def test_where_the_dead_were_not_counted_it_is_not_named() -> None:
+    (incident,) = diagnose(walked()).incidents
+    assert incident.verdict.cause == "unknown"
+
+
+def test_more_alive_than_dead_are_a_walk_of_the_living() -> None:
+    (incident,) = diagnose(walked().zombies(14, 1_500, live=9_000)).incidents
+    assert incident.verdict.cause == "unknown"
+
+
+def test_nothing_is_said_of_one_system_call() -> None:
+    (incident,) = diagnose(walked().zombies(14, 68_680)).incidents
+    assert "one system call" not in incident.verdict.summary

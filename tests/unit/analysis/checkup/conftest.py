@@ -28,6 +28,12 @@ class Node:
     def core(self, cpu: int, **shares: float) -> None:
         self.add("cores", cpu=cpu, elapsed_ns=S, **{f"{mode}_ns": round(share * S) for mode, share in shares.items()})
 
+    def cores(self, cpu: int, seconds: int, **shares: float) -> None:
+        """So many seconds of a core, and no others."""
+        self._rows["cores"] = [row for row in self._rows["cores"] if row[1] != cpu]
+        for _ in range(seconds):
+            self.core(cpu, **shares)
+
     def sampled(self, cpu: int, comm: str, function: str | None, times: int) -> None:
         self.samples += [Sampled(NOW_NS - S, cpu, 7, 7, comm, None, function, None)] * times
 

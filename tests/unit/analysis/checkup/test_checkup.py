@@ -5,7 +5,6 @@ from necroscope.analysis.checkup.finding import Finding, Level
 
 S = 1_000_000_000
 NOW_NS = 1_776_248_000 * S
-DAY_NS = 86400 * S
 
 
 def findings(node) -> dict[str, Finding]:
@@ -19,11 +18,11 @@ def test_a_quiet_node_is_well(node) -> None:
 
 
 def test_a_core_held_by_the_kernel_is_a_problem_and_says_by_whom(node) -> None:
-    node.core(1, system=0.97, user=0.01)
+    node.cores(1, 3, system=0.97, user=0.01)
     node.sampled(1, "kubelet", "mem_cgroup_iter", 90)
     node.sampled(0, "python", None, 3)
     found = findings(node)["saturated-core"]
-    assert found.title.startswith("core 1 is held: 97%")
+    assert found.title.startswith("core 1 is held: 97% of the last 3 seconds")
     assert found.facts == ("kubelet (pid 7) had 90 of 90 samples, most often in mem_cgroup_iter",)
     assert check_up(node.seen()).exit_code == PROBLEM
 
@@ -34,14 +33,20 @@ def test_user_time_alone_is_what_busy_nodes_do(node) -> None:
 
 
 def test_a_core_whose_time_is_stolen_is_held(node) -> None:
-    node.core(1, steal=0.95)
+    node.cores(1, 3, steal=0.95)
     assert "most of it steal" in findings(node)["saturated-core"].title
 
 
-def test_only_the_last_second_of_a_core_counts(node) -> None:
-    node.core(1, system=1.0)
+def test_a_core_that_had_some_time_left_in_the_look_is_not_held(node) -> None:
+    node.cores(1, 3, system=1.0)
     node.core(1, idle=1.0)
     assert findings(node) == {}
+
+
+def test_a_single_second_is_told_and_fails_nothing(node) -> None:
+    node.cores(1, 1, system=1.0)
+    assert findings(node)["saturated-core"].level is Level.NOTICE
+    assert check_up(node.seen()).exit_code == WELL
 
 
 def test_a_softirq_that_still_waits_is_a_stall(node) -> None:
@@ -54,8 +59,13 @@ def test_a_short_softirq_delay_is_none(node) -> None:
     assert findings(node) == {}
 
 
-def test_a_reset_of_today_is_a_problem_and_one_of_last_week_a_notice(node) -> None:
-    node.add("events", time=NOW_NS - 7 * DAY_NS, kind="nic_reset", by_kernel=True, message="Trigger reset is on", device="eth0")
+def test_a_throttled_real_time_task_is_told_and_fails_nothing(node) -> None:
+    node.add("events", time=NOW_NS - 60 * S, kind="rt_throttled", by_kernel=True, message="sched: RT throttling activated")
+    assert findings(node)["kernel-log"].level is Level.NOTICE
+
+
+def test_a_reset_of_this_hour_is_a_problem_and_an_older_one_a_notice(node) -> None:
+    node.add("events", time=NOW_NS - 3700 * S, kind="nic_reset", by_kernel=True, message="Trigger reset is on", device="eth0")
     assert findings(node)["kernel-log"].level is Level.NOTICE
     node.add("events", time=NOW_NS - 60 * S, kind="nic_reset", by_kernel=True, message="Trigger reset is on", device="eth0")
     found = findings(node)["kernel-log"]
@@ -129,5 +139,5 @@ def test_queues_on_different_cores_do_not_collide(node) -> None:
 
 def test_problems_come_before_notices(node) -> None:
     unit(node, preset="enabled", fragment="/lib/systemd/system/ecs.service", active_state="failed", sub_state="failed")
-    node.core(0, system=1.0)
+    node.cores(0, 3, system=1.0)
     assert [finding.level for finding in check_up(node.seen()).findings] == [Level.PROBLEM, Level.NOTICE]

@@ -44,6 +44,7 @@ def incident(
 def test_the_surest_comes_first_and_what_lost_comes_last() -> None:
     report = {"incidents": [incident("a", 0.6, alternatives=(("b", 0.9),)), incident("c", 0.8)]}
     assert [guess.cause for guess in guesses(report, label())] == ["c", "a", "b"]
+    assert [guess.is_named for guess in guesses(report, label())] == [True, True, False]
 
 
 def test_what_happened_at_another_time_is_no_answer() -> None:
@@ -95,3 +96,4 @@ def test_a_false_naming_is_sure_of_another_cause() -> None:
     assert not is_false_naming(Guess(cause="rt-hog", confidence=0.9), label())
     assert not is_false_naming(Guess(cause="softirq-storm", confidence=0.9), label(tolerates=["softirq-storm"]))
     assert not is_false_naming(Guess(cause=None, confidence=0.9), label(cause=None))
+    assert not is_false_naming(Guess(cause="softirq-storm", confidence=0.9, has_won=False), label())

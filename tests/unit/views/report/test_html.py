@@ -1,5 +1,6 @@
 """The page of a report: all of the verdict is in it, nothing of the machine can act in it."""
 
+from dataclasses import replace
 from html.parser import HTMLParser
 
 from necroscope.analysis.report import (
@@ -100,3 +101,11 @@ def test_without_pictures_nothing_may_run() -> None:
 def test_a_healthy_recording_says_so() -> None:
     assert "Nothing was found" in report_html(Report(1, "node-a", START, START + S, ()), {})
     assert "the recording is empty" in report_html(Report(1, "node-a", None, None, ()), {})
+
+
+def test_nobody_is_sure_of_what_is_not_known() -> None:
+    known = report()
+    verdict = replace(known.incidents[0].verdict, cause="unknown", confidence=0.3)
+    page = report_html(replace(known, incidents=(replace(known.incidents[0], verdict=verdict),)), {})
+    assert "30% sure" not in page
+    assert '<span class="sure">not known</span>' in page

@@ -25,7 +25,7 @@ def test_the_page_answers_the_questions_in_their_order() -> None:
     wanted = [
         "1 incident in 30 s of drawn",
         "core 1, system",
-        "kubelet walked 68,680 dead memory cgroups in one system call",
+        "kubelet walked 68,680 dead memory cgroups",
         "cause    zombie-memcg-walk",
         "(very sure, 95%)",
         "who      kubelet, pid 1872, unit kubelet.service",
@@ -55,7 +55,7 @@ def test_what_could_not_be_seen_is_said() -> None:
     page = report_to_text(Report(1, "n", at(0), at(60), (), (Gap("samples", at(1), at(3), "lost"),), ("no stacks: be root",)))
     assert "what could not be seen" in page
     assert "no stacks: be root" in page
-    assert "1 gaps, 2 s together" in page
+    assert "lost: 1 gap in samples, 2 s" in page
 
 
 def test_an_empty_recording_says_so() -> None:
@@ -75,3 +75,29 @@ def test_unknown_is_said_plainly() -> None:
     assert "cause    unknown" in page
     assert "tool, pid 4" in page
     assert "odd_loop" in page
+
+
+def test_headings_have_their_date() -> None:
+    assert "── 1 of 1 ── 2025-10-09 08:53:3" in report_to_text(report_of())
+
+
+def test_what_still_goes_on_is_told_so() -> None:
+    incident = report_of().incidents[0]
+    assert "since 2025-10-09 08:53:3" in incident_to_text(incident, goes_on=True)
+    assert "still going on" in incident_to_text(incident, goes_on=True)
+    assert "still going on" not in incident_to_text(incident)
+
+
+def test_a_moment_with_nothing_wrong_is_no_incident() -> None:
+    node = drawn_node("core 0: ..............\ncore 1: ....uuuuuu....\nu: user  train[4]  /  main")
+    page = report_to_text(diagnose(node, at_ns=at(6)))
+    assert page.startswith("no incident at 2025-10-09T08:53:26.000Z of drawn")
+    assert "1 incident" not in page
+    assert "what to do" not in page
+
+
+def test_damage_is_told_first() -> None:
+    gaps = (Gap("cores", at(0), at(50), "slow"), Gap("*", at(1), at(3), "segment 2025: manifest.json fails its checksum"))
+    page = report_to_text(Report(1, "n", at(0), at(60), (), gaps, ("no stacks: be root",)))
+    assert "(parts of it are damaged" in " ".join(page.split())
+    assert page.index("damaged, cannot be read: segment 2025") < page.index("no stacks") < page.index("slow: 1 gap")

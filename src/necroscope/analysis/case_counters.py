@@ -1,0 +1,145 @@
+"""How much: what the counters of an incident's time and core say, beside those of its quiet time."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from necroscope.analysis.case_times import BEFORE_NS, TICK_NS, CaseTimes
+from necroscope.analysis.columns import Columns, Floats
+from necroscope.analysis.correlate import Gathered
+from necroscope.analysis.episodes import Span
+from necroscope.analysis.node import MODES, Node
+from necroscope.model.units import NS_PER_S
+
+_MOSTLY: Final = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Events a second in the incident and in the quiet time before; None where it was not recorded."""
+
+    now: float | None
+    before: float | None
+
+    @property
+    def rise(self) -> float:
+        """How many a second more than before; 0 if nothing is known."""
+        return max(0.0, (self.now or 0.0) - (self.before or 0.0))
+
+    def grew(self, factor: float, at_least: float = 0.0) -> bool:
+        return self.now is not None and self.now >= at_least and self.now >= factor * (self.before or 0.0)
+
+
+class CaseCounters(CaseTimes):
+    """Shares are of elapsed time, rates are a second; None is what was not recorded."""
+
+    def __init__(self, node: Node, gathered: Gathered) -> None:
+        super().__init__(node, gathered)
+        self.mode = self.mode or self._main_mode()
+
+    def share(self, mode: str, cpu: int | None = None) -> float | None:
+        """Of the core's time in the incident: user (with nice), system, irq, softirq, steal, idle, iowait, kernel, missing."""
+        return self._mode_share(mode, self.spans, self.core if cpu is None else cpu)
+
+    def share_before(self, mode: str, cpu: int | None = None) -> float | None:
+        return self._mode_share(mode, self.quiet, self.core if cpu is None else cpu)
+
+    def machine_share(self, mode: str) -> float | None:
+        """The same over all cores."""
+        return self._mode_share(mode, self.spans, None)
+
+    def rate(self, table: str, *columns: str, cpu: int | None = None) -> Rate:
+        """Events a second of counters that count since the row before: memory, softirqs, softnet, cgroups, pressure, runqueue."""
+        rows = self.node.columns(table).of_core(cpu)
+        quiet = rows.within(self.quiet)
+        return Rate(rows.within(self._ticks(table)).per_second(*columns), quiet.per_second(*columns) if len(quiet) else None)
+
+    def interrupts(self, name: str, cpu: int | None = None) -> Rate:
+        """Interrupts a second of one line of /proc/interrupts (TLB, CAL, RES, LOC, a number), of a core or of all."""
+        rows = self.node.columns("interrupts").of_core(cpu)
+        rows = rows.at(rows["irq"] == name)
+        return Rate(self._counted(rows.within(self._ticks("interrupts"))), self._counted(rows.within(self.quiet)))
+
+    def pressure(self, resource: str, column: str = "some_ns") -> float | None:
+        """Share of the incident's time in which work stalled for want of cpu, memory or io; `full_ns`: all work."""
+        rows = self.node.columns("pressure")
+        per_second = rows.at(rows["resource"] == resource).within(self._ticks("pressure")).per_second(column)
+        return None if per_second is None else per_second / NS_PER_S
+
+    def level(self, table: str, column: str) -> float | None:
+        """The last known amount at the end of the incident: memory's `free_bytes`, softnet's `backlog`."""
+        values: Floats = self.node.columns(table).within([(self.window[0] - BEFORE_NS, self._late_ns)])[column]
+        known = values[np.isfinite(values)]
+        return float(known[-1]) if len(known) else None
+
+    def softirq_delay_s(self, vectors: Collection[str] | None = None, cpu: int | None = None) -> float | None:
+        """The longest that a raised softirq waited on the core; None if that was not measured."""
+        rows = self.node.columns("softirq_delay")
+        if not len(rows):
+            return None
+        rows = rows.of_core(self.core if cpu is None else cpu).within([(self.window[0], self._late_ns)])
+        if vectors is not None:
+            rows = rows.at(np.isin(rows["vector"].astype(str), list(vectors)))
+        return float(np.fmax(rows["worst_ns"], rows["pending_ns"]).max()) / NS_PER_S if len(rows) else 0.0
+
+    def thread_wait_share(self, prefix: str = "napi/", cpu: int | None = None) -> float | None:
+        """Of the incident's time: how much of it the core's napi (or ksoftirqd) threads were runnable and did not run."""
+        rows = self.node.columns("runqueue").of_core(self.core if cpu is None else cpu).within(self.spans)
+        rows = rows.at(np.array([str(comm).startswith(prefix) for comm in rows["comm"]], dtype=bool))
+        elapsed_ns = rows.total("elapsed_ns")
+        if not elapsed_ns:
+            return None
+        # The delay is booked when the wait ends; until then the thread is runnable with unchanged run time.
+        is_starving = (rows["state"] == "R") & (rows["run_ns"] == 0)
+        waited = np.where(is_starving, rows["elapsed_ns"], np.minimum(rows["delay_ns"], rows["elapsed_ns"]))
+        return float(waited.sum()) / elapsed_ns
+
+    def columns(self, table: str) -> Columns:
+        """All rows of a table, as numpy columns."""
+        return self.node.columns(table)
+
+    def is_recorded(self, table: str) -> bool:
+        """Whether the recording has the table at all: without it, its silence says nothing."""
+        return bool(self.node.tables.get(table))
+
+    # --- inner
+
+    @property
+    def _late_ns(self) -> int:
+        """Rows come at the end of a tick, and delays when the wait is over."""
+        return self.window[1] + 2 * TICK_NS
+
+    def _ticks(self, table: str) -> list[Span]:
+        """Stretches wide enough to hold rows of the table: those that are read every 10 s come late."""
+        late_ns = 11 * NS_PER_S if table in ("interrupts", "cgroups", "nics") else TICK_NS // 2
+        return [(from_ns, to_ns + late_ns) for from_ns, to_ns in self.spans]
+
+    def _main_mode(self) -> str | None:
+        """Where no episode tells it: the mode the core was in most of the time."""
+        if self.core is None:
+            return None
+        shares = {mode: self.share(mode) or 0.0 for mode in ("system", "softirq", "irq", "steal", "user")}
+        best = max(shares, key=lambda mode: shares[mode])
+        return best if shares[best] >= _MOSTLY else None
+
+    def _mode_share(self, mode: str, spans: list[Span], cpu: int | None) -> float | None:
+        own = self.node.columns("cores").of_core(cpu)
+        # Of a stretch shorter than a tick the tick in which it ends tells.
+        rows = own.within(spans) if len(own.within(spans)) else own.within([(a, b + TICK_NS) for a, b in spans])
+        elapsed_ns = rows.total("elapsed_ns")
+        if not elapsed_ns:
+            return None
+        booked_ns = rows.total(*(MODES[mode] if mode != "missing" else MODES["all"])) or 0.0
+        return max(0.0, 1 - booked_ns / elapsed_ns) if mode == "missing" else min(1.0, booked_ns / elapsed_ns)
+
+    def _counted(self, rows: Columns) -> float | None:
+        """Rows of interrupts are by core and only of those that came: the time is that of the reads, not of the rows."""
+        if not self.is_recorded("interrupts"):
+            return None
+        if not len(rows):
+            return 0.0
+        times, first = np.unique(rows["time"], return_index=True)
+        elapsed_s = float(rows["elapsed_ns"][first].sum()) / NS_PER_S
+        return float(rows["count"].sum()) / elapsed_s if len(times) and elapsed_s > 0 else 0.0

@@ -1,0 +1,52 @@
+"""A long recording is looked at an hour at a time, so that memory stays bounded; an incident may go on from one to the next."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final
+
+from necroscope.analysis.correlate import Gathered, is_same, united
+from necroscope.analysis.episodes import Episode, Kind, Span
+from necroscope.model.units import NS_PER_S
+
+STRETCH_NS: Final = 3600 * NS_PER_S
+# Stretches overlap by what an incident may need around it.
+_MARGIN_NS: Final = 180 * NS_PER_S
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """An incident that is not over at the end of its stretch, with what is needed to judge it in the end."""
+
+    stretch: Span
+    episodes: Sequence[Episode]
+    gathered: Gathered
+
+
+def stretches(whole: Span) -> Iterator[tuple[Span, Span]]:
+    """What is read together, and the part of it whose incidents it reports."""
+    count = max(1, round((whole[1] - whole[0]) / STRETCH_NS))
+    bounds = [whole[0] + (whole[1] - whole[0]) * place // count for place in range(count + 1)]
+    for from_ns, to_ns in pairwise(bounds):
+        yield (max(whole[0], from_ns - _MARGIN_NS), min(whole[1], to_ns + _MARGIN_NS)), (from_ns, to_ns)
+
+
+def goes_on(gathered: Gathered, own: Span, whole: Span) -> bool:
+    """Whether the next stretch may see more of it: it reaches into what both see, or it comes at a program's own beat."""
+    if own[1] >= whole[1]:
+        return False
+    is_beat = any(episode.kind is Kind.BURST for episode in gathered.episodes) and not gathered.is_strong
+    return gathered.span[1] > own[1] - _MARGIN_NS or (is_beat and gathered.span[1] > own[0])
+
+
+def continued(carried: Sequence[Carried], found: Sequence[Gathered]) -> tuple[list[Carried], list[Gathered]]:
+    """What was carried on, with all that this stretch adds to it; and what is new."""
+    fresh: list[Gathered] = []
+    longer = list(carried)
+    for one in found:
+        place = next((place for place, other in enumerate(longer) if is_same(other.gathered, one)), None)
+        if place is None:
+            fresh.append(one)
+        else:
+            longer[place] = replace(longer[place], gathered=united(longer[place].gathered, one))
+    return longer, fresh

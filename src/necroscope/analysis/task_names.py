@@ -1,0 +1,18 @@
+"""What tasks are called: one whose name nobody saw is sampled as `:PID`, which is no name to act on."""
+
+import re
+from typing import Final
+
+_NOT_SEEN: Final = re.compile(r":(\d+)")
+_SHOWN: Final = re.compile(r"pid \d+ \(name not seen\)")
+
+
+def shown_name(comm: str) -> str:
+    """The name, or `pid 29838 (name not seen)`."""
+    number = _NOT_SEEN.fullmatch(comm)
+    return f"pid {number[1]} (name not seen)" if number else comm
+
+
+def is_name(comm: str | None) -> bool:
+    """Whether somebody can look for a program of this name."""
+    return bool(comm) and _SHOWN.fullmatch(comm or "") is None
