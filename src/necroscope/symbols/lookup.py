@@ -115,6 +115,11 @@ class Lookup:
         answers = self._ask(Kind.USER, [tuple(request) for request in requests], blames)
         return [answer and ModuleAnswer(answer[0], [FunctionBlock(*functions) for functions in answer[1]]) for answer in answers]
 
+    def demangle(self, symbols: Sequence[str]) -> list[str]:
+        """Names of C++ and Rust as people write them; as they are if nobody answers."""
+        (answer,) = self._ask(Kind.DEMANGLE, [list(symbols)], [()])
+        return answer if answer is not None else list(symbols)
+
     def jit_symbols(self, pid: int, addresses: Sequence[int]) -> list[str | None]:
         """Functions at addresses of no file, by the process's perf map."""
         (answer,) = self._ask(Kind.JIT, [(pid, list(addresses))], [(pid,)])

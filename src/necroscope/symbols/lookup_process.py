@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from necroscope.symbols.demangle import demangle
 from necroscope.symbols.messages import READY, FrameError, FrameReader, Kind, ModuleAnswer, TaskDescription, UserRequest, pack
 from necroscope.symbols.resolver import Resolver
 from necroscope.symbols.task_description import describe
@@ -91,6 +92,7 @@ def _handlers(resolver: Resolver, root: Path) -> dict[Kind, Handler]:
         Kind.VDSO: resolver.vdso_symbols,
         Kind.MAPS: maps,
         Kind.TASK: task,
+        Kind.DEMANGLE: lambda item: [demangle(symbol.encode()) for symbol in item],
     }
 
 

@@ -14,6 +14,8 @@ READY: Final = 0
 MESSAGE_LIMIT_BYTES: Final = 64 << 20
 # Functions are asked for by blocks of 4 KiB: who runs one function runs its neighbours soon, and then nothing has to be asked.
 BLOCK_BITS: Final = 12
+# How symbols of C++ and of Rust begin.
+MANGLED: Final = ("_Z", "_R")
 _LENGTH: Final = struct.Struct("<I")
 
 
@@ -27,6 +29,7 @@ class Kind(IntEnum):
     VDSO = 5  # (offsets) -> list of function or None
     MAPS = 6  # (pid,) -> list of Mapping, or None
     TASK = 7  # (pid, tid, first argument) -> TaskDescription
+    DEMANGLE = 8  # (symbols) -> list of names as people write them
 
 
 class UserRequest(NamedTuple):
@@ -41,7 +44,10 @@ class UserRequest(NamedTuple):
 
 
 class FunctionBlock(NamedTuple):
-    """Where in a block, counted from its start, which function begins; None where none is. The first begins at 0."""
+    """Where in a block, counted from its start, which function begins; None where none is. The first begins at 0.
+
+    Names of C++ and Rust are as the linker has them: few of a block are ever shown, and those are demangled by a question.
+    """
 
     starts: list[int]
     names: list[str | None]

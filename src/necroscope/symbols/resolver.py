@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from necroscope.errors import SourceUnavailable
 from necroscope.symbols import kallsyms, process_maps, vdso
 from necroscope.symbols.debug_files import find_functions
-from necroscope.symbols.demangle import demangle
+from necroscope.symbols.demangle import plain
 from necroscope.symbols.elf import Elf, Segments
 from necroscope.symbols.function_index import FunctionIndex, index_debugdata, index_dynsym, index_symtab
 from necroscope.symbols.image import FileImage, Image, ImageError
@@ -154,7 +154,7 @@ def _functions_in(block: int, segments: Segments, tables: list[FunctionIndex], i
         names.setdefault(end, None)
     names.pop(high, None)
     changes = [(low, names[low]), *(after for before, after in pairwise(names.items()) if after[1] != before[1])]
-    return FunctionBlock([at - low for at, _ in changes], [None if name is None else demangle(name) for _, name in changes])
+    return FunctionBlock([at - low for at, _ in changes], [None if name is None else plain(name) for _, name in changes])
 
 
 def _merged(tables: list[FunctionIndex], low: int, high: int, image: Image) -> list[tuple[int, bytes | None]]:

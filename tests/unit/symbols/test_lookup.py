@@ -118,6 +118,12 @@ def test_real_process_answers_everything(real: Lookup) -> None:
     assert any(real.vdso_symbols(list(range(0, 0x2000, 16)))) or "[vdso]" not in [mapping.path for mapping in mappings]
     assert real.describe_task(os.getpid(), os.getpid(), 0).comm is not None
     assert real.jit_symbols(os.getpid(), [1]) == [None]
+    assert real.demangle(["_ZN3foo3barEv", "_RNvCs1_3foo3bar", "plain", "_Z\\xff"]) == [
+        "foo::bar()",
+        "foo::bar",
+        "plain",
+        "_Z\\xff",
+    ]
     if real.kernel_symbols_hidden is None:
         lines = Path("/proc/kallsyms").read_text().splitlines()
         address = next(int(line.split()[0], 16) for line in lines if line.endswith(" T schedule"))

@@ -16,7 +16,7 @@ from necroscope.model.names import clean
 from necroscope.sources.perf.address_space import AddressSpace
 from necroscope.sources.perf.function_blocks import FunctionBlocks
 from necroscope.sources.perf.interned import Interned
-from necroscope.symbols.messages import BLOCK_BITS, NO_FUNCTION, FunctionBlock, ModuleAnswer, UserRequest
+from necroscope.symbols.messages import BLOCK_BITS, MANGLED, NO_FUNCTION, FunctionBlock, ModuleAnswer, UserRequest
 from necroscope.symbols.process_maps import Mapping
 
 ASKED: Final = -1
@@ -31,6 +31,8 @@ class Lookup(Protocol):
     def kernel_functions(self, blocks: Sequence[int]) -> list[FunctionBlock] | None: ...
 
     def user_functions(self, requests: Sequence[UserRequest]) -> list[ModuleAnswer | None]: ...
+
+    def demangle(self, symbols: Sequence[str]) -> list[str]: ...
 
     def jit_symbols(self, pid: int, addresses: Sequence[int]) -> list[str | None]: ...
 
@@ -69,6 +71,7 @@ class Wanted:
         self.blocks: dict[ModuleKey, tuple[int, set[int]]] = {}
         self.made: dict[int, tuple[int, AddressSpace, set[int]]] = {}
         self.vdso: set[int] = set()
+        self.mangled: set[str] = set()
 
 
 class FrameNames:
@@ -84,6 +87,7 @@ class FrameNames:
         self._vdso: dict[int, int] = {}
         self._addresses = 0
         self._guessed: list[tuple[Hashable, int]] = []
+        self._demangled: dict[str, str] = {}
         self.renumber(interned)
 
     def renumber(self, interned: Interned) -> None:
@@ -146,12 +150,27 @@ class FrameNames:
             wanted.blocks.setdefault(key, (pid, set()))[1].add(offset >> BLOCK_BITS)
             return ASKED
         label, build_id = module.label, module.build_id
-        number = self._functions.frame(key, offset, lambda name: self._frame(Frame(name, label, "user", None, build_id)))
+
+        def frame(symbol: str) -> int:
+            name = self._readable(symbol, wanted)
+            return ASKED if name is None else self._frame(Frame(name, label, "user", None, build_id))
+
+        number = self._functions.frame(key, offset, frame)
         if number is None:
             number = self._frame(Frame(None, label, "user", offset, build_id))
-        module.frames[offset] = number
-        self._addresses += 1
+        if number != ASKED:
+            module.frames[offset] = number
+            self._addresses += 1
         return number
+
+    def _readable(self, symbol: str, wanted: Wanted) -> str | None:
+        """None if it has to be asked for, which is noted in `wanted`."""
+        if not symbol.startswith(MANGLED):
+            return symbol
+        name = self._demangled.get(symbol)
+        if name is None:
+            wanted.mangled.add(symbol)
+        return name
 
     def learn(self, wanted: Wanted) -> None:
         """Ask for everything noted: one request for the kernel, one per file, one per process with code of its own making."""
@@ -164,11 +183,15 @@ class FrameNames:
             self._ask_jit(pid, space, sorted(addresses))
         if wanted.vdso:
             self._ask_vdso(sorted(wanted.vdso))
+        if wanted.mangled:
+            symbols = sorted(wanted.mangled)
+            self._demangled |= zip(symbols, self._lookup.demangle(symbols), strict=True)
 
     def bound(self, spaces: Callable[[], Iterable[AddressSpace]]) -> bool:
         """Forget everything once there is too much of it, or some was given for want of an answer; True if that was done."""
         unanswered, self._unanswered = self._unanswered, self._lookup.unanswered
         self._functions.bound()
+        self._demangled.clear()  # the frames are made of them
         guessed, self._guessed = self._guessed, []
         # What nobody answered was taken for nameless; it may have a name when it is asked for again. A target that is not asked
         # because it hung stays nameless until it is forgotten.

@@ -51,7 +51,7 @@ class FunctionBlocks:
         return (owner, address >> BLOCK_BITS) in self._blocks
 
     def frame(self, owner: Hashable, address: int, make: Callable[[str], int]) -> int | None:
-        """None where no function is. `make` gives the number of the frame of a name; it is asked once for each function."""
+        """None where no function is. `make` gives the number of the frame of a name, -1 if it has none yet."""
         return self._blocks[owner, address >> BLOCK_BITS].frame(address & _WITHIN, make)
 
     def add(self, owner: Hashable, block: int, functions: FunctionBlock) -> None:

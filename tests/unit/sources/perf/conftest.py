@@ -156,6 +156,8 @@ class FakeLookup:
         self.jit_asked: list[tuple[int, list[int]]] = []
         self.vdso_asked: list[list[int]] = []
         self.maps_asked: list[int] = []
+        self.mangled_asked: list[list[str]] = []
+        self.mangling = ""
         self.maps: dict[int, list[Mapping]] = {}
         self.names: dict[int, tuple[str, str] | None] = {IDLE: ("default_idle", "[kernel]")}
         self.unknown_offsets: set[int] = set()
@@ -186,7 +188,7 @@ class FakeLookup:
         return f"k_{start - KERNEL_BASE:x}"
 
     def _user_name(self, start: int) -> str | None:
-        return None if start in self.unknown_offsets else f"f_{start:x}"
+        return None if start in self.unknown_offsets else f"{self.mangling}f_{start:x}"
 
     def user_functions(self, requests: Sequence[UserRequest]) -> list[ModuleAnswer | None]:
         self.user_calls += 1
@@ -195,6 +197,10 @@ class FakeLookup:
         if self.is_gone:
             return [None] * len(requests)
         return [ModuleAnswer("b1d", [self._block(block, self._user_name) for block in request.blocks]) for request in requests]
+
+    def demangle(self, symbols: Sequence[str]) -> list[str]:
+        self.mangled_asked.append(list(symbols))
+        return [f"readable {symbol}" for symbol in symbols]
 
     def jit_symbols(self, pid: int, addresses: Sequence[int]) -> list[str | None]:
         self.jit_asked.append((pid, list(addresses)))

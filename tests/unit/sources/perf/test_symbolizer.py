@@ -235,6 +235,20 @@ def test_a_hostile_path_becomes_a_harmless_module_name(asked: Asked, path: str) 
     assert asked.lookup.user_asked[0].path == path
 
 
+@pytest.mark.parametrize("mangling", ["_Z", "_R"])
+def test_only_the_names_that_are_needed_are_demangled_all_of_a_drain_at_once(asked: Asked, mangling: str) -> None:
+    asked.lookup.mangling = mangling
+    space = space_of(APP)
+    chains = [asked.chain(user=[0x400100, 0x400201]), asked.chain(user=[0x400104]), asked.chain(user=[0x402300])]
+    numbers = asked.number(*((raw, space) for raw in chains))
+    assert asked.lookup.mangled_asked == [[f"{mangling}f_{offset:x}" for offset in (0x1100, 0x1200, 0x3300)]]
+    asked.symbolizer.bound(lambda: [space])
+    assert asked.names(chains[0], space) == [f"readable {mangling}f_1200", f"readable {mangling}f_1100"]
+    assert asked.number(*((raw, space) for raw in chains)) == numbers
+    asked.number((asked.chain(user=[0x400108]), space))
+    assert len(asked.lookup.mangled_asked) == 1, "the frame of the function is known by then"
+
+
 def test_one_question_names_a_whole_block(asked: Asked, build: Any) -> None:
     asked.lookup.function_bytes = 64
     asked.number((asked.chain([build.KERNEL_BASE + 0x41], [0x400101, 0x400141]), space_of(APP)))
