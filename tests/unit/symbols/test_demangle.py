@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from necroscope.symbols import demangle as module
-from necroscope.symbols.demangle import demangle, plain
+from necroscope.symbols.demangle import demangle
+from necroscope.symbols.symbol_names import plain
 
 DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 

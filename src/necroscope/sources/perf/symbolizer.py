@@ -131,8 +131,8 @@ class Symbolizer:
         else:
             self.interned.start_segment()
 
-    def reload_kernel(self) -> None:
-        self.names.reload_kernel()
+    def note_kernel_change(self) -> None:
+        self.names.note_kernel_change()
         self._above.clear()
 
     def _number(self, chain: bytes, pid: int, space: AddressSpace, wanted: Wanted) -> int | None:
