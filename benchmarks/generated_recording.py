@@ -118,14 +118,15 @@ def _sample_batch(random: Any, trees: CallTrees, times: Any, cpu: Any, process: 
     pick = first[program] + (size[program] * random.random(len(process)) ** 3).astype(np.int64)
     # Process 0 is the idle task: what it is sampled in are interrupts.
     pid = np.where(process == 0, 0, 1000 + process * 16)
-    names = pa.array(["swapper", *(f"program-{n % PROGRAMS}" for n in range(1, PROCESSES))])
+    # Each name once, as the recorder's own dictionaries have it: else Parquet stores the names row by row.
+    names = pa.array(["swapper", *(f"program-{n}" for n in range(PROGRAMS))])
     groups = pa.array([f"/kubepods/burstable/pod{n % 60}/container{n}" for n in range(PROCESSES)])
     columns = [
         pa.array(times),
         pa.array(cpu),
         pa.array(pid.astype(np.int32)),
         pa.array((pid + (pick & 7)).astype(np.int32)),
-        pa.DictionaryArray.from_arrays(pa.array(process), names),
+        pa.DictionaryArray.from_arrays(pa.array(np.where(process == 0, 0, 1 + program).astype(np.int32)), names),
         pa.DictionaryArray.from_arrays(pa.array(process), groups),
         pa.array(np.concatenate(trees.leaves)[pick]),
         pa.array(np.ones(len(times), dtype=np.int32)),

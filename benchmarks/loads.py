@@ -1,10 +1,8 @@
-"""Loads to record under: a mix, an exec storm, and three victims whose own speed tells what the recorder costs them."""
+"""Loads to record under: a mix and an exec storm, by shells that are gone when the block ends."""
 
 import os
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -49,42 +47,3 @@ def _shells(script: str, count: int) -> Iterator[None]:
             except subprocess.TimeoutExpired:
                 os.killpg(shell.pid, 9)
                 shell.wait()
-
-
-def packets_per_s(seconds: float) -> float:
-    """UDP packets over loopback, sent and received by one process: two system calls and a softirq each."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-        receiver.bind(("127.0.0.1", 0))
-        sender.connect(receiver.getsockname())
-        count, end = 0, time.perf_counter() + seconds
-        started = time.perf_counter()
-        while time.perf_counter() < end:
-            for _ in range(200):
-                sender.send(b"x" * 64)
-                receiver.recv(64)
-            count += 200
-        return count / (time.perf_counter() - started)
-
-
-def forks_per_s(seconds: float) -> float:
-    """Processes made and waited for."""
-    count, started = 0, time.perf_counter()
-    while time.perf_counter() - started < seconds:
-        for _ in range(20):
-            child = os.fork()
-            if child == 0:
-                os._exit(0)
-            os.waitpid(child, 0)
-        count += 20
-    return count / (time.perf_counter() - started)
-
-
-def syscalls_per_s(seconds: float) -> float:
-    """The cheapest system call there is, in a loop."""
-    count, started = 0, time.perf_counter()
-    getppid = os.getppid
-    while time.perf_counter() - started < seconds:
-        for _ in range(5000):
-            getppid()
-        count += 5000
-    return count / (time.perf_counter() - started)

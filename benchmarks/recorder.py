@@ -7,24 +7,26 @@ import json
 import os
 import shutil
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from generated_recording import generate
-from loads import exec_storm, forks_per_s, mixed, packets_per_s, syscalls_per_s
+from loads import exec_storm, mixed
 from measured_child import Cost, MeasuredChild
 from necroscope.model.idle import IDLE_FUNCTIONS
-from necroscope.model.tables import TABLES
 from necroscope.store.query import Store
+from others import HEAD as OTHERS_HEAD
+from others import TURNS, others_rows
+from reading import HEAD as READING_HEAD
+from reading import reading_rows
 from ticks import tick_rows
 
 NECROSCOPE = [sys.executable, "-m", "necroscope"]
 PERF = ["perf", "record", "-q", "-F", "97", "-g", "-a", "-e", "cpu-clock"]
-_TURNS = 9
 
 
 def recorder(directory: Path, *options: str) -> MeasuredChild:
@@ -132,23 +134,16 @@ def perf_samples_monotonic(data: Path, from_s: float, to_s: float, store: Store)
 
 def others(work: Path) -> None:
     """What it costs others: each victim alone and recorded, in turns, and the median of the pairs' ratios."""
-    rows = []
-    for name, victim in (("loopback packets", packets_per_s), ("forks", forks_per_s), ("system calls", syscalls_per_s)):
-        ratios, speeds = [], []
-        for turn in range(_TURNS):
-            pair = {}
-            for is_on in (True, False) if turn % 2 else (False, True):
-                child = recorder(work / "others") if is_on else None
-                time.sleep(2.5)
-                pair[is_on] = victim(2)
-                if child:
-                    child.finish()
-            ratios.append(pair[True] / pair[False])
-            speeds.append(pair[False])
-        ordered = sorted(ratios)
-        spread = f"{ordered[_TURNS // 4]:.3f} to {ordered[-1 - _TURNS // 4]:.3f}"
-        rows.append([name, f"{statistics.median(speeds):,.0f}", f"{statistics.median(ratios):.4f}", spread])
-    table("Speed of others, recorder on against off", ["a second", "off", f"on / off, median of {_TURNS}", "middle half"], rows)
+
+    @contextmanager
+    def recorded() -> Iterator[None]:
+        child = recorder(work / "others")
+        try:
+            yield
+        finally:
+            child.finish()
+
+    table(f"Speed of others, recorder on against off, {TURNS} turns", OTHERS_HEAD, others_rows(recorded))
 
 
 def storm(work: Path) -> None:
@@ -213,32 +208,8 @@ def tick(_: Path) -> None:
 
 
 def read(work: Path) -> None:
-    """A minute of every table read back, from generated recordings of 96 cores (see generated_recording.py)."""
-    rows = []
-    for hours in (1, 24):
-        directory = generate(work / f"generated-{hours}", hours)
-        store = Store.open(directory)
-        info = store.info()
-        # One segment an hour is busy on all cores: the same kind of minute in both recordings.
-        busy_ns = (info.from_ns or 0) + (hours // 2 * 3600 + 60) * 10**9
-        rows.append([f"{hours} h, 96 cores, generated", *read_minute(directory, busy_ns)])
-        if hours == 24:
-            shutil.rmtree(directory)
-    table("Reading a minute back", ["recording", "samples", "first time, ms", "median, ms"], rows)
-
-
-def read_minute(directory: Path, from_ns: int) -> list[str]:
-    times_ms, count = [], 0
-    for _ in range(9):
-        store = Store.open(directory)
-        started = time.perf_counter()
-        window = store.samples(from_ns, from_ns + 60 * 10**9)
-        for name in TABLES:
-            if name not in ("samples", "stacks", "frames"):
-                store.rows(name, from_ns, from_ns + 60 * 10**9)
-        times_ms.append(1000 * (time.perf_counter() - started))
-        count = window.samples.num_rows
-    return [str(count), f"{times_ms[0]:.0f}", f"{statistics.median(times_ms[1:]):.0f}"]
+    """A minute of every table read back."""
+    table("Reading a minute back", READING_HEAD, reading_rows(work))
 
 
 def main() -> None:

@@ -1,8 +1,11 @@
-"""Writes the pages that repeat what the code says: docs/tables.md from the stored schema, docs/settings.md from the settings."""
+"""Writes the pages that repeat what the code says: docs/tables.md from the schema, settings.md from the settings, causes.md."""
 
+import inspect
 from collections.abc import Iterator
 from pathlib import Path
 
+from necroscope.analysis.cause import Cause
+from necroscope.analysis.causes import all_causes
 from necroscope.model.tables import SCHEMA_VERSION, TABLES, Column, Table
 from necroscope.settings import SETTINGS, Setting
 
@@ -12,6 +15,7 @@ WRITTEN_AS = {
     "duration": "`250ms`, `90s`, `10m`, `2h`, `7d`",
     "hertz": "a whole number",
     "percent": "a whole number",
+    "switch": "`on` or `off`",
     "text": "text",
 }
 
@@ -62,6 +66,51 @@ pool = "training"
 """
 
 
+CAUSES_PAGE = """\
+# Causes
+
+<!-- Written by scripts/generate-docs. Change the code, not this page. -->
+
+Every mechanism that a verdict can name. A cause is named only with its confirming signal; how the choice is made is in
+[how-it-decides.md](how-it-decides.md). Each is one file in `src/necroscope/analysis/causes/`.
+
+| cause | what happens |
+| --- | --- |
+{contents}
+
+{sections}
+"""
+
+
+def causes_page() -> str:
+    contents = (f"| [{cause.slug}](#{cause.slug}) | {_cell(cause.title)} |" for cause in all_causes())
+    sections = ("\n".join(_cause_section(cause)) for cause in all_causes())
+    return CAUSES_PAGE.format(contents="\n".join(contents), sections="\n\n".join(sections))
+
+
+def _cause_section(cause: Cause) -> Iterator[str]:
+    """The story at the top of its file, then what to do."""
+    story = inspect.cleandoc(inspect.getmodule(cause.assess).__doc__ or "")
+    yield from (f"## {cause.slug}", "")
+    for line in filter(None, story.splitlines()):
+        label, colon, rest = line.partition(": ")
+        is_labelled = colon and label in ("Signature", "Confirming signal", "Source")
+        yield from ("", f"**{label}:** {_text(rest)}") if is_labelled else (_text(line),)
+    for title, items in (("What to do", cause.fix), ("How to see that it helped", cause.verify)):
+        yield from ("", f"**{title}**", "", *(f"- {_text(item)}" for item in items))
+    if cause.will_not_help:
+        yield from (
+            "",
+            "**What will not help**",
+            "",
+            *(f"- {_text(item.what)}: {_text(item.why)}" for item in cause.will_not_help),
+        )
+
+
+def _text(line: str) -> str:
+    return line.replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_") if "`" not in line else line
+
+
 def tables_page() -> str:
     contents = (f"| [{table.name}](#{table.name}) | {_cell(table.meaning)} |" for table in TABLES.values())
     sections = ("\n".join(_section(table)) for table in TABLES.values())
@@ -98,7 +147,7 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-PAGES = {"tables.md": tables_page, "settings.md": settings_page}
+PAGES = {"tables.md": tables_page, "settings.md": settings_page, "causes.md": causes_page}
 
 if __name__ == "__main__":
     for name, page in PAGES.items():

@@ -12,7 +12,7 @@ from necroscope.model.units import NS_PER_S, parse_bytes, parse_duration_ns
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """`unit` says how a value is written: duration, bytes, hertz, percent or text."""
+    """`unit` says how a value is written: duration, bytes, hertz, percent, switch or text."""
 
     name: str
     default: str
@@ -34,6 +34,12 @@ SETTINGS: Final = (
     Setting("budget", "5", "percent", "share of one core the recorder may use before it lowers its rate"),
     Setting("host-root", "/", "text", "where the node's /proc, /sys and /dev are mounted, in a container"),
     Setting("patterns", "", "text", "file of your own kernel log patterns (TOML)"),
+    Setting("units", "10s", "duration", "how often systemd's units are read; 0s: never"),
+    Setting("containers", "10s", "duration", "how often containers are read; 0s: never"),
+    Setting("facts", "1h", "duration", "how often the facts that tell nodes apart are collected; 0s: never"),
+    Setting("cloud-metadata", "off", "switch", "ask the cloud's metadata service (IMDSv2) for zone and instance type"),
+    Setting("ray-root", "/tmp/ray", "text", "where Ray keeps its sessions, on the node and in its containers; empty: no Ray"),
+    Setting("ray-dashboard", "", "text", "Ray's dashboard to ask too, for example http://127.0.0.1:8265"),
 )
 _LABELS: Final = "labels"
 _LONGEST_NUMBER: Final = 20
@@ -57,6 +63,12 @@ class Settings:
     budget_ratio: float
     host_root: Path
     patterns: Path | None
+    units_ns: int
+    containers_ns: int
+    facts_ns: int
+    is_cloud_metadata_asked: bool
+    ray_root: str | None
+    ray_dashboard: str | None
 
 
 def parse(values: Mapping[str, str]) -> Settings:
@@ -80,6 +92,12 @@ def parse(values: Mapping[str, str]) -> Settings:
         budget_ratio=_between("budget", text["budget"], _whole, 1, 100) / 100,
         host_root=Path(text["host-root"]),
         patterns=Path(text["patterns"]) if text["patterns"] else None,
+        units_ns=_between("units", text["units"], parse_duration_ns, 0, 3600 * NS_PER_S),
+        containers_ns=_between("containers", text["containers"], parse_duration_ns, 0, 3600 * NS_PER_S),
+        facts_ns=_between("facts", text["facts"], parse_duration_ns, 0, 86400 * NS_PER_S),
+        is_cloud_metadata_asked=_switch("cloud-metadata", text["cloud-metadata"]),
+        ray_root=text["ray-root"] or None,
+        ray_dashboard=text["ray-dashboard"] or None,
     )
 
 
@@ -103,6 +121,12 @@ def _read_toml(path: Path) -> dict[str, object]:
         raise UsageError(f"cannot read settings file {path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"settings file {path} is no TOML: {error}", "write it as: hz = 97") from None
+
+
+def _switch(name: str, text: str) -> bool:
+    if text not in ("on", "off"):
+        raise UsageError(f"setting {name}: {text!r} is neither on nor off", _BY_NAME[name].help)
+    return text == "on"
 
 
 def _whole(text: str) -> int:

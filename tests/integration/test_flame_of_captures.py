@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from tests.integration.flame_command import FlameCommand, folded, svg_titles
 
+from necroscope.errors import UsageError
 from necroscope.interchange import importer
-from necroscope.interchange.importer import import_files
+from necroscope.interchange.importer import Options, import_files
 
 CAPTURES = Path(__file__).parents[1] / "data" / "interchange"
 
@@ -69,10 +70,25 @@ def test_only_the_window_of_a_capture_is_imported(flame, tmp_path, monkeypatch):
     assert [report.rows["samples"] for report in reports] == [10]
 
 
-def test_a_window_outside_of_a_capture_is_told_with_its_span(flame):
-    done = flame(CAPTURES / "wall_clock.data", "--at", "2020-01-01T00:00:00Z")
+@pytest.mark.parametrize("name", ["wall_clock.data", "pipe.data", "file.script.txt"])
+def test_a_window_outside_of_a_capture_is_told_with_its_span_and_read_once(flame, monkeypatch, name):
+    calls = []
+    monkeypatch.setattr(importer, "import_files", lambda *words: (calls.append(words), import_files(*words))[1])
+    done = flame(CAPTURES / name, "--at", "2020-01-01T00:00:00Z")
     assert done.code == 2
-    assert re.search(r"the recording is from 2026-11-15T\S+ to 2026-11-15T", done.said)
+    said = r"error: no samples from 2019-12-31T23:59:57.500Z to 2020-01-01T00:00:02.500Z; the capture is from 20\S+Z to 20\S+Z"
+    assert re.search(said, done.said), done.said
+    assert len(calls) == 1
+
+
+def test_a_capture_whose_head_says_that_it_lies_outside_of_the_window_is_not_read(tmp_path, monkeypatch):
+    def refuse(*_words):
+        raise AssertionError("it was read")
+
+    shutil.copy(CAPTURES / "wall_clock.data", tmp_path / "perf-node-7-20261115-120s.data")
+    monkeypatch.setattr("necroscope.interchange.imported_samples.open_perf_data", refuse)
+    with pytest.raises(UsageError, match="the capture is from 2026-11-15"):
+        import_files([tmp_path], tmp_path / "d", Options(to_ns=1_500_000_000_000_000_000))
 
 
 def rolling_captures(folder: Path) -> None:

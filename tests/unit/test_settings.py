@@ -22,11 +22,22 @@ def test_the_defaults_are_those_of_the_design() -> None:
     assert settings.budget_ratio == 0.05
     assert settings.host_root == Path("/")
     assert settings.patterns is None
+    assert (settings.units_ns, settings.containers_ns, settings.facts_ns) == (10 * NS_PER_S, 10 * NS_PER_S, 3600 * NS_PER_S)
+    assert not settings.is_cloud_metadata_asked
+    assert (settings.ray_root, settings.ray_dashboard) == ("/tmp/ray", None)
+
+
+def test_sources_beside_the_kernel_can_be_switched_off_and_on() -> None:
+    settings = parse({"units": "0s", "containers": "0s", "facts": "0s", "ray-root": "", "cloud-metadata": "on"})
+    assert (settings.units_ns, settings.containers_ns, settings.facts_ns, settings.ray_root) == (0, 0, 0, None)
+    assert settings.is_cloud_metadata_asked
 
 
 def test_every_setting_says_what_it_is_for_and_is_named_once() -> None:
     assert len({setting.name for setting in SETTINGS}) == len(SETTINGS)
-    assert all(setting.help and setting.unit in ("duration", "bytes", "hertz", "percent", "text") for setting in SETTINGS)
+    assert all(
+        setting.help and setting.unit in ("duration", "bytes", "hertz", "percent", "switch", "text") for setting in SETTINGS
+    )
 
 
 def test_given_values_replace_defaults() -> None:
@@ -57,6 +68,9 @@ def test_an_unknown_setting_is_refused_and_the_known_ones_are_listed() -> None:
         ("free-floor", "91"),
         ("budget", "0"),
         ("budget", "101"),
+        ("units", "2h"),
+        ("containers", "2h"),
+        ("facts", "2d"),
     ],
 )
 def test_a_value_out_of_range_is_refused_by_name(name: str, text: str) -> None:
@@ -78,6 +92,8 @@ def test_a_value_out_of_range_is_refused_by_name(name: str, text: str) -> None:
         ("max-bytes", "lots"),
         ("budget", "5%"),
         ("hz", ""),
+        ("cloud-metadata", "yes"),
+        ("units", "often"),
     ],
 )
 def test_a_value_that_cannot_be_read_is_refused_by_name_with_a_hint(name: str, text: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO, Final
 
 import click
 
-from necroscope.cli.flame_formats import OUTPUTS, TextStyle, check_options, chosen_format, write_text
+from necroscope.cli.flame_formats import OUTPUTS, TextStyle, check_options, chosen_format, write
 from necroscope.cli.flame_options import check_question, question_of, question_options, words_of
 from necroscope.cli.opened_recording import opened_recording, span_of
 from necroscope.cli.output_file import output_file
@@ -48,7 +48,7 @@ def command(source: Path, format_name: str | None, output: Path | None, top: int
         question = question_of(options, store, span_of(store))
         check_options(name, question)
         with _output(file) as out:
-            notes = write_text(style, question, out) if name == "text" else OUTPUTS[name].write(question, out)
+            notes = write(name, question, out, style)
     for note in [*import_notes, *notes]:
         click.echo(f"note: {literal_line(note)}", err=True)
 

@@ -4,15 +4,16 @@
 import gc
 import json
 import re
-import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import click
 
 from necroscope import __version__
+from necroscope.cli.progress_bar import progress_bar
 from necroscope.cli.recorder_options import chosen_labels
 from necroscope.errors import UsageError
 from necroscope.interchange.dmesg import LogText
@@ -24,8 +25,6 @@ from necroscope.model.reading import Rows
 from necroscope.model.units import format_bytes, format_moment, parse_moment_ns
 
 _OFFSET: Final = re.compile(r"([+-])(\d\d):?(\d\d)")
-_BAR_CELLS: Final = 30
-_SILENT_S: Final = 2.0
 _FILES_SHOWN: Final = 20
 _FOLDER: Final = click.Path(path_type=Path)
 
@@ -68,7 +67,6 @@ def command(
     # Rows come by the million and none is part of a cycle: looking for cycles among them takes a tenth of the time.
     gc.set_threshold(1_000_000, 20, 100)
     now_ns = time.time_ns()
-    bar = _ProgressBar()
     options = Options(
         search=SymbolSearch(_existing(kallsyms), tuple(folder for folder in binaries if _existing(folder)), _existing(perf_maps)),
         from_ns=None if from_text is None else parse_moment_ns(from_text, now_ns),
@@ -78,14 +76,11 @@ def command(
         labels=chosen_labels(None, labels),
         event=event,
         made_by=f"necroscope {__version__} import",
-        progress=bar.show,
     )
     if options.from_ns is not None and options.to_ns is not None and options.from_ns >= options.to_ns:
         raise UsageError("--from is not before --to")
-    try:
-        report = import_files(files, directory, options, _events_of)
-    finally:
-        bar.end()
+    with progress_bar() as progress:
+        report = import_files(files, directory, replace(options, progress=progress), _events_of)
     click.echo(json.dumps(_to_json(report)) if as_json else _to_text(report))
 
 
@@ -116,34 +111,12 @@ def _events_of(lines: Sequence[tuple[int, LogText]]) -> Rows:
     return [event.row() for event in (*events, *sequencer.finish())]
 
 
-class _ProgressBar:
-    """A line on a terminal, shown once an import takes longer than a moment."""
-
-    def __init__(self) -> None:
-        self._started_s = time.monotonic()
-        self._is_shown = False
-        self._is_terminal = sys.stderr.isatty()
-
-    def show(self, name: str, done_bytes: int, all_bytes: int) -> None:
-        if not self._is_terminal or time.monotonic() - self._started_s < _SILENT_S:
-            return
-        self._is_shown = True
-        cells = _BAR_CELLS * done_bytes // max(all_bytes, 1)
-        bar = "█" * cells + "░" * (_BAR_CELLS - cells)
-        click.echo(f"\r\x1b[K{bar} {done_bytes / max(all_bytes, 1):4.0%}  {clean(name, 60)}", nl=False, err=True)
-
-    def end(self) -> None:
-        if self._is_shown:
-            click.echo("\r\x1b[K", nl=False, err=True)
-
-
 def _to_text(report: ImportReport) -> str:
     rows = report.rows
     lines = [f"{clean(file.path.name)}: {file.kind}, {file.rows} rows" for file in report.files[:_FILES_SHOWN]]
     if len(report.files) > _FILES_SHOWN:
         lines.append(f"and {len(report.files) - _FILES_SHOWN} more files")
-    lines += [f"note: {clean(file.path.name)}: {note}" for file in report.files for note in file.notes]
-    lines += [f"note: {note}" for note in (*report.notes, *report.unnamed)]
+    lines += [f"note: {note}" for note in report.told()]
     kept = ", ".join(f"{count} {name}" for name, count in rows.items() if name not in ("stacks", "frames"))
     lines.append(f"{format_moment(report.from_ns)} to {format_moment(report.to_ns)} of {report.node}")
     lines.append(f"{kept}; {report.idle_samples} samples of idle cores dropped, {report.lost_samples} lost")

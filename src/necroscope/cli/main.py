@@ -14,9 +14,15 @@ from necroscope.errors import NecroscopeError
 _COMMANDS: Final = {
     "record": "the flight recorder: every core, every second, to a directory",
     "info": "what a recording holds",
+    "diagnose": "what starved a core, who did it, and what to do",
+    "excerpt": "cut a window out of a recording, as one of its own",
     "import": "make a recording of perf.data, perf script, folded stacks, mpstat or dmesg",
+    "view": "the time machine: a recording in the browser",
+    "check": "is this node well? A check-up in under two seconds",
     "top": "live view of every core, its mode, and who is on it",
     "flame": "a window as a flame graph, heat map, table, or another viewer's format",
+    "lab": "provoke real incidents on this machine, and score the verdicts on them",
+    "stakeout": "run a job again and again under the recorder until an event is caught or it fails",
     "completion": "print the shell completion script",
 }
 

@@ -45,18 +45,13 @@ def _is_capture(path: Path) -> bool:
 
 
 def _imported(path: Path, directory: Path, from_ns: int | None, to_ns: int | None) -> list[str]:
-    from necroscope.interchange.import_options import Options  # noqa: PLC0415 - readers and numbers for captures only
+    from necroscope.cli.progress_bar import progress_bar  # noqa: PLC0415 - readers and numbers for captures only
+    from necroscope.interchange.import_options import Options  # noqa: PLC0415
     from necroscope.interchange.importer import import_files  # noqa: PLC0415
 
-    try:
-        report = import_files([path], directory, Options(from_ns=from_ns, to_ns=to_ns))
-    except UsageError:
-        if from_ns is None and to_ns is None:
-            raise
-        # Nothing in the window: the error that says so needs the capture's span.
-        report = import_files([path], directory)
-    told = [f"{file.path.name}: {note}" for file in report.files for note in file.notes]
-    return [*told, *report.unnamed, *report.notes]
+    with progress_bar() as progress:
+        report = import_files([path], directory, Options(from_ns=from_ns, to_ns=to_ns, progress=progress))
+    return report.told()
 
 
 @contextmanager

@@ -77,7 +77,7 @@ def _record(
     # First of all, because the lookup process takes over what it finds: on a starving node its answers must come in time.
     _claim_priority()
     time_line = TimeLine.starting_at(reading)
-    sources = open_sources(settings, time_line)
+    sources = open_sources(settings, time_line, identity.labels)
     cpus = os.cpu_count() or 1
 
     def header(segment: str, start_ns: int) -> SegmentHeader:

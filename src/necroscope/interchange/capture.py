@@ -8,10 +8,11 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from necroscope.interchange.number_index import UNKNOWN, NumberIndex
 from necroscope.model.frame import Frame
 
 NO_PARENT: Final = -1
-# Beyond this a stack is cut at its innermost known frame; about 300 MB of interned stacks.
+# Beyond this a stack is cut at its innermost known frame; about 100 MB of interned stacks.
 MOST_STACKS: Final = 2_000_000
 # A name list longer than this is a hostile file: what comes after is shown as one name.
 MOST_NAMES: Final = 1_000_000
@@ -26,7 +27,8 @@ class StackTree:
         self.stack_frames = array("i")
         self.cut = 0
         self._frame_numbers: dict[Frame, int] = {}
-        self._known: dict[int, int] = {}
+        self._known = NumberIndex()
+        self._odd_numbers = odd_numbers(256)
 
     def __len__(self) -> int:
         return len(self.parents)
@@ -41,7 +43,7 @@ class StackTree:
     def stacks(self, frames: npt.NDArray[np.int32], lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
         """Numbers of many stacks: `frames` has the frame numbers of one after the other, outermost first.
 
-        A stack is known by a hash of its frames, so that the shared outer parts of all of them are found by one sort.
+        A stack is known by a hash of its frames, so that the shared outer parts of all of them are found at once.
         """
         found = np.full(len(lengths), NO_PARENT, np.int32)
         if not len(frames):
@@ -49,38 +51,48 @@ class StackTree:
         ends = np.cumsum(lengths)
         firsts = ends - lengths
         depths = np.arange(len(frames)) - np.repeat(firsts, lengths)
-        sums = np.cumsum((frames.astype(np.uint64) + np.uint64(1)) * odd_numbers(int(depths.max()) + 1)[depths])
+        sums = np.cumsum((frames.astype(np.uint64) + np.uint64(1)) * self._factors(int(depths.max()) + 1)[depths])
         before = np.where(firsts > 0, sums[firsts.clip(max=len(sums)) - 1], np.uint64(0))
-        hashes, place, inverse = distinct(sums - np.repeat(before, lengths))
-        numbers = self._number(hashes, place, inverse, depths, frames)
+        hashes = sums - np.repeat(before, lengths)
+        numbers = self._known.find(hashes)
+        unknown = np.flatnonzero(numbers == UNKNOWN)
+        if len(unknown):
+            self._number(unknown, numbers, hashes, depths, frames)
         has_any = lengths > 0
-        found[has_any] = numbers[inverse[ends[has_any] - 1]]
+        found[has_any] = numbers[ends[has_any] - 1]
         return found
 
     def _number(
         self,
+        unknown: npt.NDArray[np.int64],
+        numbers: npt.NDArray[np.int32],
         hashes: npt.NDArray[np.uint64],
-        place: npt.NDArray[np.int64],
-        inverse: npt.NDArray[np.int64],
         depths: npt.NDArray[np.int64],
         frames: npt.NDArray[np.int32],
-    ) -> npt.NDArray[np.int32]:
-        """Numbers of all parts by their hash; new ones in order of depth, so that a parent comes before its children."""
-        known = self._known
-        numbers = np.array([known.get(key, NO_PARENT) for key in hashes.tolist()], np.int32)
-        new = np.flatnonzero(numbers == NO_PARENT)
-        new = new[np.argsort(depths[place[new]], kind="stable")]
-        room = MOST_STACKS - len(self.parents)
-        kept, rest = new[:room], new[room:]
-        numbers[kept] = np.arange(len(self.parents), len(self.parents) + len(kept))
-        above = inverse[place - 1]  # of the outermost frame it means nothing
-        self.parents.extend(np.where(depths[place[kept]] > 0, numbers[above[kept]], NO_PARENT).tolist())
-        self.stack_frames.extend(frames[place[kept]].tolist())
-        known.update(zip(hashes[kept].tolist(), numbers[kept].tolist(), strict=True))
-        for part in rest.tolist():
-            numbers[part] = numbers[above[part]] if depths[place[part]] else NO_PARENT
-        self.cut += len(rest)
-        return numbers
+    ) -> None:
+        """Number what is new in the order of its first place, so that a parent comes before its children."""
+        keys, place, inverse = distinct(hashes[unknown])
+        order = np.argsort(place)
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        places = unknown[place[order]]
+        first, room = len(self.parents), MOST_STACKS - len(self.parents)
+        new = np.arange(first, first + len(places), dtype=np.int32)
+        numbers[unknown] = new[rank[inverse]]
+        above = np.where(depths[places] > 0, numbers[places - 1], np.int32(NO_PARENT))
+        self.parents.frombytes(above[:room].tobytes())
+        self.stack_frames.frombytes(frames[places[:room]].tobytes())
+        self._known.add(keys[order[:room]], new[:room])
+        if room < len(places):
+            self.cut += len(places) - room
+            for late in range(room, len(places)):
+                new[late] = above[late] if above[late] < first + room else new[above[late] - first]
+            numbers[unknown] = new[rank[inverse]]
+
+    def _factors(self, count: int) -> npt.NDArray[np.uint64]:
+        if count > len(self._odd_numbers):
+            self._odd_numbers = odd_numbers(2 * count)
+        return self._odd_numbers
 
     def frames_of(self, stack: int) -> list[Frame]:
         """Innermost first."""
@@ -102,14 +114,15 @@ def odd_numbers(count: int) -> npt.NDArray[np.uint64]:
 def distinct(
     values: npt.NDArray[np.uint64],
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The different values, a place of each and which of them each value is: np.unique, which has a slower sort for all three."""
+    """The different values, the first place of each and which of them each value is: as np.unique, but with the quicker sort."""
     order = values.argsort()
     ordered = values[order]
-    is_first = np.ones(len(values), bool)
-    is_first[1:] = ordered[1:] != ordered[:-1]
+    is_new = np.ones(len(values), bool)
+    is_new[1:] = ordered[1:] != ordered[:-1]
     inverse = np.empty(len(values), np.int64)
-    inverse[order] = np.cumsum(is_first) - 1
-    return ordered[is_first], order[is_first], inverse
+    inverse[order] = np.cumsum(is_new) - 1
+    begins = np.flatnonzero(is_new)
+    return ordered[begins], np.minimum.reduceat(order, begins) if len(begins) else begins, inverse
 
 
 class Names:
@@ -133,8 +146,7 @@ class Names:
 class CaptureFacts:
     """What a capture says about itself. Times are UTC only where `time_is_wall_clock`; else `why_not_wall_clock` says why.
 
-    `first_ns` and `last_ns` are of the samples, where the file's header has them. `ended_ns` is when the file was last written,
-    which a copy may have changed: with `last_ns` it dates a capture that has no wall clock of its own, roughly.
+    `first_ns` is that of the first sample in the file, where that is known.
     `since_boot_offset_ns` is what to add to the kernel's clock since boot to have UTC, where the capture knows both.
     """
 
@@ -150,8 +162,6 @@ class CaptureFacts:
     has_time: bool = True
     has_cpu: bool = True
     first_ns: int | None = None
-    last_ns: int | None = None
-    ended_ns: int | None = None
     since_boot_offset_ns: int | None = None
 
 

@@ -2,8 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 from necroscope.interchange.symbol_search import SymbolSearch
+
+IMPORTED_BOOT: Final = "imported"
+"""Stands for the boot id in an imported recording."""
 
 Progress = Callable[[str, int, int], None]
 """File under way, bytes done of all files, bytes of all files."""

@@ -10,10 +10,12 @@ from necroscope.interchange.capture import Capture, SampleBatch
 from necroscope.interchange.detect import Kind
 from necroscope.interchange.import_options import Options
 from necroscope.interchange.inputs import Input
-from necroscope.interchange.perf_data.reader import open_perf_data
+from necroscope.interchange.interned import Interned
+from necroscope.interchange.perf_data.reader import open_perf_data, sample_span_ns
+from necroscope.interchange.perf_script import last_time_ns
 from necroscope.interchange.profile_event import ProfileEvent
-from necroscope.interchange.segment_set import Interned, SegmentSet
-from necroscope.interchange.unnamed import UnnamedCount, is_about_names
+from necroscope.interchange.segment_process import Segments
+from necroscope.interchange.unnamed import UnnamedCount
 from necroscope.interchange.wall_clock import Placing, WallClock
 from necroscope.model.frame import UNKNOWN_USER
 from necroscope.model.idle import IDLE_FUNCTIONS
@@ -38,7 +40,7 @@ class _Placed(NamedTuple):
 class SampleImport:
     """`samples_of` counts the samples read by the id of their input; `idle` and `lost` are of all."""
 
-    def __init__(self, inputs: list[Input], segments: SegmentSet, interned: Interned, clock: WallClock, options: Options) -> None:
+    def __init__(self, inputs: list[Input], segments: Segments, interned: Interned, clock: WallClock, options: Options) -> None:
         self.samples_of: dict[int, int] = {}
         self.idle = 0
         self.lost = 0
@@ -53,11 +55,30 @@ class SampleImport:
         self._done_bytes = 0
         self._placed = sorted(self._place_all(clock), key=lambda placed: placed.start_ns)
 
+    def span(self) -> tuple[int, int] | None:
+        """First and last time of what the captures hold, also outside of the window."""
+        spans = [span for placed in self._placed if (span := self._span_of(placed)) is not None]
+        return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None
+
+    @staticmethod
+    def _span_of(placed: _Placed) -> tuple[int, int] | None:
+        path, first_ns = placed.given.path, placed.capture.facts.first_ns
+        span = sample_span_ns(path) if placed.given.kind is Kind.PERF_DATA else (first_ns, last_time_ns(path))
+        if span is None or span[0] is None or span[1] is None:
+            return None
+        return span[0] + placed.placing.offset_ns, span[1] + placed.placing.offset_ns
+
     def run(self) -> None:
         next_starts_ns = [*(placed.start_ns for placed in self._placed[1:]), _LARGEST_NS]
         for placed, next_start_ns in zip(self._placed, next_starts_ns, strict=False):
-            self._import_one(placed, next_start_ns)
+            if self._may_touch_window(placed):
+                self._import_one(placed, next_start_ns)
         self._note_unread()
+
+    def _may_touch_window(self, placed: _Placed) -> bool:
+        """Not if it begins after it; the first sample in a file may be a little later than the earliest."""
+        first_ns, to_ns = placed.capture.facts.first_ns, self._options.to_ns
+        return first_ns is None or to_ns is None or first_ns + placed.placing.offset_ns - NS_PER_S < to_ns
 
     def _place_all(self, clock: WallClock) -> list[_Placed]:
         found = []
@@ -96,7 +117,8 @@ class SampleImport:
             self._options.progress(given.path.name, self._done_bytes + min(capture.bytes_read, given.size_bytes), self._all_bytes)
         self._tell_lost(capture, placed.placing, lost_told)
         self._done_bytes += given.size_bytes
-        given.notes += [note for note in (*capture.notes, *event.notes()) if not is_about_names(note)]
+        # A fault of the file begins with its path, which stands before all notes of it anyway.
+        given.notes += [note.removeprefix(f"{given.path}: ") for note in (*capture.notes, *event.notes())]
         self._end(placed, first_ns, last_ns)
 
     def _windowed(self, placed: _Placed) -> Capture:
@@ -145,7 +167,7 @@ class SampleImport:
     def _end(self, placed: _Placed, first_ns: int | None, last_ns: int | None) -> None:
         given = placed.given
         if first_ns is None or last_ns is None:
-            given.notes.append("no sample was imported")
+            given.notes += [] if self._options.has_window else ["no sample was imported"]
             return
         for note in given.notes:
             at_ns = first_ns if note.startswith("times are") else last_ns

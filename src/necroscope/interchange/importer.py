@@ -1,8 +1,6 @@
 """Other tools' captures become one recording: samples, core use and kernel log on one time axis, in sealed segments."""
 
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,14 +9,17 @@ from typing import Final
 from necroscope.errors import CorruptData, RecordingError, UsageError
 from necroscope.interchange.detect import Kind
 from necroscope.interchange.dmesg import LogText, read_dmesg
-from necroscope.interchange.import_options import Options
+from necroscope.interchange.import_options import IMPORTED_BOOT, Options
 from necroscope.interchange.imported_samples import SampleImport
 from necroscope.interchange.inputs import Input, list_inputs
+from necroscope.interchange.interned import Interned
 from necroscope.interchange.mpstat import CoreUse, read_mpstat
-from necroscope.interchange.segment_set import IMPORTED_BOOT, Interned, SegmentSet
+from necroscope.interchange.segment_process import Segments, open_segments
+from necroscope.interchange.unfinished import unfinished
 from necroscope.interchange.wall_clock import WallClock
 from necroscope.model.names import clean
 from necroscope.model.reading import Gap, Rows
+from necroscope.model.units import format_moment
 from necroscope.segment.recording import RECORDING_FILE, Identity, make_recording
 
 __all__ = ["EventsOf", "FileReport", "ImportReport", "Options", "import_files"]
@@ -54,6 +55,16 @@ class ImportReport:
     unnamed: list[str]
     notes: list[str]
 
+    def told(self) -> list[str]:
+        """All that a reader should know; a note that many files have is told once."""
+        files_of: dict[str, list[str]] = {}
+        for file in self.files:
+            for note in file.notes:
+                files_of.setdefault(note, []).append(clean(file.path.name))
+        others = {note: f" and {len(names) - 1} more files" for note, names in files_of.items() if len(names) > 1}
+        told = [f"{names[0]}{others.get(note, '')}: {note}" for note, names in files_of.items()]
+        return [*told, *self.notes, *self.unnamed]
+
 
 def import_files(
     paths: Sequence[Path],
@@ -66,19 +77,12 @@ def import_files(
     refuse_used_directory(directory)
     inputs = list_inputs(paths, options.search, options.utc_offset_s)
     try:
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", suffix=".importing", dir=directory.parent))
+        with unfinished(directory) as made:
+            return _Import(inputs, made, directory, options).run(events_of)
     except OSError as error:
-        raise RecordingError(f"cannot make {directory}: {error.strerror}", "choose a directory you may write to") from None
-    try:
-        report = _Import(inputs, temporary, directory, options).run(events_of)
-        temporary.rename(directory)
-    except BaseException as error:
-        shutil.rmtree(temporary, ignore_errors=True)
-        if isinstance(error, OSError):
-            raise RecordingError(f"cannot write {directory}: {error.strerror}", "choose a directory with room") from None
-        raise
-    return report
+        raise RecordingError(
+            f"cannot write {directory}: {error.strerror}", "choose one with room that you may write to"
+        ) from None
 
 
 def refuse_used_directory(directory: Path) -> None:
@@ -117,7 +121,8 @@ class _Import:
         node, notes = self._node()
         cpus = max([capture.facts.cpus or 0 for capture in captures] + [use.cpus or 0 for _, use in self._cores], default=0)
         make_recording(self._temporary, Identity(node, IMPORTED_BOOT, self._options.made_by, self._options.labels))
-        segments = SegmentSet(self._temporary, self._interned, node, cpus or None)
+        size_bytes = 0 if self._options.has_window else sum(given.size_bytes for given in self._inputs)
+        segments = open_segments(self._temporary, self._interned, node, cpus or None, size_bytes)
         try:
             samples = SampleImport(self._inputs, segments, self._interned, self._clock, self._options)
             self._add_cores(segments)
@@ -128,9 +133,16 @@ class _Import:
             segments.abandon()
             raise
         if not set(segments.rows) - {"gaps"}:
-            hint = "leave out --from and --to to see what they hold" if self._options.has_window else ""
-            raise UsageError("none of the files holds anything to import", hint)
+            raise self._nothing(samples.span())
         return self._report(node, notes, segments, samples)
+
+    def _nothing(self, span: tuple[int, int] | None) -> UsageError:
+        if not self._options.has_window or span is None:
+            return UsageError("none of the files holds anything to import")
+        first_ns, end_ns = self._options.from_ns, self._options.to_ns
+        window = [f"{word} {format_moment(at_ns)}" for word, at_ns in (("from", first_ns), ("to", end_ns)) if at_ns is not None]
+        facts = f"no samples {' '.join(window)}; the capture is from {format_moment(span[0])} to {format_moment(span[1])}"
+        return UsageError(facts, "ask for a window within it; times without a zone are UTC")
 
     def _read_tables(self) -> None:
         """Kernel logs and reports of mpstat are small beside samples: they are read first, and whole."""
@@ -145,7 +157,7 @@ class _Import:
                 except CorruptData as error:
                     if not lines:
                         raise
-                    given.notes.append(f"{error.facts}; what came before was read")
+                    given.notes.append(f"{error.facts.removeprefix(f'{given.path}: ')}; what came before was read")
                 self._logs.append((given, lines))
 
     def _node(self) -> tuple[str, list[str]]:
@@ -156,7 +168,7 @@ class _Import:
         told = [f"the files are of different machines: {', '.join(found[:10])}"] if len(found) > 1 else []
         return (found[0] if found else "unknown"), told
 
-    def _add_cores(self, segments: SegmentSet) -> None:
+    def _add_cores(self, segments: Segments) -> None:
         for given, use in self._cores:
             rows = self._within(use.rows)
             segments.add_rows("cores", rows)
@@ -164,7 +176,7 @@ class _Import:
             given.notes += use.notes
             self._note_gaps(segments, given, "cores", rows)
 
-    def _add_logs(self, segments: SegmentSet, events_of: EventsOf | None) -> None:
+    def _add_logs(self, segments: Segments, events_of: EventsOf | None) -> None:
         for given, lines in self._logs:
             dated = self._dated(given, lines)
             rows = self._within([(time_ns, None, line.severity, line.facility, line.message) for time_ns, line in dated])
@@ -188,13 +200,13 @@ class _Import:
         end_ns = self._options.to_ns if self._options.to_ns is not None else _LATEST_NS
         return [row for row in rows if isinstance(row[0], int) and first_ns <= row[0] < end_ns]
 
-    def _note_gaps(self, segments: SegmentSet, given: Input, table: str, rows: Rows) -> None:
+    def _note_gaps(self, segments: Segments, given: Input, table: str, rows: Rows) -> None:
         time_ns = rows[0][0] if rows else None
         if isinstance(time_ns, int):
             for note in given.notes:
                 segments.add_gap(Gap(table, time_ns, time_ns, clean(f"{given.path.name}: {note}", 1000)))
 
-    def _report(self, node: str, notes: list[str], segments: SegmentSet, samples: SampleImport) -> ImportReport:
+    def _report(self, node: str, notes: list[str], segments: Segments, samples: SampleImport) -> ImportReport:
         for given in self._inputs:
             report = self._reports[id(given)]
             report.notes = ([given.fault] if given.fault else []) + given.notes

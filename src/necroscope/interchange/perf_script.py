@@ -17,7 +17,6 @@ from necroscope.errors import CorruptData, UsageError
 from necroscope.interchange.capture import Capture, CaptureFacts, SampleBatch
 from necroscope.interchange.script_frames import FrameLines
 from necroscope.interchange.text_pieces import Piece, open_text, read_pieces
-from necroscope.interchange.unnamed import UnnamedCount
 from necroscope.model.names import LINE_LIMIT, clean
 
 _TASK: Final = rb"(?P<pid>-?\d{1,10})(?:/(?P<tid>-?\d{1,10}))?"
@@ -139,7 +138,6 @@ class _Reading:
         self._events: dict[bytes, int] = {}
         self._comms: dict[bytes, int] = {}
         self._columns: list[tuple[int, int, int, int, int, int, int, int]] = []
-        self._unnamed = UnnamedCount(capture.stacks)
         self._unread = 0
         self._one_number = False
 
@@ -159,7 +157,7 @@ class _Reading:
             notes.append(f"{self._unread} lines are neither samples nor frames, and were left out")
         if self._one_number:
             notes.append("samples have one number for process and thread (perf script -F +pid gives both)")
-        self._capture.notes[:] = notes + self._unnamed.notes()
+        self._capture.notes[:] = notes
 
     def _read_piece(self, piece: Piece) -> None:
         for paragraph in piece.content.split(b"\n\n"):
@@ -207,7 +205,6 @@ class _Reading:
         # The last sample of a core may come before earlier ones of others.
         columns = columns[np.argsort(columns[:, 0], kind="stable")]
         stacks = self._frames.numbers()[columns[:, 7]]
-        self._unnamed.add(stacks)
         cpu, pid, tid, comm, event = columns[:, 1:6].T.astype(np.int32)
         unknown = np.full(len(columns), -1, np.int32)
         return SampleBatch(columns[:, 0].clip(min=0), cpu, pid, tid, comm, unknown, event, columns[:, 6], stacks)

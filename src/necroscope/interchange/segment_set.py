@@ -1,7 +1,6 @@
 """The segments of an import, five minutes each: open while rows may still come for them, sealed as time passes."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
 from typing import Final
@@ -10,7 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from necroscope.interchange.capture import Names, SampleBatch, StackTree
+from necroscope.interchange.capture import SampleBatch
+from necroscope.interchange.import_options import IMPORTED_BOOT
+from necroscope.interchange.interned import Interned
 from necroscope.interchange.segment_numbers import SegmentNumbers
 from necroscope.model.reading import Gap, Row, Rows
 from necroscope.model.tables import SCHEMA_VERSION, TABLES
@@ -25,18 +26,8 @@ from necroscope.segment.table_writer import TableWriter
 SEGMENT_NS: Final = 300 * NS_PER_S
 # Times that jump about would make a segment each; beyond these (a month) rows go to the segment before them.
 MOST_SEGMENTS: Final = 10_000
-IMPORTED_BOOT: Final = "imported"
 _LARGEST_CPU: Final = 32767
 _LARGEST_WEIGHT: Final = (1 << 31) - 1
-
-
-@dataclass(slots=True)
-class Interned:
-    """What all captures of an import number their stacks and names by."""
-
-    stacks: StackTree = field(default_factory=StackTree)
-    comms: Names = field(default_factory=Names)
-    cgroups: Names = field(default_factory=Names)
 
 
 class SegmentSet:

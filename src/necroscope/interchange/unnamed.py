@@ -9,12 +9,6 @@ from necroscope.interchange.capture import StackTree
 
 _MOST_MODULES: Final = 20
 _REST: Final = 62  # the last bit but the sign
-_BEGINS: Final = "functions of "
-
-
-def is_about_names(note: str) -> bool:
-    """Whether a note is one of `UnnamedCount.notes`."""
-    return note.startswith(_BEGINS)
 
 
 class UnnamedCount:
@@ -32,9 +26,9 @@ class UnnamedCount:
     def notes(self) -> list[str]:
         modules = self._unnamed_modules()
         touched = sorted(((samples, module) for module, samples in modules.items() if samples), reverse=True)
-        notes = [f"{_BEGINS}{module} could not be named: {samples} samples" for samples, module in touched[:_MOST_MODULES]]
+        notes = [f"functions of {module} could not be named: {samples} samples" for samples, module in touched[:_MOST_MODULES]]
         if len(touched) > _MOST_MODULES:
-            notes.append(f"{_BEGINS}{len(touched) - _MOST_MODULES} more modules could not be named")
+            notes.append(f"functions of {len(touched) - _MOST_MODULES} more modules could not be named")
         return notes
 
     def _unnamed_modules(self) -> dict[str, int]:
@@ -44,11 +38,12 @@ class UnnamedCount:
         for number, frame in enumerate(self._stacks.frames):
             if frame.function is None:
                 own[number] = 1 << min(bits.setdefault(frame.module, len(bits)), _REST)
-        touched = self._with_ancestors(own)
-        counts = np.zeros(len(self._stacks), np.int64)
-        counts[: len(self._counts)] = self._counts
+        sampled = np.flatnonzero(self._counts)
+        # Far fewer sets of modules than stacks.
+        sets, places = np.unique(self._with_ancestors(own)[sampled], return_inverse=True)
+        samples = np.bincount(places, self._counts[sampled], len(sets))
         names = [module for module, bit in bits.items() if bit < _REST] + ["more modules"] * (len(bits) > _REST)
-        return {name: int(counts[touched >> bit & 1 == 1].sum()) for bit, name in enumerate(names)}
+        return {name: int(samples[sets >> bit & 1 == 1].sum()) for bit, name in enumerate(names)}
 
     def _with_ancestors(self, own: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """The bits of each stack's frames and of all below them; ancestors are asked 1, 2, 4, ... steps away."""

@@ -7,14 +7,13 @@ from necroscope.interchange.capture import Capture
 from necroscope.interchange.detect import Kind
 from necroscope.interchange.dmesg import LogText
 from necroscope.interchange.inputs import Input
-from necroscope.interchange.perf_data.reader import open_perf_data
+from necroscope.interchange.perf_data.reader import sample_span_ns
 from necroscope.interchange.perf_script import last_time_ns
 from necroscope.model.units import NS_PER_S
 
 _DAY_NS: Final = 86400 * NS_PER_S
 # Names and file times are good to a second or some: within this two captures are of one boot and keep their distance.
 _SAME_BOOT_NS: Final = 10 * NS_PER_S
-_NEVER_NS: Final = (1 << 62) - 1
 
 
 class Placing(NamedTuple):
@@ -55,8 +54,7 @@ class WallClock:
             return self._settle(Placing(start_ns - facts.first_ns, "the file's name"))
         if self._known is not None and given.folder is None:
             return self._known
-        last_ns = facts.last_ns if facts.last_ns is not None else _find_last_ns(given)
-        return self._settle(Placing(given.written_ns - (last_ns or 0), "the file's time"))
+        return self._settle(Placing(given.written_ns - (_find_last_ns(given) or 0), "the file's time"))
 
     def place_log(self, given: Input, lines: Sequence[LogText]) -> Placing:
         last_ns = next((line.since_boot_ns for line in reversed(lines) if line.since_boot_ns is not None), 0)
@@ -76,10 +74,8 @@ def _start_by_name_ns(given: Input) -> int | None:
 
 
 def _find_last_ns(given: Input) -> int | None:
-    """Where the head does not say when the capture ended: its tail, or one pass over times alone."""
+    """By the tail of a text, or one pass over times alone: the head does not say when a capture ended."""
     if given.kind is Kind.PERF_SCRIPT:
         return last_time_ns(given.path)
-    probe = open_perf_data(given.path, None, _NEVER_NS)
-    for _ in probe.batches():
-        pass
-    return probe.facts.last_ns
+    span = sample_span_ns(given.path)
+    return None if span is None else span[1]

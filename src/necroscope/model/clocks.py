@@ -12,6 +12,14 @@ from necroscope.model.reading import Row
 STEP_NS = 100_000_000
 
 
+def shift_ns(time_ns: int, realtime_ns: int) -> int:
+    """How far the time line is ahead of the machine's clock at one moment, for stamps that others took from that clock.
+
+    In whole steps: what is less is the jitter of two readings, and would move every stamp a little each time.
+    """
+    return round((time_ns - realtime_ns) / STEP_NS) * STEP_NS
+
+
 @dataclass(frozen=True, slots=True)
 class ClockReading:
     """The machine's clocks at one instant; the kernel log's clock is known only where perf events can be opened."""

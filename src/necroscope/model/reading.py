@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from necroscope.errors import NecroscopeError
+
 Value = int | str | bool | None | list[int]
 Row = tuple[Value, ...]
 Rows = list[Row]
@@ -33,10 +35,14 @@ class Gap:
 
 @dataclass(slots=True)
 class Reading:
-    """Rows by table name, each row a tuple in the order of the table's columns, and the gaps noticed on the way."""
+    """Rows by table name, each row a tuple in the order of the table's columns, and the gaps noticed on the way.
+
+    `trouble` is what fails while the rest is read, at every read for as long as it lasts: it becomes one gap, as a failure does.
+    """
 
     rows: dict[str, Rows] = field(default_factory=dict)
     gaps: list[Gap] = field(default_factory=list)
+    trouble: NecroscopeError | None = None
 
 
 class Source(Protocol):

@@ -1,8 +1,11 @@
 """The stored schema: every table and column of a recording, its type, unit and meaning. Docs and format read it here."""
 
-from dataclasses import dataclass
-from enum import Enum
 from typing import Final
+
+from necroscope.model.service_tables import SERVICE_TABLES
+from necroscope.model.table import Column, Table, Type
+
+__all__ = ["SCHEMA_VERSION", "SOFTIRQ_DELAY_BUCKETS", "SOFTIRQ_VECTORS", "TABLES", "Column", "Table", "Type"]
 
 SCHEMA_VERSION: Final = 1
 
@@ -21,43 +24,6 @@ SOFTIRQ_VECTORS: Final = (
 )
 # Upper bounds of the softirq delay histogram: bucket i counts delays below 2**(i+1) us, the last one all above.
 SOFTIRQ_DELAY_BUCKETS: Final = 24
-
-
-class Type(Enum):
-    """Column types; CATEGORY is text with few different values, stored as a dictionary."""
-
-    BOOL = "bool"
-    INT16 = "int16"
-    INT32 = "int32"
-    INT64 = "int64"
-    UTF8 = "utf8"
-    CATEGORY = "category"
-    INT32_LIST = "int32_list"
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    name: str
-    type: Type
-    meaning: str
-    nullable: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """`time` is always the first column, but for the interned tables, which have none."""
-
-    name: str
-    meaning: str
-    origin: str
-    columns: tuple[Column, ...]
-
-    @property
-    def is_timed(self) -> bool:
-        return self.columns[0].name == "time"
-
-    def index_of(self, column: str) -> int:
-        return next(i for i, c in enumerate(self.columns) if c.name == column)
 
 
 def _time(meaning: str = "when, in ns UTC") -> Column:
@@ -273,6 +239,7 @@ _TABLES = (
             Column("path", Type.UTF8, "cgroup path"),
         ),
     ),
+    *SERVICE_TABLES,
     Table(
         "tasks",
         "who was on a core when a trigger fired",
@@ -280,7 +247,7 @@ _TABLES = (
         (
             _time("when the trigger fired, in ns UTC"),
             _cpu(),
-            Column("trigger", Type.CATEGORY, "saturated, softirq_stall or kernel_log"),
+            Column("trigger", Type.CATEGORY, "saturated, softirq_stall, kernel_log or user_busy (full of user code)"),
             Column("pid", Type.INT32, "process"),
             Column("tid", Type.INT32, "thread"),
             Column("comm", Type.CATEGORY, "thread name"),
@@ -300,10 +267,14 @@ _TABLES = (
     Table(
         "events",
         "things that happened at a moment",
-        "/dev/kmsg and the recorder itself",
+        "/dev/kmsg, systemd, container runtimes, Ray's logs, and the recorder itself",
         (
             _time(),
-            Column("kind", Type.CATEGORY, "for example nic_reset, soft_lockup, oom_kill, clock_step"),
+            Column(
+                "kind",
+                Type.CATEGORY,
+                "for example nic_reset, oom_kill, unit_restart, container_die, ray_node_dead, clock_step",
+            ),
             Column("pattern", Type.CATEGORY, "id of the pattern that matched", nullable=True),
             Column("cpu", Type.INT16, "core it names, if it names the right one", nullable=True),
             Column("device", Type.CATEGORY, "device it names", nullable=True),

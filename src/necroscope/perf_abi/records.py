@@ -23,4 +23,5 @@ LOST_BODY: Final = struct.Struct("<QQ")  # id, lost
 COMM_BODY: Final = struct.Struct("<II")  # pid, tid, then the name
 TASK_BODY: Final = struct.Struct("<IIIIQ")  # pid, ppid, tid, ptid, time: of FORK and EXIT
 MMAP2_BODY: Final = struct.Struct("<IIQQQIIQQII")  # pid tid addr len pgoff major minor inode generation prot flags, then name
-KSYMBOL_BODY: Final = struct.Struct("<QIHH")  # address, length, type, flags (bit 0: unregistered), then name
+KSYMBOL_BODY: Final = struct.Struct("<QIHH")  # address, length, type, flags, then name
+KSYMBOL_GONE: Final = 1  # of the flags: unregistered

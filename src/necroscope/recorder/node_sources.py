@@ -1,6 +1,7 @@
 """All sources of this node, opened once; one that cannot be opened is named with its reason, and the others go on."""
 
 import resource
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from necroscope.model.reading import Source
 from necroscope.model.units import NS_PER_S
 from necroscope.settings import Settings
 from necroscope.sources.cgroupfs.cgroups import Cgroups
+from necroscope.sources.containers.containers import Containers
+from necroscope.sources.facts.source import Facts
 from necroscope.sources.kernel_log.patterns import PatternSet
 from necroscope.sources.kernel_log.source import KernelLog
 from necroscope.sources.kernel_log.user_patterns import read_user_patterns
@@ -24,8 +27,11 @@ from necroscope.sources.procfs.schedstat import RunQueue
 from necroscope.sources.procfs.softirqs import Softirqs
 from necroscope.sources.procfs.softnet import SoftnetStat
 from necroscope.sources.procfs.stat import Cores
+from necroscope.sources.ray.dashboard import Dashboard
+from necroscope.sources.ray.ray import Ray
 from necroscope.sources.sysfs import cpus
 from necroscope.sources.sysfs.nics import Nics
+from necroscope.sources.systemd.units import Units
 from necroscope.symbols.lookup import Lookup
 
 _LEDGER_TABLE = ("cgroup_ledger",)
@@ -53,7 +59,8 @@ class NodeSources:
         self.lookup.close()
 
 
-def open_sources(settings: Settings, time_line: TimeLine) -> NodeSources:
+def open_sources(settings: Settings, time_line: TimeLine, labels: Mapping[str, str] | None = None) -> NodeSources:
+    """`labels` are those the node was given; they are facts like the others."""
     root = settings.host_root
     _allow_descriptors()
     cores = Cores(root)
@@ -74,8 +81,25 @@ def open_sources(settings: Settings, time_line: TimeLine) -> NodeSources:
             source.period_s = settings.tick_ns / NS_PER_S
     user_patterns = read_user_patterns(settings.patterns) if settings.patterns else ()
     kernel_log = KernelLog(root, time_line.from_log_clock, PatternSet(user_patterns))
+    ticked += _service_sources(settings, time_line, labels or {})
     sources = NodeSources(cores, ticked, kernel_log, Lookup(root))
     _open_sampler(sources, settings, root)
+    return sources
+
+
+def _service_sources(settings: Settings, time_line: TimeLine, labels: Mapping[str, str]) -> list[Source]:
+    """What the node's own daemons and files tell; each can be switched off."""
+    root = settings.host_root
+    sources: list[Source] = []
+    if settings.units_ns:
+        sources.append(Units(root, settings.units_ns, time_line.from_monotonic))
+    if settings.containers_ns:
+        sources.append(Containers(root, settings.containers_ns))
+    if settings.facts_ns:
+        sources.append(Facts(root, settings.facts_ns, labels, is_metadata_asked=settings.is_cloud_metadata_asked))
+    if settings.ray_root:
+        dashboard = Dashboard(settings.ray_dashboard) if settings.ray_dashboard else None
+        sources.append(Ray(root, settings.ray_root, dashboard))
     return sources
 
 

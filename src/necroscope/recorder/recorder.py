@@ -29,6 +29,8 @@ from necroscope.settings import Settings
 _ANCHOR_NS: Final = 60 * NS_PER_S
 _LATE_TICKS: Final = 2
 _TRIGGER_EVENTS: Final = {"saturated": "core_saturated", "softirq_stall": "softirq_stall"}
+# Only described: nothing is wrong yet.
+_UNPINNED: Final = frozenset({"user_busy"})
 _WARNING: Final = 4
 
 
@@ -81,9 +83,10 @@ class Recorder:
         self.status = Status(0, hz=settings.hz)
 
     def stop(self) -> None:
-        """Ask the loop to end; safe in a signal handler and from another thread."""
+        """Ask the loop to end; safe in a signal handler and from another thread, also when it has ended."""
         self._stopping = True
-        os.write(self._wake_write, b"x")
+        with contextlib.suppress(OSError):
+            os.write(self._wake_write, b"x")
 
     def notices(self) -> list[str]:
         return self._failures.causes()
@@ -163,7 +166,10 @@ class Recorder:
         except Exception as error:  # noqa: BLE001 - a flight recorder outlives a bug in one of its sources
             self._note_failure(source.name, source.tables, NecroscopeError(f"internal error: {error!r}"), now)
             return
-        self._note_gaps(self._failures.recovered(source.name, now.time_ns))
+        if reading.trouble is not None:
+            self._note_failure(source.name, source.tables, reading.trouble, now)
+        else:
+            self._note_gaps(self._failures.recovered(source.name, now.time_ns))
         self._take(reading, now)
         if source is self._sources.kernel_log:
             for alarm in self._sources.kernel_log.alarms:
@@ -194,7 +200,8 @@ class Recorder:
                 self._add("events", [_event_row(now.time_ns, kind, cpu, trigger.detail)])
             settings = self._settings
             reason = f"{trigger.kind}: {trigger.detail}"
-            self._sink.pin(Pin(now.time_ns - settings.pin_before_ns, now.time_ns + settings.pin_after_ns, reason))
+            if trigger.kind not in _UNPINNED:
+                self._sink.pin(Pin(now.time_ns - settings.pin_before_ns, now.time_ns + settings.pin_after_ns, reason))
             if self._capture is not None:
                 self._add("tasks", self._capture.capture(trigger, now.time_ns))
 
@@ -341,7 +348,8 @@ class Recorder:
         self._sources.close()
         self._poll.close()
         os.close(self._wake_read)
-        os.close(self._wake_write)
+        wake_write, self._wake_write = self._wake_write, -1  # the number may soon be another file's
+        os.close(wake_write)
 
 
 def _event_row(time_ns: int, kind: str, cpu: int | None, message: str) -> tuple[int | str | bool | None, ...]:

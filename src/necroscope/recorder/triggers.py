@@ -1,29 +1,36 @@
 """When to look closer: a core held in the kernel, a softirq that waits, a line in the kernel log. Decisions without I/O.
 
-Edge-triggered, at most once a core a minute. User time alone triggers nothing: that is what busy nodes do all day.
+Edge-triggered, at most once a core a minute. User time alone pins nothing: that is what busy nodes do all day; but who computes
+on one core without a pause is asked which cores it may run on.
 """
 
 from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
-from necroscope.model.reading import Rows
+from necroscope.model.reading import Row, Rows
 from necroscope.model.tables import SOFTIRQ_VECTORS, TABLES
 from necroscope.model.units import NS_PER_MS, NS_PER_S
 
 SATURATED_RATIO: Final = 0.9
 STALL_NS: Final = 100 * NS_PER_MS
 QUIET_NS: Final = 60 * NS_PER_S
+# So long a core must be full of user code before anybody asks whose it is.
+USER_NS: Final = 4 * NS_PER_S
+USER_RATIO: Final = 0.95
+# A napi thread that waits so much of its time is starving, though it runs now and then.
+WAIT_RATIO: Final = 0.3
 # A tick of a second is never exactly one.
 _WINDOW_NS: Final = 950 * NS_PER_MS
-# Rows of measured delays come every tick; without them for so long the weaker signs count.
-_DELAYS_FRESH_NS: Final = 15 * NS_PER_S
+# Rows of measured delays come every tick unless the probe rests; without them for so long the weaker signs count.
+_DELAYS_FRESH_NS: Final = 3 * NS_PER_S
 # Log events that no core is named by share one place in the once-a-minute rule.
 NO_CPU: Final = -1
 
 _CORES: Final = TABLES["cores"].index_of
 _CORE_ELAPSED: Final = _CORES("elapsed_ns")
 _KERNEL_MODES: Final = tuple(_CORES(name) for name in ("system_ns", "irq_ns", "softirq_ns", "steal_ns"))
+_USER_MODES: Final = (_CORES("user_ns"), _CORES("nice_ns"))
 _BUSY_MODES: Final = (*_KERNEL_MODES, _CORES("user_ns"), _CORES("nice_ns"))
 _DELAY_WORST: Final = TABLES["softirq_delay"].index_of("worst_ns")
 _DELAY_PENDING: Final = TABLES["softirq_delay"].index_of("pending_ns")
@@ -34,11 +41,12 @@ _RUN_COMM: Final = TABLES["runqueue"].index_of("comm")
 _RUN_PID: Final = TABLES["runqueue"].index_of("pid")
 _RUN_NS: Final = TABLES["runqueue"].index_of("run_ns")
 _RUN_ELAPSED: Final = TABLES["runqueue"].index_of("elapsed_ns")
+_RUN_DELAY: Final = TABLES["runqueue"].index_of("delay_ns")
 
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """Something to look closer at: `kind` is saturated, softirq_stall or kernel_log; `cpu` is NO_CPU when no core is known."""
+    """To look closer at: `kind` is saturated, softirq_stall, kernel_log or user_busy; `cpu` is NO_CPU when no core is known."""
 
     kind: str
     cpu: int
@@ -51,8 +59,9 @@ class Triggers:
     def __init__(self) -> None:
         self._modes: dict[int, deque[tuple[int, int]]] = {}
         self._active: set[tuple[str, int]] = set()
-        self._quiet_until_ns: dict[int, int] = {}
+        self._quiet_until_ns: dict[tuple[int, bool], int] = {}
         self._busy: set[int] = set()
+        self._user_ns: dict[int, int] = {}
         self._frozen_ns: dict[int, int] = {}
         self._frozen: set[int] = set()
         self._waiting: set[int] = set()
@@ -62,6 +71,7 @@ class Triggers:
         match table:
             case "cores":
                 found = self._saturated(rows)
+                return self._edges(table, found, now_ns) + self._edges("user", self._full_of_user(rows, found), now_ns)
             case "softirq_delay":
                 self._delays_seen_ns = now_ns
                 found = self._delayed(rows)
@@ -99,6 +109,19 @@ class Triggers:
                 )
         return found
 
+    def _full_of_user(self, rows: Rows, held: dict[int, Trigger]) -> dict[int, Trigger]:
+        """Only described, never pinned. Many such cores are a busy node, not a thread to ask about."""
+        full_ns = {}
+        for row in rows:
+            user_ns, elapsed_ns = sum(_int(row[mode]) for mode in _USER_MODES), _int(row[_CORE_ELAPSED])
+            if user_ns >= USER_RATIO * elapsed_ns:
+                full_ns[_int(row[1])] = self._user_ns.get(_int(row[1]), 0) + elapsed_ns
+        self._user_ns = full_ns
+        found = {cpu for cpu, stood_ns in full_ns.items() if stood_ns >= USER_NS and cpu not in held}
+        if 2 * len(found) > len(rows):
+            return {}
+        return {cpu: Trigger("user_busy", cpu, f"full of user code for {full_ns[cpu] // NS_PER_S} s") for cpu in found}
+
     def _delayed(self, rows: Rows) -> dict[int, Trigger]:
         found = {}
         for row in rows:
@@ -123,7 +146,7 @@ class Triggers:
 
     def _starving(self, rows: Rows) -> dict[int, Trigger]:
         """Runnable with unchanged run time. Of ksoftirqd that is a stall only if softirqs do not run without it (before 6.5)."""
-        waiting = [row for row in rows if row[_RUN_STATE] == "R" and not row[_RUN_NS] and _int(row[_RUN_ELAPSED]) >= STALL_NS]
+        waiting = [row for row in rows if _is_waiting(row)]
         # Seen once it may have been woken a moment ago.
         before, self._waiting = self._waiting, {_int(row[_RUN_PID]) for row in waiting}
         found = {}
@@ -144,10 +167,21 @@ class Triggers:
         return fired
 
     def _admit(self, trigger: Trigger, now_ns: int) -> list[Trigger]:
-        if now_ns < self._quiet_until_ns.get(trigger.cpu, now_ns):
+        # Who only computes must not keep a stall on the same core from being looked at.
+        quiet = trigger.cpu, trigger.kind == "user_busy"
+        if now_ns < self._quiet_until_ns.get(quiet, now_ns):
             return []
-        self._quiet_until_ns[trigger.cpu] = now_ns + QUIET_NS
+        self._quiet_until_ns[quiet] = now_ns + QUIET_NS
         return [trigger]
+
+
+def _is_waiting(row: Row) -> bool:
+    """Runnable without any time, or, of a napi thread, with so little that most of it is waiting."""
+    elapsed_ns, delay_ns = _int(row[_RUN_ELAPSED]), _int(row[_RUN_DELAY])
+    if row[_RUN_STATE] == "R" and not row[_RUN_NS] and elapsed_ns >= STALL_NS:
+        return True
+    is_napi = not str(row[_RUN_COMM]).startswith("ksoftirqd/")
+    return is_napi and delay_ns >= STALL_NS and delay_ns >= WAIT_RATIO * elapsed_ns
 
 
 def _int(value: object) -> int:

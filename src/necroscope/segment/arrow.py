@@ -25,6 +25,7 @@ _TYPES: Final = {
 
 # By identity: tables are constants, and to hash all columns of one takes longer than to read a small frame of it.
 _schemas: Final[dict[int, tuple[Table, pa.Schema]]] = {}
+_empty_tables: Final[dict[int, tuple[Table, pa.Table]]] = {}
 
 
 def schema_of(table: Table) -> pa.Schema:
@@ -35,7 +36,9 @@ def schema_of(table: Table) -> pa.Schema:
 
 
 def empty(table: Table) -> pa.Table:
-    return schema_of(table).empty_table()
+    if id(table) not in _empty_tables:
+        _empty_tables[id(table)] = table, schema_of(table).empty_table()
+    return _empty_tables[id(table)][1]
 
 
 def batch_of(table: Table, frame: Frame) -> pa.RecordBatch:

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 Window = tuple[int, int] | None
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
@@ -27,12 +26,12 @@ def rows_within(rows: pa.Table, window: Window) -> pa.Table:
 
 
 def rows_at(rows: pa.Table, numbers: Numbers) -> pa.Table:
-    return pc.take(rows, pa.array(numbers))
+    return rows.take(pa.array(numbers))
 
 
 def times_of(rows: pa.Table) -> Numbers:
     times = rows.column("time")
-    values: Numbers = (pc.fill_null(times, 0) if times.null_count else times).to_numpy()
+    values: Numbers = (times.fill_null(0) if times.null_count else times).to_numpy()
     return values
 
 

@@ -7,9 +7,10 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from necroscope.model.frame import Frame
 from necroscope.model.units import NS_PER_S
 from necroscope.store.flame import ALL, FlameTree, GroupBy, read_flame
-from necroscope.store.flame_frame import FlameFrame, FrameNumbers
+from necroscope.store.flame_frame import FrameNumbers
 from necroscope.store.forest import Forest, Numbers, merge, totals
 from necroscope.store.query import Store
 from necroscope.store.selection import Selection
@@ -29,7 +30,7 @@ class DifferentialTree:
 
     parent: NDArray[np.int32]
     frame: NDArray[np.int32]
-    frames: list[FlameFrame]
+    frames: list[Frame]
     window_total: NDArray[np.int64]
     window_self: NDArray[np.int64]
     baseline_total: NDArray[np.int64]
@@ -47,9 +48,9 @@ class DifferentialTree:
         """Nodes where the baseline leaves all paths of the window, the heaviest first."""
         return self._only_in(self.baseline_share, self.window_total)
 
-    def path(self, node: int) -> list[FlameFrame]:
+    def path(self, node: int) -> list[Frame]:
         """Frames from the root to a node."""
-        found: list[FlameFrame] = []
+        found: list[Frame] = []
         while node >= 0:
             found.append(self.frames[self.frame[node]])
             node = int(self.parent[node])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from necroscope.store.flame_frame import FlameFrame
+from necroscope.model.frame import Frame
 from necroscope.store.forest import Forest, Grown, Numbers, split, totals, turned
 from necroscope.store.groups import KEYS, GroupBy, GroupTree, group_tree
 from necroscope.store.query import Store
@@ -14,7 +14,7 @@ from necroscope.store.selection import Selection
 from necroscope.store.stack_weights import StackWeights, read_weights
 from necroscope.store.time_limit import TimeLimit
 
-__all__ = ["FlameFrame", "FlameTree", "GroupBy", "read_flame"]
+__all__ = ["FlameTree", "GroupBy", "read_flame"]
 
 ALL = Selection()
 
@@ -31,7 +31,7 @@ class FlameTree:
     frame: NDArray[np.int32]
     self_weight: NDArray[np.int64]
     total_weight: NDArray[np.int64]
-    frames: list[FlameFrame]
+    frames: list[Frame]
     from_ns: int
     to_ns: int
     samples: int

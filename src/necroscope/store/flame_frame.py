@@ -1,45 +1,55 @@
-"""A frame of a flame graph, and the numbering of frames over segments and windows."""
+"""Frames out of a segment's table, and their numbering over segments and windows."""
 
 from collections import defaultdict
 from collections.abc import Iterable
-from itertools import count, repeat
-from typing import Final, NamedTuple
+from itertools import count
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from necroscope.model.frame import Frame
 from necroscope.store.forest import Numbers
 
 GROUP: Final = "group"
-
-
-class FlameFrame(NamedTuple):
-    """A function, or a label that stands for a group of samples; `kind` is kernel, user, jit or group."""
-
-    function: str | None
-    module: str
-    kind: str
-    offset: int | None
-    build_id: str | None
 
 
 class FrameNumbers:
     """Numbers frames in the order in which they are first seen; frames are one if all that is known of them is the same."""
 
     def __init__(self) -> None:
-        self.frames: list[FlameFrame] = []
-        self._number_of: defaultdict[FlameFrame, int] = defaultdict(count().__next__)
+        self.frames: list[Frame] = []
+        self._number_of: defaultdict[Frame, int] = defaultdict(count().__next__)
 
-    def of(self, frames: Iterable[FlameFrame]) -> Numbers:
+    def of(self, frames: Iterable[Frame]) -> Numbers:
         """The number of each."""
         found = np.fromiter(map(self._number_of.__getitem__, frames), dtype=np.int64)
         self.frames += list(self._number_of)[len(self.frames) :]
         return found
 
 
-def flame_frames(frames: pa.Table) -> Iterable[FlameFrame]:
+def frames_at(frames: pa.Table, rows: Numbers) -> list[Frame]:
     """Rows of the table `frames`."""
-    columns = (frames.column(name) for name in FlameFrame._fields)
-    texts = (column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column for column in columns)
-    # What FlameFrame._make does, without a call in Python for each frame.
-    return map(tuple.__new__, repeat(FlameFrame), zip(*(column.to_pylist() for column in texts), strict=True))
+    return list(map(Frame, *(_values_at(frames.column(name), rows) for name in Frame._fields)))
+
+
+def _values_at(column: pa.ChunkedArray, rows: Numbers) -> list[Any]:
+    """Most frames have a module and a kind, and neither an offset nor a build id."""
+    if column.null_count == len(column):
+        return [None] * len(rows)
+    if pa.types.is_dictionary(column.type) and column.num_chunks == 1 and not column.null_count:
+        texts = column.chunk(0).dictionary.to_pylist()
+        return [texts[place] for place in column.chunk(0).indices.to_numpy()[rows].tolist()]
+    values = values_of(column)
+    return [values[row] for row in rows.tolist()]
+
+
+def values_of(column: pa.ChunkedArray) -> list[Any]:
+    """By hand for a dictionary: Arrow's own ways take a step of Python a row, or load all of its functions."""
+    if not pa.types.is_dictionary(column.type):
+        return list(column.to_pylist())
+    found: list[Any] = []
+    for chunk in column.chunks:
+        texts = chunk.dictionary.to_pylist()
+        found += [None if place is None else texts[place] for place in chunk.indices.to_pylist()]
+    return found

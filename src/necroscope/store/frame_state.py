@@ -5,11 +5,10 @@ from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from necroscope.model.idle import IDLE_FUNCTIONS
+from necroscope.store.flame_frame import values_of
 from necroscope.store.forest import Flags, Numbers
 from necroscope.store.segment_stacks import SegmentStacks
 
@@ -52,5 +51,4 @@ def stack_states(stacks: SegmentStacks) -> StackStates:
 
 
 def _frames_in(stacks: SegmentStacks, column: str, wanted: Collection[str]) -> Flags:
-    found = pc.is_in(stacks.frames.column(column).cast(pa.utf8()), pa.array(sorted(wanted)))
-    return np.append(found.to_numpy(), False)
+    return np.array([*(value in wanted for value in values_of(stacks.frames.column(column))), False], dtype=np.bool_)

@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from necroscope.model.frame import Frame
 from necroscope.store.flame import ALL, FlameTree, read_flame
-from necroscope.store.flame_frame import GROUP, FlameFrame
+from necroscope.store.flame_frame import GROUP
 from necroscope.store.forest import is_outermost_of_its_frame, merge, totals
 from necroscope.store.groups import GroupBy
 from necroscope.store.query import Store
@@ -16,7 +17,7 @@ from necroscope.store.time_limit import TimeLimit
 class FunctionWeight(NamedTuple):
     """`self_weight` is of samples in the function itself, `total_weight` of those in it or below it, each sample once."""
 
-    frame: FlameFrame
+    frame: Frame
     self_weight: int
     total_weight: int
     self_share: float

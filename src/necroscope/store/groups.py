@@ -7,7 +7,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from necroscope.store.flame_frame import GROUP, FlameFrame
+from necroscope.model.frame import Frame
+from necroscope.store.flame_frame import GROUP
 from necroscope.store.forest import Forest, Numbers
 from necroscope.store.frame_state import State
 from necroscope.store.stack_weights import IS_LEADER, STATE
@@ -38,7 +39,7 @@ class GroupTree(NamedTuple):
     """The group frames, one for each node of the forest; the innermost group of each row, counted from 0, and the node of it."""
 
     forest: Forest
-    frames: list[FlameFrame]
+    frames: list[Frame]
     group: Numbers
     node_of_group: Numbers
 
@@ -52,7 +53,7 @@ def group_tree(rows: pa.Table, by: Sequence[GroupBy]) -> GroupTree:
         codes, labels = _labelled(rows, dimension)
         found, group = np.unique(group * len(labels) + codes, return_inverse=True)
         parents.append(node_of_group[found // len(labels)])
-        frames += [FlameFrame(labels[code], dimension.value, GROUP, None, None) for code in (found % len(labels)).tolist()]
+        frames += [Frame(labels[code], dimension.value, GROUP, None, None) for code in (found % len(labels)).tolist()]
         node_of_group = starts[-1] + np.arange(len(found))
         starts.append(len(frames))
     return GroupTree(Forest(np.concatenate(parents), np.arange(len(frames)), starts), frames, group, node_of_group)

@@ -8,10 +8,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from necroscope.model.frame import Frame
 from necroscope.model.tables import TABLES
 from necroscope.segment.arrow import schema_of
 from necroscope.segment.reader import SegmentReader
-from necroscope.store.flame_frame import FlameFrame, FrameNumbers, flame_frames
+from necroscope.store.flame_frame import FrameNumbers, frames_at
 from necroscope.store.forest import Forest, Numbers, merge, on_path, with_callers
 from necroscope.store.query import Store
 from necroscope.store.segment_selection import SegmentSelection, SelectedSamples
@@ -35,7 +36,7 @@ class StackWeights:
 
     rows: pa.Table
     forest: Forest
-    frames: list[FlameFrame]
+    frames: list[Frame]
     reading: WindowReading
     left_out: list[str]
 
@@ -147,7 +148,7 @@ class _Folding:
         number = np.full(len(parent) + 1, -1)
         number[used] = np.arange(len(used))
         frames, place = np.unique(frame[used], return_inverse=True)
-        numbers = self.numbering.of(flame_frames(selected.stacks.frames.take(pa.array(frames))))
+        numbers = self.numbering.of(frames_at(selected.stacks.frames, frames))
         rows = _with_stack(rows, number[rows.column("stack").to_numpy()])
         return _Part(rows, number[parent[used]], numbers[place], left_out)
 

@@ -20,6 +20,8 @@ Span = tuple[int, int]
 _ROWS_AT_ONCE: Final = 1_000_000
 # Between the last row of a segment and the start of the next lies up to a tick; a longer hole was not recorded, or removed.
 _HOLE_NS: Final = 3_000_000_000
+# What misses at an end of the window is what lies between two samples of a slow rate, not worth a word.
+_EDGE_NS: Final = 100_000_000
 _MOST_GAPS: Final = 5
 _TABLES: Final = ("samples", "stacks", "frames", "*")
 
@@ -109,11 +111,11 @@ class WindowReading:
             if not self._is_stopped:
                 yield f"{_told(self.from_ns, self.to_ns)}: nothing was recorded"
             return
-        if self.from_ns < spans[0][0]:
+        if spans[0][0] - self.from_ns > _EDGE_NS:
             yield f"{_told(self.from_ns, spans[0][0])}: the recording begins after it"
         for (_, end_ns), (start_ns, _) in pairwise(spans):
             yield f"{_told(end_ns, start_ns)}: not in the recording"
-        if spans[-1][1] < self.read_to_ns - 1 and not self._is_stopped:
+        if self.read_to_ns - 1 - spans[-1][1] > _EDGE_NS and not self._is_stopped:
             yield f"{_told(spans[-1][1], self.to_ns)}: the recording ends before it"
 
     def _told_gaps(self) -> list[str]:
@@ -141,7 +143,8 @@ def _without(stretch: Span, hole: Span) -> list[Span]:
 
 
 def _told(from_ns: int, to_ns: int) -> str:
-    return f"{format_moment(from_ns)} to {format_moment(to_ns)}"
+    first, last = format_moment(from_ns), format_moment(to_ns)
+    return first if first == last else f"{first} to {last}"
 
 
 def _told_gap(gap: Gap) -> str:

@@ -43,7 +43,7 @@ def open_in_root(root_descriptor: int, path: bytes) -> int | None:
     if not path.startswith(b"/") or b"\0" in path or len(path) >= _PATH_LIMIT_BYTES:
         return None
     try:
-        place = _resolve(root_descriptor, path)
+        place = resolve(root_descriptor, path)
     except OSError:
         return None
     try:
@@ -87,7 +87,7 @@ def read_bounded(path: Path, limit_bytes: int) -> bytes | None:
         return None
 
 
-def _resolve(root_descriptor: int, path: bytes) -> int:
+def resolve(root_descriptor: int, path: bytes) -> int:
     """An O_PATH descriptor of what a path means inside a root."""
     how = struct.pack("<QQQ", os.O_PATH | os.O_CLOEXEC, 0, _RESOLVE_IN_ROOT | _RESOLVE_NO_MAGICLINKS)
     for attempt in range(_ATTEMPTS):

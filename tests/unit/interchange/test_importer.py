@@ -10,6 +10,8 @@ import pytest
 
 from necroscope.errors import RecordingError, UsageError
 from necroscope.interchange.importer import Options, import_files
+from necroscope.interchange.perf_data.format import FEATURE_SAMPLE_TIME
+from necroscope.interchange.perf_data.header import read_header
 from necroscope.interchange.perf_data.reader import open_perf_data
 from necroscope.interchange.perf_script import open_perf_script
 from necroscope.interchange.profile_event import base_of
@@ -207,7 +209,7 @@ def test_bad_input_leaves_nothing_behind(tmp_path):
     (tmp_path / "bad").write_bytes(b"\0\1\2\3" * 100)
     with pytest.raises(UsageError, match="no kind that can be imported"):
         import_files([DATA / "file.data", tmp_path / "bad"], tmp_path / "out", Options(search=SEARCH))
-    with pytest.raises(UsageError, match="holds anything"):
+    with pytest.raises(UsageError, match="no samples from 2043"):
         import_files([DATA / "wall_clock.data"], tmp_path / "out", Options(search=SEARCH, from_ns=1 << 61))
     assert os.listdir(tmp_path) == ["bad"]
 
@@ -221,3 +223,32 @@ def test_every_segment_passes_its_own_check(tmp_path):
     assert all(gap.cause.startswith("perf-node-a") for gap in found), "no gap is of damage"
     assert len(store.catalog.segments) == 7
     assert functions(store, *EVER) == [f"f{second % 50}" for second in range(2000)]
+
+
+def test_fault_within_a_file_is_told_with_its_byte_and_its_name_once(tmp_path):
+    path = tmp_path / "long.folded"
+    path.write_bytes(b"main;work 5\n" + b"f;" * (1 << 22) + b"g 1\n")
+    report = import_files([path], tmp_path / "out")
+    assert "byte 12: a line of more than 1048576 bytes; what came before was read" in report.files[0].notes
+
+
+def test_end_that_the_head_gives_is_not_trusted(tmp_path):
+    """perf stops there to look for build ids: a capture of two minutes may say that it is of 15 s."""
+    whole = import_files([DATA / "wall_clock.data"], tmp_path / "whole", Options(search=SEARCH))
+    content = (DATA / "wall_clock.data").read_bytes()
+    with (DATA / "wall_clock.data").open("rb") as file:
+        span = read_header(file, "").features[FEATURE_SAMPLE_TIME]
+    assert content.count(span) == 1
+    (tmp_path / "short.data").write_bytes(content.replace(span, span[:8] * 2))
+    late = Options(search=SEARCH, from_ns=whole.to_ns - 50_000_000)
+    assert import_files([tmp_path / "short.data"], tmp_path / "late", late).rows["samples"] > 3
+
+
+def test_note_that_many_files_have_is_told_once(tmp_path):
+    (tmp_path / "captures").mkdir()
+    for minute in ("1030", "1032", "1034"):
+        shutil.copy(DATA / "file.data", tmp_path / "captures" / f"perf-node-20260415-{minute}-120s.data")
+    report = import_files([tmp_path / "captures"], tmp_path / "out", Options(search=SEARCH))
+    told = [note for note in report.told() if "times are not wall clock" in note]
+    assert len(told) == 1
+    assert told[0].startswith("perf-node-20260415-1030-120s.data and 2 more files: times are")

@@ -19,12 +19,15 @@ LISTED = {
     "interrupts": "time cpu irq action device queue affinity elapsed_ns count",
     "nics": "time device driver firmware counter value",
     "cgroup_ledger": "time action hierarchy cgroup_id level path",
+    "facts": "time kind name value",
     "gaps": "time end table cause cpu lost",
     "anchors": "time realtime_ns monotonic_ns boottime_ns log_clock_ns",
 }
 AT_LEAST = {
     "cgroups": "controller path tracked visible dying",
     "tasks": "cpu trigger pid tid comm argv0 cgroup syscall file stack",
+    "units": "unit active_state sub_state result restarts main_status file_state preset fragment cgroup period_ns last_ns",
+    "containers": "container runtime name image namespace pod pod_uid qos cgroup state restarts exit_code oom_killed",
     "events": "kind cpu device queue message by_kernel sequence",
     "pressure": "resource some_ns full_ns",
     "softnet": "cpu processed dropped time_squeeze",

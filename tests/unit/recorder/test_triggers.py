@@ -194,3 +194,24 @@ def test_alarms_without_a_core_share_one_place() -> None:
 def test_other_tables_trigger_nothing(fed: Fed) -> None:
     assert fed.feed("events", row("events", kind="oom_kill")) == []
     assert fed.feed("samples", row("samples", cpu=0)) == []
+
+
+def test_a_core_full_of_user_code_is_described_after_some_seconds(fed: Fed) -> None:
+    fired = [fed.feed("cores", core(0, user=1.0), core(1)) for _ in range(7)]
+    assert fired == [[], [], [], [("user_busy", 0)], [], [], []]
+
+
+def test_a_node_whose_cores_are_all_full_of_user_code_is_only_busy(fed: Fed) -> None:
+    assert not any(fed.feed("cores", core(0, user=1.0), core(1, user=1.0)) for _ in range(9))
+
+
+def test_who_only_computes_does_not_keep_a_stall_from_being_looked_at(fed: Fed) -> None:
+    for _ in range(4):
+        fed.feed("cores", core(0, user=1.0), core(1))
+    assert fed.feed("cores", core(0, 1.0), core(1)) == [("saturated", 0)]
+
+
+def test_a_napi_thread_that_mostly_waits_is_starving_though_it_runs(fed: Fed) -> None:
+    waits = row("runqueue", cpu=1, pid=7, run_ns=50 * NS_PER_MS, delay_ns=900 * NS_PER_MS)
+    assert fed.feed("runqueue", waits) == []
+    assert fed.feed("runqueue", waits) == [("softirq_stall", 1)]

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import zlib
 from pathlib import Path
 
 import pytest
@@ -117,6 +118,24 @@ def test_flipped_byte_of_a_sealed_table_is_a_gap_in_that_row_group_only(record, 
         row_counts.add((position >= 4, len(rows)))
     # Nobody needs the magic at the head of the file; every other byte matters.
     assert row_counts == {(False, 4), (True, 2), (True, 0)}
+
+
+def test_a_row_group_that_cannot_be_decoded_costs_only_itself(record, monkeypatch):
+    """Checksums are right, so it was written wrong: all groups are decoded together, and then one by one."""
+    monkeypatch.setattr(table_writer, "GROUP_ROWS", 8)
+    sealed = seal(record())
+    right = SegmentReader(sealed).read("samples", *EVER).to_pylist()
+    manifest = read_manifest(sealed)
+    entry = manifest.tables["samples"]
+    offset, length, _ = entry.ranges[2]
+    with (sealed / "samples.parquet").open("r+b") as file:
+        file.seek(offset)
+        file.write(b"\xff" * length)
+    entry.ranges[2] = offset, length, zlib.crc32(b"\xff" * length)
+    manifest.write(sealed)
+    reader = SegmentReader(sealed)
+    assert reader.read("samples", *EVER).to_pylist() == right[:8] + right[16:]
+    assert [(gap.table, gap.lost) for gap in reader.gaps() if gap.cause != "ring overran"] == [("samples", 8)]
 
 
 def test_flipped_byte_of_the_manifest_is_a_gap_of_the_whole_segment(record):

@@ -1,6 +1,5 @@
 """Only bytes whose checksum is right are given out, and only what is touched is read."""
 
-import io
 import zlib
 
 import pytest
@@ -24,16 +23,14 @@ def path(tmp_path):
     return path
 
 
-def test_reads_as_a_file_does(path):
-    file, plain = VerifiedFile(path, entry()), io.BytesIO(DATA)
-    for offset, whence, count in [(0, 0, 5), (-10, 2, 10), (50, 0, 45), (3, 1, 100), (0, 0, -1), (200, 0, 5), (7, 0, 0)]:
-        assert file.seek(offset, whence) == plain.seek(offset, whence)
-        assert file.read(count) == plain.read(count)
-        assert file.tell() == plain.tell()
-    assert file.readable()
-    assert file.seekable()
+def test_content_is_where_it_is_in_the_file_and_the_rest_is_zeros(path):
+    file = VerifiedFile(path, entry())
+    file.check_group(1)
+    assert file.content.tobytes() == bytes(60) + DATA[60:90] + bytes(10)
+    file.check_group(0)
+    assert file.footer() == DATA[90:]
+    assert file.content.tobytes() == bytes(4) + DATA[4:]
     file.close()
-    assert file.closed
 
 
 def test_each_stretch_is_read_once_and_only_when_touched(path):
@@ -42,8 +39,7 @@ def test_each_stretch_is_read_once_and_only_when_touched(path):
     assert file.footer() == DATA[90:]
     assert file.bytes_read == 10
     for _ in range(3):
-        file.seek(61)
-        assert file.read(3) == DATA[61:64]
+        file.check_group(1)
     assert file.bytes_read == 40
     file.close()
 
@@ -52,14 +48,26 @@ def test_damage_is_noticed_in_the_stretch_that_has_it_and_nowhere_else(path):
     for position in range(100):
         path.write_bytes(DATA[:position] + bytes([DATA[position] ^ 0x10]) + DATA[position + 1 :])
         file = VerifiedFile(path, entry())
-        for start, length in CUTS:
-            file.seek(start)
+        for group, (start, length) in enumerate(CUTS[1:-1]):
             if start <= position < start + length:
                 with pytest.raises(CorruptData, match="checksum"):
-                    file.read(1)
+                    file.check_group(group)
             else:
-                assert file.read(length) == DATA[start : start + length]
+                file.check_group(group)
+        if position >= 90:
+            with pytest.raises(CorruptData, match="checksum"):
+                file.footer()
+        good = [byte for group in CUTS[1:-1] if not group[0] <= position < sum(group) for byte in DATA[group[0] : sum(group)]]
+        assert [byte for byte in file.content.tobytes() if byte] == good, "what is damaged is not given out"
         file.close()
+
+
+@pytest.mark.parametrize("group", [-1, 2, 100])
+def test_a_row_group_that_the_manifest_does_not_know_is_corrupt(path, group):
+    file = VerifiedFile(path, entry())
+    with pytest.raises(CorruptData, match="no range"):
+        file.check_group(group)
+    file.close()
 
 
 @pytest.mark.parametrize("content", [DATA[:-1], DATA + b"x", b""])

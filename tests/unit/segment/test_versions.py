@@ -56,7 +56,9 @@ def test_recording_kept_from_each_version_is_read(version):
     info = store.info()
     assert (info.node, info.labels, info.segments, info.cpus) == ("node-a", {"zone": "a"}, 3, 2)
     assert (info.lost_samples, info.idle_samples, len(info.pins)) == (9, 30, 1)
-    assert set(info.tables) == set(TABLES)
+    # Tables that came later are empty in it, which needs no upgrader.
+    assert set(TABLES) - set(info.tables) <= {"units", "containers", "facts"}
+    assert store.rows("units", *EVER).num_rows == 0
     assert [gap.cause for gap in info.gaps] == ["ring overran"] * 3
     assert set(store.rows("log", *EVER).column("message").to_pylist()) == {f"line {n} é" for n in range(3)}
     window = store.samples(*EVER)

@@ -7,8 +7,9 @@ import pytest
 from tests.drawn_recording import at, draw, folded
 
 from necroscope.errors import UsageError
+from necroscope.model.frame import Frame
 from necroscope.model.reading import Gap
-from necroscope.store.flame import FlameFrame, GroupBy, read_flame
+from necroscope.store.flame import GroupBy, read_flame
 from necroscope.store.frame_state import WORK, State
 from necroscope.store.query import Store
 from necroscope.store.selection import Selection
@@ -45,7 +46,7 @@ def test_paths_and_weights_are_those_that_were_drawn(tmp_path):
     roots = tree.parent < 0
     assert sorted(tree.total_weight[roots].tolist()) == [1, 5]
     assert (tree.parent < np.arange(len(tree.parent))).all()
-    assert FlameFrame("copy", "[kernel]", "kernel", None, None) in tree.frames
+    assert Frame("copy", "[kernel]", "kernel", None, None) in tree.frames
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ _SINCE_BOOT: Final = (1, 4)
 
 
 def facts_of(header: FileHeader) -> CaptureFacts:
-    """What the head says; `first_ns` and `last_ns` are on the capture's time line."""
+    """What the head says; `first_ns` is on the capture's time line."""
     name_events(header)
     wall_offset_ns, why_not = wall_clock_offset_ns(header)
     layouts = [event.layout for event in header.events if not _is_dummy(event)] or [header.events[0].layout]
@@ -52,7 +52,8 @@ def facts_of(header: FileHeader) -> CaptureFacts:
     if len(section) >= 16 and facts.has_time:
         first, last = struct.unpack_from("<QQ", section)
         if first <= last < _LARGEST_TIME_NS:
-            facts.first_ns, facts.last_ns = first + (wall_offset_ns or 0), last + (wall_offset_ns or 0)
+            # The last one is not to be trusted: it is where perf stopped to look for build ids (builtin-record.c).
+            facts.first_ns = first + (wall_offset_ns or 0)
     return facts
 
 

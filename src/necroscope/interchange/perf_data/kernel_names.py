@@ -1,7 +1,6 @@
 """Kernel functions of a capture: a kallsyms file of the same kernel, moved to where that one was loaded, and KSYMBOL records."""
 
 import re
-import threading
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -30,7 +29,7 @@ class KernelNames:
         self._build_id = build_id
         self._is_same_machine = is_same_machine
         self._symbols: KernelSymbols | None = None
-        self._loading: threading.Thread | None = None
+        self._is_loaded = False
         self._fault: NecroscopeError | None = None
         self._moved_by = 0
         self._core: Mapping | None = None
@@ -39,9 +38,7 @@ class KernelNames:
 
     def lookup(self, addresses: Sequence[int], mappings: Iterable[bytes], programs: Iterable[bytes]) -> list[KernelSymbol | None]:
         """Function and module of each address. `mappings` are the kernel's own, `programs` KSYMBOL records."""
-        self.start_loading(mappings)
-        if self._loading is not None:
-            self._loading.join()
+        self.load(mappings)
         if self._fault is not None:
             raise self._fault
         if self._symbols is None:
@@ -54,16 +51,13 @@ class KernelNames:
             found = [symbol or self._program(address) for symbol, address in zip(found, addresses, strict=True)]
         return found
 
-    def start_loading(self, mappings: Iterable[bytes]) -> None:
-        """In a thread: the kernel takes its time to write kallsyms, in which samples can be read."""
-        if self._loading is None:
-            parsed = [parse_mapping(record) for record in mappings]
-            self._loading = threading.Thread(target=self._load_or_fail, args=(parsed,), daemon=True)
-            self._loading.start()
-
-    def _load_or_fail(self, mappings: list[Mapping]) -> None:
+    def load(self, mappings: Iterable[bytes]) -> None:
+        """Once; a fault is told by `lookup`."""
+        if self._is_loaded:
+            return
+        self._is_loaded = True
         try:
-            self._load(mappings)
+            self._load([parse_mapping(record) for record in mappings])
         except NecroscopeError as error:
             self._fault = error
 

@@ -1,10 +1,10 @@
 """perf.data as a capture: blocks of records in, batches of samples in time order out."""
 
-import os
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,15 +12,16 @@ import numpy.typing as npt
 from necroscope.errors import UsageError
 from necroscope.interchange.capture import Capture, SampleBatch
 from necroscope.interchange.perf_data.features import build_ids, facts_of, wall_clock_offset_ns
-from necroscope.interchange.perf_data.folding import Folder
+from necroscope.interchange.perf_data.folding import Folder, Folding
+from necroscope.interchange.perf_data.frame_names import FrameNames
 from necroscope.interchange.perf_data.header import FileHeader, read_header
 from necroscope.interchange.perf_data.kernel_names import KernelNames
+from necroscope.interchange.perf_data.naming import Naming
 from necroscope.interchange.perf_data.samples import Chains, SampleDecoder, Samples
 from necroscope.interchange.perf_data.stream import Block, RecordStream
 from necroscope.interchange.perf_data.symbol_files import SymbolFiles
 from necroscope.interchange.perf_data.tasks import Tasks
 from necroscope.interchange.symbol_search import SymbolSearch
-from necroscope.interchange.unnamed import UnnamedCount
 from necroscope.perf_abi.event_attr import SAMPLE_REGS_USER
 from necroscope.perf_abi.records import SAMPLE
 from necroscope.perf_abi.sample_layout import SAMPLE_STACK_USER
@@ -28,9 +29,11 @@ from necroscope.perf_abi.sample_layout import SAMPLE_STACK_USER
 _END: Final = (1 << 63) - 1
 # Records wait for older ones of other cores until two rounds of perf have passed, or this much was read.
 _MARK_BYTES: Final = 32 << 20
-# Rounds are short on a busy machine; to name functions costs less for many samples together.
-_ROUND_BYTES: Final = 8 << 20
+# Rounds are short on a busy machine.
+_ROUND_BYTES: Final = 1 << 20
 _LAST_MARKS: Final = 3
+# To name functions costs less for many samples together.
+_BATCH_BYTES: Final = 6 << 20
 _KERNEL_NAME: Final = "[kernel.kallsyms]"
 
 
@@ -42,20 +45,48 @@ def open_perf_data(
     try:
         with path.open("rb") as file:
             header = read_header(file, str(path))
-            ended_ns = os.fstat(file.fileno()).st_mtime_ns
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
     facts = facts_of(header)
-    facts.ended_ns = ended_ns
     reader = _Reader(path, header, search or SymbolSearch(), (from_ns, to_ns))
     capture = Capture(facts, lambda: reader.read(capture), notes=list(header.notes))
     return capture
 
 
-@dataclass(slots=True)
-class _Pending:
+def sample_span_ns(path: Path) -> tuple[int, int] | None:
+    """First and last time of a sample, by one pass over the times alone."""
+    path = path / "data" if path.is_dir() else path
+    try:
+        with path.open("rb") as file:
+            header = read_header(file, str(path))
+            facts = facts_of(header)
+            decoder = SampleDecoder(header, facts.arch, has_time=facts.has_time)
+            first, last = _END, 0
+            for block in RecordStream(file, header.data_start, header.data_end).blocks():
+                _, _, times = decoder.decode(block.words, block.starts[_kinds(block) == SAMPLE], (_END, _END), 0)
+                first, last = min(first, int(times.min(initial=_END))), max(last, int(times.max(initial=0)))
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+    offset_ns = wall_clock_offset_ns(header)[0] or 0
+    return (first + offset_ns, last + offset_ns) if facts.has_time and first <= last else None
+
+
+def _kinds(block: Block) -> npt.NDArray[np.uint32]:
+    return (block.words[block.starts] & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+
+
+class _Pending(NamedTuple):
     samples: Samples
     chains: Chains
+
+
+class _Begun(NamedTuple):
+    """Samples in time order that have all but their stacks."""
+
+    samples: Samples
+    comm: npt.NDArray[np.int32]
+    cgroup: npt.NDArray[np.int32]
+    folding: Folding
 
 
 @dataclass(slots=True)
@@ -87,10 +118,10 @@ class _Reading:
         self._stream = RecordStream(file, reader.header.data_start, reader.header.data_end)
         self._decoder = SampleDecoder(reader.header, facts.arch, has_time=facts.has_time)
         self._tasks = Tasks(reader.header, capture.comms, capture.cgroups, has_time=facts.has_time)
-        self._kernel = KernelNames(reader.search, ids.get(_KERNEL_NAME), is_same_machine=is_here)
-        files = SymbolFiles(reader.search, is_same_machine=is_here)
-        self._folder = Folder(capture.stacks, self._kernel, files, self._tasks, ids)
-        self._unnamed = UnnamedCount(capture.stacks)
+        kernel = KernelNames(reader.search, ids.get(_KERNEL_NAME), is_same_machine=is_here)
+        names = FrameNames(kernel, SymbolFiles(reader.search, is_same_machine=is_here))
+        self._naming = Naming(names)
+        self._folder = Folder(capture.stacks, self._naming, self._tasks, ids)
         self._waiting: list[_Pending] = []
         self._latest = 0
         self._marks: list[int] = []
@@ -106,30 +137,39 @@ class _Reading:
         return (0 if begin is None else begin - self._offset_ns, _END if end is None else end - self._offset_ns)
 
     def batches(self) -> Iterator[SampleBatch]:
-        for block in self._stream.blocks():
-            self._take_in(block)
-            watermark = self._watermark(block)
-            if watermark is not None:
-                batch = self._flush(watermark)
-                if len(batch):
-                    yield batch
-                if self._window is not None and watermark >= self._window[1]:
-                    break
-        batch = self._flush(_END)
-        facts = self._capture.facts
-        if facts.has_time and facts.last_ns is None and self._latest:
-            facts.last_ns = self._latest + self._offset_ns
+        """One batch is always begun before the one before it is finished: its names are found meanwhile."""
+        begun: deque[_Begun] = deque()
+        try:
+            for watermark in self._watermarks():
+                begun.append(self._begin(watermark))
+                if len(begun) > 1:
+                    yield from self._finish(begun.popleft())
+            begun.append(self._begin(_END))
+            while begun:
+                yield from self._finish(begun.popleft())
+        finally:
+            self._naming.close()
         self._write_notes()
-        if len(batch):
-            yield batch
+
+    def _watermarks(self) -> Iterator[int]:
+        """Read on until a batch is complete: times up to which all samples have come."""
+        unread_bytes = 0
+        for number, block in enumerate(self._stream.blocks()):
+            self._take_in(block)
+            if not number:
+                self._naming.start_process(self._tasks.kernel_mappings, self._header.data_end)
+            unread_bytes += len(block.content)
+            watermark = self._watermark(block)
+            if watermark is not None and unread_bytes >= _BATCH_BYTES:
+                unread_bytes = 0
+                yield watermark
+            if watermark is not None and self._window is not None and watermark >= self._window[1]:
+                return
 
     def _take_in(self, block: Block) -> None:
-        kinds = (block.words[block.starts] & np.uint64(0xFFFFFFFF)).astype(np.uint32)
-        is_sample = kinds == SAMPLE
+        is_sample = _kinds(block) == SAMPLE
         samples, chains, times = self._decoder.decode(block.words, block.starts[is_sample], self._window, self._words_read)
         latest = self._tasks.collect(block, block.starts[~is_sample], self._words_read)
-        if len(samples):
-            self._kernel.start_loading(self._tasks.kernel_mappings)
         self._latest = max(self._latest, latest, int(times.max()) if len(times) else 0)
         self._words_read += len(block.words)
         self._bytes_since_mark += len(block.content)
@@ -145,20 +185,24 @@ class _Reading:
         self._marks = [*self._marks[-_LAST_MARKS + 1 :], self._latest]
         return self._marks[0] if len(self._marks) == _LAST_MARKS else None
 
-    def _flush(self, until: int) -> SampleBatch:
+    def _begin(self, until: int) -> _Begun:
         ready, chains = self._take_ready(until)
         ready = ready.take(np.argsort(ready.time, kind="stable"))
         assigned = self._tasks.assign(ready, until)
-        stacks = self._folder.fold(chains, ready.chain, assigned.image, assigned.images, ready.time)
-        self._unnamed.add(stacks)
+        folding = self._folder.begin(chains, ready.chain, assigned.image, assigned.images, ready.time)
+        return _Begun(ready, assigned.comm, self._tasks.cgroups_of(ready), folding)
+
+    def _finish(self, begun: _Begun) -> Iterator[SampleBatch]:
+        """Nothing if there is no sample."""
+        ready, stacks = begun.samples, self._folder.finish(begun.folding)
         lost = self._tasks.lost
         self._capture.lost[:] = [record._replace(time_ns=record.time_ns + self._offset_ns) for record in lost]
         has_time = self._capture.facts.has_time
-        return SampleBatch(
-            ready.time + self._offset_ns if has_time else np.zeros(len(ready), np.int64),
-            *(ready.cpu, ready.pid, ready.tid, assigned.comm, self._tasks.cgroups_of(ready)),
-            *(ready.event, ready.period, stacks),
-        )
+        if len(ready):
+            yield SampleBatch(
+                ready.time + self._offset_ns if has_time else np.zeros(len(ready), np.int64),
+                *(ready.cpu, ready.pid, ready.tid, begun.comm, begun.cgroup, ready.event, ready.period, stacks),
+            )
 
     def _take_ready(self, until: int) -> tuple[Samples, Chains]:
         parts: list[Samples] = []
@@ -192,23 +236,14 @@ class _Reading:
             notes.append("copied user stacks (--call-graph dwarf) are not unwound: of user code the innermost function is shown")
         if capture.stacks.cut:
             notes.append(f"{capture.stacks.cut} stacks were cut: there are more different ones than can be held")
-        if self._kernel.why_unnamed:
-            notes.append(f"kernel functions have no names: {self._kernel.why_unnamed}")
-        capture.notes[:] = notes + self._unnamed.notes()
+        if self._naming.why_kernel_unnamed:
+            notes.append(f"kernel functions have no names: {self._naming.why_kernel_unnamed}")
+        capture.notes[:] = notes
 
 
 def _join(parts: list[Samples]) -> Samples:
-    if len(parts) == 1:
-        return parts[0]
-    return Samples.join(parts) if parts else Samples.none()
+    return parts[0] if len(parts) == 1 else Samples.join(parts) if parts else Samples.none()
 
 
 def _join_chains(parts: list[Chains]) -> Chains:
-    if len(parts) == 1:
-        return parts[0]
-    empty: npt.NDArray[np.uint64] = np.zeros(0, np.uint64)
-    return Chains(
-        np.concatenate([empty, *(part.hashes for part in parts)]),
-        np.concatenate([empty, *(part.addresses for part in parts)]),
-        np.concatenate([np.zeros(0, np.int64), *(part.lengths for part in parts)]),
-    )
+    return parts[0] if len(parts) == 1 else Chains.join(parts) if parts else Chains.none()

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from necroscope.interchange.capture import distinct, odd_numbers
+from necroscope.interchange.perf_data.chain_runs import UPPER_HALF
 from necroscope.interchange.perf_data.format import MISC_CPUMODE_MASK, MISC_GUEST_KERNEL, MISC_GUEST_USER, MISC_KERNEL
 from necroscope.interchange.perf_data.header import FileHeader
 from necroscope.interchange.perf_data.stream import Places, Words
@@ -53,11 +54,23 @@ _LENGTH_FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(slots=True)
 class Chains:
-    """Distinct call chains: addresses and context marks of all of them in one array, innermost first."""
+    """Distinct call chains: addresses and context marks of all of them in one array, innermost first.
+
+    `has_user` is whether a chain has user frames: only then it matters whose it is.
+    """
 
     hashes: Words
     addresses: Words
     lengths: Places
+    has_user: npt.NDArray[np.bool_]
+
+    @classmethod
+    def join(cls, parts: list[Self]) -> Self:
+        return cls(*(np.concatenate([getattr(part, column.name) for part in parts]) for column in fields(cls)))
+
+    @classmethod
+    def none(cls) -> Self:
+        return cls(np.zeros(0, np.uint64), np.zeros(0, np.uint64), np.zeros(0, np.int64), np.zeros(0, bool))
 
 
 @dataclass(slots=True)
@@ -115,11 +128,7 @@ class SampleDecoder:
             chosen = np.flatnonzero((events >= 0) & same[events])
             parts.append(self._decode_layout(words, starts[chosen], events[chosen], layout, window, sequence, all_times))
         if not parts:
-            return (
-                Samples.none(),
-                Chains(np.zeros(0, np.uint64), np.zeros(0, np.uint64), np.zeros(0, np.int64)),
-                np.zeros(0, np.int64),
-            )
+            return Samples.none(), Chains.none(), np.zeros(0, np.int64)
         samples = Samples.join([part for part, _ in parts]) if len(parts) > 1 else parts[0][0]
         chains, samples.chain = _distinct(words, [spans for _, spans in parts])
         return samples, chains, np.concatenate(all_times)
@@ -332,7 +341,17 @@ def _distinct(words: Words, parts: list[_Spans]) -> tuple[Chains, npt.NDArray[np
         ends = np.repeat(np.cumsum(lengths)[added], 2)
         addresses = np.insert(addresses, ends, extra[first[added]].ravel())
         lengths = lengths + 2 * added
-    return Chains(different, addresses, lengths), chain
+    return Chains(different, addresses, lengths, _has_user(addresses, lengths)), chain
+
+
+def _has_user(addresses: Words, lengths: Places) -> npt.NDArray[np.bool_]:
+    """A chain without marks is judged by its addresses."""
+    found = np.zeros(len(lengths), bool)
+    has_any = np.flatnonzero(lengths)
+    if len(has_any):
+        is_user = (addresses < UPPER_HALF) | (addresses == np.uint64(CONTEXT_USER))
+        found[has_any] = np.logical_or.reduceat(is_user, (np.cumsum(lengths) - lengths)[has_any])
+    return found
 
 
 def _hash(words: Words, starts: Places, lengths: Places) -> Words:

@@ -25,7 +25,7 @@ from necroscope.perf_abi.records import HEADER
 Words = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.int64]
 
-_PIECE_BYTES: Final = 4 << 20
+_PIECE_BYTES: Final = 1 << 20
 _PACKED_PIECE_BYTES: Final = 256 << 10
 _UNPACKED_PIECE_BYTES: Final = 1 << 20
 _HEADER_BYTES: Final = 8

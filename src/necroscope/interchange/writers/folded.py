@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Final, Protocol
 
 from numpy.typing import NDArray
 
-from necroscope.interchange.writers.frame_names import frame_name
+from necroscope.model.frame import frame_name
 from necroscope.model.names import LINE_LIMIT, clean
 
 _ANNOTATIONS: Final = {"kernel": "_[k]", "jit": "_[j]"}

@@ -1,39 +1,48 @@
-"""The formats a profile can be written in: name, file suffix, and the writer for what it takes."""
+"""The formats a profile can be written in: name, file suffix, and the writer for what it takes, loaded when it is asked for."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import BinaryIO, Final
+from importlib import import_module
+from typing import Any, BinaryIO, Final
 
-from necroscope.interchange.writers.firefox import write_firefox
-from necroscope.interchange.writers.folded import WeightedTree, write_folded
-from necroscope.interchange.writers.otlp import write_otlp
-from necroscope.interchange.writers.pprof import write_pprof
-from necroscope.interchange.writers.speedscope import write_speedscope
+from necroscope.interchange.writers.folded import WeightedTree
 from necroscope.interchange.writers.window import SampleTables, WindowFacts
 
 
 @dataclass(frozen=True, slots=True)
 class SampleFormat:
-    """Written from each sample, with its time and core."""
+    """Written from each sample, with its time and core, by the function `write_NAME` of the module NAME."""
 
+    name: str
     suffix: str
-    write: Callable[[SampleTables, WindowFacts, BinaryIO], None]
     opens_with: str
+
+    def write(self, tables: SampleTables, facts: WindowFacts, out: BinaryIO) -> None:
+        _writer(self.name)(tables, facts, out)
 
 
 @dataclass(frozen=True, slots=True)
 class TreeFormat:
-    """Written from an aggregated call tree."""
+    """Written from an aggregated call tree, by the function `write_NAME` of the module NAME."""
 
+    name: str
     suffix: str
-    write: Callable[[WeightedTree, BinaryIO], None]
     opens_with: str
 
+    def write(self, tree: WeightedTree, out: BinaryIO) -> None:
+        _writer(self.name)(tree, out)
 
-FORMATS: Final[dict[str, SampleFormat | TreeFormat]] = {
-    "folded": TreeFormat(".folded", write_folded, "flamegraph.pl, inferno, speedscope"),
-    "speedscope": SampleFormat(".speedscope.json", write_speedscope, "speedscope"),
-    "pprof": SampleFormat(".pb.gz", write_pprof, "pprof, Grafana Pyroscope, speedscope"),
-    "firefox": SampleFormat(".firefox.json", write_firefox, "profiler.firefox.com"),
-    "otlp": SampleFormat(".otlp", write_otlp, "OpenTelemetry collectors and what receives from them"),
-}
+
+def _writer(name: str) -> Callable[..., Any]:
+    writer: Callable[..., Any] = getattr(import_module(f"necroscope.interchange.writers.{name}"), f"write_{name}")
+    return writer
+
+
+_ALL: Final[tuple[SampleFormat | TreeFormat, ...]] = (
+    TreeFormat("folded", ".folded", "flamegraph.pl, inferno, speedscope"),
+    SampleFormat("speedscope", ".speedscope.json", "speedscope"),
+    SampleFormat("pprof", ".pb.gz", "pprof, Grafana Pyroscope, speedscope"),
+    SampleFormat("firefox", ".firefox.json", "profiler.firefox.com"),
+    SampleFormat("otlp", ".otlp", "OpenTelemetry collectors and what receives from them"),
+)
+FORMATS: Final = {each.name: each for each in _ALL}

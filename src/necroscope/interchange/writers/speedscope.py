@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from necroscope import __version__
 from necroscope.interchange.writers.folded import WeightedTree, path_of
-from necroscope.interchange.writers.frame_names import frame_name
 from necroscope.interchange.writers.window import UNKNOWN, Columns, SampleTables, WindowFacts, columns_of
+from necroscope.model.frame import frame_name
 
 _SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
 _EMPTY_STACK: Final = "[]"

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from necroscope.interchange.writers.frame_names import frame_name
+from necroscope.model.frame import frame_name
 from necroscope.model.units import NS_PER_S, format_moment
 
 # The id of a cgroup, core or stack that is not known.

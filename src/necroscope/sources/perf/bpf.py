@@ -1,4 +1,4 @@
-"""The bpf system call: per-core maps and tracepoint programs, held by descriptor only, so that nothing outlives this process."""
+"""The bpf system call: maps of one value and tracepoint programs, held by descriptor, so that nothing outlives this process."""
 
 import ctypes
 import errno
@@ -17,20 +17,23 @@ _MAP_CREATE: Final = 0
 _MAP_LOOKUP_ELEM: Final = 1
 _MAP_UPDATE_ELEM: Final = 2
 _PROG_LOAD: Final = 5
+_RAW_TRACEPOINT_OPEN: Final = 17
+_MAP_TYPE_ARRAY: Final = 2
 _MAP_TYPE_PERCPU_ARRAY: Final = 6
 _PROG_TYPE_TRACEPOINT: Final = 5
+_PROG_TYPE_RAW_TRACEPOINT: Final = 17
 _NAME: Final = b"necroscope"
 
 
-class PerCpuValue:
-    """A map with one value for each possible core, read and written whole in one call."""
+class MapValue:
+    """The one value of a map, read and written whole in one call: by default one for all, that a program may address directly."""
 
-    def __init__(self, size_bytes: int, possible_cpus: int) -> None:
-        self.size_bytes = size_bytes
-        self._buffer = ctypes.create_string_buffer(size_bytes * possible_cpus)
+    _type = _MAP_TYPE_ARRAY
+
+    def __init__(self, size_bytes: int, copies: int = 1) -> None:
+        self._buffer = ctypes.create_string_buffer(size_bytes * copies)
         self._key = ctypes.create_string_buffer(4)
-        attr = struct.pack("<IIIII", _MAP_TYPE_PERCPU_ARRAY, 4, size_bytes, 1, 0)
-        self.descriptor = _bpf(_MAP_CREATE, attr)
+        self.descriptor = _bpf(_MAP_CREATE, struct.pack("<IIIII", self._type, 4, size_bytes, 1, 0))
         self._element = struct.pack("<IIQQQ", self.descriptor, 0, ctypes.addressof(self._key), ctypes.addressof(self._buffer), 0)
 
     def read(self) -> bytes:
@@ -45,11 +48,17 @@ class PerCpuValue:
         os.close(self.descriptor)
 
 
+class PerCpuValue(MapValue):
+    """As many copies of the value as there are possible cores; a program sees that of its own core."""
+
+    _type = _MAP_TYPE_PERCPU_ARRAY
+
+
 class TracepointProgram:
-    """A program that runs at a tracepoint on every core until it is closed."""
+    """A program that runs at a tracepoint on every core until it is closed, behind the buffer that perf fills for it."""
 
     def __init__(self, code: bytes, tracepoint_id: int) -> None:
-        self._program = _load(code)
+        self._program = _load(_PROG_TYPE_TRACEPOINT, code)
         try:
             # The program hangs on the tracepoint, not on this one core's event.
             self._event = open_event(abi.EventAttr(abi.TYPE_TRACEPOINT, tracepoint_id, 0, abi.FLAG_DISABLED), cpu=0)
@@ -68,6 +77,23 @@ class TracepointProgram:
         os.close(self._program)
 
 
+class RawTracepointProgram:
+    """The same without perf: the program is called with the tracepoint's own arguments (Linux 4.17). Needs no tracefs."""
+
+    def __init__(self, code: bytes, tracepoint: str) -> None:
+        self.program = _load(_PROG_TYPE_RAW_TRACEPOINT, code)
+        name = ctypes.create_string_buffer(tracepoint.encode())
+        try:
+            self._link = _bpf(_RAW_TRACEPOINT_OPEN, struct.pack("<QII", ctypes.addressof(name), self.program, 0))
+        except BaseException:
+            os.close(self.program)
+            raise
+
+    def close(self) -> None:
+        os.close(self._link)
+        os.close(self.program)
+
+
 def allow_locked_memory() -> None:
     """Kernels before 5.11 charge maps to RLIMIT_MEMLOCK; raise it as far as we may."""
     _, hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)
@@ -79,12 +105,12 @@ def allow_locked_memory() -> None:
         return
 
 
-def _load(code: bytes) -> int:
+def _load(kind: int, code: bytes) -> int:
     instructions = ctypes.create_string_buffer(code, len(code))
     licence = ctypes.create_string_buffer(b"GPL")
     head = struct.pack(
         "<IIQQIIQII",
-        *(_PROG_TYPE_TRACEPOINT, len(code) // 8, ctypes.addressof(instructions), ctypes.addressof(licence), 0, 0, 0, 0, 0),
+        *(kind, len(code) // 8, ctypes.addressof(instructions), ctypes.addressof(licence), 0, 0, 0, 0, 0),
     )
     try:
         return _bpf(_PROG_LOAD, head + _NAME.ljust(16, b"\0"))

@@ -10,9 +10,11 @@ from typing import Final
 R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10 = range(11)
 MAP_LOOKUP: Final = 1
 KTIME_GET_NS: Final = 5
+GET_SMP_PROCESSOR_ID: Final = 8
 
 _INSTRUCTION: Final = struct.Struct("<BBhi")
 _PSEUDO_MAP: Final = 1
+_PSEUDO_MAP_VALUE: Final = 2
 
 
 class Program:
@@ -29,6 +31,11 @@ class Program:
     def load_map(self, register: int, descriptor: int) -> None:
         """A 64-bit constant takes two instructions."""
         self._add(0x18, register, _PSEUDO_MAP, 0, descriptor)
+        self._add(0)
+
+    def load_map_value(self, register: int, descriptor: int) -> None:
+        """The address of the value itself, of an array with one entry (Linux 5.2)."""
+        self._add(0x18, register, _PSEUDO_MAP_VALUE, 0, descriptor)
         self._add(0)
 
     def load32(self, register: int, base: int, offset: int) -> None:

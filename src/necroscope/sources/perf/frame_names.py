@@ -24,6 +24,9 @@ ASKED: Final = -1
 # Addresses, and frames; about 130 bytes each.
 MOST_NAMES: Final = 40_000
 _KERNEL: Final = "[kernel]"
+_BPF: Final = "[bpf]"
+# Agents that load programs all the time are named by kallsyms; of the last ones the kernel's own records tell.
+_MOST_LOADED: Final = 256
 _FEW_QUESTIONS: Final = 2
 _MOST_BLOCKS: Final = 256
 
@@ -102,6 +105,7 @@ class FrameNames:
         self._addresses = 0
         self._guessed: list[tuple[Hashable, int]] = []
         self._demangled: dict[str, str] = {}
+        self._loaded: dict[tuple[int, int], str] = {}
         self.renumber(interned)
 
     def renumber(self, interned: Interned) -> None:
@@ -134,6 +138,9 @@ class FrameNames:
         return number
 
     def _of_kernel_function(self, address: int, place: int | None, wanted: Wanted) -> int:
+        if self._loaded and (loaded := self._loaded_at(address)) is not None:
+            self._changeable.add(address)
+            return self._frame(Frame(loaded, _BPF, "kernel", None, None))
         symbol = None if place is None else self._lookup.kernel_symbol(place)
         is_core = symbol is not None and symbol[1] == _KERNEL
         if not is_core and self._is_kernel_stale and self.may_reload:
@@ -152,6 +159,18 @@ class FrameNames:
         if function in IDLE_FUNCTIONS:
             self._idle.add(number)
         return number
+
+    def load_kernel_code(self, start: int, length: int, name: str) -> None:
+        """Code that the kernel has just got: a BPF program, a trampoline. kallsyms is read too rarely to know it."""
+        self._loaded[start, start + length] = name
+        while len(self._loaded) > _MOST_LOADED:
+            del self._loaded[next(iter(self._loaded))]
+
+    def unload_kernel_code(self, start: int, length: int) -> None:
+        self._loaded.pop((start, start + length), None)
+
+    def _loaded_at(self, address: int) -> str | None:
+        return next((name for (start, end), name in self._loaded.items() if start <= address < end), None)
 
     def of_user(self, pid: int, space: AddressSpace, address: int, wanted: Wanted) -> int:
         """The frame of an address in one of the mappings; ASKED if it has to be asked for, which is noted in `wanted`."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from necroscope.model.names import clean
 from necroscope.model.reading import Gap, Moment, Reading, Rows, Value
 from necroscope.perf_abi import records
 from necroscope.sources.perf.address_space import AddressSpace
@@ -17,6 +18,7 @@ from necroscope.sources.perf.symbolizer import Symbolizer
 _FORGET_CGROUPS_NS: Final = 60_000_000_000
 _RELOAD_KERNEL_NS: Final = 60_000_000_000
 _MISC_OFFSET: Final = 4
+_BODY_OFFSET: Final = records.HEADER.size
 _SAMPLE: Final = records.SAMPLE
 _RING_FULL: Final = "ring full: the recorder was not run in time"
 
@@ -149,7 +151,7 @@ class Sampler:
                 if self._ledger is not None and tracepoint_id is not None:
                     ledger_rows.append(self._ledger.row(time_ns + offset_ns, tracepoint_id, body))
             elif kind == records.KSYMBOL:
-                self._kernel_changed = True
+                self._note_kernel_code(body)
             else:
                 processes.apply(kind, int.from_bytes(body[_MISC_OFFSET : _MISC_OFFSET + 2], "little"), body)
         if unknown:
@@ -157,6 +159,15 @@ class Sampler:
         if of_idle_task:
             self._drop_idle(of_idle_task)
         return seen.rows
+
+    def _note_kernel_code(self, record: bytes) -> None:
+        start, length, _, flags = records.KSYMBOL_BODY.unpack_from(record, _BODY_OFFSET)
+        name = record[_BODY_OFFSET + records.KSYMBOL_BODY.size :].partition(b"\0")[0]
+        if flags & records.KSYMBOL_GONE:
+            self.symbolizer.names.unload_kernel_code(start, length)
+        else:
+            self.symbolizer.names.load_kernel_code(start, length, clean(name))
+        self._kernel_changed = True
 
     def _number(self, unknown: list[tuple[int, tuple[bytes, int, AddressSpace]]]) -> None:
         """Fill in the stacks that were not known."""

@@ -34,13 +34,15 @@ def _head(name: Name) -> str:
 
 
 def _samples(side: Side, per: PerWhat) -> list[str]:
-    rows = zip(side.total.tolist(), side.own.tolist(), side.share.tolist(), strict=True)
-    return [
-        f"{count(total)} {'sample' if total == 1 else 'samples'}, "
-        + (f"{share:.1f} a second" if per is PerWhat.SECOND else f"{100 * share:.2f} %")
-        + (f", {count(own)} of its own" if own else "")
-        for total, own, share in rows
-    ]
+    """Most boxes have few samples, and so the same text."""
+    rows = list(zip(side.total.tolist(), side.own.tolist(), side.share.tolist(), strict=True))
+    texts = {
+        row: f"{count(row[0])} {'sample' if row[0] == 1 else 'samples'}, "
+        + (f"{row[2]:.1f} a second" if per is PerWhat.SECOND else f"{100 * row[2]:.2f} %")
+        + (f", {count(row[1])} of its own" if row[1] else "")
+        for row in set(rows)
+    }
+    return [texts[row] for row in rows]
 
 
 def _differences(boxes: Boxes, baseline: Side, per: PerWhat) -> list[str]:

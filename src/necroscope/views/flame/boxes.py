@@ -7,8 +7,10 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from necroscope.model.frame import Frame, frame_name
 from necroscope.store.differential import DifferentialTree
-from necroscope.store.flame import FlameFrame, FlameTree
+from necroscope.store.flame import FlameTree
+from necroscope.store.forest import depths
 from necroscope.views.format import literal
 
 ALL: Final = "all"
@@ -101,7 +103,7 @@ def _change(window: Side, baseline: Side, least: float) -> NDArray[np.int64]:
 def _placed(
     parent: NDArray[np.int32],
     frame: NDArray[np.int32],
-    frames: list[FlameFrame],
+    frames: list[Frame],
     weight: NDArray[np.int64],
     window: Side,
     baseline: Side | None,
@@ -111,24 +113,23 @@ def _placed(
 ) -> Boxes:
     # One place more: the parent -1 of the outermost is the box of all.
     ruler = max(int(weight[parent == -1].sum()), 1)
-    depth = _depths(parent)
+    depth = depths(parent.astype(np.int64)) + 1
     drawn = (weight >= max(least_share * ruler, 1)) & (depth <= deepest)
-    names = [shown(each) for each in frames]
-    rank = np.argsort(np.argsort([name.text for name in names], kind="stable"), kind="stable") if names else np.zeros(0, np.int64)
-    left = _left_edges(parent, weight, np.lexsort((rank[frame], depth)))
+    left = _left_edges(parent, weight, depth, _ranks(frames)[frame])
     order = np.flatnonzero(drawn)
     order = order[np.lexsort((left[order], depth[order]))]
     place = np.zeros(len(parent) + 1, dtype=np.int64)
     place[order] = np.arange(1, len(order) + 1)
     cut_at = ~drawn & np.append(drawn, True)[parent]
+    used, name = np.unique(frame[order], return_inverse=True)
     return Boxes(
         np.append(-1, place[parent[order]]),
-        np.append(len(names), frame[order]).astype(np.int64),
+        np.append(len(used), name).astype(np.int64),
         np.append(0, depth[order]),
         np.append(0, left[order]),
         np.append(ruler, weight[order]),
         ruler,
-        [*names, Name(ALL, "", "group")],
+        [*(shown(frames[number]) for number in used.tolist()), Name(ALL, "", "group")],
         _side(window, parent, order),
         None if baseline is None else _side(baseline, parent, order),
         np.append(Change.SAME, change[order]),
@@ -136,24 +137,28 @@ def _placed(
     )
 
 
-def _depths(parent: NDArray[np.int32]) -> NDArray[np.int64]:
-    """1 at the outermost: all of the window is 0."""
-    depths: list[int] = []
-    for caller in parent.tolist():
-        depths.append(depths[caller] + 1 if caller >= 0 else 1)
-    return np.array(depths, dtype=np.int64)
+def _ranks(frames: list[Frame]) -> NDArray[np.int64]:
+    """The place of each frame in the order of their names."""
+    names = [frame_name(each.function, each.module, each.offset) for each in frames]
+    ranks = np.zeros(len(names), dtype=np.int64)
+    ranks[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
+    return ranks
 
 
-def _left_edges(parent: NDArray[np.int32], weight: NDArray[np.int64], order: NDArray[np.int64]) -> NDArray[np.int64]:
+def _left_edges(
+    parent: NDArray[np.int32], weight: NDArray[np.int64], depth: NDArray[np.int64], rank: NDArray[np.int64]
+) -> NDArray[np.int64]:
     """Callees side by side from their caller's left edge, in the order of their names, so that two graphs can be compared."""
-    parents, weights = parent.tolist(), weight.tolist()
-    edges = [0] * (len(parents) + 1)
-    free = [0] * (len(parents) + 1)
-    for node in order.tolist():
-        caller = parents[node]
-        edges[node] = free[node] = free[caller]
-        free[caller] += weights[node]
-    return np.array(edges[:-1], dtype=np.int64)
+    order = np.lexsort((rank, parent, depth))
+    before = np.cumsum(weight[order]) - weight[order]
+    callers = parent[order]
+    # Callees of one caller follow each other: from each is taken what came before the first of them.
+    is_first = np.append(True, callers[1:] != callers[:-1])[: len(order)]
+    within = before - before[is_first][np.cumsum(is_first) - 1]
+    left = np.zeros(len(parent) + 1, dtype=np.int64)
+    for level in np.split(np.arange(len(order)), np.flatnonzero(np.diff(depth[order])) + 1):
+        left[order[level]] = left[callers[level]] + within[level]
+    return left[:-1]
 
 
 def _side(side: Side, parent: NDArray[np.int32], order: NDArray[np.int64]) -> Side:
@@ -162,11 +167,6 @@ def _side(side: Side, parent: NDArray[np.int32], order: NDArray[np.int64]) -> Si
     return Side(np.append(total, side.total[order]), np.append(0, side.own[order]), np.append(whole, side.share[order]))
 
 
-def shown(frame: FlameFrame) -> Name:
+def shown(frame: Frame) -> Name:
     """A nameless frame is its module and offset, by which a symboliser can still find it."""
-    module = literal(frame.module)
-    if frame.function:
-        return Name(literal(frame.function), module, frame.kind)
-    file = module.rsplit("/", 1)[-1] or module or "[unknown]"
-    text = file if frame.offset is None else f"{file}+{frame.offset & 0xFFFF_FFFF_FFFF_FFFF:#x}"
-    return Name(text, module, frame.kind)
+    return Name(literal(frame_name(frame.function, frame.module, frame.offset)), literal(frame.module), frame.kind)

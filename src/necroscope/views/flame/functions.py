@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from necroscope.model.frame import Frame
 from necroscope.model.units import format_moment
 from necroscope.store.differential import DifferentialTree
-from necroscope.store.flame import FlameFrame
 from necroscope.store.functions import FunctionWeight, Part
 from necroscope.views.flame.boxes import shown
 from necroscope.views.flame.heading import Heading, Window
@@ -45,7 +45,7 @@ def functions_json(functions: Sequence[FunctionWeight], heading: Heading, groups
     }
 
 
-Pair = tuple[FlameFrame, FunctionWeight | None, FunctionWeight | None]
+Pair = tuple[Frame, FunctionWeight | None, FunctionWeight | None]
 
 
 def paired(window: Sequence[FunctionWeight], baseline: Sequence[FunctionWeight]) -> list[Pair]:
@@ -97,7 +97,7 @@ def differential_json(pairs: Sequence[Pair], tree: DifferentialTree, heading: He
     }
 
 
-def _line(numbers: str, frame: FlameFrame, width: int | None) -> str:
+def _line(numbers: str, frame: Frame, width: int | None) -> str:
     name = shown(frame)
     if width is None:
         return f"{numbers}  {name.text}  {name.module}"
@@ -141,7 +141,7 @@ def _path_to_json(tree: DifferentialTree, node: int, share: float) -> Json:
     return {"share": share, "path": [shown(frame).text for frame in tree.path(node)]}
 
 
-def _frame_to_json(frame: FlameFrame) -> Json:
+def _frame_to_json(frame: Frame) -> Json:
     name = shown(frame)
     return {"function": name.text, "module": name.module, "kind": name.kind}
 

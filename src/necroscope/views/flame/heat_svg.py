@@ -1,8 +1,8 @@
 """The sub-second heat map as an SVG: seconds from left to right, the offset within them upwards, colour by samples."""
 
 from collections.abc import Iterator
+from html import escape
 from typing import Final
-from xml.sax.saxutils import escape
 
 from necroscope.store.heatmap import HeatMap
 from necroscope.views.flame.heading import Heading

@@ -4,13 +4,14 @@ After the idea and the manners of Brendan Gregg's flamegraph.pl: width is sample
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
+from html import escape
 from typing import Final
-from xml.sax.saxutils import escape, quoteattr
 
 from necroscope.store.differential import DifferentialTree, PerWhat
 from necroscope.store.flame import FlameTree
 from necroscope.views.flame.box_text import cut_line, explanations, labels
-from necroscope.views.flame.boxes import Boxes, Change, boxes_of, differential_boxes
+from necroscope.views.flame.boxes import Boxes, Change, Name, boxes_of, differential_boxes
 from necroscope.views.flame.embedded import asset, embedded_json
 from necroscope.views.flame.heading import Heading
 from necroscope.views.flame.legend import legend
@@ -43,7 +44,7 @@ def _svg(boxes: Boxes, heading: Heading, per: PerWhat, width: int) -> str:
     bottom = top + (int(boxes.depth.max()) + 1) * _ROW
     height = bottom + 28
     texts = labels(boxes)
-    rows = "\n".join(_rows(boxes, texts, explanations(boxes, per), bottom, width))
+    rows = "\n".join(_rows(boxes, texts, explanations(_escaped(boxes), per), bottom, width))
     numbers = {"left": boxes.left.tolist(), "width": boxes.width.tolist(), "parent": boxes.parent.tolist()}
     numbers |= {"labels": texts, "samples": boxes.window.total.tolist()}
     drawing = {"ruler": boxes.ruler, "margin": _MARGIN, "pixels": width - 2 * _MARGIN, "character": _CHARACTER}
@@ -101,13 +102,17 @@ def _rows(boxes: Boxes, texts: list[str], titles: list[str], bottom: int, width:
     columns = (lefts.tolist(), widths.tolist(), tops.tolist(), boxes.change.tolist(), box_classes(boxes), texts, titles)
     for left, pixels, top, change, css_class, text, title in zip(*columns, strict=True):
         room = int((pixels - 6) / _CHARACTER)
-        drawn = fit(text, room).rstrip() if room >= 3 else ""
         place = f'x="{left:.2f}" y="{top}" width="{max(pixels, 0.1):.2f}" height="{_ROW - 1}"'
         over = f'<rect class="over" {place}/>' if change >= Change.NEW and pixels >= _HATCHED else ""
-        yield (
-            f"<g class={quoteattr(css_class)}><title>{_text(title)}</title>"
-            f'<rect {place}/>{over}<text x="{left + 3:.2f}" y="{top + 12}">{_text(drawn)}</text></g>'
+        label = (
+            f'x="{left + 3:.2f}" y="{top + 12}">{_text(fit(text, room).rstrip())}</text>' if room >= 3 else f'y="{top + 12}"/>'
         )
+        yield f'<g class="{css_class}"><title>{title}</title><rect {place}/>{over}<text {label}</g>'
+
+
+def _escaped(boxes: Boxes) -> Boxes:
+    """There are far fewer names than boxes, and all else in an explanation is ours."""
+    return replace(boxes, names=[Name(_text(name.text), _text(name.module), _text(name.kind)) for name in boxes.names])
 
 
 def box_classes(boxes: Boxes) -> list[str]:

@@ -149,6 +149,7 @@ def test_records_of_a_later_round_that_are_older_still_count(tmp_path: Path, mon
     """perf reads one core after the other: a round may hold records from before the end of the round before it."""
     monkeypatch.setattr("necroscope.interchange.perf_data.stream._PIECE_BYTES", 200)
     monkeypatch.setattr("necroscope.interchange.perf_data.reader._ROUND_BYTES", 0)
+    monkeypatch.setattr("necroscope.interchange.perf_data.reader._BATCH_BYTES", 0)
     rounds = [
         comm(b"at 50", 50 + at) + sample(60 + at, CONTEXT_USER, 5) + sample(100 + at, CONTEXT_USER, 5) + record(68, b"")
         for at in range(0, 400, 20)

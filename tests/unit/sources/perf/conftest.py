@@ -105,10 +105,11 @@ class Build:
         return cls.record(records.THROTTLE, struct.pack("<QQQ", time_ns, 1, 1) + cls.trailer(1, 1, time_ns))
 
     @classmethod
-    def ksymbol(cls, time_ns: int) -> bytes:
-        return cls.record(
-            records.KSYMBOL, struct.pack("<QIHH", KERNEL_BASE, 64, 1, 0) + b"bpf_prog_x\0" + cls.trailer(1, 1, time_ns)
-        )
+    def ksymbol(
+        cls, time_ns: int, name: bytes = b"bpf_prog_x", start: int = KERNEL_BASE + 0x9000, *, is_gone: bool = False
+    ) -> bytes:
+        body = struct.pack("<QIHH", start, 64, 1, int(is_gone)) + name + b"\0" * (8 - len(name) % 8)
+        return cls.record(records.KSYMBOL, body + cls.trailer(1, 1, time_ns))
 
 
 class FakeRing:

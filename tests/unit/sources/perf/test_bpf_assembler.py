@@ -12,6 +12,7 @@ ENCODINGS = [
     ("r6 = r1", lambda p: p.move(bpf.R6, bpf.R1), "bf 16 0000 00000000"),
     ("exit", lambda p: p.leave(), "95 00 0000 00000000"),
     ("r1 = map 5 ll", lambda p: p.load_map(bpf.R1, 5), "18 11 0000 05000000 00 00 0000 00000000"),
+    ("r1 = value of map 5 ll", lambda p: p.load_map_value(bpf.R1, 5), "18 21 0000 05000000 00 00 0000 00000000"),
     ("r6 = *(u32 *)(r1 + 8)", lambda p: p.load32(bpf.R6, bpf.R1, 8), "61 16 0800 00000000"),
     ("r8 = *(u64 *)(r7 + 0)", lambda p: p.load64(bpf.R8, bpf.R7, 0), "79 78 0000 00000000"),
     ("*(u32 *)(r10 - 4) = 0", lambda p: p.store32_constant(bpf.R10, -4, 0), "62 0a fcff 00000000"),
@@ -25,6 +26,7 @@ ENCODINGS = [
     ("r1 >>= 10", lambda p: p.shift_right(bpf.R1, 10), "77 01 0000 0a000000"),
     ("call 1", lambda p: p.call(bpf.MAP_LOOKUP), "85 00 0000 01000000"),
     ("call 5", lambda p: p.call(bpf.KTIME_GET_NS), "85 00 0000 05000000"),
+    ("call 8", lambda p: p.call(bpf.GET_SMP_PROCESSOR_ID), "85 00 0000 08000000"),
 ]
 JUMPS = [
     ("if r0 == 0", lambda p: p.jump_if_equal(bpf.R0, 0, "end"), "15 00"),

@@ -264,6 +264,23 @@ def test_seen_on_after_a_new_segment_gives_no_number_of_the_old_one(node: Node, 
     assert node.sampler.seen_on(0) == []
 
 
+def functions_of(node: Node, reading: Any) -> list[str | None]:
+    stacks = node.sampler.symbolizer.interned
+    return [stacks.frames_of(row[6])[0].function for row in reading.rows["samples"]]
+
+
+def test_a_program_just_loaded_has_its_own_name_at_once_and_not_its_neighbours(node: Node, build: Any) -> None:
+    address = build.KERNEL_BASE + 0x9010
+    reading = node.read_all(build.ksymbol(1, b"bpf_prog_6deef7357e7b4530_audit"), build.sample(2, kernel=[address]))
+    assert functions_of(node, reading) == ["bpf_prog_6deef7357e7b4530_audit"]
+
+
+def test_a_program_that_was_unloaded_names_no_new_address(node: Node, build: Any) -> None:
+    address = build.KERNEL_BASE + 0x9010
+    loaded, gone = build.ksymbol(1, b"bpf_prog_one"), build.ksymbol(2, b"bpf_prog_one", is_gone=True)
+    assert functions_of(node, node.read_all(loaded, gone, build.sample(3, kernel=[address]))) != ["bpf_prog_one"]
+
+
 def test_new_kernel_code_reloads_symbols_at_most_every_minute_and_only_when_it_is_seen(
     node: Node, build: Any, lookup: Any
 ) -> None:
@@ -298,6 +315,7 @@ def test_no_content_of_records_ends_the_recorder(node: Node, build: Any, seed: i
         build.throttle(6),
         build.tracepoint(7, b"raw"),
         build.exit(8, 200),
+        build.ksymbol(9),
     ]
     for record in chance.choices(kinds, k=60):
         changed = bytearray(record)

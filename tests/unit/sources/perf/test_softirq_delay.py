@@ -3,6 +3,7 @@
 import os
 import struct
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,39 +12,54 @@ import pytest
 from necroscope.errors import PermissionMissing, SourceUnavailable
 from necroscope.model.reading import Moment
 from necroscope.model.tables import SOFTIRQ_DELAY_BUCKETS, SOFTIRQ_VECTORS
+from necroscope.model.units import NS_PER_S
 from necroscope.sources.perf import softirq_delay
-from necroscope.sources.perf.softirq_delay import SoftirqDelay, difference, entry_program, raise_program
+from necroscope.sources.perf.softirq_delay import SoftirqDelay, difference
+from necroscope.sources.perf.softirq_programs import VECTOR_WORDS, Maps, entry_program, raise_program
 
 VECTORS = len(SOFTIRQ_VECTORS)
-WORDS = 1 + SOFTIRQ_DELAY_BUCKETS
+WORDS = VECTOR_WORDS
 NET_RX = SOFTIRQ_VECTORS.index("net_rx")
 NOW = Moment(10**18, 5_000_000_000)
 MASK = (1 << 64) - 1
 
 
 class Machine:
-    """Runs a program on one core: registers, a context with the vector, a stack, and the two maps, in one address space."""
+    """Runs both programs on one core: registers, a context with the vector, a stack, and the two maps, in one address space."""
 
     CONTEXT, STACK, DELAYS, WORST = 0x1000, 0x2000, 0x10000, 0x20000
 
-    def __init__(self) -> None:
+    def __init__(self, maps: Maps, cpu: int) -> None:
         self.memory = bytearray(0x30000)
         self.now_ns = 0
+        self.cpu = cpu
+        # What an interrupt does while the next reading of the clock is under way.
+        self.interrupt: Callable[[], None] | None = None
+        self.raise_program, self.entry_program = raise_program(maps, 8), entry_program(maps, 8)
+        # A map with a value for each core shows a program that of its own.
+        self.first = cpu * VECTORS if maps.cores else 0
 
     def word(self, address: int) -> int:
         return int(struct.unpack_from("<Q", self.memory, address)[0])
 
     def raised_ns(self, vector: int) -> int:
-        return self.word(self.DELAYS + vector * WORDS * 8)
+        return self.word(self.DELAYS + (self.first + vector) * WORDS * 8)
 
     def histogram(self, vector: int) -> list[int]:
-        return [self.word(self.DELAYS + (vector * WORDS + 1 + bucket) * 8) for bucket in range(SOFTIRQ_DELAY_BUCKETS)]
+        first = self.DELAYS + ((self.first + vector) * WORDS + 1) * 8
+        return [self.word(first + bucket * 8) for bucket in range(SOFTIRQ_DELAY_BUCKETS)]
 
     def worst_ns(self, vector: int) -> int:
-        return self.word(self.WORST + vector * 8)
+        return self.word(self.WORST + (self.first + vector) * 8)
 
-    def softirq(self, program: bytes, vector: int, now_ns: int) -> None:
-        struct.pack_into("<I", self.memory, self.CONTEXT + 8, vector)
+    def softirq_raise(self, vector: int, now_ns: int) -> None:
+        self._run(self.raise_program, vector, now_ns)
+
+    def softirq_entry(self, vector: int, now_ns: int) -> None:
+        self._run(self.entry_program, vector, now_ns)
+
+    def _run(self, program: bytes, vector: int, now_ns: int) -> None:
+        struct.pack_into("<Q", self.memory, self.CONTEXT + 8, vector)
         self.now_ns = now_ns
         registers = [0] * 11
         registers[1], registers[10] = self.CONTEXT, self.STACK
@@ -51,6 +67,13 @@ class Machine:
         while (position := self._step(program, position, registers)) >= 0:
             pass
         assert registers[0] == 0
+
+    def _call(self, helper: int, map_address: int) -> int:
+        result = {1: map_address, 5: self.now_ns, 8: self.cpu}[helper]
+        if helper == 5 and self.interrupt is not None:
+            interrupt, self.interrupt = self.interrupt, None
+            interrupt()
+        return result
 
     def _step(self, program: bytes, position: int, registers: list[int]) -> int:  # noqa: C901, PLR0912
         opcode, pair, offset, constant = struct.unpack_from("<BBhi", program, position * 8)
@@ -89,7 +112,7 @@ class Machine:
             case 0x77:
                 registers[target] >>= constant
             case 0x85:
-                registers[0] = self.now_ns if constant == 5 else registers[1]
+                registers[0] = self._call(constant, registers[1])
                 registers[1:6] = [0xDEAD] * 5
             case _:
                 jumps: dict[int, Callable[[], bool]] = {
@@ -103,8 +126,11 @@ class Machine:
         return position + 1
 
 
-RAISE = raise_program(8, delays=3)
-ENTRY = entry_program(8, delays=3, worst=4)
+@pytest.fixture(params=["a value for each core", "first core", "last core"])
+def machine(request: pytest.FixtureRequest) -> Machine:
+    if request.param == "a value for each core":
+        return Machine(Maps(delays=3, worst=4), cpu=2)
+    return Machine(Maps(delays=3, worst=4, cores=4), cpu=0 if request.param == "first core" else 3)
 
 
 @pytest.mark.parametrize(
@@ -125,10 +151,9 @@ ENTRY = entry_program(8, delays=3, worst=4)
         (1 << 50, 23),
     ],
 )
-def test_a_wait_is_counted_in_the_bucket_of_its_power_of_two(wait_ns: int, bucket: int) -> None:
-    machine = Machine()
-    machine.softirq(RAISE, NET_RX, 1_000)
-    machine.softirq(ENTRY, NET_RX, 1_000 + wait_ns)
+def test_a_wait_is_counted_in_the_bucket_of_its_power_of_two(machine: Machine, wait_ns: int, bucket: int) -> None:
+    machine.softirq_raise(NET_RX, 1_000)
+    machine.softirq_entry(NET_RX, 1_000 + wait_ns)
     expected = [0] * SOFTIRQ_DELAY_BUCKETS
     expected[bucket] = 1
     assert machine.histogram(NET_RX) == expected
@@ -136,45 +161,57 @@ def test_a_wait_is_counted_in_the_bucket_of_its_power_of_two(wait_ns: int, bucke
     assert machine.raised_ns(NET_RX) == 0
 
 
-def test_a_second_raise_does_not_make_the_first_younger() -> None:
-    machine = Machine()
-    machine.softirq(RAISE, NET_RX, 1_000)
-    machine.softirq(RAISE, NET_RX, 900_000)
+def test_a_second_raise_does_not_make_the_first_younger(machine: Machine) -> None:
+    machine.softirq_raise(NET_RX, 1_000)
+    machine.softirq_raise(NET_RX, 900_000)
     assert machine.raised_ns(NET_RX) == 1_000
-    machine.softirq(ENTRY, NET_RX, 1_000_000)
+    machine.softirq_entry(NET_RX, 1_000_000)
     assert machine.worst_ns(NET_RX) == 999_000
 
 
-def test_an_entry_whose_raise_was_not_seen_counts_nothing() -> None:
-    machine = Machine()
-    machine.softirq(ENTRY, NET_RX, 5_000)
+def test_a_raise_by_an_interrupt_during_the_entry_waits_for_the_next_one(machine: Machine) -> None:
+    machine.softirq_raise(NET_RX, 1_000)
+    machine.interrupt = lambda: machine.softirq_raise(NET_RX, 4_000)
+    machine.softirq_entry(NET_RX, 3_500)
+    assert machine.raised_ns(NET_RX) == 4_000
+    machine.softirq_entry(NET_RX, 94_000)
+    assert machine.worst_ns(NET_RX) == 90_000
+    assert sum(machine.histogram(NET_RX)) == 2
+
+
+def test_an_entry_whose_raise_was_not_seen_counts_nothing(machine: Machine) -> None:
+    machine.softirq_entry(NET_RX, 5_000)
     assert sum(machine.histogram(NET_RX)) == 0
     assert machine.worst_ns(NET_RX) == 0
 
 
-def test_vectors_do_not_touch_each_other() -> None:
-    machine = Machine()
+def test_vectors_do_not_touch_each_other(machine: Machine) -> None:
     for vector in range(VECTORS):
-        machine.softirq(RAISE, vector, 1_000)
-    machine.softirq(ENTRY, 0, 3_000)
-    machine.softirq(ENTRY, VECTORS - 1, 9_000)
+        machine.softirq_raise(vector, 1_000)
+    machine.softirq_entry(0, 3_000)
+    machine.softirq_entry(VECTORS - 1, 9_000)
     assert [machine.worst_ns(vector) for vector in range(VECTORS)] == [2_000, *[0] * (VECTORS - 2), 8_000]
     assert [bool(machine.raised_ns(vector)) for vector in range(VECTORS)] == [False, *[True] * (VECTORS - 2), False]
 
 
-def test_the_worst_is_kept_and_not_the_last() -> None:
-    machine = Machine()
+def test_the_worst_is_kept_and_not_the_last(machine: Machine) -> None:
     for wait_ns in (5_000, 70_000, 3_000):
-        machine.softirq(RAISE, NET_RX, 1_000)
-        machine.softirq(ENTRY, NET_RX, 1_000 + wait_ns)
+        machine.softirq_raise(NET_RX, 1_000)
+        machine.softirq_entry(NET_RX, 1_000 + wait_ns)
     assert machine.worst_ns(NET_RX) == 70_000
     assert sum(machine.histogram(NET_RX)) == 3
 
 
-def test_a_vector_this_table_does_not_know_is_passed_over() -> None:
-    machine = Machine()
-    machine.softirq(RAISE, VECTORS, 1_000)
-    machine.softirq(ENTRY, 0xFFFF_FFFF, 1_000)
+def test_a_core_without_a_place_is_passed_over() -> None:
+    machine = Machine(Maps(delays=3, worst=4, cores=4), cpu=4)
+    machine.softirq_raise(NET_RX, 1_000)
+    machine.softirq_entry(NET_RX, 2_000)
+    assert not any(machine.memory[Machine.DELAYS :])
+
+
+def test_a_vector_this_table_does_not_know_is_passed_over(machine: Machine) -> None:
+    machine.softirq_raise(VECTORS, 1_000)
+    machine.softirq_entry(0xFFFF_FFFF, 1_000)
     assert not any(machine.memory[Machine.DELAYS :])
 
 
@@ -254,10 +291,23 @@ def cpus() -> int:
     return os.sysconf("SC_NPROCESSORS_CONF")
 
 
+@pytest.fixture(params=["raw tracepoints", "tracepoints behind perf"])
+def source(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SoftirqDelay:
+    if request.param == "tracepoints behind perf":
+        monkeypatch.setattr(softirq_delay, "RawTracepointProgram", refusal(OSError(22, "Invalid argument")))  # before 4.17
+    return SoftirqDelay(tmp_path, range(cpus()))
+
+
+def refusal(error: Exception) -> Callable[..., None]:
+    def refused(*_: object) -> None:
+        raise error
+
+    return refused
+
+
 @pytest.mark.root
 @pytest.mark.kernel
-def test_programs_load_count_and_leave_nothing(leaks: Callable[[], list[str]], tmp_path: Path) -> None:
-    source = SoftirqDelay(tmp_path, range(cpus()))
+def test_programs_load_count_and_leave_nothing(leaks: Callable[[], list[str]], source: SoftirqDelay) -> None:
     assert source.read(moment()).rows == {}
     try:
         counted = 0
@@ -273,20 +323,42 @@ def test_programs_load_count_and_leave_nothing(leaks: Callable[[], list[str]], t
                 assert 0 <= pending_ns < 10**10  # type: ignore[operator]
                 counted += count  # type: ignore[operator]
         assert counted >= 10
-        assert open_bpf_descriptors() == 4  # two maps, two programs
+        assert open_bpf_descriptors() == {"anon_inode:bpf-map": 2, "anon_inode:bpf-prog": 2}
     finally:
         source.close()
     assert leaks() == []
 
 
-def open_bpf_descriptors() -> int:
-    return sum("anon_inode:bpf" in os.readlink(link) for link in Path("/proc/self/fd").iterdir() if link.is_symlink())
+def open_bpf_descriptors() -> Counter[str]:
+    names = (os.readlink(link) for link in Path("/proc/self/fd").iterdir() if link.is_symlink())
+    return Counter(name for name in names if name in ("anon_inode:bpf-map", "anon_inode:bpf-prog"))
 
 
 @pytest.mark.root
 @pytest.mark.kernel
-def test_it_can_be_opened_again_after_it_was_closed(leak_check: None, tmp_path: Path) -> None:
-    source = SoftirqDelay(tmp_path, range(cpus()))
+def test_it_rests_when_it_costs_too_much_and_says_so(
+    leak_check: None, source: SoftirqDelay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(softirq_delay, "ticks_of_rest", lambda rows, elapsed_ns: 3 if elapsed_ns == NS_PER_S else 0)
+    second = [Moment(10**18 + number * NS_PER_S, number * NS_PER_S) for number in range(9)]
+    readings = [source.read(second[number]) for number in range(2)]
+    assert not open_bpf_descriptors()
+    readings += [source.read(second[number]) for number in range(2, 5)]
+    assert [[(gap.from_ns, gap.to_ns) for gap in reading.gaps] for reading in readings] == [
+        [],
+        [(second[1].time_ns, second[1].time_ns)],
+        [],
+        [],
+        [(second[1].time_ns, second[4].time_ns)],
+    ]
+    assert "1 % of a core" in readings[-1].gaps[0].cause
+    assert open_bpf_descriptors()
+    source.close()
+
+
+@pytest.mark.root
+@pytest.mark.kernel
+def test_it_can_be_opened_again_after_it_was_closed(leak_check: None, source: SoftirqDelay) -> None:
     for _ in range(2):
         source.read(moment())
         source.read(moment())
@@ -307,10 +379,8 @@ def test_it_can_be_opened_again_after_it_was_closed(leak_check: None, tmp_path: 
 def test_a_refusal_half_way_leaves_nothing_open_however_often_it_is_tried(
     leak_check: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    def refused(*_: object) -> None:
-        raise error
-
-    monkeypatch.setattr(softirq_delay, "TracepointProgram", refused)
+    monkeypatch.setattr(softirq_delay, "RawTracepointProgram", refusal(error))
+    monkeypatch.setattr(softirq_delay, "TracepointProgram", refusal(error))
     source = SoftirqDelay(tmp_path, range(cpus()))
     for _ in range(3):
         with pytest.raises(SourceUnavailable) as caught:

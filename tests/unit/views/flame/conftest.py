@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from necroscope.model.frame import Frame
 from necroscope.store.differential import DifferentialTree, compare
-from necroscope.store.flame import FlameFrame, FlameTree
+from necroscope.store.flame import FlameTree
 from necroscope.views.flame.heading import Heading, Window
 
 START_NS = 1_790_000_000_000_000_000
@@ -34,19 +35,17 @@ HOSTILE = [
 ]
 
 
-def frame_of(name: str) -> FlameFrame:
+def frame_of(name: str) -> Frame:
     """`name` is user, `name'` kernel, `name*` jitted, `(name)` a group."""
     kinds = {"'": "kernel", "*": "jit"}
     if name.startswith("("):
-        return FlameFrame(name[1:-1], "", "group", None, None)
+        return Frame(name[1:-1], "", "group", None, None)
     kind = kinds.get(name[-1], "user")
-    return FlameFrame(
-        name.rstrip("'*") if kind != "user" else name, "[kernel]" if kind == "kernel" else "/bin/app", kind, None, None
-    )
+    return Frame(name.rstrip("'*") if kind != "user" else name, "[kernel]" if kind == "kernel" else "/bin/app", kind, None, None)
 
 
-def tree_of(paths: list[tuple[list[FlameFrame], int]]) -> FlameTree:
-    frames: dict[FlameFrame, int] = {}
+def tree_of(paths: list[tuple[list[Frame], int]]) -> FlameTree:
+    frames: dict[Frame, int] = {}
     nodes: dict[tuple[int, int], int] = {}
     own: list[int] = []
     for path, weight in paths:
@@ -101,7 +100,7 @@ def heading(tree: FlameTree) -> Heading:
 
 @pytest.fixture
 def hostile_tree() -> FlameTree:
-    return tree_of([([FlameFrame(text, text, "user", None, None) for text in HOSTILE], 3)])
+    return tree_of([([Frame(text, text, HOSTILE[0] if text == HOSTILE[1] else "user", None, None) for text in HOSTILE], 3)])
 
 
 @pytest.fixture

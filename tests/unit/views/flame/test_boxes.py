@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from necroscope.model.frame import Frame
 from necroscope.store.differential import DifferentialTree
-from necroscope.store.flame import FlameFrame, FlameTree
+from necroscope.store.flame import FlameTree
 from necroscope.views.flame.boxes import Boxes, Change, boxes_of, differential_boxes, shown
 
 
@@ -68,5 +69,5 @@ def test_a_differential_s_callee_lies_within_its_caller(differential: Differenti
 
 
 def test_a_nameless_frame_is_shown_by_module_and_offset() -> None:
-    assert shown(FlameFrame(None, "/usr/lib/libc.so.6", "user", 0x1F3A0, None)).text == "libc.so.6+0x1f3a0"
-    assert shown(FlameFrame(None, "[unknown]", "user", None, None)).text == "[unknown]"
+    assert shown(Frame(None, "/usr/lib/libc.so.6", "user", 0x1F3A0, None)).text == "libc.so.6+0x1f3a0"
+    assert shown(Frame(None, "[unknown]", "user", None, None)).text == "[unknown]"

@@ -3,8 +3,8 @@
 import pytest
 from tests.unit.views.flame.conftest import draw_tree
 
+from necroscope.model.frame import Frame
 from necroscope.store.differential import compare
-from necroscope.store.flame import FlameFrame
 from necroscope.store.functions import FunctionWeight, Part, top_functions
 from necroscope.views.flame.functions import differential_json, differential_text, functions_json, functions_text, paired
 from necroscope.views.flame.heading import Heading, Window
@@ -15,7 +15,7 @@ HEADING = Heading("t", "node-7", Window(0, 5_000_000_000, 100), left_out=("a gap
 
 
 def function(name: str, own: int, total: int, module: str = "[kernel]") -> FunctionWeight:
-    return FunctionWeight(FlameFrame(name, module, "kernel", None, None), own, total, own / 100, total / 100)
+    return FunctionWeight(Frame(name, module, "kernel", None, None), own, total, own / 100, total / 100)
 
 
 FUNCTIONS = [function("walk", 60, 70), function(HOSTILE, 30, 30, "/opt/" + HOSTILE), function("rare", 1, 1)]

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from necroscope.model.frame import Frame
 from necroscope.store.differential import DifferentialTree
-from necroscope.store.flame import FlameFrame, FlameTree
+from necroscope.store.flame import FlameTree
 from necroscope.views.flame.heading import Heading, Window
 from necroscope.views.flame.svg import differential_svg, flame_svg
 
@@ -29,7 +30,7 @@ def tree_of_names(names: list[str]) -> FlameTree:
     """Each calls the next; the innermost has the one sample."""
     count = len(names)
     numbers = np.arange(count, dtype=np.int32)
-    frames = [FlameFrame(name, name, "user", None, None) for name in names]
+    frames = [Frame(name, name, "user", None, None) for name in names]
     own = (numbers == count - 1).astype(np.int64)
     return FlameTree(numbers - 1, numbers, own, np.ones(count, np.int64), frames, 0, 1, 1, [])
 

@@ -1,0 +1,144 @@
+"""Tasks stand in uninterruptible waits for a file server or device that does not answer.
+
+Signature: idle cores, a load average that rises with each task that touches the mount, I/O pressure at a flat level as long as
+it lasts, tasks in state D; later `task blocked for more than 120 seconds` and `server not responding` in the log.
+Confirming signal: the log names a blocked task; or I/O pressure stays at a level that hardly changes for
+eight seconds and more while no more blocks are completed than before: nothing moves.
+Source: Netflix, FUSE deadlock (2023); kubernetes #101622, #122491; longhorn #12478; Documentation/accounting/psi.rst.
+"""
+
+import re
+from typing import Final
+
+import numpy as np
+
+from necroscope.analysis.case import Case
+from necroscope.analysis.cause import Assessment, Cause
+from necroscope.analysis.columns import Columns
+from necroscope.analysis.episodes import Kind
+from necroscope.analysis.evidence_texts import of_event, suffering
+from necroscope.analysis.report import Culprit, Evidence, Origin, WillNotHelp
+from necroscope.model.units import NS_PER_S
+
+BLOCKED_EVENT: Final = "hung_task"
+_LASTS_S: Final = 8.0
+_LEVEL: Final = 0.3
+_FLAT: Final = 0.1
+# Completions a second that are nobody's waiting: journals, logs.
+_FEW: Final = 300.0
+# Interrupts of storage, as /proc/interrupts calls them; devices with a queue for each core raise no block softirq.
+_STORAGE: Final = re.compile(r"nvme|virtio\d+-req|ahci|megaraid|mpt[23]sas|hpsa|aacraid|qla2|lpfc|xen.*blkif|vmw_pvscsi|ufshcd")
+_LATE_NS: Final = 11 * NS_PER_S
+
+
+def assess(case: Case) -> Assessment | None:
+    events = case.events_of(BLOCKED_EVENT)
+    if not events and not case.has(Kind.IO_BLOCKED):
+        return None
+    level, spread = _plateau(case)
+    done = _completed(case)
+    is_still = done is None or done[0] <= max(_FEW, 2.0 * done[1])
+    is_flat = level >= _LEVEL and spread <= _FLAT * max(level, _LEVEL) and case.seconds >= _LASTS_S
+    idle = case.machine_share("idle") or 0.0
+    waiting = case.machine_share("iowait") or 0.0
+    culprit, named_by = _blocked(case)
+    evidence = [
+        case.seen(f"some work stalled for I/O {level:.0%} of {case.seconds:.0f} s, at a level that hardly changed", "pressure")
+    ]
+    if done is not None:
+        evidence.append(case.seen(f"{done[0]:,.0f} completions of storage a second, {done[1]:,.0f} before", "softirqs"))
+    evidence += [case.seen(f"the cores were idle or waiting {idle + waiting:.0%} of the time", "cores"), *named_by]
+    return Assessment(
+        explains=_explains(case, level, is_told=bool(events)),
+        is_confirmed=bool(events) or (is_flat and is_still),
+        evidence=[*evidence, *(of_event(case, event) for event in events), *suffering(case)],
+        against=[] if is_still else [case.seen("storage completes requests meanwhile: slow I/O, not a hang", "softirqs")],
+        doubt=0.0 if is_still else 0.4,
+        would_confirm="tasks in state D and where they wait: `ps -eo pid,stat,wchan:32,comm | grep ' D'`, /proc/PID/stack",
+        summary=_summary(case, culprit),
+        culprit=culprit,
+        origin=Origin("process", culprit.comm) if culprit and culprit.comm else None,
+    )
+
+
+def _explains(case: Case, level: float, *, is_told: bool) -> float:
+    """A core held by something else is not explained by who stands still meanwhile."""
+    if case.core is not None and any(episode.is_strong and episode.cpu == case.core for episode in case.episodes):
+        return 0.1
+    return 1.0 if is_told else min(1.0, 2 * level)
+
+
+def _completed(case: Case) -> tuple[float, float] | None:
+    """Requests that storage completed on the whole machine, a second: in the incident and before; None if nothing tells."""
+    found = []
+    blocks = case.rate("softirqs", "block")
+    if blocks.now is not None:
+        found.append((blocks.now * case.node.cores, (blocks.before or 0.0) * case.node.cores))
+    rows = case.columns("interrupts")
+    if len(rows):
+        rows = rows.at(np.array([_STORAGE.search(str(action)) is not None for action in rows["action"]], dtype=bool))
+        from_ns, to_ns = case.window
+        now = rows.within([(from_ns, to_ns + _LATE_NS)])
+        before = rows.within([(from_ns - 60 * NS_PER_S, from_ns)])
+        found.append((_a_second(now), _a_second(before)))
+    return max(found, default=None)
+
+
+def _a_second(rows: Columns) -> float:
+    """Rows are by core: the time is that of the reads."""
+    times, first = np.unique(rows["time"], return_index=True)
+    elapsed_s = float(rows["elapsed_ns"][first].sum()) / NS_PER_S if len(times) else 0.0
+    return float(rows["count"].sum()) / elapsed_s if elapsed_s > 0 else 0.0
+
+
+def _plateau(case: Case) -> tuple[float, float]:
+    """How high I/O pressure was in the inner part of the incident, and how much it varied there."""
+    rows = case.columns("pressure")
+    rows = rows.at(rows["resource"] == "io").within([case.window]) if len(rows) else rows
+    if len(rows) < 4:
+        return 0.0, 1.0
+    share = np.nan_to_num(rows["some_ns"] / rows["elapsed_ns"])[1:-1]
+    return float(np.median(share)), float(np.percentile(share, 90) - np.percentile(share, 10))
+
+
+def _blocked(case: Case) -> tuple[Culprit | None, list[Evidence]]:
+    """Who stands: a captured task in state D, else whom the log names."""
+    rows = [row for row in case.rows("tasks", before_s=1) if row["state"] == "D"]
+    if rows:
+        path = tuple(reversed((rows[0]["stack"] or "").split(";"))) if rows[0]["stack"] else ()
+        where = f" in {path[-1]}" if path else ""
+        text = f"{rows[0]['comm']} and {len(rows) - 1} more stand in state D{where}"
+        return Culprit(rows[0]["comm"], rows[0]["pid"], rows[0]["cgroup"], path=path), [case.seen(text, "tasks")]
+    for event in case.events_of(BLOCKED_EVENT):
+        if event.fields.get("comm"):
+            return Culprit(str(event.fields["comm"]), _number(event.fields.get("pid"))), []
+    return None, []
+
+
+def _number(value: object) -> int | None:
+    return int(str(value)) if str(value).isdigit() else None
+
+
+def _summary(case: Case, culprit: Culprit | None) -> str:
+    who = f"{culprit.comm} and others stand" if culprit else "tasks stand"
+    return f"{who} for {case.seconds:.0f} s in waits for I/O that does not come"
+
+
+CAUSE = Cause(
+    slug="blocked-io",
+    title="tasks stand in waits for I/O that does not come",
+    confirming="a blocked task in the log, or I/O pressure at a flat level for 8 s and more while no more blocks are completed",
+    assess=assess,
+    fix=(
+        "find the mount: cat /proc/PID/stack of a task in D (fuse_*, nfs_*, rpc_wait_*, jbd2_*), then its open files",
+        "FUSE: restart the daemon; echo 1 > /sys/fs/fuse/connections/N/abort frees all who wait",
+        "NFS: fix the server; soft mounts (soft,timeo=,retrans=) where an error is better than a wait",
+        "a frozen file system: fsfreeze -u; a failed device: its driver's lines in the log",
+    ),
+    verify=("no task stays in state D for more than a second, and PSI io `some` is back at its usual level",),
+    will_not_help=(
+        WillNotHelp("more CPU", "the cores are idle or do other work"),
+        WillNotHelp("SIGKILL of who waits in NFS or a device", "the signal is taken when the wait ends, not before"),
+        WillNotHelp("restarting the node agent", "the new one will touch the same mount and stand as well"),
+    ),
+)

@@ -1,0 +1,139 @@
+"""Kernel work that does not yield is on the very core that polls a network device.
+
+Signature: the core is 100 % in system mode (not softirq) in one path of one task, and the thread that must take packets there
+(napi/DEVICE-N, or ksoftirqd up to Linux 6.4) is runnable all that time and does not run. Softirq counters of packets stand
+still, time_squeeze stays flat, and a driver's reset names this core.
+Confirming signal: the thread's wait on that core during the stretches of system time, or a driver that says that its poll was
+scheduled and did not run, joined to this core.
+Source: ENA_Linux_Best_Practices.rst (amzn-drivers); GitHub 2019, "Debugging network stalls on Kubernetes"; Pinterest 2026;
+commits 4cd13c21b207 (v4.9) and d15121be7485 (v6.5) for what ksoftirqd has to do with it.
+"""
+
+from typing import Final
+
+from necroscope.analysis.case import Case
+from necroscope.analysis.cause import Assessment, Cause
+from necroscope.analysis.correlate import JoinedEvent
+from necroscope.analysis.episodes import Episode, Kind
+from necroscope.analysis.evidence_texts import suffering, what_held_the_core
+from necroscope.analysis.periodicity import told
+from necroscope.analysis.report import Culprit, Evidence, Origin, WillNotHelp
+from necroscope.analysis.stacks import INTERRUPT, SOFTIRQ
+
+_MOSTLY: Final = 0.5
+_WAITED: Final = 0.3
+_STALL_S: Final = 0.1
+# Work with a name of its own: what it is and how to be rid of it says more than whom it hit.
+_NAMED_WORK: Final = frozenset(
+    {
+        "zombie-memcg-walk",
+        "rstat-flush-contention",
+        "memcg-limit-reclaim",
+        "kswapd-reclaim",
+        "direct-reclaim",
+        "compaction-stall",
+        "page-fault-storm",
+        "tlb-shootdown",
+        "dentry-walk",
+        "path-lookup-contention",
+        "mountinfo-reparse",
+        "fsnotify-storm",
+        "softirq-storm",
+        "netfilter-rules",
+        "proc-net-scan",
+        "spinlock-contention",
+        "rt-hog",
+        "vm-steal",
+        "ebpf-overhead",
+        "fork-exec-churn",
+    }
+)
+
+
+def assess(case: Case) -> Assessment | None:
+    waits = [e for e in case.episodes if e.kind is Kind.THREAD_DELAYED and e.cpu == case.core]
+    starved = [event for event in case.events if _says_poll_starved(event) and event.core == case.core]
+    system = case.share("system") or 0.0
+    if case.core is None or case.mode != "system" or system < _MOSTLY or not (waits or starved):
+        return None
+    if case.now.share(SOFTIRQ) >= _MOSTLY:
+        return None
+    waited_s = sum(episode.level for episode in waits)
+    culprit = case.culprit()
+    against, doubt = _against(case, waits)
+    path = f" in {culprit.path[-1]}" if culprit and culprit.path else ""
+    beat = f", {told(case.period_s)}" if case.period_s else ""
+    who = culprit.comm if culprit else "a task"
+    held = f"held core {case.core} in the kernel{path} for {case.seconds:.1f} s{beat}"
+    return Assessment(
+        explains=system,
+        is_confirmed=waited_s >= _WAITED * min(case.seconds, 5.0) or bool(starved),
+        evidence=[*what_held_the_core(case), *_work(case, culprit), *suffering(case)],
+        against=against,
+        doubt=doubt,
+        would_confirm="the run delay of the napi or ksoftirqd thread of that core (/proc/PID/schedstat) in the same seconds",
+        summary=f"{who} {held}, and the poll of its packets waited",
+        culprit=culprit,
+        origin=_origin(culprit),
+        fix=_fix(case, culprit),
+    )
+
+
+def _says_poll_starved(event: JoinedEvent) -> bool:
+    return event.kind == "nic_napi_starved" or event.fields.get("sched") in (1, "1")
+
+
+def _against(case: Case, waits: list[Episode]) -> tuple[list[Evidence], float]:
+    """Where softirqs themselves are held back it is that; but up to 6.4 a ksoftirqd that waits holds them back too."""
+    timer_s = case.softirq_delay_s(["timer"]) or 0.0
+    is_ksoftirqd = any((episode.subject or "").startswith("ksoftirqd/") for episode in waits)
+    if is_ksoftirqd or (timer_s < _STALL_S and not case.has(Kind.SOFTIRQ_FROZEN, Kind.TIME_MISSING)):
+        return [], 0.0
+    return [case.seen("softirqs of other kinds did not run either", "softirq_delay", case.core)], 0.7
+
+
+def _work(case: Case, culprit: Culprit | None) -> list[Evidence]:
+    """The path, and the system call with its file where a trigger caught it."""
+    found = []
+    if culprit and culprit.path:
+        kernel = case.now.without(INTERRUPT).kernel_share
+        found.append(case.seen(f"{' > '.join(culprit.path[-4:])}; {kernel:.0%} in the kernel", "samples", case.core))
+    for row in case.tasks:
+        if culprit and row["comm"] == culprit.comm and (row["file"] or row["syscall"]):
+            what = f"{row['syscall'] or 'a system call'} of {row['file']}" if row["file"] else f"system call {row['syscall']}"
+            return [*found, case.seen(f"{culprit.comm} was in {what}", "tasks", case.core)]
+    return found
+
+
+def _origin(culprit: Culprit | None) -> Origin | None:
+    if culprit is None or culprit.comm is None:
+        return None
+    if culprit.container:
+        return Origin("container", culprit.container)
+    return Origin("unit", culprit.unit) if culprit.unit else Origin("process", culprit.comm)
+
+
+def _fix(case: Case, culprit: Culprit | None) -> tuple[str, ...]:
+    if culprit is None or culprit.pid is None or case.node.cores < 2:
+        return ()
+    others = ",".join(str(cpu) for cpu in case.node.cpus if cpu != case.core)
+    return (f"taskset -apc {others} {culprit.pid}  # a stop-gap: {culprit.comm} away from the core that polls",)
+
+
+CAUSE = Cause(
+    slug="irq-core-collision",
+    title="kernel work that does not yield shares the core with a network poll",
+    confirming="the napi or ksoftirqd thread of the core waits while a task is in the kernel, or the driver names this core",
+    assess=assess,
+    fix=(
+        "take away the long kernel section: stop the task, or make it ask for less at a time",
+        "until then keep it and the queue apart: IRQ affinity, IRQBALANCE_BANNED_CPUS, taskset, receive packet steering",
+    ),
+    verify=("the run delay of the napi and ksoftirqd threads of that core stays near zero (table `runqueue`)",),
+    will_not_help=(
+        WillNotHelp("a larger receive ring", "it holds milliseconds of packets, the section takes seconds"),
+        WillNotHelp("affinity of the application", "it is the victim; who holds the core is another task"),
+        WillNotHelp("a new network driver or instance", "the device was not to blame: its poll was due and got no time"),
+    ),
+    yields_to=_NAMED_WORK,
+)

@@ -1,0 +1,89 @@
+"""Softirqs are held back on one core: whoever is on it has bottom halves or interrupts off.
+
+Signature: a busy core on which no softirq of any kind runs, or on which raised ones wait a tenth of a second and more, timers and
+packets alike; hard interrupts may still come, so the clock ticks. ksoftirqd shows little: it is not even woken.
+Confirming signal: raise-to-entry waits of two kinds of softirqs or of timers (which every tick raises), or all counters of
+/proc/softirqs frozen on a busy core, or time that no mode accounts for; and the core in the kernel meanwhile.
+Source: Documentation/trace/events-irq; kernel/softirq.c; amzn-drivers #220 (21 s without NAPI, and not the driver's fault).
+"""
+
+from typing import Final
+
+from necroscope.analysis.case import Case
+from necroscope.analysis.cause import Assessment, Cause
+from necroscope.analysis.episodes import Kind
+from necroscope.analysis.evidence_texts import suffering, what_held_the_core
+from necroscope.analysis.periodicity import told
+from necroscope.analysis.report import Evidence, Origin, WillNotHelp
+from necroscope.analysis.stacks import SOFTIRQ
+
+STALL_S: Final = 0.1
+_VECTORS: Final = ("timer", "net_rx", "net_tx", "sched", "rcu", "tasklet", "block", "hi", "hrtimer")
+_MOSTLY: Final = 0.5
+_SOME: Final = 0.3
+
+
+def assess(case: Case) -> Assessment | None:
+    delays = {name: wait_s for name in _VECTORS if (wait_s := case.softirq_delay_s([name]) or 0.0) >= STALL_S}
+    frozen, missing = case.has(Kind.SOFTIRQ_FROZEN), case.has(Kind.TIME_MISSING)
+    if case.core is None or not (delays or frozen or missing):
+        return None
+    evidence = [*_waits(case, delays), *suffering(case), *what_held_the_core(case)]
+    in_softirq = case.now.share(SOFTIRQ)
+    kernel = case.share("kernel")
+    against, doubt = _against(case, in_softirq, kernel)
+    culprit = case.culprit()
+    longest_s = max([0.0, *delays.values(), *(e.level for e in case.episodes if e.kind is Kind.SOFTIRQ_FROZEN)])
+    who = f"{culprit.comm} " if culprit else "something "
+    beat = f", {told(case.period_s)}" if case.period_s else ""
+    return Assessment(
+        explains=0.9,
+        is_confirmed=frozen or missing or len(delays) >= 2 or "timer" in delays,
+        evidence=evidence,
+        against=against,
+        doubt=doubt,
+        would_confirm="a second kind of softirq that waits too (BPF on irq:softirq_raise and softirq_entry)",
+        summary=f"{who}held back all softirqs of core {case.core}, up to {longest_s:.1f} s at a time{beat}",
+        culprit=culprit,
+        origin=Origin("process", culprit.comm) if culprit and culprit.comm else None,
+    )
+
+
+def _waits(case: Case, delays: dict[str, float]) -> list[Evidence]:
+    if not delays:
+        return []
+    told_waits = ", ".join(f"{name} {wait_s * 1000:.0f} ms" for name, wait_s in sorted(delays.items(), key=lambda item: -item[1]))
+    return [case.seen(f"raised softirqs waited on core {case.core}: {told_waits}", "softirq_delay", case.core)]
+
+
+def _against(case: Case, in_softirq: float, kernel: float | None) -> tuple[list[Evidence], float]:
+    """A core busy with softirqs delays the next ones itself; one that did not run at all was not held by a task."""
+    if in_softirq >= _MOSTLY:
+        return [case.seen(f"the core spent {in_softirq:.0%} of its samples in softirqs itself", "samples", case.core)], 0.7
+    booked = case.share("softirq") or 0.0
+    if booked >= _SOME:
+        return [case.seen(f"the core spent {booked:.0%} of its time in softirqs itself", "cores", case.core)], 0.7
+    if kernel is not None and kernel < 0.2 and not case.has(Kind.TIME_MISSING):
+        return [case.seen(f"the core was only {kernel:.0%} in the kernel", "cores", case.core)], 0.5
+    return [], 0.0
+
+
+CAUSE = Cause(
+    slug="softirq-blackout",
+    title="softirqs are held back on one core",
+    confirming="waits of two kinds of softirqs or of timers, frozen softirq counters on a busy core, or time in no mode",
+    assess=assess,
+    fix=(
+        "stop or fix what runs with bottom halves or interrupts off for so long: a lock like spin_lock_bh, a driver's loop",
+        "until then keep it off the cores that serve network queues",
+    ),
+    verify=("the longest raise-to-entry wait of that core stays below 10 ms (`necroscope top`)",),
+    will_not_help=(
+        WillNotHelp(
+            "a higher priority for ksoftirqd", "softirqs are switched off, not outrun: the thread cannot run them either"
+        ),
+        WillNotHelp("a larger receive ring or backlog", "it hides milliseconds, the wait is a hundred times that"),
+        WillNotHelp("more network queues", "those that are polled on this core wait all the same"),
+    ),
+    yields_to=frozenset({"*"}),
+)

@@ -1,0 +1,112 @@
+"""More packets come in by one queue than one core can take.
+
+Signature: the core is in softirq nearly all the time, in the receive path of the network, first at interrupt exits, then in
+ksoftirqd; the core's packets are a multiple of its usual, and of what other cores take; its backlog overflows.
+Confirming signal: packets dropped or the budget exceeded (time_squeeze) on that core by /proc/net/softnet_stat, many packets a
+second, and the time spread over the receive path: one function that takes most of it would be slow, not many.
+Source: coreos/bugs #2135 and #1275; irqbalance #38; Documentation/networking/scaling.rst.
+"""
+
+from typing import Final
+
+from necroscope.analysis.case import Case
+from necroscope.analysis.cause import Assessment, Cause
+from necroscope.analysis.evidence_texts import in_samples, suffering, what_held_the_core
+from necroscope.analysis.functions import functions
+from necroscope.analysis.report import Evidence, Origin, WillNotHelp
+from necroscope.analysis.stacks import SOFTIRQ
+
+RECEIVE: Final = functions(
+    "net_rx_action __napi_poll napi_poll process_backlog __netif_receive_skb* netif_receive_skb* napi_gro_*"
+)
+BACKLOG: Final = functions("process_backlog")
+# Devices whose packets come from this very machine: who sends them can be seen.
+LOCAL_SENDS: Final = functions("veth_xmit loopback_xmit br_dev_xmit tun_net_xmit ipvlan_start_xmit macvlan_start_xmit")
+_LEAST: Final = 0.4
+_MANY_PER_S: Final = 3_000.0
+_DROPPED_PER_S: Final = 50.0
+_SQUEEZED_PER_S: Final = 10.0
+_ONE_FUNCTION: Final = 0.6
+_MOSTLY: Final = 0.5
+_LEAST_SAMPLES: Final = 10
+
+
+def assess(case: Case) -> Assessment | None:
+    held = case.now.share(RECEIVE, inside=SOFTIRQ)
+    if case.core is None or held < _LEAST:
+        return None
+    processed = case.rate("softnet", "processed", cpu=case.core)
+    dropped, squeezed = (case.rate("softnet", name, cpu=case.core).now or 0.0 for name in ("dropped", "time_squeeze"))
+    against, doubt = _against(case)
+    is_much = processed.grew(2, at_least=_MANY_PER_S)
+    origin = _origin(case)
+    source = f", sent by {origin.name}" if origin and origin.kind == "process" else ""
+    return Assessment(
+        explains=held,
+        is_confirmed=is_much and (dropped >= _DROPPED_PER_S or squeezed >= _SQUEEZED_PER_S),
+        evidence=[
+            in_samples(case, RECEIVE, "receiving packets in softirqs"),
+            case.seen(
+                f"core {case.core} took {processed.now or 0:,.0f} packets/s ({processed.before or 0:,.0f}/s before),"
+                f" dropped {dropped:,.0f}/s, exceeded its budget {squeezed:,.0f} times/s",
+                "softnet",
+                case.core,
+            ),
+            *_spread(case),
+            *what_held_the_core(case),
+            *suffering(case),
+        ],
+        against=against,
+        doubt=doubt,
+        would_confirm="dropped or time_squeeze of that core rising in /proc/net/softnet_stat, with many packets a second",
+        summary=f"core {case.core} got more packets than it can take: {processed.now or 0:,.0f}/s{source}",
+        culprit=case.culprit(RECEIVE),
+        origin=origin,
+    )
+
+
+def _against(case: Case) -> tuple[list[Evidence], float]:
+    """One function that has most of the time is a slow path, and fewer packets would be slow too."""
+    name, share = next(iter(case.now.of(RECEIVE).leaders(1)), ("", 0.0))
+    if share < _ONE_FUNCTION:
+        return [], 0.0
+    return [case.seen(f"{name} alone has {share:.0%} of the receive path", "samples", case.core)], 0.5
+
+
+def _spread(case: Case) -> list[Evidence]:
+    others = [case.rate("softnet", "processed", cpu=cpu).now or 0.0 for cpu in case.node.cpus if cpu != case.core]
+    if not others:
+        return []
+    return [case.seen(f"the other cores took {max(others):,.0f} packets/s at most", "softnet")]
+
+
+def _origin(case: Case) -> Origin | None:
+    """Packets of the backlog come from this machine or were steered: who sends them. Else the device that the core polls."""
+    if case.now.share(BACKLOG) >= _MOSTLY * case.now.share(RECEIVE):
+        senders = case.elsewhere.of(LOCAL_SENDS).tasks()
+        return Origin("process", senders[0].comm) if senders and senders[0].weight >= _LEAST_SAMPLES else None
+    counts: dict[str, int] = {}
+    for row in case.rows("interrupts", before_s=0, after_s=11):
+        if row["cpu"] == case.core and row["device"]:
+            counts[row["device"]] = counts.get(row["device"], 0) + row["count"]
+    return Origin("device", max(counts, key=lambda name: counts[name])) if any(counts.values()) else None
+
+
+CAUSE = Cause(
+    slug="softirq-storm",
+    title="one queue carries more packets than its core can take",
+    confirming="packets dropped or the budget exceeded on that core, many packets a second, no single slow function",
+    assess=assess,
+    fix=(
+        "spread the packets: more queues (ethtool -L), receive side scaling over all of them, receive packet steering",
+        "fewer interrupts a packet: adaptive coalescing (ethtool -C DEVICE adaptive-rx on), GRO",
+        "find who sends so much, and whether it must be (broadcasts, retries, health checks)",
+    ),
+    verify=("dropped and time_squeeze of /proc/net/softnet_stat stand still, and the core has idle time",),
+    will_not_help=(
+        WillNotHelp("irqbalance alone", "one queue is one interrupt: it can be moved, not divided"),
+        WillNotHelp("a longer backlog (netdev_max_backlog)", "a longer queue before a core that is too slow only waits longer"),
+        WillNotHelp("a higher priority for ksoftirqd", "the core has no time left to give"),
+    ),
+    yields_to=frozenset({"netfilter-rules", "spinlock-contention"}),
+)

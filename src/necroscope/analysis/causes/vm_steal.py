@@ -1,0 +1,60 @@
+"""The hypervisor did not run this machine's cores.
+
+Signature: steal time on some or all cores, work that takes longer than its CPU time, timers and clock reads late, on several
+guests of one host at the same time; nothing in the guest grows.
+Confirming signal: steal time of a fifth of a core and more, several times the usual, for seconds.
+Source: Documentation/filesystems/proc.rst (steal); log lines of the clock watchdog with long delays.
+"""
+
+from typing import Final
+
+from necroscope.analysis.case import Case
+from necroscope.analysis.cause import Assessment, Cause
+from necroscope.analysis.evidence_texts import suffering, what_held_the_core
+from necroscope.analysis.report import Culprit, Origin, WillNotHelp
+
+_LEAST: Final = 0.1
+_CONFIRMED: Final = 0.2
+_TIMES_USUAL: Final = 3.0
+
+
+def assess(case: Case) -> Assessment | None:
+    steal = (case.share("steal") if case.core is not None else case.machine_share("steal")) or 0.0
+    if steal < _LEAST:
+        return None
+    before = case.share_before("steal") or 0.0
+    whole = case.machine_share("steal") or 0.0
+    late = case.events_of("clocksource_unstable", "hrtimer_slow")
+    place = f"core {case.core}" if case.core is not None else "all cores"
+    return Assessment(
+        explains=steal / max(steal, case.share("kernel") or 0.0, _CONFIRMED),
+        is_confirmed=steal >= _CONFIRMED and steal >= _TIMES_USUAL * before,
+        evidence=[
+            case.seen(f"{steal:.0%} of {place} was stolen by the hypervisor ({before:.0%} before)", "cores", case.core),
+            case.seen(f"{whole:.0%} over all cores of this machine", "cores"),
+            *(case.seen(event.happening.message, "events") for event in late[:2]),
+            *what_held_the_core(case)[:1],
+            *suffering(case),
+        ],
+        would_confirm="steal time of other guests on the same host in the same minutes",
+        summary=f"the hypervisor took {steal:.0%} of {place} away for {case.seconds:.0f} s; nothing in this machine did it",
+        culprit=Culprit(),
+        origin=Origin("host", "hypervisor"),
+    )
+
+
+CAUSE = Cause(
+    slug="vm-steal",
+    title="the hypervisor took the cores away",
+    confirming="steal time of a fifth of a core and three times its usual",
+    assess=assess,
+    fix=(
+        "move the machine to another host (stop and start it), or to an instance type with cores of its own",
+        "on burstable instances: look whether the CPU credits are used up",
+    ),
+    verify=("the steal column of `mpstat -P ALL 1` stays near zero",),
+    will_not_help=(
+        WillNotHelp("kernel tuning in the guest", "the guest is not running in that time"),
+        WillNotHelp("pinning and priorities", "they divide the time that the hypervisor gives, not what it takes"),
+    ),
+)

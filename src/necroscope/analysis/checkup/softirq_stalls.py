@@ -1,0 +1,25 @@
+"""Does a raised softirq wait for its handler: is a core blind to its network card right now?"""
+
+from typing import Final
+
+from necroscope.analysis.checkup.finding import Finding, Level, NamedRow, Seen, number
+from necroscope.model.units import NS_PER_MS, format_duration
+
+QUESTION: Final = "softirq-stall"
+STALL_NS: Final = 100 * NS_PER_MS
+
+
+def examine(seen: Seen) -> list[Finding]:
+    stalled = [row for row in seen.rows("softirq_delay") if _waited_ns(row) >= STALL_NS]
+    worst = {number(row["cpu"]): row for row in sorted(stalled, key=_waited_ns)}
+    return [_finding(cpu, row) for cpu, row in sorted(worst.items())]
+
+
+def _waited_ns(row: NamedRow) -> int:
+    return max(number(row["worst_ns"]), number(row["pending_ns"]))
+
+
+def _finding(cpu: int, row: NamedRow) -> Finding:
+    title = f"core {cpu}: a {row['vector']} softirq waited {format_duration(_waited_ns(row))} for its handler"
+    hint = "a network driver's poll misses its deadline after 5 s of this; record it: necroscope record --dir D --for 2m"
+    return Finding(QUESTION, Level.PROBLEM, title, (), hint)

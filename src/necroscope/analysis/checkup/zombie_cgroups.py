@@ -1,0 +1,33 @@
+"""Does the kernel hold far more memory cgroups than there are directories? A leak; a danger only where something walks them."""
+
+from typing import Final
+
+from necroscope.analysis.checkup.finding import Finding, Level, NamedRow, Seen, number
+
+QUESTION: Final = "zombie-cgroups"
+MANY: Final = 2_000
+TIMES_THE_LIVE: Final = 10
+_CONTROLLERS: Final = ("memory", "unified")
+
+
+def examine(seen: Seen) -> list[Finding]:
+    roots = {str(row["controller"]): row for row in seen.rows("cgroups") if row["path"] == "/"}
+    row = next((roots[name] for name in _CONTROLLERS if name in roots and _dead(roots[name]) is not None), None)
+    if row is None:
+        return [Finding(QUESTION, Level.UNKNOWN, "dead cgroups could not be counted", (), "see the notices below")]
+    dead, live = _dead(row) or 0, number(row["visible"])
+    return [_finding(dead, live)] if dead >= MANY and dead >= TIMES_THE_LIVE * live else []
+
+
+def _dead(row: NamedRow) -> int | None:
+    if isinstance(row["dying"], int):
+        return row["dying"]
+    tracked, visible = row["tracked"], row["visible"]
+    return tracked - visible if isinstance(tracked, int) and isinstance(visible, int) else None
+
+
+def _finding(dead: int, live: int) -> Finding:
+    walkers = "reclaim, force_empty, and on kernels before 5.8 every read of a root memory statistic"
+    facts = (f"on its own this costs memory, no time; it starves a core when something walks them all: {walkers}",)
+    hint = "who leaks them: necroscope record --dir D --for 10m, then: necroscope diagnose D; how dear a walk is: check --probe"
+    return Finding(QUESTION, Level.PROBLEM, f"{dead:,} dead memory cgroups are held, {live:,} are alive", facts, hint)

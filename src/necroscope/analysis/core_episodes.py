@@ -1,0 +1,187 @@
+"""Episodes in how cores spend their time: held in a kernel mode, held by user code beside idle cores, time in no mode.
+
+Shares are of elapsed time. What is much is judged beside the machine's own usual: the median of the core over the stretch, or of
+all cores if that is lower, so that a core that was held all the time is still seen beside its neighbours. In a short recording
+the incident itself may be most of it: there the lower quarter stands for the usual.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from necroscope.analysis.columns import Columns, Flags, Floats, Numbers, core_breaks, runs
+from necroscope.analysis.episodes import Episode, Kind
+from necroscope.analysis.node import MODES, Node
+from necroscope.model.units import NS_PER_MS, NS_PER_S
+
+# A core is held from here on; rows that are part of such a stretch may have less, because it begins and ends between two ticks.
+SATURATED: Final = 0.9
+_PART: Final = 0.5
+_FULL: Final = 0.95
+_SOME: Final = 0.1
+_ABOVE_USUAL: Final = 0.25
+_HELD_S: Final = 0.9
+_HELD_OFTEN_S: Final = 5.0
+_ELEVATED_S: Final = 1.8
+_USER: Final = 0.95
+_USER_S: Final = 4.0
+_OTHERS_IDLE: Final = 0.5
+_MISSING: Final = 0.3
+_MISSING_ABOVE_USUAL: Final = 0.2
+# Jiffies are 10 ms: in a short tick the rounding of nine modes looks like lost time.
+_MISSING_TICK_NS: Final = 900 * NS_PER_MS
+_MACHINE: Final = 0.25
+_MACHINE_S: Final = 2.5
+_SHORT_NS: Final = 180 * NS_PER_S
+_KERNEL_MODES: Final = ("system", "irq", "softirq", "steal")
+
+
+@dataclass(frozen=True, slots=True)
+class CoreShares:
+    """Rows of `cores` sorted by core, as shares of the elapsed time."""
+
+    rows: Columns
+    breaks: Flags
+    shares: dict[str, Floats]
+
+    def usual(self, mode: str) -> Floats:
+        """For each row what is usual: the median of its core, or of the whole machine if that is lower."""
+        values, cpus = self.shares[mode], self.rows["cpu"]
+        numbers, place = np.unique(cpus, return_inverse=True)
+        of_machine = usual(values, self.rows["time"])
+        of_core = [min(of_machine, usual(values[place == row], self.rows["time"])) for row in range(len(numbers))]
+        return np.array(of_core)[place]
+
+    def span(self, first: int, end: int, mode: str | None = None) -> tuple[int, int]:
+        """From the first to the last row of a stretch; with a mode to the part of a second that its edges were held in it."""
+        times, elapsed_ns = self.rows["time"], self.rows["elapsed_ns"]
+        start_ns, end_ns = int(times[first] - elapsed_ns[first]), int(times[end - 1])
+        if mode is None or end - first < 2:
+            return start_ns, end_ns
+        share = self.shares[mode]
+        start_ns += int((1 - share[first]) * elapsed_ns[first])
+        end_ns -= int((1 - share[end - 1]) * elapsed_ns[end - 1])
+        # A row that is full may have begun in the one before, which had too little to count.
+        if share[first] >= _FULL and not self.breaks[first]:
+            start_ns -= int(share[first - 1] * elapsed_ns[first - 1]) if share[first - 1] >= _SOME else 0
+        if share[end - 1] >= _FULL and end < len(share) and not self.breaks[end]:
+            end_ns += int(share[end] * elapsed_ns[end]) if share[end] >= _SOME else 0
+        return start_ns, end_ns
+
+    def held_s(self, mode: str, first: int, end: int) -> float:
+        return float((self.shares[mode][first:end] * self.rows["elapsed_ns"][first:end]).sum()) / NS_PER_S
+
+
+def usual(values: Floats, times: Numbers) -> float:
+    """What is usual in these rows of a stretch of time."""
+    if not len(values):
+        return 0.0
+    is_short = float(times.max() - times.min()) < _SHORT_NS
+    return float(np.percentile(values, 25 if is_short else 50))
+
+
+def core_shares(node: Node) -> CoreShares:
+    """Worked out once for a stretch."""
+    if "core_shares" not in node.derived:
+        node.derived["core_shares"] = _core_shares(node.columns("cores"))
+    shares = node.derived["core_shares"]
+    assert isinstance(shares, CoreShares)
+    return shares
+
+
+def _core_shares(rows: Columns) -> CoreShares:
+    rows = rows.at(rows["elapsed_ns"] > 0) if len(rows) else rows
+    shares = {
+        mode: np.minimum(sum((np.nan_to_num(rows[name]) for name in names), np.zeros(len(rows))) / rows["elapsed_ns"], 1.0)
+        for mode, names in MODES.items()
+    }
+    return CoreShares(rows, core_breaks(rows["cpu"]), shares)
+
+
+def core_episodes(node: Node) -> Iterator[Episode]:
+    cores = core_shares(node)
+    if not len(cores.rows):
+        return
+    yield from _held(cores)
+    yield from _held_by_user(cores, node)
+    yield from _machine_elevated(cores)
+    if node.has_core_times:
+        yield from _missing(cores)
+
+
+def _held(cores: CoreShares) -> Iterator[Episode]:
+    kernel, common = cores.shares["kernel"], cores.usual("kernel")
+    flags = (kernel >= _PART) & (kernel >= np.minimum(common + _ABOVE_USUAL, SATURATED)) & (common < SATURATED)
+    for first, end in runs(flags, cores.breaks):
+        peak, held_s = float(kernel[first:end].max()), cores.held_s("kernel", first, end)
+        # Where the kernel has much of the core all day, a second of all of it is nothing special.
+        least_s = _HELD_S if common[first] < _PART else _HELD_OFTEN_S
+        is_strong = peak >= SATURATED and held_s >= least_s
+        if not is_strong and held_s < _ELEVATED_S:
+            continue
+        mode = max(_KERNEL_MODES, key=lambda name: cores.held_s(name, first, end))
+        yield _core_episode(cores, first, end, mode, is_strong, float(common[first]))
+
+
+def _core_episode(cores: CoreShares, first: int, end: int, mode: str, is_strong: bool, common: float) -> Episode:
+    cpu, span = int(cores.rows["cpu"][first]), cores.span(first, end, "kernel")
+    # The first and the last row are cut by the ticks: the level is that of what lies between them.
+    inner = slice(first + 1, end - 1) if end - first > 2 else slice(first, end)
+    level = float(cores.shares["kernel"][inner].mean())
+    seconds = cores.held_s("kernel", first, end)
+    kind, word = (Kind.SATURATED, "held") if is_strong else (Kind.ELEVATED, "busy")
+    text = f"core {cpu} was {word} {level:.0%} in the kernel, mostly {mode}, for {seconds:.1f} s (usual: {common:.0%})"
+    return Episode(kind, cpu, mode, *span, level, text, "cores", is_strong)
+
+
+def _held_by_user(cores: CoreShares, node: Node) -> Iterator[Episode]:
+    """One core full of user code beside cores with nothing to do: one thread, or one that may run nowhere else."""
+    user = cores.shares["user"]
+    flags = (user + cores.shares["kernel"] >= _USER) & (user >= _PART) & (cores.usual("user") < _PART)
+    for first, end in runs(flags, cores.breaks):
+        held_s = cores.held_s("user", first, end)
+        if held_s < _USER_S:
+            continue
+        cpu, span = int(cores.rows["cpu"][first]), cores.span(first, end)
+        others = cores.rows.within([span])
+        others = others.at(others["cpu"] != cpu)
+        elapsed_ns = others.total("elapsed_ns")
+        idle = (others.total(*MODES["idle"]) or 0.0) / elapsed_ns if elapsed_ns else 1.0
+        if node.cores > 1 and idle < _OTHERS_IDLE:
+            continue
+        level = float(user[first:end].mean())
+        text = f"core {cpu} was busy {level:.0%} in user mode for {held_s:.1f} s while other cores were {idle:.0%} idle"
+        yield Episode(Kind.USER_BUSY, cpu, "user", *span, level, text, "cores", is_strong=False)
+
+
+def _machine_elevated(cores: CoreShares) -> Iterator[Episode]:
+    """The kernel's share of all cores together, for what spreads itself over them."""
+    ticks, place = np.unique(cores.rows["time"] // NS_PER_S, return_inverse=True)
+    elapsed_ns = np.bincount(place, weights=cores.rows["elapsed_ns"])
+    kernel = np.bincount(place, weights=cores.shares["kernel"] * cores.rows["elapsed_ns"]) / np.maximum(elapsed_ns, 1)
+    common = usual(kernel, ticks * NS_PER_S)
+    flags = (kernel >= _MACHINE) & (kernel >= 2 * common + 0.1)
+    for first, end in runs(flags, np.append(True, np.diff(ticks) > 2)):
+        if end - first < _MACHINE_S:
+            continue
+        level = float(kernel[first:end].mean())
+        span = int(ticks[first]) * NS_PER_S - NS_PER_S, int(ticks[end - 1] + 1) * NS_PER_S
+        text = f"all cores together were {level:.0%} in the kernel for {end - first} s (usual: {common:.0%})"
+        yield Episode(Kind.ELEVATED, None, "system", *span, level, text, "cores", is_strong=False)
+
+
+def _missing(cores: CoreShares) -> Iterator[Episode]:
+    """A tick that comes late books one tick: time with interrupts off, or while the machine itself stood still, is in no mode."""
+    missing = 1.0 - cores.shares["all"]
+    common = usual(missing, cores.rows["time"])
+    long_enough = cores.rows["elapsed_ns"] >= _MISSING_TICK_NS
+    flags = (missing >= _MISSING) & (missing >= common + _MISSING_ABOVE_USUAL) & long_enough
+    for first, end in runs(flags, cores.breaks):
+        cpu, span = int(cores.rows["cpu"][first]), cores.span(first, end)
+        lost_s = float((missing[first:end] * cores.rows["elapsed_ns"][first:end]).sum()) / NS_PER_S
+        text = f"{lost_s:.2f} s of core {cpu} are in no mode: interrupts were off there, or the machine stood still"
+        yield Episode(
+            Kind.TIME_MISSING, cpu, None, *span, float(missing[first:end].max()), text, "cores", is_strong=lost_s >= 0.5
+        )

@@ -1,0 +1,43 @@
+"""Evidence that most causes share: how the core was held, who had it, and what suffered from it."""
+
+from necroscope.analysis.case import Case
+from necroscope.analysis.correlate import JoinedEvent
+from necroscope.analysis.episodes import SUFFERING, Kind
+from necroscope.analysis.functions import Functions
+from necroscope.analysis.report import Evidence
+
+
+def what_held_the_core(case: Case) -> list[Evidence]:
+    """The mode of the core beside its usual one, and the task that had it."""
+    found = [
+        case.seen(episode.text, episode.table, episode.cpu, episode.span)
+        for episode in case.episodes
+        if episode.kind in (Kind.SATURATED, Kind.ELEVATED, Kind.USER_BUSY) and episode.cpu in (case.core, None)
+    ][:2]
+    tasks = case.now.tasks()
+    if tasks and case.core is not None:
+        found.append(case.seen(f"{tasks[0].comm} has {tasks[0].share:.0%} of the core's samples", "samples", case.core))
+    return found
+
+
+def suffering(case: Case) -> list[Evidence]:
+    """What waited that should not wait, and what the log says of it."""
+    found = [
+        case.seen(episode.text, episode.table, episode.cpu, episode.span)
+        for episode in case.episodes
+        if episode.kind in SUFFERING or episode.kind in (Kind.MEMORY_STALLED, Kind.IO_BLOCKED, Kind.THROTTLED)
+    ]
+    return [*found[:4], *(of_event(case, event) for event in case.events[:3])]
+
+
+def of_event(case: Case, event: JoinedEvent) -> Evidence:
+    """What the log said, and how it is known which core it is of."""
+    how = f" (core {event.core}: {event.joined_by})" if event.joined_by else ""
+    return case.seen(f"{event.happening.message}{how}", "events", event.core, (event.time_ns, event.time_ns + 1))
+
+
+def in_samples(case: Case, group: Functions, what: str) -> Evidence:
+    """`what` with its share of the core's samples in the incident and in quiet time: `the walk over memory cgroups`."""
+    now, before = case.now.share(group), case.before.time_share(group)
+    place = "the machine's" if case.core is None else f"core {case.core}'s"
+    return case.seen(f"{what}: {now:.0%} of {place} samples, {before:.1%} of its time before", "samples", case.core)

@@ -1,0 +1,141 @@
+"""Events that matter here, from the log, the node's daemons and Ray: how bad each kind is, and how far back it began."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from necroscope.analysis.columns import Columns
+from necroscope.model.units import NS_PER_MS, NS_PER_S, NS_PER_US
+
+# Seconds between the start of the trouble and the line that tells of it. A NIC's transmit watchdog waits 5 s, or twice that while
+# NAPI is scheduled; soft lockups need 20 s, RCU stalls 21 to 60, workqueues 30, hung tasks 120; Ray declares a node dead
+# after 65 s, and an object lost after ten minutes.
+_LOOK_BACK_S: Final = {
+    "nic_reset": 12,
+    "nic_reset_done": 12,
+    "nic_reset_failed": 12,
+    "nic_tx_timeout": 12,
+    "nic_tx_hang": 12,
+    "nic_tx_late": 8,
+    "nic_napi_starved": 12,
+    "nic_keepalive_timeout": 8,
+    "nic_admin_queue_stopped": 8,
+    "nic_lost_interrupt": 8,
+    "nic_health": 8,
+    "soft_lockup": 25,
+    "hard_lockup": 15,
+    "rcu_stall": 65,
+    "kthread_starved": 65,
+    "timer_late": 25,
+    "workqueue_lockup": 40,
+    "hung_task": 130,
+    "nvme_timeout": 35,
+    "nvme_reset": 35,
+    "ray_node_dead": 75,
+    "ray_actor_died": 75,
+    "ray_job_failed": 75,
+    "ray_job_hang": 75,
+    "ray_fetch_timeout": 660,
+    "ray_object_lost": 660,
+}
+# These belong to an incident they fall into, and are none alone.
+_MINOR_S: Final = {
+    "softirq_pending": 2,
+    "rt_throttled": 3,
+    "clocksource_unstable": 5,
+    "hrtimer_slow": 2,
+    "workqueue_hog": 5,
+    "conntrack_full": 5,
+    "oom_kill": 10,
+    "oom_invoked": 10,
+    "page_allocation_failure": 5,
+    "gpu_xid": 10,
+    "container_die": 3,
+    "container_oom": 10,
+    "unit_failed": 3,
+    "unit_restart": 3,
+    "perf_slow": 2,
+}
+NIC_KINDS: Final = frozenset(kind for kind in _LOOK_BACK_S if kind.startswith("nic_"))
+# Fields of a pattern that say how long it had lasted, by their unit.
+_AGES: Final = {"napi_us": NS_PER_US, "napi_ms": NS_PER_MS, "pending_ms": NS_PER_MS, "stuck_s": NS_PER_S, "blocked_s": NS_PER_S}
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """One event. `fields` is what its pattern caught; `core` is as the line names it; `by_kernel`: nobody else wrote the line."""
+
+    time_ns: int
+    kind: str
+    pattern: str | None
+    core: int | None
+    device: str | None
+    queue: int | None
+    pid: int | None
+    comm: str | None
+    message: str
+    by_kernel: bool = True
+    fields: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_major(self) -> bool:
+        return self.kind in _LOOK_BACK_S
+
+    @property
+    def is_of_the_device(self) -> bool:
+        """The driver itself says that no core was starved: its poll was not waiting to run."""
+        return self.kind.startswith("nic_") and self.fields.get("napi_scheduled") == 0
+
+    @property
+    def began_ns(self) -> int:
+        """When the trouble may have begun, at the earliest: as the line says, else as long as such a line takes to come."""
+        said_ns = [int(value * unit) for name, unit in _AGES.items() if isinstance(value := self.fields.get(name), int)]
+        usual_ns = (_LOOK_BACK_S | _MINOR_S).get(self.kind, 5) * NS_PER_S
+        return self.time_ns - max([usual_ns, *(age_ns + 2 * NS_PER_S for age_ns in said_ns if age_ns < 3600 * NS_PER_S)])
+
+
+def happenings(events: Columns) -> list[Happening]:
+    """Of the rows of `events` those that matter and that not just anybody may have written.
+
+    A line that looks like the kernel's is its own, or came through /dev/kmsg (it has a sequence number there), which only root
+    writes to; in a syslog file it may be anybody's. An event without a pattern is no line: the recorder's, a daemon's, Ray's.
+    """
+    found = []
+    for row in range(len(events)):
+        kind = events["kind"][row]
+        is_trusted = bool(events["by_kernel"][row]) or not events["pattern"][row] or np.isfinite(events["sequence"][row])
+        if is_trusted and (kind in _LOOK_BACK_S or kind in _MINOR_S):
+            found.append(_happening(events, row))
+    return found
+
+
+def _happening(events: Columns, row: int) -> Happening:
+    cpu = int(events["cpu"][row])
+    return Happening(
+        time_ns=int(events["time"][row]),
+        kind=str(events["kind"][row]),
+        pattern=events["pattern"][row],
+        core=cpu if cpu >= 0 else None,
+        device=events["device"][row],
+        queue=_whole(events["queue"][row]),
+        pid=_whole(events["pid"][row]),
+        comm=events["comm"][row],
+        message=str(events["message"][row] or ""),
+        by_kernel=bool(events["by_kernel"][row]) or not events["pattern"][row],
+        fields=_fields(events["fields"][row]),
+    )
+
+
+def _whole(value: float) -> int | None:
+    return None if value != value else int(value)  # noqa: PLR0124 - NaN is the one number that is not itself
+
+
+def _fields(text: str | None) -> dict[str, Any]:
+    """What a pattern caught; a damaged text is no reason to lose the event."""
+    try:
+        found = json.loads(text) if text else {}
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

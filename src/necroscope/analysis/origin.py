@@ -1,0 +1,164 @@
+"""Where the dead cgroups come from: who makes and leaves them, how fast, since when, and when it will hurt."""
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from necroscope.analysis.attribution import container_of
+from necroscope.analysis.columns import Columns
+from necroscope.analysis.node import Node
+from necroscope.analysis.report import Origin
+from necroscope.model.container_paths import parse_container, parse_unit
+from necroscope.model.units import NS_PER_S
+
+# Ids and counters in a name: what a loop makes anew each time.
+_CHANGING: Final = re.compile(r"[0-9a-f]{12,64}|\d+")
+_LEAST_LEFT: Final = 3
+# Walks of about so many took half a second on kernels that walk (facts: 10,000 cost 0.7 s before v5.8).
+HURTS_AT: Final = 7_000
+
+
+@dataclass(frozen=True, slots=True)
+class Dead:
+    """Dead memory cgroups at a moment; `since` the first row: how many more there were at the end."""
+
+    count: int
+    live: int | None
+    grown: int
+    seconds: float
+
+    @property
+    def per_hour(self) -> float:
+        return self.grown / self.seconds * 3600 if self.seconds > 0 else 0.0
+
+    def hours_until(self, count: int) -> float | None:
+        """When there will be so many at this rate; None if they do not grow."""
+        return (count - self.count) / self.per_hour if self.per_hour > 0 and count > self.count else None
+
+
+@dataclass(frozen=True, slots=True)
+class Leak:
+    """Cgroups of one kind of path that were removed and not released in the stretch that was recorded."""
+
+    pattern: str
+    paths: tuple[str, ...]
+    left: int
+    made: int
+    seconds: float
+
+    @property
+    def per_hour(self) -> float:
+        return self.left / self.seconds * 3600 if self.seconds > 0 else 0.0
+
+
+def dead_cgroups(node: Node, until_ns: int) -> Dead | None:
+    """From the rows of the whole hierarchy; None if no row tells how many are dead."""
+    rows = node.columns("cgroups")
+    rows = rows.at((rows["path"] == "/") & np.isin(rows["controller"].astype(str), ("memory", "unified"))) if len(rows) else rows
+    rows = rows.at(rows["time"] <= until_ns) if len(rows) else rows
+    if len(rows) and (rows["controller"] == "memory").any():
+        rows = rows.at(rows["controller"] == "memory")
+    dead = _dead(rows) if len(rows) else np.zeros(0)
+    known = np.flatnonzero(np.isfinite(dead))
+    if not len(known):
+        return None
+    first, last = known[0], known[-1]
+    live = rows["visible"][last]
+    seconds = float(rows["time"][last] - rows["time"][first]) / NS_PER_S
+    grown = max(0, int(dead[last] - dead[first]))
+    return Dead(int(dead[last]), int(live) if np.isfinite(live) else None, grown, seconds)
+
+
+def leaks(node: Node) -> list[Leak]:
+    """Who leaves dead cgroups behind, the worst first: removed in this stretch and not released in it."""
+    rows = node.columns("cgroup_ledger")
+    if not len(rows):
+        return []
+    keys = list(zip(rows["hierarchy"].tolist(), rows["cgroup_id"].tolist(), strict=True))
+    released = {key for key, action in zip(keys, rows["action"], strict=True) if action == "released"}
+    removed = {
+        key: str(path) for key, action, path in zip(keys, rows["action"], rows["path"], strict=True) if action == "removed"
+    }
+    made = Counter(_pattern(str(path)) for action, path in zip(rows["action"], rows["path"], strict=True) if action == "made")
+    left: dict[str, list[str]] = {}
+    for key, path in removed.items():
+        if key not in released:
+            left.setdefault(_pattern(path), []).append(path)
+    seconds = float(node.span[1] - node.span[0]) / NS_PER_S
+    found = [Leak(name, tuple(paths), len(paths), made[name], seconds) for name, paths in left.items()]
+    return sorted((leak for leak in found if leak.left >= _LEAST_LEFT), key=lambda leak: -leak.left)[:5]
+
+
+def producer(node: Node) -> tuple[Origin, str] | None:
+    """The unit, container or cgroup that leaks, and in words how that is known."""
+    found = leaks(node)
+    if found:
+        leak = found[0]
+        return _leaker(leak, node), f"{leak.left} cgroups {leak.pattern} were removed and not released in {leak.seconds:.0f} s"
+    return _crash_loop(node) or _dying_subtree(node)
+
+
+def restarts(node: Node, table: str, name_column: str) -> list[tuple[str, int]]:
+    """Units or containers that restarted in the stretch, with how often, the worst first."""
+    rows = node.columns(table)
+    if not len(rows):
+        return []
+    found = []
+    for name in dict.fromkeys(rows[name_column].tolist()):
+        counts = rows["restarts"][rows[name_column] == name]
+        counts = counts[np.isfinite(counts)]
+        if len(counts) and counts.max() > counts.min():
+            found.append((str(name), int(counts.max() - counts.min())))
+    return sorted(found, key=lambda item: -item[1])
+
+
+def _crash_loop(node: Node) -> tuple[Origin, str] | None:
+    for kind, table, column in (("unit", "units", "unit"), ("container", "containers", "name")):
+        looping = restarts(node, table, column)
+        if looping:
+            name, count = looping[0]
+            return Origin(kind, name), f"{kind} {name} restarted {count} times in what was recorded"
+    return None
+
+
+def _dying_subtree(node: Node) -> tuple[Origin, str] | None:
+    """On cgroup v2 each directory counts its own dead: the deepest that has nearly all of them."""
+    rows = node.columns("cgroups")
+    rows = rows.at((rows["path"] != "/") & (np.nan_to_num(rows["dying"]) > 0)) if len(rows) else rows
+    if not len(rows):
+        return None
+    latest = rows.at(rows["time"] == rows["time"].max())
+    most = float(latest["dying"].max())
+    paths = [str(path) for path, dying in zip(latest["path"], latest["dying"], strict=True) if dying >= 0.5 * most]
+    path = max(paths, key=len)
+    return _owner(path, node) or Origin("cgroup", path), f"{int(most)} dead cgroups lie below {path}"
+
+
+def _leaker(leak: Leak, node: Node) -> Origin:
+    """Whose cgroups they are, if most are of one unit or container; else what they lie below."""
+    owners = Counter(owner for path in leak.paths if (owner := _owner(path, node)) is not None)
+    if owners and owners.most_common(1)[0][1] > leak.left / 2:
+        return owners.most_common(1)[0][0]
+    above = leak.paths[-1].rpartition("/")[0]
+    return _owner(above, node) or Origin("cgroup", above or "/")
+
+
+def _owner(path: str, node: Node) -> Origin | None:
+    container = container_of(path, node)
+    if container is not None:
+        found = parse_container(path)
+        return Origin("container", container) if found else None
+    unit = parse_unit(path)
+    return Origin("unit", unit) if unit is not None else None
+
+
+def _pattern(path: str) -> str:
+    return _CHANGING.sub("*", path)
+
+
+def _dead(rows: Columns) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """As the kernel counts them, else those it holds without the directories that can be seen."""
+    return np.where(np.isfinite(rows["dying"]), rows["dying"], rows["tracked"] - rows["visible"])

@@ -1,0 +1,68 @@
+"""What a recording could not see of an incident, what that costs in confidence, and how to record it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from necroscope.analysis.case import Case
+from necroscope.analysis.episodes import touches
+from necroscope.analysis.node import Node
+from necroscope.model.units import NS_PER_S, format_duration
+
+_FEW_SAMPLES: Final = 30
+_SHORT_NS: Final = 10 * NS_PER_S
+# Tables without which a class of causes cannot be told, and how to get them.
+_WANTED: Final = {
+    "samples": "record as root or with CAP_PERFMON, so that stacks are sampled",
+    "softirq_delay": "record as root or with CAP_BPF, so that the delay of softirqs is measured",
+    "events": "record with access to /dev/kmsg (CAP_SYSLOG), so that resets and lockups are seen",
+    "interrupts": "record on the node itself: an import has no /proc/interrupts",
+    "cgroup_ledger": "record as root, so that cgroups made and removed are counted by name",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shortcoming:
+    """In words, with the way out; `factor` is what remains of the confidence."""
+
+    text: str
+    hint: str = ""
+    factor: float = 1.0
+
+
+def shortcomings(case: Case) -> list[Shortcoming]:
+    """Of what this incident needs; empty where all was recorded."""
+    return list(_of_case(case))
+
+
+def lacking(node: Node) -> list[str]:
+    """What the whole recording has not, in words, with how to record it."""
+    found = [f"{table} was not recorded: {hint}" for table, hint in _WANTED.items() if not node.tables.get(table)]
+    if not node.has_core_times:
+        found.insert(0, "the time of cores was not recorded and is estimated from samples: use `necroscope record` on the node")
+    if node.span[1] - node.span[0] < _SHORT_NS:
+        length = format_duration(node.span[1] - node.span[0])
+        found.insert(
+            0, f"the recording is only {length} long: with a few minutes before the incident there is something to compare"
+        )
+    return found
+
+
+def _of_case(case: Case) -> Iterator[Shortcoming]:
+    if not case.node.has_core_times:
+        yield Shortcoming("the time of cores is estimated from samples", "use `necroscope record` on the node", 0.9)
+    if not case.is_recorded("samples"):
+        yield Shortcoming("no stacks were sampled", _WANTED["samples"], 0.8)
+    elif case.now.total < _FEW_SAMPLES and case.mode in ("system", "softirq", "irq", "user"):
+        yield Shortcoming(f"only {case.now.total} samples of the incident", "record at a higher rate with --hz", 0.85)
+    for gap in case.node.recording.gaps(*case.window):
+        if gap.table in ("*", "samples", "cores") and gap.to_ns > gap.from_ns and gap.cpu in (None, case.core):
+            hidden = sum(touches(span, (gap.from_ns, gap.to_ns)) for span in case.spans)
+            if hidden:
+                yield Shortcoming(f"a gap lies over the incident: {gap.table}, {gap.cause}", "", 0.85)
+                break
+    lines = [event.happening for event in case.events if event.happening.is_major]
+    if lines and not any(line.by_kernel for line in lines):
+        yield Shortcoming("the log's lines were not written by the kernel itself but by somebody with root's rights", "", 0.85)
+    if not case.quiet:
+        yield Shortcoming("nothing quiet was recorded to compare with", "record some minutes before the incident", 0.93)

@@ -1,0 +1,196 @@
+"""The typed answer that every view shows: incidents, each with its verdict. `as_json` is what `diagnose --json` promises."""
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from necroscope.model.reading import Gap
+from necroscope.model.units import format_moment
+
+UNKNOWN: Final = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One thing that was seen, in words, and the place in the recording it speaks of, so that a view can lead there."""
+
+    text: str
+    from_ns: int
+    to_ns: int
+    cpu: int | None = None
+    table: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        window = {"from": format_moment(self.from_ns), "to": format_moment(self.to_ns)}
+        return {"text": self.text, **window, "core": self.cpu, "table": self.table}
+
+
+@dataclass(frozen=True, slots=True)
+class Culprit:
+    """The task that was on the core, and the path it was in, outermost function first. What is not known is None."""
+
+    comm: str | None = None
+    pid: int | None = None
+    cgroup: str | None = None
+    unit: str | None = None
+    container: str | None = None
+    path: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        names = {"comm": self.comm, "pid": self.pid, "cgroup": self.cgroup, "unit": self.unit, "container": self.container}
+        return {**names, "path": list(self.path)}
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The object to act on, which is often not the culprit.
+
+    `kind` is unit, container, cgroup, process, setting, device, kernel or host.
+    """
+
+    kind: str
+    name: str
+
+    def as_json(self) -> dict[str, Any]:
+        return {"kind": self.kind, "name": self.name}
+
+
+@dataclass(frozen=True, slots=True)
+class WillNotHelp:
+    """A textbook mitigation that does not help here, and why."""
+
+    what: str
+    why: str
+
+    def as_json(self) -> dict[str, Any]:
+        return {"what": self.what, "why": self.why}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What did it. `cause` is a slug; `confidence` from 0.5 on means that the cause is named."""
+
+    cause: str
+    title: str
+    confidence: float
+    summary: str
+    culprit: Culprit | None = None
+    origin: Origin | None = None
+    evidence: tuple[Evidence, ...] = ()
+    against: tuple[Evidence, ...] = ()
+    fix: tuple[str, ...] = ()
+    verify: tuple[str, ...] = ()
+    will_not_help: tuple[WillNotHelp, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "cause": self.cause,
+            "confidence": round(self.confidence, 2),
+            "summary": self.summary,
+            "culprit": self.culprit.as_json() if self.culprit else None,
+            "origin": self.origin.as_json() if self.origin else None,
+            "evidence": [item.as_json() for item in self.evidence],
+            "against": [item.as_json() for item in self.against],
+            "fix": list(self.fix),
+            "verify": list(self.verify),
+            "will_not_help": [item.as_json() for item in self.will_not_help],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A cause that was weighed and lost."""
+
+    cause: str
+    confidence: float
+    why_not: str
+
+    def as_json(self) -> dict[str, Any]:
+        return {"cause": self.cause, "confidence": round(self.confidence, 2), "why_not": self.why_not}
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeSeen:
+    """An interval with something abnormal and measured; `core` is None where it is of the whole machine."""
+
+    kind: str
+    core: int | None
+    mode: str | None
+    from_ns: int
+    to_ns: int
+    text: str
+    table: str
+
+    def as_json(self) -> dict[str, Any]:
+        window = {"from": format_moment(self.from_ns), "to": format_moment(self.to_ns)}
+        return {"kind": self.kind, "core": self.core, "mode": self.mode, **window, "text": self.text, "table": self.table}
+
+
+@dataclass(frozen=True, slots=True)
+class EventSeen:
+    """Something that happened at a moment; `core` is the core it was joined to, `joined_by` how that is known."""
+
+    time_ns: int
+    kind: str
+    core: int | None
+    device: str | None
+    queue: int | None
+    joined_by: str | None
+    message: str
+
+    def as_json(self) -> dict[str, Any]:
+        place = {"core": self.core, "device": self.device, "queue": self.queue, "joined_by": self.joined_by}
+        return {"time": format_moment(self.time_ns), "kind": self.kind, **place, "message": self.message}
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """Events and episodes that belong together, and what did it. `mode` is the mode the core was held in."""
+
+    id: str
+    from_ns: int
+    to_ns: int
+    core: int | None
+    mode: str | None
+    events: tuple[EventSeen, ...]
+    episodes: tuple[EpisodeSeen, ...]
+    verdict: Verdict
+    alternatives: tuple[Alternative, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "from": format_moment(self.from_ns),
+            "to": format_moment(self.to_ns),
+            "core": self.core,
+            "mode": self.mode,
+            "events": [event.as_json() for event in self.events],
+            "episodes": [episode.as_json() for episode in self.episodes],
+            "verdict": self.verdict.as_json(),
+            "alternatives": [other.as_json() for other in self.alternatives],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A healthy recording has no incidents. `notes` say in words what could not be seen, and how to record it."""
+
+    schema: int
+    node: str
+    from_ns: int | None
+    to_ns: int | None
+    incidents: tuple[Incident, ...]
+    gaps: tuple[Gap, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "schema": self.schema,
+            "incidents": [incident.as_json() for incident in self.incidents],
+            "gaps": [_gap_as_json(gap) for gap in self.gaps],
+            "notes": list(self.notes),
+        }
+
+
+def _gap_as_json(gap: Gap) -> dict[str, Any]:
+    window = {"from": format_moment(gap.from_ns), "to": format_moment(gap.to_ns)}
+    return {"table": gap.table, **window, "cause": gap.cause}

@@ -1,0 +1,150 @@
+"""Episodes of softirqs that do not run: raised and waiting, frozen on a busy core, their threads without a core, packets lost.
+
+No single signal sees all of them. A thread's run delay is booked only when the wait ends; and of ksoftirqd it is a stall only
+where softirqs do not run without it: since v6.5 (commit d15121be7485) they run at every interrupt exit, and its delay is a false
+alarm. That is decided by what the data shows, never by the kernel's version: the core's softirqs must have stopped too.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from necroscope.analysis.columns import Columns, Flags, Floats, core_breaks, runs
+from necroscope.analysis.core_episodes import core_shares
+from necroscope.analysis.episodes import Episode, Kind
+from necroscope.analysis.node import Node
+from necroscope.model.tables import SOFTIRQ_VECTORS
+from necroscope.model.units import NS_PER_MS, NS_PER_S
+
+STALL_NS: Final = 100 * NS_PER_MS
+_WEAK_STALL_NS: Final = 40 * NS_PER_MS
+_BUSY: Final = 0.9
+_FROZEN_NS: Final = 950 * NS_PER_MS
+_DELAYED: Final = 0.3
+_SLOWED: Final = 0.1
+_DROPPED_PER_S: Final = 20
+
+
+def softirq_episodes(node: Node) -> Iterator[Episode]:
+    yield from _delayed(node.columns("softirq_delay"))
+    frozen = list(_frozen(node))
+    yield from frozen
+    yield from _threads(node, frozen)
+    yield from _dropped(node.columns("softnet"))
+
+
+def _delayed(rows: Columns) -> Iterator[Episode]:
+    if not len(rows):
+        return
+    wait_ns = np.fmax(np.nan_to_num(rows["worst_ns"]), np.nan_to_num(rows["pending_ns"]))
+    for row in np.flatnonzero(wait_ns >= _WEAK_STALL_NS):
+        cpu, vector, wait_s = int(rows["cpu"][row]), rows["vector"][row], float(wait_ns[row]) / NS_PER_S
+        time_ns = int(rows["time"][row])
+        is_over = rows["pending_ns"][row] < rows["worst_ns"][row]
+        text = f"{vector} on core {cpu} {'waited' if is_over else 'has waited'} {wait_s * 1000:.0f} ms for its handler"
+        start_ns = time_ns - int(wait_ns[row]) - (NS_PER_S if is_over else 0)
+        is_strong = bool(wait_ns[row] >= STALL_NS)
+        yield Episode(Kind.SOFTIRQ_DELAYED, cpu, None, start_ns, time_ns, wait_s, text, "softirq_delay", is_strong)
+
+
+def _frozen(node: Node) -> Iterator[Episode]:
+    """A busy core takes timer interrupts, and these raise softirqs: none in a second means they are held back.
+
+    A nohz_full core in user mode takes none while it is well: there the core must be in the kernel, or a wait measured.
+    """
+    rows = node.columns("softirqs")
+    if not len(rows) or not node.has_core_times:
+        return
+    busy, kernel = _shares_at(node, rows)
+    is_measured = len(node.columns("softirq_delay")) > 0
+    flags = (_handled(rows) == 0) & (busy >= _BUSY) & (_known(rows))
+    for first, end in runs(flags, core_breaks(rows["cpu"])):
+        frozen_ns = float(rows["elapsed_ns"][first:end].sum())
+        cpu = int(rows["cpu"][first])
+        span = int(rows["time"][first] - rows["elapsed_ns"][first]), int(rows["time"][end - 1])
+        if frozen_ns < _FROZEN_NS or (kernel[first:end].mean() < 0.5 and not _waited(node, cpu, span)):
+            continue
+        if is_measured and not _waited(node, cpu, span):
+            continue
+        text = f"no softirq of any kind ran on busy core {cpu} for {frozen_ns / NS_PER_S:.1f} s"
+        yield Episode(Kind.SOFTIRQ_FROZEN, cpu, None, *span, frozen_ns / NS_PER_S, text, "softirqs")
+
+
+def _threads(node: Node, frozen: list[Episode]) -> Iterator[Episode]:
+    rows = node.columns("runqueue")
+    if not len(rows):
+        return
+    order = np.lexsort((rows["time"], rows["pid"]))
+    rows = rows.at(order)
+    breaks = np.append(True, np.diff(rows["pid"]) != 0)
+    is_starving = (rows["state"] == "R") & (rows["run_ns"] == 0) & (rows["elapsed_ns"] >= STALL_NS)
+    is_starving &= np.append(False, is_starving[:-1]) & ~breaks
+    share = np.nan_to_num(rows["delay_ns"] / rows["elapsed_ns"])
+    flags = ((share >= _DELAYED) & (rows["delay_ns"] >= STALL_NS)) | is_starving
+    for first, end in runs(flags, breaks):
+        cpu, comm = int(rows["cpu"][first]), str(rows["comm"][first])
+        delay_s = float(np.where(is_starving, rows["elapsed_ns"], rows["delay_ns"])[first:end].sum()) / NS_PER_S
+        # What was booked now had begun before.
+        span = int(rows["time"][first] - max(rows["elapsed_ns"][first], rows["delay_ns"][first])), int(rows["time"][end - 1])
+        if comm.startswith("ksoftirqd/") and not _softirqs_stopped(node, cpu, span, frozen):
+            continue
+        text = f"{comm} was runnable on core {cpu} and got no time for {delay_s:.2f} s"
+        yield Episode(Kind.THREAD_DELAYED, cpu, None, *span, delay_s, text, "runqueue", subject=comm)
+
+
+def _dropped(rows: Columns) -> Iterator[Episode]:
+    """Packets that the core's backlog had no room for."""
+    if not len(rows):
+        return
+    per_s = np.nan_to_num(rows["dropped"] / rows["elapsed_ns"]) * NS_PER_S
+    for first, end in runs(per_s >= _DROPPED_PER_S, core_breaks(rows["cpu"])):
+        cpu = int(rows["cpu"][first])
+        span = int(rows["time"][first] - rows["elapsed_ns"][first]), int(rows["time"][end - 1])
+        lost = int(rows["dropped"][first:end].sum())
+        text = f"{lost} packets were dropped from the backlog of core {cpu}"
+        yield Episode(Kind.PACKETS_DROPPED, cpu, None, *span, 0.5, text, "softnet", is_strong=False)
+
+
+def _handled(rows: Columns) -> Floats:
+    handled: Floats = np.sum([np.nan_to_num(rows[vector]) for vector in SOFTIRQ_VECTORS], axis=0)
+    return handled
+
+
+def _known(rows: Columns) -> Flags:
+    known: Flags = np.any([np.isfinite(rows[vector]) for vector in SOFTIRQ_VECTORS], axis=0)
+    return known
+
+
+def _shares_at(node: Node, rows: Columns) -> tuple[Floats, Floats]:
+    """The busy and the kernel's share of each row's core at that time: the row of `cores` of the same tick."""
+    cores = core_shares(node)
+    if not len(cores.rows):
+        return np.zeros(len(rows)), np.zeros(len(rows))
+    key = cores.rows["cpu"].astype(np.float64) * 1e10 + cores.rows["time"] / NS_PER_S % 1e10
+    wanted = rows["cpu"].astype(np.float64) * 1e10 + rows["time"] / NS_PER_S % 1e10
+    place = np.clip(np.searchsorted(key, wanted - 0.05), 0, len(key) - 1)
+    busy = 1.0 - cores.shares["idle"]
+    is_same = np.abs(key[place] - wanted) < 0.5
+    return np.where(is_same, busy[place], 0.0), np.where(is_same, cores.shares["kernel"][place], 0.0)
+
+
+def _waited(node: Node, cpu: int, span: tuple[int, int]) -> bool:
+    rows = node.columns("softirq_delay").of_core(cpu).within([(span[0], span[1] + 2 * NS_PER_S)])
+    return bool(len(rows)) and bool((np.fmax(rows["worst_ns"], rows["pending_ns"]) >= STALL_NS).any())
+
+
+def _softirqs_stopped(node: Node, cpu: int, span: tuple[int, int], frozen: list[Episode]) -> bool:
+    """Whether the core's softirqs stood still or nearly so in that time, or one was measured to wait."""
+    if any(episode.cpu == cpu and episode.from_ns < span[1] and episode.to_ns > span[0] for episode in frozen):
+        return True
+    if _waited(node, cpu, span):
+        return True
+    if len(node.columns("softirq_delay")):
+        return False
+    rows = node.columns("softirqs").of_core(cpu)
+    if not len(rows):
+        return False
+    common = float(np.median(_handled(rows) / rows["elapsed_ns"]))
+    then = rows.within([span])
+    return bool(len(then)) and float(np.median(_handled(then) / then["elapsed_ns"])) < _SLOWED * common

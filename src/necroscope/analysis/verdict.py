@@ -1,0 +1,126 @@
+"""Ranks the causes of a case. A cause without its confirming signal is never named; `unknown` is a right answer."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from necroscope.analysis.case import Case
+from necroscope.analysis.cause import Assessment, Cause
+from necroscope.analysis.quality import Shortcoming
+from necroscope.analysis.report import UNKNOWN, Alternative, Culprit, Evidence, Verdict
+
+NAMED: Final = 0.5
+# Calibrated on the lab's recordings: of verdicts with 0.8 or more at least nine in ten are right.
+_CONFIRMED: Final = 0.95
+_UNCONFIRMED: Final = 0.45
+# From this share of the incident on a mechanism explains it; what a core does besides is always some.
+_EXPLAINS_ALL: Final = 0.6
+# Two causes that explain the same incident nearly as well cannot both be right with full confidence.
+_CLOSE: Final = 0.08
+_CLOSE_FACTOR: Final = 0.85
+_AS_MUCH: Final = 0.5
+_STRONG_DOUBT: Final = 0.5
+_MOST_ALTERNATIVES: Final = 4
+_LEAST_ALTERNATIVE: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """A cause with its assessment, what it is worth here, and why it lost if it did."""
+
+    cause: Cause
+    assessment: Assessment
+    confidence: float
+    why_not: str = ""
+
+
+def decide(case: Case, causes: Iterable[Cause], lacks: Sequence[Shortcoming]) -> tuple[Verdict, tuple[Alternative, ...]]:
+    """The verdict and the causes that lost, with the reason."""
+    causes = list(causes)
+    quality = 1.0
+    for lack in lacks:
+        quality *= lack.factor
+    assessed = [(cause, found) for cause in causes if cause.slug != UNKNOWN and (found := cause.assess(case)) is not None]
+    weighed = [Weighed(cause, found, confidence(found) * quality) for cause, found in assessed]
+    ranked = sorted(_yielded(weighed), key=lambda one: -one.confidence)
+    if ranked and ranked[0].confidence >= NAMED:
+        best, others = _tempered(ranked), ranked[1:]
+    else:
+        unknown = next(cause for cause in causes if cause.slug == UNKNOWN)
+        # What is weak and has no cause is no incident: nobody will read what is known of it.
+        is_told = case.gathered.is_strong or case.is_asked
+        found = (unknown.assess(case) if is_told else None) or Assessment(0.0, is_confirmed=False, culprit=Culprit())
+        best, others = Weighed(unknown, found, 0.3 * quality), ranked
+    hidden = tuple(Evidence(lack.text, *case.window, case.core) for lack in lacks)
+    return _verdict(case, best, hidden), tuple(_alternative(other, best) for other in _worth_telling(others))
+
+
+def confidence(found: Assessment) -> float:
+    """From what it explains, whether it is confirmed, and what speaks against it."""
+    share = min(1.0, max(0.0, found.explains) / _EXPLAINS_ALL)
+    base = _CONFIRMED if found.is_confirmed else _UNCONFIRMED
+    return base * (0.3 + 0.7 * share) * (1.0 - min(1.0, max(0.0, found.doubt)))
+
+
+def _yielded(weighed: Sequence[Weighed]) -> list[Weighed]:
+    """Where another says the same more exactly, the general cause steps behind it."""
+    return [_behind(one, [other for other in weighed if _is_more_exact(other, one)]) for one in weighed]
+
+
+def _behind(one: Weighed, exact: Sequence[Weighed]) -> Weighed:
+    if not exact:
+        return one
+    best = max(exact, key=lambda other: other.confidence)
+    return replace(one, confidence=min(one.confidence, 0.8 * best.confidence), why_not=f"{best.cause.slug} says it more exactly")
+
+
+def _is_more_exact(other: Weighed, one: Weighed) -> bool:
+    if other is one or not ({"*", other.cause.slug} & one.cause.yields_to) or "*" in other.cause.yields_to:
+        return False
+    is_as_much = other.assessment.explains >= _AS_MUCH * one.assessment.explains
+    return other.assessment.is_confirmed and other.confidence >= NAMED and is_as_much
+
+
+def _tempered(ranked: Sequence[Weighed]) -> Weighed:
+    best = ranked[0]
+    rivals = [other for other in ranked[1:] if not other.why_not and best.confidence - other.confidence < _CLOSE]
+    return replace(best, confidence=max(NAMED, _CLOSE_FACTOR * best.confidence)) if rivals else best
+
+
+def _verdict(case: Case, best: Weighed, hidden: tuple[Evidence, ...]) -> Verdict:
+    cause, found = best.cause, best.assessment
+    culprit = found.culprit if found.culprit is not None else case.culprit()
+    return Verdict(
+        cause=cause.slug,
+        title=cause.title,
+        confidence=best.confidence,
+        summary=found.summary or cause.title,
+        culprit=culprit,
+        origin=found.origin,
+        evidence=tuple(found.evidence),
+        against=(*found.against, *hidden),
+        fix=(*found.fix, *cause.fix),
+        verify=tuple(cause.verify),
+        will_not_help=tuple(cause.will_not_help),
+    )
+
+
+def _worth_telling(others: Sequence[Weighed]) -> list[Weighed]:
+    return [other for other in others if other.confidence >= _LEAST_ALTERNATIVE][:_MOST_ALTERNATIVES]
+
+
+def _alternative(other: Weighed, best: Weighed) -> Alternative:
+    return Alternative(other.cause.slug, other.confidence, _why_not(other, best))
+
+
+def _why_not(other: Weighed, best: Weighed) -> str:
+    found = other.assessment
+    if other.why_not:
+        return other.why_not
+    if found.against and (found.is_confirmed or found.doubt >= _STRONG_DOUBT):
+        return found.against[0].text
+    if not found.is_confirmed:
+        return f"not confirmed: {found.would_confirm or other.cause.confirming}"
+    if best.cause.slug != UNKNOWN and found.explains < best.assessment.explains:
+        return f"it explains {found.explains:.0%} of the incident, {best.cause.slug} explains {best.assessment.explains:.0%}"
+    return f"it explains only {found.explains:.0%} of the incident"

@@ -1,0 +1,92 @@
+"""`necroscope check`: a second of looking at this node, and what is wrong with it. Exit 0 well, 1 problem, 2 could not tell."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+
+from necroscope.analysis.checkup.checkup import Checkup, check_up
+from necroscope.analysis.checkup.finding import Finding, Level, Seen
+from necroscope.cli.recorder_options import chosen_settings, settings_options
+from necroscope.errors import NecroscopeError
+from necroscope.model.clocks import TimeLine
+from necroscope.model.units import NS_PER_MS, NS_PER_S, format_duration
+from necroscope.recorder.memory import MemorySegment
+from necroscope.recorder.node_sources import open_sources
+from necroscope.recorder.recorder import Recorder
+from necroscope.settings import Settings
+from necroscope.sources.cgroupfs.timed_read import QUICK_NS, TimedRead, probe
+from necroscope.sources.perf.log_clock import LogClock
+from necroscope.views.checkup import render, render_plugin
+
+# One tick of a second, and the little that the sources need to answer.
+_LOOK_NS: Final = 1_150 * NS_PER_MS
+# The kernel's log reaches back to the boot, months ago.
+_KEEP_NS: Final = 400 * 86400 * NS_PER_S
+
+
+@click.command()
+@click.option("--probe", "is_probing", is_flag=True, help="also time a read of cgroup statistics, from small to large, with care")
+@click.option("--plugin", is_flag=True, help="one line, for node-problem-detector")
+@click.option("--json", "as_json", is_flag=True, help="findings as JSON")
+@settings_options
+def command(is_probing: bool, plugin: bool, as_json: bool, settings_file: Path | None, **options: str | None) -> None:
+    """Is this node well? Held cores, softirq stalls, resets in the log, dead cgroups, crash loops, colliding interrupts.
+
+    Takes under two seconds and writes nothing to disk. Exit 0 well, 1 problem, 2 could not tell.
+
+    \b
+    Examples:
+      necroscope check
+      necroscope check --json | jq '.findings[].title'
+      necroscope check --probe          how dear is a walk over all cgroups here?
+      necroscope check --plugin         as a custom plugin of node-problem-detector
+    """
+    settings = chosen_settings(settings_file, options)
+    memory, now_ns = _look(settings)
+    seen = Seen(memory, now_ns)
+    checkup = check_up(seen, _probed(settings, seen) if is_probing else ())
+    _print(checkup, as_json=as_json, plugin=plugin)
+    sys.exit(checkup.exit_code)
+
+
+def _look(settings: Settings) -> tuple[MemorySegment, int]:
+    memory = MemorySegment(_KEEP_NS)
+    clock = LogClock()
+    time_line = TimeLine.starting_at(clock.read())
+    recorder = Recorder(settings, open_sources(settings, time_line), memory, clock, time_line, flush_ns=0)
+    recorder.run(_LOOK_NS)
+    memory.describe("", recorder.notices())
+    now_ns = time_line.from_monotonic(clock.read().monotonic_ns)
+    clock.close()
+    return memory, now_ns
+
+
+def _probed(settings: Settings, seen: Seen) -> tuple[Finding, ...]:
+    cpus = [row["cpu"] for row in seen.newest("cores", "cpu") if isinstance(row["cpu"], int)]
+    of_network = [row["cpu"] for row in seen.rows("interrupts") if row["device"] is not None and isinstance(row["cpu"], int)]
+    try:
+        reads = probe(settings.host_root, cpus, of_network)
+    except (NecroscopeError, OSError) as error:
+        return (Finding("probe", Level.UNKNOWN, f"cgroup statistics could not be timed: {error}"),)
+    return (_timed(reads),) if reads else ()
+
+
+def _timed(reads: list[TimedRead]) -> Finding:
+    slowest = max(reads, key=lambda read: read.duration_ns or NS_PER_S * 3600)
+    took = "over 2 s" if slowest.duration_ns is None else format_duration(slowest.duration_ns)
+    is_slow = slowest.duration_ns is None or slowest.duration_ns > QUICK_NS
+    title = f"the slowest read of cgroup statistics took {took}: {slowest.path}"
+    hint = "every reader of it (kubelet, cAdvisor, agents) holds a core for so long: find who leaks cgroups" if is_slow else ""
+    return Finding("probe", Level.PROBLEM if is_slow else Level.NOTICE, title, (), hint)
+
+
+def _print(checkup: Checkup, *, as_json: bool, plugin: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(checkup.as_json()))
+    elif plugin:
+        click.echo(render_plugin(checkup))
+    else:
+        click.echo(render(checkup, lambda text, colour: click.style(text, fg=colour, bold=True)))

@@ -1,0 +1,120 @@
+"""`necroscope diagnose`: the incidents of a recording, and what did it."""
+
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import click
+
+from necroscope.analysis.engine import Progress, diagnose
+from necroscope.analysis.report import Incident
+from necroscope.cli.diagnose_pictures import draw
+from necroscope.cli.opened_recording import opened_recording, span_of
+from necroscope.cli.output_file import output_file
+from necroscope.errors import UsageError
+from necroscope.model.units import NS_PER_S, format_moment, parse_moment_ns
+from necroscope.store.query import Store
+from necroscope.views.flame.heading import literal_line
+from necroscope.views.report.html import report_html
+from necroscope.views.report.json import report_to_json
+from necroscope.views.report.text import incident_to_text, report_to_text
+
+_SILENT_S: Final = 2.0
+_BAR_CELLS: Final = 30
+_WATCH_EVERY_S: Final = 5.0
+_WATCH_BACK_NS: Final = 600 * NS_PER_S
+# An incident that was quiet for so long is over and can be told as a whole.
+_OVER_NS: Final = 5 * NS_PER_S
+
+
+@click.command()
+@click.argument("source", type=click.Path(path_type=Path), metavar="DIR|FILE")
+@click.option("--at", "at_text", metavar="T", help="ask about a moment: ISO 8601, or -5m before the end of the recording")
+@click.option("--json", "as_json", is_flag=True, help="as JSON")
+@click.option("--html", "page", type=click.Path(path_type=Path), metavar="F", help="also as one page with its pictures")
+@click.option("--watch", is_flag=True, help="stay on a live recording and tell each incident once it is over")
+def command(source: Path, at_text: str | None, as_json: bool, page: Path | None, watch: bool) -> None:
+    """What happened, who did it, why we think so, what to do, and what will not help.
+
+    A recording or a capture of another tool (perf.data, perf script). A healthy one has no incident. What could not be seen is
+    said, and how to record it.
+
+    \b
+    Examples:
+      necroscope diagnose /var/lib/necroscope
+      necroscope diagnose D --at 2026-04-15T10:30:07
+      necroscope diagnose D --html incident.html
+      necroscope diagnose D --json | jq '.incidents[].verdict.cause'
+      necroscope diagnose /var/lib/necroscope --watch
+    """
+    if watch and (at_text or as_json or page):
+        raise UsageError("--watch tells what comes, as text", "leave --at, --json and --html away")
+    with opened_recording(source, None, None) as (store, notes):
+        if watch:
+            _watch(store)
+            return
+        span = span_of(store)
+        at_ns = _moment(at_text, span) if at_text else None
+        with _progress() as progress:
+            report = diagnose(store, at_ns, progress=progress)
+        click.echo(report_to_json(report) if as_json else report_to_text(report, _width()))
+        if page is not None:
+            with output_file(page) as out:
+                out.write(report_html(report, draw(store, report)).encode())
+    for note in notes:
+        click.echo(f"note: {literal_line(note)}", err=True)
+
+
+def _moment(text: str, span: tuple[int, int]) -> int:
+    at_ns = parse_moment_ns(text, span[1])
+    if not span[0] <= at_ns <= span[1]:
+        facts = f"{format_moment(at_ns)} is not in the recording"
+        raise UsageError(facts, f"it holds {format_moment(span[0])} to {format_moment(span[1])}, in UTC")
+    return at_ns
+
+
+def _watch(store: Store) -> None:
+    """Each incident once, when it is over; until interrupted."""
+    told: list[Incident] = []
+    click.echo("watching; Ctrl-C ends it", err=True)
+    while True:
+        last_ns = span_of(store)[1]
+        report = diagnose(store, span=(last_ns - _WATCH_BACK_NS, last_ns + 1))
+        for incident in report.incidents:
+            if incident.to_ns < last_ns - _OVER_NS and not any(_is_same(incident, other) for other in told):
+                told.append(incident)
+                click.echo(incident_to_text(incident, _width()) + "\n")
+        del told[:-100]
+        time.sleep(_WATCH_EVERY_S)
+
+
+def _is_same(one: Incident, other: Incident) -> bool:
+    return one.core == other.core and one.from_ns <= other.to_ns and other.from_ns <= one.to_ns
+
+
+def _width() -> int:
+    return min(shutil.get_terminal_size()[0], 120) if sys.stdout.isatty() else 100
+
+
+@contextmanager
+def _progress() -> Iterator[Progress | None]:
+    """A line on a terminal, shown once it takes longer than a moment."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    started_s = time.monotonic()
+
+    def show(share: float) -> None:
+        if time.monotonic() - started_s >= _SILENT_S:
+            cells = int(_BAR_CELLS * share)
+            click.echo(f"\r\x1b[K{'█' * cells}{'░' * (_BAR_CELLS - cells)} {share:4.0%}", nl=False, err=True)
+
+    try:
+        yield show
+    finally:
+        if time.monotonic() - started_s >= _SILENT_S:
+            click.echo("\r\x1b[K", nl=False, err=True)

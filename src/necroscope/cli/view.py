@@ -1,0 +1,90 @@
+"""`necroscope view`: the time machine in the browser."""
+
+import io
+import secrets
+import socket
+import webbrowser
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from necroscope import __version__
+from necroscope.analysis.engine import diagnose
+from necroscope.cli.diagnose_pictures import draw
+from necroscope.cli.opened_recording import opened_recording, span_of
+from necroscope.errors import UsageError
+from necroscope.interchange.writers.speedscope import write_speedscope
+from necroscope.interchange.writers.window import WindowFacts
+from necroscope.store.query import Store
+from necroscope.store.samples import read_samples
+from necroscope.store.selection import Selection
+from necroscope.views.report.html import report_html
+
+_LOOPBACK: Final = "127.0.0.1"
+
+
+@click.command()
+@click.argument("source", type=click.Path(path_type=Path), metavar="DIR|FILE")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="port to listen on [any that is free]")
+@click.option("--host", default=_LOOPBACK, metavar="H", help="address to listen on; anything but loopback is open to the network")
+@click.option("--no-browser", is_flag=True, help="print the address, open nothing")
+def command(source: Path, port: int, host: str, no_browser: bool) -> None:
+    """The time machine: every core, event, flame graph and verdict of a recording on one page, from weeks to microseconds.
+
+    Serves on loopback; the address holds a token without which nothing is answered. A live recording is followed. Ctrl-C ends it.
+
+    \b
+    Examples:
+      necroscope view /var/lib/necroscope
+      necroscope view D --port 8080 --no-browser       then, from your laptop: ssh -L 8080:localhost:8080 node
+      necroscope view perf.data
+    """
+    with opened_recording(source, None, None) as (store, notes):
+        span_of(store)
+        for note in notes:
+            click.echo(f"note: {note}", err=True)
+        serve(store, host, port, opens_browser=not no_browser)
+
+
+def serve(store: Store, host: str, port: int, *, opens_browser: bool) -> None:
+    """Blocks until interrupted."""
+    import uvicorn  # noqa: PLC0415 - the server is loaded only where it serves
+
+    from necroscope.views.web.app import Recording, make_app  # noqa: PLC0415
+
+    listener = _listener(host, port)
+    token = secrets.token_urlsafe(24)
+    hosts = frozenset({"localhost", _LOOPBACK, "[::1]", host.lower()})
+    recording = Recording(store, __version__, _diagnosed, _speedscope, _exported)
+    address = f"http://{host}:{listener.getsockname()[1]}/?token={token}"
+    click.echo(f"the time machine is at {address}\nCtrl-C ends it")
+    if opens_browser:
+        webbrowser.open(address)
+    config = uvicorn.Config(make_app(recording, token, hosts), log_level="warning", access_log=False)
+    uvicorn.Server(config).run([listener])
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        raise UsageError(f"cannot listen on {host} port {port}: {error.strerror}", "choose another --port, or none") from None
+
+
+def _diagnosed(store: Store, at_ns: int | None) -> dict[str, Any]:
+    return diagnose(store, at_ns).as_json()
+
+
+def _speedscope(store: Store, from_ns: int, to_ns: int, selection: Selection) -> bytes:
+    found = read_samples(store, from_ns, to_ns, selection)
+    identity = store.catalog.identity
+    facts = WindowFacts(identity.node if identity else "unknown node", found.from_ns, found.to_ns, left_out=tuple(found.left_out))
+    out = io.BytesIO()
+    write_speedscope(found.tables, facts, out)
+    return out.getvalue()
+
+
+def _exported(store: Store, from_ns: int, to_ns: int, cpu: int | None) -> str:  # noqa: ARG001
+    report = diagnose(store, span=(from_ns, to_ns))
+    return report_html(report, draw(store, report))

@@ -1,0 +1,1 @@
+"""Incidents: one file each, whose docstring is its story and whose class is its `Scenario`."""

@@ -1,0 +1,101 @@
+"""kswapd works without end, since what it frees is taken again at once.
+
+What it does: a node has more than a thousand containers, each a memory cgroup with a few files and directory entries to its
+name. One of them walks through a mapped file of gigabytes, so that page cache is allocated all the time. Then memory becomes
+scarce: free memory is below the `low` watermark (which is lifted up to it, so that nobody's memory is really used up). kswapd
+wakes and goes through all cgroups and the shrinkers of each; before it has reached the `high` watermark the reader has taken
+again what it has freed.
+
+Seen in the wild: coreos/bugs #1424 and #1450, okd #1846: `kswapd0` at 100 % for hours on nodes without swap, while the workload
+refaults what it has just lost; MCO PR #506 reserves memory against it.
+
+What must be seen: bursts of `kswapd0` on one core in system mode in `shrink_node`, `shrink_lruvec` and `shrink_slab`; pages
+scanned by kswapd, not by the tasks themselves. No process of the workload is to be seen on that core: the origin is whoever
+fills the cache.
+"""
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+from necroscope.lab import mapped_stream, watermarks
+from necroscope.lab.measured import Measured
+from necroscope.lab.scenario import CannotProvoke, Culprit, Origin, Scenario, Truth, reached
+from necroscope.lab.settled_cgroups import settle_many
+from necroscope.lab.stage import Stage
+
+_FILE_BYTES = 3 << 30
+_PAUSE_S = 0.003
+_KSWAPD = "kswapd0"
+
+
+class KswapdReclaim(Scenario):
+    name = "kswapd-reclaim"
+    cause = "kswapd-reclaim"
+    twin = "direct-reclaim"
+    tolerates = ("direct-reclaim",)
+
+    def prepare(self, stage: Stage) -> None:
+        self.kswapd = _pid_of(_KSWAPD)
+        watermarks.prepare(stage)
+        self.file = stage.scratch / f"{stage.invent('app')}.idx"
+        mapped_stream.make_file(self.file, _FILE_BYTES)
+        pods = stage.make_cgroup(f"{stage.invent('app')}-pods")
+        self.settled = settle_many(stage, pods, stage.random.randrange(1000, 1400))
+        self.path = f"{pods.path}/{self.settled[0].name}"
+        stage.start(mapped_stream.read_once, str(self.file)).wait(60)
+        stage.watch_task(self.kswapd)
+        stage.watch(f"/proc/{self.kswapd}/stat")
+
+    def provoke(self, stage: Stage) -> None:
+        old, name = Path(watermarks.MIN_FREE).read_text(), stage.invent("app")
+        on_s, off_s = stage.random.uniform(4.0, 5.0), stage.random.uniform(1.5, 2.0)
+        presser = stage.start(
+            watermarks.press, "kswapd", on_s, off_s, old, comm=stage.invent("tool"), cpu=stage.other_cores, nice=-15
+        )
+        # On the other cores, so that kswapd is the only one to be seen on the chosen one.
+        place: dict[str, Any] = {"comm": name, "cpu": stage.other_cores, "nice": -5, "memory_bytes": 6 << 30}
+        starts = (0, _FILE_BYTES // 2)
+        self.readers = [stage.start(mapped_stream.stream, str(self.file), at, _PAUSE_S, **place) for at in starts]
+        for reader in self.readers:
+            (self.settled[0] / "cgroup.procs").write_text(str(reader.pid))
+        stage.hold(presser, *self.readers)
+        watermarks.release(presser, old)
+
+    def verify(self, stage: Stage, measured: Measured) -> Truth:
+        core = self._core_of_kswapd(measured)
+        by_kswapd, by_tasks = (measured.growth("/proc/vmstat", f"pgscan_{who}") for who in ("kswapd", "direct"))
+        ran_s, waited_s = measured.schedstat(self.kswapd)
+        impact = {
+            # On a busy machine it may have to wait for a core: what counts is that it always has work.
+            "kswapd_runnable_share": reached(
+                "share of time that kswapd had work", (ran_s + waited_s) / stage.seconds, at_least=0.4
+            ),
+            "kswapd_share": reached("share of time that kswapd ran", ran_s / stage.seconds, at_least=0.1),
+            "system_share_peak_1s": reached(
+                "highest system share over a second", measured.peak_share(core, ("system",), 1.0), at_least=0.4
+            ),
+            "scanned_by_kswapd_per_s": reached("pages scanned by kswapd per second", by_kswapd / stage.seconds, at_least=20_000),
+            "scanned_by_tasks": reached("pages scanned by tasks", by_tasks, at_most=0.5 * by_kswapd),
+        }
+        return Truth(
+            impact,
+            core=core,
+            mode="system",
+            culprit=Culprit(_KSWAPD, self.kswapd),
+            origin=Origin("cgroup", self.path, also=(self.readers[0].comm, _KSWAPD)),
+        )
+
+    def _core_of_kswapd(self, measured: Measured) -> int:
+        """Where it was seen most often while it ran (field 39 of /proc/PID/stat is its last core)."""
+        texts = [text.rsplit(")", 1)[1].split() for _, text in measured.texts(f"/proc/{self.kswapd}/stat")]
+        cores = [int(fields[36]) for fields in texts if fields[0] == "R"]
+        return max(set(cores), key=cores.count) if cores else 0
+
+
+def _pid_of(comm: str) -> int:
+    for file in Path("/proc").glob("[0-9]*/comm"):
+        with contextlib.suppress(OSError):
+            if file.read_text().strip() == comm:
+                return int(file.parent.name)
+    raise CannotProvoke(f"there is no {comm} here", "the lab must see the kernel's threads")

@@ -1,0 +1,69 @@
+"""The recorder that is to be judged, as a user would start it: a process of its own, from the same interpreter."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+from necroscope.errors import NecroscopeError
+from necroscope.lab.actor import MARK
+from necroscope.lab.scenario import LabError
+from necroscope.store.query import Store
+
+_START_S: Final = 30.0
+_SEAL_S: Final = 60.0
+
+
+class RecorderChild:
+    """`necroscope record` under way."""
+
+    def __init__(self, directory: Path, mark: str, output: Path) -> None:
+        self._directory = directory
+        self._output = output
+        # In its own session, for Ctrl-C is for the lab, which ends the recorder when it is time.
+        with output.open("ab") as said:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "necroscope", "record", "--dir", str(directory), "--quiet", "--free-floor", "1"],
+                env=os.environ | {MARK: mark},
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                start_new_session=True,
+            )
+
+    def wait_until_it_records(self) -> None:
+        deadline = time.monotonic() + _START_S
+        while not self._has_rows():
+            if self._process.poll() is not None:
+                raise LabError(f"the recorder ended with {self._process.returncode}: {self._said()}")
+            if time.monotonic() > deadline:
+                raise LabError(f"the recorder recorded nothing within {_START_S:g} s: {self._said()}")
+            time.sleep(0.2)
+
+    def stop(self) -> None:
+        """End it as Ctrl-C would, and wait until its last segment is sealed."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+        try:
+            code = self._process.wait(_SEAL_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise LabError(f"the recorder did not seal within {_SEAL_S:g} s: {self._said()}") from None
+        if code:
+            raise LabError(f"the recorder ended with {code}: {self._said()}")
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def _has_rows(self) -> bool:
+        with contextlib.suppress(NecroscopeError):
+            return bool(Store.open(self._directory).info().tables.get("cores"))
+        return False
+
+    def _said(self) -> str:
+        return self._output.read_text(errors="replace")[-600:].strip()

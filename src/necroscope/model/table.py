@@ -1,0 +1,41 @@
+"""What a stored table is made of: columns with a type and a meaning."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Type(Enum):
+    """Column types; CATEGORY is text with few different values, stored as a dictionary."""
+
+    BOOL = "bool"
+    INT16 = "int16"
+    INT32 = "int32"
+    INT64 = "int64"
+    UTF8 = "utf8"
+    CATEGORY = "category"
+    INT32_LIST = "int32_list"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    type: Type
+    meaning: str
+    nullable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """`time` is always the first column, but for the interned tables, which have none."""
+
+    name: str
+    meaning: str
+    origin: str
+    columns: tuple[Column, ...]
+
+    @property
+    def is_timed(self) -> bool:
+        return self.columns[0].name == "time"
+
+    def index_of(self, column: str) -> int:
+        return next(i for i, c in enumerate(self.columns) if c.name == column)

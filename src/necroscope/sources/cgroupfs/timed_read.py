@@ -1,0 +1,94 @@
+"""How long does a read of a cgroup's statistics take? Asked with care: on old kernels the question is itself the incident.
+
+On 5.4 a root `memory.numa_stat` over 68,000 dead cgroups holds its core for about 5 s, which is what resets network cards. So it
+is read from the smallest cgroup first, then from its ancestors; each read is in a process of its own that is pinned to a core
+without network interrupts, and the next larger one is asked for only if this one was quick. (mm/memcontrol-v1.c,
+memcg_numa_stat_show.)
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from necroscope.errors import SourceUnavailable
+from necroscope.model.units import NS_PER_MS, NS_PER_S
+from necroscope.sources.cgroupfs.hierarchies import Hierarchy, read
+
+FILES: Final = ("memory.stat", "memory.numa_stat")
+# A read that took longer is an answer already: its parent's would take longer still.
+QUICK_NS: Final = 20 * NS_PER_MS
+TIME_LIMIT_S: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class TimedRead:
+    """`duration_ns` is None if the read had not ended after the time limit; `is_root` if all cgroups were below it."""
+
+    path: str
+    duration_ns: int | None
+    is_root: bool
+
+
+def probe(root: Path, cpus: Collection[int], avoid: Collection[int]) -> list[TimedRead]:
+    """From a leaf to the root, until one is slow; `avoid` are the cores that take network interrupts."""
+    hierarchy = _of_memory(root)
+    core = min(set(cpus) - set(avoid) or set(cpus), key=lambda cpu: -cpu)
+    reads: list[TimedRead] = []
+    for directory in _upwards(hierarchy.mount_point):
+        for name in FILES:
+            path = directory + b"/" + name.encode()
+            if os.path.exists(path):
+                reads.append(_timed(path, core, is_root=directory == hierarchy.mount_point))
+                if reads[-1].duration_ns is None or reads[-1].duration_ns > QUICK_NS:
+                    return reads
+    return reads
+
+
+def _of_memory(root: Path) -> Hierarchy:
+    hierarchies = read(root)
+    found = [item for item in hierarchies if "memory" in item.controllers] or [item for item in hierarchies if item.version == 2]
+    if not found:
+        raise SourceUnavailable("no hierarchy with the memory controller is mounted", "mount /sys/fs/cgroup")
+    return found[0]
+
+
+def _upwards(mount_point: bytes) -> Iterator[bytes]:
+    """A leaf near the root, its ancestors, the root."""
+    chain = [mount_point]
+    while len(chain) < 4:
+        with os.scandir(chain[-1]) as entries:
+            below = next((entry.path for entry in entries if entry.is_dir(follow_symlinks=False)), None)
+        if below is None:
+            break
+        chain.append(below)
+    return reversed(chain)
+
+
+def _timed(path: bytes, core: int, *, is_root: bool) -> TimedRead:
+    arguments = [sys.executable, "-P", "-m", "necroscope.sources.cgroupfs.timed_read", os.fsdecode(path), str(core)]
+    child = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/", process_group=0)
+    try:
+        answer, _ = child.communicate(timeout=TIME_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        child.kill()  # it dies when the kernel lets it go; nobody waits for that
+        return TimedRead(os.fsdecode(path), None, is_root)
+    return TimedRead(os.fsdecode(path), int(answer) if answer else None, is_root)
+
+
+def _main(path: str, core: str) -> None:
+    os.sched_setaffinity(0, {int(core)})
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    started_ns = time.perf_counter_ns()
+    while os.read(descriptor, 1 << 20):
+        if time.perf_counter_ns() - started_ns > TIME_LIMIT_S * NS_PER_S:
+            break
+    sys.stdout.write(str(time.perf_counter_ns() - started_ns))
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

@@ -1,0 +1,183 @@
+"""The `containers` table: what the daemons say, what log names say, and which cgroups there are, laid together every 10 s.
+
+All of it is read in a thread: a daemon may hang (each has its deadline), and so may a file system. A daemon that fails is a gap,
+and the others go on; a socket that is not there is no gap, because then there is nothing to miss.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from necroscope.errors import NecroscopeError, SourceUnavailable
+from necroscope.model.clocks import shift_ns
+from necroscope.model.reading import Moment, Reading, Row
+from necroscope.sources.background import Background
+from necroscope.sources.containers import oci_bundle
+from necroscope.sources.containers.container_events import daemon_events, restart_event
+from necroscope.sources.containers.container_state import ContainerState
+from necroscope.sources.containers.daemon import PODMAN_SOCKET, ContainerDaemon, Look
+from necroscope.sources.containers.kubernetes import LoggedContainer, PodLogs
+from necroscope.sources.containers.running import read_running
+
+SOCKETS: Final = (("docker", "/run/docker.sock"), ("podman", PODMAN_SOCKET))
+_GONE: Final = "gone"
+_BUNDLES_LIMIT: Final = 5_000
+
+
+@dataclass(slots=True)
+class _Round:
+    asked: Moment
+    ahead_ns: int
+    looks: list[Look] = field(default_factory=list)
+    logged: list[LoggedContainer] = field(default_factory=list)
+    running: dict[str, ContainerState] | None = None
+    causes: list[str] = field(default_factory=list)
+
+
+class Containers:
+    """A row for each container that changed, and for all of them at the start of a segment."""
+
+    name = "containers"
+    tables: tuple[str, ...] = ("containers",)
+    period_s = 1.0
+
+    def __init__(
+        self,
+        root: Path,
+        every_ns: int,
+        sockets: Sequence[tuple[str, str]] = SOCKETS,
+        realtime: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._root = root
+        self._every_ns = every_ns
+        self._daemons = [ContainerDaemon(root, runtime, path) for runtime, path in sockets]
+        self._pod_logs = PodLogs(root)
+        self._realtime = realtime
+        self._bundles: dict[str, oci_bundle.BundleNames] = {}
+        self._work: Background[_Round] = Background("containers")
+        self._next_ns = 0
+        self._told: dict[str, ContainerState] = {}
+        self._logged: dict[tuple[str, str], LoggedContainer] | None = None
+        self._written: dict[str, ContainerState] = {}
+        self._trouble: NecroscopeError | None = None
+
+    def start_segment(self) -> None:
+        """The next round writes every container, so that the segment explains itself."""
+        self._written.clear()
+        self._next_ns = 0
+
+    def read(self, now: Moment) -> Reading:
+        reading = Reading()
+        try:
+            finished = self._work.take()
+        except NecroscopeError as error:
+            finished, self._trouble = None, error
+        if finished is not None:
+            self._take(finished, reading)
+        if self._work.is_idle and now.monotonic_ns >= self._next_ns:
+            self._next_ns = now.monotonic_ns + self._every_ns
+            realtime_ns = self._realtime()
+            found = _Round(now, shift_ns(now.time_ns, realtime_ns))
+            self._work.start(lambda: self._round(found, realtime_ns))
+        reading.trouble = self._trouble
+        return reading
+
+    def close(self) -> None:
+        self._work.close()
+
+    def _round(self, found: _Round, realtime_ns: int) -> _Round:
+        """In the thread."""
+        for daemon in self._daemons:
+            if daemon.is_there():
+                try:
+                    found.looks.append(daemon.look(realtime_ns))
+                except NecroscopeError as error:
+                    found.causes.append(f"{error.facts} ({error.hint})" if error.hint else error.facts)
+        try:
+            found.running = read_running(self._root)
+        except SourceUnavailable as error:
+            found.causes.append(error.facts)
+        found.logged, left_out = self._pod_logs.read()
+        left_out += sum(look.left_out for look in found.looks)
+        if left_out:
+            found.causes.append(f"{left_out} containers beyond the limit were not read")
+        for container, state in (found.running or {}).items():
+            if container not in self._bundles and state.runtime not in ("docker", "lxc", "machine"):
+                self._bundles[container] = oci_bundle.read(self._root, container)
+        if len(self._bundles) > _BUNDLES_LIMIT:
+            self._bundles = {
+                container: self._bundles[container] for container in self._bundles if container in (found.running or {})
+            }
+        return found
+
+    def _take(self, found: _Round, reading: Reading) -> None:
+        now_ns = found.asked.time_ns
+        events: list[Row] = []
+        for look in found.looks:
+            self._told |= {state.container: self._placed(state, found) for state in look.states if state.container}
+            for container, state in list(self._told.items()):
+                if state.runtime == look.runtime and container not in look.present:
+                    del self._told[container]
+            events += daemon_events(look.events, look.runtime, found.ahead_ns)
+        events += self._restarts(found, now_ns)
+        states = self._lay_together(found)
+        rows = [state.row(now_ns) for key, state in states.items() if self._written.get(key) != state]
+        rows += [replace(gone, state=_GONE, pid=None).row(now_ns) for key, gone in self._written.items() if key not in states]
+        self._written = states
+        reading.rows = {"containers": rows, "events": events}
+        self._trouble = SourceUnavailable("; ".join(found.causes)) if found.causes else None
+
+    def _placed(self, state: ContainerState, found: _Round) -> ContainerState:
+        """On the recording's time line."""
+        ahead_ns = found.ahead_ns
+        return replace(
+            state,
+            started_ns=state.started_ns + ahead_ns if state.started_ns is not None else None,
+            finished_ns=state.finished_ns + ahead_ns if state.finished_ns is not None else None,
+        )
+
+    def _restarts(self, found: _Round, now_ns: int) -> list[Row]:
+        before, self._logged = self._logged, {(item.pod_uid, item.name): item for item in found.logged}
+        if before is None:
+            return []
+        return [
+            restart_event(before[key], after, now_ns, found.ahead_ns)
+            for key, after in self._logged.items()
+            if key in before and after.restarts > before[key].restarts
+        ]
+
+    def _lay_together(self, found: _Round) -> dict[str, ContainerState]:
+        """By id; a container whose id nobody tells by its pod and name."""
+        running = found.running or {}
+        states = {container: self._with_names(state) for container, state in running.items()}
+        for container, told in self._told.items():
+            states[container] = replace(told, cgroup=running[container].cgroup) if container in running else told
+        for logged in found.logged:
+            key = logged.container or f"{logged.pod_uid}/{logged.name}"
+            is_unseen = found.running is not None and logged.container is not None
+            known = states.get(key, ContainerState(logged.container, "kubernetes", state="exited" if is_unseen else None))
+            states[key] = replace(
+                known,
+                name=logged.name,
+                namespace=logged.namespace,
+                pod=logged.pod,
+                pod_uid=logged.pod_uid,
+                restarts=logged.restarts,
+                started_ns=known.started_ns or logged.restarted_ns + found.ahead_ns,
+            )
+        return states
+
+    def _with_names(self, state: ContainerState) -> ContainerState:
+        names = self._bundles.get(state.container or "")
+        if names is None:
+            return state
+        return replace(
+            state,
+            name=names.name,
+            image=names.image,
+            namespace=names.namespace,
+            pod=names.pod,
+            pod_uid=names.pod_uid or state.pod_uid,
+        )

@@ -1,0 +1,1 @@
+"""What tells this node from others: collected by a child process that may hang."""

@@ -1,0 +1,94 @@
+"""The process that collects facts, started by `facts.source`: one JSON line on stdout for each fact, stage by stage.
+
+Every one of these files may hang (a dead mount, a daemon), so it is a process of its own: the recorder reads what has come, knows
+the stage it hangs in, and leaves it behind. Lines: ["stage", NAME], ["fact", KIND, NAME, VALUE], ["trouble", STAGE, TEXT],
+["hash", IDENTITY, DIGEST], ["end"] after the last fact but hashes, which come at 1 % of a core.
+"""
+
+import argparse
+import ctypes
+import json
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from necroscope.errors import NecroscopeError
+from necroscope.sources.facts import executables, hardware, kernel, mounts, network, packages, place, services
+from necroscope.sources.facts.collector import EXECUTABLES
+from necroscope.sources.facts.fact import Fact
+
+STAGES: Final[dict[str, Callable[[Path], Iterable[Fact]]]] = {
+    "kernel": kernel.collect,
+    "hardware": hardware.collect,
+    "network": network.collect,
+    "mounts": mounts.collect,
+    "place": place.collect,
+    "services": services.collect,
+    "packages": packages.collect,
+}
+METADATA: Final = "metadata"
+_NICE: Final = 19
+_PR_SET_PDEATHSIG: Final = 1
+_DATA_LIMIT_BYTES: Final = 1 << 30
+_KNOWN_BYTES: Final = 1 << 20
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="necroscope.sources.facts.collect", description=__doc__)
+    parser.add_argument("--root", type=Path, default=Path("/"), help="where the node's files are mounted")
+    parser.add_argument("--skip", action="append", default=[], help="a stage to leave out")
+    parser.add_argument("--metadata", action="store_true", help="ask the cloud's metadata service too")
+    arguments = parser.parse_args()
+    _settle()
+    known = json.loads(sys.stdin.read(_KNOWN_BYTES) or "{}")
+    try:
+        for line in lines(arguments.root, set(arguments.skip), known, is_metadata_asked=arguments.metadata):
+            sys.stdout.write(json.dumps(line) + "\n")
+            sys.stdout.flush()
+    except BrokenPipeError:
+        os.close(1)
+
+
+def lines(root: Path, skip: set[str], known: dict[str, str], *, is_metadata_asked: bool) -> Iterator[list[str]]:
+    stages = dict(STAGES)
+    if is_metadata_asked:
+        stages[METADATA] = lambda _root: place.collect_metadata()
+    for stage, collect in stages.items():
+        if stage not in skip:
+            yield ["stage", stage]
+            yield from _stage_lines(stage, collect, root)
+    yield ["end"]
+    if EXECUTABLES not in skip:
+        yield ["stage", EXECUTABLES]
+        for found, identity in executables.collect(root, known):
+            yield ["hash", identity, found.value]
+            yield ["fact", *found]
+
+
+def _stage_lines(stage: str, collect: Callable[[Path], Iterable[Fact]], root: Path) -> Iterator[list[str]]:
+    try:
+        for found in collect(root):
+            yield ["fact", *found]
+    except NecroscopeError as error:
+        yield ["trouble", stage, error.facts]
+    except Exception as error:  # noqa: BLE001 - one stage must not cost the facts of the others
+        yield ["trouble", stage, f"internal error: {error!r}"]
+
+
+def _settle() -> None:
+    """Die with the recorder; leave signals to it; step back behind everybody else; take no more memory than needed."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    os.nice(_NICE)
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    if hard == resource.RLIM_INFINITY or hard > _DATA_LIMIT_BYTES:
+        resource.setrlimit(resource.RLIMIT_DATA, (_DATA_LIMIT_BYTES, hard))
+
+
+if __name__ == "__main__":
+    main()

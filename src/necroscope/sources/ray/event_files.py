@@ -1,0 +1,111 @@
+"""Ray's event files, one JSON object a line: `events/event_*.log`, always there, and `export_events/event_EXPORT_*.log`, written
+with RAY_enable_export_api_write=1 (src/ray/protobuf/export_*.proto)."""
+
+import base64
+import json
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from necroscope.model.names import clean
+from necroscope.model.units import NS_PER_MS, NS_PER_S
+from necroscope.sources.ray.ray_event import RayEvent
+
+TELLING: Final = re.compile(rb"RAY_NODE_REMOVED|RAY_DRIVER_FAILURE|status FAILED|\"DEAD\"|\"FAILED\"")
+# Ways for an actor to end that are no failure (ActorDiedErrorContext.Reason, WorkerExitType).
+_WANTED_ENDS: Final = ("OUT_OF_SCOPE", "REF_DELETED", "INTENDED", "RAY_KILL", "JOB_FINISHED")
+
+
+def parse(line: bytes, _read_ns: int = 0) -> RayEvent | None:
+    """None for what is no failure, and for what cannot be read."""
+    try:
+        event = json.loads(line)
+        read = _READERS.get(event["source_type"])
+        return read(event) if read is not None else None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def _gcs(event: Any) -> RayEvent | None:
+    if event["label"] != "RAY_NODE_REMOVED":
+        return None
+    known = event["custom_fields"]
+    fields = {"node": clean(str(known["node_id"])), "address": clean(str(known.get("ip", "")))}
+    return RayEvent(_seconds_ns(event), "ray_node_dead", fields["node"], str(event["message"]), dict(fields))
+
+
+def _raylet(event: Any) -> RayEvent | None:
+    if event["label"] != "RAY_DRIVER_FAILURE":
+        return None
+    job = clean(str(event["custom_fields"]["job_id"]))
+    return RayEvent(_seconds_ns(event), "ray_job_failed", job, str(event["message"]), {"job": job})
+
+
+def _jobs(event: Any) -> RayEvent | None:
+    if not str(event["message"]).rstrip(".").endswith("status FAILED"):
+        return None
+    submission = clean(str(event["custom_fields"]["submission_id"]))
+    return RayEvent(_seconds_ns(event), "ray_job_failed", submission, str(event["message"]), {"submission": submission})
+
+
+def _export_node(event: Any) -> RayEvent | None:
+    data = event["event_data"]
+    if data["state"] != "DEAD":
+        return None
+    death = data.get("death_info") or {}
+    fields = {
+        "node": _hex(data["node_id"]),
+        "address": clean(str(data.get("node_manager_address", ""))),
+        "reason": clean(str(death.get("reason", ""))),
+    }
+    message = f"node {fields['node']} at {fields['address']} is dead: {death.get('reason_message', fields['reason'])}"
+    return RayEvent(int(data["end_time_ms"]) * NS_PER_MS, "ray_node_dead", fields["node"], message, dict(fields))
+
+
+def _export_actor(event: Any) -> RayEvent | None:
+    data = event["event_data"]
+    if data["state"] != "DEAD":
+        return None
+    death = (data.get("death_cause") or {}).get("actor_died_error_context") or {}
+    reason, told = str(death.get("reason", "")), str(death.get("error_message", ""))
+    if any(wanted in reason or wanted in told for wanted in _WANTED_ENDS):
+        return None
+    fields = {
+        "actor": _hex(data["actor_id"]),
+        "class": clean(str(data.get("class_name", ""))),
+        "node": _hex(data["node_id"]),
+        "reason": clean(reason),
+    }
+    message = f"actor {fields['class']} {fields['actor']} died: {told.splitlines()[0] if told else reason}"
+    return RayEvent(_seconds_ns(event), "ray_actor_died", fields["actor"], message, dict(fields))
+
+
+def _export_submission(event: Any) -> RayEvent | None:
+    data = event["event_data"]
+    if data["status"] != "FAILED":
+        return None
+    submission = clean(str(data["submission_job_id"]))
+    code = data.get("driver_exit_code")
+    # The message holds the end of the job's own log, which may hold anything: only its first line is Ray's.
+    message = f"job {submission} failed: {str(data.get('message', '')).splitlines()[0].partition(', last available logs')[0]}"
+    fields = {"submission": submission, "exit_code": int(code) if code is not None else None}
+    return RayEvent(int(data["end_time"]) * NS_PER_MS, "ray_job_failed", submission, message, dict(fields))
+
+
+_READERS: Final[dict[str, Callable[[Any], RayEvent | None]]] = {
+    "GCS": _gcs,
+    "RAYLET": _raylet,
+    "JOBS": _jobs,
+    "EXPORT_NODE": _export_node,
+    "EXPORT_ACTOR": _export_actor,
+    "EXPORT_SUBMISSION_JOB": _export_submission,
+}
+
+
+def _seconds_ns(event: Any) -> int:
+    return int(event["timestamp"]) * NS_PER_S
+
+
+def _hex(encoded: str) -> str:
+    """Export events write ids in base64, everything else of Ray's in hexadecimal."""
+    return base64.b64decode(encoded, validate=True).hex()

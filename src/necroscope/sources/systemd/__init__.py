@@ -1,0 +1,1 @@
+"""What systemd knows of its units, by its D-Bus interface."""

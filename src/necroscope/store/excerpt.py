@@ -1,0 +1,119 @@
+"""A window of a recording as a recording of its own, small enough to send: every table, stacks merged, one segment."""
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from necroscope.errors import RecordingError, UsageError
+from necroscope.model.tables import SCHEMA_VERSION, TABLES, Table
+from necroscope.model.units import NS_PER_S, format_duration
+from necroscope.segment.manifest import GAP_LIMIT, Manifest, TableEntry, merge_gaps
+from necroscope.segment.recording import Identity, Pin, make_recording, segment_name, write_pins
+from necroscope.segment.spans import add_span
+from necroscope.segment.table_writer import TableWriter
+from necroscope.store.query import Store
+
+LONGEST_NS: Final = 3600 * NS_PER_S
+# Written when they change and at the start of a segment: what holds in the window may have been written before it.
+_STATES: Final = ("nics", "units", "containers", "facts", "interrupts", "cgroups")
+_SEGMENT_NS: Final = 300 * NS_PER_S
+
+
+def write_excerpt(store: Store, from_ns: int, to_ns: int, directory: Path, renames: Mapping[str, str] | None = None) -> Manifest:
+    """The rows with from_ns <= time < to_ns in a new recording; states also from the segment before.
+
+    `renames` are texts to replace in every name, so that a recording can be shown to strangers.
+    """
+    if to_ns - from_ns > LONGEST_NS:
+        hint = f"an excerpt is at most {format_duration(LONGEST_NS)}: choose a shorter window"
+        raise UsageError(f"{format_duration(to_ns - from_ns)} is too long for an excerpt", hint)
+    if directory.exists() and any(directory.iterdir()):
+        raise RecordingError(f"{directory} is not empty", "give a new directory")
+    renamed = Renamer(renames or {})
+    found = store.catalog.identity or Identity(store.info().node, "", "necroscope")
+    labels = {renamed.text(key): renamed.text(value) for key, value in found.labels.items()}
+    identity = replace(found, node=renamed.text(found.node), labels=labels)
+    make_recording(directory, replace(identity, schema=SCHEMA_VERSION))
+    segment = directory / segment_name(from_ns)
+    segment.mkdir(mode=0o700)
+    try:
+        manifest = _write(store, from_ns, to_ns, segment, identity, renamed)
+    except BaseException:
+        shutil.rmtree(segment)
+        raise
+    pins = [Pin(max(pin.from_ns, from_ns), min(pin.to_ns, to_ns), renamed.text(pin.reason)) for pin in store.pins()]
+    write_pins(directory, [pin for pin in pins if pin.from_ns < pin.to_ns])
+    add_span(directory, segment.name, manifest.reach)
+    return manifest
+
+
+class Renamer:
+    """Replaces texts in every column that holds names."""
+
+    def __init__(self, renames: Mapping[str, str]) -> None:
+        self._renames = renames
+
+    def text(self, text: str) -> str:
+        for old, new in self._renames.items():
+            text = text.replace(old, new)
+        return text
+
+    def rows(self, rows: pa.Table) -> pa.Table:
+        if not self._renames:
+            return rows
+        rows = rows.unify_dictionaries().combine_chunks()
+        for place, field in enumerate(rows.schema):
+            if pa.types.is_dictionary(field.type) or pa.types.is_string(field.type):
+                rows = rows.set_column(place, field, self._column(rows.column(place), field.type))
+        return rows
+
+    def _column(self, column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+        new = {text: None if text is None else self.text(text) for text in set(column.to_pylist())}
+        return pa.array([new[text] for text in column.to_pylist()], pa.string()).cast(kind)
+
+
+def _write(store: Store, from_ns: int, to_ns: int, segment: Path, identity: Identity, renamed: Renamer) -> Manifest:
+    entries: dict[str, TableEntry] = {}
+    sampled = store.samples(from_ns, to_ns)
+    tables = {"samples": sampled.samples, "stacks": sampled.stacks, "frames": sampled.frames}
+    for name, table in TABLES.items():
+        since_ns = from_ns - _SEGMENT_NS if name in _STATES else from_ns
+        rows = tables[name] if name in tables else store.rows(name, since_ns, to_ns)
+        if rows.num_rows:
+            entries[name] = _write_table(table, renamed.rows(rows), segment)
+    gaps = [replace(gap, cause=renamed.text(gap.cause)) for gap in store.gaps(from_ns, to_ns)]
+    info = store.info()
+    manifest = Manifest(
+        schema=SCHEMA_VERSION,
+        segment=segment.name,
+        node=identity.node,
+        boot_id=identity.boot_id,
+        from_ns=from_ns,
+        to_ns=to_ns,
+        cpus=info.cpus,
+        tables=entries,
+        gaps=gaps if len(gaps) <= GAP_LIMIT else merge_gaps(gaps),
+        gaps_are_merged=len(gaps) > GAP_LIMIT,
+        lost_samples=sum(gap.lost or 0 for gap in gaps if gap.table == "samples"),
+        # How many were dropped in the window is not known; that they were is what a reader asks.
+        idle_samples=min(info.idle_samples, 1),
+    )
+    manifest.write(segment)
+    return manifest
+
+
+def _write_table(table: Table, rows: pa.Table, segment: Path) -> TableEntry:
+    times = rows.column("time").to_numpy() if table.is_timed else None
+    span = (int(times.min()), int(times.max())) if times is not None else (0, 0)
+    writer = TableWriter(table, segment / f"{table.name}.parquet")
+    try:
+        for batch in rows.to_batches():
+            writer.add(batch, *span)
+        return writer.close()
+    except BaseException:
+        writer.abandon()
+        raise

@@ -1,0 +1,177 @@
+"""What the page asks of a recording, and the answers: arrays for pictures, rows for lists."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from necroscope.model.frame import Frame, frame_name
+from necroscope.model.reading import Gap
+from necroscope.segment.manifest import merge_gaps
+from necroscope.store.core_modes import CoreModes
+from necroscope.store.differential import DifferentialTree
+from necroscope.store.flame import FlameTree
+from necroscope.store.heatmap import Cell, HeatMap
+from necroscope.store.query import RecordingInfo, Store
+from necroscope.views.web.binary import packed
+
+MOST_GAPS: Final = 500
+MOST_ROWS: Final = 5_000
+NOT_RECORDED: Final = 255
+_FULL: Final = 250
+_KINDS: Final = {"kernel": 0, "user": 1, "jit": 2, "group": 3}
+_OTHER_KIND: Final = 4
+_RESTARTS: Final = ("unit_restart", "container_start", "container_die")
+_LONG: Final = ("time", "end", "from", "to")
+
+
+def recording_answer(info: RecordingInfo, cpus: Sequence[int], *, is_live: bool, version: str) -> dict[str, Any]:
+    gaps = info.gaps if len(info.gaps) <= MOST_GAPS else merge_gaps(info.gaps)[:MOST_GAPS]
+    return {
+        "node": info.node,
+        "labels": info.labels,
+        "from": _digits(info.from_ns),
+        "to": _digits(info.to_ns),
+        "cpus": list(cpus),
+        "live": is_live,
+        "tables": info.tables,
+        "bytes": info.bytes,
+        "lost_samples": info.lost_samples,
+        "gaps": [gap_answer(gap) for gap in gaps],
+        "pins": [{"from": str(pin.from_ns), "to": str(pin.to_ns), "reason": pin.reason} for pin in info.pins],
+        "generated": info.labels.get("generated") is not None,
+        "version": version,
+    }
+
+
+def gap_answer(gap: Gap) -> dict[str, Any]:
+    return {"table": gap.table, "from": str(gap.from_ns), "to": str(gap.to_ns), "cause": gap.cause, "cpu": gap.cpu}
+
+
+def cores_answer(modes: CoreModes) -> bytes:
+    arrays = {mode: _as_bytes(share) for mode, share in modes.worst.items()}
+    arrays["delay"] = np.minimum(np.round(8 * np.log2(modes.delay_ns / 1000 + 1)), _FULL).astype(np.uint8)
+    header = {"from": str(modes.start_ns), "column_ns": modes.column_ns, "cpus": modes.cpus, "left_out": modes.left_out}
+    return packed(header, arrays)
+
+
+def _as_bytes(share: NDArray[np.float32]) -> NDArray[np.uint8]:
+    known = np.nan_to_num(share)
+    return np.where(np.isnan(share), NOT_RECORDED, np.round(known * _FULL)).astype(np.uint8)
+
+
+def heat_answer(heat: HeatMap) -> bytes:
+    header = {
+        "start": str(heat.start_ns),
+        "column_ns": heat.column_ns,
+        "samples": heat.samples,
+        "busiest": _cell(heat.busiest),
+        "quietest": _cell(heat.quietest),
+        "left_out": heat.left_out,
+    }
+    return packed(header, {"weights": heat.weights.astype(np.uint32), "known": heat.is_known.astype(np.uint8)})
+
+
+def _cell(cell: Cell | None) -> dict[str, Any] | None:
+    if cell is None:
+        return None
+    return {"row": cell.row, "column": cell.column, "from": str(cell.from_ns), "to": str(cell.to_ns), "weight": cell.weight}
+
+
+def flame_answer(tree: FlameTree) -> bytes:
+    names, kinds = _frames(tree.frames)
+    order, parent = _ordered(tree.parent, tree.frame, names)
+    header = {
+        "names": names,
+        "samples": tree.samples,
+        "from": str(tree.from_ns),
+        "to": str(tree.to_ns),
+        "left_out": tree.left_out,
+    }
+    arrays: dict[str, NDArray[Any]] = {
+        "parent": parent,
+        "name": tree.frame[order].astype(np.int32),
+        "kind": kinds,
+        "total": tree.total_weight[order].astype(np.float64),
+        "self": tree.self_weight[order].astype(np.float64),
+    }
+    return packed(header, arrays)
+
+
+def differential_answer(tree: DifferentialTree, window: FlameTree, baseline: FlameTree) -> bytes:
+    names, kinds = _frames(tree.frames)
+    order, parent = _ordered(tree.parent, tree.frame, names)
+    header = {
+        "names": names,
+        "samples": window.samples,
+        "baseline_samples": baseline.samples,
+        "from": str(window.from_ns),
+        "to": str(window.to_ns),
+        "baseline_from": str(baseline.from_ns),
+        "baseline_to": str(baseline.to_ns),
+        "left_out": tree.left_out,
+    }
+    arrays: dict[str, NDArray[Any]] = {
+        "parent": parent,
+        "name": tree.frame[order].astype(np.int32),
+        "kind": kinds,
+        "total": tree.window_total[order].astype(np.float64),
+        "self": tree.window_self[order].astype(np.float64),
+        "baseline_total": tree.baseline_total[order].astype(np.float64),
+        "baseline_self": tree.baseline_self[order].astype(np.float64),
+        "share": tree.window_share[order].astype(np.float64),
+        "baseline_share": tree.baseline_share[order].astype(np.float64),
+    }
+    return packed(header, arrays)
+
+
+def _frames(frames: Sequence[Frame]) -> tuple[list[str], NDArray[np.uint8]]:
+    kinds = np.array([_KINDS.get(frame.kind, _OTHER_KIND) for frame in frames], np.uint8)
+    return [frame_name(frame.function, frame.module, frame.offset) for frame in frames], kinds
+
+
+def _ordered(
+    parent: NDArray[np.int32], frame: NDArray[np.int32], names: list[str]
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Parents before children and the children of one parent by name, so that the page draws them as they come."""
+    depth = np.zeros(len(parent), np.int64)
+    for node in range(len(parent)):  # parents come before their children
+        if parent[node] >= 0:
+            depth[node] = depth[parent[node]] + 1
+    rank = np.empty(len(names), np.int64)
+    rank[np.argsort(np.array(names, object), kind="stable")] = np.arange(len(names))
+    order = np.lexsort((rank[frame] if len(frame) else frame, parent, depth))
+    place = np.empty(len(parent) + 1, np.int64)
+    place[order], place[-1] = np.arange(len(parent)), -1
+    return order, place[parent[order]].astype(np.int32)
+
+
+def rows_answer(rows: pa.Table, limit: int = MOST_ROWS) -> dict[str, Any]:
+    """The last rows, with moments as digits: a browser's numbers end at 2**53."""
+    shown = rows.slice(max(rows.num_rows - limit, 0))
+    listed = [{name: str(value) if name in _LONG else value for name, value in row.items()} for row in shown.to_pylist()]
+    return {"rows": listed, "left_out": rows.num_rows - shown.num_rows}
+
+
+def cgroups_answer(store: Store, from_ns: int, to_ns: int) -> dict[str, Any]:
+    """The counts of the memory hierarchy's root, or of all of cgroup v2; and what was restarted."""
+    rows = store.rows("cgroups", from_ns, to_ns).to_pylist()
+    roots = [row for row in rows if row["path"] == "/" and row["controller"] in ("memory", "unified")]
+    chosen = [row for row in roots if row["controller"] == "memory"] or roots
+    series = {"time": [str(row["time"]) for row in chosen]} | {
+        name: [row[name] for row in chosen] for name in ("tracked", "visible", "dying")
+    }
+    events = store.rows("events", from_ns, to_ns, columns=("time", "kind", "message", "fields")).to_pylist()
+    restarts = [
+        {"time": str(row["time"]), "kind": row["kind"], "message": row["message"], "fields": json.loads(row["fields"] or "{}")}
+        for row in events
+        if row["kind"] in _RESTARTS
+    ]
+    return {"series": series, "restarts": restarts[-MOST_ROWS:]}
+
+
+def _digits(time_ns: int | None) -> str | None:
+    return None if time_ns is None else str(time_ns)

@@ -1,0 +1,209 @@
+"""The server of the time machine: routes over a recording. Every question has a time limit and says what it left out."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Final, TypeVar
+
+from fastapi import Depends, FastAPI, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from fastapi.staticfiles import StaticFiles
+
+from necroscope.errors import NecroscopeError, UsageError
+from necroscope.model.units import NS_PER_S
+from necroscope.segment.recording import LIVE
+from necroscope.store.core_modes import read_core_modes
+from necroscope.store.differential import compare
+from necroscope.store.flame import GroupBy, read_flame
+from necroscope.store.heatmap import DEFAULT_ROWS, read_heat_map
+from necroscope.store.query import Store
+from necroscope.store.selection import Selection
+from necroscope.store.time_limit import TimeLimit
+from necroscope.views.web import answers
+from necroscope.views.web.binary import MEDIA_TYPE
+from necroscope.views.web.guard import Application, Guard
+from necroscope.views.web.parameters import Moment, OptionalCpu, OptionalMoment, selection_of, window_of
+
+Answer = TypeVar("Answer")
+STATIC: Final = Path(__file__).parent / "static"
+TIME_LIMIT_S: Final = 10.0
+_AT_ONCE: Final = 4
+
+
+@dataclass(slots=True)
+class Recording:
+    """A recording to show. `diagnose`, `speedscope` and `export` are made by the parts that this one may not know."""
+
+    store: Store
+    version: str
+    diagnose: Callable[[Store, int | None], dict[str, Any]]
+    speedscope: Callable[[Store, int, int, Selection], bytes]
+    export: Callable[[Store, int, int, int | None], str]
+    _cpus: list[int] = field(default_factory=list)
+    _reports: dict[int | None, tuple[int | None, dict[str, Any]]] = field(default_factory=dict)
+
+    def cpus(self) -> list[int]:
+        """Cores that were seen; their numbers may have holes."""
+        info = self.store.info()
+        if not self._cpus and info.from_ns is not None and info.to_ns is not None:
+            rows = self.store.rows("cores", info.to_ns - 30 * NS_PER_S, info.to_ns + 1, columns=("cpu",))
+            self._cpus = sorted(set(rows.column("cpu").to_pylist())) or list(range(info.cpus or 0))
+        return self._cpus
+
+    def is_live(self) -> bool:
+        return any(segment.path.name.endswith(LIVE) for segment in self.store.catalog.segments)
+
+    def report(self, at_ns: int | None) -> dict[str, Any]:
+        """Made once, and anew when the recording has grown."""
+        end_ns = self.store.info().to_ns
+        known = self._reports.get(at_ns)
+        if known is None or known[0] != end_ns:
+            known = self._reports[at_ns] = (end_ns, self.diagnose(self.store, at_ns))
+        return known[1]
+
+
+def make_app(recording: Recording, token: str, hosts: frozenset[str], static: Path = STATIC) -> Application:
+    app = FastAPI(title="necroscope", version=recording.version, docs_url=None, redoc_url=None)
+    app.exception_handler(NecroscopeError)(_told)
+    app.exception_handler(RequestValidationError)(_misunderstood)
+    _add_lists(app, recording)
+    _add_pictures(app, recording)
+    _add_documents(app, recording)
+    if static.is_dir():
+        app.mount("/", StaticFiles(directory=static, html=True))
+    return Guard(app, token, hosts)
+
+
+def _told(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, NecroscopeError)
+    return JSONResponse({"error": error.facts, "hint": error.hint}, 400 if isinstance(error, UsageError) else 500)
+
+
+def _misunderstood(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    facts = "; ".join(f"{item['loc'][-1]}: {item['msg']}" for item in error.errors())
+    return JSONResponse({"error": facts, "hint": "see /openapi.json"}, 422)
+
+
+_turns = asyncio.Semaphore(_AT_ONCE)
+
+
+async def _asked(question: Callable[..., Answer], *arguments: Any) -> Answer:
+    """In a thread, few at a time: reading and numpy hold the loop for long."""
+    async with _turns:
+        return await asyncio.to_thread(question, *arguments)
+
+
+def _add_lists(app: FastAPI, recording: Recording) -> None:
+    store = recording.store
+
+    @app.get("/api/recording")
+    async def the_recording() -> dict[str, Any]:
+        def answer() -> dict[str, Any]:
+            return answers.recording_answer(
+                store.info(), recording.cpus(), is_live=recording.is_live(), version=recording.version
+            )
+
+        return await _asked(answer)
+
+    @app.get("/api/events")
+    async def events(from_ns: Moment, to_ns: Moment, limit: Annotated[int, Query(ge=1, le=5000)] = 1000) -> dict[str, Any]:
+        window = window_of(from_ns, to_ns)
+        return await _asked(lambda: answers.rows_answer(store.rows("events", window.from_ns, window.to_ns), limit))
+
+    @app.get("/api/tasks")
+    async def tasks(from_ns: Moment, to_ns: Moment, cpu: OptionalCpu = None) -> dict[str, Any]:
+        window, cpus = window_of(from_ns, to_ns), None if cpu is None else [cpu]
+        return await _asked(lambda: answers.rows_answer(store.rows("tasks", window.from_ns, window.to_ns, cpus)))
+
+    @app.get("/api/gaps")
+    async def gaps(from_ns: Moment, to_ns: Moment) -> list[dict[str, Any]]:
+        window = window_of(from_ns, to_ns)
+        return await _asked(
+            lambda: [answers.gap_answer(gap) for gap in store.gaps(window.from_ns, window.to_ns)][: answers.MOST_GAPS]
+        )
+
+    @app.get("/api/cgroups")
+    async def cgroups(from_ns: Moment, to_ns: Moment) -> dict[str, Any]:
+        window = window_of(from_ns, to_ns)
+        return await _asked(answers.cgroups_answer, store, window.from_ns, window.to_ns)
+
+    @app.get("/api/report")
+    async def report(at_ns: OptionalMoment = None) -> dict[str, Any]:
+        return await _asked(recording.report, at_ns)
+
+
+def _add_pictures(app: FastAPI, recording: Recording) -> None:
+    store = recording.store
+
+    @app.get("/api/cores", response_class=Response, responses=_BINARY)
+    async def cores(from_ns: Moment, to_ns: Moment, columns: Annotated[int, Query(ge=1, le=4000)] = 1000) -> Response:
+        window = window_of(from_ns, to_ns)
+
+        def answer() -> bytes:
+            limit = TimeLimit(TIME_LIMIT_S)
+            return answers.cores_answer(read_core_modes(store, window.from_ns, window.to_ns, columns, recording.cpus(), limit))
+
+        return Response(await _asked(answer), media_type=MEDIA_TYPE)
+
+    @app.get("/api/heat", response_class=Response, responses=_BINARY)
+    async def heat(
+        from_ns: Moment,
+        to_ns: Moment,
+        selection: Annotated[Selection, Depends(selection_of)],
+        rows: Annotated[int, Query(ge=1, le=1000)] = DEFAULT_ROWS,
+        column_s: Annotated[int, Query(ge=1, le=86400)] = 1,
+    ) -> Response:
+        window = window_of(from_ns, to_ns)
+
+        def answer() -> bytes:
+            limit = TimeLimit(TIME_LIMIT_S)
+            span = window.from_ns, window.to_ns
+            return answers.heat_answer(read_heat_map(store, *span, selection, rows=rows, column_s=column_s, limit=limit))
+
+        return Response(await _asked(answer), media_type=MEDIA_TYPE)
+
+    @app.get("/api/flame", response_class=Response, responses=_BINARY)
+    async def flame(
+        from_ns: Moment,
+        to_ns: Moment,
+        selection: Annotated[Selection, Depends(selection_of)],
+        by: Annotated[list[GroupBy] | None, Query()] = None,
+        callers: bool = False,
+        baseline_from_ns: OptionalMoment = None,
+        baseline_to_ns: OptionalMoment = None,
+    ) -> Response:
+        window = window_of(from_ns, to_ns)
+        baseline = None
+        if baseline_from_ns is not None and baseline_to_ns is not None:
+            baseline = window_of(baseline_from_ns, baseline_to_ns)
+
+        def answer() -> bytes:
+            limit = TimeLimit(TIME_LIMIT_S)
+            tree = read_flame(store, window.from_ns, window.to_ns, selection, by or (), is_turned=callers, limit=limit)
+            if baseline is None:
+                return answers.flame_answer(tree)
+            other = read_flame(store, baseline.from_ns, baseline.to_ns, selection, by or (), is_turned=callers, limit=limit)
+            return answers.differential_answer(compare(tree, other), tree, other)
+
+        return Response(await _asked(answer), media_type=MEDIA_TYPE)
+
+
+def _add_documents(app: FastAPI, recording: Recording) -> None:
+    @app.get("/api/speedscope")
+    async def speedscope(from_ns: Moment, to_ns: Moment, selection: Annotated[Selection, Depends(selection_of)]) -> Response:
+        window = window_of(from_ns, to_ns)
+        content = await _asked(recording.speedscope, recording.store, window.from_ns, window.to_ns, selection)
+        return Response(content, media_type="application/json")
+
+    @app.get("/api/export")
+    async def export(from_ns: Moment, to_ns: Moment, cpu: OptionalCpu = None) -> Response:
+        window = window_of(from_ns, to_ns)
+        content = await _asked(recording.export, recording.store, window.from_ns, window.to_ns, cpu)
+        headers = {"content-disposition": 'attachment; filename="necroscope.html"'}
+        return Response(content, media_type="text/html; charset=utf-8", headers=headers)
+
+
+_BINARY: Final[dict[int | str, dict[str, Any]]] = {200: {"content": {MEDIA_TYPE: {}}}}

@@ -1,0 +1,122 @@
+"""Who may ask: only who has the token, only under our own name, never another site's page.
+
+A page that a browser shows from elsewhere can send requests to loopback, and by rebinding its DNS name even as its own origin. So
+the Host must be ours, an Origin must be ours, and every answer needs the token: in the cookie that the opened link set, or as a
+bearer token.
+"""
+
+import hmac
+from collections.abc import Awaitable, Callable, MutableMapping
+from http.cookies import CookieError, SimpleCookie
+from typing import Any, Final
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+COOKIE: Final = "necroscope_token"
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self';"
+    " font-src 'self'; frame-src 'self'; frame-ancestors 'self'; base-uri 'none'; form-action 'none'"
+)
+_HEADERS: Final = (
+    (b"content-security-policy", _POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+)
+
+
+class Guard:
+    """`hosts` are the names under which the server may be asked, without a port."""
+
+    def __init__(self, application: Application, token: str, hosts: frozenset[str]) -> None:
+        self._application = application
+        self._token = token
+        self._hosts = hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._application(scope, receive, send)
+            return
+        headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        refusal = self._refusal(scope, headers)
+        if refusal is not None:
+            await _answer(send, *refusal)
+        elif (given := _given_token(scope)) is not None:
+            await self._admit(scope, given, send)
+        else:
+            await self._application(scope, receive, _with_headers(send))
+
+    def _refusal(self, scope: Scope, headers: dict[bytes, str]) -> tuple[int, str, str] | None:
+        host = headers.get(b"host", "")
+        if _name(host) not in self._hosts:
+            return 421, f"this server is not {_name(host)[:80]!r}", "open the address that `necroscope view` printed"
+        origin = headers.get(b"origin")
+        if origin is not None and urlsplit(origin).netloc != host:
+            return 403, "another site asked", "open the page itself"
+        if _given_token(scope) is None and not self._is_known(headers):
+            return 401, "the token is missing", "open the whole address that `necroscope view` printed"
+        return None
+
+    def _is_known(self, headers: dict[bytes, str]) -> bool:
+        bearer = headers.get(b"authorization", "").removeprefix("Bearer ")
+        try:
+            cookie = SimpleCookie(headers.get(b"cookie", "")).get(COOKIE)
+        except CookieError:
+            cookie = None
+        return self._matches(bearer) or (cookie is not None and self._matches(cookie.value))
+
+    async def _admit(self, scope: Scope, given: str, send: Send) -> None:
+        """The link's token becomes a cookie, and leaves the address bar: links are shared."""
+        if not self._matches(given):
+            await _answer(send, 401, "the token is wrong", "open the whole address that `necroscope view` printed")
+            return
+        rest = {name: values for name, values in parse_qs(scope["query_string"].decode("latin-1")).items() if name != "token"}
+        # A path of two slashes would be another host.
+        target = "/" + scope["path"].lstrip("/") + (f"?{urlencode(rest, doseq=True)}" if rest else "")
+        cookie = f"{COOKIE}={self._token}; Path=/; HttpOnly; SameSite=Strict"
+        await send(
+            {
+                "type": "http.response.start",
+                "status": 303,
+                "headers": [(b"location", target.encode("latin-1", "replace")), (b"set-cookie", cookie.encode()), *_HEADERS],
+            }
+        )
+        await send({"type": "http.response.body", "body": b""})
+
+    def _matches(self, text: str) -> bool:
+        return hmac.compare_digest(text.encode(), self._token.encode())
+
+
+def _given_token(scope: Scope) -> str | None:
+    values = parse_qs(scope["query_string"].decode("latin-1")).get("token")
+    return values[0] if values else None
+
+
+def _name(host: str) -> str:
+    """A host without its port; an IPv6 address keeps its brackets."""
+    name, colon, port = host.rpartition(":")
+    return (name if colon and port.isdecimal() else host).lower()
+
+
+async def _answer(send: Send, status: int, facts: str, hint: str) -> None:
+    body = f"error: {facts}\nhint: {hint}\n".encode()
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), *_HEADERS]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _with_headers(send: Send) -> Send:
+    async def send_with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            have = {name.lower() for name, _ in message["headers"]}
+            message["headers"] = [*message["headers"], *(pair for pair in _HEADERS if pair[0] not in have)]
+        await send(message)
+
+    return send_with_headers

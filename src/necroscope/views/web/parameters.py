@@ -1,0 +1,48 @@
+"""The words of a question in an address, and what is wrong with them."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Query
+
+from necroscope.errors import UsageError
+from necroscope.store.frame_state import WORK, State
+from necroscope.store.selection import Selection
+
+Moment = Annotated[int, Query(ge=0, lt=1 << 62, description="ns UTC")]
+OptionalMoment = Annotated[int | None, Query(ge=0, lt=1 << 62, description="ns UTC")]
+OptionalCpu = Annotated[int | None, Query(ge=0, le=32767, description="core; all if absent")]
+OptionalPid = Annotated[int | None, Query(ge=0, lt=1 << 31)]
+OptionalText = Annotated[str | None, Query(max_length=500)]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    from_ns: int
+    to_ns: int
+
+
+def window_of(from_ns: int, to_ns: int) -> Window:
+    if to_ns <= from_ns:
+        raise UsageError("the window ends before it begins", "`to` must be later than `from`")
+    return Window(from_ns, to_ns)
+
+
+def selection_of(
+    cpu: OptionalCpu = None,
+    pid: OptionalPid = None,
+    tid: OptionalPid = None,
+    comm: OptionalText = None,
+    cgroup: OptionalText = None,
+    state: Annotated[list[State] | None, Query(description="kernel, user, idle, ...; work if absent")] = None,
+    frames: Annotated[str | None, Query(max_length=500, description="regular expression on function or module")] = None,
+) -> Selection:
+    return Selection.of(
+        cpus=None if cpu is None else [cpu],
+        pids=None if pid is None else [pid],
+        tids=None if tid is None else [tid],
+        comms=None if comm is None else [comm],
+        cgroup=cgroup,
+        states=WORK if state is None else state,
+        frames=frames,
+    )

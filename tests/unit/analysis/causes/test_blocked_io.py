@@ -1,0 +1,60 @@
+"""Nothing moves: I/O pressure at a flat level without completions; slow I/O moves."""
+
+from tests.drawn_node import DrawnNode, drawn_node
+
+from necroscope.analysis.engine import diagnose
+
+IDLE = """
+    core 0:  ..........................................
+    core 1:  ..........................................
+"""
+
+
+def stalled(levels: list[float], blocks: int = 5) -> DrawnNode:
+    node = drawn_node(IDLE)
+    for second, level in enumerate([0.01] * 15 + levels + [0.01] * (26 - len(levels)), start=1):
+        node.add("pressure", second, resource="io", some_ns=round(level * 1e9), full_ns=0)
+    for second in range(16, 16 + len(levels)):
+        node.add("softirqs", second + 0.5, cpu=0, block=blocks)
+    return node
+
+
+def test_a_flat_level_without_completions_is_named() -> None:
+    (incident,) = diagnose(stalled([0.5] * 15)).incidents
+    assert (incident.core, incident.verdict.cause) == (None, "blocked-io")
+
+
+def test_slow_io_that_moves_is_not_named() -> None:
+    assert not diagnose(stalled([0.5] * 15, blocks=20_000)).incidents
+
+
+def test_a_level_that_comes_and_goes_is_not_named() -> None:
+    assert not diagnose(stalled([0.9, 0.4, 0.7, 0.35, 0.95] * 3)).incidents
+
+
+def test_a_captured_task_in_d_is_the_culprit() -> None:
+    node = stalled([0.5] * 15)
+    node.add(
+        "tasks",
+        20,
+        cpu=0,
+        trigger="blocked",
+        pid=77,
+        tid=77,
+        comm="loader",
+        state="D",
+        stack="folio_wait_bit_common;filemap_read",
+    )
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.culprit is not None
+    assert (incident.verdict.culprit.comm, incident.verdict.culprit.path[-1]) == ("loader", "folio_wait_bit_common")
+
+
+def test_a_blocked_task_in_the_log_confirms_what_pressure_alone_does_not() -> None:
+    node = stalled([0.9, 0.4, 0.7, 0.35, 0.95] * 3).event(
+        24, "hung_task", "INFO: task du:9 blocked for more than 120 seconds.", pid=9, comm="du", fields='{"comm": "du", "pid": 9}'
+    )
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.cause == "blocked-io"
+    assert incident.verdict.culprit is not None
+    assert (incident.verdict.culprit.comm, incident.verdict.culprit.pid) == ("du", 9)

@@ -1,0 +1,39 @@
+"""The walk over remembered names: the count goes with it, or it is another walk."""
+
+from tests.drawn_node import DrawnNode, drawn_node
+
+from necroscope.analysis.engine import diagnose
+
+WALK = """
+    core 0:  .........pp....................
+    core 1:  ...............wwww............
+    p: system  prober[310]  /pods/f  access > path_lookupat, __lookup_slow, d_alloc_parallel, __d_alloc
+    w: system  cleaner[320]  /system.slice/tidy.service  rmdir > do_rmdir, vfs_rmdir, shrink_dcache_parent, d_walk, select_collect
+"""
+
+
+def remembered(at_first: int, at_last: int) -> DrawnNode:
+    node = drawn_node(WALK).every_second("memory", range(1, 17), dentries=at_first, dentries_negative=at_first // 2)
+    return node.every_second("memory", range(17, 30), dentries=at_last, dentries_negative=at_last // 2)
+
+
+def test_the_walk_is_named_with_who_made_the_names() -> None:
+    (incident,) = diagnose(remembered(3_000_000, 400_000)).incidents
+    assert (incident.core, incident.verdict.cause) == (1, "dentry-walk")
+    assert incident.verdict.culprit is not None
+    assert incident.verdict.culprit.comm == "cleaner"
+    assert incident.verdict.origin is not None
+    assert incident.verdict.origin.name == "/pods/f"
+
+
+def test_without_dentries_in_numbers_it_is_not_named() -> None:
+    assert "dentry-walk" not in [one.verdict.cause for one in diagnose(remembered(50_000, 49_000)).incidents]
+
+
+def test_waiting_for_somebody_in_the_walk_is_not_the_walk() -> None:
+    picture = WALK.replace(
+        "shrink_dcache_parent, d_walk, select_collect", "dput, __dentry_kill, native_queued_spin_lock_slowpath"
+    )
+    node = drawn_node(picture).every_second("memory", range(1, 30), dentries=3_000_000)
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.cause == "path-lookup-contention"

@@ -1,0 +1,42 @@
+"""Faults of one process are a storm only if what it faults in is not kept."""
+
+from tests.drawn_node import DrawnNode, drawn_node
+
+from necroscope.analysis.engine import diagnose
+
+STORM = """
+    core 0:  ..............................
+    core 1:  ...............ffffffff.......
+    f: system  worker[600]  /pods/d  memset > asm_exc_page_fault, exc_page_fault, handle_mm_fault, clear_page_erms
+    f: system  worker[600]  /pods/d  madvise > do_madvise, zap_pte_range
+"""
+GIB = 1 << 30
+
+
+def faulting(picture: str = STORM, faults: int = 200_000, growth_bytes: int = 0) -> DrawnNode:
+    node = drawn_node(picture).every_second("memory", range(1, 16), pgfault=500, anon_bytes=GIB, cached_bytes=GIB)
+    for second in range(16, 24):
+        node.add("memory", second, pgfault=faults, anon_bytes=GIB + (second - 15) * growth_bytes, cached_bytes=GIB)
+    return node
+
+
+def test_a_process_that_faults_the_same_memory_again_is_named() -> None:
+    (incident,) = diagnose(faulting()).incidents
+    assert (incident.core, incident.verdict.cause) == (1, "page-fault-storm")
+    assert incident.verdict.culprit is not None
+    assert (incident.verdict.culprit.comm, incident.verdict.culprit.cgroup) == ("worker", "/pods/d")
+
+
+def test_a_program_that_loads_its_data_is_not_named() -> None:
+    causes = [one.verdict.cause for one in diagnose(faulting(growth_bytes=200_000 * 4096)).incidents]
+    assert "page-fault-storm" not in causes
+
+
+def test_without_faults_counted_it_is_not_named() -> None:
+    assert [one.verdict.cause for one in diagnose(faulting(faults=600)).incidents] == ["unknown"]
+
+
+def test_faults_of_many_processes_are_no_storm_of_one() -> None:
+    many = "".join(f"\n    f: system  sh[{pid}]  /pods/d  memset > exc_page_fault, handle_mm_fault" for pid in range(700, 712))
+    picture = "\n".join(STORM.splitlines()[:3]) + many
+    assert "page-fault-storm" not in [one.verdict.cause for one in diagnose(faulting(picture)).incidents]

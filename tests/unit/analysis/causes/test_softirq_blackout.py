@@ -1,0 +1,46 @@
+"""Softirqs that do not run on a core."""
+
+from tests.drawn_node import DrawnNode, drawn_node
+
+from necroscope.analysis.engine import diagnose
+
+
+def held(frames: str = "__x64_sys_ioctl, odd_driver_loop", mode: str = "system") -> DrawnNode:
+    return drawn_node(
+        f"""
+        core 0:  ..............................
+        core 1:  ..........dddddd..............
+        d: {mode}  driver-tool[31]  /system.slice/tool.service  main > {frames}
+        """
+    )
+
+
+def test_timers_and_packets_that_wait_alike_are_a_blackout() -> None:
+    (incident,) = diagnose(held().delay(16, 1, 1.4, "net_rx").delay(16, 1, 1.4, "timer")).incidents
+    assert (incident.core, incident.mode, incident.verdict.cause) == (1, "system", "softirq-blackout")
+    assert incident.verdict.culprit is not None
+    assert incident.verdict.culprit.comm == "driver-tool"
+    assert "up to 1.4 s" in incident.verdict.summary
+
+
+def test_a_stall_in_progress_is_seen_before_it_ends() -> None:
+    node = held().delay(12, 1, 0.0, "timer", pending_s=1.5).delay(12, 1, 0.0, "rcu", pending_s=1.1)
+    assert diagnose(node).incidents[0].verdict.cause == "softirq-blackout"
+
+
+def test_one_kind_of_packets_that_waits_is_not_enough() -> None:
+    (incident,) = diagnose(held().delay(16, 1, 1.4, "net_rx")).incidents
+    assert incident.verdict.cause != "softirq-blackout"
+
+
+def test_a_core_full_of_softirqs_delays_them_itself() -> None:
+    node = held("asm_common_interrupt, handle_softirqs, net_rx_action, odd_poll", "softirq")
+    (incident,) = diagnose(node.delay(16, 1, 0.3, "net_rx").delay(16, 1, 0.3, "timer")).incidents
+    assert incident.verdict.cause != "softirq-blackout"
+
+
+def test_the_mechanism_behind_it_is_named_where_it_is_known() -> None:
+    node = held("ksys_read, memcg_stat_show, mem_cgroup_iter").zombies(9, 70_000)
+    (incident,) = diagnose(node.delay(16, 1, 4.0, "net_rx").delay(16, 1, 4.0, "timer")).incidents
+    assert incident.verdict.cause == "zombie-memcg-walk"
+    assert "zombie-memcg-walk says it more exactly" in [other.why_not for other in incident.alternatives]

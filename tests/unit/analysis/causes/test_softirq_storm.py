@@ -1,0 +1,76 @@
+"""Too many packets is a storm; packets that take too long, and packets that all arrive, are not."""
+
+from tests.drawn_node import DrawnNode, drawn_node
+
+from necroscope.analysis.engine import diagnose
+
+RECEIVE = "run_ksoftirqd, handle_softirqs, net_rx_action, __napi_poll, process_backlog, __netif_receive_skb_one_core"
+STORM = f"""
+    core 0:  ....................ssssssssss..........
+    core 1:  ....................rrrrrrrrrr..........
+    s: user+system  telegraph[311]  /  main, sendmmsg > __sys_sendmmsg, packet_sendmsg, packet_direct_xmit, veth_xmit
+    r: softirq  ksoftirqd/1[17]  /  > {RECEIVE}, ip_rcv
+    r: softirq  ksoftirqd/1[17]  /  > {RECEIVE}, udp_queue_rcv_one_skb
+    r: softirq  ksoftirqd/1[17]  /  > {RECEIVE}, skb_clone
+"""
+
+
+def stormy(dropped: int = 5000, squeezed: int = 40, processed: int = 90_000, picture: str = STORM) -> DrawnNode:
+    node = drawn_node(picture)
+    for second in range(1, 40):
+        is_now = 21 <= second <= 30
+        counts = (
+            {"processed": processed, "dropped": dropped, "time_squeeze": squeezed} if is_now else {"processed": 50, "dropped": 0}
+        )
+        node.add("softnet", second, cpu=1, **counts).add("softnet", second, cpu=0, processed=20, dropped=0, time_squeeze=0)
+    return node
+
+
+def test_more_packets_than_the_core_can_take_are_a_storm_with_its_sender() -> None:
+    (incident,) = diagnose(stormy()).incidents
+    assert (incident.core, incident.mode, incident.verdict.cause) == (1, "softirq", "softirq-storm")
+    assert incident.verdict.culprit is not None
+    assert incident.verdict.culprit.comm == "ksoftirqd/1"
+    assert incident.verdict.origin is not None
+    assert incident.verdict.origin.name == "telegraph"
+
+
+def test_a_budget_exceeded_again_and_again_confirms_it_where_nothing_is_dropped() -> None:
+    (incident,) = diagnose(stormy(dropped=0)).incidents
+    assert incident.verdict.cause == "softirq-storm"
+
+
+def test_packets_that_are_all_taken_in_time_are_not_named() -> None:
+    (incident,) = diagnose(stormy(dropped=0, squeezed=0)).incidents
+    assert incident.verdict.cause == "unknown"
+
+
+def test_few_packets_are_no_storm() -> None:
+    (incident,) = diagnose(stormy(processed=900)).incidents
+    assert incident.verdict.cause == "unknown"
+
+
+def test_the_device_whose_interrupts_the_core_takes_is_the_origin_of_packets_from_outside() -> None:
+    node = stormy(picture=STORM.replace("process_backlog", "ena_io_poll"))
+    for second in (10, 20, 30):
+        node.add("interrupts", second, cpu=1, irq="30", action="ens5-Tx-Rx-1", device="ens5", queue=1, count=9000)
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.origin is not None
+    assert (incident.verdict.origin.kind, incident.verdict.origin.name) == (
+        "device",
+        "ens5",
+    )
+
+
+def test_a_device_that_also_interrupts_the_core_is_not_blamed_for_packets_of_the_backlog() -> None:
+    node = stormy(picture=STORM.replace("packet_direct_xmit, veth_xmit", "tcp_sendmsg"))
+    node.add("interrupts", 30, cpu=1, irq="30", action="ens5-Tx-Rx-1", device="ens5", queue=1, count=9000)
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.cause == "softirq-storm"
+    assert incident.verdict.origin is None
+
+
+def test_one_slow_function_is_told_against_it() -> None:
+    slow = "\n".join(line for line in STORM.splitlines() if "skb_clone" not in line and "ip_rcv" not in line)
+    (incident,) = diagnose(stormy(picture=slow)).incidents
+    assert incident.verdict.cause == "unknown"

@@ -1,0 +1,28 @@
+"""The generic lock: named by the function below the wait, and only where no other cause knows the lock."""
+
+from tests.drawn_node import drawn_node
+
+from necroscope.analysis.engine import diagnose
+
+SPIN = """
+    core 0:  ...............ssssssss.......
+    core 1:  ...............ssssssss.......
+    s: system  worker[210]  /pods/h  fcntl > fcntl_getlk, posix_test_lock
+    s: system  worker[211]  /pods/h  fcntl > fcntl_getlk, posix_test_lock, __pv_queued_spin_lock_slowpath
+"""
+
+
+def test_the_function_below_the_wait_is_told() -> None:
+    incidents = diagnose(drawn_node(SPIN)).incidents
+    assert {one.verdict.cause for one in incidents} == {"spinlock-contention"}
+    assert "posix_test_lock" in incidents[0].verdict.summary
+
+
+def test_a_lock_that_another_cause_knows_is_left_to_it() -> None:
+    picture = SPIN.replace("fcntl_getlk, posix_test_lock", "path_lookupat, try_to_unlazy, lockref_get_not_dead")
+    assert {one.verdict.cause for one in diagnose(drawn_node(picture)).incidents} == {"path-lookup-contention"}
+
+
+def test_a_little_waiting_is_not_named() -> None:
+    working = "\n    s: system  worker[212]  /pods/h  fcntl > fcntl_getlk, kmem_cache_alloc" * 14
+    assert {one.verdict.cause for one in diagnose(drawn_node(SPIN.rstrip() + working)).incidents} == {"unknown"}

@@ -1,0 +1,32 @@
+"""Flushes that are sent to other cores, told from faults by the interrupts they are."""
+
+from tests.drawn_node import DrawnNode, drawn_node
+
+from necroscope.analysis.engine import diagnose
+
+FLIPS = """
+    core 0:  ...............uuuuuuuu.......
+    core 1:  ...............mmmmmmmm.......
+    u: user  engine[400]  /pods/e  compute
+    m: system  engine[400]  /pods/e  mprotect > do_mprotect_pkey, flush_tlb_mm_range, smp_call_function_many_cond
+"""
+
+
+def interrupted(count: int) -> DrawnNode:
+    node = drawn_node(FLIPS)
+    for second, number in ((10, 20), (20, count), (30, count)):
+        node.add("interrupts", second, cpu=0, irq="TLB", action="TLB shootdowns", count=number * 10, elapsed_ns=10_000_000_000)
+    return node
+
+
+def test_the_sender_is_named_with_the_interrupts_it_sends() -> None:
+    incident = next(one for one in diagnose(interrupted(30_000)).incidents if one.core == 1)
+    assert incident.verdict.cause == "tlb-shootdown"
+    assert incident.verdict.culprit is not None
+    assert incident.verdict.culprit.comm == "engine"
+    assert any("shootdowns a second" in item.text for item in incident.verdict.evidence)
+
+
+def test_flushes_that_interrupt_nobody_are_not_named() -> None:
+    causes = [one.verdict.cause for one in diagnose(interrupted(20)).incidents]
+    assert "tlb-shootdown" not in causes

@@ -1,0 +1,133 @@
+"""Each question of the check-up: what it finds, and what it leaves alone."""
+
+from necroscope.analysis.checkup.checkup import COULD_NOT_TELL, PROBLEM, WELL, check_up
+from necroscope.analysis.checkup.finding import Finding, Level
+
+S = 1_000_000_000
+NOW_NS = 1_776_248_000 * S
+DAY_NS = 86400 * S
+
+
+def findings(node) -> dict[str, Finding]:
+    return {finding.question: finding for finding in check_up(node.seen()).findings}
+
+
+def test_a_quiet_node_is_well(node) -> None:
+    checkup = check_up(node.seen())
+    assert checkup.findings == ()
+    assert checkup.exit_code == WELL
+
+
+def test_a_core_held_by_the_kernel_is_a_problem_and_says_by_whom(node) -> None:
+    node.core(1, system=0.97, user=0.01)
+    node.sampled(1, "kubelet", "mem_cgroup_iter", 90)
+    node.sampled(0, "python", None, 3)
+    found = findings(node)["saturated-core"]
+    assert found.title.startswith("core 1 is held: 97%")
+    assert found.facts == ("kubelet (pid 7) had 90 of 90 samples, most often in mem_cgroup_iter",)
+    assert check_up(node.seen()).exit_code == PROBLEM
+
+
+def test_user_time_alone_is_what_busy_nodes_do(node) -> None:
+    node.core(1, user=1.0)
+    assert findings(node) == {}
+
+
+def test_a_core_whose_time_is_stolen_is_held(node) -> None:
+    node.core(1, steal=0.95)
+    assert "most of it steal" in findings(node)["saturated-core"].title
+
+
+def test_only_the_last_second_of_a_core_counts(node) -> None:
+    node.core(1, system=1.0)
+    node.core(1, idle=1.0)
+    assert findings(node) == {}
+
+
+def test_a_softirq_that_still_waits_is_a_stall(node) -> None:
+    node.add("softirq_delay", cpu=1, vector="net_rx", worst_ns=1000, pending_ns=3 * S)
+    assert findings(node)["softirq-stall"].title == "core 1: a net_rx softirq waited 3 s for its handler"
+
+
+def test_a_short_softirq_delay_is_none(node) -> None:
+    node.add("softirq_delay", cpu=1, vector="net_rx", worst_ns=20_000_000)
+    assert findings(node) == {}
+
+
+def test_a_reset_of_today_is_a_problem_and_one_of_last_week_a_notice(node) -> None:
+    node.add("events", time=NOW_NS - 7 * DAY_NS, kind="nic_reset", by_kernel=True, message="Trigger reset is on", device="eth0")
+    assert findings(node)["kernel-log"].level is Level.NOTICE
+    node.add("events", time=NOW_NS - 60 * S, kind="nic_reset", by_kernel=True, message="Trigger reset is on", device="eth0")
+    found = findings(node)["kernel-log"]
+    assert found.level is Level.PROBLEM
+    assert found.title == "network device resets in the kernel log: 2, the last 1 min ago"
+    assert "eth0" in found.facts[0]
+
+
+def test_a_line_that_the_kernel_did_not_write_is_no_reset(node) -> None:
+    node.add("events", kind="nic_reset", by_kernel=False, message="Trigger reset is on")
+    assert findings(node) == {}
+
+
+def test_many_dead_cgroups_are_a_leak(node) -> None:
+    node.add("cgroups", controller="memory", path="/", tracked=68_920, visible=240)
+    assert findings(node)["zombie-cgroups"].title == "68,680 dead memory cgroups are held, 240 are alive"
+
+
+def test_dying_as_the_kernel_counts_them_goes_before_arithmetic(node) -> None:
+    node.add("cgroups", controller="memory", path="/", tracked=68_920, visible=240, dying=12)
+    assert findings(node) == {}
+
+
+def test_cgroups_that_could_not_be_counted_are_said_to_be_so(node) -> None:
+    node.add("cgroups", controller="memory", path="/")
+    checkup = check_up(node.seen())
+    assert checkup.findings[0].level is Level.UNKNOWN
+    assert checkup.exit_code == COULD_NOT_TELL
+
+
+def unit(node, **values: object) -> None:
+    states = {"unit": "ecs.service", "load_state": "loaded", "active_state": "activating", "sub_state": "auto-restart"}
+    node.add("units", **states | {"result": "exit-code", "main_status": 1, "file_state": "enabled"} | values)
+
+
+def test_a_unit_that_restarts_again_and_again_crash_loops(node) -> None:
+    unit(node, restarts=68_680)
+    found = findings(node)["crash-loop"]
+    assert found.title == "ecs.service crash-loops: 68,680 restarts, now auto-restart"
+    assert "systemctl disable --now ecs.service" in found.hint
+
+
+def test_a_unit_that_recovered_is_no_crash_loop(node) -> None:
+    unit(node, restarts=68_680)
+    unit(node, restarts=68_680, active_state="active", sub_state="running", result="success")
+    assert findings(node) == {}
+
+
+def test_a_container_that_is_restarted_again_and_again_crash_loops(node) -> None:
+    node.add("containers", container="abc", name="agent", pod="p-1", namespace="kube-system", state="running", restarts=12)
+    assert findings(node)["crash-loop"].title == "container kube-system/p-1/agent crash-loops: 12 restarts"
+
+
+def test_a_vendors_unit_that_never_came_up_is_told(node) -> None:
+    unit(node, preset="enabled", fragment="/lib/systemd/system/ecs.service", active_state="failed", sub_state="failed")
+    assert findings(node)["vendor-unit"].level is Level.NOTICE
+    assert check_up(node.seen()).exit_code == WELL
+
+
+def test_all_queues_on_one_core_collide(node) -> None:
+    for queue in range(4):
+        node.add("interrupts", cpu=1, irq=str(30 + queue), action="eth0", device="eth0", queue=queue, affinity="1", count=9)
+    assert findings(node)["irq-collision"].title == "eth0: all 4 queues interrupt core 1"
+
+
+def test_queues_on_different_cores_do_not_collide(node) -> None:
+    for queue in range(2):
+        node.add("interrupts", cpu=queue, irq=str(30 + queue), action="eth0", device="eth0", queue=queue, affinity=str(queue))
+    assert findings(node) == {}
+
+
+def test_problems_come_before_notices(node) -> None:
+    unit(node, preset="enabled", fragment="/lib/systemd/system/ecs.service", active_state="failed", sub_state="failed")
+    node.core(0, system=1.0)
+    assert [finding.level for finding in check_up(node.seen()).findings] == [Level.PROBLEM, Level.NOTICE]

@@ -1,0 +1,193 @@
+"""Resets joined to the core that polls the queue, for every text that ENA has had, and what belongs together in time."""
+
+import pytest
+from tests.drawn_node import DrawnNode, at, drawn_node
+
+from necroscope.analysis.correlate import BY_DRIVER, BY_EPISODE, BY_QUEUE
+from necroscope.analysis.engine import diagnose
+from necroscope.analysis.report import Incident
+from necroscope.sources.kernel_log.line import LogLine
+from necroscope.sources.kernel_log.patterns import PatternSet
+from necroscope.sources.kernel_log.sequences import Sequencer
+
+# Core 3 is held; queue 5 of eth0 interrupts core 3, queue 3 interrupts core 1.
+NODE = """
+    core 0:  ..............................
+    core 1:  ..............................
+    core 2:  ..............................
+    core 3:  ............kkkkkkk...........
+    k: system  reader[1872]  /system.slice/agent.service  Read > ksys_read, vfs_read, some_walk
+"""
+ENA = "ena 0000:20:03.0 eth0: "
+RESET = [
+    ENA + "Trigger reset is on",
+    ENA + "tx_timeout: 1",
+    "ena 0000:20:03.0: Device reset completed successfully, Driver info: Elastic Network Adapter (ENA) v2.11.0g",
+]
+
+
+def node_with(*lines: str, second: float = 19) -> DrawnNode:
+    """The lines go through the recorder's own patterns."""
+    node = drawn_node(NODE)
+    for queue, cpu in ((5, 3), (3, 1)):
+        node.add(
+            "interrupts", 10, cpu=cpu, irq=str(30 + queue), action=f"eth0-Tx-Rx-{queue}", device="eth0", queue=queue, count=900
+        )
+    sequencer = Sequencer(PatternSet())
+    events = []
+    for number, text in enumerate(lines):
+        time_ns = at(second) + number * 1_000_000
+        events += sequencer.feed(LogLine(time_ns, number, 3, 0, True, text), time_ns)[0]
+    node.added["events"] = [event.row() for event in (*events, *sequencer.finish())]
+    return node
+
+
+def only_incident(node: DrawnNode) -> Incident:
+    (incident,) = diagnose(node).incidents
+    return incident
+
+
+@pytest.mark.parametrize(
+    ("lines", "joined_by"),
+    [
+        # 2.17.0 names the core itself.
+        (
+            [
+                ENA + "TX q 5 is paused for too long (threshold 5000000). usecs since napi 6596000. napi scheduled: 1. "
+                "napi CPU: 3. msecs since interrupt: 6590",
+                ENA + "napi handler hasn't been called for a long time but is scheduled",
+            ],
+            BY_DRIVER,
+        ),
+        # 2.7.2 to 2.16 and in-tree from 6.9 on: queue only.
+        (
+            [
+                ENA + "TX q 5 is paused for too long (threshold 5000000). Time since last napi 6596000 usec. napi scheduled: 1",
+                ENA + "napi handler hasn't been called for a long time but is scheduled",
+            ],
+            BY_QUEUE,
+        ),
+        # 2.5 to 2.7.1: one line for each packet.
+        (
+            [
+                ENA + "Found a Tx that wasn't completed on time, qid 5, index 0. 5756000 usecs have passed since last napi "
+                "execution. Missing Tx timeout value 5000 msecs"
+            ]
+            * 5,
+            BY_QUEUE,
+        ),
+        # 1.x: says nothing of queue or core.
+        ([ENA + "Transmit time out"], BY_EPISODE),
+        # Any driver with new kernels: the CPU there ran the watchdog's timer and is not the starved one.
+        (["ena 0000:20:03.0 eth0: NETDEV WATCHDOG: CPU: 0: transmit queue 5 timed out 5340 ms"], BY_QUEUE),
+    ],
+    ids=["2.17", "2.11", "2.5", "1.x", "watchdog"],
+)
+def test_a_reset_is_joined_to_the_core_that_polls_the_queue(lines: list[str], joined_by: str) -> None:
+    incident = only_incident(node_with(*lines, *RESET))
+    assert incident.core == 3
+    assert [(event.kind, event.core, event.joined_by) for event in incident.events] == [("nic_reset", 3, joined_by)]
+
+
+def test_numbers_that_the_driver_swapped_are_put_right() -> None:
+    # ENA 2.17.0 prints (cpu, qid) into "qid: %d, napi CPU: %d".
+    lines = [
+        ENA + "[1/2] Lost TX completions are above threshold (156 > 128), completion timeout: 5000 (msec), 6590 msecs since "
+        "interrupt, 6596 msecs since napi, qid: 5",
+        ENA + "[2/2] qid: 3, napi CPU: 5",
+    ]
+    incident = only_incident(node_with(*lines, *RESET))
+    assert incident.core == 3
+    assert incident.events[0].queue == 5
+
+
+def test_a_forged_line_is_no_event() -> None:
+    node = node_with(*RESET)
+    node.added["events"] = [(*row[:9], False, None, *row[11:]) for row in node.added["events"]]
+    assert not only_incident(node).events
+
+
+def test_a_line_that_root_wrote_into_the_log_counts_less() -> None:
+    node = node_with(*RESET)
+    node.added["events"] = [(*row[:9], False, *row[10:]) for row in node.added["events"]]
+    incident = only_incident(node)
+    assert incident.events
+    assert any("not written by the kernel itself" in item.text for item in incident.verdict.against)
+
+
+def test_a_reset_with_no_held_core_is_an_incident_of_its_own() -> None:
+    node = drawn_node("core 0: ..............................\ncore 1: ..............................")
+    node.event(20, "nic_reset", "Trigger reset is on", device="eth0")
+    incident = only_incident(node)
+    assert incident.core is None
+    assert incident.events[0].joined_by is None
+
+
+def test_a_reset_that_the_driver_blames_on_the_device_is_not_joined_to_a_core_held_by_chance() -> None:
+    text = "TX q 7 is paused for too long (threshold 5000000). Time since last napi 21000 usec. napi scheduled: 0"
+    incidents = diagnose(node_with(ENA + text, *RESET)).incidents
+    events = {incident.core: [event.kind for event in incident.events] for incident in incidents}
+    assert events == {3: [], None: ["nic_reset"]}
+
+
+def test_a_dead_ray_node_is_joined_to_the_stall_a_minute_before() -> None:
+    node = drawn_node(
+        """
+        core 0:  ..........................................................................................
+        core 1:  ..........kkkkkkkk........................................................................
+        k: system  reader[1872]  /  Read > ksys_read, some_walk
+        """
+    ).event(80, "ray_node_dead", "Node is dead because the health check failed", pattern=None, by_kernel=False)
+    incident = only_incident(node)
+    assert incident.core == 1
+    assert [event.kind for event in incident.events] == ["ray_node_dead"]
+
+
+def test_bursts_on_one_core_are_one_incident_and_their_beat_is_told() -> None:
+    node = drawn_node(
+        """
+        core 0:  ............................................................
+        core 1:  .....kk........kk........kk........kk........kk........kk...
+        k: system  reader[1872]  /  Read > ksys_read, some_walk
+        """
+    )
+    incident = only_incident(node)
+    assert len([episode for episode in incident.episodes if episode.kind == "saturated"]) == 6
+    assert "every 10 s" in incident.verdict.summary
+
+
+def test_two_cores_held_at_different_times_are_two_incidents() -> None:
+    node = drawn_node(
+        """
+        core 0:  ...kkkkk......................................
+        core 1:  ...................................kkkkk......
+        k: system  reader[1872]  /  Read > ksys_read, some_walk
+        """
+    )
+    assert [incident.core for incident in diagnose(node).incidents] == [0, 1]
+
+
+def test_a_swapped_line_alone_is_put_right_by_the_interrupts() -> None:
+    node = node_with().event(
+        19, "nic_tx_timeout", "[2/2] qid: 3, napi CPU: 5", pattern="ena.lost_tx_2", device="eth0", cpu=5, queue=3
+    )
+    incident = only_incident(node)
+    assert (incident.core, incident.events[0].queue) == (3, 5)
+    assert "each other's place" in str(incident.events[0].joined_by)
+
+
+def test_the_core_that_took_the_interrupts_goes_before_those_that_might() -> None:
+    node = node_with(
+        ENA + "TX q 7 is paused for too long (threshold 5000000). Time since last napi 6596000 usec. napi scheduled: 1"
+    )
+    for cpu, count in ((0, 0), (1, 4), (2, 0), (3, 800)):
+        node.add("interrupts", 10, cpu=cpu, irq="37", action="eth0-Tx-Rx-7", device="eth0", queue=7, affinity="0-3", count=count)
+    assert only_incident(node).events[0].core == 3
+
+
+def test_a_queue_that_several_cores_might_take_is_not_guessed() -> None:
+    node = drawn_node("core 0: ..............................\ncore 1: ..............................")
+    for cpu in (0, 1):
+        node.add("interrupts", 10, cpu=cpu, irq="37", action="eth0-Tx-Rx-7", device="eth0", queue=7, affinity="0-1", count=0)
+    incident = only_incident(node.event(20, "nic_tx_timeout", "TX q 7 is paused", device="eth0", queue=7))
+    assert incident.core is None

@@ -1,0 +1,129 @@
+"""From a drawn node to its report: what is an incident, what is unknown, what a poor recording says."""
+
+from tests.drawn_node import DrawnNode, at, drawn_node
+
+from necroscope.analysis.causes import all_causes
+from necroscope.analysis.engine import diagnose
+from necroscope.model.reading import Gap
+
+HELD = """
+    core 0:  ..............................
+    core 1:  ..........xxxxxxxx............
+    x: system  tool[44]  /user.slice/tool.service  main > ksys_ioctl, odd_driver_ioctl, odd_driver_loop
+"""
+
+
+def held() -> DrawnNode:
+    return drawn_node(HELD)
+
+
+def test_a_quiet_node_has_no_incident() -> None:
+    report = diagnose(drawn_node("core 0: ................\ncore 1: ................"))
+    assert not report.incidents
+    assert report.as_json()["incidents"] == []
+
+
+def test_an_empty_recording_is_no_error() -> None:
+    node = drawn_node("")
+    node.info = lambda: type(DrawnNode.info(node))(1, "n", None, None, None, {})  # type: ignore[method-assign]
+    assert diagnose(node).notes == ("nothing is recorded yet",)
+
+
+def test_unknown_still_names_core_mode_process_and_path() -> None:
+    (incident,) = diagnose(held()).incidents
+    verdict = incident.verdict
+    assert (incident.core, incident.mode, verdict.cause) == (1, "system", "unknown")
+    assert verdict.confidence < 0.5
+    assert verdict.culprit is not None
+    assert (verdict.culprit.comm, verdict.culprit.pid, verdict.culprit.unit) == ("tool", 44, "tool.service")
+    assert verdict.culprit.path[-1] == "odd_driver_loop"
+    assert any("odd_driver_loop: 100% of the time, 0% before" in item.text for item in verdict.evidence)
+
+
+def test_a_task_that_ran_all_along_is_not_the_culprit() -> None:
+    node = drawn_node(
+        """
+        core 0:  ................................
+        core 1:  uuuuuuuuuuuuuuuuxxxxxxxxuuuuuuuu
+        u: user  trainer[7]  /  main, step
+        x: system  trainer[7]  /  main, step > odd_entry, odd_trap
+        x: system  tool[44]  /  main > ksys_ioctl, odd_loop
+        x: system  trainer[7]  /  main, step > odd_entry, odd_trap
+        x: system  tool[44]  /  main > ksys_ioctl, odd_loop
+        """
+    )
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.culprit is not None
+    assert incident.verdict.culprit.comm == "tool"
+
+
+def test_softirqs_that_proc_stat_books_as_system_are_seen_in_samples() -> None:
+    node = drawn_node(HELD.replace("ksys_ioctl, odd_driver_ioctl", "asm_common_interrupt, handle_softirqs, net_rx_action"))
+    (incident,) = diagnose(node).incidents
+    assert incident.mode == "softirq"
+
+
+def test_a_moment_can_be_asked_about() -> None:
+    node = drawn_node("core 0: ....................\ncore 1: .....uuuuuuuuuu.....\nu: user  train[9]  /  main, step")
+    assert not diagnose(node).incidents
+    (incident,) = diagnose(node, at_ns=at(9)).incidents
+    assert (incident.core, incident.mode) == (1, "user")
+    assert incident.verdict.culprit is not None
+    assert incident.verdict.culprit.comm == "train"
+
+
+def test_a_stretch_of_the_recording_can_be_asked_about() -> None:
+    assert not diagnose(held(), span=(at(0), at(9))).incidents
+    assert diagnose(held(), span=(at(0), at(20))).incidents
+
+
+def test_samples_alone_show_the_core_and_say_what_is_missing() -> None:
+    report = diagnose(held().forget("cores", "softirqs"))
+    (incident,) = report.incidents
+    assert (incident.core, incident.mode) == (1, "system")
+    assert any("time of cores" in note and "necroscope record" in note for note in report.notes)
+    assert any("estimated from samples" in item.text for item in incident.verdict.against)
+
+
+def test_without_samples_the_mode_is_still_told() -> None:
+    report = diagnose(held().forget("samples", "stacks", "frames"))
+    (incident,) = report.incidents
+    assert (incident.core, incident.mode, incident.verdict.culprit) == (1, "system", None)
+    assert any("CAP_PERFMON" in note for note in report.notes)
+
+
+def test_a_gap_over_the_incident_lowers_the_confidence() -> None:
+    node = held()
+    node.added["gaps"] = [Gap("samples", at(11), at(14), "the rings were full").row()]
+    assert diagnose(node).incidents[0].verdict.confidence < diagnose(held()).incidents[0].verdict.confidence
+    assert any("the rings were full" in item.text for item in diagnose(node).incidents[0].verdict.against)
+
+
+def test_a_recording_of_a_few_seconds_says_so() -> None:
+    assert any("only 4 s long" in note for note in diagnose(drawn_node("core 0: ....")).notes)
+
+
+def test_other_core_numbers_are_kept() -> None:
+    node = drawn_node(HELD.replace("core 0", "core 17").replace("core 1:", "core 254:"))
+    assert diagnose(node).incidents[0].core == 254
+
+
+def test_every_cause_is_whole() -> None:
+    slugs = [cause.slug for cause in all_causes()]
+    assert len(set(slugs)) == len(slugs)
+    for cause in all_causes():
+        assert cause.title
+        assert cause.confirming
+        assert cause.fix
+        assert cause.verify
+        assert cause.yields_to <= {"*", *slugs} or cause.yields_to
+
+
+def test_the_json_has_the_promised_shape() -> None:
+    found = diagnose(held()).as_json()
+    incident = found["incidents"][0]
+    assert list(incident) == ["id", "from", "to", "core", "mode", "events", "episodes", "verdict", "alternatives"]
+    assert list(incident["verdict"]) == [
+        *("cause", "confidence", "summary", "culprit", "origin", "evidence", "against", "fix", "verify", "will_not_help")
+    ]
+    assert list(incident["verdict"]["culprit"]) == ["comm", "pid", "cgroup", "unit", "container", "path"]

@@ -1,0 +1,86 @@
+"""Samples weighed by functions, tasks and paths."""
+
+from tests.drawn_node import HZ, at, drawn_node
+
+from necroscope.analysis.functions import FunctionNames, bare, functions
+from necroscope.analysis.stacks import INTERRUPT, Stacks, period_of, stacks_of
+
+PICTURE = """
+    core 0:  kkkkkkkkkk
+    core 1:  ..........
+    k: system  agent[5]  /a.slice/agent.service  main, Read > ksys_read, vfs_read, walk, step
+    k: system  agent[5]  /a.slice/agent.service  main, Stat > ksys_stat, vfs_stat
+    k: user  other[6]  /  main, compute
+    k: softirq  agent[5]  /a.slice/agent.service  main > asm_sysvec_apic_timer_interrupt, handle_softirqs, net_rx_action
+"""
+WALK = functions("walk")
+
+
+def stacks() -> Stacks:
+    node = drawn_node(PICTURE)
+    whole = stacks_of(node.samples(at(0), at(10)), FunctionNames(), 20.0, 1 / HZ)
+    return whole.where([0], [(at(0), at(10))])
+
+
+def close(one: float, other: float) -> bool:
+    return abs(one - other) < 0.02
+
+
+def test_a_group_counts_wherever_it_is_in_the_stack() -> None:
+    assert close(stacks().share(WALK), 0.25)
+    assert stacks().self_share(WALK) == 0
+    assert close(stacks().self_share(functions("step")), 0.25)
+
+
+def test_a_group_may_be_asked_for_below_another() -> None:
+    assert close(stacks().share(functions("step"), inside=functions("vfs_read")), 0.25)
+    assert stacks().share(functions("step"), inside=functions("vfs_stat")) == 0
+
+
+def test_a_user_function_of_the_same_name_is_not_the_kernels() -> None:
+    assert stacks().share(functions("compute")) == 0
+    assert close(stacks().share(functions("compute", is_user=True)), 0.25)
+
+
+def test_shares_of_time_count_idle_time() -> None:
+    found = stacks()
+    assert close(found.time_share(WALK), 0.25)
+    assert close(found.where([0, 1], [(at(0), at(10))]).time_share(WALK), 0.125)
+
+
+def test_tasks_are_programs_with_their_cgroup() -> None:
+    first, second = stacks().tasks()
+    assert (first.comm, first.pid, first.cgroup) == ("agent", 5, "/a.slice/agent.service")
+    assert close(first.share, 0.75)
+    assert second.comm == "other"
+
+
+def test_an_interrupt_is_not_the_work_of_the_task_it_interrupts() -> None:
+    assert close(stacks().without(INTERRUPT).total / stacks().total, 0.75)
+
+
+def test_the_main_path_goes_from_the_outermost_function_inward() -> None:
+    assert stacks().path(WALK) == ("main", "Read", "ksys_read", "vfs_read", "walk", "step")
+
+
+def test_callers_of_a_group_are_named() -> None:
+    assert stacks().callers(functions("walk step"))[0][0] == "vfs_read"
+
+
+def test_stretches_select_samples_and_time() -> None:
+    half = stacks().where([0], [(at(0), at(5))])
+    assert half.elapsed_s == 5
+    assert close(half.total / stacks().total, 0.5)
+
+
+def test_the_sampling_period_is_that_of_a_busy_core() -> None:
+    columns = stacks().columns
+    assert close(period_of(columns.time, columns.cpu), 1 / HZ)
+
+
+def test_names_are_bare_of_what_compilers_append() -> None:
+    assert bare("shrink_node.constprop.0.isra.0") == "shrink_node"
+    assert bare("std::sys.rs") == "std::sys.rs"
+    assert "walk.cold" in WALK
+    assert "walker" not in WALK
+    assert "css_next_child" in functions("css_next_*")

@@ -1,0 +1,44 @@
+"""The command: text, JSON, a moment, and what it says to wrong words."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from tests.drawn_recording import draw
+
+from necroscope.cli.diagnose import command
+from necroscope.errors import RecordingError, UsageError
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    """Two cores without /proc/stat, one of them in the kernel for 5 s."""
+    times = [number / 50 for number in range(250)]
+    cells = "  ".join(f"{time + 4:.2f}" for time in times)
+    frames = "\n".join("  ".join([name] * len(times)) for name in ("main", "read@kernel", "odd_loop@kernel"))
+    text = f"time: {cells}\ncpu: {'  '.join(['1'] * len(times))}\n{frames}"
+    return draw(tmp_path / "d", text, until=20)
+
+
+def test_the_incident_is_told_as_text_and_as_json(recording: Path) -> None:
+    page = CliRunner().invoke(command, [str(recording)], catch_exceptions=False)
+    assert page.exit_code == 0
+    answer = CliRunner().invoke(command, [str(recording), "--json"], catch_exceptions=False)
+    assert set(json.loads(answer.stdout)) == {"schema", "incidents", "gaps", "notes"}
+
+
+def test_a_moment_outside_of_the_recording_is_an_error_with_its_span(recording: Path) -> None:
+    with pytest.raises(UsageError, match="is not in the recording") as error:
+        CliRunner().invoke(command, [str(recording), "--at", "2020-01-01T00:00:00"], catch_exceptions=False)
+    assert "it holds 2025-10-09" in error.value.hint
+
+
+def test_what_is_no_recording_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(RecordingError):
+        CliRunner().invoke(command, [str(tmp_path)], catch_exceptions=False)
+
+
+def test_watching_and_asking_exclude_each_other(recording: Path) -> None:
+    with pytest.raises(UsageError, match="--watch"):
+        CliRunner().invoke(command, [str(recording), "--watch", "--json"], catch_exceptions=False)

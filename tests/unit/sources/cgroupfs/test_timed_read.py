@@ -1,0 +1,41 @@
+"""The timed read asks small before large, and stops where it got slow."""
+
+from pathlib import Path
+
+import pytest
+
+from necroscope.sources.cgroupfs import timed_read
+from necroscope.sources.cgroupfs.timed_read import TimedRead, probe
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A v1 memory hierarchy: /, /kubepods, /kubepods/pod1."""
+    for path in ("", "kubepods", "kubepods/pod1"):
+        directory = tmp_path / "sys/fs/cgroup/memory" / path
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / "memory.stat").write_text("cache 0\n")
+    (tmp_path / "sys/fs/cgroup/memory/release_agent").write_text("")
+    (tmp_path / "proc/1").mkdir(parents=True)
+    line = "30 24 0:26 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+    (tmp_path / "proc/1/mountinfo").write_text(line)
+    return tmp_path
+
+
+def test_the_smallest_is_read_first_and_the_root_last(root: Path) -> None:
+    reads = probe(root, [0], [])
+    assert [Path(read.path).parent.name for read in reads] == ["pod1", "kubepods", "memory"]
+    assert [read.is_root for read in reads] == [False, False, True]
+    assert all(read.duration_ns is not None for read in reads)
+
+
+def test_a_slow_read_is_the_last(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timed_read, "_timed", lambda path, core, is_root: TimedRead(str(path), 10**9, is_root))
+    assert len(probe(root, [0], [])) == 1
+
+
+def test_cores_with_network_interrupts_are_avoided(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    used = []
+    monkeypatch.setattr(timed_read, "_timed", lambda path, core, is_root: used.append(core) or TimedRead("", 1, is_root))
+    probe(root, [0, 1, 2], [1, 2])
+    assert set(used) == {0}

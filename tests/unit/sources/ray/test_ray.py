@@ -1,0 +1,207 @@
+"""Ray as a source: real session directories, followed, told once, whatever somebody puts in their place."""
+
+import os
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests.fake_daemon import http, never, tcp_daemon
+from tests.synthetic_root import write_files
+
+from necroscope.errors import UsageError
+from necroscope.model.reading import Moment, Reading
+from necroscope.model.units import NS_PER_S
+from necroscope.sources.ray import ray as ray_module
+from necroscope.sources.ray import session_logs
+from necroscope.sources.ray.dashboard import Dashboard, parse_address
+from necroscope.sources.ray.ray import Ray
+
+DATA = Path(__file__).parents[3] / "data/ray"
+READ_NS = 1_794_793_400_000_000_000
+FROZEN = {"ray_health_check_failed": 5, "ray_node_dead": 1, "ray_actor_died": 1, "ray_job_failed": 1, "ray_job_hang": 2}
+
+
+def session(root: Path, name: str = "session_1") -> Path:
+    logs = root / "tmp/ray" / name / "logs"
+    logs.mkdir(parents=True)
+    latest = root / "tmp/ray/session_latest"
+    latest.unlink(missing_ok=True)
+    latest.symlink_to(f"/tmp/ray/{name}")
+    return logs
+
+
+def make(root: Path, dashboard: Dashboard | None = None) -> Ray:
+    return Ray(root, "/tmp/ray", dashboard, realtime=lambda: READ_NS)
+
+
+def look(source: Ray, second: float) -> Reading:
+    """A round begun at this second, taken when it is done."""
+    at_ns = round(second * NS_PER_S)
+    source.read(Moment(READ_NS, at_ns))
+    source._work._thread.join(20)
+    return source.read(Moment(READ_NS, at_ns + 1))
+
+
+def kinds(reading: Reading) -> Counter[object]:
+    return Counter(row[1] for row in reading.rows.get("events", []))
+
+
+def test_a_frozen_node_is_told_once_by_all_the_files_together(tmp_path: Path) -> None:
+    logs = session(tmp_path)
+    source = make(tmp_path)
+    assert kinds(look(source, 0)) == {}
+    shutil.copytree(DATA / "frozen_node", logs, dirs_exist_ok=True)
+    reading = look(source, 10)
+    assert kinds(reading) == FROZEN
+    dead = next(row for row in reading.rows["events"] if row[1] == "ray_node_dead")
+    assert (dead[0], dead[8], dead[9]) == (1_794_793_317_496_000_000, 3, False)
+    assert kinds(look(source, 20)) == {}
+    source.close()
+
+
+def test_what_was_there_before_us_is_not_told(tmp_path: Path) -> None:
+    shutil.copytree(DATA / "frozen_node", session(tmp_path), dirs_exist_ok=True)
+    source = make(tmp_path)
+    assert kinds(look(source, 0)) == {}
+    source.close()
+
+
+def test_a_log_that_is_rotated_is_read_to_its_end_and_the_new_one_from_its_start(tmp_path: Path) -> None:
+    logs = session(tmp_path)
+    log = logs / "gcs_server.out"
+    log.write_bytes(b"")
+    source = make(tmp_path)
+    look(source, 0)
+    line = b"Health check failed for node " + b"ab" * 28
+    log.write_bytes(line + b", remaining checks 4\n")
+    log.rename(logs / "gcs_server.out.1")
+    log.write_bytes(line + b", remaining checks 3\n")
+    assert kinds(look(source, 10)) == {"ray_health_check_failed": 2}
+    source.close()
+
+
+def test_a_new_session_is_followed(tmp_path: Path) -> None:
+    session(tmp_path)
+    source = make(tmp_path)
+    look(source, 0)
+    write_files(session(tmp_path, "session_2"), {"gcs_server.out": "Health check failed for node " + "ab" * 28 + "\n"})
+    assert kinds(look(source, 10)) == {"ray_health_check_failed": 1}
+    source.close()
+
+
+def test_ray_in_a_container_is_found_by_its_processes(tmp_path: Path) -> None:
+    inside = tmp_path / "rootfs"
+    logs = session(inside)
+    write_files(tmp_path, {"proc/77/comm": "raylet\n", "proc/78/comm": "bash\n"})
+    (tmp_path / "proc/77/root").symlink_to(inside)
+    source = make(tmp_path)
+    look(source, 0)
+    write_files(logs, {"raylet.out": "this node has been marked dead\n"})
+    assert kinds(look(source, 10)) == {"ray_node_dead": 1}
+    source.close()
+
+
+def test_a_symlink_that_leads_outside_stays_inside(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret").write_text("Health check failed for node " + "ab" * 28 + "\n")
+    root = tmp_path / "root"
+    logs = session(root)
+    source = make(root)
+    look(source, 0)
+    (logs / "gcs_server.out").symlink_to(outside / "secret")
+    assert kinds(look(source, 10)) == {}
+    source.close()
+
+
+def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
+    logs = session(tmp_path)
+    source = make(tmp_path)
+    look(source, 0)
+    os.mkfifo(logs / "gcs_server.out")
+    (logs / "raylet.out").mkdir()
+    reading = look(source, 10)
+    assert (reading.trouble, kinds(reading)) == (None, {})
+    source.close()
+
+
+def test_files_and_events_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_logs, "FILE_LIMIT", 3)
+    monkeypatch.setattr(ray_module, "EVENT_LIMIT", 10)
+    logs = session(tmp_path)
+    source = make(tmp_path)
+    look(source, 0)
+    line = "Health check failed for node " + "ab" * 28 + "\n"
+    write_files(logs, {f"job-driver-{number}.log": line * 20 for number in range(9)})
+    reading = look(source, 10)
+    assert len(source._logs._files) == 3
+    assert len(reading.rows["events"]) == 10
+    assert [(gap.table, gap.lost) for gap in reading.gaps] == [("events", 50)]
+    source.close()
+
+
+def test_no_descriptor_is_left(tmp_path: Path) -> None:
+    before = os.listdir("/proc/self/fd")
+    logs = session(tmp_path)
+    source = make(tmp_path)
+    look(source, 0)
+    shutil.copytree(DATA / "killed_node", logs, dirs_exist_ok=True)
+    look(source, 10)
+    source.close()
+    assert len(os.listdir("/proc/self/fd")) == len(before)
+
+
+def test_without_ray_nothing_is_missed(tmp_path: Path) -> None:
+    source = make(tmp_path)
+    assert look(source, 0).trouble is None
+    source.close()
+
+
+def test_the_dashboard_tells_of_what_died_since_and_not_of_what_was_dead(tmp_path: Path) -> None:
+    no_nodes = b'{"data": {"result": {"result": []}}}'
+    answers: dict[str, bytes | int] = {"/api/gcs_healthz": b"success", "/api/v0/nodes": no_nodes, "/api/jobs/": b"[]"}
+    with tcp_daemon(http(answers)) as daemon:
+        source = make(tmp_path, Dashboard(f"http://127.0.0.1:{daemon.port}"))
+        look(source, 0)
+        answers["/api/v0/nodes"] = (DATA / "dashboard_nodes.json").read_bytes()
+        answers["/api/jobs/"] = (DATA / "dashboard_jobs.json").read_bytes()
+        assert kinds(look(source, 61)) == {"ray_node_dead": 1, "ray_job_failed": 1}
+        answers["/api/gcs_healthz"] = 503
+        assert kinds(look(source, 122)) == {"ray_health_check_failed": 1}
+        source.close()
+        again = make(tmp_path, Dashboard(f"http://127.0.0.1:{daemon.port}"))
+        assert kinds(look(again, 0)) - Counter({"ray_health_check_failed": 1}) == {}
+        again.close()
+
+
+def test_a_dashboard_that_hangs_is_trouble_and_logs_are_read_on(tmp_path: Path) -> None:
+    logs = session(tmp_path)
+    with tcp_daemon(never) as daemon:
+        source = make(tmp_path, Dashboard(f"127.0.0.1:{daemon.port}", timeout_s=0.2))
+        reading = look(source, 0)
+        assert reading.trouble is not None
+        assert "did not answer in time" in reading.trouble.facts
+        write_files(logs, {"gcs_server.out": "Health check failed for node " + "ab" * 28 + "\n"})
+        reading = look(source, 10)
+        assert kinds(reading) == {"ray_health_check_failed": 1}
+        assert reading.trouble is not None, "until the dashboard was asked again"
+        source.close()
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"{}", b'{"data": null}', b"[1]"])
+def test_a_dashboard_that_answers_nonsense_is_trouble(tmp_path: Path, body: bytes) -> None:
+    with tcp_daemon(http({"/": body})) as daemon:
+        source = make(tmp_path, Dashboard(f"127.0.0.1:{daemon.port}"))
+        trouble = look(source, 0).trouble
+        assert trouble is not None
+        assert "unknown form" in trouble.facts
+        source.close()
+
+
+def test_a_dashboards_address_is_an_address() -> None:
+    assert parse_address("http://localhost:8265/") == ("127.0.0.1", 8265)
+    assert parse_address("[::1]:8265") == ("::1", 8265)
+    for text in ("http://head.example:8265", "127.0.0.1", "127.0.0.1:99999", "https://127.0.0.1:1", ""):
+        with pytest.raises(UsageError):
+            parse_address(text)

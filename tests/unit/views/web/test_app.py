@@ -1,0 +1,142 @@
+"""The server's answers over a drawn recording, as the page reads them."""
+
+import asyncio
+import json
+import struct
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+from tests.drawn_recording import at, draw
+
+from necroscope.store.query import Store
+from necroscope.views.web.app import Recording, make_app
+
+DRAWN = """
+    time:  0.0   1.0        2.0
+    comm:  sh    worker 12  sh
+    cpu:   0     1          1
+           main  main       main
+           read  run        read
+           .     .          vfs_read@kernel
+"""
+TYPES = {"u8": np.uint8, "i32": np.int32, "u32": np.uint32, "f32": np.float32, "f64": np.float64}
+
+
+class Page:
+    """Asks as the page does."""
+
+    def __init__(self, directory: Path) -> None:
+        recording = Recording(
+            Store.open(directory),
+            "1.0",
+            lambda store, at_ns: {"incidents": [], "asked": at_ns},
+            lambda store, from_ns, to_ns, selection: b'{"profiles": []}',
+            lambda store, from_ns, to_ns, cpu: "<!doctype html>",
+        )
+        self._app = make_app(recording, "t", frozenset({"localhost"}), directory / "no-page")
+
+    def get(self, path: str, **query: object) -> httpx.Response:
+        async def run() -> httpx.Response:
+            transport = httpx.ASGITransport(self._app)
+            async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+                return await client.get(path, params=query, headers={"authorization": "Bearer t"})
+
+        return asyncio.run(run())
+
+    def arrays(self, path: str, **query: object) -> tuple[dict, dict[str, np.ndarray]]:
+        data = self.get(path, **query).content
+        (length,) = struct.unpack_from("<I", data)
+        header = json.loads(data[4 : 4 + length])
+        place = -(-(4 + length) // 8) * 8
+        arrays = {}
+        for item in header["arrays"]:
+            count = int(np.prod(item["shape"]))
+            kind = np.dtype(TYPES[item["type"]])
+            arrays[item["name"]] = np.frombuffer(data, kind, count, place).reshape(item["shape"])
+            place += -(-count * kind.itemsize // 8) * 8
+        return header, arrays
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Page:
+    return Page(draw(tmp_path / "r", DRAWN, until=5))
+
+
+WINDOW = {"from_ns": at(0), "to_ns": at(9)}
+
+
+def test_the_recording_is_described_with_moments_as_digits(page: Page) -> None:
+    answer = page.get("/api/recording").json()
+    assert answer["node"] == "node-a"
+    assert answer["from"] == str(at(0))
+    assert answer["live"] is False
+
+
+def test_a_flame_graph_has_parents_before_children_and_children_by_name(page: Page) -> None:
+    header, arrays = page.arrays("/api/flame", **WINDOW)
+    names = [header["names"][number] for number in arrays["name"]]
+    assert names == ["main", "read", "run", "vfs_read"]
+    assert arrays["parent"].tolist() == [-1, 0, 0, 1]
+    assert arrays["total"].tolist() == [3, 2, 1, 1]
+    assert arrays["self"].tolist() == [0, 1, 1, 1]
+    assert header["samples"] == 3
+
+
+def test_a_flame_graph_of_one_core_or_name_has_only_its_samples(page: Page) -> None:
+    assert page.arrays("/api/flame", **WINDOW, cpu=1)[0]["samples"] == 2
+    assert page.arrays("/api/flame", **WINDOW, comm="worker 12")[0]["samples"] == 1
+    assert page.arrays("/api/flame", **WINDOW, frames="vfs_")[0]["samples"] == 1
+
+
+def test_a_differential_has_both_windows(page: Page) -> None:
+    query = {"from_ns": at(2), "to_ns": at(3), "baseline_from_ns": at(0), "baseline_to_ns": at(2)}
+    header, arrays = page.arrays("/api/flame", **query)
+    assert (header["samples"], header["baseline_samples"]) == (1, 2)
+    by_name = {header["names"][name]: place for place, name in enumerate(arrays["name"])}
+    assert arrays["baseline_total"][by_name["vfs_read"]] == 0
+    assert arrays["share"][by_name["vfs_read"]] == 1.0
+
+
+def test_a_heat_map_counts_samples_by_offset(page: Page) -> None:
+    header, arrays = page.arrays("/api/heat", from_ns=at(0), to_ns=at(3), rows=10)
+    assert arrays["weights"].shape == (10, 3)
+    assert arrays["weights"].sum() == 3
+    assert header["samples"] == 3
+
+
+def test_cores_that_were_not_recorded_are_said_to_be_so(page: Page) -> None:
+    _, arrays = page.arrays("/api/cores", from_ns=at(0), to_ns=at(5), columns=5)
+    assert (arrays["system"] == 255).any()
+
+
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [
+        ("/api/flame", {"from_ns": at(2), "to_ns": at(1)}),
+        ("/api/flame", {"from_ns": at(0), "to_ns": at(1), "frames": "("}),
+        ("/api/flame", {"from_ns": -1, "to_ns": at(1)}),
+        ("/api/flame", {"from_ns": "x", "to_ns": at(1)}),
+        ("/api/cores", {"from_ns": at(0), "to_ns": at(1), "columns": 10**9}),
+        ("/api/heat", {"from_ns": at(0), "to_ns": at(1), "rows": 0}),
+        ("/api/events", {"from_ns": at(0)}),
+        ("/api/tasks", {"from_ns": at(0), "to_ns": at(1), "cpu": 10**9}),
+    ],
+)
+def test_bad_words_get_facts_and_a_way_out(page: Page, path: str, query: dict) -> None:
+    answer = page.get(path, **query)
+    assert answer.status_code in (400, 422)
+    assert set(answer.json()) == {"error", "hint"}
+
+
+def test_lists_documents_and_the_description_are_there(page: Page) -> None:
+    for path in ("/api/events", "/api/tasks", "/api/cgroups", "/api/gaps", "/api/speedscope", "/api/export"):
+        assert page.get(path, **WINDOW).status_code == 200, path
+    assert page.get("/api/report", at_ns=at(1)).json()["asked"] == at(1)
+    assert "/api/flame" in page.get("/openapi.json").json()["paths"]
+
+
+@pytest.mark.parametrize("path", ["/../recording.json", "/%2e%2e/recording.json", "/..%2frecording.json", "/etc/passwd"])
+def test_paths_cannot_leave_the_page(page: Page, path: str) -> None:
+    assert page.get(path).status_code == 404
