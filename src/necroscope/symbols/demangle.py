@@ -10,9 +10,8 @@ from functools import lru_cache
 from typing import Final
 
 from necroscope.model.names import clean
+from necroscope.symbols.symbol_names import FUNCTION_LIMIT, MANGLED, MANGLED_LIMIT
 
-FUNCTION_LIMIT: Final = 200
-_MANGLED_LIMIT: Final = 1024
 # Two references a level double the text: 32 make 1.1 MB in 8 ms. Of libLLVM's 36,115 C++ names 3 have more.
 _REFERENCES_LIMIT: Final = 32
 _REFERENCE: Final = re.compile(r"S[0-9A-Z]*_|T[0-9]*_")
@@ -23,7 +22,7 @@ _LEGACY_RUST: Final = re.compile(r"(_ZN.*17h[0-9a-f]{16}E)(?:\.|$)", re.DOTALL)
 def demangle(name: bytes) -> str:
     """The readable form of a symbol, cleaned and bounded."""
     text = name.decode("utf-8", "backslashreplace")
-    if text.startswith(("_Z", "_R")) and len(text) <= _MANGLED_LIMIT:
+    if text.startswith(MANGLED) and len(text) <= MANGLED_LIMIT:
         # The libraries answer a malformed name with any exception there is; then the symbol itself is the answer.
         with suppress(Exception):
             text = _demangle(text) or text

@@ -8,7 +8,7 @@ and what they mean (which of several is shown, where one without a size ends) is
 import lzma
 from array import array
 from bisect import bisect_left, bisect_right
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import Final, NamedTuple
 
 from necroscope.symbols.elf import Elf, Section, SectionHeader
@@ -25,13 +25,15 @@ _DEBUGDATA_LIMIT_BYTES: Final = 64 << 20
 _XZ_MEMORY_LIMIT_BYTES: Final = 96 << 20
 
 _SYMBOL_BYTES: Final = 24
+_INFO_OFFSET: Final = 4
 _SHT_SYMTAB: Final = 2
 _SHT_DYNSYM: Final = 11
 _SHF_EXECINSTR: Final = 4
 _STT_NOTYPE: Final = 0
 _STT_FUNC: Final = 2
 _STT_GNU_IFUNC: Final = 10
-_MAY_BE_CODE: Final = frozenset((_STT_NOTYPE, _STT_FUNC, _STT_GNU_IFUNC))
+# By the info byte of a symbol, whose lower half is its type.
+_MAY_BE_CODE: Final = bytes(info & 15 in (_STT_NOTYPE, _STT_FUNC, _STT_GNU_IFUNC) for info in range(256))
 _ADDRESS_END: Final = 1 << 64
 # A function may lie inside another's range (asm entry points): so many earlier starts are asked whether they reach an address.
 _LOOK_BACK: Final = 8
@@ -52,8 +54,12 @@ class FunctionIndex:
     def __init__(self, symbols: bytes, sections: list[SectionHeader], strings: Section, names: Image | None = None) -> None:
         words = array("Q", symbols)
         # Elf64_Sym: name (32 bits), info (8), other (8), section (16); address; size.
-        self._heads, self._starts, self._sizes = words[0::3], words[1::3], words[2::3]
-        self._order = array("I", sorted(range(len(self._starts)), key=self._starts.__getitem__))
+        heads, addresses, sizes = words[0::3], words[1::3], words[2::3]
+        may_be_code = compress(range(len(heads)), symbols[_INFO_OFFSET::_SYMBOL_BYTES].translate(_MAY_BE_CODE))
+        order = sorted(filter(addresses.__getitem__, may_be_code), key=addresses.__getitem__)
+        self._heads = array("Q", map(heads.__getitem__, order))
+        self._starts = array("Q", map(addresses.__getitem__, order))
+        self._sizes = array("Q", map(sizes.__getitem__, order))
         self._section_ends = [section.address + section.size for section in sections]
         self._has_code = [bool(section.flags & _SHF_EXECINSTR) for section in sections]
         self._strings = strings
@@ -61,7 +67,7 @@ class FunctionIndex:
 
     @property
     def size_bytes(self) -> int:
-        return (_SYMBOL_BYTES + 4) * len(self._order) + (self._names.size_bytes if self._names else 0)
+        return _SYMBOL_BYTES * len(self._starts) + (self._names.size_bytes if self._names else 0)
 
     def functions(self, low: int, high: int, image: Image) -> list[tuple[int, bytes | None]]:
         """Where from `low` to before `high` which function begins, None where none is; the first begins at `low`."""
@@ -80,14 +86,14 @@ class FunctionIndex:
     def _near(self, low: int, high: int, image: Image) -> list[_Function]:
         """What may reach into the range: of symbols with one start the best, labels only where no function is."""
         names = self._string_table(image)
-        best: dict[int, tuple[int, int, bytes]] = {}  # by start: rank, number of the symbol, name
+        best: dict[int, tuple[int, int, bytes]] = {}  # by start: rank, place, name
         covered_to = 0
-        for number in self._order[self._first_before(low) : self._place(high) + _BEHIND]:
-            head, start, size = self._heads[number], self._starts[number], self._sizes[number]
-            kind, section = head >> 32 & 15, head >> 48
-            if not section or not start or kind not in _MAY_BE_CODE:
+        last = min(bisect_left(self._starts, high) + _BEHIND, len(self._starts))
+        for at in range(self._first_before(low), last):
+            head, start, size = self._heads[at], self._starts[at], self._sizes[at]
+            section, is_label = head >> 48, head >> 32 & 15 == _STT_NOTYPE
+            if not section:
                 continue
-            is_label = kind == _STT_NOTYPE
             name = self._name(head & 0xFFFF_FFFF, names)
             # aarch64 mapping symbols ($x, $d) are no functions, and what has no name cannot be shown.
             if not name or name.startswith(b"$") or (is_label and (start < covered_to or not self._is_in_code(section))):
@@ -96,29 +102,25 @@ class FunctionIndex:
                 covered_to = start + max(size, 1)
             rank = 32 * is_label + 16 * (not size) + 4 * (not head >> 36 & 15) + name.startswith(b"_") + name.startswith(b"__")
             if start not in best or rank < best[start][0]:
-                best[start] = (rank, number, name)
+                best[start] = (rank, at, name)
         return self._bounded(best)
-
-    def _place(self, address: int) -> int:
-        """How many symbols begin before an address."""
-        return bisect_left(self._order, address, key=self._starts.__getitem__)
 
     def _first_before(self, low: int) -> int:
         """Place of the symbol from which on those lie that may reach an address."""
-        first = self._place(low)
+        first = bisect_left(self._starts, low)
         for _ in range(_STARTS_BEFORE):
             if first:
-                first = self._place(self._starts[self._order[first - 1]])
+                first = bisect_left(self._starts, self._starts[first - 1], hi=first)
         return first
 
     def _bounded(self, best: dict[int, tuple[int, int, bytes]]) -> list[_Function]:
         """With their ends: one without a size reaches to the next, but not past its section."""
         found = []
         for start, next_start in pairwise((*best, _ADDRESS_END)):
-            _, number, name = best[start]
-            end = start + self._sizes[number]
+            _, at, name = best[start]
+            end = start + self._sizes[at]
             if end == start:
-                section = self._heads[number] >> 48
+                section = self._heads[at] >> 48
                 end = min(next_start, self._section_ends[section] if section < len(self._section_ends) else _ADDRESS_END)
             found.append(_Function(start, end, name))
         return found

@@ -4,18 +4,19 @@ Of a hundred thousand lines few are ever asked for. So the text is kept as it is
 taken apart when somebody asks for it.
 """
 
+import ctypes
 import os
 import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
 from necroscope.errors import SourceUnavailable
-from necroscope.symbols.demangle import demangle
+from necroscope.symbols.symbol_names import plain
 
 KernelSymbol = tuple[str, str]
 
@@ -32,7 +33,6 @@ _FUNCTION_LIMIT: Final = 1 << 20
 # Padding in front of each function (CONFIG_CALL_PADDING), in which nothing runs.
 _PADDING: Final = b"__pfx_"
 _READ_LIMIT: Final = 64 << 20
-_ADDRESS_END: Final = 1 << 64
 _HINT: Final = (
     "give the process CAP_SYSLOG and set kernel.kptr_restrict to 0 or 1 (2 hides the addresses from everybody): "
     "sudo sysctl kernel.kptr_restrict=1"
@@ -63,39 +63,23 @@ class KernelSymbols:
         return len(self._text) + 12 * len(self._addresses)
 
     def lookup(self, addresses: Sequence[int]) -> list[KernelSymbol | None]:
-        """Function and module of each address, None outside all symbols."""
-        return [self.functions(address, address + 1)[-1][1] for address in addresses]
+        """Function and module of each address, None outside all functions."""
+        return [None if place is None else self.symbol(place) for place in map(self.place, addresses)]
 
-    def functions(self, low: int, high: int) -> list[tuple[int, KernelSymbol | None]]:
-        """Where from `low` to before `high` which function begins, None where none is; the first begins at `low`.
+    def place(self, address: int) -> int | None:
+        """A number for the symbol around an address. Every symbol, also of data, ends the one before it."""
+        after = bisect_right(self._addresses, address)
+        return after - 1 if after and address - self._addresses[after - 1] < _FUNCTION_LIMIT else None
 
-        Every symbol, also of data, ends the one before it.
-        """
-        if not 0 <= low < high <= _ADDRESS_END:
-            return [(low, None)]
-        after = bisect_right(self._addresses, low)
-        first = bisect_left(self._addresses, self._addresses[after - 1]) if after else 0
-        last = bisect_left(self._addresses, high, lo=after)
-        best: dict[int, bytes | None] = {}
-        for line, start in zip(self._lines(first, last), self._addresses[first:last], strict=True):
-            if not _is_function(line):
-                best.setdefault(start, None)
-            elif (known := best.get(start)) is None or _rank(line) < _rank(known):
-                best[start] = line
-        return self._bounded(best, low, high)
-
-    def _lines(self, first: int, last: int) -> list[bytes]:
-        return self._text[self._places[first] : self._places[last] - 1].split(b"\n") if first < last else []
-
-    @staticmethod
-    def _bounded(best: dict[int, bytes | None], low: int, high: int) -> list[tuple[int, KernelSymbol | None]]:
-        """From `low` on, and no function longer than one can be."""
-        found: dict[int, KernelSymbol | None] = {low: None}
-        for start, following in pairwise((*best, high)):
-            found[max(start, low)] = _shown(best[start])
-            if following - start > _FUNCTION_LIMIT:
-                found[max(start + _FUNCTION_LIMIT, low)] = None
-        return list(found.items())
+    def symbol(self, place: int) -> KernelSymbol | None:
+        """Function, as the linker has it, and module; None for data."""
+        first = bisect_left(self._addresses, self._addresses[place])
+        lines = self._text[self._places[first] : self._places[place + 1] - 1].split(b"\n")
+        line = min(filter(_is_function, lines), key=_rank, default=None)
+        if line is None:
+            return None
+        name, _, module = line[_PREFIX:].partition(b"\t")
+        return plain(name), plain(module) or KERNEL_MODULE
 
 
 def parse(blocks: Iterable[bytes]) -> KernelSymbols:
@@ -122,7 +106,15 @@ def load(root: Path) -> KernelSymbols:
         raise SourceUnavailable(f"cannot read /proc/kallsyms: {error.strerror}", _HINT) from None
     if not len(symbols):
         raise SourceUnavailable("/proc/kallsyms holds no function", "the kernel was built without CONFIG_KALLSYMS")
+    _trim_memory()
     return symbols
+
+
+def _trim_memory() -> None:
+    """Give back what loading took: glibc keeps freed pages between those still in use."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "malloc_trim"):
+        libc.malloc_trim(0)
 
 
 def _read(descriptor: int) -> Iterator[bytes]:
@@ -158,10 +150,3 @@ def _rank(line: bytes) -> int:
     """Which of the symbols at one address is shown: not a weak one, one without underscores, a global one."""
     kind = line[_TYPE_AT]
     return 4 * (kind in b"wW") + 2 * line.startswith(b"_", _PREFIX) + (kind == ord("t"))
-
-
-def _shown(line: bytes | None) -> KernelSymbol | None:
-    if line is None:
-        return None
-    name, _, module = line[_PREFIX:].partition(b"\t")
-    return demangle(name), demangle(module) or KERNEL_MODULE

@@ -13,6 +13,9 @@ from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from necroscope.errors import SourceUnavailable
+from necroscope.symbols import kallsyms
+from necroscope.symbols.kallsyms import KernelSymbol, KernelSymbols
 from necroscope.symbols.lookup_child import ChildGone, LookupChild, command
 from necroscope.symbols.messages import FunctionBlock, Kind, ModuleAnswer, TaskDescription, UserRequest
 from necroscope.symbols.process_maps import Mapping
@@ -52,12 +55,14 @@ class Lookup:
         self._failures = 0
         self._failed_at = 0.0
         self._next_start_at = 0.0
+        self._root = root
+        self._kernel: KernelSymbols | None = None
         self._hidden: str | None = None
 
     @property
     def kernel_symbols_hidden(self) -> str | None:
-        """Why there are no kernel symbols, with the way out; None if there are some, or before the first answer."""
-        return self._child.kernel_symbols_hidden if self._child is not None and self._child.is_ready else self._hidden
+        """Why there are no kernel symbols, with the way out; None if there are some, or before the first question."""
+        return self._hidden
 
     @property
     def is_loading(self) -> bool:
@@ -98,22 +103,36 @@ class Lookup:
         self._abandoned, self._child = children, None
         self._reap()
 
-    def kernel_functions(self, blocks: Sequence[int]) -> list[FunctionBlock] | None:
-        """The functions of blocks of the kernel's addresses; behind the name of one in a module come a tab and `[module]`."""
-        (answer,) = self._ask(Kind.KERNEL, [list(blocks)], [()])
-        return None if answer is None else [FunctionBlock(*functions) for functions in answer]
+    def kernel_place(self, address: int) -> int | None:
+        """A number for the symbol around an address of the kernel, good until symbols are read again.
+
+        The kernel's own list of them can neither hang nor lie, and is asked too often to be asked of another process.
+        """
+        if self._kernel is None and self._hidden is None:
+            self.reload_kernel_symbols()
+        return None if self._kernel is None else self._kernel.place(address)
+
+    def kernel_symbol(self, place: int) -> KernelSymbol | None:
+        """Function, as the linker has it, and module (`[kernel]` or `[name]`); None for what is no function."""
+        return None if self._kernel is None else self._kernel.symbol(place)
 
     def reload_kernel_symbols(self) -> None:
-        """After modules or BPF programs came; does not wait, later questions see the new symbols."""
-        child = self._ready_child()
-        if child is not None:
-            self._send(child, Kind.RELOAD_KERNEL, [None], [()])
+        """After modules or BPF programs came."""
+        try:
+            self._kernel, self._hidden = kallsyms.load(self._root), None
+        except SourceUnavailable as error:
+            self._kernel, self._hidden = None, f"{error.facts} ({error.hint})"
 
     def user_functions(self, requests: Sequence[UserRequest]) -> list[ModuleAnswer | None]:
         """The functions of blocks of mapped files."""
         blames = [(request.pid, request[1:5]) for request in requests]
         answers = self._ask(Kind.USER, [tuple(request) for request in requests], blames)
         return [answer and ModuleAnswer(answer[0], [FunctionBlock(*functions) for functions in answer[1]]) for answer in answers]
+
+    def demangle(self, symbols: Sequence[str]) -> list[str]:
+        """Names of C++ and Rust as people write them; as they are if nobody answers."""
+        (answer,) = self._ask(Kind.DEMANGLE, [list(symbols)], [()])
+        return answer if answer is not None else list(symbols)
 
     def jit_symbols(self, pid: int, addresses: Sequence[int]) -> list[str | None]:
         """Functions at addresses of no file, by the process's perf map."""
@@ -202,7 +221,6 @@ class Lookup:
         now = self._clock()
         if child.questions:
             self._blame(child.questions[0].blames, now)
-        self._hidden = child.kernel_symbols_hidden
         child.kill()
         self._abandoned.append(child)
         self._child = None

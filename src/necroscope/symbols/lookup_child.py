@@ -58,7 +58,6 @@ class LookupChild:
         self._reader = FrameReader()
         self.questions: deque[Question] = deque()
         self.is_ready = False
-        self.kernel_symbols_hidden: str | None = None
 
     @property
     def pid(self) -> int:
@@ -121,14 +120,13 @@ class LookupChild:
             raise ChildGone(str(error)) from None
         if not content:
             raise ChildGone("it closed its pipe")
-        return [(sequence, result) for sequence, result in messages if self._take(sequence, result)]
+        return [(sequence, result) for sequence, result in messages if self._take(sequence)]
 
-    def _take(self, sequence: int, result: Any) -> bool:
+    def _take(self, sequence: int) -> bool:
         """Keep what is about the child itself; the rest is for whoever asked."""
         if sequence == READY:
             self.is_ready = True
-            self.kernel_symbols_hidden = result
             return False
-        if self.questions and self.questions.popleft().kind == Kind.RELOAD_KERNEL:
-            self.kernel_symbols_hidden = result
+        if self.questions:
+            self.questions.popleft()
         return True

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from necroscope.symbols.demangle import demangle
 from necroscope.symbols.messages import READY, FrameError, FrameReader, Kind, ModuleAnswer, TaskDescription, UserRequest, pack
 from necroscope.symbols.resolver import Resolver
 from necroscope.symbols.task_description import describe
@@ -30,12 +31,9 @@ def main() -> None:
     root = Path(sys.argv[1])
     _settle()
     requests, answers = _take_pipes()
-    resolver = Resolver(root)
-    hidden = resolver.reload_kernel_symbols()
-    trim_memory()
     try:
-        _send(answers, (READY, hidden))
-        serve(requests, answers, _handlers(resolver, root))
+        _send(answers, (READY, None))
+        serve(requests, answers, _handlers(Resolver(root), root))
     except (BrokenPipeError, FrameError):
         pass
     finally:
@@ -67,9 +65,6 @@ def _handlers(resolver: Resolver, root: Path) -> dict[Kind, Handler]:
         answer: ModuleAnswer = resolver.user_functions(UserRequest(*item))
         return answer.build_id, [tuple(functions) for functions in answer.functions]
 
-    def kernel(item: Sequence[int]) -> object:
-        return [tuple(resolver.kernel_functions(block)) for block in item]
-
     def task(item: tuple[int, int, int | None]) -> object:
         description: TaskDescription = describe(root, *item)
         return tuple(description)
@@ -78,27 +73,14 @@ def _handlers(resolver: Resolver, root: Path) -> dict[Kind, Handler]:
         found = resolver.process_maps(item[0])
         return None if found is None else [tuple(mapping) for mapping in found]
 
-    def reload_kernel(_: object) -> object:
-        hidden = resolver.reload_kernel_symbols()
-        trim_memory()
-        return hidden
-
     return {
-        Kind.KERNEL: kernel,
-        Kind.RELOAD_KERNEL: reload_kernel,
         Kind.USER: user,
         Kind.JIT: lambda item: resolver.jit_symbols(*item),
         Kind.VDSO: resolver.vdso_symbols,
         Kind.MAPS: maps,
         Kind.TASK: task,
+        Kind.DEMANGLE: lambda item: [demangle(symbol.encode()) for symbol in item],
     }
-
-
-def trim_memory() -> None:
-    """Give back what loading took: glibc keeps freed pages between those still in use."""
-    libc = ctypes.CDLL(None)
-    if hasattr(libc, "malloc_trim"):
-        libc.malloc_trim(0)
 
 
 def _settle() -> None:

@@ -2,7 +2,7 @@
 
 A request is (sequence, kind, items); for each item comes one answer (sequence, result), in order, as soon as it is known: so the
 recorder knows which item the lookup process hangs on. Both ends are the same Python, hence marshal. The first frame of a lookup
-process is (READY, why kernel symbols are hidden or None).
+process is (READY, None).
 """
 
 import marshal
@@ -12,21 +12,20 @@ from typing import Any, Final, NamedTuple
 
 READY: Final = 0
 MESSAGE_LIMIT_BYTES: Final = 64 << 20
-# Functions are asked for by blocks of 4 KiB: who runs one function runs its neighbours soon, and then nothing has to be asked.
-BLOCK_BITS: Final = 12
+# Functions are asked for by blocks of 16 KiB: who runs one function runs its neighbours soon, and then nothing has to be asked.
+BLOCK_BITS: Final = 14
 _LENGTH: Final = struct.Struct("<I")
 
 
 class Kind(IntEnum):
     """What is asked; the type of an item and of its answer in brackets."""
 
-    KERNEL = 1  # (blocks) -> list of FunctionBlock, names with a tab and the module behind them if they are of one
-    RELOAD_KERNEL = 2  # () -> why kernel symbols are hidden, or None
-    USER = 3  # UserRequest -> ModuleAnswer
-    JIT = 4  # (pid, addresses) -> list of function or None
-    VDSO = 5  # (offsets) -> list of function or None
-    MAPS = 6  # (pid,) -> list of Mapping, or None
-    TASK = 7  # (pid, tid, first argument) -> TaskDescription
+    USER = 1  # UserRequest -> ModuleAnswer
+    JIT = 2  # (pid, addresses) -> list of function or None
+    VDSO = 3  # (offsets) -> list of function or None
+    MAPS = 4  # (pid,) -> list of Mapping, or None
+    TASK = 5  # (pid, tid, first argument) -> TaskDescription
+    DEMANGLE = 6  # (symbols) -> list of names as people write them
 
 
 class UserRequest(NamedTuple):
@@ -41,7 +40,10 @@ class UserRequest(NamedTuple):
 
 
 class FunctionBlock(NamedTuple):
-    """Where in a block, counted from its start, which function begins; None where none is. The first begins at 0."""
+    """Where in a block, counted from its start, which function begins; None where none is. The first begins at 0.
+
+    Names of C++ and Rust are as the linker has them: few of a block are ever shown, and those are demangled by a question.
+    """
 
     starts: list[int]
     names: list[str | None]

@@ -1,25 +1,23 @@
 """The lookup process's answers: the functions near an address. A symbol table is read once per build id, into a bounded cache."""
 
 import os
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from necroscope.errors import SourceUnavailable
-from necroscope.symbols import kallsyms, process_maps, vdso
+from necroscope.symbols import process_maps, vdso
 from necroscope.symbols.debug_files import find_functions
-from necroscope.symbols.demangle import demangle
 from necroscope.symbols.elf import Elf, Segments
 from necroscope.symbols.function_index import FunctionIndex, index_debugdata, index_dynsym, index_symtab
 from necroscope.symbols.image import FileImage, Image, ImageError
 from necroscope.symbols.jit import JitMaps
-from necroscope.symbols.kallsyms import KernelSymbols
-from necroscope.symbols.messages import BLOCK_BITS, NO_FUNCTION, FunctionBlock, ModuleAnswer, UserRequest, unknown_module
+from necroscope.symbols.messages import BLOCK_BITS, FunctionBlock, ModuleAnswer, UserRequest, unknown_module
 from necroscope.symbols.process_maps import Mapping
+from necroscope.symbols.symbol_names import plain
 from necroscope.symbols.target_files import MAPS_LIMIT_BYTES, open_mapped, open_root, read_bounded
 from necroscope.symbols.vdso import Vdso
 
@@ -42,28 +40,11 @@ class Resolver:
     def __init__(self, root: Path, tables_limit_bytes: int = TABLES_LIMIT_BYTES) -> None:
         self._root = root
         self._tables_limit_bytes = tables_limit_bytes
-        self._kernel: KernelSymbols | None = None
         self._vdso: Vdso | None = None
         self._modules: OrderedDict[FileIdentity, Module | None] = OrderedDict()
         self._tables: OrderedDict[TableKey, list[FunctionIndex]] = OrderedDict()
         self._jit_maps = JitMaps(root)
         self.tables_read = 0
-
-    def reload_kernel_symbols(self) -> str | None:
-        """Why they are not to be had, or None."""
-        try:
-            self._kernel = kallsyms.load(self._root)
-        except SourceUnavailable as error:
-            self._kernel = None
-            return f"{error.facts} ({error.hint})"
-        return None
-
-    def kernel_functions(self, block: int) -> FunctionBlock:
-        if self._kernel is None:
-            return NO_FUNCTION
-        low, high = block << BLOCK_BITS, (block + 1) << BLOCK_BITS
-        found = self._kernel.functions(low, high)
-        return FunctionBlock([start - low for start, _ in found], [_kernel_name(symbol) for _, symbol in found])
 
     def vdso_symbols(self, offsets: Sequence[int]) -> list[str | None]:
         if self._vdso is None:
@@ -95,7 +76,11 @@ class Resolver:
         if module is None:
             return None
         tables = self._functions(module, image, request)
-        return ModuleAnswer(module.build_id, [_functions_in(block, module.segments, tables, image) for block in request.blocks])
+        functions: list[FunctionBlock] = []
+        for first, last in _runs(request.blocks):
+            changes = _functions_between(first << BLOCK_BITS, (last + 1) << BLOCK_BITS, module.segments, tables, image)
+            functions += [_block_of(block, changes) for block in range(first, last + 1)]
+        return ModuleAnswer(module.build_id, functions)
 
     def _module(self, image: FileImage, identity: FileIdentity) -> Module | None:
         """The headers are read once per file; what is no ELF file of ours is remembered as None."""
@@ -145,16 +130,31 @@ class Resolver:
                 os.close(root)
 
 
-def _functions_in(block: int, segments: Segments, tables: list[FunctionIndex], image: Image) -> FunctionBlock:
-    """The functions of a block of the file: of its parts that are loaded, where several tables answer the first that does."""
-    low, high = block << BLOCK_BITS, (block + 1) << BLOCK_BITS
+def _runs(blocks: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """First and last of blocks that follow each other."""
+    for _, run in groupby(enumerate(blocks), key=lambda item: item[1] - item[0]):
+        numbers = [block for _, block in run]
+        yield numbers[0], numbers[-1]
+
+
+def _functions_between(
+    low: int, high: int, segments: Segments, tables: list[FunctionIndex], image: Image
+) -> list[tuple[int, bytes | None]]:
+    """Where which function begins in a range of the file: in its parts that are loaded, by the first table that knows one."""
     names: dict[int, bytes | None] = {low: None}
     for start, end, shift in segments.pieces(low, high):
         names |= {address - shift: name for address, name in _merged(tables, start + shift, end + shift, image)}
         names.setdefault(end, None)
     names.pop(high, None)
-    changes = [(low, names[low]), *(after for before, after in pairwise(names.items()) if after[1] != before[1])]
-    return FunctionBlock([at - low for at, _ in changes], [None if name is None else demangle(name) for _, name in changes])
+    return [(low, names[low]), *(after for before, after in pairwise(names.items()) if after[1] != before[1])]
+
+
+def _block_of(block: int, changes: list[tuple[int, bytes | None]]) -> FunctionBlock:
+    low, high = block << BLOCK_BITS, (block + 1) << BLOCK_BITS
+    first = bisect_right(changes, low, key=itemgetter(0)) - 1
+    last = bisect_left(changes, high, key=itemgetter(0))
+    part = changes[first:last]
+    return FunctionBlock([max(at - low, 0) for at, _ in part], [None if name is None else plain(name) for _, name in part])
 
 
 def _merged(tables: list[FunctionIndex], low: int, high: int, image: Image) -> list[tuple[int, bytes | None]]:
@@ -164,13 +164,6 @@ def _merged(tables: list[FunctionIndex], low: int, high: int, image: Image) -> l
     edges = sorted({low, *(edge for answer in answers for edge, _ in answer)})
     found = [[answer[bisect_right(answer, edge, key=itemgetter(0)) - 1][1] for answer in answers] for edge in edges]
     return [(edge, next((name for name in names if name), None)) for edge, names in zip(edges, found, strict=True)]
-
-
-def _kernel_name(symbol: kallsyms.KernelSymbol | None) -> str | None:
-    if symbol is None:
-        return None
-    function, module = symbol
-    return function if module == kallsyms.KERNEL_MODULE else f"{function}\t{module}"
 
 
 def _identity(descriptor: int) -> FileIdentity:

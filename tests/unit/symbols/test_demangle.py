@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from necroscope.symbols import demangle as module
 from necroscope.symbols.demangle import demangle
+from necroscope.symbols.symbol_names import plain
 
 DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -112,3 +113,10 @@ def test_libraries_do_not_print(capfd: pytest.CaptureFixture[str]) -> None:
 )
 def test_no_name_breaks_it(prefix: bytes, rest: bytes) -> None:
     assert isinstance(demangle(prefix + rest), str)
+
+
+@pytest.mark.parametrize("name", [b"main", b"_ZN3foo3barEv", b"_R" + b"x" * 900, b"\xff\x1b", b"x" * 500])
+def test_a_symbol_that_passed_as_it_is_demangles_to_the_same(name: bytes) -> None:
+    passed = plain(name)
+    assert "\n" not in passed
+    assert demangle(passed.encode()) == demangle(name)

@@ -40,29 +40,27 @@ def test_symbol_of_a_capture_is_found_by_any_address_in_it(data: Path) -> None:
         assert (found[0] in names[start]) if start in names else found is None
 
 
-def test_extent_ends_where_the_next_symbol_of_any_kind_begins() -> None:
-    base = 0xFFFFFFFF81000000
-    assert kallsyms.parse([MIXED]).functions(base + 0x10, base + 0x301) == [
-        (base + 0x10, ("start_here", "[kernel]")),
-        (base + 0x100, ("local_one", "[kernel]")),
-        (base + 0x200, None),
-        (base + 0x300, ("strong_one", "[kernel]")),
+def test_a_function_ends_where_the_next_symbol_of_any_kind_begins() -> None:
+    symbols = kallsyms.parse([MIXED])
+    places = [symbols.place(0xFFFFFFFF81000000 + distance) for distance in (0, 0xFF, 0x100, 0x1FF, 0x200, 0x2FF)]
+    assert places[0::2] == places[1::2]
+    assert len(set(places)) == 3
+    assert [place is not None and symbols.symbol(place) for place in places[0::2]] == [
+        ("start_here", "[kernel]"),
+        ("local_one", "[kernel]"),
+        None,
     ]
 
 
-def test_functions_of_a_range_are_those_of_each_address_in_it(data: Path) -> None:
-    symbols = kallsyms.parse([(data / "kallsyms.txt").read_bytes(), MIXED])
-    for low in (0, 0xFFFFFFFF81000000 - 8, 0xFFFFFFFF81000000 + 8, 0xFFFFFFFFC0000FF0, (1 << 64) - 4096):
-        found = symbols.functions(low, low + 4096)
-        assert found[0][0] == low
-        for address in range(low, low + 4096, 8):
-            assert symbols.lookup([address]) == [next(symbol for start, symbol in reversed(found) if start <= address)]
-
-
 def test_no_function_is_longer_than_one_can_be() -> None:
-    text = b"ffffffff81000000 T first\nffffffffc0000000 T far\n"
-    low, high = 0xFFFFFFFF81000000, 0xFFFFFFFF81000000 + (2 << 20)
-    assert kallsyms.parse([text]).functions(low, high) == [(low, ("first", "[kernel]")), (low + (1 << 20), None)]
+    symbols = kallsyms.parse([b"ffffffff81000000 T first\nffffffffc0000000 T far\n"])
+    start = 0xFFFFFFFF81000000
+    assert symbols.lookup([start + (1 << 20) - 1, start + (1 << 20)]) == [("first", "[kernel]"), None]
+
+
+def test_a_mangled_name_stays_as_it_is() -> None:
+    symbols = kallsyms.parse([b"ffffffff81000000 t _RNvCs1_6binder4poll\t[rust_binder]\n"])
+    assert symbols.lookup([0xFFFFFFFF81000000]) == [("_RNvCs1_6binder4poll", "[rust_binder]")]
 
 
 def test_padding_in_front_of_a_function_is_none() -> None:

@@ -1,5 +1,6 @@
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,7 +29,7 @@ def user(item):
     if item[0] == 13: {fault}
     return ("id", [([0], ["f"])] * len(item[5]))
 os.write(1, pack((0, None)))
-serve(0, 1, {{Kind.MAPS: maps, Kind.USER: user, Kind.KERNEL: lambda item: [([0], ["k"])] * len(item)}})
+serve(0, 1, {{Kind.MAPS: maps, Kind.USER: user, Kind.VDSO: lambda item: ["v"] * len(item)}})
 """
 HANG = "signal.pause()"
 CRASH = "os.kill(os.getpid(), signal.SIGSEGV)"
@@ -118,14 +119,20 @@ def test_real_process_answers_everything(real: Lookup) -> None:
     assert any(real.vdso_symbols(list(range(0, 0x2000, 16)))) or "[vdso]" not in [mapping.path for mapping in mappings]
     assert real.describe_task(os.getpid(), os.getpid(), 0).comm is not None
     assert real.jit_symbols(os.getpid(), [1]) == [None]
-    if real.kernel_symbols_hidden is None:
+    assert real.demangle(["_ZN3foo3barEv", "_RNvCs1_3foo3bar", "plain", "_Z\\xff"]) == [
+        "foo::bar()",
+        "foo::bar",
+        "plain",
+        "_Z\\xff",
+    ]
+    if real.kernel_place(0) is None and real.kernel_symbols_hidden is None:
         lines = Path("/proc/kallsyms").read_text().splitlines()
         address = next(int(line.split()[0], 16) for line in lines if line.endswith(" T schedule"))
-        found, unknown = real.kernel_functions([address >> BLOCK_BITS, 0]) or ()
-        assert dict(zip(found.starts, found.names, strict=True))[address & 0xFFF] == "schedule"
-        assert unknown == NO_FUNCTION
+        place = real.kernel_place(address + 1)
+        assert place is not None
+        assert real.kernel_symbol(place) == ("schedule", "[kernel]")
         real.reload_kernel_symbols()
-        assert real.kernel_functions([address >> BLOCK_BITS]) == [found]
+        assert real.kernel_place(address + 1) is not None
     assert real.restarts == 0
 
 
@@ -140,7 +147,7 @@ def test_targets_that_do_not_exist_are_unknown(real: Lookup) -> None:
     ]
     assert real.user_functions([]) == []
     assert real.jit_symbols(1 << 22, [-5, 1 << 70]) == [None, None]
-    assert real.kernel_functions([-1, 1 << 64]) == [NO_FUNCTION, NO_FUNCTION]
+    assert [real.kernel_place(address) for address in (-1, 1 << 64, 1 << 70)] == [None, None, None]
 
 
 @pytest.mark.kernel
@@ -152,7 +159,7 @@ def test_many_questions_pass_the_pipes(real: Lookup) -> None:
 
 @pytest.mark.kernel
 def test_signals_of_the_terminal_are_the_recorders(real: Lookup) -> None:
-    real.kernel_functions([0])
+    real.vdso_symbols([0])
     (pid,) = real.pids
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         os.kill(pid, number)
@@ -160,6 +167,22 @@ def test_signals_of_the_terminal_are_the_recorders(real: Lookup) -> None:
     assert real.pids == [pid]
     assert os.getpgid(pid) != os.getpgid(0)
     assert os.getpriority(os.PRIO_PROCESS, pid) == min(os.getpriority(os.PRIO_PROCESS, 0) + 5, 19)
+
+
+def test_hidden_kernel_symbols_are_unknown_and_say_why(tmp_path: Path, data: Path) -> None:
+    (tmp_path / "proc").mkdir()
+    shutil.copy(data / "kallsyms_restricted.txt", tmp_path / "proc/kallsyms")
+    lookup = Lookup(tmp_path)
+    assert lookup.kernel_symbols_hidden is None
+    assert lookup.kernel_place(0xFFFFFFFF81000000) is None
+    assert "kernel.kptr_restrict" in (lookup.kernel_symbols_hidden or "")
+    assert lookup.kernel_symbol(0) is None
+    shutil.copy(data / "kallsyms.txt", tmp_path / "proc/kallsyms")
+    assert lookup.kernel_place(0xFFFFFFFF81000000) is None, "it is not read again by itself"
+    lookup.reload_kernel_symbols()
+    assert lookup.kernel_symbols_hidden is None
+    assert lookup.kernel_place(0xFFFFFFFF81000000) is not None
+    assert lookup.pids == [], "nobody had to be asked"
 
 
 def test_start_does_not_wait(scripted: object) -> None:
@@ -175,11 +198,11 @@ def test_process_that_loads_slowly_is_left_alone_and_then_abandoned(
 ) -> None:
     monkeypatch.setattr(module, "FIRST_USE_S", TIMEOUT_S)
     lookup = scripted(NEVER_READY)  # type: ignore[operator]
-    assert lookup.kernel_functions([1]) is None
+    assert lookup.vdso_symbols([1]) == [None]
     (pid,) = lookup.pids
     assert lookup.restarts == 0
     clock.added_s += module.START_LIMIT_S
-    assert lookup.kernel_functions([1]) is None
+    assert lookup.vdso_symbols([1]) == [None]
     assert lookup.restarts == 1
     wait_until_dead(pid)
     lookup.start()
@@ -189,10 +212,10 @@ def test_process_that_loads_slowly_is_left_alone_and_then_abandoned(
 def test_hung_process_is_abandoned_in_time_and_another_started(scripted: object) -> None:
     lookup = scripted(NEVER_ANSWERS)  # type: ignore[operator]
     lookup.start()
-    lookup.reload_kernel_symbols()  # waits until it is ready
+    wait_until_ready(lookup)
     (first,) = lookup.pids
     start_s = time.monotonic()
-    assert lookup.kernel_functions([1, 2]) is None
+    assert lookup.vdso_symbols([1, 2]) == [None, None]
     assert TIMEOUT_S <= time.monotonic() - start_s < TIMEOUT_S + 0.5
     assert lookup.restarts == 1
     wait_until_dead(first)
@@ -236,13 +259,13 @@ def test_many_hanging_targets_cost_a_drain_no_more_than_two_waits(scripted: obje
 def test_command_that_cannot_run_is_unknown_and_not_started_without_end(scripted: object) -> None:
     lookup = scripted("raise SystemExit(1)")  # type: ignore[operator]
     for _ in range(20):
-        assert lookup.kernel_functions([1]) is None
+        assert lookup.vdso_symbols([1]) == [None]
     assert lookup.restarts == 2
 
 
 def test_nonsense_on_the_pipe_is_a_failure_not_an_exception(scripted: object) -> None:
     lookup = scripted("import os, time; os.write(1, b'\\xff' * 100); time.sleep(1000)")  # type: ignore[operator]
-    assert lookup.kernel_functions([1]) is None
+    assert lookup.vdso_symbols([1]) == [None]
     assert lookup.restarts == 1
 
 
@@ -252,13 +275,13 @@ def test_answers_that_come_too_late_are_not_taken_for_others(scripted: object) -
     answers = lookup.user_functions([user(pid, f"/{pid}") for pid in range(1, 7)])
     known = sum(answer is not None for answer in answers)
     assert 1 <= known < 6, "answers kept coming, but the call ended after two time-outs"
-    assert lookup.kernel_functions([1]) == [FunctionBlock([0], ["k"])]
+    assert lookup.vdso_symbols([1]) == ["v"]
     assert lookup.restarts == 0
 
 
 def test_close_ends_a_hung_process_too(scripted: object) -> None:
     lookup = scripted(NEVER_ANSWERS)  # type: ignore[operator]
-    lookup.reload_kernel_symbols()
+    wait_until_ready(lookup)
     (pid,) = lookup.pids
     lookup.close()
     assert lookup.pids == []
@@ -271,7 +294,7 @@ def test_close_ends_a_hung_process_too(scripted: object) -> None:
 def test_killed_recorder_leaves_no_process(root: str) -> None:
     code = (
         "import pathlib, sys; from necroscope.symbols.lookup import Lookup;"
-        f"lookup = Lookup(pathlib.Path({root!r}), 5.0); lookup.kernel_functions([1]);"
+        f"lookup = Lookup(pathlib.Path({root!r}), 5.0); lookup.vdso_symbols([1]);"
         "print(*lookup.pids, flush=True); sys.stdin.read()"
     )
     recorder = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -11,6 +11,7 @@ from necroscope.interchange.perf_data.mappings import Mapping, parse_mapping
 from necroscope.interchange.symbol_search import SymbolSearch
 from necroscope.model.names import clean
 from necroscope.perf_abi.records import KSYMBOL_BODY
+from necroscope.symbols.demangle import demangle
 from necroscope.symbols.kallsyms import KERNEL_MODULE, KernelSymbol, KernelSymbols, parse
 
 # perf names the kernel's mapping by the symbol it is measured from: [kernel.kallsyms]_text, before 5.8 _stext.
@@ -43,7 +44,8 @@ class KernelNames:
         if self._symbols is None:
             found: list[KernelSymbol | None] = [None] * len(addresses)
         else:
-            found = self._symbols.lookup([self._place(address) for address in addresses])
+            symbols = self._symbols.lookup([self._place(address) for address in addresses])
+            found = [symbol and (demangle(symbol[0].encode()), symbol[1]) for symbol in symbols]
         if None in found:
             self._learn_programs(programs)
             found = [symbol or self._program(address) for symbol, address in zip(found, addresses, strict=True)]

@@ -30,7 +30,8 @@ _MAPPING_BYTES: Final = 400
 Place = tuple[int, int, dict[int, int]]
 # Also the address before 0, which a caller of 0 is moved to, lies in no mapping.
 _BEFORE_ALL: Final = -1
-_NOWHERE: Final[Place] = (-1, 0, {})
+_NOTHING: Final[dict[int, int]] = {}
+_NOWHERE: Final[Place] = (-1, 0, _NOTHING)
 
 
 def parse_mmap2(record: bytes) -> Mapping:
@@ -105,18 +106,20 @@ class AddressSpace:
             self._parsed = -1
             self.forget_places()
 
-    def locate(self, place: Callable[[Mapping], tuple[int, dict[int, int] | None]]) -> None:
+    def locate(self) -> None:
         """Lay out `starts` and `located` for whoever looks up addresses by the thousand: the place of an address is
-        `located[bisect_right(starts, address) - 1]`, if the address lies before its end.
-
-        `place` gives what to take from an address of a mapping and the frames by what is left of it, None for those in `made`.
+        `located[bisect_right(starts, address) - 1]`, if the address lies before its end. There is nothing in it before `place`.
         """
         if self._parsed != len(self._records):
             self._parse()
-        self.starts, self.located = [_BEFORE_ALL, *self._starts], [_NOWHERE]
-        for mapping in self._mappings:
-            shift, frames = place(mapping)
-            self.located.append((mapping.end, shift, self.made if frames is None else frames))
+        self.starts = [_BEFORE_ALL, *self._starts]
+        self.located = [_NOWHERE, *[(mapping.end, 0, _NOTHING) for mapping in self._mappings]]
+
+    def place(self, address: int, shift: int, frames: dict[int, int]) -> None:
+        """Say of the mapping around an address what to take from its addresses, and the frames by what is left."""
+        if self.located is not None:
+            at = bisect_right(self.starts, address) - 1
+            self.located[at] = (self.located[at][0], shift, frames)
 
     def forget_places(self) -> None:
         self.located = None

@@ -1,4 +1,4 @@
-"""Functions of files and of the kernel, kept 4 KiB at a time: one answer of the lookup process serves all that lies near."""
+"""Functions of files, kept 16 KiB at a time: one answer of the lookup process serves all that lies near."""
 
 from array import array
 from bisect import bisect_right
@@ -38,7 +38,7 @@ class _Block:
 
 
 class FunctionBlocks:
-    """Frames by owner (a file, the kernel) and address. The oldest answers are forgotten when there are too many."""
+    """Frames by owner (a file) and offset. The oldest answers are forgotten when there are too many."""
 
     def __init__(self) -> None:
         self._blocks: dict[tuple[Hashable, int], _Block] = {}
@@ -51,7 +51,7 @@ class FunctionBlocks:
         return (owner, address >> BLOCK_BITS) in self._blocks
 
     def frame(self, owner: Hashable, address: int, make: Callable[[str], int]) -> int | None:
-        """None where no function is. `make` gives the number of the frame of a name; it is asked once for each function."""
+        """None where no function is. `make` gives the number of the frame of a name, -1 if it has none yet."""
         return self._blocks[owner, address >> BLOCK_BITS].frame(address & _WITHIN, make)
 
     def add(self, owner: Hashable, block: int, functions: FunctionBlock) -> None:

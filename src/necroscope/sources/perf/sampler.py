@@ -16,7 +16,6 @@ from necroscope.sources.perf.rings import TRACEPOINT, Drain, Rings
 from necroscope.sources.perf.symbolizer import Symbolizer
 
 _FORGET_CGROUPS_NS: Final = 60_000_000_000
-# A node that starts BPF programs with every unit must not make us read all kernel symbols each time.
 _RELOAD_KERNEL_NS: Final = 60_000_000_000
 _MISC_OFFSET: Final = 4
 _BODY_OFFSET: Final = records.HEADER.size
@@ -61,7 +60,7 @@ class Sampler:
         self._last_drain_ns: int | None = None
         self._cgroups_forgotten_ns = 0
         self._kernel_changed = False
-        self._kernel_reloaded_ns = 0
+        self._reload_allowed_ns = 0
         self._seen = _Seen()
         self._unsampled_since_ns: dict[int, int] = {}
         rings.idle_addresses = self.symbolizer.idle_addresses
@@ -114,10 +113,12 @@ class Sampler:
         if now.monotonic_ns - self._cgroups_forgotten_ns > _FORGET_CGROUPS_NS:
             self._cgroups_forgotten_ns = now.monotonic_ns
             self.processes.forget_cgroups()
-        if self._kernel_changed and now.monotonic_ns - self._kernel_reloaded_ns > _RELOAD_KERNEL_NS:
+        if self._kernel_changed:
             self._kernel_changed = False
-            self._kernel_reloaded_ns = now.monotonic_ns
-            self.symbolizer.reload_kernel()
+            self.symbolizer.note_kernel_change()
+        if now.monotonic_ns - self._reload_allowed_ns > _RELOAD_KERNEL_NS:
+            self._reload_allowed_ns = now.monotonic_ns
+            self.symbolizer.names.may_reload = True
 
     def _seen_task(self, index: int, count: int) -> SeenTask:
         _, _, pid, tid, comm, cgroup, stack, _ = self._seen.rows[index]

@@ -19,6 +19,7 @@ _USER_MARK: Final = struct.pack("<Q", CONTEXT_USER)
 _KERNEL_MARK: Final = struct.pack("<Q", CONTEXT_KERNEL)
 # About 300 bytes each.
 _MOST_CHAINS: Final = 16_000
+_MOST_QUESTIONS: Final = 4
 # To look up an innermost address and three callers one by one costs no more than to look them up together.
 _FEW_BYTES: Final = 32
 _SHORT_USER_CHAINS: Final = {8 + 8 * count: struct.Struct(f"<8x{count}Q").unpack for count in range(1, 1 + _FEW_BYTES // 8)}
@@ -98,10 +99,19 @@ class Symbolizer:
         return self._number(chain, pid, space, self._wanted)
 
     def resolve(self, chains: Sequence[tuple[bytes, int, AddressSpace]]) -> list[int]:
-        """Numbers of the chains that `number` had no answer for, in their order."""
-        self.names.learn(self._wanted)
-        self._wanted = Wanted()
-        return [self._settled(*chain) for chain in chains]
+        """Numbers of the chains that `number` had no answer for, in their order. What nobody could name is known to be unknown.
+
+        Functions are asked for first, then the names of those that are mangled. A mapping that came later in the drain may lie
+        over the one that was asked about: then it takes another question.
+        """
+        numbers: list[int | None] = [None] * len(chains)
+        for _ in range(_MOST_QUESTIONS):
+            self.names.learn(self._wanted)
+            self._wanted = Wanted()
+            numbers = [self._number(*chain, self._wanted) for chain in chains]
+            if None not in numbers:
+                break
+        return [NO_PARENT if number is None else number for number in numbers]
 
     def bound(self, spaces: Callable[[], Iterable[AddressSpace]]) -> None:
         """Empty what has outgrown its bound; call it when no chain waits for its number."""
@@ -121,8 +131,8 @@ class Symbolizer:
         else:
             self.interned.start_segment()
 
-    def reload_kernel(self) -> None:
-        self.names.reload_kernel()
+    def note_kernel_change(self) -> None:
+        self.names.note_kernel_change()
         self._above.clear()
 
     def _number(self, chain: bytes, pid: int, space: AddressSpace, wanted: Wanted) -> int | None:
@@ -207,18 +217,6 @@ class Symbolizer:
         below = self._user_frames(user, pid, space, wanted)
         frames = [*reversed(below), *reversed(self._kernel_frames(kernel, wanted))]
         return None if ASKED in frames else self.interned.stack(frames)
-
-    def _settled(self, chain: bytes, pid: int, space: AddressSpace) -> int:
-        """After asking, what nobody could name is known to be unknown.
-
-        A mapping that came later in the drain may lie over the one that was asked about: then it takes a second question.
-        """
-        wanted = Wanted()
-        number = self._number(chain, pid, space, wanted)
-        if number is None:
-            self.names.learn(wanted)
-            number = self._number(chain, pid, space, Wanted())
-        return NO_PARENT if number is None else number
 
     def _forget_stacks(self, spaces: Iterable[AddressSpace]) -> None:
         self._chains = 0

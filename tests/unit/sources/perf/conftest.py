@@ -151,12 +151,14 @@ class FakeLookup:
     """
 
     def __init__(self) -> None:
-        self.kernel_asked: list[list[int]] = []
+        self.kernel_asked: list[int] = []
         self.user_asked: list[UserRequest] = []
         self.user_calls = 0
         self.jit_asked: list[tuple[int, list[int]]] = []
         self.vdso_asked: list[list[int]] = []
         self.maps_asked: list[int] = []
+        self.mangled_asked: list[list[str]] = []
+        self.mangling = ""
         self.maps: dict[int, list[Mapping]] = {}
         self.names: dict[int, tuple[str, str] | None] = {IDLE: ("default_idle", "[kernel]")}
         self.unknown_offsets: set[int] = set()
@@ -169,25 +171,25 @@ class FakeLookup:
 
     @property
     def asked(self) -> int:
-        return len(self.kernel_asked) + self.user_calls + len(self.jit_asked) + len(self.vdso_asked) + len(self.maps_asked)
+        return self.user_calls + len(self.jit_asked) + len(self.vdso_asked) + len(self.maps_asked) + len(self.mangled_asked)
 
-    def kernel_functions(self, blocks: Sequence[int]) -> list[FunctionBlock] | None:
-        self.kernel_asked.append(list(blocks))
-        self.unanswered += self.is_gone
-        return None if self.is_gone else [self._block(block, self._kernel_name) for block in blocks]
+    def kernel_place(self, address: int) -> int | None:
+        return address // self.function_bytes
+
+    def kernel_symbol(self, place: int) -> tuple[str, str] | None:
+        start = place * self.function_bytes
+        self.kernel_asked.append(start)
+        for address, symbol in self.names.items():
+            if start <= address < start + self.function_bytes:
+                return symbol
+        return f"k_{start - KERNEL_BASE:x}", "[kernel]"
 
     def _block(self, block: int, name: Callable[[int], str | None]) -> FunctionBlock:
         starts = range(0, 1 << BLOCK_BITS, self.function_bytes)
         return FunctionBlock(list(starts), [name((block << BLOCK_BITS) + start) for start in starts])
 
-    def _kernel_name(self, start: int) -> str | None:
-        for address, name in self.names.items():
-            if start <= address < start + self.function_bytes:
-                return name and (name[0] if name[1] == "[kernel]" else "\t".join(name))
-        return f"k_{start - KERNEL_BASE:x}"
-
     def _user_name(self, start: int) -> str | None:
-        return None if start in self.unknown_offsets else f"f_{start:x}"
+        return None if start in self.unknown_offsets else f"{self.mangling}f_{start:x}"
 
     def user_functions(self, requests: Sequence[UserRequest]) -> list[ModuleAnswer | None]:
         self.user_calls += 1
@@ -196,6 +198,10 @@ class FakeLookup:
         if self.is_gone:
             return [None] * len(requests)
         return [ModuleAnswer("b1d", [self._block(block, self._user_name) for block in request.blocks]) for request in requests]
+
+    def demangle(self, symbols: Sequence[str]) -> list[str]:
+        self.mangled_asked.append(list(symbols))
+        return [f"readable {symbol}" for symbol in symbols]
 
     def jit_symbols(self, pid: int, addresses: Sequence[int]) -> list[str | None]:
         self.jit_asked.append((pid, list(addresses)))

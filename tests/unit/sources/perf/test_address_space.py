@@ -178,9 +178,8 @@ def test_the_maps_just_read_are_newer_than_the_records_before(mapped: Any) -> No
 
 
 def located(*mappings: Mapping) -> AddressSpace:
-    """With frames by the offset in the file, and of what is no file by the address."""
     space = AddressSpace(is_complete=True, base=mappings)
-    space.locate(lambda mapping: (mapping.start - mapping.file_offset, {}) if mapping.inode else (0, None))
+    space.locate()
     return space
 
 
@@ -189,9 +188,15 @@ def test_a_place_is_found_by_the_start_of_its_mapping() -> None:
     assert space.located is not None
     ends = [space.located[bisect_right(space.starts, address) - 1][0] for address in (-1, 0, 0xFFF, 0x1000, 0x2FFF, 0x3000)]
     assert ends == [-1, -1, -1, 0x2000, 0x2000, 0x4000]
-    assert space.located[1][1:] == (0, space.made)
-    assert space.located[1][2] is space.made
-    assert space.located[2][1] == 0x2F00
+    assert [frames for _, _, frames in space.located] == [{}] * 3
+
+
+def test_what_is_said_of_one_mapping_holds_for_all_its_addresses_and_no_other() -> None:
+    space = located(mapping(0x3000, 0x4000, "/b", 0x100), mapping(0x4000, 0x5000, "/c"))
+    frames = {0x100: 7}
+    space.place(0x3ABC, 0x2F00, frames)
+    assert space.located is not None
+    assert space.located[1:] == [(0x4000, 0x2F00, frames), (0x5000, 0, {})]
 
 
 def test_a_new_mapping_forgets_places_and_what_lies_in_them(mapped: Any) -> None:

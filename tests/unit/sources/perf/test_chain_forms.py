@@ -11,7 +11,6 @@ from necroscope.perf_abi.event_attr import CONTEXT_HV, CONTEXT_KERNEL, CONTEXT_M
 from necroscope.sources.perf import symbolizer as symbolizer_module
 from necroscope.sources.perf.address_space import AddressSpace
 from necroscope.sources.perf.symbolizer import Symbolizer, _calls
-from necroscope.symbols.messages import BLOCK_BITS
 from necroscope.symbols.process_maps import Mapping
 
 
@@ -57,7 +56,7 @@ def test_a_caller_that_is_no_code_cuts_the_chain_and_is_never_asked(asked: Asked
     raw = asked.chain([build.KERNEL_BASE], [0x400100, 0x400201, 0x5, 0x400301, 0x7FFD_0000_0000])
     for _ in range(3):
         assert asked.names(raw, space) == ["[unknown]", "f_1200", "f_1100", "k_0"]
-    assert [request.blocks for request in asked.lookup.user_asked] == [(1,)]
+    assert [request.blocks for request in asked.lookup.user_asked] == [(0,)]
     assert asked.lookup.jit_asked == []
     assert asked.lookup.vdso_asked == []
 
@@ -151,7 +150,7 @@ def test_a_marker_on_the_programs_own_stack_is_no_marker(asked: Asked, build: An
         raw = asked.chain(kernel, [0x400100, forged, build.KERNEL_BASE + 0x99])
         for _ in range(2):
             assert asked.names(raw, space) == ["[unknown]", "f_1100", *names]
-    assert asked.lookup.kernel_asked == [[build.KERNEL_BASE >> BLOCK_BITS]]
+    assert asked.lookup.kernel_asked == [build.KERNEL_BASE]
 
 
 def test_a_mapping_that_comes_later_in_the_drain_over_a_sampled_address_does_not_cost_the_stack(asked: Asked, build: Any) -> None:

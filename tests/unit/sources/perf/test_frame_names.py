@@ -1,6 +1,5 @@
 """Frames by address: what one answer serves, what has to be asked for, and what is no code."""
 
-import struct
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ from necroscope.sources.perf import frame_names
 from necroscope.sources.perf.address_space import AddressSpace
 from necroscope.sources.perf.frame_names import ASKED, FrameNames, Wanted
 from necroscope.sources.perf.interned import Interned
-from necroscope.symbols.messages import BLOCK_BITS
 from necroscope.symbols.process_maps import Mapping
 
 APP = Mapping(0x400000, 0x500000, 0x1000, 8, 1, 77, "/usr/bin/app")
@@ -36,11 +34,10 @@ def learn(names: FrameNames, space: AddressSpace, kernel: int, user: int) -> Non
 
 def test_what_is_noted_is_known_after_it_was_learnt(names: FrameNames, interned: Interned, build: Any) -> None:
     space, wanted = AddressSpace(is_complete=True, base=(APP,)), Wanted()
+    names.locate(100, space)
     assert names.of_user(100, space, 0x400100, wanted) == ASKED
-    assert names.of_kernel(build.KERNEL_BASE, wanted) == ASKED
     names.learn(wanted)
     user, kernel = names.of_user(100, space, 0x400100, Wanted()), names.of_kernel(build.KERNEL_BASE, Wanted())
-    names.locate(100, space)
     assert user == interned.frame(Frame("f_1100", "/usr/bin/app", "user", None, "b1d"))
     assert kernel == interned.frame(Frame("k_0", "[kernel]", "kernel", None, None))
     assert space.located is not None
@@ -55,9 +52,9 @@ def test_what_one_process_taught_is_not_asked_for_another(names: FrameNames, loo
     names.learn(wanted)
     number = names.of_user(100, space, 0x400101, nothing)
     other = AddressSpace(is_complete=True, base=(APP._replace(start=0x800000, end=0x900000),))
+    names.locate(200, other)
     assert names.of_user(200, other, 0x80010F, nothing) == number
     assert nothing.blocks == {}
-    names.locate(200, other)
     assert other.located is not None
     assert other.located[1][2][0x1101] == number, "it finds what the first has looked up"
 
@@ -88,39 +85,32 @@ def test_what_the_kernel_cannot_name_is_kept_by_its_address(
     names: FrameNames, interned: Interned, lookup: Any, build: Any
 ) -> None:
     lookup.names = {build.KERNEL_BASE: None}
-    wanted, again = Wanted(), Wanted()
-    names.of_kernel(build.KERNEL_BASE + 5, wanted)
-    names.learn(wanted)
     for distance in (5, 6):
         signed = build.KERNEL_BASE + distance - (1 << 64)
         expected = interned.frame(Frame(None, "[kernel]", "kernel", signed, None))
-        assert names.of_kernel(build.KERNEL_BASE + distance, again) == expected
-    assert again.kernel == set()
+        assert names.of_kernel(build.KERNEL_BASE + distance, Wanted()) == expected
 
 
 def test_a_function_of_a_module_is_named_with_it(names: FrameNames, interned: Interned, lookup: Any, build: Any) -> None:
     lookup.names = {build.KERNEL_BASE: ("nf_hook", "[nf_tables]")}
+    assert names.of_kernel(build.KERNEL_BASE, Wanted()) == interned.frame(Frame("nf_hook", "[nf_tables]", "kernel", None, None))
+
+
+def test_a_mangled_function_of_the_kernel_is_demangled_by_a_question(
+    names: FrameNames, interned: Interned, lookup: Any, build: Any
+) -> None:
+    lookup.names = {build.KERNEL_BASE: ("_RNvCs1_6binder4poll", "[kernel]")}
     wanted = Wanted()
-    names.of_kernel(build.KERNEL_BASE, wanted)
+    assert names.of_kernel(build.KERNEL_BASE, wanted) == ASKED
     names.learn(wanted)
-    assert names.of_kernel(build.KERNEL_BASE, wanted) == interned.frame(Frame("nf_hook", "[nf_tables]", "kernel", None, None))
+    expected = interned.frame(Frame("readable _RNvCs1_6binder4poll", "[kernel]", "kernel", None, None))
+    assert names.of_kernel(build.KERNEL_BASE, Wanted()) == expected
 
 
-def test_reloading_forgets_functions_too(names: FrameNames, lookup: Any, build: Any) -> None:
-    addresses, wanted, again = names.idle_addresses, Wanted(), Wanted()
-    space = AddressSpace(is_complete=True, base=(APP,))
-    names.of_user(100, space, 0x400100, wanted)
-    for _ in range(2):
-        for address in (build.KERNEL_BASE, build.IDLE):
-            names.of_kernel(address, wanted)
-        names.learn(wanted)
-    assert addresses == {struct.pack("<Q", build.IDLE)}
-    names.reload_kernel()
-    assert names.of_kernel(build.KERNEL_BASE, again) == ASKED
-    assert again.kernel == {build.KERNEL_BASE >> BLOCK_BITS}
-    assert addresses == set()
-    assert names.idle_addresses is addresses
-    assert names.of_user(100, space, 0x400100, again) != ASKED, "files have nothing to do with it"
+def test_each_function_of_the_kernel_is_named_once(names: FrameNames, lookup: Any, build: Any) -> None:
+    numbers = {names.of_kernel(build.KERNEL_BASE + distance, Wanted()) for distance in range(16)}
+    assert len(numbers) == 1
+    assert lookup.kernel_asked == [build.KERNEL_BASE]
 
 
 def test_a_function_names_nothing_beyond_the_end_of_its_mapping(names: FrameNames, lookup: Any) -> None:
@@ -138,15 +128,13 @@ def test_names_given_for_want_of_an_answer_are_forgotten_and_only_those(names: F
     space = AddressSpace(is_complete=True, base=(APP,))
     learn(names, space, build.KERNEL_BASE, 0x400100)
     lookup.is_gone = True
-    learn(names, space, build.KERNEL_BASE + 0x1000, 0x401100)
-    assert names.of_user(100, space, 0x401100, Wanted()) != ASKED, "for now it has no name"
+    learn(names, space, build.KERNEL_BASE + 0x1000, 0x404100)
+    assert names.of_user(100, space, 0x404100, Wanted()) != ASKED, "for now it has no name"
     assert names.bound(lambda: [space])
     assert (names.kernel, space.located) == ({}, None)
     wanted = Wanted()
-    assert names.of_kernel(build.KERNEL_BASE, wanted) != ASKED
     assert names.of_user(100, space, 0x400100, wanted) != ASKED
-    assert names.of_kernel(build.KERNEL_BASE + 0x1000, wanted) == ASKED
-    assert names.of_user(100, space, 0x401100, wanted) == ASKED
+    assert names.of_user(100, space, 0x404100, wanted) == ASKED
     assert not names.bound(lambda: [space])
 
 

@@ -9,7 +9,6 @@ import pytest
 from necroscope.model.reading import Moment, Reading
 from necroscope.model.tables import TABLES
 from necroscope.sources.perf.sampler import Sampler
-from necroscope.symbols.messages import BLOCK_BITS
 
 UTC_NS = 1_776_249_000_000_000_000
 SECOND = 1_000_000_000
@@ -152,7 +151,7 @@ def test_an_idle_sample_is_dropped_even_before_its_name_was_known(node: Node, bu
     idle = [build.sample(time_ns, pid=0, kernel=[build.IDLE, build.KERNEL_BASE]) for time_ns in range(1, 6)]
     assert node.read(*idle) == []
     assert node.sampler.idle_dropped == 5
-    assert sum(len(asked) for asked in lookup.kernel_asked) == 2
+    assert len(lookup.kernel_asked) == 2
     assert node.read(build.sample(SECOND + 1, pid=0, kernel=[build.IDLE, build.KERNEL_BASE])) == []
     assert node.sampler.idle_dropped == 6
     assert node.sampler.samples_taken == 0
@@ -193,7 +192,7 @@ def test_a_chain_seen_many_times_in_a_drain_costs_one_question(node: Node, build
     chain = {"kernel": [build.KERNEL_BASE, build.KERNEL_BASE + 9], "user": [0x400010, 0x400021]}
     rows = node.read(*program, *(build.sample(time_ns, **chain) for time_ns in range(3, 100)))
     assert len({row["stack"] for row in rows}) == 1
-    assert lookup.kernel_asked == [[build.KERNEL_BASE >> BLOCK_BITS]]
+    assert lookup.kernel_asked == [build.KERNEL_BASE]
     assert [request.blocks for request in lookup.user_asked] == [(0,)]
 
 
@@ -282,10 +281,16 @@ def test_a_program_that_was_unloaded_names_no_new_address(node: Node, build: Any
     assert functions_of(node, node.read_all(loaded, gone, build.sample(3, kernel=[address]))) != ["bpf_prog_one"]
 
 
-def test_new_kernel_code_reloads_symbols_at_most_every_minute(node: Node, build: Any, lookup: Any) -> None:
+def test_new_kernel_code_reloads_symbols_at_most_every_minute_and_only_when_it_is_seen(
+    node: Node, build: Any, lookup: Any
+) -> None:
+    lookup.names[build.KERNEL_BASE] = ("bpf_prog_x", "[bpf]")
     for _ in range(150):
-        node.read_all(build.ksymbol(node.now_ns + 1))
-    assert lookup.reloads == 2
+        node.read_all(build.ksymbol(node.now_ns + 1), build.sample(node.now_ns + 2, kernel=[build.KERNEL_BASE + 16]))
+    assert lookup.reloads == 0
+    for _ in range(150):
+        node.read_all(build.ksymbol(node.now_ns + 1), build.sample(node.now_ns + 2, kernel=[build.KERNEL_BASE]))
+    assert lookup.reloads == 3
 
 
 def test_cgroups_are_read_again_every_minute(node: Node, build: Any) -> None:

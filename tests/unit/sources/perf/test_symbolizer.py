@@ -11,7 +11,6 @@ from necroscope.sources.perf import frame_names
 from necroscope.sources.perf import symbolizer as symbolizer_module
 from necroscope.sources.perf.address_space import AddressSpace
 from necroscope.sources.perf.symbolizer import Symbolizer, split_chain
-from necroscope.symbols.messages import BLOCK_BITS
 from necroscope.symbols.process_maps import Mapping
 
 
@@ -116,10 +115,10 @@ def test_what_nobody_knows_is_unknown(asked: Asked) -> None:
 
 def test_one_request_a_file_holds_all_blocks_of_a_drain(asked: Asked) -> None:
     space, other = space_of(APP, LIBC), space_of(APP)
-    asked.number((asked.chain(user=[0x400100, 0x7F0011]), space), (asked.chain(user=[0x403300, 0x401000]), other))
+    asked.number((asked.chain(user=[0x400100, 0x7F0011]), space), (asked.chain(user=[0x410300, 0x401000]), other))
     assert asked.lookup.user_calls == 1
     assert {request.path: request.blocks for request in asked.lookup.user_asked} == {
-        "/usr/bin/app": (1, 4),
+        "/usr/bin/app": (0, 4),
         "/usr/lib/libc.so.6": (0,),
     }
 
@@ -213,18 +212,31 @@ def test_each_idle_address_is_added_although_one_question_would_name_the_functio
     for address in (start + 0x1E, start + 0x1F):
         assert asked.names(asked.chain([address, build.KERNEL_BASE + 0x41]), space_of()) == ["k_40", "default_idle"]
     assert asked.symbolizer.idle_addresses == {struct.pack("<Q", start + 0x1E), struct.pack("<Q", start + 0x1F)}
-    assert asked.lookup.kernel_asked == [[build.KERNEL_BASE >> BLOCK_BITS, start >> BLOCK_BITS]]
+    assert sorted(asked.lookup.kernel_asked) == [build.KERNEL_BASE + 0x40, start]
 
 
 def test_reloading_the_kernels_symbols_forgets_what_addresses_meant(asked: Asked, build: Any) -> None:
-    raw = asked.chain([build.IDLE])
-    addresses = asked.symbolizer.idle_addresses
-    assert asked.names(raw, space_of()) == ["default_idle"]
-    asked.lookup.names[build.IDLE] = ("bpf_prog_new", "[bpf]")
-    asked.symbolizer.reload_kernel()
+    core = asked.chain([build.KERNEL_BASE + 0x20])
+    raw = asked.chain([build.KERNEL_BASE + 0x55, build.KERNEL_BASE + 0x21])
+    asked.lookup.names[build.KERNEL_BASE + 0x50] = ("bpf_prog_old", "[bpf]")
+    asked.lookup.names[build.KERNEL_BASE + 0x70] = None
+    unnamed = asked.chain([build.KERNEL_BASE + 0x71])
+    assert asked.names(raw, space_of()) == ["k_20", "bpf_prog_old"]
+    assert asked.names(unnamed, space_of()) == ["[kernel]"]
+    for place in (0x50, 0x70):
+        asked.lookup.names[build.KERNEL_BASE + place] = ("bpf_prog_new", "[bpf]")
+    asked.symbolizer.note_kernel_change()
+    asked.names(core, space_of())
+    assert asked.lookup.reloads == 0, "the kernel's own text does not change"
+    assert asked.names(raw, space_of()) == ["k_20", "bpf_prog_new"]
+    assert asked.names(unnamed, space_of()) == ["bpf_prog_new"]
     assert asked.lookup.reloads == 1
-    assert asked.names(raw, space_of()) == ["bpf_prog_new"]
-    assert addresses == set()
+    asked.symbolizer.note_kernel_change()
+    asked.names(raw, space_of())
+    assert asked.lookup.reloads == 1, "not again before it is allowed"
+    asked.symbolizer.names.may_reload = True
+    asked.number((asked.chain([build.KERNEL_BASE + 0x58]), space_of()))
+    assert asked.lookup.reloads == 2
 
 
 @pytest.mark.parametrize("path", ["/a\x1b[31m", "/bad\udcff", "/" + "x" * 4000])
@@ -235,6 +247,30 @@ def test_a_hostile_path_becomes_a_harmless_module_name(asked: Asked, path: str) 
     assert asked.lookup.user_asked[0].path == path
 
 
+@pytest.mark.parametrize("mangling", ["_Z", "_R"])
+def test_only_the_names_that_are_needed_are_demangled_all_of_a_drain_at_once(asked: Asked, mangling: str) -> None:
+    asked.lookup.mangling = mangling
+    space = space_of(APP)
+    chains = [asked.chain(user=[0x400100, 0x400201]), asked.chain(user=[0x400104]), asked.chain(user=[0x402300])]
+    numbers = asked.number(*((raw, space) for raw in chains))
+    assert asked.lookup.mangled_asked == [[f"{mangling}f_{offset:x}" for offset in (0x1100, 0x1200, 0x3300)]]
+    asked.symbolizer.bound(lambda: [space])
+    assert asked.names(chains[0], space) == [f"readable {mangling}f_1200", f"readable {mangling}f_1100"]
+    assert asked.number(*((raw, space) for raw in chains)) == numbers
+    asked.number((asked.chain(user=[0x400108]), space))
+    assert len(asked.lookup.mangled_asked) == 1, "the frame of the function is known by then"
+
+
+def test_a_file_that_is_asked_about_again_and_again_is_learnt_as_a_whole(asked: Asked) -> None:
+    space = space_of(APP, LIBC._replace(end=0x7F0000 + (8 << 20)))
+    for turn in range(4):
+        asked.number((asked.chain(user=[0x400100 + (turn << 16)]), space), (asked.chain(user=[0x7F0000 + (turn << 20)]), space))
+    blocks = [(request.path, len(request.blocks)) for request in asked.lookup.user_asked]
+    # 1 MiB of the program is mapped, at an offset that is in the middle of a block; the library is too large.
+    assert [count for path, count in blocks if path == "/usr/bin/app"] == [1, 1, 63]
+    assert [count for path, count in blocks if path == "/usr/lib/libc.so.6"] == [1, 1, 1, 1]
+
+
 def test_one_question_names_a_whole_block(asked: Asked, build: Any) -> None:
     asked.lookup.function_bytes = 64
     asked.number((asked.chain([build.KERNEL_BASE + 0x41], [0x400101, 0x400141]), space_of(APP)))
@@ -242,11 +278,11 @@ def test_one_question_names_a_whole_block(asked: Asked, build: Any) -> None:
     raw = asked.chain([build.KERNEL_BASE + 0x7F, build.KERNEL_BASE + 0x41], [0x40013F, 0x400180])
     assert asked.names(raw, space_of(APP._replace(start=0x400000))) == ["f_1140", "f_1100", "k_40", "k_40"]
     assert asked.lookup.asked == before
-    asked.number((asked.chain([build.KERNEL_BASE + 0xFFF], [0x400FFF, 0x400001]), space_of(APP)))
+    asked.number((asked.chain([build.KERNEL_BASE + 0xFFF], [0x402FFF, 0x400001]), space_of(APP)))
     assert asked.lookup.asked == before
-    asked.number((asked.chain([build.KERNEL_BASE + 0x1000], [0x401000, 0x400182]), space_of(APP)))
-    assert asked.lookup.kernel_asked[1:] == [[(build.KERNEL_BASE + 0x1000) >> BLOCK_BITS]]
-    assert [request.blocks for request in asked.lookup.user_asked[1:]] == [(2,)]
+    asked.number((asked.chain([build.KERNEL_BASE + 0x1000], [0x403000, 0x400182]), space_of(APP)))
+    assert asked.lookup.kernel_asked == [build.KERNEL_BASE + distance for distance in (0x40, 0xFC0, 0x1000)]
+    assert [request.blocks for request in asked.lookup.user_asked[1:]] == [(1,)]
 
 
 def test_one_question_tells_that_a_whole_stretch_has_no_symbol_and_each_offset_of_it_is_kept(asked: Asked) -> None:
@@ -256,7 +292,7 @@ def test_one_question_tells_that_a_whole_stretch_has_no_symbol_and_each_offset_o
     for address, offset in ((0x400100, 0x1100), (0x400101, 0x1101), (0x400100, 0x1100)):
         assert asked.frames(asked.chain(user=[address]), space)[0].offset == offset
     assert asked.names(asked.chain(user=[0x400140]), space) == ["f_1140"]
-    assert [request.blocks for request in asked.lookup.user_asked] == [(1,)]
+    assert [request.blocks for request in asked.lookup.user_asked] == [(0,)]
 
 
 def test_a_file_rewritten_in_place_has_its_new_functions_where_no_old_one_was(asked: Asked) -> None:
@@ -265,7 +301,7 @@ def test_a_file_rewritten_in_place_has_its_new_functions_where_no_old_one_was(as
     assert asked.names(asked.chain(user=[0x400104]), space) == ["f_1100"]
     asked.lookup.function_bytes = 256
     assert asked.names(asked.chain(user=[0x400180]), space) == ["f_1180"]
-    assert asked.names(asked.chain(user=[0x4011FF]), space) == ["f_2100"]
+    assert asked.names(asked.chain(user=[0x4041FF]), space) == ["f_5100"]
     assert asked.lookup.user_calls == 2
 
 
