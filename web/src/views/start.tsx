@@ -1,0 +1,89 @@
+// Opens the page: the recording first, then the verdict; follows a live recording.
+import { render } from "preact";
+import { length, within } from "../lib/range";
+import { ranked, withIncident } from "../logic/incident";
+import { clock, type Clock } from "../logic/moment";
+import { ServerError } from "../logic/server_source";
+import type { Source } from "../logic/source";
+import { viewAround } from "../logic/state";
+import { makeApp, type App } from "./app";
+import { watchKeys } from "./keys";
+import { Page } from "./page";
+
+const FOLLOW_MS = 2000;
+const REPORT_EVERY = 10;
+const FOLLOWED_MS = 120_000;
+
+export async function start(place: HTMLElement, makeSource: (at: () => Clock) => Source): Promise<void> {
+  let at: Clock = clock("0");
+  try {
+    const source = makeSource(() => at);
+    const recording = await source.recording();
+    at = clock(recording.from ?? "0");
+    const app = makeApp(source, at, recording);
+    document.title = `${recording.node} · necroscope`;
+    render(<Page app={app} />, place);
+    watchKeys(app);
+    void readReport(app, location.hash.length <= 1);
+    if (recording.live) follow(app);
+  } catch (error) {
+    render(<Failure error={error} />, place);
+  }
+}
+
+function Failure({ error }: { error: unknown }) {
+  const hint = error instanceof ServerError ? error.hint : "reload the page";
+  return (
+    <div class="failure">
+      <h1>necroscope</h1>
+      <p>{error instanceof Error ? error.message : String(error)}</p>
+      <p class="faint">{hint}</p>
+    </div>
+  );
+}
+
+/** Where nobody has looked anywhere yet, the page goes to the worst incident. */
+async function readReport(app: App, leads: boolean): Promise<void> {
+  const before = app.state.get();
+  try {
+    const report = await app.source.report();
+    const first = ranked(report.incidents)[0];
+    if (leads && first && app.state.get() === before) {
+      app.state.set(withIncident(before, first, app.clock, app.span()));
+      app.follows.set(false);
+    }
+    app.report.set(report);
+    app.reportError.set(null);
+  } catch (error) {
+    app.reportError.set(error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** Asks what was recorded since; while following, the view ends where the recording does. */
+function follow(app: App): void {
+  let round = 0;
+  const turn = async () => {
+    try {
+      const recording = await app.source.recording();
+      if (recording.to !== app.recording.get().to) {
+        app.recording.set(recording);
+        if (app.follows.get()) keepUp(app);
+        round += 1;
+        if (round % REPORT_EVERY === 0) await readReport(app, false);
+      }
+    } catch {
+      // the next turn asks again; the lanes say themselves that the server does not answer
+    }
+    setTimeout(turn, FOLLOW_MS);
+  };
+  setTimeout(turn, FOLLOW_MS);
+}
+
+function keepUp(app: App): void {
+  const span = app.span();
+  const state = app.state.get();
+  const size = Math.min(Math.max(length(state.view), 10_000), Math.max(FOLLOWED_MS, length(state.view)), length(span));
+  const view = within([span[1] - size, span[1]], span);
+  const window = state.window ?? viewAround([span[1] - 5000, span[1]], span);
+  app.state.set({ ...state, view, window: within([span[1] - length(window), span[1]], span) });
+}
