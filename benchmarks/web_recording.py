@@ -1,6 +1,6 @@
 """A generated day of a node of 96 cores for the time machine: one core is held every ten minutes while cgroups leak.
 
-`python benchmarks/web_recording.py DIR [HOURS] [CPUS]`. To the samples of `generated_recording` come the tables that the page draws.
+`python benchmarks/web_recording.py DIR [HOURS] [CPUS]`. To the samples of `generated_recording` come the tables of the lanes.
 """
 
 import sys
@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from generated_recording import NS, SEGMENT_S, START_NS, generate, write_table
 
+from generated_recording import NS, SEGMENT_S, START_NS, generate, write_table
 from necroscope.model.tables import TABLES
 from necroscope.segment.arrow import schema_of
 from necroscope.segment.manifest import TableEntry

@@ -2,8 +2,10 @@
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
 import { watchTheme } from "./lib/theme";
+import { embeddedSource, unzipped } from "./logic/embedded_source";
 import { serverSource } from "./logic/server_source";
 import { start } from "./views/start";
 
 watchTheme();
-void start(document.getElementById("page")!, serverSource);
+const embedded = document.getElementById("embedded")?.textContent;
+void start(document.getElementById("page")!, async (at) => (embedded ? embeddedSource(await unzipped(embedded), at) : serverSource(at)));

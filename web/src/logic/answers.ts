@@ -112,6 +112,9 @@ export interface Incident {
 export interface ReportAnswer {
   incidents: Incident[];
   notes: string[];
+  /** A long recording is gone through while the page is open. */
+  is_complete: boolean;
+  progress: number;
 }
 
 export interface CoresHeader {

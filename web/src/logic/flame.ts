@@ -18,6 +18,7 @@ export interface Flame {
   samples: number;
   /** Share in the window minus share in the baseline, for a differential. */
   change: Float64Array | null;
+  shares: { window: Float64Array; baseline: Float64Array } | null;
   leftOut: string[];
 }
 
@@ -25,7 +26,8 @@ export function layout(answer: FlameAnswer): Flame {
   const { header, arrays } = answer;
   const parent = arrays["parent"] as Int32Array;
   const own = arrays["self"] as Float64Array;
-  const weights = widths(arrays["total"] as Float64Array, arrays["baseline_total"] as Float64Array | undefined);
+  const [share, baseline] = [arrays["share"], arrays["baseline_share"]] as (Float64Array | undefined)[];
+  const weights = widths(arrays["total"] as Float64Array, share, baseline);
   const { depth, first } = depths(parent);
   const { left, right, total } = spread(parent, weights, depth);
   const kinds = arrays["kind"] as Uint8Array;
@@ -42,20 +44,15 @@ export function layout(answer: FlameAnswer): Flame {
     first,
     total,
     samples: header.samples,
-    change: changes(arrays["share"] as Float64Array | undefined, arrays["baseline_share"] as Float64Array | undefined),
+    shares: share && baseline ? { window: share, baseline } : null,
+    change: share && baseline ? share.map((value, node) => value - baseline[node]!) : null,
     leftOut: header.left_out,
   };
 }
 
-/** A differential shows what vanished too: a frame that is in the baseline only has the width that it had there. */
-function widths(total: Float64Array, baseline: Float64Array | undefined): Float64Array {
-  if (!baseline || total.some((weight) => weight > 0)) return total;
-  return baseline;
-}
-
-function changes(share: Float64Array | undefined, baseline: Float64Array | undefined): Float64Array | null {
-  if (!share || !baseline) return null;
-  return share.map((value, node) => value - baseline[node]!);
+/** A frame is as wide as its mean share of both windows, so that what vanished is seen as well as what appeared. */
+function widths(total: Float64Array, share: Float64Array | undefined, baseline: Float64Array | undefined): Float64Array {
+  return share && baseline ? share.map((value, node) => (value + baseline[node]!) / 2) : total;
 }
 
 function depths(parent: Int32Array): { depth: Int32Array; first: number[] } {

@@ -54,6 +54,7 @@ export function serverSource(at: () => Clock): Source {
     range ? { baseline_from_ns: at().digits(range[0]), baseline_to_ns: at().digits(range[1]) } : {};
   return {
     isEmbedded: false,
+    firstState: "",
     recording: (signal) => json("api/recording", {}, signal),
     report: (signal) => json("api/report", {}, signal),
     cores: (view, columns, withDelay, signal) => packed("api/cores", { ...window(view), columns, delay: withDelay ? 1 : 0 }, signal),

@@ -20,6 +20,8 @@ export interface FlameQuestion extends Choice {
 
 export interface Source {
   readonly isEmbedded: boolean;
+  /** Where an exported page opens: the address of the page that it was made of. */
+  readonly firstState: string;
   recording(signal?: AbortSignal): Promise<RecordingAnswer>;
   report(signal?: AbortSignal): Promise<ReportAnswer>;
   cores(view: Range, columns: number, withDelay: boolean, signal?: AbortSignal): Promise<CoresAnswer>;

@@ -34,6 +34,7 @@ export function makeApp(source: Source, clock: Clock, recording: RecordingAnswer
   };
   const begun = initialState(spanOf(recording));
   const fromAddress = () => ofHash(location.hash, clock, begun, known.get().cpus);
+  if (location.hash.length <= 1 && source.firstState) history.replaceState(null, "", `#${source.firstState}`);
   const state = atom(location.hash.length > 1 ? fromAddress() : begun);
   const follows = atom(recording.live && location.hash.length <= 1);
   const app: App = {

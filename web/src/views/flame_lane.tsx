@@ -112,15 +112,16 @@ function FlameSurface({ flame, found }: { flame: Flame; found: Found | null }) {
 }
 
 function frameTip(flame: Flame, node: number): string[] {
+  const name = flame.names[flame.name[node]!]!;
+  const percent = (share: number) => `${(share * 100).toFixed(2)} %`;
+  if (flame.shares && flame.change) {
+    const change = flame.change[node]!;
+    const sign = change >= 0 ? "▲ grew" : "▼ shrank";
+    return [name, `${sign}: ${percent(flame.shares.baseline[node]!)} of the baseline's samples, ${percent(flame.shares.window[node]!)} of the window's`];
+  }
   const share = flame.right[node]! - flame.left[node]!;
-  const weight = Math.round(share * flame.total);
-  const lines = [
-    flame.names[flame.name[node]!]!,
-    `${KINDS[flame.kind[node]!]} · ${weight.toLocaleString("en")} samples, ${(share * 100).toFixed(2)} % · itself ${((flame.own[node]! / (flame.total || 1)) * 100).toFixed(2)} %`,
-  ];
-  const change = flame.change?.[node];
-  if (change !== undefined) lines.push(`${change >= 0 ? "▲ grew" : "▼ shrank"} by ${(Math.abs(change) * 100).toFixed(2)} % of all samples`);
-  return [...lines, "click: zoom in"];
+  const weight = Math.round(share * flame.total).toLocaleString("en");
+  return [name, `${KINDS[flame.kind[node]!]} · ${weight} samples, ${percent(share)} · itself ${percent(flame.own[node]! / (flame.total || 1))}`, "click: zoom in"];
 }
 
 /** The wheel zooms with Ctrl or Alt and pans sideways, as in the lanes. */
@@ -205,7 +206,7 @@ function KindKey() {
 function ChangeKey() {
   return (
     <p class="key">
-      <i class="kind grew" /> ▲ more than in the baseline <i class="kind shrank" /> ▼ less <span> · width is time in the window</span>
+      <i class="kind grew" /> ▲ more than in the baseline <i class="kind shrank" /> ▼ less <span> · width is the mean of both</span>
     </p>
   );
 }

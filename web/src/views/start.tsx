@@ -12,12 +12,13 @@ import { Page } from "./page";
 
 const FOLLOW_MS = 2000;
 const REPORT_EVERY = 10;
+const REPORT_AGAIN_MS = 1500;
 const FOLLOWED_MS = 120_000;
 
-export async function start(place: HTMLElement, makeSource: (at: () => Clock) => Source): Promise<void> {
+export async function start(place: HTMLElement, makeSource: (at: () => Clock) => Promise<Source>): Promise<void> {
   let at: Clock = clock("0");
   try {
-    const source = makeSource(() => at);
+    const source = await makeSource(() => at);
     const recording = await source.recording();
     at = clock(recording.from ?? "0");
     const app = makeApp(source, at, recording);
@@ -42,18 +43,20 @@ function Failure({ error }: { error: unknown }) {
   );
 }
 
-/** Where nobody has looked anywhere yet, the page goes to the worst incident. */
+/** Where nobody has looked anywhere yet, the page goes to the worst incident. Asks again until the whole recording was gone through. */
 async function readReport(app: App, leads: boolean): Promise<void> {
   const before = app.state.get();
   try {
     const report = await app.source.report();
     const first = ranked(report.incidents)[0];
-    if (leads && first && app.state.get() === before) {
+    const isUntouched = app.state.get() === before;
+    if (leads && first && isUntouched) {
       app.state.set(withIncident(before, first, app.clock, app.span()));
       app.follows.set(false);
     }
     app.report.set(report);
     app.reportError.set(null);
+    if (!report.is_complete) setTimeout(() => void readReport(app, leads && !first && isUntouched), REPORT_AGAIN_MS);
   } catch (error) {
     app.reportError.set(error instanceof Error ? error.message : String(error));
   }

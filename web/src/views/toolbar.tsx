@@ -5,7 +5,7 @@ import { length, middle } from "../lib/range";
 import { theme, toggleTheme } from "../lib/theme";
 import { dayText, durationText } from "../logic/moment";
 import { address } from "../logic/server_source";
-import { zoomed } from "../logic/state";
+import { toHash, zoomed } from "../logic/state";
 import { useApp, type App } from "./app";
 
 export function Toolbar() {
@@ -69,9 +69,11 @@ function CopyLink() {
 /** The view goes into the file: what is on the screen, with everything that can be asked of it. */
 export function exportPage(app: App): void {
   if (app.source.isEmbedded) return;
-  const { view, cpu } = app.state.get();
+  const { view, window: chosen } = app.state.get();
   const link = document.createElement("a");
-  link.href = address("api/export", { from_ns: app.clock.digits(view[0]), to_ns: app.clock.digits(view[1]), cpu }) + location.hash;
+  const window = chosen && { window_from_ns: app.clock.digits(chosen[0]), window_to_ns: app.clock.digits(chosen[1]) };
+  const state = toHash(app.state.get(), app.clock).slice(1);
+  link.href = address("api/export", { from_ns: app.clock.digits(view[0]), to_ns: app.clock.digits(view[1]), ...window, state });
   link.download = "";
   link.click();
 }

@@ -23,9 +23,11 @@ export function VerdictPanel() {
   if (error) return <Panel><h2>No verdict</h2><p>{error}</p></Panel>;
   if (!report) return <Panel><h2>Looking for incidents …</h2><p class="faint">The lanes can be used meanwhile.</p><div class="bar" role="status" /></Panel>;
   const incident = chosenIncident(app, state.incident);
+  if (!incident && !report.is_complete) return <Panel><h2>Looking for incidents …</h2><Progress share={report.progress} /></Panel>;
   if (!incident) return <Healthy notes={report.notes} />;
   return (
     <Panel>
+      {!report.is_complete && <Progress share={report.progress} />}
       <Head incident={incident} count={report.incidents.length} />
       <Answer verdict={incident.verdict} />
       <EvidenceList incident={incident} />
@@ -41,6 +43,13 @@ const Panel = ({ children }: { children: ComponentChildren }) => (
   <aside id="verdict" aria-label="verdict" tabIndex={-1}>
     {children}
   </aside>
+);
+
+const Progress = ({ share }: { share: number }) => (
+  <p class="where" role="status">
+    {Math.round(share * 100)} % of the recording was gone through, newest first
+    <progress max={1} value={share} />
+  </p>
 );
 
 function Healthy({ notes }: { notes: string[] }) {
