@@ -14,6 +14,8 @@ import { Lane, TimeSurface } from "./lane";
 const SHORTEST_CLICK_MS = 5000;
 const REST_MS = 60;
 const AGAIN_MS = 350;
+/** A held second must be seen in a picture of a week: a cell is never a speck. */
+const CELL_PX = 3;
 const LONGEST_TICK_MS = 1500;
 
 export function CoreLane() {
@@ -21,7 +23,7 @@ export function CoreLane() {
   const state = useAtom(app.state);
   const recording = useAtom(app.recording);
   const { map, isAsking, error } = useCoreMap(state);
-  const row_px = rowHeight(recording.cpus.length, Math.max(220, Math.min(window.innerHeight * 0.42, 620)));
+  const row_px = rowHeight(recording.cpus.length, Math.max(288, Math.min(window.innerHeight * 0.48, 900)));
   const height = Math.max(recording.cpus.length, 1) * row_px;
   const rowOf = (y: number) => Math.min(Math.max(Math.floor(y / row_px), 0), recording.cpus.length - 1);
   const click = (moment: number, y: number) => {
@@ -50,7 +52,7 @@ function useCoreMap(state: State) {
   const app = useApp();
   const recording = useAtom(app.recording);
   const [round, setRound] = useState(0);
-  const columns = Math.min(Math.max(Math.round(window.innerWidth * 0.75), 400), 2400);
+  const columns = Math.round((Math.min(Math.max(window.innerWidth * 0.72, 600), 2800) * 1.2) / CELL_PX);
   const withDelay = state.mode === "delay";
   const end = recording.live ? recording.to : "";
   const key = `${state.view.join()}/${columns}/${withDelay}/${round}/${end}`;

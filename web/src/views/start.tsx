@@ -13,6 +13,8 @@ import { Page } from "./page";
 const FOLLOW_MS = 2000;
 const REPORT_EVERY = 10;
 const REPORT_AGAIN_MS = 1500;
+const PATIENCE_MS = 1500;
+const TURN_MS = 30;
 const FOLLOWED_MS = 120_000;
 
 export async function start(place: HTMLElement, makeSource: (at: () => Clock) => Promise<Source>): Promise<void> {
@@ -25,10 +27,18 @@ export async function start(place: HTMLElement, makeSource: (at: () => Clock) =>
     document.title = `${recording.node} · necroscope`;
     render(<Page app={app} />, place);
     watchKeys(app);
-    void readReport(app, location.hash.length <= 1);
+    const leads = location.hash.length <= 1;
+    void firstPicture().then(() => readReport(app, leads));
     if (recording.live) follow(app);
   } catch (error) {
     render(<Failure error={error} />, place);
+  }
+}
+
+/** The core map comes before the verdict, which may take the server long. */
+async function firstPicture(): Promise<void> {
+  for (let waited = 0; waited < PATIENCE_MS && !document.querySelector("#core-map[data-ready=yes]"); waited += TURN_MS) {
+    await new Promise((done) => setTimeout(done, TURN_MS));
   }
 }
 

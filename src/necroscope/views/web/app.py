@@ -25,7 +25,7 @@ from necroscope.views.web import answers
 from necroscope.views.web.binary import MEDIA_TYPE
 from necroscope.views.web.core_pictures import CorePictures
 from necroscope.views.web.export import exported_page
-from necroscope.views.web.guard import Application, Guard
+from necroscope.views.web.guard import POLICY, Application, Guard
 from necroscope.views.web.parameters import Moment, OptionalCpu, OptionalMoment, selection_of, window_of
 from necroscope.views.web.reports import Diagnose, Reports
 
@@ -72,10 +72,21 @@ def make_app(recording: Recording, token: str, hosts: frozenset[str], static: Pa
     _add_pictures(app, recording)
     _add_documents(app, recording, static)
     if (static / "index.html").is_file():
+        if (static / "speedscope").is_dir():
+            app.mount("/speedscope", SpeedscopeFiles(directory=static / "speedscope", html=True))
         app.mount("/", StaticFiles(directory=static, html=True))
     else:
         app.get("/", include_in_schema=False)(_not_built)
     return Guard(app, token, hosts)
+
+
+class SpeedscopeFiles(StaticFiles):
+    """speedscope compiles WebAssembly to demangle names; the page itself may not, so its policy is not theirs."""
+
+    def file_response(self, *arguments: Any, **options: Any) -> Response:
+        response = super().file_response(*arguments, **options)
+        response.headers["content-security-policy"] = POLICY.replace("script-src 'self'", "script-src 'self' 'wasm-unsafe-eval'")
+        return response
 
 
 async def _not_built() -> Response:
