@@ -124,17 +124,17 @@ def test_a_brush_chooses_a_window_for_all_lanes(page) -> None:
     assert (start, end) == (pytest.approx(15, abs=0.2), pytest.approx(21, abs=0.2))
     for lane in ("events", "cores", "cgroups"):
         assert page.locator(f"#lane-{lane} .band.window").is_visible()
-    page.wait_for_function("document.querySelector('#lane-flame h2').textContent.includes('core 1')")
+    page.wait_for_function("() => document.querySelector('#lane-flame h2').textContent.includes('core 1')")
     assert samples(page) in range(295, 305)
 
 
 def test_another_core_shows_who_ran_there(page) -> None:
     changed(page, lambda: page.select_option("#core", "0"))
     changed(page, lambda: brush(page, "events", 0.17, 0.30))
-    page.wait_for_function("document.querySelector('#lane-flame h2').textContent.includes('core 0')")
+    page.wait_for_function("() => document.querySelector('#lane-flame h2').textContent.includes('core 0')")
     page.fill("#search", "multiply")
-    page.wait_for_function("document.querySelector('#lane-flame .note').textContent.includes('in 100.0 %')")
-    page.wait_for_function("location.hash.includes('search=multiply')")
+    page.wait_for_function("() => document.querySelector('#lane-flame .note').textContent.includes('in 100.0 %')")
+    page.wait_for_function("() => location.hash.includes('search=multiply')")
 
 
 def test_a_click_into_the_core_map_looks_at_that_core(page) -> None:
@@ -158,10 +158,10 @@ def test_back_and_forward_restore_what_was_chosen(page) -> None:
     first = changed(page, lambda: brush(page, "cores", 0.2, 0.3))
     second = changed(page, lambda: page.select_option("#mode", "delay"))
     page.go_back()
-    page.wait_for_function("document.querySelector('#mode').value !== 'delay'")
+    page.wait_for_function("() => document.querySelector('#mode').value !== 'delay'")
     assert words(page) == first
     page.go_forward()
-    page.wait_for_function("document.querySelector('#mode').value === 'delay'")
+    page.wait_for_function("() => document.querySelector('#mode').value === 'delay'")
     assert words(page) == second
 
 
@@ -187,7 +187,7 @@ def test_everything_can_be_done_with_the_keyboard(page) -> None:
     changed(page, lambda: page.keyboard.press("+"))
     page.keyboard.press("/")
     page.keyboard.type("main")
-    page.wait_for_function("document.querySelector('#lane-flame .note').textContent.includes('“main”')")
+    page.wait_for_function("() => document.querySelector('#lane-flame .note').textContent.includes('“main”')")
     page.keyboard.press("Escape")
     page.keyboard.press("g")
     page.keyboard.press("ArrowDown")
@@ -204,12 +204,12 @@ def test_a_gap_is_drawn_as_a_gap(page) -> None:
 def test_hostile_names_are_text(page) -> None:
     page.select_option("#core", "all")
     page.select_option("#group", "name")
-    page.wait_for_function("document.querySelector('#lane-tasks').textContent.includes('onerror')")
+    page.wait_for_function("() => document.querySelector('#lane-tasks').textContent.includes('onerror')")
     assert page.locator("img").count() == 0
     button = page.locator("#lane-tasks button", has_text="onerror")
     changed(page, button.click)
     assert page.locator("#comm").input_value() == HOSTILE
-    page.wait_for_function("document.querySelector('#lane-flame h2').textContent.includes('onerror')")
+    page.wait_for_function("() => document.querySelector('#lane-flame h2').textContent.includes('onerror')")
     assert page.title() == "drawn-node · necroscope"
 
 
@@ -246,7 +246,7 @@ def test_speedscope_shows_the_window(page) -> None:
     refused: list[str] = []
     deep.on("pageerror", lambda error: refused.append(str(error)))
     deep.wait_for_selector("text=Time Order", timeout=SOON_MS)
-    assert "collector" in deep.content() or "core" in deep.content()
+    assert "necroscope" in deep.title()
     assert refused == []
 
 
