@@ -9,7 +9,7 @@ import argparse
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -36,6 +36,8 @@ PROCESSES = 240
 STACKS = 60_000
 KERNEL_FUNCTIONS = 2_500
 USER_FUNCTIONS = 120
+# Writes further tables into a segment: its directory, its start in ns, its cores.
+More = Callable[[Path, int, int], dict[str, TableEntry]]
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,9 @@ class CallTrees:
     leaves: list[np.ndarray[Any, np.dtype[np.int32]]]
 
 
-def generate(directory: Path, hours: float, cpus: int = 96, hz: int = 97, full_every: int = FULL_EVERY) -> Path:
+def generate(
+    directory: Path, hours: float, cpus: int = 96, hz: int = 97, full_every: int = FULL_EVERY, more: More | None = None
+) -> Path:
     """A recording of whole segments, the first and then every `full_every`th of a busy node."""
     make_recording(directory, Identity("generated", "generated", "benchmarks/generated_recording.py", {"generated": "yes"}))
     trees = call_trees(Random(1))
@@ -59,7 +63,7 @@ def generate(directory: Path, hours: float, cpus: int = 96, hz: int = 97, full_e
         keep = BUSY_KEEPS if number % full_every == 0 else IDLE_KEEPS
         rows = samples(trees, start_ns, cpus, hz, keep, number)
         idle = cpus * hz * SEGMENT_S - rows.num_rows
-        spans[path.name] = _write_segment(path, start_ns, rows, interned, cpus, idle)
+        spans[path.name] = _write_segment(path, start_ns, rows, interned, cpus, idle, more)
     shutil.rmtree(interned.directory)
     write_checked(directory / SPANS_FILE, spans)
     return directory
@@ -141,8 +145,8 @@ class _Interned:
         directory.mkdir()
         self.directory = directory
         self.entries = {
-            "frames": _write_table(directory, "frames", trees.frames, (0, 0)),
-            "stacks": _write_table(directory, "stacks", trees.stacks, (0, 0)),
+            "frames": write_table(directory, "frames", trees.frames, (0, 0)),
+            "stacks": write_table(directory, "stacks", trees.stacks, (0, 0)),
         }
 
     def link_into(self, segment: Path) -> dict[str, TableEntry]:
@@ -151,16 +155,20 @@ class _Interned:
         return dict(self.entries)
 
 
-def _write_segment(path: Path, start_ns: int, rows: pa.RecordBatch, interned: _Interned, cpus: int, idle: int) -> Span:
+def _write_segment(
+    path: Path, start_ns: int, rows: pa.RecordBatch, interned: _Interned, cpus: int, idle: int, more: More | None
+) -> Span:
     path.mkdir(mode=0o700)
     end_ns = start_ns + SEGMENT_S * NS
     tables = interned.link_into(path)
-    tables["samples"] = _write_table(path, "samples", rows, (rows.column("time")[0].as_py(), rows.column("time")[-1].as_py()))
+    if more is not None:
+        tables |= more(path, start_ns, cpus)
+    tables["samples"] = write_table(path, "samples", rows, (rows.column("time")[0].as_py(), rows.column("time")[-1].as_py()))
     Manifest(SCHEMA_VERSION, path.name, "generated", "generated", start_ns, end_ns, cpus, tables, idle_samples=idle).write(path)
     return start_ns, end_ns
 
 
-def _write_table(directory: Path, name: str, batch: pa.RecordBatch, span: Span) -> TableEntry:
+def write_table(directory: Path, name: str, batch: pa.RecordBatch, span: Span) -> TableEntry:
     writer = TableWriter(TABLES[name], directory / f"{name}.parquet")
     writer.add(batch, *span)
     return writer.close()

@@ -11,7 +11,6 @@ import click
 
 from necroscope import __version__
 from necroscope.analysis.engine import diagnose
-from necroscope.cli.diagnose_pictures import draw
 from necroscope.cli.opened_recording import opened_recording, span_of
 from necroscope.errors import UsageError
 from necroscope.interchange.writers.speedscope import write_speedscope
@@ -19,7 +18,6 @@ from necroscope.interchange.writers.window import WindowFacts
 from necroscope.store.query import Store
 from necroscope.store.samples import read_samples
 from necroscope.store.selection import Selection
-from necroscope.views.report.html import report_html
 
 _LOOPBACK: Final = "127.0.0.1"
 
@@ -56,13 +54,16 @@ def serve(store: Store, host: str, port: int, *, opens_browser: bool) -> None:
     listener = _listener(host, port)
     token = secrets.token_urlsafe(24)
     hosts = frozenset({"localhost", _LOOPBACK, "[::1]", host.lower()})
-    recording = Recording(store, __version__, _diagnosed, _speedscope, _exported)
+    recording = Recording(store, __version__, diagnosed, _speedscope)
     address = f"http://{host}:{listener.getsockname()[1]}/?token={token}"
     click.echo(f"the time machine is at {address}\nCtrl-C ends it")
     if opens_browser:
         webbrowser.open(address)
     config = uvicorn.Config(make_app(recording, token, hosts), log_level="warning", access_log=False)
-    uvicorn.Server(config).run([listener])
+    try:
+        uvicorn.Server(config).run([listener])
+    finally:
+        recording.reports.close()
 
 
 def _listener(host: str, port: int) -> socket.socket:
@@ -72,8 +73,14 @@ def _listener(host: str, port: int) -> socket.socket:
         raise UsageError(f"cannot listen on {host} port {port}: {error.strerror}", "choose another --port, or none") from None
 
 
-def _diagnosed(store: Store, at_ns: int | None) -> dict[str, Any]:
-    return diagnose(store, at_ns).as_json()
+def diagnosed(directory: Path, at_ns: int | None, span: tuple[int, int] | None) -> dict[str, Any]:
+    """`diagnose --json` with moments in ns and the causes in words; runs in a process of its own for a long recording."""
+    report = diagnose(Store.open(directory), at_ns, span)
+    answer = report.as_json()
+    for item, incident in zip(answer["incidents"], report.incidents, strict=True):
+        item |= {"from_ns": str(incident.from_ns), "to_ns": str(incident.to_ns)}
+        item["verdict"]["title"] = incident.verdict.title
+    return answer
 
 
 def _speedscope(store: Store, from_ns: int, to_ns: int, selection: Selection) -> bytes:
@@ -83,8 +90,3 @@ def _speedscope(store: Store, from_ns: int, to_ns: int, selection: Selection) ->
     out = io.BytesIO()
     write_speedscope(found.tables, facts, out)
     return out.getvalue()
-
-
-def _exported(store: Store, from_ns: int, to_ns: int, cpu: int | None) -> str:  # noqa: ARG001
-    report = diagnose(store, span=(from_ns, to_ns))
-    return report_html(report, draw(store, report))

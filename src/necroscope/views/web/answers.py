@@ -21,7 +21,9 @@ from necroscope.views.web.binary import packed
 MOST_GAPS: Final = 500
 MOST_ROWS: Final = 5_000
 NOT_RECORDED: Final = 255
+NOT_READ_YET: Final = 254
 _FULL: Final = 250
+CoreBytes = dict[str, NDArray[np.uint8]]
 _KINDS: Final = {"kernel": 0, "user": 1, "jit": 2, "group": 3}
 _OTHER_KIND: Final = 4
 _RESTARTS: Final = ("unit_restart", "container_start", "container_die")
@@ -51,11 +53,24 @@ def gap_answer(gap: Gap) -> dict[str, Any]:
     return {"table": gap.table, "from": str(gap.from_ns), "to": str(gap.to_ns), "cause": gap.cause, "cpu": gap.cpu}
 
 
-def cores_answer(modes: CoreModes) -> bytes:
+def cores_answer(
+    cores: CoreBytes, from_ns: int, column_ns: int, cpus: Sequence[int], left_out: Sequence[str] = (), *, is_complete: bool = True
+) -> bytes:
+    header = {
+        "from": str(from_ns),
+        "column_ns": column_ns,
+        "cpus": list(cpus),
+        "left_out": list(left_out),
+        "is_complete": is_complete,
+    }
+    return packed(header, cores)
+
+
+def core_bytes(modes: CoreModes) -> CoreBytes:
+    """A byte for each core and column: shares by 250ths, delays by eighths of a power of two of a microsecond."""
     arrays = {mode: _as_bytes(share) for mode, share in modes.worst.items()}
     arrays["delay"] = np.minimum(np.round(8 * np.log2(modes.delay_ns / 1000 + 1)), _FULL).astype(np.uint8)
-    header = {"from": str(modes.start_ns), "column_ns": modes.column_ns, "cpus": modes.cpus, "left_out": modes.left_out}
-    return packed(header, arrays)
+    return arrays
 
 
 def _as_bytes(share: NDArray[np.float32]) -> NDArray[np.uint8]:
@@ -131,6 +146,12 @@ def differential_answer(tree: DifferentialTree, window: FlameTree, baseline: Fla
 def _frames(frames: Sequence[Frame]) -> tuple[list[str], NDArray[np.uint8]]:
     kinds = np.array([_KINDS.get(frame.kind, _OTHER_KIND) for frame in frames], np.uint8)
     return [frame_name(frame.function, frame.module, frame.offset) for frame in frames], kinds
+
+
+def frame_names(frames: pa.Table) -> tuple[list[str], NDArray[np.uint8]]:
+    """Of a table of frames, as `_frames` of a list."""
+    columns = (frames.column(name).to_pylist() for name in ("function", "module", "kind", "offset", "build_id"))
+    return _frames([Frame(*row) for row in zip(*columns, strict=True)])
 
 
 def _ordered(

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
@@ -14,7 +15,6 @@ from fastapi.staticfiles import StaticFiles
 from necroscope.errors import NecroscopeError, UsageError
 from necroscope.model.units import NS_PER_S
 from necroscope.segment.recording import LIVE
-from necroscope.store.core_modes import read_core_modes
 from necroscope.store.differential import compare
 from necroscope.store.flame import GroupBy, read_flame
 from necroscope.store.heatmap import DEFAULT_ROWS, read_heat_map
@@ -23,8 +23,11 @@ from necroscope.store.selection import Selection
 from necroscope.store.time_limit import TimeLimit
 from necroscope.views.web import answers
 from necroscope.views.web.binary import MEDIA_TYPE
-from necroscope.views.web.guard import Application, Guard
+from necroscope.views.web.core_pictures import CorePictures
+from necroscope.views.web.export import exported_page
+from necroscope.views.web.guard import POLICY, Application, Guard
 from necroscope.views.web.parameters import Moment, OptionalCpu, OptionalMoment, selection_of, window_of
+from necroscope.views.web.reports import Diagnose, Reports
 
 Answer = TypeVar("Answer")
 STATIC: Final = Path(__file__).parent / "static"
@@ -34,15 +37,17 @@ _AT_ONCE: Final = 4
 
 @dataclass(slots=True)
 class Recording:
-    """A recording to show. `diagnose`, `speedscope` and `export` are made by the parts that this one may not know."""
+    """A recording to show. `diagnose` and `speedscope` come from the parts that this one may not know."""
 
     store: Store
     version: str
-    diagnose: Callable[[Store, int | None], dict[str, Any]]
+    diagnose: Diagnose
     speedscope: Callable[[Store, int, int, Selection], bytes]
-    export: Callable[[Store, int, int, int | None], str]
+    reports: Reports = field(init=False)
     _cpus: list[int] = field(default_factory=list)
-    _reports: dict[int | None, tuple[int | None, dict[str, Any]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.reports = Reports(self.store, self.diagnose)
 
     def cpus(self) -> list[int]:
         """Cores that were seen; their numbers may have holes."""
@@ -55,13 +60,8 @@ class Recording:
     def is_live(self) -> bool:
         return any(segment.path.name.endswith(LIVE) for segment in self.store.catalog.segments)
 
-    def report(self, at_ns: int | None) -> dict[str, Any]:
-        """Made once, and anew when the recording has grown."""
-        end_ns = self.store.info().to_ns
-        known = self._reports.get(at_ns)
-        if known is None or known[0] != end_ns:
-            known = self._reports[at_ns] = (end_ns, self.diagnose(self.store, at_ns))
-        return known[1]
+    def description(self) -> dict[str, Any]:
+        return answers.recording_answer(self.store.info(), self.cpus(), is_live=self.is_live(), version=self.version)
 
 
 def make_app(recording: Recording, token: str, hosts: frozenset[str], static: Path = STATIC) -> Application:
@@ -70,10 +70,28 @@ def make_app(recording: Recording, token: str, hosts: frozenset[str], static: Pa
     app.exception_handler(RequestValidationError)(_misunderstood)
     _add_lists(app, recording)
     _add_pictures(app, recording)
-    _add_documents(app, recording)
-    if static.is_dir():
+    _add_documents(app, recording, static)
+    if (static / "index.html").is_file():
+        if (static / "speedscope").is_dir():
+            app.mount("/speedscope", SpeedscopeFiles(directory=static / "speedscope", html=True))
         app.mount("/", StaticFiles(directory=static, html=True))
+    else:
+        app.get("/", include_in_schema=False)(_not_built)
     return Guard(app, token, hosts)
+
+
+class SpeedscopeFiles(StaticFiles):
+    """speedscope compiles WebAssembly to demangle names; the page itself may not, so its policy is not theirs."""
+
+    def file_response(self, *arguments: Any, **options: Any) -> Response:
+        response = super().file_response(*arguments, **options)
+        response.headers["content-security-policy"] = POLICY.replace("script-src 'self'", "script-src 'self' 'wasm-unsafe-eval'")
+        return response
+
+
+async def _not_built() -> Response:
+    text = "error: the page was not built\nhint: run `npm ci && npm run build` in web/, or scripts/setup, which does\n"
+    return Response(text, 503, media_type="text/plain; charset=utf-8")
 
 
 def _told(_: Request, error: Exception) -> JSONResponse:
@@ -101,12 +119,7 @@ def _add_lists(app: FastAPI, recording: Recording) -> None:
 
     @app.get("/api/recording")
     async def the_recording() -> dict[str, Any]:
-        def answer() -> dict[str, Any]:
-            return answers.recording_answer(
-                store.info(), recording.cpus(), is_live=recording.is_live(), version=recording.version
-            )
-
-        return await _asked(answer)
+        return await _asked(recording.description)
 
     @app.get("/api/events")
     async def events(from_ns: Moment, to_ns: Moment, limit: Annotated[int, Query(ge=1, le=5000)] = 1000) -> dict[str, Any]:
@@ -132,21 +145,19 @@ def _add_lists(app: FastAPI, recording: Recording) -> None:
 
     @app.get("/api/report")
     async def report(at_ns: OptionalMoment = None) -> dict[str, Any]:
-        return await _asked(recording.report, at_ns)
+        return await _asked(recording.reports.answer, at_ns)
 
 
 def _add_pictures(app: FastAPI, recording: Recording) -> None:
-    store = recording.store
+    store, pictures = recording.store, CorePictures(recording.store)
 
     @app.get("/api/cores", response_class=Response, responses=_BINARY)
-    async def cores(from_ns: Moment, to_ns: Moment, columns: Annotated[int, Query(ge=1, le=4000)] = 1000) -> Response:
+    async def cores(
+        from_ns: Moment, to_ns: Moment, columns: Annotated[int, Query(ge=1, le=4000)] = 1000, delay: bool = True
+    ) -> Response:
         window = window_of(from_ns, to_ns)
-
-        def answer() -> bytes:
-            limit = TimeLimit(TIME_LIMIT_S)
-            return answers.cores_answer(read_core_modes(store, window.from_ns, window.to_ns, columns, recording.cpus(), limit))
-
-        return Response(await _asked(answer), media_type=MEDIA_TYPE)
+        picture = await _asked(lambda: pictures.answer(window.from_ns, window.to_ns, columns, recording.cpus(), with_delay=delay))
+        return Response(picture, media_type=MEDIA_TYPE)
 
     @app.get("/api/heat", response_class=Response, responses=_BINARY)
     async def heat(
@@ -191,7 +202,7 @@ def _add_pictures(app: FastAPI, recording: Recording) -> None:
         return Response(await _asked(answer), media_type=MEDIA_TYPE)
 
 
-def _add_documents(app: FastAPI, recording: Recording) -> None:
+def _add_documents(app: FastAPI, recording: Recording, static: Path) -> None:
     @app.get("/api/speedscope")
     async def speedscope(from_ns: Moment, to_ns: Moment, selection: Annotated[Selection, Depends(selection_of)]) -> Response:
         window = window_of(from_ns, to_ns)
@@ -199,10 +210,19 @@ def _add_documents(app: FastAPI, recording: Recording) -> None:
         return Response(content, media_type="application/json")
 
     @app.get("/api/export")
-    async def export(from_ns: Moment, to_ns: Moment, cpu: OptionalCpu = None) -> Response:
-        window = window_of(from_ns, to_ns)
-        content = await _asked(recording.export, recording.store, window.from_ns, window.to_ns, cpu)
-        headers = {"content-disposition": 'attachment; filename="necroscope.html"'}
+    async def export(
+        from_ns: Moment,
+        to_ns: Moment,
+        window_from_ns: OptionalMoment = None,
+        window_to_ns: OptionalMoment = None,
+        state: Annotated[str, Query(max_length=2000, description="the page's address after #, to open at")] = "",
+    ) -> Response:
+        view, chosen = window_of(from_ns, to_ns), None
+        if window_from_ns is not None and window_to_ns is not None:
+            chosen = astuple(window_of(window_from_ns, window_to_ns))
+        content = await _asked(exported_page, static, recording, astuple(view), chosen, state)
+        name = f"necroscope-{datetime.fromtimestamp(from_ns // NS_PER_S, UTC):%Y-%m-%dT%H-%M-%SZ}.html"
+        headers = {"content-disposition": f'attachment; filename="{name}"'}
         return Response(content, media_type="text/html; charset=utf-8", headers=headers)
 
 

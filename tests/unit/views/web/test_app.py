@@ -1,6 +1,9 @@
 """The server's answers over a drawn recording, as the page reads them."""
 
 import asyncio
+import base64
+import gzip
+import hashlib
 import json
 import struct
 from pathlib import Path
@@ -27,15 +30,14 @@ TYPES = {"u8": np.uint8, "i32": np.int32, "u32": np.uint32, "f32": np.float32, "
 class Page:
     """Asks as the page does."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, static: Path | None = None) -> None:
         recording = Recording(
             Store.open(directory),
             "1.0",
-            lambda store, at_ns: {"incidents": [], "asked": at_ns},
+            lambda directory, at_ns, span: {"incidents": [], "asked": at_ns},
             lambda store, from_ns, to_ns, selection: b'{"profiles": []}',
-            lambda store, from_ns, to_ns, cpu: "<!doctype html>",
         )
-        self._app = make_app(recording, "t", frozenset({"localhost"}), directory / "no-page")
+        self._app = make_app(recording, "t", frozenset({"localhost"}), static or directory / "no-page")
 
     def get(self, path: str, **query: object) -> httpx.Response:
         async def run() -> httpx.Response:
@@ -46,17 +48,20 @@ class Page:
         return asyncio.run(run())
 
     def arrays(self, path: str, **query: object) -> tuple[dict, dict[str, np.ndarray]]:
-        data = self.get(path, **query).content
-        (length,) = struct.unpack_from("<I", data)
-        header = json.loads(data[4 : 4 + length])
-        place = -(-(4 + length) // 8) * 8
-        arrays = {}
-        for item in header["arrays"]:
-            count = int(np.prod(item["shape"]))
-            kind = np.dtype(TYPES[item["type"]])
-            arrays[item["name"]] = np.frombuffer(data, kind, count, place).reshape(item["shape"])
-            place += -(-count * kind.itemsize // 8) * 8
-        return header, arrays
+        return unpacked(self.get(path, **query).content)
+
+
+def unpacked(data: bytes) -> tuple[dict, dict[str, np.ndarray]]:
+    (length,) = struct.unpack_from("<I", data)
+    header = json.loads(data[4 : 4 + length])
+    place = -(-(4 + length) // 8) * 8
+    arrays = {}
+    for item in header["arrays"]:
+        count = int(np.prod(item["shape"]))
+        kind = np.dtype(TYPES[item["type"]])
+        arrays[item["name"]] = np.frombuffer(data, kind, count, place).reshape(item["shape"])
+        place += -(-count * kind.itemsize // 8) * 8
+    return header, arrays
 
 
 @pytest.fixture
@@ -131,7 +136,7 @@ def test_bad_words_get_facts_and_a_way_out(page: Page, path: str, query: dict) -
 
 
 def test_lists_documents_and_the_description_are_there(page: Page) -> None:
-    for path in ("/api/events", "/api/tasks", "/api/cgroups", "/api/gaps", "/api/speedscope", "/api/export"):
+    for path in ("/api/events", "/api/tasks", "/api/cgroups", "/api/gaps", "/api/speedscope"):
         assert page.get(path, **WINDOW).status_code == 200, path
     assert page.get("/api/report", at_ns=at(1)).json()["asked"] == at(1)
     assert "/api/flame" in page.get("/openapi.json").json()["paths"]
@@ -140,3 +145,46 @@ def test_lists_documents_and_the_description_are_there(page: Page) -> None:
 @pytest.mark.parametrize("path", ["/../recording.json", "/%2e%2e/recording.json", "/..%2frecording.json", "/etc/passwd"])
 def test_paths_cannot_leave_the_page(page: Page, path: str) -> None:
     assert page.get(path).status_code == 404
+
+
+def test_a_page_that_was_not_built_says_how_to_build_it(page: Page) -> None:
+    answer = page.get("/")
+    assert answer.status_code == 503
+    assert "npm run build" in answer.text
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> Page:
+    """With a page whose script and style try to end their elements early."""
+    static = tmp_path / "static"
+    (static / "assets").mkdir(parents=True)
+    (static / "speedscope").mkdir()
+    (static / "index.html").write_text("the page")
+    (static / "speedscope" / "index.html").write_text("speedscope")
+    (static / "assets" / "page.js").write_text('const a = "</script><b>";')
+    (static / "assets" / "page.css").write_text("a { content: '</style>' }")
+    return Page(draw(tmp_path / "r", DRAWN, until=5), static)
+
+
+def test_the_page_is_served_and_speedscope_has_a_policy_of_its_own(built: Page) -> None:
+    assert built.get("/").text == "the page"
+    assert "wasm-unsafe-eval" not in built.get("/").headers["content-security-policy"]
+    assert "'wasm-unsafe-eval'" in built.get("/speedscope/index.html").headers["content-security-policy"]
+
+
+def test_an_export_holds_script_style_and_data_and_runs_nothing_else(built: Page) -> None:
+    answer = built.get("/api/export", **WINDOW, state='core=1"><script>alert(1)</script>')
+    html = answer.text
+    assert "attachment" in answer.headers["content-disposition"]
+    assert html.count("<script") == 2
+    assert html.count("</script>") == 2
+    assert html.count("</style>") == 1
+    assert "alert" not in html
+    script = html.split('<script type="module">')[1].split("</script>")[0]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in html
+    data = gzip.decompress(base64.b64decode(html.split('id="embedded">')[1].split("<")[0]))
+    header, arrays = unpacked(data)
+    assert header["recording"]["node"] == "node-a"
+    assert len(arrays["time"]) == 3
+    assert [header["who"][number][1] for number in arrays["task"]] == ["sh", "worker 12", "sh"]

@@ -1,0 +1,161 @@
+"""The time machine in a real Chromium: `python benchmarks/web.py [RECORDING]`; without one a day of 96 cores is generated.
+
+Each number is measured in the page: what a person waits for, from the press of the key to the picture on the screen.
+"""
+
+import gzip
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from generated_recording import START_NS, generate
+from necroscope.views.web.app import STATIC
+from web_recording import more_tables
+
+BARS = {"first picture": 1500, "flame": 150, "frames": 50, "code": 300, "memory": 300}
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+FLAME_S = 5
+Row = tuple[str, str, str]
+FRAMES_MS = 2000
+# Draws as fast as the screen takes pictures while a wheel turns, and counts them.
+_FRAMES = """async ([selector, duration, zooms]) => {
+  const element = document.querySelector(selector);
+  const box = element.getBoundingClientRect();
+  let frames = 0, turned = 0;
+  const began = performance.now();
+  while (performance.now() - began < duration) {
+    const wheel = { bubbles: true, cancelable: true, ctrlKey: zooms, shiftKey: !zooms, clientX: box.left + box.width / 3,
+                    clientY: box.top + 20, deltaY: (turned++ % 40 < 20 ? -1 : 1) * 24 };
+    element.dispatchEvent(new WheelEvent("wheel", wheel));
+    await new Promise(requestAnimationFrame);
+    frames += 1;
+  }
+  return frames / ((performance.now() - began) / 1000);
+}"""
+# From another window in the address to the flame graph's new canvas.
+_FLAME = """async (hash) => {
+  const note = () => document.querySelector("#lane-flame h2").textContent;
+  const began = performance.now();
+  const before = note();
+  location.hash = hash;
+  dispatchEvent(new PopStateEvent("popstate"));
+  const asking = () => document.querySelector("#lane-flame .spinner") !== null;
+  while (note() === before || asking()) await new Promise(requestAnimationFrame);
+  await new Promise(requestAnimationFrame);
+  return performance.now() - began;
+}"""
+
+
+@contextmanager
+def served(recording: Path) -> Iterator[str]:
+    command = [sys.executable, "-m", "necroscope", "view", str(recording), "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        found = re.search(r"http\S+", server.stdout.readline())
+        assert found is not None
+        try:
+            yield found[0]
+        finally:
+            server.terminate()
+
+
+def first_picture_ms(browser: Any, address: str) -> tuple[float, float]:
+    """Until cells are in the core map, and until all of the recording is in it."""
+    page = browser.new_page(viewport={"width": 1600, "height": 1000})
+    began_s = time.monotonic()
+    page.goto(address, wait_until="commit")
+    page.wait_for_selector("#core-map[data-ready=yes]", timeout=60_000)
+    first_ms = (time.monotonic() - began_s) * 1000
+    page.wait_for_selector("#core-map[data-complete=yes]", timeout=120_000)
+    whole_ms = (time.monotonic() - began_s) * 1000
+    page.close()
+    return first_ms, whole_ms
+
+
+def flames_ms(page: Any, start_s: int) -> list[float]:
+    """Windows of five seconds of a busy segment, one core each and all cores."""
+    found = []
+    for number in range(12):
+        from_us = START_NS // 1000 + (start_s + number * 7) * 1_000_000
+        view = f"view={START_NS // 1000}-{START_NS // 1000 + 300_000_000}"
+        hash_text = f"#{view}&window={from_us}-{from_us + FLAME_S * 1_000_000}&mode=system&core={number % 8}"
+        found.append(page.evaluate(_FLAME, hash_text))
+        page.wait_for_timeout(300)
+    return found[2:]
+
+
+def large_flame(page: Any) -> int:
+    """All cores and four minutes of a busy segment: a graph of tens of thousands of frames."""
+    first = START_NS // 1000
+    window = f"window={first + 1_000_000}-{first + 280_000_000}"
+    page.evaluate(_FLAME, f"#view={first}-{first + 300_000_000}&{window}&mode=busy&group=process")
+    page.wait_for_function("() => Number(document.querySelector('#flame')?.dataset.nodes) > 1000", timeout=30_000)
+    return int(page.get_attribute("#flame", "data-nodes"))
+
+
+def frames_rows(page: Any, what: str, selector: str) -> list[Row]:
+    found = {word: page.evaluate(_FRAMES, [selector, FRAMES_MS, zooms]) for word, zooms in (("pan", False), ("zoom", True))}
+    return [(f"{word} of {what}", f"{rate:.0f} frames a second", f">= {BARS['frames']}") for word, rate in found.items()]
+
+
+def memory_mb(page: Any) -> float:
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable")
+    session.send("HeapProfiler.collectGarbage")
+    metrics = {item["name"]: item["value"] for item in session.send("Performance.getMetrics")["metrics"]}
+    return float(metrics["JSHeapTotalSize"]) / 1e6
+
+
+def code_kb() -> float:
+    files = [STATIC / "index.html", *(STATIC / "assets").iterdir()]
+    return sum(len(gzip.compress(path.read_bytes())) for path in files) / 1000
+
+
+def opened_rows(browser: Any, address: str) -> list[Row]:
+    first_ms, whole_ms = first_picture_ms(browser, address)
+    return [
+        ("first useful picture, server just started", f"{first_ms:.0f} ms", f"< {BARS['first picture']} ms"),
+        ("the whole recording in the core map", f"{whole_ms:.0f} ms", "-"),
+    ]
+
+
+def page_rows(browser: Any, address: str) -> list[Row]:
+    page = browser.new_page(viewport={"width": 1600, "height": 1000})
+    page.goto(address)
+    page.wait_for_selector("#core-map[data-complete=yes]", timeout=60_000)
+    rows = frames_rows(page, "the core map", "#lane-cores .surface")
+    times = flames_ms(page, 20)
+    rows.append((f"flame graph of {FLAME_S} s, median", f"{statistics.median(times):.0f} ms", f"< {BARS['flame']} ms"))
+    rows.append((f"flame graph of {FLAME_S} s, worst of {len(times)}", f"{max(times):.0f} ms", "-"))
+    rows += frames_rows(page, f"a flame graph of {large_flame(page):,} frames", "#flame")
+    rows.append(("script memory of the tab", f"{memory_mb(page):.0f} MB", f"< {BARS['memory']} MB"))
+    return rows
+
+
+def measure(recording: Path) -> list[Row]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright, served(recording) as address:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        rows = opened_rows(browser, address) + page_rows(browser, address)
+        browser.close()
+    return [*rows, ("own code, gzipped", f"{code_kb():.0f} KB", f"< {BARS['code']} KB")]
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as work:
+        recording = Path(sys.argv[1]) if len(sys.argv) > 1 else generate(Path(work) / "day", 24, full_every=288, more=more_tables)
+        for row in measure(recording):
+            print("| " + " | ".join(row) + " |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""The core map of any stretch. Short ones are read as they are; of long ones each hour is read once and kept at five seconds.
+
+A day of 96 cores is 33 million rows: the first answer holds what was read within a third of a second and says that it is not
+complete; the rest is read meanwhile, newest first, for the next question.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from necroscope.model.units import NS_PER_S
+from necroscope.store.core_modes import MODES, read_core_modes
+from necroscope.store.query import Store
+from necroscope.store.time_limit import TimeLimit
+from necroscope.views.web.answers import NOT_READ_YET, NOT_RECORDED, CoreBytes, core_bytes, cores_answer
+
+BASE_NS: Final = 5 * NS_PER_S
+PART_NS: Final = 3600 * NS_PER_S
+_COLUMNS: Final = PART_NS // BASE_NS
+_PATIENCE_S: Final = 0.35
+_TIME_LIMIT_S: Final = 10.0
+
+
+class _Key(NamedTuple):
+    hour: int
+    cpus: tuple[int, ...]
+    with_delay: bool
+
+
+class CorePictures:
+    """Asked from several threads; each hour is read once, and again only while it is being recorded."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._parts: dict[_Key, tuple[int, Future[CoreBytes]]] = {}
+        self._readers = ThreadPoolExecutor(2, "cores")
+
+    def answer(self, from_ns: int, to_ns: int, columns: int, cpus: Sequence[int], *, with_delay: bool) -> bytes:
+        column_ns = max(1, -(-(to_ns - from_ns) // columns))
+        if column_ns < BASE_NS:
+            limit = TimeLimit(_TIME_LIMIT_S)
+            modes = read_core_modes(self._store, from_ns, to_ns, columns, cpus, limit, with_delay=with_delay)
+            return cores_answer(core_bytes(modes), from_ns, column_ns, cpus, modes.left_out)
+        hours = range(from_ns // PART_NS, -(-to_ns // PART_NS))
+        parts = self._asked(hours, tuple(cpus), with_delay)
+        wait(parts, _PATIENCE_S)
+        picture = _joined([_result(part, len(cpus)) for part in parts], hours.start * PART_NS, from_ns, column_ns, columns)
+        return cores_answer(picture, from_ns, column_ns, cpus, is_complete=all(part.done() for part in parts))
+
+    def _asked(self, hours: range, cpus: tuple[int, ...], with_delay: bool) -> list[Future[CoreBytes]]:
+        recorded_to_ns = self._store.info().to_ns or 0
+        for hour in reversed(hours):
+            key, until_ns = _Key(hour, cpus, with_delay), min((hour + 1) * PART_NS, recorded_to_ns)
+            known = self._parts.get(key)
+            if known is None:
+                self._parts[key] = until_ns, self._readers.submit(self._read, key)
+            elif known[0] != until_ns and known[1].done():
+                # The hour that is being recorded is read before the answer: a hole that comes and goes would look like a gap.
+                self._parts[key] = until_ns, _done(self._read(key))
+        return [self._parts[_Key(hour, cpus, with_delay)][1] for hour in hours]
+
+    def _read(self, key: _Key) -> CoreBytes:
+        from_ns = key.hour * PART_NS
+        modes = read_core_modes(self._store, from_ns, from_ns + PART_NS, _COLUMNS, key.cpus, with_delay=key.with_delay)
+        return core_bytes(modes)
+
+
+def _done(result: CoreBytes) -> Future[CoreBytes]:
+    future: Future[CoreBytes] = Future()
+    future.set_result(result)
+    return future
+
+
+def _result(part: Future[CoreBytes], cores: int) -> CoreBytes:
+    if part.done():
+        return part.result()
+    return {name: np.full((cores, _COLUMNS), NOT_READ_YET, np.uint8) for name in (*MODES, "delay")}
+
+
+def _joined(parts: Sequence[CoreBytes], start_ns: int, from_ns: int, column_ns: int, columns: int) -> CoreBytes:
+    """The worst of each column; a column's base columns are those whose middles lie in it."""
+    middles = start_ns + np.arange(len(parts) * _COLUMNS, dtype=np.int64) * BASE_NS + BASE_NS // 2
+    column = (middles - from_ns) // column_ns
+    first, last = np.searchsorted(column, (0, columns))
+    starts = np.searchsorted(column[first:last], np.arange(columns))
+    return {name: _worst([part[name] for part in parts], first, last, starts) for name in parts[0]}
+
+
+def _worst(parts: Sequence[NDArray[np.uint8]], first: int, last: int, starts: NDArray[np.int64]) -> NDArray[np.uint8]:
+    # One more, in a byte, makes "not recorded" the smallest of all.
+    values = np.concatenate(parts, axis=1)[:, first:last] + np.uint8(1)
+    if not values.shape[1]:
+        return np.full((len(values), len(starts)), NOT_RECORDED, np.uint8)
+    worst: NDArray[np.uint8] = np.maximum.reduceat(values, np.minimum(starts, values.shape[1] - 1), axis=1)
+    return worst - np.uint8(1)

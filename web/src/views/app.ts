@@ -1,0 +1,88 @@
+// What all views share: the source, the state, and the one way to change it, which keeps the address and the history in step.
+import { createContext } from "preact";
+import { useContext } from "preact/hooks";
+import { atom, type Atom } from "../lib/atom";
+import type { Range } from "../lib/range";
+import type { RecordingAnswer, ReportAnswer } from "../logic/answers";
+import type { Clock } from "../logic/moment";
+import { initialState, isAnotherPlace, ofHash, toHash, type State } from "../logic/state";
+import type { Source } from "../logic/source";
+
+export interface App {
+  source: Source;
+  clock: Clock;
+  recording: Atom<RecordingAnswer>;
+  report: Atom<ReportAnswer | null>;
+  reportError: Atom<string | null>;
+  state: Atom<State>;
+  /** Where the pointer is in time, in all lanes. */
+  cursor: Atom<number | null>;
+  /** The lane to look at, flashed for a moment. */
+  lit: Atom<string | null>;
+  follows: Atom<boolean>;
+  isHelpOpen: Atom<boolean>;
+  span(): Range;
+  move(next: State): void;
+}
+
+export function makeApp(source: Source, clock: Clock, recording: RecordingAnswer): App {
+  const known = atom(recording);
+  const spanOf = (answer: RecordingAnswer): Range => {
+    const from = answer.from === null ? 0 : clock.ofDigits(answer.from);
+    const to = answer.to === null ? from : clock.ofDigits(answer.to);
+    return [from, Math.max(to, from + 1)];
+  };
+  const begun = initialState(spanOf(recording));
+  const fromAddress = () => ofHash(location.hash, clock, begun, known.get().cpus);
+  if (location.hash.length <= 1 && source.firstState) history.replaceState(null, "", `#${source.firstState}`);
+  const state = atom(location.hash.length > 1 ? fromAddress() : begun);
+  const follows = atom(recording.live && location.hash.length <= 1);
+  const app: App = {
+    source,
+    clock,
+    recording: known,
+    report: atom<ReportAnswer | null>(null),
+    reportError: atom<string | null>(null),
+    state,
+    cursor: atom<number | null>(null),
+    lit: atom<string | null>(null),
+    follows,
+    isHelpOpen: atom(false),
+    span: () => spanOf(known.get()),
+    move(next) {
+      const before = state.get();
+      if (next === before) return;
+      state.set(next);
+      remember(toHash(next, clock), isAnotherPlace(before, next));
+    },
+  };
+  window.addEventListener("popstate", () => state.set(fromAddress()));
+  return app;
+}
+
+let writing: ReturnType<typeof setTimeout> | undefined;
+
+/** Browsers refuse hundreds of history entries a minute: a look around is written when it rests. */
+function remember(hash: string, isStep: boolean): void {
+  clearTimeout(writing);
+  if (isStep) history.pushState(null, "", hash);
+  else writing = setTimeout(() => history.replaceState(null, "", hash), 150);
+}
+
+export const AppContext = createContext<App | null>(null);
+
+export function useApp(): App {
+  const app = useContext(AppContext);
+  if (!app) throw new Error("a view outside of the page");
+  return app;
+}
+
+let fading: ReturnType<typeof setTimeout> | undefined;
+
+/** Brings a lane on the screen and lights it up. */
+export function showLane(app: App, lane: string): void {
+  document.getElementById(`lane-${lane}`)?.scrollIntoView({ block: "nearest", behavior: "smooth" });
+  app.lit.set(lane);
+  clearTimeout(fading);
+  fading = setTimeout(() => app.lit.set(null), 1600);
+}

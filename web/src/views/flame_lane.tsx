@@ -1,0 +1,212 @@
+// The flame graph of the window: zoom, search, filters, grouping, callers, and the difference to a baseline.
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useAtom } from "../lib/atom";
+import { useLatest } from "../lib/latest";
+import { clamp, length, scaled, within, type Range } from "../lib/range";
+import { useWidth } from "../lib/size";
+import { theme } from "../lib/theme";
+import { height, KINDS, layout, nodeAt, path, search, type Flame, type Found } from "../logic/flame";
+import { durationText, rangeText } from "../logic/moment";
+import type { State } from "../logic/state";
+import { drawFlame, FRAME_PX } from "../draw/flame";
+import { useApp, type App } from "./app";
+import { FlameTools } from "./flame_tools";
+import { Lane } from "./lane";
+import { hideTip, showTip } from "./tooltip";
+
+const WHOLE: Range = [0, 1];
+const NARROWEST = 1e-5;
+
+export function FlameLane() {
+  const app = useApp();
+  const state = useAtom(app.state);
+  const { flame, isAsking, error } = useFlame(state);
+  const found = useMemo(() => (flame ? search(flame, state.search) : null), [flame, state.search]);
+  return (
+    <Lane id="flame" title={titleOf(state, app)} note={error?.message ?? noteOf(flame, found, state)} isAsking={isAsking} tools={<FlameTools flame={flame} />}>
+      {flame && height(flame) > 0 ? <FlameSurface flame={flame} found={found} /> : <p class="empty">{emptyText(state, isAsking)}</p>}
+      {flame?.change ? <ChangeKey /> : <KindKey />}
+    </Lane>
+  );
+}
+
+function useFlame(state: State) {
+  const app = useApp();
+  const { window: wanted, baseline, cpu, comm, cgroup, group, isTurned } = state;
+  const key = wanted && [wanted, baseline, cpu, comm, cgroup, group, isTurned].join("/");
+  const answer = useLatest(key, (signal) => app.source.flame({ window: wanted!, baseline, cpu, comm, cgroup, group, isTurned }, signal));
+  const flame = useMemo(() => (answer.value ? layout(answer.value) : null), [answer.value]);
+  return { flame, isAsking: answer.isAsking, error: answer.error };
+}
+
+function titleOf(state: State, app: App): string {
+  if (!state.window) return "Flame graph";
+  const who = [state.cpu === null ? "all cores" : `core ${state.cpu}`, state.comm, state.cgroup].filter(Boolean).join(", ");
+  const against = state.baseline ? ` against ${rangeText(app.clock, state.baseline)}` : "";
+  return `Who ran on ${who}, ${rangeText(app.clock, state.window)} (${durationText(length(state.window))})${against}`;
+}
+
+function noteOf(flame: Flame | null, found: Found | null, state: State): string | undefined {
+  if (!flame) return undefined;
+  const samples = `${flame.samples.toLocaleString("en")} samples`;
+  const matched = found && state.search ? ` · “${state.search}” in ${(found.share * 100).toFixed(1)} % of them` : "";
+  // What the chosen filter leaves out needs no telling.
+  return [samples + matched, ...flame.leftOut.filter((text) => !text.endsWith("do not pass the filter"))].join(" · ");
+}
+
+function emptyText(state: State, isAsking: boolean): string {
+  if (!state.window) return "Drag over any lane above to choose a window; its flame graph appears here.";
+  return isAsking ? "reading samples …" : "No samples here: the core was idle, the filter leaves nothing, or nothing was recorded.";
+}
+
+function FlameSurface({ flame, found }: { flame: Flame; found: Found | null }) {
+  const area = useRef<HTMLDivElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const width = useWidth(area);
+  const look = useAtom(theme);
+  const [zoom, setZoom] = useState<Range>(WHOLE);
+  const [hovered, setHovered] = useState<number | null>(null);
+  const chosen = useRef<number | null>(null);
+  useEffect(() => {
+    chosen.current = null;
+    setZoom(WHOLE);
+  }, [flame]);
+  const height_px = height(flame) * FRAME_PX;
+  useEffect(() => {
+    if (!canvas.current || !width) return;
+    drawFlame(canvas.current, flame, { zoom, width, theme: look, found, hovered, chosen: chosen.current, top_px: 0, height_px });
+  });
+  const at = (event: MouseEvent): number | null => {
+    const box = area.current!.getBoundingClientRect();
+    const share = zoom[0] + ((event.clientX - box.left) / width) * length(zoom);
+    return nodeAt(flame, Math.floor((event.clientY - box.top) / FRAME_PX), share);
+  };
+  const pointed = (event: PointerEvent) => {
+    const node = at(event);
+    setHovered(node);
+    if (node === null) hideTip();
+    else showTip(event, frameTip(flame, node));
+  };
+  const zoomTo = (node: number | null) => {
+    chosen.current = node;
+    setZoom(node === null ? WHOLE : [flame.left[node]!, flame.right[node]!]);
+  };
+  useFlameWheel(area, width, setZoom);
+  useFlameKeys(area, flame, chosen, zoomTo, setZoom);
+  return (
+    <div class="surface-row">
+      <div class="gutter">
+        {zoom !== WHOLE && (
+          <button type="button" onClick={() => zoomTo(null)} title="show all (Esc)">
+            ⤢ all
+          </button>
+        )}
+      </div>
+      <div ref={area} class="surface flame" style={{ height: height_px }} tabIndex={0} role="img" id="flame"
+        aria-label="flame graph; arrow keys walk through the frames, Enter zooms" data-nodes={flame.parent.length}
+        onPointerMove={pointed} onPointerLeave={() => (setHovered(null), hideTip())} onClick={(event) => zoomTo(at(event))}>
+        <canvas ref={canvas} data-ready="yes" />
+      </div>
+    </div>
+  );
+}
+
+function frameTip(flame: Flame, node: number): string[] {
+  const name = flame.names[flame.name[node]!]!;
+  const percent = (share: number) => `${(share * 100).toFixed(2)} %`;
+  if (flame.shares && flame.change) {
+    const change = flame.change[node]!;
+    const sign = change >= 0 ? "▲ grew" : "▼ shrank";
+    return [name, `${sign}: ${percent(flame.shares.baseline[node]!)} of the baseline's samples, ${percent(flame.shares.window[node]!)} of the window's`];
+  }
+  const share = flame.right[node]! - flame.left[node]!;
+  const weight = Math.round(share * flame.total).toLocaleString("en");
+  return [name, `${KINDS[flame.kind[node]!]} · ${weight} samples, ${percent(share)} · itself ${percent(flame.own[node]! / (flame.total || 1))}`, "click: zoom in"];
+}
+
+/** The wheel zooms with Ctrl or Alt and pans sideways, as in the lanes. */
+function useFlameWheel(area: { current: HTMLDivElement | null }, width: number, setZoom: (change: (zoom: Range) => Range) => void): void {
+  useEffect(() => {
+    const element = area.current;
+    if (!element) return undefined;
+    const turned = (event: WheelEvent) => {
+      const isZoom = event.ctrlKey || event.altKey || event.metaKey;
+      const sideways = event.shiftKey ? event.deltaY : event.deltaX;
+      if (!isZoom && Math.abs(sideways) <= Math.abs(event.deltaY) && !event.shiftKey) return;
+      event.preventDefault();
+      const share = (event.clientX - element.getBoundingClientRect().left) / (width || 1);
+      setZoom((zoom) => {
+        if (!isZoom) return within([zoom[0] + (sideways / width) * length(zoom), zoom[1] + (sideways / width) * length(zoom)], WHOLE);
+        const size = clamp(length(zoom) * Math.exp(event.deltaY / 300), NARROWEST, 1);
+        return within(scaled(zoom, size / length(zoom), zoom[0] + share * length(zoom)), WHOLE);
+      });
+    };
+    element.addEventListener("wheel", turned, { passive: false });
+    return () => element.removeEventListener("wheel", turned);
+  }, [width]);
+}
+
+/** Down goes to the widest call, up to the caller, left and right to the neighbours: the frame that is chosen fills the width. */
+function useFlameKeys(
+  area: { current: HTMLDivElement | null }, flame: Flame, chosen: { current: number | null }, zoomTo: (node: number | null) => void, setZoom: (zoom: Range) => void,
+): void {
+  useEffect(() => {
+    const element = area.current;
+    if (!element) return undefined;
+    const pressed = (event: KeyboardEvent) => {
+      const next = step(flame, chosen.current, event.key);
+      if (next === undefined) return;
+      event.preventDefault();
+      event.stopPropagation();
+      zoomTo(next);
+      if (next === null) setZoom(WHOLE);
+      else showTip(tipPlace(element, flame, next), [...frameTip(flame, next).slice(0, 2), path(flame, next).join(" > ")]);
+    };
+    element.addEventListener("keydown", pressed);
+    return () => element.removeEventListener("keydown", pressed);
+  }, [flame]);
+}
+
+function tipPlace(element: HTMLElement, flame: Flame, node: number) {
+  const box = element.getBoundingClientRect();
+  return { clientX: box.left + 20, clientY: box.top + (flame.depth[node]! + 1) * FRAME_PX };
+}
+
+/** The frame that a key leads to; null is the whole graph, undefined another key. */
+function step(flame: Flame, node: number | null, key: string): number | null | undefined {
+  const widest = (from: number, to: number, parent: number) => {
+    let best: number | null = null;
+    for (let at = from; at < to; at += 1) {
+      const width = flame.right[at]! - flame.left[at]!;
+      if (flame.parent[at] === parent && (best === null || width > flame.right[best]! - flame.left[best]!)) best = at;
+    }
+    return best;
+  };
+  if (key === "Escape") return null;
+  if (key === "ArrowDown") {
+    const depth = node === null ? 0 : flame.depth[node]! + 1;
+    return widest(flame.first[depth] ?? 0, flame.first[depth + 1] ?? 0, node ?? -1) ?? node;
+  }
+  if (node === null) return undefined;
+  if (key === "ArrowUp") return flame.parent[node]! < 0 ? null : flame.parent[node]!;
+  if (key !== "ArrowLeft" && key !== "ArrowRight") return undefined;
+  const beside = node + (key === "ArrowRight" ? 1 : -1);
+  return flame.depth[beside] === flame.depth[node] ? beside : node;
+}
+
+function KindKey() {
+  return (
+    <p class="key">
+      <i class="kind kernel" /> kernel<sub>k</sub> <i class="kind user" /> user <i class="kind jit" /> jit<sup>j</sup> <i class="kind group" /> group
+      <span> · outermost frame on top, width is time, order is by name</span>
+    </p>
+  );
+}
+
+function ChangeKey() {
+  return (
+    <p class="key">
+      <i class="kind grew" /> ▲ more than in the baseline <i class="kind shrank" /> ▼ less <span> · width is the mean of both</span>
+    </p>
+  );
+}

@@ -1,0 +1,102 @@
+// Opens the page: the recording first, then the verdict; follows a live recording.
+import { render } from "preact";
+import { length, within } from "../lib/range";
+import { ranked, withIncident } from "../logic/incident";
+import { clock, type Clock } from "../logic/moment";
+import { ServerError } from "../logic/server_source";
+import type { Source } from "../logic/source";
+import { viewAround } from "../logic/state";
+import { makeApp, type App } from "./app";
+import { watchKeys } from "./keys";
+import { Page } from "./page";
+
+const FOLLOW_MS = 2000;
+const REPORT_EVERY = 10;
+const REPORT_AGAIN_MS = 1500;
+const PATIENCE_MS = 1500;
+const TURN_MS = 30;
+const FOLLOWED_MS = 120_000;
+
+export async function start(place: HTMLElement, makeSource: (at: () => Clock) => Promise<Source>): Promise<void> {
+  let at: Clock = clock("0");
+  try {
+    const source = await makeSource(() => at);
+    const recording = await source.recording();
+    at = clock(recording.from ?? "0");
+    const app = makeApp(source, at, recording);
+    document.title = `${recording.node} · necroscope`;
+    render(<Page app={app} />, place);
+    watchKeys(app);
+    const leads = location.hash.length <= 1;
+    void firstPicture().then(() => readReport(app, leads));
+    if (recording.live) follow(app);
+  } catch (error) {
+    render(<Failure error={error} />, place);
+  }
+}
+
+/** The core map comes before the verdict, which may take the server long. */
+async function firstPicture(): Promise<void> {
+  for (let waited = 0; waited < PATIENCE_MS && !document.querySelector("#core-map[data-ready=yes]"); waited += TURN_MS) {
+    await new Promise((done) => setTimeout(done, TURN_MS));
+  }
+}
+
+function Failure({ error }: { error: unknown }) {
+  const hint = error instanceof ServerError ? error.hint : "reload the page";
+  return (
+    <div class="failure">
+      <h1>necroscope</h1>
+      <p>{error instanceof Error ? error.message : String(error)}</p>
+      <p class="faint">{hint}</p>
+    </div>
+  );
+}
+
+/** Where nobody has looked anywhere yet, the page goes to the worst incident. Asks again until the whole recording was gone through. */
+async function readReport(app: App, leads: boolean): Promise<void> {
+  const before = app.state.get();
+  try {
+    const report = await app.source.report();
+    const first = ranked(report.incidents)[0];
+    const isUntouched = app.state.get() === before;
+    if (leads && first && isUntouched) {
+      app.state.set(withIncident(before, first, app.clock, app.span()));
+      app.follows.set(false);
+    }
+    app.report.set(report);
+    app.reportError.set(null);
+    if (!report.is_complete) setTimeout(() => void readReport(app, leads && !first && isUntouched), REPORT_AGAIN_MS);
+  } catch (error) {
+    app.reportError.set(error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** Asks what was recorded since; while following, the view ends where the recording does. */
+function follow(app: App): void {
+  let round = 0;
+  const turn = async () => {
+    try {
+      const recording = await app.source.recording();
+      if (recording.to !== app.recording.get().to) {
+        app.recording.set(recording);
+        if (app.follows.get()) keepUp(app);
+        round += 1;
+        if (round % REPORT_EVERY === 0) await readReport(app, false);
+      }
+    } catch {
+      // the next turn asks again; the lanes say themselves that the server does not answer
+    }
+    setTimeout(turn, FOLLOW_MS);
+  };
+  setTimeout(turn, FOLLOW_MS);
+}
+
+function keepUp(app: App): void {
+  const span = app.span();
+  const state = app.state.get();
+  const size = Math.min(Math.max(length(state.view), 10_000), Math.max(FOLLOWED_MS, length(state.view)), length(span));
+  const view = within([span[1] - size, span[1]], span);
+  const window = state.window ?? viewAround([span[1] - 5000, span[1]], span);
+  app.state.set({ ...state, view, window: within([span[1] - length(window), span[1]], span) });
+}
