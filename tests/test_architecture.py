@@ -57,9 +57,9 @@ MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 TREES = {name: ast.parse(path.read_text("utf-8")) for name, path in MODULES.items()}
 FILES = sorted(
     path
-    for folder in ("src", "tests", "benchmarks", "docs", "deploy", "scripts", ".ci")
+    for folder in ("src", "web", "tests", "benchmarks", "docs", "deploy", "scripts", ".ci")
     for path in (ROOT / folder).rglob("*")
-    if path.is_file() and "__pycache__" not in path.parts
+    if path.is_file() and not {"__pycache__", "static", "node_modules"} & set(path.parts)
 ) + sorted(path for path in ROOT.glob("*") if path.suffix in {".md", ".toml"})
 PYTHON_FILES = [path for path in FILES if path.suffix == ".py" and "data" not in path.parts]
 

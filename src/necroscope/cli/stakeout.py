@@ -55,7 +55,7 @@ def command(
     """Run a job again and again under the recorder until an event is caught or the job fails; then say what did it.
 
     Each run's outcome, cost and output are kept in D/runs and D/stakeout.json, the recording in D/recording. Ctrl-C ends it, and
-    what is known until then is told. The report is of incidents that met a run, first those of what was caught and of failed runs.
+    what is known until then is told. Reported are incidents that met a run, first those of what was caught and of failed runs.
 
     Exit 0: it ended (--for, --repeat, Ctrl-C) and what was waited for did not happen. Exit 1: it happened, --count or not;
     `ended_by` of --json says what ended it. Exit 2 to 6: an error.

@@ -12,8 +12,9 @@ from necroscope.errors import CorruptData
 from necroscope.model.reading import Gap
 from necroscope.model.tables import SCHEMA_VERSION, TABLES
 from necroscope.segment.arrow import empty
+from necroscope.segment.manifest import merge_gaps
 from necroscope.segment.reader import SegmentReader
-from necroscope.segment.recording import Pin, read_pins
+from necroscope.segment.recording import LIVE, Pin, read_pins
 from necroscope.segment.sealed import SegmentGoneError
 from necroscope.segment.window import Window, is_climbing, overlaps, rows_at, times_of
 from necroscope.store.catalog import Catalog
@@ -91,6 +92,11 @@ class Store:
         except CorruptData:
             return []
 
+    def is_live(self) -> bool:
+        """A segment is being written, or was when its recorder was killed."""
+        self.catalog.refresh()
+        return any(segment.path.name.endswith(LIVE) for segment in self.catalog.segments)
+
     def info(self) -> RecordingInfo:
         """Read from manifests and journals only; no table is opened but one with very many gaps."""
         readers = self._ask(None, lambda reader: reader)
@@ -132,6 +138,11 @@ class Store:
             causes.append(error.facts)
         now_ns = max((segment.to_ns for segment in self.catalog.segments), default=0)
         return [Gap("recording", now_ns, now_ns, cause) for cause in causes]
+
+
+def few(gaps: list[Gap], most: int) -> list[Gap]:
+    """The gaps themselves, or, if there are more than so many, one for each table, cause and core."""
+    return gaps if len(gaps) <= most else merge_gaps(gaps)[:most]
 
 
 def _of_cpus(rows: pa.Table, cpus: Collection[int] | None) -> pa.Table:

@@ -35,7 +35,7 @@ def assess(case: Case) -> Assessment | None:
     against, doubt = _against(case, in_softirq, kernel)
     culprit = case.culprit()
     longest_s = max([0.0, *delays.values(), *(e.level for e in case.episodes if e.kind is Kind.SOFTIRQ_FROZEN)])
-    who = f"{culprit.comm} " if culprit else "something "
+    who = f"{culprit.comm} " if culprit and case.has_share(culprit) >= _MOSTLY else "something "
     beat = f", {told(case.period_s)}" if case.period_s else ""
     return Assessment(
         explains=0.9,

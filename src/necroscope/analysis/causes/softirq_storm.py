@@ -16,6 +16,7 @@ from necroscope.analysis.functions import functions
 from necroscope.analysis.report import Evidence, Origin, WillNotHelp
 from necroscope.analysis.stacks import SOFTIRQ
 from necroscope.analysis.task_origin import process_origin
+from necroscope.model.units import NS_PER_S
 
 RECEIVE: Final = functions(
     "net_rx_action __napi_poll napi_poll process_backlog __netif_receive_skb* netif_receive_skb* napi_gro_*"
@@ -31,6 +32,8 @@ _ONE_FUNCTION: Final = 0.6
 _MOSTLY: Final = 0.5
 _AS_MANY: Final = 0.6
 _LEAST_SAMPLES: Final = 10
+# The table is read every 10 s.
+_LATE_NS: Final = 11 * NS_PER_S
 
 
 def assess(case: Case) -> Assessment | None:
@@ -96,10 +99,11 @@ def _origin(case: Case) -> Origin | None:
     if case.now.share(BACKLOG) >= _MOSTLY * case.now.share(RECEIVE):
         senders = case.elsewhere.of(LOCAL_SENDS).tasks()
         return process_origin(senders[0].comm) if senders and senders[0].weight >= _LEAST_SAMPLES else None
-    counts: dict[str, int] = {}
-    for row in case.rows("interrupts", before_s=0, after_s=11):
-        if row["cpu"] == case.core and row["device"]:
-            counts[row["device"]] = counts.get(row["device"], 0) + row["count"]
+    counts: dict[str, float] = {}
+    rows = case.columns("interrupts").of_core(case.core).within([(from_ns, to_ns + _LATE_NS) for from_ns, to_ns in case.spans])
+    for device, count in zip(rows["device"], rows["count"], strict=True) if len(rows) else ():
+        if device:
+            counts[device] = counts.get(device, 0.0) + count
     return Origin("device", max(counts, key=lambda name: counts[name])) if any(counts.values()) else None
 
 

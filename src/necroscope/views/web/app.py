@@ -14,7 +14,6 @@ from fastapi.staticfiles import StaticFiles
 
 from necroscope.errors import NecroscopeError, UsageError
 from necroscope.model.units import NS_PER_S
-from necroscope.segment.recording import LIVE
 from necroscope.store.differential import compare
 from necroscope.store.flame import GroupBy, read_flame
 from necroscope.store.heatmap import DEFAULT_ROWS, read_heat_map
@@ -58,7 +57,7 @@ class Recording:
         return self._cpus
 
     def is_live(self) -> bool:
-        return any(segment.path.name.endswith(LIVE) for segment in self.store.catalog.segments)
+        return self.store.is_live()
 
     def description(self) -> dict[str, Any]:
         return answers.recording_answer(self.store.info(), self.cpus(), is_live=self.is_live(), version=self.version)
@@ -70,6 +69,7 @@ def make_app(recording: Recording, token: str, hosts: frozenset[str], static: Pa
     app.exception_handler(RequestValidationError)(_misunderstood)
     _add_lists(app, recording)
     _add_pictures(app, recording)
+    _add_flame(app, recording.store)
     _add_documents(app, recording, static)
     if (static / "index.html").is_file():
         if (static / "speedscope").is_dir():
@@ -176,6 +176,8 @@ def _add_pictures(app: FastAPI, recording: Recording) -> None:
 
         return Response(await _asked(answer), media_type=MEDIA_TYPE)
 
+
+def _add_flame(app: FastAPI, store: Store) -> None:
     @app.get("/api/flame", response_class=Response, responses=_BINARY)
     async def flame(
         from_ns: Moment,
