@@ -44,3 +44,4 @@ class Cause:
     verify: Sequence[str]
     will_not_help: Sequence[WillNotHelp] = ()
     yields_to: frozenset[str] = field(default=frozenset())
+    ordinary_s: float = 0.0

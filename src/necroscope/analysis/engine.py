@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from necroscope.analysis.case import Case
+from necroscope.analysis.cause import Cause
 from necroscope.analysis.causes import all_causes
 from necroscope.analysis.correlate import Gathered, JoinedEvent, asked, gather
 from necroscope.analysis.detect import busiest_core, detect
@@ -27,7 +28,8 @@ _MOST_WEAK: Final = 40
 _MOST_STRONG: Final = 120
 # A core held for a moment is nobody's incident unless something suffered; where it was not even full it must last longer.
 _HELD_S: Final = 4.0
-_ELEVATED_S: Final = 5.0
+_NAMED_HELD_S: Final = 0.9
+_NAMED_ELEVATED_S: Final = 2.0
 _AROUND_NS: Final = 5 * NS_PER_S
 _MOSTLY: Final = 0.5
 
@@ -140,7 +142,8 @@ def _judged(case: Case) -> Incident | None:
     """None if it is no incident: too short to matter to anybody, or weak and without a cause."""
     _refine_mode(case)
     verdict, alternatives = decide(case, all_causes(), shortcomings(case))
-    matters = _matters(case, is_named=verdict.confidence >= NAMED)
+    named = next((cause for cause in all_causes() if cause.slug == verdict.cause), None) if verdict.confidence >= NAMED else None
+    matters = _matters(case, named)
     if not matters and not case.is_asked:
         return None
     return Incident(
@@ -163,15 +166,18 @@ def _refine_mode(case: Case) -> None:
         case.mode = "softirq"
 
 
-def _matters(case: Case, *, is_named: bool) -> bool:
+def _matters(case: Case, named: Cause | None) -> bool:
     """Whether somebody or something suffered, or a core was held long enough; what is weak needs a cause besides."""
-    if not (is_named or case.gathered.is_strong):
+    is_strong = case.gathered.is_strong
+    if named is None and not is_strong:
         return False
     if any(event.happening.is_major for event in case.events):
         return True
-    if any(episode.kind in HURT and (episode.is_strong or is_named) for episode in case.episodes):
+    if any(episode.kind in HURT and (episode.is_strong or named) for episode in case.episodes):
         return True
-    return case.seconds >= (_HELD_S if case.gathered.is_strong else _ELEVATED_S)
+    if named is None:
+        return case.seconds >= _HELD_S
+    return case.seconds >= max(_NAMED_HELD_S if is_strong else _NAMED_ELEVATED_S, named.ordinary_s)
 
 
 def _place(incident: Incident) -> str:

@@ -165,16 +165,23 @@ def test_the_json_names_node_and_span() -> None:
     assert (found["node"], found["from"], found["asked"]) == ("drawn", "2025-10-09T08:53:20.000Z", None)
 
 
-def test_a_named_cause_of_a_moment_that_nobody_felt_is_no_incident() -> None:
-    def scanned(seconds: int) -> DrawnNode:
+def test_what_busy_machines_do_for_a_moment_is_no_incident_unless_somebody_felt_it() -> None:
+    def faulted(seconds: int) -> DrawnNode:
         core = "." * 15 + "x" * seconds + "." * 12
-        return drawn_node(
-            f"core 0: {'.' * len(core)}\ncore 1: {core}\nx: system  ss[4]  /  read > vfs_read, seq_read, tcp4_seq_show"
-        )
+        work = "memset > asm_exc_page_fault, exc_page_fault, handle_mm_fault, clear_page_erms"
+        node = drawn_node(f"core 0: {'.' * len(core)}\ncore 1: {core}\nx: system  sh[4]  /  {work}")
+        node.every_second("memory", range(1, 16), pgfault=500, anon_bytes=1 << 30, cached_bytes=1 << 30)
+        return node.every_second("memory", range(16, 16 + seconds), pgfault=200_000, anon_bytes=1 << 30, cached_bytes=1 << 30)
 
-    assert not diagnose(scanned(3)).incidents
-    assert diagnose(scanned(5)).incidents
-    assert diagnose(scanned(3).delay(17, 1, 0.3)).incidents
+    assert not diagnose(faulted(3)).incidents
+    assert [one.verdict.cause for one in diagnose(faulted(6)).incidents] == ["page-fault-storm"]
+    assert diagnose(faulted(3).delay(17, 1, 0.3)).incidents
+
+
+def test_a_walk_that_holds_a_core_for_two_seconds_is_an_incident() -> None:
+    work = "read > vfs_read, seq_read, tcp4_seq_show"
+    node = drawn_node(f"core 0: {'.' * 30}\ncore 1: {'.' * 15}xx{'.' * 13}\nx: system  ss[4]  /  {work}")
+    assert [one.verdict.cause for one in diagnose(node).incidents] == ["proc-net-scan"]
 
 
 ALL_TABLES = ("cores", "softirqs", "samples", "stacks", "frames")

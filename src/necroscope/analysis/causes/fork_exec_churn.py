@@ -81,6 +81,7 @@ CAUSE = Cause(
     title="processes are made and ended all the time",
     confirming="fork, exec and exit in a third of the samples of a core in the kernel, of a dozen processes a second",
     assess=assess,
+    ordinary_s=5.0,
     fix=(
         "posix_spawn or vfork in large parents: no page tables are copied",
         "fewer exec probes; probes by HTTP or gRPC; disk usage by project quota or from the runtime instead of du",

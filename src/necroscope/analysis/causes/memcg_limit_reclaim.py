@@ -76,6 +76,7 @@ CAUSE = Cause(
     title="a cgroup at its memory limit reclaims its own pages",
     confirming="reclaim below the charge of a page in a fifth of the core's samples",
     assess=assess,
+    ordinary_s=3.0,
     fix=(
         "find what the cgroup holds: memory.stat of that cgroup (anon: the program's own; file: cache that comes back at once)",
         "without swap private memory cannot be given back: the limit must be above it with room for the files in use",

@@ -89,6 +89,7 @@ CAUSE = Cause(
     title="a process faults in its memory page by page",
     confirming="page faults of one process in a third of the samples of a core in the kernel, with pgfault rising",
     assess=assess,
+    ordinary_s=5.0,
     fix=(
         "allocator: M_TRIM_THRESHOLD and M_MMAP_THRESHOLD up (glibc), decay times up (jemalloc), GODEBUG=madvdontneed=0 (Go)",
         "MADV_FREE instead of MADV_DONTNEED; huge pages for large work areas (a fault for 2 MiB instead of 512)",

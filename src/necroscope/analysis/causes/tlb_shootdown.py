@@ -59,6 +59,7 @@ CAUSE = Cause(
     title="cores interrupt each other to flush translations",
     confirming="TLB flushes in a sixth of the core's samples, with the TLB row of /proc/interrupts rising",
     assess=assess,
+    ordinary_s=3.0,
     fix=(
         "batch unmaps; MADV_FREE instead of MADV_DONTNEED and munmap; keep arenas",
         "processes instead of threads, or fewer cores for the process: the interrupt goes to the cores it runs on",

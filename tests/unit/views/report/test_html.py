@@ -14,6 +14,7 @@ from necroscope.analysis.report import (
     Verdict,
     WillNotHelp,
 )
+from necroscope.views.flame.embedded import asset
 from necroscope.views.report.html import Pictures, report_html
 
 S = 1_000_000_000
@@ -109,3 +110,8 @@ def test_nobody_is_sure_of_what_is_not_known() -> None:
     page = report_html(replace(known, incidents=(replace(known.incidents[0], verdict=verdict),)), {})
     assert "30% sure" not in page
     assert '<span class="sure">not known</span>' in page
+
+
+def test_the_flame_graph_in_the_page_does_not_scroll_it_past_the_headline() -> None:
+    assert "main.focus({ preventScroll: true })" in asset("page.js")
+    assert "main.focus()" not in asset("page.js")

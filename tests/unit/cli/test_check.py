@@ -1,0 +1,59 @@
+"""How long the check-up looks, and what that makes of a core that is held for a moment."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from necroscope.analysis.checkup.finding import Seen
+from necroscope.cli import check
+from necroscope.model.reading import Rows
+from necroscope.model.tables import TABLES
+from necroscope.model.top_source import Sampled
+
+S = 1_000_000_000
+NOW_NS = 1_776_248_000 * S
+
+
+class Looked:
+    """A `TopSource`: a core that was so much in system mode in each second."""
+
+    def __init__(self, shares: list[float]) -> None:
+        self._shares = shares
+
+    def rows(self, table: str, from_ns: int, to_ns: int) -> Rows:
+        names = [column.name for column in TABLES[table].columns]
+        told = [{"time": NOW_NS - S, "elapsed_ns": S, "system_ns": round(share * S)} for share in self._shares]
+        return [tuple((dict.fromkeys(names, 0) | row)[name] for name in names) for row in told] if table == "cores" else []
+
+    def sampled(self, from_ns: int, to_ns: int) -> list[Sampled]:
+        return []
+
+    def notices(self) -> list[str]:
+        return []
+
+    def span(self) -> None:
+        return None
+
+    def status(self) -> str:
+        return ""
+
+
+def checked(monkeypatch: pytest.MonkeyPatch, *looks: list[float]) -> tuple[int, list[str], int]:
+    left = list(looks)
+    monkeypatch.setattr(check, "_look", lambda *_: Seen(Looked(left.pop(0)), NOW_NS))
+    result = CliRunner().invoke(check.command, ["--json"])
+    findings = json.loads(result.stdout)["findings"]
+    return len(left), [one["level"] for one in findings if one["question"] == "saturated-core"], result.exit_code
+
+
+def test_a_quiet_node_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert checked(monkeypatch, [0.1], [0.1])[:2] == (1, [])
+
+
+def test_a_held_core_is_looked_at_again_and_a_problem_if_it_stays_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert checked(monkeypatch, [1.0], [1.0, 0.97, 1.0]) == (0, ["problem"], 1)
+
+
+def test_a_core_that_was_held_for_a_moment_is_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert checked(monkeypatch, [1.0], [1.0, 0.4, 1.0])[:2] == (0, [])
