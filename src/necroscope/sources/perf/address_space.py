@@ -8,7 +8,7 @@ import os
 import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Final
 
 from necroscope.perf_abi.records import MMAP2_BODY
@@ -25,6 +25,9 @@ _known: Final[dict[bytes, tuple[int, int, int, int, str]]] = {}
 _MOST_RECORDS: Final = 4096
 _MOST_COPIED: Final = 64
 _MAPPING_BYTES: Final = 400
+
+# A number for each program image and each state of its mappings, never given twice.
+_images: Final = count()
 
 # End of a mapping, what to take from an address in it, and the frames by what is left.
 Place = tuple[int, int, dict[int, int]]
@@ -58,7 +61,19 @@ def _parse_what(record: bytes) -> tuple[int, int, int, int, str]:
 class AddressSpace:
     """Mappings of one program image. `is_complete` says that its exec was seen, so nothing has to be asked of /proc."""
 
-    __slots__ = ("_base", "_mappings", "_parsed", "_records", "_starts", "callers", "is_complete", "located", "made", "starts")
+    __slots__ = (
+        "_base",
+        "_mappings",
+        "_parsed",
+        "_records",
+        "_starts",
+        "callers",
+        "image",
+        "is_complete",
+        "located",
+        "made",
+        "starts",
+    )
 
     def __init__(self, *, is_complete: bool, base: tuple[Mapping, ...] = ()) -> None:
         self.is_complete = is_complete
@@ -72,6 +87,7 @@ class AddressSpace:
         self.starts: list[int] = []
         self.made: dict[int, int] = {}
         self.callers: dict[bytes, int] = {}
+        self.image = next(_images)
 
     @property
     def size_bytes(self) -> int:
@@ -125,6 +141,7 @@ class AddressSpace:
         self.located = None
         self.made = {}
         self.callers = {}
+        self.image = next(_images)
 
     def find(self, address: int) -> Mapping | None:
         if self._parsed != len(self._records):

@@ -7,8 +7,10 @@ from typing import Final
 
 from necroscope.symbols.messages import BLOCK_BITS, FunctionBlock
 
-# About 35 bytes each.
-MOST_FUNCTIONS: Final = 100_000
+# Names of C++ are long: 100,000 functions of C take so much, or 30,000 of those.
+MOST_BYTES: Final = 4 << 20
+_BLOCK_BYTES: Final = 500
+_FUNCTION_BYTES: Final = 6
 _WITHIN: Final = (1 << BLOCK_BITS) - 1
 _UNNUMBERED: Final = -1
 
@@ -23,8 +25,9 @@ class _Block:
         self._names = "\n".join([name or "" for name in functions.names])
         self._frames = array("i", [_UNNUMBERED]) * len(self._starts)
 
-    def __len__(self) -> int:
-        return len(self._starts)
+    @property
+    def size_bytes(self) -> int:
+        return _BLOCK_BYTES + _FUNCTION_BYTES * len(self._starts) + len(self._names)
 
     def frame(self, within: int, make: Callable[[str], int]) -> int | None:
         at = bisect_right(self._starts, within) - 1
@@ -42,10 +45,7 @@ class FunctionBlocks:
 
     def __init__(self) -> None:
         self._blocks: dict[tuple[Hashable, int], _Block] = {}
-        self._functions = 0
-
-    def __len__(self) -> int:
-        return self._functions
+        self.size_bytes = 0
 
     def knows(self, owner: Hashable, address: int) -> bool:
         return (owner, address >> BLOCK_BITS) in self._blocks
@@ -57,20 +57,19 @@ class FunctionBlocks:
     def add(self, owner: Hashable, block: int, functions: FunctionBlock) -> None:
         self.drop([(owner, block)])
         known = self._blocks[owner, block] = _Block(functions)
-        self._functions += len(known)
+        self.size_bytes += known.size_bytes
 
     def bound(self) -> None:
         """Not while an answer that was asked for is still to be used."""
-        while self._functions > MOST_FUNCTIONS:
+        while self.size_bytes > MOST_BYTES:
             self.drop([next(iter(self._blocks))])
-
-    def forget(self, owner: Hashable) -> None:
-        self.drop([key for key in self._blocks if key[0] == owner])
 
     def drop(self, keys: Iterable[tuple[Hashable, int]]) -> None:
         for key in keys:
-            self._functions -= len(self._blocks.pop(key, ()))
+            block = self._blocks.pop(key, None)
+            if block is not None:
+                self.size_bytes -= block.size_bytes
 
     def clear(self) -> None:
         self._blocks.clear()
-        self._functions = 0
+        self.size_bytes = 0

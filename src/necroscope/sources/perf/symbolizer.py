@@ -19,6 +19,7 @@ _USER_MARK: Final = struct.pack("<Q", CONTEXT_USER)
 _KERNEL_MARK: Final = struct.pack("<Q", CONTEXT_KERNEL)
 # About 300 bytes each.
 _MOST_CHAINS: Final = 16_000
+_MOST_WHOLE: Final = 8_000
 _MOST_QUESTIONS: Final = 4
 # To look up an innermost address and three callers one by one costs no more than to look them up together.
 _FEW_BYTES: Final = 32
@@ -69,6 +70,7 @@ class Symbolizer:
         self.names = FrameNames(lookup, self.interned)
         self._above: dict[tuple[int, bytes], int] = {}
         self._short: dict[tuple[int, ...], int] = {}
+        self._whole: dict[tuple[int, bytes], int] = {}
         self._chains = 0
         self._wanted = Wanted()
 
@@ -78,10 +80,21 @@ class Symbolizer:
         return self.names.idle_addresses
 
     def number(self, chain: bytes, pid: int, space: AddressSpace) -> int | None:
-        """The stack of this chain in the segment; None if names have to be asked for, which `resolve` does for all together.
+        """The stack of this chain in the segment; None if names have to be asked for, which `resolve` does for all together."""
+        key = (space.image, chain)
+        number = self._whole.get(key)
+        if number is None:
+            number = self._short_user_stack(chain, space)
+            if number is None:
+                number = self._number(chain, pid, space, self._wanted)
+            if number is not None:
+                if len(self._whole) >= _MOST_WHOLE:
+                    self._whole.clear()
+                self._whole[key] = number
+        return number
 
-        The commonest chain by far, a few user addresses whose frames are known, is numbered here, without a further call.
-        """
+    def _short_user_stack(self, chain: bytes, space: AddressSpace) -> int | None:
+        """The commonest chain by far, a few user addresses whose frames are known, without a further call."""
         unpack = _SHORT_USER_CHAINS.get(len(chain))
         if unpack is not None and space.located is not None and chain.startswith(_USER_MARK):
             starts, located, moved = space.starts, space.located, 0
@@ -93,10 +106,8 @@ class Symbolizer:
                     break
                 frames.append(known.get(address - moved - shift, ASKED))
                 moved = 1
-            number = self._short.get(tuple(frames))
-            if number is not None:
-                return number
-        return self._number(chain, pid, space, self._wanted)
+            return self._short.get(tuple(frames))
+        return None
 
     def resolve(self, chains: Sequence[tuple[bytes, int, AddressSpace]]) -> list[int]:
         """Numbers of the chains that `number` had no answer for, in their order. What nobody could name is known to be unknown.
@@ -134,6 +145,7 @@ class Symbolizer:
     def note_kernel_change(self) -> None:
         self.names.note_kernel_change()
         self._above.clear()
+        self._whole.clear()
 
     def _number(self, chain: bytes, pid: int, space: AddressSpace, wanted: Wanted) -> int | None:
         at = chain.find(_USER_MARK)
@@ -222,5 +234,6 @@ class Symbolizer:
         self._chains = 0
         self._above.clear()
         self._short.clear()
+        self._whole.clear()
         for space in spaces:
             space.callers.clear()

@@ -51,21 +51,24 @@ def test_every_address_has_the_name_that_began_last(functions: dict[int, str | N
 
 
 def test_the_oldest_answers_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(function_blocks, "MOST_FUNCTIONS", 5)
     blocks = FunctionBlocks()
     for block in range(4):
-        blocks.add("/a", block, FunctionBlock([0, 16], ["f", "g"]))
-    assert len(blocks) == 8
+        blocks.add("/a", block, FunctionBlock([0, 16], ["f", "g" * 1000]))
+    monkeypatch.setattr(function_blocks, "MOST_BYTES", blocks.size_bytes * 5 // 8)
     blocks.bound()
     assert [blocks.knows("/a", block << BLOCK_BITS) for block in range(4)] == [False, False, True, True]
-    assert len(blocks) == 4
+    assert 2000 < blocks.size_bytes <= function_blocks.MOST_BYTES
 
 
-def test_of_one_owner_everything_can_be_forgotten() -> None:
+def test_what_is_dropped_or_replaced_counts_no_more() -> None:
     blocks = FunctionBlocks()
     for owner in ("/a", "/b"):
         blocks.add(owner, 1, FunctionBlock([0, 16], ["f", "g"]))
-    blocks.forget("/a")
-    assert (blocks.knows("/a", BLOCK_BYTES), blocks.knows("/b", BLOCK_BYTES), len(blocks)) == (False, True, 2)
+    both = blocks.size_bytes
+    blocks.drop([("/a", 1), ("/a", 7)])
+    assert (blocks.knows("/a", BLOCK_BYTES), blocks.knows("/b", BLOCK_BYTES)) == (False, True)
+    assert 2 * blocks.size_bytes == both
+    blocks.add("/b", 1, FunctionBlock([0, 16], ["f", "g"]))
+    assert 2 * blocks.size_bytes == both, "it took the place of the one before"
     blocks.clear()
-    assert (blocks.knows("/b", BLOCK_BYTES), len(blocks)) == (False, 0)
+    assert (blocks.knows("/b", BLOCK_BYTES), blocks.size_bytes) == (False, 0)

@@ -352,6 +352,21 @@ def test_too_many_chains_forget_stacks_but_no_names(asked: Asked, build: Any, mo
     assert asked.lookup.asked == before
 
 
+def test_a_chain_that_comes_again_is_not_looked_at_and_few_are_kept(
+    asked: Asked, build: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(symbolizer_module, "_MOST_WHOLE", 3)
+    space = space_of(APP)
+    chains = [asked.chain([build.KERNEL_BASE + 16 * turn], [0x400100]) for turn in range(5)]
+    numbers = [asked.number((raw, space)) for raw in chains]
+    assert [asked.number((raw, space)) for raw in chains] == numbers
+    assert len(asked.symbolizer._whole) <= 3
+    monkeypatch.setattr(Symbolizer, "_number", None)
+    assert asked.number((chains[-1], space)) == numbers[-1]
+    with pytest.raises(TypeError):
+        asked.symbolizer.number(chains[0], 100, space_of(APP))  # the same addresses in another program
+
+
 def test_within_bounds_nothing_is_forgotten(asked: Asked, build: Any) -> None:
     space = space_of(APP)
     asked.number((asked.chain([build.KERNEL_BASE], [0x400100]), space))
