@@ -43,12 +43,23 @@ def _compress(work_s: float) -> None:
         zlib.compress(text, 6)
 
 
+def serve(work_s: float, pause_s: float) -> None:
+    """A service on the same core, which has something to do all the time but never much: whom the job keeps waiting."""
+    while True:
+        _compress(work_s)
+        time.sleep(pause_s)
+
+
 class PeriodicJob(Scenario):
     name = "periodic-job"
     cause = "periodic-job"
     # One burst of it is a thread that fills its core.
     twin = "userspace-hog"
     seconds = 30
+
+    def prepare(self, stage: Stage) -> None:
+        self.service = stage.start(serve, 0.02, 0.03, comm=stage.invent("app"), cpu=stage.core)
+        stage.watch_task(self.service.pid)
 
     def provoke(self, stage: Stage) -> None:
         self.period_s = stage.random.choice((4, 5, 6))
@@ -58,7 +69,7 @@ class PeriodicJob(Scenario):
         # Its turn is at the second, whoever else wants the core.
         self.scheduler = stage.start(start_jobs, *arguments, comm=stage.invent("agent"), cpu=stage.core, nice=-10)
         self.stat = stage.watch(f"/proc/{self.scheduler.pid}/stat")
-        stage.hold(self.scheduler)
+        stage.hold(self.scheduler, self.service)
 
     def verify(self, stage: Stage, measured: Measured) -> Truth:
         ends_ns = _ends_of_jobs(measured, self.stat)
@@ -68,6 +79,7 @@ class PeriodicJob(Scenario):
         impact = {
             "period_s": self.period_s,
             "peak_share": reached("highest share over 1 s", peak, at_least=0.9),
+            "service_waits_s": reached("seconds that the service waited", measured.schedstat(self.service.pid)[1], at_least=2),
             "turns": reached("turns of the job at its period", len(regular), at_least=0.5 * stage.seconds / self.period_s),
         }
         return Truth(

@@ -1,6 +1,5 @@
 """The figures of a score, from labels and ranked guesses: pure functions."""
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -8,9 +7,9 @@ from itertools import pairwise
 from statistics import median
 from typing import Any, Final
 
+from necroscope.analysis.interval import wilson
 from necroscope.lab.score.guess import LEVELS, Guess, Label, Level, is_false_naming, rank
 
-_Z: Final = 1.959964  # 95 %
 _BINS: Final = (0.0, 0.5, 0.7, 0.9, 1.0)
 
 
@@ -133,14 +132,6 @@ def calibration(outcomes: Sequence[Outcome]) -> list[Bin]:
         mean = sum(g.confidence for g, _ in inside) / len(inside) if inside else None
         found.append(Bin(low, high, mean, _count(not _is_wrong(g, label) for g, label in inside)))
     return found
-
-
-def wilson(hits: int, of: int) -> tuple[float, float]:
-    """The 95 % interval of a share (Wilson 1927): honest also for a few runs, and for all or none of them."""
-    share, z2 = hits / of, _Z * _Z
-    centre = (share + z2 / (2 * of)) / (1 + z2 / of)
-    half = _Z / (1 + z2 / of) * math.sqrt(share * (1 - share) / of + z2 / (4 * of * of))
-    return max(0.0, centre - half), min(1.0, centre + half)
 
 
 def _surest(ranked: Sequence[Guess]) -> Guess | None:

@@ -49,6 +49,6 @@ def test_a_moment_of_it_is_no_incident() -> None:
 
 
 def test_processes_that_stay_are_no_churn_however_many() -> None:
-    lines = [f"a: system  pool[{500 + number}]  /jobs  {LIVES[number % 3]}" for number in range(40)]
-    node = drawn_node(CORES.replace("abcdefgh", "aaaaaaaa") + "\n".join(lines))
+    lines = [f"a: system  pool[{500 + number}]  /jobs  {LIVES[number % 3]}" for number in range(50)]
+    node = drawn_node(CORES.replace("abcdefgh", "aaaaa...") + "\n".join(lines))
     assert "fork-exec-churn" not in [one.verdict.cause for one in diagnose(node).incidents]

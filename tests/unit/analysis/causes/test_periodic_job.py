@@ -67,8 +67,9 @@ def test_bursts_on_one_core_do_not_take_over_what_happens_on_another() -> None:
         r: system  statsd[52]  /  read > ksys_read, vfs_read, seq_read_iter, tcp4_seq_show
         """
     )
-    found = {(incident.core, incident.verdict.cause) for incident in diagnose(drawn).incidents}
-    assert found == {(0, "periodic-job"), (1, "proc-net-scan")}
+    found = {incident.core: incident for incident in diagnose(drawn).incidents}
+    assert {core: incident.verdict.cause for core, incident in found.items()} == {0: "periodic-job", 1: "proc-net-scan"}
+    assert {episode.core for episode in found[1].episodes} == {1, None}
 
 
 def test_a_job_that_nobody_feels_is_no_incident() -> None:

@@ -44,3 +44,17 @@ def test_the_mechanism_behind_it_is_named_where_it_is_known() -> None:
     (incident,) = diagnose(node.delay(16, 1, 4.0, "net_rx").delay(16, 1, 4.0, "timer")).incidents
     assert incident.verdict.cause == "zombie-memcg-walk"
     assert "zombie-memcg-walk says it more exactly" in [other.why_not for other in incident.alternatives]
+
+
+def test_who_had_less_than_half_of_the_core_is_not_said_to_have_held_them_back() -> None:
+    lines = "".join(f"\n        d: system  tool{pid}[{pid}]  /  main > odd_loop" for pid in (40, 41))
+    node = drawn_node(
+        f"""
+        core 0:  ..............................
+        core 1:  ..........dddddd..............
+        d: system  driver-tool[31]  /  main > odd_driver_loop{lines}
+        """
+    )
+    (incident,) = diagnose(node.delay(16, 1, 1.4, "net_rx").delay(16, 1, 1.4, "timer")).incidents
+    assert incident.verdict.cause == "softirq-blackout"
+    assert incident.verdict.summary.startswith("something held back")

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from necroscope.analysis.interval import wilson
 from necroscope.lab.score.guess import LEVELS, Guess
-from necroscope.lab.score.metrics import Outcome, accuracy, calibration, score, wilson
+from necroscope.lab.score.metrics import Outcome, accuracy, calibration, score
 
 CAUSE = LEVELS[1]
 
