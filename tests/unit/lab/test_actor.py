@@ -36,15 +36,19 @@ def status(pid: int) -> dict[str, str]:
 
 def wait_for(pid: int, name: str) -> None:
     deadline = time.monotonic() + 10
-    while status(pid)["Name"] != name and time.monotonic() < deadline:
+    while (status(pid)["Name"] != name or _program(pid) != name.encode()) and time.monotonic() < deadline:
         time.sleep(0.01)
+
+
+def _program(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0]
 
 
 def test_a_program_has_the_name_it_was_given(stage: Stage) -> None:
     actor = stage.start(["sleep", "60"], comm="node-agent-x7", cpu=stage.core)
     wait_for(actor.pid, "node-agent-x7")
     assert status(actor.pid)["Name"] == "node-agent-x7"
-    assert Path(f"/proc/{actor.pid}/cmdline").read_bytes().split(b"\0")[0] == b"node-agent-x7"
+    assert _program(actor.pid) == b"node-agent-x7"
     assert status(actor.pid)["Cpus_allowed_list"] == str(stage.core)
 
 
