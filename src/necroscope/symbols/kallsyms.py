@@ -1,7 +1,7 @@
 """Kernel symbols, with modules and BPF programs, from /proc/kallsyms (kernel/kallsyms.c), `ADDRESS TYPE NAME[\\t[MODULE]]`.
 
-Of a hundred thousand lines few are ever asked for. So the text is kept as it is, in the order of its addresses, and a line is
-taken apart when somebody asks for it.
+Of a hundred thousand lines few are ever asked for. So the text is kept as it is, with the place of each line in the order of
+addresses, and a line is taken apart when somebody asks for it.
 """
 
 import ctypes
@@ -10,8 +10,7 @@ import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
-from operator import itemgetter
+from itertools import accumulate, takewhile
 from pathlib import Path
 from typing import Final
 
@@ -26,7 +25,6 @@ _DIGITS: Final = 16
 _TYPE_AT: Final = 17
 _PREFIX: Final = 19
 _LINE: Final = re.compile(rb"[0-9a-f]{16} \S [^\n]+", re.IGNORECASE)
-_ADDRESS: Final = itemgetter(slice(_DIGITS))
 _TEXT_TYPES: Final = b"tTwW"
 # The last symbol of the kernel, of a module area or of the BPF area has no end in kallsyms; no function is longer than this.
 _FUNCTION_LIMIT: Final = 1 << 20
@@ -42,12 +40,12 @@ _HINT: Final = (
 class KernelSymbols:
     """Text symbols by address; the text and 12 bytes a line."""
 
-    def __init__(self, lines: list[bytes], packed: bytes) -> None:
-        """`lines` are whole and in the order of their addresses, which `packed` holds, the highest byte of each first."""
-        self._text = b"\n".join(lines)
-        self._places = array("I", accumulate((len(line) + 1 for line in lines), initial=0))
-        self._addresses = array("Q", packed)
-        self._addresses.byteswap()
+    def __init__(self, text: bytes, addresses: "array[int]", places: "array[int]") -> None:
+        """`addresses` are those of the lines that begin at `places` in the text."""
+        self._text = text
+        order = sorted(range(len(addresses)), key=addresses.__getitem__)
+        self._addresses = array("Q", map(addresses.__getitem__, order))
+        self._places = array("I", map(places.__getitem__, order))
 
     def __len__(self) -> int:
         """How many functions there are."""
@@ -74,7 +72,7 @@ class KernelSymbols:
     def symbol(self, place: int) -> KernelSymbol | None:
         """Function, as the linker has it, and module; None for data."""
         first = bisect_left(self._addresses, self._addresses[place])
-        lines = self._text[self._places[first] : self._places[place + 1] - 1].split(b"\n")
+        lines = [self._text[at : self._text.index(b"\n", at)] for at in self._places[first : place + 1]]
         line = min(filter(_is_function, lines), key=_rank, default=None)
         if line is None:
             return None
@@ -84,14 +82,19 @@ class KernelSymbols:
 
 def parse(blocks: Iterable[bytes]) -> KernelSymbols:
     """All symbols of /proc/kallsyms, given in blocks of whole lines; lines of another form are left out."""
-    lines = [line for line in b"".join(blocks).split(b"\n")[:-1] if not line.startswith(_PADDING, _PREFIX)]
-    lines.sort(key=_ADDRESS)
-    packed = _packed(lines)
-    if packed is None:
-        lines = sorted((line[:_DIGITS].lower() + line[_DIGITS:] for line in lines if _LINE.fullmatch(line)), key=_ADDRESS)
+    texts, addresses, places, size_bytes = [], array("Q"), array("I"), 0
+    for block in blocks:
+        lines = [line for line in block.split(b"\n")[:-1] if not line.startswith(_PADDING, _PREFIX)]
         packed = _packed(lines)
-    assert packed is not None
-    symbols = KernelSymbols(lines, packed)
+        if packed is None:
+            lines = [line[:_DIGITS].lower() + line[_DIGITS:] for line in lines if _LINE.fullmatch(line)]
+            packed = _packed(lines) or b""
+        addresses.frombytes(packed)
+        texts.append(b"\n".join([*lines, b""]))
+        places.extend(accumulate([len(line) + 1 for line in lines[:-1]], initial=size_bytes) if lines else ())
+        size_bytes += len(texts[-1])
+    addresses.byteswap()
+    symbols = KernelSymbols(b"".join(texts), addresses, places)
     if symbols.is_hidden:
         raise SourceUnavailable("kernel symbols are hidden: every address in /proc/kallsyms is 0", _HINT)
     return symbols
@@ -101,7 +104,7 @@ def load(root: Path) -> KernelSymbols:
     """The running kernel's symbols."""
     try:
         with (root / "proc/kallsyms").open("rb", buffering=0) as file:
-            symbols = parse(_read(file.fileno()))
+            symbols = parse(_read_blocks(file.fileno()))
     except OSError as error:
         raise SourceUnavailable(f"cannot read /proc/kallsyms: {error.strerror}", _HINT) from None
     if not len(symbols):
@@ -117,16 +120,24 @@ def _trim_memory() -> None:
         libc.malloc_trim(0)
 
 
-def _read(descriptor: int) -> Iterator[bytes]:
-    """The kernel hands out less than a page a read, whatever is asked for."""
+def _read_blocks(descriptor: int) -> Iterator[bytes]:
+    """Whole lines, some 64 KiB at a time: what is taken apart stays in the processor's cache, and the peak of memory low."""
+    rest = b""
     size_bytes = 0
-    while size_bytes < _READ_LIMIT and (piece := os.read(descriptor, 1 << 16)):
-        size_bytes += len(piece)
-        yield piece
+    while size_bytes < _READ_LIMIT:
+        # The kernel hands out less than a page a read, whatever is asked for.
+        pieces = list(takewhile(bool, (os.read(descriptor, 1 << 16) for _ in range(16))))
+        if not pieces:
+            break
+        block = b"".join((rest, *pieces))
+        size_bytes += len(block) - len(rest)
+        end = block.rfind(b"\n") + 1
+        rest = block[end:]
+        yield block[:end]
 
 
 def _packed(lines: list[bytes]) -> bytes | None:
-    """The addresses of all lines, None if a line has another form; loops in C, because there are so many."""
+    """The addresses of lines, the highest byte first, None if a line has another form; loops in C, because there are so many."""
     digits = b"".join([line[:_DIGITS] for line in lines])
     try:
         packed = bytes.fromhex(digits.decode())
