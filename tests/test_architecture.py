@@ -45,6 +45,8 @@ UNIX_ONLY = {"necroscope.segment.lock", "necroscope.segment.seal", "necroscope.s
 
 FILE_LINES = 400
 FUNCTION_LINES = 50
+# Directories that are built, not written.
+MADE = {"__pycache__", "node_modules", "static"}
 EMPTY_WORDS = {"util", "utils", "common", "helper", "helpers", "manager", "managers", "misc"}
 
 
@@ -57,9 +59,9 @@ MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 TREES = {name: ast.parse(path.read_text("utf-8")) for name, path in MODULES.items()}
 FILES = sorted(
     path
-    for folder in ("src", "tests", "benchmarks", "docs", "deploy", "scripts", ".ci")
+    for folder in ("src", "web", "tests", "benchmarks", "docs", "deploy", "scripts", ".ci")
     for path in (ROOT / folder).rglob("*")
-    if path.is_file() and "__pycache__" not in path.parts
+    if path.is_file() and not MADE & set(path.parts)
 ) + sorted(path for path in ROOT.glob("*") if path.suffix in {".md", ".toml"})
 PYTHON_FILES = [path for path in FILES if path.suffix == ".py" and "data" not in path.parts]
 

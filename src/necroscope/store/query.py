@@ -12,8 +12,9 @@ from necroscope.errors import CorruptData
 from necroscope.model.reading import Gap
 from necroscope.model.tables import SCHEMA_VERSION, TABLES
 from necroscope.segment.arrow import empty
+from necroscope.segment.manifest import merge_gaps
 from necroscope.segment.reader import SegmentReader
-from necroscope.segment.recording import Pin, read_pins
+from necroscope.segment.recording import LIVE, Pin, read_pins
 from necroscope.segment.sealed import SegmentGoneError
 from necroscope.segment.window import Window, is_climbing, overlaps, rows_at, times_of
 from necroscope.store.catalog import Catalog
@@ -39,6 +40,10 @@ class RecordingInfo:
     lost_samples: int
     idle_samples: int
     pins: list[Pin]
+
+    def gaps_at_most(self, most: int) -> list[Gap]:
+        """Merged where they are more, so that a picture of them can be drawn."""
+        return self.gaps if len(self.gaps) <= most else merge_gaps(self.gaps)[:most]
 
 
 class Store:
@@ -84,6 +89,11 @@ class Store:
             gap for gaps in self._ask(window, SegmentReader.gaps) for gap in gaps if overlaps(window, gap.from_ns, gap.to_ns)
         ]
         return sorted(found, key=lambda gap: (gap.from_ns, gap.to_ns, gap.table))
+
+    def is_live(self) -> bool:
+        """Whether its last segment is still being written, or was left so by a recorder that was killed."""
+        self.catalog.refresh()
+        return any(segment.path.name.endswith(LIVE) for segment in self.catalog.segments)
 
     def pins(self) -> list[Pin]:
         try:

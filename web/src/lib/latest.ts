@@ -53,7 +53,8 @@ export function useCovering<T>(
   const known = kept.current;
   const isKept = known !== null && known.salt === salt && contains(known.found.range, range) && isWhole(known.found.value);
   const wanted = isKept ? known.found.range : range;
-  const answer = useLatest<Covered<T>>(`${wanted.join()}/${salt}`, async (signal) => ({ range: wanted, value: await ask(wanted, signal) }), delay_ms);
+  const asked = async (signal: AbortSignal) => ({ range: wanted, value: await ask(wanted, signal) });
+  const answer = useLatest<Covered<T>>(`${wanted.join()}/${salt}`, asked, delay_ms);
   if (answer.value && answer.value !== known?.found && !answer.isAsking) kept.current = { salt, found: answer.value };
   return { ...answer, value: answer.value?.value ?? null };
 }

@@ -15,14 +15,18 @@ import { Lane, TimeSurface } from "./lane";
 const HEIGHT = 84;
 const RESTART_PX = 5;
 const REST_MS = 180;
+/** The core map is asked for first: it is what is looked at first. */
+const FIRST_MS = 400;
 type Series = uPlot.AlignedData;
 
 export function CgroupsLane() {
   const app = useApp();
   const state = useAtom(app.state);
   const recording = useAtom(app.recording);
+  const kept = useRef(false);
   const end = recording.live ? (recording.to ?? "") : "";
-  const answer = useCovering(state.view, end, (view, signal) => app.source.cgroups(view, signal), () => true, REST_MS);
+  const answer = useCovering(state.view, end, (view, signal) => app.source.cgroups(view, signal), () => true, kept.current ? REST_MS : FIRST_MS);
+  kept.current ||= answer.value !== null;
   const data = useMemo(() => (answer.value ? seriesOf(answer.value, app.clock.ofDigits) : null), [answer.value]);
   const restarts = useMemo(() => (answer.value?.restarts ?? []).map((each) => ({ ...each, moment: app.clock.ofDigits(each.time) })), [answer.value]);
   const tip = (moment: number) => {

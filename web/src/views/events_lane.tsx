@@ -13,14 +13,18 @@ import { Lane, TimeSurface } from "./lane";
 
 const REACH_PX = 11;
 const REST_MS = 160;
+/** The core map is asked for first: it is what is looked at first. */
+const FIRST_MS = 400;
 const MOST_TOLD = 6;
 
 export function EventsLane() {
   const app = useApp();
   const state = useAtom(app.state);
   const recording = useAtom(app.recording);
+  const kept = useRef(false);
   const end = recording.live ? (recording.to ?? "") : "";
-  const answer = useCovering(state.view, end, (view, signal) => app.source.events(view, signal), (found) => !found.left_out, REST_MS);
+  const answer = useCovering(state.view, end, (view, signal) => app.source.events(view, signal), (found) => !found.left_out, kept.current ? REST_MS : FIRST_MS);
+  kept.current ||= answer.value !== null;
   const rows = useMemo(() => answer.value?.rows ?? [], [answer.value]);
   const moments = useMemo(() => rows.map((row) => app.clock.ofDigits(row.time)), [rows]);
   const shown = (width: number) => marks(rows, moments, scale(state.view, width), MARK_PX);

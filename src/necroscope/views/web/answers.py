@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from necroscope.model.frame import Frame, frame_name
 from necroscope.model.reading import Gap
-from necroscope.segment.manifest import merge_gaps
 from necroscope.store.core_modes import CoreModes
 from necroscope.store.differential import DifferentialTree
 from necroscope.store.flame import FlameTree
@@ -31,7 +30,6 @@ _LONG: Final = ("time", "end", "from", "to")
 
 
 def recording_answer(info: RecordingInfo, cpus: Sequence[int], *, is_live: bool, version: str) -> dict[str, Any]:
-    gaps = info.gaps if len(info.gaps) <= MOST_GAPS else merge_gaps(info.gaps)[:MOST_GAPS]
     return {
         "node": info.node,
         "labels": info.labels,
@@ -42,7 +40,7 @@ def recording_answer(info: RecordingInfo, cpus: Sequence[int], *, is_live: bool,
         "tables": info.tables,
         "bytes": info.bytes,
         "lost_samples": info.lost_samples,
-        "gaps": [gap_answer(gap) for gap in gaps],
+        "gaps": [gap_answer(gap) for gap in info.gaps_at_most(MOST_GAPS)],
         "pins": [{"from": str(pin.from_ns), "to": str(pin.to_ns), "reason": pin.reason} for pin in info.pins],
         "generated": info.labels.get("generated") is not None,
         "version": version,

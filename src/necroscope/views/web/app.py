@@ -15,7 +15,6 @@ from fastapi.staticfiles import StaticFiles
 
 from necroscope.errors import NecroscopeError, UsageError
 from necroscope.model.units import NS_PER_S
-from necroscope.segment.recording import LIVE
 from necroscope.store.differential import compare
 from necroscope.store.flame import GroupBy, read_flame
 from necroscope.store.heatmap import DEFAULT_ROWS, read_heat_map
@@ -58,24 +57,27 @@ class Recording:
             self._cpus = sorted(set(rows.column("cpu").to_pylist())) or list(range(info.cpus or 0))
         return self._cpus
 
-    def is_live(self) -> bool:
-        return any(segment.path.name.endswith(LIVE) for segment in self.store.catalog.segments)
-
     def description(self) -> dict[str, Any]:
-        return answers.recording_answer(self.store.info(), self.cpus(), is_live=self.is_live(), version=self.version)
+        return answers.recording_answer(self.store.info(), self.cpus(), is_live=self.store.is_live(), version=self.version)
 
 
 def make_app(recording: Recording, token: str, hosts: frozenset[str], static: Path = STATIC) -> Application:
+    pictures = CorePictures(recording.store)
+
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        await asyncio.to_thread(lambda: pictures.begin(recording.cpus()))
         yield
         recording.reports.close()
+        pictures.close()
 
     app = FastAPI(title="necroscope", version=recording.version, docs_url=None, redoc_url=None, lifespan=lifespan)
     app.exception_handler(NecroscopeError)(_told)
     app.exception_handler(RequestValidationError)(_misunderstood)
     _add_lists(app, recording)
-    _add_pictures(app, recording)
+    _add_cores(app, recording, pictures)
+    _add_heat(app, recording.store)
+    _add_flame(app, recording.store)
     _add_documents(app, recording, static)
     if (static / "index.html").is_file():
         if (static / "speedscope").is_dir():
@@ -155,9 +157,7 @@ def _add_lists(app: FastAPI, recording: Recording) -> None:
         return await _asked(recording.reports.answer, at_ns, is_long=True)
 
 
-def _add_pictures(app: FastAPI, recording: Recording) -> None:
-    store, pictures = recording.store, CorePictures(recording.store)
-
+def _add_cores(app: FastAPI, recording: Recording, pictures: CorePictures) -> None:
     @app.get("/api/cores", response_class=Response, responses=_BINARY)
     async def cores(
         from_ns: Moment, to_ns: Moment, columns: Annotated[int, Query(ge=1, le=4000)] = 1000, delay: bool = True
@@ -169,6 +169,8 @@ def _add_pictures(app: FastAPI, recording: Recording) -> None:
 
         return Response(await _asked(answer, is_long=True), media_type=MEDIA_TYPE)
 
+
+def _add_heat(app: FastAPI, store: Store) -> None:
     @app.get("/api/heat", response_class=Response, responses=_BINARY)
     async def heat(
         from_ns: Moment,
@@ -186,6 +188,8 @@ def _add_pictures(app: FastAPI, recording: Recording) -> None:
 
         return Response(await _asked(answer), media_type=MEDIA_TYPE)
 
+
+def _add_flame(app: FastAPI, store: Store) -> None:
     @app.get("/api/flame", response_class=Response, responses=_BINARY)
     async def flame(
         from_ns: Moment,
