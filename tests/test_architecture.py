@@ -45,6 +45,8 @@ UNIX_ONLY = {"necroscope.segment.lock", "necroscope.segment.seal", "necroscope.s
 
 FILE_LINES = 400
 FUNCTION_LINES = 50
+# Directories that are built, not written.
+MADE = {"__pycache__", "node_modules", "static"}
 EMPTY_WORDS = {"util", "utils", "common", "helper", "helpers", "manager", "managers", "misc"}
 
 
@@ -59,7 +61,7 @@ FILES = sorted(
     path
     for folder in ("src", "web", "tests", "benchmarks", "docs", "deploy", "scripts", ".ci")
     for path in (ROOT / folder).rglob("*")
-    if path.is_file() and not {"__pycache__", "static", "node_modules"} & set(path.parts)
+    if path.is_file() and not MADE & set(path.parts)
 ) + sorted(path for path in ROOT.glob("*") if path.suffix in {".md", ".toml"})
 PYTHON_FILES = [path for path in FILES if path.suffix == ".py" and "data" not in path.parts]
 

@@ -60,10 +60,7 @@ def serve(store: Store, host: str, port: int, *, opens_browser: bool) -> None:
     if opens_browser:
         webbrowser.open(address)
     config = uvicorn.Config(make_app(recording, token, hosts), log_level="warning", access_log=False)
-    try:
-        uvicorn.Server(config).run([listener])
-    finally:
-        recording.reports.close()
+    uvicorn.Server(config).run([listener])
 
 
 def _listener(host: str, port: int) -> socket.socket:

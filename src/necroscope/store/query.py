@@ -41,6 +41,10 @@ class RecordingInfo:
     idle_samples: int
     pins: list[Pin]
 
+    def gaps_at_most(self, most: int) -> list[Gap]:
+        """Merged where they are more, so that a picture of them can be drawn."""
+        return self.gaps if len(self.gaps) <= most else merge_gaps(self.gaps)[:most]
+
 
 class Store:
     """Every question looks first at what came and went, so a store over a live recording is always up to date."""
@@ -86,16 +90,16 @@ class Store:
         ]
         return sorted(found, key=lambda gap: (gap.from_ns, gap.to_ns, gap.table))
 
+    def is_live(self) -> bool:
+        """Whether its last segment is still being written, or was left so by a recorder that was killed."""
+        self.catalog.refresh()
+        return any(segment.path.name.endswith(LIVE) for segment in self.catalog.segments)
+
     def pins(self) -> list[Pin]:
         try:
             return read_pins(self.catalog.directory)
         except CorruptData:
             return []
-
-    def is_live(self) -> bool:
-        """A segment is being written, or was when its recorder was killed."""
-        self.catalog.refresh()
-        return any(segment.path.name.endswith(LIVE) for segment in self.catalog.segments)
 
     def info(self) -> RecordingInfo:
         """Read from manifests and journals only; no table is opened but one with very many gaps."""
@@ -138,11 +142,6 @@ class Store:
             causes.append(error.facts)
         now_ns = max((segment.to_ns for segment in self.catalog.segments), default=0)
         return [Gap("recording", now_ns, now_ns, cause) for cause in causes]
-
-
-def few(gaps: list[Gap], most: int) -> list[Gap]:
-    """The gaps themselves, or, if there are more than so many, one for each table, cause and core."""
-    return gaps if len(gaps) <= most else merge_gaps(gaps)[:most]
 
 
 def _of_cpus(rows: pa.Table, cpus: Collection[int] | None) -> pa.Table:

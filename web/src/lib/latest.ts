@@ -1,5 +1,6 @@
 // Answers to questions that change while they are asked: the old answer stays until the new one is there, only the last counts.
 import { useEffect, useRef, useState } from "preact/hooks";
+import { contains, type Range } from "./range";
 
 export interface Answered<T> {
   value: T | null;
@@ -34,4 +35,26 @@ export function useLatest<T>(key: string | null, ask: (signal: AbortSignal) => P
     };
   }, [key]);
   return answered;
+}
+
+export interface Covered<T> {
+  range: Range;
+  value: T;
+}
+
+/**
+ * An answer for at least this range: what was asked for a larger one is kept while it holds all and is not much too large.
+ * Panning and zooming within it ask nothing.
+ */
+export function useCovering<T>(
+  range: Range, salt: string, ask: (range: Range, signal: AbortSignal) => Promise<T>, isWhole: (value: T) => boolean, delay_ms: number,
+): Answered<T> {
+  const kept = useRef<{ salt: string; found: Covered<T> } | null>(null);
+  const known = kept.current;
+  const isKept = known !== null && known.salt === salt && contains(known.found.range, range) && isWhole(known.found.value);
+  const wanted = isKept ? known.found.range : range;
+  const asked = async (signal: AbortSignal) => ({ range: wanted, value: await ask(wanted, signal) });
+  const answer = useLatest<Covered<T>>(`${wanted.join()}/${salt}`, asked, delay_ms);
+  if (answer.value && answer.value !== known?.found && !answer.isAsking) kept.current = { salt, found: answer.value };
+  return { ...answer, value: answer.value?.value ?? null };
 }

@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { useAtom } from "../lib/atom";
-import { useLatest } from "../lib/latest";
+import { useCovering } from "../lib/latest";
 import { scale, type Range } from "../lib/range";
 import { theme } from "../lib/theme";
 import type { CgroupsAnswer } from "../logic/answers";
@@ -14,14 +14,19 @@ import { Lane, TimeSurface } from "./lane";
 
 const HEIGHT = 84;
 const RESTART_PX = 5;
+const REST_MS = 180;
+/** The core map is asked for first: it is what is looked at first. */
+const FIRST_MS = 400;
 type Series = uPlot.AlignedData;
 
 export function CgroupsLane() {
   const app = useApp();
   const state = useAtom(app.state);
   const recording = useAtom(app.recording);
-  const key = `${state.view.join()}/${recording.live ? recording.to : ""}`;
-  const answer = useLatest(key, (signal) => app.source.cgroups(state.view, signal), 80);
+  const kept = useRef(false);
+  const end = recording.live ? (recording.to ?? "") : "";
+  const answer = useCovering(state.view, end, (view, signal) => app.source.cgroups(view, signal), () => true, kept.current ? REST_MS : FIRST_MS);
+  kept.current ||= answer.value !== null;
   const data = useMemo(() => (answer.value ? seriesOf(answer.value, app.clock.ofDigits) : null), [answer.value]);
   const restarts = useMemo(() => (answer.value?.restarts ?? []).map((each) => ({ ...each, moment: app.clock.ofDigits(each.time) })), [answer.value]);
   const tip = (moment: number) => {

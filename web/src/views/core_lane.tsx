@@ -12,7 +12,7 @@ import { useApp } from "./app";
 import { Lane, TimeSurface } from "./lane";
 
 const SHORTEST_CLICK_MS = 5000;
-const REST_MS = 60;
+const REST_MS = 120;
 const AGAIN_MS = 350;
 /** A held second must be seen in a picture of a week: a cell is never a speck. */
 const CELL_PX = 3;
@@ -56,7 +56,12 @@ function useCoreMap(state: State) {
   const withDelay = state.mode === "delay";
   const end = recording.live ? recording.to : "";
   const key = `${state.view.join()}/${columns}/${withDelay}/${round}/${end}`;
-  const answer = useLatest(key, (signal) => app.source.cores(widened(state.view, app.span()), columns, withDelay, signal), REST_MS);
+  const isFirst = useRef(true);
+  const ask = (signal: AbortSignal) => {
+    isFirst.current = false;
+    return app.source.cores(widened(state.view, app.span()), columns, withDelay, signal);
+  };
+  const answer = useLatest(key, ask, isFirst.current ? 0 : REST_MS);
   const map = useMemo(() => (answer.value ? coreMap(answer.value, app.clock) : null), [answer.value]);
   useEffect(() => {
     if (!map || map.isComplete) return undefined;

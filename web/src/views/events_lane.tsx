@@ -1,7 +1,7 @@
 // The lane of events: what happened at a moment.
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { useAtom } from "../lib/atom";
-import { useLatest } from "../lib/latest";
+import { useCovering } from "../lib/latest";
 import { scale } from "../lib/range";
 import { theme } from "../lib/theme";
 import { kindRank, kindText, marks, type Mark } from "../logic/events";
@@ -12,14 +12,19 @@ import { useApp } from "./app";
 import { Lane, TimeSurface } from "./lane";
 
 const REACH_PX = 11;
+const REST_MS = 160;
+/** The core map is asked for first: it is what is looked at first. */
+const FIRST_MS = 400;
 const MOST_TOLD = 6;
 
 export function EventsLane() {
   const app = useApp();
   const state = useAtom(app.state);
   const recording = useAtom(app.recording);
-  const key = `${state.view.join()}/${recording.live ? recording.to : ""}`;
-  const answer = useLatest(key, (signal) => app.source.events(state.view, signal), 60);
+  const kept = useRef(false);
+  const end = recording.live ? (recording.to ?? "") : "";
+  const answer = useCovering(state.view, end, (view, signal) => app.source.events(view, signal), (found) => !found.left_out, kept.current ? REST_MS : FIRST_MS);
+  kept.current ||= answer.value !== null;
   const rows = useMemo(() => answer.value?.rows ?? [], [answer.value]);
   const moments = useMemo(() => rows.map((row) => app.clock.ofDigits(row.time)), [rows]);
   const shown = (width: number) => marks(rows, moments, scale(state.view, width), MARK_PX);

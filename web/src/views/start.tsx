@@ -5,7 +5,7 @@ import { ranked, withIncident } from "../logic/incident";
 import { clock, type Clock } from "../logic/moment";
 import { ServerError } from "../logic/server_source";
 import type { Source } from "../logic/source";
-import { viewAround } from "../logic/state";
+import { viewAround, type State } from "../logic/state";
 import { makeApp, type App } from "./app";
 import { watchKeys } from "./keys";
 import { Page } from "./page";
@@ -27,8 +27,8 @@ export async function start(place: HTMLElement, makeSource: (at: () => Clock) =>
     document.title = `${recording.node} · necroscope`;
     render(<Page app={app} />, place);
     watchKeys(app);
-    const leads = location.hash.length <= 1;
-    void firstPicture().then(() => readReport(app, leads));
+    const untouched = location.hash.length <= 1 ? app.state.get() : null;
+    void firstPicture().then(() => readReport(app, untouched));
     if (recording.live) follow(app);
   } catch (error) {
     render(<Failure error={error} />, place);
@@ -54,19 +54,18 @@ function Failure({ error }: { error: unknown }) {
 }
 
 /** Where nobody has looked anywhere yet, the page goes to the worst incident. Asks again until the whole recording was gone through. */
-async function readReport(app: App, leads: boolean): Promise<void> {
-  const before = app.state.get();
+async function readReport(app: App, untouched: State | null): Promise<void> {
   try {
     const report = await app.source.report();
     const first = ranked(report.incidents)[0];
-    const isUntouched = app.state.get() === before;
-    if (leads && first && isUntouched) {
-      app.state.set(withIncident(before, first, app.clock, app.span()));
+    const leads = app.state.get() === untouched;
+    if (leads && first) {
+      app.state.set(withIncident(app.state.get(), first, app.clock, app.span()));
       app.follows.set(false);
     }
     app.report.set(report);
     app.reportError.set(null);
-    if (!report.is_complete) setTimeout(() => void readReport(app, leads && !first && isUntouched), REPORT_AGAIN_MS);
+    if (!report.is_complete) setTimeout(() => void readReport(app, leads && !first ? untouched : null), REPORT_AGAIN_MS);
   } catch (error) {
     app.reportError.set(error instanceof Error ? error.message : String(error));
   }
@@ -82,7 +81,7 @@ function follow(app: App): void {
         app.recording.set(recording);
         if (app.follows.get()) keepUp(app);
         round += 1;
-        if (round % REPORT_EVERY === 0) await readReport(app, false);
+        if (round % REPORT_EVERY === 0) await readReport(app, null);
       }
     } catch {
       // the next turn asks again; the lanes say themselves that the server does not answer

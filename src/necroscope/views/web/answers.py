@@ -14,7 +14,7 @@ from necroscope.store.core_modes import CoreModes
 from necroscope.store.differential import DifferentialTree
 from necroscope.store.flame import FlameTree
 from necroscope.store.heatmap import Cell, HeatMap
-from necroscope.store.query import RecordingInfo, Store, few
+from necroscope.store.query import RecordingInfo, Store
 from necroscope.views.web.binary import packed
 
 MOST_GAPS: Final = 500
@@ -40,7 +40,7 @@ def recording_answer(info: RecordingInfo, cpus: Sequence[int], *, is_live: bool,
         "tables": info.tables,
         "bytes": info.bytes,
         "lost_samples": info.lost_samples,
-        "gaps": [gap_answer(gap) for gap in few(info.gaps, MOST_GAPS)],
+        "gaps": [gap_answer(gap) for gap in info.gaps_at_most(MOST_GAPS)],
         "pins": [{"from": str(pin.from_ns), "to": str(pin.to_ns), "reason": pin.reason} for pin in info.pins],
         "generated": info.labels.get("generated") is not None,
         "version": version,

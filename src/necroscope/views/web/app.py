@@ -1,7 +1,8 @@
 """The server of the time machine: routes over a recording. Every question has a time limit and says what it left out."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import astuple, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -56,19 +57,26 @@ class Recording:
             self._cpus = sorted(set(rows.column("cpu").to_pylist())) or list(range(info.cpus or 0))
         return self._cpus
 
-    def is_live(self) -> bool:
-        return self.store.is_live()
-
     def description(self) -> dict[str, Any]:
-        return answers.recording_answer(self.store.info(), self.cpus(), is_live=self.is_live(), version=self.version)
+        return answers.recording_answer(self.store.info(), self.cpus(), is_live=self.store.is_live(), version=self.version)
 
 
 def make_app(recording: Recording, token: str, hosts: frozenset[str], static: Path = STATIC) -> Application:
-    app = FastAPI(title="necroscope", version=recording.version, docs_url=None, redoc_url=None)
+    pictures = CorePictures(recording.store)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        await asyncio.to_thread(lambda: pictures.begin(recording.cpus()))
+        yield
+        recording.reports.close()
+        pictures.close()
+
+    app = FastAPI(title="necroscope", version=recording.version, docs_url=None, redoc_url=None, lifespan=lifespan)
     app.exception_handler(NecroscopeError)(_told)
     app.exception_handler(RequestValidationError)(_misunderstood)
     _add_lists(app, recording)
-    _add_pictures(app, recording)
+    _add_cores(app, recording, pictures)
+    _add_heat(app, recording.store)
     _add_flame(app, recording.store)
     _add_documents(app, recording, static)
     if (static / "index.html").is_file():
@@ -106,11 +114,12 @@ def _misunderstood(_: Request, error: Exception) -> JSONResponse:
 
 
 _turns = asyncio.Semaphore(_AT_ONCE)
+_long_turns = asyncio.Semaphore(_AT_ONCE)
 
 
-async def _asked(question: Callable[..., Answer], *arguments: Any) -> Answer:
-    """In a thread, few at a time: reading and numpy hold the loop for long."""
-    async with _turns:
+async def _asked(question: Callable[..., Answer], *arguments: Any, is_long: bool = False) -> Answer:
+    """In a thread, few at a time: reading and numpy hold the loop for long. A flame graph never waits behind lanes of a week."""
+    async with _long_turns if is_long else _turns:
         return await asyncio.to_thread(question, *arguments)
 
 
@@ -124,7 +133,7 @@ def _add_lists(app: FastAPI, recording: Recording) -> None:
     @app.get("/api/events")
     async def events(from_ns: Moment, to_ns: Moment, limit: Annotated[int, Query(ge=1, le=5000)] = 1000) -> dict[str, Any]:
         window = window_of(from_ns, to_ns)
-        return await _asked(lambda: answers.rows_answer(store.rows("events", window.from_ns, window.to_ns), limit))
+        return await _asked(lambda: answers.rows_answer(store.rows("events", window.from_ns, window.to_ns), limit), is_long=True)
 
     @app.get("/api/tasks")
     async def tasks(from_ns: Moment, to_ns: Moment, cpu: OptionalCpu = None) -> dict[str, Any]:
@@ -141,24 +150,27 @@ def _add_lists(app: FastAPI, recording: Recording) -> None:
     @app.get("/api/cgroups")
     async def cgroups(from_ns: Moment, to_ns: Moment) -> dict[str, Any]:
         window = window_of(from_ns, to_ns)
-        return await _asked(answers.cgroups_answer, store, window.from_ns, window.to_ns)
+        return await _asked(answers.cgroups_answer, store, window.from_ns, window.to_ns, is_long=True)
 
     @app.get("/api/report")
     async def report(at_ns: OptionalMoment = None) -> dict[str, Any]:
-        return await _asked(recording.reports.answer, at_ns)
+        return await _asked(recording.reports.answer, at_ns, is_long=True)
 
 
-def _add_pictures(app: FastAPI, recording: Recording) -> None:
-    store, pictures = recording.store, CorePictures(recording.store)
-
+def _add_cores(app: FastAPI, recording: Recording, pictures: CorePictures) -> None:
     @app.get("/api/cores", response_class=Response, responses=_BINARY)
     async def cores(
         from_ns: Moment, to_ns: Moment, columns: Annotated[int, Query(ge=1, le=4000)] = 1000, delay: bool = True
     ) -> Response:
         window = window_of(from_ns, to_ns)
-        picture = await _asked(lambda: pictures.answer(window.from_ns, window.to_ns, columns, recording.cpus(), with_delay=delay))
-        return Response(picture, media_type=MEDIA_TYPE)
 
+        def answer() -> bytes:
+            return pictures.answer(window.from_ns, window.to_ns, columns, recording.cpus(), with_delay=delay)
+
+        return Response(await _asked(answer, is_long=True), media_type=MEDIA_TYPE)
+
+
+def _add_heat(app: FastAPI, store: Store) -> None:
     @app.get("/api/heat", response_class=Response, responses=_BINARY)
     async def heat(
         from_ns: Moment,

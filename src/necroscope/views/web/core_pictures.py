@@ -1,6 +1,6 @@
 """The core map of any stretch. Short ones are read as they are; of long ones each hour is read once and kept at five seconds.
 
-A day of 96 cores is 33 million rows: the first answer holds what was read within a third of a second and says that it is not
+A day of 96 cores is 33 million rows: the first answer holds what was read within a fifth of a second and says that it is not
 complete; the rest is read meanwhile, newest first, for the next question.
 """
 
@@ -20,7 +20,7 @@ from necroscope.views.web.answers import NOT_READ_YET, NOT_RECORDED, CoreBytes, 
 BASE_NS: Final = 5 * NS_PER_S
 PART_NS: Final = 3600 * NS_PER_S
 _COLUMNS: Final = PART_NS // BASE_NS
-_PATIENCE_S: Final = 0.35
+_PATIENCE_S: Final = 0.2
 _TIME_LIMIT_S: Final = 10.0
 
 
@@ -37,6 +37,15 @@ class CorePictures:
         self._store = store
         self._parts: dict[_Key, tuple[int, Future[CoreBytes]]] = {}
         self._readers = ThreadPoolExecutor(2, "cores")
+
+    def begin(self, cpus: Sequence[int]) -> None:
+        """Starts to read a long recording while the browser opens: what it asks for first is all of it."""
+        info = self._store.info()
+        if info.from_ns is not None and info.to_ns is not None and info.to_ns - info.from_ns > 2 * PART_NS:
+            self._asked(range(info.from_ns // PART_NS, -(-info.to_ns // PART_NS)), tuple(cpus), with_delay=False)
+
+    def close(self) -> None:
+        self._readers.shutdown(wait=False, cancel_futures=True)
 
     def answer(self, from_ns: int, to_ns: int, columns: int, cpus: Sequence[int], *, with_delay: bool) -> bytes:
         column_ns = max(1, -(-(to_ns - from_ns) // columns))

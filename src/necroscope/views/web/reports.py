@@ -4,14 +4,15 @@ A day of 96 cores with an incident every ten minutes takes minutes. So the answe
 it is, and the work is done in a process of its own: in a thread it would hold up every other question.
 """
 
+import gc
 import os
 from collections.abc import Callable
-from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
 from pathlib import Path
-from threading import Lock
-from typing import Any, Final
+from threading import Lock, Thread
+from typing import Any, Final, Protocol
 
 from necroscope.model.units import NS_PER_S
 from necroscope.store.query import Store
@@ -25,10 +26,28 @@ _PART_NS: Final = 3600 * NS_PER_S
 _MARGIN_NS: Final = 180 * NS_PER_S
 
 
+class Part(Protocol):
+    """The report of one hour, sooner or later: a `multiprocessing.pool.AsyncResult`."""
+
+    def ready(self) -> bool: ...
+
+    def get(self) -> dict[str, Any]: ...
+
+
+class Workers(Protocol):
+    """A `multiprocessing.pool.Pool`, as far as it is used."""
+
+    def apply_async(self, func: Diagnose, args: tuple[Path, int | None, Span | None]) -> Part: ...
+
+    def terminate(self) -> None: ...
+
+    def join(self) -> None: ...
+
+
 @dataclass(slots=True)
 class _Sought:
     end_ns: int
-    parts: list[tuple[Span, Future[dict[str, Any]]]]
+    parts: list[tuple[Span, Part]]
 
 
 class Reports:
@@ -37,7 +56,7 @@ class Reports:
         self._diagnose = diagnose
         self._known: dict[int | None, tuple[int | None, dict[str, Any]]] = {}
         self._sought: _Sought | None = None
-        self._workers: ProcessPoolExecutor | None = None
+        self._workers: Workers | None = None
         self._lock = Lock()
 
     def answer(self, at_ns: int | None = None) -> dict[str, Any]:
@@ -53,27 +72,44 @@ class Reports:
         with self._lock:
             if self._sought is None or (self._sought.end_ns != span[1] and _is_done(self._sought)):
                 self._sought = _Sought(span[1], self._ask(span))
-        done = [(own, part.result()) for own, part in self._sought.parts if part.done()]
+        done = [(own, part.get()) for own, part in self._sought.parts if part.ready()]
         found = [item for own, part in done for item in part["incidents"] if own[0] <= int(item["from_ns"]) < own[1]]
         notes = list(dict.fromkeys(note for _, part in done for note in part.get("notes", [])))
         whole = len(self._sought.parts)
         return {"incidents": found, "notes": notes, "is_complete": len(done) == whole, "progress": len(done) / whole}
 
-    def _ask(self, span: Span) -> list[tuple[Span, Future[dict[str, Any]]]]:
+    def _ask(self, span: Span) -> list[tuple[Span, Part]]:
         if self._workers is None:
             # A fork would carry the locks of this process's threads.
-            self._workers = ProcessPoolExecutor(1, get_context("spawn"), os.nice, (5,))
+            self._workers = get_context("spawn").Pool(1, _begin)
         parts = []
         for from_ns in reversed(range(span[0], span[1] + 1, _PART_NS)):
             own = from_ns, from_ns + _PART_NS
             around = own[0] - _MARGIN_NS, own[1] + _MARGIN_NS
-            parts.append((own, self._workers.submit(self._diagnose, self._store.catalog.directory, None, around)))
+            parts.append((own, self._workers.apply_async(self._diagnose, (self._store.catalog.directory, None, around))))
         return parts
 
     def close(self) -> None:
+        """Ends the process. Its semaphores go with the last name of the pool; of those left over Python complains at exit."""
         if self._workers is not None:
-            self._workers.shutdown(wait=False, cancel_futures=True)
+            self._workers.terminate()
+            self._workers.join()
+            self._workers = self._sought = None
+            gc.collect()
 
 
 def _is_done(sought: _Sought) -> bool:
-    return all(part.done() for _, part in sought.parts)
+    return all(part.ready() for _, part in sought.parts)
+
+
+def _begin() -> None:
+    """In the process that looks for incidents: others go first, and it ends when the server does, however that ended."""
+    os.nice(19)
+    Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(0)

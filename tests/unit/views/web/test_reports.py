@@ -1,6 +1,5 @@
 """Verdicts as they are found: once for a short recording, hour by hour for a long one."""
 
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +13,32 @@ from necroscope.views.web.reports import Reports
 HOUR_NS = 3600 * NS_PER_S
 
 
-class Workers:
-    """In place of the process: parts are done when the test says so."""
+class Part:
+    """Is ready when the test says so."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[tuple[int, int], Future]] = []
+        self.answer: dict[str, Any] | None = None
 
-    def submit(self, _: Any, __: Path, at_ns: int | None, span: tuple[int, int]) -> Future:
-        self.asked.append((span, Future()))
+    def ready(self) -> bool:
+        return self.answer is not None
+
+    def get(self) -> dict[str, Any]:
+        assert self.answer is not None
+        return self.answer
+
+
+class Workers:
+    """In place of the process."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[tuple[int, int], Part]] = []
+
+    def apply_async(self, func: Any, args: tuple[Path, int | None, tuple[int, int]]) -> Part:
+        self.asked.append((args[2], Part()))
         return self.asked[-1][1]
+
+    def terminate(self) -> None:
+        self.asked.clear()
 
 
 def incident(at_ns: int) -> dict[str, Any]:
@@ -51,16 +67,16 @@ def test_a_long_recording_tells_what_was_found_until_now_newest_first(store: Sto
     span = {"from_ns": START_NS, "to_ns": START_NS + 3 * HOUR_NS - 1}
     monkeypatch.setattr(Store, "info", lambda self: type("Info", (), span)())
     reports, workers = Reports(store, lambda *_: {}), Workers()
-    reports._workers = workers  # type: ignore[assignment]
+    reports._workers = workers
     assert reports.answer() == {"incidents": [], "notes": [], "is_complete": False, "progress": 0.0}
     (newest_span, newest), *older = workers.asked
     assert newest_span[0] < START_NS + 2 * HOUR_NS < newest_span[1]
-    newest.set_result({"incidents": [incident(START_NS + 2 * HOUR_NS + 5)], "notes": ["a"]})
+    newest.answer = {"incidents": [incident(START_NS + 2 * HOUR_NS + 5)], "notes": ["a"]}
     assert reports.answer()["progress"] == pytest.approx(1 / 3)
     # An incident just before the hour is seen from both sides and told once.
     twice = incident(START_NS + 2 * HOUR_NS - 5)
-    older[0][1].set_result({"incidents": [twice, incident(START_NS + 2 * HOUR_NS + 5)], "notes": ["a"]})
-    older[1][1].set_result({"incidents": [], "notes": []})
+    older[0][1].answer = {"incidents": [twice, incident(START_NS + 2 * HOUR_NS + 5)], "notes": ["a"]}
+    older[1][1].answer = {"incidents": [], "notes": []}
     answer = reports.answer()
     assert answer["is_complete"] is True
     assert answer["notes"] == ["a"]
