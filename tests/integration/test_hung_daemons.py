@@ -21,7 +21,7 @@ def test_a_hung_systemd_and_a_hung_docker_cost_a_gap_and_not_the_recorder(record
 
     bus, docker = run / "dbus/system_bus_socket", run / "docker.sock"
     with unix_daemon(bus, never, closes=False), unix_daemon(docker, never, closes=False):
-        recorder = record("--for", "9s", preexec=show)
+        recorder = record("--for", "14s", preexec=show)
         code, _, said = recorder.wait_for_end()
     assert code == 0
     assert sorted(line for line in said.splitlines() if "did not answer in time" in line) == [
@@ -34,6 +34,6 @@ def test_a_hung_systemd_and_a_hung_docker_cost_a_gap_and_not_the_recorder(record
     assert "system_bus_socket did not answer in time" in causes["units"]
     assert "docker.sock did not answer in time" in causes["containers"]
     ticks = store.rows("cores", 0, 1 << 62, cpus=[0]).to_pylist()
-    assert len(ticks) >= 7
+    assert len(ticks) >= 11
     assert max(tick["elapsed_ns"] for tick in ticks) < 2_000_000_000, "no tick waited for them"
     assert store.rows("facts", 0, 1 << 62).num_rows > 50, "facts come from others too"

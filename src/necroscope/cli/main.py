@@ -12,6 +12,7 @@ from necroscope.errors import NecroscopeError
 
 # Imported only when asked for: the recorder must not pay for the parts that draw.
 _COMMANDS: Final = {
+    "demo": "the story in a minute: a recorded real incident, its verdict, and the page",
     "record": "the flight recorder: every core, every second, to a directory",
     "info": "what a recording holds",
     "diagnose": "what starved a core, who did it, and what to do",
@@ -51,9 +52,10 @@ def necroscope() -> None:
 
     \b
     Examples:
+      necroscope demo                             the story in a minute, without root
       necroscope top                              look at this machine now
       necroscope record --dir /var/lib/necroscope record until Ctrl-C
-      necroscope info /var/lib/necroscope         what was recorded
+      necroscope diagnose /var/lib/necroscope     what happened, and who did it
     """
 
 

@@ -7,6 +7,7 @@ Reclaim that somebody asked for (memory.force_empty, memory.reclaim) is not belo
 Source: concourse/hush-house #22; mm/memcontrol.c, try_charge_memcg.
 """
 
+from collections import Counter
 from typing import Final
 
 import numpy as np
@@ -60,15 +61,25 @@ def assess(case: Case) -> Assessment | None:
 
 
 def _limit_hit(case: Case, culprit: Culprit | None) -> tuple[str, float] | None:
-    """The cgroup, the culprit's own or one above it, whose limit was hit most, and how often."""
+    """The cgroup whose limit was hit most and how often: the culprit's own or one above it, else any.
+
+    A task that was moved after its start may be known by its first cgroup, which has no limit.
+    """
     rows = case.columns("cgroups").within([(case.window[0], case.window[1] + _LATE_NS)])
-    own = culprit.cgroup if culprit else None
-    counts: dict[str, float] = {}
-    hits = np.nan_to_num(rows["memory_max_events"]) + np.nan_to_num(rows["memory_high_events"]) if len(rows) else []
-    for path, count in zip(rows["path"] if len(rows) else [], hits, strict=True):
-        if count > 0 and path != "/" and (own is None or f"{own}/".startswith(f"{path}/")):
-            counts[str(path)] = counts.get(str(path), 0.0) + float(count)
-    return max(counts.items(), key=lambda item: item[1]) if counts else None
+    counts: Counter[str] = Counter()
+    if len(rows):
+        hits = np.nan_to_num(rows["memory_max_events"]) + np.nan_to_num(rows["memory_high_events"])
+        for path, count in zip(rows["path"], hits, strict=True):
+            counts[str(path)] += int(count) if path != "/" else 0
+    own = {path: count for path, count in counts.items() if culprit and f"{culprit.cgroup}/".startswith(f"{path}/")}
+    best = (
+        max(own.items(), default=("", 0), key=_count) if any(own.values()) else max(counts.items(), default=("", 0), key=_count)
+    )
+    return (best[0], float(best[1])) if best[1] else None
+
+
+def _count(item: tuple[str, int]) -> int:
+    return item[1]
 
 
 CAUSE = Cause(

@@ -73,5 +73,28 @@ CAUSE = Cause(
         WillNotHelp("naming the spin function as the cause", "it is where tasks wait, whatever they wait for"),
         WillNotHelp("more cores", "one more core is one more that spins"),
     ),
-    yields_to=frozenset({"*", "irq-core-collision"}),
+    # All that know which lock it is; what only suffers from it (softirq-blackout) has to yield to this one.
+    yields_to=frozenset(
+        [
+            "path-lookup-contention",
+            "rstat-flush-contention",
+            "tlb-shootdown",
+            "dentry-walk",
+            "memcg-limit-reclaim",
+            "direct-reclaim",
+            "kswapd-reclaim",
+            "compaction-stall",
+            "page-fault-storm",
+            "fsnotify-storm",
+            "mountinfo-reparse",
+            "fork-exec-churn",
+            "ebpf-overhead",
+            "netfilter-rules",
+            "softirq-storm",
+            "proc-net-scan",
+            "zombie-memcg-walk",
+            "irq-core-collision",
+            "rt-hog",
+        ]
+    ),
 )

@@ -14,6 +14,7 @@ lookup. The wait is not the cause: the frame below says which lock it is, and an
 
 import ctypes
 import os
+import time
 
 from necroscope.lab.measured import Measured
 from necroscope.lab.scenario import CannotProvoke, Culprit, Origin, Scenario, Truth, reached
@@ -29,7 +30,7 @@ def remember_names(directory: str, word: str, count: int) -> None:
         os.access(f"{word}.{number}", os.F_OK)
 
 
-def rewatch(directory: str) -> None:
+def rewatch(directory: str, pause_s: float) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     descriptor = libc.inotify_init1(0)
     path = os.fsencode(directory)
@@ -38,6 +39,7 @@ def rewatch(directory: str) -> None:
         if watch < 0:
             raise OSError(ctypes.get_errno(), "cannot watch the directory")
         libc.inotify_rm_watch(descriptor, watch)
+        time.sleep(pause_s)
 
 
 def look_up(directory: str) -> None:
@@ -60,8 +62,9 @@ class PathLookupContention(Scenario):
         stage.start(remember_names, str(self.directory), stage.invent("app"), count).wait(60)
 
     def provoke(self, stage: Stage) -> None:
+        pause_s = stage.random.uniform(0.002, 0.005)
         holder_core = stage.random.choice(stage.other_cores)
-        self.holder = stage.start(rewatch, str(self.directory), comm=stage.invent("agent"), cpu=holder_core, nice=-10)
+        self.holder = stage.start(rewatch, str(self.directory), pause_s, comm=stage.invent("agent"), cpu=holder_core, nice=-10)
         name = stage.invent("app")
         count = stage.random.randrange(2, 5)
         self.workers = [stage.start(look_up, str(self.directory), comm=name, cpu=stage.core, nice=-10) for _ in range(count)]

@@ -80,10 +80,11 @@ class RstatFlushContention(Scenario):
         self.mapper = stage.start(remap, str(self.shared), stage.random.uniform(0.003, 0.005), cpu=stage.other_cores, nice=-15)
         name, statistics = stage.invent("agent"), self.pods.file("memory.stat")
         self.logs = [str(stage.scratch / f"reads-{number}") for number in range(3)]
-        cores: tuple[list[int], ...] = ([stage.core], [stage.core], stage.other_cores)
+        # The one on another core is there to meet the others at the lock, not to hold that core as well.
+        places: tuple[tuple[list[int], int], ...] = (([stage.core], -10), ([stage.core], -10), (stage.other_cores, 10))
         self.readers = [
-            stage.start(read_statistics, statistics, log, comm=name, cpu=cpu, nice=-10)
-            for log, cpu in zip(self.logs, cores, strict=True)
+            stage.start(read_statistics, statistics, log, comm=name, cpu=cpu, nice=nice)
+            for log, (cpu, nice) in zip(self.logs, places, strict=True)
         ]
         stage.watch(self.logs[0])
         stage.hold(self.mapper, *self.readers)

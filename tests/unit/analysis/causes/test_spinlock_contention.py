@@ -28,3 +28,8 @@ def test_a_lock_that_another_cause_knows_is_left_to_it() -> None:
 def test_a_little_waiting_is_not_named() -> None:
     working = "\n    s: system  worker[212]  /pods/h  fcntl > fcntl_getlk, kmem_cache_alloc" * 14
     assert {one.verdict.cause for one in diagnose(drawn_node(SPIN.rstrip() + working)).incidents} == {"unknown"}
+
+
+def test_softirqs_that_wait_behind_the_spinning_are_its_effect() -> None:
+    node = drawn_node(SPIN).delay(18, 1, 0.4, "timer").delay(18, 1, 0.4, "net_rx").delay(18, 0, 0.4, "timer")
+    assert {one.verdict.cause for one in diagnose(node).incidents} == {"spinlock-contention"}

@@ -1,0 +1,93 @@
+"""`necroscope demo`: the story in a minute, from the shipped recording of a real incident, or live."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Final
+
+import click
+
+from necroscope.analysis.engine import diagnose
+from necroscope.cli.view import serve
+from necroscope.errors import NecroscopeError, PermissionMissing, RecordingError
+from necroscope.store.query import Store
+from necroscope.views.report.text import report_to_text
+
+SCENARIO: Final = "zombie-memcg-walk"
+_LOOPBACK: Final = "127.0.0.1"
+_START_S: Final = 300.0
+_STORY: Final = """\
+A container that nobody uses crashes at every start, and each start leaves a dead memory cgroup behind: thousands by now.
+Then an agent asks the kernel for something that visits them all. One core is held for seconds. Recorded on a real kernel:
+"""
+_CLICK: Final = """
+On the page: read the verdict on the left; click a line of its evidence, and the page goes there. Drag over the cores to choose a
+window, and the flame graph below is of that window. ? shows all keys. Your own node: necroscope record --dir D, then view D.
+"""
+
+
+@click.command()
+@click.option("--once", is_flag=True, help="print the verdict and end")
+@click.option("--live", is_flag=True, help="provoke the incident on this machine, as root, and watch it happen")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="port to listen on [any that is free]")
+@click.option("--no-browser", is_flag=True, help="print the address, open nothing")
+def command(once: bool, live: bool, port: int, no_browser: bool) -> None:
+    """The story in a minute: a real incident that was recorded, its verdict, and the time machine over it.
+
+    Needs neither root nor Linux, but for --live.
+
+    \b
+    Examples:
+      necroscope demo
+      necroscope demo --once
+      sudo necroscope demo --live
+    """
+    if live:
+        _provoke(port, opens_browser=not no_browser)
+        return
+    click.echo(_STORY)
+    with as_file(files("necroscope.lab").joinpath("demo_recording")) as directory:
+        store = Store.open(directory)
+        click.echo(report_to_text(diagnose(store), _width()))
+        if not once:
+            click.echo(_CLICK)
+            serve(store, _LOOPBACK, port, opens_browser=not no_browser)
+
+
+def _provoke(port: int, *, opens_browser: bool) -> None:
+    """The lab in a process of its own, the page over the recording that it makes."""
+    if os.geteuid() != 0:
+        raise PermissionMissing("provoking an incident needs root", "sudo necroscope demo --live, or without --live")
+    place = Path(tempfile.mkdtemp(prefix="necroscope-demo-"))
+    lab = subprocess.Popen([sys.executable, "-m", "necroscope", "lab", "run", SCENARIO, "--dir", str(place / "recording")])
+    try:
+        store = _recording_of(lab, place / "recording")
+        click.echo(_CLICK)
+        serve(store, _LOOPBACK, port, opens_browser=opens_browser)
+    finally:
+        if lab.poll() is None:
+            lab.send_signal(signal.SIGINT)  # it undoes what it did
+        lab.wait()
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _recording_of(lab: subprocess.Popen[bytes], directory: Path) -> Store:
+    deadline = time.monotonic() + _START_S
+    while time.monotonic() < deadline and lab.poll() is None:
+        with contextlib.suppress(NecroscopeError):
+            store = Store.open(directory)
+            if store.info().tables.get("cores"):
+                return store
+        time.sleep(0.5)
+    raise RecordingError("the lab recorded nothing", f"see what it says: necroscope lab run {SCENARIO} --dir D")
+
+
+def _width() -> int:
+    return min(shutil.get_terminal_size()[0], 120) if sys.stdout.isatty() else 100
