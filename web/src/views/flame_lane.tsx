@@ -94,7 +94,7 @@ function FlameSurface({ flame, found }: { flame: Flame; found: Found | null }) {
   useFlameWheel(area, width, setZoom);
   useFlameKeys(area, flame, chosen, zoomTo, setZoom);
   return (
-    <div class="surface-row">
+    <div class="surface-row deep-stacks">
       <div class="gutter">
         {zoom !== WHOLE && (
           <button type="button" onClick={() => zoomTo(null)} title="show all (Esc)">

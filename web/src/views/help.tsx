@@ -16,6 +16,9 @@ export function Help() {
   }, [isOpen]);
   return (
     <dialog ref={dialog} id="help" onClose={() => app.isHelpOpen.set(false)} aria-label="help">
+      <button type="button" onClick={() => app.isHelpOpen.set(false)}>
+        close
+      </button>
       <h2>How to read this page</h2>
       <p>
         All lanes share one time axis. The verdict on the left says what was found; each line of its evidence moves the page to where it can be seen.
@@ -40,9 +43,6 @@ export function Help() {
           ))}
         </tbody>
       </table>
-      <button type="button" onClick={() => app.isHelpOpen.set(false)}>
-        close
-      </button>
     </dialog>
   );
 }

@@ -56,7 +56,9 @@ class CorePictures:
         hours = range(from_ns // PART_NS, -(-to_ns // PART_NS))
         parts = self._asked(hours, tuple(cpus), with_delay)
         wait(parts, _PATIENCE_S)
-        picture = _joined([_result(part, len(cpus)) for part in parts], hours.start * PART_NS, from_ns, column_ns, columns)
+        results = [_result(part, len(cpus)) for part in parts]
+        names = (*MODES, "delay") if with_delay else MODES
+        picture = _joined(results, names, hours.start * PART_NS, from_ns, column_ns, columns)
         return cores_answer(picture, from_ns, column_ns, cpus, is_complete=all(part.done() for part in parts))
 
     def _asked(self, hours: range, cpus: tuple[int, ...], with_delay: bool) -> list[Future[CoreBytes]]:
@@ -89,13 +91,15 @@ def _result(part: Future[CoreBytes], cores: int) -> CoreBytes:
     return {name: np.full((cores, _COLUMNS), NOT_READ_YET, np.uint8) for name in (*MODES, "delay")}
 
 
-def _joined(parts: Sequence[CoreBytes], start_ns: int, from_ns: int, column_ns: int, columns: int) -> CoreBytes:
+def _joined(
+    parts: Sequence[CoreBytes], names: Sequence[str], start_ns: int, from_ns: int, column_ns: int, columns: int
+) -> CoreBytes:
     """The worst of each column; a column's base columns are those whose middles lie in it."""
     middles = start_ns + np.arange(len(parts) * _COLUMNS, dtype=np.int64) * BASE_NS + BASE_NS // 2
     column = (middles - from_ns) // column_ns
     first, last = np.searchsorted(column, (0, columns))
     starts = np.searchsorted(column[first:last], np.arange(columns))
-    return {name: _worst([part[name] for part in parts], first, last, starts) for name in parts[0]}
+    return {name: _worst([part[name] for part in parts], first, last, starts) for name in names}
 
 
 def _worst(parts: Sequence[NDArray[np.uint8]], first: int, last: int, starts: NDArray[np.int64]) -> NDArray[np.uint8]:
