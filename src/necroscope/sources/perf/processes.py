@@ -160,11 +160,15 @@ class Processes:
         self._parents.pop(pid, None)
 
     def _read_comm(self, pid: int, tid: int) -> str:
-        try:
-            raw = _read_bytes(f"{self._proc}/{pid}/task/{tid}/comm")
-        except OSError:
-            return f":{tid}"
-        return clean(raw.removesuffix(b"\n")) or "[empty]"
+        """Of one that exited before we looked, and whose exec would have been seen, the name it had from its parent."""
+        parent = self._parents.get(pid, pid)
+        for process, thread in ((pid, tid), (parent, parent)):
+            try:
+                raw = _read_bytes(f"{self._proc}/{process}/task/{thread}/comm")
+            except OSError:
+                continue
+            return clean(raw.removesuffix(b"\n")) or "[empty]"
+        return f":{tid}"
 
     def _cgroup_in_proc(self, pid: int) -> str | None:
         """Read once; None is kept too."""

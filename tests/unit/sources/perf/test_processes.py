@@ -172,6 +172,12 @@ def test_a_task_gone_before_we_looked_is_called_by_its_number(processes: Process
     assert processes.cgroup(4711) is None
 
 
+def test_a_child_gone_before_we_looked_is_called_as_its_parent(processes: Processes, proc: Any, apply: Any, build: Any) -> None:
+    proc(100, "forker")
+    apply(build.fork(1, pid=200, parent=100), build.fork(2, pid=300, parent=4711))
+    assert (processes.comm(200, 200), processes.comm(300, 300)) == ("forker", ":300")
+
+
 def test_the_idle_task_and_one_that_left_the_pid_table_have_names(processes: Processes) -> None:
     assert (processes.comm(0, 0), processes.comm(-1, -1)) == ("swapper", "[exited]")
     assert processes.cgroup(-1) is None
