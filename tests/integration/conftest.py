@@ -75,6 +75,13 @@ class RunningRecorder:
         self._stderr.unlink(missing_ok=True)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def undone_laboratory() -> None:
+    """What a lab run that was killed earlier left on this machine would be seen by every recorder below."""
+    if os.geteuid() == 0:
+        subprocess.run([*COMMAND, "lab", "clean"], capture_output=True, timeout=100, check=True)
+
+
 @pytest.fixture
 def record(tmp_path: Path) -> Iterator[Callable[..., RunningRecorder]]:
     started = []

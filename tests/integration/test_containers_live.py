@@ -1,5 +1,6 @@
 """Real Docker and Podman daemons with a container that crashes again and again; started here, ended here."""
 
+import errno
 import io
 import json
 import os
@@ -102,9 +103,17 @@ def docker(place: Path) -> Iterator[tuple[str, Path, list[str]]]:
 
 
 def remove_cgroups(name: str) -> None:
+    def is_gone(folder: str) -> bool:
+        # A container's monitor may outlive it by a moment, and its cgroup with it.
+        try:
+            os.rmdir(folder)
+        except OSError as error:
+            return error.errno == errno.ENOENT
+        return True
+
     for top in Path("/sys/fs/cgroup").glob(f"*/{name}"):
         for folder, _, _ in os.walk(top, topdown=False):
-            os.rmdir(folder)
+            wait_for(lambda folder=folder: is_gone(folder))
 
 
 @pytest.mark.parametrize("runtime", ["podman", "docker"])
