@@ -2,12 +2,13 @@
 
 Signature: idle cores, a load average that rises with each task that touches the mount, I/O pressure at a flat level as long as
 it lasts, tasks in state D; later `task blocked for more than 120 seconds` and `server not responding` in the log.
-Confirming signal: the log names a blocked task; or I/O pressure stays at a level that hardly changes for
-eight seconds and more while no more blocks are completed than before: nothing moves.
+Confirming signal: the log names a blocked task; or tasks were found in state D in a wait for such a server; or I/O pressure
+stays at a level that hardly changes for eight seconds and more while no more blocks are completed than before: nothing moves.
 Source: Netflix, FUSE deadlock (2023); kubernetes #101622, #122491; longhorn #12478; Documentation/accounting/psi.rst.
 """
 
 import re
+from collections import Counter
 from typing import Final
 
 import numpy as np
@@ -50,11 +51,12 @@ def assess(case: Case) -> Assessment | None:
     level, spread = _plateau(case)
     done = _completed(case)
     is_still = done is not None and done[0] <= max(_FEW, 2.0 * done[1])
-    is_moving = done is not None and not is_still
     is_flat = level >= _LEVEL and spread <= _FLAT * max(level, _LEVEL) and case.seconds >= _LASTS_S
     idle = case.machine_share("idle") or 0.0
     waiting = case.machine_share("iowait") or 0.0
     culprit, named_by = _blocked(case)
+    waits_for_server = any(function in CLIENTS for function in culprit.path)
+    is_slow = done is not None and not is_still and not waits_for_server
     evidence = [
         case.seen(f"some work stalled for I/O {level:.0%} of {case.seconds:.0f} s, at a level that hardly changed", "pressure")
     ]
@@ -63,10 +65,10 @@ def assess(case: Case) -> Assessment | None:
     evidence += [case.seen(f"the cores were idle or waiting {idle + waiting:.0%} of the time", "cores"), *named_by]
     return Assessment(
         explains=_explains(case, level, is_told=bool(events)),
-        is_confirmed=bool(events) or (is_flat and is_still),
+        is_confirmed=bool(events) or (is_flat and (is_still or waits_for_server)),
         evidence=[*evidence, *(of_event(case, event) for event in events), *suffering(case)],
-        against=[case.seen("storage completes requests meanwhile: slow I/O, not a hang", "softirqs")] if is_moving else [],
-        doubt=0.4 if is_moving else 0.0,
+        against=[case.seen("storage completes requests meanwhile: slow I/O, not a hang", "softirqs")] if is_slow else [],
+        doubt=0.4 if is_slow else 0.0,
         would_confirm="tasks in state D and where they wait: `ps -eo pid,stat,wchan:32,comm | grep ' D'`, /proc/PID/stack",
         summary=_summary(case, culprit),
         culprit=culprit,
@@ -118,10 +120,14 @@ def _blocked(case: Case) -> tuple[Culprit, list[Evidence]]:
     """Who stands: a captured task in state D, else whom the log names, else who used such a mount before and is not seen now."""
     rows = [row for row in case.rows("tasks", before_s=1) if row["state"] == "D"]
     if rows:
-        path = tuple(reversed((rows[0]["stack"] or "").split(";"))) if rows[0]["stack"] else ()
+        counts = Counter(row["comm"] for row in rows)
+        first = max(rows, key=lambda row: counts[row["comm"]])
+        path = tuple(reversed(first["stack"].split(";"))) if first["stack"] else ()
+        others = f" and {len(rows) - 1} more stand" if len(rows) > 1 else " stands"
         where = f" in {path[-1]}" if path else ""
-        text = f"{rows[0]['comm']} and {len(rows) - 1} more stand in state D{where}"
-        return Culprit(rows[0]["comm"], rows[0]["pid"], rows[0]["cgroup"], path=path), [case.seen(text, "tasks")]
+        file = f", at {first['file']}" if first["file"] else ""
+        text = f"{first['comm']}{others} in state D{where}{file}"
+        return Culprit(first["comm"], first["pid"], first["cgroup"], path=path), [case.seen(text, "tasks")]
     for event in case.events_of(BLOCKED_EVENT):
         if event.fields.get("comm"):
             return Culprit(str(event.fields["comm"]), _number(event.fields.get("pid"))), []
@@ -156,7 +162,8 @@ def _summary(case: Case, culprit: Culprit) -> str:
 CAUSE = Cause(
     slug="blocked-io",
     title="tasks stand in waits for I/O that does not come",
-    confirming="a blocked task in the log, or I/O pressure at a flat level for 8 s and more while no more blocks are completed",
+    confirming="a blocked task in the log; or I/O pressure at a flat level for 8 s and more, and tasks found standing in a wait"
+    " for a file server, or no more blocks completed than before",
     assess=assess,
     fix=(
         "find the mount: cat /proc/PID/stack of a task in D (fuse_*, nfs_*, rpc_wait_*, jbd2_*), then its open files",
