@@ -247,7 +247,12 @@ _TABLES = (
         (
             _time("when the trigger fired, in ns UTC"),
             _cpu(),
-            Column("trigger", Type.CATEGORY, "saturated, softirq_stall, kernel_log, user_busy (full of user code) or io_blocked (stands still)"),
+            Column(
+                "trigger",
+                Type.CATEGORY,
+                "saturated, softirq_stall, kernel_log, user_busy (full of user code), io_blocked (in state D while work stalls"
+                " for I/O) or io_hung (still there 6 s later, and has not run)",
+            ),
             Column("pid", Type.INT32, "process"),
             Column("tid", Type.INT32, "thread"),
             Column("comm", Type.CATEGORY, "thread name"),

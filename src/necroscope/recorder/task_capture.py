@@ -73,11 +73,12 @@ class TaskCapture:
         self._describer = describer
         self._py_spy = shutil.which("py-spy") or shutil.which("py-spy", path=str(Path(sys.executable).parent))
         self._waiting: list[_PySpy] = []
+        self._runs: dict[int, int | None] = {}
 
     def capture(self, trigger: Trigger, time_ns: int) -> Rows:
         """A trigger that names no core captures the busiest task of each core, up to a bound."""
-        if trigger.kind == "io_blocked":
-            return [self._blocked_row(trigger, time_ns, task) for task in read_blocked_tasks(self._root)]
+        if trigger.kind in ("io_blocked", "io_hung"):
+            return [self._blocked_row(trigger, time_ns, task) for task in self._blocked(is_second_look=trigger.kind == "io_hung")]
         if trigger.cpu != NO_CPU:
             wanted = [(trigger.cpu, task) for task in self._sampler.seen_on(trigger.cpu)[:_TASKS_A_CORE]]
         else:
@@ -111,6 +112,14 @@ class TaskCapture:
         )
         is_python = "python" in (told.argv0 or task.comm)
         return None if is_python and self._ask_py_spy(row, task) else row
+
+    def _blocked(self, *, is_second_look: bool) -> list[BlockedTask]:
+        """Who stands; at the second look only who has not run since the first."""
+        tasks = read_blocked_tasks(self._root)
+        if is_second_look:
+            return [task for task in tasks if task.runs is not None and self._runs.get(task.pid) == task.runs]
+        self._runs = {task.pid: task.runs for task in tasks}
+        return tasks
 
     def _blocked_row(self, trigger: Trigger, time_ns: int, task: BlockedTask) -> Row:
         told = self._describer.describe_task(task.pid, task.pid, _descriptor(task.first_argument))

@@ -21,8 +21,10 @@ USER_RATIO: Final = 0.95
 # So long some work must stall for I/O, this much of the time, before anybody asks who stands where.
 IO_NS: Final = 4 * NS_PER_S
 IO_RATIO: Final = 0.6
+# And so long until they are asked once more: who has not run meanwhile stands still.
+IO_HUNG_NS: Final = 10 * NS_PER_S
 # Described, never pinned, and no reason to keep quiet about anything else.
-UNPINNED: Final = frozenset({"user_busy", "io_blocked"})
+UNPINNED: Final = frozenset({"user_busy", "io_blocked", "io_hung"})
 # A napi thread that waits so much of its time is starving, though it runs now and then.
 WAIT_RATIO: Final = 0.3
 # A tick of a second is never exactly one.
@@ -55,7 +57,7 @@ _RUN_DELAY: Final = TABLES["runqueue"].index_of("delay_ns")
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """To look closer at. `kind`: saturated, softirq_stall, kernel_log, user_busy, io_blocked; `cpu` is NO_CPU if unknown."""
+    """To look closer at. `kind` is a value of `tasks.trigger`; `cpu` is NO_CPU if no core is known."""
 
     kind: str
     cpu: int
@@ -92,7 +94,11 @@ class Triggers:
             case "runqueue":
                 found = self._starving(rows)
             case "pressure":
-                found = self._stalled_for_io(rows)
+                self._follow_io(rows)
+                return [
+                    *self._edges("io_blocked", self._stalled_for_io("io_blocked", IO_NS), now_ns),
+                    *self._edges("io_hung", self._stalled_for_io("io_hung", IO_HUNG_NS), now_ns),
+                ]
             case _:
                 return []
         return self._edges(table, found, now_ns)
@@ -168,14 +174,16 @@ class Triggers:
                 found[cpu] = Trigger("softirq_stall", cpu, f"{comm} is runnable and gets no time")
         return found
 
-    def _stalled_for_io(self, rows: Rows) -> dict[int, Trigger]:
+    def _follow_io(self, rows: Rows) -> None:
         for row in rows:
             if row[_PRESSED_RESOURCE] == "io" and row[_PRESSED_SOME] is not None:
                 is_stalled = _int(row[_PRESSED_SOME]) >= IO_RATIO * _int(row[_PRESSED_ELAPSED])
                 self._io_ns = self._io_ns + _int(row[_PRESSED_ELAPSED]) if is_stalled else 0
-        if self._io_ns < IO_NS:
+
+    def _stalled_for_io(self, kind: str, least_ns: int) -> dict[int, Trigger]:
+        if self._io_ns < least_ns:
             return {}
-        return {NO_CPU: Trigger("io_blocked", NO_CPU, f"work stalled for I/O for {self._io_ns // NS_PER_S} s")}
+        return {NO_CPU: Trigger(kind, NO_CPU, f"work stalled for I/O for {self._io_ns // NS_PER_S} s")}
 
     def _edges(self, table: str, found: dict[int, Trigger], now_ns: int) -> list[Trigger]:
         """What has gone may come again as an edge; what the quiet minute held back fires when that is over, if it still lasts."""

@@ -226,6 +226,14 @@ def test_work_that_stalls_for_io_for_seconds_is_asked_where_it_stands_once(fed: 
     assert fired == [[], [], [], [("io_blocked", NO_CPU)], [], [], []]
 
 
+def test_who_still_stands_some_seconds_later_is_looked_at_once_more(fed: Fed) -> None:
+    fired = [fed.feed("pressure", io_pressure(0.9)) for _ in range(14)]
+    assert [(second, kinds) for second, kinds in enumerate(fired, start=1) if kinds] == [
+        (4, [("io_blocked", NO_CPU)]),
+        (10, [("io_hung", NO_CPU)]),
+    ]
+
+
 def test_io_that_stalls_work_now_and_then_is_what_disks_do(fed: Fed) -> None:
     assert not any(fed.feed("pressure", io_pressure(0.9 if second % 3 else 0.1)) for second in range(12))
 

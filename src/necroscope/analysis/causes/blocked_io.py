@@ -2,14 +2,15 @@
 
 Signature: idle cores, a load average that rises with each task that touches the mount, I/O pressure at a flat level as long as
 it lasts, tasks in state D; later `task blocked for more than 120 seconds` and `server not responding` in the log.
-Confirming signal: the log names a blocked task; or tasks were found in state D in a wait for such a server; or I/O pressure
-stays at a level that hardly changes for eight seconds and more while no more blocks are completed than before: nothing moves.
+Confirming signal: the log names a blocked task; or tasks were found in state D that did not run once between two looks; or I/O
+pressure stays at a level that hardly changes for eight seconds and more, and tasks stand in a wait for a file server, or no more
+blocks are completed than before: nothing moves.
 Source: Netflix, FUSE deadlock (2023); kubernetes #101622, #122491; longhorn #12478; Documentation/accounting/psi.rst.
 """
 
 import re
 from collections import Counter
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -56,7 +57,8 @@ def assess(case: Case) -> Assessment | None:
     waiting = case.machine_share("iowait") or 0.0
     culprit, named_by = _blocked(case)
     waits_for_server = any(function in CLIENTS for function in culprit.path)
-    is_slow = done is not None and not is_still and not waits_for_server
+    has_hung = bool(_standing(case, "io_hung"))
+    is_slow = done is not None and not is_still and not waits_for_server and not has_hung
     evidence = [
         case.seen(f"some work stalled for I/O {level:.0%} of {case.seconds:.0f} s, at a level that hardly changed", "pressure")
     ]
@@ -64,8 +66,8 @@ def assess(case: Case) -> Assessment | None:
         evidence.append(case.seen(f"{done[0]:,.0f} completions of storage a second, {done[1]:,.0f} before", "softirqs"))
     evidence += [case.seen(f"the cores were idle or waiting {idle + waiting:.0%} of the time", "cores"), *named_by]
     return Assessment(
-        explains=_explains(case, level, is_told=bool(events)),
-        is_confirmed=bool(events) or (is_flat and (is_still or waits_for_server)),
+        explains=_explains(case, level, is_told=bool(events) or has_hung),
+        is_confirmed=bool(events) or has_hung or (is_flat and (is_still or waits_for_server)),
         evidence=[*evidence, *(of_event(case, event) for event in events), *suffering(case)],
         against=[case.seen("storage completes requests meanwhile: slow I/O, not a hang", "softirqs")] if is_slow else [],
         doubt=0.4 if is_slow else 0.0,
@@ -118,7 +120,8 @@ def _plateau(case: Case) -> tuple[float, float]:
 
 def _blocked(case: Case) -> tuple[Culprit, list[Evidence]]:
     """Who stands: a captured task in state D, else whom the log names, else who used such a mount before and is not seen now."""
-    rows = [row for row in case.rows("tasks", before_s=1) if row["state"] == "D"]
+    hung = _standing(case, "io_hung")
+    rows = hung or _standing(case)
     if rows:
         counts = Counter(row["comm"] for row in rows)
         first = max(rows, key=lambda row: counts[row["comm"]])
@@ -126,7 +129,8 @@ def _blocked(case: Case) -> tuple[Culprit, list[Evidence]]:
         others = f" and {len(rows) - 1} more stand" if len(rows) > 1 else " stands"
         where = f" in {path[-1]}" if path else ""
         file = f", at {first['file']}" if first["file"] else ""
-        text = f"{first['comm']}{others} in state D{where}{file}"
+        still = ", and did not run once in 6 s" if hung else ""
+        text = f"{first['comm']}{others} in state D{where}{file}{still}"
         return Culprit(first["comm"], first["pid"], first["cgroup"], path=path), [case.seen(text, "tasks")]
     for event in case.events_of(BLOCKED_EVENT):
         if event.fields.get("comm"):
@@ -135,6 +139,12 @@ def _blocked(case: Case) -> tuple[Culprit, list[Evidence]]:
     if gone is None:
         return Culprit(), []
     return named(gone, (), case.node), [case.seen(f"{gone.comm} used such a mount before, and has not run since", "samples")]
+
+
+def _standing(case: Case, trigger: str | None = None) -> list[dict[str, Any]]:
+    """Captured tasks in state D, of each the last capture."""
+    rows = [row for row in case.rows("tasks", before_s=1) if row["state"] == "D" and trigger in (None, row["trigger"])]
+    return list({row["pid"]: row for row in rows}.values())
 
 
 def _gone(case: Case, group: Functions) -> TaskShare | None:
@@ -162,8 +172,8 @@ def _summary(case: Case, culprit: Culprit) -> str:
 CAUSE = Cause(
     slug="blocked-io",
     title="tasks stand in waits for I/O that does not come",
-    confirming="a blocked task in the log; or I/O pressure at a flat level for 8 s and more, and tasks found standing in a wait"
-    " for a file server, or no more blocks completed than before",
+    confirming="a blocked task in the log; or tasks in state D that did not run once between two looks; or I/O pressure at a flat"
+    " level for 8 s and more, and tasks in a wait for a file server, or no more blocks completed than before",
     assess=assess,
     fix=(
         "find the mount: cat /proc/PID/stack of a task in D (fuse_*, nfs_*, rpc_wait_*, jbd2_*), then its open files",

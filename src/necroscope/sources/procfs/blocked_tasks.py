@@ -1,5 +1,7 @@
 """Who stands still in the kernel: processes in state D, from /proc/PID/stat, with where they wait, from /proc/PID/stack.
 
+How often each was given a core, from /proc/PID/schedstat, tells a second look whether it has moved at all meanwhile.
+
 All processes are looked at, which takes milliseconds on a large node: for a moment that deserves it, not for every second. None
 of these files waits for the process it tells of.
 """
@@ -23,13 +25,17 @@ _FLAGS: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class BlockedTask:
-    """`functions` are the kernel's, innermost first; none where this process may not ask (CAP_SYS_ADMIN)."""
+    """`functions` are the kernel's, innermost first; none where this process may not ask (CAP_SYS_ADMIN).
+
+    `runs` is how often it was given a core in its life; None where the kernel does not count that.
+    """
 
     pid: int
     comm: str
     cpu: int
     functions: tuple[str, ...]
     first_argument: int | None
+    runs: int | None
 
 
 def read_blocked_tasks(root: Path, monotonic_s: Callable[[], float] = time.monotonic) -> list[BlockedTask]:
@@ -44,7 +50,8 @@ def read_blocked_tasks(root: Path, monotonic_s: Callable[[], float] = time.monot
         if parsed is not None:
             comm, cpu = parsed
             functions = parse_stack(_content(f"{folder}/stack"))
-            found.append(BlockedTask(pid, comm, cpu, functions, parse_first_argument(_content(f"{folder}/syscall"))))
+            argument = parse_first_argument(_content(f"{folder}/syscall"))
+            found.append(BlockedTask(pid, comm, cpu, functions, argument, parse_runs(_content(f"{folder}/schedstat"))))
     return found
 
 
@@ -67,6 +74,12 @@ def parse_first_argument(data: bytes) -> int | None:
     """Of `17 0x3 0x7f52...`, a system call's number and its arguments; None for a task that is in none."""
     fields = data.split()
     return int(fields[1], 16) if len(fields) > 2 and fields[0].isdigit() else None
+
+
+def parse_runs(data: bytes) -> int | None:
+    """The last of `run_ns wait_ns runs`."""
+    fields = data.split()
+    return int(fields[2]) if len(fields) == 3 else None
 
 
 def _pids(proc: Path) -> Iterator[int]:

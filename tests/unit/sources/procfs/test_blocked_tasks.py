@@ -30,11 +30,12 @@ def test_a_program_that_stands_is_told_with_where_it_waits(tmp_path):
     folder = process(tmp_path, 77, "data) (loader")
     (folder / "stack").write_bytes(STACK)
     (folder / "syscall").write_text("17 0x3 0x7f52a0 0x10000 0x0 0x0 0x0 0x7ffd 0x7f52\n")
+    (folder / "schedstat").write_text("81219282 1229 371\n")
     process(tmp_path, 78, "runs", state="R")
     process(tmp_path, 79, "sleeps", state="S")
     process(tmp_path, 80, "jbd2/vda-8", flags=PF_KTHREAD)
     (task,) = read_blocked_tasks(tmp_path)
-    assert (task.pid, task.comm, task.cpu, task.first_argument) == (77, "data) (loader", 1, 3)
+    assert (task.pid, task.comm, task.cpu, task.first_argument, task.runs) == (77, "data) (loader", 1, 3, 371)
     assert task.functions[0] == "folio_wait_bit_common"
     assert task.functions[5] == "__x64_sys_pread64"
 
@@ -44,7 +45,7 @@ def test_what_may_not_be_asked_or_has_gone_is_left_out(tmp_path):
     (tmp_path / "proc/78").mkdir()
     (tmp_path / "proc/79").mkdir()
     (tmp_path / "proc/79/stat").write_text("79 (cut")
-    assert read_blocked_tasks(tmp_path) == [BlockedTask(77, "loader", 1, (), None)]
+    assert read_blocked_tasks(tmp_path) == [BlockedTask(77, "loader", 1, (), None, None)]
 
 
 def test_as_many_as_help_are_told_and_no_longer_than_helps(tmp_path):

@@ -55,7 +55,7 @@ def test_the_lookup_process_counts_too(tmp_path: Path) -> None:
 
 
 def test_a_pid_that_does_not_hold_the_lock_is_somebody_else(tmp_path: Path) -> None:
-    draw(tmp_path, tmp_path / LOCK_FILE, pid=4713)
+    draw(tmp_path, tmp_path / LOCK_FILE, pid=4712)
     assert read_cost(tmp_path / LOCK_FILE, tmp_path) is None
     assert read_cost(tmp_path / "nowhere", tmp_path) is None
 
