@@ -40,6 +40,10 @@ SETTINGS: Final = (
     Setting("cloud-metadata", "off", "switch", "ask the cloud's metadata service (IMDSv2) for zone and instance type"),
     Setting("ray-root", "/tmp/ray", "text", "where Ray keeps its sessions, on the node and in its containers; empty: no Ray"),
     Setting("ray-dashboard", "", "text", "Ray's dashboard to ask too, for example http://127.0.0.1:8265"),
+    Setting("push", "", "text", "collector to push to, for example https://collector:7443"),
+    Setting("push-token-file", "", "text", "file with the token for the collector"),
+    Setting("push-ca-file", "", "text", "certificates to trust when pushing (PEM); empty: those of the system"),
+    Setting("push-labels", "", "text", "file of key=value lines, or a downward API volume: labels to push besides"),
 )
 _LABELS: Final = "labels"
 _LONGEST_NUMBER: Final = 20
@@ -69,6 +73,10 @@ class Settings:
     is_cloud_metadata_asked: bool
     ray_root: str | None
     ray_dashboard: str | None
+    push_url: str | None
+    push_token_file: Path | None
+    push_ca_file: Path | None
+    push_labels: Path | None
 
 
 def parse(values: Mapping[str, str]) -> Settings:
@@ -91,13 +99,17 @@ def parse(values: Mapping[str, str]) -> Settings:
         free_floor_ratio=_between("free-floor", text["free-floor"], _whole, 0, 90) / 100,
         budget_ratio=_between("budget", text["budget"], _whole, 1, 100) / 100,
         host_root=Path(text["host-root"]),
-        patterns=Path(text["patterns"]) if text["patterns"] else None,
+        patterns=_path(text["patterns"]),
         units_ns=_between("units", text["units"], parse_duration_ns, 0, 3600 * NS_PER_S),
         containers_ns=_between("containers", text["containers"], parse_duration_ns, 0, 3600 * NS_PER_S),
         facts_ns=_between("facts", text["facts"], parse_duration_ns, 0, 86400 * NS_PER_S),
         is_cloud_metadata_asked=_switch("cloud-metadata", text["cloud-metadata"]),
         ray_root=text["ray-root"] or None,
         ray_dashboard=text["ray-dashboard"] or None,
+        push_url=text["push"] or None,
+        push_token_file=_path(text["push-token-file"]),
+        push_ca_file=_path(text["push-ca-file"]),
+        push_labels=_path(text["push-labels"]),
     )
 
 
@@ -121,6 +133,10 @@ def _read_toml(path: Path) -> dict[str, object]:
         raise UsageError(f"cannot read settings file {path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"settings file {path} is no TOML: {error}", "write it as: hz = 97") from None
+
+
+def _path(text: str) -> Path | None:
+    return Path(text) if text else None
 
 
 def _switch(name: str, text: str) -> bool:

@@ -15,8 +15,9 @@ from typing import Final
 import click
 
 from necroscope.analysis.engine import diagnose
+from necroscope.cli.demo_fleet import show_fleet
 from necroscope.cli.view import serve
-from necroscope.errors import NecroscopeError, PermissionMissing, RecordingError
+from necroscope.errors import NecroscopeError, PermissionMissing, RecordingError, UsageError
 from necroscope.store.query import Store
 from necroscope.views.report.text import report_to_text
 
@@ -36,9 +37,10 @@ window, and the flame graph below is of that window. ? shows all keys. Your own 
 @click.command()
 @click.option("--once", is_flag=True, help="print the verdict and end")
 @click.option("--live", is_flag=True, help="provoke the incident on this machine, as root, and watch it happen")
+@click.option("--fleet", is_flag=True, help="500 generated nodes: which difference between them predicts the failures?")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="port to listen on [any that is free]")
 @click.option("--no-browser", is_flag=True, help="print the address, open nothing")
-def command(once: bool, live: bool, port: int, no_browser: bool) -> None:
+def command(once: bool, live: bool, fleet: bool, port: int, no_browser: bool) -> None:
     """The story in a minute: a real incident that was recorded, its verdict, and the time machine over it.
 
     Needs neither root nor Linux, but for --live.
@@ -47,8 +49,14 @@ def command(once: bool, live: bool, port: int, no_browser: bool) -> None:
     Examples:
       necroscope demo
       necroscope demo --once
+      necroscope demo --fleet
       sudo necroscope demo --live
     """
+    if live and fleet:
+        raise UsageError("--live and --fleet are two demos", "choose one")
+    if fleet:
+        show_fleet(port, is_once=once, opens_browser=not no_browser)
+        return
     if live:
         _provoke(port, opens_browser=not no_browser)
         return

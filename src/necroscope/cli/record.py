@@ -12,7 +12,8 @@ from types import FrameType
 import click
 
 from necroscope import __version__
-from necroscope.cli.recorder_options import chosen_labels, chosen_settings, settings_options
+from necroscope.cli.push_process import PushProcess, push_command
+from necroscope.cli.recorder_options import chosen_labels, chosen_settings, push_options, settings_options
 from necroscope.model.clocks import ClockReading, TimeLine
 from necroscope.model.names import clean
 from necroscope.model.units import NS_PER_S, format_bytes, format_duration, format_share, parse_duration_ns
@@ -34,6 +35,7 @@ from necroscope.sources.perf.log_clock import LogClock
 @click.option("--quiet", is_flag=True, help="no live line")
 @click.option("--json", "as_json", is_flag=True, help="print what was recorded as JSON at the end")
 @settings_options
+@push_options
 def command(
     directory: Path,
     duration: str | None,
@@ -52,6 +54,7 @@ def command(
       necroscope record --dir /var/lib/necroscope
       necroscope record --dir ./trouble --for 10m --label zone=us-east-1a
       necroscope record --dir /data/rec --max-bytes 20GiB --max-age 14d
+      necroscope record --dir /var/lib/necroscope --push https://collector:7443 --push-token-file /etc/necroscope/token
     """
     settings = chosen_settings(settings_file, options)
     limit_ns = parse_duration_ns(duration) if duration else None
@@ -89,10 +92,15 @@ def _record(
     recorder = Recorder(settings, sources, disk, clock, time_line)
     _stop_on_signals(recorder)
     _calm_garbage_collector()
-    recorder.run(limit_ns, lambda status, notices: line.show(status, disk, [*recorder.notices(), *notices]))
+    push = PushProcess(push_command(directory, settings)) if settings.push_url else None
+
+    def look(status: Status, notices: list[str]) -> None:
+        line.show(status, disk, [*recorder.notices(), *notices, *(push.tend() if push else ())])
+
+    recorder.run(limit_ns, look)
     line.end("sealing the last segment")
     disk.close()
-    line.tell(disk.take_notices())
+    line.tell([*disk.take_notices(), *(push.end() if push else ())])
     return recorder.status, disk
 
 

@@ -2,24 +2,35 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
 from necroscope.errors import UsageError
-from necroscope.settings import SETTINGS, Settings, parse, read_file, read_labels
+from necroscope.settings import SETTINGS, Setting, Settings, parse, read_file, read_labels
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+_PUSHING: Final = "push"
 
 
 def settings_options(function: Function) -> Function:
-    """One option for each setting, and `--settings` for a file of them; an option wins over the file."""
-    for setting in reversed(SETTINGS):
+    """One option for each setting but those of pushing, and `--settings` for a file of them; an option wins over the file."""
+    function = _options(function, [setting for setting in SETTINGS if not setting.name.startswith(_PUSHING)])
+    option = click.option("--settings", "settings_file", type=click.Path(path_type=Path), help="TOML file of these settings")
+    return option(function)
+
+
+def push_options(function: Function) -> Function:
+    """Only who keeps a recording has something to push."""
+    return _options(function, [setting for setting in SETTINGS if setting.name.startswith(_PUSHING)])
+
+
+def _options(function: Function, settings: list[Setting]) -> Function:
+    for setting in reversed(settings):
         name = f"--{setting.name}"
         text = f"{setting.help} [{setting.default or 'none'}]"
         function = click.option(name, setting.name.replace("-", "_"), metavar=setting.unit.upper(), help=text)(function)
-    option = click.option("--settings", "settings_file", type=click.Path(path_type=Path), help="TOML file of these settings")
-    return option(function)
+    return function
 
 
 def chosen_settings(settings_file: Path | None, options: dict[str, str | None]) -> Settings:

@@ -6,6 +6,7 @@ from typing import Final
 from necroscope.model.names import LINE_LIMIT, clean
 from necroscope.model.reading import Row
 
+INFO: Final = 6
 WARNING: Final = 4
 ERROR: Final = 3
 NOTICE: Final = 5

@@ -15,6 +15,7 @@ from necroscope.segment.manifest import GAP_LIMIT, Manifest, TableEntry, merge_g
 from necroscope.segment.recording import Identity, Pin, make_recording, segment_name, write_pins
 from necroscope.segment.spans import add_span
 from necroscope.segment.table_writer import TableWriter
+from necroscope.store.folded_cores import FoldedCores
 from necroscope.store.query import Store
 
 LONGEST_NS: Final = 3600 * NS_PER_S
@@ -23,10 +24,18 @@ _STATES: Final = ("nics", "units", "containers", "facts", "interrupts", "cgroups
 _SEGMENT_NS: Final = 300 * NS_PER_S
 
 
-def write_excerpt(store: Store, from_ns: int, to_ns: int, directory: Path, renames: Mapping[str, str] | None = None) -> Manifest:
+def write_excerpt(
+    store: Store,
+    from_ns: int,
+    to_ns: int,
+    directory: Path,
+    renames: Mapping[str, str] | None = None,
+    folded: FoldedCores | None = None,
+) -> Manifest:
     """The rows with from_ns <= time < to_ns in a new recording; states also from the segment before.
 
-    `renames` are texts to replace in every name, so that a recording can be shown to strangers.
+    `renames` are texts to replace in every name, so that a recording can be shown to strangers. `folded` makes small what is
+    not of the cores that matter.
     """
     if to_ns - from_ns > LONGEST_NS:
         hint = f"an excerpt is at most {format_duration(LONGEST_NS)}: choose a shorter window"
@@ -41,7 +50,7 @@ def write_excerpt(store: Store, from_ns: int, to_ns: int, directory: Path, renam
     segment = directory / segment_name(from_ns)
     segment.mkdir(mode=0o700)
     try:
-        manifest = _write(store, from_ns, to_ns, segment, identity, renamed)
+        manifest = _write(store, from_ns, to_ns, segment, identity, renamed, folded)
     except BaseException:
         shutil.rmtree(segment)
         raise
@@ -76,13 +85,17 @@ class Renamer:
         return pa.array([new[text] for text in column.to_pylist()], pa.string()).cast(kind)
 
 
-def _write(store: Store, from_ns: int, to_ns: int, segment: Path, identity: Identity, renamed: Renamer) -> Manifest:
+def _write(
+    store: Store, from_ns: int, to_ns: int, segment: Path, identity: Identity, renamed: Renamer, folded: FoldedCores | None
+) -> Manifest:
     entries: dict[str, TableEntry] = {}
-    sampled = store.samples(from_ns, to_ns)
+    sampled = store.samples(from_ns, to_ns) if folded is None else folded.samples(store, from_ns, to_ns)
     tables = {"samples": sampled.samples, "stacks": sampled.stacks, "frames": sampled.frames}
     for name, table in TABLES.items():
         since_ns = from_ns - _SEGMENT_NS if name in _STATES else from_ns
         rows = tables[name] if name in tables else store.rows(name, since_ns, to_ns)
+        if folded is not None:
+            rows = folded.counters(name, rows)
         if rows.num_rows:
             entries[name] = _write_table(table, renamed.rows(rows), segment)
     gaps = [replace(gap, cause=renamed.text(gap.cause)) for gap in store.gaps(from_ns, to_ns)]

@@ -1,4 +1,4 @@
-"""Ray's dashboard over REST, when one is configured: dead nodes, failed jobs, and whether the GCS is well."""
+"""Ray's dashboard over REST, when one is configured: dead nodes, how jobs ended, and whether the GCS is well."""
 
 import json
 import re
@@ -9,6 +9,7 @@ from necroscope.model.names import clean
 from necroscope.model.units import NS_PER_MS
 from necroscope.sources.daemon_socket import DaemonSocket
 from necroscope.sources.http_get import http_get
+from necroscope.sources.ray.event_files import JOB_ENDS
 from necroscope.sources.ray.ray_event import RayEvent
 
 TIMEOUT_S: Final = 10.0
@@ -34,7 +35,7 @@ def parse_nodes(body: bytes) -> list[RayEvent]:
 
 
 def parse_jobs(body: bytes) -> list[RayEvent]:
-    return [_failed_job(job) for job in json.loads(body) if job["status"] == "FAILED"]
+    return [_ended_job(job, kind) for job in json.loads(body) if (kind := JOB_ENDS.get(job["status"])) is not None]
 
 
 def _dead_node(node: Any) -> RayEvent:
@@ -43,12 +44,13 @@ def _dead_node(node: Any) -> RayEvent:
     return RayEvent(int(node["end_time_ms"]) * NS_PER_MS or None, "ray_node_dead", fields["node"], message, dict(fields))
 
 
-def _failed_job(job: Any) -> RayEvent:
+def _ended_job(job: Any, kind: str) -> RayEvent:
     name = clean(str(job.get("submission_id") or job.get("job_id")))
     ended_ms = job.get("end_time")
-    message = f"job {name} failed: {str(job.get('message') or '').partition(', last available logs')[0]}"
+    told = str(job.get("message") or "").partition(", last available logs")[0]
+    message = f"job {name} {'failed' if kind == 'ray_job_failed' else 'succeeded'}: {told}"
     fields = {"submission": name, "job": clean(str(job.get("job_id") or "")) or None}
-    return RayEvent(int(ended_ms) * NS_PER_MS if ended_ms else None, "ray_job_failed", name, message, dict(fields))
+    return RayEvent(int(ended_ms) * NS_PER_MS if ended_ms else None, kind, name, message, dict(fields))
 
 
 class Dashboard:
@@ -57,7 +59,7 @@ class Dashboard:
         self._timeout_s = timeout_s
 
     def read(self) -> list[RayEvent]:
-        """All that is dead or failed, old and new."""
+        """All that is dead, and all that ended, old and new."""
         health, told = self._get(_HEALTH)
         events = []
         if health != 200:

@@ -11,13 +11,15 @@ from necroscope.model.names import clean
 from necroscope.model.units import NS_PER_MS, NS_PER_S
 from necroscope.sources.ray.ray_event import RayEvent
 
-TELLING: Final = re.compile(rb"RAY_NODE_REMOVED|RAY_DRIVER_FAILURE|status FAILED|\"DEAD\"|\"FAILED\"")
+TELLING: Final = re.compile(rb"RAY_NODE_REMOVED|RAY_DRIVER_FAILURE|status (FAILED|SUCCEEDED)|\"(DEAD|FAILED|SUCCEEDED)\"")
 # Ways for an actor to end that are no failure (ActorDiedErrorContext.Reason, WorkerExitType).
 _WANTED_ENDS: Final = ("OUT_OF_SCOPE", "REF_DELETED", "INTENDED", "RAY_KILL", "JOB_FINISHED")
+# What a job's last status becomes; a job that somebody stopped neither failed nor succeeded.
+JOB_ENDS: Final = {"FAILED": "ray_job_failed", "SUCCEEDED": "ray_job_succeeded"}
 
 
 def parse(line: bytes, _read_ns: int = 0) -> RayEvent | None:
-    """None for what is no failure, and for what cannot be read."""
+    """None for what is neither a failure nor the end of a job, and for what cannot be read."""
     try:
         event = json.loads(line)
         read = _READERS.get(event["source_type"])
@@ -42,10 +44,11 @@ def _raylet(event: Any) -> RayEvent | None:
 
 
 def _jobs(event: Any) -> RayEvent | None:
-    if not str(event["message"]).rstrip(".").endswith("status FAILED"):
+    kind = JOB_ENDS.get(str(event["message"]).rstrip(".").rpartition("status ")[2])
+    if kind is None:
         return None
     submission = clean(str(event["custom_fields"]["submission_id"]))
-    return RayEvent(_seconds_ns(event), "ray_job_failed", submission, str(event["message"]), {"submission": submission})
+    return RayEvent(_seconds_ns(event), kind, submission, str(event["message"]), {"submission": submission})
 
 
 def _export_node(event: Any) -> RayEvent | None:
@@ -82,14 +85,16 @@ def _export_actor(event: Any) -> RayEvent | None:
 
 def _export_submission(event: Any) -> RayEvent | None:
     data = event["event_data"]
-    if data["status"] != "FAILED":
+    kind = JOB_ENDS.get(data["status"])
+    if kind is None:
         return None
     submission = clean(str(data["submission_job_id"]))
     code = data.get("driver_exit_code")
     # The message holds the end of the job's own log, which may hold anything: only its first line is Ray's.
-    message = f"job {submission} failed: {str(data.get('message', '')).splitlines()[0].partition(', last available logs')[0]}"
+    told = str(data.get("message", "")).partition("\n")[0].partition(", last available logs")[0]
+    message = f"job {submission} {'failed' if kind == 'ray_job_failed' else 'succeeded'}: {told}"
     fields = {"submission": submission, "exit_code": int(code) if code is not None else None}
-    return RayEvent(int(data["end_time"]) * NS_PER_MS, "ray_job_failed", submission, message, dict(fields))
+    return RayEvent(int(data["end_time"]) * NS_PER_MS, kind, submission, message, dict(fields))
 
 
 _READERS: Final[dict[str, Callable[[Any], RayEvent | None]]] = {

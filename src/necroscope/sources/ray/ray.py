@@ -17,7 +17,7 @@ from necroscope.sources.background import Background
 from necroscope.sources.ray.dashboard import Dashboard
 from necroscope.sources.ray.ray_event import RayEvent
 from necroscope.sources.ray.session_logs import SessionLogs
-from necroscope.sources.service_event import ERROR, WARNING, service_event
+from necroscope.sources.service_event import ERROR, INFO, WARNING, service_event
 
 EVENT_LIMIT: Final = 200
 _EVERY_NS: Final = 5 * NS_PER_S
@@ -127,5 +127,5 @@ class Ray:
 
 def _row(event: RayEvent, found: _Round, ahead_ns: int) -> Row:
     told_ns = found.realtime_ns if event.time_ns is None else event.time_ns
-    severity = ERROR if event.kind in _ERRORS else WARNING
+    severity = ERROR if event.kind in _ERRORS else INFO if event.kind == "ray_job_succeeded" else WARNING
     return service_event(min(told_ns, found.realtime_ns) + ahead_ns, event.kind, event.message, event.fields, severity)

@@ -39,6 +39,21 @@ def test_a_job_that_failed_is_told_without_its_log() -> None:
     assert told.key == event.key
 
 
+def test_a_job_that_succeeded_is_told_and_one_that_was_stopped_is_not() -> None:
+    told = b'{"source_type": "JOBS", "timestamp": "1760000000", "message": "Completed a ray job raysubmit_1 with a status %s.",'
+    told += b' "custom_fields": {"submission_id": "raysubmit_1"}}'
+    (event,) = filter(None, (parse(told % status) for status in (b"SUCCEEDED", b"STOPPED", b"RUNNING")))
+    assert (event.kind, event.key) == ("ray_job_succeeded", "raysubmit_1")
+    assert TELLING.search(told % b"SUCCEEDED")
+    data = (
+        b'{"submission_job_id": "raysubmit_1", "status": "%s", "end_time": "1760000000000", "message": "", "driver_exit_code": 0}'
+    )
+    exported = b'{"source_type": "EXPORT_SUBMISSION_JOB", "event_data": %s}' % data
+    (event,) = filter(None, (parse(exported % status) for status in (b"SUCCEEDED", b"STOPPED")))
+    assert (event.kind, event.fields["exit_code"]) == ("ray_job_succeeded", 0)
+    assert TELLING.search(exported % b"SUCCEEDED")
+
+
 def test_a_driver_that_died_is_a_failed_job() -> None:
     assert {(event.kind, event.key) for event in events("killed_node/events/event_RAYLET.log")} == {
         ("ray_job_failed", "02000000")

@@ -1,0 +1,91 @@
+"""`fleet why`: time and memory over 10,000 nodes x 2,000 facts, and how often it is right where the truth is known.
+
+`scripts/bench fleet why [--runs 200]`. The command is run as a user runs it, in a process of its own.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from generated_lake import fact_lake
+from generated_truth import UNIT, generated_truth
+from necroscope.fleet.cohorts.decision import Decision, Outcome, decide
+
+MOST_SECONDS = 3.0
+MOST_BYTES = 2 << 30
+LEAST_FIRST = 0.85
+_RUN = "import sys; from necroscope.cli.fleet_why import command; command(sys.argv[1:])"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--nodes", type=int, default=10_000)
+    parser.add_argument("--facts", type=int, default=2_000)
+    parser.add_argument("--runs", type=int, default=200, help="generated fleets of 200 nodes")
+    parser.add_argument("--seed", type=int, default=1)
+
+
+def run(arguments: argparse.Namespace) -> list[list[str]]:
+    rows = [["what", "measured", "must be"], *_scale(arguments.nodes, arguments.facts), *_truth(arguments.runs, arguments.seed)]
+    for row in rows:
+        print(" | ".join(row))
+    return rows
+
+
+def _scale(nodes: int, facts: int) -> list[list[str]]:
+    with tempfile.TemporaryDirectory() as work:
+        fact_lake(Path(work), nodes, facts)
+        costs = [_asked(Path(work)) for _ in range(5)]
+    walls = sorted(cost[0] for cost in costs)
+    what = f"{nodes:,} nodes x {facts:,} facts"
+    return [
+        [f"{what}, the whole command, median of 5", f"{walls[2]:.2f} s", f"< {MOST_SECONDS:g} s"],
+        [f"{what}, slowest of 5", f"{walls[-1]:.2f} s", ""],
+        [f"{what}, CPU", f"{np.median([cost[1] for cost in costs]):.2f} s", ""],
+        [f"{what}, peak memory", f"{max(cost[2] for cost in costs) / (1 << 20):.0f} MiB", f"< {MOST_BYTES >> 20} MiB"],
+    ]
+
+
+def _asked(lake: Path) -> tuple[float, float, int]:
+    """Wall and CPU seconds and peak bytes of one question."""
+    words = ["--event", "nic_reset", "--since", "2026-04-01", "--until", "2026-04-11", "--lake", str(lake), "--json"]
+    started = time.monotonic()
+    child = subprocess.Popen([sys.executable, "-c", _RUN, *words], stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    answer = json.loads(child.stdout.read())
+    _, status, usage = os.wait4(child.pid, 0)
+    wall_s = time.monotonic() - started
+    child.returncode = status
+    assert answer["outcome"] == "separated"
+    assert answer["leaders"][0]["name"].startswith("unit_outcome leaky.service")
+    return wall_s, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+
+
+def _truth(runs: int, seed: int) -> list[list[str]]:
+    rng = np.random.default_rng(seed)
+    odd = [decide(*generated_truth(rng)) for _ in range(runs)]
+    even = [decide(*generated_truth(rng, disagree=0)) for _ in range(runs)]
+    first = sum(_is_right(each) for each in odd) / runs
+    named = [each for each in odd + even if each.outcome is Outcome.SEPARATED]
+    wrong = sum(not _is_right(each) for each in named)
+    places = sum(bool(each.first and each.first.candidate.places) for each in named)
+    cannot = sum(each.outcome is Outcome.CANNOT_SEPARATE for each in even) / runs
+    what = f"200 nodes, {runs} runs"
+    return [
+        [f"{what}, 20 disagree: the right fact first", f"{first:.1%}", f">= {LEAST_FIRST:.0%}"],
+        [f"{what}, 20 disagree: named as the only one", f"{(len(named) - (runs - round(cannot * runs))) / runs:.1%}", ""],
+        [f"{what} of each: a wrong fact named", str(wrong), "0"],
+        [f"{what} of each: a place named", str(places), "0"],
+        [f"{what}, none disagrees: cannot separate", f"{cannot:.1%}", "100%"],
+    ]
+
+
+def _is_right(decision: Decision) -> bool:
+    first = decision.first
+    return first is not None and any((each.kind, each.name) == UNIT for each in first.candidate.predicates)

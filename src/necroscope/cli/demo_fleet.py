@@ -1,0 +1,100 @@
+"""`necroscope demo --fleet`: a generated fleet of 500 nodes, the answer to why some of them lose the network, and the page."""
+
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Final
+
+import click
+
+from necroscope.errors import NecroscopeError
+
+_EVENT: Final = "nic_reset"
+_ADDRESS: Final = re.compile(r"the collector is at (\S+),")
+_STORY: Final = """\
+500 nodes in three zones. In the last week some lost the network, again and again, and nearly all of those are in one zone. Twenty
+settings differ between the zones. Which of them is it, or is it the zone?
+
+This fleet is generated: its nodes do not exist. Incident, stacks and counters are those of one real recording, moved in time;
+resets and facts were drawn by lot. It is stored and asked as a real one is.
+"""
+_TOLD: Final = """\
+written: {nodes} generated nodes, {affected} of them with {resets} incidents, {bundles} of which come with their evidence.
+"""
+_CLICK: Final = """
+On the page: above are the resets of the week, by zone. `Why` is the answer you read here, with its counts and the nodes that
+decide; click one of them. `Incidents` have their verdicts, `Compare` is for two zones, `Did it help` for the fact
+unit_file:metrics-d.service=masked: on some nodes somebody has tried it two days ago.
+The same in a terminal, while this runs:
+  necroscope fleet change --fact unit_file:metrics-d.service=masked --event nic_reset --lake {lake}
+  necroscope fleet diff zone=us-east-1a zone=us-east-1b --lake {lake}
+  necroscope fleet sweep --again --lake {lake}
+Your own nodes: necroscope fleet serve, then necroscope record --push URL on each.
+"""
+
+
+def show_fleet(port: int, *, is_once: bool, opens_browser: bool) -> None:
+    """Blocks until interrupted, unless it is only once."""
+    from necroscope.fleet.generated.writing import write_fleet  # noqa: PLC0415 - only this demo needs a lake
+    from necroscope.fleet.lake import Lake  # noqa: PLC0415
+
+    click.echo(_STORY)
+    recorded = files("necroscope.lab").joinpath("demo_recording")
+    with tempfile.TemporaryDirectory(prefix="necroscope-fleet-") as place, as_file(recorded) as recording:
+        lake = Path(place) / "lake"
+        fleet = write_fleet(Lake.open(str(lake)), recording, time.time_ns())
+        told = {"nodes": len(fleet.nodes), "affected": len(fleet.affected), "resets": fleet.incidents, "bundles": fleet.bundles}
+        click.echo(_TOLD.format(**told))
+        _ask_why(lake)
+        if not is_once:
+            click.echo(_CLICK.format(lake=lake))
+            _serve(lake, Path(place) / "tokens.toml", port, opens_browser=opens_browser)
+
+
+def _ask_why(lake: Path) -> None:
+    words = ["fleet", "why", "--event", _EVENT, "--lake"]
+    click.echo(f"$ necroscope {' '.join(words)} {lake}\n")
+    sys.stdout.flush()
+    subprocess.run([sys.executable, "-m", "necroscope", *words, str(lake)], check=False)
+
+
+def _serve(lake: Path, tokens: Path, port: int, *, opens_browser: bool) -> None:
+    from necroscope.fleet.tokens import Grant, entry_text, new_token  # noqa: PLC0415
+
+    token = new_token()
+    tokens.write_text(entry_text(token, Grant("*", "read")), "utf-8")
+    with _collector(lake, tokens, port) as (collector, address):
+        page = f"{address}/#token={token}"
+        click.echo(f"the fleet is at {page}\nCtrl-C ends it")
+        if opens_browser:
+            webbrowser.open(page)
+        for line in collector.stderr or ():
+            click.echo(line, nl=False, err=True)
+
+
+@contextmanager
+def _collector(lake: Path, tokens: Path, port: int) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A real one, in a process of its own, on loopback."""
+    options = ["--lake", str(lake), "--tokens", str(tokens), "--port", str(port)]
+    command = [sys.executable, "-m", "necroscope", "fleet", "serve", *options]
+    collector = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        said = collector.stderr.readline() if collector.stderr else ""
+        match = _ADDRESS.search(said)
+        if match is None:
+            raise NecroscopeError(f"the collector did not start: {said.strip()}", "see: necroscope fleet serve --help")
+        yield collector, match[1]
+    except KeyboardInterrupt:
+        click.echo()
+    finally:
+        if collector.poll() is None:
+            collector.send_signal(signal.SIGINT)
+        collector.communicate()

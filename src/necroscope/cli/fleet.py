@@ -1,0 +1,60 @@
+"""`necroscope fleet`: many nodes. Finds the sub-command in `cli/fleet_NAME.py` and loads only that."""
+
+from importlib import import_module
+from typing import Any, Final
+
+import click
+
+from necroscope.errors import UsageError
+
+_COMMANDS: Final = {
+    "serve": "the collector: takes what nodes push, keeps it in a lake, answers questions",
+    "token": "make a token for a node, a cluster or a reader",
+    "push": "send a recording to a collector, once or as it grows",
+    "nodes": "the nodes: who is alive, since when, with which labels",
+    "incidents": "what happened on all nodes, newest first",
+    "why": "which difference between the nodes predicts an event or a cause",
+    "diff": "how two nodes or two groups of nodes differ",
+    "change": "how often something happened before and after a change",
+    "flame": "the flame graph of a group of nodes, also against another group",
+    "sweep": "diagnose all evidence in the lake anew, on all cores or on Ray",
+}
+
+
+class FleetCommands(click.Group):
+    """Loads `necroscope.cli.fleet_NAME` and takes its `command`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = import_module(f"necroscope.cli.fleet_{cmd_name}").command
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """The database is an extra: nodes push without it."""
+        try:
+            return super().invoke(ctx)
+        except ModuleNotFoundError as error:
+            if error.name != "duckdb":
+                raise
+            raise UsageError("duckdb is not installed", "pip install 'necroscope[fleet]'") from None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.group("fleet", cls=FleetCommands)
+def command() -> None:
+    """Many nodes: collect what they record, and find which difference between them predicts the failures.
+
+    \b
+    Examples:
+      necroscope fleet token new --cluster eu-1 --role push --to tokens.toml
+      necroscope fleet serve --lake /var/lib/necroscope-lake --tokens tokens.toml
+      necroscope fleet push /var/lib/necroscope --to https://collector:7443 --token-file token --follow
+      necroscope fleet why --event nic_reset --lake /var/lib/necroscope-lake
+    """

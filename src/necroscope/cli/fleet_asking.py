@@ -1,0 +1,85 @@
+"""How the questions of `necroscope fleet` are asked: of a lake, or of a collector, with the same words and the same answer."""
+
+import json
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from necroscope.errors import UsageError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+_WIDEST: Final = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where an answer comes from."""
+
+    lake: str | None
+    url: str | None
+    token_file: Path | None
+    ca_file: Path | None
+
+    def ask(self, name: str, words: dict[str, str | None]) -> dict[str, Any]:
+        if (self.lake is None) == (self.url is None):
+            raise UsageError(
+                "say whom to ask: a lake or a collector", "--lake DIR|URL, or --url https://collector:7443 --token-file F"
+            )
+        return self._of_lake(name, words) if self.lake is not None else self._of_collector(name, words)
+
+    def _of_lake(self, name: str, words: dict[str, str | None]) -> dict[str, Any]:
+        from necroscope.fleet.ask import LakeQuestions  # noqa: PLC0415 - DuckDB is loaded only where a lake is read
+        from necroscope.fleet.lake import Lake  # noqa: PLC0415
+        from necroscope.fleet.questions.asked import answer  # noqa: PLC0415
+
+        lake = Lake.open(str(self.lake))
+        if not any(map(lake.days, ("pulses", "facts", "events"))):
+            raise UsageError(
+                f"the lake {self.lake} is empty", "fill it with: necroscope fleet serve, and fleet push on the nodes"
+            )
+        return answer(name, LakeQuestions(lake, time.time_ns()), words)
+
+    def _of_collector(self, name: str, words: dict[str, str | None]) -> dict[str, Any]:
+        from necroscope.fleet.collector_client import CollectorClient  # noqa: PLC0415
+        from necroscope.fleet.tokens import read_token  # noqa: PLC0415
+
+        if self.token_file is None:
+            raise UsageError("a collector wants a token", "--token-file F, with one from: necroscope fleet token new --role read")
+        client = CollectorClient(str(self.url), read_token(self.token_file), self.ca_file)
+        return client.ask(name, {word: value for word, value in words.items() if value})
+
+
+def asking(command: Command) -> Command:
+    """The options that every question has; the command gets a `source`."""
+    for option in (
+        click.option("--ca-file", type=click.Path(path_type=Path), metavar="FILE", help="whom to trust for TLS (PEM)"),
+        click.option("--token-file", type=click.Path(path_type=Path), metavar="FILE", help="a token with role read"),
+        click.option("--url", metavar="URL", help="ask this collector"),
+        click.option("--lake", metavar="DIR|URL", help="ask this lake: a directory, s3://bucket/prefix or gs://bucket/prefix"),
+    ):
+        command = option(command)
+    return command
+
+
+def spanned(since: str) -> Callable[[Command], Command]:
+    """`--since` and `--until`."""
+
+    def add(command: Command) -> Command:
+        told = click.option("--until", metavar="T", help="up to this moment [now]")(command)
+        return click.option("--since", metavar="T", help=f"ISO 8601, or -7d before now [{since}]")(told)
+
+    return add
+
+
+def show(answer: dict[str, Any], to_text: Callable[[dict[str, Any], int], str], *, as_json: bool) -> None:
+    click.echo(json.dumps(answer) if as_json else to_text(answer, width()))
+
+
+def width() -> int:
+    return min(shutil.get_terminal_size()[0], _WIDEST) if sys.stdout.isatty() else 100

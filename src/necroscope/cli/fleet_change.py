@@ -1,0 +1,40 @@
+"""`necroscope fleet change`: did it help?"""
+
+from pathlib import Path
+
+import click
+
+from necroscope.cli.fleet_asking import Source, asking, show, spanned
+from necroscope.views.fleet.change import change_to_text
+
+
+@click.command("change")
+@click.option("--fact", required=True, metavar="FACT", help="kind:name=value as it became, or label=value; the value may hold *")
+@click.option("--event", metavar="KIND", help="count this event before and after")
+@click.option("--cause", metavar="SLUG", help="or incidents of this cause")
+@spanned("-30d")
+@asking
+@click.option("--json", "as_json", is_flag=True, help="as JSON")
+def command(
+    fact: str,
+    event: str | None,
+    cause: str | None,
+    since: str | None,
+    until: str | None,
+    lake: str | None,
+    url: str | None,
+    token_file: Path | None,
+    ca_file: Path | None,
+    as_json: bool,
+) -> None:
+    """How often something happened before and after a fact changed, with its interval, and how units and Ray jobs ended.
+
+    Each node is compared with itself; nodes that did not change tell what would have been without.
+
+    \b
+    Examples:
+      necroscope fleet change --fact unit_file:ecs-agent.service=disabled --event nic_reset --lake L
+      necroscope fleet change --fact image=v42 --cause zombie-memcg-walk --since -14d --lake L
+    """
+    words = {"fact": fact, "event": event, "cause": cause, "since": since, "until": until}
+    show(Source(lake, url, token_file, ca_file).ask("change", words), change_to_text, as_json=as_json)

@@ -1,0 +1,38 @@
+"""`necroscope fleet incidents`: what happened on all nodes."""
+
+from pathlib import Path
+
+import click
+
+from necroscope.cli.fleet_asking import Source, asking, show, spanned
+from necroscope.views.fleet.incidents import incidents_to_text
+
+
+@click.command("incidents")
+@click.option("--where", metavar="EXPR", help="only of these nodes")
+@click.option("--cause", metavar="SLUG", help="only of this cause")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, metavar="N", help="the newest N in JSON")
+@spanned("-7d")
+@asking
+@click.option("--json", "as_json", is_flag=True, help="as JSON")
+def command(
+    where: str | None,
+    cause: str | None,
+    limit: int,
+    since: str | None,
+    until: str | None,
+    lake: str | None,
+    url: str | None,
+    token_file: Path | None,
+    ca_file: Path | None,
+    as_json: bool,
+) -> None:
+    """Incidents with their causes, newest first, and how many there are of each cause.
+
+    \b
+    Examples:
+      necroscope fleet incidents --lake L
+      necroscope fleet incidents --cause zombie-memcg-walk --where zone=a --since -30d --lake L
+    """
+    words = {"where": where, "cause": cause, "limit": str(limit), "since": since, "until": until}
+    show(Source(lake, url, token_file, ca_file).ask("incidents", words), incidents_to_text, as_json=as_json)

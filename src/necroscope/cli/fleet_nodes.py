@@ -1,0 +1,34 @@
+"""`necroscope fleet nodes`: who is there."""
+
+from pathlib import Path
+
+import click
+
+from necroscope.cli.fleet_asking import Source, asking, show, spanned
+from necroscope.views.fleet.nodes import nodes_to_text
+
+
+@click.command("nodes")
+@click.option("--where", metavar="EXPR", help="only these: 'zone=a and event=nic_reset'")
+@spanned("-7d")
+@asking
+@click.option("--json", "as_json", is_flag=True, help="as JSON")
+def command(
+    where: str | None,
+    since: str | None,
+    until: str | None,
+    lake: str | None,
+    url: str | None,
+    token_file: Path | None,
+    ca_file: Path | None,
+    as_json: bool,
+) -> None:
+    """The nodes: labels, last sign of life, events and incidents; those with most events first.
+
+    \b
+    Examples:
+      necroscope fleet nodes --lake L
+      necroscope fleet nodes --where 'zone=a and not event=nic_reset' --lake L
+    """
+    words = {"where": where, "since": since, "until": until}
+    show(Source(lake, url, token_file, ca_file).ask("nodes", words), nodes_to_text, as_json=as_json)

@@ -1,0 +1,182 @@
+"""`necroscope fleet push`: a recording to a collector, once or as it grows."""
+
+import contextlib
+import ctypes
+import json
+import os
+from pathlib import Path
+from typing import Final
+
+import click
+import pyarrow as pa
+
+from necroscope.cli.told_to_end import IsOver, told_to_end
+from necroscope.errors import CorruptData, NecroscopeError, RecordingError, UsageError
+from necroscope.fleet.upload.batches import safe_name
+from necroscope.fleet.upload.delivery import Delivery
+from necroscope.fleet.upload.labels import NODE_VARIABLE, gathered
+from necroscope.fleet.upload.push import Pusher
+from necroscope.fleet.upload.push_state import PushState
+from necroscope.fleet.upload.sender import Sender
+from necroscope.fleet.upload.spool import DEFAULT_BYTES, Spool
+from necroscope.model.names import clean
+from necroscope.model.units import format_bytes, parse_bytes
+from necroscope.segment.recording import RECORDING_FILE, read_identity
+from necroscope.store.query import Store
+
+_SPOOL: Final = ".push"
+_LOOK_S: Final = 5.0
+_LEAST_BYTES: Final = 4 << 20
+_NICE: Final = 10
+_FINISH_S: Final = 10.0
+_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
+
+
+@click.command("push")
+@click.argument("recording", type=click.Path(path_type=Path), metavar="DIR")
+@click.option("--to", "url", required=True, metavar="URL", help="the collector, for example https://collector:7443")
+@click.option("--token-file", type=click.Path(path_type=Path), metavar="F", help="file with the token; read anew at each request")
+@click.option("--ca-file", type=click.Path(path_type=Path), metavar="F", help="certificates to trust, PEM [the system's]")
+@click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="label of this node, as often as you like")
+@click.option("--labels-file", type=click.Path(path_type=Path), metavar="F", help="key=value lines, or a downward API volume")
+@click.option("--node", metavar="NAME", help="the node's name [of the recording; with --follow $NODE_NAME if set]")
+@click.option("--follow", is_flag=True, help="stay, and push what comes, until Ctrl-C or SIGTERM")
+@click.option("--spool", "spool_directory", type=click.Path(path_type=Path), metavar="D", help="where batches wait [DIR/.push]")
+@click.option(
+    "--spool-bytes", default=str(DEFAULT_BYTES), metavar="BYTES", help="bound of the spool [256MiB]; then the oldest go"
+)
+@click.option("--json", "as_json", is_flag=True, help="what was pushed, as JSON")
+@click.option("--while-stdin", is_flag=True, hidden=True, help="end when standard input closes: whoever started us has gone")
+def command(
+    recording: Path,
+    url: str,
+    token_file: Path | None,
+    ca_file: Path | None,
+    labels: tuple[str, ...],
+    labels_file: Path | None,
+    node: str | None,
+    follow: bool,
+    spool_directory: Path | None,
+    spool_bytes: str,
+    as_json: bool,
+    while_stdin: bool,
+) -> None:
+    """Push a recording: events, facts, a summary of each minute, verdicts and their evidence; not the recording itself.
+
+    What was pushed is remembered: run again, it goes on where it stopped. What a collector cannot take now waits in a spool.
+
+    \b
+    Examples:
+      necroscope fleet push /var/lib/necroscope --to https://collector:7443 --token-file /etc/necroscope/token --follow
+      necroscope fleet push ./incident --to http://127.0.0.1:7443 --token-file token --label zone=us-east-1a --json
+    """
+    _stay_small()
+    sender = Sender(url, token_file, ca_file)
+    if sender.is_open_to_all:
+        _tell("the token travels in the clear; use https")
+    bound_bytes = _bound(spool_bytes)
+    with told_to_end(while_stdin=while_stdin) if follow else contextlib.nullcontext() as is_over:
+        if is_over is not None and not _comes(recording, is_over):
+            return
+        spool = Spool(spool_directory or _inside(recording), bound_bytes)
+        state = PushState(spool, url, _tell)
+        name, known = _who(recording, node, follow=follow)
+        chosen, notes = gathered(known, os.environ, labels_file, labels)
+        for note in notes:
+            _tell(note)
+        delivery = Delivery(state, sender, _tell)
+        pusher = Pusher(recording, state, delivery, name, chosen)
+        try:
+            is_whole = _follow(pusher, is_over) if is_over is not None else pusher.push_all()
+        finally:
+            pusher.close()
+            spool.close()
+    _report(pusher, delivery, state, name, as_json=as_json)
+    if not is_whole:
+        said = delivery.last_answer.text if delivery.last_answer else "the collector did not answer"
+        hint = f"{delivery.waiting} batches wait in {spool.directory}: run it again, and it goes on from there"
+        raise NecroscopeError(f"not all was pushed: {said}", hint)
+
+
+def _bound(text: str) -> int:
+    size_bytes = parse_bytes(text)
+    if size_bytes < _LEAST_BYTES:
+        raise UsageError(f"a spool of {text} holds nothing", f"give it at least {format_bytes(_LEAST_BYTES)}")
+    return size_bytes
+
+
+def _inside(recording: Path) -> Path:
+    if not recording.is_dir():
+        raise RecordingError(f"there is no directory {recording}", "name a directory that `necroscope record --dir` made")
+    with contextlib.suppress(CorruptData):
+        read_identity(recording)
+    return recording / _SPOOL
+
+
+def _who(recording: Path, node: str | None, *, follow: bool) -> tuple[str, dict[str, str]]:
+    """In a pod the host's name is another than the node's."""
+    store = Store.open(recording)
+    known = store.catalog.identity
+    named = node or (os.environ.get(NODE_VARIABLE) if follow else None) or (known.node if known else store.info().node)
+    return safe_name(named), dict(known.labels) if known else {}
+
+
+def _comes(recording: Path, is_over: IsOver) -> bool:
+    """Who follows may be started before the recorder is; False if it is told to end before there is a recording."""
+    if not (recording / RECORDING_FILE).exists():
+        _tell(f"there is no recording in {recording} yet; waiting for one")
+    while not (recording / RECORDING_FILE).exists():
+        if is_over(_LOOK_S):
+            return False
+    return True
+
+
+def _follow(pusher: Pusher, is_over: IsOver) -> bool:
+    with contextlib.suppress(PermissionError):
+        os.setpriority(os.PRIO_PROCESS, 0, _NICE)
+    wait_s = 0.0
+    while not is_over(wait_s):
+        wait_s = pusher.turn()
+    pusher.finish(_FINISH_S)
+    return True
+
+
+def _stay_small() -> None:
+    """We live on somebody's node for weeks: memory goes back when it is free, and nothing is worth a thread."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "mallopt"):
+        libc.mallopt(_M_MMAP_THRESHOLD, 1 << 17)
+        libc.mallopt(_M_ARENA_MAX, 1)
+    pa.set_memory_pool(pa.system_memory_pool())
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+
+
+def _tell(text: str) -> None:
+    # That nobody listens any more is no reason to end.
+    with contextlib.suppress(OSError):
+        click.echo(clean(f"warning: {text}", 1000), err=True)
+
+
+def _report(pusher: Pusher, delivery: Delivery, state: PushState, node: str, *, as_json: bool) -> None:
+    done = delivery.delivered
+    facts = {
+        "node": node,
+        "batches": done.batches,
+        "bundles": done.bundles,
+        "bytes": done.bytes,
+        "rows": dict(sorted(pusher.rows.items())),
+        "refused": done.refused,
+        "dropped": state.dropped,
+        "waiting": delivery.waiting,
+    }
+    if as_json:
+        click.echo(json.dumps(facts))
+        return
+    rows = sum(pusher.rows.values())
+    waiting = f", {delivery.waiting} wait" if delivery.waiting else ""
+    refused = f", {done.refused} refused" if done.refused else ""
+    click.echo(
+        f"{node}: {rows:,} rows, {done.batches} batches and {done.bundles} bundles of evidence"
+        f" in {format_bytes(done.bytes)}{waiting}{refused}"
+    )

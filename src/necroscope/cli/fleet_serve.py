@@ -1,0 +1,186 @@
+"""`necroscope fleet serve`: the collector."""
+
+import asyncio
+import contextlib
+import ipaddress
+import resource
+import signal
+import socket
+import ssl
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from necroscope.errors import UsageError
+from necroscope.fleet.lake import Lake
+from necroscope.fleet.limits import Limits
+from necroscope.fleet.tokens import TokenFile
+from necroscope.model.units import NS_PER_S, format_moment, parse_bytes, parse_duration_ns
+
+_PAGE: Final = Path(__file__).parents[1] / "views" / "web" / "static"
+_LOOPBACK: Final = "127.0.0.1"
+_DRAIN_S: Final = 30
+# A node comes once a minute, and need not begin anew each time.
+_KEEP_ALIVE_S: Final = 90
+_MOST_CONNECTIONS: Final = 8192
+_FREE_FLOOR_BYTES: Final = 1 << 30
+
+
+@click.command("serve")
+@click.option(
+    "--lake", "lake_url", required=True, metavar="DIR|URL", help="a directory, s3://bucket/prefix or gs://bucket/prefix"
+)
+@click.option(
+    "--tokens", "tokens_file", type=click.Path(path_type=Path), required=True, metavar="FILE", help="who may push and read"
+)
+@click.option("--host", default=_LOOPBACK, show_default=True, metavar="H", help="address to listen on")
+@click.option("--port", type=click.IntRange(0, 65535), default=7443, show_default=True, metavar="N", help="0: any that is free")
+@click.option("--tls-cert", type=click.Path(path_type=Path), metavar="FILE", help="certificate chain (PEM)")
+@click.option("--tls-key", type=click.Path(path_type=Path), metavar="FILE", help="its private key (PEM)")
+@click.option("--insecure", is_flag=True, help="listen on a public address without TLS: tokens can be read on the way")
+@click.option("--commit-every", default="250ms", show_default=True, metavar="DURATION", help="how long a push waits for others")
+@click.option("--compact-every", default="10s", show_default=True, metavar="DURATION", help="how often pushes become tables")
+@click.option("--max-body", default="2MiB", show_default=True, metavar="BYTES", help="largest batch, as sent")
+@click.option("--max-queue", default="64MiB", show_default=True, metavar="BYTES", help="on the way to the lake at once; then 503")
+@click.option(
+    "--node-rate", type=click.FloatRange(0.01, 1000), default=4.0, show_default=True, metavar="N", help="batches a second"
+)
+@click.option("--keep", metavar="DURATION", help="remove days that are older, all but facts [keep all]")
+@click.option("--free-floor", metavar="BYTES", help="space of the lake's disk that stays free [1GiB, at most 5%]")
+def command(
+    lake_url: str,
+    tokens_file: Path,
+    host: str,
+    port: int,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    insecure: bool,
+    commit_every: str,
+    compact_every: str,
+    max_body: str,
+    max_queue: str,
+    node_rate: float,
+    keep: str | None,
+    free_floor: str | None,
+) -> None:
+    """The collector: takes what nodes push, and says so only when it is durable in the lake.
+
+    It keeps nothing but the lake, so several may work on one behind a balancer. SIGTERM and Ctrl-C end it, when what
+    has come is answered.
+
+    \b
+    Examples:
+      necroscope fleet serve --lake /var/lib/necroscope-lake --tokens tokens.toml
+      necroscope fleet serve --lake s3://bucket/fleet --tokens tokens.toml --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
+    """
+    _check_address(host, tls_cert, tls_key, is_insecure=insecure)
+    lake = Lake.open(lake_url)
+    lake.list("inbox")
+    options = {
+        "limits": Limits(body_bytes=parse_bytes(max_body), queued_bytes=parse_bytes(max_queue), node_batches_per_s=node_rate),
+        "commit_every_s": parse_duration_ns(commit_every) / NS_PER_S,
+        "compact_every_s": parse_duration_ns(compact_every) / NS_PER_S,
+        "keep_ns": parse_duration_ns(keep) if keep else None,
+        "free_floor_bytes": parse_bytes(free_floor) if free_floor else _free_floor_bytes(lake),
+    }
+    tokens = TokenFile(tokens_file)
+    listener = _listener(host, port)
+    scheme = "https" if tls_cert else "http"
+    _say(f"the collector is at {scheme}://{host}:{listener.getsockname()[1]}, its lake is {lake_url}")
+    _serve(lake, tokens, listener, tls_cert, tls_key, options)
+    _say("the collector has ended; everything acknowledged is in the lake")
+
+
+def _check_address(host: str, tls_cert: Path | None, tls_key: Path | None, *, is_insecure: bool) -> None:
+    if (tls_cert is None) != (tls_key is None):
+        raise UsageError("--tls-cert and --tls-key belong together")
+    if tls_cert is not None and tls_key is not None:
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(tls_cert, tls_key)
+        except (OSError, ssl.SSLError) as error:
+            raise UsageError(
+                f"cannot use {tls_cert} with {tls_key}: {error}", "both in PEM, the certificate first of its chain"
+            ) from None
+    elif not _is_loopback(host) and not is_insecure:
+        raise UsageError(
+            f"{host} is open to the network, and without TLS anybody on the way can read the tokens",
+            "give --tls-cert and --tls-key, or --insecure behind a balancer that speaks TLS",
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _free_floor_bytes(lake: Lake) -> int:
+    space = lake.space_bytes()
+    return 0 if space is None else min(_FREE_FLOOR_BYTES, space[1] // 20)
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=1024)
+    except OSError as error:
+        raise UsageError(f"cannot listen on {host} port {port}: {error.strerror}", "choose another --host or --port") from None
+
+
+def _serve(
+    lake: Lake, tokens: TokenFile, listener: socket.socket, tls_cert: Path | None, tls_key: Path | None, options: dict[str, Any]
+) -> None:
+    import uvicorn  # noqa: PLC0415 - the server is loaded only where it serves
+
+    from necroscope.fleet.collector import questions_routes  # noqa: PLC0415
+    from necroscope.fleet.collector.app import create_app  # noqa: PLC0415
+    from necroscope.fleet.collector.memory import give_memory_back  # noqa: PLC0415
+
+    give_memory_back()
+    _raise_file_limit()
+    app = create_app(lake, tokens, routers=[questions_routes.router], page=_PAGE, say=_say, **options)
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        ssl_certfile=tls_cert,
+        ssl_keyfile=tls_key,
+        limit_concurrency=_MOST_CONNECTIONS,
+        timeout_graceful_shutdown=_DRAIN_S,
+        timeout_keep_alive=_KEEP_ALIVE_S,
+        server_header=False,
+    )
+    asyncio.run(_until_told(uvicorn.Server(config), listener, app.state.collector.commits.hurry))
+
+
+async def _until_told(server: Any, listener: socket.socket, hurry: Callable[[], None]) -> None:
+    """uvicorn's own handlers end the process by the signal after the drain; a drained collector has ended well."""
+    loop = asyncio.get_running_loop()
+    server.capture_signals = contextlib.nullcontext
+
+    def end() -> None:
+        if not server.should_exit:
+            _say("told to end: answering what has come")
+        server.should_exit = True
+        hurry()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, end)
+    await server.serve([listener])
+
+
+def _raise_file_limit() -> None:
+    """Each node keeps a connection."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def _say(text: str) -> None:
+    # That nobody reads the log any more is no reason to end.
+    with contextlib.suppress(OSError):
+        click.echo(f"{format_moment(time.time_ns())}  {text}", err=True, color=sys.stderr.isatty())

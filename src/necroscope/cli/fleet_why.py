@@ -1,0 +1,41 @@
+"""`necroscope fleet why`: which difference between the nodes goes with an event or a cause."""
+
+from pathlib import Path
+
+import click
+
+from necroscope.cli.fleet_asking import Source, asking, show, spanned
+from necroscope.views.fleet.why import why_to_text
+
+
+@click.command("why")
+@click.option("--event", metavar="KIND", help="an event: nic_reset, soft_lockup, oom_kill, ...")
+@click.option("--cause", metavar="SLUG", help="a verdict's cause: zombie-memcg-walk, ...")
+@click.option("--where", metavar="EXPR", help="only among these nodes: 'zone=a and image!=old*'")
+@spanned("-30d")
+@asking
+@click.option("--json", "as_json", is_flag=True, help="as JSON")
+def command(
+    event: str | None,
+    cause: str | None,
+    where: str | None,
+    since: str | None,
+    until: str | None,
+    lake: str | None,
+    url: str | None,
+    token_file: Path | None,
+    ca_file: Path | None,
+    as_json: bool,
+) -> None:
+    """Which label or fact separates the affected nodes from the rest, and how sure that is.
+
+    A place (zone, rack) is never named, only what it carries; the nodes that decide are told by name. Where the nodes cannot
+    tell, the answer is `cannot separate`, with the experiment that would.
+
+    \b
+    Examples:
+      necroscope fleet why --event nic_reset --lake /var/lib/necroscope-lake
+      necroscope fleet why --cause zombie-memcg-walk --since -7d --url https://collector:7443 --token-file token
+    """
+    words = {"event": event, "cause": cause, "where": where, "since": since, "until": until}
+    show(Source(lake, url, token_file, ca_file).ask("why", words), why_to_text, as_json=as_json)

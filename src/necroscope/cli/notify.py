@@ -1,0 +1,115 @@
+"""`necroscope notify`: tells a webhook and Kubernetes of new incidents of a live recording."""
+
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+import click
+
+from necroscope.errors import UsageError
+from necroscope.fleet.notify.follow import Channel, Follower, Watch, fresh_incidents
+from necroscope.fleet.notify.judge import judge
+from necroscope.fleet.notify.kubernetes import CREDENTIALS, Kubernetes
+from necroscope.fleet.notify.request import Endpoint
+from necroscope.fleet.notify.webhook import Webhook, read_secret
+from necroscope.model.names import clean
+from necroscope.model.units import NS_PER_S, parse_duration_ns
+from necroscope.segment.recording import Identity, read_identity
+
+_NOTEBOOK: Final = ".notify.json"
+
+
+@click.command()
+@click.argument("directory", type=click.Path(path_type=Path), metavar="DIR")
+@click.option("--webhook", metavar="URL", envvar="NECROSCOPE_WEBHOOK", help="POST each incident there [$NECROSCOPE_WEBHOOK]")
+@click.option("--webhook-secret-file", type=click.Path(path_type=Path), metavar="F", help="sign with the secret in this file")
+@click.option(
+    "--webhook-ca-file", type=click.Path(path_type=Path), metavar="F", help="trust these certificates, in place of the system's"
+)
+@click.option(
+    "--kubernetes", "to_kubernetes", is_flag=True, help="set the node's condition CoreStarved, and make an Event of each incident"
+)
+@click.option(
+    "--node-name", metavar="N", envvar="NODE_NAME", help="the node's name in Kubernetes [$NODE_NAME, else the recording's]"
+)
+@click.option("--kubernetes-api", metavar="URL", help="the API server [as the pod is told]")
+@click.option(
+    "--kubernetes-credentials",
+    type=click.Path(path_type=Path),
+    default=CREDENTIALS,
+    metavar="D",
+    help="directory of token and ca.crt [the pod's service account]",
+)
+@click.option("--clear-after", default="10m", metavar="T", help="the condition is false so long after the last incident [10m]")
+@click.option("--state", type=click.Path(path_type=Path), metavar="F", help=f"what was told, and what is to be [DIR/{_NOTEBOOK}]")
+@click.option("--once", is_flag=True, help="look and tell once; exit 1 if something could not be delivered")
+def command(
+    directory: Path,
+    webhook: str | None,
+    webhook_secret_file: Path | None,
+    webhook_ca_file: Path | None,
+    to_kubernetes: bool,
+    node_name: str | None,
+    kubernetes_api: str | None,
+    kubernetes_credentials: Path,
+    clear_after: str,
+    state: Path | None,
+    once: bool,
+) -> None:
+    """Follow a live recording and tell of each new incident, once: when it is over, or has gone on for a minute.
+
+    What could not be delivered is kept through restarts and tried again for a day. A webhook gets what `diagnose --json` says of
+    the incident, signed; Kubernetes gets a condition of the node and an Event. Ctrl-C ends it.
+
+    \b
+    Examples:
+      necroscope notify /var/lib/necroscope --webhook https://alerts.example/hook --webhook-secret-file /etc/necroscope/secret
+      necroscope notify /recording --kubernetes                  in a pod of the DaemonSet
+      necroscope notify D --webhook http://127.0.0.1:8080/ --once
+    """
+    # What was told names processes and cgroups, as the recording does.
+    os.umask(0o077)
+    identity = read_identity(directory)
+    channels: list[Channel] = []
+    if webhook:
+        if webhook_secret_file is not None:
+            read_secret(webhook_secret_file)
+        channels.append(Webhook(Endpoint.parse(webhook, webhook_ca_file), webhook_secret_file, identity.labels))
+    if to_kubernetes:
+        channels.append(_kubernetes(identity, node_name, kubernetes_api, kubernetes_credentials))
+    if not channels:
+        raise UsageError("nobody is to be told", "name --webhook URL, --kubernetes, or both")
+    watch = Watch(directory, judge, fresh_incidents(time.time_ns()), _say)
+    follower = Follower(watch, channels, state or directory / _NOTEBOOK, _say, random.random, parse_duration_ns(clear_after))
+    signal.signal(signal.SIGTERM, _leave)
+    if once:
+        follower.turn(time.time_ns())
+        sys.exit(1 if follower.undelivered else 0)
+    _follow(follower)
+
+
+def _kubernetes(identity: Identity, node_name: str | None, api: str | None, credentials: Path) -> Kubernetes:
+    return Kubernetes.in_pod(node_name or identity.node, api, credentials)
+
+
+def _follow(follower: Follower) -> None:
+    click.echo("following; Ctrl-C ends it", err=True)
+    try:
+        while True:
+            again_ns = follower.turn(time.time_ns())
+            time.sleep(max(0.1, (again_ns - time.time_ns()) / NS_PER_S))
+    except KeyboardInterrupt:
+        click.echo("", err=True)
+
+
+def _say(text: str) -> None:
+    click.echo(clean(text, 1000), err=True)
+
+
+def _leave(number: int, _: FrameType | None) -> None:
+    sys.exit(128 + number)

@@ -1,0 +1,40 @@
+"""Waiting that a signal ends, or the end of whoever started us."""
+
+import contextlib
+import os
+import select
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+# Sleeps so many seconds; True when it is time to end.
+IsOver = Callable[[float], bool]
+
+
+@contextlib.contextmanager
+def told_to_end(*, while_stdin: bool) -> Iterator[IsOver]:
+    """A function that sleeps, and is True once a signal has come, or whoever started us has gone.
+
+    Whoever started us gets the same signal (Ctrl-C goes to all, systemd's too) and ends us after itself.
+    """
+    read_end, write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def stop(number: int, _: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        os.write(write_end, b"x")
+
+    handler = signal.SIG_IGN if while_stdin else stop
+    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    watched = [read_end, *([sys.stdin.fileno()] if while_stdin else [])]
+
+    def is_over(seconds: float) -> bool:
+        return bool(select.select(watched, [], [], seconds)[0])
+
+    try:
+        yield is_over
+    finally:
+        for number, known in before.items():
+            signal.signal(number, known)
+        os.close(read_end)
+        os.close(write_end)

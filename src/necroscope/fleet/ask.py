@@ -1,0 +1,116 @@
+"""DuckDB over a lake: a view for each table that a question needs, of the days and clusters that can answer it, every row once.
+
+The files are read by pyarrow, which knows all kinds of lakes; DuckDB needs no extension for that and may load none.
+"""
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+import duckdb
+import pyarrow as pa
+
+from necroscope.errors import NecroscopeError
+from necroscope.fleet.lake import Lake
+from necroscope.fleet.lake_tables import LAKE_TABLES
+from necroscope.fleet.span import Span
+
+Answer = TypeVar("Answer")
+_SETTINGS: Final = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "memory_limit": "2GB",
+    "preserve_insertion_order": "false",
+}
+_LONGEST_S: Final = 60.0
+# Files are merged while they are read: what is gone is now in another one.
+_TRIES: Final = 3
+_BEFORE_NEXT_TRY_S: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Rows of a table in a span, with cluster, node, time and these columns; None: with all.
+
+    Rows are told apart by the columns that are read: they must hold the row's identity.
+    """
+
+    span: Span
+    columns: Sequence[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LakeQuestions:
+    """`clusters` are those that may be seen; None: all. `now_ns` is the end of what is asked about unless said otherwise."""
+
+    lake: Lake
+    now_ns: int
+    clusters: tuple[str, ...] | None = None
+    longest_s: float = field(default=_LONGEST_S)
+
+    def rows(
+        self,
+        query: str,
+        views: Mapping[str, View],
+        parameters: Sequence[Any] = (),
+        tables: Mapping[str, pa.Table] | None = None,
+    ) -> list[tuple[Any, ...]]:
+        """The answer to SQL over these views, and over `tables` that the question brings along."""
+        return self.again_if_merged(lambda: self._asked(query, views, parameters, tables or {}))
+
+    def again_if_merged(self, ask: Callable[[], Answer]) -> Answer:
+        for _ in range(_TRIES - 1):
+            try:
+                return ask()
+            except (duckdb.IOException, duckdb.InvalidInputException, pa.ArrowException, OSError):
+                time.sleep(_BEFORE_NEXT_TRY_S)
+        try:
+            return ask()
+        except (duckdb.Error, pa.ArrowException, OSError) as error:
+            facts = f"the lake {self.lake.url} cannot be read: {str(error).splitlines()[0][:300]}"
+            raise NecroscopeError(facts, "look at its rights and network, and at its files with a Parquet reader") from None
+
+    def _asked(
+        self, query: str, views: Mapping[str, View], parameters: Sequence[Any], tables: Mapping[str, pa.Table]
+    ) -> list[tuple[Any, ...]]:
+        with duckdb.connect(":memory:", config=dict(_SETTINGS)) as connection:
+            for name, table in tables.items():
+                connection.register(name, table)
+            for name, view in views.items():
+                for part, stored in zip(("alone", "shared"), self._files(name, view.span), strict=True):
+                    connection.register(f"{name}_{part}", stored)
+                connection.execute(f"CREATE VIEW {name} AS {_select(name, view)}")
+            timer = threading.Timer(self.longest_s, connection.interrupt)
+            timer.start()
+            try:
+                return connection.execute(query, list(parameters)).fetchall()
+            except duckdb.InterruptException:
+                facts = f"the question took longer than {self.longest_s:.0f} s"
+                raise NecroscopeError(facts, "ask about less time or fewer nodes") from None
+            finally:
+                timer.cancel()
+
+    def _files(self, table: str, span: Span) -> tuple[Any, Any]:
+        """Files that have their day and cluster to themselves, and the others: only those can hold a row twice."""
+        together: dict[str, list[str]] = defaultdict(list)
+        for path in self.lake.table_files(table, span.from_ns, span.to_ns, self.clusters):
+            together[path.rpartition("/")[0]].append(path)
+        alone = [path for paths in together.values() if len(paths) == 1 for path in paths]
+        shared = [path for paths in together.values() if len(paths) > 1 for path in paths]
+        return self._rows_of(table, alone), self._rows_of(table, shared)
+
+    def _rows_of(self, table: str, paths: list[str]) -> Any:
+        return self.lake.dataset_of(table, paths) if paths else LAKE_TABLES[table].empty_table()
+
+
+def _select(table: str, view: View) -> str:
+    names: Iterable[str] = LAKE_TABLES[table].names if view.columns is None else ("cluster", "node", "time", *view.columns)
+    columns = ", ".join(f'"{name}"' for name in names)
+    within = f"WHERE time >= {int(view.span.from_ns)} AND time < {int(view.span.to_ns)}"
+    alone, shared = (
+        f"{words} {columns} FROM {table}_{part} {within}" for words, part in (("SELECT", "alone"), ("SELECT DISTINCT", "shared"))
+    )
+    return f"{alone} UNION ALL {shared}"

@@ -1,0 +1,208 @@
+"""Which difference goes with the failures, which only seem to, and whether they can be told apart at all.
+
+A place is never named: if the leader is a place by another name, or if nodes that would tell the two apart are too few, the
+answer is `cannot separate`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+import numpy as np
+
+from necroscope.fleet.cohorts.candidates import Candidate, rank
+from necroscope.fleet.cohorts.columns import FactMatrix, Flags
+from necroscope.fleet.cohorts.stratified import Table, chance_given, table_of
+from necroscope.fleet.cohorts.weighing import cannot_be_excluded, shares
+
+# The share of false ones to be expected among all differences that are called striking.
+FALSE_DISCOVERY: Final = 0.05
+# A difference keeps something of its own beside another if chance would give as much in fewer cases than this.
+OF_ITS_OWN: Final = 0.05
+
+
+# Shown where nothing is striking: what comes nearest.
+_NEAREST: Final = 5
+_MOST_NAMES: Final = 200
+
+
+class Outcome(StrEnum):
+    SEPARATED = "separated"
+    CANNOT_SEPARATE = "cannot separate"
+
+
+class Doubt(StrEnum):
+    """Why nothing is named."""
+
+    NOBODY = "no node is affected"
+    EVERYBODY = "every node is affected"
+    CHANCE = "nothing stands out from chance"
+    PLACE = "the leader and a place are the same nodes"
+    RIVALS = "others fit about as well"
+
+
+class Relation(StrEnum):
+    FIRST = "first"
+    SAME_SUBJECT = "same subject"
+    PROXY = "proxy"
+    INSEPARABLE = "inseparable"
+    OF_ITS_OWN = "of its own"
+
+
+@dataclass(frozen=True, slots=True)
+class Deciding:
+    """Nodes that have one of two differences only, by name: first those that failed."""
+
+    affected: tuple[str, ...]
+    well: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Of thousands the first are told, and their number."""
+        names = {"affected": list(self.affected[:_MOST_NAMES]), "well": list(self.well[:_MOST_NAMES])}
+        return {**names, "affected_count": len(self.affected), "well_count": len(self.well)}
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """A striking difference and how it stands to the first of them.
+
+    `chance_given_first`: that it would look so among nodes alike in the first; `first_given_it`: the other way round.
+    `where_it_is` and `elsewhere` are the first's 2x2 tables among the nodes that have this difference and among the others.
+    """
+
+    candidate: Candidate
+    share: float
+    relation: Relation
+    chance_given_first: float
+    first_given_it: float
+    where_it_is: Table
+    elsewhere: Table
+    first_only: Deciding
+    this_only: Deciding
+
+    @property
+    def name(self) -> str:
+        """What does not lead is called by its place, if it has one: the place is what people look at."""
+        is_place = self.relation is not Relation.FIRST and bool(self.candidate.places)
+        return str(self.candidate.places[0]) if is_place else self.candidate.name
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            **self.candidate.as_json(),
+            "name": self.name,
+            "relation": self.relation,
+            "evidence_share": self.share,
+            "chance_given_first": self.chance_given_first,
+            "first_given_it": self.first_given_it,
+            "first_where_it_is": self.where_it_is.as_json(),
+            "first_elsewhere": self.elsewhere.as_json(),
+            "first_only": self.first_only.as_json(),
+            "this_only": self.this_only.as_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`leaders` begin with the first; `asked` differences were tested; `left_out` facts were not, by reason."""
+
+    doubt: Doubt | None
+    leaders: tuple[Leader, ...]
+    nodes: int
+    affected: int
+    asked: int
+    left_out: dict[str, int]
+
+    @property
+    def outcome(self) -> Outcome:
+        return Outcome.SEPARATED if self.doubt is None else Outcome.CANNOT_SEPARATE
+
+    @property
+    def first(self) -> Leader | None:
+        return self.leaders[0] if self.leaders else None
+
+
+def decide(matrix: FactMatrix, affected: Flags) -> Decision:
+    failed, nodes = int(affected.sum()), len(matrix.nodes)
+    if failed in (0, nodes):
+        return Decision(Doubt.EVERYBODY if failed else Doubt.NOBODY, (), nodes, failed, 0, {})
+    ranking = rank(matrix, affected)
+    # A place leads nothing; one that shares its nodes with facts stands for those.
+    first = next((each for each in ranking.leaders if each.facts), None)
+    if first is None:
+        return Decision(Doubt.CHANCE, (), nodes, failed, ranking.asked, ranking.left_out)
+    # Those that just miss being striking compete too: else one of two alike could win by a hair.
+    leaders = _leaders(first, ranking.leaders, matrix.nodes, affected)
+    doubt = _doubt(first, leaders)
+    told = leaders[:_NEAREST] if doubt is Doubt.CHANCE else [each for each in leaders if _is_told(each)]
+    return Decision(doubt, tuple(told), nodes, failed, ranking.asked, ranking.left_out)
+
+
+def _doubt(first: Candidate, leaders: Sequence[Leader]) -> Doubt | None:
+    if first.false_share > FALSE_DISCOVERY:
+        return Doubt.CHANCE
+    if first.places:
+        return Doubt.PLACE
+    return Doubt.RIVALS if any(each.relation is Relation.INSEPARABLE for each in leaders) else None
+
+
+def _is_told(leader: Leader) -> bool:
+    return leader.candidate.false_share <= FALSE_DISCOVERY or leader.relation is Relation.INSEPARABLE
+
+
+def _leaders(first: Candidate, rivals: Sequence[Candidate], names: list[str], affected: Flags) -> list[Leader]:
+    """The first, then the others in their order."""
+    ordered = [first, *(each for each in rivals if each is not first)]
+    share = shares(ordered)
+    open_still = cannot_be_excluded(share)
+    found = []
+    for place, (candidate, part) in enumerate(zip(ordered, share.tolist(), strict=True)):
+        of_first = chance_given(first.has, affected, candidate.has)
+        of_it = chance_given(candidate.has, affected, first.has)
+        relation = _relation(first, candidate, place in open_still, of_first, of_it)
+        found.append(_leader(first, candidate, part, relation, of_first, of_it, names, affected))
+    return found
+
+
+def _relation(first: Candidate, other: Candidate, is_open: bool, of_first: float, of_it: float) -> Relation:
+    if other is first:
+        return Relation.FIRST
+    if _subjects(other) <= _subjects(first):
+        return Relation.SAME_SUBJECT
+    is_striking = other.false_share <= FALSE_DISCOVERY
+    if is_open or (is_striking and of_first > OF_ITS_OWN):
+        return Relation.INSEPARABLE
+    return Relation.PROXY if of_it > OF_ITS_OWN else Relation.OF_ITS_OWN
+
+
+def _subjects(candidate: Candidate) -> set[tuple[str, str]]:
+    """What a difference is about: all that is known of one unit is about that unit."""
+    return {("unit" if each.kind.startswith("unit_") else each.kind, each.name) for each in candidate.predicates}
+
+
+def _leader(
+    first: Candidate,
+    other: Candidate,
+    share: float,
+    relation: Relation,
+    of_first: float,
+    of_it: float,
+    names: list[str],
+    affected: Flags,
+) -> Leader:
+    return Leader(
+        other,
+        share,
+        relation,
+        of_it,
+        of_first,
+        table_of(first.has, affected, other.has),
+        table_of(first.has, affected, ~other.has),
+        _deciding(first.has & ~other.has, affected, names),
+        _deciding(other.has & ~first.has, affected, names),
+    )
+
+
+def _deciding(chosen: Flags, affected: Flags, names: list[str]) -> Deciding:
+    failed, well = (np.flatnonzero(chosen & flags).tolist() for flags in (affected, ~affected))
+    return Deciding(tuple(names[node] for node in failed), tuple(names[node] for node in well))

@@ -1,0 +1,94 @@
+"""How far a rate can be trusted: intervals of 95 % for shares and for the ratio of two rates of events, from few events on.
+
+Written by us because numpy has no incomplete beta function: Lentz's continued fraction (Press et al., Numerical Recipes, 6.4).
+"""
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+_TAIL: Final = 0.025
+_SURE: Final = 1.959963984540054
+_STEPS: Final = 300
+_TINY: Final = 1e-300
+_CLOSE: Final = 1e-13
+_HALVINGS: Final = 50
+
+
+class Interval(NamedTuple):
+    """`high` is infinity where nothing bounds it."""
+
+    low: float
+    high: float
+
+
+def share_interval(part: int, whole: int) -> Interval:
+    """Wilson's interval of a share."""
+    if not whole:
+        return Interval(0.0, 1.0)
+    share, square = part / whole, _SURE**2 / whole
+    middle, width = share + square / 2, _SURE * math.sqrt(share * (1 - share) / whole + square / (4 * whole))
+    return Interval(max(0.0, (middle - width) / (1 + square)), min(1.0, (middle + width) / (1 + square)))
+
+
+@lru_cache(maxsize=64)
+def ratio_interval(after: float, before: float, time_after: float, time_before: float) -> Interval:
+    """Of two rates of events, given their counts and the time each was observed for: exact, by the share of `after` in both."""
+    low = 0.0 if after <= 0 else beta_quantile(_TAIL, after, before + 1)
+    high = 1.0 if before <= 0 else beta_quantile(1 - _TAIL, after + 1, before)
+    return Interval(_ratio(low, time_after, time_before), _ratio(high, time_after, time_before))
+
+
+def chance_of_so_few(after: float, before: float, time_after: float, time_before: float) -> float:
+    """That there are so few after, or fewer, if the rate has not changed."""
+    share = time_after / (time_after + time_before)
+    return 1.0 if before <= 0 else 1.0 - beta_cdf(share, after + 1, before)
+
+
+def burst_size(counts: Sequence[int], times: Sequence[float]) -> float:
+    """How many events come together: 1 if they come singly, more where a node that has one has several (Pearson's dispersion)."""
+    total, time = sum(counts), sum(times)
+    pairs = [(count, total * each / time) for count, each in zip(counts, times, strict=True) if each > 0] if time else []
+    if total == 0 or len(pairs) < 2:
+        return 1.0
+    return max(1.0, sum((count - expected) ** 2 / expected for count, expected in pairs) / (len(pairs) - 1))
+
+
+def beta_quantile(chance: float, a: float, b: float) -> float:
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if beta_cdf(middle, a, b) < chance else (low, middle)
+    return (low + high) / 2
+
+
+def beta_cdf(x: float, a: float, b: float) -> float:
+    if x <= 0 or x >= 1:
+        return float(x >= 1)
+    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))
+    if x < (a + 1) / (a + b + 2):
+        return front * _fraction(x, a, b) / a
+    return 1.0 - front * _fraction(1 - x, b, a) / b
+
+
+def _fraction(x: float, a: float, b: float) -> float:
+    up, down = 1.0, 1 / _not_zero(1 - (a + b) * x / (a + 1))
+    found = down
+    for step in range(1, _STEPS):
+        even = step * (b - step) * x / ((a + 2 * step - 1) * (a + 2 * step))
+        odd = -(a + step) * (a + b + step) * x / ((a + 2 * step) * (a + 2 * step + 1))
+        for term in (even, odd):
+            down, up = 1 / _not_zero(1 + term * down), _not_zero(1 + term / up)
+            found *= down * up
+        if abs(down * up - 1) < _CLOSE:
+            break
+    return found
+
+
+def _not_zero(value: float) -> float:
+    return value if abs(value) > _TINY else _TINY
+
+
+def _ratio(share: float, time_after: float, time_before: float) -> float:
+    return math.inf if share >= 1 else share / (1 - share) * time_before / time_after

@@ -1,0 +1,43 @@
+"""Who asks: the grant of the bearer token, for routes that push and routes that read.
+
+A route of questions takes `grant: Reader` and `collector: CollectorOf`, and asks `collector.lake` for `grant.clusters` only.
+"""
+
+from typing import Annotated, Final
+
+from fastapi import Depends, Request
+
+from necroscope.fleet.collector.collector import Collector
+from necroscope.fleet.collector.refusal import Refusal
+from necroscope.fleet.tokens import Grant, Role
+
+_SCHEME: Final = "bearer "
+
+
+def collector_of(request: Request) -> Collector:
+    collector: Collector = request.app.state.collector
+    return collector
+
+
+def _granted(request: Request, role: Role) -> Grant:
+    header = request.headers.get("authorization", "")
+    grant = collector_of(request).tokens.grant_of(header[len(_SCHEME) :].strip()) if header.lower().startswith(_SCHEME) else None
+    if grant is None:
+        facts = "the token is wrong" if header else "the token is missing"
+        raise Refusal(401, facts, "Authorization: Bearer TOKEN, with a token from `necroscope fleet token new`")
+    if grant.role != role:
+        raise Refusal(403, f"this token may {grant.role}, not {role}", f"use a token with role {role}")
+    return grant
+
+
+async def _pusher(request: Request) -> Grant:
+    return _granted(request, "push")
+
+
+async def _reader(request: Request) -> Grant:
+    return _granted(request, "read")
+
+
+Pusher = Annotated[Grant, Depends(_pusher)]
+Reader = Annotated[Grant, Depends(_reader)]
+CollectorOf = Annotated[Collector, Depends(collector_of)]

@@ -1,0 +1,121 @@
+"""What nodes send: batches and bundles. Each is measured before it is read, checked before it is kept, durable before the 200."""
+
+import asyncio
+import time
+from typing import Any, Final
+
+from fastapi import APIRouter, Request
+
+from necroscope.fleet.collector.access import CollectorOf, Pusher
+from necroscope.fleet.collector.collector import Collector
+from necroscope.fleet.collector.refusal import Refusal
+from necroscope.fleet.inbox import Receipt
+from necroscope.fleet.lake import day_of
+from necroscope.fleet.protocol import (
+    BATCHES_PATH,
+    BUNDLES_PATH,
+    NODE_HEADER,
+    SENT_HEADER,
+    TIME_HEADER,
+    BadBatch,
+    checked_moment,
+    checked_name,
+    decode,
+)
+from necroscope.fleet.tokens import Grant
+from necroscope.model.units import format_bytes
+
+router: Final = APIRouter()
+# A body that trickles holds memory.
+_BODY_TIMEOUT_S: Final = 30.0
+_ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+
+
+@router.post(BATCHES_PATH)
+async def push_batch(request: Request, grant: Pusher, collector: CollectorOf) -> dict[str, Any]:
+    """A batch of rows, as `fleet.protocol.encode` makes it."""
+    began_s = time.monotonic()
+    _pass_rate(collector, grant.cluster)
+    if grant.node is not None:
+        _pass_rate(collector, grant.cluster, grant.node)
+    limits = collector.limits
+    with collector.budget.reserved(_announced_bytes(request, limits.body_bytes)):
+        sent_ns = _moment(request, SENT_HEADER)
+        body = await _body(request, limits.body_bytes)
+        received_ns = collector.clock_ns()
+        batch = await asyncio.get_running_loop().run_in_executor(collector.decoders, decode, body, limits)
+        _check_node(grant, batch.node)
+        if grant.node is None:
+            _pass_rate(collector, grant.cluster, batch.node)
+        await collector.commits.add(Receipt(grant.cluster, received_ns, sent_ns, body))
+    metrics = collector.metrics
+    metrics.add("batches")
+    metrics.add("batch_bytes", len(body))
+    metrics.add("ignored", len(batch.ignored))
+    metrics.observe("acknowledge_seconds", time.monotonic() - began_s)
+    return {"batch": batch.batch, "rows": batch.rows, "ignored": list(batch.ignored)}
+
+
+@router.put(BUNDLES_PATH + "{bundle_id}")
+async def put_bundle(bundle_id: str, request: Request, grant: Pusher, collector: CollectorOf) -> dict[str, Any]:
+    """An evidence bundle of one incident; sent again, it takes the same place."""
+    node = checked_name(request.headers.get(NODE_HEADER), f"the header {NODE_HEADER}")
+    checked_name(bundle_id, "the bundle's id")
+    _check_node(grant, node)
+    _pass_rate(collector, grant.cluster)
+    _pass_rate(collector, grant.cluster, node)
+    time_ns = _moment(request, TIME_HEADER) or collector.clock_ns()
+    limit_bytes = collector.limits.bundle_bytes
+    with collector.budget.reserved(_announced_bytes(request, limit_bytes)):
+        body = await _body(request, limit_bytes)
+        if not body.startswith(_ZSTD_MAGIC):
+            raise BadBatch("the body is no bundle", "a zstd'd tar, as `fleet push` makes it")
+        path = f"bundles/cluster={grant.cluster}/date={day_of(time_ns)}/{node}--{bundle_id}.bundle"
+        await collector.commits.put(path, body)
+    collector.metrics.add("bundles")
+    return {"bundle": bundle_id, "path": path}
+
+
+def _pass_rate(collector: Collector, *names: str) -> None:
+    wait_s = collector.wait_s(*names)
+    if wait_s:
+        raise Refusal(429, f"{' node '.join(names)} sends too fast", "send larger batches less often", wait_s)
+
+
+def _check_node(grant: Grant, node: str) -> None:
+    if grant.node is not None and grant.node != node:
+        raise Refusal(403, f"this token is of node {grant.node}, not of {node}", "every node uses its own token")
+
+
+def _moment(request: Request, header: str) -> int | None:
+    text = request.headers.get(header)
+    if text is None:
+        return None
+    return checked_moment(int(text) if text.isdecimal() and len(text) < 20 else text, f"the header {header}")
+
+
+def _announced_bytes(request: Request, limit_bytes: int) -> int:
+    """What to make room for; without an announcement, the most there may be."""
+    text = request.headers.get("content-length", "")
+    size_bytes = int(text) if text.isdecimal() and len(text) < 20 else limit_bytes
+    if size_bytes > limit_bytes:
+        raise _too_large(limit_bytes)
+    return size_bytes
+
+
+async def _body(request: Request, limit_bytes: int) -> bytes:
+    parts, size_bytes = [], 0
+    try:
+        async with asyncio.timeout(_BODY_TIMEOUT_S):
+            async for part in request.stream():
+                parts.append(part)
+                size_bytes += len(part)
+                if size_bytes > limit_bytes:
+                    raise _too_large(limit_bytes)
+    except TimeoutError:
+        raise Refusal(408, "the body did not come in time", "send it again", 1) from None
+    return b"".join(parts)
+
+
+def _too_large(limit_bytes: int) -> Refusal:
+    return Refusal(413, f"the body is larger than {format_bytes(limit_bytes)}", "send it in smaller parts")

@@ -1,0 +1,154 @@
+"""Questions over HTTP, for readers: the same words and the same JSON as the command line; bundles as they were pushed."""
+
+import io
+import threading
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import APIRouter, Query, Response
+
+from necroscope.errors import UsageError
+from necroscope.fleet.ask import LakeQuestions
+from necroscope.fleet.collector.access import CollectorOf, Reader
+from necroscope.fleet.collector.collector import Collector
+from necroscope.fleet.collector.refusal import Refusal
+from necroscope.fleet.flame_files import write_flame
+from necroscope.fleet.questions.asked import Json, Words, answer
+from necroscope.fleet.tokens import Grant
+
+router: Final = APIRouter(prefix="/v1")
+# A question over a large fleet takes a gigabyte: so many at a time, the others wait.
+_AT_ONCE: Final = threading.BoundedSemaphore(2)
+_LONGEST_WAIT_S: Final = 30.0
+_RETRY_S: Final = 10
+_LONGEST_S: Final = 30.0
+_LONGEST_TEXT: Final = 4096
+
+Text = Annotated[str | None, Query(max_length=_LONGEST_TEXT)]
+Name = Annotated[str | None, Query(max_length=200)]
+Moment = Annotated[str | None, Query(max_length=64, description="ISO 8601, or -7d before now")]
+_FLAME_TYPES: Final = {"folded": "text/plain; charset=utf-8", "svg": "image/svg+xml", "html": "text/html; charset=utf-8"}
+# A picture is shown by itself, and must not act for whoever is logged in.
+_PICTURE_HEADERS: Final = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox allow-scripts"}
+
+
+def _ask(name: str, grant: Grant, collector: Collector, words: Words) -> Json:
+    if not _AT_ONCE.acquire(timeout=_LONGEST_WAIT_S):
+        raise Refusal(503, "too many questions at once", "ask again in a moment", _RETRY_S)
+    try:
+        return answer(name, LakeQuestions(collector.lake, collector.clock_ns(), grant.clusters, _LONGEST_S), words)
+    finally:
+        _AT_ONCE.release()
+
+
+# Plain functions: FastAPI runs them in a thread, beside the intake.
+@router.get("/nodes")
+def nodes(grant: Reader, collector: CollectorOf, where: Text = None, since: Moment = None, until: Moment = None) -> Json:
+    """Who is there, with labels, last sign of life and events."""
+    return _ask("nodes", grant, collector, {"where": where, "since": since, "until": until})
+
+
+@router.get("/incidents")
+def incidents(
+    grant: Reader,
+    collector: CollectorOf,
+    where: Text = None,
+    cause: Name = None,
+    since: Moment = None,
+    until: Moment = None,
+    limit: Annotated[int, Query(ge=1, le=10_000)] = 100,
+) -> Json:
+    """The newest incidents, and how many there are of each cause."""
+    words = {"where": where, "cause": cause, "since": since, "until": until, "limit": str(limit)}
+    return _ask("incidents", grant, collector, words)
+
+
+@router.get("/incidents/{cluster}/{node}/{incident}")
+def incident(grant: Reader, collector: CollectorOf, cluster: str, node: str, incident: str) -> Json:
+    """One incident with its whole report."""
+    return _ask("incident", grant, collector, {"cluster": cluster, "node": node, "id": incident})
+
+
+@router.get("/why")
+def why(
+    grant: Reader,
+    collector: CollectorOf,
+    event: Name = None,
+    cause: Name = None,
+    where: Text = None,
+    since: Moment = None,
+    until: Moment = None,
+) -> Json:
+    """Which difference between the nodes goes with an event or a cause."""
+    return _ask("why", grant, collector, {"event": event, "cause": cause, "where": where, "since": since, "until": until})
+
+
+@router.get("/diff")
+def diff(
+    grant: Reader,
+    collector: CollectorOf,
+    a: Annotated[str, Query(max_length=_LONGEST_TEXT)],
+    b: Annotated[str, Query(max_length=_LONGEST_TEXT)],
+    since: Moment = None,
+    until: Moment = None,
+    all: bool = False,  # noqa: A002 - the word of the question
+) -> Json:
+    """The facts in which two nodes or groups differ."""
+    return _ask("diff", grant, collector, {"a": a, "b": b, "since": since, "until": until, "all": "true" if all else None})
+
+
+@router.get("/change")
+def change(
+    grant: Reader,
+    collector: CollectorOf,
+    fact: Annotated[str, Query(max_length=_LONGEST_TEXT)],
+    event: Name = None,
+    cause: Name = None,
+    since: Moment = None,
+    until: Moment = None,
+) -> Json:
+    """How often something happened before and after a fact changed."""
+    return _ask("change", grant, collector, {"fact": fact, "event": event, "cause": cause, "since": since, "until": until})
+
+
+@router.get("/timeline")
+def timeline(
+    grant: Reader,
+    collector: CollectorOf,
+    event: Name = None,
+    cause: Name = None,
+    by: Annotated[str, Query(max_length=200)] = "zone",
+    since: Moment = None,
+    until: Moment = None,
+) -> Json:
+    """How often an event or a cause happened over time, by a label."""
+    return _ask("timeline", grant, collector, {"event": event, "cause": cause, "by": by, "since": since, "until": until})
+
+
+@router.get("/flame", response_model=None)
+def flame(
+    grant: Reader,
+    collector: CollectorOf,
+    where: Text = None,
+    baseline: Text = None,
+    since: Moment = None,
+    until: Moment = None,
+    format: Literal["json", "folded", "svg", "html"] = "json",  # noqa: A002 - the word of the question
+) -> Json | Response:
+    """Where the cores of a group of nodes spent their time."""
+    found = _ask("flame", grant, collector, {"where": where, "baseline": baseline, "since": since, "until": until})
+    if format == "json":
+        return found
+    out = io.BytesIO()
+    write_flame(found, format, out)
+    return Response(out.getvalue(), media_type=_FLAME_TYPES[format], headers=_PICTURE_HEADERS)
+
+
+@router.get("/bundles/{cluster}/{date}/{name}", response_class=Response)
+def bundle(grant: Reader, collector: CollectorOf, cluster: str, date: str, name: str) -> Response:
+    """An evidence bundle: a zstd'd tar of an excerpt recording."""
+    if grant.clusters is not None and cluster not in grant.clusters:
+        raise Refusal(403, f"this token may not read {cluster!r}", f"it reads {', '.join(grant.clusters)}")
+    if not name.endswith(".bundle"):
+        raise UsageError(f"{name!r} is no bundle", "its name ends in .bundle")
+    data: Any = collector.lake.read(f"bundles/cluster={cluster}/date={date}/{name}")
+    return Response(data, media_type="application/zstd", headers={"X-Content-Type-Options": "nosniff"})

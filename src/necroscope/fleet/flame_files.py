@@ -1,0 +1,61 @@
+"""The flame graph of a fleet as a file: folded stacks, SVG or a page, by the writers that draw a recording's."""
+
+import json
+from typing import Any, BinaryIO, Final
+
+from necroscope.errors import UsageError
+from necroscope.fleet.questions.flame_trees import trees
+from necroscope.interchange.writers.folded import write_folded
+from necroscope.model.units import parse_moment_ns
+from necroscope.store.differential import compare
+from necroscope.store.flame import FlameTree
+from necroscope.store.functions import top_functions
+from necroscope.views.flame.functions import differential_text, functions_text, paired
+from necroscope.views.flame.heading import Heading, Window
+from necroscope.views.flame.html import differential_html, flame_html
+from necroscope.views.flame.svg import differential_svg, flame_svg
+
+FORMATS: Final = ("text", "folded", "svg", "html", "json")
+_TOP: Final = 30
+
+
+def write_flame(answer: dict[str, Any], form: str, out: BinaryIO, *, width: int | None = None) -> None:
+    """Of the JSON of a `FlameAnswer`."""
+    if form == "json":
+        out.write(json.dumps(answer).encode() + b"\n")
+        return
+    window, baseline = trees(answer)
+    if form == "folded":
+        if baseline is not None:
+            raise UsageError("folded stacks cannot show a comparison", "--baseline goes with text, svg and html")
+        write_folded(window, out)
+        return
+    heading = _heading(answer, window, baseline)
+    out.write(
+        (_alone(window, heading, form, width) if baseline is None else _compared(window, baseline, heading, form, width)).encode()
+    )
+
+
+def _alone(tree: FlameTree, heading: Heading, form: str, width: int | None) -> str:
+    if form == "text":
+        return functions_text(top_functions(tree), heading, top=_TOP, width=width)
+    return flame_svg(tree, heading) if form == "svg" else flame_html(tree, heading)
+
+
+def _compared(window: FlameTree, baseline: FlameTree, heading: Heading, form: str, width: int | None) -> str:
+    found = compare(window, baseline)
+    if form == "text":
+        pairs = paired(top_functions(window), top_functions(baseline))
+        return differential_text(pairs, found, heading, top=_TOP, width=width)
+    return differential_svg(found, heading) if form == "svg" else differential_html(found, heading)
+
+
+def _heading(answer: dict[str, Any], window: FlameTree, baseline: FlameTree | None) -> Heading:
+    group = answer["where"] or "all nodes"
+    title = f"Flame graph of {group}" if baseline is None else f"{group} against {answer['baseline']}"
+    span = parse_moment_ns(answer["from"], 0), parse_moment_ns(answer["to"], 0)
+    filters = (
+        (f"{answer['nodes']} nodes",) if baseline is None else (f"{answer['nodes']} against {answer['baseline_nodes']} nodes",)
+    )
+    other = None if baseline is None else Window(*span, baseline.samples)
+    return Heading(title, group, Window(*span, window.samples), "all cores", filters, other, tuple(answer["left_out"]))

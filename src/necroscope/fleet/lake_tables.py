@@ -1,0 +1,80 @@
+"""The tables of a lake: pyarrow schemas, how long their texts may be, and how rows that came twice are read once.
+
+Every row starts with cluster, node and time (ns UTC, by the node's clock) and carries its own identity: a batch that is stored
+twice gives equal rows, and `distinct_select` reads them once. Nothing is ever updated.
+"""
+
+from typing import Final
+
+import pyarrow as pa
+
+_TYPES: Final = {
+    "text": pa.string(),
+    "int64": pa.int64(),
+    "int32": pa.int32(),
+    "int16": pa.int16(),
+    "float": pa.float32(),
+    "bool": pa.bool_(),
+}
+
+
+def _schema(columns: str) -> pa.Schema:
+    """`cpu int16?, ...`: names with types; a question mark where it may be null."""
+    pairs = [column.split() for column in f"cluster text, node text, time int64, {columns}".split(",")]
+    return pa.schema([pa.field(name, _TYPES[kind.rstrip("?")], nullable=kind.endswith("?")) for name, kind in pairs])
+
+
+LAKE_TABLES: Final[dict[str, pa.Schema]] = {
+    # `source_sequence`: the kernel log's sequence number, else a running number of the recording; beside boot_id.
+    "events": _schema(
+        "boot_id text, source_sequence int64, kind text, cpu int16?, device text?, queue int32?, pid int32?, comm text?,"
+        " severity int16?, by_kernel bool?, message text?"
+    ),
+    "episodes": _schema("end int64, kind text, cpu int16?, mode text?, text text?"),
+    # Changes only; a null value: gone. The labels of a batch become facts of kind `label`.
+    "facts": _schema("kind text, name text, value text?"),
+    # `time` is the start of the minute; shares are means of the minute, `worst_` those of its worst tick.
+    "core_minutes": _schema(
+        "cpu int16, ticks int32, user float?, system float?, irq float?, softirq float?, steal float?, idle float?,"
+        " worst_busy float?, worst_system float?, worst_softirq float?, worst_steal float?, worst_delay_ns int64?"
+    ),
+    # `path`: functions, outermost first, joined by ';'. What was left out of a minute is one row with path `(left out)`.
+    "stack_minutes": _schema("comm text, cgroup text?, path text, samples int32, period_ns int64"),
+    # The same incident may be there by push and by sweep: readers take the newest analysed_ns of (cluster, node, id).
+    "incidents": _schema(
+        "end int64, id text, core int16?, mode text?, cause text, confidence float, title text?, summary text?,"
+        " culprit_comm text?, culprit_cgroup text?, culprit_unit text?, culprit_container text?, origin_kind text?,"
+        " origin_name text?, events text?, report text, bundle text?, analysed_by text, analysed_ns int64"
+    ),
+    "gaps": _schema("end int64, table text, cause text"),
+    # One row a batch: who is alive, and what was observed. The collector fills clock_offset_ns: its clock minus the node's.
+    "pulses": _schema("recorder_version text?, cpus int32?, clock_offset_ns int64?, span_from int64, span_to int64"),
+    # One row per end of a run: kind is unit, ray_job or stakeout; outcome is success or failure.
+    "jobs": _schema("kind text, name text, outcome text, detail text?"),
+}
+# Who sent a row is decided by its token and its batch, not by the row.
+GIVEN_BY_COLLECTOR: Final = frozenset({"cluster", "node"})
+# Differs when the same batch comes a second time, so it is no part of a row's identity.
+RECEIPT_COLUMNS: Final = {"pulses": ("clock_offset_ns",)}
+# JSON texts: parsed at the door and written anew, all in ASCII.
+JSON_COLUMNS: Final = {"incidents": ("events", "report")}
+# In characters; longer texts are cut. All other texts are names.
+TEXT_LIMITS: Final = {
+    "message": 4096,
+    "text": 1024,
+    "summary": 4096,
+    "value": 4096,
+    "path": 16_384,
+    "detail": 1024,
+    "cgroup": 1024,
+}
+JSON_LIMIT: Final = 262_144
+
+
+def distinct_select(table: str, source: str) -> str:
+    """SQL that reads `source` (a relation with the columns of this table) with every row once."""
+    late = RECEIPT_COLUMNS.get(table, ())
+    names = [f'any_value("{name}") AS "{name}"' if name in late else f'"{name}"' for name in LAKE_TABLES[table].names]
+    return (
+        f"SELECT {', '.join(names)} FROM {source} GROUP BY ALL" if late else f"SELECT DISTINCT {', '.join(names)} FROM {source}"
+    )

@@ -1,0 +1,90 @@
+"""One bounded HTTP request: certificates are checked, redirects are not followed, of the answer only the start is read."""
+
+import http.client
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from necroscope.errors import NecroscopeError, UsageError
+from necroscope.model.names import clean
+
+_TIMEOUT_S: Final = 10.0
+_ANSWER_BYTES: Final = 4096
+_LONGEST_WAIT_S: Final = 3600.0
+
+
+class DeliveryError(NecroscopeError):
+    """It did not arrive, or nobody said that it did; `wait_s` is how long the other side asks to be left alone."""
+
+    def __init__(self, facts: str, wait_s: float | None = None) -> None:
+        super().__init__(facts)
+        self.wait_s = wait_s
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    body: bytes
+    wait_s: float | None
+
+    def must_be(self, what: str, *statuses: int) -> None:
+        """DeliveryError if it is another; `what` was asked, without anything secret in it."""
+        if self.status not in statuses:
+            said = clean(self.body[:200]).strip()
+            raise DeliveryError(f"{what}: answered {self.status}" + (f": {said}" if said else ""), self.wait_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where requests go; `context` is None for plain HTTP."""
+
+    host: str
+    port: int | None
+    path: str
+    context: ssl.SSLContext | None
+
+    @classmethod
+    def parse(cls, url: str, ca_file: Path | None = None) -> "Endpoint":
+        """UsageError if this is no address to send to. It may hold a secret, so no error repeats more than its host."""
+        try:
+            parts = urlsplit(url)
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            host, port, parts = None, None, urlsplit("")
+        if parts.scheme not in ("http", "https") or not host or parts.username is not None or not url.isascii() or " " in url:
+            raise UsageError(
+                "the address to send to is no URL", "write it as https://host[:port]/path, without user and password"
+            )
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        return cls(host, port, path, _context(ca_file) if parts.scheme == "https" else None)
+
+    def send(self, method: str, headers: dict[str, str], body: bytes = b"", path: str | None = None) -> Answer:
+        """The answer, whatever its status; DeliveryError if there was none."""
+        connection = self._connection()
+        try:
+            connection.request(method, self.path if path is None else path, body or None, headers)
+            response = connection.getresponse()
+            return Answer(response.status, response.read1(_ANSWER_BYTES), _wait_s(response.getheader("Retry-After")))
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise DeliveryError(f"{clean(self.host)}: {clean(str(error) or type(error).__name__)}") from None
+        finally:
+            connection.close()
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if self.context is None:
+            return http.client.HTTPConnection(self.host, self.port, timeout=_TIMEOUT_S)
+        return http.client.HTTPSConnection(self.host, self.port, timeout=_TIMEOUT_S, context=self.context)
+
+
+def _context(ca_file: Path | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=str(ca_file) if ca_file else None)
+    except (OSError, ssl.SSLError) as error:
+        raise UsageError(f"cannot use the certificates in {ca_file}: {error}", "name a file of PEM certificates") from None
+
+
+def _wait_s(text: str | None) -> float | None:
+    """Retry-After in seconds; a date in its place is left to our own back-off."""
+    return min(float(text), _LONGEST_WAIT_S) if text and text.isascii() and text.isdecimal() and len(text) < 10 else None

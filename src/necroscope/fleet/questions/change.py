@@ -1,0 +1,97 @@
+"""`fleet change`: did it help? How often something happened, and how often jobs succeeded, before and after a fact changed.
+
+Each node is its own comparison: before its change and after. Nodes that did not change, over the same time, tell what would have
+been without. Events come in bursts; counted by bursts, the interval is as wide as it must be.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from statistics import median_low
+from typing import Any, Final
+
+from necroscope.fleet.ask import LakeQuestions
+from necroscope.fleet.cohorts.intervals import burst_size
+from necroscope.fleet.fact_matrix import NodeKey
+from necroscope.fleet.questions.change_rates import Rates
+from necroscope.fleet.questions.change_words import change_summary
+from necroscope.fleet.questions.fact_changes import Change, FactState, read_changes
+from necroscope.fleet.questions.happened import About, read_moments
+from necroscope.fleet.questions.presence import DAY_NS, Presence, read_presence
+from necroscope.fleet.questions.success import JobRates, read_success
+from necroscope.fleet.span import Span
+from necroscope.model.units import format_moment
+
+SCHEMA: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeAnswer:
+    """`others` are the nodes that did not change; None where there are none."""
+
+    state: FactState
+    about: About | None
+    span: Span
+    first_ns: int
+    last_ns: int
+    changed: Rates
+    others: Rates | None
+    jobs: tuple[JobRates, ...]
+    notes: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        about = None if self.about is None else str(self.about)
+        return {
+            "schema": SCHEMA,
+            "fact": {"kind": self.state.kind, "name": self.state.name, "value": self.state.value},
+            "about": None if self.about is None else self.about.as_json(),
+            **self.span.as_json(),
+            "first_change": format_moment(self.first_ns),
+            "last_change": format_moment(self.last_ns),
+            "summary": change_summary(str(self.state), about, self.changed, self.others),
+            "changed": self.changed.as_json(),
+            "others": None if self.others is None else self.others.as_json(),
+            "jobs": [each.as_json() for each in self.jobs],
+            "notes": list(self.notes),
+        }
+
+
+def change(questions: LakeQuestions, state: FactState, asked: About | None, span: Span) -> ChangeAnswer:
+    changes = read_changes(questions, state, span)
+    presence = read_presence(questions, span)
+    seen = presence.nodes()
+    silent = len(changes.changed.keys() - seen)
+    changed = {node: each for node, each in changes.changed.items() if node in seen}
+    moments = read_moments(questions, asked, span) if asked is not None else {}
+    middle_ns = median_low(each.at_ns for each in changes.changed.values())
+    unchanged = dict.fromkeys(changes.unchanged & seen, Change(middle_ns, span.to_ns))
+    others = _rates(unchanged, moments, presence, span) if unchanged else None
+    notes = [f"{silent} nodes changed but sent no pulse in this time: they are left out"] if silent else []
+    at_ns = [each.at_ns for each in changes.changed.values()]
+    jobs = read_success(questions, changed, span)
+    return ChangeAnswer(
+        state, asked, span, min(at_ns), max(at_ns), _rates(changed, moments, presence, span), others, jobs, tuple(notes)
+    )
+
+
+def _rates(changes: Mapping[NodeKey, Change], moments: Mapping[NodeKey, list[int]], presence: Presence, span: Span) -> Rates:
+    before, after, days_before, days_after = [], [], [], []
+    for node, each in changes.items():
+        told = moments.get(node, ())
+        before.append(sum(moment < each.at_ns for moment in told))
+        after.append(sum(each.at_ns <= moment < each.until_ns for moment in told))
+        days_before.append(presence.observed_ns(node, Span(span.from_ns, each.at_ns)) / DAY_NS)
+        days_after.append(presence.observed_ns(node, Span(each.at_ns, each.until_ns)) / DAY_NS)
+    return Rates(
+        len(changes),
+        sum(before),
+        sum(after),
+        sum(days_before),
+        sum(days_after),
+        _more_than_none(before),
+        _more_than_none(after),
+        burst_size(before, days_before),
+    )
+
+
+def _more_than_none(counts: Iterable[int]) -> int:
+    return sum(count > 0 for count in counts)

@@ -1,0 +1,92 @@
+"""`fleet flame`: where the cores of a group of nodes spent their time, by the minute summaries they push; also of two groups."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from necroscope.errors import UsageError
+from necroscope.fleet.ask import LakeQuestions
+from necroscope.fleet.fact_matrix import NodeKey
+from necroscope.fleet.questions.node_choice import KnownNodes
+from necroscope.fleet.questions.stack_sums import sum_stacks
+from necroscope.fleet.span import Span
+from necroscope.fleet.where import parse
+from necroscope.model.units import format_moment
+
+SCHEMA: Final = 1
+_MOST_STACKS: Final = 20_000
+LEFT_OUT: Final = "(left out)"
+PERIOD_NS: Final = 10_000_000
+
+
+class FleetStack(NamedTuple):
+    """Functions outermost first, joined by `;`; samples of the group, and of the baseline."""
+
+    comm: str
+    path: str
+    samples: int
+    baseline: int
+
+
+@dataclass(frozen=True, slots=True)
+class FlameAnswer:
+    """`nodes` have samples in the span; `left_out` says in words what the answer does not contain."""
+
+    span: Span
+    where: str | None
+    baseline: str | None
+    nodes: int
+    baseline_nodes: int
+    stacks: tuple[FleetStack, ...]
+    left_out: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "schema": SCHEMA,
+            **self.span.as_json(),
+            "where": self.where,
+            "baseline": self.baseline,
+            "nodes": self.nodes,
+            "baseline_nodes": self.baseline_nodes,
+            "samples": sum(stack.samples for stack in self.stacks),
+            "baseline_samples": sum(stack.baseline for stack in self.stacks),
+            "stacks": [list(stack) for stack in self.stacks],
+            "left_out": list(self.left_out),
+        }
+
+
+def flame(questions: LakeQuestions, span: Span, where: str | None = None, baseline: str | None = None) -> FlameAnswer:
+    known = KnownNodes(questions, span)
+    window = known.all() if where is None else parse(where).chosen(known)
+    other = frozenset[NodeKey]() if baseline is None else parse(baseline).chosen(known)
+    for name, nodes in ((where, window), (baseline, other)):
+        if name is not None and not nodes:
+            raise UsageError(f"no node is chosen by {name!r}", "see labels with: necroscope fleet nodes")
+    sides = {node: (node in window) + 2 * (node in other) for node in sorted(window | other)}
+    sums = sum_stacks(questions, span, sides, 2)
+    stacks = sorted((FleetStack(*stack, *map(_samples, times_ns)) for stack, times_ns in sums.items()), key=_heaviest)
+    if not any(stack.samples for stack in stacks):
+        when = f"{format_moment(span.from_ns)} to {format_moment(span.to_ns)}"
+        days = questions.lake.days("stack_minutes")
+        hint = f"the lake holds them of {min(days)} to {max(days)}; give --since" if days else "nodes push them with: fleet push"
+        raise UsageError(f"no samples of {where or 'any node'} from {when}", hint)
+    return FlameAnswer(
+        span, where, baseline, len(window), len(other), tuple(stacks[:_MOST_STACKS]), tuple(_left_out(stacks, window & other))
+    )
+
+
+def _samples(time_ns: float) -> int:
+    """Nodes sample at different rates: all are told in samples of this period, so that a second weighs the same on each."""
+    return round(time_ns / PERIOD_NS)
+
+
+def _heaviest(stack: FleetStack) -> tuple[int, str, str]:
+    return -(stack.samples + stack.baseline), stack.comm, stack.path
+
+
+def _left_out(stacks: Sequence[FleetStack], both: frozenset[NodeKey]) -> list[str]:
+    total = sum(stack.samples + stack.baseline for stack in stacks)
+    rest = sum(stack.samples + stack.baseline for stack in stacks if stack.path == LEFT_OUT)
+    rest += sum(stack.samples + stack.baseline for stack in stacks[_MOST_STACKS:])
+    told = [f"{rest / total:.1%} of the samples: nodes push their 200 heaviest stacks a minute"] if rest else []
+    return told + ([f"{len(both)} nodes are in both groups"] if both else [])

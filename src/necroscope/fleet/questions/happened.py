@@ -1,0 +1,107 @@
+"""On which nodes an event or a cause happened: how often, and when first."""
+
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from necroscope.errors import UsageError
+from necroscope.fleet.ask import LakeQuestions, View
+from necroscope.fleet.fact_matrix import NodeKey
+from necroscope.fleet.span import Span
+from necroscope.model.units import NS_PER_S, format_moment
+
+# Newest analysis of each incident.
+NEWEST_INCIDENTS: Final = (
+    "SELECT * FROM incidents QUALIFY row_number() OVER (PARTITION BY cluster, node, id ORDER BY analysed_ns DESC, cause) = 1"
+)
+_MOST_TOLD: Final = 20
+# What people did about earlier failures looks like a cause of later ones.
+_LOOK_BACK_NS: Final = 90 * 86400 * NS_PER_S
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What is asked about: an event by its kind, or the verdicts of a cause by its slug."""
+
+    what: str
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+    def as_json(self) -> dict[str, str]:
+        return {"what": self.what, "name": self.name}
+
+
+class Happened(NamedTuple):
+    """`first_ns` may lie before the span; `times` are of the span."""
+
+    first_ns: int
+    times: int
+
+
+def about(event: str | None, cause: str | None) -> About:
+    if (event is None) == (cause is None):
+        raise UsageError(
+            "say what to explain: one event or one cause", "for example --event nic_reset, or --cause zombie-memcg-walk"
+        )
+    return About("event", event) if event is not None else About("cause", str(cause))
+
+
+def read_happened(questions: LakeQuestions, asked: About, span: Span) -> dict[NodeKey, Happened]:
+    """Nodes on which it happened in the span, and when first, also before it. None is an error that lists what there is."""
+    source, views = _source(asked, Span(max(0, span.from_ns - _LOOK_BACK_NS), span.to_ns))
+    query = f"""
+        SELECT cluster, node, min(time), count(*) FILTER (time >= ?) AS times FROM ({source}) WHERE name = ?
+        GROUP BY cluster, node HAVING times > 0 ORDER BY cluster, node
+    """
+    rows = questions.rows(query, views, [span.from_ns, asked.name])
+    if not rows:
+        raise _nothing(questions, asked, span)
+    return {(cluster, node): Happened(first_ns, times) for cluster, node, first_ns, times in rows}
+
+
+def read_moments(questions: LakeQuestions, asked: About, span: Span) -> dict[NodeKey, list[int]]:
+    """All moments, in order, by node; nothing is no error."""
+    source, views = _source(asked, span)
+    rows = questions.rows(
+        f"SELECT cluster, node, list_sort(list(time)) FROM ({source}) WHERE name = ? GROUP BY ALL", views, [asked.name]
+    )
+    return {(cluster, node): moments for cluster, node, moments in rows}
+
+
+def read_nodes_by_name(questions: LakeQuestions, what: str, span: Span) -> dict[str, list[NodeKey]]:
+    """Of each event, or each cause, the nodes it happened on; of those on most nodes first."""
+    source, views = _source(About(what, ""), span)
+    query = f"SELECT name, list(DISTINCT (cluster, node)) AS nodes FROM ({source}) GROUP BY 1 ORDER BY len(nodes) DESC, name"
+    return {name: [_values(row) for row in nodes] for name, nodes in questions.rows(query, views)}
+
+
+def _values(row: Any) -> tuple[str, str]:
+    """DuckDB gives a row within a list as a dictionary or a tuple, by its version."""
+    found = tuple(row.values()) if isinstance(row, dict) else tuple(row)
+    return found[0], found[1]
+
+
+def _source(asked: About, span: Span) -> tuple[str, dict[str, View]]:
+    if asked.what == "event":
+        view = View(span, ("boot_id", "source_sequence", "kind"))
+        return "SELECT cluster, node, time, kind AS name FROM events", {"events": view}
+    view = View(span, ("id", "cause", "analysed_ns"))
+    return f"SELECT cluster, node, time, cause AS name FROM ({NEWEST_INCIDENTS})", {"incidents": view}
+
+
+def _nothing(questions: LakeQuestions, asked: About, span: Span) -> UsageError:
+    there = list(read_nodes_by_name(questions, asked.what, span).items())
+    when = f"from {format_moment(span.from_ns)} to {format_moment(span.to_ns)}"
+    if there:
+        told = ", ".join(f"{name} ({len(nodes)} nodes)" for name, nodes in there[:_MOST_TOLD])
+        more = f", and {len(there) - _MOST_TOLD} more" if len(there) > _MOST_TOLD else ""
+        return UsageError(f"no node had the {asked.what} {asked.name!r} {when}", f"there are: {told}{more}")
+    table = "events" if asked.what == "event" else "incidents"
+    days = questions.lake.days(table)
+    if days:
+        return UsageError(
+            f"no {table} at all {when}", f"the lake holds {table} of {min(days)} to {max(days)}: give --since and --until"
+        )
+    hint = "push a recording to a collector first: necroscope fleet push D --to URL"
+    return UsageError(f"the lake {questions.lake.url} holds no {table} yet", hint)

@@ -1,0 +1,90 @@
+"""`fleet incidents`: what happened on all nodes, newest first, and which causes there are; one of them with its whole report."""
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+from necroscope.errors import UsageError
+from necroscope.fleet.ask import LakeQuestions, View
+from necroscope.fleet.questions.happened import NEWEST_INCIDENTS
+from necroscope.fleet.questions.node_choice import choose
+from necroscope.fleet.span import Span
+from necroscope.model.units import format_moment
+
+SCHEMA: Final = 1
+_COLUMNS: Final = (
+    "end", "id", "core", "mode", "cause", "confidence", "title", "summary", "culprit_comm", "culprit_cgroup", "culprit_unit",
+    "culprit_container", "origin_kind", "origin_name", "events", "bundle", "analysed_by", "analysed_ns",
+)  # fmt: skip
+_MOST: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentsAnswer:
+    """`incidents` are the newest; `causes` count all of them."""
+
+    span: Span
+    where: str | None
+    cause: str | None
+    count: int
+    causes: tuple[tuple[str, int, int], ...]
+    incidents: tuple[dict[str, Any], ...]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "schema": SCHEMA,
+            **self.span.as_json(),
+            "where": self.where,
+            "cause": self.cause,
+            "count": self.count,
+            "causes": [{"cause": cause, "incidents": times, "nodes": nodes} for cause, times, nodes in self.causes],
+            "incidents": list(self.incidents),
+        }
+
+
+def incidents(
+    questions: LakeQuestions, span: Span, where: str | None = None, cause: str | None = None, limit: int = 100
+) -> IncidentsAnswer:
+    names = ", ".join(f'"{name}"' for name in _COLUMNS)
+    query = f"SELECT cluster, node, time, {names} FROM ({NEWEST_INCIDENTS}) ORDER BY time DESC, cluster, node, id"
+    rows = [_incident(row) for row in questions.rows(query, {"incidents": View(span, _COLUMNS)})]
+    if where is not None:
+        chosen = choose(questions, where, span)
+        rows = [row for row in rows if (row["cluster"], row["node"]) in chosen]
+    if cause is not None:
+        there = sorted({row["cause"] for row in rows})
+        rows = [row for row in rows if row["cause"] == cause]
+        if not rows and there:
+            raise UsageError(f"no incident has the cause {cause!r}", f"there are: {', '.join(there)}")
+    return IncidentsAnswer(span, where, cause, len(rows), _causes(rows), tuple(rows[: min(limit, _MOST)]))
+
+
+def incident_report(questions: LakeQuestions, cluster: str, node: str, incident: str) -> dict[str, Any]:
+    """The newest report of one incident, as `diagnose --json` gives it, with where its evidence is."""
+    span = Span(0, questions.now_ns)
+    query = f"SELECT time, report, bundle, analysed_by FROM ({NEWEST_INCIDENTS}) WHERE cluster = ? AND node = ? AND id = ?"
+    columns = ("id", "cause", "report", "bundle", "analysed_by", "analysed_ns")
+    rows = questions.rows(query, {"incidents": View(span, columns)}, [cluster, node, incident])
+    if not rows:
+        raise UsageError(f"there is no incident {incident!r} of {cluster}/{node}", "see: necroscope fleet incidents")
+    time_ns, report, bundle, analysed_by = rows[0]
+    place = {"cluster": cluster, "node": node, "id": incident, "time": format_moment(time_ns)}
+    return {**place, "bundle": bundle, "analysed_by": analysed_by, "report": json.loads(report)}
+
+
+def _incident(row: tuple[Any, ...]) -> dict[str, Any]:
+    found = dict(zip(("cluster", "node", "time", *_COLUMNS), row, strict=True))
+    for name, value in (("from", "time"), ("to", "end"), ("analysed", "analysed_ns")):
+        found[name] = format_moment(found.pop(value))
+    found["events"] = json.loads(found["events"]) if found["events"] else []
+    found["confidence"] = round(found["confidence"], 2)
+    return found
+
+
+def _causes(rows: list[dict[str, Any]]) -> tuple[tuple[str, int, int], ...]:
+    """Each cause, its incidents and its nodes; the most frequent first."""
+    by_cause: dict[str, list[tuple[str, str]]] = {}
+    for row in rows:
+        by_cause.setdefault(row["cause"], []).append((row["cluster"], row["node"]))
+    counted = [(cause, len(found), len(set(found))) for cause, found in by_cause.items()]
+    return tuple(sorted(counted, key=lambda each: (-each[1], each[0])))

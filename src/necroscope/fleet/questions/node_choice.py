@@ -1,0 +1,83 @@
+"""Nodes by an expression (see `fleet.where`), as their labels and facts stood at the end of a span."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from necroscope.errors import UsageError
+from necroscope.fleet.ask import LakeQuestions
+from necroscope.fleet.cohorts.columns import Fact, FactMatrix
+from necroscope.fleet.fact_matrix import NodeKey, read_fact_matrix
+from necroscope.fleet.questions.happened import read_nodes_by_name
+from necroscope.fleet.questions.presence import read_presence
+from necroscope.fleet.span import Span
+from necroscope.fleet.where import parse
+
+
+@dataclass(slots=True)
+class KnownNodes:
+    """All nodes that were seen in the span; what an expression asks of them is read when it is asked."""
+
+    questions: LakeQuestions
+    span: Span
+    _keys: list[NodeKey] = field(init=False)
+    _labels: FactMatrix | None = None
+
+    def __post_init__(self) -> None:
+        self._keys = sorted(read_presence(self.questions, self.span).nodes())
+
+    def all(self) -> frozenset[NodeKey]:
+        return frozenset(self._keys)
+
+    def having(self, name: str, matches: Callable[[str], bool]) -> frozenset[NodeKey]:
+        if name == "node":
+            return frozenset(key for key in self._keys if matches(key[1]))
+        if name == "cluster":
+            return frozenset(key for key in self._keys if matches(key[0]))
+        if name in ("event", "cause"):
+            return self._happened(name, matches)
+        kind, colon, fact = name.partition(":")
+        if colon:
+            return self._with_fact(self._read(lambda each: each == (kind, fact)), (kind, fact), matches)
+        return self._with_fact(self._all_labels(), ("label", name), matches)
+
+    def labels(self) -> dict[NodeKey, dict[str, str]]:
+        """Of every node."""
+        matrix = self._all_labels()
+        found: dict[NodeKey, dict[str, str]] = {key: {} for key in self._keys}
+        for (_, name), row in zip(matrix.facts, matrix.pair.tolist(), strict=True):
+            for key, pair in zip(self._keys, row, strict=True):
+                value = matrix.values[pair]
+                if value is not None:
+                    found[key][name] = value
+        return found
+
+    def _all_labels(self) -> FactMatrix:
+        if self._labels is None:
+            self._labels = self._read(lambda each: each[0] == "label")
+        return self._labels
+
+    def _read(self, is_wanted: Callable[[Fact], bool]) -> FactMatrix:
+        questions, moments = self.questions, dict.fromkeys(self._keys, self.span.to_ns - 1)
+        return questions.again_if_merged(lambda: read_fact_matrix(questions.lake, moments, questions.clusters, is_wanted))
+
+    def _with_fact(self, matrix: FactMatrix, fact: Fact, matches: Callable[[str], bool]) -> frozenset[NodeKey]:
+        if fact not in matrix.facts:
+            if fact[0] == "label":
+                there = ", ".join(sorted(name for _, name in matrix.facts)) or "none"
+                raise UsageError(f"no node has a label {fact[1]!r}", f"labels are: {there}; a fact is chosen as kind:name")
+            raise UsageError(
+                f"no node has a fact {fact[0]}:{fact[1]}", "see the facts of two nodes with: necroscope fleet diff A B"
+            )
+        row = matrix.facts.index(fact)
+        chosen = np.array([value is not None and matches(value) for value in matrix.values], np.bool_)
+        return frozenset(self._keys[node] for node in np.flatnonzero(chosen[matrix.pair[row]]).tolist())
+
+    def _happened(self, what: str, matches: Callable[[str], bool]) -> frozenset[NodeKey]:
+        by_name = read_nodes_by_name(self.questions, what, self.span)
+        return frozenset(key for name, keys in by_name.items() if matches(name) for key in keys) & self.all()
+
+
+def choose(questions: LakeQuestions, expression: str, span: Span) -> frozenset[NodeKey]:
+    return parse(expression).chosen(KnownNodes(questions, span))

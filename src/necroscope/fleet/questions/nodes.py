@@ -1,0 +1,116 @@
+"""`fleet nodes`: who is there, since when nothing was heard of whom, and what happened on each."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Final
+
+from necroscope.fleet.ask import LakeQuestions, View
+from necroscope.fleet.fact_matrix import NodeKey
+from necroscope.fleet.questions.happened import NEWEST_INCIDENTS
+from necroscope.fleet.questions.node_choice import KnownNodes
+from necroscope.fleet.questions.presence import DAY_NS
+from necroscope.fleet.span import Span
+from necroscope.fleet.where import parse
+from necroscope.model.units import NS_PER_S, format_moment
+
+SCHEMA: Final = 1
+# Batches come every minute or so.
+_SILENT_NS: Final = 600 * NS_PER_S
+_EVENTS: Final = "SELECT cluster, node, kind, count(*) FROM events GROUP BY ALL ORDER BY ALL"
+_INCIDENTS: Final = f"SELECT cluster, node, count(*), arg_max(cause, time) FROM ({NEWEST_INCIDENTS}) GROUP BY ALL"
+_PULSES: Final = (
+    "SELECT cluster, node, max(time), arg_max(recorder_version, time), arg_max(cpus, time), arg_max(clock_offset_ns, time), "
+    "max(span_to) FROM pulses GROUP BY ALL"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSeen:
+    """`last_ns` is None for a node that was not heard of on the last day."""
+
+    key: NodeKey
+    labels: dict[str, str]
+    last_ns: int | None
+    is_silent: bool
+    recorder_version: str | None
+    cpus: int | None
+    clock_offset_ns: int | None
+    events: dict[str, int]
+    incidents: int
+    last_cause: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "cluster": self.key[0],
+            "node": self.key[1],
+            "labels": self.labels,
+            "last_seen": None if self.last_ns is None else format_moment(self.last_ns),
+            "is_silent": self.is_silent,
+            "recorder_version": self.recorder_version,
+            "cpus": self.cpus,
+            "clock_offset_ns": self.clock_offset_ns,
+            "events": self.events,
+            "incidents": self.incidents,
+            "last_cause": self.last_cause,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class NodesAnswer:
+    span: Span
+    where: str | None
+    nodes: tuple[NodeSeen, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        kinds: Counter[str] = Counter()
+        for node in self.nodes:
+            kinds.update(node.events)
+        return {
+            "schema": SCHEMA,
+            **self.span.as_json(),
+            "where": self.where,
+            "count": len(self.nodes),
+            "silent": sum(node.is_silent for node in self.nodes),
+            "events": dict(kinds.most_common()),
+            "labels": sorted({name for node in self.nodes for name in node.labels}),
+            "nodes": [node.as_json() for node in self.nodes],
+        }
+
+
+def nodes(questions: LakeQuestions, span: Span, where: str | None = None) -> NodesAnswer:
+    """Those with most events first, then by name."""
+    known = KnownNodes(questions, span)
+    chosen = known.all() if where is None else parse(where).chosen(known)
+    labels = known.labels()
+    events: dict[NodeKey, dict[str, int]] = {}
+    for cluster, node, kind, count in questions.rows(_EVENTS, {"events": View(span, ("boot_id", "source_sequence", "kind"))}):
+        events.setdefault((cluster, node), {})[kind] = count
+    incidents = {
+        row[:2]: row[2:] for row in questions.rows(_INCIDENTS, {"incidents": View(span, ("id", "cause", "analysed_ns"))})
+    }
+    pulses = _last_pulses(questions, span)
+    found = [
+        _seen(key, labels[key], pulses.get(key), events.get(key, {}), incidents.get(key, (0, None)), span)
+        for key in sorted(chosen)
+    ]
+    return NodesAnswer(span, where, tuple(sorted(found, key=lambda each: -sum(each.events.values()))))
+
+
+def _last_pulses(questions: LakeQuestions, span: Span) -> dict[NodeKey, tuple[Any, ...]]:
+    """Of the last day only: there is a pulse a minute and node."""
+    last = Span(max(span.from_ns, span.to_ns - DAY_NS), span.to_ns)
+    columns = ("recorder_version", "cpus", "clock_offset_ns", "span_to")
+    return {row[:2]: row[2:] for row in questions.rows(_PULSES, {"pulses": View(last, columns)})}
+
+
+def _seen(
+    key: NodeKey,
+    labels: dict[str, str],
+    pulse: tuple[Any, ...] | None,
+    events: dict[str, int],
+    incidents: tuple[Any, ...],
+    span: Span,
+) -> NodeSeen:
+    last_ns, version, cpus, offset_ns, _ = pulse or (None, None, None, None, None)
+    is_silent = last_ns is None or span.to_ns - last_ns > _SILENT_NS
+    return NodeSeen(key, labels, last_ns, is_silent, version, cpus, offset_ns, events, incidents[0], incidents[1])

@@ -1,0 +1,109 @@
+"""Minute stacks of many nodes summed by process and path. Texts stay numbers: an hour of 1,000 nodes is millions of rows.
+
+A row may be in two files, while they are merged. Rows are told apart by a hash of all their columns, and counted once.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+from numpy.typing import NDArray
+
+from necroscope.errors import UsageError
+from necroscope.fleet.ask import LakeQuestions
+from necroscope.fleet.fact_matrix import NodeKey
+from necroscope.fleet.span import Span
+
+Numbers = NDArray[np.int64]
+Stack = tuple[str, str]
+_TEXTS: Final = ("cluster", "node", "comm", "cgroup", "path")
+_BATCH_ROWS: Final = 1 << 16
+_MOST_ROWS: Final = 40_000_000
+# Odd, with bits all over (the golden ratio): multiplied by it, neighbours end up far apart.
+_SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
+
+
+def sum_stacks(questions: LakeQuestions, span: Span, sides: Mapping[NodeKey, int], count: int) -> dict[Stack, list[float]]:
+    """Time in nanoseconds of each process and path, on each of `count` sides; a node's sides are the bits of its number."""
+    return questions.again_if_merged(lambda: _Sums(sides).read(questions, span, count))
+
+
+class _Sums:
+    def __init__(self, sides: Mapping[NodeKey, int]) -> None:
+        self._node_of = {key: number for number, key in enumerate(sides)}
+        self._side_of = np.array(list(sides.values()), np.int8)
+        self._stacks: dict[Stack, int] = {}
+        self._rows: list[tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.float64], NDArray[np.int8]]] = []
+
+    def read(self, questions: LakeQuestions, span: Span, count: int) -> dict[Stack, list[float]]:
+        for batch in _batches(questions, span):
+            self._add(batch)
+            if sum(len(rows[0]) for rows in self._rows) > _MOST_ROWS:
+                raise UsageError(
+                    f"more than {_MOST_ROWS:,} rows of stacks", "ask about less time (--since) or fewer nodes (--where)"
+                )
+        if not self._rows:
+            return {}
+        identity, stack, weight, side = (np.concatenate(column) for column in zip(*self._rows, strict=True))
+        _, once = np.unique(identity, return_index=True)
+        sums = [
+            np.bincount(stack[once], np.where(side[once] >> bit & 1, weight[once], 0), len(self._stacks)).tolist()
+            for bit in range(count)
+        ]
+        return {key: [of_side[number] for of_side in sums] for key, number in self._stacks.items()}
+
+    def _add(self, batch: pa.RecordBatch) -> None:
+        clusters, nodes = batch.column("cluster"), batch.column("node")
+        names = nodes.dictionary.to_pylist()
+        known = [self._node_of.get((cluster, node), -1) for cluster in clusters.dictionary.to_pylist() for node in names]
+        node = np.array(known, np.int64)[_codes(clusters) * len(names) + _codes(nodes)]
+        rows = np.flatnonzero(node >= 0)
+        if rows.size:
+            samples, period_ns, time_ns = (batch.column(name).to_numpy()[rows] for name in ("samples", "period_ns", "time"))
+            texts = [_hashes(batch.column(name))[_codes(batch.column(name))[rows]] for name in ("comm", "cgroup", "path")]
+            identity = _hash(node[rows], time_ns, samples, period_ns, *texts)
+            weight = samples.astype(np.float64) * period_ns
+            self._rows.append((identity, self._numbers(batch, rows), weight, self._side_of[node[rows]]))
+
+    def _numbers(self, batch: pa.RecordBatch, rows: Numbers) -> NDArray[np.int32]:
+        """The number of each row's process and path."""
+        comms, paths = batch.column("comm"), batch.column("path")
+        width = len(paths.dictionary)
+        coded = pa.array(_codes(comms)[rows] * width + _codes(paths)[rows]).dictionary_encode()
+        pairs = [
+            (comms.dictionary[code // width].as_py(), paths.dictionary[code % width].as_py())
+            for code in coded.dictionary.to_pylist()
+        ]
+        numbers = np.array([self._stacks.setdefault(pair, len(self._stacks)) for pair in pairs], np.int32)
+        return np.asarray(numbers[coded.indices.to_numpy()])
+
+
+def _batches(questions: LakeQuestions, span: Span) -> Iterator[pa.RecordBatch]:
+    """A day has many files; those that hold none of the span are passed over by what they say of themselves."""
+    stored = questions.lake.dataset("stack_minutes", span.from_ns, span.to_ns, questions.clusters)
+    if stored.files:
+        form = ds.ParquetFileFormat(dictionary_columns=list(_TEXTS))
+        coded = ds.dataset(stored.files, filesystem=stored.filesystem, format=form)
+        asked = (ds.field("time") >= span.from_ns) & (ds.field("time") < span.to_ns)
+        columns = [*_TEXTS, "time", "samples", "period_ns"]
+        yield from coded.scanner(columns=columns, filter=asked, batch_size=_BATCH_ROWS, batch_readahead=2).to_batches()
+
+
+def _codes(column: pa.DictionaryArray) -> Numbers:
+    """-1, the last, where there is none."""
+    indices = column.indices
+    return np.array((indices.fill_null(-1) if indices.null_count else indices).to_numpy(), np.int64)
+
+
+def _hashes(column: pa.DictionaryArray) -> NDArray[np.int64]:
+    return np.array([*map(hash, column.dictionary.to_pylist()), 0], np.int64)
+
+
+def _hash(*columns: NDArray[np.generic]) -> NDArray[np.uint64]:
+    found = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
+        found = (found ^ column.astype(np.int64).view(np.uint64)) * _SPREAD
+        found ^= found >> np.uint64(29)
+    return found

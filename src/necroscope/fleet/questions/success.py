@@ -1,0 +1,79 @@
+"""How often units, Ray jobs and stakeouts succeeded on nodes that changed, before and after their change."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from necroscope.fleet.ask import LakeQuestions, View
+from necroscope.fleet.cohorts.fisher import fisher_greater
+from necroscope.fleet.cohorts.intervals import share_interval
+from necroscope.fleet.fact_matrix import NodeKey
+from necroscope.fleet.questions.fact_changes import Change
+from necroscope.fleet.span import Span
+
+_MOST: Final = 50
+_CHANGED: Final = pa.schema([("cluster", pa.string()), ("node", pa.string()), ("at_ns", pa.int64()), ("until_ns", pa.int64())])
+_COUNTS: Final = """
+SELECT kind, name, time >= at_ns AS is_after, count(*) FILTER (outcome = 'success'), count(*)
+FROM jobs JOIN changed USING (cluster, node) WHERE time < until_ns GROUP BY ALL
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    success: int
+    runs: int
+
+    def as_json(self) -> dict[str, Any]:
+        low, high = share_interval(self.success, self.runs)
+        return {
+            "success": self.success,
+            "runs": self.runs,
+            "rate": self.success / self.runs if self.runs else None,
+            "low": low,
+            "high": high,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class JobRates:
+    """`name` None: all jobs of the kind. `chance`: that success rose so much, or more, if nothing had changed."""
+
+    kind: str
+    name: str | None
+    before: Ends
+    after: Ends
+
+    @property
+    def chance(self) -> float:
+        runs = self.before.runs + self.after.runs
+        success = self.before.success + self.after.success
+        return float(fisher_greater(np.array([self.after.success]), np.array([self.after.runs]), success, runs)[0])
+
+    def as_json(self) -> dict[str, Any]:
+        words = {"kind": self.kind, "name": self.name, "before": self.before.as_json(), "after": self.after.as_json()}
+        return {**words, "chance": self.chance}
+
+
+def read_success(questions: LakeQuestions, changes: Mapping[NodeKey, Change], span: Span) -> tuple[JobRates, ...]:
+    """Of each kind all jobs together first, then those that changed most."""
+    rows = [(*node, *found) for node, found in changes.items()]
+    columns = [pa.array([row[place] for row in rows], kind) for place, kind in enumerate(_CHANGED.types)]
+    found = questions.rows(_COUNTS, {"jobs": View(span)}, tables={"changed": pa.table(columns, schema=_CHANGED)})
+    counts: dict[tuple[str, str | None], list[int]] = {}
+    for kind, name, is_after, success, runs in found:
+        for key in ((kind, None), (kind, name)):
+            row = counts.setdefault(key, [0, 0, 0, 0])
+            row[2 * is_after] += success
+            row[2 * is_after + 1] += runs
+    rates = [JobRates(kind, name, Ends(row[0], row[1]), Ends(row[2], row[3])) for (kind, name), row in counts.items()]
+    return tuple(sorted(rates, key=_told_order)[:_MOST])
+
+
+def _told_order(rates: JobRates) -> tuple[bool, float, str, str]:
+    both = rates.before.runs and rates.after.runs
+    change = abs(rates.after.success / rates.after.runs - rates.before.success / rates.before.runs) if both else -1.0
+    return rates.name is not None, -change, rates.kind, rates.name or ""

@@ -1,0 +1,119 @@
+"""`fleet why`: which difference between the nodes goes with an event or a cause.
+
+Facts are taken as they stood before an affected node's first event: what changed after it cannot have been its cause. The other
+nodes are each looked at at the moment of an affected one, in turn, so that a change that all got in between favours nobody.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import cycle
+from typing import Any, Final
+
+import numpy as np
+
+from necroscope.errors import UsageError
+from necroscope.fleet.ask import LakeQuestions, View
+from necroscope.fleet.cohorts.columns import FactMatrix, Flags
+from necroscope.fleet.cohorts.decision import Decision, decide
+from necroscope.fleet.cohorts.experiment import experiments
+from necroscope.fleet.fact_matrix import NodeKey, read_fact_matrix, with_clusters, without_facts
+from necroscope.fleet.questions.happened import About, Happened, read_happened
+from necroscope.fleet.questions.node_choice import choose
+from necroscope.fleet.questions.presence import read_presence
+from necroscope.fleet.questions.why_words import standing, summary
+from necroscope.fleet.span import Span
+from necroscope.model.units import NS_PER_S
+
+SCHEMA: Final = 1
+# Facts come in stages after a recorder starts.
+_SETTLED_NS: Final = 600 * NS_PER_S
+
+
+@dataclass(frozen=True, slots=True)
+class WhyAnswer:
+    about: About
+    span: Span
+    where: str | None
+    decision: Decision
+    times: int
+    notes: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        decision = self.decision
+        first = decision.first
+        return {
+            "schema": SCHEMA,
+            "about": self.about.as_json(),
+            **self.span.as_json(),
+            "where": self.where,
+            "outcome": decision.outcome,
+            "doubt": decision.doubt,
+            "summary": summary(decision, str(self.about)),
+            "nodes": decision.nodes,
+            "affected": decision.affected,
+            "times": self.times,
+            "differences": decision.asked,
+            "leaders": [{**each.as_json(), "words": standing(each, first)} for each in decision.leaders] if first else [],
+            "experiments": experiments(decision, self.span.length),
+            "left_out": [{"facts": count, "reason": reason} for reason, count in decision.left_out.items()],
+            "notes": list(self.notes),
+        }
+
+
+def why(questions: LakeQuestions, asked: About, span: Span, where: str | None = None) -> WhyAnswer:
+    happened = read_happened(questions, asked, span)
+    seen = read_presence(questions, span).nodes() | happened.keys()
+    if where is not None:
+        seen &= choose(questions, where, span)
+        happened = {node: each for node, each in happened.items() if node in seen}
+        if not seen:
+            raise UsageError(f"no node is chosen by {where!r}", "see: necroscope fleet nodes")
+    keys = sorted(seen)
+    matrix, notes = _facts(questions, keys, happened)
+    affected = np.array([key in happened for key in keys], np.bool_)
+    matrix, affected, more = _with_facts_only(matrix, keys, affected)
+    times = sum(each.times for each in happened.values())
+    return WhyAnswer(asked, span, where, decide(matrix, affected), times, (*notes, *more))
+
+
+def _facts(questions: LakeQuestions, keys: list[NodeKey], happened: Mapping[NodeKey, Happened]) -> tuple[FactMatrix, list[str]]:
+    moments = _moments(keys, happened)
+    matrix = _read(questions, moments)
+    late = [key for key, is_unknown in zip(keys, without_facts(matrix).tolist(), strict=True) if is_unknown]
+    first_ns = _first_facts(questions, late, Span(0, questions.now_ns))
+    if not first_ns:
+        return with_clusters(matrix, keys), []
+    matrix = _read(questions, moments | {key: time_ns + _SETTLED_NS for key, time_ns in first_ns.items()})
+    failed = sum(key in happened for key in first_ns)
+    told = f"{failed} affected nodes sent their first facts only after their first event: those facts are used" if failed else ""
+    return with_clusters(matrix, keys), [told] if told else []
+
+
+def _read(questions: LakeQuestions, moments: Mapping[NodeKey, int]) -> FactMatrix:
+    return questions.again_if_merged(lambda: read_fact_matrix(questions.lake, moments, questions.clusters))
+
+
+def _moments(keys: Iterable[NodeKey], happened: Mapping[NodeKey, Happened]) -> dict[NodeKey, int]:
+    """Of an affected node the last moment before it happened; of the others such a moment of another, in turn."""
+    turns = cycle(sorted(each.first_ns for each in happened.values()) or [0])
+    return {key: (happened[key].first_ns if key in happened else next(turns)) - 1 for key in keys}
+
+
+def _first_facts(questions: LakeQuestions, late: list[NodeKey], span: Span) -> dict[NodeKey, int]:
+    if not late:
+        return {}
+    wanted = set(late)
+    rows = questions.rows("SELECT cluster, node, min(time) FROM facts GROUP BY ALL", {"facts": View(span, ())})
+    return {(cluster, node): time_ns for cluster, node, time_ns in rows if (cluster, node) in wanted}
+
+
+def _with_facts_only(matrix: FactMatrix, keys: list[NodeKey], affected: Flags) -> tuple[FactMatrix, Flags, list[str]]:
+    """A node of which nothing is known tells nothing."""
+    unknown = without_facts(matrix)
+    if not unknown.any():
+        return matrix, affected, []
+    kept = np.flatnonzero(~unknown)
+    nodes = [matrix.nodes[node] for node in kept.tolist()]
+    failed = int(affected[unknown].sum())
+    told = f"{int(unknown.sum())} of {len(keys)} nodes sent no facts and are left out, {failed} affected ones among them"
+    return replace(matrix, nodes=nodes, pair=np.ascontiguousarray(matrix.pair[:, kept])), affected[kept], [told]

@@ -1,0 +1,76 @@
+"""A decision in words that a tired engineer understands: counts, who decides, why a place is only a proxy, how sure."""
+
+from necroscope.fleet.cohorts.decision import FALSE_DISCOVERY, Decision, Doubt, Leader, Relation
+from necroscope.fleet.cohorts.stratified import Table
+from necroscope.fleet.cohorts.weighing import SURE
+
+
+def summary(decision: Decision, about: str) -> str:
+    first = decision.first
+    if decision.doubt is Doubt.NOBODY:
+        return f"no node had {about}: there is nothing to explain"
+    if decision.doubt is Doubt.EVERYBODY:
+        return (
+            f"all {decision.nodes} nodes had {about}: there is no node to compare them with; ask for less time, or for more nodes"
+        )
+    if first is None or decision.doubt is Doubt.CHANCE:
+        nearest = "" if first is None else f"; nearest comes: {first.candidate.name} ({rates(first.candidate.table)})"
+        return f"cannot separate: no difference between the nodes stands out from chance{nearest}"
+    leads = f"{first.candidate.name} goes with {about}: {rates(first.candidate.table)}"
+    if decision.doubt is None:
+        return leads
+    if decision.doubt is Doubt.PLACE:
+        place = " and ".join(map(str, first.candidate.places))
+        same = len(first.candidate.facts)
+        facts = f"{first.candidate.name}" + (f" and {same - 1} other facts" if same > 1 else "")
+        told = f"{facts} on the very nodes where {place}, and any of it can be the cause"
+        return f"cannot separate: {told}; {rates(first.candidate.table)}"
+    rivals = [each for each in decision.leaders if each.relation is Relation.INSEPARABLE]
+    told = "; ".join(each.name for each in rivals[:2]) + (f"; and {len(rivals) - 2} more" if len(rivals) > 2 else "")
+    return f"cannot separate: {leads}; but not excluded: {told}"
+
+
+def rates(table: Table) -> str:
+    """`17 of 73 nodes with it were affected (23 %), 2 of 127 without (1.6 %)`."""
+    without = table.nodes - table.with_it
+    return (
+        f"{table.affected_with} of {table.with_it} nodes with it were affected{_percent(table.affected_with, table.with_it)}, "
+        f"{table.affected_without} of {without} without{_percent(table.affected_without, without)}"
+    )
+
+
+def standing(leader: Leader, first: Leader) -> str:
+    """What a leader is beside the first."""
+    name, beside = leader.name, first.name
+    where, elsewhere = leader.where_it_is, leader.elsewhere
+    if leader.relation is Relation.FIRST:
+        return _how_sure(leader)
+    if leader.relation is Relation.SAME_SUBJECT:
+        return f"{name}: says the same of the same thing ({rates(leader.candidate.table)})"
+    cells = f"where {name}, {_cells(where)}; elsewhere {_cells(elsewhere)}"
+    if leader.relation is Relation.PROXY:
+        return f"{name} only seems to matter: {where.with_it} of its {where.nodes} nodes have the first difference; {cells}"
+    if leader.relation is Relation.INSEPARABLE:
+        differ = len(leader.first_only.affected + leader.first_only.well + leader.this_only.affected + leader.this_only.well)
+        return f"{name} cannot be told from {beside}: they differ on {differ} nodes only; {cells}"
+    return f"{name} says something of its own: {cells}"
+
+
+def _cells(first: Table) -> str:
+    """Of the first difference, among some nodes."""
+    without = first.nodes - first.with_it
+    with_it = f"{first.affected_with} of {first.with_it} nodes with the first were affected"
+    return f"{with_it} and {first.affected_without} of {without} without"
+
+
+def _how_sure(first: Leader) -> str:
+    candidate = first.candidate
+    chance = "less than 1e-300" if candidate.chance == 0 else f"{candidate.chance:.1e}"
+    rate = f"false discovery rate {candidate.false_share:.1e} (striking from {FALSE_DISCOVERY:g} down)"
+    share = f"of the evidence of all that competes it carries {first.share:.0%} (named from {SURE:.0%} up)"
+    return f"chance alone would give such counts with probability {chance}; {rate}; {share}"
+
+
+def _percent(part: int, whole: int) -> str:
+    share = 100 * part / whole if whole else 0.0
+    return f" ({share:.0f} %)" if share >= 10 or not share else f" ({share:.1f} %)"

@@ -1,0 +1,131 @@
+"""Evidence bundles: the window of an incident as one file of at most 2 MB, a recording of its own in a zstd'd tar.
+
+The incident's cores are there in full, the others folded as far as the size asks for. Who unpacks one trusts nothing in it.
+"""
+
+import contextlib
+import io
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from necroscope.errors import CorruptData
+from necroscope.model.tables import TABLES
+from necroscope.model.units import NS_PER_S
+from necroscope.segment.manifest import MANIFEST_FILE
+from necroscope.segment.recording import PINS_FILE, RECORDING_FILE, SPANS_FILE, segment_start_ns
+from necroscope.store.excerpt import LONGEST_NS, write_excerpt
+from necroscope.store.folded_cores import FoldedCores, TooManySamples
+from necroscope.store.query import Store
+
+MOST_BYTES: Final = 2_000_000
+MOST_UNPACKED_BYTES: Final = 64_000_000
+# A sample takes three bytes at least.
+_MOST_SAMPLES: Final = 600_000
+_CODEC: Final = "zstd"
+_RECORDING_FILES: Final = frozenset({RECORDING_FILE, PINS_FILE, SPANS_FILE})
+_SEGMENT_FILES: Final = frozenset({MANIFEST_FILE, *(f"{table}.parquet" for table in TABLES)})
+_MOST_FILES: Final = 100
+
+Span = tuple[int, int]
+
+
+def make_bundle(store: Store, window: Span, held: Sequence[Span], cores: frozenset[int], work: Path) -> bytes | None:
+    """The window as a bundle; `held` are the incidents in it, on `cores`. None if even the smallest one is too large."""
+    whole = max(window[0], window[1] - LONGEST_NS), window[1]
+    for span, folded in _choices(whole, held, cores):
+        with contextlib.suppress(TooManySamples), tempfile.TemporaryDirectory(dir=work, prefix="bundle-") as directory:
+            recording = Path(directory) / "recording"
+            write_excerpt(store, *span, recording, folded=replace(folded, most_samples=_MOST_SAMPLES))
+            content = pack(recording)
+            if len(content) <= MOST_BYTES:
+                return content
+    return None
+
+
+def _choices(whole: Span, held: Sequence[Span], cores: frozenset[int]) -> Iterator[tuple[Span, FoldedCores]]:
+    """Ever less: of the other cores first, then of the time before."""
+    first_ns, last_ns = min([start for start, _ in held] or [whole[0]]), max([end for _, end in held] or [whole[1]])
+
+    def around(before_s: int, after_s: int) -> Span:
+        return max(whole[0], first_ns - before_s * NS_PER_S), min(whole[1], last_ns + after_s * NS_PER_S)
+
+    yield whole, FoldedCores(cores)
+    yield whole, FoldedCores(cores, around(30, 10), None, keeps_histograms=False)
+    yield whole, FoldedCores(cores, around(15, 5), around(60, 15), keeps_histograms=False)
+    yield around(120, 30), FoldedCores(cores, around(10, 0), around(30, 10), keeps_histograms=False)
+    brief_ns = min(last_ns, first_ns + 60 * NS_PER_S)
+    yield (
+        (max(whole[0], first_ns - 60 * NS_PER_S), brief_ns),
+        FoldedCores(cores, (0, 0), (first_ns, brief_ns), keeps_histograms=False),
+    )
+
+
+def pack(recording: Path) -> bytes:
+    """The same recording always gives the same bytes."""
+    sink = pa.BufferOutputStream()
+    with (
+        pa.CompressedOutputStream(sink, _CODEC) as packed,
+        tarfile.open(fileobj=packed, mode="w|", format=tarfile.USTAR_FORMAT) as tar,
+    ):
+        for path in sorted(path for path in recording.rglob("*") if path.is_file() and not path.name.startswith(".")):
+            member = tarfile.TarInfo(str(path.relative_to(recording)))
+            member.size, member.mode = path.stat().st_size, 0o600
+            with path.open("rb") as file:
+                tar.addfile(member, file)
+    return bytes(sink.getvalue())
+
+
+def unpack(content: bytes, directory: Path) -> Path:
+    """The recording in a bundle, into a new directory; CorruptData if it is no bundle. Only files of a recording are written."""
+    directory.mkdir(mode=0o700, parents=True)
+    try:
+        with tarfile.open(fileobj=io.BytesIO(_inflated(content)), mode="r:") as tar:
+            for count, member in enumerate(tar):
+                if count >= _MOST_FILES:
+                    raise CorruptData("the bundle holds too many files")
+                _write_member(tar, member, directory)
+    except (tarfile.TarError, EOFError, OSError, ValueError) as error:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise CorruptData(f"this is no bundle: {error}") from None
+    except CorruptData:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
+    return directory
+
+
+def _inflated(content: bytes) -> bytes:
+    try:
+        with pa.CompressedInputStream(pa.BufferReader(content), _CODEC) as stream:
+            data: bytes = stream.read(MOST_UNPACKED_BYTES + 1)
+    except (pa.ArrowException, OSError) as error:
+        raise CorruptData(f"this is no bundle: {error}") from None
+    if len(data) > MOST_UNPACKED_BYTES:
+        raise CorruptData(f"the bundle is larger than {MOST_UNPACKED_BYTES:,} bytes when unpacked")
+    return data
+
+
+def _write_member(tar: tarfile.TarFile, member: tarfile.TarInfo, directory: Path) -> None:
+    parts = member.name.split("/")
+    if not member.isreg() or not _is_of_recording(parts):
+        raise CorruptData(f"the bundle holds {member.name!r:.80}, which is no file of a recording")
+    file = tar.extractfile(member)
+    target = directory.joinpath(*parts)
+    target.parent.mkdir(mode=0o700, exist_ok=True)
+    target.write_bytes(file.read() if file is not None else b"")
+
+
+def _is_of_recording(parts: list[str]) -> bool:
+    if len(parts) == 1:
+        return parts[0] in _RECORDING_FILES
+    try:
+        segment_start_ns(parts[0])
+    except ValueError:
+        return False
+    return len(parts) == 2 and parts[1] in _SEGMENT_FILES and "." not in parts[0].partition("Z")[2]

@@ -1,0 +1,135 @@
+"""A minute of samples as a bounded folded summary: the heaviest paths by name and cgroup, and one row for all that is left."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from necroscope.analysis.sample_columns import period_of
+from necroscope.fleet.upload.folded_samples import FoldedSamples
+from necroscope.fleet.upload.minute_summary import MINUTE_NS
+from necroscope.model.units import NS_PER_S
+from necroscope.segment.reader import SegmentReader
+from necroscope.store.flame_frame import frames_at
+from necroscope.store.query import Store
+from necroscope.store.segment_selection import SegmentSelection
+from necroscope.store.segment_stacks import LOST, SegmentStacks
+from necroscope.store.selection import Selection
+from necroscope.store.time_limit import TimeLimit
+from necroscope.store.window_reading import WindowReading
+
+MOST_ROWS: Final = 200
+LEFT_OUT: Final = "(left out)"
+# Stacks that are named; paths that differ in nameless frames only become one of them.
+_MOST_NAMED: Final = 1000
+# Of a deeper one the outermost frames are left out: what it does is at its inner end.
+_LONGEST_PATH: Final = 4000
+_CUT: Final = "(cut)"
+# Samples are folded piece by piece, so that a minute of 96 busy cores takes no more memory than a few seconds of it.
+_PIECE_NS: Final = 10 * NS_PER_S
+_KEYS: Final = ["stack", "comm", "cgroup"]
+_SELECTION: Final = Selection()
+
+Columns = dict[str, list[Any]]
+Numbers = NDArray[np.int64]
+Path = tuple[str, str | None, str]
+
+
+@dataclass(slots=True)
+class _Minute:
+    """Weights by name, cgroup and path; `rest` is the weight of those not named."""
+
+    weights: Counter[Path] = field(default_factory=Counter)
+    rest: int = 0
+
+
+def stack_minutes(store: Store, from_ns: int, to_ns: int, limit: TimeLimit | None = None) -> Columns:
+    """Rows of the lake's `stack_minutes` for the samples of these minutes."""
+    limit = limit or TimeLimit()
+    found: Columns = {name: [] for name in ("time", "comm", "cgroup", "path", "samples", "period_ns")}
+    start_ns = from_ns
+    while start_ns < to_ns:
+        minute_ns = start_ns // MINUTE_NS * MINUTE_NS
+        end_ns = min(minute_ns + MINUTE_NS, to_ns)
+        _add_rows(found, minute_ns, _folded(store, start_ns, end_ns, limit), _period_ns(store, start_ns, end_ns))
+        start_ns = end_ns
+    return found if found["time"] else {}
+
+
+def _add_rows(found: Columns, minute_ns: int, minute: _Minute, period_ns: int) -> None:
+    heaviest = sorted(minute.weights.items(), key=lambda item: (-item[1], item[0][0], item[0][1] or "", item[0][2]))
+    kept = heaviest[: MOST_ROWS - 1]
+    rest = minute.rest + sum(weight for _, weight in heaviest[MOST_ROWS - 1 :])
+    rows = [(*path, weight) for path, weight in kept] + ([("", None, LEFT_OUT, rest)] if rest else [])
+    for comm, cgroup, path, weight in rows:
+        values = (minute_ns, comm, cgroup, path, weight, period_ns)
+        for name, value in zip(found, values, strict=True):
+            found[name].append(value)
+
+
+def _folded(store: Store, from_ns: int, to_ns: int, limit: TimeLimit) -> _Minute:
+    minute = _Minute()
+    reading = WindowReading(store, from_ns, to_ns, limit)
+    for part in reading.segments(lambda reader: _of_segment(reader, from_ns, to_ns)):
+        minute.weights += part.weights
+        minute.rest += part.rest
+    return minute
+
+
+def _of_segment(reader: SegmentReader, from_ns: int, to_ns: int) -> _Minute:
+    selected, folding = SegmentSelection(reader, _SELECTION), FoldedSamples()
+    for start_ns in range(from_ns, to_ns, _PIECE_NS):
+        rows = selected.samples(start_ns, min(start_ns + _PIECE_NS, to_ns), _KEYS).rows
+        if rows.num_rows:
+            folding.add(rows)
+    return _named(folding, selected.stacks) if len(folding.keys) else _Minute()
+
+
+def _named(folding: FoldedSamples, stacks: SegmentStacks) -> _Minute:
+    heavy, rest = folding.heaviest(_MOST_NAMED)
+    minute = _Minute(rest=folding.rest + rest)
+    told = list(folding.told(heavy))
+    places = stacks.rows(np.array([stack for stack, _, _ in told], dtype=np.int64))
+    paths = _paths(places[places != LOST], stacks)
+    for place, (_, comm, cgroup), weight in zip(places.tolist(), told, folding.weights[heavy].tolist(), strict=True):
+        if place == LOST:
+            minute.rest += weight
+        else:
+            minute.weights[comm, cgroup, paths[place]] += weight
+    return minute
+
+
+def _paths(places: Numbers, stacks: SegmentStacks) -> dict[int, str]:
+    """The path of each stack as text; of its callers each is named once."""
+    chains = {place: _chain(place, stacks) for place in set(places.tolist())}
+    used = sorted({int(stacks.frame[row]) for chain in chains.values() for row in chain})
+    frames = frames_at(stacks.frames, np.array(used, dtype=np.int64))
+    names = {row: _name(frame.function, frame.module) for row, frame in zip(used, frames, strict=True)}
+    return {place: _bounded(";".join(names[int(stacks.frame[row])] for row in chain)) for place, chain in chains.items()}
+
+
+def _bounded(path: str) -> str:
+    return path if len(path) <= _LONGEST_PATH else f"{_CUT};{path[-_LONGEST_PATH:].partition(';')[2]}"
+
+
+def _chain(place: int, stacks: SegmentStacks) -> list[int]:
+    chain = []
+    while place >= 0:
+        chain.append(place)
+        place = int(stacks.parent[place])
+    return chain[::-1]
+
+
+def _name(function: str | None, module: str | None) -> str:
+    """A frame without a name is its module: offsets differ from node to node."""
+    return (function or f"[{(module or 'unknown').strip('[]').rpartition('/')[2]}]").replace(";", ",")
+
+
+def _period_ns(store: Store, from_ns: int, to_ns: int) -> int:
+    """What one sample stands for, measured in the middle of the minute."""
+    middle_ns = (from_ns + to_ns) // 2
+    rows = store.rows("samples", middle_ns, min(middle_ns + 3 * NS_PER_S, to_ns), columns=("time", "cpu"))
+    period_s = period_of(rows.column("time").to_numpy(), rows.column("cpu").to_numpy().astype(np.int64))
+    return round(period_s * NS_PER_S)

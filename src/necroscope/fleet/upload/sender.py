@@ -1,0 +1,168 @@
+"""Sends entries of the spool to the collector: one connection that is kept, a time-out on everything, and the answer judged.
+
+Who answers and what it means: 200 the entry is durable there; 400, 413, 415, 422 it will never be taken; 401, 403, 404, 405 and
+redirects are a wrong token or address, which is no fault of the entry and ends when somebody mends it; all else is a bad moment.
+"""
+
+import http.client
+import json
+import socket
+import threading
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+from necroscope.errors import NecroscopeError
+from necroscope.fleet.notify.request import Endpoint
+from necroscope.fleet.protocol import BATCHES_PATH, BUNDLES_PATH, NODE_HEADER, SENT_HEADER, TIME_HEADER
+from necroscope.model.names import clean
+
+# Of one read or write, and of a whole request however slowly it drips.
+_TIMEOUT_S: Final = 20.0
+_DEADLINE_S: Final = 60.0
+_ANSWER_BYTES: Final = 1 << 16
+_LONGEST_WAIT_S: Final = 3600.0
+_NEVER: Final = frozenset({400, 409, 413, 415, 422})
+_DENIED: Final = frozenset({301, 302, 303, 307, 308, 401, 403, 404, 405})
+_STALE: Final = (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError)
+
+
+class Verdict(Enum):
+    TAKEN = "taken"
+    REFUSED = "refused"
+    DENIED = "denied"
+    LATER = "later"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`text` says why it was not taken; `wait_s` is how long the collector asks to be left alone."""
+
+    verdict: Verdict
+    text: str = ""
+    wait_s: float | None = None
+
+
+class Sender:
+    """`timeout_s` and `deadline_s` are for tests. Close it when done."""
+
+    def __init__(
+        self,
+        url: str,
+        token_file: Path | None = None,
+        ca_file: Path | None = None,
+        timeout_s: float = _TIMEOUT_S,
+        deadline_s: float = _DEADLINE_S,
+    ) -> None:
+        self._endpoint = Endpoint.parse(url, ca_file)
+        self._prefix = self._endpoint.path.partition("?")[0].rstrip("/")
+        self._token_file = token_file
+        self._timeout_s = timeout_s
+        self._deadline_s = deadline_s
+        self._connection: http.client.HTTPConnection | None = None
+
+    @property
+    def is_open_to_all(self) -> bool:
+        """Whether the token would travel in the clear, beyond this machine."""
+        is_here = self._endpoint.host in ("localhost", "::1") or self._endpoint.host.startswith("127.")
+        return self._endpoint.context is None and self._token_file is not None and not is_here
+
+    def send_batch(self, body: bytes, now_ns: int) -> Answer:
+        headers = {"Content-Type": "application/json", "Content-Encoding": "gzip", SENT_HEADER: str(now_ns)}
+        return self._send("POST", BATCHES_PATH, headers, body)
+
+    def send_bundle(self, name: str, node: str, time_ns: int, body: bytes) -> Answer:
+        headers = {"Content-Type": "application/octet-stream", NODE_HEADER: node, TIME_HEADER: str(time_ns)}
+        return self._send("PUT", BUNDLES_PATH + name, headers, body)
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _send(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Answer:
+        """A connection that was kept may have been closed meanwhile, which nobody tells: then once more on a new one."""
+        try:
+            headers = headers | self._authorization()
+            is_kept = self._connection is not None
+            try:
+                return self._request(method, self._prefix + path, headers, body)
+            except _STALE:
+                self.close()
+                if not is_kept:
+                    raise
+                return self._request(method, self._prefix + path, headers, body)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            self.close()
+            host = clean(self._endpoint.host)
+            return Answer(Verdict.LATER, f"{host}: {clean(str(error) or type(error).__name__)}")
+        except NecroscopeError as error:
+            return Answer(Verdict.DENIED, error.facts)
+
+    def _authorization(self) -> dict[str, str]:
+        """Read each time: a token that is changed in its file is used from then on."""
+        if self._token_file is None:
+            return {}
+        try:
+            token = self._token_file.read_text("ascii").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise NecroscopeError(f"cannot read the token in {self._token_file}: {error}") from None
+        return {"Authorization": f"Bearer {token}"}
+
+    def _request(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Answer:
+        connection = self._connection = self._connection or self._new_connection()
+        # A server that drips a byte now and then keeps every single read from timing out.
+        watch = threading.Timer(self._deadline_s, _abort, [connection])
+        watch.daemon = True
+        watch.start()
+        try:
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            said = response.read(_ANSWER_BYTES)
+            if response.will_close or response.read(1):
+                self.close()
+            return _judged(response.status, said, response.getheader("Retry-After"))
+        finally:
+            watch.cancel()
+
+    def _new_connection(self) -> http.client.HTTPConnection:
+        where = self._endpoint
+        if where.context is None:
+            return http.client.HTTPConnection(where.host, where.port, timeout=self._timeout_s)
+        return http.client.HTTPSConnection(where.host, where.port, timeout=self._timeout_s, context=where.context)
+
+
+def _abort(connection: http.client.HTTPConnection) -> None:
+    """Ends the wait of whoever reads from it."""
+    if connection.sock is not None:
+        try:
+            connection.sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            return
+
+
+def _judged(status: int, said: bytes, retry_after: str | None) -> Answer:
+    if 200 <= status < 300:
+        return Answer(Verdict.TAKEN)
+    text = f"the collector answered {status}: {_told(said)}"
+    if status in _NEVER:
+        return Answer(Verdict.REFUSED, text)
+    if status in _DENIED:
+        return Answer(Verdict.DENIED, text)
+    return Answer(Verdict.LATER, text, _wait_s(retry_after))
+
+
+def _told(said: bytes) -> str:
+    """The collector's own words, {"error", "hint"}; of anybody else's the start."""
+    try:
+        content = json.loads(said)
+        return clean(f"{content['error']} ({content['hint']})" if content.get("hint") else str(content["error"]), 300)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return clean(said[:200]).strip()
+
+
+def _wait_s(text: str | None) -> float | None:
+    """Retry-After in seconds; a date in its place is left to our own back-off."""
+    is_number = text is not None and text.isascii() and text.isdecimal() and len(text) < 10
+    return min(float(text), _LONGEST_WAIT_S) if text is not None and is_number else None

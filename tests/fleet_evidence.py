@@ -1,0 +1,43 @@
+"""Lakes with evidence bundles: the shipped recording of a real incident, moved in time, under the names of nodes."""
+
+import functools
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from necroscope.fleet.evidence import Evidence
+from necroscope.fleet.generated.story import Story, read_story
+from necroscope.fleet.lake import Lake, day_of
+
+RECORDING = Path(__file__).parents[1] / "src" / "necroscope" / "lab" / "demo_recording"
+MINUTE_NS = 60_000_000_000
+CLUSTER = "eu-1"
+
+
+@functools.cache
+def the_story() -> Story:
+    return read_story(RECORDING)
+
+
+@functools.cache
+def made_bundle(minutes: int) -> tuple[str, bytes, int]:
+    """Name, content and start of the recording, so many minutes later."""
+    story = the_story()
+    with tempfile.TemporaryDirectory() as work:
+        name, content = story.bundle(minutes * MINUTE_NS, "of-the-bundle", Path(work))
+    return name, content, story.window[0] + minutes * MINUTE_NS
+
+
+def put_bundle(lake: Lake, node: str, minutes: int = 0, content: bytes | None = None, cluster: str = CLUSTER) -> Evidence:
+    name, made, start_ns = made_bundle(minutes)
+    path = f"bundles/cluster={cluster}/date={day_of(start_ns)}/{node}--{name}.bundle"
+    lake.put(path, made if content is None else content)
+    evidence = Evidence.of(path)
+    assert evidence is not None
+    return evidence
+
+
+def verdicts_in(lake: Lake) -> list[tuple[Any, ...]]:
+    """All rows of `incidents` in one order, each as often as it is stored, without the time of the analysis."""
+    rows = lake.dataset("incidents").to_table().drop_columns(["analysed_ns"]).to_pylist()
+    return sorted(tuple(row.values()) for row in rows)

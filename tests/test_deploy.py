@@ -1,0 +1,257 @@
+"""What deploy/ holds works with the rest: commands exist, privileges are the least, metrics that are named are made."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from tests.drawn_node import at, drawn_node
+from tests.growing_recording import GrowingRecording
+from tests.programs import needs_kubectl, needs_promtool, program
+
+from necroscope import settings
+from necroscope.cli.metrics_server import MetricsServer
+from necroscope.store.query import Store
+from necroscope.views.prometheus.node_metrics import NodeMetrics
+
+yaml = pytest.importorskip("yaml", reason="needs PyYAML")
+
+ROOT = Path(__file__).parents[1]
+DEPLOY = ROOT / "deploy"
+RULES = DEPLOY / "prometheus" / "necroscope-rules.yaml"
+UNITS = sorted(DEPLOY.glob("necroscope*.service"))
+KUSTOMIZATIONS = ("base", "events", "collector", "example")
+RECORDER_CAPABILITIES = {"PERFMON", "BPF", "SYSLOG", "SYS_PTRACE", "DAC_READ_SEARCH"}
+
+
+@cache
+def rendered(name: str) -> list[dict[str, Any]]:
+    ran = subprocess.run(
+        [str(program("kubectl")), "kustomize", str(DEPLOY / "kubernetes" / name)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return list(yaml.safe_load_all(ran.stdout))
+
+
+def objects(kind: str, name: str = "example") -> dict[str, dict[str, Any]]:
+    return {one["metadata"]["name"]: one for one in rendered(name) if one["kind"] == kind}
+
+
+def pod(kind: str, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = objects(kind)[name]["spec"]["template"]["spec"]
+    return found
+
+
+def check_words(words: list[str]) -> None:
+    """Raises if there is no such command, or it has not these options."""
+    place = 2 if words[0] == "fleet" else 1
+    command: click.Command = import_module(f"necroscope.cli.{'_'.join(words[:place])}").command
+    command.make_parser(click.Context(command)).parse_args(words[place:])
+
+
+# --- Prometheus and Grafana
+
+
+def made_metrics(directory: Path) -> set[str]:
+    """Names of all series of a node and of a collector."""
+    node = drawn_node("core 0:  kkkkkkkkkk\nk: system  a[1]  /  main > b").zombies(5, 10).delay(4, 0, 0.2).event(3, "nic_reset")
+    recording = GrowingRecording(directory / "recording", node).grow(10)
+    metrics = NodeMetrics(Store.open(recording.directory), at(0), "1", ["rt-hog"])
+    metrics.verdicts.take("rt-hog", 0.9, at(1), at(2), 0)
+    metrics.note_recorder(1, 1)
+    with MetricsServer(("127.0.0.1", 0), metrics, recording.directory, with_verdicts=False) as server:
+        text = server.text()
+    collector = import_module("necroscope.fleet.collector.metrics")
+    text += collector.Metrics().text(dict.fromkeys(collector._GAUGES, 1.0))
+    return set(re.findall(r"^(necroscope_\w+)", text, re.MULTILINE)) | set(re.findall(r"^# TYPE (\w+)", text, re.MULTILINE))
+
+
+def expressions_of_board() -> list[str]:
+    board = json.loads((DEPLOY / "grafana" / "necroscope.json").read_text("utf-8"))
+    targets = [target["expr"] for panel in board["panels"] for target in panel.get("targets", [])]
+    return [*targets, *(one["expr"] for one in board["annotations"]["list"])]
+
+
+def test_metrics_that_are_named_are_made(tmp_path: Path) -> None:
+    made = made_metrics(tmp_path)
+    texts = {path.name: path.read_text("utf-8") for path in (*(DEPLOY / "prometheus").iterdir(), ROOT / "docs" / "prometheus.md")}
+    texts["board"] = "\n".join(expressions_of_board())
+    named = {name: set(re.findall(r"\bnecroscope_(?:\w+)", text)) for name, text in texts.items()}
+    assert not {name: words - made for name, words in named.items() if words - made}
+    assert len(named["board"]) > 15
+
+
+def test_every_metric_is_explained(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "prometheus.md").read_text("utf-8")
+    families = {re.sub(r"_(bucket|sum|count)$", "", name) for name in made_metrics(tmp_path)}
+    assert not {name for name in families if f"`{name}" not in page}
+
+
+@needs_promtool
+def test_rules_are_right_and_fire_when_they_should() -> None:
+    for words in (["check", "rules", RULES.name], ["test", "rules", "necroscope-rules-test.yaml"]):
+        ran = subprocess.run([str(program("promtool")), *words], cwd=RULES.parent, capture_output=True, text=True, timeout=60)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_every_alert_has_a_test() -> None:
+    rules = yaml.safe_load(RULES.read_text("utf-8"))
+    alerts = {rule["alert"] for group in rules["groups"] for rule in group["rules"]}
+    tests = yaml.safe_load((RULES.parent / "necroscope-rules-test.yaml").read_text("utf-8"))["tests"]
+    firing = {one["alertname"] for test in tests for one in test["alert_rule_test"] if one.get("exp_alerts")}
+    assert firing == alerts
+
+
+@needs_promtool
+def test_the_board_asks_what_prometheus_understands(tmp_path: Path) -> None:
+    known = {"$node": ".+", "$__rate_interval": "5m", "$__range": "1h"}
+    rules = []
+    for number, expression in enumerate(expressions_of_board()):
+        for variable, value in known.items():
+            expression = expression.replace(variable, value)  # noqa: PLW2901
+        rules.append({"record": f"panel:{number}", "expr": expression})
+    (tmp_path / "board.json").write_text(json.dumps({"groups": [{"name": "board", "rules": rules}]}))
+    ran = subprocess.run(
+        [str(program("promtool")), "check", "rules", tmp_path / "board.json"], capture_output=True, text=True, timeout=60
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+# --- systemd
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+def test_units_start_commands_that_exist(unit: Path) -> None:
+    text = unit.read_text("utf-8").replace("\\\n", " ")
+    (line,) = re.findall(r"^ExecStart=/opt/necroscope/bin/necroscope (.+)$", text, re.MULTILINE)
+    check_words(shlex.split(line))
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+def test_systemd_understands_the_units(unit: Path, tmp_path: Path) -> None:
+    copy = tmp_path / unit.name
+    copy.write_text(unit.read_text("utf-8").replace("/opt/necroscope/bin/necroscope", "/bin/true"), "utf-8")
+    ran = subprocess.run(["systemd-analyze", "verify", copy], capture_output=True, text=True, timeout=60)
+    assert not [line for line in ran.stderr.splitlines() if unit.name in line], ran.stderr
+
+
+def test_only_the_recorder_has_capabilities() -> None:
+    granted = {unit.stem: re.findall(r"^CapabilityBoundingSet=(.*)$", unit.read_text("utf-8"), re.MULTILINE) for unit in UNITS}
+    assert set(granted.pop("necroscope")[0].split()) == {f"CAP_{name}" for name in RECORDER_CAPABILITIES}
+    assert set(map(tuple, granted.values())) == {("",)}
+
+
+# --- Kubernetes
+
+
+@needs_kubectl
+@pytest.mark.parametrize("name", KUSTOMIZATIONS)
+def test_kustomizations_render_and_their_parts_fit(name: str) -> None:
+    for one in rendered(name):
+        assert {"apiVersion", "kind", "metadata"} <= one.keys()
+        spec = one.get("spec", {}).get("template", {}).get("spec")
+        if spec is not None:
+            volumes = {volume["name"] for volume in spec["volumes"]}
+            for container in (*spec["containers"], *spec.get("initContainers", ())):
+                assert {mount["name"] for mount in container["volumeMounts"]} <= volumes
+                assert container["image"].startswith("registry.example/necroscope")
+            assert one["spec"]["selector"]["matchLabels"].items() <= one["spec"]["template"]["metadata"]["labels"].items()
+
+
+@needs_kubectl
+@pytest.mark.parametrize("component", sorted(path.name for path in (DEPLOY / "kubernetes/components").iterdir()))
+def test_every_component_fits_the_base(component: str, tmp_path: Path) -> None:
+    base, added = (os.path.relpath(DEPLOY / "kubernetes" / name, tmp_path) for name in ("base", f"components/{component}"))
+    overlay = {"resources": [base], "components": [added]}
+    (tmp_path / "kustomization.yaml").write_text(json.dumps(overlay))
+    command = [str(program("kubectl")), "kustomize", str(tmp_path)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 0, ran.stderr
+    assert list(yaml.safe_load_all(ran.stdout)) != rendered("base")
+
+
+@needs_kubectl
+def test_containers_start_commands_that_exist() -> None:
+    for one in rendered("example"):
+        for container in one.get("spec", {}).get("template", {}).get("spec", {}).get("containers", ()):
+            check_words(container["args"])
+
+
+@needs_kubectl
+def test_the_recorder_has_five_capabilities_and_talks_to_nobody() -> None:
+    spec = pod("DaemonSet", "necroscope-recorder")
+    (container,) = spec["containers"]
+    context = container["securityContext"]
+    assert (spec["hostPID"], spec["hostNetwork"], spec["automountServiceAccountToken"]) == (True, True, False)
+    assert context["capabilities"]["drop"] == ["ALL"]
+    assert set(context["capabilities"]["add"]) == RECORDER_CAPABILITIES
+    assert (context["privileged"], context["allowPrivilegeEscalation"], context["readOnlyRootFilesystem"]) == (False, False, True)
+    assert "ports" not in container
+    assert [mount["name"] for mount in container["volumeMounts"] if not mount.get("readOnly")] == ["recording", "tmp"]
+
+
+@needs_kubectl
+@pytest.mark.parametrize(("kind", "name"), [("DaemonSet", "necroscope-outlet"), ("Deployment", "necroscope-collector")])
+def test_whoever_talks_sees_nothing_of_the_node(kind: str, name: str) -> None:
+    spec = pod(kind, name)
+    assert not {"hostPID", "hostNetwork", "hostIPC"} & spec.keys()
+    assert spec["automountServiceAccountToken"] is False
+    for container in (*spec["containers"], *spec.get("initContainers", ())):
+        context = container["securityContext"]
+        assert context["capabilities"] == {"drop": ["ALL"]}
+        assert (context["privileged"], context["allowPrivilegeEscalation"], context["readOnlyRootFilesystem"]) == (
+            False,
+            False,
+            True,
+        )
+        assert container["resources"]["requests"].keys() == {"cpu", "memory"}
+        assert "memory" in container["resources"]["limits"]
+    paths = {volume["hostPath"]["path"] for volume in spec["volumes"] if "hostPath" in volume}
+    assert paths == ({"/var/lib/necroscope", "/var/lib/necroscope-outlet"} if kind == "DaemonSet" else set())
+
+
+@needs_kubectl
+def test_only_notify_gets_a_token_and_may_do_two_things() -> None:
+    containers = pod("DaemonSet", "necroscope-outlet")["containers"]
+    holding = [one["name"] for one in containers for mount in one["volumeMounts"] if mount["name"] == "credentials"]
+    assert holding == ["notify"]
+    rules = [rule for kind in ("Role", "ClusterRole") for role in objects(kind).values() for rule in role["rules"]]
+    assert sorted((tuple(rule["resources"]), tuple(rule["verbs"])) for rule in rules) == [
+        (("events",), ("create",)),
+        (("nodes/status",), ("patch",)),
+    ]
+    for kind in ("RoleBinding", "ClusterRoleBinding"):
+        for binding in objects(kind).values():
+            assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "necroscope-outlet", "namespace": "necroscope"}]
+
+
+@needs_kubectl
+def test_the_way_to_the_kernel_log_device_is_the_one_privileged_container() -> None:
+    overlay = [name for name in KUSTOMIZATIONS if '"privileged": true' in json.dumps(rendered(name))]
+    assert overlay == []
+    component = yaml.safe_load((DEPLOY / "kubernetes/components/kernel-log-device/kustomization.yaml").read_text("utf-8"))
+    assert "privileged: true" in component["patches"][0]["patch"]
+
+
+def test_the_settings_of_the_cluster_are_settings() -> None:
+    chosen = settings.parse(settings.read_file(DEPLOY / "kubernetes" / "base" / "necroscope.toml"))
+    assert str(chosen.host_root) == "/host"
+
+
+def test_secrets_are_examples_only() -> None:
+    example = DEPLOY / "kubernetes" / "collector" / "secrets.example.yaml"
+    assert {one["kind"] for one in yaml.safe_load_all(example.read_text("utf-8"))} == {"Secret"}
+    others = [path for path in (DEPLOY / "kubernetes").rglob("*.yaml") if path != example]
+    assert not [path for path in others if "kind: Secret" in path.read_text("utf-8")]

@@ -1,0 +1,94 @@
+"""The flame graph of a group of nodes."""
+
+import io
+from pathlib import Path
+
+import pytest
+from tests.fleet_lakes import DrawnLake, draw_story, moment
+
+from necroscope.errors import UsageError
+from necroscope.fleet.ask import LakeQuestions
+from necroscope.fleet.flame_files import write_flame
+from necroscope.fleet.questions.flame import flame
+from necroscope.fleet.questions.flame_trees import trees
+from necroscope.fleet.span import Span
+
+SPAN = Span(moment(0), moment(10))
+
+
+def written(answer: dict, form: str) -> str:
+    out = io.BytesIO()
+    write_flame(answer, form, out)
+    return out.getvalue().decode()
+
+
+def test_stacks_of_the_chosen_nodes_are_summed(tmp_path: Path) -> None:
+    questions = LakeQuestions(draw_story(tmp_path).write(), moment(10))
+    answer = flame(questions, SPAN, "unit_outcome:ecs-agent.service=crash-loop").as_json()
+    assert written(answer, "folded") == f"kubelet;entry;read;mem_cgroup_walk {100 * answer['nodes']}\n"
+    assert "mem_cgroup_walk" in written(answer, "text")
+
+
+def test_affected_against_unaffected_nodes_shows_what_is_new(tmp_path: Path) -> None:
+    questions = LakeQuestions(draw_story(tmp_path).write(), moment(10))
+    answer = flame(questions, SPAN, "event=nic_reset", "not event=nic_reset").as_json()
+    assert answer["nodes"] + answer["baseline_nodes"] == 60
+    assert "copy" in written(answer, "text")
+    for form, mark in (("svg", "<svg"), ("html", "<!doctype html>")):
+        assert mark in written(answer, form).lower()
+    with pytest.raises(UsageError, match="cannot show a comparison"):
+        written(answer, "folded")
+
+
+def test_nodes_that_sample_at_other_rates_weigh_by_time(tmp_path: Path) -> None:
+    drawn = DrawnLake(tmp_path)
+    for node, samples, period_ns in (("fast", 1000, 1_000_000), ("slow", 100, 10_000_000)):
+        drawn.alive(node, range(10))
+        drawn.stack(node, f"only_{node}", samples, 9, period_ns=period_ns)
+    answer = flame(LakeQuestions(drawn.write(), moment(10)), SPAN)
+    assert {(stack.path, stack.samples) for stack in answer.stacks} == {("only_fast", 100), ("only_slow", 100)}
+
+
+def test_rows_that_are_stored_twice_count_once_and_a_minute_in_two_parts_counts_whole(tmp_path: Path) -> None:
+    drawn = DrawnLake(tmp_path)
+    drawn.alive("n", range(10))
+    for writer in ("w1", "w2"):
+        drawn.stack("n", "a;b", 70, 9)
+        drawn.write(writer)
+    drawn.stack("n", "a;b", 30, 9)
+    drawn.stack("n", "a;c", 5, 9)
+    drawn.write("w3")
+    answer = flame(LakeQuestions(drawn.lake, moment(10)), SPAN)
+    assert {(stack.path, stack.samples) for stack in answer.stacks} == {("a;b", 100), ("a;c", 5)}
+
+
+def test_what_the_nodes_left_out_is_told_and_stands_alone(tmp_path: Path) -> None:
+    drawn = DrawnLake(tmp_path)
+    drawn.alive("n", range(10))
+    drawn.stack("n", "a;b", 75, 9)
+    drawn.stack("n", "(left out)", 25, 9, comm="")
+    answer = flame(LakeQuestions(drawn.write(), moment(10)), SPAN).as_json()
+    assert "25.0% of the samples" in answer["left_out"][0]
+    tree, baseline = trees(answer)
+    assert baseline is None
+    assert tree.samples == 100
+    assert {tree.frames[frame].function for frame in tree.frame[tree.parent < 0]} == {"kubelet", "(left out)"}
+
+
+def test_hostile_names_do_not_break_out_of_a_picture(tmp_path: Path) -> None:
+    drawn = DrawnLake(tmp_path)
+    drawn.alive("n", range(10))
+    drawn.stack("n", "</script><script>alert(1)</script>;\x1b[31mred", 75, 9)
+    answer = flame(LakeQuestions(drawn.write(), moment(10)), SPAN).as_json()
+    for form in ("svg", "html"):
+        assert "<script>alert(1)" not in written(answer, form)
+    assert "\x1b" not in written(answer, "text")
+
+
+def test_nothing_sampled_is_told_with_what_there_is(tmp_path: Path) -> None:
+    questions = LakeQuestions(draw_story(tmp_path).write(), moment(10))
+    with pytest.raises(UsageError) as told:
+        flame(questions, Span(moment(1), moment(2)))
+    assert "2026-04-10" in told.value.hint
+    with pytest.raises(UsageError, match="no node is chosen"):
+        flame(questions, SPAN, "zone=q")

@@ -1,0 +1,76 @@
+"""DuckDB over a lake: every row once, only what the span and the clusters hold, and no way out of the lake."""
+
+from pathlib import Path
+
+import pytest
+from tests.fleet_lakes import DrawnLake, moment
+
+from necroscope.errors import NecroscopeError
+from necroscope.fleet.ask import LakeQuestions, View
+from necroscope.fleet.span import Span
+
+KIND = ("boot_id", "source_sequence", "kind")
+ALL = Span(0, moment(100))
+
+
+def test_a_batch_that_is_stored_twice_counts_once(tmp_path: Path) -> None:
+    drawn = DrawnLake(tmp_path)
+    for writer in ("w1", "w2"):
+        drawn.add("events", "n1", moment(1), boot_id="b", source_sequence=1, kind="nic_reset")
+        drawn.add("events", "n1", moment(1), boot_id="b", source_sequence=2, kind="nic_reset")
+        drawn.write(writer)
+    questions = LakeQuestions(drawn.lake, moment(10))
+    assert questions.rows("SELECT count(*) FROM events", {"events": View(ALL, KIND)}) == [(2,)]
+
+
+def test_only_rows_of_the_span_and_of_clusters_that_may_be_seen_are_there(tmp_path: Path) -> None:
+    drawn = DrawnLake(tmp_path)
+    for cluster in ("eu", "us"):
+        for day in (1, 2, 3):
+            drawn.event("n1", "nic_reset", day, cluster=cluster)
+    questions = LakeQuestions(drawn.write(), moment(10), ("eu",))
+    query = "SELECT DISTINCT cluster, time FROM events"
+    assert questions.rows(query, {"events": View(Span(moment(2), moment(3)), KIND)}) == [("eu", moment(2))]
+
+
+def test_a_table_without_files_is_empty(tmp_path: Path) -> None:
+    questions = LakeQuestions(DrawnLake(tmp_path).lake, moment(10))
+    assert questions.rows("SELECT count(*) FROM jobs", {"jobs": View(ALL)}) == [(0,)]
+
+
+def test_a_question_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+    questions = LakeQuestions(DrawnLake(tmp_path).lake, moment(10), longest_s=0.05)
+    with pytest.raises(NecroscopeError, match="took longer"):
+        questions.rows("SELECT count(*) FROM range(1000000) a, range(1000000) b WHERE hash(a.range + b.range) = 7", {})
+
+
+def test_a_file_that_is_merged_away_meanwhile_is_looked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = DrawnLake(tmp_path)
+    drawn.event("n1", "nic_reset", 1)
+    lake = drawn.write()
+    table_files, asked = lake.table_files, []
+
+    def gone_at_first(*words: object) -> object:
+        asked.append(words)
+        for path in tmp_path.rglob("*.away"):
+            path.rename(path.with_suffix(""))
+        found = table_files(*words)  # type: ignore[arg-type]
+        if len(asked) == 1:
+            for path in found:
+                (tmp_path / path).rename(tmp_path / f"{path}.away")
+        return found
+
+    monkeypatch.setattr(lake, "table_files", gone_at_first)
+    monkeypatch.setattr("necroscope.fleet.ask._BEFORE_NEXT_TRY_S", 0)
+    assert LakeQuestions(lake, moment(10)).rows("SELECT count(*) FROM events", {"events": View(ALL, KIND)}) == [(1,)]
+
+
+def test_a_lake_that_cannot_be_read_is_told_and_no_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = DrawnLake(tmp_path)
+    drawn.event("n1", "nic_reset", 1)
+    lake = drawn.write()
+    for path in tmp_path.rglob("*.parquet"):
+        path.write_bytes(b"PAR1 no more")
+    monkeypatch.setattr("necroscope.fleet.ask._BEFORE_NEXT_TRY_S", 0)
+    with pytest.raises(NecroscopeError, match="cannot be read"):
+        LakeQuestions(lake, moment(10)).rows("SELECT count(*) FROM events", {"events": View(ALL, KIND)})
