@@ -59,7 +59,7 @@ function emptyText(state: State, isAsking: boolean): string {
   return isAsking ? "reading samples …" : "No samples here: the core was idle, the filter leaves nothing, or nothing was recorded.";
 }
 
-function FlameSurface({ flame, found }: { flame: Flame; found: Found | null }) {
+export function FlameSurface({ flame, found }: { flame: Flame; found: Found | null }) {
   const area = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const width = useWidth(area);

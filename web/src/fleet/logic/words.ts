@@ -1,0 +1,30 @@
+// Small texts: how long ago, how bad, how sure.
+import { dayText, durationText, timeText } from "../../logic/moment";
+import type { IncidentRow, WorstCore } from "./answers";
+
+const LONGEST_WINDOW_MS = 10_000;
+
+export function agoText(then_ms: number, now_ms: number): string {
+  return now_ms - then_ms < 1000 ? "now" : `${durationText(Math.round((now_ms - then_ms) / 1000) * 1000)} ago`;
+}
+
+export function momentText(iso: string): string {
+  const date = new Date(iso);
+  return `${dayText(date).slice(5)} ${timeText(date, 1000)}`;
+}
+
+export function shareText(worst: WorstCore | undefined): string {
+  return worst ? `${Math.round(worst.share * 100)} % ${worst.mode}, core ${worst.core}` : "–";
+}
+
+/** Where the evidence of an incident opens in the time machine, at the incident; null if there is none. */
+export function evidenceAddress(row: IncidentRow): string | null {
+  if (row.bundle === null) return null;
+  const parts = [row.cluster, row.from.slice(0, 10), `${row.node}--${row.bundle}.bundle`].map(encodeURIComponent);
+  const [from, to] = [Date.parse(row.from), Date.parse(row.to)];
+  const window = [from, Math.max(Math.min(to, from + LONGEST_WINDOW_MS), from + 1000)].map((ms) => Math.round(ms * 1000)).join("-");
+  const words = new URLSearchParams({ window, incident: row.id });
+  if (row.core !== null) words.set("core", String(row.core));
+  if (row.mode !== null) words.set("mode", row.mode);
+  return `evidence/${parts.join("/")}/#${words.toString()}`;
+}
