@@ -44,11 +44,11 @@ class EvidenceShelf:
         self._opening: OrderedDict[str, asyncio.Task[_Opened]] = OrderedDict()
 
     @asynccontextmanager
-    async def opened(self, path: str, read: Callable[[str], bytes]) -> AsyncIterator[FastAPI]:
+    async def opened(self, path: str, read: Callable[[], bytes]) -> AsyncIterator[FastAPI]:
         """Stays open as long as the context does. What several ask for at once is unpacked once."""
         task = self._opening.get(path)
         if task is None:
-            task = self._opening[path] = asyncio.create_task(asyncio.to_thread(self._open, path, read))
+            task = self._opening[path] = asyncio.create_task(asyncio.to_thread(self._open, read))
         self._opening.move_to_end(path)
         try:
             opened = await asyncio.shield(task)
@@ -64,8 +64,8 @@ class EvidenceShelf:
             opened.readers -= 1
             self._close_oldest()
 
-    def _open(self, path: str, read: Callable[[str], bytes]) -> _Opened:
-        content = read(path)
+    def _open(self, read: Callable[[], bytes]) -> _Opened:
+        content = read()
         directory = tempfile.TemporaryDirectory(prefix="necroscope-evidence-")
         try:
             recording = self._recording_of(Store.open(unpack(content, Path(directory.name) / "recording")))

@@ -73,7 +73,8 @@ def test_only_a_reader_of_its_cluster_sees_it(client: httpx.Client) -> None:
         place("gpu-17--0.bundle", "us-1"),
         place("gpu-17--0.parquet"),
         place("%2e%2e"),
-        f"/evidence/eu-1/{DAY}x/gpu-17--0.bundle/",
+        "/evidence/eu-1/2025-02-31/gpu-17--0.bundle/",
+        "/evidence/eu-1/0001-01-01/gpu-17--0.bundle/",
         f"/evidence/..%2f..%2ftables/{DAY}/gpu-17--0.bundle/",
     ],
 )
@@ -87,6 +88,11 @@ def test_torn_evidence_is_said_to_be_torn_and_leaves_nothing(client: httpx.Clien
     assert answer.status_code == 422
     assert "no bundle" in answer.json()["error"]
     assert not list(temporary.iterdir())
+
+
+def test_evidence_whose_window_began_before_midnight_lies_under_the_day_before(client: httpx.Client) -> None:
+    assert client.get("/evidence/eu-1/2025-10-10/gpu-17--0.bundle/api/recording").status_code == 200
+    assert client.get("/evidence/eu-1/2025-10-11/gpu-17--0.bundle/api/recording").status_code == 404
 
 
 def test_a_few_are_kept_unpacked_and_the_oldest_goes(client: httpx.Client, temporary: Path) -> None:
