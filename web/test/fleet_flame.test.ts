@@ -4,6 +4,7 @@ import { layout, path } from "../src/logic/flame";
 
 const ROWS: FoldedRow[] = [
   ["sh", "main;read;entry_SYSCALL_64;vfs_read", 30, 0], ["sh", "main;run", 10, 100], ["<b>", "main;run", 10, 0], ["sh", "main;sleep", 0, 100],
+  ["", "(left out)", 7000, 9],
 ];
 
 describe("the flame graph of a cohort", () => {

@@ -24,7 +24,7 @@ describe("the address of the fleet's page", () => {
 test("what is asked about first is the gravest thing that happened", () => {
   const rank = (kind: string) => (kind === "soft_lockup" ? 0 : 2);
   const named = (...names: string[]) => names.map((name) => ({ name, nodes: 3 }));
-  const first = (events: string[], causes: string[]) => firstAbout({ events: named(...events), causes: named(...causes), labels: [] }, rank);
+  const first = (events: string[], causes: string[]) => firstAbout({ clusters: [], events: named(...events), causes: named(...causes), labels: [] }, rank);
   expect(first([], [])).toBe(null);
   expect(first(["unit_restart", "nic_reset"], ["x"])).toEqual(FIRST.about);
   expect(first(["unit_restart", "soft_lockup"], ["x"])).toEqual({ what: "event", name: "soft_lockup" });

@@ -1,4 +1,4 @@
-"""What there is to ask about in a time: events and causes with how many nodes had them, labels with how many values."""
+"""What there is to ask about in a time: events and causes with how many nodes had them, clusters, labels and their values."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -18,6 +18,7 @@ class ChoicesAnswer:
     """Each by its name; events and causes with their nodes, labels with their values."""
 
     span: Span
+    clusters: tuple[str, ...]
     events: dict[str, int]
     causes: dict[str, int]
     labels: dict[str, int]
@@ -26,6 +27,7 @@ class ChoicesAnswer:
         return {
             "schema": SCHEMA,
             **self.span.as_json(),
+            "clusters": list(self.clusters),
             "events": [{"name": name, "nodes": nodes} for name, nodes in list(self.events.items())[:_MOST]],
             "causes": [{"name": name, "nodes": nodes} for name, nodes in list(self.causes.items())[:_MOST]],
             "labels": [{"name": name, "values": values} for name, values in list(self.labels.items())[:_MOST]],
@@ -36,8 +38,10 @@ def choices(questions: LakeQuestions, span: Span) -> ChoicesAnswer:
     events, causes = (
         {name: len(nodes) for name, nodes in read_nodes_by_name(questions, what, span).items()} for what in ("event", "cause")
     )
+    known = KnownNodes(questions, span)
     values: dict[str, set[str]] = defaultdict(set)
-    for labels in KnownNodes(questions, span).labels().values():
+    for labels in known.labels().values():
         for name, value in labels.items():
             values[name].add(value)
-    return ChoicesAnswer(span, events, causes, {name: len(values[name]) for name in sorted(values)})
+    clusters = tuple(sorted({cluster for cluster, _ in known.all()}))
+    return ChoicesAnswer(span, clusters, events, causes, {name: len(values[name]) for name in sorted(values)})

@@ -11,6 +11,7 @@ export interface Named {
 }
 
 export interface Choices {
+  clusters: string[];
   events: Named[];
   causes: Named[];
   labels: { name: string; values: number }[];

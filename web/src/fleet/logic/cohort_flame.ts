@@ -7,6 +7,8 @@ import type { Group } from "../../logic/state";
 export type FoldedRow = readonly [comm: string, path: string, samples: number, baseline: number];
 
 const ALL = { cpu: null, pid: null, comm: "", cgroup: "" };
+// What a node did not push by name; the answer says in words how much that is.
+const LEFT_OUT = "(left out)";
 const [KERNEL, USER] = [0, 1];
 // The kernel is entered by these; whatever they call is the kernel's. The nodes push names only.
 const ENTRY = /^(entry_|do_syscall_|asm_|el[01]t?_|ret_from_|common_interrupt|sysvec_|do_idle$|cpu_startup_entry$|start_secondary$|kthread$|__do_softirq$|handle_softirqs$)/;
@@ -23,7 +25,7 @@ function samplesOf(rows: readonly FoldedRow[]): Samples {
   for (const moment of [0, 1] as const) {
     for (const row of rows) {
       const weight = row[2 + moment] as number;
-      if (!weight) continue;
+      if (!weight || row[1] === LEFT_OUT) continue;
       columns.time.push(moment);
       columns.stack.push(stacks.of(row[1]));
       columns.weight.push(weight);

@@ -13,6 +13,8 @@ export async function start(place: HTMLElement, source: CollectorSource): Promis
     const app = makeApp(source);
     render(<Page app={app} reader={reader} />, place);
     watchKeys(app);
+    // A link with a token that is pasted into the open page.
+    window.addEventListener("hashchange", () => new URLSearchParams(location.hash.slice(1)).has("token") && location.reload());
   } catch (error) {
     render(<SignIn source={source} error={error} again={() => void start(place, source)} />, place);
   }

@@ -17,7 +17,7 @@ export function Toolbar({ reader }: { reader: Reader }) {
     <nav class="toolbar" aria-label="what is asked">
       <h1><span class="brand">necroscope</span> fleet</h1>
       {reader.cluster !== "*" && <span class="badge" title="your token reads this cluster">{reader.cluster}</span>}
-      {choices?.labels.some(({ name }) => name === "generated") && <span class="badge" title="made by a program; nothing in it was ever measured">generated data</span>}
+      {choices?.clusters.includes("generated") && <span class="badge" title="made by a program; nothing in it was ever measured">generated data</span>}
       <AboutChoice state={state} choices={choices} />
       <PeriodChoice state={state} />
       <WhereInput id="where" label="nodes" placeholder="all nodes; zone=a and not image=old*" value={state.where} set={(where) => app.move({ where })} />
