@@ -21,6 +21,9 @@ NODES: Final = [(f"gpu-{number:02}", "abc"[number // 20]) for number in range(60
 WITHOUT_UNIT: Final = frozenset({"gpu-03", "gpu-09", "gpu-16"})
 WITH_UNIT: Final = frozenset({"gpu-27", "gpu-45"})
 
+# On these somebody changed a setting two hours before the end.
+CHANGED: Final = frozenset({"gpu-00", "gpu-01", "gpu-02"})
+
 
 def runs_unit(node: str, zone: str) -> bool:
     return node in WITH_UNIT or (zone == "a" and node not in WITHOUT_UNIT)
@@ -48,7 +51,7 @@ def _batch(node: str, zone: str, place: int, now_ns: int) -> Batch:
     labels = {"zone": zone, "image": "v2" if place % 3 else "v1"} | ({"note": HOSTILE} if node == "gpu-01" else {})
     tables = {
         "pulses": _pulses(begun_ns, now_ns),
-        "facts": _facts(node, zone, place, begun_ns, labels),
+        "facts": _facts(node, zone, place, begun_ns, labels, now_ns - 2 * HOUR_NS if node in CHANGED else None),
         "events": _events(moments, now_ns),
         "incidents": _incidents(moments, node, now_ns),
         "core_minutes": _cores(moments or [now_ns - HOUR_NS], is_held=bool(moments)),
@@ -62,16 +65,20 @@ def _pulses(begun_ns: int, now_ns: int) -> dict[str, list[Any]]:
     return {"time": [begun_ns, now_ns - MINUTE_NS], "cpus": [96, 96], "span_from": [begun_ns] * 2, "span_to": [now_ns] * 2}
 
 
-def _facts(node: str, zone: str, place: int, time_ns: int, labels: dict[str, str]) -> dict[str, list[Any]]:
+def _facts(
+    node: str, zone: str, place: int, time_ns: int, labels: dict[str, str], changed_ns: int | None
+) -> dict[str, list[Any]]:
     facts = {
+        ("sysctl", "kernel.watchdog"): "1",
         ("unit_file", UNIT): "enabled" if runs_unit(node, zone) else "disabled",
         ("sysctl", "vm.swappiness"): "10" if zone == "a" else "60",
         ("kernel", "release"): f"6.1.{place % 2}",
         ("node", "hostname"): node,
         **{("label", name): value for name, value in labels.items()},
     }
-    columns = {"time": [time_ns] * len(facts), "kind": [kind for kind, _ in facts], "name": [name for _, name in facts]}
-    return {**columns, "value": list(facts.values())}
+    rows = [(time_ns, kind, name, value) for (kind, name), value in facts.items()]
+    rows += [(changed_ns, "sysctl", "kernel.watchdog", "0")] if changed_ns is not None else []
+    return {name: [row[place] for row in rows] for place, name in enumerate(("time", "kind", "name", "value"))}
 
 
 def _events(moments: list[int], now_ns: int) -> dict[str, list[Any]]:

@@ -172,7 +172,7 @@ def test_an_incident_opens_its_evidence_in_the_time_machine(page) -> None:
 
 def test_two_cohorts_are_compared(page) -> None:
     text = opened(page, "compare", "#differences tbody tr")
-    assert page.locator("#differences tbody tr").first.inner_text().split() [:2] == ["unit_file", UNIT]
+    assert page.locator("#differences tbody tr").first.inner_text().split()[:2] == ["unit_file", UNIT]
     assert "disabled" in text
     page.fill("#cohort-a", "node=gpu-00")
     assert changed(page, lambda: page.keyboard.press("Enter"))["a"] == "node=gpu-00"
@@ -190,6 +190,17 @@ def test_the_flame_graph_of_the_affected_differs_from_the_others(page) -> None:
     page.wait_for_function("() => document.querySelector('#flame-note').textContent.includes('timer_list_show')")
     assert changed(page, lambda: page.click("#alone"))["alone"] == "1"
     page.wait_for_function("() => !document.querySelector('#flame-note').textContent.includes('against')")
+
+
+def test_a_change_is_judged_by_before_and_after(page) -> None:
+    page.click("#tab-change")
+    page.fill("#fact", "sysctl:kernel.watchdog=0")
+    assert changed(page, lambda: page.keyboard.press("Enter"))["fact"] == "sysctl:kernel.watchdog=0"
+    page.wait_for_selector("#change h2:has-text('nic_reset on 3 nodes')")
+    assert "other nodes, same time 57" in page.locator("#change").inner_text()
+    page.fill("#fact", "nonsense:x=1")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("[role=alert]:has-text('no node has told')")
 
 
 def test_back_and_forward_restore_what_was_chosen(page) -> None:

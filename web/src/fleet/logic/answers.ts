@@ -173,3 +173,40 @@ export interface FlameRows {
   stacks: [comm: string, path: string, samples: number, baseline: number][];
   left_out: string[];
 }
+
+export interface Rates {
+  nodes: number;
+  before: { times: number; node_days: number; affected: number };
+  after: { times: number; node_days: number; affected: number };
+  /** Times after, had the rate of before gone on; null: nothing was observed before. */
+  expected: number | null;
+  ratio_low: number | null;
+  /** null: without bound. */
+  ratio_high: number | null;
+  chance: number | null;
+}
+
+export interface Ends {
+  success: number;
+  runs: number;
+  rate: number | null;
+}
+
+export interface JobRow {
+  kind: string;
+  /** null: all jobs of the kind. */
+  name: string | null;
+  before: Ends;
+  after: Ends;
+  chance: number;
+}
+
+export interface ChangeAnswer {
+  first_change: string;
+  last_change: string;
+  summary: string;
+  changed: Rates;
+  others: Rates | null;
+  jobs: JobRow[];
+  notes: string[];
+}

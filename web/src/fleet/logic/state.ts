@@ -1,9 +1,9 @@
 // The whole state of the fleet's page, as it stands in a link, and the moves that change it.
 import type { Choices } from "./answers";
 
-export const TABS = ["why", "incidents", "nodes", "compare", "flame"] as const;
+export const TABS = ["why", "incidents", "nodes", "compare", "flame", "change"] as const;
 export type Tab = (typeof TABS)[number];
-export const TAB_TEXT: Record<Tab, string> = { why: "Why", incidents: "Incidents", nodes: "Nodes", compare: "Compare", flame: "Flame graph" };
+export const TAB_TEXT: Record<Tab, string> = { why: "Why", incidents: "Incidents", nodes: "Nodes", compare: "Compare", flame: "Flame graph", change: "Did it help" };
 
 export const PERIODS: readonly (readonly [since: string, text: string])[] = [
   ["-1h", "last hour"], ["-6h", "last 6 hours"], ["-24h", "last 24 hours"], ["-3d", "last 3 days"], ["-7d", "last 7 days"], ["-30d", "last 30 days"],
@@ -30,6 +30,8 @@ export interface State {
   /** Two cohorts, for `compare` and `flame`; empty: those with what is asked about, and the others. */
   a: string;
   b: string;
+  /** The fact whose change is judged: `kind:name=value`. */
+  fact: string;
   /** The flame graph of the first cohort only. */
   isAlone: boolean;
   /** Incidents of every kind in their list. */
@@ -47,11 +49,12 @@ export const FIRST: State = {
   sort: "",
   a: "",
   b: "",
+  fact: "",
   isAlone: false,
   isAll: false,
   search: "",
 };
-const TEXTS = ["since", "until", "by", "where", "sort", "a", "b", "search"] as const;
+const TEXTS = ["since", "until", "by", "where", "sort", "a", "b", "fact", "search"] as const;
 
 export function toHash(state: State): string {
   const words = new URLSearchParams({ tab: state.tab });

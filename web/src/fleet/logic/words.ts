@@ -1,6 +1,7 @@
 // Small texts: how long ago, how bad, how sure.
 import { dayText, durationText, timeText } from "../../logic/moment";
-import type { IncidentRow, WorstCore } from "./answers";
+import type { IncidentRow, Rates, WorstCore } from "./answers";
+import { percentText } from "./why";
 
 const LONGEST_WINDOW_MS = 10_000;
 
@@ -15,6 +16,12 @@ export function momentText(iso: string): string {
 
 export function shareText(worst: WorstCore | undefined): string {
   return worst ? `${Math.round(worst.share * 100)} % ${worst.mode}, core ${worst.core}` : "–";
+}
+
+/** The rate after a change in parts of the rate before, as far as it is known. */
+export function ratioText({ ratio_low, ratio_high }: Pick<Rates, "ratio_low" | "ratio_high">): string {
+  if (ratio_low === null) return "–";
+  return `${percentText(ratio_low)} ${ratio_high === null ? "or more" : `to ${percentText(ratio_high)}`} of before`;
 }
 
 /** Where the evidence of an incident opens in the time machine, at the incident; null if there is none. */

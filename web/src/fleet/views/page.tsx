@@ -4,6 +4,7 @@ import { Tooltip } from "../../views/tooltip";
 import type { Reader } from "../logic/answers";
 import { TABS, TAB_TEXT, type Tab } from "../logic/state";
 import { AppContext, useApp, type App } from "./app";
+import { ChangeTab } from "./change";
 import { CompareTab } from "./compare";
 import { FlameTab } from "./flame";
 import { Help } from "./help";
@@ -13,7 +14,7 @@ import { Timeline } from "./timeline";
 import { Toolbar } from "./toolbar";
 import { WhyTab } from "./why";
 
-const SHOWN: Record<Tab, () => preact.JSX.Element> = { why: WhyTab, incidents: IncidentsTab, nodes: NodesTab, compare: CompareTab, flame: FlameTab };
+const SHOWN: Record<Tab, () => preact.JSX.Element> = { why: WhyTab, incidents: IncidentsTab, nodes: NodesTab, compare: CompareTab, flame: FlameTab, change: ChangeTab };
 
 export function Page({ app, reader }: { app: App; reader: Reader }) {
   return (

@@ -48,6 +48,8 @@ function NamedCause({ first, about }: { first: Leader; about: string }) {
 }
 
 function First({ leader, isNamed }: { leader: Leader; isNamed: boolean }) {
+  const app = useApp();
+  const [fact] = leader.facts;
   return (
     <section class="first" aria-label="the first difference">
       {!isNamed && <h3>{leader.name}</h3>}
@@ -57,6 +59,11 @@ function First({ leader, isNamed }: { leader: Leader; isNamed: boolean }) {
         <Squares table={leader.table} />
       </div>
       <p class="faint" title={leader.words}>If it did not matter, chance would give counts like these in {chanceText(leader.chance)} of cases.</p>
+      {fact && (
+        <button type="button" onClick={() => app.move({ tab: "change", fact: fact.kind === "label" ? fact.name : `${fact.kind}:${fact.name}` })} title="nodes on which this fact changed: before and after">
+          did changing it help?
+        </button>
+      )}
     </section>
   );
 }
