@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Leader, Table } from "../src/fleet/logic/answers";
-import { chanceText, deciding, percentText, rateText, relationText, strata, timesMore, titleOf, withIt, withoutIt } from "../src/fleet/logic/why";
+import { chanceText, deciding, partingText, percentText, rateText, relationText, strata, timesMore, titleOf, withIt, withoutIt } from "../src/fleet/logic/why";
 
 const table = (affected_with: number, well_with: number, affected_without: number, well_without: number): Table => ({ affected_with, well_with, affected_without, well_without });
 const predicate = (kind: string, name: string, value: string) => ({ kind, name, value, is_negated: false, text: `${name} is ${value}` });
@@ -42,6 +42,7 @@ describe("a place beside the first difference", () => {
     expect(deciding(ZONE)).toBe(5);
     expect(relationText(ZONE)).toContain("a place by itself breaks nothing");
     expect(relationText({ ...ZONE, places: [] })).toContain("adds nothing");
+    expect(partingText(ZONE)).toBe("Nodes with this but without the first: 0 of 3 affected. Nodes with the first but without this: 2 of 2 affected.");
   });
 
   test("cannot be told apart where no node has one without the other", () => {

@@ -72,9 +72,16 @@ export function relationText(leader: Leader): string {
   }
 }
 
+/** What the nodes say that have one of the two only. */
+export function partingText(leader: Leader): string {
+  const [[, thisOnly], [firstOnly]] = strata(leader);
+  const told = (group: Group) => (group.nodes ? rateText(group) : "none");
+  return `Nodes with this but without the first: ${told(thisOnly)}. Nodes with the first but without this: ${told(firstOnly)}.`;
+}
+
 export const BADGES: Record<string, string> = {
   first: "first",
-  "same subject": "same",
+  "same subject": "same thing",
   proxy: "proxy",
   inseparable: "not excluded",
   "of its own": "of its own",

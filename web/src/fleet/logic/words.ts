@@ -1,12 +1,16 @@
 // Small texts: how long ago, how bad, how sure.
-import { dayText, durationText, timeText } from "../../logic/moment";
+import { dayText, timeText } from "../../logic/moment";
 import type { IncidentRow, Rates, WorstCore } from "./answers";
 import { percentText } from "./why";
 
 const LONGEST_WINDOW_MS = 10_000;
 
-export function agoText(then_ms: number, now_ms: number): string {
-  return now_ms - then_ms < 1000 ? "now" : `${durationText(Math.round((now_ms - then_ms) / 1000) * 1000)} ago`;
+const UNITS: [string, number][] = [["d", 86_400_000], ["h", 3_600_000], ["min", 60_000], ["s", 1000]];
+
+/** In whole units: nobody needs the seconds of an hour. */
+export function lengthText(ms: number): string {
+  const [unit, size] = UNITS.find(([, each]) => ms >= 2 * each) ?? UNITS[3]!;
+  return `${Math.round(ms / size)} ${unit}`;
 }
 
 export function momentText(iso: string): string {

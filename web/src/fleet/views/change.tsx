@@ -34,7 +34,8 @@ function Answer({ answer }: { answer: ChangeAnswer }) {
     <div class="why" id="change">
       <header>
         <p class="where">changed {momentText(answer.first_change)} to {momentText(answer.last_change)} UTC</p>
-        <h2>{answer.summary}</h2>
+        {/* What the table says is not said twice. */}
+        <h2 title={answer.summary}>{answer.summary.split(": the rate is")[0]}</h2>
       </header>
       <table class="counts">
         <thead>
@@ -62,8 +63,10 @@ function RatesRow({ name, rates, most }: { name: string; rates: Rates; most: num
       <td>{rates.expected === null ? "–" : Math.round(rates.expected).toLocaleString("en")}</td>
       <td title="95 % interval">{ratioText(rates)}</td>
       <td class="group-bar" title="full: what happened after; the box: what was expected">
-        <span style={wide(rates.expected ?? 0)} class="expected" />
-        <i class="happened-bar" style={wide(rates.after.times)} />
+        <div class="against">
+          <span style={wide(rates.expected ?? 0)} />
+          <i style={wide(rates.after.times)} />
+        </div>
       </td>
     </tr>
   );

@@ -81,7 +81,7 @@ function Values({ values, isOne }: { values: DiffValue[]; isOne: boolean }) {
     <>
       {values.map(({ value, share }) => (
         <div key={value} class="value">
-          {!isOne && <><meter min={0} max={1} value={share} aria-hidden="true" /> <b>{percentText(share)}</b></>} {value ?? <span class="gone">not there</span>}
+          {!isOne && <><i class="share-bar" style={{ "--share": share }} /> <b>{percentText(share)}</b></>} {value ?? <span class="gone">not there</span>}
         </div>
       ))}
     </>

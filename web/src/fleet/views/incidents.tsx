@@ -40,7 +40,7 @@ const lasted = ({ from, to }: IncidentRow): number => Date.parse(to) - Date.pars
 const COLUMNS: ShownColumn<IncidentRow>[] = [
   { name: "time", title: "time (UTC)", value: ({ from }) => from, cell: (row) => <Opening row={row} /> },
   { name: "lasted", title: "lasted", value: lasted, isNumber: true, cell: (row) => durationText(lasted(row)) },
-  { name: "node", title: "node", value: ({ node }) => node, cell: ({ node }) => <NodeName name={node} isAffected /> },
+  { name: "node", title: "node", value: ({ node }) => node, cell: ({ node }) => <NodeName name={node} /> },
   { name: "core", title: "core", value: ({ core }) => core, isNumber: true, cell: ({ core }) => core ?? "–" },
   { name: "cause", title: "cause", value: ({ cause }) => cause, cell: (row) => <code title={row.summary ?? row.title ?? ""}>{row.cause}</code> },
   { name: "sure", title: "sure", value: ({ confidence }) => confidence, isNumber: true, cell: (row) => <span title={confidenceText(row.confidence)}>{Math.round(row.confidence * 100)} %</span> },
@@ -59,7 +59,7 @@ function Opening({ row }: { row: IncidentRow }) {
   if (address === null) return <span title="no evidence was pushed for this one">{momentText(row.from)}</span>;
   return (
     <a class="link" href={address} target="_blank" rel="noopener" title="open the evidence in the time machine">
-      {momentText(row.from)} <span aria-hidden="true">⧉</span>
+      {momentText(row.from)} <span aria-hidden="true">↗</span>
     </a>
   );
 }

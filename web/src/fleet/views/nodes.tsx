@@ -4,7 +4,7 @@ import { useLatest } from "../../lib/latest";
 import { kindText } from "../../logic/events";
 import type { NodeRow, NodesAnswer, WorstCore, WorstCores } from "../logic/answers";
 import { equals, toggledWhere } from "../logic/state";
-import { agoText, momentText, shareText } from "../logic/words";
+import { lengthText, momentText, shareText } from "../logic/words";
 import { useApp, type App } from "./app";
 import { Asked } from "./asked";
 import { NodeName } from "./node_name";
@@ -58,8 +58,8 @@ function columns(app: App, answer: NodesAnswer, cores: ReadonlyMap<string, Worst
 
 function Seen({ row, now_ms }: { row: NodeRow; now_ms: number }) {
   if (row.last_seen === null) return <span class="gone" title="not heard of on the last day of the time">silent</span>;
-  const text = agoText(Date.parse(row.last_seen), now_ms);
-  return <span class={row.is_silent ? "gone" : ""} title={row.last_seen}>{row.is_silent ? `silent for ${text.replace(" ago", "")}` : text}</span>;
+  const text = lengthText(Math.max(now_ms - Date.parse(row.last_seen), 0));
+  return <span class={row.is_silent ? "gone" : ""} title={row.last_seen}>{row.is_silent ? `silent for ${text}` : `${text} ago`}</span>;
 }
 
 function Labels({ row }: { row: NodeRow }) {

@@ -1,6 +1,6 @@
 // Why: which difference between the nodes goes with the failures, how sure that is, who decides, and what only seems to matter.
 import type { Leader, WhyAnswer } from "../logic/answers";
-import { BADGES, chanceText, relationText, timesMore, titleOf } from "../logic/why";
+import { BADGES, chanceText, partingText, relationText, timesMore, titleOf } from "../logic/why";
 import { useApp } from "./app";
 import { Asked } from "./asked";
 import { Bars, Squares, Strata } from "./counts";
@@ -55,15 +55,17 @@ function First({ leader, isNamed }: { leader: Leader; isNamed: boolean }) {
       {!isNamed && <h3>{leader.name}</h3>}
       <AlsoCalled leader={leader} shown={leader.name} />
       <div class="pictures">
-        <Bars table={leader.table} />
+        <div class="sure">
+          <Bars table={leader.table} />
+          <p class="faint" title={leader.words}>If it did not matter, chance would give counts like these in {chanceText(leader.chance)} of cases.</p>
+          {fact && (
+            <button type="button" onClick={() => app.move({ tab: "change", fact: fact.kind === "label" ? fact.name : `${fact.kind}:${fact.name}` })} title="nodes on which this fact changed: before and after">
+              did changing it help?
+            </button>
+          )}
+        </div>
         <Squares table={leader.table} />
       </div>
-      <p class="faint" title={leader.words}>If it did not matter, chance would give counts like these in {chanceText(leader.chance)} of cases.</p>
-      {fact && (
-        <button type="button" onClick={() => app.move({ tab: "change", fact: fact.kind === "label" ? fact.name : `${fact.kind}:${fact.name}` })} title="nodes on which this fact changed: before and after">
-          did changing it help?
-        </button>
-      )}
     </section>
   );
 }
@@ -121,7 +123,7 @@ function Other({ leader, first, place, isOpen }: { leader: Leader; first: Leader
         <span class={`badge ${leader.relation === "inseparable" ? "warn" : ""}`}>{BADGES[leader.relation] ?? leader.relation}</span>
         {leader.places.length > 0 && <span class="badge">place</span>}
       </summary>
-      <p>{relationText(leader)}.</p>
+      <p>{relationText(leader)}.{leader.relation === "proxy" && ` ${partingText(leader)}`}</p>
       <AlsoCalled leader={leader} shown={leader.places[0]?.text ?? leader.name} />
       <div class="pictures">
         <Bars table={leader.table} isSmall />
