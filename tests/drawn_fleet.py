@@ -62,7 +62,9 @@ def _batch(node: str, zone: str, place: int, now_ns: int) -> Batch:
 
 
 def _pulses(begun_ns: int, now_ns: int) -> dict[str, list[Any]]:
-    return {"time": [begun_ns, now_ns - MINUTE_NS], "cpus": [96, 96], "span_from": [begun_ns] * 2, "span_to": [now_ns] * 2}
+    times = [*range(begun_ns, now_ns, HOUR_NS), now_ns - MINUTE_NS]
+    count = len(times)
+    return {"time": times, "cpus": [96] * count, "span_from": [begun_ns] * count, "span_to": [now_ns] * count}
 
 
 def _facts(
