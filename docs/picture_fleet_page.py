@@ -30,7 +30,6 @@ def main() -> None:
         write_fleet(lake, recording, time.time_ns())
         with served(lake) as address:
             take(f"{address}/#token={TOKEN}&event=nic_reset&since=-7d")
-    print(f"{PICTURE}: {PICTURE.stat().st_size:,} bytes")
 
 
 @contextlib.contextmanager
@@ -56,7 +55,7 @@ def take(address: str) -> None:
         page.goto(address)
         page.wait_for_selector("#why .squares canvas")
         page.wait_for_selector(".bars canvas[data-ready=yes]")
-        page.screenshot(path=PICTURE)
+        page.screenshot(path=PICTURE, full_page=True)
         browser.close()
 
 

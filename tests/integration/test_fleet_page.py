@@ -150,7 +150,7 @@ def test_nodes_sort_by_any_column_and_are_chosen_by_their_labels(page) -> None:
     page.wait_for_function("() => document.querySelector('#nodes tbody tr').textContent.startsWith('gpu-59')")
     page.wait_for_selector("#nodes :text('100 % system, core 1')")
     # Names from the machines are text, also where they choose nodes.
-    changed(page, lambda: page.locator("#nodes button.label", has_text="onerror").first.click())
+    changed(page, page.locator("#nodes button.label", has_text="onerror").first.click)
     page.wait_for_function("() => document.querySelectorAll('#nodes tbody tr').length === 1")
     assert page.locator("#where").input_value() == f"note='{HOSTILE}'"
     assert page.locator("img").count() == 0

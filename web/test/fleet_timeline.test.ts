@@ -6,8 +6,8 @@ describe("bars over time", () => {
   const one = (value: string | null, times: number[]) => ({ value, times, nodes: 10 });
   const series = [one("a", [1, 2]), one(null, [5, 0]), one("none", [0, 0]), one("b", [3, 0])];
 
-  test("stack the largest first and leave out what never happened", () => {
-    expect(stacks(series).map(({ name, total }) => [name, total])).toEqual([["without it", 5], ["a", 3], ["b", 3]]);
+  test("stack the largest first, and tell of those that had none", () => {
+    expect(stacks(series).map(({ name, total }) => [name, total])).toEqual([["without it", 5], ["a", 3], ["b", 3], ["none", 0]]);
     expect(tallest(stacks(series))).toBe(9);
   });
 

@@ -117,7 +117,7 @@ function frameTip(flame: Flame, node: number): string[] {
   if (flame.shares && flame.change) {
     const change = flame.change[node]!;
     const sign = change >= 0 ? "▲ grew" : "▼ shrank";
-    return [name, `${sign}: ${percent(flame.shares.baseline[node]!)} of the baseline's samples, ${percent(flame.shares.window[node]!)} of the window's`];
+    return [name, `${sign}: ${percent(flame.shares.baseline[node]!)} of the baseline's samples, ${percent(flame.shares.window[node]!)} of these`];
   }
   const share = flame.right[node]! - flame.left[node]!;
   const weight = Math.round(share * flame.total).toLocaleString("en");

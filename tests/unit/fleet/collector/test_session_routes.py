@@ -1,5 +1,6 @@
 """Signing in to the fleet's page: a reader's token becomes a cookie, and a cookie may only ask."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,12 +16,12 @@ from necroscope.fleet.protocol import encode
 from necroscope.fleet.tokens import Grant, Tokens, digest_of
 
 GRANTS = {"push": Grant("eu-1", "push"), "read": Grant("eu-1", "read"), "read-all": Grant("*", "read")}
+TOKENS = Tokens({digest_of(token): grant for token, grant in GRANTS.items()})
 
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[httpx.Client]:
-    tokens = Tokens({digest_of(token): grant for token, grant in GRANTS.items()})
-    app = create_app(Lake.open(str(tmp_path / "lake")), tokens, routers=[router], commit_every_s=0.001)
+    app = create_app(Lake.open(str(tmp_path / "lake")), TOKENS, routers=[router], commit_every_s=0.001)
     app.add_middleware(SessionCookie)
     with served(app) as client:
         yield client
@@ -38,6 +39,17 @@ def test_a_reader_s_token_becomes_a_cookie_that_no_script_reads_and_no_other_sit
     assert "HttpOnly" in cookie
     assert "samesite=strict" in cookie.lower()
     assert client.get(SESSION_PATH).json() == {"cluster": "eu-1"}
+
+
+def test_over_tls_the_cookie_never_travels_in_the_clear(tmp_path: Path) -> None:
+    app = create_app(Lake.open(str(tmp_path / "lake")), TOKENS, routers=[router])
+
+    async def asked() -> str:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://collector") as client:
+            answer = await client.post(SESSION_PATH, headers={"Authorization": "Bearer read"})
+        return answer.headers["set-cookie"]
+
+    assert "Secure" in asyncio.run(asked())
 
 
 def test_who_is_not_signed_in_is_told_so(client: httpx.Client) -> None:

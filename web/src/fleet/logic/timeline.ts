@@ -24,11 +24,11 @@ const OTHERS = "(others)";
 export const MOST_STACKS = 7;
 const sum = (counts: readonly number[]): number => counts.reduce((total, count) => total + count, 0);
 
-/** The largest first; what is beyond `most` becomes one. */
+/** The largest first, and those that had none too: that is what tells. What is beyond `most` becomes one. */
 export function stacks(series: readonly Series[], most = MOST_STACKS): Stack[] {
   const known: Stack[] = series
     .map(({ value, times, nodes }) => ({ name: value ?? "without it", value, isRest: value === OTHERS, total: sum(times), counts: [...times], nodes }))
-    .filter(({ total }) => total > 0)
+    .filter(({ total, nodes }) => total > 0 || nodes > 0)
     .sort((a, b) => Number(a.isRest) - Number(b.isRest) || b.total - a.total || a.name.localeCompare(b.name));
   if (known.length <= most) return known;
   const rest = known.slice(most - 1);

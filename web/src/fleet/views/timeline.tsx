@@ -59,8 +59,8 @@ function Legend({ shown, by }: { shown: Stack[]; by: string }) {
   return (
     <span class="stack-names">
       {shown.map((stack, place) => (
-        <button key={stack.name} type="button" disabled={stack.isRest} onClick={() => choose(stack)} title="these nodes only">
-          <i class={place % 2 ? "swatch hatched" : "swatch"} style={{ background: STACK_COLOURS[look][place % 7] }} /> {stack.name} <b>{stack.total.toLocaleString("en")}</b>
+        <button key={stack.name} type="button" disabled={stack.isRest} onClick={() => choose(stack)} title={`${stack.nodes.toLocaleString("en")} nodes; a click chooses them`}>
+          <i class={place % 2 ? "swatch hatched" : "swatch"} style={{ background: STACK_COLOURS[look][place % 7] }} /> {stack.name} <b>{stack.total.toLocaleString("en")}</b> <span class="faint">({stack.nodes.toLocaleString("en")} nodes)</span>
         </button>
       ))}
     </span>
@@ -101,7 +101,7 @@ function Bars({ answer, shown }: { answer: TimelineAnswer; shown: Stack[] }) {
     <div ref={area} class="bars" style={{ height: BARS_PX }} onPointerMove={pointed} onPointerDown={pressed} onPointerLeave={() => (setHovered(null), hideTip())}>
       <canvas ref={canvas} role="img" aria-label="counts over time" data-ready={width ? "yes" : "no"} />
       {brushed && <i class="band window" style={{ left: brushed[0], width: brushed[1] - brushed[0] }} />}
-      {!shown.length && <p class="nothing">nothing of this kind happened</p>}
+      {!shown.some(({ total }) => total) && <p class="nothing">nothing of this kind happened</p>}
     </div>
   );
 }

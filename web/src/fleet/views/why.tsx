@@ -36,7 +36,7 @@ function Headline({ answer, first }: { answer: WhyAnswer; first: Leader | undefi
         <span class={`outcome ${isNamed ? "named" : ""}`}>{answer.outcome}</span> {answer.about.name}: {answer.affected.toLocaleString("en")} of{" "}
         {answer.nodes.toLocaleString("en")} nodes, {answer.times.toLocaleString("en")} times · {answer.differences.toLocaleString("en")} differences between the nodes were weighed
       </p>
-      <h2>{isNamed && first ? <NamedCause first={first} about={answer.about.name} /> : answer.summary}</h2>
+      <h2>{isNamed && first ? <NamedCause first={first} about={answer.about.name} /> : answer.summary.replace(`${answer.outcome}: `, "")}</h2>
     </header>
   );
 }
@@ -57,7 +57,7 @@ function First({ leader, isNamed }: { leader: Leader; isNamed: boolean }) {
       <div class="pictures">
         <div class="sure">
           <Bars table={leader.table} />
-          <p class="faint" title={leader.words}>If it did not matter, chance would give counts like these in {chanceText(leader.chance)} of cases.</p>
+          <p class="faint" title={leader.words}>If it did not matter, chance would give counts like these with a probability of {chanceText(leader.chance)}.</p>
           {fact && (
             <button type="button" onClick={() => app.move({ tab: "change", fact: fact.kind === "label" ? fact.name : `${fact.kind}:${fact.name}` })} title="nodes on which this fact changed: before and after">
               did changing it help?
