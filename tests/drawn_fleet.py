@@ -1,5 +1,6 @@
 """A small lake in which a zone only seems to matter: the unit that most of its nodes run does. Names are hostile."""
 
+import json
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +12,13 @@ from necroscope.fleet.lake import Lake, day_of
 from necroscope.fleet.protocol import Batch
 from necroscope.fleet.upload.bundle import pack
 
+VERDICT: Final = {
+    "evidence": [{"text": f"core 1 was held by {HOSTILE}"}],
+    "against": [],
+    "fix": ["restart the agent"],
+    "verify": [],
+    "will_not_help": [{"what": "more cores", "why": "it is one core that is held"}],
+}
 HOUR_NS: Final = 3600 * NS
 MINUTE_NS: Final = 60 * NS
 UNIT: Final = "ecs-agent.service"
@@ -114,7 +122,7 @@ def _incidents(moments: list[int], node: str, now_ns: int) -> dict[str, list[Any
         "origin_kind": ["unit"] * len(moments),
         "origin_name": [UNIT] * len(moments),
         "events": ['["nic_reset"]'] * len(moments),
-        "report": ["{}"] * len(moments),
+        "report": [json.dumps({"verdict": VERDICT})] * len(moments),
         "bundle": [BUNDLE if node == "gpu-00" and time_ns == newest else None for time_ns in moments],
         "analysed_by": ["0"] * len(moments),
         "analysed_ns": [now_ns] * len(moments),

@@ -162,6 +162,10 @@ def test_an_incident_opens_its_evidence_in_the_time_machine(page) -> None:
     assert CAUSE in text
     assert UNIT in text
     assert HOSTILE in text
+    state = changed(page, page.locator("#incidents td button.link").first.click)
+    assert state["incident"].startswith("eu-1/gpu-00/")
+    page.wait_for_selector("#verdict-of :text('What to do')")
+    assert "restart the agent" in page.locator("#verdict-of").inner_text()
     assert page.locator("#incidents a").count() == 1
     with page.context.expect_page() as opening:
         page.click("#incidents a")

@@ -1,4 +1,5 @@
 // What a collector answers, as it comes. Moments are ISO 8601.
+import type { Incident } from "../../logic/answers";
 
 export interface Reader {
   /** `*`: every cluster. */
@@ -139,6 +140,11 @@ export interface IncidentRow {
 export interface IncidentsAnswer {
   count: number;
   incidents: IncidentRow[];
+}
+
+export interface IncidentAnswer {
+  /** As `necroscope diagnose --json` has it. */
+  report: Partial<Incident>;
 }
 
 export interface DiffValue {

@@ -1,7 +1,7 @@
 // Asks the collector. The reader's token is in a cookie that this page cannot see; an error is shown as the collector words it.
 import { address, ServerError } from "../../logic/server_source";
 import type {
-  ChangeAnswer, Choices, DiffAnswer, FlameRows, IncidentsAnswer, NodesAnswer, Reader, TimelineAnswer, WhyAnswer, WorstCores,
+  ChangeAnswer, Choices, DiffAnswer, FlameRows, IncidentAnswer, IncidentRow, IncidentsAnswer, NodesAnswer, Reader, TimelineAnswer, WhyAnswer, WorstCores,
 } from "./answers";
 import type { State } from "./state";
 
@@ -25,6 +25,7 @@ export interface CollectorSource {
   nodes(state: State, signal?: AbortSignal): Promise<NodesAnswer>;
   worstCores(time: Time, signal?: AbortSignal): Promise<WorstCores>;
   incidents(state: State, signal?: AbortSignal): Promise<IncidentsAnswer>;
+  incident(row: IncidentRow, signal?: AbortSignal): Promise<IncidentAnswer>;
   diff(a: string, b: string, time: Time, signal?: AbortSignal): Promise<DiffAnswer>;
   change(state: State, signal?: AbortSignal): Promise<ChangeAnswer>;
   flame(where: string, baseline: string | null, time: Time, signal?: AbortSignal): Promise<FlameRows>;
@@ -44,6 +45,7 @@ export function collectorSource(): CollectorSource {
     nodes: (state, signal) => ask("v1/nodes", chosen(state), withSignal(signal)),
     worstCores: (time, signal) => ask("v1/worst-cores", timed(time), withSignal(signal)),
     incidents: (state, signal) => ask("v1/incidents", { ...chosen(state), cause: causeOf(state), limit: MOST_INCIDENTS }, withSignal(signal)),
+    incident: ({ cluster, node, id }, signal) => ask(`v1/incidents/${[cluster, node, id].map(encodeURIComponent).join("/")}`, {}, withSignal(signal)),
     diff: (a, b, time, signal) => ask("v1/diff", { ...timed(time), a, b }, withSignal(signal)),
     change: (state, signal) => ask("v1/change", { ...timed(state), ...about(state), fact: state.fact }, withSignal(signal)),
     flame: (where, baseline, time, signal) => ask("v1/flame", { ...timed(time), where, baseline }, withSignal(signal)),

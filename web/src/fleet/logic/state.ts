@@ -30,6 +30,8 @@ export interface State {
   /** Two cohorts, for `compare` and `flame`; empty: those with what is asked about, and the others. */
   a: string;
   b: string;
+  /** The incident whose verdict is read: `cluster/node/id`. */
+  incident: string;
   /** The fact whose change is judged: `kind:name=value`. */
   fact: string;
   /** The flame graph of the first cohort only. */
@@ -49,12 +51,13 @@ export const FIRST: State = {
   sort: "",
   a: "",
   b: "",
+  incident: "",
   fact: "",
   isAlone: false,
   isAll: false,
   search: "",
 };
-const TEXTS = ["since", "until", "by", "where", "sort", "a", "b", "fact", "search"] as const;
+const TEXTS = ["since", "until", "by", "where", "sort", "a", "b", "incident", "fact", "search"] as const;
 
 export function toHash(state: State): string {
   const words = new URLSearchParams({ tab: state.tab });

@@ -10,6 +10,7 @@ import { Asked } from "./asked";
 import { NodeName } from "./node_name";
 import { SortedTable, type ShownColumn } from "./sorted_table";
 import { useAnswer } from "./use_answer";
+import { keyOfIncident, VerdictOf } from "./verdict";
 
 export function IncidentsTab() {
   const app = useApp();
@@ -20,8 +21,9 @@ export function IncidentsTab() {
 
 function Incidents({ answer }: { answer: IncidentsAnswer }) {
   const app = useApp();
-  const { about: { what, name }, isAll } = useAtom(app.state);
+  const { about: { what, name }, isAll, incident } = useAtom(app.state);
   const rows = what === "event" && !isAll ? answer.incidents.filter(({ events }) => events.includes(name)) : answer.incidents;
+  const chosen = rows.find((row) => keyOfIncident(row) === incident);
   const older = answer.count - answer.incidents.length;
   return (
     <>
@@ -30,7 +32,8 @@ function Incidents({ answer }: { answer: IncidentsAnswer }) {
         <button type="button" id="all-kinds" aria-pressed={isAll} onClick={() => app.move({ isAll: !isAll })}>all kinds</button>
         {older > 0 && ` · ${older.toLocaleString("en")} older ones are left out: choose less time or fewer nodes`}
       </p>
-      {rows.length ? <SortedTable id="incidents" rows={rows} columns={COLUMNS} keyOf={(row) => `${row.cluster}/${row.node}/${row.id}`} order="-time" /> : <p class="empty">No incident of this kind in this time.</p>}
+      {chosen && <VerdictOf row={chosen} />}
+      {rows.length ? <SortedTable id="incidents" rows={rows} columns={COLUMNS} keyOf={keyOfIncident} order="-time" /> : <p class="empty">No incident of this kind in this time.</p>}
     </>
   );
 }
@@ -42,12 +45,23 @@ const COLUMNS: ShownColumn<IncidentRow>[] = [
   { name: "lasted", title: "lasted", value: lasted, isNumber: true, cell: (row) => durationText(lasted(row)) },
   { name: "node", title: "node", value: ({ node }) => node, cell: ({ node }) => <NodeName name={node} /> },
   { name: "core", title: "core", value: ({ core }) => core, isNumber: true, cell: ({ core }) => core ?? "–" },
-  { name: "cause", title: "cause", value: ({ cause }) => cause, cell: (row) => <code title={row.summary ?? row.title ?? ""}>{row.cause}</code> },
+  { name: "cause", title: "cause", value: ({ cause }) => cause, cell: (row) => <Cause row={row} /> },
   { name: "sure", title: "sure", value: ({ confidence }) => confidence, isNumber: true, cell: (row) => <span title={confidenceText(row.confidence)}>{Math.round(row.confidence * 100)} %</span> },
   { name: "culprit", title: "on the core", value: (row) => row.culprit_comm, isCut: true, cell: (row) => <Culprit row={row} /> },
   { name: "origin", title: "act on", value: (row) => row.origin_name, isCut: true, cell: (row) => (row.origin_name ? <>{row.origin_kind} <b>{row.origin_name}</b></> : "–") },
   { name: "events", title: "what broke", value: ({ events }) => events.join(), isCut: true, cell: ({ events }) => [...new Set(events)].map(kindText).join(", ") || "–" },
 ];
+
+/** A click reads the verdict, a second one closes it. */
+function Cause({ row }: { row: IncidentRow }) {
+  const app = useApp();
+  const isOpen = useAtom(app.state).incident === keyOfIncident(row);
+  return (
+    <button type="button" class="link" aria-expanded={isOpen} title={row.summary ?? row.title ?? ""} onClick={() => app.move({ incident: isOpen ? "" : keyOfIncident(row) })}>
+      <code>{row.cause}</code>
+    </button>
+  );
+}
 
 function Culprit({ row }: { row: IncidentRow }) {
   return <><b>{row.culprit_comm ?? "–"}</b> <span class="faint">{row.culprit_unit ?? row.culprit_container ?? row.culprit_cgroup}</span></>;

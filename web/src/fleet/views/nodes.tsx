@@ -7,7 +7,7 @@ import { equals, toggledWhere } from "../logic/state";
 import { lengthText, momentText, shareText } from "../logic/words";
 import { useApp, type App } from "./app";
 import { Asked } from "./asked";
-import { NodeName } from "./node_name";
+import { nodeExpression, NodeName } from "./node_name";
 import { SortedTable, type ShownColumn } from "./sorted_table";
 import { useAnswer } from "./use_answer";
 
@@ -48,12 +48,23 @@ function columns(app: App, answer: NodesAnswer, cores: ReadonlyMap<string, Worst
   return [
     { name: "node", title: "node", value: keyOf, cell: (row) => <NodeName name={severalClusters ? keyOf(row) : row.node} isAffected={counted(row) > 0} /> },
     ...(what === "event" ? [events] : []),
-    { name: "incidents", title: "incidents", value: ({ incidents }) => incidents, isNumber: true, cell: ({ incidents }) => incidents.toLocaleString("en") },
+    { name: "incidents", title: "incidents", value: ({ incidents }) => incidents, isNumber: true, cell: (row) => <Count row={row} /> },
     { name: "cause", title: "newest cause", value: ({ last_cause }) => last_cause, cell: ({ last_cause }) => (last_cause ? <code>{last_cause}</code> : "–") },
     { name: "worst", title: "worst core", value: (row) => cores.get(keyOf(row))?.share ?? null, isNumber: true, cell: (row) => shareText(cores.get(keyOf(row))) },
     { name: "seen", title: "last seen", value: ({ last_seen }) => last_seen, isNumber: true, cell: (row) => <Seen row={row} now_ms={now_ms} /> },
     { name: "labels", title: "labels", value: ({ labels }) => Object.entries(labels).join(), cell: (row) => <Labels row={row} /> },
   ];
+}
+
+/** A click lists them. */
+function Count({ row }: { row: NodeRow }) {
+  const app = useApp();
+  if (!row.incidents) return <>0</>;
+  return (
+    <button type="button" class="link" title={`the incidents of ${row.node}`} onClick={() => app.move({ tab: "incidents", where: nodeExpression(keyOf(row)), isAll: true })}>
+      {row.incidents.toLocaleString("en")}
+    </button>
+  );
 }
 
 function Seen({ row, now_ms }: { row: NodeRow; now_ms: number }) {
