@@ -5,7 +5,7 @@ import secrets
 import socket
 import webbrowser
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -18,6 +18,9 @@ from necroscope.interchange.writers.window import WindowFacts
 from necroscope.store.query import Store
 from necroscope.store.samples import read_samples
 from necroscope.store.selection import Selection
+
+if TYPE_CHECKING:
+    from necroscope.views.web.app import Recording
 
 _LOOPBACK: Final = "127.0.0.1"
 
@@ -49,18 +52,24 @@ def serve(store: Store, host: str, port: int, *, opens_browser: bool) -> None:
     """Blocks until interrupted."""
     import uvicorn  # noqa: PLC0415 - the server is loaded only where it serves
 
-    from necroscope.views.web.app import Recording, make_app  # noqa: PLC0415
+    from necroscope.views.web.app import make_app  # noqa: PLC0415
 
     listener = _listener(host, port)
     token = secrets.token_urlsafe(24)
     hosts = frozenset({"localhost", _LOOPBACK, "[::1]", host.lower()})
-    recording = Recording(store, __version__, diagnosed, _speedscope)
     address = f"http://{host}:{listener.getsockname()[1]}/?token={token}"
     click.echo(f"the time machine is at {address}\nCtrl-C ends it")
     if opens_browser:
         webbrowser.open(address)
-    config = uvicorn.Config(make_app(recording, token, hosts), log_level="warning", access_log=False)
+    config = uvicorn.Config(make_app(recording_of(store), token, hosts), log_level="warning", access_log=False)
     uvicorn.Server(config).run([listener])
+
+
+def recording_of(store: Store) -> "Recording":
+    """A recording to show, joined with what diagnoses and exports it."""
+    from necroscope.views.web.app import Recording  # noqa: PLC0415 - the server is loaded only where it serves
+
+    return Recording(store, __version__, diagnosed, _speedscope)
 
 
 def _listener(host: str, port: int) -> socket.socket:

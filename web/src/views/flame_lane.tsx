@@ -59,7 +59,7 @@ function emptyText(state: State, isAsking: boolean): string {
   return isAsking ? "reading samples …" : "No samples here: the core was idle, the filter leaves nothing, or nothing was recorded.";
 }
 
-function FlameSurface({ flame, found }: { flame: Flame; found: Found | null }) {
+export function FlameSurface({ flame, found }: { flame: Flame; found: Found | null }) {
   const area = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const width = useWidth(area);
@@ -117,7 +117,7 @@ function frameTip(flame: Flame, node: number): string[] {
   if (flame.shares && flame.change) {
     const change = flame.change[node]!;
     const sign = change >= 0 ? "▲ grew" : "▼ shrank";
-    return [name, `${sign}: ${percent(flame.shares.baseline[node]!)} of the baseline's samples, ${percent(flame.shares.window[node]!)} of the window's`];
+    return [name, `${sign}: ${percent(flame.shares.baseline[node]!)} of the baseline's samples, ${percent(flame.shares.window[node]!)} of these`];
   }
   const share = flame.right[node]! - flame.left[node]!;
   const weight = Math.round(share * flame.total).toLocaleString("en");

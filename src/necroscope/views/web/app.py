@@ -62,6 +62,11 @@ class Recording:
 
 
 def make_app(recording: Recording, token: str, hosts: frozenset[str], static: Path = STATIC) -> Application:
+    return Guard(recording_app(recording, static), token, hosts)
+
+
+def recording_app(recording: Recording, static: Path = STATIC) -> FastAPI:
+    """Without a guard: for `make_app`, and for a collector, which asks for a token itself."""
     pictures = CorePictures(recording.store)
 
     @asynccontextmanager
@@ -79,13 +84,18 @@ def make_app(recording: Recording, token: str, hosts: frozenset[str], static: Pa
     _add_heat(app, recording.store)
     _add_flame(app, recording.store)
     _add_documents(app, recording, static)
+    add_files(app, static)
+    return app
+
+
+def add_files(app: FastAPI, static: Path = STATIC) -> None:
+    """The page and speedscope, which hold no data. To be added last: they match every path."""
     if (static / "index.html").is_file():
         if (static / "speedscope").is_dir():
             app.mount("/speedscope", SpeedscopeFiles(directory=static / "speedscope", html=True))
         app.mount("/", StaticFiles(directory=static, html=True))
     else:
         app.get("/", include_in_schema=False)(_not_built)
-    return Guard(app, token, hosts)
 
 
 class SpeedscopeFiles(StaticFiles):

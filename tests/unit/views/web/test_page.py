@@ -1,4 +1,4 @@
-"""The page's own tests: types by the compiler, the pure parts by Vitest, and what the built page may weigh and contain."""
+"""The pages' own tests: types by the compiler, the pure parts by Vitest, and what the built pages may weigh and contain."""
 
 import gzip
 import shutil
@@ -36,16 +36,19 @@ def test_names_from_the_machine_are_never_markup() -> None:
             assert way not in text, f"{path.name} uses {way}"
 
 
-def test_parts_of_the_page_import_in_one_direction() -> None:
+def test_parts_of_the_pages_import_in_one_direction() -> None:
     order = ["lib", "logic", "draw", "views"]
-    for path in (WEB / "src").glob("*/*"):
+    for path in [path for path in (WEB / "src").rglob("*/*") if path.suffix in (".ts", ".tsx") and path.parent.name in order]:
         later = order[order.index(path.parent.name) + 1 :]
-        assert not [part for part in later if f'"../{part}/' in path.read_text()], path
+        text = path.read_text()
+        assert not [part for part in later if f"/{part}/" in text], path
+        # The fleet's page stands on the time machine's parts, never the other way round.
+        assert "fleet" in path.parts or "/fleet/" not in text, path
 
 
 @needs_page
-def test_the_page_weighs_little_and_asks_nobody_else() -> None:
-    files = [STATIC / "index.html", *(STATIC / "assets").iterdir()]
+def test_both_pages_together_weigh_little_and_ask_nobody_else() -> None:
+    files = [STATIC / "index.html", STATIC / "fleet.html", *(STATIC / "assets").iterdir()]
     assert sum(len(gzip.compress(path.read_bytes())) for path in files) < MOST_BYTES
     for path in files:
         assert b"//cdn" not in path.read_bytes()
