@@ -26,8 +26,9 @@ from necroscope.views.web.binary import MEDIA_TYPE
 from necroscope.views.web.core_pictures import CorePictures
 from necroscope.views.web.export import exported_page
 from necroscope.views.web.guard import POLICY, Application, Guard
+from necroscope.views.web.incident_search import Diagnose
 from necroscope.views.web.parameters import Moment, OptionalCpu, OptionalMoment, selection_of, window_of
-from necroscope.views.web.reports import Diagnose, Reports
+from necroscope.views.web.reports import Reports
 
 Answer = TypeVar("Answer")
 STATIC: Final = Path(__file__).parent / "static"

@@ -90,7 +90,14 @@ def _gaps(recording: "Recording", view: Span) -> list[dict[str, Any]]:
 def _report(recording: "Recording", view: Span) -> dict[str, Any]:
     report = recording.reports.answer()
     inside = [item for item in report["incidents"] if int(item["from_ns"]) < view[1] and int(item["to_ns"]) >= view[0]]
-    return {"incidents": inside, "notes": report.get("notes", []), "is_complete": True}
+    failed = [item for item in report["failed"] if int(item["from_ns"]) < view[1] and int(item["to_ns"]) >= view[0]]
+    return {
+        "incidents": inside,
+        "notes": report["notes"],
+        "failed": failed,
+        "is_complete": report["is_complete"],
+        "progress": 1.0,
+    }
 
 
 def _thinned(found: SelectedSampleWindow) -> tuple[pa.Table, list[str]]:
