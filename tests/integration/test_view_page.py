@@ -137,6 +137,21 @@ def test_another_core_shows_who_ran_there(page) -> None:
     page.wait_for_function("() => location.hash.includes('search=multiply')")
 
 
+def test_the_graph_can_be_of_one_process(page) -> None:
+    changed(page, lambda: page.select_option("#core", "all"))
+    changed(page, lambda: brush(page, "cores", 0.17, 0.30))
+    page.keyboard.press("o")
+    page.wait_for_selector("#processes option[value='worker (600)']", state="attached")
+    page.fill("#process", "worker (600)")
+    assert changed(page, lambda: page.keyboard.press("Enter"))["pid"] == "600"
+    page.wait_for_function("() => document.querySelector('#lane-flame h2').textContent.includes('pid 600')")
+    page.fill("#search", "multiply")
+    page.wait_for_function("() => document.querySelector('#lane-flame .note').textContent.includes('in 100.0 %')")
+    page.fill("#process", "collector")
+    state = changed(page, lambda: page.keyboard.press("Enter"))
+    assert (state.get("pid"), state["comm"]) == (None, "collector")
+
+
 def test_a_click_into_the_core_map_looks_at_that_core(page) -> None:
     box = page.locator("#lane-cores .surface").bounding_box()
     row = box["height"] / 4
@@ -208,7 +223,7 @@ def test_hostile_names_are_text(page) -> None:
     assert page.locator("img").count() == 0
     button = page.locator("#lane-tasks button", has_text="onerror")
     changed(page, button.click)
-    assert page.locator("#comm").input_value() == HOSTILE
+    assert page.locator("#process").input_value() == HOSTILE
     page.wait_for_function("() => document.querySelector('#lane-flame h2').textContent.includes('onerror')")
     assert page.title() == "drawn-node · necroscope"
 

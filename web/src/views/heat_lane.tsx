@@ -24,7 +24,7 @@ export function HeatLane() {
   const app = useApp();
   const state = useAtom(app.state);
   const minute = state.window ? minuteOf(state.window, app.span()) : null;
-  const choice = { cpu: state.cpu, comm: state.comm, cgroup: state.cgroup };
+  const choice = { cpu: state.cpu, pid: state.pid, comm: state.comm, cgroup: state.cgroup };
   const key = minute && `${minute.map(Math.floor).join()}/${Object.values(choice).join("/")}`;
   const answer = useLatest(key, (signal) => app.source.heat(minute!, choice, HEAT_ROWS, signal), 40);
   const picture = useMemo(() => (answer.value ? pictureOf(answer.value, app.clock) : null), [answer.value]);
