@@ -27,7 +27,7 @@ from necroscope.views.web.core_pictures import CorePictures
 from necroscope.views.web.export import exported_page
 from necroscope.views.web.guard import POLICY, Application, Guard
 from necroscope.views.web.incident_search import Diagnose
-from necroscope.views.web.parameters import Moment, OptionalCpu, OptionalMoment, selection_of, window_of
+from necroscope.views.web.parameters import REFUSALS, Moment, OptionalCpu, OptionalMoment, selection_of, window_of
 from necroscope.views.web.reports import Reports
 
 Answer = TypeVar("Answer")
@@ -72,7 +72,8 @@ def make_app(recording: Recording, token: str, hosts: frozenset[str], static: Pa
         recording.reports.close()
         pictures.close()
 
-    app = FastAPI(title="necroscope", version=recording.version, docs_url=None, redoc_url=None, lifespan=lifespan)
+    words = {"title": "necroscope", "version": recording.version, "responses": REFUSALS}
+    app = FastAPI(**words, docs_url=None, redoc_url=None, lifespan=lifespan)
     app.exception_handler(NecroscopeError)(_told)
     app.exception_handler(RequestValidationError)(_misunderstood)
     _add_lists(app, recording)
@@ -218,13 +219,13 @@ def _add_flame(app: FastAPI, store: Store) -> None:
 
 
 def _add_documents(app: FastAPI, recording: Recording, static: Path) -> None:
-    @app.get("/api/speedscope")
+    @app.get("/api/speedscope", response_class=JSONResponse)
     async def speedscope(from_ns: Moment, to_ns: Moment, selection: Annotated[Selection, Depends(selection_of)]) -> Response:
         window = window_of(from_ns, to_ns)
         content = await _asked(recording.speedscope, recording.store, window.from_ns, window.to_ns, selection)
         return Response(content, media_type="application/json")
 
-    @app.get("/api/export")
+    @app.get("/api/export", response_class=Response, responses={200: {"content": {"text/html": {}}}})
     async def export(
         from_ns: Moment,
         to_ns: Moment,
