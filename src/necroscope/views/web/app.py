@@ -72,8 +72,9 @@ def make_app(recording: Recording, token: str, hosts: frozenset[str], static: Pa
         recording.reports.close()
         pictures.close()
 
-    words = {"title": "necroscope", "version": recording.version, "responses": REFUSALS}
-    app = FastAPI(**words, docs_url=None, redoc_url=None, lifespan=lifespan)
+    app = FastAPI(
+        title="necroscope", version=recording.version, docs_url=None, redoc_url=None, lifespan=lifespan, responses=REFUSALS
+    )
     app.exception_handler(NecroscopeError)(_told)
     app.exception_handler(RequestValidationError)(_misunderstood)
     _add_lists(app, recording)

@@ -46,9 +46,8 @@ class CorePictures:
 
     def begin(self, cpus: Sequence[int]) -> None:
         """Starts to read a long recording while the browser opens: what it asks for first is all of it."""
-        info = self._store.info()
-        if info.from_ns is not None and info.to_ns is not None and info.to_ns - info.from_ns > 2 * PART_NS:
-            hours = range(info.from_ns // PART_NS, -(-info.to_ns // PART_NS))
+        hours = self._recorded_hours()
+        if len(hours) > 2:
             self._asked(hours, MINUTE_NS, tuple(cpus), with_delay=False)
 
     def close(self) -> None:
@@ -60,16 +59,28 @@ class CorePictures:
             limit = TimeLimit(_TIME_LIMIT_S)
             modes = read_core_modes(self._store, from_ns, to_ns, columns, cpus, limit, with_delay=with_delay)
             return cores_answer(core_bytes(modes), from_ns, column_ns, cpus, modes.left_out)
-        hours = range(from_ns // PART_NS, -(-to_ns // PART_NS))
+        hours = self._recorded_hours(from_ns, to_ns)
         base_ns = MINUTE_NS if column_ns >= MINUTE_NS else BASE_NS
+        parts, is_complete = self._read_so_far(hours, base_ns, tuple(cpus), with_delay)
+        names = (*MODES, "delay") if with_delay else MODES
+        bounds = _bounds(hours, base_ns, from_ns, column_ns, columns)
+        picture = {name: _worst(_joined([part[name] for part in parts], len(cpus)), bounds) for name in names}
+        return cores_answer(picture, from_ns, column_ns, cpus, is_complete=is_complete)
+
+    def _read_so_far(self, hours: range, base_ns: int, cpus: tuple[int, ...], with_delay: bool) -> tuple[list[CoreBytes], bool]:
+        """The hours, in minutes or not at all where they are not read yet; and whether all are."""
         # Asked first, so that they are read first.
-        stand_ins = self._asked(hours, MINUTE_NS, tuple(cpus), with_delay) if self._has_minutes() else []
-        parts = self._asked(hours, base_ns, tuple(cpus), with_delay)
+        stand_ins = self._asked(hours, MINUTE_NS, cpus, with_delay) if self._has_minutes() else []
+        parts = self._asked(hours, base_ns, cpus, with_delay)
         wait(parts, _PATIENCE_S)
         results = [_result(choices, len(cpus), base_ns) for choices in zip(parts, stand_ins or parts, strict=True)]
-        names = (*MODES, "delay") if with_delay else MODES
-        picture = _joined(results, names, base_ns, hours.start * PART_NS, from_ns, column_ns, columns)
-        return cores_answer(picture, from_ns, column_ns, cpus, is_complete=all(part.done() for part in parts))
+        return results, all(part.done() for part in parts)
+
+    def _recorded_hours(self, from_ns: int = 0, to_ns: int = 1 << 62) -> range:
+        """Those of a window in which anything was recorded: a window may be of a century."""
+        info = self._store.info()
+        first_ns, last_ns = max(from_ns, info.from_ns or 0), min(to_ns, info.to_ns or 0)
+        return range(first_ns // PART_NS, -(-last_ns // PART_NS))
 
     def _has_minutes(self) -> bool:
         return "core_minutes" in self._store.info().tables
@@ -106,21 +117,21 @@ def _result(choices: Sequence[Part], cores: int, base_ns: int) -> CoreBytes:
     return {name: np.full((cores, columns), NOT_READ_YET, np.uint8) for name in (*MODES, "delay")}
 
 
-def _joined(
-    parts: Sequence[CoreBytes], names: Sequence[str], base_ns: int, start_ns: int, from_ns: int, column_ns: int, columns: int
-) -> CoreBytes:
-    """The worst of each column; a column's base columns are those whose middles lie in it."""
-    middles = start_ns + np.arange(len(parts) * (PART_NS // base_ns), dtype=np.int64) * base_ns + base_ns // 2
-    column = (middles - from_ns) // column_ns
-    first, last = np.searchsorted(column, (0, columns))
-    starts = np.searchsorted(column[first:last], np.arange(columns))
-    return {name: _worst([part[name] for part in parts], first, last, starts) for name in names}
+def _bounds(hours: range, base_ns: int, from_ns: int, column_ns: int, columns: int) -> NDArray[np.int64]:
+    """Where each column begins among the base columns of these hours: those belong to it whose middles lie in it."""
+    middles = hours.start * PART_NS + np.arange(len(hours) * (PART_NS // base_ns), dtype=np.int64) * base_ns + base_ns // 2
+    return np.searchsorted((middles - from_ns) // column_ns, np.arange(columns + 1))
 
 
-def _worst(parts: Sequence[NDArray[np.uint8]], first: int, last: int, starts: NDArray[np.int64]) -> NDArray[np.uint8]:
-    # One more, in a byte, makes "not recorded" the smallest of all.
-    values = np.concatenate(parts, axis=1)[:, first:last] + np.uint8(1)
-    if not values.shape[1]:
-        return np.full((len(values), len(starts)), NOT_RECORDED, np.uint8)
-    worst: NDArray[np.uint8] = np.maximum.reduceat(values, np.minimum(starts, values.shape[1] - 1), axis=1)
-    return worst - np.uint8(1)
+def _joined(parts: Sequence[NDArray[np.uint8]], cores: int) -> NDArray[np.uint8]:
+    return np.concatenate(parts, axis=1) if parts else np.empty((cores, 0), np.uint8)
+
+
+def _worst(values: NDArray[np.uint8], bounds: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """Of the values from each bound to the next; a column in which none lie was not recorded."""
+    worst = np.full((len(values), len(bounds) - 1), NOT_RECORDED, np.uint8)
+    filled = np.flatnonzero(bounds[1:] > bounds[:-1])
+    if len(filled):
+        # One more, in a byte, makes "not recorded" the smallest of all.
+        worst[:, filled] = np.maximum.reduceat(values[:, : bounds[-1]] + np.uint8(1), bounds[filled], axis=1) - np.uint8(1)
+    return worst

@@ -1,5 +1,6 @@
 """The API keeps what its description promises, whatever is asked: it never crashes, nor answers anything it did not describe."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ QUESTIONS = 25
 
 
 @pytest.fixture(scope="module")
-def described(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def described(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     static = tmp_path_factory.mktemp("static")
     (static / "assets").mkdir()
     for name in ("page.js", "page.css"):
@@ -29,7 +30,22 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> Any:
         lambda store, from_ns, to_ns, selection: b'{"profiles": []}',
     )
     app = make_app(recording, "t", frozenset({"testserver"}), static)
-    return schemathesis.openapi.from_asgi("/openapi.json", app, headers=TOKEN)
+    # Each question of its client would start and end the server.
+    schema = schemathesis.openapi.from_asgi("/openapi.json", without_lifespan(app), headers=TOKEN)
+    yield schema
+    recording.reports.close()
+
+
+def without_lifespan(app: Any) -> Any:
+    async def ask(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            while (await receive())["type"] != "lifespan.shutdown":
+                await send({"type": "lifespan.startup.complete"})
+            await send({"type": "lifespan.shutdown.complete"})
+        else:
+            await app(scope, receive, send)
+
+    return ask
 
 
 PATHS = ("cgroups", "cores", "events", "export", "flame", "gaps", "heat", "recording", "report", "speedscope", "tasks")

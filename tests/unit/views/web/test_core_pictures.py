@@ -32,7 +32,10 @@ def hour_of(value: int, at: int = -1, peak: int = 0, columns: int = MINUTES) -> 
 
 
 @pytest.fixture
-def pictures(tmp_path: Path) -> CorePictures:
+def pictures(tmp_path: Path, monkeypatch) -> CorePictures:
+    """Of a recording of the hours 10 and 11."""
+    info = type("Info", (), {"from_ns": 10 * PART_NS, "to_ns": 12 * PART_NS, "tables": {}})()
+    monkeypatch.setattr(Store, "info", lambda self: info)
     return CorePictures(Store.open(draw(tmp_path / "r", "    time:  0.0\n           main\n")))
 
 
@@ -102,7 +105,9 @@ def test_an_hour_is_read_once_unless_it_is_still_being_recorded(pictures: CorePi
     read: list[int] = []
     monkeypatch.setattr(CorePictures, "_read", lambda self, key: read.append(key.hour) or hour_of(1))
     recorded_to = 11 * PART_NS + PART_NS // 2
-    monkeypatch.setattr(Store, "info", lambda self: type("Info", (), {"to_ns": recorded_to, "tables": {}})())
+    monkeypatch.setattr(
+        Store, "info", lambda self: type("Info", (), {"from_ns": 10 * PART_NS, "to_ns": recorded_to, "tables": {}})()
+    )
     for _ in range(3):
         pictures.answer(10 * PART_NS, 12 * PART_NS, 120, CPUS, with_delay=False)
     pictures._readers.shutdown(wait=True)
@@ -110,3 +115,20 @@ def test_an_hour_is_read_once_unless_it_is_still_being_recorded(pictures: CorePi
     recorded_to += 1
     pictures.answer(10 * PART_NS, 12 * PART_NS, 120, CPUS, with_delay=False)
     assert sorted(read) == [10, 11, 11]
+
+
+def test_a_century_is_answered_from_the_hours_that_were_recorded(pictures: CorePictures, monkeypatch) -> None:
+    read: list[int] = []
+    monkeypatch.setattr(CorePictures, "_read", lambda self, key: read.append(key.hour) or hour_of(30))
+    header, cells = busy(pictures.answer(0, 20 * PART_NS, 20, CPUS, with_delay=False))
+    while not header["is_complete"]:
+        header, cells = busy(pictures.answer(0, 20 * PART_NS, 20, CPUS, with_delay=False))
+    assert cells[0].tolist() == [NOT_RECORDED] * 10 + [30, 30] + [NOT_RECORDED] * 8
+    pictures.answer(0, 1 << 62, 20, CPUS, with_delay=False)
+    assert sorted(read) == [10, 11]
+
+
+def test_a_window_without_a_recording_has_nothing(pictures: CorePictures) -> None:
+    header, cells = busy(pictures.answer(20 * PART_NS, 30 * PART_NS, 20, CPUS, with_delay=True))
+    assert header["is_complete"] is True
+    assert (cells == NOT_RECORDED).all()
