@@ -1,48 +1,22 @@
 """The time machine as a person uses it: a real Chromium, the real server, a recording with one incident."""
 
-import re
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qs
 
 import pytest
 from tests.drawn_node import at
+from tests.integration.conftest import served
 from tests.integration.drawn_incident import HOSTILE, drawn_incident, write
 
-from necroscope.views.web.app import STATIC
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed"),
-    pytest.mark.skipif(not (STATIC / "index.html").exists(), reason="the page was not built (scripts/setup builds it)"),
-]
 WIDE = {"width": 1440, "height": 1000}
 SOON_MS = 10_000
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    recording = write(tmp_path_factory.mktemp("view") / "r", drawn_incident())
-    command = [sys.executable, "-m", "necroscope", "view", str(recording), "--no-browser"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        found = re.search(r"http\S+", server.stdout.readline())
-        assert found is not None
-        yield found[0]
-        server.terminate()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
-        opened.close()
+    with served(write(tmp_path_factory.mktemp("view") / "r", drawn_incident())) as found:
+        yield found
 
 
 @pytest.fixture

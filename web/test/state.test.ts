@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { clock, durationText, timeText } from "../src/logic/moment";
 import {
-  baselineBefore, initialState, isAnotherPlace, ofHash, panned, processText, steppedCpu, toHash, withProcess, withWindow, zoomed, type State,
+  baselineBefore, followed, initialState, isAnotherPlace, ofHash, panned, processText, steppedCpu, toHash, withProcess, withWindow, zoomed, type State,
 } from "../src/logic/state";
 import type { Range } from "../src/lib/range";
 
@@ -64,6 +64,15 @@ describe("moves", () => {
     expect(steppedCpu({ ...begun, cpu: 2 }, CPUS, 1).cpu).toBe(5);
     expect(steppedCpu({ ...begun, cpu: 5 }, CPUS, 1).cpu).toBe(null);
     expect(steppedCpu(begun, CPUS, -1).cpu).toBe(5);
+  });
+
+  test("following keeps the view's length and ends where the recording does", () => {
+    const seen = followed({ ...begun, view: [100_000, 160_000], window: [150_000, 152_000] }, SPAN, [0, 3_602_000]);
+    expect([seen.view, seen.window]).toEqual([[3_542_000, 3_602_000], [3_600_000, 3_602_000]]);
+    const first = followed(initialState([0, 4000]), [0, 4000], [0, 6000]);
+    expect([first.view, first.window]).toEqual([[0, 6000], [1000, 6000]]);
+    expect(followed(first, [0, 6000], [0, 119_000]).view).toEqual([0, 119_000]);
+    expect(followed({ ...first, view: [0, 119_000] }, [0, 119_000], [0, 121_000]).view).toEqual([2000, 121_000]);
   });
 
   test("the baseline lies before the window, or after it at the start", () => {

@@ -36,6 +36,9 @@ export const MODE_TEXT: Record<Mode, string> = {
 };
 
 const PID = /^\d{1,9}$/;
+const GROWS_TO_MS = 120_000;
+const SHORTEST_FOLLOWED_MS = 10_000;
+const FOLLOWED_WINDOW_MS = 5000;
 const SHORTEST_VIEW_MS = 1;
 const SHORTEST_WINDOW_MS = 0.1;
 
@@ -160,6 +163,14 @@ export function baselineBefore(window: Range, span: Range): Range | null {
   if (window[0] - size >= span[0]) return moved(window, -size);
   if (window[0] - span[0] >= size / 4) return [span[0], window[0]];
   return window[1] + size <= span[1] ? moved(window, size) : null;
+}
+
+/** A live recording grew: the window and the view end where it does. What showed all of a short one shows all of it still. */
+export function followed(state: State, before: Range, now: Range): State {
+  const isWhole = contains(state.view, before) && length(now) <= GROWS_TO_MS;
+  const size = clamp(length(state.view), SHORTEST_FOLLOWED_MS, length(now));
+  const last = length(state.window ?? [0, FOLLOWED_WINDOW_MS]);
+  return { ...state, view: isWhole ? now : within([now[1] - size, now[1]], now), window: within([now[1] - last, now[1]], now) };
 }
 
 /** Is it another place, worth a step in the browser's history, or only another look at the same? */

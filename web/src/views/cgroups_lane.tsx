@@ -35,11 +35,13 @@ export function CgroupsLane() {
     const told = near.map((each) => `${timeText(app.clock.date(each.moment), 1000)} ${kindText(each.kind)}: ${each.message}`);
     return lines.length || told.length ? [...lines, ...told] : null;
   };
+  const key = useMemo(() => <Key data={data} />, [data]);
+  const high = useMemo(() => <Most data={data} />, [data]);
   const count = restarts.length ? `${restarts.length} restarts` : undefined;
   return (
-    <Lane id="cgroups" title="Cgroups and restarts" note={answer.error?.message ?? count} isAsking={answer.isAsking} tools={<Key data={data} />}>
+    <Lane id="cgroups" title="Cgroups and restarts" note={answer.error?.message ?? count} isAsking={answer.isAsking} tools={key}>
       <TimeSurface
-        height={HEIGHT} label="cgroups over time" tables={["cgroups", "units", "containers"]} tip={tip} gutter={<Most data={data} />}
+        height={HEIGHT} label="cgroups over time" tables={["cgroups", "units", "containers"]} tip={tip} gutter={high}
         draw={(width) => (
           <>
             <Plot data={data} view={state.view} width={width} />

@@ -75,7 +75,8 @@ function FlameSurface({ flame, found }: { flame: Flame; found: Found | null }) {
   useEffect(() => {
     if (!canvas.current || !width) return;
     drawFlame(canvas.current, flame, { zoom, width, theme: look, found, hovered, chosen: chosen.current, top_px: 0, height_px });
-  });
+    // The lanes above pan at the screen's rate: a large graph must not be drawn anew with each of their pictures.
+  }, [flame, zoom, width, look, found, hovered, height_px]);
   const at = (event: MouseEvent): number | null => {
     const box = area.current!.getBoundingClientRect();
     const share = zoom[0] + ((event.clientX - box.left) / width) * length(zoom);

@@ -55,7 +55,7 @@ function HeatSurface({ picture }: { picture: Picture | null }) {
   const image = useMemo(() => picture && heatImage(picture, look), [picture, look]);
   useEffect(() => {
     if (canvas.current && image && width) drawHeat(canvas.current, image, width, HEIGHT);
-  });
+  }, [image, width]);
   const cell = (point: Point) => cellAt(picture!.grid, point.x, point.y, width, HEIGHT);
   const choose = (from: Point, to: Point) =>
     app.move(withWindow(app.state.get(), stretch(picture!.grid, cell(from), cell(to)), app.span()));

@@ -23,6 +23,7 @@ from necroscope.store.selection import Selection
 from necroscope.store.time_limit import TimeLimit
 from necroscope.views.web import answers
 from necroscope.views.web.binary import MEDIA_TYPE
+from necroscope.views.web.cgroups_answer import cgroups_answer
 from necroscope.views.web.core_pictures import CorePictures
 from necroscope.views.web.export import exported_page
 from necroscope.views.web.guard import POLICY, Application, Guard
@@ -153,7 +154,7 @@ def _add_lists(app: FastAPI, recording: Recording) -> None:
     @app.get("/api/cgroups")
     async def cgroups(from_ns: Moment, to_ns: Moment) -> dict[str, Any]:
         window = window_of(from_ns, to_ns)
-        return await _asked(answers.cgroups_answer, store, window.from_ns, window.to_ns, is_long=True)
+        return await _asked(cgroups_answer, store, window.from_ns, window.to_ns, is_long=True)
 
     @app.get("/api/report")
     async def report(at_ns: OptionalMoment = None) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from necroscope.store.samples import SelectedSampleWindow, read_samples
 from necroscope.store.time_limit import TimeLimit
 from necroscope.views.web import answers
 from necroscope.views.web.binary import packed
+from necroscope.views.web.cgroups_answer import cgroups_answer
 
 if TYPE_CHECKING:
     from necroscope.views.web.app import Recording
@@ -74,7 +75,7 @@ def _data(recording: "Recording", view: Span, sampled: Span, state: str) -> byte
         "report": _report(recording, view),
         "events": answers.rows_answer(store.rows("events", *view)),
         "tasks": answers.rows_answer(store.rows("tasks", *view)),
-        "cgroups": answers.cgroups_answer(store, *view),
+        "cgroups": cgroups_answer(store, *view),
         "cores": {"from": str(modes.start_ns), "column_ns": modes.column_ns, "cpus": modes.cpus, "left_out": modes.left_out},
         "samples": {"from": str(sampled[0]), "to": str(sampled[1]), "left_out": [*found.left_out, *left_out]},
     }
