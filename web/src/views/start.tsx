@@ -69,18 +69,21 @@ async function readReport(app: App, untouched: State | null): Promise<void> {
   }
 }
 
-/** Asks what was recorded since; while following, the view ends where the recording does. */
+/** Asks what was recorded since; while following, the view ends where the recording does. The verdict comes now and then, and at the end. */
 function follow(app: App): void {
-  let round = 0;
+  let [turns, reported] = [0, app.recording.get().to];
   const turn = async () => {
     try {
       const recording = await app.source.recording();
-      if (recording.to !== app.recording.get().to) {
+      if (recording.to !== app.recording.get().to || recording.live !== app.recording.get().live) {
         const before = app.span();
         app.recording.set(recording);
         if (app.follows.get()) app.state.set(followed(app.state.get(), before, app.span()));
-        round += 1;
-        if (round % REPORT_EVERY === 0) await readReport(app, null);
+      }
+      turns += 1;
+      if (recording.to !== reported && (turns >= REPORT_EVERY || !recording.live)) {
+        [turns, reported] = [0, recording.to];
+        await readReport(app, null);
       }
     } catch {
       // the next turn asks again; the lanes say themselves that the server does not answer
