@@ -92,13 +92,10 @@ def _report(recording: "Recording", view: Span) -> dict[str, Any]:
     report = recording.reports.answer()
     inside = [item for item in report["incidents"] if int(item["from_ns"]) < view[1] and int(item["to_ns"]) >= view[0]]
     failed = [item for item in report["failed"] if int(item["from_ns"]) < view[1] and int(item["to_ns"]) >= view[0]]
-    return {
-        "incidents": inside,
-        "notes": report["notes"],
-        "failed": failed,
-        "is_complete": report["is_complete"],
-        "progress": 1.0,
-    }
+    notes = list(report["notes"])
+    if not report["is_complete"]:
+        notes.append(f"when this was exported, {report['progress']:.0%} of the recording had been gone through for incidents")
+    return {"incidents": inside, "notes": notes, "failed": failed, "is_complete": True, "progress": 1.0}
 
 
 def _thinned(found: SelectedSampleWindow) -> tuple[pa.Table, list[str]]:

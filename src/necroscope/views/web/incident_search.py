@@ -47,8 +47,7 @@ class IncidentSearch:
         self._diagnose = diagnose
         self._directory = directory
         self._line = ThreadPoolExecutor(1, "incidents")
-        self._process: SpawnProcess | None = None
-        self._connection: Connection | None = None
+        self._begun_before: tuple[Connection, SpawnProcess] | None = None
         self._is_closed = False
         self._lock = Lock()
 
@@ -59,38 +58,44 @@ class IncidentSearch:
         self._line.shutdown(wait=False, cancel_futures=True)
         with self._lock:
             self._is_closed = True
-            if self._process is not None:
-                self._process.kill()
+            if self._begun_before is not None:
+                self._begun_before[1].kill()
         self._line.shutdown(wait=True)
 
     def _ask(self, span: Span) -> Found:
-        connection, process = self._begun()
-        if connection is None or process is None:
-            return Found([], [], "the server ends")
         try:
+            connection, process = self._begun()
             connection.send(span)
             wait([connection, process.sentinel])
             found: Found = connection.recv()
-        except (OSError, EOFError):
-            process.join()
-            self._process = None
-            connection.close()
-            return Found([], [], f"the process that looked for incidents was ended (exit code {process.exitcode})")
+        except (OSError, EOFError) as error:
+            return Found([], [], self._ended() or f"no process to look for incidents: {error}")
         return found
 
-    def _begun(self) -> tuple[Connection | None, SpawnProcess | None]:
+    def _begun(self) -> tuple[Connection, SpawnProcess]:
         with self._lock:
             if self._is_closed:
-                return None, None
-            if self._process is None:
+                raise OSError("the server ends")
+            if self._begun_before is None:
                 # A fork would carry the locks of this process's threads.
                 context = get_context("spawn")
-                self._connection, theirs = context.Pipe()
-                arguments = self._diagnose, self._directory, theirs
-                self._process = context.Process(target=_answer, args=arguments, name="incidents", daemon=True)
-                self._process.start()
+                ours, theirs = context.Pipe()
+                process = context.Process(target=_answer, args=(self._diagnose, self._directory, theirs), daemon=True)
+                process.start()
                 theirs.close()
-            return self._connection, self._process
+                self._begun_before = ours, process
+            return self._begun_before
+
+    def _ended(self) -> str | None:
+        """How the process ended; the next question starts another."""
+        with self._lock:
+            if self._begun_before is None:
+                return None
+            connection, process = self._begun_before
+            self._begun_before = None
+        connection.close()
+        process.join()
+        return f"the process that looked for incidents was ended (exit code {process.exitcode})"
 
 
 def _answer(diagnose: Diagnose, directory: Path, connection: Connection) -> None:

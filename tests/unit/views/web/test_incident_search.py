@@ -40,12 +40,20 @@ def test_a_stretch_that_fails_or_kills_takes_no_other_with_it(search: IncidentSe
 
 def test_closing_ends_the_process_and_what_waits(search: IncidentSearch) -> None:
     assert search.submit((5, 9)).result(30).failure is None
-    process = search._process
-    assert process is not None
+    assert search._begun_before is not None
+    process = search._begun_before[1]
     search.close()
     process.join(30)
     assert process.exitcode == -signal.SIGKILL
 
 
 def test_nothing_is_started_before_it_is_asked(search: IncidentSearch) -> None:
-    assert search._process is None
+    assert search._begun_before is None
+
+
+def test_a_process_that_cannot_be_started_is_told(search: IncidentSearch, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: object) -> None:
+        raise OSError("no more processes")
+
+    monkeypatch.setattr("multiprocessing.context.SpawnProcess.start", refuse)
+    assert search.submit((5, 9)).result(30).failure == "no process to look for incidents: no more processes"
