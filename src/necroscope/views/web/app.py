@@ -68,7 +68,7 @@ def make_app(recording: Recording, token: str, hosts: frozenset[str], static: Pa
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        await asyncio.to_thread(lambda: pictures.begin(recording.cpus()))
+        pictures.begin(recording.cpus)
         yield
         recording.reports.close()
         pictures.close()

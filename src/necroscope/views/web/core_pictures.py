@@ -4,7 +4,7 @@ Hours at five seconds take long to read (a day of 96 cores is 33 million rows): 
 An answer holds what was read within a fifth of a second and says if it is not complete; the rest is read meanwhile, newest first.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Final, NamedTuple
 
@@ -44,11 +44,17 @@ class CorePictures:
         self._parts: dict[_Key, tuple[int, Part]] = {}
         self._readers = ThreadPoolExecutor(2, "cores")
 
-    def begin(self, cpus: Sequence[int]) -> None:
-        """Starts to read a long recording while the browser opens: what it asks for first is all of it."""
+    def begin(self, cpus: Callable[[], Sequence[int]]) -> Future[None]:
+        """Starts to read a long recording while the browser opens: what it asks for first is all of it.
+
+        Nobody need wait for it, and what goes wrong is told to who asks the same.
+        """
+        return self._readers.submit(self._read_ahead, cpus)
+
+    def _read_ahead(self, cpus: Callable[[], Sequence[int]]) -> None:
         hours = self._recorded_hours()
         if len(hours) > 2:
-            self._asked(hours, MINUTE_NS, tuple(cpus), with_delay=False)
+            self._asked(hours, MINUTE_NS, tuple(cpus()), with_delay=False)
 
     def close(self) -> None:
         self._readers.shutdown(wait=False, cancel_futures=True)

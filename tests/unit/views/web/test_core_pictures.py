@@ -3,7 +3,7 @@
 import json
 import struct
 import time
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +115,15 @@ def test_an_hour_is_read_once_unless_it_is_still_being_recorded(pictures: CorePi
     recorded_to += 1
     pictures.answer(10 * PART_NS, 12 * PART_NS, 120, CPUS, with_delay=False)
     assert sorted(read) == [10, 11, 11]
+
+
+def test_a_long_recording_is_read_before_anybody_asks(pictures: CorePictures, monkeypatch) -> None:
+    read: list[int] = []
+    monkeypatch.setattr(CorePictures, "_recorded_hours", lambda *_: range(10, 14))
+    monkeypatch.setattr(CorePictures, "_read", lambda self, key: read.append(key.hour) or hour_of(30))
+    pictures.begin(lambda: CPUS).result()
+    wait([part for _, part in pictures._parts.values()])
+    assert sorted(read) == [10, 11, 12, 13]
 
 
 def test_a_century_is_answered_from_the_hours_that_were_recorded(pictures: CorePictures, monkeypatch) -> None:
