@@ -63,7 +63,7 @@ def test_a_link_to_a_window_does_not_move(page: Any) -> None:
     colleague.set_default_timeout(SOON_MS)
     colleague.goto(page.url)
     colleague.wait_for_selector("#flame canvas")
-    assert colleague.locator(".live:not(.on)").is_visible()
+    colleague.wait_for_selector(".live:not(.on)")
     assert colleague.evaluate(TITLE) == page.evaluate(TITLE)
     stands_still(colleague)
 

@@ -10,7 +10,7 @@ from tests.integration.conftest import served
 from tests.integration.drawn_incident import HOSTILE, drawn_incident, write
 
 WIDE = {"width": 1440, "height": 1000}
-SOON_MS = 10_000
+SOON_MS = 20_000
 
 
 @pytest.fixture(scope="module")
