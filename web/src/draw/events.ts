@@ -4,7 +4,8 @@ import type { Theme } from "../lib/theme";
 import type { Mark } from "../logic/events";
 import { PALETTES } from "./palette";
 
-export const MARK_PX = 17;
+/** So far apart that a count of two digits fits below each. */
+export const MARK_PX = 26;
 export const EVENTS_PX = 34;
 
 export function drawEvents(canvas: HTMLCanvasElement, marks: readonly Mark[], width: number, theme: Theme): void {

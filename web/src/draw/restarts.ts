@@ -4,7 +4,7 @@ import { scale, type Range } from "../lib/range";
 import type { Theme } from "../lib/theme";
 import { PALETTES } from "./palette";
 
-const STEP_PX = 5;
+const STEP_PX = 9;
 const HALF_PX = 4;
 const TALL_PX = 7;
 

@@ -33,7 +33,7 @@ export function HeatLane() {
   const note = answer.error?.message ?? (minute ? `${rangeText(app.clock, minute)} · a column is a second, read downwards` : undefined);
   return (
     <Lane id="heat" title={title} note={note} isAsking={answer.isAsking}>
-      <HeatSurface picture={picture} />
+      {minute ? <HeatSurface picture={picture} /> : <p class="empty">Drag over any lane above to choose a window; the minute around it appears here.</p>}
     </Lane>
   );
 }

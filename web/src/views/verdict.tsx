@@ -103,7 +103,9 @@ function Answer({ verdict }: { verdict: Verdict }) {
       {verdict.title && <p class="cause-title">{sentence(verdict.title)}</p>}
       <p class="cause">
         <code>{verdict.cause}</code>
-        <meter min={0} max={1} value={verdict.confidence} aria-label="confidence" /> {confidenceText(verdict.confidence)}
+        <span>
+          <meter min={0} max={1} value={verdict.confidence} aria-label="confidence" /> {confidenceText(verdict.confidence)}
+        </span>
       </p>
       <dl>
         {culprit?.comm && (
