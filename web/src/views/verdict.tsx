@@ -55,9 +55,10 @@ const Progress = ({ share }: { share: number }) => (
 );
 
 function Healthy({ notes }: { notes: string[] }) {
+  const { live } = useAtom(useApp().recording);
   return (
     <Panel>
-      <h2>Nothing was found</h2>
+      <h2>Nothing was found{live ? " so far" : ""}</h2>
       <p>No core was starved, as far as this recording shows.</p>
       <p class="faint">Drag over any lane to look at a moment; press ? for the keys.</p>
       <Notes notes={notes} />
