@@ -14,7 +14,7 @@ from necroscope.views.web.app import Recording, make_app
 
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed (scripts/setup tests installs it)")
 TOKEN = {"authorization": "Bearer t"}
-QUESTIONS = 25
+QUESTIONS = 15
 
 
 @pytest.fixture(scope="module")
