@@ -38,7 +38,7 @@ export function CgroupsLane() {
   };
   const key = useMemo(() => <Key data={data} />, [data]);
   const high = useMemo(() => <Most data={data} />, [data]);
-  const count = restarts.length ? `${restarts.length} restarts` : undefined;
+  const count = restarts.length ? `${restarts.length} restart${restarts.length > 1 ? "s" : ""}` : undefined;
   return (
     <Lane id="cgroups" title="Cgroups and restarts" note={answer.error?.message ?? count} isAsking={answer.isAsking} tools={key}>
       <TimeSurface
