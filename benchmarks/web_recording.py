@@ -14,6 +14,7 @@ import pyarrow as pa
 from generated_recording import NS, SEGMENT_S, START_NS, generate, write_table
 from necroscope.model.tables import TABLES
 from necroscope.segment.arrow import schema_of
+from necroscope.segment.core_minutes import CORE_COLUMNS, DELAY_COLUMNS, CoreMinutes
 from necroscope.segment.manifest import TableEntry
 
 HELD_EVERY_S, HELD_S = 600, 5
@@ -30,6 +31,7 @@ def more_tables(path: Path, start_ns: int, cpus: int) -> dict[str, TableEntry]:
         "cgroups": _cgroups(start_ns),
         "events": _events(start_ns, held, core),
     }
+    tables["core_minutes"] = _core_minutes(tables["cores"], tables["softirq_delay"])
     span = (start_ns, start_ns + SEGMENT_S * NS - 1)
     return {name: write_table(path, name, batch, span) for name, batch in tables.items() if batch.num_rows}
 
@@ -74,6 +76,14 @@ def _delays(start_ns: int, cpus: int, held: Any, core: int) -> pa.RecordBatch:
         histogram,
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema_of(TABLES["softirq_delay"]))
+
+
+def _core_minutes(cores: pa.RecordBatch, delays: pa.RecordBatch) -> pa.RecordBatch:
+    """As the sealing child would."""
+    minutes = CoreMinutes()
+    minutes.add_cores(zip(*(cores.column(name).to_pylist() for name in CORE_COLUMNS), strict=True))
+    minutes.add_delays(zip(*(delays.column(name).to_pylist() for name in DELAY_COLUMNS), strict=True))
+    return _batch("core_minutes", minutes.rows())
 
 
 def _cgroups(start_ns: int) -> pa.RecordBatch:

@@ -11,6 +11,7 @@ from necroscope import settings
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+PICTURE = re.compile(r'(?:src|srcset)="([^"]+)"')
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)")
 
 
@@ -47,6 +48,13 @@ def test_the_settings_file_in_the_docs_holds_the_defaults(generate: ModuleType, 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_to_files(page: Path) -> None:
     assert not [target for target in LINK.findall(page.read_text("utf-8")) if not (page.parent / target).exists()]
+
+
+def test_pictures_are_there_small_and_shown() -> None:
+    shown = {(page.parent / target).resolve() for page in PAGES for target in PICTURE.findall(page.read_text("utf-8"))}
+    kept = set((ROOT / "docs" / "pictures").iterdir())
+    assert shown == kept
+    assert not [path.name for path in kept if path.stat().st_size >= 200_000]
 
 
 def test_the_readme_leads_to_every_page() -> None:

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,6 +11,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ import pytest
 from tests.conftest import LEAK_MARK, SETTLE_S, Footprint
 
 from necroscope.store.query import Store
+from necroscope.views.web.app import STATIC
 
 COMMAND = [sys.executable, "-m", "necroscope"]
 
@@ -73,6 +77,33 @@ class RunningRecorder:
         if self.process.stdout is not None:
             self.process.stdout.close()
         self._stderr.unlink(missing_ok=True)
+
+
+@contextmanager
+def served(recording: Path) -> Iterator[str]:
+    """The address of `necroscope view` over a recording."""
+    with subprocess.Popen([*COMMAND, "view", str(recording), "--no-browser"], stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        found = re.search(r"http\S+", server.stdout.readline())
+        assert found is not None
+        yield found[0]
+        server.terminate()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Debian's Chromium, driven as a person would."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if program is None:
+        pytest.skip("Chromium is not installed")
+    if not (STATIC / "index.html").exists():
+        pytest.skip("the page was not built (scripts/setup builds it)")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield opened
+        opened.close()
 
 
 @pytest.fixture(scope="session", autouse=True)

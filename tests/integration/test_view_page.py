@@ -1,48 +1,22 @@
 """The time machine as a person uses it: a real Chromium, the real server, a recording with one incident."""
 
-import re
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qs
 
 import pytest
 from tests.drawn_node import at
+from tests.integration.conftest import served
 from tests.integration.drawn_incident import HOSTILE, drawn_incident, write
 
-from necroscope.views.web.app import STATIC
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed"),
-    pytest.mark.skipif(not (STATIC / "index.html").exists(), reason="the page was not built (scripts/setup builds it)"),
-]
 WIDE = {"width": 1440, "height": 1000}
-SOON_MS = 10_000
+SOON_MS = 20_000
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    recording = write(tmp_path_factory.mktemp("view") / "r", drawn_incident())
-    command = [sys.executable, "-m", "necroscope", "view", str(recording), "--no-browser"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        found = re.search(r"http\S+", server.stdout.readline())
-        assert found is not None
-        yield found[0]
-        server.terminate()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
-        opened.close()
+    with served(write(tmp_path_factory.mktemp("view") / "r", drawn_incident())) as found:
+        yield found
 
 
 @pytest.fixture
@@ -137,6 +111,21 @@ def test_another_core_shows_who_ran_there(page) -> None:
     page.wait_for_function("() => location.hash.includes('search=multiply')")
 
 
+def test_the_graph_can_be_of_one_process(page) -> None:
+    changed(page, lambda: page.select_option("#core", "all"))
+    changed(page, lambda: brush(page, "cores", 0.17, 0.30))
+    page.keyboard.press("o")
+    page.wait_for_selector("#processes option[value='worker (600)']", state="attached")
+    page.fill("#process", "worker (600)")
+    assert changed(page, lambda: page.keyboard.press("Enter"))["pid"] == "600"
+    page.wait_for_function("() => document.querySelector('#lane-flame h2').textContent.includes('pid 600')")
+    page.fill("#search", "multiply")
+    page.wait_for_function("() => document.querySelector('#lane-flame .note').textContent.includes('in 100.0 %')")
+    page.fill("#process", "collector")
+    state = changed(page, lambda: page.keyboard.press("Enter"))
+    assert (state.get("pid"), state["comm"]) == (None, "collector")
+
+
 def test_a_click_into_the_core_map_looks_at_that_core(page) -> None:
     box = page.locator("#lane-cores .surface").bounding_box()
     row = box["height"] / 4
@@ -208,7 +197,7 @@ def test_hostile_names_are_text(page) -> None:
     assert page.locator("img").count() == 0
     button = page.locator("#lane-tasks button", has_text="onerror")
     changed(page, button.click)
-    assert page.locator("#comm").input_value() == HOSTILE
+    assert page.locator("#process").input_value() == HOSTILE
     page.wait_for_function("() => document.querySelector('#lane-flame h2').textContent.includes('onerror')")
     assert page.title() == "drawn-node · necroscope"
 

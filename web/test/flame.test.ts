@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { chosen, folded, heat, type Samples } from "../src/logic/folding";
-import { layout, nodeAt, path, search, visible } from "../src/logic/flame";
+import { chosen, folded, heat, type Samples, type Wanted } from "../src/logic/folding";
+import { groups, layout, nodeAt, path, search, visible } from "../src/logic/flame";
 
 // main > read > vfs_read, main > run; of two tasks on two cores.
 const SAMPLES: Samples = {
@@ -15,8 +15,8 @@ const SAMPLES: Samples = {
   names: ["main", "read", "vfs_read", "run"],
   who: [[7, "sh", "/a"], [8, "worker", "/a/b"]],
 };
-const ALL = { cpu: null, comm: "", cgroup: "" };
-const flame = (wanted: { cpu: number | null; comm: string; cgroup: string } = ALL, baseline: [number, number] | null = null, group: "" | "name" = "", isTurned = false) =>
+const ALL = { cpu: null, pid: null, comm: "", cgroup: "" };
+const flame = (wanted: Wanted = ALL, baseline: [number, number] | null = null, group: "" | "name" = "", isTurned = false) =>
   layout(folded(SAMPLES, [0, 10_000], baseline, wanted, group, isTurned, []));
 const widths = (graph: ReturnType<typeof flame>) =>
   Object.fromEntries([...graph.name].map((name, node) => [graph.names[name], Math.round((graph.right[node]! - graph.left[node]!) * graph.total)]));
@@ -27,7 +27,9 @@ describe("a flame graph", () => {
     expect(flame().samples).toBe(6);
   });
 
-  test("is of one core, name or cgroup and those below it", () => {
+  test("is of one core, process, name or cgroup and those below it", () => {
+    expect(flame({ ...ALL, pid: 8 }).samples).toBe(3);
+    expect(flame({ ...ALL, pid: 9 }).samples).toBe(0);
     expect(flame({ ...ALL, cpu: 1 }).samples).toBe(3);
     expect(flame({ ...ALL, comm: "sh" }).samples).toBe(3);
     expect(flame({ ...ALL, cgroup: "/a/" }).samples).toBe(6);
@@ -41,6 +43,7 @@ describe("a flame graph", () => {
     const grouped = flame(ALL, null, "name");
     expect(grouped.names[grouped.name[0]!]).toBe("sh");
     expect(grouped.kind[0]).toBe(3);
+    expect(groups(flame({ ...ALL, cpu: null }, null, "name"))).toEqual(["sh", "worker"]);
   });
 
   test("finds what is at a place, and what is visible", () => {

@@ -1,6 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { clock, durationText, timeText } from "../src/logic/moment";
-import { baselineBefore, initialState, isAnotherPlace, ofHash, panned, steppedCpu, toHash, withWindow, zoomed, type State } from "../src/logic/state";
+import {
+  baselineBefore, followed, initialState, isAnotherPlace, ofHash, panned, processText, steppedCpu, toHash, withProcess, withWindow, zoomed, type State,
+} from "../src/logic/state";
 import type { Range } from "../src/lib/range";
 
 const at = clock("1794795289190373460");
@@ -11,7 +13,7 @@ const begun = initialState(SPAN);
 describe("the address", () => {
   const full: State = {
     view: [1000, 61_000.5], window: [5000.25, 10_000], baseline: [0, 5000], cpu: 5, mode: "delay", incident: "2026-core0",
-    search: "mem & <b>", comm: "napi/eth0-7", cgroup: "/a b/ü", group: "process", isTurned: true,
+    search: "mem & <b>", pid: null, comm: "napi/eth0-7", cgroup: "/a b/ü", group: "process", isTurned: true,
   };
 
   test("holds the whole state to the microsecond", () => {
@@ -21,8 +23,17 @@ describe("the address", () => {
     expect({ ...again, view: 0, window: 0, baseline: 0 }).toEqual({ ...full, view: 0, window: 0, baseline: 0 });
   });
 
+  test("holds a process instead of a name", () => {
+    const one = withProcess(full, "worker (12)");
+    expect([one.pid, one.comm, processText(one)]).toEqual([12, "", "pid 12"]);
+    expect(ofHash(toHash(one, at), at, begun, CPUS).pid).toBe(12);
+    expect(["pid 12", "12"].map((text) => withProcess(full, text).pid)).toEqual([12, 12]);
+    expect(withProcess(one, "kworker/0:1 (x)")).toMatchObject({ pid: null, comm: "kworker/0:1 (x)" });
+    expect(withProcess(one, "")).toMatchObject({ pid: null, comm: "" });
+  });
+
   test("that makes no sense is left as the page begins", () => {
-    const odd = ofHash("#view=9-1&window=a-b&core=77&mode=evil&group=x", at, begun, CPUS);
+    const odd = ofHash("#view=9-1&window=a-b&core=77&pid=-1&mode=evil&group=x", at, begun, CPUS);
     expect(odd).toEqual({ ...begun });
   });
 
@@ -53,6 +64,15 @@ describe("moves", () => {
     expect(steppedCpu({ ...begun, cpu: 2 }, CPUS, 1).cpu).toBe(5);
     expect(steppedCpu({ ...begun, cpu: 5 }, CPUS, 1).cpu).toBe(null);
     expect(steppedCpu(begun, CPUS, -1).cpu).toBe(5);
+  });
+
+  test("following keeps the view's length and ends where the recording does", () => {
+    const seen = followed({ ...begun, view: [100_000, 160_000], window: [150_000, 152_000] }, SPAN, [0, 3_602_000]);
+    expect([seen.view, seen.window]).toEqual([[3_542_000, 3_602_000], [3_600_000, 3_602_000]]);
+    const first = followed(initialState([0, 4000]), [0, 4000], [0, 6000]);
+    expect([first.view, first.window]).toEqual([[0, 6000], [1000, 6000]]);
+    expect(followed(first, [0, 6000], [0, 119_000]).view).toEqual([0, 119_000]);
+    expect(followed({ ...first, view: [0, 119_000] }, [0, 119_000], [0, 121_000]).view).toEqual([2000, 121_000]);
   });
 
   test("the baseline lies before the window, or after it at the start", () => {

@@ -10,6 +10,7 @@ import tempfile
 import time
 from importlib.resources import as_file, files
 from pathlib import Path
+from threading import Thread
 from typing import Final
 
 import click
@@ -27,6 +28,10 @@ _START_S: Final = 300.0
 _STORY: Final = """\
 A container that nobody uses crashes at every start, and each start leaves a dead memory cgroup behind: thousands by now.
 Then an agent asks the kernel for something that visits them all. One core is held for seconds. Recorded on a real kernel:
+"""
+_PROVOKED: Final = """\
+Now on this machine: a container that crashes at every start, thousands of dead memory cgroups, and an agent that has the kernel
+walk them. It takes two minutes, costs one core for half a minute, and is undone after.
 """
 _CLICK: Final = """
 On the page: read the verdict on the left; click a line of its evidence, and the page goes there. Drag over the cores to choose a
@@ -70,20 +75,31 @@ def command(once: bool, live: bool, fleet: bool, port: int, no_browser: bool) ->
 
 
 def _provoke(port: int, *, opens_browser: bool) -> None:
-    """The lab in a process of its own, the page over the recording that it makes."""
+    """The lab in a process of its own, the page over the recording that it makes, and the verdict when it is over."""
     if os.geteuid() != 0:
         raise PermissionMissing("provoking an incident needs root", "sudo necroscope demo --live, or without --live")
+    click.echo(_PROVOKED)
     place = Path(tempfile.mkdtemp(prefix="necroscope-demo-"))
-    lab = subprocess.Popen([sys.executable, "-m", "necroscope", "lab", "run", SCENARIO, "--dir", str(place / "recording")])
+    words = ["lab", "run", SCENARIO, "--dir", str(place / "recording")]
+    # A session of its own: Ctrl-C is for us, and it is told once, when we end.
+    lab = subprocess.Popen([sys.executable, "-m", "necroscope", *words], stdout=subprocess.DEVNULL, start_new_session=True)
     try:
         store = _recording_of(lab, place / "recording")
         click.echo(_CLICK)
+        Thread(target=_tell_verdict, args=(lab, place / "recording"), daemon=True).start()
         serve(store, _LOOPBACK, port, opens_browser=opens_browser)
     finally:
         if lab.poll() is None:
             lab.send_signal(signal.SIGINT)  # it undoes what it did
         lab.wait()
         shutil.rmtree(place, ignore_errors=True)
+
+
+def _tell_verdict(lab: subprocess.Popen[bytes], directory: Path) -> None:
+    # Who ends the demo meanwhile takes the recording away.
+    with contextlib.suppress(NecroscopeError, OSError):
+        if lab.wait() == 0:
+            click.echo("\n" + report_to_text(diagnose(Store.open(directory)), _width()))
 
 
 def _recording_of(lab: subprocess.Popen[bytes], directory: Path) -> Store:

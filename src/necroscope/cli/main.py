@@ -77,9 +77,14 @@ def main() -> None:
         _fail(error.format_message(), hint, 2)
     except click.ClickException as error:
         _fail(error.format_message(), "", error.exit_code)
-    except BrokenPipeError:
+    except BrokenPipeError as error:
         # The reader of our output has gone (`| head`): nothing is left to say, not even at interpreter exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.dup2(nowhere, sys.stderr.fileno())
+        # click says a line before it aborts: then it is the line that could not be said, and Ctrl-C that ended us.
+        if isinstance(error.__context__, KeyboardInterrupt):
+            sys.exit(130)
 
 
 def _fail(facts: str, hint: str, exit_code: int) -> None:

@@ -26,12 +26,16 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """`time` is always the first column, but for the interned tables, which have none."""
+    """`time` is always the first column, but for the interned tables, which have none.
+
+    A derived table holds what follows from others: nobody records it, and a segment may be without it.
+    """
 
     name: str
     meaning: str
     origin: str
     columns: tuple[Column, ...]
+    is_derived: bool = False
 
     @property
     def is_timed(self) -> bool:

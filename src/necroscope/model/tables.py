@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from necroscope.model.core_shares import MEAN_MODES, WORST_MODES
 from necroscope.model.service_tables import SERVICE_TABLES
 from necroscope.model.table import Column, Table, Type
 
@@ -40,6 +41,10 @@ def _elapsed() -> Column:
 
 def _ints(names: str, meaning: str, *, nullable: bool = False) -> tuple[Column, ...]:
     return tuple(Column(name, Type.INT64, meaning.format(name=name), nullable) for name in names.split())
+
+
+def _share(name: str, meaning: str) -> Column:
+    return Column(name, Type.INT16, f"{meaning}, in 1/10000; null without a tick", nullable=True)
 
 
 _TABLES = (
@@ -91,6 +96,20 @@ _TABLES = (
             _elapsed(),
             *_ints("user_ns nice_ns system_ns idle_ns iowait_ns irq_ns softirq_ns steal_ns guest_ns", "time in mode {name}"),
         ),
+    ),
+    Table(
+        "core_minutes",
+        "each core minute by minute, for pictures of days; a row is of the ticks that touch its minute",
+        "`cores` and `softirq_delay`, when a segment is sealed; the minute between two segments has a row in both",
+        (
+            _time("start of the minute, in ns UTC"),
+            _cpu(),
+            Column("ticks", Type.INT16, "ticks that touch it: one across its edge is counted on both sides"),
+            *(_share(f"mean_{mode}", f"share of time in mode {mode}") for mode in MEAN_MODES),
+            *(_share(f"worst_{mode}", f"largest share of a tick in mode {mode}") for mode in WORST_MODES),
+            Column("worst_delay_ns", Type.INT64, "longest wait of a softirq, ended or not; null if none was seen", nullable=True),
+        ),
+        is_derived=True,
     ),
     Table(
         "softirqs",

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from necroscope.errors import CorruptData
 from necroscope.model.reading import Gap
+from necroscope.model.tables import TABLES
 from necroscope.segment.checksum import read_checked, write_checked
 from necroscope.segment.versions import check_version
 
@@ -49,8 +50,8 @@ class Manifest:
 
     @property
     def reach(self) -> tuple[int, int]:
-        """First and last time of any row, and of the time recorded."""
-        timed = [entry for entry in self.tables.values() if entry.to_ns]
+        """First and last time of any row that was recorded, and of the time recorded: a derived row may begin before both."""
+        timed = [entry for name, entry in self.tables.items() if entry.to_ns and not _is_derived(name)]
         return min([self.from_ns, *(entry.from_ns for entry in timed)]), max([self.to_ns, *(entry.to_ns for entry in timed)])
 
     def write(self, directory: Path) -> None:
@@ -79,6 +80,10 @@ def merge_gaps(gaps: list[Gap]) -> list[Gap]:
         from_ns, to_ns = min(before.from_ns, gap.from_ns), max(before.to_ns, gap.to_ns)
         merged[key] = Gap(gap.table, from_ns, to_ns, gap.cause, gap.cpu, lost)
     return list(merged.values())
+
+
+def _is_derived(table: str) -> bool:
+    return table in TABLES and TABLES[table].is_derived
 
 
 def _table_entry(content: dict[str, Any]) -> TableEntry:

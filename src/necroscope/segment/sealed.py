@@ -1,6 +1,7 @@
 """A sealed segment as a reader sees it: the manifest at once, a table's footer when asked for, row groups only in the window."""
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -49,11 +50,12 @@ class SealedSegment:
     def reach(self) -> tuple[int, int]:
         return self._manifest.reach
 
-    @property
+    # A sealed segment never changes, and every answer asks what a recording of thousands of them holds.
+    @cached_property
     def tables(self) -> dict[str, int]:
         return {name: entry.rows for name, entry in self._manifest.tables.items()}
 
-    @property
+    @cached_property
     def bytes(self) -> int:
         return segment_bytes(self.path)
 

@@ -6,6 +6,7 @@ The journal is streamed into `.sealing`, which is made durable and renamed to th
 import contextlib
 import os
 import shutil
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from necroscope.model.reading import Gap
 from necroscope.model.tables import SCHEMA_VERSION, TABLES
 from necroscope.segment.arrow import batch_from_rows, batch_of, gaps_of
 from necroscope.segment.checksum import sync_directory
+from necroscope.segment.core_minutes import CORE_COLUMNS, DELAY_COLUMNS, CoreMinutes
 from necroscope.segment.frame import Frame
 from necroscope.segment.journal_reader import JournalReader
 from necroscope.segment.lock import lock_directory
@@ -84,6 +86,7 @@ class SegmentWriter:
         self._directory = directory
         self._writers: dict[str, TableWriter] = {}
         self._gaps: list[Gap] = []
+        self._minutes = CoreMinutes()
 
     def write(self, live: Path) -> None:
         name = live.name.removesuffix(LIVE)
@@ -91,6 +94,7 @@ class SegmentWriter:
         for frame in reader.advance():
             self._take(reader, frame)
         self._add_gaps(reader.gaps)
+        self._add_core_minutes()
         header = reader.header
         Manifest(
             schema=SCHEMA_VERSION,
@@ -126,6 +130,10 @@ class SegmentWriter:
             return
         if header.name == "gaps":
             self._gaps += gaps_of(rows)
+        elif header.name == "cores":
+            self._minutes.add_cores(_tuples(rows, CORE_COLUMNS))
+        elif header.name == "softirq_delay":
+            self._minutes.add_delays(_tuples(rows, DELAY_COLUMNS))
         self._add(header.name, rows, (header.from_ns, header.to_ns))
 
     def _add(self, name: str, rows: pa.Table, span_ns: tuple[int, int]) -> None:
@@ -141,3 +149,16 @@ class SegmentWriter:
             rows = pa.Table.from_batches([batch_from_rows(TABLES["gaps"], [gap.row() for gap in found])])
             self._add("gaps", rows, (min(gap.from_ns for gap in found), max(gap.to_ns for gap in found)))
             self._gaps += found
+
+    def _add_core_minutes(self) -> None:
+        found = self._minutes.rows()
+        if found:
+            rows = pa.Table.from_batches([batch_from_rows(TABLES["core_minutes"], found)])
+            self._add("core_minutes", rows, (rows["time"][0].as_py(), rows["time"][-1].as_py()))
+
+
+def _tuples(rows: pa.Table, columns: Sequence[str]) -> Iterator[tuple[int, ...]]:
+    """Rows of these columns, without those that have a null."""
+    chosen = [rows.column(name) for name in columns]
+    found = zip(*(column.to_pylist() for column in chosen), strict=True)
+    return (row for row in found if None not in row) if any(column.null_count for column in chosen) else found

@@ -125,10 +125,13 @@ def parquet_options(table: Table) -> dict[str, Any]:
 
 
 def _is_delta(table: Table, column: Column) -> bool:
-    """Times and counters are long and rarely twice the same, and ids climb; modes of a core are multiples of a kernel tick."""
+    """Times and counters are long and rarely twice the same, ids climb; modes of a core are multiples of a kernel tick.
+
+    A derived table has few rows: dictionaries of its shares would be as long as themselves.
+    """
     if column.type is Type.INT64:
         return table.name != "cores" or column.name in ("time", "elapsed_ns")
-    return column.type is Type.INT32 and not table.is_timed
+    return (column.type is Type.INT32 and not table.is_timed) or (column.type is Type.INT16 and table.is_derived)
 
 
 def _path(column: Column) -> str:

@@ -91,7 +91,8 @@ def _write(
     entries: dict[str, TableEntry] = {}
     sampled = store.samples(from_ns, to_ns) if folded is None else folded.samples(store, from_ns, to_ns)
     tables = {"samples": sampled.samples, "stacks": sampled.stacks, "frames": sampled.frames}
-    for name, table in TABLES.items():
+    # What is derived is not cut: its rows are of whole minutes, and a short recording does without.
+    for name, table in ((name, table) for name, table in TABLES.items() if not table.is_derived):
         since_ns = from_ns - _SEGMENT_NS if name in _STATES else from_ns
         rows = tables[name] if name in tables else store.rows(name, since_ns, to_ns)
         if folded is not None:

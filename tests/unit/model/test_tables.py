@@ -13,6 +13,8 @@ LISTED = {
     "stacks": "stack parent frame",
     "frames": "frame function module kind offset build_id",
     "cores": "time cpu elapsed_ns user_ns nice_ns system_ns idle_ns iowait_ns irq_ns softirq_ns steal_ns guest_ns",
+    "core_minutes": "time cpu ticks mean_user mean_system mean_irq mean_softirq mean_steal mean_idle"
+    " worst_busy worst_user worst_system worst_irq worst_softirq worst_steal worst_delay_ns",
     "softirqs": "time cpu elapsed_ns hi timer net_tx net_rx block irq_poll tasklet sched hrtimer rcu",
     "softirq_delay": "time cpu vector count worst_ns pending_ns histogram",
     "runqueue": "time cpu pid comm state elapsed_ns run_ns delay_ns slices",

@@ -14,7 +14,9 @@ def test_child_seals_and_says_nothing(record):
     for _ in range(2):
         done = subprocess.run(child, capture_output=True, check=False)
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    assert SegmentReader(live.with_name(live.name.removesuffix(".live"))).tables == rows
+    sealed = SegmentReader(live.with_name(live.name.removesuffix(".live"))).tables
+    assert sealed.pop("core_minutes") > 0
+    assert sealed == rows
 
 
 def test_failure_is_an_exit_code_and_one_line(record, monkeypatch, capsys):

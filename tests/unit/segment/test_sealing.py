@@ -23,10 +23,11 @@ EVER = (-(1 << 63), (1 << 63) - 1)
 
 
 def everything(path: Path) -> dict[str, list]:
-    """All rows by table; the timed ones in order of time, as a sealed segment has them."""
+    """All rows that were recorded, by table; the timed ones in order of time, as a sealed segment has them."""
     reader = SegmentReader(path)
-    rows = {name: reader.read(name, *EVER).to_pylist() for name in TABLES}
-    assert {name: len(found) for name, found in rows.items() if found} == reader.tables
+    rows = {name: reader.read(name, *EVER).to_pylist() for name, table in TABLES.items() if not table.is_derived}
+    recorded = {name: count for name, count in reader.tables.items() if not TABLES[name].is_derived}
+    assert {name: len(found) for name, found in rows.items() if found} == recorded
     return {name: sorted(found, key=lambda row: row.get("time", 0)) for name, found in rows.items()}
 
 
@@ -48,7 +49,26 @@ def test_manifest_tells_what_info_needs_without_opening_a_table(record):
     assert (found.node, found.boot_id, found.cpus, found.idle_samples, found.lost_samples) == ("node-a", "boot-1", 2, 40, 3)
     assert [(gap.table, gap.cause, gap.cpu, gap.lost) for gap in found.gaps] == [("samples", "ring overran", 1, 3)]
     assert (found.tables["samples"].rows, found.tables["stacks"].rows) == (32, 3)
-    assert set(found.tables) == {"samples", "stacks", "frames", "cores", "softirq_delay", "events", "gaps"}
+    assert set(found.tables) == {"samples", "stacks", "frames", "cores", "core_minutes", "softirq_delay", "events", "gaps"}
+
+
+def test_minutes_of_cores_are_derived_and_reach_no_further_than_what_was_recorded(record):
+    live = record()
+    reach = SegmentReader(live).reach
+    sealed = SegmentReader(seal(live))
+    minutes = sealed.read("core_minutes", *EVER).to_pylist()
+    assert [(row["cpu"], row["time"] % (60 * 10**9)) for row in minutes[:2]] == [(0, 0), (1, 0)]
+    assert minutes[0]["time"] < reach[0]
+    assert minutes[0]["worst_delay_ns"] == 900
+    assert sealed.reach == reach
+
+
+def test_rows_with_nulls_are_no_ticks(recording):
+    live = new_segment_path(recording, 10**18)
+    writer = JournalWriter(live, SegmentHeader("s", "n", "b", 10**18, 1))
+    writer.append("cores", [(10**18, 0, 10**9, *[None] * 9), (10**18, 1, 10**9, *[0] * 9)])
+    writer.close()
+    assert {row["cpu"] for row in SegmentReader(seal(live)).read("core_minutes", *EVER).to_pylist()} == {1}
 
 
 def test_ranges_tile_every_file(record):

@@ -4,7 +4,8 @@ import type { Theme } from "../lib/theme";
 import type { Mark } from "../logic/events";
 import { PALETTES } from "./palette";
 
-export const MARK_PX = 17;
+/** So far apart that a count of two digits fits below each. */
+export const MARK_PX = 26;
 export const EVENTS_PX = 34;
 
 export function drawEvents(canvas: HTMLCanvasElement, marks: readonly Mark[], width: number, theme: Theme): void {
@@ -12,7 +13,6 @@ export function drawEvents(canvas: HTMLCanvasElement, marks: readonly Mark[], wi
   if (!drawn) return;
   const { context } = drawn;
   const palette = PALETTES[theme];
-  context.font = "bold 11px system-ui, sans-serif";
   context.textAlign = "center";
   context.textBaseline = "middle";
   for (const mark of marks) {
@@ -21,9 +21,11 @@ export function drawEvents(canvas: HTMLCanvasElement, marks: readonly Mark[], wi
     context.fillRect(mark.pixel - 0.5, 0, 1.5, EVENTS_PX);
     shape(context, mark.pixel, mark.rank);
     context.fillStyle = palette.ground;
+    context.font = "bold 11px system-ui, sans-serif";
     context.fillText(mark.mark, mark.pixel, 11);
     if (mark.events.length > 1) {
       context.fillStyle = palette.text;
+      context.font = "10px system-ui, sans-serif";
       context.fillText(`×${mark.events.length}`, mark.pixel + 1, 27);
     }
   }

@@ -112,6 +112,8 @@ export interface Incident {
 export interface ReportAnswer {
   incidents: Incident[];
   notes: string[];
+  /** Stretches that could not be looked at, and why. */
+  failed: { from_ns: string; to_ns: string; error: string }[];
   /** A long recording is gone through while the page is open. */
   is_complete: boolean;
   progress: number;

@@ -155,3 +155,10 @@ function matcher(wanted: string): (name: string) => boolean {
     return () => false;
   }
 }
+
+/** The outermost frames by name, the widest first. */
+export function groups(flame: Flame): string[] {
+  const roots = Array.from({ length: flame.first[1] ?? 0 }, (_, node) => node);
+  const width = (node: number) => flame.right[node]! - flame.left[node]!;
+  return roots.sort((a, b) => width(b) - width(a)).map((node) => flame.names[flame.name[node]!]!);
+}

@@ -19,6 +19,7 @@ export interface Samples {
 
 export interface Wanted {
   cpu: number | null;
+  pid: number | null;
   comm: string;
   cgroup: string;
 }
@@ -27,7 +28,7 @@ const GROUP_KIND = 3;
 
 /** Numbers of the samples in a window that pass the filter. */
 export function chosen(samples: Samples, window: Range, wanted: Wanted): number[] {
-  const passes = samples.who.map(([, comm, cgroup]) => isWanted(comm, wanted.comm) && isBelow(cgroup, wanted.cgroup));
+  const passes = samples.who.map(([pid, comm, cgroup]) => isWanted(pid, comm, wanted) && isBelow(cgroup, wanted.cgroup));
   const found: number[] = [];
   for (let place = firstFrom(samples.time, window[0]); place < samples.time.length && samples.time[place]! < window[1]; place += 1) {
     if ((wanted.cpu === null || samples.cpu[place] === wanted.cpu) && passes[samples.task[place]!]) found.push(place);
@@ -35,7 +36,8 @@ export function chosen(samples: Samples, window: Range, wanted: Wanted): number[
   return found;
 }
 
-const isWanted = (comm: string | null, wanted: string): boolean => !wanted || comm === wanted;
+const isWanted = (pid: number, comm: string | null, wanted: Wanted): boolean =>
+  (wanted.pid === null || pid === wanted.pid) && (!wanted.comm || comm === wanted.comm);
 
 function isBelow(cgroup: string | null, wanted: string): boolean {
   const top = wanted.replace(/\/+$/, "");

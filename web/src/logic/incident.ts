@@ -50,7 +50,7 @@ export function withIncident(state: State, incident: Incident, at: Clock, span: 
   const window = firstWindow(incident, at, span);
   const view = length(span) <= SHORT_SPAN_MS ? span : viewAround(whole, span);
   const mode = modeOf(incident.mode, state.mode);
-  return { ...state, view, window, cpu: incident.core, incident: incident.id, mode, baseline: null, comm: "", cgroup: "", search: "" };
+  return { ...state, view, window, cpu: incident.core, incident: incident.id, mode, baseline: null, pid: null, comm: "", cgroup: "", search: "" };
 }
 
 export function laneOf(evidence: Evidence): Lane {

@@ -45,7 +45,7 @@ const json = async <T>(path: string, words: Words, signal?: AbortSignal): Promis
 const packed = async <Header>(path: string, words: Words, signal?: AbortSignal): Promise<Packed<Header>> =>
   unpack<Header>(await (await ask(path, words, signal)).arrayBuffer());
 
-const chosen = ({ cpu, comm, cgroup }: Choice): Words => ({ cpu, comm, cgroup });
+const chosen = ({ cpu, pid, comm, cgroup }: Choice): Words => ({ cpu, pid, comm, cgroup });
 
 /** The clock is known only once the recording is. */
 export function serverSource(at: () => Clock): Source {

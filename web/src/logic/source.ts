@@ -7,6 +7,7 @@ import type { Group } from "./state";
 
 export interface Choice {
   cpu: number | null;
+  pid: number | null;
   comm: string;
   cgroup: string;
 }

@@ -17,6 +17,8 @@ export interface State {
   mode: Mode;
   incident: string | null;
   search: string;
+  /** One process, or all of one name; at most one of the two is given. */
+  pid: number | null;
   comm: string;
   cgroup: string;
   group: Group;
@@ -33,6 +35,10 @@ export const MODE_TEXT: Record<Mode, string> = {
   delay: "softirq delay",
 };
 
+const PID = /^\d{1,9}$/;
+const GROWS_TO_MS = 120_000;
+const SHORTEST_FOLLOWED_MS = 10_000;
+const FOLLOWED_WINDOW_MS = 5000;
 const SHORTEST_VIEW_MS = 1;
 const SHORTEST_WINDOW_MS = 0.1;
 
@@ -45,6 +51,7 @@ export function initialState(span: Range): State {
     mode: "system",
     incident: null,
     search: "",
+    pid: null,
     comm: "",
     cgroup: "",
     group: "",
@@ -59,6 +66,7 @@ export function toHash(state: State, at: Clock): string {
   range("window", state.window);
   range("baseline", state.baseline);
   if (state.cpu !== null) words.set("core", String(state.cpu));
+  if (state.pid !== null) words.set("pid", String(state.pid));
   words.set("mode", state.mode);
   for (const name of ["incident", "search", "comm", "cgroup", "group"] as const) {
     if (state[name]) words.set(name, state[name]);
@@ -77,6 +85,7 @@ export function ofHash(hash: string, at: Clock, otherwise: State, cpus: readonly
     return [at.ofMicros(from!), at.ofMicros(to!)];
   };
   const core = words.has("core") ? Number(words.get("core")) : null;
+  const pid = words.get("pid") ?? "";
   const mode = words.get("mode") as Mode;
   const group = (words.get("group") ?? "") as Group;
   return {
@@ -87,12 +96,21 @@ export function ofHash(hash: string, at: Clock, otherwise: State, cpus: readonly
     mode: MODES.includes(mode) ? mode : otherwise.mode,
     incident: words.get("incident"),
     search: words.get("search") ?? "",
-    comm: words.get("comm") ?? "",
+    pid: PID.test(pid) ? Number(pid) : null,
+    comm: PID.test(pid) ? "" : (words.get("comm") ?? ""),
     cgroup: words.get("cgroup") ?? "",
     group: GROUPS.includes(group) ? group : "",
     isTurned: words.get("turned") === "1",
   };
 }
+
+/** What was typed or chosen from the list: `worker`, `12`, `pid 12`, or `worker (12)` as the graph by process has it. */
+export function withProcess(state: State, text: string): State {
+  const pid = /^(?:pid )?(\d{1,9})$/.exec(text) ?? /\((\d{1,9})\)$/.exec(text);
+  return pid ? { ...state, pid: Number(pid[1]), comm: "" } : { ...state, pid: null, comm: text };
+}
+
+export const processText = ({ pid, comm }: State): string => (pid === null ? comm : `pid ${pid}`);
 
 export function zoomed(state: State, factor: number, around: number, span: Range): State {
   const wanted = clamp(length(state.view) * factor, Math.min(SHORTEST_VIEW_MS, length(span)), length(span));
@@ -147,9 +165,17 @@ export function baselineBefore(window: Range, span: Range): Range | null {
   return window[1] + size <= span[1] ? moved(window, size) : null;
 }
 
+/** A live recording grew: the window and the view end where it does. What showed all of a short one shows all of it still. */
+export function followed(state: State, before: Range, now: Range): State {
+  const isWhole = contains(state.view, before) && length(now) <= GROWS_TO_MS;
+  const size = clamp(length(state.view), SHORTEST_FOLLOWED_MS, length(now));
+  const last = length(state.window ?? [0, FOLLOWED_WINDOW_MS]);
+  return { ...state, view: isWhole ? now : within([now[1] - size, now[1]], now), window: within([now[1] - last, now[1]], now) };
+}
+
 /** Is it another place, worth a step in the browser's history, or only another look at the same? */
 export function isAnotherPlace(before: State, after: State): boolean {
-  const names = ["cpu", "mode", "incident", "comm", "cgroup", "group", "isTurned"] as const;
+  const names = ["cpu", "mode", "incident", "pid", "comm", "cgroup", "group", "isTurned"] as const;
   return (
     !same(before.window, after.window) || !same(before.baseline, after.baseline) || names.some((name) => before[name] !== after[name])
   );

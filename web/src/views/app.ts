@@ -2,7 +2,7 @@
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import { atom, type Atom } from "../lib/atom";
-import type { Range } from "../lib/range";
+import { same, type Range } from "../lib/range";
 import type { RecordingAnswer, ReportAnswer } from "../logic/answers";
 import type { Clock } from "../logic/moment";
 import { initialState, isAnotherPlace, ofHash, toHash, type State } from "../logic/state";
@@ -52,11 +52,16 @@ export function makeApp(source: Source, clock: Clock, recording: RecordingAnswer
     move(next) {
       const before = state.get();
       if (next === before) return;
+      // Who chooses a window wants to look at it, not at the one that comes next.
+      if (!same(next.window, before.window)) follows.set(false);
       state.set(next);
       remember(toHash(next, clock), isAnotherPlace(before, next));
     },
   };
-  window.addEventListener("popstate", () => state.set(fromAddress()));
+  window.addEventListener("popstate", () => {
+    follows.set(false);
+    state.set(fromAddress());
+  });
   return app;
 }
 

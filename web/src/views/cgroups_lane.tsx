@@ -3,17 +3,17 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { useAtom } from "../lib/atom";
 import { useCovering } from "../lib/latest";
-import { scale, type Range } from "../lib/range";
+import type { Range } from "../lib/range";
 import { theme } from "../lib/theme";
 import type { CgroupsAnswer } from "../logic/answers";
 import { kindText } from "../logic/events";
 import { timeText } from "../logic/moment";
 import { PALETTES } from "../draw/palette";
+import { drawRestarts } from "../draw/restarts";
 import { useApp } from "./app";
 import { Lane, TimeSurface } from "./lane";
 
 const HEIGHT = 84;
-const RESTART_PX = 5;
 const REST_MS = 180;
 /** The core map is asked for first: it is what is looked at first. */
 const FIRST_MS = 400;
@@ -29,21 +29,24 @@ export function CgroupsLane() {
   kept.current ||= answer.value !== null;
   const data = useMemo(() => (answer.value ? seriesOf(answer.value, app.clock.ofDigits) : null), [answer.value]);
   const restarts = useMemo(() => (answer.value?.restarts ?? []).map((each) => ({ ...each, moment: app.clock.ofDigits(each.time) })), [answer.value]);
+  const moments = useMemo(() => restarts.map((each) => each.moment), [restarts]);
   const tip = (moment: number) => {
     const lines = data ? nearest(data, moment) : [];
     const near = restarts.filter((each) => Math.abs(each.moment - moment) < (state.view[1] - state.view[0]) / 150).slice(0, 4);
     const told = near.map((each) => `${timeText(app.clock.date(each.moment), 1000)} ${kindText(each.kind)}: ${each.message}`);
     return lines.length || told.length ? [...lines, ...told] : null;
   };
-  const count = restarts.length ? `${restarts.length} restarts` : undefined;
+  const key = useMemo(() => <Key data={data} />, [data]);
+  const high = useMemo(() => <Most data={data} />, [data]);
+  const count = restarts.length ? `${restarts.length} restart${restarts.length > 1 ? "s" : ""}` : undefined;
   return (
-    <Lane id="cgroups" title="Cgroups and restarts" note={answer.error?.message ?? count} isAsking={answer.isAsking} tools={<Key data={data} />}>
+    <Lane id="cgroups" title="Cgroups and restarts" note={answer.error?.message ?? count} isAsking={answer.isAsking} tools={key}>
       <TimeSurface
-        height={HEIGHT} label="cgroups over time" tables={["cgroups", "units", "containers"]} tip={tip} gutter={<Most data={data} />}
+        height={HEIGHT} label="cgroups over time" tables={["cgroups", "units", "containers"]} tip={tip} gutter={high}
         draw={(width) => (
           <>
             <Plot data={data} view={state.view} width={width} />
-            <Restarts moments={restarts.map((each) => each.moment)} view={state.view} width={width} />
+            <Restarts moments={moments} view={state.view} width={width} />
           </>
         )}
       />
@@ -122,15 +125,10 @@ function options(width: number, view: Range, high: number, look: "dark" | "light
 }
 
 function Restarts({ moments, view, width }: { moments: number[]; view: Range; width: number }) {
-  const at = scale(view, width);
-  const pixels = [...new Set(moments.map((moment) => Math.round(at.pixel(moment) / RESTART_PX) * RESTART_PX))];
-  return (
-    <>
-      {pixels.filter((pixel) => pixel >= 0 && pixel <= width).map((pixel) => (
-        <i key={pixel} class="restart" style={{ left: pixel }}>
-          ▲
-        </i>
-      ))}
-    </>
-  );
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const look = useAtom(theme);
+  useEffect(() => {
+    if (canvas.current) drawRestarts(canvas.current, moments, view, { width, height: HEIGHT }, look);
+  });
+  return <canvas ref={canvas} class="plot" />;
 }

@@ -7,7 +7,7 @@ import { useWidth } from "../lib/size";
 import { theme } from "../lib/theme";
 import { height, KINDS, layout, nodeAt, path, search, type Flame, type Found } from "../logic/flame";
 import { durationText, rangeText } from "../logic/moment";
-import type { State } from "../logic/state";
+import { processText, type State } from "../logic/state";
 import { drawFlame, FRAME_PX } from "../draw/flame";
 import { useApp, type App } from "./app";
 import { FlameTools } from "./flame_tools";
@@ -32,16 +32,16 @@ export function FlameLane() {
 
 function useFlame(state: State) {
   const app = useApp();
-  const { window: wanted, baseline, cpu, comm, cgroup, group, isTurned } = state;
-  const key = wanted && [wanted, baseline, cpu, comm, cgroup, group, isTurned].join("/");
-  const answer = useLatest(key, (signal) => app.source.flame({ window: wanted!, baseline, cpu, comm, cgroup, group, isTurned }, signal));
+  const { window: wanted, baseline, cpu, pid, comm, cgroup, group, isTurned } = state;
+  const key = wanted && [wanted, baseline, cpu, pid, comm, cgroup, group, isTurned].join("/");
+  const answer = useLatest(key, (signal) => app.source.flame({ window: wanted!, baseline, cpu, pid, comm, cgroup, group, isTurned }, signal));
   const flame = useMemo(() => (answer.value ? layout(answer.value) : null), [answer.value]);
   return { flame, isAsking: answer.isAsking, error: answer.error };
 }
 
 function titleOf(state: State, app: App): string {
   if (!state.window) return "Flame graph";
-  const who = [state.cpu === null ? "all cores" : `core ${state.cpu}`, state.comm, state.cgroup].filter(Boolean).join(", ");
+  const who = [state.cpu === null ? "all cores" : `core ${state.cpu}`, processText(state), state.cgroup].filter(Boolean).join(", ");
   const against = state.baseline ? ` against ${rangeText(app.clock, state.baseline)}` : "";
   return `Who ran on ${who}, ${rangeText(app.clock, state.window)} (${durationText(length(state.window))})${against}`;
 }
@@ -75,7 +75,8 @@ export function FlameSurface({ flame, found }: { flame: Flame; found: Found | nu
   useEffect(() => {
     if (!canvas.current || !width) return;
     drawFlame(canvas.current, flame, { zoom, width, theme: look, found, hovered, chosen: chosen.current, top_px: 0, height_px });
-  });
+    // The lanes above pan at the screen's rate: a large graph must not be drawn anew with each of their pictures.
+  }, [flame, zoom, width, look, found, hovered, height_px]);
   const at = (event: MouseEvent): number | null => {
     const box = area.current!.getBoundingClientRect();
     const share = zoom[0] + ((event.clientX - box.left) / width) * length(zoom);

@@ -1,11 +1,13 @@
 // What can be asked of the flame graph: search, filter, group, turn, compare, look deeper.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { useAtom } from "../lib/atom";
-import type { Flame } from "../logic/flame";
+import { useLatest } from "../lib/latest";
+import { groups, layout, type Flame } from "../logic/flame";
 import { address } from "../logic/server_source";
-import { baselineBefore, GROUPS, type Group } from "../logic/state";
+import { baselineBefore, GROUPS, processText, withProcess, type Group } from "../logic/state";
 import { useApp, type App } from "./app";
 
+const MOST_OFFERED = 100;
 const GROUP_TEXT: Record<Group, string> = { "": "nothing", process: "process", name: "name", core: "core", cgroup: "cgroup" };
 
 export function FlameTools({ flame }: { flame: Flame | null }) {
@@ -17,7 +19,7 @@ export function FlameTools({ flame }: { flame: Flame | null }) {
         id="search" type="search" placeholder="search  /" aria-label="search frames; /expression/ for a regular one" value={state.search}
         onInput={(event) => app.move({ ...state, search: event.currentTarget.value })}
       />
-      <Filter id="comm" name="process" value={state.comm} set={(comm) => app.move({ ...app.state.get(), comm })} />
+      <ProcessFilter />
       <Filter id="cgroup" name="cgroup" value={state.cgroup} set={(cgroup) => app.move({ ...app.state.get(), cgroup })} />
       <label>
         by{" "}
@@ -44,13 +46,36 @@ export function FlameTools({ flame }: { flame: Flame | null }) {
   );
 }
 
+/** By name or pid. Those that ran in the window are offered, the busiest first: asked for when somebody wants to choose. */
+function ProcessFilter() {
+  const app = useApp();
+  const state = useAtom(app.state);
+  const [isUsed, setUsed] = useState(false);
+  const { window: wanted, cpu, cgroup } = state;
+  const question = { baseline: null, cpu, pid: null, comm: "", cgroup, group: "process", isTurned: false } as const;
+  const answer = useLatest(isUsed && wanted ? `${wanted.join()}/${cpu}/${cgroup}` : null, (signal) =>
+    app.source.flame({ window: wanted!, ...question }, signal),
+  );
+  const offered = useMemo(() => (answer.value ? groups(layout(answer.value)).slice(0, MOST_OFFERED) : []), [answer.value]);
+  return (
+    <span onFocusIn={() => setUsed(true)}>
+      <Filter id="process" name="process or pid" value={processText(state)} list="processes" set={(text) => app.move(withProcess(app.state.get(), text))} />
+      <datalist id="processes">
+        {offered.map((name) => (
+          <option key={name} value={name} />
+        ))}
+      </datalist>
+    </span>
+  );
+}
+
 /** Applied when it is left or confirmed: half a name would ask the server for nothing. */
-function Filter({ id, name, value, set }: { id: string; name: string; value: string; set: (value: string) => void }) {
+function Filter({ id, name, value, list, set }: { id: string; name: string; value: string; list?: string; set: (value: string) => void }) {
   const [text, setText] = useState(value);
   useEffect(() => setText(value), [value]);
   return (
     <input
-      id={id} class="filter" type="search" placeholder={name} aria-label={`only this ${name}`} value={text}
+      id={id} class="filter" type="search" placeholder={name} aria-label={`only this ${name}`} value={text} list={list} autocomplete="off"
       onInput={(event) => setText(event.currentTarget.value)}
       onChange={(event) => set(event.currentTarget.value.trim())}
     />
@@ -64,9 +89,9 @@ export function toggleBaseline(app: App): void {
 }
 
 export function openSpeedscope(app: App): void {
-  const { window: wanted, cpu, comm, cgroup } = app.state.get();
+  const { window: wanted, cpu, pid, comm, cgroup } = app.state.get();
   if (!wanted || app.source.isEmbedded) return;
-  const words = { from_ns: app.clock.digits(wanted[0]), to_ns: app.clock.digits(wanted[1]), cpu, comm, cgroup };
+  const words = { from_ns: app.clock.digits(wanted[0]), to_ns: app.clock.digits(wanted[1]), cpu, pid, comm, cgroup };
   const profile = new URL(address("api/speedscope", words), location.href);
   const target = new URL("speedscope/index.html", location.href);
   target.hash = `profileURL=${encodeURIComponent(profile.href)}&title=${encodeURIComponent("necroscope")}`;

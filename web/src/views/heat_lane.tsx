@@ -24,7 +24,7 @@ export function HeatLane() {
   const app = useApp();
   const state = useAtom(app.state);
   const minute = state.window ? minuteOf(state.window, app.span()) : null;
-  const choice = { cpu: state.cpu, comm: state.comm, cgroup: state.cgroup };
+  const choice = { cpu: state.cpu, pid: state.pid, comm: state.comm, cgroup: state.cgroup };
   const key = minute && `${minute.map(Math.floor).join()}/${Object.values(choice).join("/")}`;
   const answer = useLatest(key, (signal) => app.source.heat(minute!, choice, HEAT_ROWS, signal), 40);
   const picture = useMemo(() => (answer.value ? pictureOf(answer.value, app.clock) : null), [answer.value]);
@@ -33,7 +33,7 @@ export function HeatLane() {
   const note = answer.error?.message ?? (minute ? `${rangeText(app.clock, minute)} · a column is a second, read downwards` : undefined);
   return (
     <Lane id="heat" title={title} note={note} isAsking={answer.isAsking}>
-      <HeatSurface picture={picture} />
+      {minute ? <HeatSurface picture={picture} /> : <p class="empty">Drag over any lane above to choose a window; the minute around it appears here.</p>}
     </Lane>
   );
 }
@@ -55,7 +55,7 @@ function HeatSurface({ picture }: { picture: Picture | null }) {
   const image = useMemo(() => picture && heatImage(picture, look), [picture, look]);
   useEffect(() => {
     if (canvas.current && image && width) drawHeat(canvas.current, image, width, HEIGHT);
-  });
+  }, [image, width]);
   const cell = (point: Point) => cellAt(picture!.grid, point.x, point.y, width, HEIGHT);
   const choose = (from: Point, to: Point) =>
     app.move(withWindow(app.state.get(), stretch(picture!.grid, cell(from), cell(to)), app.span()));

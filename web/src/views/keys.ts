@@ -43,6 +43,7 @@ export const KEYS: Key[] = [
   { keys: ["i"], help: "flame graph from callees to callers", act: (app) => app.move({ ...app.state.get(), isTurned: !app.state.get().isTurned }) },
   { keys: ["g"], help: "into the flame graph: arrows walk, Esc leaves", act: (app) => intoFlame(app) },
   { keys: ["/"], help: "search in the flame graph", act: () => document.getElementById("search")?.focus() },
+  { keys: ["o"], help: "only one process: its name or pid", act: () => document.getElementById("process")?.focus() },
   { keys: ["d"], help: "deep look in speedscope", act: openSpeedscope },
   { keys: ["e"], help: "export this view as one HTML file", act: exportPage },
   { keys: ["f"], help: "follow a live recording", act: (app) => app.follows.set(!app.follows.get()) },

@@ -1,11 +1,10 @@
 // Opens the page: the recording first, then the verdict; follows a live recording.
 import { render } from "preact";
-import { length, within } from "../lib/range";
 import { ranked, withIncident } from "../logic/incident";
 import { clock, type Clock } from "../logic/moment";
 import { ServerError } from "../logic/server_source";
 import type { Source } from "../logic/source";
-import { viewAround, type State } from "../logic/state";
+import { followed, type State } from "../logic/state";
 import { makeApp, type App } from "./app";
 import { watchKeys } from "./keys";
 import { Page } from "./page";
@@ -15,7 +14,6 @@ const REPORT_EVERY = 10;
 const REPORT_AGAIN_MS = 1500;
 const PATIENCE_MS = 1500;
 const TURN_MS = 30;
-const FOLLOWED_MS = 120_000;
 
 export async function start(place: HTMLElement, makeSource: (at: () => Clock) => Promise<Source>): Promise<void> {
   let at: Clock = clock("0");
@@ -71,17 +69,21 @@ async function readReport(app: App, untouched: State | null): Promise<void> {
   }
 }
 
-/** Asks what was recorded since; while following, the view ends where the recording does. */
+/** Asks what was recorded since; while following, the view ends where the recording does. The verdict comes now and then, and at the end. */
 function follow(app: App): void {
-  let round = 0;
+  let [turns, reported] = [0, app.recording.get().to];
   const turn = async () => {
     try {
       const recording = await app.source.recording();
-      if (recording.to !== app.recording.get().to) {
+      if (recording.to !== app.recording.get().to || recording.live !== app.recording.get().live) {
+        const before = app.span();
         app.recording.set(recording);
-        if (app.follows.get()) keepUp(app);
-        round += 1;
-        if (round % REPORT_EVERY === 0) await readReport(app, null);
+        if (app.follows.get()) app.state.set(followed(app.state.get(), before, app.span()));
+      }
+      turns += 1;
+      if (recording.to !== reported && (turns >= REPORT_EVERY || !recording.live)) {
+        [turns, reported] = [0, recording.to];
+        await readReport(app, null);
       }
     } catch {
       // the next turn asks again; the lanes say themselves that the server does not answer
@@ -89,13 +91,4 @@ function follow(app: App): void {
     setTimeout(turn, FOLLOW_MS);
   };
   setTimeout(turn, FOLLOW_MS);
-}
-
-function keepUp(app: App): void {
-  const span = app.span();
-  const state = app.state.get();
-  const size = Math.min(Math.max(length(state.view), 10_000), Math.max(FOLLOWED_MS, length(state.view)), length(span));
-  const view = within([span[1] - size, span[1]], span);
-  const window = state.window ?? viewAround([span[1] - 5000, span[1]], span);
-  app.state.set({ ...state, view, window: within([span[1] - length(window), span[1]], span) });
 }

@@ -48,17 +48,19 @@ function Tasks({ rows }: { rows: TaskRow[] }) {
 }
 
 function Task({ row, app }: { row: TaskRow; app: App }) {
-  const only = () => app.move({ ...app.state.get(), comm: row.comm });
+  const only = (process: { pid: number | null; comm: string }) => () => app.move({ ...app.state.get(), ...process });
   const doing = row.syscall ? `${row.syscall}${row.file ? ` of ${row.file}` : ""}` : "";
   return (
     <tr>
       <td>{timeText(app.clock.date(app.clock.ofDigits(row.time)), 1000)}</td>
       <td>{row.cpu}</td>
       <td>
-        <button type="button" class="link" onClick={only} title="show only this name in the flame graph">
+        <button type="button" class="link" onClick={only({ pid: null, comm: row.comm })} title="only what has this name in the flame graph">
           {row.comm}
         </button>{" "}
-        <span class="faint">{row.tid}</span>
+        <button type="button" class="link faint" onClick={only({ pid: row.pid, comm: "" })} title="only this process in the flame graph">
+          {row.pid}
+        </button>
       </td>
       <td class="number">{row.samples}</td>
       <td>{doing}</td>

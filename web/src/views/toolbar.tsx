@@ -58,7 +58,9 @@ function CopyLink() {
     return () => clearTimeout(timer);
   }, [isCopied]);
   if (app.source.isEmbedded) return null;
-  const copy = () => navigator.clipboard?.writeText(location.href).then(() => setCopied(true), () => undefined);
+  // Not the address bar's: while a live recording is followed it says nothing of what is on the screen.
+  const link = () => new URL(toHash(app.state.get(), app.clock), location.href).href;
+  const copy = () => navigator.clipboard?.writeText(link()).then(() => setCopied(true), () => undefined);
   return (
     <button type="button" id="copy" onClick={copy} title="the address holds all that is chosen: a colleague sees the same">
       {isCopied ? "copied" : "copy link"}

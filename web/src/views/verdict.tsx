@@ -1,7 +1,7 @@
 // The verdict, first on the page: what happened, who did it, why we think so, what to do. Each piece of evidence leads to its place.
 import type { ComponentChildren } from "preact";
 import { useAtom } from "../lib/atom";
-import type { Evidence, Incident, Verdict } from "../logic/answers";
+import type { Evidence, Incident, ReportAnswer, Verdict } from "../logic/answers";
 import { kindText } from "../logic/events";
 import { confidenceText, laneOf, ranked, withEvidence, withIncident, type Lane } from "../logic/incident";
 import { durationText, rangeText, timeText } from "../logic/moment";
@@ -24,6 +24,7 @@ export function VerdictPanel() {
   if (!report) return <Panel><h2>Looking for incidents …</h2><p class="faint">The lanes can be used meanwhile.</p><div class="bar" role="status" /></Panel>;
   const incident = chosenIncident(app, state.incident);
   if (!incident && !report.is_complete) return <Panel><h2>Looking for incidents …</h2><Progress share={report.progress} /></Panel>;
+  if (!incident && report.failed.length) return <Panel><h2>No verdict</h2><Failed failed={report.failed} isOpen /><Notes notes={report.notes} /></Panel>;
   if (!incident) return <Healthy notes={report.notes} />;
   return (
     <Panel>
@@ -34,6 +35,7 @@ export function VerdictPanel() {
       <Advice verdict={incident.verdict} />
       <Alternatives incident={incident} />
       <Others chosen={incident.id} />
+      <Failed failed={report.failed} />
       <Notes notes={report.notes} />
     </Panel>
   );
@@ -53,9 +55,10 @@ const Progress = ({ share }: { share: number }) => (
 );
 
 function Healthy({ notes }: { notes: string[] }) {
+  const { live } = useAtom(useApp().recording);
   return (
     <Panel>
-      <h2>Nothing was found</h2>
+      <h2>Nothing was found{live ? " so far" : ""}</h2>
       <p>No core was starved, as far as this recording shows.</p>
       <p class="faint">Drag over any lane to look at a moment; press ? for the keys.</p>
       <Notes notes={notes} />
@@ -101,7 +104,9 @@ function Answer({ verdict }: { verdict: Verdict }) {
       {verdict.title && <p class="cause-title">{sentence(verdict.title)}</p>}
       <p class="cause">
         <code>{verdict.cause}</code>
-        <meter min={0} max={1} value={verdict.confidence} aria-label="confidence" /> {confidenceText(verdict.confidence)}
+        <span>
+          <meter min={0} max={1} value={verdict.confidence} aria-label="confidence" /> {confidenceText(verdict.confidence)}
+        </span>
       </p>
       <dl>
         {culprit?.comm && (
@@ -228,6 +233,12 @@ function Others({ chosen }: { chosen: string }) {
 export function goToIncident(app: App, incident: Incident): void {
   app.follows.set(false);
   app.move(withIncident(app.state.get(), incident, app.clock, app.span()));
+}
+
+function Failed({ failed, isOpen = false }: { failed: ReportAnswer["failed"]; isOpen?: boolean }) {
+  const { clock } = useApp();
+  const told = failed.map(({ from_ns, to_ns, error }) => `${rangeText(clock, [clock.ofDigits(from_ns), clock.ofDigits(to_ns)])}: ${error}`);
+  return <Listed title="What could not be looked at" items={told} isOpen={isOpen} />;
 }
 
 const Notes = ({ notes }: { notes: string[] }) => <Listed title="What could not be seen" items={notes} />;

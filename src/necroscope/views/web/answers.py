@@ -1,6 +1,5 @@
 """What the page asks of a recording, and the answers: arrays for pictures, rows for lists."""
 
-import json
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -14,7 +13,7 @@ from necroscope.store.core_modes import CoreModes
 from necroscope.store.differential import DifferentialTree
 from necroscope.store.flame import FlameTree
 from necroscope.store.heatmap import Cell, HeatMap
-from necroscope.store.query import RecordingInfo, Store
+from necroscope.store.query import RecordingInfo
 from necroscope.views.web.binary import packed
 
 MOST_GAPS: Final = 500
@@ -25,7 +24,6 @@ _FULL: Final = 250
 CoreBytes = dict[str, NDArray[np.uint8]]
 _KINDS: Final = {"kernel": 0, "user": 1, "jit": 2, "group": 3}
 _OTHER_KIND: Final = 4
-_RESTARTS: Final = ("unit_restart", "container_start", "container_die")
 _LONG: Final = ("time", "end", "from", "to")
 
 
@@ -173,23 +171,6 @@ def rows_answer(rows: pa.Table, limit: int = MOST_ROWS) -> dict[str, Any]:
     shown = rows.slice(max(rows.num_rows - limit, 0))
     listed = [{name: str(value) if name in _LONG else value for name, value in row.items()} for row in shown.to_pylist()]
     return {"rows": listed, "left_out": rows.num_rows - shown.num_rows}
-
-
-def cgroups_answer(store: Store, from_ns: int, to_ns: int) -> dict[str, Any]:
-    """The counts of the memory hierarchy's root, or of all of cgroup v2; and what was restarted."""
-    rows = store.rows("cgroups", from_ns, to_ns).to_pylist()
-    roots = [row for row in rows if row["path"] == "/" and row["controller"] in ("memory", "unified")]
-    chosen = [row for row in roots if row["controller"] == "memory"] or roots
-    series = {"time": [str(row["time"]) for row in chosen]} | {
-        name: [row[name] for row in chosen] for name in ("tracked", "visible", "dying")
-    }
-    events = store.rows("events", from_ns, to_ns, columns=("time", "kind", "message", "fields")).to_pylist()
-    restarts = [
-        {"time": str(row["time"]), "kind": row["kind"], "message": row["message"], "fields": json.loads(row["fields"] or "{}")}
-        for row in events
-        if row["kind"] in _RESTARTS
-    ]
-    return {"series": series, "restarts": restarts[-MOST_ROWS:]}
 
 
 def _digits(time_ns: int | None) -> str | None:

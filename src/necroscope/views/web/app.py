@@ -23,11 +23,13 @@ from necroscope.store.selection import Selection
 from necroscope.store.time_limit import TimeLimit
 from necroscope.views.web import answers
 from necroscope.views.web.binary import MEDIA_TYPE
+from necroscope.views.web.cgroups_answer import cgroups_answer
 from necroscope.views.web.core_pictures import CorePictures
 from necroscope.views.web.export import exported_page
 from necroscope.views.web.guard import POLICY, Application, Guard
-from necroscope.views.web.parameters import Moment, OptionalCpu, OptionalMoment, selection_of, window_of
-from necroscope.views.web.reports import Diagnose, Reports
+from necroscope.views.web.incident_search import Diagnose
+from necroscope.views.web.parameters import REFUSALS, Moment, OptionalCpu, OptionalMoment, selection_of, window_of
+from necroscope.views.web.reports import Reports
 
 Answer = TypeVar("Answer")
 STATIC: Final = Path(__file__).parent / "static"
@@ -71,12 +73,14 @@ def recording_app(recording: Recording, static: Path = STATIC) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        await asyncio.to_thread(lambda: pictures.begin(recording.cpus()))
+        pictures.begin(recording.cpus)
         yield
         recording.reports.close()
         pictures.close()
 
-    app = FastAPI(title="necroscope", version=recording.version, docs_url=None, redoc_url=None, lifespan=lifespan)
+    app = FastAPI(
+        title="necroscope", version=recording.version, docs_url=None, redoc_url=None, lifespan=lifespan, responses=REFUSALS
+    )
     app.exception_handler(NecroscopeError)(_told)
     app.exception_handler(RequestValidationError)(_misunderstood)
     _add_lists(app, recording)
@@ -160,7 +164,7 @@ def _add_lists(app: FastAPI, recording: Recording) -> None:
     @app.get("/api/cgroups")
     async def cgroups(from_ns: Moment, to_ns: Moment) -> dict[str, Any]:
         window = window_of(from_ns, to_ns)
-        return await _asked(answers.cgroups_answer, store, window.from_ns, window.to_ns, is_long=True)
+        return await _asked(cgroups_answer, store, window.from_ns, window.to_ns, is_long=True)
 
     @app.get("/api/report")
     async def report(at_ns: OptionalMoment = None) -> dict[str, Any]:
@@ -227,13 +231,13 @@ def _add_flame(app: FastAPI, store: Store) -> None:
 
 
 def _add_documents(app: FastAPI, recording: Recording, static: Path) -> None:
-    @app.get("/api/speedscope")
+    @app.get("/api/speedscope", response_class=JSONResponse)
     async def speedscope(from_ns: Moment, to_ns: Moment, selection: Annotated[Selection, Depends(selection_of)]) -> Response:
         window = window_of(from_ns, to_ns)
         content = await _asked(recording.speedscope, recording.store, window.from_ns, window.to_ns, selection)
         return Response(content, media_type="application/json")
 
-    @app.get("/api/export")
+    @app.get("/api/export", response_class=Response, responses={200: {"content": {"text/html": {}}}})
     async def export(
         from_ns: Moment,
         to_ns: Moment,

@@ -20,6 +20,7 @@ from necroscope.store.samples import SelectedSampleWindow, read_samples
 from necroscope.store.time_limit import TimeLimit
 from necroscope.views.web import answers
 from necroscope.views.web.binary import packed
+from necroscope.views.web.cgroups_answer import cgroups_answer
 
 if TYPE_CHECKING:
     from necroscope.views.web.app import Recording
@@ -74,7 +75,7 @@ def _data(recording: "Recording", view: Span, sampled: Span, state: str) -> byte
         "report": _report(recording, view),
         "events": answers.rows_answer(store.rows("events", *view)),
         "tasks": answers.rows_answer(store.rows("tasks", *view)),
-        "cgroups": answers.cgroups_answer(store, *view),
+        "cgroups": cgroups_answer(store, *view),
         "cores": {"from": str(modes.start_ns), "column_ns": modes.column_ns, "cpus": modes.cpus, "left_out": modes.left_out},
         "samples": {"from": str(sampled[0]), "to": str(sampled[1]), "left_out": [*found.left_out, *left_out]},
     }
@@ -90,7 +91,11 @@ def _gaps(recording: "Recording", view: Span) -> list[dict[str, Any]]:
 def _report(recording: "Recording", view: Span) -> dict[str, Any]:
     report = recording.reports.answer()
     inside = [item for item in report["incidents"] if int(item["from_ns"]) < view[1] and int(item["to_ns"]) >= view[0]]
-    return {"incidents": inside, "notes": report.get("notes", []), "is_complete": True}
+    failed = [item for item in report["failed"] if int(item["from_ns"]) < view[1] and int(item["to_ns"]) >= view[0]]
+    notes = list(report["notes"])
+    if not report["is_complete"]:
+        notes.append(f"when this was exported, {report['progress']:.0%} of the recording had been gone through for incidents")
+    return {"incidents": inside, "notes": notes, "failed": failed, "is_complete": True, "progress": 1.0}
 
 
 def _thinned(found: SelectedSampleWindow) -> tuple[pa.Table, list[str]]:

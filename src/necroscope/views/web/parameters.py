@@ -1,9 +1,10 @@
 """The words of a question in an address, and what is wrong with them."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Query
+from pydantic import BaseModel
 
 from necroscope.errors import UsageError
 from necroscope.store.frame_state import WORK, State
@@ -14,6 +15,24 @@ OptionalMoment = Annotated[int | None, Query(ge=0, lt=1 << 62, description="ns U
 OptionalCpu = Annotated[int | None, Query(ge=0, le=32767, description="core; all if absent")]
 OptionalPid = Annotated[int | None, Query(ge=0, lt=1 << 31)]
 OptionalText = Annotated[str | None, Query(max_length=500)]
+
+
+class Problem(BaseModel):
+    """What every refusal says: the facts, and the way out."""
+
+    error: str
+    hint: str
+
+
+# By status, for the description of the API.
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    400: {"model": Problem, "description": "the words are understood and make no sense"},
+    401: {"model": Problem, "description": "the token is missing or wrong"},
+    403: {"model": Problem, "description": "another site's page asked"},
+    421: {"model": Problem, "description": "asked under a name that is not ours"},
+    422: {"model": Problem, "description": "a word is missing or not understood"},
+    500: {"model": Problem, "description": "the recording cannot be read, or the page was not built"},
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from tests.drawn_recording import at, draw
 
 from necroscope.store.query import Store
 from necroscope.views.web.app import Recording, make_app
+from necroscope.views.web.reports import Reports
 
 DRAWN = """
     time:  0.0   1.0        2.0
@@ -188,3 +189,12 @@ def test_an_export_holds_script_style_and_data_and_runs_nothing_else(built: Page
     assert header["recording"]["node"] == "node-a"
     assert len(arrays["time"]) == 3
     assert [header["who"][number][1] for number in arrays["task"]] == ["sh", "worker 12", "sh"]
+
+
+def test_an_export_says_if_incidents_were_still_looked_for(built: Page, monkeypatch) -> None:
+    unfinished = {"incidents": [], "notes": [], "failed": [], "is_complete": False, "progress": 0.25}
+    monkeypatch.setattr(Reports, "answer", lambda *_: unfinished)
+    html = built.get("/api/export", **WINDOW).text
+    header, _ = unpacked(gzip.decompress(base64.b64decode(html.split('id="embedded">')[1].split("<")[0])))
+    assert header["report"]["is_complete"] is True
+    assert "25% of the recording" in header["report"]["notes"][0]

@@ -1,43 +1,32 @@
 """Verdicts as they are found: once for a short recording, hour by hour for a long one."""
 
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.drawn_recording import START_NS, draw
 
+from necroscope.errors import RecordingError
 from necroscope.model.units import NS_PER_S
 from necroscope.store.query import Store
+from necroscope.views.web.incident_search import Found
 from necroscope.views.web.reports import Reports
 
 HOUR_NS = 3600 * NS_PER_S
 
 
-class Part:
-    """Is ready when the test says so."""
+class Search:
+    """In place of the process: the test answers when it likes."""
 
     def __init__(self) -> None:
-        self.answer: dict[str, Any] | None = None
+        self.asked: list[tuple[tuple[int, int], Future[Found]]] = []
 
-    def ready(self) -> bool:
-        return self.answer is not None
-
-    def get(self) -> dict[str, Any]:
-        assert self.answer is not None
-        return self.answer
-
-
-class Workers:
-    """In place of the process."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[tuple[int, int], Part]] = []
-
-    def apply_async(self, func: Any, args: tuple[Path, int | None, tuple[int, int]]) -> Part:
-        self.asked.append((args[2], Part()))
+    def submit(self, span: tuple[int, int]) -> "Future[Found]":
+        self.asked.append((span, Future()))
         return self.asked[-1][1]
 
-    def terminate(self) -> None:
+    def close(self) -> None:
         self.asked.clear()
 
 
@@ -63,22 +52,49 @@ def test_a_short_recording_is_asked_once_and_again_when_it_grew(store: Store, mo
     assert asked == [None, 7, None]
 
 
-def test_a_long_recording_tells_what_was_found_until_now_newest_first(store: Store, monkeypatch) -> None:
+@pytest.fixture
+def of_three_hours(store: Store, monkeypatch) -> tuple[Reports, Search]:
     span = {"from_ns": START_NS, "to_ns": START_NS + 3 * HOUR_NS - 1}
     monkeypatch.setattr(Store, "info", lambda self: type("Info", (), span)())
-    reports, workers = Reports(store, lambda *_: {}), Workers()
-    reports._workers = workers
-    assert reports.answer() == {"incidents": [], "notes": [], "is_complete": False, "progress": 0.0}
-    (newest_span, newest), *older = workers.asked
+    asked = Search()
+    return Reports(store, lambda *_: {}, asked), asked
+
+
+def test_a_long_recording_tells_what_was_found_until_now_newest_first(of_three_hours: tuple[Reports, Search]) -> None:
+    reports, asked = of_three_hours
+    assert reports.answer() == {"incidents": [], "notes": [], "failed": [], "is_complete": False, "progress": 0.0}
+    (newest_span, newest), *older = asked.asked
     assert newest_span[0] < START_NS + 2 * HOUR_NS < newest_span[1]
-    newest.answer = {"incidents": [incident(START_NS + 2 * HOUR_NS + 5)], "notes": ["a"]}
+    newest.set_result(Found([incident(START_NS + 2 * HOUR_NS + 5)], ["a"]))
     assert reports.answer()["progress"] == pytest.approx(1 / 3)
     # An incident just before the hour is seen from both sides and told once.
     twice = incident(START_NS + 2 * HOUR_NS - 5)
-    older[0][1].answer = {"incidents": [twice, incident(START_NS + 2 * HOUR_NS + 5)], "notes": ["a"]}
-    older[1][1].answer = {"incidents": [], "notes": []}
+    older[0][1].set_result(Found([twice, incident(START_NS + 2 * HOUR_NS + 5)], ["a"]))
+    older[1][1].set_result(Found([], []))
     answer = reports.answer()
     assert answer["is_complete"] is True
     assert answer["notes"] == ["a"]
     assert len(answer["incidents"]) == 2
-    assert len(workers.asked) == 3
+    assert len(asked.asked) == 3
+
+
+def test_an_hour_that_fails_is_told_and_the_others_are_shown(of_three_hours: tuple[Reports, Search]) -> None:
+    reports, asked = of_three_hours
+    reports.answer()
+    newest, middle, oldest = (part for _, part in asked.asked)
+    newest.set_result(Found([incident(START_NS + 2 * HOUR_NS + 5)], []))
+    middle.set_result(Found([], [], "ValueError: odd"))
+    oldest.set_result(Found([incident(START_NS + 5)], []))
+    answer = reports.answer()
+    assert answer["is_complete"] is True
+    assert len(answer["incidents"]) == 2
+    hour = {"from_ns": str(START_NS + HOUR_NS), "to_ns": str(START_NS + 2 * HOUR_NS)}
+    assert answer["failed"] == [{**hour, "error": "ValueError: odd"}]
+
+
+def test_a_short_recording_that_cannot_be_looked_at_says_why(store: Store) -> None:
+    def fails(*_: object) -> dict[str, Any]:
+        raise RecordingError("no table of that name")
+
+    (failed,) = Reports(store, fails).answer()["failed"]
+    assert failed["error"] == "no table of that name"
