@@ -21,7 +21,6 @@ from necroscope.fleet.limits import Limits
 from necroscope.fleet.tokens import TokenFile
 from necroscope.model.units import NS_PER_S, format_moment, parse_bytes, parse_duration_ns
 
-_PAGE: Final = Path(__file__).parents[1] / "views" / "web" / "static"
 _LOOPBACK: Final = "127.0.0.1"
 _DRAIN_S: Final = 30
 # A node comes once a minute, and need not begin anew each time.
@@ -136,13 +135,13 @@ def _serve(
 ) -> None:
     import uvicorn  # noqa: PLC0415 - the server is loaded only where it serves
 
-    from necroscope.fleet.collector import questions_routes  # noqa: PLC0415
-    from necroscope.fleet.collector.app import create_app  # noqa: PLC0415
+    from necroscope.cli.view import recording_of  # noqa: PLC0415
     from necroscope.fleet.collector.memory import give_memory_back  # noqa: PLC0415
+    from necroscope.fleet.collector.whole import whole_app  # noqa: PLC0415
 
     give_memory_back()
     _raise_file_limit()
-    app = create_app(lake, tokens, routers=[questions_routes.router], page=_PAGE, say=_say, **options)
+    app = whole_app(lake, tokens, recording_of, say=_say, **options)
     config = uvicorn.Config(
         app,
         log_level="warning",

@@ -117,11 +117,13 @@ def timeline(
     event: Name = None,
     cause: Name = None,
     by: Annotated[str, Query(max_length=200)] = "zone",
+    where: Text = None,
     since: Moment = None,
     until: Moment = None,
 ) -> Json:
     """How often an event or a cause happened over time, by a label."""
-    return _ask("timeline", grant, collector, {"event": event, "cause": cause, "by": by, "since": since, "until": until})
+    words = {"event": event, "cause": cause, "by": by, "where": where, "since": since, "until": until}
+    return _ask("timeline", grant, collector, words)
 
 
 @router.get("/flame", response_model=None)

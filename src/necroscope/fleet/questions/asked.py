@@ -76,7 +76,8 @@ def _change(questions: LakeQuestions, words: Words) -> Json:
 
 def _timeline(questions: LakeQuestions, words: Words) -> Json:
     asked = about(words.get("event"), words.get("cause"))
-    return timeline(questions, asked, words.get("by") or "zone", _span("timeline", questions, words)).as_json()
+    span = _span("timeline", questions, words)
+    return timeline(questions, asked, words.get("by") or "zone", span, words.get("where")).as_json()
 
 
 _ANSWERS: Final[dict[str, Callable[[LakeQuestions, Words], Json]]] = {

@@ -53,6 +53,18 @@ class KnownNodes:
                     found[key][name] = value
         return found
 
+    def values(self, name: str) -> dict[NodeKey, str]:
+        """Of a name as in expressions (a label, `kind:name` of a fact, `cluster`, `node`) the value of each node that has it."""
+        if name in ("cluster", "node"):
+            return {key: key[name == "node"] for key in self._keys}
+        kind, colon, fact = name.partition(":")
+        wanted = (kind, fact) if colon else ("label", name)
+        matrix = self._read(lambda each: each == wanted) if colon else self._all_labels()
+        if wanted not in matrix.facts:
+            return {}
+        found = [matrix.values[pair] for pair in matrix.pair[matrix.facts.index(wanted)].tolist()]
+        return {key: value for key, value in zip(self._keys, found, strict=True) if value is not None}
+
     def _all_labels(self) -> FactMatrix:
         if self._labels is None:
             self._labels = self._read(lambda each: each[0] == "label")

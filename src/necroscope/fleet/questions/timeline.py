@@ -9,6 +9,7 @@ from necroscope.fleet.fact_matrix import NodeKey
 from necroscope.fleet.questions.happened import About, read_moments
 from necroscope.fleet.questions.node_choice import KnownNodes
 from necroscope.fleet.span import Span
+from necroscope.fleet.where import parse
 from necroscope.model.units import NS_PER_S, format_moment
 
 SCHEMA: Final = 1
@@ -52,12 +53,14 @@ class TimelineAnswer:
         }
 
 
-def timeline(questions: LakeQuestions, asked: About, by: str, span: Span) -> TimelineAnswer:
+def timeline(questions: LakeQuestions, asked: About, by: str, span: Span, where: str | None = None) -> TimelineAnswer:
+    known = KnownNodes(questions, span)
     moments = read_moments(questions, asked, span)
+    chosen = known.all() | moments.keys() if where is None else parse(where).chosen(known)
     bucket_ns = _bucket_ns(span)
     first = span.from_ns // bucket_ns
     starts = tuple(bucket * bucket_ns for bucket in range(first, (span.to_ns - 1) // bucket_ns + 1))
-    groups = _groups(questions, by, span, set(moments))
+    groups = _groups(known, by, chosen)
     order = sorted(
         groups, key=lambda value: (-sum(len(moments.get(node, ())) for node in groups[value]), value is None, value or "")
     )
@@ -68,13 +71,11 @@ def timeline(questions: LakeQuestions, asked: About, by: str, span: Span) -> Tim
     return TimelineAnswer(asked, span, by, bucket_ns, starts, series)
 
 
-def _groups(questions: LakeQuestions, by: str, span: Span, affected: set[NodeKey]) -> dict[str | None, list[NodeKey]]:
-    known = KnownNodes(questions, span)
-    labels = known.labels()
+def _groups(known: KnownNodes, by: str, chosen: frozenset[NodeKey]) -> dict[str | None, list[NodeKey]]:
+    values = known.values(by)
     groups: dict[str | None, list[NodeKey]] = defaultdict(list)
-    for node in sorted(known.all() | affected):
-        value = {"cluster": node[0], "node": node[1]}.get(by) or labels.get(node, {}).get(by)
-        groups[value].append(node)
+    for node in sorted(chosen):
+        groups[values.get(node)].append(node)
     return groups
 
 
