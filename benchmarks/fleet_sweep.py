@@ -1,6 +1,6 @@
 """`fleet sweep` on Ray: two workers against one, and what Ray adds to each bundle.
 
-`scripts/bench fleet sweep --bundles 96`. Starts a Ray cluster of its own on loopback. The cost of a bundle is taken from the
+`scripts/bench fleet sweep --bundles 48`. Starts a Ray cluster of its own on loopback. The cost of a bundle is taken from the
 first result to the last, so that connecting and starting workers is told apart from it; in time, and in CPU time of driver,
 raylet, GCS and workers, which a busy machine disturbs less.
 """
@@ -107,8 +107,8 @@ def measure(lake: Lake, judges: Judges, bundles: int) -> tuple[float, float, flo
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--bundles", type=int, default=96)
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--bundles", type=int, default=48)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", action="store_true")
 
 

@@ -46,7 +46,8 @@ def told(place: Path) -> dict[str, Any]:
         put_bundle(deadly, node)
     command = [sys.executable, "-m", "tests.ray_sweep", lake.url, deadly.url]
     # Ray's sockets lie below it, and their paths must be short.
-    environment = {**os.environ, "RAY_TMPDIR": str(place), "RAY_USAGE_STATS_ENABLED": "0", "PYTHONWARNINGS": "ignore"}
+    places = {"RAY_TMPDIR": str(place), "TMPDIR": str(place)}
+    environment = {**os.environ, **places, "RAY_USAGE_STATS_ENABLED": "0", "PYTHONWARNINGS": "ignore"}
     # A session of its own: whatever of it does not end can be ended by its number, and nothing else.
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True

@@ -10,13 +10,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-import duckdb
 import pyarrow as pa
 
 from necroscope.errors import NecroscopeError
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.lake_tables import LAKE_TABLES
 from necroscope.fleet.span import Span
+
+try:
+    import duckdb
+except ImportError:
+    raise NecroscopeError("questions to a lake need DuckDB, which is not installed", "pip install 'necroscope[fleet]'") from None
 
 Answer = TypeVar("Answer")
 _SETTINGS: Final = {

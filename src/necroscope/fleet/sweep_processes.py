@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+import tempfile
 import threading
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -42,7 +43,9 @@ class Processes:
         """Returns those that were under way when a process was killed: with it the executor loses all that it has."""
         # The parent has threads of Arrow's, so a fork could hang.
         context = multiprocessing.get_context("spawn")
-        executor = ProcessPoolExecutor(count, context, _begin)
+        # What a killed process had unpacked goes with this directory.
+        work = tempfile.TemporaryDirectory(prefix="necroscope-sweep-")
+        executor = ProcessPoolExecutor(count, context, _begin, (work.name,))
         under_way: dict[str, Evidence] = {}
         running: set[Future[Judged]] = set()
         try:
@@ -61,12 +64,14 @@ class Processes:
             return list(under_way.values())
         finally:
             executor.shutdown(cancel_futures=True)
+            work.cleanup()
 
 
-def _begin() -> None:
+def _begin(work: str) -> None:
     """Ctrl-C is for who started us, and ends us by not giving more; a death that gives no sign is watched for."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    tempfile.tempdir = work
     prepare_worker()
 
 

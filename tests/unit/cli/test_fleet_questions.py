@@ -1,6 +1,7 @@
 """The questions of `necroscope fleet` at the command line."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,14 @@ def test_bad_words_are_told_and_never_a_traceback(words: list[str], told: str) -
 
 
 def test_help_of_the_questions_loads_no_database() -> None:
-    import subprocess
-
     code = "import sys; from necroscope.cli import fleet_why; sys.exit('duckdb' in sys.modules or 'pyarrow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_without_the_database_the_way_out_is_told(lake: Path) -> None:
+    code = "import sys; sys.modules['duckdb'] = None; from necroscope.cli.main import main; main()"
+    words = [sys.executable, "-c", code, "fleet", "nodes", "--lake", str(lake)]
+    ended = subprocess.run(words, capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert "necroscope[fleet]" in ended.stderr
+    assert "Traceback" not in ended.stderr

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 
@@ -44,13 +45,18 @@ def test_processes_find_what_one_finds(lake: Lake, tmp_path: Path) -> None:
     assert verdicts_in(lake) == verdicts_in(other)
 
 
-def test_a_bundle_that_kills_its_process_costs_no_other_its_verdict(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bundle_that_kills_its_process_costs_no_other_its_verdict(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     for node in "abc":
         put_bundle(lake, node)
     deadly = put_bundle(lake, DEADLY)
     monkeypatch.setattr(sweep_processes, "_judge", judge_or_die)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[2])]))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "work"))
+    (tmp_path / "work").mkdir()
     swept = sweep(lake, Processes(lake.url, 2))
+    assert list((tmp_path / "work").iterdir()) == []
     assert list(swept.unread) == [deadly.path]
     assert "killed, twice" in swept.unread[deadly.path]
     assert sorted(row[1] for row in verdicts_in(lake)) == ["a", "b", "c"]
@@ -75,5 +81,6 @@ def test_processes_end_with_who_started_them(tmp_path: Path) -> None:
         """)
     )
     # Its children hold our pipe: the end of the file is the end of the last of them.
-    ended = subprocess.run([sys.executable, str(script)], stdout=subprocess.PIPE, timeout=60)
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    ended = subprocess.run([sys.executable, str(script)], stdout=subprocess.PIPE, timeout=60, env=environment)
     assert ended.returncode == -signal.SIGKILL

@@ -1,8 +1,8 @@
 """What is true of a generated fleet: which node has which facts, which of them have the unit that leaks, and when they were hit.
 
 The story is that of a zone that was only a proxy. The unit is enabled everywhere, but in two of three zones it does not start,
-mostly because a step of the boot fails before it. Where it starts, it crashes and leaks. Twenty facts follow the zone; a few nodes
-disagree with theirs.
+mostly because a step of the boot fails before it. Where it starts, it crashes and leaks. Twenty facts follow the zone; a few
+nodes disagree with theirs.
 """
 
 from dataclasses import dataclass
