@@ -123,7 +123,7 @@ def test_a_brush_chooses_a_window_for_all_lanes(page) -> None:
     start, end = window_s(state)
     assert (start, end) == (pytest.approx(15, abs=0.2), pytest.approx(21, abs=0.2))
     for lane in ("events", "cores", "cgroups"):
-        assert page.locator(f"#lane-{lane} .band.window").is_visible()
+        page.wait_for_selector(f"#lane-{lane} .band.window")
     page.wait_for_function("() => document.querySelector('#lane-flame h2').textContent.includes('core 1')")
     assert samples(page) in range(295, 305)
 
@@ -147,7 +147,7 @@ def test_a_click_into_the_core_map_looks_at_that_core(page) -> None:
 def test_a_differential_shows_what_grew(page) -> None:
     changed(page, lambda: page.click("#compare"))
     page.wait_for_selector("#lane-flame .key:has-text('more than in the baseline')")
-    assert page.locator("#lane-cores .band.baseline").is_visible()
+    page.wait_for_selector("#lane-cores .band.baseline")
     state = changed(page, lambda: brush(page, "cores", 0.6, 0.7, "Shift"))
     assert "baseline" in state
     state = changed(page, lambda: page.keyboard.press("b"))
@@ -176,7 +176,7 @@ def test_a_link_shows_a_colleague_the_same(page, browser) -> None:
 
 def test_everything_can_be_done_with_the_keyboard(page) -> None:
     page.keyboard.press("?")
-    assert page.locator("#help").is_visible()
+    page.wait_for_selector("#help")
     page.keyboard.press("Escape")
     page.wait_for_selector("#help", state="hidden")
     assert changed(page, lambda: page.keyboard.press("m"))["mode"] == "busy"

@@ -90,10 +90,19 @@ class Node:
     @cached_property
     def period_s(self) -> float:
         """What one sample stands for: measured where it is busiest, because an idle core leaves holes."""
-        busiest = max(self.episodes, key=lambda episode: episode.weight, default=None)
-        middle_ns = (busiest.from_ns + busiest.to_ns) // 2 if busiest else sum(self.span) // 2
-        samples = self.recording.samples(middle_ns - 5 * NS_PER_S, middle_ns + 5 * NS_PER_S).samples
+        middle_ns, cpus = self._busiest()
+        samples = self.recording.samples(middle_ns - 5 * NS_PER_S, middle_ns + 5 * NS_PER_S, cpus).samples
         return period_of(samples.column("time").to_numpy(), samples.column("cpu").to_numpy().astype(np.int64))
+
+    def _busiest(self) -> tuple[int, list[int] | None]:
+        """When, and on which core if that is known; an episode may be one in which everybody stands still."""
+        rows = self._recorded_cores
+        if len(rows):
+            idle = np.nan_to_num(rows["idle_ns"]) + np.nan_to_num(rows["iowait_ns"])
+            row = int(np.argmin(idle / np.maximum(rows["elapsed_ns"], 1)))
+            return int(rows["time"][row]), [int(rows["cpu"][row])]
+        busiest = max(self.episodes, key=lambda episode: episode.weight, default=None)
+        return (busiest.from_ns + busiest.to_ns) // 2 if busiest else sum(self.span) // 2, None
 
     def _read(self, table: str) -> Columns:
         if table not in TABLES:

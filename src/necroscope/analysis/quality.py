@@ -11,6 +11,8 @@ from necroscope.model.units import NS_PER_S, format_duration
 
 _FEW_SAMPLES: Final = 30
 _SHORT_NS: Final = 10 * NS_PER_S
+# Nothing has to happen in these: that they were not recorded is told by a gap, not by their having no rows.
+_OF_HAPPENINGS: Final = {"events": ("events", "log"), "cgroup_ledger": ("cgroup_ledger",)}
 # Tables without which a class of causes cannot be told, and how to get them.
 _WANTED: Final = {
     "samples": "record as root or with CAP_PERFMON, so that stacks are sampled",
@@ -57,10 +59,15 @@ def _of_a_capture(node: Node) -> list[str]:
 
 
 def _of_a_recording(node: Node) -> list[str]:
-    found = [f"{table} was not recorded: {hint}" for table, hint in _WANTED.items() if not node.tables.get(table)]
+    missed = {gap.table for gap in node.recording.gaps(*node.span)}
+    found = [f"{table} was not recorded: {hint}" for table, hint in _WANTED.items() if _is_missing(table, node, missed)]
     if not node.has_core_times:
         found.insert(0, "the time of cores was not recorded and is estimated from samples: use `necroscope record` on the node")
     return found
+
+
+def _is_missing(table: str, node: Node, missed: set[str]) -> bool:
+    return not node.tables.get(table) and (table not in _OF_HAPPENINGS or not missed.isdisjoint(_OF_HAPPENINGS[table]))
 
 
 def _of_case(case: Case) -> Iterator[Shortcoming]:

@@ -242,12 +242,17 @@ _TABLES = (
     *SERVICE_TABLES,
     Table(
         "tasks",
-        "who was on a core when a trigger fired",
+        "who was on a core, or stood still, when a trigger fired",
         "samples of the last second, /proc/PID through the lookup process, py-spy",
         (
             _time("when the trigger fired, in ns UTC"),
             _cpu(),
-            Column("trigger", Type.CATEGORY, "saturated, softirq_stall, kernel_log or user_busy (full of user code)"),
+            Column(
+                "trigger",
+                Type.CATEGORY,
+                "saturated, softirq_stall, kernel_log, user_busy (full of user code), io_blocked (in state D while work stalls"
+                " for I/O) or io_hung (still there 6 s later, and has not run)",
+            ),
             Column("pid", Type.INT32, "process"),
             Column("tid", Type.INT32, "thread"),
             Column("comm", Type.CATEGORY, "thread name"),

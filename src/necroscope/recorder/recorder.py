@@ -22,15 +22,13 @@ from necroscope.recorder.own_cost import own_cpu_ns
 from necroscope.recorder.schedule import Due, Schedule
 from necroscope.recorder.sink import Batch, Sink
 from necroscope.recorder.task_capture import TaskCapture
-from necroscope.recorder.triggers import NO_CPU, Trigger, Triggers
+from necroscope.recorder.triggers import NO_CPU, UNPINNED, Trigger, Triggers
 from necroscope.segment.recording import Pin
 from necroscope.settings import Settings
 
 _ANCHOR_NS: Final = 60 * NS_PER_S
 _LATE_TICKS: Final = 2
 _TRIGGER_EVENTS: Final = {"saturated": "core_saturated", "softirq_stall": "softirq_stall"}
-# Only described: nothing is wrong yet.
-_UNPINNED: Final = frozenset({"user_busy"})
 _WARNING: Final = 4
 
 
@@ -71,7 +69,7 @@ class Recorder:
         self._budget = Budget(settings.hz, settings.budget_ratio)
         self._schedule = Schedule()
         self._by_name: dict[str, Source] = {}
-        self._capture = TaskCapture(sources.sampler, sources.lookup) if sources.sampler else None
+        self._capture = TaskCapture(sources.sampler, sources.lookup, settings.host_root) if sources.sampler else None
         self._batch: Batch = {}
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._poll = select.epoll()
@@ -200,7 +198,7 @@ class Recorder:
                 self._add("events", [_event_row(now.time_ns, kind, cpu, trigger.detail)])
             settings = self._settings
             reason = f"{trigger.kind}: {trigger.detail}"
-            if trigger.kind not in _UNPINNED:
+            if trigger.kind not in UNPINNED:
                 self._sink.pin(Pin(now.time_ns - settings.pin_before_ns, now.time_ns + settings.pin_after_ns, reason))
             if self._capture is not None:
                 self._add("tasks", self._capture.capture(trigger, now.time_ns))

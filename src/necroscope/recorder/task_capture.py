@@ -1,4 +1,4 @@
-"""Who is on the core: at a trigger the tasks just sampled there are described at once, while they live.
+"""Who is on the core: at a trigger the tasks just sampled there are described at once, while they live. Or who stands still.
 
 For a task in a system call `/proc/PID/syscall` says only `running`; the samples' user registers have the first argument, and the
 kernel frames name the call. A Python program's own frames come from py-spy, if it is installed, without stopping the program.
@@ -9,15 +9,16 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from necroscope.model.frame import Frame
 from necroscope.model.names import clean
 from necroscope.model.reading import Row, Rows
 from necroscope.recorder.triggers import NO_CPU, Trigger
 from necroscope.sources.perf.sampler import Sampler, SeenTask
+from necroscope.sources.procfs.blocked_tasks import BlockedTask, read_blocked_tasks
 from necroscope.symbols.messages import TaskDescription
 
 _TASKS_A_CORE: Final = 5
@@ -35,13 +36,12 @@ class Describer(Protocol):
     def describe_task(self, pid: int, tid: int, first_argument: int | None) -> TaskDescription: ...
 
 
-def syscall_of(frames: list[Frame]) -> str | None:
-    """The system call that these frames, innermost first, are in: the outermost entry function's name."""
-    for frame in reversed(frames):
-        if frame.kind == "kernel" and frame.function is not None:
-            for prefix in _SYSCALL_PREFIXES:
-                if frame.function.startswith(prefix):
-                    return frame.function.removeprefix(prefix)
+def syscall_of(kernel_functions: Sequence[str]) -> str | None:
+    """The system call that these functions, innermost first, are in: the outermost entry function's name."""
+    for function in reversed(kernel_functions):
+        for prefix in _SYSCALL_PREFIXES:
+            if function.startswith(prefix):
+                return function.removeprefix(prefix)
     return None
 
 
@@ -67,14 +67,18 @@ class _PySpy:
 class TaskCapture:
     """Rows of `tasks` for a trigger; those that wait for py-spy come a tick later, by `collect`."""
 
-    def __init__(self, sampler: Sampler, describer: Describer) -> None:
+    def __init__(self, sampler: Sampler, describer: Describer, root: Path) -> None:
+        self._root = root
         self._sampler = sampler
         self._describer = describer
         self._py_spy = shutil.which("py-spy") or shutil.which("py-spy", path=str(Path(sys.executable).parent))
         self._waiting: list[_PySpy] = []
+        self._runs: dict[int, int | None] = {}
 
     def capture(self, trigger: Trigger, time_ns: int) -> Rows:
         """A trigger that names no core captures the busiest task of each core, up to a bound."""
+        if trigger.kind in ("io_blocked", "io_hung"):
+            return [self._blocked_row(trigger, time_ns, task) for task in self._blocked(is_second_look=trigger.kind == "io_hung")]
         if trigger.cpu != NO_CPU:
             wanted = [(trigger.cpu, task) for task in self._sampler.seen_on(trigger.cpu)[:_TASKS_A_CORE]]
         else:
@@ -99,9 +103,8 @@ class TaskCapture:
     def _row(self, trigger: Trigger, time_ns: int, cpu: int, task: SeenTask) -> Row | None:
         """None if py-spy was asked: the row comes with its answer."""
         frames = self._sampler.symbolizer.interned.frames_of(task.stack)
-        syscall = syscall_of(frames)
-        argument = task.first_argument if syscall and (task.first_argument or 0) < _LARGEST_DESCRIPTOR else None
-        told = self._describer.describe_task(task.pid, task.tid, argument)
+        syscall = syscall_of([frame.function for frame in frames if frame.kind == "kernel" and frame.function is not None])
+        told = self._describer.describe_task(task.pid, task.tid, _descriptor(task.first_argument) if syscall else None)
         stack = clean(";".join(frame.function or frame.module for frame in frames), _STACK_LIMIT)
         row: Row = (
             *(time_ns, cpu, trigger.kind, task.pid, task.tid, task.comm, task.samples, told.argv0, told.cgroup or task.cgroup),
@@ -109,6 +112,22 @@ class TaskCapture:
         )
         is_python = "python" in (told.argv0 or task.comm)
         return None if is_python and self._ask_py_spy(row, task) else row
+
+    def _blocked(self, *, is_second_look: bool) -> list[BlockedTask]:
+        """Who stands; at the second look only who has not run since the first."""
+        tasks = read_blocked_tasks(self._root)
+        if is_second_look:
+            return [task for task in tasks if task.runs is not None and self._runs.get(task.pid) == task.runs]
+        self._runs = {task.pid: task.runs for task in tasks}
+        return tasks
+
+    def _blocked_row(self, trigger: Trigger, time_ns: int, task: BlockedTask) -> Row:
+        told = self._describer.describe_task(task.pid, task.pid, _descriptor(task.first_argument))
+        stack = clean(";".join(task.functions), _STACK_LIMIT)
+        return (
+            *(time_ns, task.cpu, trigger.kind, task.pid, task.pid, task.comm, 0, told.argv0, told.cgroup, told.state or "D"),
+            *(told.policy, told.priority, told.cpus_allowed, syscall_of(task.functions), told.file, stack or None, None),
+        )
 
     def _ask_py_spy(self, row: Row, task: SeenTask) -> bool:
         if self._py_spy is None or len(self._waiting) >= _PY_SPY_AT_ONCE:
@@ -129,3 +148,8 @@ class TaskCapture:
         with waiting.child.stdout as stdout:
             python_stack = parse_py_spy(stdout.read(_PY_SPY_BYTES), waiting.tid)
         return (*waiting.row[:-1], python_stack)
+
+
+def _descriptor(argument: int | None) -> int | None:
+    """A system call's first argument, if it may be the number of an open file."""
+    return argument if argument is not None and argument < _LARGEST_DESCRIPTOR else None

@@ -1,7 +1,7 @@
 """When to look closer: a core held in the kernel, a softirq that waits, a line in the kernel log. Decisions without I/O.
 
 Edge-triggered, at most once a core a minute. User time alone pins nothing: that is what busy nodes do all day; but who computes
-on one core without a pause is asked which cores it may run on.
+on one core without a pause is asked which cores it may run on, and who stands still while work stalls for I/O where it stands.
 """
 
 from collections import deque
@@ -18,6 +18,13 @@ QUIET_NS: Final = 60 * NS_PER_S
 # So long a core must be full of user code before anybody asks whose it is.
 USER_NS: Final = 4 * NS_PER_S
 USER_RATIO: Final = 0.95
+# So long some work must stall for I/O, this much of the time, before anybody asks who stands where.
+IO_NS: Final = 4 * NS_PER_S
+IO_RATIO: Final = 0.6
+# And so long until they are asked once more: who has not run meanwhile stands still.
+IO_HUNG_NS: Final = 10 * NS_PER_S
+# Described, never pinned, and no reason to keep quiet about anything else.
+UNPINNED: Final = frozenset({"user_busy", "io_blocked", "io_hung"})
 # A napi thread that waits so much of its time is starving, though it runs now and then.
 WAIT_RATIO: Final = 0.3
 # A tick of a second is never exactly one.
@@ -36,6 +43,10 @@ _DELAY_WORST: Final = TABLES["softirq_delay"].index_of("worst_ns")
 _DELAY_PENDING: Final = TABLES["softirq_delay"].index_of("pending_ns")
 _FIRST_VECTOR: Final = TABLES["softirqs"].index_of(SOFTIRQ_VECTORS[0])
 _SOFTIRQS_ELAPSED: Final = TABLES["softirqs"].index_of("elapsed_ns")
+_PRESSURE: Final = TABLES["pressure"].index_of
+_PRESSED_RESOURCE: Final = _PRESSURE("resource")
+_PRESSED_ELAPSED: Final = _PRESSURE("elapsed_ns")
+_PRESSED_SOME: Final = _PRESSURE("some_ns")
 _RUN_STATE: Final = TABLES["runqueue"].index_of("state")
 _RUN_COMM: Final = TABLES["runqueue"].index_of("comm")
 _RUN_PID: Final = TABLES["runqueue"].index_of("pid")
@@ -46,7 +57,7 @@ _RUN_DELAY: Final = TABLES["runqueue"].index_of("delay_ns")
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """To look closer at: `kind` is saturated, softirq_stall, kernel_log or user_busy; `cpu` is NO_CPU when no core is known."""
+    """To look closer at. `kind` is a value of `tasks.trigger`; `cpu` is NO_CPU if no core is known."""
 
     kind: str
     cpu: int
@@ -59,9 +70,10 @@ class Triggers:
     def __init__(self) -> None:
         self._modes: dict[int, deque[tuple[int, int]]] = {}
         self._active: set[tuple[str, int]] = set()
-        self._quiet_until_ns: dict[tuple[int, bool], int] = {}
+        self._quiet_until_ns: dict[tuple[int, str], int] = {}
         self._busy: set[int] = set()
         self._user_ns: dict[int, int] = {}
+        self._io_ns = 0
         self._frozen_ns: dict[int, int] = {}
         self._frozen: set[int] = set()
         self._waiting: set[int] = set()
@@ -81,6 +93,12 @@ class Triggers:
                     found = {}  # measured delays are better evidence, and a nohz_full core runs no softirqs while it is well
             case "runqueue":
                 found = self._starving(rows)
+            case "pressure":
+                self._follow_io(rows)
+                return [
+                    *self._edges("io_blocked", self._stalled_for_io("io_blocked", IO_NS), now_ns),
+                    *self._edges("io_hung", self._stalled_for_io("io_hung", IO_HUNG_NS), now_ns),
+                ]
             case _:
                 return []
         return self._edges(table, found, now_ns)
@@ -156,6 +174,17 @@ class Triggers:
                 found[cpu] = Trigger("softirq_stall", cpu, f"{comm} is runnable and gets no time")
         return found
 
+    def _follow_io(self, rows: Rows) -> None:
+        for row in rows:
+            if row[_PRESSED_RESOURCE] == "io" and row[_PRESSED_SOME] is not None:
+                is_stalled = _int(row[_PRESSED_SOME]) >= IO_RATIO * _int(row[_PRESSED_ELAPSED])
+                self._io_ns = self._io_ns + _int(row[_PRESSED_ELAPSED]) if is_stalled else 0
+
+    def _stalled_for_io(self, kind: str, least_ns: int) -> dict[int, Trigger]:
+        if self._io_ns < least_ns:
+            return {}
+        return {NO_CPU: Trigger(kind, NO_CPU, f"work stalled for I/O for {self._io_ns // NS_PER_S} s")}
+
     def _edges(self, table: str, found: dict[int, Trigger], now_ns: int) -> list[Trigger]:
         """What has gone may come again as an edge; what the quiet minute held back fires when that is over, if it still lasts."""
         self._active -= {(name, cpu) for name, cpu in self._active if name == table and cpu not in found}
@@ -168,7 +197,7 @@ class Triggers:
 
     def _admit(self, trigger: Trigger, now_ns: int) -> list[Trigger]:
         # Who only computes must not keep a stall on the same core from being looked at.
-        quiet = trigger.cpu, trigger.kind == "user_busy"
+        quiet = trigger.cpu, trigger.kind if trigger.kind in UNPINNED else ""
         if now_ns < self._quiet_until_ns.get(quiet, now_ns):
             return []
         self._quiet_until_ns[quiet] = now_ns + QUIET_NS

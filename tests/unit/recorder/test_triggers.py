@@ -215,3 +215,36 @@ def test_a_napi_thread_that_mostly_waits_is_starving_though_it_runs(fed: Fed) ->
     waits = row("runqueue", cpu=1, pid=7, run_ns=50 * NS_PER_MS, delay_ns=900 * NS_PER_MS)
     assert fed.feed("runqueue", waits) == []
     assert fed.feed("runqueue", waits) == [("softirq_stall", 1)]
+
+
+def io_pressure(share: float, elapsed_ns: int = NS_PER_S) -> Row:
+    return row("pressure", resource="io", elapsed_ns=elapsed_ns, some_ns=round(share * elapsed_ns))
+
+
+def test_work_that_stalls_for_io_for_seconds_is_asked_where_it_stands_once(fed: Fed) -> None:
+    fired = [fed.feed("pressure", io_pressure(0.9)) for _ in range(7)]
+    assert fired == [[], [], [], [("io_blocked", NO_CPU)], [], [], []]
+
+
+def test_who_still_stands_some_seconds_later_is_looked_at_once_more(fed: Fed) -> None:
+    fired = [fed.feed("pressure", io_pressure(0.9)) for _ in range(14)]
+    assert [(second, kinds) for second, kinds in enumerate(fired, start=1) if kinds] == [
+        (4, [("io_blocked", NO_CPU)]),
+        (10, [("io_hung", NO_CPU)]),
+    ]
+
+
+def test_io_that_stalls_work_now_and_then_is_what_disks_do(fed: Fed) -> None:
+    assert not any(fed.feed("pressure", io_pressure(0.9 if second % 3 else 0.1)) for second in range(12))
+
+
+def test_other_resources_and_kernels_without_the_figure_do_not_fire(fed: Fed) -> None:
+    for _ in range(6):
+        other = row("pressure", resource="memory", some_ns=NS_PER_S)
+        assert fed.feed("pressure", other, row("pressure", resource="io", some_ns=None)) == []
+
+
+def test_who_stands_still_does_not_keep_a_line_of_the_log_from_being_looked_at(fed: Fed) -> None:
+    for _ in range(4):
+        fed.feed("pressure", io_pressure(1.0))
+    assert [trigger.kind for trigger in fed.triggers.alarm("nic_reset", None, fed.now_ns)] == ["kernel_log"]

@@ -2,13 +2,15 @@
 
 Signature: idle cores, a load average that rises with each task that touches the mount, I/O pressure at a flat level as long as
 it lasts, tasks in state D; later `task blocked for more than 120 seconds` and `server not responding` in the log.
-Confirming signal: the log names a blocked task; or I/O pressure stays at a level that hardly changes for
-eight seconds and more while no more blocks are completed than before: nothing moves.
+Confirming signal: the log names a blocked task; or tasks were found in state D that did not run once between two looks; or I/O
+pressure stays at a level that hardly changes for eight seconds and more, and tasks stand in a wait for a file server, or no more
+blocks are completed than before: nothing moves.
 Source: Netflix, FUSE deadlock (2023); kubernetes #101622, #122491; longhorn #12478; Documentation/accounting/psi.rst.
 """
 
 import re
-from typing import Final
+from collections import Counter
+from typing import Any, Final
 
 import numpy as np
 
@@ -50,11 +52,13 @@ def assess(case: Case) -> Assessment | None:
     level, spread = _plateau(case)
     done = _completed(case)
     is_still = done is not None and done[0] <= max(_FEW, 2.0 * done[1])
-    is_moving = done is not None and not is_still
     is_flat = level >= _LEVEL and spread <= _FLAT * max(level, _LEVEL) and case.seconds >= _LASTS_S
     idle = case.machine_share("idle") or 0.0
     waiting = case.machine_share("iowait") or 0.0
     culprit, named_by = _blocked(case)
+    waits_for_server = any(function in CLIENTS for function in culprit.path)
+    has_hung = bool(_standing(case, "io_hung"))
+    is_slow = done is not None and not is_still and not waits_for_server and not has_hung
     evidence = [
         case.seen(f"some work stalled for I/O {level:.0%} of {case.seconds:.0f} s, at a level that hardly changed", "pressure")
     ]
@@ -62,11 +66,11 @@ def assess(case: Case) -> Assessment | None:
         evidence.append(case.seen(f"{done[0]:,.0f} completions of storage a second, {done[1]:,.0f} before", "softirqs"))
     evidence += [case.seen(f"the cores were idle or waiting {idle + waiting:.0%} of the time", "cores"), *named_by]
     return Assessment(
-        explains=_explains(case, level, is_told=bool(events)),
-        is_confirmed=bool(events) or (is_flat and is_still),
+        explains=_explains(case, level, is_told=bool(events) or has_hung),
+        is_confirmed=bool(events) or has_hung or (is_flat and (is_still or waits_for_server)),
         evidence=[*evidence, *(of_event(case, event) for event in events), *suffering(case)],
-        against=[case.seen("storage completes requests meanwhile: slow I/O, not a hang", "softirqs")] if is_moving else [],
-        doubt=0.4 if is_moving else 0.0,
+        against=[case.seen("storage completes requests meanwhile: slow I/O, not a hang", "softirqs")] if is_slow else [],
+        doubt=0.4 if is_slow else 0.0,
         would_confirm="tasks in state D and where they wait: `ps -eo pid,stat,wchan:32,comm | grep ' D'`, /proc/PID/stack",
         summary=_summary(case, culprit),
         culprit=culprit,
@@ -116,12 +120,18 @@ def _plateau(case: Case) -> tuple[float, float]:
 
 def _blocked(case: Case) -> tuple[Culprit, list[Evidence]]:
     """Who stands: a captured task in state D, else whom the log names, else who used such a mount before and is not seen now."""
-    rows = [row for row in case.rows("tasks", before_s=1) if row["state"] == "D"]
+    hung = _standing(case, "io_hung")
+    rows = hung or _standing(case)
     if rows:
-        path = tuple(reversed((rows[0]["stack"] or "").split(";"))) if rows[0]["stack"] else ()
+        counts = Counter(row["comm"] for row in rows)
+        first = max(rows, key=lambda row: counts[row["comm"]])
+        path = tuple(reversed(first["stack"].split(";"))) if first["stack"] else ()
+        others = f" and {len(rows) - 1} more stand" if len(rows) > 1 else " stands"
         where = f" in {path[-1]}" if path else ""
-        text = f"{rows[0]['comm']} and {len(rows) - 1} more stand in state D{where}"
-        return Culprit(rows[0]["comm"], rows[0]["pid"], rows[0]["cgroup"], path=path), [case.seen(text, "tasks")]
+        file = f", at {first['file']}" if first["file"] else ""
+        still = ", and did not run once in 6 s" if hung else ""
+        text = f"{first['comm']}{others} in state D{where}{file}{still}"
+        return Culprit(first["comm"], first["pid"], first["cgroup"], path=path), [case.seen(text, "tasks")]
     for event in case.events_of(BLOCKED_EVENT):
         if event.fields.get("comm"):
             return Culprit(str(event.fields["comm"]), _number(event.fields.get("pid"))), []
@@ -129,6 +139,12 @@ def _blocked(case: Case) -> tuple[Culprit, list[Evidence]]:
     if gone is None:
         return Culprit(), []
     return named(gone, (), case.node), [case.seen(f"{gone.comm} used such a mount before, and has not run since", "samples")]
+
+
+def _standing(case: Case, trigger: str | None = None) -> list[dict[str, Any]]:
+    """Captured tasks in state D, of each the last capture."""
+    rows = [row for row in case.rows("tasks", before_s=1) if row["state"] == "D" and trigger in (None, row["trigger"])]
+    return list({row["pid"]: row for row in rows}.values())
 
 
 def _gone(case: Case, group: Functions) -> TaskShare | None:
@@ -156,7 +172,8 @@ def _summary(case: Case, culprit: Culprit) -> str:
 CAUSE = Cause(
     slug="blocked-io",
     title="tasks stand in waits for I/O that does not come",
-    confirming="a blocked task in the log, or I/O pressure at a flat level for 8 s and more while no more blocks are completed",
+    confirming="a blocked task in the log; or tasks in state D that did not run once between two looks; or I/O pressure at a flat"
+    " level for 8 s and more, and tasks in a wait for a file server, or no more blocks completed than before",
     assess=assess,
     fix=(
         "find the mount: cat /proc/PID/stack of a task in D (fuse_*, nfs_*, rpc_wait_*, jbd2_*), then its open files",

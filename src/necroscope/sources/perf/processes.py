@@ -130,6 +130,8 @@ class Processes:
             # A thread that execs takes the number of its leader, which exited for it a moment ago.
             self._exited.discard((pid, tid))
             self._spaces[pid] = AddressSpace(is_complete=True)
+        if is_exec or pid == tid:
+            # Whoever names itself has just been set up, and may have been put into its place before that.
             self._cgroups.pop(pid, None)
 
     def _fork(self, record: bytes) -> None:

@@ -78,3 +78,33 @@ def test_where_nobody_is_known_nobody_is_accused() -> None:
     (incident,) = diagnose(stalled([0.5] * 15)).incidents
     assert incident.verdict.culprit is not None
     assert incident.verdict.culprit.comm is None
+
+
+def test_tasks_that_stand_in_a_wait_for_a_file_server_are_named_although_disks_are_busy() -> None:
+    node = stalled([0.9] * 15, blocks=20_000)
+    waiting = "folio_wait_bit_common;filemap_read;fuse_file_read_iter;vfs_read;__x64_sys_pread64"
+    for pid, comm in ((5, "du"), (77, "loader"), (78, "loader")):
+        node.add(
+            "tasks", 20, cpu=0, trigger="io_blocked", pid=pid, tid=pid, comm=comm, state="D", stack=waiting, file="/data/a.tar"
+        )
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.cause == "blocked-io"
+    assert incident.verdict.culprit is not None
+    assert incident.verdict.culprit.comm == "loader"
+    assert any("loader and 2 more stand in state D" in item.text for item in incident.verdict.evidence)
+    assert any("/data/a.tar" in item.text for item in incident.verdict.evidence)
+
+
+def test_tasks_that_did_not_run_once_between_two_looks_are_named_although_the_level_changes() -> None:
+    node = stalled([0.9, 0.6, 0.99, 0.7, 0.95] * 3, blocks=20_000)
+    for second, trigger in ((20, "io_blocked"), (26, "io_hung")):
+        node.add("tasks", second, cpu=0, trigger=trigger, pid=7, tid=7, comm="du", state="D", stack="folio_wait_bit;vfs_read")
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.cause == "blocked-io"
+    assert any("du stands in state D in folio_wait_bit, and did not run once" in item.text for item in incident.verdict.evidence)
+
+
+def test_tasks_that_wait_for_a_busy_disk_and_run_are_not_named() -> None:
+    node = stalled([0.9, 0.6, 0.99, 0.7, 0.95] * 3, blocks=20_000)
+    node.add("tasks", 20, cpu=0, trigger="io_blocked", pid=7, tid=7, comm="du", state="D", stack="folio_wait_bit;vfs_read")
+    assert not diagnose(node).incidents

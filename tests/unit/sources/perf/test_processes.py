@@ -131,6 +131,14 @@ def test_a_rename_is_no_new_image(processes: Processes, apply: Any, build: Any) 
     assert processes.space(100) is before
 
 
+def test_a_process_that_names_itself_may_have_been_moved_before(processes: Processes, proc: Any, apply: Any, build: Any) -> None:
+    proc(200, "python", "/launcher")
+    assert processes.cgroup(200) == "/launcher"
+    proc(200, cgroup="/pod/worker")
+    apply(build.comm(1, 200, b"worker"))
+    assert processes.task(200, 200).cgroup == "/pod/worker"
+
+
 def test_mappings_of_processes_nobody_sampled_are_not_kept(processes: Processes, apply: Any, build: Any) -> None:
     apply(build.mmap2(1, 100, 0x1000, 0x1000, b"/bin/x"))
     assert list(processes.spaces()) == []

@@ -1,0 +1,101 @@
+"""Who stands still in the kernel: processes in state D, from /proc/PID/stat, with where they wait, from /proc/PID/stack.
+
+How often each was given a core, from /proc/PID/schedstat, tells a second look whether it has moved at all meanwhile.
+
+All processes are looked at, which takes milliseconds on a large node: for a moment that deserves it, not for every second. None
+of these files waits for the process it tells of.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from necroscope.model.names import clean
+
+_MOST_TASKS: Final = 16
+_LONGEST_S: Final = 0.2
+_FILE_BYTES: Final = 8192
+_STATE, _PROCESSOR = 0, 36  # fields of /proc/PID/stat after the name
+_PF_KTHREAD: Final = 0x00200000
+_FLAGS: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class BlockedTask:
+    """`functions` are the kernel's, innermost first; none where this process may not ask (CAP_SYS_ADMIN).
+
+    `runs` is how often it was given a core in its life; None where the kernel does not count that.
+    """
+
+    pid: int
+    comm: str
+    cpu: int
+    functions: tuple[str, ...]
+    first_argument: int | None
+    runs: int | None
+
+
+def read_blocked_tasks(root: Path, monotonic_s: Callable[[], float] = time.monotonic) -> list[BlockedTask]:
+    """At most 16, programs only: threads of the kernel wait like this by trade."""
+    proc, until_s = root / "proc", monotonic_s() + _LONGEST_S
+    found: list[BlockedTask] = []
+    for pid in _pids(proc):
+        if len(found) == _MOST_TASKS or monotonic_s() > until_s:
+            break
+        folder = f"{proc}/{pid}"
+        parsed = parse_stat(_content(f"{folder}/stat"))
+        if parsed is not None:
+            comm, cpu = parsed
+            functions = parse_stack(_content(f"{folder}/stack"))
+            argument = parse_first_argument(_content(f"{folder}/syscall"))
+            found.append(BlockedTask(pid, comm, cpu, functions, argument, parse_runs(_content(f"{folder}/schedstat"))))
+    return found
+
+
+def parse_stat(data: bytes) -> tuple[str, int] | None:
+    """Name and last core of a program in state D, None for any other."""
+    start, end = data.find(b"("), data.rfind(b")")
+    fields = data[end + 1 :].split()
+    if start < 0 or end < 0 or len(fields) <= _PROCESSOR or fields[_STATE] != b"D" or int(fields[_FLAGS]) & _PF_KTHREAD:
+        return None
+    return clean(data[start + 1 : end]), int(fields[_PROCESSOR])
+
+
+def parse_stack(data: bytes) -> tuple[str, ...]:
+    """`[<0>] folio_wait_bit_common+0x13d/0x330` is folio_wait_bit_common."""
+    names = (line.partition(b"] ")[2].partition(b"+")[0].strip() for line in data.splitlines())
+    return tuple(clean(name) for name in names if name)
+
+
+def parse_first_argument(data: bytes) -> int | None:
+    """Of `17 0x3 0x7f52...`, a system call's number and its arguments; None for a task that is in none."""
+    fields = data.split()
+    return int(fields[1], 16) if len(fields) > 2 and fields[0].isdigit() else None
+
+
+def parse_runs(data: bytes) -> int | None:
+    """The last of `run_ns wait_ns runs`."""
+    fields = data.split()
+    return int(fields[2]) if len(fields) == 3 else None
+
+
+def _pids(proc: Path) -> Iterator[int]:
+    with os.scandir(proc) as entries:
+        yield from (int(entry.name) for entry in entries if entry.name.isdigit())
+
+
+def _content(path: str) -> bytes:
+    """What can be read of it: nothing of a process that has gone or may not be asked."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.read(descriptor, _FILE_BYTES)
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
