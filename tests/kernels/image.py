@@ -79,10 +79,12 @@ class Workshop:
         return image
 
     def wheel(self) -> Path:
-        """necroscope of the working tree, as `pip install` would get it."""
+        """necroscope of the working tree, as `pip install` would get it; made anew when a file is younger."""
         directory = self._directory / "wheel"
-        shutil.rmtree(directory, ignore_errors=True)
-        _pip("wheel", "--no-deps", "--wheel-dir", str(directory), str(ROOT))
+        made = next(directory.glob("necroscope-*.whl"), None)
+        if made is None or _changed_since(made):
+            shutil.rmtree(directory, ignore_errors=True)
+            _pip("wheel", "--no-deps", "--wheel-dir", str(directory), str(ROOT))
         return next(directory.glob("necroscope-*.whl"))
 
     def _unpack_kernel(self, kernel: Kernel, place: Path) -> None:
@@ -135,6 +137,13 @@ class Workshop:
         chosen = ["--only-binary", ":all:", "--python-version", _PYTHON, *platforms, "--no-compile"]
         _pip("install", "--target", str(target), *chosen, *_requirements())
         _run(["chroot", str(root), "python3", "-m", "compileall", "-q", "/usr/local/lib"])
+
+
+def _changed_since(made: Path) -> bool:
+    """Whether a file that goes into the wheel is younger than it; what the build itself writes does not count."""
+    when_s = made.stat().st_mtime
+    places = [ROOT / "pyproject.toml", *(ROOT / "src").rglob("*.py"), *(ROOT / "web/src").rglob("*")]
+    return any(path.stat().st_mtime > when_s for path in places)
 
 
 def _requirements() -> list[str]:

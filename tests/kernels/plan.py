@@ -41,7 +41,7 @@ class Planned:
 
 
 def smoke() -> list[Planned]:
-    return [Planned(Boot("v2"), (_plain("record", is_v1=False),), seconds=150)]
+    return [Planned(Boot("v2"), (_plain("record", is_v1=False),), seconds=600)]
 
 
 def whole(kernel: Kernel) -> list[Planned]:

@@ -12,7 +12,7 @@ from typing import Any
 
 COMMAND = [sys.executable, "-m", "necroscope"]
 # An emulated processor is slow: what is tested is not what it costs.
-OPTIONS = ["--json", "--quiet", "--free-floor", "0", "--budget", "100"]
+OPTIONS = ["--json", "--quiet", "--free-floor", "0", "--budget", "100", "--facts", "0s"]
 SPIN = "import ctypes\nctypes.CDLL(None).prctl(15, b'spinner-42', 0, 0, 0)\nwhile True: pass"
 
 
@@ -34,19 +34,31 @@ class Recorder:
         self.wait()
 
     def wait_until_it_records(self) -> None:
-        """Its journal is there and grows."""
-        while not any(path.stat().st_size > 4096 for path in self.directory.glob("*.live/*") if path.is_file()):
+        """Emulated, it takes its time to start: then its first rows are there, and the next come a second apart."""
+        self.wait_for_flushes(2)
+
+    def wait_for_flushes(self, count: int) -> None:
+        """Each is three seconds of rows or more. By the clock alone a recorder on a slow machine may have seen nothing yet."""
+        size_bytes = self._size_bytes()
+        while count:
             if self.process.poll() is not None:
                 raise SystemExit(f"the recorder ended: {self.directory.with_suffix('.said').read_text()}")
             time.sleep(0.1)
+            if (latest := self._size_bytes()) != size_bytes:
+                size_bytes, count = latest, count - 1
+
+    def _size_bytes(self) -> int:
+        return sum(path.stat().st_size for path in self.directory.glob("*.live/*") if path.is_file())
 
     def wait(self) -> None:
         if self.process.wait():
             raise SystemExit(f"the recorder failed: {self.directory.with_suffix('.said').read_text()}")
 
 
-def record_for(directory: Path, seconds: int, *options: str, deny: Callable[[], None] | None = None) -> None:
-    Recorder(directory, "--for", f"{seconds}s", *options, deny=deny).wait()
+def record(directory: Path, flushes: int, *options: str, deny: Callable[[], None] | None = None) -> None:
+    """So many flushes after its start: three seconds each where the machine is not slower than that."""
+    with Recorder(directory, *options, deny=deny) as recorder:
+        recorder.wait_for_flushes(flushes)
 
 
 def info(directory: Path) -> dict[str, Any]:

@@ -13,11 +13,10 @@ NS_PER_S = 1_000_000_000
 
 
 def inside(out: Path) -> None:
-    with spinner(cpu=1) as busy, Recorder(out / "recording", "--facts", "0s"):
-        time.sleep(4)
+    with spinner(cpu=1) as busy, Recorder(out / "recording") as recorder:
         for step_s in (HOUR_S, -HOUR_S):
             time.clock_settime(time.CLOCK_REALTIME, time.time() + step_s)
-            time.sleep(5)
+            recorder.wait_for_flushes(2)
         busy.kill()
 
 

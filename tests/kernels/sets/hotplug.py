@@ -1,7 +1,6 @@
 """A core is unplugged while the recorder runs, and plugged in again: a gap with its cause, then samples of that core again."""
 
 import sys
-import time
 from pathlib import Path
 
 from tests.kernels.recorder import Recorder, spinner
@@ -12,13 +11,12 @@ SWITCH = Path(f"/sys/devices/system/cpu/cpu{CORE}/online")
 
 
 def inside(out: Path) -> None:
-    with Recorder(out / "recording", "--facts", "0s"):
-        time.sleep(4)
+    with Recorder(out / "recording") as recorder:
         SWITCH.write_text("0")
-        time.sleep(5)
+        recorder.wait_for_flushes(2)
         SWITCH.write_text("1")
         with spinner(CORE) as busy:
-            time.sleep(6)
+            recorder.wait_for_flushes(3)
             busy.kill()
 
 

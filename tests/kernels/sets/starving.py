@@ -18,7 +18,7 @@ CORE = 1
 AGENT = "probe-agent"
 # The watchdog looks every five seconds, rounded up to a second, for a queue that has stood still for five.
 HOLD_S = 9.0
-_BEFORE_S, _AFTER_S, _LONGEST_S = 8, 5, 200
+_QUIET_FLUSHES, _AFTER_FLUSHES, _LONGEST_S = 3, 2, 300
 
 
 def call_oneself(name: str) -> None:
@@ -26,33 +26,37 @@ def call_oneself(name: str) -> None:
 
 
 def incidents(out: Path, runs: int, **facts: Any) -> None:
-    """`run-N` for each, and `truth.json` beside them: how long the agent's service took, how often the queue timed out."""
+    """All in one recording, each after a quiet while; `truth.json` has when each was, and how often the queue timed out."""
     sender = wire.start_sender()
-    told = [_incident(out, number) for number in range(1, runs + 1)]
+    with Recorder(out / "recording") as recorder:
+        told = [_incident(recorder) for _ in range(runs)]
     sender.kill()
     (out / "truth.json").write_text(json.dumps({**facts, "runs": told}))
-    verdict = subprocess.run([*COMMAND, "diagnose", str(out / "run-1")], stdout=subprocess.PIPE, text=True, check=False).stdout
+    verdict = subprocess.run(
+        [*COMMAND, "diagnose", str(out / "recording")], stdout=subprocess.PIPE, text=True, check=False
+    ).stdout
     (out / "verdict.txt").write_text(verdict)
 
 
-def _incident(out: Path, number: int) -> dict[str, Any]:
-    before = wire.timeouts()
-    with Recorder(out / f"run-{number}", "--facts", "0s"):
-        time.sleep(_BEFORE_S)
-        start_s = time.monotonic()
-        subprocess.run(["systemctl", "start", "--wait", AGENT], timeout=_LONGEST_S, check=False)
-        took_s = time.monotonic() - start_s
-        time.sleep(_AFTER_S)
-    return {"agent_s": round(took_s, 1), "timeouts": wire.timeouts() - before}
+def _incident(recorder: Recorder) -> dict[str, Any]:
+    before, from_ns = wire.timeouts(), time.time_ns()
+    recorder.wait_for_flushes(_QUIET_FLUSHES)
+    start_s = time.monotonic()
+    subprocess.run(["systemctl", "start", "--wait", AGENT], timeout=_LONGEST_S, check=False)
+    took_s = time.monotonic() - start_s
+    recorder.wait_for_flushes(_AFTER_FLUSHES)
+    return {"from": from_ns, "to": time.time_ns(), "agent_s": round(took_s, 1), "timeouts": wire.timeouts() - before}
 
 
 def verify_resets(out: Path, runs: int, cause: str) -> str:
     """Each run was reset by the driver, and the diagnosis names core, cause and culprit. What was seen, in a line."""
     truth = json.loads((out / "truth.json").read_text())
     check(len(truth["runs"]) == runs, "every run came to its end")
-    for number, run in enumerate(truth["runs"], 1):
-        check(run["timeouts"] > 0, f"run {number}: the queue timed out: {truth}")
-        _verify_verdict(out / f"run-{number}", cause)
+    right = [run["timeouts"] > 0 and _verdicts(out / "recording", run) == [(CORE, cause, AGENT)] for run in truth["runs"]]
+    seen = [(run["timeouts"], _verdicts(out / "recording", run)) for run in truth["runs"]]
+    check(all(right), f"{sum(right)} of {runs} right; time-outs of the queue and verdicts: {seen}")
+    lines = [row for row in Told(out / "recording").rows("events") if row["kind"] in ("nic_tx_timeout", "nic_reset")]
+    check(bool(lines) and all(row["by_kernel"] for row in lines), f"the lines are the kernel's own: {lines}")
     return f"{runs} of {runs}: reset by {wire.DRIVER}, core {CORE}, {cause}, {AGENT}; {_told(truth)}"
 
 
@@ -63,16 +67,15 @@ def verify_no_reset(out: Path, runs: int) -> str:
     return f"no reset in {runs} runs; {_told(truth)}"
 
 
-def _told(truth: dict[str, Any]) -> str:
-    return "the agent took " + ", ".join(f"{run['agent_s']:.0f}" for run in truth["runs"]) + " s"
-
-
-def _verify_verdict(recording: Path, cause: str) -> None:
+def _verdicts(recording: Path, run: dict[str, Any]) -> list[tuple[int | None, str, str | None]]:
+    """Core, cause and culprit of each incident of that run in which a network device is spoken of."""
     from necroscope.analysis.engine import diagnose
     from necroscope.store.query import Store
 
-    lines = [row for row in Told(recording).rows("events") if row["kind"] in ("nic_tx_timeout", "nic_reset")]
-    check(bool(lines) and all(row["by_kernel"] for row in lines), f"{recording.name}: the lines are the kernel's own: {lines}")
-    found = [one for one in diagnose(Store.open(recording)).incidents if any(e.kind.startswith("nic_") for e in one.events)]
-    told = [(one.core, one.verdict.cause, one.verdict.culprit.comm if one.verdict.culprit else None) for one in found]
-    check(told == [(CORE, cause, AGENT)], f"{recording.name}: one incident with core, cause and culprit: {told}")
+    found = diagnose(Store.open(recording), span=(run["from"], run["to"])).incidents
+    told = [one for one in found if any(event.kind.startswith("nic_") for event in one.events)]
+    return [(one.core, one.verdict.cause, one.verdict.culprit.comm if one.verdict.culprit else None) for one in told]
+
+
+def _told(truth: dict[str, Any]) -> str:
+    return "the agent took " + ", ".join(f"{run['agent_s']:.0f}" for run in truth["runs"]) + " s"

@@ -46,14 +46,14 @@ def inside(out: Path) -> None:
     wire.take_unit(LEAK, python % "crash()", cpu=0, extra=extra)
     wire.take_unit(AGENT, python % "walk()", cpu=CORE)
     sender = wire.start_sender()
-    with Recorder(out / "recording", "--facts", "0s"):
+    with Recorder(out / "recording") as recorder:
         wire.systemctl("start", LEAK)
         start_s = time.monotonic()
         while _zombies() < WANTED and time.monotonic() - start_s < _LEAK_S:
             time.sleep(1)
         leaked_s, zombies = time.monotonic() - start_s, _zombies()
         subprocess.run(["systemctl", "start", "--wait", AGENT], timeout=200, check=False)
-        time.sleep(4)
+        recorder.wait_for_flushes(2)
     sender.kill()
     truth = {"zombies": zombies, "leaked_s": round(leaked_s, 1), "costs_ms": _costs(), "timeouts": wire.timeouts()}
     (out / "truth.json").write_text(json.dumps(truth))

@@ -31,7 +31,6 @@ def test_the_smoke_is_one_boot_of_one_kernel() -> None:
     assert kernel_named(SMOKE) in KERNELS
     (planned,) = plan.smoke()
     assert [check.name for check in planned.checks] == ["record"]
-    assert planned.seconds < 180
 
 
 def test_a_broken_result_fails_its_check_and_says_why(tmp_path: Path) -> None:
