@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from tests.kernels.sets import starving, wire
+from tests.kernels.sets.looking import say
 
 HUB = "session-hub"
 RUNS, RUNS_WITHOUT = 5, 1
@@ -49,7 +50,7 @@ def _hold_of(count: int) -> float:
     measure = f"from tests.kernels.sets import reset; print(reset.longest_hold_s({count}))"
     limited = ["prlimit", "--nofile=200000", "taskset", "--cpu-list", str(starving.CORE), sys.executable, "-c", measure]
     held_s = float(subprocess.run(limited, stdout=subprocess.PIPE, check=True).stdout)
-    print(f"{count} timers hold the core for {held_s:.2f} s", flush=True)  # noqa: T201 - it goes to the results
+    say(f"{count} timers hold the core for {held_s:.2f} s")
     return held_s
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.kernels.recorder import COMMAND, Recorder
 from tests.kernels.sets import wire
-from tests.kernels.sets.looking import Told, check
+from tests.kernels.sets.looking import Told, check, say
 
 CORE = 1
 AGENT = "probe-agent"
@@ -45,7 +45,9 @@ def _incident(recorder: Recorder) -> dict[str, Any]:
     subprocess.run(["systemctl", "start", "--wait", AGENT], timeout=_LONGEST_S, check=False)
     took_s = time.monotonic() - start_s
     recorder.wait_for_flushes(_AFTER_FLUSHES)
-    return {"from": from_ns, "to": time.time_ns(), "agent_s": round(took_s, 1), "timeouts": wire.timeouts() - before}
+    told = {"from": from_ns, "to": time.time_ns(), "agent_s": round(took_s, 1), "timeouts": wire.timeouts() - before}
+    say(f"the agent took {took_s:.1f} s, and the queue timed out {told['timeouts']} times")
+    return told
 
 
 def verify_resets(out: Path, runs: int, cause: str) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tests.kernels.recorder import Recorder
 from tests.kernels.sets import wire
-from tests.kernels.sets.looking import check
+from tests.kernels.sets.looking import check, say
 
 CORE, LEAK, AGENT = 1, "metrics-shipper", "stat-agent"
 WANTED = 8000
@@ -52,6 +52,7 @@ def inside(out: Path) -> None:
         while _zombies() < WANTED and time.monotonic() - start_s < _LEAK_S:
             time.sleep(1)
         leaked_s, zombies = time.monotonic() - start_s, _zombies()
+        say(f"{zombies} zombies in {leaked_s:.0f} s")
         subprocess.run(["systemctl", "start", "--wait", AGENT], timeout=200, check=False)
         recorder.wait_for_flushes(2)
     sender.kill()
