@@ -12,7 +12,7 @@ from typing import Any
 
 COMMAND = [sys.executable, "-m", "necroscope"]
 # An emulated processor is slow: what is tested is not what it costs.
-OPTIONS = ["--json", "--quiet", "--free-floor", "0", "--budget", "100", "--facts", "0s"]
+OPTIONS = ["--json", "--quiet", "--free-floor", "0", "--budget", "100", "--facts", "0s", "--hz", "49"]
 SPIN = "import ctypes\nctypes.CDLL(None).prctl(15, b'spinner-42', 0, 0, 0)\nwhile True: pass"
 
 

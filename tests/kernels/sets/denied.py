@@ -1,4 +1,4 @@
-"""Without BPF and without tracefs: each costs only itself, and the gap says what is missing."""
+"""Without BPF, without tracefs, without what Debian wants for perf: each costs only itself, and the gap says what is missing."""
 
 import subprocess
 import sys
@@ -28,10 +28,16 @@ def without_tracefs() -> None:
 
 
 DENIALS: dict[str, Callable[[], None]] = {"bpf": without_bpf, "tracefs": without_tracefs}
+PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
 
 
 def inside(out: Path) -> None:
     subprocess.run(["mount", "-t", "tracefs", "tracefs", str(TRACEFS)], capture_output=True, check=False)
+    level = PARANOID.read_text().strip()
+    (out / "paranoid.txt").write_text(level)
+    if int(level) >= 3:
+        record(out / "perf", flushes=1, deny=without_tracefs)
+        PARANOID.write_text("2")
     for name, deny in DENIALS.items():
         record(out / name, flushes=1, deny=deny)
 
@@ -45,6 +51,11 @@ def verify(out: Path) -> None:
     check(any("CAP_BPF" in cause for cause in bpf.causes("softirq_delay")), "the capability is named")
     check(tracefs.gap_tables == {"cgroup_ledger"}, f"absent tracefs costs the ledger only: {tracefs.gaps}")
     check("softirq_delay" in tracefs.tables, "BPF does without tracefs")
+    if (out / "perf").exists():
+        causes = Told(out / "perf").causes("samples")
+        check(
+            bool(causes) and all("CAP_PERFMON is not enough" in cause for cause in causes), f"perf's own limit is named: {causes}"
+        )
 
 
 if __name__ == "__main__":

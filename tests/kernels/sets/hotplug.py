@@ -27,7 +27,7 @@ def verify(out: Path) -> None:
         check((f"cpu {CORE} was offline", CORE) in causes, f"{table}: the absence is a gap: {causes}")
     end_ns = max(row["end"] for row in told.rows("gaps") if row["table"] == "samples" and row["cpu"] == CORE)
     after = [row for row in told.rows("samples", cpus=[CORE]) if row["time"] > end_ns and row["comm"] == "spinner-42"]
-    check(len(after) > 97, f"the core is sampled again; {len(after)} samples after it came back")
+    check(len(after) > 49, f"the core is sampled again; {len(after)} samples after it came back")
     others = {row["cpu"] for row in told.rows("gaps") if row["cpu"] is not None}
     check(others == {CORE}, f"no other core has a gap: {others}")
 

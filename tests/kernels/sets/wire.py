@@ -29,7 +29,7 @@ while True:
             sender.send(payload)
         except OSError:
             time.sleep(0.01)
-    time.sleep(0.002)
+    time.sleep(0.05)
 """
 
 
