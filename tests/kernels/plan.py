@@ -41,7 +41,7 @@ class Planned:
 
 
 def smoke() -> list[Planned]:
-    return [Planned(Boot("v2"), (_plain("record", is_v1=False),), seconds=600)]
+    return [Planned(Boot("smoke"), (_plain("record", is_v1=False),), seconds=600)]
 
 
 def whole(kernel: Kernel) -> list[Planned]:
