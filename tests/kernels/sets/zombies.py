@@ -20,9 +20,9 @@ from tests.kernels.sets import wire
 from tests.kernels.sets.looking import check, say
 
 CORE, LEAK, AGENT = 1, "metrics-shipper", "stat-agent"
-WANTED = 8000
+WANTED = 3000
 _LEAK_A_START = 250
-_LEAK_S = 240
+_LEAK_S = 120
 _V1, _V2 = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")
 _FILES = Path("/run/leaked")
 # What has the kernel visit every cgroup below: with cgroup v1, and with v2.
