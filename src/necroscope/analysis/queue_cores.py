@@ -28,10 +28,16 @@ def core_of_queue(interrupts: Columns, device: str | None, queue: int, time_ns: 
 
 
 def _of_queue(interrupts: Columns, device: str | None, queue: int) -> Columns:
-    rows = interrupts.at(interrupts["queue"] == queue) if len(interrupts) else interrupts
+    if not len(interrupts):
+        return interrupts
+    rows = interrupts.at(interrupts["queue"] == queue)
     own = rows.at(rows["device"] == device) if len(rows) else rows
     if len(own):
         return own
+    # A device without numbered interrupts has one for all its queues (e1000e with IntMode=1, every device on a shared line).
+    unnumbered = interrupts.at(interrupts["device"] == device) if device is not None else own
+    if len(unnumbered) and not np.isfinite(unnumbered["queue"]).any():
+        return unnumbered
     # A line may name the bus address instead; with one device that has queues there is no doubt.
-    devices = {name for name in interrupts["device"] if name is not None} if len(interrupts) else set()
+    devices = {name for name in interrupts["device"] if name is not None}
     return rows if len(devices) == 1 else own

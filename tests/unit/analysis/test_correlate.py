@@ -191,3 +191,11 @@ def test_a_queue_that_several_cores_might_take_is_not_guessed() -> None:
         node.add("interrupts", 10, cpu=cpu, irq="37", action="eth0-Tx-Rx-7", device="eth0", queue=7, affinity="0-1", count=0)
     incident = only_incident(node.event(20, "nic_tx_timeout", "TX q 7 is paused", device="eth0", queue=7))
     assert incident.core is None
+
+
+def test_the_only_interrupt_of_a_device_serves_all_its_queues() -> None:
+    node = drawn_node(NODE)
+    node.add("interrupts", 10, cpu=3, irq="27", action="eth0", device="eth0", queue=None, affinity="3", count=900)
+    node.add("interrupts", 10, cpu=1, irq="28", action="eth1-Tx-Rx-0", device="eth1", queue=0, affinity="1", count=900)
+    event = only_incident(node.event(19, "nic_tx_timeout", "transmit queue 0 timed out", device="eth0", queue=0)).events[0]
+    assert (event.core, event.joined_by) == (3, BY_QUEUE)

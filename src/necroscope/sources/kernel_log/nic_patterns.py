@@ -11,7 +11,7 @@ _NETDEV: Final = r"(?:^(?P<driver>\S+) (?P<bus>\S+?):? (?P<device>\S+): )?"
 _LINK: Final = (
     r"^(?P<driver>\S+) (?:(?P<bus>\S+?):? (?P<device>\S+): (?:\S+: \S+ )?(?:NIC )?|(?<=: )(?P<device__2>\S+) NIC )Link (?:is )?"
 )
-_INTEL: Final = r"^(?P<driver>ixgbe|igb|igc|e1000e) (?P<bus>\S+?)(?: (?P<device>\S+))?: "
+_INTEL: Final = r"^(?P<driver>ixgbe|igb|igc|e1000e?) (?P<bus>\S+?)(?: (?P<device>\S+))?: "
 
 NIC_PATTERNS: Final = (
     # WARN_ONCE until 5.15: once per boot, later time-outs are silent. Only the driver's own line or the sysfs counter shows them.

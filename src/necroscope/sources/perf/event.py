@@ -15,6 +15,7 @@ EVERY_PROCESS = -1
 EVERY_CPU = -1
 _NO_GROUP = -1
 _REFUSED = (errno.EACCES, errno.EPERM)
+_CAP_PERFMON = 38
 
 
 def open_event(attr: EventAttr, pid: int = EVERY_PROCESS, cpu: int = EVERY_CPU) -> int:
@@ -42,10 +43,23 @@ def _refusal() -> PermissionMissing:
         return PermissionMissing(
             "cannot sample all CPUs: perf_event_open was refused", "allow it in the container's seccomp profile, add CAP_PERFMON"
         )
+    if _has_capability(_CAP_PERFMON):
+        # From level 3 on, which mainline does not know, Debian's kernels ask for the greater one.
+        return PermissionMissing(
+            f"cannot sample all CPUs: perf_event_paranoid is {paranoid}, and at that level CAP_PERFMON is not enough here",
+            "sysctl kernel.perf_event_paranoid=2, or give CAP_SYS_ADMIN",
+        )
     return PermissionMissing(
         f"cannot sample all CPUs: perf_event_paranoid is {paranoid} and CAP_PERFMON is missing",
         "run as root, or give CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8), or sysctl kernel.perf_event_paranoid=-1",
     )
+
+
+def _has_capability(number: int) -> bool:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("CapEff:"):
+            return bool(int(line.split()[1], 16) >> number & 1)
+    return False
 
 
 def event_id(descriptor: int) -> int:

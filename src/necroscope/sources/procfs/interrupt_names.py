@@ -2,7 +2,8 @@
 
 Names by driver: ena `eth0-Tx-Rx-3`; ixgbe, igb, bnxt `eth0-TxRx-0`; i40e, ice, iavf `i40e-eth0-TxRx-7`; vmxnet3 `eth0-rxtx-1`;
 xen `eth0-q0-rx`; mlx5 `mlx5_comp3@pci:0000:3b:00.0`; mlx4 `mlx4-3@0000:01:00.0`; gve `gve-ntfy-blk3@pci:0000:00:04.0`;
-virtio `virtio2-input.0`.
+virtio `virtio2-input.0`. A driver with one interrupt for all its queues gives it the device's own name (e1000e: `eth0`), and on a
+shared line the names stand side by side: `uhci_hcd:usb1, eth0`.
 """
 
 import re
@@ -19,7 +20,7 @@ _BY_BUS_NAME: Final = (
 
 
 def device_and_queue(irq: str, action: str, devices: NetworkDevices) -> tuple[str | None, int | None]:
-    """Both None if the interrupt is no network device's; the queue alone is None for a control interrupt."""
+    """Both None if the interrupt is no network device's; the queue alone is None for one of control or of all queues."""
     named, queue = _from_name(action, devices)
     device = devices.by_irq.get(irq) or named
     return (device, queue) if device is not None else (None, None)
@@ -32,7 +33,7 @@ def _from_name(action: str, devices: NetworkDevices) -> tuple[str | None, int | 
             return devices.by_bus_name.get(match["device"]), _number(match["queue"])
     match = _BY_DEVICE_NAME.fullmatch(action)
     if match is None:
-        return None, None
+        return next((name for name in action.split(", ") if name in devices.names), None), None
     return _known(match["device"], devices.names), _number(match["queue"])
 
 

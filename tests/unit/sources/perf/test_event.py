@@ -27,9 +27,21 @@ def test_a_refusal_says_the_way_out(monkeypatch: pytest.MonkeyPatch, number: int
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(event, "syscall", refuse)
+    monkeypatch.setattr(event, "_has_capability", lambda _: False)
     with pytest.raises(kind) as caught:
         open_event(ATTR, pid=0)
     assert word in caught.value.hint
+
+
+def test_a_refusal_in_spite_of_the_capability_names_the_greater_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(13, os.strerror(13))
+
+    monkeypatch.setattr(event, "syscall", refuse)
+    monkeypatch.setattr(event, "_has_capability", lambda number: number == 38)
+    with pytest.raises(PermissionMissing, match="CAP_PERFMON is not enough here") as caught:
+        open_event(ATTR, pid=0)
+    assert caught.value.hint == "sysctl kernel.perf_event_paranoid=2, or give CAP_SYS_ADMIN"
 
 
 def test_other_errors_are_the_kernels_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,51 @@
+"""Recordings from other kernels, made by scripts/test-kernels: the same verdict on every machine, without root."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from necroscope.analysis.engine import diagnose
+from necroscope.analysis.report import Incident
+from necroscope.store.query import Store
+
+GUESTS = Path(__file__).parents[1] / "data/guests"
+RECORDINGS = sorted(path.parent for path in GUESTS.glob("*/truth.json"))
+
+
+def told(incident: Incident) -> dict[str, Any]:
+    culprit, origin = incident.verdict.culprit, incident.verdict.origin
+    return {
+        "core": incident.core,
+        "cause": incident.verdict.cause,
+        "culprit": culprit.comm if culprit else None,
+        "unit": culprit.unit if culprit else None,
+        "origin": origin.name if origin else None,
+    }
+
+
+@pytest.mark.parametrize("directory", RECORDINGS, ids=lambda path: path.name)
+def test_the_verdict_on_a_guests_recording_is_the_truth(directory: Path) -> None:
+    truth = json.loads((directory / "truth.json").read_text())
+    found = [one for one in diagnose(Store.open(directory)).incidents if one.verdict.cause == truth["verdict"]["cause"]]
+    assert len(found) == 1
+    assert truth["verdict"].items() <= told(found[0]).items()
+    assert found[0].verdict.confidence >= 0.5
+
+
+@pytest.mark.parametrize("directory", RECORDINGS, ids=lambda path: path.name)
+def test_the_drivers_own_lines_are_joined_to_the_core_by_its_interrupt(directory: Path) -> None:
+    truth = json.loads((directory / "truth.json").read_text())
+    events = [event for one in diagnose(Store.open(directory)).incidents for event in one.events if event.kind.startswith("nic_")]
+    assert {event.core for event in events} == ({truth["verdict"]["core"]} if truth["resets"] else set())
+    rows = Store.open(directory).rows("events", 0, 1 << 62).to_pylist()
+    assert all(row["by_kernel"] for row in rows if row["kind"].startswith("nic_"))
+
+
+def test_recordings_are_small_and_say_where_they_come_from() -> None:
+    assert RECORDINGS
+    readme = (GUESTS / "README.md").read_text("utf-8")
+    for directory in RECORDINGS:
+        assert f"`{directory.name}`" in readme
+        assert sum(path.stat().st_size for path in directory.rglob("*") if path.is_file()) < 700_000

@@ -1,0 +1,36 @@
+"""The kernels that are booted: what Debian's suites offer by name.
+
+The table holds no release number to compare with: what a kernel can do is told by what it does. `softirqs_wait` is the truth that
+the checks of a driver's reset are held against: softirqs do not run at interrupt exit while ksoftirqd is runnable (commits
+4cd13c21b207 in v4.9, d15121be7485 in v6.5), and a task in the kernel is not preempted there. `has_v1_memory`: the memory
+controller of cgroup v1 is built in (CONFIG_MEMCG_V1, which newer ones leave out).
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """`package` is Debian's meta-package in `suite`; `softirqs_wait` is None where the tests' network driver is not in it."""
+
+    name: str
+    suite: str
+    package: str
+    softirqs_wait: bool | None
+    has_v1_memory: bool = True
+
+
+KERNELS: Final = (
+    Kernel("5.10", "bullseye", "linux-image-amd64", softirqs_wait=True),
+    Kernel("6.1", "bookworm", "linux-image-amd64", softirqs_wait=True),
+    Kernel("6.1-cloud", "bookworm", "linux-image-cloud-amd64", softirqs_wait=None),
+    Kernel("6.1-rt", "bookworm", "linux-image-rt-amd64", softirqs_wait=False),
+    Kernel("6.12", "bookworm", "linux-image-6.12-amd64", softirqs_wait=False, has_v1_memory=False),
+    Kernel("newest", "sid", "linux-image-amd64", softirqs_wait=False, has_v1_memory=False),
+)
+SMOKE: Final = "6.1"
+
+
+def kernel_named(name: str) -> Kernel:
+    return next(kernel for kernel in KERNELS if kernel.name == name)

@@ -1,0 +1,35 @@
+"""A reset by a real driver where softirqs do not wait for ksoftirqd: an agent keeps them off on the core of the poll.
+
+The agent runs a BPF program that only loops, around which the kernel itself holds local_bh_disable() (`lab.softirq_hold`).
+"""
+
+import sys
+from pathlib import Path
+
+from tests.kernels.sets import starving, wire
+
+RUNS = 5
+
+
+def inside(out: Path) -> None:
+    wire.own_core()
+    wire.bring_up(starving.CORE)
+    command = f"{sys.executable} -c 'from tests.kernels.sets import blackout; blackout.hold_softirqs()'"
+    wire.take_unit(starving.AGENT, command, cpu=starving.CORE, extra="WorkingDirectory=/job\n")
+    starving.incidents(out, RUNS)
+
+
+def hold_softirqs() -> None:
+    from necroscope.lab.softirq_hold import SoftirqHold
+
+    starving.call_oneself(starving.AGENT)
+    with SoftirqHold(longest_s=starving.HOLD_S) as softirqs:
+        softirqs.hold(starving.HOLD_S)
+
+
+def verify(out: Path) -> str:
+    return starving.verify_resets(out, RUNS, "softirq-blackout")
+
+
+if __name__ == "__main__":
+    inside(Path(sys.argv[1]))

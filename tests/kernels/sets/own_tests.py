@@ -1,0 +1,36 @@
+"""The project's own tests that ask the kernel, run by pytest in the guest: perf, BPF, procfs, sysfs, kernel log, symbols."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.kernels.sets.looking import check
+
+# What this set needs in the guest beside the sets.
+PLACES = (
+    *("tests/unit/perf_abi", "tests/unit/sources/perf", "tests/unit/sources/procfs", "tests/unit/sources/sysfs"),
+    *("tests/unit/sources/cgroupfs", "tests/unit/sources/kernel_log", "tests/unit/symbols"),
+)
+_DATA = tuple(f"tests/data/{area}" for area in ("perf", "procfs", "sysfs", "cgroupfs", "kernel_log", "symbols"))
+FILES = ("tests/conftest.py", "tests/synthetic_root.py", "pyproject.toml", *PLACES, *_DATA)
+
+
+def inside(out: Path) -> None:
+    options = ["-q", "-m", "kernel or root", "-p", "no:cacheprovider", "--timeout", "300"]
+    command = [sys.executable, "-m", "pytest", *options, *PLACES]
+    with (out / "pytest.txt").open("wb") as report:
+        subprocess.run(command, stdout=report, stderr=report, check=False)
+
+
+def verify(out: Path) -> None:
+    report = (out / "pytest.txt").read_text(errors="replace")
+    last = report.strip().splitlines()[-1] if report.strip() else "nothing"
+    passed = re.search(r"(\d+) passed", last)
+    check(passed is not None and int(passed[1]) > 20, f"they ran: {last}")
+    failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", report, re.MULTILINE)
+    check(not failed, f"they pass; these do not: {failed}")
+
+
+if __name__ == "__main__":
+    inside(Path(sys.argv[1]))
