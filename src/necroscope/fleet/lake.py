@@ -3,6 +3,7 @@
     inbox/<time_ns>-<collector>.batches                                     acknowledged, not yet in the tables
     tables/<table>/date=YYYY-MM-DD/cluster=C/<time_ns>-<writer>-<rows>.parquet
     bundles/cluster=C/date=YYYY-MM-DD/NODE--ID.bundle
+    swept/VERSION/*.json                                                    evidence that this version has judged
     refused/...                                                             acknowledged once and unreadable now: kept for people
 
 Files are written once, whole, and never changed. A row may be in several files; `lake_tables.distinct_select` reads it once.

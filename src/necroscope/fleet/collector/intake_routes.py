@@ -60,7 +60,8 @@ async def push_batch(request: Request, grant: Pusher, collector: CollectorOf) ->
 async def put_bundle(bundle_id: str, request: Request, grant: Pusher, collector: CollectorOf) -> dict[str, Any]:
     """An evidence bundle of one incident; sent again, it takes the same place."""
     node = checked_name(request.headers.get(NODE_HEADER), f"the header {NODE_HEADER}")
-    checked_name(bundle_id, "the bundle's id")
+    if "--" in checked_name(bundle_id, "the bundle's id"):
+        raise BadBatch("the bundle's id holds `--`, which ends the node's name in its path", "name it without")
     _check_node(grant, node)
     _pass_rate(collector, grant.cluster)
     _pass_rate(collector, grant.cluster, node)
