@@ -28,7 +28,7 @@ def test_the_demo_answers_serves_and_leaves_nothing_behind() -> None:
         with urllib.request.urlopen(request, timeout=30) as answer:
             why = json.load(answer)
         (lake,) = set(re.findall(r"--lake (\S+)", said))
-        demo.send_signal(signal.SIGINT)
+        demo.send_signal(signal.SIGTERM)
         _, errors = demo.communicate(timeout=30)
     assert demo.returncode == 0, errors
     assert "This fleet is generated" in said

@@ -69,6 +69,9 @@ def _ask_why(lake: Path) -> None:
 def _serve(lake: Path, tokens: Path, port: int, *, opens_browser: bool) -> None:
     from necroscope.fleet.tokens import Grant, entry_text, new_token  # noqa: PLC0415
 
+    # Told to end in whichever way, also in the background of a shell, where Ctrl-C's signal is ignored: the collector ends too.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     token = new_token()
     tokens.write_text(entry_text(token, Grant("*", "read")), "utf-8")
     with _collector(lake, tokens, port) as (collector, address):
