@@ -90,9 +90,9 @@ def served(recording: Path) -> Iterator[str]:
         server.terminate()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Debian's Chromium, driven as a person would."""
+    """Debian's Chromium, driven as a person would. Ends with the module: its driver keeps an event loop running in this thread."""
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if program is None:
         pytest.skip("Chromium is not installed")
