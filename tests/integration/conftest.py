@@ -92,7 +92,7 @@ def served(recording: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Debian's Chromium, driven as a person would. Ends with the module: its driver keeps an event loop running in this thread."""
+    """Debian's Chromium, driven as a person would. Ends with the module: its driver keeps an event loop in this thread."""
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if program is None:
         pytest.skip("Chromium is not installed")
