@@ -5,12 +5,12 @@
 
 import json
 import sys
-from pathlib import Path
+
+from tests.kernels.image import ROOT
+from tests.kernels.sets import starving
 
 from necroscope.store.excerpt import write_excerpt
 from necroscope.store.query import Store
-from tests.kernels.image import ROOT
-from tests.kernels.sets import starving
 
 GUESTS = ROOT / "tests/data/guests"
 # What the guest was booted for is nobody's business who reads the recording.
