@@ -22,7 +22,7 @@ def keep(run: str, step: str, number: int, name: str) -> None:
     truth = json.loads((place / step / "truth.json").read_text())
     found = truth["runs"][number - 1]
     write_excerpt(Store.open(place / step / "recording"), found["from"], found["to"], GUESTS / name, _RENAMES)
-    cause = {"reset": "irq-core-collision", "blackout": "softirq-blackout"}[step]
+    cause = {"reset": "irq-core-collision", "blackout": "softirq-blackout"}[step] if found["timeouts"] else "unknown"
     told = {
         "release": json.loads((place / "results.json").read_text())["release"],
         "resets": found["timeouts"],

@@ -84,13 +84,19 @@ def _threads(node: Node, frozen: list[Episode]) -> Iterator[Episode]:
     flags = ((share >= _DELAYED) & (rows["delay_ns"] >= STALL_NS)) | is_starving
     for first, end in runs(flags, breaks):
         cpu, comm = int(rows["cpu"][first]), str(rows["comm"][first])
-        delay_s = float(np.where(is_starving, rows["elapsed_ns"], rows["delay_ns"])[first:end].sum()) / NS_PER_S
+        delay_s = _waited_s(rows["delay_ns"][first:end], np.where(is_starving, rows["elapsed_ns"], 0.0)[first:end])
         # What was booked now had begun before.
         span = int(rows["time"][first] - max(rows["elapsed_ns"][first], rows["delay_ns"][first])), int(rows["time"][end - 1])
         if comm.startswith("ksoftirqd/") and not _softirqs_stopped(node, cpu, span, frozen):
             continue
         words = "{subject} was runnable on core {cpu} and got no time for {amount:.2f} s"
         yield Episode(Kind.THREAD_DELAYED, cpu, None, *span, delay_s, words, "runqueue", subject=comm, amount=delay_s)
+
+
+def _waited_s(booked_ns: Floats, starving_ns: Floats) -> float:
+    """What was booked, and what goes on since then: a wait is booked as a whole when it ends, its seconds before are in it."""
+    last = int(np.flatnonzero(booked_ns > 0).max(initial=-1))
+    return float(np.nansum(booked_ns) + starving_ns[last + 1 :].sum()) / NS_PER_S
 
 
 def _dropped(rows: Columns) -> Iterator[Episode]:

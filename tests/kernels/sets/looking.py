@@ -6,7 +6,9 @@ from typing import Any
 
 ALL = (0, 1 << 62)
 # An emulated machine may be too slow, all the more where the host is busy; that is told, and is no fault of the kernel's.
-TOO_SLOW = ("did not answer in time", "the recorder was not run for")
+TOO_SLOW = ("did not answer in time", "the recorder was not run for", "were not read this time")
+# What a kernel does not have is told with these words, and stays null.
+NOT_THERE = "this kernel's "
 
 
 def say(text: str) -> None:
@@ -29,7 +31,7 @@ class Told:
         self._store = Store.open(directory)
         self.tables = set(self._store.info().tables)
         gaps = [(row["table"], row["cause"], row["cpu"]) for row in self.rows("gaps")]
-        self.gaps = [gap for gap in gaps if not any(words in gap[1] for words in TOO_SLOW)]
+        self.gaps = [gap for gap in gaps if not any(words in gap[1] for words in (*TOO_SLOW, NOT_THERE))]
         self.late_tables = {gap[0] for gap in gaps if gap not in self.gaps}
 
     @property

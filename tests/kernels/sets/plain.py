@@ -17,7 +17,7 @@ def inside(out: Path) -> None:
     with Recorder(out / "recording") as recorder:
         recorder.wait_for_flushes(2)
         with spinner(cpu=1) as busy:
-            recorder.wait_for_flushes(2)
+            recorder.wait_for_flushes(3)
             busy.kill()
     check(info(out / "recording")["tables"]["samples"] > 0, "the recording opens in the guest")
 
@@ -30,7 +30,7 @@ def verify(out: Path, *, is_v1: bool, has_pressure: bool) -> None:
     check(told.gap_tables <= missing, f"no gap that nobody made: {told.gaps}")
     check(has_pressure or any("/proc/pressure" in cause for cause in told.causes("pressure")), "what is missing is named")
     spinning = [row for row in told.rows("samples") if row["comm"] == "spinner-42" and row["cpu"] == 1]
-    check(len(spinning) > 2 * 49, f"a process that never sleeps is sampled; {len(spinning)} samples")
+    check(len(spinning) >= 49, f"a process that never sleeps is sampled; {len(spinning)} samples")
     check({row["cgroup"] for row in spinning} != {None}, "its cgroup is known")
     named = [frame for frame in told.frames() if frame["kind"] == "kernel" and frame["function"]]
     check(len(named) > 20, f"functions of the kernel have names; {len(named)} do")

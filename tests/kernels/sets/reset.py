@@ -44,8 +44,8 @@ def _timers_for(seconds: float) -> int:
     first_s = min(_hold_of(_FIRST) for _ in range(_TRIES))
     second = int(_FIRST * max(1.5, (_MIDDLE_S / first_s) ** 0.5))
     second_s = min(_hold_of(second) for _ in range(_TRIES))
-    square = (second_s / second - first_s / _FIRST) / (second - _FIRST)
-    linear = first_s / _FIRST - square * _FIRST
+    square = max((second_s / second - first_s / _FIRST) / (second - _FIRST), 1e-12)
+    linear = max(first_s / _FIRST - square * _FIRST, 0.0)
     return int((-linear + (linear**2 + 4 * square * seconds) ** 0.5) / (2 * square))
 
 

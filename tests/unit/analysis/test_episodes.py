@@ -112,6 +112,13 @@ def test_a_napi_thread_that_is_runnable_without_time_starves_now() -> None:
     assert (episode.cpu, episode.subject) == (1, "napi/eth0-5")
 
 
+def test_a_wait_that_is_booked_when_it_ends_is_counted_once() -> None:
+    node = starved(drawn_node(QUIET), "napi/eth0-5")
+    node.add("runqueue", 17, cpu=1, pid=20, comm="napi/eth0-5", state="S", run_ns=1_000_000, delay_ns=6_500_000_000)
+    (episode,) = episodes_of(node, Kind.THREAD_DELAYED)
+    assert round(episode.amount, 6) == 6.5
+
+
 def test_run_delay_of_ksoftirqd_alone_is_a_false_alarm() -> None:
     assert not episodes_of(starved(held("system"), "ksoftirqd/1"), Kind.THREAD_DELAYED)
 
