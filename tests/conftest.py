@@ -20,12 +20,15 @@ SETTLE_S = 3.0
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.get_closest_marker("one_thread") is None)
     reasons = {}
     if os.geteuid() != 0:
         reasons["root"] = "needs root"
     if sys.platform != "linux":
         reasons["kernel"] = reasons["root"] = "needs a Linux kernel"
     for item in items:
+        if "integration" in item.path.parts or item.get_closest_marker("kernel") or item.get_closest_marker("one_thread"):
+            item.add_marker(pytest.mark.alone)
         for marker, reason in reasons.items():
             if item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=reason))

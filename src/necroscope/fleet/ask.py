@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
-from necroscope.errors import NecroscopeError
+from necroscope.errors import NecroscopeError, UsageError
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.lake_tables import LAKE_TABLES
 from necroscope.fleet.span import Span
@@ -20,7 +20,7 @@ from necroscope.fleet.span import Span
 try:
     import duckdb
 except ImportError:
-    raise NecroscopeError("questions to a lake need DuckDB, which is not installed", "pip install 'necroscope[fleet]'") from None
+    raise UsageError("questions to a lake need DuckDB, which is not installed", "pip install 'necroscope[fleet]'") from None
 
 Answer = TypeVar("Answer")
 _SETTINGS: Final = {

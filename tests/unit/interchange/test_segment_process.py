@@ -16,6 +16,7 @@ from necroscope.model.frame import Frame
 from necroscope.model.reading import Gap
 from necroscope.segment.reader import SegmentReader
 
+pytestmark = pytest.mark.one_thread
 LARGE = 1 << 30
 START_NS = 1_790_000_000_000_000_000
 MINUTE_NS = 60_000_000_000

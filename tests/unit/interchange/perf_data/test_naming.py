@@ -15,6 +15,7 @@ from necroscope.interchange.perf_data.symbol_files import SymbolFiles
 from necroscope.interchange.symbol_search import SymbolSearch
 from necroscope.model.frame import UNKNOWN_USER
 
+pytestmark = pytest.mark.one_thread
 KALLSYMS = b"ffffffff81000000 T first\nffffffff81000100 T second\nffffffff81000200 D data\n"
 LARGE = 1 << 30
 ENTRY = Question([0xFFFFFFFF81000010, 0xFFFFFFFF81000110], [(Module("", None, -1), [1, 2])], [], [])
