@@ -73,6 +73,6 @@ def test_without_the_database_the_way_out_is_told(lake: Path) -> None:
     code = "import sys; sys.modules['duckdb'] = None; from necroscope.cli.main import main; main()"
     words = [sys.executable, "-c", code, "fleet", "nodes", "--lake", str(lake)]
     ended = subprocess.run(words, capture_output=True, text=True)
-    assert ended.returncode == 1
+    assert ended.returncode == 2
     assert "necroscope[fleet]" in ended.stderr
     assert "Traceback" not in ended.stderr
