@@ -9,6 +9,8 @@ Source: Documentation/trace/events-irq; kernel/softirq.c; amzn-drivers #220 (21 
 
 from typing import Final
 
+import numpy as np
+
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.episodes import Kind
@@ -66,7 +68,16 @@ def _against(case: Case, in_softirq: float, kernel: float | None) -> tuple[list[
         return [case.seen(f"the core spent {booked:.0%} of its time in softirqs itself", "cores", case.core)], 0.7
     if kernel is not None and kernel < 0.2 and not case.has(Kind.TIME_MISSING):
         return [case.seen(f"the core was only {kernel:.0%} in the kernel", "cores", case.core)], 0.5
+    if _all_waited(case):
+        return [
+            case.seen("softirqs waited on all cores: a virtual machine that its host did not run looks so", "softirq_delay")
+        ], 0.6
     return [], 0.0
+
+
+def _all_waited(case: Case) -> bool:
+    cpus = np.unique(case.columns("cores")["cpu"]).tolist()
+    return len(cpus) > 1 and all((case.softirq_delay_s(cpu=cpu) or 0.0) >= STALL_S for cpu in cpus)
 
 
 CAUSE = Cause(

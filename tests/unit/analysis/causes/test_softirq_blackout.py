@@ -58,3 +58,12 @@ def test_who_had_less_than_half_of_the_core_is_not_said_to_have_held_them_back()
     (incident,) = diagnose(node.delay(16, 1, 1.4, "net_rx").delay(16, 1, 1.4, "timer")).incidents
     assert incident.verdict.cause == "softirq-blackout"
     assert incident.verdict.summary.startswith("something held back")
+
+
+def test_waits_on_all_cores_at_once_are_a_machine_that_was_not_run() -> None:
+    node = held()
+    for cpu in (0, 1):
+        node.delay(16, cpu, 1.4, "net_rx").delay(16, cpu, 1.4, "timer")
+    assert not [
+        one for one in diagnose(node).incidents if one.verdict.cause == "softirq-blackout" and one.verdict.confidence >= 0.5
+    ]
