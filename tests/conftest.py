@@ -19,6 +19,11 @@ LEAK_MARK = "NECROSCOPE_LEAK_MARK"
 SETTLE_S = 3.0
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Bytes are told by their place: what gzip makes of them holds the time, and every worker must give a test the same name."""
+    return "bytes" if isinstance(val, bytes) else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("one_thread") is None)
     reasons = {}
