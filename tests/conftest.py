@@ -16,6 +16,11 @@ import pytest
 BPF_SYSCALL = {"x86_64": 321, "aarch64": 280}.get(platform.machine())
 BPF_PROG_GET_NEXT_ID = 11
 LEAK_MARK = "NECROSCOPE_LEAK_MARK"
+# Integration tests that record nothing: whatever else runs on the machine does not matter to them.
+BESIDE_OTHERS = {
+    *("test_flame", "test_flame_of_captures", "test_import", "test_guest_recordings", "test_demo_fleet"),
+    *("test_fleet_collector", "test_fleet_questions", "test_fleet_s3", "test_fleet_page", "test_view_page"),
+}
 SETTLE_S = 3.0
 
 
@@ -32,7 +37,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if sys.platform != "linux":
         reasons["kernel"] = reasons["root"] = "needs a Linux kernel"
     for item in items:
-        if "integration" in item.path.parts or item.get_closest_marker("kernel") or item.get_closest_marker("one_thread"):
+        is_whole_machine = "integration" in item.path.parts and item.path.stem not in BESIDE_OTHERS
+        if is_whole_machine or item.get_closest_marker("kernel") or item.get_closest_marker("one_thread"):
             item.add_marker(pytest.mark.alone)
         for marker, reason in reasons.items():
             if item.get_closest_marker(marker):
