@@ -108,6 +108,7 @@ def test_without_a_token_nothing_is_shown(browser, address: str) -> None:
 
 def test_bars_are_stacked_by_the_chosen_label_and_narrowed_by_a_drag(page) -> None:
     names = page.locator(".stack-names")
+    names.locator("button").nth(2).wait_for()
     assert [part.split()[0] for part in names.locator("button").all_inner_texts()] == ["a", "b", "c"]
     assert changed(page, lambda: page.select_option("#by", "image"))["by"] == "image"
     page.wait_for_function("() => document.querySelector('.stack-names').textContent.includes('v2')")
