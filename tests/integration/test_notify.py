@@ -11,8 +11,8 @@ from tests.receiving_server import receiving_server
 from necroscope.fleet.notify.follow import Follower, Watch
 from necroscope.fleet.notify.judge import judge
 from necroscope.fleet.notify.new_incidents import NewIncidents
-from necroscope.fleet.notify.request import Endpoint
 from necroscope.fleet.notify.webhook import Webhook
+from necroscope.fleet.request import Endpoint
 from necroscope.store.query import Store
 
 SHIPPED = files("necroscope.lab") / "demo_recording"

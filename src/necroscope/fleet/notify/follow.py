@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from necroscope.errors import CorruptData, NecroscopeError
-from necroscope.fleet.notify.backoff import Backoff
+from necroscope.fleet.backoff import Backoff
 from necroscope.fleet.notify.judged import Judged, Judgement
 from necroscope.fleet.notify.kubernetes import Kubernetes
 from necroscope.fleet.notify.new_incidents import NewIncidents
 from necroscope.fleet.notify.node_condition import NodeCondition
 from necroscope.fleet.notify.outbox import Letter, Outbox
-from necroscope.fleet.notify.request import DeliveryError
+from necroscope.fleet.request import DeliveryError
 from necroscope.model.units import NS_PER_S
 from necroscope.segment.checksum import read_checked, write_checked
 from necroscope.segment.recording import Pin, read_pins

@@ -16,7 +16,7 @@ from typing import Any, Final
 from necroscope.errors import UsageError
 from necroscope.fleet.notify.judged import Judged
 from necroscope.fleet.notify.outbox import Letter
-from necroscope.fleet.notify.request import Answer, DeliveryError, Endpoint
+from necroscope.fleet.request import Answer, DeliveryError, Endpoint
 from necroscope.model.names import clean
 from necroscope.model.units import NS_PER_S, format_moment
 

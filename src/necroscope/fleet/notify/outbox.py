@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from necroscope.fleet.notify.backoff import Backoff
+from necroscope.fleet.backoff import Backoff
 from necroscope.fleet.notify.judged import Judged
 from necroscope.model.units import NS_PER_S
 

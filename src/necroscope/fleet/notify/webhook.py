@@ -14,7 +14,7 @@ from typing import Final
 from necroscope import __version__
 from necroscope.errors import UsageError
 from necroscope.fleet.notify.outbox import Letter
-from necroscope.fleet.notify.request import DeliveryError, Endpoint
+from necroscope.fleet.request import DeliveryError, Endpoint
 from necroscope.model.names import clean
 from necroscope.model.units import NS_PER_S
 

@@ -7,7 +7,7 @@ from random import random
 from typing import Any, Final
 
 from necroscope.errors import CorruptData
-from necroscope.fleet.notify.backoff import Backoff
+from necroscope.fleet.backoff import Backoff
 from necroscope.fleet.upload.push_state import PushState
 from necroscope.fleet.upload.sender import Answer, Sender, Verdict
 from necroscope.fleet.upload.spool import BUNDLE, Entry

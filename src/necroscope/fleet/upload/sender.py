@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from necroscope.errors import NecroscopeError
-from necroscope.fleet.notify.request import Endpoint
 from necroscope.fleet.protocol import BATCHES_PATH, BUNDLES_PATH, NODE_HEADER, SENT_HEADER, TIME_HEADER
+from necroscope.fleet.request import Endpoint
 from necroscope.model.names import clean
 
 # Of one read or write, and of a whole request however slowly it drips.

@@ -16,8 +16,8 @@ from necroscope.fleet.notify.judge import judge, judgement_as_json
 from necroscope.fleet.notify.judged import Judged, Judgement
 from necroscope.fleet.notify.kubernetes import Kubernetes
 from necroscope.fleet.notify.new_incidents import NewIncidents
-from necroscope.fleet.notify.request import Endpoint
 from necroscope.fleet.notify.webhook import Webhook
+from necroscope.fleet.request import Endpoint
 
 MakeIncident = Callable[..., Judged]
 NODE = f"""

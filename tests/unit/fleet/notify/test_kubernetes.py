@@ -13,7 +13,7 @@ from necroscope.fleet.notify.judged import Judged
 from necroscope.fleet.notify.kubernetes import Condition, Kubernetes, event_as_json, reason_of, text_of
 from necroscope.fleet.notify.node_condition import NodeCondition
 from necroscope.fleet.notify.outbox import Letter
-from necroscope.fleet.notify.request import DeliveryError
+from necroscope.fleet.request import DeliveryError
 
 MakeIncident = Callable[..., Judged]
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from tests.drawn_node import NS, at
 
-from necroscope.fleet.notify.backoff import Backoff
+from necroscope.fleet.backoff import Backoff
 from necroscope.fleet.notify.judged import Judged
 from necroscope.fleet.notify.outbox import AT_ONCE, MOST, Outbox
 

@@ -12,8 +12,8 @@ from tests.receiving_server import ReceivingServer, make_certificate, receiving_
 from necroscope.errors import UsageError
 from necroscope.fleet.notify.judged import Judged
 from necroscope.fleet.notify.outbox import Letter
-from necroscope.fleet.notify.request import DeliveryError, Endpoint
 from necroscope.fleet.notify.webhook import Webhook, delivery_id
+from necroscope.fleet.request import DeliveryError, Endpoint
 
 MakeIncident = Callable[..., Judged]
 
