@@ -4,7 +4,7 @@ from necroscope.analysis.case import Case
 from necroscope.analysis.correlate import JoinedEvent
 from necroscope.analysis.episodes import SUFFERING, Kind
 from necroscope.analysis.functions import Functions
-from necroscope.analysis.report import Evidence
+from necroscope.analysis.report import Culprit, Evidence
 
 
 def what_held_the_core(case: Case) -> list[Evidence]:
@@ -37,3 +37,9 @@ def in_samples(case: Case, group: Functions, what: str) -> Evidence:
     now, before = case.now.share(group), case.before.time_share(group)
     place = "the machine's" if case.core is None else f"core {case.core}'s"
     return case.seen(f"{what}: {now:.0%} of {place} samples, {before:.1%} of its time before", "samples", case.core)
+
+
+def file_of(case: Case, culprit: Culprit | None) -> list[Evidence]:
+    """The file that the culprit's system call was about, as captured on the core; anybody's where there is no culprit."""
+    files = [row["file"] for row in case.tasks if row["file"] and (culprit is None or row["comm"] == culprit.comm)]
+    return [case.seen(f"the file is {files[0]}", "tasks", case.core)] if files else []

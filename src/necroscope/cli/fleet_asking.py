@@ -1,5 +1,6 @@
 """How the questions of `necroscope fleet` are asked: of a lake, or of a collector, with the same words and the same answer."""
 
+import functools
 import json
 import shutil
 import sys
@@ -55,16 +56,21 @@ class Source:
         return client.ask(name, {word: value for word, value in words.items() if value})
 
 
-def asking(command: Command) -> Command:
-    """The options that every question has; the command gets a `source`."""
+def asking(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that every question has; the command gets them as its `source`."""
+
+    @functools.wraps(command)
+    def asked(lake: str | None, url: str | None, token_file: Path | None, ca_file: Path | None, **words: Any) -> Any:
+        return command(source=Source(lake, url, token_file, ca_file), **words)
+
     for option in (
         click.option("--ca-file", type=click.Path(path_type=Path), metavar="FILE", help="whom to trust for TLS (PEM)"),
         click.option("--token-file", type=click.Path(path_type=Path), metavar="FILE", help="a token with role read"),
         click.option("--url", metavar="URL", help="ask this collector"),
         click.option("--lake", metavar="DIR|URL", help="ask this lake: a directory, s3://bucket/prefix or gs://bucket/prefix"),
     ):
-        command = option(command)
-    return command
+        asked = option(asked)
+    return asked
 
 
 def spanned(since: str) -> Callable[[Command], Command]:

@@ -1,7 +1,5 @@
 """`necroscope fleet change`: did it help?"""
 
-from pathlib import Path
-
 import click
 
 from necroscope.cli.fleet_asking import Source, asking, show, spanned
@@ -21,10 +19,7 @@ def command(
     cause: str | None,
     since: str | None,
     until: str | None,
-    lake: str | None,
-    url: str | None,
-    token_file: Path | None,
-    ca_file: Path | None,
+    source: Source,
     as_json: bool,
 ) -> None:
     """How often something happened before and after a fact changed, with its interval, and how units and Ray jobs ended.
@@ -37,4 +32,4 @@ def command(
       necroscope fleet change --fact image=v42 --cause zombie-memcg-walk --since -14d --lake L
     """
     words = {"fact": fact, "event": event, "cause": cause, "since": since, "until": until}
-    show(Source(lake, url, token_file, ca_file).ask("change", words), change_to_text, as_json=as_json)
+    show(source.ask("change", words), change_to_text, as_json=as_json)

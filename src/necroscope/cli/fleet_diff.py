@@ -1,7 +1,5 @@
 """`necroscope fleet diff`: how two nodes or two groups of nodes differ."""
 
-from pathlib import Path
-
 import click
 
 from necroscope.cli.fleet_asking import Source, asking, show, spanned
@@ -21,10 +19,7 @@ def command(
     with_all: bool,
     since: str | None,
     until: str | None,
-    lake: str | None,
-    url: str | None,
-    token_file: Path | None,
-    ca_file: Path | None,
+    source: Source,
     as_json: bool,
 ) -> None:
     """The facts in which A and B differ, the rarest difference first. Both are names of nodes, or expressions.
@@ -36,4 +31,4 @@ def command(
       necroscope fleet diff event=nic_reset 'not event=nic_reset' --lake L
     """
     words = {"a": a, "b": b, "since": since, "until": until, "all": "true" if with_all else None}
-    show(Source(lake, url, token_file, ca_file).ask("diff", words), diff_to_text, as_json=as_json)
+    show(source.ask("diff", words), diff_to_text, as_json=as_json)

@@ -30,10 +30,7 @@ def command(
     output: Path | None,
     since: str | None,
     until: str | None,
-    lake: str | None,
-    url: str | None,
-    token_file: Path | None,
-    ca_file: Path | None,
+    source: Source,
 ) -> None:
     """The flame graph of a group of nodes, and of affected against unaffected ones.
 
@@ -46,7 +43,7 @@ def command(
     if output is None and form in ("svg", "html") and sys.stdout.isatty():
         raise UsageError(f"{form} is nothing for a terminal", f"give -o FILE.{form}")
     words: dict[str, str | None] = {"where": where, "baseline": baseline, "since": since, "until": until}
-    answer = Source(lake, url, token_file, ca_file).ask("flame", words)
+    answer = source.ask("flame", words)
     if output is None:
         stream: BinaryIO = sys.stdout.buffer
         write_flame(answer, form, stream, width=width() if sys.stdout.isatty() else None)

@@ -1,7 +1,5 @@
 """`necroscope fleet incidents`: what happened on all nodes."""
 
-from pathlib import Path
-
 import click
 
 from necroscope.cli.fleet_asking import Source, asking, show, spanned
@@ -21,10 +19,7 @@ def command(
     limit: int,
     since: str | None,
     until: str | None,
-    lake: str | None,
-    url: str | None,
-    token_file: Path | None,
-    ca_file: Path | None,
+    source: Source,
     as_json: bool,
 ) -> None:
     """Incidents with their causes, newest first, and how many there are of each cause.
@@ -35,4 +30,4 @@ def command(
       necroscope fleet incidents --cause zombie-memcg-walk --where zone=a --since -30d --lake L
     """
     words = {"where": where, "cause": cause, "limit": str(limit), "since": since, "until": until}
-    show(Source(lake, url, token_file, ca_file).ask("incidents", words), incidents_to_text, as_json=as_json)
+    show(source.ask("incidents", words), incidents_to_text, as_json=as_json)

@@ -1,7 +1,5 @@
 """`necroscope fleet nodes`: who is there."""
 
-from pathlib import Path
-
 import click
 
 from necroscope.cli.fleet_asking import Source, asking, show, spanned
@@ -17,10 +15,7 @@ def command(
     where: str | None,
     since: str | None,
     until: str | None,
-    lake: str | None,
-    url: str | None,
-    token_file: Path | None,
-    ca_file: Path | None,
+    source: Source,
     as_json: bool,
 ) -> None:
     """The nodes: labels, last sign of life, events and incidents; those with most events first.
@@ -31,4 +26,4 @@ def command(
       necroscope fleet nodes --where 'zone=a and not event=nic_reset' --lake L
     """
     words = {"where": where, "since": since, "until": until}
-    show(Source(lake, url, token_file, ca_file).ask("nodes", words), nodes_to_text, as_json=as_json)
+    show(source.ask("nodes", words), nodes_to_text, as_json=as_json)

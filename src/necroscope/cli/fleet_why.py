@@ -1,7 +1,5 @@
 """`necroscope fleet why`: which difference between the nodes goes with an event or a cause."""
 
-from pathlib import Path
-
 import click
 
 from necroscope.cli.fleet_asking import Source, asking, show, spanned
@@ -21,10 +19,7 @@ def command(
     where: str | None,
     since: str | None,
     until: str | None,
-    lake: str | None,
-    url: str | None,
-    token_file: Path | None,
-    ca_file: Path | None,
+    source: Source,
     as_json: bool,
 ) -> None:
     """Which label or fact separates the affected nodes from the rest, and how sure that is.
@@ -38,4 +33,4 @@ def command(
       necroscope fleet why --cause zombie-memcg-walk --since -7d --url https://collector:7443 --token-file token
     """
     words = {"event": event, "cause": cause, "where": where, "since": since, "until": until}
-    show(Source(lake, url, token_file, ca_file).ask("why", words), why_to_text, as_json=as_json)
+    show(source.ask("why", words), why_to_text, as_json=as_json)

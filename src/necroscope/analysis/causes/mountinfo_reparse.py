@@ -10,10 +10,10 @@ from typing import Final
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.evidence_texts import in_samples, suffering, what_held_the_core
+from necroscope.analysis.evidence_texts import file_of, in_samples, suffering, what_held_the_core
 from necroscope.analysis.functions import functions
 from necroscope.analysis.periodicity import told
-from necroscope.analysis.report import Culprit, Evidence, WillNotHelp
+from necroscope.analysis.report import Evidence, WillNotHelp
 from necroscope.analysis.stacks import TaskShare
 from necroscope.analysis.task_origin import origin_of, process_origin
 
@@ -43,7 +43,7 @@ def assess(case: Case) -> Assessment | None:
         is_confirmed=held >= _CONFIRMED,
         evidence=[
             in_samples(case, SHOWS, "writing a line for each mount"),
-            *_file(case, culprit),
+            *file_of(case, culprit),
             *_mounted(case, mounter),
             *what_held_the_core(case),
             *suffering(case),
@@ -63,11 +63,6 @@ def _mounter(case: Case) -> TaskShare | None:
 
 def _mounted(case: Case, mounter: TaskShare | None) -> list[Evidence]:
     return [case.seen(f"{mounter.comm} mounts or unmounts meanwhile", "samples")] if mounter else []
-
-
-def _file(case: Case, culprit: Culprit | None) -> list[Evidence]:
-    files = [row["file"] for row in case.tasks if row["file"] and (culprit is None or row["comm"] == culprit.comm)]
-    return [case.seen(f"the file is {files[0]}", "tasks", case.core)] if files else []
 
 
 CAUSE = Cause(

@@ -11,10 +11,10 @@ from typing import Final
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.evidence_texts import in_samples, suffering, what_held_the_core
+from necroscope.analysis.evidence_texts import file_of, in_samples, suffering, what_held_the_core
 from necroscope.analysis.functions import functions
 from necroscope.analysis.periodicity import told
-from necroscope.analysis.report import Culprit, Evidence, WillNotHelp
+from necroscope.analysis.report import WillNotHelp
 from necroscope.analysis.task_origin import origin_of
 
 SCAN: Final = functions(
@@ -43,7 +43,7 @@ def assess(case: Case) -> Assessment | None:
         is_confirmed=held >= _CONFIRMED,
         evidence=[
             in_samples(case, SCAN, "writing a line for each socket"),
-            *_file(case, culprit),
+            *file_of(case, culprit),
             *what_held_the_core(case),
             *suffering(case),
         ],
@@ -53,11 +53,6 @@ def assess(case: Case) -> Assessment | None:
         origin=origin_of(culprit),
         fix=(f"let {who} ask by netlink (`ss`, inet_diag), which filters in the kernel, or read /proc/net/sockstat for counts",),
     )
-
-
-def _file(case: Case, culprit: Culprit | None) -> list[Evidence]:
-    files = [row["file"] for row in case.tasks if row["file"] and (culprit is None or row["comm"] == culprit.comm)]
-    return [case.seen(f"the file is {files[0]}", "tasks", case.core)] if files else []
 
 
 CAUSE = Cause(

@@ -7,6 +7,7 @@ careless source of names costs no memory here and no series in Prometheus. A val
 
 import math
 import re
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from threading import Lock
@@ -27,7 +28,7 @@ _HELP_ESCAPES: Final = str.maketrans({"\\": r"\\", "\n": r"\n"})
 Labels = tuple[str, ...]
 
 
-class Metric:
+class Metric(ABC):
     """One family of series: its name, its help, its label names and a bounded set of label values. Safe to use from threads."""
 
     kind = "untyped"
@@ -47,8 +48,9 @@ class Metric:
         yield f"# TYPE {self.name} {self.kind}"
         yield from self._samples()
 
+    @abstractmethod
     def _samples(self) -> Iterator[str]:
-        raise NotImplementedError
+        """The lines below HELP and TYPE."""
 
     def _key(self, values: Sequence[str], known: dict[Labels, float] | dict[Labels, list[float]]) -> Labels:
         """The label set to count under: its own, or `other` where the metric is full."""

@@ -129,7 +129,7 @@ def test_names_given_for_want_of_an_answer_are_forgotten_and_only_those(names: F
     learn(names, space, build.KERNEL_BASE, 0x400100)
     lookup.is_gone = True
     learn(names, space, build.KERNEL_BASE + 0x1000, 0x404100)
-    assert names.of_user(100, space, 0x404100, Wanted()) != ASKED, "for now it has no name"
+    assert names.of_user(100, space, 0x404100, Wanted()) != ASKED, "without an answer it is left nameless, not asked again"
     assert names.bound(lambda: [space])
     assert (names.kernel, space.located) == ({}, None)
     wanted = Wanted()
