@@ -1,14 +1,11 @@
-"""What a collector tells Prometheus: a fixed set of names, none of them by node.
-
-Written by hand in the text format (https://prometheus.io/docs/instrumenting/exposition_formats/): a few counters need no library.
-"""
+"""What a collector tells Prometheus: a fixed set of names, none of them by node."""
 
 import os
-from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
+
+from necroscope.views.prometheus.exposition import Counter, Gauge, Histogram, exposition
 
 _PREFIX: Final = "necroscope_collector_"
 _COUNTERS: Final = {
@@ -24,7 +21,7 @@ _COUNTERS: Final = {
     "merged_files": "files of the tables that became fewer",
     "refused_files": "acknowledged data that could not be read any more, kept in refused/",
 }
-_LABELLED: Final = {"requests", "rows"}
+_LABELS: Final = {"requests": ("status",), "rows": ("table",)}
 _HISTOGRAMS: Final = {
     "acknowledge_seconds": "from the head of a push to its answer",
     "commit_seconds": "one group commit",
@@ -41,44 +38,26 @@ _GAUGES: Final = {
 
 class Metrics:
     def __init__(self) -> None:
-        self._counts = Counter({(name, ""): 0 for name in _COUNTERS if name not in _LABELLED})
-        self._buckets: dict[str, list[int]] = {name: [0] * (len(_BUCKETS_S) + 1) for name in _HISTOGRAMS}
-        self._sums = dict.fromkeys(_HISTOGRAMS, 0.0)
+        self._counters = {
+            name: Counter(f"{_PREFIX}{name}_total", meaning, _LABELS.get(name, ())) for name, meaning in _COUNTERS.items()
+        }
+        self._histograms = {name: Histogram(f"{_PREFIX}{name}", meaning, _BUCKETS_S) for name, meaning in _HISTOGRAMS.items()}
+        self._gauges = {name: Gauge(f"{_PREFIX}{name}", meaning) for name, meaning in _GAUGES.items()}
 
-    def add(self, name: str, amount: int = 1, label: str = "") -> None:
-        """`label` is from a small fixed set, as `status="200"`."""
-        self._counts[name, label] += amount
+    def add(self, name: str, amount: int = 1, *values: str) -> None:
+        """`values` of its labels are from a small fixed set, as the status of an answer."""
+        self._counters[name].add(amount, *values)
 
-    def count(self, name: str, label: str = "") -> int:
-        return self._counts[name, label]
+    def count(self, name: str, *values: str) -> int:
+        return int(self._counters[name].value(*values))
 
     def observe(self, name: str, value_s: float) -> None:
-        self._buckets[name][bisect_left(_BUCKETS_S, value_s)] += 1
-        self._sums[name] += value_s
+        self._histograms[name].observe(value_s)
 
     def text(self, gauges: Mapping[str, float]) -> str:
-        lines: list[str] = []
-        for name, meaning in _COUNTERS.items():
-            found = sorted((label, count) for (counter, label), count in list(self._counts.items()) if counter == name)
-            lines += _family(f"{name}_total", "counter", meaning, found)
-        for name, meaning in _HISTOGRAMS.items():
-            lines += self._histogram(name, meaning)
-        for name, meaning in _GAUGES.items():
-            lines += _family(name, "gauge", meaning, [("", gauges[name])])
-        return "\n".join(lines) + "\n"
-
-    def _histogram(self, name: str, meaning: str) -> Iterable[str]:
-        so_far = 0
-        lines = [f"# HELP {_PREFIX}{name} {meaning}", f"# TYPE {_PREFIX}{name} histogram"]
-        for bound, count in zip([*map(str, _BUCKETS_S), "+Inf"], self._buckets[name], strict=True):
-            so_far += count
-            lines.append(f'{_PREFIX}{name}_bucket{{le="{bound}"}} {so_far}')
-        return [*lines, f"{_PREFIX}{name}_sum {self._sums[name]}", f"{_PREFIX}{name}_count {so_far}"]
-
-
-def _family(name: str, kind: str, meaning: str, values: Iterable[tuple[str, float]]) -> list[str]:
-    head = [f"# HELP {_PREFIX}{name} {meaning}", f"# TYPE {_PREFIX}{name} {kind}"]
-    return head + [f"{_PREFIX}{name}{{{label}}} {value}" if label else f"{_PREFIX}{name} {value}" for label, value in values]
+        for name, gauge in self._gauges.items():
+            gauge.set(gauges[name])
+        return exposition([*self._counters.values(), *self._histograms.values(), *self._gauges.values()])
 
 
 def resident_memory_bytes() -> int:

@@ -21,7 +21,7 @@ class ResponseWatch:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_watched(message: Message) -> None:
             if message["type"] == "http.response.start":
-                self._metrics.add("requests", label=f'status="{message["status"]}"')
+                self._metrics.add("requests", 1, str(message["status"]))
                 have = {name.lower() for name, _ in message["headers"]}
                 message["headers"] = [*message["headers"], *(pair for pair in _HEADERS if pair[0] not in have)]
             await send(message)

@@ -86,7 +86,7 @@ class Upkeep:
         metrics.add("compacted_files", done.files)
         metrics.add("refused_files", len(done.refused))
         for table, rows in done.rows.items():
-            metrics.add("rows", rows, f'table="{table}"')
+            metrics.add("rows", rows, table)
         for path in done.refused:
             self._collector.say(f"compaction: cannot read what was acknowledged; kept as {path} in the lake")
 

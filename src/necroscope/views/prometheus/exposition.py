@@ -83,6 +83,11 @@ class Counter(Metric):
             key = self._key(values, self._values)
             self._values[key] = self._values.get(key, 0) + amount
 
+    def value(self, *values: str) -> float:
+        """What was counted so far under these label values."""
+        with self._lock:
+            return self._values.get(self._key(values, self._values), 0)
+
     def _samples(self) -> Iterator[str]:
         with self._lock:
             values = sorted(self._values.items())
