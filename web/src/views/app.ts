@@ -1,6 +1,7 @@
 // What all views share: the source, the state, and the one way to change it, which keeps the address and the history in step.
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
+import { remember } from "../lib/address";
 import { atom, type Atom } from "../lib/atom";
 import { same, type Range } from "../lib/range";
 import type { RecordingAnswer, ReportAnswer } from "../logic/answers";
@@ -63,15 +64,6 @@ export function makeApp(source: Source, clock: Clock, recording: RecordingAnswer
     state.set(fromAddress());
   });
   return app;
-}
-
-let writing: ReturnType<typeof setTimeout> | undefined;
-
-/** Browsers refuse hundreds of history entries a minute: a look around is written when it rests. */
-function remember(hash: string, isStep: boolean): void {
-  clearTimeout(writing);
-  if (isStep) history.pushState(null, "", hash);
-  else writing = setTimeout(() => history.replaceState(null, "", hash), 150);
 }
 
 export const AppContext = createContext<App | null>(null);

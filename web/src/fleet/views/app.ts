@@ -1,6 +1,7 @@
 // What all views of the fleet's page share: the source, the state, and the one way to change it.
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
+import { remember } from "../../lib/address";
 import { atom, type Atom } from "../../lib/atom";
 import type { Choices } from "../logic/answers";
 import type { CollectorSource } from "../logic/source";
@@ -34,15 +35,6 @@ export function makeApp(source: CollectorSource): App {
       remember(toHash(next), isAnotherPlace(before, next));
     },
   };
-}
-
-let writing: ReturnType<typeof setTimeout> | undefined;
-
-/** Browsers refuse hundreds of history entries a minute: what is typed is written when it rests. */
-function remember(hash: string, isStep: boolean): void {
-  clearTimeout(writing);
-  if (isStep) history.pushState(null, "", hash);
-  else writing = setTimeout(() => history.replaceState(null, "", hash), 150);
 }
 
 export const AppContext = createContext<App | null>(null);
