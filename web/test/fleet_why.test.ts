@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Leader, Table } from "../src/fleet/logic/answers";
-import { chanceText, deciding, partingText, percentText, rateText, relationText, strata, timesMore, titleOf, withIt, withoutIt } from "../src/fleet/logic/why";
+import { chanceText, deciding, moreText, partingText, percentText, rateText, relationText, strata, timesMore, titleOf, withIt, withoutIt } from "../src/fleet/logic/why";
 
 const table = (affected_with: number, well_with: number, affected_without: number, well_without: number): Table => ({ affected_with, well_with, affected_without, well_without });
 const predicate = (kind: string, name: string, value: string) => ({ kind, name, value, is_negated: false, text: `${name} is ${value}` });
@@ -19,6 +19,7 @@ describe("the counts of a difference", () => {
     expect(rateText({ affected: 0, nodes: 0 })).toBe("no such node");
     expect(timesMore(ZONE.table)).toBeCloseTo(14);
     expect(timesMore(table(3, 1, 0, 9))).toBe(null);
+    expect([table(14, 6, 8, 32), table(116, 57, 1, 326), table(3, 1, 0, 9)].map(moreText)).toEqual(["nodes with it are affected 3.5 times as often", "of the others 1 of 327 was affected", "no other node was affected"]);
   });
 
   test("are percent that can be read", () => {

@@ -72,6 +72,6 @@ function modeOf(text: string | null, otherwise: Mode): Mode {
 }
 
 export function confidenceText(confidence: number): string {
-  const words = confidence >= 0.9 ? "almost certain" : confidence >= 0.7 ? "likely" : confidence >= 0.4 ? "possible" : "a guess";
+  const words = confidence >= 0.9 ? "very sure" : confidence >= 0.75 ? "sure" : confidence >= 0.5 ? "likely" : "not known";
   return `${words} (${Math.round(confidence * 100)} %)`;
 }

@@ -10,6 +10,8 @@ export const withIt = (table: Table): Group => ({ affected: table.affected_with,
 export const withoutIt = (table: Table): Group => ({ affected: table.affected_without, nodes: table.affected_without + table.well_without });
 export const rate = ({ affected, nodes }: Group): number => (nodes ? affected / nodes : 0);
 
+const FEW = 5;
+
 export function rateText(group: Group): string {
   if (!group.nodes) return "no such node";
   return `${group.affected.toLocaleString("en")} of ${group.nodes.toLocaleString("en")} affected`;
@@ -25,6 +27,14 @@ export function percentText(share: number): string {
 export function timesMore(table: Table): number | null {
   const without = rate(withoutIt(table));
   return without ? rate(withIt(table)) / without : null;
+}
+
+/** How much more often, in words; a handful of nodes without it makes no figure. */
+export function moreText(table: Table): string {
+  const [times, few] = [timesMore(table), table.affected_without];
+  if (times === null) return "no other node was affected";
+  if (few < FEW) return `of the others ${few} of ${few + table.well_without} ${few === 1 ? "was" : "were"} affected`;
+  return `nodes with it are affected ${Number(times.toPrecision(2)).toLocaleString("en")} times as often`;
 }
 
 /** A place that holds on the very nodes of some facts is what people ask about, so it is told first. */

@@ -117,7 +117,7 @@ function Names({ names, isAffected = false }: { names: string[]; isAffected?: bo
       {names.slice(0, MOST_NAMES).map((name) => (
         <NodeName key={name} name={name} isAffected={isAffected} />
       ))}
-      {more > 0 && <span class="faint"> and {more} {isAffected ? "affected" : "well"} more </span>}
+      {more > 0 && <span class="faint"> and {more} more that {isAffected ? "were affected" : "were well"} </span>}
     </>
   );
 }

@@ -1,6 +1,6 @@
 // Why: which difference between the nodes goes with the failures, how sure that is, who decides, and what only seems to matter.
 import type { Leader, WhyAnswer } from "../logic/answers";
-import { BADGES, chanceText, partingText, relationText, timesMore, titleOf } from "../logic/why";
+import { BADGES, chanceText, moreText, partingText, relationText, titleOf } from "../logic/why";
 import { useApp } from "./app";
 import { Asked } from "./asked";
 import { Bars, Squares, Strata } from "./counts";
@@ -42,9 +42,7 @@ function Headline({ answer, first }: { answer: WhyAnswer; first: Leader | undefi
 }
 
 function NamedCause({ first, about }: { first: Leader; about: string }) {
-  const times = timesMore(first.table);
-  const more = times === null ? "no other node was affected" : `nodes with it are affected ${Number(times.toPrecision(2)).toLocaleString("en")} times as often`;
-  return <><mark>{first.name}</mark> goes with {about}: {more}</>;
+  return <><mark>{first.name}</mark> goes with {about}: {moreText(first.table)}</>;
 }
 
 function First({ leader, isNamed }: { leader: Leader; isNamed: boolean }) {
