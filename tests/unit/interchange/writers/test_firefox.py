@@ -4,6 +4,7 @@ import io
 import json
 import os
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -44,12 +45,9 @@ def viewer(importers: Path, tmp_path: Path) -> Iterator[Callable[[dict[str, Any]
     environment = os.environ | {"PROFILER_CLI_SESSION_DIR": str(tmp_path / "sessions"), "PROFILER_CLI_NO_SYMBOLICATE": "1"}
     with ExitStack() as running:
 
-        def run(*words: str) -> subprocess.CompletedProcess[str]:
-            words = (*words, "--session", SESSION)
-            return subprocess.run([*command, *words], capture_output=True, text=True, timeout=60, env=environment)
-
         def ask(*words: str) -> Any:
-            result = run(*words, "--json")
+            words = (*words, "--session", SESSION, "--json")
+            result = subprocess.run([*command, *words], capture_output=True, text=True, timeout=60, env=environment)
             assert result.returncode == 0, result.stderr + result.stdout
             return json.loads(result.stdout)
 
@@ -61,8 +59,10 @@ def viewer(importers: Path, tmp_path: Path) -> Iterator[Callable[[dict[str, Any]
             daemon = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             running.callback(daemon.wait, 10)
             running.callback(daemon.terminate)
-            while run("profile", "info").returncode and daemon.poll() is None:
-                continue
+            # Its log, not a question: a question that a daemon still at work leaves unanswered takes its session away.
+            log = tmp_path / "sessions" / f"{SESSION}.log"
+            while daemon.poll() is None and not (log.exists() and "Profile loaded" in log.read_text()):
+                time.sleep(0.05)
             return ask
 
         yield load
