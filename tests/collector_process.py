@@ -8,8 +8,9 @@ import ssl
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from tests.fleet_batches import CLUSTER, made_batch
 
@@ -24,11 +25,13 @@ _ADDRESS = re.compile(r"the collector is at (https?)://([^:]+):(\d+)")
 class CollectorProcess:
     """Started when it serves. `log` grows as it speaks."""
 
-    def __init__(self, lake: str, tokens: Path, *options: str, ca_file: Path | None = None) -> None:
+    def __init__(
+        self, lake: str, tokens: Path, *options: str, ca_file: Path | None = None, preexec: Callable[[], None] | None = None
+    ) -> None:
         if not tokens.exists():
             tokens.write_text(entry_text(TOKEN, Grant(CLUSTER, "push")), "utf-8")
         words = [*_SERVE, "--lake", lake, "--tokens", str(tokens), *(() if "--port" in options else ("--port", "0")), *options]
-        self._process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, preexec_fn=preexec)
         self._context = ssl.create_default_context(cafile=ca_file) if ca_file else None
         self.log: list[str] = []
         self.port = self._read_port()
@@ -87,8 +90,8 @@ class CollectorProcess:
 
 
 @contextlib.contextmanager
-def collector(lake: str, tokens: Path, *options: str, ca_file: Path | None = None) -> Iterator[CollectorProcess]:
-    process = CollectorProcess(lake, tokens, *options, ca_file=ca_file)
+def collector(lake: str, tokens: Path, *options: str, **further: Any) -> Iterator[CollectorProcess]:
+    process = CollectorProcess(lake, tokens, *options, **further)
     try:
         yield process
     finally:

@@ -79,10 +79,11 @@ def receiving_server(certificate: Path | None = None) -> Iterator[ReceivingServe
         server.server_close()
 
 
-def make_certificate(directory: Path) -> Path:
-    """Key and certificate of 127.0.0.1 in one file, which is its own authority too."""
+def make_certificate(directory: Path, *addresses: str) -> Path:
+    """Key and certificate of these addresses (none: 127.0.0.1) in one file, which is its own authority too."""
+    names = ",".join(f"IP:{address}" for address in addresses or ("127.0.0.1",))
     key, certificate, both = directory / "key.pem", directory / "ca.crt", directory / "server.pem"
-    subject = ["-subj", "/CN=necroscope test", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"]
+    subject = ["-subj", "/CN=necroscope test", "-addext", f"subjectAltName={names}", "-days", "2"]
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", *subject]
     subprocess.run([*command, "-keyout", key, "-out", certificate], check=True, capture_output=True, timeout=30)
     both.write_text(key.read_text() + certificate.read_text())

@@ -17,10 +17,10 @@ _MOST_TOLD: Final = 6
 def experiments(decision: Decision, span: str) -> list[str]:
     """In words, the cheapest first; `span` is the time that was looked at, for example `30 d`."""
     first = decision.first
+    if decision.doubt is Doubt.CHANCE:
+        return [_compare(decision) if first is None else _wait(decision)]
     if decision.doubt is None or first is None:
         return []
-    if decision.doubt is Doubt.CHANCE:
-        return [_wait(decision)]
     rivals = [each.candidate for each in decision.leaders if each.relation is Relation.INSEPARABLE]
     facts = [fact for each in (first.candidate, *rivals) for fact in each.facts]
     needed = nodes_needed(first.candidate.table)
@@ -60,6 +60,12 @@ def _wait(decision: Decision) -> str:
     seen = f"{decision.affected} affected of {decision.nodes} nodes and {decision.asked:,} differences to choose from"
     needed = affected_needed(decision.nodes, decision.asked)
     return f"wait for more, or ask for a longer time: with {seen}, it takes at least {needed} affected nodes that all share one"
+
+
+def _compare(decision: Decision) -> str:
+    """Few nodes give no statistics, but what differs between them can be read."""
+    few = f"{decision.affected} affected of {decision.nodes} nodes are too few to weigh any"
+    return f"read in which facts the affected and the others differ (fleet diff): {few}; push from more nodes"
 
 
 def affected_needed(nodes: int, asked: int) -> int:

@@ -22,9 +22,20 @@ function Answer({ answer }: { answer: WhyAnswer }) {
       <Headline answer={answer} first={first} />
       {first && <First leader={first} isNamed={answer.outcome === "separated"} />}
       {answer.experiments.length > 0 && <Experiments texts={answer.experiments} />}
+      {!first && answer.affected > 0 && <Differing />}
       {first && others.length > 0 && <Others leaders={others} first={first} />}
       <LeftOut answer={answer} />
     </div>
+  );
+}
+
+/** Where nothing could be weighed, what differs can still be read. */
+function Differing() {
+  const app = useApp();
+  return (
+    <p>
+      <button type="button" onClick={() => app.move({ tab: "compare", a: "", b: "" })}>in which facts do they differ?</button>
+    </p>
   );
 }
 

@@ -1,0 +1,125 @@
+"""Two real recorders in two network namespaces push over TLS; one lives through an incident; the page says which, what and why.
+
+Both record this one kernel, so they take turns: one while nothing happens, the other while the lab provokes a blackout.
+"""
+
+import ctypes
+import json
+import os
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.collector_process import TOKEN, collector
+from tests.fleet_batches import CLUSTER
+from tests.integration.conftest import COMMAND, RunningRecorder
+from tests.receiving_server import make_certificate
+
+from necroscope.fleet.tokens import Grant, entry_text
+
+pytestmark = [pytest.mark.root, pytest.mark.kernel, pytest.mark.timeout(300)]
+CLONE_NEWNET, CLONE_NEWUTS = 0x4000_0000, 0x0400_0000
+READ_TOKEN = "necro_reader"
+CAUSE = "softirq-blackout"
+SICK, WELL = "gpu-sick", "gpu-well"
+ZONES = {WELL: "b", SICK: "a"}
+SOON_MS = 30_000
+
+
+@dataclass(frozen=True)
+class Namespace:
+    """A network of its own under a host name of its own. /sys stays the machine's, as in a container with the host's network."""
+
+    host: str
+    name: str
+
+    def enter(self) -> None:
+        """In a child, before it becomes another program."""
+        libc = ctypes.CDLL(None, use_errno=True)
+        with open(f"/run/netns/{self.name}", "rb") as handle:
+            assert libc.setns(handle.fileno(), CLONE_NEWNET) == 0
+        assert libc.unshare(CLONE_NEWUTS) == 0
+        socket.sethostname(self.host)
+
+
+def ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True, capture_output=True, timeout=20)
+
+
+@pytest.fixture
+def namespaces() -> Iterator[dict[str, Namespace]]:
+    """The collector's, and those of the nodes, each with a wire to it and nowhere else."""
+    made = {host: Namespace(host, f"necroscope-{os.getpid()}-{host}") for host in ("collector", *ZONES)}
+    with ExitStack() as undo:
+        for namespace in made.values():
+            ip("netns", "add", namespace.name)
+            undo.callback(ip, "netns", "delete", namespace.name)
+        middle = made["collector"].name
+        for host, zone in ZONES.items():
+            ip("-n", middle, "link", "add", "name", zone, "type", "veth", "peer", "name", "up0", "netns", made[host].name)
+            ends = (middle, zone, collector_address(host)), (made[host].name, "up0", f"10.213.{ord(zone)}.2")
+            for name, device, address in ends:
+                ip("-n", name, "address", "add", f"{address}/24", "dev", device)
+                ip("-n", name, "link", "set", "dev", device, "up")
+        # What tells them apart, besides their zone.
+        ip("netns", "exec", made[SICK].name, "sysctl", "-qw", "net.core.somaxconn=77")
+        yield made
+
+
+def collector_address(host: str) -> str:
+    return f"10.213.{ord(ZONES[host])}.1"
+
+
+def provoke(directory: Path) -> dict[str, Any]:
+    """What the lab knows to be true of the incident that it made."""
+    words = ["lab", "run", CAUSE, "--dir", str(directory), "--seconds", "8", "--baseline", "2", "--force", "--json"]
+    done = subprocess.run([*COMMAND, *words], capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    label: dict[str, Any] = json.loads(done.stdout)
+    return label
+
+
+def test_the_page_names_the_node_the_cause_and_the_fact(
+    namespaces: dict[str, Namespace], record: Callable[..., RunningRecorder], browser: Any, tmp_path: Path
+) -> None:
+    make_certificate(tmp_path, *map(collector_address, ZONES))
+    token, ca_file, tokens, lake = (tmp_path / name for name in ("token", "ca.crt", "tokens.toml", "lake"))
+    token.write_text(TOKEN)
+    tokens.write_text(entry_text(TOKEN, Grant(CLUSTER, "push")) + entry_text(READ_TOKEN, Grant(CLUSTER, "read")))
+    public = ("--host", "0.0.0.0", "--tls-cert", str(ca_file), "--tls-key", str(tmp_path / "key.pem"), "--compact-every", "1s")
+    with collector(str(lake), tokens, *public, preexec=namespaces["collector"].enter) as pushed_to:
+        for node, zone in ZONES.items():
+            url, enter = f"https://{collector_address(node)}:{pushed_to.port}", namespaces[node].enter
+            pushing = ["--push", url, "--push-token-file", str(token), "--push-ca-file", str(ca_file)]
+            pins = ["--pin-before", "20s", "--pin-after", "2s"]
+            recorder = record(*pushing, *pins, "--label", f"zone={zone}", directory=tmp_path / node, preexec=enter)
+            recorder.wait_for_rows("facts", seconds=60)
+            if node == SICK:
+                label = provoke(tmp_path / "lab")
+            assert recorder.stop()[0] == 0
+            # What the push process could not send in the time that it is given at the end.
+            words = ["fleet", "push", str(tmp_path / node), "--to", url, "--token-file", str(token), "--ca-file", str(ca_file)]
+            done = subprocess.run([*COMMAND, *words], capture_output=True, text=True, timeout=100, preexec_fn=enter)
+            assert (done.returncode, done.stderr) == (0, "")
+    # Another collector over the same lake, which this machine's browser can reach.
+    with collector(str(lake), tokens) as asked:
+        page = browser.new_page()
+        page.set_default_timeout(SOON_MS)
+        page.goto(f"http://127.0.0.1:{asked.port}/#token={READ_TOKEN}&tab=incidents&cause={CAUSE}&since=-1h")
+        shown = page.locator("#incidents tbody tr", has_text=SICK)
+        shown.first.wait_for()
+        assert CAUSE in shown.first.inner_text()
+        assert label["culprit"]["comm"] in shown.first.inner_text()
+        assert page.locator("#incidents tbody tr", has_text=WELL).count() == 0
+        # Two nodes are too few to weigh anything, and it says so; what differs between them can be read.
+        page.click("#tab-why")
+        page.click("#why button:has-text('in which facts do they differ?')")
+        differs = page.locator("#differences tbody tr", has_text="net.core.somaxconn")
+        differs.wait_for()
+        assert "77" in differs.inner_text()
+        page.close()
