@@ -17,6 +17,8 @@ class Cost:
     tree_rss_bytes: int
     """largest sum over the process and its children at one moment"""
     last_rss_bytes: int
+    tree_pss_bytes: int
+    """the same, of pages that several processes share only this one's part"""
 
 
 class MeasuredChild:
@@ -29,7 +31,7 @@ class MeasuredChild:
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         self._child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment)
         self.pid = self._child.pid
-        self._peak = self._tree = self._last = 0
+        self._peak = self._tree = self._last = self._shared_once = 0
         self._done = threading.Event()
         self._watch = threading.Thread(target=self._observe, daemon=True)
         self._watch.start()
@@ -57,7 +59,7 @@ class MeasuredChild:
         self._watch.join()
         if self._log:
             self._log.close()
-        return Cost(usage.ru_utime + usage.ru_stime, self._peak, self._tree, self._last)
+        return Cost(usage.ru_utime + usage.ru_stime, self._peak, self._tree, self._last, self._shared_once)
 
     def _observe(self) -> None:
         while not self._done.wait(0.25):
@@ -65,7 +67,9 @@ class MeasuredChild:
             if own:
                 self._last = own
                 self._peak = max(self._peak, own)
-                self._tree = max(self._tree, own + sum(_rss(pid) for pid in _children(self.pid)))
+                children = _children(self.pid)
+                self._tree = max(self._tree, own + sum(map(_rss, children)))
+                self._shared_once = max(self._shared_once, sum(map(_pss, [self.pid, *children])))
 
 
 def _children(pid: int) -> list[int]:
@@ -79,6 +83,14 @@ def _rss(pid: int) -> int:
     try:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, IndexError):
+        return 0
+
+
+def _pss(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+    except (OSError, StopIteration):
         return 0
 
 

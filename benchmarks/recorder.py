@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,7 @@ from reading import reading_rows
 from ticks import tick_rows
 
 NECROSCOPE = [sys.executable, "-m", "necroscope"]
+ROUNDS, SHORT_S, LONG_S = 3, 20, 80
 PERF = ["perf", "record", "-q", "-F", "97", "-g", "-a", "-e", "cpu-clock"]
 
 
@@ -80,38 +82,49 @@ def perf_samples(data: Path, from_s: float, to_s: float) -> int:
 
 def steady(work: Path) -> None:
     """97 Hz under a mixed load on two cores, at two lengths: the difference is what a minute costs, start-up apart."""
-    short, long = 20, 80
-    ours_short, theirs_short, *_ = side_by_side(work, short)
-    ours, theirs, recording, data = side_by_side(work, long)
-    minutes = (long - short) / 60
-    slope = (ours.cpu_s - ours_short.cpu_s) / minutes
-    perf_slope = (theirs.cpu_s - theirs_short.cpu_s) / minutes
+    ours: list[tuple[Cost, Cost]] = []
+    theirs: list[tuple[Cost, Cost]] = []
+    for _ in range(ROUNDS):
+        ours_short, theirs_short, *_ = side_by_side(work, SHORT_S)
+        ours_long, theirs_long, recording, data = side_by_side(work, LONG_S)
+        ours.append((ours_short, ours_long))
+        theirs.append((theirs_short, theirs_long))
+    whole, perf_whole = (statistics.median(long.cpu_s for _, long in costs) for costs in (ours, theirs))
+    slope, perf_slope = (statistics.median(map(minute_cpu_s, costs)) for costs in (ours, theirs))
+    start, perf_start = (statistics.median(map(start_cpu_s, costs)) for costs in (ours, theirs))
     info = Store.open(recording).info()
     samples_bytes = tree_bytes(recording, "samples", "stacks", "frames")
     all_bytes, perf_bytes = tree_bytes(recording), data.stat().st_size
+    own_rss, perf_rss = (max(long.peak_rss_bytes for _, long in costs) / 1e6 for costs in (ours, theirs))
+    tree_mb, shared_once_mb = (
+        max(getattr(long, name) for _, long in ours) / 1e6 for name in ("tree_rss_bytes", "tree_pss_bytes")
+    )
     rows = [
-        [
-            f"CPU s in a run of {long} s, all of it",
-            f"{ours.cpu_s:.2f}",
-            f"{theirs.cpu_s:.2f}",
-            f"{ours.cpu_s / theirs.cpu_s:.2f}",
-        ],
-        ["CPU s a minute, start-up and end apart", f"{slope:.3f}", f"{perf_slope:.3f}", f"{slope / perf_slope:.2f}"],
-        [
-            "CPU s of start-up and end",
-            f"{ours.cpu_s - slope * long / 60:.2f}",
-            f"{theirs.cpu_s - perf_slope * long / 60:.2f}",
-            "",
-        ],
-        ["RSS, MB", f"{ours.peak_rss_bytes / 1e6:.0f}", f"{theirs.peak_rss_bytes / 1e6:.0f}", ""],
-        ["RSS with children at once, MB", f"{ours.tree_rss_bytes / 1e6:.0f}", "", ""],
+        [f"CPU s in a run of {LONG_S} s, all of it", f"{whole:.2f}", f"{perf_whole:.2f}", f"{whole / perf_whole:.2f}"],
+        ["CPU s a minute, start-up and end apart", f"{slope:.3f}", f"{perf_slope:.3f}", ""],
+        ["the same, all rounds", ", ".join(f"{minute_cpu_s(cost):.2f}" for cost in ours), "", ""],
+        ["CPU s of start-up and end", f"{start:.2f}", f"{perf_start:.2f}", ""],
+        ["RSS, MB", f"{own_rss:.0f}", f"{perf_rss:.0f}", ""],
+        ["RSS with children at once; PSS (shared pages once), MB", f"{tree_mb:.0f}; {shared_once_mb:.0f}", "", ""],
         ["bytes, whole recording", f"{all_bytes}", f"{perf_bytes}", f"1/{perf_bytes / all_bytes:.1f}"],
         ["bytes, samples + stacks + frames", f"{samples_bytes}", f"{perf_bytes}", f"1/{perf_bytes / samples_bytes:.1f}"],
         ["lost samples", str(info.lost_samples), "", ""],
         ["gaps", str(len(info.gaps)), "", ""],
         ["non-idle samples of one middle minute", *compare_samples(recording, data)],
     ]
-    table(f"97 Hz, two cores, mixed load, {long} s", ["", "necroscope, all sources", "perf record -g -a", "ratio"], rows)
+    head = ["", "necroscope, all sources", "perf record -g -a", "ratio"]
+    table(f"97 Hz, two cores, mixed load, {LONG_S} s, medians of {ROUNDS} rounds", head, rows)
+
+
+def minute_cpu_s(costs: tuple[Cost, Cost]) -> float:
+    """What a minute costs, by a short and a long run."""
+    short, long = costs
+    return (long.cpu_s - short.cpu_s) / (LONG_S - SHORT_S) * 60
+
+
+def start_cpu_s(costs: tuple[Cost, Cost]) -> float:
+    """What is left for start-up and end."""
+    return costs[1].cpu_s - minute_cpu_s(costs) * LONG_S / 60
 
 
 def compare_samples(recording: Path, data: Path) -> list[str]:

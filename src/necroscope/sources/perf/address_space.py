@@ -8,7 +8,7 @@ import os
 import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
-from itertools import count, pairwise
+from itertools import pairwise
 from typing import Final
 
 from necroscope.perf_abi.records import MMAP2_BODY
@@ -26,8 +26,6 @@ _MOST_RECORDS: Final = 4096
 _MOST_COPIED: Final = 64
 _MAPPING_BYTES: Final = 400
 
-# A number for each program image and each state of its mappings, never given twice.
-_images: Final = count()
 
 # End of a mapping, what to take from an address in it, and the frames by what is left.
 Place = tuple[int, int, dict[int, int]]
@@ -68,10 +66,10 @@ class AddressSpace:
         "_records",
         "_starts",
         "callers",
-        "image",
         "is_complete",
         "located",
         "made",
+        "stacks",
         "starts",
     )
 
@@ -86,8 +84,9 @@ class AddressSpace:
         self.located: list[Place] | None = None
         self.starts: list[int] = []
         self.made: dict[int, int] = {}
+        # Numbers of stacks by the bytes of whole chains, and of the callers in long ones.
+        self.stacks: dict[bytes, int] = {}
         self.callers: dict[bytes, int] = {}
-        self.image = next(_images)
 
     @property
     def size_bytes(self) -> int:
@@ -140,8 +139,11 @@ class AddressSpace:
     def forget_places(self) -> None:
         self.located = None
         self.made = {}
+        self.forget_stacks()
+
+    def forget_stacks(self) -> None:
+        self.stacks = {}
         self.callers = {}
-        self.image = next(_images)
 
     def find(self, address: int) -> Mapping | None:
         if self._parsed != len(self._records):

@@ -87,7 +87,7 @@ class Processes:
 
     def spaces(self) -> list[AddressSpace]:
         """The program images in which something was looked up."""
-        return [space for space in self._spaces.values() if space.located is not None]
+        return [space for space in self._spaces.values() if space.located is not None or space.stacks]
 
     def task(self, pid: int, tid: int) -> Task:
         """Name, program image and cgroup of a thread at once; kept until one of them may have changed."""

@@ -115,7 +115,7 @@ class Sampler:
             self.processes.forget_cgroups()
         if self._kernel_changed:
             self._kernel_changed = False
-            self.symbolizer.note_kernel_change()
+            self.symbolizer.note_kernel_change(self.processes.spaces())
         if now.monotonic_ns - self._reload_allowed_ns > _RELOAD_KERNEL_NS:
             self._reload_allowed_ns = now.monotonic_ns
             self.symbolizer.names.may_reload = True
@@ -139,7 +139,9 @@ class Sampler:
         for time_ns, cpu, kind, pid, tid, body, extra in drain.records:
             if kind == _SAMPLE:
                 space, comm, cgroup = known_task(tid) or processes.task(pid, tid)
-                number = number_of(body, pid, space)
+                number = space.stacks.get(body)
+                if number is None:
+                    number = number_of(body, pid, space)
                 if number is None:
                     unknown.append((len(seen.arguments), (body, pid, space)))
                 if pid == 0:

@@ -18,8 +18,7 @@ from necroscope.sources.perf.interned import NO_PARENT, Interned
 _USER_MARK: Final = struct.pack("<Q", CONTEXT_USER)
 _KERNEL_MARK: Final = struct.pack("<Q", CONTEXT_KERNEL)
 # About 300 bytes each.
-_MOST_CHAINS: Final = 16_000
-_MOST_WHOLE: Final = 8_000
+_MOST_CHAINS: Final = 24_000
 _MOST_QUESTIONS: Final = 4
 # To look up an innermost address and three callers one by one costs no more than to look them up together.
 _FEW_BYTES: Final = 32
@@ -70,7 +69,6 @@ class Symbolizer:
         self.names = FrameNames(lookup, self.interned)
         self._above: dict[tuple[int, bytes], int] = {}
         self._short: dict[tuple[int, ...], int] = {}
-        self._whole: dict[tuple[int, bytes], int] = {}
         self._chains = 0
         self._wanted = Wanted()
 
@@ -80,17 +78,16 @@ class Symbolizer:
         return self.names.idle_addresses
 
     def number(self, chain: bytes, pid: int, space: AddressSpace) -> int | None:
-        """The stack of this chain in the segment; None if names have to be asked for, which `resolve` does for all together."""
-        key = (space.image, chain)
-        number = self._whole.get(key)
+        """The stack of this chain in the segment, from then on in `space.stacks`, where the caller has looked before.
+
+        None if names have to be asked for, which `resolve` does for all together.
+        """
+        number = self._short_user_stack(chain, space)
         if number is None:
-            number = self._short_user_stack(chain, space)
-            if number is None:
-                number = self._number(chain, pid, space, self._wanted)
-            if number is not None:
-                if len(self._whole) >= _MOST_WHOLE:
-                    self._whole.clear()
-                self._whole[key] = number
+            number = self._number(chain, pid, space, self._wanted)
+        if number is not None:
+            space.stacks[chain] = number
+            self._chains += 1
         return number
 
     def _short_user_stack(self, chain: bytes, space: AddressSpace) -> int | None:
@@ -142,10 +139,9 @@ class Symbolizer:
         else:
             self.interned.start_segment()
 
-    def note_kernel_change(self) -> None:
+    def note_kernel_change(self, spaces: Iterable[AddressSpace]) -> None:
         self.names.note_kernel_change()
-        self._above.clear()
-        self._whole.clear()
+        self._forget_stacks(spaces)
 
     def _number(self, chain: bytes, pid: int, space: AddressSpace, wanted: Wanted) -> int | None:
         at = chain.find(_USER_MARK)
@@ -234,6 +230,5 @@ class Symbolizer:
         self._chains = 0
         self._above.clear()
         self._short.clear()
-        self._whole.clear()
         for space in spaces:
-            space.callers.clear()
+            space.forget_stacks()

@@ -241,6 +241,15 @@ def test_a_new_segment_numbers_stacks_from_the_start_and_asks_nothing(node: Node
     assert lookup.asked == asked
 
 
+def test_a_new_segment_numbers_the_stacks_of_kernel_threads_anew_too(node: Node, build: Any) -> None:
+    """They map nothing, and nothing of theirs is ever located."""
+    node.read(*(build.sample(time, pid=9, kernel=[build.KERNEL_BASE + 16 * time]) for time in range(1, 4)))
+    node.read(build.sample(SECOND + 1, pid=9, kernel=[build.KERNEL_BASE + 0x30]))
+    node.sampler.start_segment()
+    reading = node.read_all(build.sample(2 * SECOND + 1, pid=9, kernel=[build.KERNEL_BASE + 0x30]))
+    assert [row[6] for row in reading.rows["samples"]] == [0]
+
+
 def test_seen_on_tells_who_was_on_the_core_with_the_commonest_stack(node: Node, build: Any) -> None:
     node.proc(100, "hog")
     node.proc(200, "guest")

@@ -225,13 +225,13 @@ def test_reloading_the_kernels_symbols_forgets_what_addresses_meant(asked: Asked
     assert asked.names(unnamed, space_of()) == ["[kernel]"]
     for place in (0x50, 0x70):
         asked.lookup.names[build.KERNEL_BASE + place] = ("bpf_prog_new", "[bpf]")
-    asked.symbolizer.note_kernel_change()
+    asked.symbolizer.note_kernel_change(())
     asked.names(core, space_of())
     assert asked.lookup.reloads == 0, "the kernel's own text does not change"
     assert asked.names(raw, space_of()) == ["k_20", "bpf_prog_new"]
     assert asked.names(unnamed, space_of()) == ["bpf_prog_new"]
     assert asked.lookup.reloads == 1
-    asked.symbolizer.note_kernel_change()
+    asked.symbolizer.note_kernel_change(())
     asked.names(raw, space_of())
     assert asked.lookup.reloads == 1, "not again before it is allowed"
     asked.symbolizer.names.may_reload = True
@@ -352,19 +352,16 @@ def test_too_many_chains_forget_stacks_but_no_names(asked: Asked, build: Any, mo
     assert asked.lookup.asked == before
 
 
-def test_a_chain_that_comes_again_is_not_looked_at_and_few_are_kept(
-    asked: Asked, build: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(symbolizer_module, "_MOST_WHOLE", 3)
-    space = space_of(APP)
+def test_a_chain_that_comes_again_is_known_in_its_program_only(asked: Asked, build: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(symbolizer_module, "_MOST_CHAINS", 3)
+    space, other = space_of(APP), space_of(APP)
     chains = [asked.chain([build.KERNEL_BASE + 16 * turn], [0x400100]) for turn in range(5)]
-    numbers = [asked.number((raw, space)) for raw in chains]
-    assert [asked.number((raw, space)) for raw in chains] == numbers
-    assert len(asked.symbolizer._whole) <= 3
-    monkeypatch.setattr(Symbolizer, "_number", None)
-    assert asked.number((chains[-1], space)) == numbers[-1]
-    with pytest.raises(TypeError):
-        asked.symbolizer.number(chains[0], 100, space_of(APP))  # the same addresses in another program
+    asked.number(*((raw, space) for raw in chains))  # learns the names
+    numbers = [asked.symbolizer.number(raw, 100, space) for raw in chains]
+    assert [space.stacks[raw] for raw in chains] == numbers
+    assert not other.stacks
+    asked.symbolizer.bound(lambda: [space])
+    assert not space.stacks
 
 
 def test_within_bounds_nothing_is_forgotten(asked: Asked, build: Any) -> None:
