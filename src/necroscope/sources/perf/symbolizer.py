@@ -18,7 +18,8 @@ from necroscope.sources.perf.interned import NO_PARENT, Interned
 _USER_MARK: Final = struct.pack("<Q", CONTEXT_USER)
 _KERNEL_MARK: Final = struct.pack("<Q", CONTEXT_KERNEL)
 # About 300 bytes each.
-_MOST_CHAINS: Final = 24_000
+_MOST_CHAINS: Final = 16_000
+_MOST_WHOLE: Final = 16_000
 _MOST_QUESTIONS: Final = 4
 # To look up an innermost address and three callers one by one costs no more than to look them up together.
 _FEW_BYTES: Final = 32
@@ -70,6 +71,7 @@ class Symbolizer:
         self._above: dict[tuple[int, bytes], int] = {}
         self._short: dict[tuple[int, ...], int] = {}
         self._chains = 0
+        self._whole = 0
         self._wanted = Wanted()
 
     @property
@@ -87,7 +89,7 @@ class Symbolizer:
             number = self._number(chain, pid, space, self._wanted)
         if number is not None:
             space.stacks[chain] = number
-            self._chains += 1
+            self._whole += 1
         return number
 
     def _short_user_stack(self, chain: bytes, space: AddressSpace) -> int | None:
@@ -127,6 +129,11 @@ class Symbolizer:
             self._forget_stacks(())
         elif self._chains > _MOST_CHAINS:
             self._forget_stacks(spaces())
+        elif self._whole > _MOST_WHOLE:
+            # Most of them never come again; what they were put together from does.
+            self._whole = 0
+            for space in spaces():
+                space.stacks = {}
 
     def start_segment(self, spaces: Iterable[AddressSpace]) -> None:
         """Stack numbers begin again; frame numbers too, once there are too many of them."""
@@ -227,7 +234,7 @@ class Symbolizer:
         return None if ASKED in frames else self.interned.stack(frames)
 
     def _forget_stacks(self, spaces: Iterable[AddressSpace]) -> None:
-        self._chains = 0
+        self._chains = self._whole = 0
         self._above.clear()
         self._short.clear()
         for space in spaces:

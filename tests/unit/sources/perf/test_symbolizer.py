@@ -353,7 +353,7 @@ def test_too_many_chains_forget_stacks_but_no_names(asked: Asked, build: Any, mo
 
 
 def test_a_chain_that_comes_again_is_known_in_its_program_only(asked: Asked, build: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(symbolizer_module, "_MOST_CHAINS", 3)
+    monkeypatch.setattr(symbolizer_module, "_MOST_WHOLE", 3)
     space, other = space_of(APP), space_of(APP)
     chains = [asked.chain([build.KERNEL_BASE + 16 * turn], [0x400100]) for turn in range(5)]
     asked.number(*((raw, space) for raw in chains))  # learns the names
@@ -362,6 +362,7 @@ def test_a_chain_that_comes_again_is_known_in_its_program_only(asked: Asked, bui
     assert not other.stacks
     asked.symbolizer.bound(lambda: [space])
     assert not space.stacks
+    assert asked.symbolizer._above, "what they are put together from is kept"
 
 
 def test_within_bounds_nothing_is_forgotten(asked: Asked, build: Any) -> None:
