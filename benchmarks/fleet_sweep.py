@@ -1,8 +1,8 @@
 """`fleet sweep` on Ray: two workers against one, and what Ray adds to each bundle.
 
-`scripts/bench fleet sweep --bundles 48`. Starts a Ray cluster of its own on loopback. The cost of a bundle is taken from the
-first result to the last, so that connecting and starting workers is told apart from it; in time, and in CPU time of driver,
-raylet, GCS and workers, which a busy machine disturbs less.
+`scripts/bench fleet sweep --bundles 48`. Starts a Ray cluster of its own on loopback (`scripts/test-ray` installs Ray). The cost
+of a bundle is taken from the first result to the last, so that connecting and starting workers is told apart from it; in time,
+and in CPU time of driver, raylet, GCS and workers, which a busy machine disturbs less.
 """
 
 import argparse

@@ -3,7 +3,6 @@
 Run by `scripts/test-ray`: a cluster alone takes half a minute to start and to end on a small machine.
 """
 
-import importlib.util
 import json
 import os
 import signal
@@ -25,7 +24,6 @@ ROOT = Path(__file__).parents[2]
 BUNDLES = 24
 
 pytestmark = [
-    pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed"),
     pytest.mark.skipif("NECROSCOPE_TEST_RAY" not in os.environ, reason="starts a Ray cluster: run scripts/test-ray"),
     pytest.mark.timeout(400),
 ]

@@ -52,7 +52,7 @@ class RayWorkers:
     def __call__(self, evidence: Iterable[Evidence], now_ns: int) -> Iterator[Judged]:
         bundles = list(evidence)
         with _connected(self._address):
-            workers = self._count or max(1, int(ray.cluster_resources().get("CPU", 1)))  # type: ignore[no-untyped-call]
+            workers = self._count or max(1, int(ray.cluster_resources().get("CPU", 1)))
             waiting = deque(_chunks(bundles, _chunk_size(len(bundles), workers)))
             yield from self._judged(waiting, workers if self._count else _AHEAD * workers, now_ns)
 
@@ -64,7 +64,7 @@ class RayWorkers:
                 items, unread = self._items(chunk)
                 yield from unread
                 if items:
-                    running[_judge_chunk.remote(self._lake_url, items, now_ns)] = [one for one, _ in items]
+                    running[_JUDGE_CHUNK.remote(self._lake_url, items, now_ns)] = [one for one, _ in items]
             if running:
                 (ended, *_), _ = ray.wait(list(running))
                 yield from self._result(ended, running.pop(ended), waiting)
@@ -94,7 +94,6 @@ class RayWorkers:
         return items, unread
 
 
-@ray.remote(num_cpus=1, max_retries=_RETRIES)
 def _judge_chunk(lake_url: str, items: list[Item], now_ns: int) -> list[Judged]:
     prepare_worker()
     lake = Lake.open(lake_url) if any(content is None for _, content in items) else None
@@ -107,9 +106,12 @@ def _judge_chunk(lake_url: str, items: list[Item], now_ns: int) -> list[Judged]:
     return judged
 
 
-@ray.remote(num_cpus=0)
 def _version_there() -> str:
     return __version__
+
+
+_JUDGE_CHUNK: Final = ray.remote(num_cpus=1, max_retries=_RETRIES)(_judge_chunk)
+_VERSION_THERE: Final = ray.remote(num_cpus=0)(_version_there)
 
 
 def _chunk_size(bundles: int, workers: int) -> int:
@@ -147,7 +149,7 @@ def _check_reachable(address: str) -> None:
 
 def _check_version() -> None:
     try:
-        there = ray.get(_version_there.remote(), timeout=_FIRST_ANSWER_S)
+        there = ray.get(_VERSION_THERE.remote(), timeout=_FIRST_ANSWER_S)
     except GetTimeoutError:
         raise NecroscopeError(f"the Ray cluster gave no worker in {_FIRST_ANSWER_S:.0f} s", "see: ray status") from None
     except RayError as error:

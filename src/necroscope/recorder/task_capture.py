@@ -4,7 +4,10 @@ For a task in a system call `/proc/PID/syscall` says only `running`; the samples
 kernel frames name the call. A Python program's own frames come from py-spy, if it is installed, without stopping the program.
 """
 
+import contextlib
+import fcntl
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -26,6 +29,7 @@ _CORES_WITHOUT_CPU: Final = 16
 _STACK_LIMIT: Final = 4096
 _PY_SPY_SECONDS: Final = 2.0
 _PY_SPY_AT_ONCE: Final = 2
+# The kernel keeps so much in a pipe that nobody reads (fs.pipe-max-size); a dump that is longer is given up.
 _PY_SPY_BYTES: Final = 1 << 20
 _LARGEST_DESCRIPTOR: Final = 1 << 20
 # arch/x86/include/asm/syscall_wrapper.h and arch/arm64/include/asm/syscall_wrapper.h name a call's entry so.
@@ -73,6 +77,7 @@ class TaskCapture:
         self._describer = describer
         self._py_spy = shutil.which("py-spy") or shutil.which("py-spy", path=str(Path(sys.executable).parent))
         self._waiting: list[_PySpy] = []
+        self._abandoned: list[subprocess.Popen[bytes]] = []
         self._runs: dict[int, int | None] = {}
 
     def capture(self, trigger: Trigger, time_ns: int) -> Rows:
@@ -90,6 +95,7 @@ class TaskCapture:
 
     def collect(self) -> Rows:
         """Rows whose Python stack has come, or is not waited for any longer."""
+        self._abandoned = [child for child in self._abandoned if child.poll() is None]
         done = [waiting for waiting in self._waiting if waiting.child.poll() is not None or time.monotonic() > waiting.until]
         for waiting in done:
             self._waiting.remove(waiting)
@@ -110,7 +116,8 @@ class TaskCapture:
             *(time_ns, cpu, trigger.kind, task.pid, task.tid, task.comm, task.samples, told.argv0, told.cgroup or task.cgroup),
             *(told.state, told.policy, told.priority, told.cpus_allowed, syscall, told.file, stack or None, None),
         )
-        is_python = "python" in (told.argv0 or task.comm)
+        # Workers of Ray and others rename themselves: what they run tells.
+        is_python = any("python" in (name or "") for name in (told.executable, told.argv0, task.comm))
         return None if is_python and self._ask_py_spy(row, task) else row
 
     def _blocked(self, *, is_second_look: bool) -> list[BlockedTask]:
@@ -130,23 +137,31 @@ class TaskCapture:
         )
 
     def _ask_py_spy(self, row: Row, task: SeenTask) -> bool:
-        if self._py_spy is None or len(self._waiting) >= _PY_SPY_AT_ONCE:
+        if self._py_spy is None or len(self._waiting) + len(self._abandoned) >= _PY_SPY_AT_ONCE:
             return False
         command = [self._py_spy, "dump", "--nonblocking", "--json", "--pid", str(task.pid)]
         try:
             child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         except OSError:
             return False
+        assert child.stdout is not None
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(child.stdout, fcntl.F_SETPIPE_SZ, _PY_SPY_BYTES)
         self._waiting.append(_PySpy(child, row, task.tid, time.monotonic() + _PY_SPY_SECONDS))
         return True
 
     def _finished(self, waiting: _PySpy) -> Row:
-        if waiting.child.poll() is None:
-            waiting.child.kill()
-        waiting.child.wait()
-        assert waiting.child.stdout is not None
-        with waiting.child.stdout as stdout:
-            python_stack = parse_py_spy(stdout.read(_PY_SPY_BYTES), waiting.tid)
+        """One that does not end reads a program's files from a disk that does not answer: it is killed, and nobody waits for it."""
+        child, python_stack = waiting.child, None
+        assert child.stdout is not None
+        with child.stdout as stdout:
+            if child.poll() is None:
+                child.kill()
+                self._abandoned.append(child)
+            else:
+                os.set_blocking(stdout.fileno(), False)
+                with contextlib.suppress(BlockingIOError):
+                    python_stack = parse_py_spy(os.read(stdout.fileno(), _PY_SPY_BYTES), waiting.tid)
         return (*waiting.row[:-1], python_stack)
 
 

@@ -74,6 +74,7 @@ class TaskDescription(NamedTuple):
     cpus_allowed: str | None = None
     cgroup: str | None = None
     file: str | None = None
+    executable: str | None = None
 
 
 class FrameError(Exception):

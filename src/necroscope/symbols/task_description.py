@@ -32,6 +32,7 @@ def describe(root: Path, pid: int, tid: int, first_argument: int | None) -> Task
         cpus_allowed=_parse_cpus_allowed(read_bounded(thread / "status", _READ_LIMIT_BYTES) or b""),
         cgroup=parse_cgroup(read_bounded(thread / "cgroup", _READ_LIMIT_BYTES) or b""),
         file=_file_behind(process, first_argument),
+        executable=_behind(process / "exe"),
     )
 
 
@@ -76,7 +77,11 @@ def _file_behind(process: Path, descriptor: int | None) -> str | None:
     # Any number may stand in the register: only what can be a descriptor is one.
     if descriptor is None or not 0 <= descriptor < 1 << 31:
         return None
+    return _behind(process / f"fd/{descriptor}")
+
+
+def _behind(link: Path) -> str | None:
     try:
-        return clean(os.fsencode(os.readlink(process / f"fd/{descriptor}")), _ARGV0_LIMIT_BYTES)
+        return clean(os.fsencode(os.readlink(link)), _ARGV0_LIMIT_BYTES)
     except OSError:
         return None

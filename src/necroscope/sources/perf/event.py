@@ -15,7 +15,10 @@ EVERY_PROCESS = -1
 EVERY_CPU = -1
 _NO_GROUP = -1
 _REFUSED = (errno.EACCES, errno.EPERM)
+_CAP_SYS_ADMIN = 21
 _CAP_PERFMON = 38
+_MAINLINE_PARANOID = ("-1", "0", "1", "2")
+_SECCOMP_FILTER = "2"
 
 
 def open_event(attr: EventAttr, pid: int = EVERY_PROCESS, cpu: int = EVERY_CPU) -> int:
@@ -43,6 +46,12 @@ def _refusal() -> PermissionMissing:
         return PermissionMissing(
             "cannot sample all CPUs: perf_event_open was refused", "allow it in the container's seccomp profile, add CAP_PERFMON"
         )
+    is_enough = _has_capability(_CAP_SYS_ADMIN) or (_has_capability(_CAP_PERFMON) and paranoid in _MAINLINE_PARANOID)
+    if is_enough and _own_status("Seccomp") == _SECCOMP_FILTER:
+        return PermissionMissing(
+            "cannot sample all CPUs: a seccomp filter refuses perf_event_open, whatever the capabilities",
+            "allow perf_event_open and bpf in the container's seccomp profile, or run it with seccomp=unconfined",
+        )
     if _has_capability(_CAP_PERFMON):
         # From level 3 on, which mainline does not know, Debian's kernels ask for the greater one.
         return PermissionMissing(
@@ -56,10 +65,16 @@ def _refusal() -> PermissionMissing:
 
 
 def _has_capability(number: int) -> bool:
+    return bool(int(_own_status("CapEff") or "0", 16) >> number & 1)
+
+
+def _own_status(name: str) -> str | None:
+    """A line of what the kernel says about this process."""
     for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("CapEff:"):
-            return bool(int(line.split()[1], 16) >> number & 1)
-    return False
+        key, _, value = line.partition(":")
+        if key == name:
+            return value.strip()
+    return None
 
 
 def event_id(descriptor: int) -> int:
