@@ -18,11 +18,16 @@ _TAIL: Final = b"}\n"
 
 
 def write_checked(path: Path, content: object) -> None:
-    """Durable and atomic: a reader sees the old file or the new one."""
     body = json.dumps(content, separators=(",", ":")).encode()
+    write_whole(path, _HEAD.format(zlib.crc32(body)).encode() + body + _TAIL)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Durable and atomic: a reader sees the old file or the new one. A link in the way is removed, never written through."""
     temporary = path.with_name(f".{path.name}.tmp")
-    with temporary.open("wb") as file:
-        file.write(_HEAD.format(zlib.crc32(body)).encode() + body + _TAIL)
+    temporary.unlink(missing_ok=True)
+    with temporary.open("xb") as file:
+        file.write(data)
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(path)

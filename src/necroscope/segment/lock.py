@@ -17,7 +17,7 @@ class RecordingLock:
 
     def __init__(self, directory: Path) -> None:
         try:
-            self._descriptor = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
+            self._descriptor = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         except OSError as error:
             raise RecordingError(f"cannot lock {directory}: {error.strerror}", "choose a directory you may write to") from None
         try:

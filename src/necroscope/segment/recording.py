@@ -14,6 +14,7 @@ import contextlib
 import os
 import re
 import shutil
+import stat
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -59,6 +60,7 @@ def make_recording(directory: Path, identity: Identity) -> None:
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         entries = [entry.name for entry in directory.iterdir()]
+        refuse_shared(directory)
     except OSError as error:
         raise RecordingError(f"cannot make {directory}: {error.strerror}", "choose a directory you may write to") from None
     if RECORDING_FILE in entries:
@@ -70,6 +72,17 @@ def make_recording(directory: Path, identity: Identity) -> None:
         write_checked(directory / RECORDING_FILE, asdict(identity))
     except OSError as error:
         raise RecordingError(f"cannot write to {directory}: {error.strerror}", "choose a directory you may write to") from None
+
+
+def refuse_shared(directory: Path) -> None:
+    """RecordingError where others may prepare what we write to: the directory, or a link to it, is theirs or everybody's."""
+    found = directory.stat()
+    strangers = {found.st_uid, directory.lstat().st_uid} - {0, os.geteuid()}
+    if strangers:
+        facts = f"{directory} belongs to somebody else (uid {strangers.pop()})"
+        raise RecordingError(facts, "choose a new directory, run as its owner, or make it yours with chown")
+    if found.st_mode & stat.S_IWOTH:
+        raise RecordingError(f"everybody may write to {directory}", f"choose a new directory, or: chmod o-w {directory}")
 
 
 def read_identity(directory: Path) -> Identity:

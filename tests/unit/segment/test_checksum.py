@@ -40,3 +40,12 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space"):
         write_checked(path, 2)
     assert read_checked(path) == 1
+
+
+def test_a_link_in_the_way_is_not_written_through(tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("keep me")
+    (tmp_path / ".x.json.tmp").symlink_to(victim)
+    write_checked(tmp_path / "x.json", 1)
+    assert (read_checked(tmp_path / "x.json"), victim.read_text()) == (1, "keep me")
+    assert not (tmp_path / "x.json").is_symlink()

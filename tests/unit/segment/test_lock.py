@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from necroscope.errors import RecordingBusy
+from necroscope.errors import RecordingBusy, RecordingError
 from necroscope.segment.lock import RecordingLock, lock_directory
 
 
@@ -33,3 +33,12 @@ def test_directory_is_locked_once(recording):
     second = lock_directory(recording)
     assert second is not None
     os.close(second)
+
+
+def test_lock_that_is_a_link_is_not_followed(recording, tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("keep me")
+    (recording / "recorder.lock").symlink_to(victim)
+    with pytest.raises(RecordingError, match="cannot lock"):
+        RecordingLock(recording)
+    assert victim.read_text() == "keep me"

@@ -1,5 +1,6 @@
 """The directory of a recording: names, states, pins, and what a crash leaves behind."""
 
+import os
 import stat
 from pathlib import Path
 
@@ -63,6 +64,34 @@ def test_directory_with_other_files_is_refused(tmp_path):
         make_recording(tmp_path, IDENTITY)
     assert caught.value.hint
     assert not (tmp_path / "recording.json").exists()
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o702])
+def test_directory_that_everybody_may_write_to_is_refused(tmp_path, mode):
+    tmp_path.chmod(mode)
+    with pytest.raises(RecordingError, match="everybody may write") as caught:
+        make_recording(tmp_path, IDENTITY)
+    assert "chmod o-w" in caught.value.hint
+    assert list(tmp_path.iterdir()) == []
+    tmp_path.chmod(0o775)  # as a umask of 002 makes them
+    make_recording(tmp_path, IDENTITY)
+
+
+def test_directory_of_somebody_else_is_refused_and_so_is_a_link_of_theirs(tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("chown needs root")
+    theirs, ours, link = tmp_path / "theirs", tmp_path / "ours", tmp_path / "link"
+    theirs.mkdir(mode=0o700)
+    ours.mkdir(mode=0o700)
+    link.symlink_to(ours)
+    make_recording(link, IDENTITY)
+    os.chown(theirs, 65534, 65534)
+    os.chown(link, 65534, 65534, follow_symlinks=False)
+    for directory in (theirs, link):
+        with pytest.raises(RecordingError, match="somebody else") as caught:
+            make_recording(directory, IDENTITY)
+        assert caught.value.hint
+    assert list(theirs.iterdir()) == []
 
 
 def test_place_that_cannot_be_made_is_an_error_with_a_hint(tmp_path):

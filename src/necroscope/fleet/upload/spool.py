@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from necroscope.errors import CorruptData, RecordingBusy, RecordingError
-from necroscope.segment.checksum import read_checked, sync_directory, write_checked
+from necroscope.segment.checksum import read_checked, write_checked, write_whole
+from necroscope.segment.recording import refuse_shared
 
 BATCH: Final = "batch"
 BUNDLE: Final = "bundle"
@@ -62,6 +63,7 @@ class Spool:
         self._limit_bytes = limit_bytes
         try:
             directory.mkdir(mode=0o700, exist_ok=True)
+            refuse_shared(directory)
             self._lock = os.open(directory, os.O_RDONLY)
         except OSError as error:
             hint = "choose a directory you may write to with --spool"
@@ -107,13 +109,7 @@ class Spool:
         text = json.dumps(head, separators=(",", ":")).encode()
         rest = struct.pack("<I", len(text)) + text + body
         entry = Entry(number, *span, kind, _HEAD.size + len(rest))
-        temporary = self.directory / f".{entry.name}.tmp"
-        with temporary.open("wb") as file:
-            file.write(_HEAD.pack(_MAGIC, zlib.crc32(rest), len(rest)) + rest)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self.directory / entry.name)
-        sync_directory(self.directory)
+        write_whole(self.directory / entry.name, _HEAD.pack(_MAGIC, zlib.crc32(rest), len(rest)) + rest)
         self.entries.append(entry)
         return entry
 
