@@ -67,7 +67,7 @@ class Dashboard:
             events.append(RayEvent(None, "ray_health_check_failed", None, message, {"status": health}))
         try:
             return events + parse_nodes(self._get(_NODES)[1]) + parse_jobs(self._get(_JOBS)[1])
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ArithmeticError) as error:
             raise SourceUnavailable(f"Ray's dashboard answers in an unknown form: {error!r}") from None
 
     def _get(self, target: str) -> tuple[int, bytes]:

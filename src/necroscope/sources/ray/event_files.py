@@ -24,7 +24,7 @@ def parse(line: bytes, _read_ns: int = 0) -> RayEvent | None:
         event = json.loads(line)
         read = _READERS.get(event["source_type"])
         return read(event) if read is not None else None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ArithmeticError):  # int of JSON's Infinity
         return None
 
 

@@ -24,6 +24,8 @@ _EVERY_NS: Final = 5 * NS_PER_S
 # Looking for Ray in containers means looking at every process, and asking the dashboard makes it ask its cluster.
 _SELDOM_NS: Final = 60 * NS_PER_S
 _TOLD_LIMIT: Final = 10_000
+# Anybody may write to these files: a stamp from long ago would make its segment reach there.
+_OLDEST_NS: Final = 30 * 86_400 * NS_PER_S
 _ERRORS: Final = ("ray_node_dead", "ray_job_failed", "ray_object_lost", "ray_fetch_timeout")
 
 
@@ -126,6 +128,9 @@ class Ray:
 
 
 def _row(event: RayEvent, found: _Round, ahead_ns: int) -> Row:
-    told_ns = found.realtime_ns if event.time_ns is None else event.time_ns
+    """A stamp that cannot be is not believed: then it happened when it was read."""
+    told_ns = event.time_ns
+    if told_ns is None or not found.realtime_ns - _OLDEST_NS < told_ns < found.realtime_ns:
+        told_ns = found.realtime_ns
     severity = ERROR if event.kind in _ERRORS else INFO if event.kind == "ray_job_succeeded" else WARNING
-    return service_event(min(told_ns, found.realtime_ns) + ahead_ns, event.kind, event.message, event.fields, severity)
+    return service_event(told_ns + ahead_ns, event.kind, event.message, event.fields, severity)

@@ -79,14 +79,15 @@ class SessionLogs:
         found: dict[tuple[int, int], _Followed] = {}
         for root in self._roots:
             self._follow(root, found)
-        gone = [followed for identity, followed in self._files.items() if identity not in found]
-        events = [event for followed in [*self._files.values()] for event in _events(followed, realtime_ns)]
-        for followed in gone:
-            followed.file.close()
-        skipped = sum(followed.file.take_skipped_bytes() for followed in found.values())
-        new = [followed for identity, followed in found.items() if identity not in self._files]
+        every, gone = self._files | found, self._files.keys() - found.keys()
+        # Kept before a line is read: whatever is in it, no descriptor is lost, and the next round reads on behind it.
         self._files, self._is_first = found, False
-        return events + [event for followed in new for event in _events(followed, realtime_ns)], skipped
+        try:
+            events = [event for followed in every.values() for event in _events(followed, realtime_ns)]
+        finally:
+            for identity in gone:
+                every[identity].file.close()
+        return events, sum(followed.file.take_skipped_bytes() for followed in found.values())
 
     def close(self) -> None:
         for followed in self._files.values():

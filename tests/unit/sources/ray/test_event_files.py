@@ -71,6 +71,8 @@ def test_a_driver_that_died_is_a_failed_job() -> None:
         b'{"source_type": "EXPORT_NODE", "event_data": {"state": "DEAD", "node_id": "!", "end_time_ms": "x"}}',
         b'{"source_type": "EXPORT_ACTOR", "event_data": {"state": "DEAD", "death_cause": 5}}',
         b"[" * 100_000,
+        b'{"source_type": "GCS", "label": "RAY_NODE_REMOVED", "timestamp": Infinity, "custom_fields": {"node_id": 1}}',
+        b'{"source_type": "EXPORT_SUBMISSION_JOB", "event_data": {"status": "FAILED", "submission_job_id": 1,"end_time": 1e999}}',
     ],
 )
 def test_damaged_lines_say_nothing(line: bytes) -> None:

@@ -19,6 +19,7 @@ from necroscope.sources.ray.ray import Ray
 
 DATA = Path(__file__).parents[3] / "data/ray"
 READ_NS = 1_794_793_400_000_000_000
+HEALTH = f"[2026-11-16 01:41:05,492 W 1 1] (gcs_server) x.cc:9: Health check failed for node {'ab' * 28}\n"
 FROZEN = {"ray_health_check_failed": 5, "ray_node_dead": 1, "ray_actor_died": 1, "ray_job_failed": 1, "ray_job_hang": 2}
 
 
@@ -152,6 +153,49 @@ def test_no_descriptor_is_left(tmp_path: Path) -> None:
     assert len(os.listdir("/proc/self/fd")) == len(before)
 
 
+def removed(timestamp: str) -> str:
+    fields = '"message": "gone", "custom_fields": {"node_id": "ab"}'
+    return f'{{"source_type": "GCS", "label": "RAY_NODE_REMOVED", "timestamp": {timestamp}, {fields}}}\n'
+
+
+def test_numbers_that_no_clock_shows_cost_neither_the_others_nor_a_descriptor(tmp_path: Path) -> None:
+    before = os.listdir("/proc/self/fd")
+    logs = session(tmp_path)
+    source = make(tmp_path)
+    look(source, 0)
+    write_files(logs, {"events/event_GCS.log": removed("Infinity") + removed("1e999") + removed(str(READ_NS // NS_PER_S - 9))})
+    reading = look(source, 10)
+    assert (reading.trouble, [row[0] for row in reading.rows["events"]]) == (None, [READ_NS - 9 * NS_PER_S])
+    source.close()
+    assert len(os.listdir("/proc/self/fd")) == len(before)
+
+
+@pytest.mark.parametrize("timestamp", ["0", "-1e30", "1e30", str(READ_NS)])
+def test_a_stamp_that_cannot_be_is_not_believed(tmp_path: Path, timestamp: str) -> None:
+    logs = session(tmp_path)
+    source = make(tmp_path)
+    look(source, 0)
+    write_files(logs, {"events/event_GCS.log": removed(timestamp), "gcs_server.out": HEALTH.replace("2026", "0001")})
+    assert [row[0] for row in look(source, 10).rows["events"]] == [READ_NS, READ_NS]
+    source.close()
+
+
+def test_a_round_that_fails_is_trouble_and_loses_no_descriptor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = os.listdir("/proc/self/fd")
+    logs = session(tmp_path)
+    write_files(logs, {"raylet.out": ""})
+    source = make(tmp_path)
+    look(source, 0)
+    (logs / "raylet.out").unlink()
+    write_files(logs, {"events/event_GCS.log": removed("1")})
+    with monkeypatch.context() as patched:
+        patched.setattr(session_logs, "_events", lambda *_: 1 / 0)
+        assert look(source, 10).trouble is not None
+    assert kinds(look(source, 20)) == {"ray_node_dead": 1}
+    source.close()
+    assert len(os.listdir("/proc/self/fd")) == len(before)
+
+
 def test_without_ray_nothing_is_missed(tmp_path: Path) -> None:
     source = make(tmp_path)
     assert look(source, 0).trouble is None
@@ -189,7 +233,10 @@ def test_a_dashboard_that_hangs_is_trouble_and_logs_are_read_on(tmp_path: Path) 
         source.close()
 
 
-@pytest.mark.parametrize("body", [b"<html>", b"{}", b'{"data": null}', b"[1]"])
+ENDLESS = b'{"data": {"result": {"result": [{"state": "DEAD", "node_id": "ab", "end_time_ms": Infinity}]}}}'
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"{}", b'{"data": null}', b"[1]", ENDLESS])
 def test_a_dashboard_that_answers_nonsense_is_trouble(tmp_path: Path, body: bytes) -> None:
     with tcp_daemon(http({"/": body})) as daemon:
         source = make(tmp_path, Dashboard(f"127.0.0.1:{daemon.port}"))
