@@ -16,12 +16,18 @@ class Limits:
     bundle_bytes: int = 2 * _MIB
     labels: int = 64
     label_bytes: int = 128
+    # Names of labels among the facts: a recording may know of more than its node tells.
+    label_facts: int = 256
+    # Reports are up to 256 KiB each, and lists of incidents are made of all.
+    incidents: int = 256
     rows: int = 20_000
     # Every day of a batch is a file of its own in every table it has.
     days: int = 64
     # Of batches on their way from the socket to the lake, over all nodes: what the process may hold.
     queued_bytes: int = 64 * _MIB
     queued_requests: int = 1000
+    # Of one node with a token of its own, which sends one after the other: a slow body holds its place for half a minute.
+    node_requests: int = 8
     node_batches_per_s: float = 4.0
     node_burst: int = 240
     cluster_batches_per_s: float = 1000.0

@@ -20,6 +20,8 @@ TOGETHER: Final = 16
 MOST_ROWS: Final = 1 << 20
 # Reports are kilobytes each, and paths hundreds of bytes: what is merged is in memory as a whole.
 _MOST_ROWS_OF: Final = {"incidents": 1 << 14, "stack_minutes": 1 << 18}
+# With all texts written out, however much they repeat: what was small as a dictionary may not be so in the merged file.
+_MOST_BYTES: Final = 256 << 20
 ABANDONED_NS: Final = 600 * NS_PER_S
 # A day that ended this long ago gets no more than latecomers.
 _SETTLED_NS: Final = 3600 * NS_PER_S
@@ -71,6 +73,8 @@ class Merger:
         # Merged already, and when they may go.
         self._retired_ns: dict[str, int] = {}
         self._damaged: set[str] = set()
+        # As large as they may be, though they have few rows.
+        self._full: set[str] = set()
 
     def merge(self, *, is_all_days: bool = True) -> int:
         """Merge what is ready, of all days or only of the last, which change most; answers how many files became fewer.
@@ -94,25 +98,29 @@ class Merger:
     def _ours(self, table: str, from_ns: int | None) -> list[TableFile]:
         now_ns = self._clock_ns()
         found = [TableFile.of(path) for path in self._lake.table_files(table, from_ns)]
+        passed = self._retired_ns.keys() | self._damaged | self._full
         return [
             file
             for file in found
             if file is not None
-            and file.path not in self._retired_ns
-            and file.path not in self._damaged
+            and file.path not in passed
             and (file.writer == self._collector or now_ns - file.written_ns > ABANDONED_NS)
         ]
 
     def _merge_group(self, group: list[TableFile]) -> int:
+        """Those that fit into memory; the others are the next merge's."""
         first, paths = group[0], [file.path for file in group]
         try:
-            rows = read_files(self._lake, first.table, paths)
+            found = read_files(self._lake, first.table, paths, _MOST_BYTES)
         except NotInLake:
             return 0  # another collector has merged them
         except DamagedFile as error:
             self._damaged.add(error.path)
             raise
-        write_file(self._lake, first.table, first.day, first.cluster, rows, self._collector, self._clock_ns())
+        if len(found.paths) < 2:
+            self._full.update(found.large)
+            return 0
+        write_file(self._lake, first.table, first.day, first.cluster, found.rows, self._collector, self._clock_ns())
         due_ns = self._clock_ns() + GRACE_NS
-        self._retired_ns |= dict.fromkeys(paths, due_ns)
-        return len(paths)
+        self._retired_ns |= dict.fromkeys(found.paths, due_ns)
+        return len(found.paths)

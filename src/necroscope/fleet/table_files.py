@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -92,19 +92,54 @@ def write_file(lake: Lake, table: str, day: date, cluster: str, rows: pa.Table, 
     return path
 
 
-def read_files(lake: Lake, table: str, paths: list[str]) -> pa.Table:
-    """Rows of several files; DamagedFile for the first that is.
+class FilesRead(NamedTuple):
+    """`paths` are those whose rows these are; `large` are more than half of what was asked for, each."""
+
+    rows: pa.Table
+    paths: list[str]
+    large: list[str]
+
+
+def read_files(lake: Lake, table: str, paths: list[str], most_bytes: int) -> FilesRead:
+    """Rows of as many files, the first ones, as are `most_bytes` together; DamagedFile for the first that is.
 
     Texts repeat from minute to minute and from file to file: one dictionary of them all is a tenth in memory. It is made a few
     files at a time, for to make it costs time, and to hold those of all files costs memory.
     """
     schema = _in_memory(LAKE_TABLES[table])
     texts = [field.name for field in LAKE_TABLES[table] if field.type == _TEXT]
-    rows = schema.empty_table()
-    for first in range(0, len(paths), _FILES_AT_ONCE):
-        parts = [_as(_read(lake, path, texts), schema) for path in paths[first : first + _FILES_AT_ONCE]]
-        rows = pa.concat_tables([rows, *parts]).unify_dictionaries()
-    return rows
+    taken: list[str] = []
+    large: list[str] = []
+    size_bytes = 0
+    parts = [schema.empty_table()]
+    for path in paths:
+        part = _as(_read(lake, path, texts), schema)
+        own_bytes = plain_bytes(part)
+        size_bytes += own_bytes
+        if own_bytes > most_bytes // 2:
+            large.append(path)
+        if size_bytes > most_bytes:
+            break
+        taken.append(path)
+        parts.append(part)
+        if len(parts) > _FILES_AT_ONCE:
+            parts = [_joined(parts)]
+    return FilesRead(_joined(parts), taken, large)
+
+
+def _joined(parts: list[pa.Table]) -> pa.Table:
+    return pa.concat_tables(parts).unify_dictionaries()
+
+
+def plain_bytes(rows: pa.Table) -> int:
+    """With every text written out, as readers have them."""
+    return sum(
+        sum(map(_text_bytes, column.chunks)) if pa.types.is_dictionary(column.type) else column.nbytes for column in rows.columns
+    )
+
+
+def _text_bytes(texts: pa.DictionaryArray) -> int:
+    return pc.sum(pc.binary_length(texts.dictionary).take(texts.indices)).as_py() or 0
 
 
 def _read(lake: Lake, path: str, texts: list[str]) -> pa.Table:
@@ -131,7 +166,7 @@ def sorted_by(rows: pa.Table, *names: str) -> pa.Table:
 
 
 def distinct(table: str, rows: pa.Table) -> pa.Table:
-    """Each row once, as `lake_tables.distinct_select` reads them."""
+    """Each row once, as `ask` reads them."""
     late = RECEIPT_COLUMNS.get(table, ())
     keys = [name for name in rows.column_names if name not in late]
     grouped = rows.group_by(keys, use_threads=False).aggregate([(name, "first") for name in late])

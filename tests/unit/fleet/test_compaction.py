@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 from tests.fleet_batches import NS, START_NS, made_batch, put_in_inbox, rows_in, sequences_in
 
+from necroscope.fleet.batch_rows import rows_of
 from necroscope.fleet.compaction import ABANDONED_NS, Compactor
 from necroscope.fleet.inbox import Receipt, inbox_path, pack
 from necroscope.fleet.lake import Lake
-from necroscope.fleet.protocol import encode
+from necroscope.fleet.lake_files import LakeError
+from necroscope.fleet.protocol import Batch, encode
 
 
 class Killed(Exception):  # noqa: N818 - it is what happened
@@ -47,7 +49,7 @@ def test_duplicate_and_reordered_batches_give_each_row_once(lake: Lake) -> None:
 
 
 @pytest.mark.parametrize("verb", ["put", "delete"])
-@pytest.mark.parametrize("calls_before", range(6))
+@pytest.mark.parametrize("calls_before", range(8))
 def test_a_kill_at_any_step_loses_and_repeats_nothing(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, verb: str, calls_before: int
 ) -> None:
@@ -138,3 +140,74 @@ def test_a_node_whose_clock_is_a_day_off_is_stored_under_its_own_time(lake: Lake
     compactor(lake).compact()
     assert [row["clock_offset_ns"] for row in rows_in(lake, "pulses")] == [86_400 * NS]
     assert rows_in(lake)[0]["time"] == START_NS
+
+
+def stacks_of(node: str, path_length: int) -> Batch:
+    rows = {"time": [START_NS] * 100, "comm": [f"c{row}" for row in range(100)], "path": ["a" * path_length] * 100}
+    return made_batch(node, stack_minutes={**rows, "samples": [1] * 100, "period_ns": [1] * 100})
+
+
+def test_a_body_that_inflates_a_thousandfold_is_measured_by_its_rows(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("necroscope.fleet.compaction._ROUND_BYTES", 1 << 20)
+    put_in_inbox(lake, START_NS, "me", *(stacks_of(f"n{number}", 16_000) for number in range(4)))
+    assert len(lake.read(inbox_path(START_NS, "me"))) < 50_000
+    moments = iter(range(START_NS, START_NS + 10**6))
+    done = Compactor(lake, "me", lambda: next(moments)).compact()
+    assert (done.files, done.rows["stack_minutes"]) == (1, 400)
+    assert len(lake.list("tables/stack_minutes")) == 4
+
+
+class FatalNode:
+    """Whoever makes rows of this node's batches is killed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, node: str) -> None:
+        real = rows_of
+
+        def rows_or_death(batch: Batch, *rest: Any) -> Any:
+            if batch.node == node:
+                raise Killed
+            return real(batch, *rest)
+
+        monkeypatch.setattr("necroscope.fleet.compaction.rows_of", rows_or_death)
+
+
+def test_a_file_that_ends_its_collector_twice_is_kept_aside_and_the_others_go_on(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    FatalNode(monkeypatch, "bad")
+    put_in_inbox(lake, START_NS, "first", made_batch("bad", 0))
+    put_in_inbox(lake, START_NS + 1, "first", made_batch("good", 1))
+    fatal = lake.read(inbox_path(START_NS, "first"))
+    with pytest.raises(Killed):
+        compactor(lake, "first").compact()
+    put_in_inbox(lake, START_NS + 2, "second", made_batch("new", 2))
+    for name, minutes in (("second", 2), ("third", 2.5)):
+        with pytest.raises(Killed):
+            compactor(lake, name, START_NS + int(minutes * ABANDONED_NS)).compact()
+    assert sequences_in(lake) == [("new", 2)]
+    done = compactor(lake, "fourth", START_NS + 4 * ABANDONED_NS).compact()
+    assert [lake.read(path) for path in done.refused] == [fatal]
+    assert sequences_in(lake) == [("good", 1), ("new", 2)]
+    assert lake.list("inbox") == []
+    compactor(lake, "fourth", START_NS + 4 * ABANDONED_NS).compact()
+    assert lake.list("compacting") == []
+
+
+def test_a_kill_by_chance_and_a_lake_that_refuses_are_no_file_s_fault(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_in_inbox(lake, START_NS, "me", made_batch("n1", 0))
+    with monkeypatch.context() as patched:
+        FatalNode(patched, "n1")
+        with pytest.raises(Killed):
+            compactor(lake).compact()
+    for _ in range(3):
+        with monkeypatch.context() as patched:
+            patched.setattr("necroscope.fleet.compaction.write_file", refusing)
+            with pytest.raises(LakeError):
+                compactor(lake).compact()
+    assert compactor(lake).compact().refused == []
+    assert sequences_in(lake) == [("n1", 0)]
+    assert lake.list("compacting") == []
+
+
+def refusing(*_: object) -> None:
+    raise LakeError("no space", "")

@@ -12,7 +12,7 @@ from necroscope.errors import CorruptData
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.lake_tables import LAKE_TABLES
 from necroscope.fleet.merging import ABANDONED_NS, GRACE_NS, MOST_ROWS, TOGETHER, Merger, plan
-from necroscope.fleet.table_files import TableFile, write_rows
+from necroscope.fleet.table_files import TableFile, plain_bytes, read_files, write_rows
 
 HOUR_NS = 3600 * NS
 DAY_NS = 24 * HOUR_NS
@@ -145,3 +145,21 @@ def test_most_rounds_look_at_the_last_days_only(lake: Lake, clock: Clock) -> Non
     merger = Merger(lake, "me", clock)
     assert merger.merge(is_all_days=False) == 0
     assert merger.merge(is_all_days=True) == TOGETHER
+
+
+def test_files_are_merged_as_far_as_their_rows_fit_into_memory(lake: Lake, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_events(lake, clock, "me", range(TOGETHER))
+    one = plain_bytes(read_files(lake, "events", lake.table_files("events")[:1], 1 << 20).rows)
+    monkeypatch.setattr("necroscope.fleet.merging._MOST_BYTES", 5 * one)
+    merger = Merger(lake, "me", clock)
+    assert merger.merge() == 5
+    assert sequences_in(lake) == [("n1", number) for number in range(TOGETHER)]
+
+
+def test_a_file_that_is_full_with_few_rows_is_looked_at_once(lake: Lake, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_events(lake, clock, "me", range(TOGETHER))
+    monkeypatch.setattr("necroscope.fleet.merging._MOST_BYTES", 1)
+    merger = Merger(lake, "me", clock)
+    assert merger.merge() == 0
+    monkeypatch.delattr(Lake, "read")
+    assert merger.merge() == 0

@@ -62,9 +62,19 @@ def test_a_cluster_that_would_steer_the_path_is_refused(tmp_path: Path) -> None:
 def test_texts_come_back_as_texts_after_a_merge(tmp_path: Path) -> None:
     lake = Lake.open(str(tmp_path))
     [path] = write_rows(lake, "facts", facts(("n1", START_NS, "a"), ("n2", START_NS, None)), "w", START_NS)
-    merged = read_files(lake, "facts", [path, path])
+    merged = read_files(lake, "facts", [path, path], 1 << 20).rows
     [again] = write_rows(lake, "facts", merged, "w", START_NS + 1)
     assert told(lake.dataset_of("facts", [again]).to_table()) == [("n1", START_NS, "a"), ("n2", START_NS, None)]
+
+
+def test_files_are_read_as_long_as_their_texts_fit(tmp_path: Path) -> None:
+    lake = Lake.open(str(tmp_path))
+    paths = [
+        write_rows(lake, "facts", facts(*((f"n{row}", START_NS, "x" * length) for row in range(100))), "w", START_NS + number)[0]
+        for number, length in enumerate((100, 200, 2000))
+    ]
+    found = read_files(lake, "facts", paths, 200_000)
+    assert (found.paths, found.large, found.rows.num_rows) == (paths[:2], paths[2:], 200)
 
 
 def test_a_flipped_bit_in_a_page_is_noticed(tmp_path: Path) -> None:
@@ -75,7 +85,7 @@ def test_a_flipped_bit_in_a_page_is_noticed(tmp_path: Path) -> None:
     data[column.dictionary_page_offset + column.total_compressed_size - 1] ^= 1
     lake.put(path, bytes(data))
     with pytest.raises(CorruptData, match=path):
-        read_files(lake, "facts", [path])
+        read_files(lake, "facts", [path], 1 << 20)
 
 
 def test_rows_that_came_twice_are_there_once() -> None:
