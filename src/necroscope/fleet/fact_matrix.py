@@ -25,6 +25,8 @@ _NEW: Final = -2
 _LEAST_FACTS: Final = 256
 _LAST_SECOND: Final = (1 << 32) - 1
 _TURNED: Final = 64
+# That may be numbered ahead. There are few kinds and thousands of names, unless a node makes up both.
+_MOST_PAIRS: Final = 1 << 22
 
 
 def read_fact_matrix(
@@ -106,21 +108,28 @@ class _Joined:
     def of(self, first: pa.DictionaryArray, second: pa.DictionaryArray) -> Numbers:
         texts = first.dictionary, second.dictionary
         width = len(texts[1])
+        code = _indices(second)
+        if len(texts[0]) > 1:
+            code += _indices(first) * width
+        if len(texts[0]) * width > _MOST_PAIRS:
+            pairs, place = np.unique(code, return_inverse=True)
+            return self._number(_keys(texts, pairs))[place]
         if self._texts is None or not all(map(_is_same, texts, self._texts)):
             self._texts = texts
             self._number_of = np.full(len(texts[0]) * width, _NEW, np.int64)
             if self._are_all_there:
                 self._number_of[:] = self._number(list(product(texts[0].to_pylist(), texts[1].to_pylist())))
-        code = _indices(second)
-        if len(texts[0]) > 1:
-            code += _indices(first) * width
         found = self._number_of[code]
         if found.min(initial=0) == _NEW:
             new = np.flatnonzero(np.bincount(code[found == _NEW]))
-            keys = [(texts[0][each // width].as_py(), texts[1][each % width].as_py()) for each in new.tolist()]
-            self._number_of[new] = self._number(keys)
+            self._number_of[new] = self._number(_keys(texts, new))
             found = self._number_of[code]
         return found
+
+
+def _keys(texts: tuple[pa.Array, pa.Array], pairs: Numbers) -> list[Any]:
+    width = len(texts[1])
+    return [(texts[0][each // width].as_py(), texts[1][each % width].as_py()) for each in pairs.tolist()]
 
 
 class _Scatter:

@@ -1,5 +1,6 @@
 """Facts as they stood at a moment of each node."""
 
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -143,3 +144,18 @@ def test_a_node_of_which_nothing_is_known_is_told(tmp_path: Path) -> None:
     assert without_facts(read_fact_matrix(drawn.lake, {A: moment(9), B: moment(9)})).tolist() == [False, True]
     assert without_facts(read_fact_matrix(drawn.lake, {A: moment(4), B: moment(9)})).tolist() == [True, True]
     assert without_facts(read_fact_matrix(drawn.lake, {})).tolist() == []
+
+
+def test_kinds_and_names_that_a_node_makes_up_cost_their_rows_and_not_their_product(tmp_path: Path) -> None:
+    drawn = DrawnLake(tmp_path)
+    for number in range(4000):
+        drawn.fact("a", f"kind{number}", f"name{number}", str(number), 1)
+    drawn.fact("a", "sysctl", "x", "1", 1)
+    drawn.write()
+    tracemalloc.start()
+    matrix = read_fact_matrix(drawn.lake, {A: moment(9)}, is_wanted=lambda fact: fact[0] in ("sysctl", "kind17"))
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert sorted(matrix.facts) == [("kind17", "name17"), ("sysctl", "x")]
+    assert (values(matrix, ("kind17", "name17")), values(matrix, ("sysctl", "x"))) == (["17"], ["1"])
+    assert peak_bytes < 32 << 20
