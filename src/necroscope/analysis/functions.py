@@ -9,9 +9,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from necroscope.model.frame import frame_name
+
 Flags = NDArray[np.bool_]
-# What compilers append to a function they split, cloned or moved: `.isra.0`, `.constprop.0.isra.0`, `.cold`, `.llvm.1234`.
 UNNAMED: Final = "[unknown]"
+# What compilers append to a function they split, cloned or moved: `.isra.0`, `.constprop.0.isra.0`, `.cold`, `.llvm.1234`.
 _SUFFIX: Final = re.compile(r"\.(?:isra|constprop|part|cold|llvm|lto_priv|localalias)\b.*")
 
 
@@ -84,8 +86,7 @@ def frame_names(frames: pa.Table) -> list[str]:
 
 
 def _place(frames: pa.Table, row: int) -> str:
-    module, offset = frames.column("module")[row].as_py(), frames.column("offset")[row].as_py()
-    return f"{module}+{offset:#x}" if offset is not None else module or UNNAMED
+    return frame_name(None, frames.column("module")[row].as_py() or "", frames.column("offset")[row].as_py())
 
 
 _NOTHING: Final = np.zeros(0, dtype=bool)

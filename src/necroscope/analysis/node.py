@@ -13,20 +13,15 @@ from necroscope.analysis.recording import Recording
 from necroscope.analysis.sample_columns import period_of
 from necroscope.analysis.sampled_cores import cores_from_samples
 from necroscope.analysis.stacks import Stacks, stacks_of
+from necroscope.model.core_shares import MODE_PARTS
 from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S
 
 MODES: Final[dict[str, tuple[str, ...]]] = {
-    "user": ("user_ns", "nice_ns"),
-    "system": ("system_ns",),
-    "irq": ("irq_ns",),
-    "softirq": ("softirq_ns",),
-    "steal": ("steal_ns",),
-    "idle": ("idle_ns", "iowait_ns"),
+    **MODE_PARTS,
     "iowait": ("iowait_ns",),
     "kernel": ("system_ns", "irq_ns", "softirq_ns", "steal_ns"),
-    # Guest time is in user time already.
-    "all": ("user_ns", "nice_ns", "system_ns", "idle_ns", "iowait_ns", "irq_ns", "softirq_ns", "steal_ns"),
+    "all": tuple(name for parts in MODE_PARTS.values() for name in parts),
 }
 # Texts and lists that no rule looks at in bulk; `Case.rows` has them.
 _LEFT_OUT: Final = frozenset({"histogram", "lines"})

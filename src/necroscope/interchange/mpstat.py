@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -20,6 +21,9 @@ from necroscope.model.units import NS_PER_S
 
 _JSON_MOST_BYTES: Final = 256 << 20
 _MOST_CORES: Final = 1 << 15
+# All rows are held at once, in some 400 bytes each: a second of 96 cores is 96 of them, and this is three hours.
+MOST_ROWS: Final = 1_000_000
+_LATEST_NS: Final = (1 << 63) - 1
 _BANNER: Final = re.compile(
     rb"^Linux (?P<release>\S+) \((?P<host>[^)]*)\)\s+(?P<date>\S+)\s+_(?P<arch>\w+)_\s+\((?P<cpus>\d{1,6}) CPU\)"
 )
@@ -57,14 +61,23 @@ class _Report(NamedTuple):
     cores: dict[int, Mapping[str, float]]
 
 
-def read_mpstat(path: Path, utc_offset_s: int = 0) -> CoreUse:
-    """Rows of every core of every report, averages left out. `utc_offset_s` is what the machine's clock is ahead of UTC."""
+def read_mpstat(path: Path, utc_offset_s: int = 0, from_ns: int = 0, to_ns: int = _LATEST_NS) -> CoreUse:
+    """Rows of every core of every report between the two times, up to a bound; averages are left out.
+
+    `utc_offset_s` is what the machine's clock is ahead of UTC.
+    """
     head = next((piece.content for piece in _pieces(path)), b"")
     use = CoreUse()
     reports = _json_reports(path, use) if head.lstrip()[:1] == b"{" else _text_reports(path, use)
-    use.rows = _rows(list(reports), utc_offset_s)
-    if not use.rows:
+    rows = _rows(reports, utc_offset_s)
+    first = next(rows, None)
+    if first is None:
         raise UsageError(f"{path} holds no report of single cores", "run `mpstat -P ALL 1`, not `mpstat 1`")
+    wanted = (row for row in chain((first,), rows) if isinstance(row[0], int) and from_ns <= row[0] < to_ns)
+    use.rows = list(islice(wanted, MOST_ROWS))
+    left_out = sum(1 for _ in wanted)
+    if left_out:
+        use.notes.append(f"{left_out} rows after the first {MOST_ROWS} were left out: --from and --to choose others")
     if utc_offset_s == 0:
         use.notes.append("mpstat writes no time zone: its times are taken for UTC")
     return use
@@ -191,29 +204,29 @@ def _host_reports(host: dict[str, Any]) -> Iterator[_Report]:
             yield _Report(None, clock.at_s(*_hours(found)), cores)
 
 
-def _rows(reports: list[_Report], utc_offset_s: int) -> Rows:
+def _rows(reports: Iterator[_Report], utc_offset_s: int) -> Iterator[Row]:
     """Percent of the time a report covers; in JSON the first does not say, and has the length of the second.
 
     A core that is all zero is offline and has no row.
     """
-    rows: Rows = []
-    befores = [None, *(report.at_s for report in reports)][: len(reports)]
-    lengths = [
-        report.at_s - since if (since := report.since_s or before) is not None and report.at_s > since else None
-        for report, before in zip(reports, befores, strict=True)
-    ]
-    usual_s = next((length for length in lengths if length is not None), 1)
-    for report, length_s in zip(reports, [length or usual_s for length in lengths], strict=True):
+    head = list(islice(reports, 2))
+    usual_s = next(filter(None, (_length_s(report, head[0].at_s) for report in head)), 1)
+    before_s: int | None = None
+    for report in chain(head, reports):
+        usual_s = _length_s(report, before_s) or usual_s
+        before_s = report.at_s
         for cpu, shares in sorted(report.cores.items()):
             if any(shares.values()) and cpu < _MOST_CORES:
-                rows.append(_row((report.at_s - utc_offset_s) * NS_PER_S, cpu, length_s * NS_PER_S, shares))
-    return rows
+                yield _row((report.at_s - utc_offset_s) * NS_PER_S, cpu, usual_s * NS_PER_S, shares)
+
+
+def _length_s(report: _Report, before_s: int | None) -> int | None:
+    since_s = report.since_s or before_s
+    return report.at_s - since_s if since_s is not None and report.at_s > since_s else None
 
 
 def _row(time_ns: int, cpu: int, elapsed_ns: int, shares: Mapping[str, float]) -> Row:
-    """mpstat takes guest time out of user time and niced guests out of nice; /proc/stat and `cores` have them in both."""
+    """As in `cores`, guests are in neither user nor nice; niced ones are guests too."""
     modes = [next((shares[name] for name in names if name in shares), 0.0) for names in _MODES]
-    niced_guest = shares.get("gnice", 0.0)
-    modes[0] += modes[-1]
-    modes[1] += niced_guest
+    modes[-1] += shares.get("gnice", 0.0)
     return (time_ns, cpu, elapsed_ns, *(round(share * elapsed_ns / 100) for share in modes))

@@ -5,9 +5,9 @@ from typing import Final
 from necroscope.model.units import NS_PER_S
 
 MINUTE_NS: Final = 60 * NS_PER_S
-# Columns of `cores` by mode. iowait is idle time in which somebody waits; guest time is in user already.
+# Columns of `cores` by mode. iowait is idle time in which somebody waits. What a guest runs is user time of its host.
 MODE_PARTS: Final = {
-    "user": ("user_ns", "nice_ns"),
+    "user": ("user_ns", "nice_ns", "guest_ns"),
     "system": ("system_ns",),
     "irq": ("irq_ns",),
     "softirq": ("softirq_ns",),

@@ -94,7 +94,10 @@ _TABLES = (
             _time(),
             _cpu(),
             _elapsed(),
-            *_ints("user_ns nice_ns system_ns idle_ns iowait_ns irq_ns softirq_ns steal_ns guest_ns", "time in mode {name}"),
+            *_ints(
+                "user_ns nice_ns system_ns idle_ns iowait_ns irq_ns softirq_ns steal_ns guest_ns",
+                "time in mode {name}; the nine exclude each other: user and nice are without guests",
+            ),
         ),
     ),
     Table(
@@ -125,7 +128,8 @@ _TABLES = (
     Table(
         "softirq_delay",
         "how long raised softirqs waited for their handler; only cores and vectors with any",
-        "BPF on irq:softirq_raise and irq:softirq_entry",
+        "BPF on irq:softirq_raise and irq:softirq_entry. While no softirq waits 10 ms, and the probe would cost a core more than"
+        " 1 %, it rests for up to four ticks of five: each rest is a gap, and the tick after it is measured",
         (
             _time(),
             _cpu(),
@@ -166,7 +170,7 @@ _TABLES = (
     Table(
         "interrupts",
         "interrupts by core since the row before; only those that came, and each with its affinity at the first row",
-        "/proc/interrupts, /proc/irq/N/effective_affinity_list",
+        "/proc/interrupts, /proc/irq/N/effective_affinity_list; every 10 s and when a trigger fires",
         (
             _time(),
             _cpu(),

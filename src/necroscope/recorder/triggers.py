@@ -8,6 +8,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
+from necroscope.model.core_shares import MODE_PARTS
 from necroscope.model.reading import Row, Rows
 from necroscope.model.tables import SOFTIRQ_VECTORS, TABLES
 from necroscope.model.units import NS_PER_MS, NS_PER_S
@@ -37,8 +38,8 @@ NO_CPU: Final = -1
 _CORES: Final = TABLES["cores"].index_of
 _CORE_ELAPSED: Final = _CORES("elapsed_ns")
 _KERNEL_MODES: Final = tuple(_CORES(name) for name in ("system_ns", "irq_ns", "softirq_ns", "steal_ns"))
-_USER_MODES: Final = (_CORES("user_ns"), _CORES("nice_ns"))
-_BUSY_MODES: Final = (*_KERNEL_MODES, _CORES("user_ns"), _CORES("nice_ns"))
+_USER_MODES: Final = tuple(map(_CORES, MODE_PARTS["user"]))
+_BUSY_MODES: Final = (*_KERNEL_MODES, *_USER_MODES)
 _DELAY_WORST: Final = TABLES["softirq_delay"].index_of("worst_ns")
 _DELAY_PENDING: Final = TABLES["softirq_delay"].index_of("pending_ns")
 _FIRST_VECTOR: Final = TABLES["softirqs"].index_of(SOFTIRQ_VECTORS[0])

@@ -8,12 +8,13 @@ from collections.abc import Iterable
 from operator import add, truediv
 from typing import Final
 
-from necroscope.model.core_shares import MEAN_MODES, MINUTE_NS, WORST_MODES, whole_share
+from necroscope.model.core_shares import MEAN_MODES, MINUTE_NS, MODE_PARTS, WORST_MODES, whole_share
 from necroscope.model.reading import Rows
 
 _Key = tuple[int, int]
 CORE_COLUMNS: Final = (
-    *("time", "cpu", "elapsed_ns", "user_ns", "nice_ns", "system_ns", "irq_ns", "softirq_ns", "steal_ns", "idle_ns", "iowait_ns"),
+    *("time", "cpu", "elapsed_ns"),
+    *(name for parts in MODE_PARTS.values() for name in parts),
 )
 DELAY_COLUMNS: Final = ("time", "cpu", "worst_ns", "pending_ns")
 
@@ -40,11 +41,11 @@ class _Minute:
 
     def take_in(self) -> None:
         """Move what waits into the sums and the worst."""
-        _, _, elapsed_ns, user_ns, nice_ns, *kernel_ns, idle_ns, iowait_ns = zip(*self.waiting, strict=True)
+        _, _, elapsed_ns, user_ns, nice_ns, guest_ns, *kernel_ns, idle_ns, iowait_ns = zip(*self.waiting, strict=True)
         self._ticks += len(self.waiting)
         self._elapsed_ns += sum(elapsed_ns)
         self.waiting.clear()
-        modes_ns = [list(map(add, user_ns, nice_ns)), *kernel_ns]
+        modes_ns = [list(map(sum, zip(user_ns, nice_ns, guest_ns, strict=True))), *kernel_ns]
         busy_ns = map(sum, zip(*modes_ns, strict=True))
         worst = (max(map(truediv, mode_ns, elapsed_ns)) for mode_ns in (busy_ns, *modes_ns))
         self._worst = list(map(max, self._worst, worst))

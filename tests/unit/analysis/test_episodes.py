@@ -133,6 +133,13 @@ def test_time_in_no_mode_is_an_episode() -> None:
     assert (episode.cpu, episode.span) == (1, (at(10), at(12)))
 
 
+def test_time_of_guests_is_user_time_and_not_missing() -> None:
+    node = drawn_node(
+        "core 0:  ....................\ncore 1:  ..........gg........\ng: guest  qemu-system-x86[77]  /machine.slice  kvm_vcpu_ioctl"
+    )
+    assert not episodes_of(node, Kind.TIME_MISSING)
+
+
 def test_memory_pressure_and_throttling_are_of_the_whole_machine() -> None:
     node = drawn_node(QUIET).every_second("pressure", range(1, 10), resource="memory", some_ns=0)
     node.every_second("pressure", range(10, 16), resource="memory", some_ns=NS // 2)

@@ -39,9 +39,9 @@ def test_twelve_hour_clock_passes_midnight_and_offline_cores_have_no_row(tmp_pat
     assert second["system_ns"] == 2 * S
 
 
-def test_guest_time_is_user_time_as_in_proc_stat(tmp_path: Path) -> None:
+def test_guest_time_is_apart_from_user_time_as_in_cores(tmp_path: Path) -> None:
     first = read(tmp_path, US)[0]
-    assert (first["user_ns"], first["guest_ns"]) == (6 * S // 10, S // 10)
+    assert (first["user_ns"], first["guest_ns"]) == (5 * S // 10, S // 10)
     assert (first["softirq_ns"], first["idle_ns"]) == (S // 20, S // 4)
 
 
@@ -93,3 +93,18 @@ def test_broken_json_is_corrupt_data(text: str, tmp_path: Path) -> None:
 def test_binary_bytes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="byte 3"):
         read(tmp_path, "abc\0def")
+
+
+def test_rows_beyond_the_bound_are_left_out_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("necroscope.interchange.mpstat.MOST_ROWS", 4)
+    use = read_mpstat(DATA / "mpstat_24h.txt")
+    assert len(use.rows) == 4
+    assert "2 rows after the first 4 were left out" in use.notes[0]
+    times = sorted({row[0] for row in use.rows})
+    later = read_mpstat(DATA / "mpstat_24h.txt", from_ns=times[-1])
+    assert len(later.rows) == 4, "a window makes room"
+    assert not any("left out" in note for note in later.notes)
+
+
+def test_a_window_without_a_row_is_no_error() -> None:
+    assert read_mpstat(DATA / "mpstat_24h.txt", to_ns=1).rows == []

@@ -2,7 +2,7 @@
 
 from necroscope.model.core_shares import MINUTE_NS
 from necroscope.model.tables import TABLES
-from necroscope.segment.core_minutes import CoreMinutes
+from necroscope.segment.core_minutes import CORE_COLUMNS, CoreMinutes
 
 S = 1_000_000_000
 START = 30_000_000 * MINUTE_NS
@@ -10,8 +10,7 @@ COLUMNS = [column.name for column in TABLES["core_minutes"].columns]
 
 
 def tick(at_ns: int, cpu: int = 0, elapsed_ns: int = S, **modes_ns: int) -> tuple[int, ...]:
-    names = ("user", "nice", "system", "irq", "softirq", "steal", "idle", "iowait")
-    return at_ns, cpu, elapsed_ns, *(modes_ns.get(name, 0) for name in names)
+    return at_ns, cpu, elapsed_ns, *(modes_ns.get(name.removesuffix("_ns"), 0) for name in CORE_COLUMNS[3:])
 
 
 def minutes_of(ticks: list[tuple[int, ...]], delays: list[tuple[int, ...]] = ()) -> list[dict[str, int | None]]:
@@ -22,7 +21,8 @@ def minutes_of(ticks: list[tuple[int, ...]], delays: list[tuple[int, ...]] = ())
 
 
 def test_means_are_of_the_time_and_the_worst_is_of_one_tick() -> None:
-    held = [tick(START + (second + 1) * S, system=S if second == 40 else 0, user=S // 4, nice=S // 4) for second in range(60)]
+    shares = {"user": S // 4, "nice": S // 8, "guest": S // 8}
+    held = [tick(START + (second + 1) * S, system=S if second == 40 else 0, **shares) for second in range(60)]
     (row,) = minutes_of(held)
     assert (row["time"], row["cpu"], row["ticks"]) == (START, 0, 60)
     assert (row["mean_user"], row["mean_system"], row["mean_idle"]) == (5000, 167, 0)

@@ -12,8 +12,9 @@ from necroscope.fleet.upload.facts import FactLedger
 from necroscope.fleet.upload.growth import Journals
 from necroscope.fleet.upload.jobs import stakeout_ends
 from necroscope.fleet.upload.minute_stacks import stack_minutes
-from necroscope.fleet.upload.minute_summary import MINUTE_NS, core_minutes
+from necroscope.fleet.upload.minute_summary import core_minutes
 from necroscope.fleet.upload.segment_rows import boot_id_of, new_rows
+from necroscope.model.core_shares import MINUTE_NS
 from necroscope.segment.recording import LIVE, segment_start_ns
 from necroscope.segment.sealed import SegmentGoneError
 from necroscope.segment.window import overlaps

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from necroscope.analysis.sample_columns import period_of
 from necroscope.fleet.upload.folded_samples import FoldedSamples
-from necroscope.fleet.upload.minute_summary import MINUTE_NS
+from necroscope.model.core_shares import MINUTE_NS
 from necroscope.model.units import NS_PER_S
 from necroscope.segment.reader import SegmentReader
 from necroscope.store.flame_frame import frames_at

@@ -6,20 +6,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from necroscope.model.units import NS_PER_S
+from necroscope.model.core_shares import BUSY_MODES, MINUTE_NS, MODE_PARTS
 from necroscope.store.query import Store
 
-MINUTE_NS: Final = 60 * NS_PER_S
-_MODES: Final = {
-    "user": ("user_ns", "nice_ns"),
-    "system": ("system_ns",),
-    "irq": ("irq_ns",),
-    "softirq": ("softirq_ns",),
-    "steal": ("steal_ns",),
-    "idle": ("idle_ns", "iowait_ns"),
-}
-_BUSY: Final = ("user", "system", "irq", "softirq", "steal")
-_COLUMNS: Final = ("time", "cpu", "elapsed_ns", *(column for columns in _MODES.values() for column in columns))
+_COLUMNS: Final = ("time", "cpu", "elapsed_ns", *(column for columns in MODE_PARTS.values() for column in columns))
 _DIGITS: Final = 4
 
 Columns = dict[str, list[Any]]
@@ -36,11 +26,11 @@ def core_minutes(store: Store, from_ns: int, to_ns: int) -> Columns:
     keys, place = np.unique(np.stack([minute, cpu]), axis=1, return_inverse=True)
     place = place.reshape(-1)
     elapsed = np.maximum(_numbers(rows, "elapsed_ns"), 1)
-    spent = {mode: np.sum([_numbers(rows, column) for column in columns], axis=0) for mode, columns in _MODES.items()}
-    spent["busy"] = np.sum([spent[mode] for mode in _BUSY], axis=0)
+    spent = {mode: np.sum([_numbers(rows, column) for column in columns], axis=0) for mode, columns in MODE_PARTS.items()}
+    spent["busy"] = np.sum([spent[mode] for mode in BUSY_MODES], axis=0)
     whole = _sums(place, elapsed)
     found: Columns = {"time": (keys[0] * MINUTE_NS).tolist(), "cpu": keys[1].tolist(), "ticks": np.bincount(place).tolist()}
-    found |= {mode: _rounded(_sums(place, spent[mode]) / whole) for mode in _MODES}
+    found |= {mode: _rounded(_sums(place, spent[mode]) / whole) for mode in MODE_PARTS}
     for mode in ("busy", "system", "softirq", "steal"):
         found[f"worst_{mode}"] = _rounded(_largest(place, spent[mode] / elapsed, len(whole)))
     return found | {"worst_delay_ns": _worst_delays(store, from_ns, to_ns, keys)}

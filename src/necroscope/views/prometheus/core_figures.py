@@ -7,18 +7,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from necroscope.model.core_shares import BUSY_MODES, MODE_PARTS
 from necroscope.model.units import NS_PER_S
 from necroscope.views.prometheus.exposition import Counter, Gauge, Histogram, Metric
 from necroscope.views.prometheus.worst import Worst
 
-COLUMNS: Final = ("time", "cpu", "elapsed_ns", "user_ns", "nice_ns", "system_ns", "irq_ns", "softirq_ns", "steal_ns")
-_PARTS: Final = {
-    "user": ("user_ns", "nice_ns"),
-    "system": ("system_ns",),
-    "irq": ("irq_ns",),
-    "softirq": ("softirq_ns",),
-    "steal": ("steal_ns",),
-}
+_PARTS: Final = {mode: MODE_PARTS[mode] for mode in BUSY_MODES}
+COLUMNS: Final = ("time", "cpu", "elapsed_ns", *(name for parts in _PARTS.values() for name in parts))
 _KERNEL: Final = ("system", "irq", "softirq", "steal")
 # As the recorder's own trigger sees it.
 _HELD: Final = 0.9

@@ -7,11 +7,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from necroscope.model.core_shares import BUSY_MODES, MODE_PARTS
 from necroscope.model.units import NS_PER_S
 from necroscope.store.query import Store
 
-MODES: Final = ("user", "system", "irq", "softirq", "steal")
-_COLUMNS: Final = {"user": ("user_ns", "nice_ns"), **{mode: (f"{mode}_ns",) for mode in MODES[1:]}}
+_COLUMNS: Final = {mode: MODE_PARTS[mode] for mode in BUSY_MODES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,6 @@ def _shown(
 ) -> NDArray[np.int64]:
     if not len(cpus):
         return np.array([], dtype=np.int64)
-    held = np.nan_to_num(np.sum([shares[mode] for mode in MODES[1:]], axis=0)).max(axis=1)
+    held = np.nan_to_num(np.sum([shares[mode] for mode in BUSY_MODES[1:]], axis=0)).max(axis=1)
     held[np.isin(cpus, list(always))] = np.inf
     return np.sort(np.argsort(-held, kind="stable")[:most])

@@ -7,9 +7,10 @@ from typing import Final
 
 import numpy as np
 
+from necroscope.model.core_shares import BUSY_MODES
 from necroscope.model.units import NS_PER_S
 from necroscope.views.format import literal, percent, time_of_day
-from necroscope.views.report.core_map import MODES, CoreMap
+from necroscope.views.report.core_map import CoreMap
 
 COLOURS: Final = {"user": "#a9c4e6", "system": "#d9480f", "irq": "#f2b705", "softirq": "#8b3fbf", "steal": "#495057"}
 _LEFT: Final = 70
@@ -71,7 +72,7 @@ def _lanes(core_map: CoreMap, core: int | None, row: int, top: int, scale: float
 def _lane(core_map: CoreMap, index: int, base: int, height: int, scale: float) -> Iterator[str]:
     """Modes stacked on each other, a path each; what no row speaks for is hatched."""
     below = np.zeros(core_map.seconds)
-    for mode in MODES:
+    for mode in BUSY_MODES:
         shares = core_map.shares[mode][index]
         known = np.flatnonzero(np.nan_to_num(shares) * height >= 0.2).tolist()
         boxes = [(_LEFT + second * scale, base - below[second] * height, -shares[second] * height) for second in known]
