@@ -24,7 +24,7 @@ from necroscope.fleet.lake_files import LakeError
 from necroscope.fleet.lake_tables import LAKE_TABLES
 from necroscope.fleet.limits import Limits
 from necroscope.fleet.protocol import Batch, decode, encode
-from necroscope.fleet.upload.bundle import unpack
+from necroscope.fleet.upload.bundle import open_bundle
 from necroscope.fleet.upload.window_analysis import analyse
 from necroscope.model.names import clean
 from necroscope.store.query import Store
@@ -76,10 +76,14 @@ def judge(evidence: Evidence, content: bytes, now_ns: int, limit_s: float = LIMI
     """`now_ns` becomes `analysed_ns`: one number for all of a sweep, so that its rows do not depend on who judged when."""
     try:
         with _at_most(limit_s), tempfile.TemporaryDirectory(prefix="necroscope-sweep-") as work:
-            rows = _incidents(Store.open(unpack(content, Path(work) / "recording")), now_ns)
+            rows = _incidents(open_bundle(content, Path(work) / "recording"), now_ns)
             return Judged(evidence, _as_lake_rows(rows, evidence, now_ns))
     except NecroscopeError as error:
         return without_rows(evidence, broken=clean(error.facts, 300))
+    except OSError as error:
+        told = clean(f"its analysis failed: {error}", 300)
+        # Arrow's own errors about a file's content are of this class too, and have no number.
+        return without_rows(evidence, broken=told) if error.errno is None else without_rows(evidence, unread=told)
     except Exception as error:  # noqa: BLE001 - a bundle can be wrong in more ways than can be named
         return without_rows(evidence, broken=clean(f"its analysis failed: {type(error).__name__}: {error}", 300))
 
@@ -98,7 +102,7 @@ def _as_lake_rows(rows: list[dict[str, Any]], evidence: Evidence, now_ns: int) -
         return LAKE_TABLES[_TABLE].empty_table()
     columns = {name: [row[name] for row in rows] for name in rows[0]} | {"bundle": [evidence.id] * len(rows)}
     batch = Batch(evidence.node, _SWEEP, _SWEEP, now_ns, {}, {_TABLE: columns})
-    return rows_of(decode(encode(batch), _LIMITS), evidence.cluster, now_ns, now_ns)[_TABLE]
+    return rows_of(decode(encode(batch), _LIMITS, now_ns), evidence.cluster, now_ns, now_ns)[_TABLE]
 
 
 @contextlib.contextmanager

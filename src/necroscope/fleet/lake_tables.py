@@ -1,7 +1,7 @@
 """The tables of a lake: pyarrow schemas, how long their texts may be, and how rows that came twice are read once.
 
 Every row starts with cluster, node and time (ns UTC, by the node's clock) and carries its own identity: a batch that is stored
-twice gives equal rows, and `distinct_select` reads them once. Nothing is ever updated.
+twice gives equal rows, and `ask` reads them once. Nothing is ever updated.
 """
 
 from typing import Final
@@ -69,12 +69,3 @@ TEXT_LIMITS: Final = {
     "cgroup": 1024,
 }
 JSON_LIMIT: Final = 262_144
-
-
-def distinct_select(table: str, source: str) -> str:
-    """SQL that reads `source` (a relation with the columns of this table) with every row once."""
-    late = RECEIPT_COLUMNS.get(table, ())
-    names = [f'any_value("{name}") AS "{name}"' if name in late else f'"{name}"' for name in LAKE_TABLES[table].names]
-    return (
-        f"SELECT {', '.join(names)} FROM {source} GROUP BY ALL" if late else f"SELECT DISTINCT {', '.join(names)} FROM {source}"
-    )

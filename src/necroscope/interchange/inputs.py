@@ -12,8 +12,7 @@ from necroscope.interchange.perf_data.reader import open_perf_data
 from necroscope.interchange.perf_script import open_perf_script
 from necroscope.interchange.rolling import RollingCapture, list_rolling, parse_name
 from necroscope.interchange.symbol_search import SymbolSearch
-
-CAPTURES = (Kind.PERF_DATA, Kind.PERF_SCRIPT, Kind.FOLDED)
+from necroscope.interchange.unreadable import unreadable
 
 
 @dataclass(slots=True)
@@ -62,7 +61,7 @@ def _open(path: Path, name: RollingCapture, search: SymbolSearch) -> Input:
     try:
         facts = path.stat()
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+        raise unreadable(path, error) from None
     given = Input(path, kind, name, facts.st_size, facts.st_mtime_ns)
     if kind is Kind.PERF_DATA:
         given.capture = open_perf_data(path, search)

@@ -113,4 +113,3 @@ _UNDO: Final[dict[str, Callable[[dict[str, Any]], None]]] = {
     "task": _restore_task,
     "containers": _remove_containers,
 }
-KINDS: Final = tuple(_UNDO)

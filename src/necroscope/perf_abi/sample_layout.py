@@ -89,10 +89,6 @@ class SampleLayout:
         position = self.position(SAMPLE_IDENTIFIER)
         return position if position is not None else self.position(SAMPLE_ID)
 
-    @property
-    def trailer_words(self) -> int:
-        return sum(self.has(field) for field in _TRAILER)
-
     def words_before_end(self, field: int) -> int | None:
         """How far before the end of a record that is no sample a field of its trailer lies."""
         return sum(self.has(later) for later in _TRAILER[_TRAILER.index(field) :]) if self.has(field) else None

@@ -134,17 +134,30 @@ class Disk:
             except Empty:
                 self._tend_sealing()
                 continue
+            if isinstance(job, _Stop):
+                return self._stop()
             try:
-                if isinstance(job, _Stop):
-                    return self._finish()
                 self._do(job)
             except (OSError, RecordingError) as error:
-                self._notices.append(f"recording directory: {error}")
+                self._note_failure(job, f"recording directory: {error}")
             except Exception as error:  # noqa: BLE001 - a row that cannot be written costs its segment's rest, not the recorder
                 self._close_segment()
-                if isinstance(job, _Rows):
-                    self._pause_from(job, f"internal error: {error!r}")
+                self._note_failure(job, f"internal error: {error!r}")
             self._tend_sealing()
+
+    def _stop(self) -> None:
+        """Whatever becomes of the end, the loop that waits for it must not wait for ever."""
+        try:
+            self._finish()
+        except (OSError, RecordingError) as error:
+            self._notices.append(f"recording directory: {error}")
+
+    def _note_failure(self, job: _Rows | _StartSegment | Pin, cause: str) -> None:
+        """Rows that were not written are a pause, which becomes a gap; everything else is told."""
+        if isinstance(job, _Rows):
+            self._pause_from(job, cause)
+        else:
+            self._notices.append(cause)
 
     def _do(self, job: _Rows | _StartSegment | Pin) -> None:
         if isinstance(job, _Rows):
@@ -296,8 +309,12 @@ class Disk:
         if self._unsealed:
             path = self._unsealed.popleft()
             command = [sys.executable, "-m", "necroscope.segment.seal", str(path)]
-            child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            self._sealing = (child, path, time.monotonic())
+            try:
+                child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            except OSError as error:  # the node has no room for another process
+                self._notices.append(f"segment {path.name} stays a journal: {error.strerror}")
+            else:
+                self._sealing = (child, path, time.monotonic())
 
     def _finish(self) -> None:
         if self._pause is not None and self._journal is not None:

@@ -44,7 +44,6 @@ from necroscope.perf_abi.sample_layout import (
 _LOW: Final = np.uint64(0xFFFFFFFF)
 _SIZE_SHIFT: Final = np.uint64(48)
 _HALF: Final = np.uint64(32)
-_NO_CPU: Final = 0xFFFFFFFF
 _RECORD_WORDS: Final = 8192
 # The instruction pointer among the registers of `arch/*/include/uapi/asm/perf_regs.h`, by the name that uname has for it.
 _IP_REGISTER: Final = {"x86_64": 8, "aarch64": 32}

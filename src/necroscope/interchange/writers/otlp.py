@@ -63,7 +63,6 @@ class _Dictionary:
     """The tables that everything else refers to by number; entry 0 of each is its zero value and stands for none."""
 
     def __init__(self, classes: Any) -> None:
-        self._classes = classes
         self._message = classes.ProfilesDictionary()
         for table in ("mapping", "location", "function", "attribute", "stack"):
             getattr(self._message, f"{table}_table").add()

@@ -78,8 +78,6 @@ class KernelLog:
         events += self._sequencer.flush(now.monotonic_ns)
         return self._reading(events, log, unlogged, self._reader.take_gaps(now.time_ns))
 
-    drain = read
-
     def finish(self, now: Moment) -> Reading:
         """The last read: stories still under way become events as far as they are told."""
         try:

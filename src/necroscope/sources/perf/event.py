@@ -2,7 +2,6 @@
 
 import ctypes
 import errno
-import os
 import struct
 from fcntl import ioctl
 from pathlib import Path
@@ -85,7 +84,3 @@ def event_id(descriptor: int) -> int:
 
 def enable(descriptor: int) -> None:
     ioctl(descriptor, IOC_ENABLE, 0)
-
-
-def close(descriptor: int) -> None:
-    os.close(descriptor)

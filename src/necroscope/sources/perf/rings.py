@@ -73,7 +73,6 @@ class Drain:
     idle: int = 0
     lost: dict[int, int] = field(default_factory=dict)
     throttled: dict[int, int] = field(default_factory=dict)
-    size_bytes: int = 0
 
 
 class _TaskRecords:
@@ -188,7 +187,6 @@ class Rings:
         for cpu, ring in self._rings.items():
             data = ring.drain()
             if data:
-                drain.size_bytes += len(data)
                 self._scan(data, cpu, self._sampling_id[cpu], drain, tasks)
         drain.records += tasks.take()
         # Each ring is sorted already, so this merges runs; a task's records may lie in several rings.

@@ -55,7 +55,6 @@ class Sampler:
         self.processes = Processes(root / "proc")
         self.offset_ns = 0
         self.idle_dropped = 0
-        self.samples_taken = 0
         self._ledger = ledger
         self._last_drain_ns: int | None = None
         self._cgroups_forgotten_ns = 0
@@ -74,7 +73,6 @@ class Sampler:
         ledger_rows: Rows = []
         samples = self._replay(drain, ledger_rows)
         self.idle_dropped += drain.idle
-        self.samples_taken += len(samples)
         frames, stacks = self.symbolizer.interned.take_rows()
         for name, rows in (("frames", frames), ("stacks", stacks), ("samples", samples), ("cgroup_ledger", ledger_rows)):
             if rows:
