@@ -12,7 +12,7 @@ PACKAGE = ROOT / "src" / "necroscope"
 FOUNDATION = {"errors", "settings", "model"}
 KERNEL_SIDE = {"perf_abi", "symbols", "sources", "recorder"}
 READING_SIDE = {"segment", "store", "interchange", "analysis", "views", "fleet"}
-# The flow, in order: a part imports only those named here, and itself. Parts still to be built have their place already.
+# The flow, in order: a part imports only those named here, and itself.
 MAY_IMPORT = {
     "__init__": set(),
     "errors": set(),

@@ -56,11 +56,14 @@ def whole(kernel: Kernel) -> list[Planned]:
     own = (Check("own-tests", "own_tests", own_tests.verify),)
     boots = [
         Planned(Boot("v2"), v2, seconds=900),
-        Planned(Boot("v1", f"{_V1} psi=0"), (_plain("record-v1", is_v1=True),), seconds=600),
         Planned(Boot("tests"), own, seconds=900, files=own_tests.FILES),
     ]
+    if kernel.has_v1_memory:
+        boots.append(Planned(Boot("v1", f"{_V1} psi=0"), (_plain("record-v1", is_v1=True),), seconds=600))
     if kernel.softirqs_wait is not None:
-        boots += [_reset_boot(softirqs_wait=kernel.softirqs_wait), _zombie_boot(is_v1=kernel.has_v1_memory)]
+        boots.append(_reset_boot(softirqs_wait=kernel.softirqs_wait))
+        if kernel.keeps_dead_cgroups:
+            boots.append(_zombie_boot(is_v1=kernel.has_v1_memory))
     return boots
 
 

@@ -7,6 +7,7 @@ driver wrote is in the recording.
 import json
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,16 +68,21 @@ def verify_no_reset(out: Path, runs: int) -> str:
     truth = json.loads((out / "truth.json").read_text())
     check(len(truth["runs"]) == runs, "every run came to its end")
     check(not any(run["timeouts"] for run in truth["runs"]), f"softirqs run at interrupt exit, and nothing is reset: {truth}")
+    named = [one.verdict.cause for run in truth["runs"] for one in _incidents(out / "recording", run)]
+    check("irq-core-collision" not in named, f"no poll waited, and none is accused: {named}")
     return f"no reset in {runs} runs; {_told(truth)}"
+
+
+def _incidents(recording: Path, run: dict[str, Any]) -> Sequence[Any]:
+    from necroscope.analysis.engine import diagnose
+    from necroscope.store.query import Store
+
+    return diagnose(Store.open(recording), span=(run["from"], run["to"])).incidents
 
 
 def _verdicts(recording: Path, run: dict[str, Any]) -> list[tuple[int | None, str, str | None]]:
     """Core, cause and culprit of each incident of that run in which a network device is spoken of."""
-    from necroscope.analysis.engine import diagnose
-    from necroscope.store.query import Store
-
-    found = diagnose(Store.open(recording), span=(run["from"], run["to"])).incidents
-    told = [one for one in found if any(event.kind.startswith("nic_") for event in one.events)]
+    told = [one for one in _incidents(recording, run) if any(event.kind.startswith("nic_") for event in one.events)]
     return [(one.core, one.verdict.cause, one.verdict.culprit.comm if one.verdict.culprit else None) for one in told]
 
 
