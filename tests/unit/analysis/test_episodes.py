@@ -135,7 +135,7 @@ def test_time_in_no_mode_is_an_episode() -> None:
 
 def test_time_of_guests_is_user_time_and_not_missing() -> None:
     node = drawn_node(
-        "core 0:  ....................\ncore 1:  ..........gg........\ng: guest  qemu-system-x86[77]  /machine.slice  kvm_vcpu_ioctl"
+        "core 0:  ....................\ncore 1:  ..........gg........\ng: guest  qemu[77]  /machine.slice  kvm_vcpu_ioctl"
     )
     assert not episodes_of(node, Kind.TIME_MISSING)
 
