@@ -1,14 +1,12 @@
 """A batch's rows as the lake's tables have them: with cluster and node, texts cleaned, labels as facts, the clock's offset."""
 
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
 from necroscope.fleet.lake_tables import JSON_COLUMNS, LAKE_TABLES, TEXT_LIMITS
-from necroscope.fleet.protocol import Batch, Columns
+from necroscope.fleet.protocol import LABEL, Batch, Columns
 from necroscope.model.names import NAME_LIMIT, clean
-
-LABEL: Final = "label"
 
 
 def rows_of(batch: Batch, cluster: str, received_ns: int, sent_ns: int | None) -> dict[str, pa.Table]:

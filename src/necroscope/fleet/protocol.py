@@ -9,6 +9,7 @@ import json
 import re
 import zlib
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Final
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 from necroscope.errors import NecroscopeError
 from necroscope.fleet.lake_tables import GIVEN_BY_COLLECTOR, JSON_COLUMNS, JSON_LIMIT, LAKE_TABLES, RECEIPT_COLUMNS
 from necroscope.fleet.limits import DEFAULT_LIMITS, Limits
-from necroscope.model.units import NS_PER_S
+from necroscope.model.units import NS_PER_S, format_moment
 
 PROTOCOL: Final = 1
 BATCHES_PATH: Final = "/v1/batches"
@@ -33,6 +34,12 @@ NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
 EARLIEST_NS: Final = 946_684_800 * NS_PER_S  # the year 2000
 LATEST_NS: Final = 4_102_444_800 * NS_PER_S  # the year 2100
 DAY_NS: Final = 86_400 * NS_PER_S
+AHEAD_NS: Final = 2 * DAY_NS
+# Facts of this kind are what people call nodes by.
+LABEL: Final = "label"
+_SPAN: Final = ("span_from", "span_to")
+_EVENTS: Final = "incidents.events"
+_DEEPEST: Final = 32
 
 Columns = dict[str, list[Any]]
 
@@ -78,15 +85,15 @@ def encode(batch: Batch) -> bytes:
     return packer.compress(json.dumps(content, separators=(",", ":"), allow_nan=False).encode()) + packer.flush()
 
 
-def decode(body: bytes, limits: Limits = DEFAULT_LIMITS) -> Batch:
-    """The batch in a body; TooLarge or BadBatch with what is wrong and what to do."""
+def decode(body: bytes, limits: Limits = DEFAULT_LIMITS, now_ns: int | None = None) -> Batch:
+    """The batch in a body; TooLarge or BadBatch with what is wrong and what to do. With a clock, nothing may be far ahead."""
     content = _parsed(_inflated(body, limits.inflated_bytes), limits.marks)
     if not isinstance(content, dict) or content.get("protocol") != PROTOCOL:
         given = content.get("protocol") if isinstance(content, dict) else None
         raise BadBatch(f"this collector speaks protocol {PROTOCOL}, not {given!r:.20}", "use a collector as new as the node")
     tables, ignored = _tables(content.get("tables"))
     _check_amount(tables, limits)
-    return Batch(
+    batch = Batch(
         node=checked_name(content.get("node"), "node"),
         boot_id=checked_name(content.get("boot_id"), "boot_id"),
         batch=checked_name(content.get("batch"), "batch"),
@@ -95,6 +102,9 @@ def decode(body: bytes, limits: Limits = DEFAULT_LIMITS) -> Batch:
         tables=tables,
         ignored=ignored,
     )
+    if now_ns is not None:
+        _check_clock(batch, now_ns)
+    return batch
 
 
 def checked_name(value: Any, what: str) -> str:
@@ -107,6 +117,20 @@ def checked_moment(value: Any, what: str) -> int:
     if type(value) is not int or not EARLIEST_NS <= value < LATEST_NS:
         raise BadBatch(f"{what} is no moment: {value!r:.40}", "whole nanoseconds UTC between the years 2000 and 2100")
     return value
+
+
+def check_not_ahead(moment_ns: int, what: str, now_ns: int) -> None:
+    """A clock that is a day off is told as it is; rows of a year to come would be the newest of all until then."""
+    if moment_ns > now_ns + AHEAD_NS:
+        told = f"{what} is {format_moment(moment_ns)}, more than {AHEAD_NS // DAY_NS} days ahead of the collector's clock"
+        raise BadBatch(told, "set the node's clock")
+
+
+def _check_clock(batch: Batch, now_ns: int) -> None:
+    check_not_ahead(batch.sent_ns, "sent_ns", now_ns)
+    for table, columns in batch.tables.items():
+        for name in ("time", *_SPAN):
+            check_not_ahead(max(columns.get(name, ()), default=0), f"{table}.{name}", now_ns)
 
 
 def _inflated(body: bytes, limit_bytes: int) -> bytes:
@@ -194,6 +218,8 @@ def _check_column(name: str, kind: pa.Field, values: list[Any]) -> None:
     if kind.name == "time":
         for value in (min(values, default=EARLIEST_NS), max(values, default=EARLIEST_NS)):
             checked_moment(value, name)
+    elif kind.name in _SPAN and not 0 <= min(values, default=0) <= max(values, default=0) < LATEST_NS:
+        raise BadBatch(f"{name} holds no moment", "whole nanoseconds UTC before the year 2100")
     elif kind.type != pa.string():
         _check_numbers(name, kind, values)
 
@@ -213,15 +239,40 @@ def _json_text(text: str | None, name: str) -> str | None:
     if len(text) > JSON_LIMIT:
         raise TooLarge(f"{name} is longer than {JSON_LIMIT:,} characters", "leave out what is long, for example paths")
     try:
-        return json.dumps(json.loads(text, parse_constant=_no_constant))
+        value = json.loads(text, parse_constant=_no_constant)
+        # 1e999 is read as infinity, and half a surrogate pair as a character: whoever answers with them fails.
+        written = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        written.encode()
     except (ValueError, RecursionError):
         raise BadBatch(f"{name} is no JSON", "it is the text of a JSON value") from None
+    if _is_deep(value):
+        raise BadBatch(f"{name} is nested more than {_DEEPEST} times", "it is a report, or a list of events")
+    if name == _EVENTS and not (isinstance(value, list) and all(isinstance(each, str) for each in value)):
+        raise BadBatch(f"{name} is no list of texts", '["nic_reset"]')
+    return written if written.isascii() else json.dumps(value)
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(_DEEPEST):
+        inner = [each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)]
+        level = list(chain.from_iterable(inner))
+    return bool(level)
 
 
 def _check_amount(tables: dict[str, Columns], limits: Limits) -> None:
     rows = sum(len(columns["time"]) for columns in tables.values())
     if rows > limits.rows:
         raise TooLarge(f"{rows:,} rows are more than {limits.rows:,}", "send them as smaller batches")
+    incidents = len(tables.get("incidents", {}).get("time", ()))
+    if incidents > limits.incidents:
+        raise TooLarge(f"{incidents:,} incidents are more than {limits.incidents:,}", "send them as smaller batches")
+    facts = tables.get("facts", {"kind": [], "name": []})
+    labels = {name for kind, name in zip(facts["kind"], facts["name"], strict=True) if kind == LABEL}
+    if len(labels) > limits.label_facts:
+        raise TooLarge(
+            f"{len(labels):,} labels among the facts are more than {limits.label_facts}", "keep those that tell nodes apart"
+        )
     days = {time // DAY_NS for columns in tables.values() for time in columns["time"]}
     if len(days) > limits.days:
         raise TooLarge(f"rows of {len(days)} days are more than {limits.days}", "send them as batches of fewer days")

@@ -13,7 +13,7 @@ from tests.fleet_batches import START_NS, made_batch
 
 from necroscope.fleet.lake_tables import JSON_LIMIT
 from necroscope.fleet.limits import Limits
-from necroscope.fleet.protocol import BadBatch, Batch, TooLarge, decode, encode
+from necroscope.fleet.protocol import DAY_NS, BadBatch, Batch, TooLarge, decode, encode
 
 
 def content(**changes: Any) -> dict[str, Any]:
@@ -212,3 +212,55 @@ def test_a_report_that_is_no_json_or_endless_is_refused() -> None:
         decode(encode(incident(report="{")))
     with pytest.raises(TooLarge):
         decode(encode(incident(report='"' + "x" * JSON_LIMIT + '"')))
+
+
+@pytest.mark.parametrize(
+    "text", ['"\\ud800"', '{"\\udc00": 1}', "1e999", "[-1e999]", "[" * 33 + "]" * 33, '{"a":' * 33 + "1" + "}" * 33]
+)
+def test_a_report_that_no_reader_could_be_sent_is_refused(text: str) -> None:
+    with pytest.raises(BadBatch, match="report"):
+        decode(encode(incident(report=text)))
+
+
+def test_a_report_of_usual_depth_with_any_letters_is_taken() -> None:
+    text = json.dumps({"deep": json.loads("[" * 20 + "1" + "]" * 20), "letters": "ü\N{PILE OF POO}"})
+    [written] = decode(encode(incident(report=text))).tables["incidents"]["report"]
+    assert written.isascii()
+    assert json.loads(written) == json.loads(text)
+
+
+@pytest.mark.parametrize("events", ["5", '"text"', "{}", "[1]", '[["nested"]]', "[null]", "null"])
+def test_the_events_of_an_incident_are_texts(events: str) -> None:
+    with pytest.raises(BadBatch, match="list of texts"):
+        decode(encode(incident(events=events)))
+    assert decode(encode(incident(events='["nic_reset"]'))).tables["incidents"]["events"] == ['["nic_reset"]']
+
+
+def test_more_incidents_or_names_of_labels_than_allowed_are_refused() -> None:
+    one = incident().tables["incidents"]
+    many = made_batch(incidents={name: column * 257 for name, column in one.items()})
+    with pytest.raises(TooLarge, match="257 incidents"):
+        decode(encode(many))
+    names = [f"l{number}" for number in range(257)]
+    facts = {"time": [START_NS] * 257, "kind": ["label"] * 257, "name": names}
+    with pytest.raises(TooLarge, match="257 labels"):
+        decode(encode(made_batch(facts=facts)))
+    assert decode(encode(made_batch(facts=facts | {"kind": ["sysctl"] * 257}))).rows == 259
+
+
+def test_a_clock_may_be_a_day_ahead_and_not_a_year() -> None:
+    batch = made_batch()
+    assert decode(encode(batch), now_ns=START_NS - DAY_NS) == batch
+    assert decode(encode(batch), now_ns=START_NS + 3650 * DAY_NS) == batch
+    with pytest.raises(BadBatch, match=r"2025-10-09.* more than 2 days ahead"):
+        decode(encode(batch), now_ns=START_NS - 3 * DAY_NS)
+    pulse = batch.tables["pulses"] | {"span_to": [START_NS + 5 * DAY_NS]}
+    with pytest.raises(BadBatch, match=r"pulses\.span_to"):
+        decode(encode(made_batch(pulses=pulse)), now_ns=START_NS)
+
+
+@pytest.mark.parametrize("moment", [-1, -(1 << 63), 1 << 62])
+def test_what_was_observed_has_moments(moment: int) -> None:
+    for name in ("span_from", "span_to"):
+        with pytest.raises(BadBatch, match=name):
+            decode(encode(made_batch(pulses=made_batch().tables["pulses"] | {name: [moment]})))
