@@ -14,7 +14,7 @@ from typing import Final
 
 from fastapi import FastAPI
 
-from necroscope.fleet.upload.bundle import unpack
+from necroscope.fleet.upload.bundle import open_bundle
 from necroscope.store.query import Store
 from necroscope.views.web.app import Recording, recording_app
 
@@ -68,7 +68,7 @@ class EvidenceShelf:
         content = read()
         directory = tempfile.TemporaryDirectory(prefix="necroscope-evidence-")
         try:
-            recording = self._recording_of(Store.open(unpack(content, Path(directory.name) / "recording")))
+            recording = self._recording_of(open_bundle(content, Path(directory.name) / "recording"))
             return _Opened(directory, recording, recording_app(recording))
         except BaseException:
             directory.cleanup()

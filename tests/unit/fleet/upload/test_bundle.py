@@ -2,6 +2,7 @@
 
 import io
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,7 +11,8 @@ from tests.drawn_recording import at, draw
 
 from necroscope.errors import CorruptData
 from necroscope.fleet.upload import bundle
-from necroscope.fleet.upload.bundle import make_bundle, pack, unpack
+from necroscope.fleet.upload.bundle import make_bundle, open_bundle, pack, unpack
+from necroscope.segment.manifest import read_manifest
 from necroscope.store.query import Store
 
 PICTURE = """
@@ -85,6 +87,8 @@ def test_too_large_a_bundle_loses_other_cores_and_time_and_then_is_none(
         ("recording.json", tarfile.LNKTYPE),
         ("recording.json", tarfile.CHRTYPE),
         ("recording.json", tarfile.FIFOTYPE),
+        ("recording.json", tarfile.GNUTYPE_SPARSE),
+        ("recording.json", tarfile.CONTTYPE),
     ],
 )
 def test_what_is_no_file_of_a_recording_is_not_written(tmp_path: Path, name: str, kind: bytes) -> None:
@@ -123,3 +127,43 @@ def test_a_cut_off_bundle_is_never_an_exception_of_another_kind(store: Store, tm
     for number, size in enumerate(range(0, len(whole), max(1, len(whole) // 23))):
         with pytest.raises(CorruptData):
             unpack(whole[:size], tmp_path / f"cut{number}")
+
+
+def pax_of(name: str, content: bytes, **headers: str) -> bytes:
+    sink = io.BytesIO()
+    with tarfile.open(fileobj=sink, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        member = tarfile.TarInfo(name)
+        member.size, member.pax_headers = len(content), headers
+        tar.addfile(member, io.BytesIO(content))
+    return compressed(sink.getvalue())
+
+
+def test_a_file_with_holes_is_not_as_large_as_it_says(tmp_path: Path) -> None:
+    holes = {"GNU.sparse.map": "0,0", "GNU.sparse.size": str(40 << 20)}
+    with pytest.raises(CorruptData, match="no file of a recording"):
+        unpack(pax_of("recording.json", b"", **holes), tmp_path / "unpacked")
+
+
+@pytest.mark.parametrize("size", ["-512", str(1 << 40)])
+def test_a_size_that_no_file_can_have_is_refused(tmp_path: Path, size: str) -> None:
+    with pytest.raises(CorruptData):
+        unpack(pax_of("recording.json", b"x", size=size), tmp_path / "unpacked")
+
+
+def test_a_bundle_is_opened_by_what_its_tables_say(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = pack(store.catalog.directory)
+    assert open_bundle(content, tmp_path / "fits").info().tables["samples"] == 5
+    monkeypatch.setattr(bundle, "_MOST_ROWS", 4)
+    with pytest.raises(CorruptData, match="rows"):
+        open_bundle(content, tmp_path / "rows")
+    monkeypatch.setattr(bundle, "_MOST_ROWS", 1 << 20)
+    monkeypatch.setattr(bundle, "_MOST_TABLE_BYTES", 100)
+    with pytest.raises(CorruptData, match="bytes"):
+        open_bundle(content, tmp_path / "bytes")
+
+
+def test_a_bundle_of_a_hundred_years_is_refused(store: Store, tmp_path: Path) -> None:
+    segment = store.catalog.segments[0].path
+    replace(read_manifest(segment), to_ns=1 << 62).write(segment)
+    with pytest.raises(CorruptData, match="says that it is of"):
+        open_bundle(pack(store.catalog.directory), tmp_path / "unpacked")
