@@ -71,12 +71,13 @@ class TokenFile:
         return self._tokens.grant_of(token)
 
     def refresh(self) -> bool:
-        """Whether the file had changed; a file that is broken now is an error, and the tokens stay as they were."""
+        """Whether the file had changed; one that is broken now is an error, each time, and the tokens stay as they were."""
         seen = _state(self._path)
         if seen == self._seen:
             return False
+        # Who takes out the last token means it.
+        self._tokens = read_tokens(self._path, may_be_none=True)
         self._seen = seen
-        self._tokens = read_tokens(self._path)
         return True
 
 
@@ -88,13 +89,13 @@ def _state(path: Path) -> tuple[int, int, int] | None:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-def read_tokens(path: Path) -> Tokens:
+def read_tokens(path: Path, *, may_be_none: bool = False) -> Tokens:
     try:
         content = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"cannot read tokens from {path}: {error}", "make one with: necroscope fleet token new") from None
     entries = content.get("token", [])
-    if not isinstance(entries, list) or not entries:
+    if not isinstance(entries, list) or not (entries or may_be_none):
         raise UsageError(f"{path} holds no [[token]]", "make one with: necroscope fleet token new")
     return Tokens(dict(_entry(entry, f"token {number} of {path}") for number, entry in enumerate(entries, 1)))
 

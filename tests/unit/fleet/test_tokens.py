@@ -93,3 +93,23 @@ def test_a_node_reads_its_token_from_a_line(tmp_path: Path) -> None:
         file.write_text(text, "utf-8")
         with pytest.raises(NecroscopeError):
             read_token(file)
+
+
+def test_a_file_that_stays_broken_is_an_error_each_time_until_it_is_whole(tmp_path: Path) -> None:
+    file = write(tmp_path / "tokens.toml", (new_token(), Grant("eu-1", "push")))
+    tokens, new = TokenFile(file), new_token()
+    file.write_text("broken", "utf-8")
+    for _ in range(2):
+        with pytest.raises(UsageError):
+            tokens.refresh()
+    write(file, (new, Grant("eu-1", "push")))
+    assert tokens.refresh()
+    assert tokens.grant_of(new) is not None
+
+
+def test_who_takes_out_the_last_token_lets_nobody_in(tmp_path: Path) -> None:
+    token = new_token()
+    tokens = TokenFile(write(tmp_path / "tokens.toml", (token, Grant("eu-1", "push"))))
+    (tmp_path / "tokens.toml").write_text("# none\n", "utf-8")
+    assert tokens.refresh()
+    assert tokens.grant_of(token) is None
