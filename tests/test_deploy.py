@@ -153,6 +153,15 @@ def test_only_the_recorder_has_capabilities() -> None:
     assert set(map(tuple, granted.values())) == {("",)}
 
 
+# --- the image and the source tree
+
+
+@pytest.mark.parametrize("path", ["deploy/Containerfile", "scripts/setup"])
+def test_what_is_installed_can_serve_and_ask_a_fleet(path: str) -> None:
+    (extras,) = re.findall(r"\.\[([\w,]+)\]", (ROOT / path).read_text("utf-8"))
+    assert "fleet" in extras.split(",")
+
+
 # --- Kubernetes
 
 

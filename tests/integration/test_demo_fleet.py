@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from necroscope.cli import demo_fleet
 from necroscope.cli.demo import command
-from necroscope.errors import UsageError
+from necroscope.errors import NecroscopeError, UsageError
 
 
 def test_the_demo_answers_serves_and_leaves_nothing_behind() -> None:
@@ -41,3 +42,21 @@ def test_the_demo_answers_serves_and_leaves_nothing_behind() -> None:
 def test_two_demos_at_once_are_refused() -> None:
     with pytest.raises(UsageError, match="two demos"):
         command.main(["--live", "--fleet"], standalone_mode=False)
+
+
+def test_without_the_database_no_fleet_is_written_and_the_way_out_is_told() -> None:
+    code = "import sys; sys.modules['duckdb'] = None; from necroscope.cli.main import main; main()"
+    ended = subprocess.run([sys.executable, "-c", code, "demo", "--fleet", "--once"], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout, "pip install '.[fleet]'" in ended.stderr) == (2, "", True), ended.stderr
+
+
+def test_a_question_that_is_not_answered_fails_the_demo(tmp_path: Path) -> None:
+    with pytest.raises(NecroscopeError, match="not asked"):
+        demo_fleet._ask_why(tmp_path)
+
+
+def test_a_collector_that_does_not_come_up_is_told_with_its_reason_and_its_hint(tmp_path: Path) -> None:
+    collector = demo_fleet._collector(tmp_path / "lake", tmp_path / "no tokens", 0)
+    with pytest.raises(NecroscopeError, match="did not start: cannot read tokens") as caught, collector:
+        pass
+    assert "fleet token new" in caught.value.hint

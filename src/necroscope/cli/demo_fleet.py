@@ -9,6 +9,7 @@ import time
 import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Final
@@ -46,6 +47,7 @@ def show_fleet(port: int, *, is_once: bool, opens_browser: bool) -> None:
     from necroscope.fleet.generated.writing import write_fleet  # noqa: PLC0415 - only this demo needs a lake
     from necroscope.fleet.lake import Lake  # noqa: PLC0415
 
+    import_module("necroscope.fleet.ask")  # says what is missing before a fleet is written for nothing
     click.echo(_STORY)
     recorded = files("necroscope.lab").joinpath("demo_recording")
     with tempfile.TemporaryDirectory(prefix="necroscope-fleet-") as place, as_file(recorded) as recording:
@@ -63,7 +65,9 @@ def _ask_why(lake: Path) -> None:
     words = ["fleet", "why", "--event", _EVENT, "--lake"]
     click.echo(f"$ necroscope {' '.join(words)} {lake}\n")
     sys.stdout.flush()
-    subprocess.run([sys.executable, "-m", "necroscope", *words, str(lake)], check=False)
+    ended = subprocess.run([sys.executable, "-m", "necroscope", *words, str(lake)], check=False)
+    if ended.returncode:
+        raise NecroscopeError("the fleet was not asked", "what it says above is why")
 
 
 def _serve(lake: Path, tokens: Path, port: int, *, opens_browser: bool) -> None:
@@ -81,6 +85,8 @@ def _serve(lake: Path, tokens: Path, port: int, *, opens_browser: bool) -> None:
             webbrowser.open(page)
         for line in collector.stderr or ():
             click.echo(line, nl=False, err=True)
+        if collector.wait():
+            raise NecroscopeError("the collector has ended", "what it says above is why")
 
 
 @contextmanager
@@ -90,14 +96,21 @@ def _collector(lake: Path, tokens: Path, port: int) -> Iterator[tuple[subprocess
     command = [sys.executable, "-m", "necroscope", "fleet", "serve", *options]
     collector = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
-        said = collector.stderr.readline() if collector.stderr else ""
-        match = _ADDRESS.search(said)
-        if match is None:
-            raise NecroscopeError(f"the collector did not start: {said.strip()}", "see: necroscope fleet serve --help")
-        yield collector, match[1]
+        yield collector, _address(collector)
     except KeyboardInterrupt:
         click.echo()
     finally:
         if collector.poll() is None:
             collector.send_signal(signal.SIGINT)
         collector.communicate()
+
+
+def _address(collector: subprocess.Popen[str]) -> str:
+    """What it says in place of an address is why it did not start."""
+    said = ""
+    for line in collector.stderr or ():
+        if match := _ADDRESS.search(line):
+            return match[1]
+        said += line
+    facts, _, hint = said.strip().removeprefix("error: ").partition("\nhint: ")
+    raise NecroscopeError(f"the collector did not start: {facts}", hint or "see: necroscope fleet serve --help")

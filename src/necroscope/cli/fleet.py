@@ -1,11 +1,9 @@
 """`necroscope fleet`: many nodes. Finds the sub-command in `cli/fleet_NAME.py` and loads only that."""
 
 from importlib import import_module
-from typing import Any, Final
+from typing import Final
 
 import click
-
-from necroscope.errors import UsageError
 
 _COMMANDS: Final = {
     "serve": "the collector: takes what nodes push, keeps it in a lake, answers questions",
@@ -32,15 +30,6 @@ class FleetCommands(click.Group):
             return None
         command: click.Command = import_module(f"necroscope.cli.fleet_{cmd_name}").command
         return command
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """The database is an extra: nodes push without it."""
-        try:
-            return super().invoke(ctx)
-        except ModuleNotFoundError as error:
-            if error.name != "duckdb":
-                raise
-            raise UsageError("duckdb is not installed", "pip install 'necroscope[fleet]'") from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):

@@ -87,10 +87,11 @@ def command(
         "free_floor_bytes": parse_bytes(free_floor) if free_floor else _free_floor_bytes(lake),
     }
     tokens = TokenFile(tokens_file)
+    app = _app(lake, tokens, options)
     listener = _listener(host, port)
     scheme = "https" if tls_cert else "http"
     _say(f"the collector is at {scheme}://{host}:{listener.getsockname()[1]}, its lake is {lake_url}")
-    _serve(lake, tokens, listener, tls_cert, tls_key, options)
+    _serve(app, listener, tls_cert, tls_key)
     _say("the collector has ended; everything acknowledged is in the lake")
 
 
@@ -130,18 +131,21 @@ def _listener(host: str, port: int) -> socket.socket:
         raise UsageError(f"cannot listen on {host} port {port}: {error.strerror}", "choose another --host or --port") from None
 
 
-def _serve(
-    lake: Lake, tokens: TokenFile, listener: socket.socket, tls_cert: Path | None, tls_key: Path | None, options: dict[str, Any]
-) -> None:
-    import uvicorn  # noqa: PLC0415 - the server is loaded only where it serves
-
-    from necroscope.cli.view import recording_of  # noqa: PLC0415
-    from necroscope.fleet.collector.memory import give_memory_back  # noqa: PLC0415
+def _app(lake: Lake, tokens: TokenFile, options: dict[str, Any]) -> Any:
+    """Made before anybody is told where it is: the database may be missing."""
+    from necroscope.cli.view import recording_of  # noqa: PLC0415 - the server is loaded only where it serves
     from necroscope.fleet.collector.whole import whole_app  # noqa: PLC0415
+
+    return whole_app(lake, tokens, recording_of, say=_say, **options)
+
+
+def _serve(app: Any, listener: socket.socket, tls_cert: Path | None, tls_key: Path | None) -> None:
+    import uvicorn  # noqa: PLC0415
+
+    from necroscope.fleet.collector.memory import give_memory_back  # noqa: PLC0415
 
     give_memory_back()
     _raise_file_limit()
-    app = whole_app(lake, tokens, recording_of, say=_say, **options)
     config = uvicorn.Config(
         app,
         log_level="warning",

@@ -64,7 +64,7 @@ def _on_ray(address: str, lake_url: str, workers: int | None) -> Judges:
     try:
         from necroscope.fleet.sweep_ray import RayWorkers  # noqa: PLC0415 - Ray is loaded only where it is asked for
     except ImportError:
-        raise UsageError("--ray needs Ray, which is not installed here", "pip install 'necroscope[ray]'") from None
+        raise UsageError("--ray needs Ray, which is not installed here", "pip install '.[ray]' in the source tree") from None
     return RayWorkers(address, lake_url, workers)
 
 

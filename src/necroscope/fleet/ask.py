@@ -15,21 +15,25 @@ import pyarrow as pa
 from necroscope.errors import NecroscopeError, UsageError
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.lake_tables import LAKE_TABLES
+from necroscope.fleet.question_memory import question_bytes
 from necroscope.fleet.span import Span
+from necroscope.model.units import format_bytes
 
 try:
     import duckdb
 except ImportError:
-    raise UsageError("questions to a lake need DuckDB, which is not installed", "pip install 'necroscope[fleet]'") from None
+    raise UsageError("a lake is asked with DuckDB, which is not installed", "pip install '.[fleet]' in the source tree") from None
 
 Answer = TypeVar("Answer")
 _SETTINGS: Final = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
-    "memory_limit": "2GB",
     "preserve_insertion_order": "false",
+    # Nothing is written beside a question: it may run in a read-only place.
+    "temp_directory": "",
 }
 _LONGEST_S: Final = 60.0
+_LESS: Final = "ask about less time or fewer nodes"
 # Files are merged while they are read: what is gone is now in another one.
 _TRIES: Final = 3
 _BEFORE_NEXT_TRY_S: Final = 0.2
@@ -77,10 +81,13 @@ class LakeQuestions:
             facts = f"the lake {self.lake.url} cannot be read: {str(error).splitlines()[0][:300]}"
             raise NecroscopeError(facts, "look at its rights and network, and at its files with a Parquet reader") from None
 
+    def took_too_long(self) -> NecroscopeError:
+        return NecroscopeError(f"the question took longer than {self.longest_s:.0f} s", _LESS)
+
     def _asked(
         self, query: str, views: Mapping[str, View], parameters: Sequence[Any], tables: Mapping[str, pa.Table]
     ) -> list[tuple[Any, ...]]:
-        with duckdb.connect(":memory:", config=dict(_SETTINGS)) as connection:
+        with duckdb.connect(":memory:", config={**_SETTINGS, "memory_limit": f"{question_bytes()}B"}) as connection:
             for name, table in tables.items():
                 connection.register(name, table)
             for name, view in views.items():
@@ -92,8 +99,10 @@ class LakeQuestions:
             try:
                 return connection.execute(query, list(parameters)).fetchall()
             except duckdb.InterruptException:
-                facts = f"the question took longer than {self.longest_s:.0f} s"
-                raise NecroscopeError(facts, "ask about less time or fewer nodes") from None
+                raise self.took_too_long() from None
+            except duckdb.OutOfMemoryException:
+                facts = f"the question needs more than {format_bytes(question_bytes())} of memory"
+                raise NecroscopeError(facts, _LESS) from None
             finally:
                 timer.cancel()
 

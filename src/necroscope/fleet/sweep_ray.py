@@ -155,7 +155,7 @@ def _check_version() -> None:
     except RayError as error:
         raise _cannot(error) from None
     if there != __version__:
-        hint = f"install the same on all of the cluster: pip install 'necroscope=={__version__}'"
+        hint = f"install necroscope {__version__} on all of the cluster, also for its workers"
         raise UsageError(f"the cluster's workers have necroscope {there}, this is {__version__}", hint)
 
 

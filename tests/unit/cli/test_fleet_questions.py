@@ -74,5 +74,5 @@ def test_without_the_database_the_way_out_is_told(lake: Path) -> None:
     words = [sys.executable, "-c", code, "fleet", "nodes", "--lake", str(lake)]
     ended = subprocess.run(words, capture_output=True, text=True)
     assert ended.returncode == 2
-    assert "necroscope[fleet]" in ended.stderr
+    assert "pip install '.[fleet]'" in ended.stderr
     assert "Traceback" not in ended.stderr

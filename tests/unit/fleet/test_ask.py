@@ -44,6 +44,15 @@ def test_a_question_that_takes_too_long_is_ended(tmp_path: Path) -> None:
         questions.rows("SELECT count(*) FROM range(1000000) a, range(1000000) b WHERE hash(a.range + b.range) = 7", {})
 
 
+def test_a_question_of_too_much_memory_is_told_and_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("necroscope.fleet.ask.question_bytes", lambda: 64 << 20)
+    monkeypatch.chdir(tmp_path)
+    questions = LakeQuestions(DrawnLake(tmp_path / "lake").lake, moment(10))
+    with pytest.raises(NecroscopeError, match="more than 64 MiB of memory"):
+        questions.rows("SELECT range FROM range(20000000) ORDER BY hash(range) LIMIT 3 OFFSET 15000000", {})
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_file_that_is_merged_away_meanwhile_is_looked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = DrawnLake(tmp_path)
     drawn.event("n1", "nic_reset", 1)
