@@ -1,11 +1,12 @@
 """A real HTTP or HTTPS server on loopback that a test scripts: it keeps what it was sent, and answers as it is told."""
 
 import json
+import socket
 import ssl
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -77,6 +78,30 @@ def receiving_server(certificate: Path | None = None) -> Iterator[ReceivingServe
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+@contextmanager
+def dripping_server(answer: bytes) -> Iterator[str]:
+    """Gives its first client this answer, and then another x every 20 ms until it goes; yields host and port."""
+    server = socket.create_server(("127.0.0.1", 0))
+    server.settimeout(10)
+    is_over = threading.Event()
+
+    def drip() -> None:
+        client, _ = server.accept()
+        with client, suppress(OSError):
+            client.sendall(answer)
+            while not is_over.wait(0.02):
+                client.sendall(b"x")
+
+    thread = threading.Thread(target=drip)
+    thread.start()
+    try:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+    finally:
+        is_over.set()
+        thread.join()
+        server.close()
 
 
 def make_certificate(directory: Path, *addresses: str) -> Path:

@@ -1,7 +1,11 @@
 """One bounded HTTP request: certificates are checked, redirects are not followed, of the answer only the start is read."""
 
+import contextlib
 import http.client
+import socket
 import ssl
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -10,7 +14,10 @@ from urllib.parse import urlsplit
 from necroscope.errors import NecroscopeError, UsageError
 from necroscope.model.names import clean
 
+# Of one read or write, and of a whole request however slowly it drips.
 _TIMEOUT_S: Final = 10.0
+DEADLINE_S: Final = 30.0
+_AGAIN_S: Final = 1.0
 _ANSWER_BYTES: Final = 4096
 _LONGEST_WAIT_S: Final = 3600.0
 
@@ -34,6 +41,49 @@ class Answer:
         if self.status not in statuses:
             said = clean(self.body[:200]).strip()
             raise DeliveryError(f"{what}: answered {self.status}" + (f": {said}" if said else ""), self.wait_s)
+
+
+class Connection(http.client.HTTPConnection):
+    """Plain, or over TLS if there is a context."""
+
+    def __init__(self, host: str, port: int | None, context: ssl.SSLContext | None, timeout_s: float) -> None:
+        self.default_port = http.client.HTTP_PORT if context is None else http.client.HTTPS_PORT
+        super().__init__(host, port or self.default_port, timeout=timeout_s)
+        self._tls = context
+        self._line: socket.socket | None = None
+
+    def connect(self) -> None:
+        super().connect()
+        if self._tls is not None:
+            self.sock = self._tls.wrap_socket(self.sock, server_hostname=self.host)
+        # `sock` itself is let go of before the body of a last answer is read.
+        self._line = self.sock
+
+    @contextlib.contextmanager
+    def ended_after(self, seconds: float) -> Iterator[None]:
+        """TimeoutError then: a server that drips a byte now and then keeps every single read from timing out."""
+        is_done, is_over = threading.Event(), threading.Event()
+
+        def end() -> None:
+            pause_s = seconds
+            while not is_done.wait(pause_s):
+                is_over.set()
+                if self._line is not None:
+                    # Not TLS's own, which would forget its state under the hands of the one who reads.
+                    with contextlib.suppress(OSError):
+                        socket.socket.shutdown(self._line, socket.SHUT_RDWR)
+                pause_s = _AGAIN_S  # it may not have been connected yet
+
+        threading.Thread(target=end, daemon=True).start()
+        try:
+            yield
+        except (OSError, http.client.HTTPException, ValueError):
+            if not is_over.is_set():
+                raise
+        finally:
+            is_done.set()
+        if is_over.is_set():
+            raise TimeoutError(f"no whole answer within {seconds:g} s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +112,19 @@ class Endpoint:
 
     def send(self, method: str, headers: dict[str, str], body: bytes = b"", path: str | None = None) -> Answer:
         """The answer, whatever its status; DeliveryError if there was none."""
-        connection = self._connection()
+        connection = self.connection(_TIMEOUT_S)
         try:
-            connection.request(method, self.path if path is None else path, body or None, headers)
-            response = connection.getresponse()
-            return Answer(response.status, response.read1(_ANSWER_BYTES), _wait_s(response.getheader("Retry-After")))
+            with connection.ended_after(DEADLINE_S):
+                connection.request(method, self.path if path is None else path, body or None, headers)
+                response = connection.getresponse()
+                return Answer(response.status, response.read1(_ANSWER_BYTES), _wait_s(response.getheader("Retry-After")))
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise DeliveryError(f"{clean(self.host)}: {clean(str(error) or type(error).__name__)}") from None
         finally:
             connection.close()
 
-    def _connection(self) -> http.client.HTTPConnection:
-        if self.context is None:
-            return http.client.HTTPConnection(self.host, self.port, timeout=_TIMEOUT_S)
-        return http.client.HTTPSConnection(self.host, self.port, timeout=_TIMEOUT_S, context=self.context)
+    def connection(self, timeout_s: float) -> Connection:
+        return Connection(self.host, self.port, self.context, timeout_s)
 
 
 def _context(ca_file: Path | None) -> ssl.SSLContext:

@@ -6,8 +6,6 @@ redirects are a wrong token or address, which is no fault of the entry and ends 
 
 import http.client
 import json
-import socket
-import threading
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -15,7 +13,7 @@ from typing import Final
 
 from necroscope.errors import NecroscopeError
 from necroscope.fleet.protocol import BATCHES_PATH, BUNDLES_PATH, NODE_HEADER, SENT_HEADER, TIME_HEADER
-from necroscope.fleet.request import Endpoint
+from necroscope.fleet.request import Connection, Endpoint
 from necroscope.model.names import clean
 
 # Of one read or write, and of a whole request however slowly it drips.
@@ -60,7 +58,7 @@ class Sender:
         self._token_file = token_file
         self._timeout_s = timeout_s
         self._deadline_s = deadline_s
-        self._connection: http.client.HTTPConnection | None = None
+        self._connection: Connection | None = None
 
     @property
     def is_open_to_all(self) -> bool:
@@ -111,35 +109,14 @@ class Sender:
         return {"Authorization": f"Bearer {token}"}
 
     def _request(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Answer:
-        connection = self._connection = self._connection or self._new_connection()
-        # A server that drips a byte now and then keeps every single read from timing out.
-        watch = threading.Timer(self._deadline_s, _abort, [connection])
-        watch.daemon = True
-        watch.start()
-        try:
+        connection = self._connection = self._connection or self._endpoint.connection(self._timeout_s)
+        with connection.ended_after(self._deadline_s):
             connection.request(method, path, body, headers)
             response = connection.getresponse()
             said = response.read(_ANSWER_BYTES)
             if response.will_close or response.read(1):
                 self.close()
             return _judged(response.status, said, response.getheader("Retry-After"))
-        finally:
-            watch.cancel()
-
-    def _new_connection(self) -> http.client.HTTPConnection:
-        where = self._endpoint
-        if where.context is None:
-            return http.client.HTTPConnection(where.host, where.port, timeout=self._timeout_s)
-        return http.client.HTTPSConnection(where.host, where.port, timeout=self._timeout_s, context=where.context)
-
-
-def _abort(connection: http.client.HTTPConnection) -> None:
-    """Ends the wait of whoever reads from it."""
-    if connection.sock is not None:
-        try:
-            connection.sock.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            return
 
 
 def _judged(status: int, said: bytes, retry_after: str | None) -> Answer:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from tests.drawn_node import at
-from tests.receiving_server import ReceivingServer, make_certificate, receiving_server
+from tests.receiving_server import ReceivingServer, dripping_server, make_certificate, receiving_server
 
 from necroscope.errors import UsageError
+from necroscope.fleet import request
 from necroscope.fleet.notify.judged import Judged
 from necroscope.fleet.notify.outbox import Letter
 from necroscope.fleet.notify.webhook import Webhook, delivery_id
@@ -73,6 +74,18 @@ def test_a_receiver_that_hangs_up_or_is_not_there_is_no_delivery(receiver: Recei
         hook(receiver.url).deliver(Letter(incident(), at(20)), at(30))
     with pytest.raises(DeliveryError, match="refused"):
         hook("http://127.0.0.1:9").deliver(Letter(incident(), at(20)), at(30))
+
+
+@pytest.mark.parametrize(
+    "head", [b"X-Long: ", b"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n"], ids=["head", "last body"]
+)
+def test_a_receiver_that_drips_is_left(incident: MakeIncident, monkeypatch: pytest.MonkeyPatch, head: bytes) -> None:
+    monkeypatch.setattr(request, "DEADLINE_S", 0.5)
+    with (
+        dripping_server(b"HTTP/1.1 200 OK\r\n" + head) as place,
+        pytest.raises(DeliveryError, match=r"no whole answer within 0\.5 s"),
+    ):
+        hook(f"http://{place}/").deliver(Letter(incident(), at(20)), at(30))
 
 
 def test_retry_after_is_bounded_and_a_date_is_left_to_us(receiver: ReceivingServer, incident: MakeIncident) -> None:

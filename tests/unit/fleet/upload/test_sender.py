@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.receiving_server import make_certificate, receiving_server
+from tests.receiving_server import dripping_server, make_certificate, receiving_server
 
 from necroscope.errors import UsageError
 from necroscope.fleet.upload.sender import Sender, Verdict
@@ -122,28 +122,9 @@ def test_a_collector_that_hangs_is_left_after_a_while() -> None:
 
 
 def test_a_collector_that_drips_bytes_is_left_too() -> None:
-    server = socket.create_server(("127.0.0.1", 0))
-    is_left = threading.Event()
-
-    def drip() -> None:
-        client, _ = server.accept()
-        with client:
-            _request(client)
-            for letter in b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 1000:
-                try:
-                    client.sendall(bytes([letter]))
-                except OSError:
-                    break
-                if is_left.wait(0.05):
-                    break
-
-    thread = threading.Thread(target=drip, daemon=True)
-    thread.start()
-    sender = Sender(f"http://127.0.0.1:{server.getsockname()[1]}", timeout_s=5, deadline_s=0.3)
-    assert sender.send_batch(b"body", 1).verdict is Verdict.LATER
-    is_left.set()
-    thread.join()
-    server.close()
+    with dripping_server(b"HTTP/1.1 200 OK\r\nX-Long: ") as place:
+        answer = Sender(f"http://{place}", timeout_s=5, deadline_s=0.5).send_batch(b"body", 1)
+    assert (answer.verdict, answer.text) == (Verdict.LATER, "127.0.0.1: no whole answer within 0.5 s")
 
 
 def test_nobody_there_is_a_reason_to_wait() -> None:
