@@ -2,13 +2,12 @@
 
 import pytest
 from tests.drawn_node import DrawnNode, at, drawn_node
+from tests.logged_events import CAPTURES, captured, event_rows
 
 from necroscope.analysis.correlate import BY_DRIVER, BY_EPISODE, BY_QUEUE
 from necroscope.analysis.engine import diagnose
 from necroscope.analysis.report import Incident
 from necroscope.sources.kernel_log.line import LogLine
-from necroscope.sources.kernel_log.patterns import PatternSet
-from necroscope.sources.kernel_log.sequences import Sequencer
 
 # Core 3 is held; queue 5 of eth0 interrupts core 3, queue 3 interrupts core 1.
 NODE = """
@@ -33,12 +32,10 @@ def node_with(*lines: str, second: float = 19) -> DrawnNode:
         node.add(
             "interrupts", 10, cpu=cpu, irq=str(30 + queue), action=f"eth0-Tx-Rx-{queue}", device="eth0", queue=queue, count=900
         )
-    sequencer = Sequencer(PatternSet())
-    events = []
-    for number, text in enumerate(lines):
-        time_ns = at(second) + number * 1_000_000
-        events += sequencer.feed(LogLine(time_ns, number, 3, 0, True, text), time_ns)[0]
-    node.added["events"] = [event.row() for event in (*events, *sequencer.finish())]
+    times = [at(second) + number * 1_000_000 for number in range(len(lines))]
+    node.added["events"] = event_rows(
+        LogLine(time_ns, number, 3, 0, True, text) for number, (time_ns, text) in enumerate(zip(times, lines, strict=True))
+    )
     return node
 
 
@@ -87,6 +84,43 @@ def test_a_reset_is_joined_to_the_core_that_polls_the_queue(lines: list[str], jo
     incident = only_incident(node_with(*lines, *RESET))
     assert incident.core == 3
     assert [(event.kind, event.core, event.joined_by) for event in incident.events] == [("nic_reset", 3, joined_by)]
+
+
+# What each capture names, the core that polls its queue, and how it is joined to that core.
+JOINED = [
+    ("ena_1.5.0_transmit_time_out.txt", "ens5", 3, 3, BY_QUEUE),
+    ("ena_2.2.10_lost_completions.txt", "eth0", 0, 3, BY_QUEUE),
+    ("ena_2.5.0_lost_completions.txt", "ens5", 2, 3, BY_QUEUE),
+    ("ena_2.8.0_lost_completions.txt", "eth1", 4, 3, BY_QUEUE),
+    ("ena_2.11.0_poll_starvation.txt", "eth0", 5, 3, BY_QUEUE),
+    # The watchdog's line names core 56, where its timer ran.
+    ("ena_2.13.1_poll_starvation.txt", "eth0", 11, 3, BY_QUEUE),
+    ("ena_2.16.1_lost_completions.txt", "ens5", 9, 3, BY_QUEUE),
+    ("ena_2.17.0_poll_starvation.txt", "ens5", 6, 22, BY_DRIVER),
+    ("ena_2.17.0_lost_completions.txt", "ens5", 3, 17, BY_DRIVER),
+    # A lost keep-alive is of no queue.
+    ("ena_2.13.1_keepalive_failed.txt", "ens5", None, 3, BY_EPISODE),
+]
+
+
+@pytest.mark.parametrize(("capture", "device", "queue", "core", "joined_by"), JOINED, ids=[name for name, *_ in JOINED])
+def test_every_text_of_the_driver_is_joined_to_its_core(
+    capture: str, device: str, queue: int | None, core: int, joined_by: str
+) -> None:
+    node = drawn_node(NODE.replace("core 3:", f"core {core}:"))
+    for number, cpu in ((queue or 0, core), ((queue or 0) + 1, 0)):
+        values = {"irq": str(30 + number), "action": f"{device}-Tx-Rx-{number}", "device": device, "queue": number}
+        node.add("interrupts", 10, cpu=cpu, count=900, **values)
+    node.added["events"] = event_rows(captured(capture, 19))
+    incident = only_incident(node)
+    assert incident.core == core
+    assert [(event.kind, event.core, event.queue, event.joined_by) for event in incident.events] == [
+        ("nic_reset", core, queue, joined_by)
+    ]
+
+
+def test_no_capture_is_left_out() -> None:
+    assert {name for name, *_ in JOINED} == {path.name for path in CAPTURES.glob("ena_*.txt")}
 
 
 def test_numbers_that_the_driver_swapped_are_put_right() -> None:

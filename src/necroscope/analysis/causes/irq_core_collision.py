@@ -24,6 +24,8 @@ from necroscope.analysis.task_origin import origin_of
 _MOSTLY: Final = 0.5
 _WAITED: Final = 0.3
 _STALL_S: Final = 0.1
+# The pattern of ENA's line that its poll is scheduled and does not run.
+_STARVED: Final = "ena.napi_starved"
 
 
 def assess(case: Case) -> Assessment | None:
@@ -56,7 +58,10 @@ def assess(case: Case) -> Assessment | None:
 
 
 def _says_poll_starved(event: JoinedEvent) -> bool:
-    return event.kind == "nic_napi_starved" or event.fields.get("sched") in (1, "1")
+    """In a line of its own, or in one of those that the log tells as one reset."""
+    lines = event.fields.get("line_counts")
+    is_told = isinstance(lines, dict) and _STARVED in lines
+    return event.kind == "nic_napi_starved" or is_told or event.fields.get("napi_scheduled") == 1
 
 
 def _against(case: Case, waits: list[Episode]) -> tuple[list[Evidence], float]:

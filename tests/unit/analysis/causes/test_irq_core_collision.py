@@ -1,6 +1,8 @@
 """A long kernel section is a collision only where a poll waits behind it."""
 
+import pytest
 from tests.drawn_node import DrawnNode, drawn_node
+from tests.logged_events import captured, event_rows
 
 from necroscope.analysis.engine import diagnose
 
@@ -46,11 +48,42 @@ def test_a_thread_that_waited_a_moment_only_is_not_enough() -> None:
     assert incident.verdict.cause == "unknown"
 
 
-def test_a_driver_that_says_its_poll_was_due_confirms_it_without_a_thread() -> None:
+def reset(capture: str, queue: int, device: str) -> DrawnNode:
+    """The core is held with no thread seen to wait; a driver's reset is of the queue whose interrupts it takes."""
     node = held(thread=None)
-    node.event(19, "nic_napi_starved", "napi handler hasn't been called", device="eth0", cpu=1, fields='{"sched": 1}')
-    (incident,) = diagnose(node).incidents
+    node.add("interrupts", 10, cpu=1, irq="35", action=f"{device}-Tx-Rx-{queue}", device=device, queue=queue, count=900)
+    node.added["events"] = event_rows(captured(capture, 19))
+    return node
+
+
+@pytest.mark.parametrize(
+    ("capture", "queue", "device"),
+    [
+        ("ena_2.8.0_lost_completions.txt", 4, "eth1"),
+        ("ena_2.11.0_poll_starvation.txt", 5, "eth0"),
+        ("ena_2.13.1_poll_starvation.txt", 11, "eth0"),
+    ],
+)
+def test_a_driver_that_says_its_poll_was_due_confirms_it_without_a_thread(capture: str, queue: int, device: str) -> None:
+    (incident,) = diagnose(reset(capture, queue, device)).incidents
     assert incident.verdict.cause == "irq-core-collision"
+
+
+def test_the_line_of_a_starved_poll_tells_it_alone_and_among_others() -> None:
+    said = {"message": "napi handler hasn't been called", "device": "eth0", "cpu": 1}
+    for kind, fields in (("nic_napi_starved", None), ("nic_reset", '{"line_counts": {"ena.napi_starved": 1}}')):
+        (incident,) = diagnose(held(thread=None).event(19, kind, fields=fields, **said)).incidents
+        assert incident.verdict.cause == "irq-core-collision"
+
+
+@pytest.mark.parametrize(
+    ("capture", "queue", "device"),
+    [("ena_2.5.0_lost_completions.txt", 2, "ens5"), ("ena_2.16.1_lost_completions.txt", 9, "ens5")],
+    ids=["says nothing of it", "says that it was not due"],
+)
+def test_a_driver_that_does_not_say_so_confirms_nothing(capture: str, queue: int, device: str) -> None:
+    causes = [incident.verdict.cause for incident in diagnose(reset(capture, queue, device)).incidents]
+    assert "irq-core-collision" not in causes
 
 
 def test_where_all_softirqs_stand_still_it_is_a_blackout() -> None:
