@@ -96,7 +96,8 @@ def _array(rows: pa.Table, name: str) -> NDArray[Any]:
     if pa.types.is_integer(column.type):
         if name in ("time", "cpu"):
             return np.asarray(column.fill_null(-1).to_numpy(), dtype=np.int64)
-        return np.asarray(column.cast(pa.float64()).to_numpy(), dtype=np.float64)
+        # Moments in ns are too large for a float and lose some hundred ns, which is no reason to fail.
+        return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
     if pa.types.is_dictionary(column.type):
         whole = column.unify_dictionaries().combine_chunks()
         whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) and whole.num_chunks else whole

@@ -12,18 +12,21 @@ from necroscope.analysis.columns import Columns
 from necroscope.analysis.node import Node
 from necroscope.analysis.report import Origin
 from necroscope.model.container_paths import parse_container, parse_unit
-from necroscope.model.units import NS_PER_S
+from necroscope.model.units import NS_PER_S, format_duration
 
 # Ids and counters in a name: what a loop makes anew each time.
 _CHANGING: Final = re.compile(r"[0-9a-f]{12,64}|\d+")
 _LEAST_LEFT: Final = 3
-# Walks of about so many took half a second on kernels that walk (facts: 10,000 cost 0.7 s before v5.8).
-HURTS_AT: Final = 7_000
+# Restarts and dead cgroups that belong together are within this factor: a start may leave two, and some are released.
+_ABOUT_AS_MANY: Final = 2
+_RESTARTING: Final = (("unit", "units", "unit"), ("container", "containers", "name"))
+# What a walk over so many takes on kernels that walk: 10,000 cost 0.7 s before v5.8, 68,000 cost 5 s on 5.4.
+_HURTS_AT: Final = ((7_000, "a walk of half a second"), (70_000, "a walk of 5 s, in which network cards reset"))
 
 
 @dataclass(frozen=True, slots=True)
 class Dead:
-    """Dead memory cgroups at a moment; `since` the first row: how many more there were at the end."""
+    """Dead memory cgroups at a moment, and how many more they are than at the first row, `seconds` before."""
 
     count: int
     live: int | None
@@ -34,9 +37,27 @@ class Dead:
     def per_hour(self) -> float:
         return self.grown / self.seconds * 3600 if self.seconds > 0 else 0.0
 
-    def hours_until(self, count: int) -> float | None:
-        """When there will be so many at this rate; None if they do not grow."""
-        return (count - self.count) / self.per_hour if self.per_hour > 0 and count > self.count else None
+    def told_growth(self) -> str | None:
+        """Since when, and when it will hurt, if they always come as fast as in what was recorded; None if they hardly grow."""
+        if self.grown < _LEAST_LEFT or self.per_hour <= 0:
+            return None
+        text = f"the work of {self._told_time(self.count)}"
+        for count, walk in _HURTS_AT:
+            if self.count < count:
+                return f"{text}; {count:,} ({walk}) in {self._told_time(count - self.count)}"
+        return text
+
+    def _told_time(self, count: int) -> str:
+        return format_duration(round(count / self.per_hour * 3600 * NS_PER_S))
+
+
+@dataclass(frozen=True, slots=True)
+class Producer:
+    """Who leaves them behind; in words how that is known, and the table that tells it."""
+
+    origin: Origin
+    told: str
+    table: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +67,7 @@ class Leak:
     pattern: str
     paths: tuple[str, ...]
     left: int
-    made: int
     seconds: float
-
-    @property
-    def per_hour(self) -> float:
-        return self.left / self.seconds * 3600 if self.seconds > 0 else 0.0
 
 
 def dead_cgroups(node: Node, until_ns: int) -> Dead | None:
@@ -82,23 +98,24 @@ def leaks(node: Node) -> list[Leak]:
     removed = {
         key: str(path) for key, action, path in zip(keys, rows["action"], rows["path"], strict=True) if action == "removed"
     }
-    made = Counter(_pattern(str(path)) for action, path in zip(rows["action"], rows["path"], strict=True) if action == "made")
     left: dict[str, list[str]] = {}
     for key, path in removed.items():
         if key not in released:
             left.setdefault(_pattern(path), []).append(path)
     seconds = float(node.span[1] - node.span[0]) / NS_PER_S
-    found = [Leak(name, tuple(paths), len(paths), made[name], seconds) for name, paths in left.items()]
+    found = [Leak(name, tuple(paths), len(paths), seconds) for name, paths in left.items()]
     return sorted((leak for leak in found if leak.left >= _LEAST_LEFT), key=lambda leak: -leak.left)[:5]
 
 
-def producer(node: Node) -> tuple[Origin, str] | None:
-    """The unit, container or cgroup that leaks, and in words how that is known."""
+def producer(node: Node) -> Producer | None:
+    """The unit, container or cgroup that leaks."""
     found = leaks(node)
-    if found:
-        leak = found[0]
-        return _leaker(leak, node), f"{leak.left} cgroups {leak.pattern} were removed and not released in {leak.seconds:.0f} s"
-    return _crash_loop(node) or _dying_subtree(node)
+    if not found:
+        return _crash_loop(node) or _dying_subtree(node)
+    leak, origin = found[0], _leaker(found[0], node)
+    told = f"{leak.left} cgroups {leak.pattern} were removed and not released in {leak.seconds:.0f} s"
+    count = next((dict(restarts(node, *where)).get(origin.name) for kind, *where in _RESTARTING if kind == origin.kind), None)
+    return Producer(origin, f"{told}; {origin.name} restarted {count} times" if count else told, "cgroup_ledger")
 
 
 def restarts(node: Node, table: str, name_column: str) -> list[tuple[str, int]]:
@@ -107,7 +124,7 @@ def restarts(node: Node, table: str, name_column: str) -> list[tuple[str, int]]:
     if not len(rows):
         return []
     found = []
-    for name in dict.fromkeys(rows[name_column].tolist()):
+    for name in dict.fromkeys(name for name in rows[name_column].tolist() if name):
         counts = rows["restarts"][rows[name_column] == name]
         counts = counts[np.isfinite(counts)]
         if len(counts) and counts.max() > counts.min():
@@ -115,16 +132,20 @@ def restarts(node: Node, table: str, name_column: str) -> list[tuple[str, int]]:
     return sorted(found, key=lambda item: -item[1])
 
 
-def _crash_loop(node: Node) -> tuple[Origin, str] | None:
-    for kind, table, column in (("unit", "units", "unit"), ("container", "containers", "name")):
-        looping = restarts(node, table, column)
-        if looping:
-            name, count = looping[0]
-            return Origin(kind, name), f"{kind} {name} restarted {count} times in what was recorded"
+def _crash_loop(node: Node) -> Producer | None:
+    """Who restarted about as often as cgroups died: that somebody restarted once says nothing."""
+    dead = dead_cgroups(node, node.span[1])
+    if dead is None or dead.grown < _LEAST_LEFT:
+        return None
+    for kind, table, column in _RESTARTING:
+        for name, count in restarts(node, table, column):
+            if dead.grown <= count * _ABOUT_AS_MANY and count <= dead.grown * _ABOUT_AS_MANY:
+                told = f"{kind} {name} restarted {count} times while {dead.grown} cgroups died"
+                return Producer(Origin(kind, name), told, table)
     return None
 
 
-def _dying_subtree(node: Node) -> tuple[Origin, str] | None:
+def _dying_subtree(node: Node) -> Producer | None:
     """On cgroup v2 each directory counts its own dead: the deepest that has nearly all of them."""
     rows = node.columns("cgroups")
     rows = rows.at((rows["path"] != "/") & (np.nan_to_num(rows["dying"]) > 0)) if len(rows) else rows
@@ -134,7 +155,8 @@ def _dying_subtree(node: Node) -> tuple[Origin, str] | None:
     most = float(latest["dying"].max())
     paths = [str(path) for path, dying in zip(latest["path"], latest["dying"], strict=True) if dying >= 0.5 * most]
     path = max(paths, key=len)
-    return _owner(path, node) or Origin("cgroup", path), f"{int(most)} dead cgroups lie below {path}"
+    owner = _owner(path, node) or Origin("cgroup", path)
+    return Producer(owner, f"{int(most)} dead cgroups lie below {path}", "cgroups")
 
 
 def _leaker(leak: Leak, node: Node) -> Origin:

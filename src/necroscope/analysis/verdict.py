@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from necroscope.analysis import origin_facts
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.quality import Shortcoming
@@ -20,6 +21,8 @@ _CLOSE: Final = 0.08
 _CLOSE_FACTOR: Final = 0.85
 _AS_MUCH: Final = 0.5
 _STRONG_DOUBT: Final = 0.5
+# Evidence of the mechanism comes first, and what is known of the origin before it gets long: views show the first six pieces.
+_BEFORE_ORIGIN: Final = 5
 _MOST_ALTERNATIVES: Final = 4
 _LEAST_ALTERNATIVE: Final = 0.05
 
@@ -91,6 +94,7 @@ def _tempered(ranked: Sequence[Weighed]) -> Weighed:
 def _verdict(case: Case, best: Weighed, hidden: tuple[Evidence, ...]) -> Verdict:
     cause, found = best.cause, best.assessment
     culprit = found.culprit if found.culprit is not None else case.culprit()
+    told = _with_share(case, culprit, found.evidence)
     return Verdict(
         cause=cause.slug,
         title=cause.title,
@@ -98,7 +102,7 @@ def _verdict(case: Case, best: Weighed, hidden: tuple[Evidence, ...]) -> Verdict
         summary=found.summary or cause.title,
         culprit=culprit,
         origin=found.origin,
-        evidence=_with_share(case, culprit, found.evidence),
+        evidence=(*told[:_BEFORE_ORIGIN], *origin_facts.about(case, found.origin), *told[_BEFORE_ORIGIN:]),
         against=(*found.against, *hidden),
         fix=(*found.fix, *cause.fix),
         verify=tuple(cause.verify),

@@ -3,7 +3,7 @@
 from tests.drawn_node import DrawnNode, at, drawn_node
 
 from necroscope.analysis.node import Node
-from necroscope.analysis.origin import dead_cgroups, leaks, producer
+from necroscope.analysis.origin import Dead, Producer, dead_cgroups, leaks, producer
 from necroscope.analysis.report import Origin
 
 ID = "677df4abd054d1c4bffe14cda0cbd6f464cd2a2b869262da8614e59d9d09697"
@@ -22,9 +22,13 @@ def loop(drawn: DrawnNode, paths: list[str], is_released: bool = False) -> Drawn
     return drawn
 
 
+def told(drawn: DrawnNode) -> Producer | None:
+    return producer(Node(drawn, (at(0), at(60))))
+
+
 def produced(drawn: DrawnNode) -> Origin | None:
-    found = producer(Node(drawn, (at(0), at(60))))
-    return found[0] if found else None
+    found = told(drawn)
+    return found.origin if found else None
 
 
 def test_a_unit_whose_cgroups_are_not_released_leaks() -> None:
@@ -51,12 +55,46 @@ def test_containers_of_ever_new_ids_are_named_by_what_they_lie_below() -> None:
     assert (leak.pattern, leak.left) == ("/jobs/*", 10)
 
 
-def test_without_a_ledger_the_restarts_tell() -> None:
-    drawn = node()
-    for second, restarts in ((0, 7), (30, 10)):
-        drawn.add("units", second, unit="steady.service", restarts=3)
-        drawn.add("units", second, unit="ecs.service", restarts=restarts)
-    assert produced(drawn) == Origin("unit", "ecs.service")
+def restarting(grown: int, **restarts: int) -> DrawnNode:
+    """Without a ledger: so many more cgroups are dead after half a minute, and units restarted so often."""
+    drawn = node().zombies(0, 500).zombies(30, 500 + grown)
+    for second in (0, 30):
+        for name, count in restarts.items():
+            drawn.add("units", second, unit=f"{name}.service", restarts=7 + (count if second else 0))
+    return drawn
+
+
+def test_without_a_ledger_who_restarts_as_often_as_cgroups_die_is_named() -> None:
+    found = told(restarting(40, steady=0, odd=1, ecs=36))
+    assert found == Producer(Origin("unit", "ecs.service"), "unit ecs.service restarted 36 times while 40 cgroups died", "units")
+
+
+def test_who_restarts_far_less_or_far_more_often_than_cgroups_die_is_not_accused() -> None:
+    assert produced(restarting(40, odd=1)) is None
+    assert produced(restarting(40, mad=200)) is None
+    assert produced(restarting(0, odd=1)) is None
+
+
+def test_containers_without_a_name_are_not_taken_for_one() -> None:
+    drawn = node().zombies(0, 500).zombies(30, 510)
+    for second, digit, restarts in ((0, "a", 0), (30, "b", 10)):
+        drawn.add("containers", second, container=digit * 64, restarts=restarts)
+    assert produced(drawn) is None
+
+
+def test_where_the_ledger_tells_the_restarts_are_told_with_it() -> None:
+    drawn = loop(node(), ["/system.slice/agent.service"] * 9)
+    for second, restarts in ((0, 400), (30, 409)):
+        drawn.add("units", second, unit="agent.service", restarts=restarts)
+    found = told(drawn)
+    assert found is not None
+    assert found.told.endswith("not released in 60 s; agent.service restarted 9 times")
+    assert found.table == "cgroup_ledger"
+
+
+def test_dead_below_a_directory_are_told_from_the_table_of_cgroups() -> None:
+    drawn = node().zombies(1, 500).add("cgroups", 1, controller="memory", path="/jobs", dying=480)
+    assert told(drawn) == Producer(Origin("cgroup", "/jobs"), "480 dead cgroups lie below /jobs", "cgroups")
 
 
 def test_dead_cgroups_are_those_the_kernel_holds_without_a_directory() -> None:
@@ -65,4 +103,18 @@ def test_dead_cgroups_are_those_the_kernel_holds_without_a_directory() -> None:
     dead = dead_cgroups(Node(drawn, (at(0), at(60))), at(60))
     assert dead is not None
     assert (dead.count, dead.live, dead.grown, dead.per_hour) == (1100, 100, 300, 36_000)
-    assert dead.hours_until(1100 + 36_000) == 1
+
+
+def growing(count: int, grown: int) -> str | None:
+    return Dead(count, 100, grown, seconds=3600).told_growth()
+
+
+def test_at_its_rate_is_told_since_when_and_when_it_will_hurt() -> None:
+    assert growing(2_400, 100) == "the work of 1 d; 7,000 (a walk of half a second) in 1 d 22 h"
+    assert growing(10_000, 250) == "the work of 1 d 16 h; 70,000 (a walk of 5 s, in which network cards reset) in 10 d"
+    assert growing(96_000, 1_000) == "the work of 4 d"
+
+
+def test_of_those_that_do_not_grow_nothing_is_foretold() -> None:
+    assert growing(68_680, 0) is None
+    assert Dead(68_680, 100, 5, seconds=0).told_growth() is None

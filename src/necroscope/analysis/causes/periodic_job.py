@@ -20,7 +20,7 @@ from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.episodes import SUFFERING, Episode, Kind, outside
 from necroscope.analysis.evidence_texts import suffering
 from necroscope.analysis.periodicity import period_of_starts, told
-from necroscope.analysis.report import Evidence, WillNotHelp
+from necroscope.analysis.report import Culprit, Evidence, Origin, WillNotHelp
 from necroscope.analysis.task_origin import origin_of, process_origin
 from necroscope.model.units import NS_PER_S
 
@@ -29,6 +29,8 @@ _IN_MOST_BURSTS: Final = 0.7
 _IN_BETWEEN: Final = 0.25
 # How far starts may lie from their beat: a timer is exact, and bursts are told to a quarter of a second.
 _OFF_BEAT_S: Final = 0.15
+# A timer counts from the last start or end of its unit, and is as exact as AccuracySec lets it be.
+_SAME_BEAT: Final = 0.1
 # Others have so much of the core between two bursts and so little of that in them; and bursts take so much of the time.
 _AT_WORK: Final = 0.3
 _MADE_WAY: Final = 0.5
@@ -53,6 +55,7 @@ def assess(case: Case) -> Assessment | None:
     culprit = named(own[0], case.now.of_task(comm).path(), case.node) if own else None
     who = comm if culprit and culprit.pid is not None else f"{comm} (another process each time)"
     length_s = sum(burst.seconds for burst in bursts) / len(bursts)
+    timer, schedule = _timer(case, culprit, period_s) or (None, "")
     return Assessment(
         explains=usual,
         is_confirmed=bool(paid)
@@ -67,12 +70,14 @@ def assess(case: Case) -> Assessment | None:
             ),
             case.seen(f"it has {usual:.0%} of the core in them and {between:.0%} in between", "samples", case.core),
             *paid,
+            *([case.seen(f"{timer.name} starts its unit: {schedule}", "units")] if timer else []),
             *suffering(case),
         ],
         would_confirm="more bursts of the same program, exactly on the beat, and somebody who waits for them to end",
         summary=f"{who} takes core {case.core} {told(period_s)} for about {length_s:.1f} s",
         culprit=culprit,
-        origin=origin_of(culprit) or process_origin(comm),
+        origin=timer or origin_of(culprit) or process_origin(comm),
+        fix=(f"systemctl edit {timer.name}  # RandomizedDelaySec spreads it, a longer period does less",) if timer else (),
     )
 
 
@@ -80,6 +85,15 @@ def _bursts(case: Case) -> list[Episode]:
     """All bursts, in the stretch, of the program whose bursts this incident is made of."""
     subject = next((e.subject for e in case.episodes if e.kind is Kind.BURST and e.cpu == case.core), None)
     return [e for e in case.node.episodes if e.kind is Kind.BURST and (e.cpu, e.subject) == (case.core, subject)]
+
+
+def _timer(case: Case, culprit: Culprit | None, period_s: float) -> tuple[Origin, str] | None:
+    """The timer that starts the culprit's unit at this beat, and its schedule."""
+    rows = case.columns("units")
+    if culprit is None or culprit.unit is None or not len(rows):
+        return None
+    rows = rows.at((rows["starts"] == culprit.unit) & (np.abs(rows["period_ns"] / NS_PER_S - period_s) <= _SAME_BEAT * period_s))
+    return (Origin("unit", str(rows["unit"][-1])), rows["schedule"][-1] or told(period_s)) if len(rows) else None
 
 
 def _paid(case: Case, comm: str, bursts: list[Episode], period_s: float) -> list[Evidence]:

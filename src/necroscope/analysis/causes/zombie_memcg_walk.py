@@ -38,7 +38,7 @@ def assess(case: Case) -> Assessment | None:
     if walked < _LEAST and not (case.now.share(READERS) >= _LEAST and case.now.self_share(READERS) >= 0.05):
         return None
     dead = dead_cgroups(case.node, case.window[1])
-    evidence = [in_samples(case, WALK | READERS, "the walk over all memory cgroups"), *what_held_the_core(case)]
+    evidence = [in_samples(case, WALK | READERS, "the walk over all memory cgroups"), *what_held_the_core(case)[:1]]
     against: list[Evidence] = []
     doubt = 0.0
     if dead is None:
@@ -48,13 +48,14 @@ def assess(case: Case) -> Assessment | None:
         against.append(case.seen(f"only {_told(dead)}", "cgroups"))
         doubt = 0.6
     else:
-        evidence.append(case.seen(_told(dead), "cgroups"))
+        growth = dead.told_growth()
+        evidence.append(case.seen(f"{_told(dead)}: {growth}" if growth else _told(dead), "cgroups"))
     if case.now.share(WALK, inside=CHARGES) > 0.5 * walked:
         against.append(case.seen("the walk is for a cgroup at its own limit", "samples", case.core))
         doubt = max(doubt, 0.6)
     made_by = producer(case.node)
     if made_by:
-        evidence.append(case.seen(made_by[1], "cgroup_ledger"))
+        evidence.append(case.seen(made_by.told, made_by.table))
     culprit = case.culprit(WALK | READERS)
     who = culprit.comm if culprit else "a task"
     beat = f", {told(case.period_s)}" if case.period_s else ""
@@ -69,8 +70,8 @@ def assess(case: Case) -> Assessment | None:
         would_confirm="as many dead memory cgroups as the walk needs (field 3 of /proc/cgroups against directories)",
         summary=f"{who} walked {count} memory cgroups, {whole:.0%} of what {place} did for {case.seconds:.1f} s{beat}",
         culprit=culprit,
-        origin=made_by[0] if made_by else None,
-        fix=_fix(made_by[0] if made_by else None),
+        origin=made_by.origin if made_by else None,
+        fix=_fix(made_by.origin if made_by else None),
     )
 
 

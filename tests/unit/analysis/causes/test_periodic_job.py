@@ -3,6 +3,7 @@
 from tests.drawn_node import drawn_node
 
 from necroscope.analysis.engine import diagnose
+from necroscope.analysis.report import Origin
 
 
 def picture(core: str, job: str = "rotate") -> str:
@@ -90,3 +91,27 @@ def test_bursts_half_a_minute_apart_that_starve_a_thread_are_one_incident() -> N
     (incident,) = diagnose(node).incidents
     assert incident.verdict.cause == "periodic-job"
     assert "every 30 s" in incident.verdict.summary
+
+
+def test_the_timer_that_starts_the_job_at_this_beat_is_what_to_act_on() -> None:
+    drawn = beside_work("......aa........bb........cc........dd........ee........ff......")
+    node = drawn_node(drawn.replace("]  /  main, deflate", "]  /system.slice/rotate.service  main, deflate"))
+    second_ns = 1_000_000_000
+    for timer, starts, period_s in (("daily", "rotate", 86_400), ("other", "backup", 10), ("rotate", "rotate", 10)):
+        values = {"schedule": f"OnUnitActiveUSec={period_s}s", "fragment": f"/etc/systemd/system/{timer}.timer"}
+        node.add("units", 1, unit=f"{timer}.timer", starts=f"{starts}.service", period_ns=period_s * second_ns, **values)
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.cause == "periodic-job"
+    assert incident.verdict.origin == Origin("unit", "rotate.timer")
+    told = [(item.text, item.table) for item in incident.verdict.evidence]
+    assert ("rotate.timer starts its unit: OnUnitActiveUSec=10s", "units") in told
+    assert ("rotate.timer: unit file /etc/systemd/system/rotate.timer", "units") in told
+    assert incident.verdict.fix[0].startswith("systemctl edit rotate.timer")
+
+
+def test_a_timer_of_another_beat_is_not_named() -> None:
+    drawn = beside_work("......aa........bb........cc........dd........ee........ff......")
+    node = drawn_node(drawn.replace("]  /  main, deflate", "]  /system.slice/rotate.service  main, deflate"))
+    node.add("units", 1, unit="rotate.timer", starts="rotate.service", period_ns=86_400_000_000_000)
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.origin == Origin("unit", "rotate.service")

@@ -61,3 +61,20 @@ def test_more_alive_than_dead_are_a_walk_of_the_living() -> None:
 def test_nothing_is_said_of_one_system_call() -> None:
     (incident,) = diagnose(walked().zombies(14, 68_680)).incidents
     assert "one system call" not in incident.verdict.summary
+
+
+def test_since_when_they_come_and_when_it_will_be_worse_is_told() -> None:
+    node = walked().zombies(4, 9_990).zombies(14, 10_000)
+    evidence = diagnose(node).incidents[0].verdict.evidence
+    (text,) = [item.text for item in evidence if item.table == "cgroups"]
+    assert text.startswith("10,000 memory cgroups are dead, 200 alive, 3,600 more an hour: the work of 2 h 46 min; 70,000 ")
+
+
+def test_what_the_restarts_tell_is_not_said_of_the_ledger() -> None:
+    node = walked().zombies(4, 9_990).zombies(14, 10_000)
+    for second, restarts in ((4, 5), (14, 15)):
+        node.add("units", second, unit="ecs.service", restarts=restarts)
+    verdict = diagnose(node).incidents[0].verdict
+    assert verdict.origin is not None
+    assert verdict.origin.name == "ecs.service"
+    assert [item.table for item in verdict.evidence if "restarted 10 times" in item.text] == ["units"]
