@@ -73,6 +73,12 @@ def test_calibration_compares_what_was_said_with_what_was_right() -> None:
     assert bins[0.0, 0.5].confidence is None
 
 
+def test_the_bar_of_what_is_said_with_confidence_has_bins_of_its_own() -> None:
+    bins = {each.low: each.right for each in calibration([outcome("a", ("a", 0.8)), outcome("a", ("b", 0.79))])}
+    assert (bins[0.8].hits, bins[0.8].of) == (1, 1)
+    assert (bins[0.7].hits, bins[0.7].of) == (0, 1)
+
+
 def test_seconds_to_the_verdict() -> None:
     found = score([outcome("a", seconds=1), outcome("a", seconds=2), outcome(None, seconds=9)])
     assert (found.median_s, found.longest_s) == (2, 9)
