@@ -37,7 +37,9 @@ class TimedRead:
 def probe(root: Path, cpus: Collection[int], avoid: Collection[int]) -> list[TimedRead]:
     """From a leaf to the root, until one is slow; `avoid` are the cores that take network interrupts."""
     hierarchy = _of_memory(root)
-    core = min(set(cpus) - set(avoid) or set(cpus), key=lambda cpu: -cpu)
+    if not cpus:
+        raise SourceUnavailable("no core is known to read from", "see the notices about /proc/stat")
+    core = max(set(cpus) - set(avoid) or set(cpus))
     reads: list[TimedRead] = []
     for directory in _upwards(hierarchy.mount_point):
         for name in FILES:
@@ -77,7 +79,10 @@ def _timed(path: bytes, core: int, *, is_root: bool) -> TimedRead:
     except subprocess.TimeoutExpired:
         child.kill()  # it dies when the kernel lets it go; nobody waits for that
         return TimedRead(os.fsdecode(path), None, is_root)
-    return TimedRead(os.fsdecode(path), int(answer) if answer else None, is_root)
+    if child.returncode or not answer:
+        facts = f"the process that read {os.fsdecode(path)} ended with {child.returncode} and no answer"
+        raise SourceUnavailable(facts, "the cgroup may be gone: ask again")
+    return TimedRead(os.fsdecode(path), int(answer), is_root)
 
 
 def _main(path: str, core: str) -> None:

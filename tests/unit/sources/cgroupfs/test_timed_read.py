@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from necroscope.errors import SourceUnavailable
 from necroscope.sources.cgroupfs import timed_read
 from necroscope.sources.cgroupfs.timed_read import TimedRead, probe
 
@@ -39,3 +40,15 @@ def test_cores_with_network_interrupts_are_avoided(root: Path, monkeypatch: pyte
     monkeypatch.setattr(timed_read, "_timed", lambda path, core, is_root: used.append(core) or TimedRead("", 1, is_root))
     probe(root, [0, 1, 2], [1, 2])
     assert set(used) == {0}
+
+
+def test_a_read_that_dies_is_no_slow_read(root: Path) -> None:
+    (root / "sys/fs/cgroup/memory/kubepods/pod1/memory.stat").unlink()
+    (root / "sys/fs/cgroup/memory/kubepods/pod1/memory.stat").mkdir()
+    with pytest.raises(SourceUnavailable, match=r"pod1/memory.stat ended with 1 and no answer"):
+        probe(root, [0], [])
+
+
+def test_without_a_core_nothing_is_read(root: Path) -> None:
+    with pytest.raises(SourceUnavailable, match="no core is known"):
+        probe(root, [], [])
