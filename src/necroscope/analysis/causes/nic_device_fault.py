@@ -4,7 +4,7 @@ Signature: a reset or time-out line of the driver while the core that polls the 
 lost, completions or an interrupt that never came, a hung transmit unit, a health check of the firmware.
 Confirming signal: the driver says that NAPI was not waiting (`napi scheduled: 0`), or the line is of a kind that only a device
 gives (keep-alive, lost interrupt, admin queue, health, unit hang); and the core that polls the queue was not held.
-Source: amzn-drivers ena_netdev.c (reset reasons 1, 3, 10, 14, 18, 20), mlx5 health.c, i40e_main.c; see docs/kernels.md.
+Source: amzn-drivers ena_netdev.c (reset reasons 1, 3, 10, 14, 18, 20), mlx5 health.c, i40e_main.c.
 """
 
 from typing import Final
