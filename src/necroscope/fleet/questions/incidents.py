@@ -1,11 +1,15 @@
 """`fleet incidents`: what happened on all nodes, newest first, and which causes there are; one of them with its whole report."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
+import pyarrow as pa
+
 from necroscope.errors import UsageError
 from necroscope.fleet.ask import LakeQuestions, View
+from necroscope.fleet.fact_matrix import NodeKey
 from necroscope.fleet.questions.happened import NEWEST_INCIDENTS
 from necroscope.fleet.questions.node_choice import choose
 from necroscope.fleet.span import Span
@@ -17,6 +21,7 @@ _COLUMNS: Final = (
     "culprit_container", "origin_kind", "origin_name", "events", "bundle", "analysed_by", "analysed_ns",
 )  # fmt: skip
 _MOST: Final = 10_000
+_MOST_TOLD: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +50,26 @@ class IncidentsAnswer:
 def incidents(
     questions: LakeQuestions, span: Span, where: str | None = None, cause: str | None = None, limit: int = 100
 ) -> IncidentsAnswer:
-    names = ", ".join(f'"{name}"' for name in _COLUMNS)
-    query = f"SELECT cluster, node, time, {names} FROM ({NEWEST_INCIDENTS}) ORDER BY time DESC, cluster, node, id"
-    rows = [_incident(row) for row in questions.rows(query, {"incidents": View(span, _COLUMNS)})]
-    if where is not None:
-        chosen = choose(questions, where, span)
-        rows = [row for row in rows if (row["cluster"], row["node"]) in chosen]
+    tables = {} if where is None else {"chosen": _nodes(choose(questions, where, span))}
+    source = f"({NEWEST_INCIDENTS}) AS newest" + ("" if where is None else " SEMI JOIN chosen USING (cluster, node)")
+    counting = f"""
+        SELECT cause, count(*) AS times, count(DISTINCT (cluster, node)) FROM {source} GROUP BY cause ORDER BY times DESC, cause
+    """
+    causes = questions.rows(counting, {"incidents": View(span, ("id", "cause", "analysed_ns"))}, (), tables)
     if cause is not None:
-        there = sorted({row["cause"] for row in rows})
-        rows = [row for row in rows if row["cause"] == cause]
-        if not rows and there:
-            raise UsageError(f"no incident has the cause {cause!r}", f"there are: {', '.join(there)}")
-    return IncidentsAnswer(span, where, cause, len(rows), _causes(rows), tuple(rows[: min(limit, _MOST)]))
+        there = sorted(name for name, *_ in causes)
+        causes = [counted for counted in causes if counted[0] == cause]
+        if there and not causes:
+            raise UsageError(f"no incident has the cause {cause!r}", f"there are: {', '.join(there[:_MOST_TOLD])}")
+    names = ", ".join(f'"{name}"' for name in _COLUMNS)
+    of_cause = "" if cause is None else "WHERE cause = ?"
+    query = f"""
+        SELECT cluster, node, time, {names} FROM {source} {of_cause} ORDER BY time DESC, cluster, node, id LIMIT ?
+    """
+    parameters = [*([] if cause is None else [cause]), min(limit, _MOST)]
+    newest = questions.rows(query, {"incidents": View(span, _COLUMNS)}, parameters, tables)
+    count = sum(times for _, times, _ in causes)
+    return IncidentsAnswer(span, where, cause, count, tuple(causes[:_MOST]), tuple(map(_incident, newest)))
 
 
 def incident_report(questions: LakeQuestions, cluster: str, node: str, incident: str) -> dict[str, Any]:
@@ -81,10 +94,7 @@ def _incident(row: tuple[Any, ...]) -> dict[str, Any]:
     return found
 
 
-def _causes(rows: list[dict[str, Any]]) -> tuple[tuple[str, int, int], ...]:
-    """Each cause, its incidents and its nodes; the most frequent first."""
-    by_cause: dict[str, list[tuple[str, str]]] = {}
-    for row in rows:
-        by_cause.setdefault(row["cause"], []).append((row["cluster"], row["node"]))
-    counted = [(cause, len(found), len(set(found))) for cause, found in by_cause.items()]
-    return tuple(sorted(counted, key=lambda each: (-each[1], each[0])))
+def _nodes(chosen: Iterable[NodeKey]) -> pa.Table:
+    names = list(chosen)
+    columns = {"cluster": [cluster for cluster, _ in names], "node": [node for _, node in names]}
+    return pa.table(columns, pa.schema([("cluster", pa.string()), ("node", pa.string())]))

@@ -1,6 +1,7 @@
 """Incidents of all nodes."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.fleet_lakes import DrawnLake, moment
@@ -51,3 +52,26 @@ def test_one_of_them_is_told_with_its_report(questions: LakeQuestions) -> None:
     assert incident_report(questions, "eu-1", "n1", "i1")["report"] == {"id": "x"}
     with pytest.raises(UsageError, match="no incident"):
         incident_report(questions, "eu-1", "n1", "i9")
+
+
+def test_only_those_that_are_shown_leave_the_database(questions: LakeQuestions, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, widths = LakeQuestions.rows, []
+
+    def watched(self: LakeQuestions, *asked: Any) -> list[tuple[Any, ...]]:
+        found = real(self, *asked)
+        widths.extend(len(row) for row in found)
+        return found
+
+    monkeypatch.setattr(LakeQuestions, "rows", watched)
+    answer = incidents(questions, SPAN, limit=1)
+    assert (answer.count, len(answer.incidents)) == (3, 1)
+    assert sum(width > 3 for width in widths) == 1
+
+
+def test_nodes_and_cause_are_asked_for_together(questions: LakeQuestions) -> None:
+    answer = incidents(questions, SPAN, where="zone=a", cause="zombie-memcg-walk", limit=1)
+    assert (answer.count, [each["id"] for each in answer.incidents]) == (2, ["i2"])
+    assert answer.causes == (("zombie-memcg-walk", 2, 1),)
+    with pytest.raises(UsageError, match="vm-steal"):
+        incidents(questions, SPAN, where="zone=a", cause="vm-steal")
+    assert incidents(questions, SPAN, where="node=nobody").count == 0
