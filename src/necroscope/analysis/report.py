@@ -45,7 +45,7 @@ class Culprit:
 class Origin:
     """The object to act on, which is often not the culprit.
 
-    `kind` is unit, container, cgroup, process, setting, device, kernel or host.
+    `kind` is unit, container, cgroup, process, setting, device, directory, kernel or host.
     """
 
     kind: str

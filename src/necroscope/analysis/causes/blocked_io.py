@@ -8,6 +8,7 @@ blocks are completed than before: nothing moves.
 Source: Netflix, FUSE deadlock (2023); kubernetes #101622, #122491; longhorn #12478; Documentation/accounting/psi.rst.
 """
 
+import os
 import re
 from collections import Counter
 from typing import Any, Final
@@ -74,7 +75,7 @@ def assess(case: Case) -> Assessment | None:
         would_confirm="tasks in state D and where they wait: `ps -eo pid,stat,wchan:32,comm | grep ' D'`, /proc/PID/stack",
         summary=_summary(case, culprit),
         culprit=culprit,
-        origin=_server(case) or origin_of(culprit),
+        origin=_server(case) or _file_system(case) or origin_of(culprit),
     )
 
 
@@ -158,6 +159,13 @@ def _server(case: Case) -> Origin | None:
     """The process behind a FUSE mount, as it worked before."""
     tasks = [task for task in case.machine_before.tasks(SERVERS) if task.weight >= _SEEN]
     return process_origin(tasks[0].comm) if tasks else None
+
+
+def _file_system(case: Case) -> Origin | None:
+    """Where all who stand still have their files: what serves it does not answer. Files all over the tree say nothing."""
+    files = {row["file"] for row in _standing(case, "io_hung") if str(row["file"] or "").startswith("/")}
+    folder = os.path.commonpath([os.path.dirname(file) for file in files]) if files else "/"
+    return Origin("directory", folder) if folder != "/" else None
 
 
 def _number(value: object) -> int | None:

@@ -3,6 +3,7 @@
 from tests.drawn_node import DrawnNode, drawn_node
 
 from necroscope.analysis.engine import diagnose
+from necroscope.analysis.report import Origin
 
 IDLE = """
     core 0:  ..........................................
@@ -102,6 +103,15 @@ def test_tasks_that_did_not_run_once_between_two_looks_are_named_although_the_le
     (incident,) = diagnose(node).incidents
     assert incident.verdict.cause == "blocked-io"
     assert any("du stands in state D in folio_wait_bit, and did not run once" in item.text for item in incident.verdict.evidence)
+
+
+def test_the_directory_in_which_all_who_stand_have_their_files_is_to_be_acted_on() -> None:
+    node = stalled([0.9] * 15, blocks=20)
+    for pid, file in ((7, "/mnt/share/a/1.tar"), (8, "/mnt/share/b/2.tar")):
+        for second, trigger in ((20, "io_blocked"), (26, "io_hung")):
+            node.add("tasks", second, cpu=0, trigger=trigger, pid=pid, tid=pid, comm="du", state="D", stack="vfs_read", file=file)
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.origin == Origin("directory", "/mnt/share")
 
 
 def test_tasks_that_wait_for_a_busy_disk_and_run_are_not_named() -> None:
