@@ -55,7 +55,7 @@ def parse_py_spy(output: bytes, tid: int) -> str | None:
         threads: list[dict[str, Any]] = json.loads(output)
         chosen = next((thread for thread in threads if thread.get("os_thread_id") == tid), threads[0])
         frames = [f"{frame['name']} ({frame.get('short_filename') or '?'}:{frame.get('line')})" for frame in chosen["frames"]]
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError):
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
         return None
     return clean(";".join(frames), _STACK_LIMIT)
 
@@ -151,7 +151,7 @@ class TaskCapture:
         return True
 
     def _finished(self, waiting: _PySpy) -> Row:
-        """One that does not end reads a program's files from a disk that does not answer: it is killed, and nobody waits for it."""
+        """One that does not end reads a program's files from a disk that does not answer: killed, and nobody waits for it."""
         child, python_stack = waiting.child, None
         assert child.stdout is not None
         with child.stdout as stdout:
