@@ -25,6 +25,7 @@ from necroscope.recorder.task_capture import TaskCapture
 from necroscope.recorder.triggers import NO_CPU, UNPINNED, Trigger, Triggers
 from necroscope.segment.recording import Pin
 from necroscope.settings import Settings
+from necroscope.sources.procfs.interrupts import Interrupts
 
 _ANCHOR_NS: Final = 60 * NS_PER_S
 _LATE_TICKS: Final = 2
@@ -200,6 +201,7 @@ class Recorder:
             reason = f"{trigger.kind}: {trigger.detail}"
             if trigger.kind not in UNPINNED:
                 self._sink.pin(Pin(now.time_ns - settings.pin_before_ns, now.time_ns + settings.pin_after_ns, reason))
+                self._schedule.hasten(Interrupts.name, now.monotonic_ns)  # what came until now is told apart from what comes
             if self._capture is not None:
                 self._add("tasks", self._capture.capture(trigger, now.time_ns))
 

@@ -20,6 +20,11 @@ class Schedule:
         self._period_ns[name] = period_ns
         self._next_ns[name] = first_ns
 
+    def hasten(self, name: str, now_ns: int) -> None:
+        """Due now, and from then on by its period; one that was not added yet is about to have its first turn anyway."""
+        if name in self._next_ns:
+            self._next_ns[name] = min(self._next_ns[name], now_ns)
+
     def next_ns(self) -> int:
         return min(self._next_ns.values())
 

@@ -64,3 +64,26 @@ def test_a_source_added_again_has_its_new_period() -> None:
     assert schedule.take_due(1000) == []
     schedule.take_due(2000)
     assert schedule.next_ns() == 2010
+
+
+def test_a_source_that_is_hastened_is_due_at_once_and_then_by_its_period() -> None:
+    schedule = Schedule()
+    schedule.add("interrupts", 1000, first_ns=5000)
+    schedule.hasten("interrupts", 4200)
+    assert schedule.next_ns() == 4200
+    assert schedule.take_due(4250) == [Due("interrupts", 50)]
+    assert schedule.next_ns() == 5200
+
+
+def test_a_source_that_is_late_already_stays_as_late_when_it_is_hastened() -> None:
+    schedule = Schedule()
+    schedule.add("interrupts", 1000, first_ns=5000)
+    schedule.hasten("interrupts", 5300)
+    assert schedule.take_due(5300) == [Due("interrupts", 300)]
+
+
+def test_a_source_that_was_not_added_cannot_be_hastened() -> None:
+    schedule = Schedule()
+    schedule.add("cores", 100, first_ns=1000)
+    schedule.hasten("interrupts", 500)
+    assert schedule.next_ns() == 1000

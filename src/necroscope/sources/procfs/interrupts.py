@@ -76,7 +76,7 @@ class Interrupt:
 
 
 class Interrupts:
-    """Read every 10 s: making the file costs the kernel a number for each interrupt and core."""
+    """Read every 10 s and when a trigger fires: making the file costs the kernel a number for each interrupt and core."""
 
     name = "interrupts"
     tables: tuple[str, ...] = ("interrupts",)

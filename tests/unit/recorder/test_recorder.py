@@ -1,0 +1,69 @@
+"""The loop over sources that a test makes up; a real one runs in tests/integration/test_record.py."""
+
+from types import SimpleNamespace
+from typing import Any
+
+from necroscope.model.clocks import ClockReading, TimeLine
+from necroscope.model.reading import Moment, Reading, Row
+from necroscope.model.tables import TABLES
+from necroscope.model.units import NS_PER_MS, NS_PER_S
+from necroscope.recorder.memory import MemorySegment
+from necroscope.recorder.recorder import Recorder
+from necroscope.settings import parse
+
+
+class FakeSource:
+    """Gives the same rows at every read but the first, which has nothing to compare with."""
+
+    online: tuple[int, ...] = ()
+
+    def __init__(self, name: str, period_s: float, rows: list[Row] | None = None) -> None:
+        self.name, self.tables, self.period_s = name, (name,), period_s
+        self._rows = rows or []
+        self.reads = 0
+        self.alarms: list[Any] = []
+
+    def read(self, now: Moment) -> Reading:
+        self.reads += 1
+        return Reading({self.name: self._rows if self.reads > 1 else []})
+
+    finish = read
+
+    def fileno(self) -> int | None:
+        return None
+
+    def close(self) -> None: ...
+
+
+def core(**times: int) -> Row:
+    given = {"elapsed_ns": NS_PER_S} | times
+    return tuple(given.get(column.name, 0) for column in TABLES["cores"].columns)
+
+
+def reads_of_interrupts(*cores: Row) -> int:
+    """Within a moment of these cores, when interrupts are read every 10 s."""
+    clock = SimpleNamespace(read=lambda: ClockReading(0, 0, 0, None))
+    interrupts, kernel_log = FakeSource("interrupts", 10), FakeSource("log", 10)
+    busy = FakeSource("cores", 0.02, list(cores))
+    sources = SimpleNamespace(
+        sampler=None,
+        cores=busy,
+        kernel_log=kernel_log,
+        lookup=SimpleNamespace(pids=(), kernel_symbols_hidden=None),
+        refused=[],
+        all=lambda: [busy, interrupts, kernel_log],
+        close=lambda: None,
+    )
+    recorder = Recorder(parse({}), sources, MemorySegment(NS_PER_S), clock, TimeLine(0))
+    recorder.run(200 * NS_PER_MS)
+    assert busy.reads > 2
+    return interrupts.reads
+
+
+def test_interrupts_are_read_when_a_trigger_fires() -> None:
+    assert reads_of_interrupts(core(system_ns=NS_PER_S // 2)) == 1
+    assert reads_of_interrupts(core(system_ns=NS_PER_S)) == 2, "once more, and no more: a trigger fires on an edge"
+
+
+def test_what_pins_nothing_is_no_reason_to_read_interrupts() -> None:
+    assert reads_of_interrupts(core(user_ns=NS_PER_S)) == 1
