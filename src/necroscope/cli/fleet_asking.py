@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from necroscope.cli.secret_file import reading_warning
 from necroscope.errors import UsageError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -52,6 +53,8 @@ class Source:
 
         if self.token_file is None:
             raise UsageError("a collector wants a token", "--token-file F, with one from: necroscope fleet token new --role read")
+        if warning := reading_warning(self.token_file):
+            click.echo(f"warning: {warning}", err=True)
         client = CollectorClient(str(self.url), read_token(self.token_file), self.ca_file)
         return client.ask(name, {word: value for word, value in words.items() if value})
 

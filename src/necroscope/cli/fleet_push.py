@@ -10,6 +10,7 @@ from typing import Final
 import click
 import pyarrow as pa
 
+from necroscope.cli.secret_file import reading_warning
 from necroscope.cli.told_to_end import IsOver, told_to_end
 from necroscope.errors import CorruptData, NecroscopeError, RecordingError, UsageError
 from necroscope.fleet.upload.batches import safe_name
@@ -74,6 +75,8 @@ def command(
     sender = Sender(url, token_file, ca_file)
     if sender.is_open_to_all:
         _tell("the token travels in the clear; use https")
+    if token_file is not None and (warning := reading_warning(token_file)):
+        _tell(warning)
     bound_bytes = _bound(spool_bytes)
     with told_to_end(while_stdin=while_stdin) if follow else contextlib.nullcontext() as is_over:
         if is_over is not None and not _comes(recording, is_over):

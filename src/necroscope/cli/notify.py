@@ -11,6 +11,7 @@ from typing import Final
 
 import click
 
+from necroscope.cli.secret_file import reading_warning
 from necroscope.errors import UsageError
 from necroscope.fleet.notify.follow import Channel, Follower, Watch, fresh_incidents
 from necroscope.fleet.notify.judge import judge
@@ -79,6 +80,8 @@ def command(
     if webhook:
         if webhook_secret_file is not None:
             read_secret(webhook_secret_file)
+            if warning := reading_warning(webhook_secret_file):
+                _say(f"warning: {warning}")
         channels.append(Webhook(Endpoint.parse(webhook, webhook_ca_file), webhook_secret_file, identity.labels))
     if to_kubernetes:
         channels.append(_kubernetes(identity, node_name, kubernetes_api, kubernetes_credentials))

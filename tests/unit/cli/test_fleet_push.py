@@ -100,3 +100,13 @@ def test_the_node_is_named_by_the_flag_the_pod_or_the_recording(recording: Path,
     assert fleet_push._who(recording, None, follow=True) == ("gpu-17", {"pool": "gpu"})
     assert fleet_push._who(recording, None, follow=False)[0] == "node-a"
     assert fleet_push._who(recording, "flag", follow=True)[0] == "flag"
+
+
+def test_a_token_that_everybody_may_read_is_warned_of(recording: Path, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("necro_x")
+    with receiving_server() as server:
+        for mode, is_warned in ((0o644, True), (0o600, False)):
+            token.chmod(mode)
+            _, output, _ = run(str(recording), "--to", server.url, "--token-file", str(token))
+            assert ("everybody on this machine may read" in output) == is_warned

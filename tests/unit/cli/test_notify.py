@@ -103,3 +103,14 @@ def test_a_place_where_nothing_can_be_written_is_said(
     with pytest.raises(Exception, match="cannot write"):
         run(recording, "--webhook", receiver.url, "--state", str(tmp_path / "no" / "such" / "place.json"))
     assert receiver.received == []
+
+
+def test_a_secret_that_everybody_may_read_is_warned_of(
+    recording: GrowingRecording, receiver: ReceivingServer, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("s3cret")
+    words = [str(recording.directory), "--once", "--webhook", receiver.url, "--webhook-secret-file", str(secret)]
+    for mode, is_warned in ((0o644, True), (0o600, False)):
+        secret.chmod(mode)
+        assert ("everybody on this machine may read" in CliRunner().invoke(command, words).output) == is_warned
