@@ -1,4 +1,4 @@
-"""Keeps one seed of `necroscope lab score` as test data: each recording cut to its incident, this machine's names taken out of it.
+"""Keeps one seed of `necroscope lab score` as test data: each recording cut to its incident, the machine's names taken out of it.
 
 `python -m tests.keep_lab_recordings SCORE_DIR SEED OLD=NEW...` writes tests/data/lab anew.
 """
