@@ -163,6 +163,27 @@ def test_a_link_shows_a_colleague_the_same(page, browser) -> None:
     assert colleague.locator("#lane-flame h2").inner_text() == page.locator("#lane-flame h2").inner_text()
 
 
+def test_the_zoom_of_the_flame_graph_is_in_the_link_and_comes_back(page) -> None:
+    changed(page, lambda: page.select_option("#core", "all"))
+    changed(page, lambda: brush(page, "cores", 0.17, 0.30))
+    page.wait_for_selector("#lane-flame .spinner", state="hidden")
+    nodes = page.get_attribute("#flame", "data-nodes")
+    changed(page, lambda: page.select_option("#group", "process"))
+    page.wait_for_function("before => document.querySelector('#flame').dataset.nodes !== before", arg=nodes)
+    zoomed = changed(page, lambda: page.locator("#flame").click(position={"x": 30, "y": 5}))
+    start, end = (float(share) for share in zoomed["zoom"].split("-"))
+    assert 0 <= start < end < 1
+    colleague = page.context.new_page()
+    colleague.goto(page.url)
+    colleague.wait_for_selector("#lane-flame button:has-text('all')")
+    assert words(colleague)["zoom"] == zoomed["zoom"]
+    assert "zoom" not in changed(page, lambda: brush(page, "cores", 0.4, 0.5))
+    page.wait_for_selector("#lane-flame .gutter button", state="hidden")
+    page.go_back()
+    page.wait_for_selector("#lane-flame .gutter button")
+    assert words(page) == zoomed
+
+
 def test_everything_can_be_done_with_the_keyboard(page) -> None:
     page.keyboard.press("?")
     page.wait_for_selector("#help")

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { clock, durationText, timeText } from "../src/logic/moment";
 import {
-  baselineBefore, followed, initialState, isAnotherPlace, ofHash, panned, processText, steppedCpu, toHash, withProcess, withWindow, zoomed, type State,
+  baselineBefore, followed, initialState, isAnotherPlace, ofHash, panned, processText, steppedCpu, toHash, withFittingZoom, withProcess, withWindow, zoomed, type State,
 } from "../src/logic/state";
 import type { Range } from "../src/lib/range";
 
@@ -13,7 +13,7 @@ const begun = initialState(SPAN);
 describe("the address", () => {
   const full: State = {
     view: [1000, 61_000.5], window: [5000.25, 10_000], baseline: [0, 5000], cpu: 5, mode: "delay", incident: "2026-core0",
-    search: "mem & <b>", pid: null, comm: "napi/eth0-7", cgroup: "/a b/ü", group: "process", isTurned: true,
+    search: "mem & <b>", pid: null, comm: "napi/eth0-7", cgroup: "/a b/ü", group: "process", isTurned: true, zoom: [0.25, 0.5],
   };
 
   test("holds the whole state to the microsecond", () => {
@@ -33,7 +33,7 @@ describe("the address", () => {
   });
 
   test("that makes no sense is left as the page begins", () => {
-    const odd = ofHash("#view=9-1&window=a-b&core=77&pid=-1&mode=evil&group=x", at, begun, CPUS);
+    const odd = ofHash("#view=9-1&window=a-b&core=77&pid=-1&mode=evil&group=x&zoom=0.5-1.5", at, begun, CPUS);
     expect(odd).toEqual({ ...begun });
   });
 
@@ -41,6 +41,14 @@ describe("the address", () => {
     expect(isAnotherPlace(begun, { ...begun, window: [1, 2] })).toBe(true);
     expect(isAnotherPlace(begun, { ...begun, view: [1, 2] })).toBe(false);
     expect(isAnotherPlace(begun, { ...begun, search: "x" })).toBe(false);
+    expect(isAnotherPlace(begun, { ...begun, zoom: [0, 0.5] })).toBe(false);
+  });
+
+  test("forgets the zoom of a flame graph with the graph", () => {
+    expect(withFittingZoom(full, { ...full, view: [0, 1], search: "", mode: "busy" }).zoom).toEqual([0.25, 0.5]);
+    expect(withFittingZoom(full, { ...full, window: [1, 2] }).zoom).toBe(null);
+    expect(withFittingZoom(full, { ...full, group: "core" }).zoom).toBe(null);
+    expect(followed({ ...full, window: [0, 1] }, SPAN, [0, 3_602_000]).zoom).toBe(null);
   });
 });
 

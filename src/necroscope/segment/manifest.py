@@ -3,7 +3,8 @@
 Times, rows and gaps are here, so that a reader opens a table only when the window needs it.
 """
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -70,16 +71,18 @@ def read_manifest(directory: Path) -> Manifest:
         raise CorruptData(f"{MANIFEST_FILE} is not understood: {error}") from None
 
 
-def merge_gaps(gaps: list[Gap]) -> list[Gap]:
-    """One gap for each table, cause and core, from the first to the last; what was lost adds up."""
-    merged: dict[tuple[str, str, int | None], Gap] = {}
-    for gap in gaps:
-        key = (gap.table, gap.cause, gap.cpu)
-        before = merged.get(key, gap)
-        lost = gap.lost if key not in merged else _sum(before.lost, gap.lost)
-        from_ns, to_ns = min(before.from_ns, gap.from_ns), max(before.to_ns, gap.to_ns)
-        merged[key] = Gap(gap.table, from_ns, to_ns, gap.cause, gap.cpu, lost)
-    return list(merged.values())
+def merge_gaps(gaps: list[Gap], closest_ns: int = 1 << 63) -> list[Gap]:
+    """Gaps of one table, cause and core are one where no more than `closest_ns` lies between them; what was lost adds up."""
+    merged: dict[tuple[str, str, int | None], list[Gap]] = {}
+    for gap in sorted(gaps, key=attrgetter("from_ns")):
+        known = merged.setdefault((gap.table, gap.cause, gap.cpu), [])
+        if known and gap.from_ns - known[-1].to_ns <= closest_ns:
+            before = known.pop()
+            to_ns, lost = max(before.to_ns, gap.to_ns), _sum(before.lost, gap.lost)
+            known.append(replace(before, to_ns=to_ns, lost=lost))
+        else:
+            known.append(gap)
+    return [gap for known in merged.values() for gap in known]
 
 
 def _is_derived(table: str) -> bool:

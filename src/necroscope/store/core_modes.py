@@ -59,6 +59,9 @@ class _Rows(NamedTuple):
     delays: pa.Table | None = None
 
 
+_NOTHING: Final = _Rows(None)
+
+
 def read_core_modes(
     store: Store,
     from_ns: int,
@@ -77,8 +80,8 @@ def read_core_modes(
     places[list(cpus)] = np.arange(len(cpus))
     takes_minutes = column_ns % MINUTE_NS == 0 and from_ns % MINUTE_NS == 0
     question = _Question(from_ns, to_ns, takes_minutes, with_delay)
-    reading = WindowReading(store, from_ns, to_ns, limit or TimeLimit())
-    for rows in reading.segments(lambda reader: _read(reader, question)):
+    reading = WindowReading(store, from_ns, to_ns, limit or TimeLimit(), _tables_of(with_delay=with_delay))
+    for rows in reading.segments(lambda reader: _NOTHING if reading.stops_before(reader) else _read(reader, question)):
         if rows.minutes is not None:
             _add_minutes(modes, rows.minutes, places)
         if rows.ticks is not None:
@@ -87,6 +90,19 @@ def read_core_modes(
             _add_delays(modes, rows.delays, places)
     modes.left_out += reading.left_out()
     return modes
+
+
+def not_in_core_modes(store: Store, from_ns: int, to_ns: int, *, with_delay: bool) -> list[str]:
+    """In words, from what the segments say of themselves and what reads have found, without reading them again."""
+    reading = WindowReading(store, from_ns, to_ns, TimeLimit(), _tables_of(with_delay=with_delay))
+    for _ in reading.segments(lambda reader: reader):
+        pass
+    return reading.left_out()
+
+
+def _tables_of(*, with_delay: bool) -> tuple[str, ...]:
+    """Without `core_minutes`: ticks make up for what is damaged there."""
+    return ("cores", "softirq_delay", "*") if with_delay else ("cores", "*")
 
 
 def _read(reader: SegmentReader, question: _Question) -> _Rows:

@@ -41,10 +41,6 @@ class RecordingInfo:
     idle_samples: int
     pins: list[Pin]
 
-    def gaps_at_most(self, most: int) -> list[Gap]:
-        """Merged where they are more, so that a picture of them can be drawn."""
-        return self.gaps if len(self.gaps) <= most else merge_gaps(self.gaps)[:most]
-
 
 class Store:
     """Every question looks first at what came and went, so a store over a live recording is always up to date."""
@@ -82,13 +78,14 @@ class Store:
         merged = merge(self._ask((from_ns, to_ns), read))
         return replace(merged, samples=_in_order(merged.samples).unify_dictionaries())
 
-    def gaps(self, from_ns: int, to_ns: int) -> list[Gap]:
-        """Gaps that touch the window, those included that reads of this store have found."""
+    def gaps(self, from_ns: int, to_ns: int, closest_ns: int | None = None) -> list[Gap]:
+        """Gaps that touch the window, those included that reads of this store have found; joined if they lie closer than that."""
         window = (from_ns, to_ns)
         found = [
             gap for gaps in self._ask(window, SegmentReader.gaps) for gap in gaps if overlaps(window, gap.from_ns, gap.to_ns)
         ]
-        return sorted(found, key=lambda gap: (gap.from_ns, gap.to_ns, gap.table))
+        shown = found if closest_ns is None else merge_gaps(found, closest_ns)
+        return sorted(shown, key=lambda gap: (gap.from_ns, gap.to_ns, gap.table))
 
     def is_live(self) -> bool:
         """Whether its last segment is still being written, or was left so by a recorder that was killed."""

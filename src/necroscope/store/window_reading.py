@@ -1,6 +1,6 @@
 """Goes through the segments of a window in pieces, stops at the time limit, and tells what of the window is not in the answer."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import Final, TypeVar
 
@@ -27,9 +27,9 @@ _TABLES: Final = ("samples", "stacks", "frames", "*")
 
 
 class WindowReading:
-    """One question to the samples of a window. What it knows of the window is complete once `segments` is exhausted."""
+    """One question to some tables of a window. What it knows of the window is complete once `segments` is exhausted."""
 
-    def __init__(self, store: Store, from_ns: int, to_ns: int, limit: TimeLimit) -> None:
+    def __init__(self, store: Store, from_ns: int, to_ns: int, limit: TimeLimit, tables: Collection[str] = _TABLES) -> None:
         self.from_ns = from_ns
         self.to_ns = max(to_ns, from_ns)
         self.read_to_ns = self.to_ns
@@ -37,6 +37,7 @@ class WindowReading:
         self.gaps: list[Gap] = []
         self._catalog = store.catalog
         self._limit = limit
+        self._tables = tables
         self._is_stopped = False
 
     def segments(self, question: Callable[[SegmentReader], Answer]) -> Iterator[Answer]:
@@ -60,11 +61,13 @@ class WindowReading:
         pieces = max(1, round(rows_per_ns * (to_ns - from_ns) / _ROWS_AT_ONCE))
         bounds = [from_ns + (to_ns - from_ns) * piece // pieces for piece in range(pieces + 1)]
         for start_ns, end_ns in pairwise(bounds):
-            if self._limit.is_over():
-                self._is_stopped = True
-                self.read_to_ns = min(self.read_to_ns, start_ns)
+            if self._stops_at(start_ns):
                 return
             yield start_ns, end_ns
+
+    def stops_before(self, reader: SegmentReader) -> bool:
+        """Whether the time is over; for a question that reads a segment at once."""
+        return self._stops_at(max(self.from_ns, reader.reach[0]))
 
     def recorded(self, cpus: frozenset[int] | None = None) -> list[Span]:
         """Stretches of the window that were recorded and read: spans of segments without the gaps that hit all these cores."""
@@ -85,6 +88,12 @@ class WindowReading:
         """In words: what of the window is not in the answer."""
         return [*self._outside(), *self._told_gaps()]
 
+    def _stops_at(self, start_ns: int) -> bool:
+        if self._limit.is_over():
+            self._is_stopped = True
+            self.read_to_ns = min(self.read_to_ns, start_ns)
+        return self._is_stopped
+
     def _ask(self, segment: Segment, question: Callable[[SegmentReader], Answer]) -> tuple[SegmentReader, Answer]:
         try:
             reader = self._catalog.reader(segment)
@@ -101,7 +110,7 @@ class WindowReading:
     def _take_in(self, reader: SegmentReader) -> None:
         window = self.from_ns, self.to_ns
         self.spans += [reader.span] if overlaps(window, *reader.span) else []
-        self.gaps += [gap for gap in reader.gaps() if gap.table in _TABLES and overlaps(window, *_ends(gap))]
+        self.gaps += [gap for gap in reader.gaps() if gap.table in self._tables and overlaps(window, *_ends(gap))]
 
     def _outside(self) -> Iterator[str]:
         if self._is_stopped:
@@ -119,7 +128,7 @@ class WindowReading:
             yield f"{_told(spans[-1][1], self.to_ns)}: the recording ends before it"
 
     def _told_gaps(self) -> list[str]:
-        gaps = merge_gaps(self.gaps)
+        gaps = merge_gaps(self.gaps, _HOLE_NS)
         told = [_told_gap(gap) for gap in gaps[:_MOST_GAPS]]
         return told if len(gaps) <= _MOST_GAPS else [*told, f"and {len(gaps) - _MOST_GAPS} more gaps"]
 

@@ -71,3 +71,12 @@ def test_many_gaps_are_told_in_few_words(tmp_path):
     reading, _ = asked(Store.open(draw(tmp_path / "r", "a", gaps=gaps, until=1)), lambda reader: None)
     assert reading.left_out()[-1] == "and 4 more gaps"
     assert len(reading.left_out()) == 6
+
+
+def test_gaps_far_apart_are_not_told_as_one(tmp_path):
+    gaps = [Gap("samples", at(second), at(second + 0.1), "overran", lost=1) for second in (0.1, 0.3, 8)]
+    reading, _ = asked(Store.open(draw(tmp_path / "r", "a", gaps=gaps, until=9)), lambda reader: None, 0, 9)
+    assert reading.left_out() == [
+        "2025-10-09T08:53:20.100Z to 2025-10-09T08:53:20.400Z: overran, 2 lost",
+        "2025-10-09T08:53:28.000Z to 2025-10-09T08:53:28.100Z: overran, 1 lost",
+    ]

@@ -9,6 +9,13 @@ export interface Gap {
   cpu: number | null;
 }
 
+/** Of a stretch; where they are very many they are joined as far as a screen can tell them apart. */
+export interface GapsAnswer {
+  gaps: Gap[];
+  is_exact: boolean;
+  left_out: string[];
+}
+
 export interface RecordingAnswer {
   node: string;
   labels: Record<string, string>;
@@ -19,7 +26,6 @@ export interface RecordingAnswer {
   tables: Record<string, number>;
   bytes: number;
   lost_samples: number;
-  gaps: Gap[];
   pins: { from: string; to: string; reason: string }[];
   generated: boolean;
   version: string;
@@ -58,12 +64,13 @@ export interface TaskRow {
 
 export interface Rows<Row> {
   rows: Row[];
-  left_out: number;
+  left_out: string[];
 }
 
 export interface CgroupsAnswer {
   series: { time: string[]; tracked: (number | null)[]; visible: (number | null)[]; dying: (number | null)[] };
   restarts: { time: string; kind: string; message: string }[];
+  left_out: string[];
 }
 
 export interface Evidence {

@@ -1,7 +1,7 @@
 // Answers from the data within an exported page: gzip, then arrays behind a header, as the server packs them.
 import { unpack, type Packed } from "../lib/packed";
 import type { Range } from "../lib/range";
-import type { CgroupsAnswer, CoresHeader, EventRow, RecordingAnswer, ReportAnswer, Rows, TaskRow } from "./answers";
+import type { CgroupsAnswer, CoresHeader, EventRow, GapsAnswer, RecordingAnswer, ReportAnswer, Rows, TaskRow } from "./answers";
 import { folded, heat, type Samples } from "./folding";
 import type { Clock } from "./moment";
 import type { Source } from "./source";
@@ -9,6 +9,7 @@ import type { Source } from "./source";
 interface EmbeddedHeader {
   state: string;
   recording: RecordingAnswer;
+  gaps: GapsAnswer;
   report: ReportAnswer;
   events: Rows<EventRow>;
   tasks: Rows<TaskRow>;
@@ -46,8 +47,12 @@ export function embeddedSource(data: ArrayBuffer, at: () => Clock): Source {
     flame: async ({ window, baseline, group, isTurned, ...choice }) =>
       folded(samples(), window, baseline, choice, group, isTurned, [...header.samples.left_out, ...missing(window)]),
     events: async (view) => ({ rows: inside(header.events.rows, view), left_out: header.events.left_out }),
-    tasks: async (window, cpu) => ({ rows: inside(header.tasks.rows, window).filter((row) => cpu === null || row.cpu === cpu), left_out: 0 }),
+    tasks: async (window, cpu) => ({
+      rows: inside(header.tasks.rows, window).filter((row) => cpu === null || row.cpu === cpu),
+      left_out: header.tasks.left_out,
+    }),
     cgroups: async () => header.cgroups,
+    gaps: async () => header.gaps,
   };
 }
 

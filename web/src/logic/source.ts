@@ -1,6 +1,6 @@
 // Where the page's answers come from: the server, or the data embedded in an exported page. The views know no difference.
 import type {
-  CgroupsAnswer, CoresAnswer, EventRow, FlameAnswer, HeatAnswer, RecordingAnswer, ReportAnswer, Rows, TaskRow,
+  CgroupsAnswer, CoresAnswer, EventRow, FlameAnswer, GapsAnswer, HeatAnswer, RecordingAnswer, ReportAnswer, Rows, TaskRow,
 } from "./answers";
 import type { Range } from "../lib/range";
 import type { Group } from "./state";
@@ -31,4 +31,5 @@ export interface Source {
   events(view: Range, signal?: AbortSignal): Promise<Rows<EventRow>>;
   tasks(window: Range, cpu: number | null, signal?: AbortSignal): Promise<Rows<TaskRow>>;
   cgroups(view: Range, signal?: AbortSignal): Promise<CgroupsAnswer>;
+  gaps(view: Range, signal?: AbortSignal): Promise<GapsAnswer>;
 }

@@ -23,6 +23,8 @@ export interface State {
   cgroup: string;
   group: Group;
   isTurned: boolean;
+  /** The part of the flame graph that fills the width, in shares of the whole; null is all of it. */
+  zoom: Range | null;
 }
 
 export const MODE_TEXT: Record<Mode, string> = {
@@ -36,6 +38,7 @@ export const MODE_TEXT: Record<Mode, string> = {
 };
 
 const PID = /^\d{1,9}$/;
+const SHARE_DIGITS = 8;
 const GROWS_TO_MS = 120_000;
 const SHORTEST_FOLLOWED_MS = 10_000;
 const FOLLOWED_WINDOW_MS = 5000;
@@ -56,6 +59,7 @@ export function initialState(span: Range): State {
     cgroup: "",
     group: "",
     isTurned: false,
+    zoom: null,
   };
 }
 
@@ -72,18 +76,23 @@ export function toHash(state: State, at: Clock): string {
     if (state[name]) words.set(name, state[name]);
   }
   if (state.isTurned) words.set("turned", "1");
+  if (state.zoom) words.set("zoom", state.zoom.map((share) => share.toFixed(SHARE_DIGITS)).join("-"));
   return `#${words.toString()}`;
 }
 
 /** A link may be old, cut or made by hand: what does not make sense is left as it is in `otherwise`. */
 export function ofHash(hash: string, at: Clock, otherwise: State, cpus: readonly number[]): State {
   const words = new URLSearchParams(hash.replace(/^#/, ""));
-  const range = (name: string): Range | null => {
+  const numbers = (name: string): Range | null => {
     const parts = (words.get(name) ?? "").split("-").map(Number);
     const [from, to] = parts;
-    if (parts.length !== 2 || !Number.isFinite(from) || !Number.isFinite(to) || from! >= to!) return null;
-    return [at.ofMicros(from!), at.ofMicros(to!)];
+    return parts.length === 2 && Number.isFinite(from) && Number.isFinite(to) && from! < to! ? [from!, to!] : null;
   };
+  const range = (name: string): Range | null => {
+    const micros = numbers(name);
+    return micros && [at.ofMicros(micros[0]), at.ofMicros(micros[1])];
+  };
+  const zoom = numbers("zoom");
   const core = words.has("core") ? Number(words.get("core")) : null;
   const pid = words.get("pid") ?? "";
   const mode = words.get("mode") as Mode;
@@ -101,6 +110,7 @@ export function ofHash(hash: string, at: Clock, otherwise: State, cpus: readonly
     cgroup: words.get("cgroup") ?? "",
     group: GROUPS.includes(group) ? group : "",
     isTurned: words.get("turned") === "1",
+    zoom: zoom && contains([0, 1], zoom) ? zoom : null,
   };
 }
 
@@ -170,12 +180,21 @@ export function followed(state: State, before: Range, now: Range): State {
   const isWhole = contains(state.view, before) && length(now) <= GROWS_TO_MS;
   const size = clamp(length(state.view), SHORTEST_FOLLOWED_MS, length(now));
   const last = length(state.window ?? [0, FOLLOWED_WINDOW_MS]);
-  return { ...state, view: isWhole ? now : within([now[1] - size, now[1]], now), window: within([now[1] - last, now[1]], now) };
+  return { ...state, view: isWhole ? now : within([now[1] - size, now[1]], now), window: within([now[1] - last, now[1]], now), zoom: null };
 }
 
 /** Is it another place, worth a step in the browser's history, or only another look at the same? */
 export function isAnotherPlace(before: State, after: State): boolean {
-  const names = ["cpu", "mode", "incident", "pid", "comm", "cgroup", "group", "isTurned"] as const;
+  return isAnotherFlame(before, after) || before.mode !== after.mode || before.incident !== after.incident;
+}
+
+/** A zoom is of one flame graph: another one begins whole. */
+export function withFittingZoom(before: State, after: State): State {
+  return after.zoom && isAnotherFlame(before, after) ? { ...after, zoom: null } : after;
+}
+
+function isAnotherFlame(before: State, after: State): boolean {
+  const names = ["cpu", "pid", "comm", "cgroup", "group", "isTurned"] as const;
   return (
     !same(before.window, after.window) || !same(before.baseline, after.baseline) || names.some((name) => before[name] !== after[name])
   );

@@ -4,9 +4,9 @@ import { useContext } from "preact/hooks";
 import { remember } from "../lib/address";
 import { atom, type Atom } from "../lib/atom";
 import { same, type Range } from "../lib/range";
-import type { RecordingAnswer, ReportAnswer } from "../logic/answers";
+import type { GapsAnswer, RecordingAnswer, ReportAnswer } from "../logic/answers";
 import type { Clock } from "../logic/moment";
-import { initialState, isAnotherPlace, ofHash, toHash, type State } from "../logic/state";
+import { initialState, isAnotherPlace, ofHash, toHash, withFittingZoom, type State } from "../logic/state";
 import type { Source } from "../logic/source";
 
 export interface App {
@@ -15,6 +15,8 @@ export interface App {
   recording: Atom<RecordingAnswer>;
   report: Atom<ReportAnswer | null>;
   reportError: Atom<string | null>;
+  /** Of the view; null until they are known. */
+  gaps: Atom<GapsAnswer | null>;
   state: Atom<State>;
   /** Where the pointer is in time, in all lanes. */
   cursor: Atom<number | null>;
@@ -23,7 +25,9 @@ export interface App {
   follows: Atom<boolean>;
   isHelpOpen: Atom<boolean>;
   span(): Range;
-  move(next: State): void;
+  move(wanted: State): void;
+  /** How long a lane waits for a view that is turned to rest; what is another place is asked for at once. */
+  rest(turned_ms: number): number;
 }
 
 export function makeApp(source: Source, clock: Clock, recording: RecordingAnswer): App {
@@ -38,29 +42,35 @@ export function makeApp(source: Source, clock: Clock, recording: RecordingAnswer
   if (location.hash.length <= 1 && source.firstState) history.replaceState(null, "", `#${source.firstState}`);
   const state = atom(location.hash.length > 1 ? fromAddress() : begun);
   const follows = atom(recording.live && location.hash.length <= 1);
+  let isStep = true;
   const app: App = {
     source,
     clock,
     recording: known,
     report: atom<ReportAnswer | null>(null),
     reportError: atom<string | null>(null),
+    gaps: atom<GapsAnswer | null>(null),
     state,
     cursor: atom<number | null>(null),
     lit: atom<string | null>(null),
     follows,
     isHelpOpen: atom(false),
     span: () => spanOf(known.get()),
-    move(next) {
+    move(wanted) {
       const before = state.get();
-      if (next === before) return;
+      if (wanted === before) return;
+      const next = withFittingZoom(before, wanted);
       // Who chooses a window wants to look at it, not at the one that comes next.
       if (!same(next.window, before.window)) follows.set(false);
+      isStep = isAnotherPlace(before, next);
       state.set(next);
-      remember(toHash(next, clock), isAnotherPlace(before, next));
+      remember(toHash(next, clock), isStep);
     },
+    rest: (turned_ms) => (isStep ? 0 : turned_ms),
   };
   window.addEventListener("popstate", () => {
     follows.set(false);
+    isStep = true;
     state.set(fromAddress());
   });
   return app;

@@ -25,7 +25,7 @@ export function CgroupsLane() {
   const recording = useAtom(app.recording);
   const kept = useRef(false);
   const end = recording.live ? (recording.to ?? "") : "";
-  const answer = useCovering(state.view, end, (view, signal) => app.source.cgroups(view, signal), () => true, kept.current ? REST_MS : FIRST_MS);
+  const answer = useCovering(state.view, end, (view, signal) => app.source.cgroups(view, signal), (found) => !found.left_out.length, kept.current ? app.rest(REST_MS) : FIRST_MS);
   kept.current ||= answer.value !== null;
   const data = useMemo(() => (answer.value ? seriesOf(answer.value, app.clock.ofDigits) : null), [answer.value]);
   const restarts = useMemo(() => (answer.value?.restarts ?? []).map((each) => ({ ...each, moment: app.clock.ofDigits(each.time) })), [answer.value]);
@@ -38,9 +38,10 @@ export function CgroupsLane() {
   };
   const key = useMemo(() => <Key data={data} />, [data]);
   const high = useMemo(() => <Most data={data} />, [data]);
-  const count = restarts.length ? `${restarts.length} restart${restarts.length > 1 ? "s" : ""}` : undefined;
+  const count = restarts.length ? [`${restarts.length} restart${restarts.length > 1 ? "s" : ""}`] : [];
+  const note = [...count, ...(answer.value?.left_out ?? [])].join(" · ");
   return (
-    <Lane id="cgroups" title="Cgroups and restarts" note={answer.error?.message ?? count} isAsking={answer.isAsking} tools={key}>
+    <Lane id="cgroups" title="Cgroups and restarts" note={answer.error?.message ?? note} isAsking={answer.isAsking} tools={key}>
       <TimeSurface
         height={HEIGHT} label="cgroups over time" tables={["cgroups", "units", "containers"]} tip={tip} gutter={high}
         draw={(width) => (

@@ -31,7 +31,8 @@ export function CoreLane() {
     const next = withWindow(state, [moment - size / 2, moment + size / 2], app.span());
     app.move({ ...next, cpu: recording.cpus[rowOf(y)] ?? null });
   };
-  const note = error?.message ?? laneNote(map, state.mode, recording.tables);
+  const gaps = useAtom(app.gaps);
+  const note = error?.message ?? laneNote(map, state.mode, recording.tables, gaps?.left_out[0]);
   return (
     <Lane id="cores" title={`${recording.cpus.length} cores`} note={note} isAsking={isAsking || map?.isComplete === false} tools={<Tools />}>
       <TimeSurface
@@ -61,7 +62,7 @@ function useCoreMap(state: State) {
     isFirst.current = false;
     return app.source.cores(widened(state.view, app.span()), columns, withDelay, signal);
   };
-  const answer = useLatest(key, ask, isFirst.current ? 0 : REST_MS);
+  const answer = useLatest(key, ask, isFirst.current ? 0 : app.rest(REST_MS));
   const map = useMemo(() => (answer.value ? coreMap(answer.value, app.clock) : null), [answer.value]);
   useEffect(() => {
     if (!map || map.isComplete) return undefined;
@@ -77,10 +78,10 @@ function widened(view: Range, span: Range): Range {
   return [Math.max(view[0] - more, span[0]), Math.min(view[1] + more, span[1])];
 }
 
-function laneNote(map: CoreMap | null, mode: Mode, tables: Record<string, number>): string | undefined {
+function laneNote(map: CoreMap | null, mode: Mode, tables: Record<string, number>, notHatched: string | undefined): string | undefined {
   if (!(mode === "delay" ? tables["softirq_delay"] : tables["cores"])) return "not recorded";
   if (!map) return undefined;
-  const left = map.leftOut[0];
+  const left = map.leftOut[0] ?? notHatched;
   if (!map.isComplete) return "reading the rest of the recording …";
   return left ?? (map.column_ms > LONGEST_TICK_MS ? `each cell: the worst tick in ${durationText(map.column_ms)}` : undefined);
 }

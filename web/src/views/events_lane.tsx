@@ -23,7 +23,7 @@ export function EventsLane() {
   const recording = useAtom(app.recording);
   const kept = useRef(false);
   const end = recording.live ? (recording.to ?? "") : "";
-  const answer = useCovering(state.view, end, (view, signal) => app.source.events(view, signal), (found) => !found.left_out, kept.current ? REST_MS : FIRST_MS);
+  const answer = useCovering(state.view, end, (view, signal) => app.source.events(view, signal), (found) => !found.left_out.length, kept.current ? app.rest(REST_MS) : FIRST_MS);
   kept.current ||= answer.value !== null;
   const rows = useMemo(() => answer.value?.rows ?? [], [answer.value]);
   const moments = useMemo(() => rows.map((row) => app.clock.ofDigits(row.time)), [rows]);
@@ -37,7 +37,7 @@ export function EventsLane() {
     const next = withWindow(state, [moment - 5000, moment + 1000], app.span());
     app.move({ ...next, cpu: event.cpu ?? next.cpu });
   };
-  const leftOut = answer.value?.left_out ? `${answer.value.left_out} earlier events are not shown: zoom in` : undefined;
+  const leftOut = answer.value?.left_out.length ? `${answer.value.left_out.join(" · ")}: zoom in` : undefined;
   const note = answer.error?.message ?? leftOut ?? (answer.value && !rows.length ? "nothing happened here" : undefined);
   return (
     <Lane id="events" title="Events" note={note}>

@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useAtom } from "../lib/atom";
 import { useLatest } from "../lib/latest";
-import { clamp, length, scaled, within, type Range } from "../lib/range";
+import { clamp, length, same, scaled, within, type Range } from "../lib/range";
 import { useWidth } from "../lib/size";
 import { theme } from "../lib/theme";
 import { height, KINDS, layout, nodeAt, path, search, type Flame, type Found } from "../logic/flame";
@@ -16,15 +16,18 @@ import { hideTip, showTip } from "./tooltip";
 
 const WHOLE: Range = [0, 1];
 const NARROWEST = 1e-5;
+const REST_MS = 150;
 
 export function FlameLane() {
   const app = useApp();
   const state = useAtom(app.state);
   const { flame, isAsking, error } = useFlame(state);
   const found = useMemo(() => (flame ? search(flame, state.search) : null), [flame, state.search]);
+  // While another graph is asked for, the zoom is still of the one before.
+  const keep = isAsking ? undefined : (zoom: Range | null) => app.move({ ...app.state.get(), zoom });
   return (
     <Lane id="flame" title={titleOf(state, app)} note={error?.message ?? noteOf(flame, found, state)} isAsking={isAsking} tools={<FlameTools flame={flame} />}>
-      {flame && height(flame) > 0 ? <FlameSurface flame={flame} found={found} /> : <p class="empty">{emptyText(state, isAsking)}</p>}
+      {flame && height(flame) > 0 ? <FlameSurface flame={flame} found={found} kept={state.zoom} keep={keep} /> : <p class="empty">{emptyText(state, isAsking)}</p>}
       {flame?.change ? <ChangeKey /> : <KindKey />}
     </Lane>
   );
@@ -59,17 +62,24 @@ function emptyText(state: State, isAsking: boolean): string {
   return isAsking ? "reading samples …" : "No samples here: the core was idle, the filter leaves nothing, or nothing was recorded.";
 }
 
-export function FlameSurface({ flame, found }: { flame: Flame; found: Found | null }) {
+interface FlameSurfaceProps {
+  flame: Flame;
+  found: Found | null;
+  /** The zoom that a link leads to, and who keeps it for one; without them it is forgotten. */
+  kept?: Range | null;
+  keep?: ((zoom: Range | null) => void) | undefined;
+}
+
+export function FlameSurface({ flame, found, kept = null, keep }: FlameSurfaceProps) {
   const area = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const width = useWidth(area);
   const look = useAtom(theme);
-  const [zoom, setZoom] = useState<Range>(WHOLE);
+  const [zoom, setZoom] = useKeptZoom(flame, kept, keep);
   const [hovered, setHovered] = useState<number | null>(null);
   const chosen = useRef<number | null>(null);
   useEffect(() => {
     chosen.current = null;
-    setZoom(WHOLE);
   }, [flame]);
   const height_px = height(flame) * FRAME_PX;
   useEffect(() => {
@@ -110,6 +120,32 @@ export function FlameSurface({ flame, found }: { flame: Flame; found: Found | nu
       </div>
     </div>
   );
+}
+
+/** Kept when it rests, because it moves at the screen's rate; another graph or link brings its own. */
+function useKeptZoom(flame: Flame, kept: Range | null, keep: FlameSurfaceProps["keep"]) {
+  const [zoom, setZoom] = useState<Range>(kept ?? WHOLE);
+  const known = useRef(kept);
+  useEffect(() => {
+    known.current = kept;
+    setZoom(kept ?? WHOLE);
+  }, [flame]);
+  useEffect(() => {
+    if (same(kept, known.current)) return;
+    known.current = kept;
+    setZoom(kept ?? WHOLE);
+  }, [kept]);
+  useEffect(() => {
+    if (!keep) return undefined;
+    const timer = setTimeout(() => {
+      const rested = length(zoom) < 1 ? zoom : null;
+      if (same(rested, known.current)) return;
+      known.current = rested;
+      keep(rested);
+    }, REST_MS);
+    return () => clearTimeout(timer);
+  }, [zoom, !keep]);
+  return [zoom, setZoom] as const;
 }
 
 function frameTip(flame: Flame, node: number): string[] {

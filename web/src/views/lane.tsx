@@ -149,7 +149,7 @@ function Band({ range, view, width, name }: { range: Range; view: Range; width: 
 /** The window, the baseline, and the stretches that were not recorded. */
 function Marks({ state, width, tables }: { state: State; width: number; tables: readonly string[] }) {
   const app = useApp();
-  const { gaps } = useAtom(app.recording);
+  const gaps = useAtom(app.gaps)?.gaps ?? [];
   const shown = gaps.filter((gap) => (tables.includes(gap.table) || gap.table === "*") && gap.cpu === null);
   return (
     <>

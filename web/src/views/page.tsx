@@ -4,6 +4,7 @@ import { CgroupsLane } from "./cgroups_lane";
 import { CoreLane } from "./core_lane";
 import { EventsLane } from "./events_lane";
 import { FlameLane } from "./flame_lane";
+import { Gaps } from "./gaps";
 import { HeatLane } from "./heat_lane";
 import { Help } from "./help";
 import { Axis, Overview } from "./overview";
@@ -29,6 +30,7 @@ export function Page({ app }: { app: App }) {
           <HeatLane />
           <FlameLane />
           <TasksLane />
+          <Gaps />
         </div>
       </main>
       <Tooltip />

@@ -16,8 +16,9 @@ export function TasksLane() {
   const answer = useLatest(key, (signal) => app.source.tasks(span!, state.cpu, signal), 40);
   const rows = [...(answer.value?.rows ?? [])].sort((a, b) => b.samples - a.samples).slice(0, MOST);
   const who = state.cpu === null ? "Tasks on hot cores" : `Tasks on core ${state.cpu}`;
+  const note = ["captured when a core was found held", ...(answer.value?.left_out ?? [])].join(" · ");
   return (
-    <Lane id="tasks" title={who} note={answer.error?.message ?? "captured when a core was found held"} isAsking={answer.isAsking}>
+    <Lane id="tasks" title={who} note={answer.error?.message ?? note} isAsking={answer.isAsking}>
       {rows.length ? <Tasks rows={rows} /> : <p class="empty">{span ? "No trigger fired in this window." : "Choose a window."}</p>}
     </Lane>
   );

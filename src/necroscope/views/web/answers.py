@@ -13,7 +13,8 @@ from necroscope.store.core_modes import CoreModes
 from necroscope.store.differential import DifferentialTree
 from necroscope.store.flame import FlameTree
 from necroscope.store.heatmap import Cell, HeatMap
-from necroscope.store.query import RecordingInfo
+from necroscope.store.last_rows import LastRows
+from necroscope.store.query import RecordingInfo, Store
 from necroscope.views.web.binary import packed
 
 MOST_GAPS: Final = 500
@@ -21,6 +22,7 @@ MOST_ROWS: Final = 5_000
 NOT_RECORDED: Final = 255
 NOT_READ_YET: Final = 254
 _FULL: Final = 250
+_PIXELS: Final = 2_000
 CoreBytes = dict[str, NDArray[np.uint8]]
 _KINDS: Final = {"kernel": 0, "user": 1, "jit": 2, "group": 3}
 _OTHER_KIND: Final = 4
@@ -38,14 +40,28 @@ def recording_answer(info: RecordingInfo, cpus: Sequence[int], *, is_live: bool,
         "tables": info.tables,
         "bytes": info.bytes,
         "lost_samples": info.lost_samples,
-        "gaps": [gap_answer(gap) for gap in info.gaps_at_most(MOST_GAPS)],
         "pins": [{"from": str(pin.from_ns), "to": str(pin.to_ns), "reason": pin.reason} for pin in info.pins],
         "generated": info.labels.get("generated") is not None,
         "version": version,
     }
 
 
-def gap_answer(gap: Gap) -> dict[str, Any]:
+def gaps_answer(store: Store, from_ns: int, to_ns: int) -> dict[str, Any]:
+    """One by one where they can be drawn so; else joined where they lie closer than a pixel, and of those the longest."""
+    shown = store.gaps(from_ns, to_ns)
+    is_exact = len(shown) <= MOST_GAPS
+    if not is_exact:
+        shown = store.gaps(from_ns, to_ns, (to_ns - from_ns) // _PIXELS)
+        shown.sort(key=lambda gap: (gap.cpu is None, gap.to_ns - gap.from_ns), reverse=True)
+    cut = len(shown) - MOST_GAPS
+    return {
+        "gaps": [_gap(gap) for gap in shown[:MOST_GAPS]],
+        "is_exact": is_exact,
+        "left_out": [f"{cut} short gaps are not hatched"] if cut > 0 else [],
+    }
+
+
+def _gap(gap: Gap) -> dict[str, Any]:
     return {"table": gap.table, "from": str(gap.from_ns), "to": str(gap.to_ns), "cause": gap.cause, "cpu": gap.cpu}
 
 
@@ -166,11 +182,10 @@ def _ordered(
     return order, place[parent[order]].astype(np.int32)
 
 
-def rows_answer(rows: pa.Table, limit: int = MOST_ROWS) -> dict[str, Any]:
-    """The last rows, with moments as digits: a browser's numbers end at 2**53."""
-    shown = rows.slice(max(rows.num_rows - limit, 0))
-    listed = [{name: str(value) if name in _LONG else value for name, value in row.items()} for row in shown.to_pylist()]
-    return {"rows": listed, "left_out": rows.num_rows - shown.num_rows}
+def rows_answer(last: LastRows) -> dict[str, Any]:
+    """With moments as digits: a browser's numbers end at 2**53."""
+    listed = [{name: str(value) if name in _LONG else value for name, value in row.items()} for row in last.rows.to_pylist()]
+    return {"rows": listed, "left_out": last.left_out}
 
 
 def _digits(time_ns: int | None) -> str | None:

@@ -1,4 +1,7 @@
-"""The server of the time machine: routes over a recording. Every question has a time limit and says what it left out."""
+"""The server of the time machine: routes over a recording. Every answer says what it left out.
+
+Every question that opens tables has a time limit; the recording's description and its gaps stand in the manifests.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -18,7 +21,9 @@ from necroscope.model.units import NS_PER_S
 from necroscope.store.differential import compare
 from necroscope.store.flame import GroupBy, read_flame
 from necroscope.store.heatmap import DEFAULT_ROWS, read_heat_map
+from necroscope.store.last_rows import read_last_rows
 from necroscope.store.query import Store
+from necroscope.store.seen_cores import SeenCores
 from necroscope.store.selection import Selection
 from necroscope.store.time_limit import TimeLimit
 from necroscope.views.web import answers
@@ -28,7 +33,7 @@ from necroscope.views.web.core_pictures import CorePictures
 from necroscope.views.web.export import exported_page
 from necroscope.views.web.guard import POLICY, Application, Guard
 from necroscope.views.web.incident_search import Diagnose
-from necroscope.views.web.parameters import REFUSALS, Moment, OptionalCpu, OptionalMoment, selection_of, window_of
+from necroscope.views.web.parameters import REFUSALS, Moment, OptionalCpu, OptionalMoment, Window, selection_of, window_of
 from necroscope.views.web.reports import Reports
 
 Answer = TypeVar("Answer")
@@ -46,18 +51,15 @@ class Recording:
     diagnose: Diagnose
     speedscope: Callable[[Store, int, int, Selection], bytes]
     reports: Reports = field(init=False)
-    _cpus: list[int] = field(default_factory=list)
+    _seen: SeenCores = field(init=False)
 
     def __post_init__(self) -> None:
         self.reports = Reports(self.store, self.diagnose)
+        self._seen = SeenCores(self.store)
 
     def cpus(self) -> list[int]:
-        """Cores that were seen; their numbers may have holes."""
-        info = self.store.info()
-        if not self._cpus and info.from_ns is not None and info.to_ns is not None:
-            rows = self.store.rows("cores", info.to_ns - 30 * NS_PER_S, info.to_ns + 1, columns=("cpu",))
-            self._cpus = sorted(set(rows.column("cpu").to_pylist())) or list(range(info.cpus or 0))
-        return self._cpus
+        """Cores that were ever seen; their numbers may have holes. Where none was, as many as the node is said to have."""
+        return self._seen.cpus() or list(range(self.store.info().cpus or 0))
 
     def description(self) -> dict[str, Any]:
         return answers.recording_answer(self.store.info(), self.cpus(), is_live=self.store.is_live(), version=self.version)
@@ -146,29 +148,31 @@ def _add_lists(app: FastAPI, recording: Recording) -> None:
 
     @app.get("/api/events")
     async def events(from_ns: Moment, to_ns: Moment, limit: Annotated[int, Query(ge=1, le=5000)] = 1000) -> dict[str, Any]:
-        window = window_of(from_ns, to_ns)
-        return await _asked(lambda: answers.rows_answer(store.rows("events", window.from_ns, window.to_ns), limit), is_long=True)
+        return await _asked(_last_rows, store, "events", window_of(from_ns, to_ns), None, limit, is_long=True)
 
     @app.get("/api/tasks")
     async def tasks(from_ns: Moment, to_ns: Moment, cpu: OptionalCpu = None) -> dict[str, Any]:
-        window, cpus = window_of(from_ns, to_ns), None if cpu is None else [cpu]
-        return await _asked(lambda: answers.rows_answer(store.rows("tasks", window.from_ns, window.to_ns, cpus)))
+        cpus = None if cpu is None else [cpu]
+        return await _asked(_last_rows, store, "tasks", window_of(from_ns, to_ns), cpus, answers.MOST_ROWS)
 
     @app.get("/api/gaps")
-    async def gaps(from_ns: Moment, to_ns: Moment) -> list[dict[str, Any]]:
+    async def gaps(from_ns: Moment, to_ns: Moment) -> dict[str, Any]:
         window = window_of(from_ns, to_ns)
-        return await _asked(
-            lambda: [answers.gap_answer(gap) for gap in store.gaps(window.from_ns, window.to_ns)][: answers.MOST_GAPS]
-        )
+        return await _asked(answers.gaps_answer, store, window.from_ns, window.to_ns)
 
     @app.get("/api/cgroups")
     async def cgroups(from_ns: Moment, to_ns: Moment) -> dict[str, Any]:
         window = window_of(from_ns, to_ns)
-        return await _asked(cgroups_answer, store, window.from_ns, window.to_ns, is_long=True)
+        return await _asked(lambda: cgroups_answer(store, window.from_ns, window.to_ns, TimeLimit(TIME_LIMIT_S)), is_long=True)
 
     @app.get("/api/report")
     async def report(at_ns: OptionalMoment = None) -> dict[str, Any]:
         return await _asked(recording.reports.answer, at_ns, is_long=True)
+
+
+def _last_rows(store: Store, table: str, window: Window, cpus: list[int] | None, most: int) -> dict[str, Any]:
+    limit = TimeLimit(TIME_LIMIT_S)
+    return answers.rows_answer(read_last_rows(store, table, window.from_ns, window.to_ns, cpus, most=most, limit=limit))
 
 
 def _add_cores(app: FastAPI, recording: Recording, pictures: CorePictures) -> None:

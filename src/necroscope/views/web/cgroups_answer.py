@@ -8,29 +8,41 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from necroscope.store.last_rows import read_last_rows
 from necroscope.store.query import Store
+from necroscope.store.time_limit import TimeLimit
 
 MOST_POINTS: Final = 2_000
 _MOST_RESTARTS: Final = 5_000
+_MOST_ROWS: Final = 1_000_000
 _COUNTS: Final = ("tracked", "visible", "dying")
 _RESTARTS: Final = ("unit_restart", "container_start", "container_die")
 
 
-def cgroups_answer(store: Store, from_ns: int, to_ns: int) -> dict[str, Any]:
+def cgroups_answer(store: Store, from_ns: int, to_ns: int, limit: TimeLimit) -> dict[str, Any]:
     """The counts of the memory hierarchy's root, or of all of cgroup v2; and what was restarted."""
-    rows = store.rows("cgroups", from_ns, to_ns, columns=("time", "controller", "path", *_COUNTS))
+    rows, counts_left_out = read_last_rows(
+        store, "cgroups", from_ns, to_ns, columns=("time", "controller", "path", *_COUNTS), most=_MOST_ROWS, limit=limit
+    )
     roots = rows.filter(pc.equal(rows.column("path"), "/"))
     chosen = next(
         (own for name in ("memory", "unified") if (own := roots.filter(pc.equal(roots.column("controller"), name))).num_rows),
         roots.slice(0, 0),
     )
-    events = store.rows("events", from_ns, to_ns, columns=("time", "kind", "message", "fields")).to_pylist()
+    events, events_left_out = read_last_rows(
+        store, "events", from_ns, to_ns, columns=("time", "kind", "message", "fields"), most=_MOST_ROWS, limit=limit
+    )
     restarts = [
         {"time": str(row["time"]), "kind": row["kind"], "message": row["message"], "fields": json.loads(row["fields"] or "{}")}
-        for row in events
-        if row["kind"] in _RESTARTS
+        for row in events.filter(pc.is_in(events.column("kind").cast(pa.utf8()), pa.array(_RESTARTS))).to_pylist()
     ]
-    return {"series": _series(chosen), "restarts": restarts[-_MOST_RESTARTS:]}
+    cut = len(restarts) - _MOST_RESTARTS
+    left_out = [*counts_left_out, *events_left_out, *([f"{cut} earlier restarts"] if cut > 0 else [])]
+    return {
+        "series": _series(chosen),
+        "restarts": restarts[-_MOST_RESTARTS:],
+        "left_out": list(dict.fromkeys(left_out)),
+    }
 
 
 def _series(rows: pa.Table) -> dict[str, list[Any]]:

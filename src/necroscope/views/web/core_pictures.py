@@ -4,6 +4,7 @@ Hours at five seconds take long to read (a day of 96 cores is 33 million rows): 
 An answer holds what was read within a fifth of a second and says if it is not complete; the rest is read meanwhile, newest first.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Final, NamedTuple
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from necroscope.model.core_shares import MINUTE_NS
 from necroscope.model.units import NS_PER_S
-from necroscope.store.core_modes import MODES, read_core_modes
+from necroscope.store.core_modes import MODES, not_in_core_modes, read_core_modes
 from necroscope.store.query import Store
 from necroscope.store.time_limit import TimeLimit
 from necroscope.views.web.answers import NOT_READ_YET, NOT_RECORDED, CoreBytes, core_bytes, cores_answer
@@ -71,7 +72,8 @@ class CorePictures:
         names = (*MODES, "delay") if with_delay else MODES
         bounds = _bounds(hours, base_ns, from_ns, column_ns, columns)
         picture = {name: _worst(_joined([part[name] for part in parts], len(cpus)), bounds) for name in names}
-        return cores_answer(picture, from_ns, column_ns, cpus, is_complete=is_complete)
+        left_out = not_in_core_modes(self._store, from_ns, to_ns, with_delay=with_delay)
+        return cores_answer(picture, from_ns, column_ns, cpus, left_out, is_complete=is_complete)
 
     def _read_so_far(self, hours: range, base_ns: int, cpus: tuple[int, ...], with_delay: bool) -> tuple[list[CoreBytes], bool]:
         """The hours, in minutes or not at all where they are not read yet; and whether all are."""
@@ -105,7 +107,9 @@ class CorePictures:
 
     def _read(self, key: _Key) -> CoreBytes:
         span = key.hour * PART_NS, (key.hour + 1) * PART_NS
-        return core_bytes(read_core_modes(self._store, *span, PART_NS // key.base_ns, key.cpus, with_delay=key.with_delay))
+        # It is kept, so it must be whole; nobody waits for it longer than the patience above.
+        limit = TimeLimit(math.inf)
+        return core_bytes(read_core_modes(self._store, *span, PART_NS // key.base_ns, key.cpus, limit, with_delay=key.with_delay))
 
 
 def _done(result: CoreBytes) -> Part:

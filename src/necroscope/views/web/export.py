@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from necroscope.errors import NecroscopeError
 from necroscope.model.units import NS_PER_S
 from necroscope.store.core_modes import read_core_modes
+from necroscope.store.last_rows import read_last_rows
+from necroscope.store.query import Store
 from necroscope.store.samples import SelectedSampleWindow, read_samples
 from necroscope.store.time_limit import TimeLimit
 from necroscope.views.web import answers
@@ -71,11 +73,12 @@ def _data(recording: "Recording", view: Span, sampled: Span, state: str) -> byte
     description = recording.description()
     header = {
         "state": state,
-        "recording": {**description, "from": str(view[0]), "to": str(view[1]), "live": False, "gaps": _gaps(recording, view)},
+        "recording": {**description, "from": str(view[0]), "to": str(view[1]), "live": False},
+        "gaps": answers.gaps_answer(store, *view),
         "report": _report(recording, view),
-        "events": answers.rows_answer(store.rows("events", *view)),
-        "tasks": answers.rows_answer(store.rows("tasks", *view)),
-        "cgroups": cgroups_answer(store, *view),
+        "events": _rows(store, "events", view),
+        "tasks": _rows(store, "tasks", view),
+        "cgroups": cgroups_answer(store, *view, TimeLimit(_TIME_LIMIT_S)),
         "cores": {"from": str(modes.start_ns), "column_ns": modes.column_ns, "cpus": modes.cpus, "left_out": modes.left_out},
         "samples": {"from": str(sampled[0]), "to": str(sampled[1]), "left_out": [*found.left_out, *left_out]},
     }
@@ -84,8 +87,8 @@ def _data(recording: "Recording", view: Span, sampled: Span, state: str) -> byte
     return packed({**header, **tables}, {**cores, **arrays})
 
 
-def _gaps(recording: "Recording", view: Span) -> list[dict[str, Any]]:
-    return [answers.gap_answer(gap) for gap in recording.store.gaps(*view)][: answers.MOST_GAPS]
+def _rows(store: Store, table: str, view: Span) -> dict[str, Any]:
+    return answers.rows_answer(read_last_rows(store, table, *view, most=answers.MOST_ROWS, limit=TimeLimit(_TIME_LIMIT_S)))
 
 
 def _report(recording: "Recording", view: Span) -> dict[str, Any]:

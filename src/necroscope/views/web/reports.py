@@ -2,9 +2,10 @@
 
 A day of 96 cores with an incident every ten minutes takes minutes. So the answer holds what was found until now and says how far
 it is, and what could not be looked at. The work is done in a process of its own: a thread would hold up all other questions.
+The verdict on a short one takes about a second and is waited for; if it takes longer, the answer says so and a later one has it.
 """
 
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Final, Protocol
@@ -14,6 +15,7 @@ from necroscope.store.query import Store
 from necroscope.views.web.incident_search import Diagnose, Found, IncidentSearch, Span, search
 
 SHORT_NS: Final = 2 * 3600 * NS_PER_S
+TIME_LIMIT_S: Final = 10.0
 _PART_NS: Final = 3600 * NS_PER_S
 # An incident is looked at with what lies around it, and belongs to the hour in which it begins.
 _MARGIN_NS: Final = 180 * NS_PER_S
@@ -41,7 +43,8 @@ class Reports:
         self._store = store
         self._diagnose = diagnose
         self._search = incident_search or IncidentSearch(diagnose, store.catalog.directory)
-        self._known: dict[int | None, tuple[int | None, Found]] = {}
+        self._short_ones = ThreadPoolExecutor(2, "report")
+        self._known: dict[int | None, tuple[int, Future[Found]]] = {}
         self._sought: _Sought | None = None
         self._lock = Lock()
 
@@ -52,14 +55,21 @@ class Reports:
         span = info.from_ns, info.to_ns
         if at_ns is None and span[1] - span[0] > SHORT_NS:
             return self._so_far(span)
-        known = self._known.get(at_ns)
-        if known is None or known[0] != info.to_ns:
-            found = search(self._diagnose, self._store.catalog.directory, at_ns, None)
-            known = self._known[at_ns] = (info.to_ns, found)
-        return known[1].rest | _answer([(span, known[1])], 1)
+        part = self._short(at_ns, span[1])
+        wait([part], TIME_LIMIT_S)
+        return part.result().rest | _answer([(span, part.result())], 1) if part.done() else _answer([], 1)
 
     def close(self) -> None:
+        self._short_ones.shutdown(wait=False, cancel_futures=True)
         self._search.close()
+
+    def _short(self, at_ns: int | None, end_ns: int) -> Future[Found]:
+        with self._lock:
+            known = self._known.get(at_ns)
+            if known is None or (known[0] != end_ns and known[1].done()):
+                part = self._short_ones.submit(search, self._diagnose, self._store.catalog.directory, at_ns, None)
+                known = self._known[at_ns] = (end_ns, part)
+            return known[1]
 
     def _so_far(self, span: Span) -> dict[str, Any]:
         with self._lock:

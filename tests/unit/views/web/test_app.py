@@ -6,14 +6,20 @@ import gzip
 import hashlib
 import json
 import struct
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
 import pytest
 from tests.drawn_recording import at, draw
+from tests.written_recording import WrittenSegment, new_recording
 
+from necroscope.model.reading import Gap
+from necroscope.model.units import NS_PER_S
 from necroscope.store.query import Store
+from necroscope.views.web import app, core_pictures
 from necroscope.views.web.app import Recording, make_app
 from necroscope.views.web.reports import Reports
 
@@ -25,6 +31,8 @@ DRAWN = """
            read  run        read
            .     .          vfs_read@kernel
 """
+HOUR_NS = 3600 * NS_PER_S
+DAY_NS = 24 * HOUR_NS
 TYPES = {"u8": np.uint8, "i32": np.int32, "u32": np.uint32, "f32": np.float32, "f64": np.float64}
 
 
@@ -198,3 +206,61 @@ def test_an_export_says_if_incidents_were_still_looked_for(built: Page, monkeypa
     header, _ = unpacked(gzip.decompress(base64.b64decode(html.split('id="embedded">')[1].split("<")[0])))
     assert header["report"]["is_complete"] is True
     assert "25% of the recording" in header["report"]["notes"][0]
+
+
+def gaps_of(directory: Path, gaps: list[Gap]) -> dict[str, Any]:
+    page = Page(draw(directory, DRAWN, gaps=gaps, until=5))
+    return page.get("/api/gaps", from_ns=at(0), to_ns=max(gap.to_ns for gap in gaps)).json()
+
+
+def test_gaps_that_lie_apart_stay_apart_however_many_they_are(tmp_path: Path) -> None:
+    gaps = [Gap("cores", at(0) + day * DAY_NS, at(0) + day * DAY_NS + HOUR_NS, "restarted") for day in range(600)]
+    answer = gaps_of(tmp_path / "many", gaps)
+    assert {int(gap["to"]) - int(gap["from"]) for gap in answer["gaps"]} == {HOUR_NS}
+    assert answer["left_out"] == ["100 short gaps are not hatched"]
+    assert answer["is_exact"] is False
+    fewer = gaps_of(tmp_path / "fewer", gaps[:500])
+    assert (len(fewer["gaps"]), fewer["is_exact"], fewer["left_out"]) == (500, True, [])
+
+
+def test_gaps_of_segment_after_segment_are_one(tmp_path: Path) -> None:
+    hours = [at(0) + number * HOUR_NS for number in range(601)]
+    (gap,) = gaps_of(tmp_path / "r", [Gap("softirq_delay", *ends, "no BPF") for ends in pairwise(hours)])["gaps"]
+    assert (gap["from"], gap["to"]) == (str(hours[0]), str(hours[-1]))
+
+
+def test_of_too_many_gaps_those_of_all_cores_and_the_longest_are_hatched(tmp_path: Path) -> None:
+    gaps = [Gap("cores", at(0) + day * DAY_NS, at(0) + day * DAY_NS + day, "x", cpu=1) for day in range(600)]
+    gaps += [Gap("cores", at(0) + day * DAY_NS, at(0) + day * DAY_NS + 1, "x") for day in range(2)]
+    shown = gaps_of(tmp_path / "r", gaps)["gaps"]
+    assert [gap["cpu"] for gap in shown[:3]] == [None, None, 1]
+    assert int(shown[2]["to"]) - int(shown[2]["from"]) == 599
+
+
+def test_gaps_are_of_the_window(tmp_path: Path) -> None:
+    page = Page(draw(tmp_path / "r", DRAWN, gaps=[Gap("samples", at(1), at(2), "overran", lost=3)], until=5))
+    (gap,) = page.get("/api/gaps", **WINDOW).json()["gaps"]
+    assert gap == {"table": "samples", "from": str(at(1)), "to": str(at(2)), "cause": "overran", "cpu": None}
+    assert page.get("/api/gaps", from_ns=at(3), to_ns=at(4)).json() == {"gaps": [], "is_exact": True, "left_out": []}
+
+
+def test_a_core_that_went_offline_before_the_end_has_its_row(tmp_path: Path) -> None:
+    recording = new_recording(tmp_path / "r")
+    WrittenSegment(recording, 0).ticks(0, 60, cpus=4).seal()
+    WrittenSegment(recording, 300).ticks(300, 600).seal()
+    assert Page(recording).get("/api/recording").json()["cpus"] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("path", ["/api/events", "/api/tasks", "/api/cgroups"])
+def test_lists_end_at_the_time_limit_and_say_so(page: Page, monkeypatch, path: str) -> None:
+    assert page.get(path, **WINDOW).json()["left_out"] == []
+    monkeypatch.setattr(app, "TIME_LIMIT_S", 0.0)
+    (told,) = page.get(path, **WINDOW).json()["left_out"]
+    assert told.startswith("the time limit of 0 s")
+
+
+def test_cores_end_at_the_time_limit_and_say_so(page: Page, monkeypatch) -> None:
+    monkeypatch.setattr(core_pictures, "_TIME_LIMIT_S", 0.0)
+    header, arrays = page.arrays("/api/cores", from_ns=at(0), to_ns=at(5), columns=5)
+    assert header["left_out"][0].startswith("the time limit of 0 s")
+    assert (arrays["system"] == 255).all()

@@ -8,6 +8,7 @@ from necroscope.model.reading import Rows
 from necroscope.segment.journal import JournalWriter, SegmentHeader
 from necroscope.segment.recording import Identity, make_recording, new_segment_path
 from necroscope.store.query import Store
+from necroscope.store.time_limit import TimeLimit
 from necroscope.views.web import cgroups_answer as module
 from necroscope.views.web.cgroups_answer import cgroups_answer
 
@@ -26,7 +27,7 @@ def store_of(directory: Path, **tables: Rows) -> Store:
 
 
 def asked(store: Store) -> dict:
-    return cgroups_answer(store, START, START + 1000 * S)
+    return cgroups_answer(store, START, START + 1000 * S, TimeLimit())
 
 
 def test_the_memory_hierarchy_goes_before_the_unified_one(tmp_path: Path) -> None:

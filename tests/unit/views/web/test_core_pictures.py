@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.drawn_recording import draw
+from tests.written_recording import WrittenSegment, new_recording
+from tests.written_recording import at as written_at
 
 from necroscope.model.core_shares import MINUTE_NS
 from necroscope.store.query import Store
@@ -141,3 +143,19 @@ def test_a_window_without_a_recording_has_nothing(pictures: CorePictures) -> Non
     header, cells = busy(pictures.answer(20 * PART_NS, 30 * PART_NS, 20, CPUS, with_delay=True))
     assert header["is_complete"] is True
     assert (cells == NOT_RECORDED).all()
+
+
+def test_damage_is_told_in_a_long_stretch_too(tmp_path: Path) -> None:
+    recording = new_recording(tmp_path / "r")
+    for start in (0, 300):
+        path = WrittenSegment(recording, start).ticks(start, start + 300).seal().path.with_suffix("")
+    for file in (path / "cores.parquet", path / "core_minutes.parquet"):
+        content = bytearray(file.read_bytes())
+        content[len(content) // 3] ^= 1
+        file.write_bytes(content)
+    pictures = CorePictures(Store.open(recording))
+    header = {"is_complete": False}
+    while not header["is_complete"]:
+        header, _ = busy(pictures.answer(written_at(0), written_at(600), 10, CPUS, with_delay=False))
+    (told,) = header["left_out"]
+    assert f"segment {path.name}" in told

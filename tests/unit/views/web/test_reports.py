@@ -2,6 +2,7 @@
 
 from concurrent.futures import Future
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from tests.drawn_recording import START_NS, draw
 from necroscope.errors import RecordingError
 from necroscope.model.units import NS_PER_S
 from necroscope.store.query import Store
+from necroscope.views.web import reports as reports_module
 from necroscope.views.web.incident_search import Found
 from necroscope.views.web.reports import Reports
 
@@ -98,3 +100,20 @@ def test_a_short_recording_that_cannot_be_looked_at_says_why(store: Store) -> No
 
     (failed,) = Reports(store, fails).answer()["failed"]
     assert failed["error"] == "no table of that name"
+
+
+def test_a_verdict_that_takes_long_is_not_waited_for_and_not_made_twice(store: Store, monkeypatch) -> None:
+    monkeypatch.setattr(reports_module, "TIME_LIMIT_S", 0.0)
+    may_end, asked = Event(), []
+
+    def slow(*_: object) -> dict[str, Any]:
+        asked.append(1)
+        may_end.wait(10)
+        return {"incidents": [incident(START_NS)], "notes": []}
+
+    reports = Reports(store, slow)
+    assert reports.answer() == {"incidents": [], "notes": [], "failed": [], "is_complete": False, "progress": 0.0}
+    may_end.set()
+    monkeypatch.setattr(reports_module, "TIME_LIMIT_S", 60.0)
+    assert len(reports.answer()["incidents"]) == 1
+    assert len(asked) == 1
