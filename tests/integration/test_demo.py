@@ -2,13 +2,19 @@
 
 import json
 import os
+import re
+import shutil
+import signal
 import subprocess
 import sys
 from importlib.resources import as_file, files
 
+import httpx
 import pytest
+from click.testing import CliRunner
 
 from necroscope.analysis.engine import diagnose
+from necroscope.cli import demo
 from necroscope.cli.demo import command
 from necroscope.errors import PermissionMissing
 from necroscope.store.query import Store
@@ -32,6 +38,56 @@ def test_the_demo_tells_the_story_and_ends() -> None:
     assert done.returncode == 0, done.stderr
     assert "walked 10,590 dead memory cgroups" in done.stdout
     assert "what will not help" in done.stdout
+
+
+def test_the_demo_needs_no_module_that_only_linux_has() -> None:
+    code = """if True:
+        import sys
+        for name in ("fcntl", "resource"):
+            sys.modules[name] = None
+        from necroscope.cli.main import main
+        sys.argv = ["necroscope", "demo", "--once"]
+        main()
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "walked 10,590 dead memory cgroups" in done.stdout
+
+
+def test_the_demo_serves_its_page_until_ctrl_c() -> None:
+    words = [sys.executable, "-u", "-m", "necroscope", "demo", "--no-browser"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        found = next(match for line in server.stdout if (match := re.search(r"(http\S+)\?token=(\S+)", line)))
+        recording = httpx.get(f"{found[1]}api/recording", headers={"authorization": f"Bearer {found[2]}"}, timeout=30)
+        assert recording.json()["cpus"] == [0, 1]
+        assert httpx.get(f"{found[1]}api/recording").status_code == 401
+        server.send_signal(signal.SIGINT)
+        _, told = server.communicate(timeout=30)
+    assert (server.returncode, told) == (0, "")
+
+
+class Lab(subprocess.CompletedProcess):
+    """In place of the lab's process: has recorded the shipped incident."""
+
+    def __init__(self, words: list[str], **_: object) -> None:
+        super().__init__(words, 0)
+        with as_file(files("necroscope.lab").joinpath("demo_recording")) as directory:
+            shutil.copytree(directory, words[words.index("--dir") + 1])
+
+    def poll(self) -> int:
+        return self.returncode
+
+    wait = poll
+
+
+def test_a_live_demo_once_tells_the_verdict_and_serves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(demo.subprocess, "Popen", Lab)
+    monkeypatch.setattr(demo, "serve", lambda *_, **__: pytest.fail("it serves"))
+    done = CliRunner().invoke(command, ["--live", "--once"], catch_exceptions=False)
+    assert done.exit_code == 0
+    assert "walked 10,590 dead memory cgroups" in done.output
 
 
 def test_live_without_root_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

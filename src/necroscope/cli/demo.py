@@ -25,6 +25,7 @@ from necroscope.views.report.text import report_to_text
 SCENARIO: Final = "zombie-memcg-walk"
 _LOOPBACK: Final = "127.0.0.1"
 _START_S: Final = 300.0
+_SEE: Final = f"see what it says: necroscope lab run {SCENARIO} --dir D"
 _STORY: Final = """\
 A container that nobody uses crashes at every start, and each start leaves a dead memory cgroup behind: thousands by now.
 Then an agent asks the kernel for something that visits them all. One core is held for seconds. Recorded on a real kernel:
@@ -63,7 +64,7 @@ def command(once: bool, live: bool, fleet: bool, port: int, no_browser: bool) ->
         show_fleet(port, is_once=once, opens_browser=not no_browser)
         return
     if live:
-        _provoke(port, opens_browser=not no_browser)
+        _provoke(port, is_once=once, opens_browser=not no_browser)
         return
     click.echo(_STORY)
     with as_file(files("necroscope.lab").joinpath("demo_recording")) as directory:
@@ -74,8 +75,8 @@ def command(once: bool, live: bool, fleet: bool, port: int, no_browser: bool) ->
             serve(store, _LOOPBACK, port, opens_browser=not no_browser)
 
 
-def _provoke(port: int, *, opens_browser: bool) -> None:
-    """The lab in a process of its own, the page over the recording that it makes, and the verdict when it is over."""
+def _provoke(port: int, *, is_once: bool, opens_browser: bool) -> None:
+    """The lab in a process of its own, the page over the recording that it makes unless once, and the verdict when it is over."""
     if os.geteuid() != 0:
         raise PermissionMissing("provoking an incident needs root", "sudo necroscope demo --live, or without --live")
     click.echo(_PROVOKED)
@@ -84,9 +85,12 @@ def _provoke(port: int, *, opens_browser: bool) -> None:
     # A session of its own: Ctrl-C is for us, and it is told once, when we end.
     lab = subprocess.Popen([sys.executable, "-m", "necroscope", *words], stdout=subprocess.DEVNULL, start_new_session=True)
     try:
+        if is_once:
+            _tell_verdict(lab, place / "recording")
+            return
         store = _recording_of(lab, place / "recording")
         click.echo(_CLICK)
-        Thread(target=_tell_verdict, args=(lab, place / "recording"), daemon=True).start()
+        Thread(target=_tell_verdict_beside, args=(lab, place / "recording"), daemon=True).start()
         serve(store, _LOOPBACK, port, opens_browser=opens_browser)
     finally:
         if lab.poll() is None:
@@ -96,10 +100,15 @@ def _provoke(port: int, *, opens_browser: bool) -> None:
 
 
 def _tell_verdict(lab: subprocess.Popen[bytes], directory: Path) -> None:
+    if lab.wait() != 0:
+        raise RecordingError("the lab did not come to its end", _SEE)
+    click.echo("\n" + report_to_text(diagnose(Store.open(directory)), _width()))
+
+
+def _tell_verdict_beside(lab: subprocess.Popen[bytes], directory: Path) -> None:
     # Who ends the demo meanwhile takes the recording away.
     with contextlib.suppress(NecroscopeError, OSError):
-        if lab.wait() == 0:
-            click.echo("\n" + report_to_text(diagnose(Store.open(directory)), _width()))
+        _tell_verdict(lab, directory)
 
 
 def _recording_of(lab: subprocess.Popen[bytes], directory: Path) -> Store:
@@ -110,7 +119,7 @@ def _recording_of(lab: subprocess.Popen[bytes], directory: Path) -> Store:
             if store.info().tables.get("cores"):
                 return store
         time.sleep(0.5)
-    raise RecordingError("the lab recorded nothing", f"see what it says: necroscope lab run {SCENARIO} --dir D")
+    raise RecordingError("the lab recorded nothing", _SEE)
 
 
 def _width() -> int:

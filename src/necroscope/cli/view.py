@@ -1,5 +1,6 @@
 """`necroscope view`: the time machine in the browser."""
 
+import contextlib
 import io
 import secrets
 import socket
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from necroscope.views.web.app import Recording
 
 _LOOPBACK: Final = "127.0.0.1"
+_EVERYWHERE: Final = ("0.0.0.0", "::")
 
 
 @click.command()
@@ -56,13 +58,28 @@ def serve(store: Store, host: str, port: int, *, opens_browser: bool) -> None:
 
     listener = _listener(host, port)
     token = secrets.token_urlsafe(24)
-    hosts = frozenset({"localhost", _LOOPBACK, "[::1]", host.lower()})
-    address = f"http://{host}:{listener.getsockname()[1]}/?token={token}"
+    address = address_of(host, listener.getsockname()[1], token)
     click.echo(f"the time machine is at {address}\nCtrl-C ends it")
     if opens_browser:
         webbrowser.open(address)
-    config = uvicorn.Config(make_app(recording_of(store), token, hosts), log_level="warning", access_log=False)
-    uvicorn.Server(config).run([listener])
+    config = uvicorn.Config(make_app(recording_of(store), token, own_hosts(host)), log_level="warning", access_log=False)
+    # The server ends well on Ctrl-C, and then raises it once more.
+    with contextlib.suppress(KeyboardInterrupt):
+        uvicorn.Server(config).run([listener])
+
+
+def address_of(host: str, port: int, token: str) -> str:
+    return f"http://{_bracketed(host)}:{port}/?token={token}"
+
+
+def own_hosts(host: str) -> frozenset[str]:
+    """Names under which we may be asked; on all addresses also the machine's own. Addresses the guard sees by itself."""
+    names = {socket.gethostname(), socket.getfqdn()} if host in _EVERYWHERE else set()
+    return frozenset(name.lower() for name in ("localhost", _LOOPBACK, "[::1]", _bracketed(host), *names))
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 def recording_of(store: Store) -> "Recording":

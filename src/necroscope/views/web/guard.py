@@ -6,6 +6,7 @@ bearer token.
 """
 
 import hmac
+import ipaddress
 from collections.abc import Awaitable, Callable, MutableMapping
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, Final
@@ -55,7 +56,7 @@ class Guard:
 
     def _refusal(self, scope: Scope, headers: dict[bytes, str]) -> tuple[int, str, str] | None:
         host = headers.get(b"host", "")
-        if _name(host) not in self._hosts:
+        if _name(host) not in self._hosts and _name(host) != _own_address(scope):
             return 421, f"this server is not {_name(host)[:80]!r}", "open the address that `necroscope view` printed"
         origin = headers.get(b"origin")
         if origin is not None and urlsplit(origin).netloc != host:
@@ -103,6 +104,16 @@ def _name(host: str) -> str:
     """A host without its port; an IPv6 address keeps its brackets."""
     name, colon, port = host.rpartition(":")
     return (name if colon and port.isdecimal() else host).lower()
+
+
+def _own_address(scope: Scope) -> str | None:
+    """Where the connection came in, as a host is written; no name can be rebound to it."""
+    server = scope.get("server") or ("",)
+    try:
+        address = ipaddress.ip_address(str(server[0]).partition("%")[0])
+    except ValueError:
+        return None
+    return f"[{address}]" if address.version == 6 else str(address)
 
 
 async def _answer(send: Send, status: int, facts: str, hint: str) -> None:

@@ -77,3 +77,10 @@ def test_every_answer_forbids_scripts_from_elsewhere() -> None:
 
 def test_a_broken_cookie_is_no_crash() -> None:
     assert ask("/", cookie='"; =;;,').status_code == 401
+
+
+def test_the_address_at_which_a_connection_came_in_is_ours() -> None:
+    # The transport tells the server's address as that of the question, as a listener on all addresses does.
+    assert ask("/", base="http://10.0.0.7:8080", cookie=f"{COOKIE}={TOKEN}").status_code == 200
+    assert ask("/", base="http://[fe80::7]:8080", cookie=f"{COOKIE}={TOKEN}").status_code == 200
+    assert ask("/", base="http://10.0.0.7:8080", cookie=f"{COOKIE}={TOKEN}", host="10.0.0.8:8080").status_code == 421

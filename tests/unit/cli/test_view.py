@@ -1,0 +1,21 @@
+"""Where the time machine listens, and under which names it may be asked."""
+
+import socket
+
+import pytest
+
+from necroscope.cli.view import address_of, own_hosts
+
+
+def test_an_ipv6_address_has_brackets() -> None:
+    assert address_of("::1", 8080, "t") == "http://[::1]:8080/?token=t"
+    assert address_of("127.0.0.1", 8080, "t") == "http://127.0.0.1:8080/?token=t"
+    assert "[fe80::1]" in own_hosts("fe80::1")
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_on_all_addresses_the_machine_may_be_asked_by_its_names(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "gethostname", lambda: "Node-7")
+    monkeypatch.setattr(socket, "getfqdn", lambda: "node-7.example.com")
+    assert {"node-7", "node-7.example.com", "localhost"} <= own_hosts(host)
+    assert "node-7" not in own_hosts("127.0.0.1")
