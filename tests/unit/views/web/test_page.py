@@ -1,11 +1,11 @@
 """The pages' own tests: types by the compiler, the pure parts by Vitest, and what the built pages may weigh and contain."""
 
 import gzip
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from tests.programs import program
 
 from necroscope.views.web.app import STATIC
 
@@ -13,7 +13,7 @@ WEB = Path(__file__).parents[4] / "web"
 PROGRAMS = WEB / "node_modules" / ".bin"
 MOST_BYTES = 300_000
 needs_tools = pytest.mark.skipif(
-    not (PROGRAMS / "vitest").exists() or shutil.which("node") is None, reason="node and the page's tools are not installed"
+    not (PROGRAMS / "vitest").exists() or program("node") is None, reason="node and the page's tools are not installed"
 )
 needs_page = pytest.mark.skipif(not (STATIC / "index.html").exists(), reason="the page was not built (scripts/setup builds it)")
 
@@ -21,9 +21,8 @@ needs_page = pytest.mark.skipif(not (STATIC / "index.html").exists(), reason="th
 @needs_tools
 @pytest.mark.parametrize("command", [["vitest", "run"], ["tsc", "--noEmit"]], ids=lambda command: command[0])
 def test_the_page_passes_its_own_checks(command: list[str]) -> None:
-    done = subprocess.run(
-        [PROGRAMS / command[0], *command[1:]], cwd=WEB, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+    words = [program("node"), PROGRAMS / command[0], *command[1:]]
+    done = subprocess.run(words, cwd=WEB, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert done.returncode == 0, done.stdout
 
 
