@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { IncidentRow } from "../src/fleet/logic/answers";
-import { evidenceAddress, lengthText, momentText, ratioText, shareText } from "../src/fleet/logic/words";
+import { clockText, evidenceAddress, lengthText, momentText, ratioText, shareText } from "../src/fleet/logic/words";
 
 const INCIDENT: IncidentRow = {
   cluster: "eu-1", node: "gpu-17", id: "2026-11-16T05:01:15.986Z-core1", from: "2026-11-16T00:01:15.500Z", to: "2026-11-16T00:05:00Z", core: 1, mode: "system",
@@ -34,6 +34,10 @@ describe("texts", () => {
     expect(momentText("2026-11-16T05:01:15.986Z")).toBe("11-16 05:01:15");
     expect(shareText(undefined)).toBe("–");
     expect(shareText({ cluster: "c", node: "n", core: 3, mode: "softirq", share: 0.994, at: "" })).toBe("99 % softirq, core 3");
+  });
+
+  test("say how far a clock is off, and to which side", () => {
+    expect([86_400e9, -5e9].map(clockText)).toEqual(["clock off by 24 h (behind)", "clock off by 5 s (ahead)"]);
   });
 
   test("say how far a rate fell", () => {

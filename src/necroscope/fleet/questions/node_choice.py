@@ -1,6 +1,6 @@
 """Nodes by an expression (see `fleet.where`), as their labels and facts stood at the end of a span."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,15 +17,19 @@ from necroscope.fleet.where import parse
 
 @dataclass(slots=True)
 class KnownNodes:
-    """All nodes that were seen in the span; what an expression asks of them is read when it is asked."""
+    """All nodes that were seen in the span; what an expression asks of them is read when it is asked.
+
+    `clocks_off` are known too, wherever their own time lies: the collector's clock minus that of each.
+    """
 
     questions: LakeQuestions
     span: Span
+    clocks_off: Mapping[NodeKey, int] = field(default_factory=dict)
     _keys: list[NodeKey] = field(init=False)
     _labels: FactMatrix | None = None
 
     def __post_init__(self) -> None:
-        self._keys = sorted(read_presence(self.questions, self.span).nodes())
+        self._keys = sorted(read_presence(self.questions, self.span).nodes() | self.clocks_off.keys())
 
     def all(self) -> frozenset[NodeKey]:
         return frozenset(self._keys)
@@ -71,7 +75,8 @@ class KnownNodes:
         return self._labels
 
     def _read(self, is_wanted: Callable[[Fact], bool]) -> FactMatrix:
-        questions, moments = self.questions, dict.fromkeys(self._keys, self.span.to_ns - 1)
+        questions = self.questions
+        moments = {key: self.span.to_ns - 1 - self.clocks_off.get(key, 0) for key in self._keys}
         return questions.again_if_merged(lambda: read_fact_matrix(questions.lake, moments, questions.clusters, is_wanted))
 
     def _with_fact(self, matrix: FactMatrix, fact: Fact, matches: Callable[[str], bool]) -> frozenset[NodeKey]:

@@ -16,17 +16,24 @@ from necroscope.model.units import NS_PER_S, format_moment
 SCHEMA: Final = 1
 # Batches come every minute or so.
 _SILENT_NS: Final = 600 * NS_PER_S
+_CLOCK_OFF_NS: Final = NS_PER_S
+# Pulses carry the node's own time. Those of a clock that is off lie beside the time asked about, and are looked for so far.
+_FURTHEST_OFF_NS: Final = 3 * DAY_NS
 _EVENTS: Final = "SELECT cluster, node, kind, count(*) FROM events GROUP BY ALL ORDER BY ALL"
 _INCIDENTS: Final = f"SELECT cluster, node, count(*), arg_max(cause, time) FROM ({NEWEST_INCIDENTS}) GROUP BY ALL"
-_PULSES: Final = (
-    "SELECT cluster, node, max(time), arg_max(recorder_version, time), arg_max(cpus, time), arg_max(clock_offset_ns, time), "
-    "max(span_to) FROM pulses GROUP BY ALL"
-)
+_PULSES: Final = """
+SELECT cluster, node, max(heard), arg_max(recorder_version, heard), arg_max(cpus, heard), arg_max(clock_offset_ns, heard)
+FROM (SELECT *, time + coalesce(clock_offset_ns, 0) AS heard FROM pulses WHERE abs(coalesce(clock_offset_ns, 0)) >= ?)
+WHERE heard >= ? AND heard < ? GROUP BY ALL
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSeen:
-    """`last_ns` is None for a node that was not heard of on the last day."""
+    """`last_ns` is by the collector's clock, None for a node that was not heard of on the last day.
+
+    `clock_offset_ns` is the collector's clock minus the node's.
+    """
 
     key: NodeKey
     labels: dict[str, str]
@@ -39,6 +46,10 @@ class NodeSeen:
     incidents: int
     last_cause: str | None
 
+    @property
+    def is_clock_off(self) -> bool:
+        return self.clock_offset_ns is not None and abs(self.clock_offset_ns) > _CLOCK_OFF_NS
+
     def as_json(self) -> dict[str, Any]:
         return {
             "cluster": self.key[0],
@@ -49,6 +60,7 @@ class NodeSeen:
             "recorder_version": self.recorder_version,
             "cpus": self.cpus,
             "clock_offset_ns": self.clock_offset_ns,
+            "is_clock_off": self.is_clock_off,
             "events": self.events,
             "incidents": self.incidents,
             "last_cause": self.last_cause,
@@ -71,6 +83,7 @@ class NodesAnswer:
             "where": self.where,
             "count": len(self.nodes),
             "silent": sum(node.is_silent for node in self.nodes),
+            "clocks_off": sum(node.is_clock_off for node in self.nodes),
             "events": dict(kinds.most_common()),
             "labels": sorted({name for node in self.nodes for name in node.labels}),
             "nodes": [node.as_json() for node in self.nodes],
@@ -79,7 +92,8 @@ class NodesAnswer:
 
 def nodes(questions: LakeQuestions, span: Span, where: str | None = None) -> NodesAnswer:
     """Those with most events first, then by name."""
-    known = KnownNodes(questions, span)
+    pulses = _last_pulses(questions, span)
+    known = KnownNodes(questions, span, {key: pulse[3] for key, pulse in pulses.items() if abs(pulse[3] or 0) >= _SILENT_NS})
     chosen = known.all() if where is None else parse(where).chosen(known)
     labels = known.labels()
     events: dict[NodeKey, dict[str, int]] = {}
@@ -88,7 +102,6 @@ def nodes(questions: LakeQuestions, span: Span, where: str | None = None) -> Nod
     incidents = {
         row[:2]: row[2:] for row in questions.rows(_INCIDENTS, {"incidents": View(span, ("id", "cause", "analysed_ns"))})
     }
-    pulses = _last_pulses(questions, span)
     found = [
         _seen(key, labels[key], pulses.get(key), events.get(key, {}), incidents.get(key, (0, None)), span)
         for key in sorted(chosen)
@@ -97,10 +110,16 @@ def nodes(questions: LakeQuestions, span: Span, where: str | None = None) -> Nod
 
 
 def _last_pulses(questions: LakeQuestions, span: Span) -> dict[NodeKey, tuple[Any, ...]]:
-    """Of the last day only: there is a pulse a minute and node."""
+    """Of the last day by the collector's clock, as there is a pulse a minute and node: when, version, cores, clock's offset."""
     last = Span(max(span.from_ns, span.to_ns - DAY_NS), span.to_ns)
-    columns = ("recorder_version", "cpus", "clock_offset_ns", "span_to")
-    return {row[:2]: row[2:] for row in questions.rows(_PULSES, {"pulses": View(last, columns)})}
+    around = Span(max(last.from_ns - _FURTHEST_OFF_NS, 0), last.to_ns + _FURTHEST_OFF_NS)
+    columns = ("recorder_version", "cpus", "clock_offset_ns")
+    found: dict[NodeKey, tuple[Any, ...]] = {}
+    for looked, least_off_ns in ((last, 0), (around, _SILENT_NS)):
+        for cluster, node, *pulse in questions.rows(_PULSES, {"pulses": View(looked, columns)}, (least_off_ns, *last)):
+            if pulse[0] > found.get((cluster, node), (0,))[0]:
+                found[cluster, node] = tuple(pulse)
+    return found
 
 
 def _seen(
@@ -111,6 +130,6 @@ def _seen(
     incidents: tuple[Any, ...],
     span: Span,
 ) -> NodeSeen:
-    last_ns, version, cpus, offset_ns, _ = pulse or (None, None, None, None, None)
+    last_ns, version, cpus, offset_ns = pulse or (None, None, None, None)
     is_silent = last_ns is None or span.to_ns - last_ns > _SILENT_NS
     return NodeSeen(key, labels, last_ns, is_silent, version, cpus, offset_ns, events, incidents[0], incidents[1])

@@ -2,17 +2,18 @@
 
 from typing import Any, Final
 
+from necroscope.model.units import format_duration
 from necroscope.views.fleet.paragraphs import WIDTH, paragraph, table
 from necroscope.views.format import MISSING
 
 _MOST: Final = 50
 _MOST_LABELS: Final = 4
-_SLOW_CLOCK_NS: Final = 1_000_000_000
 
 
 def nodes_to_text(answer: dict[str, Any], width: int = WIDTH, most: int = _MOST) -> str:
-    silent = f", {answer['silent']} silent" if answer["silent"] else ""
-    head = f"{answer['count']} nodes{silent}, {answer['from'][:16]} to {answer['to'][:16]} UTC"
+    told = (("silent", "silent"), ("clocks_off", "with a clock that is off"))
+    counts = "".join(f", {answer[name]} {words}" for name, words in told if answer[name])
+    head = f"{answer['count']} nodes{counts}, {answer['from'][:16]} to {answer['to'][:16]} UTC"
     events = ", ".join(f"{kind} {times}" for kind, times in list(answer["events"].items())[:8]) or "none"
     lines = [*paragraph(head, width), *paragraph(f"events: {events}", width), ""]
     labels = answer["labels"][:_MOST_LABELS]
@@ -25,9 +26,8 @@ def nodes_to_text(answer: dict[str, Any], width: int = WIDTH, most: int = _MOST)
 
 
 def _row(node: dict[str, Any], labels: list[str]) -> tuple[object, ...]:
-    offset_ns = node["clock_offset_ns"]
     notes = ["silent"] if node["is_silent"] else []
-    notes += [f"clock off by {offset_ns / 1e9:.0f} s"] if offset_ns is not None and abs(offset_ns) > _SLOW_CLOCK_NS else []
+    notes += [_clock(node["clock_offset_ns"])] if node["is_clock_off"] else []
     return (
         node["node"],
         *(node["labels"].get(label, MISSING) for label in labels),
@@ -38,3 +38,7 @@ def _row(node: dict[str, Any], labels: list[str]) -> tuple[object, ...]:
         node["last_cause"] or MISSING,
         ", ".join(notes),
     )
+
+
+def _clock(offset_ns: int) -> str:
+    return f"clock off by {format_duration(abs(offset_ns))} ({'behind' if offset_ns > 0 else 'ahead'})"

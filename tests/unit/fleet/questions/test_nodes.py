@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
-from tests.fleet_lakes import DrawnLake, moment
+import pytest
+from tests.fleet_lakes import DAY_NS, DrawnLake, moment
 
 from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.questions.nodes import nodes
 from necroscope.fleet.questions.presence import read_presence
 from necroscope.fleet.span import Span
+from necroscope.model.units import format_moment
+from necroscope.views.fleet.nodes import nodes_to_text
 
 
 def drawn_fleet(path: Path) -> LakeQuestions:
@@ -49,3 +52,30 @@ def test_a_node_is_observed_on_the_days_it_was_heard_of(tmp_path: Path) -> None:
     # The last pulse of day 9 comes after the span's end.
     assert presence.observed_ns(("eu-1", "calm"), Span(moment(1.5), moment(9.5))) == 7.5 * day_ns
     assert ("eu-1", "gone") not in read_presence(drawn_fleet(tmp_path), Span(moment(5), moment(9))).nodes()
+
+
+@pytest.mark.parametrize(("days_ahead", "told"), [(1, "clock off by 1 d (ahead)"), (-1, "clock off by 1 d (behind)")])
+def test_a_node_whose_clock_is_a_day_off_is_listed_and_told(tmp_path: Path, days_ahead: int, told: str) -> None:
+    drawn = DrawnLake(tmp_path)
+    drawn.alive("right", range(10))
+    own_ns = moment(9.999) + days_ahead * DAY_NS
+    drawn.add("pulses", "off", own_ns, clock_offset_ns=-days_ahead * DAY_NS, span_from=own_ns, span_to=own_ns)
+    drawn.add("facts", "off", own_ns, kind="label", name="zone", value="a")
+    questions = LakeQuestions(drawn.write(), moment(10))
+    hour = Span(moment(10) - DAY_NS // 24, moment(10))
+    assert [each.key[1] for each in nodes(questions, hour).nodes] == ["off", "right"]
+    answer = nodes(questions, hour, "zone=a").as_json()
+    (node,) = answer["nodes"]
+    assert (node["node"], node["is_silent"], node["last_seen"]) == ("off", False, format_moment(moment(9.999)))
+    assert (answer["clocks_off"], answer["silent"]) == (1, 0)
+    assert told in nodes_to_text(answer)
+    assert "1 nodes, 1 with a clock that is off" in nodes_to_text(answer)
+
+
+def test_a_node_whose_clock_was_set_right_is_as_it_was_heard_last(tmp_path: Path) -> None:
+    drawn = DrawnLake(tmp_path)
+    for heard, ahead_ns in ((9.5, DAY_NS), (9.999, 0)):
+        own_ns = moment(heard) + ahead_ns
+        drawn.add("pulses", "set", own_ns, clock_offset_ns=-ahead_ns, span_from=own_ns, span_to=own_ns)
+    (node,) = nodes(LakeQuestions(drawn.write(), moment(10)), Span(moment(9), moment(10))).nodes
+    assert (node.is_clock_off, node.last_ns) == (False, moment(9.999))

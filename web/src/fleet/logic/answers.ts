@@ -86,6 +86,9 @@ export interface NodeRow {
   /** null: not heard of on the last day of the time. */
   last_seen: string | null;
   is_silent: boolean;
+  /** The collector's clock minus the node's. */
+  clock_offset_ns: number | null;
+  is_clock_off: boolean;
   cpus: number | null;
   events: Record<string, number>;
   incidents: number;
@@ -97,6 +100,7 @@ export interface NodesAnswer {
   to: string;
   count: number;
   silent: number;
+  clocks_off: number;
   nodes: NodeRow[];
 }
 

@@ -22,6 +22,9 @@ export function shareText(worst: WorstCore | undefined): string {
   return worst ? `${Math.round(worst.share * 100)} % ${worst.mode}, core ${worst.core}` : "–";
 }
 
+/** `offset_ns` is the collector's clock minus the node's. */
+export const clockText = (offset_ns: number): string => `clock off by ${lengthText(Math.abs(offset_ns) / 1e6)} (${offset_ns > 0 ? "behind" : "ahead"})`;
+
 /** The rate after a change in parts of the rate before, as far as it is known. */
 export function ratioText({ ratio_low, ratio_high }: Pick<Rates, "ratio_low" | "ratio_high">): string {
   if (ratio_low === null) return "–";

@@ -4,7 +4,7 @@ import { useLatest } from "../../lib/latest";
 import { kindText } from "../../logic/events";
 import type { NodeRow, NodesAnswer, WorstCore, WorstCores } from "../logic/answers";
 import { equals, toggledWhere } from "../logic/state";
-import { lengthText, momentText, shareText } from "../logic/words";
+import { clockText, lengthText, momentText, shareText } from "../logic/words";
 import { useApp, type App } from "./app";
 import { Asked } from "./asked";
 import { nodeExpression, NodeName } from "./node_name";
@@ -30,6 +30,7 @@ function Nodes({ answer, worst }: { answer: NodesAnswer; worst: WorstCores | nul
     <>
       <p class="note">
         {answer.count.toLocaleString("en")} nodes{answer.silent > 0 && `, ${answer.silent.toLocaleString("en")} of them silent at the end of the time`}
+        {answer.clocks_off > 0 && `, ${answer.clocks_off.toLocaleString("en")} with a clock that is off: what happened there is counted at another time`}
         {worst && worst.cores.length > 0 && ` · worst core: the worst second of each node since ${momentText(worst.from)}`}
       </p>
       <SortedTable id="nodes" rows={answer.nodes} columns={columns(app, answer, cores)} keyOf={keyOf} order="-incidents" />
@@ -70,7 +71,12 @@ function Count({ row }: { row: NodeRow }) {
 function Seen({ row, now_ms }: { row: NodeRow; now_ms: number }) {
   if (row.last_seen === null) return <span class="gone" title="not heard of on the last day of the time">silent</span>;
   const text = lengthText(Math.max(now_ms - Date.parse(row.last_seen), 0));
-  return <span class={row.is_silent ? "gone" : ""} title={row.last_seen}>{row.is_silent ? `silent for ${text}` : `${text} ago`}</span>;
+  return (
+    <>
+      <span class={row.is_silent ? "gone" : ""} title={row.last_seen}>{row.is_silent ? `silent for ${text}` : `${text} ago`}</span>
+      {row.is_clock_off && <span class="gone"> · {clockText(row.clock_offset_ns!)}</span>}
+    </>
+  );
 }
 
 function Labels({ row }: { row: NodeRow }) {
