@@ -7,8 +7,9 @@ from typing import Any, Final, NamedTuple
 from necroscope.errors import UsageError
 from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.fact_matrix import NodeKey
+from necroscope.fleet.questions.cheap_span import cheap_span
 from necroscope.fleet.questions.node_choice import KnownNodes
-from necroscope.fleet.questions.stack_sums import sum_stacks
+from necroscope.fleet.questions.stack_sums import most_rows, sum_stacks
 from necroscope.fleet.span import Span
 from necroscope.fleet.where import parse
 from necroscope.model.units import format_moment
@@ -30,7 +31,7 @@ class FleetStack(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FlameAnswer:
-    """`nodes` have samples in the span; `left_out` says in words what the answer does not contain."""
+    """`span` is what was added up: the end of what was asked where that is too much. `left_out` says in words what is missing."""
 
     span: Span
     where: str | None
@@ -56,6 +57,7 @@ class FlameAnswer:
 
 
 def flame(questions: LakeQuestions, span: Span, where: str | None = None, baseline: str | None = None) -> FlameAnswer:
+    """Nodes are chosen by what happened and held in all of the span."""
     known = KnownNodes(questions, span)
     window = known.all() if where is None else parse(where).chosen(known)
     other = frozenset[NodeKey]() if baseline is None else parse(baseline).chosen(known)
@@ -63,16 +65,18 @@ def flame(questions: LakeQuestions, span: Span, where: str | None = None, baseli
         if name is not None and not nodes:
             raise UsageError(f"no node is chosen by {name!r}", "see labels with: necroscope fleet nodes")
     sides = {node: (node in window) + 2 * (node in other) for node in sorted(window | other)}
-    sums = sum_stacks(questions, span, sides, 2)
+    looked = cheap_span(questions, "stack_minutes", span, most_rows() // 2)
+    sums = sum_stacks(questions, looked, sides, 2)
     stacks = sorted((FleetStack(*stack, *map(_samples, times_ns)) for stack, times_ns in sums.items()), key=_heaviest)
     if not any(stack.samples for stack in stacks):
-        when = f"{format_moment(span.from_ns)} to {format_moment(span.to_ns)}"
+        when = f"{format_moment(looked.from_ns)} to {format_moment(looked.to_ns)}"
         days = questions.lake.days("stack_minutes")
         hint = f"the lake holds them of {min(days)} to {max(days)}; give --since" if days else "nodes push them with: fleet push"
         raise UsageError(f"no samples of {where or 'any node'} from {when}", hint)
-    return FlameAnswer(
-        span, where, baseline, len(window), len(other), tuple(stacks[:_MOST_STACKS]), tuple(_left_out(stacks, window & other))
-    )
+    left_out = _left_out(stacks, window & other)
+    if looked != span:
+        left_out.append(f"all before the last {looked.length}: {span.length} of the fleet are too much to add up")
+    return FlameAnswer(looked, where, baseline, len(window), len(other), tuple(stacks[:_MOST_STACKS]), tuple(left_out))
 
 
 def _samples(time_ns: float) -> int:

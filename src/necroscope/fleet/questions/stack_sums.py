@@ -3,6 +3,7 @@
 A row may be in two files, while they are merged. Rows are told apart by a hash of all their columns, and counted once.
 """
 
+import time
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -14,20 +15,27 @@ from numpy.typing import NDArray
 from necroscope.errors import UsageError
 from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.fact_matrix import NodeKey
+from necroscope.fleet.question_memory import question_bytes
 from necroscope.fleet.span import Span
 
 Numbers = NDArray[np.int64]
 Stack = tuple[str, str]
 _TEXTS: Final = ("cluster", "node", "comm", "cgroup", "path")
 _BATCH_ROWS: Final = 1 << 16
-_MOST_ROWS: Final = 40_000_000
+# Of memory at the peak, when copies that came twice are looked for.
+_ROW_BYTES: Final = 64
 # Odd, with bits all over (the golden ratio): multiplied by it, neighbours end up far apart.
 _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 def sum_stacks(questions: LakeQuestions, span: Span, sides: Mapping[NodeKey, int], count: int) -> dict[Stack, list[float]]:
     """Time in nanoseconds of each process and path, on each of `count` sides; a node's sides are the bits of its number."""
-    return questions.again_if_merged(lambda: _Sums(sides).read(questions, span, count))
+    ends_s = time.monotonic() + questions.longest_s
+    return questions.again_if_merged(lambda: _Sums(sides).read(questions, span, count, ends_s))
+
+
+def most_rows() -> int:
+    return question_bytes() // _ROW_BYTES
 
 
 class _Sums:
@@ -37,13 +45,14 @@ class _Sums:
         self._stacks: dict[Stack, int] = {}
         self._rows: list[tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.float64], NDArray[np.int8]]] = []
 
-    def read(self, questions: LakeQuestions, span: Span, count: int) -> dict[Stack, list[float]]:
+    def read(self, questions: LakeQuestions, span: Span, count: int, ends_s: float) -> dict[Stack, list[float]]:
+        most = most_rows()
         for batch in _batches(questions, span):
             self._add(batch)
-            if sum(len(rows[0]) for rows in self._rows) > _MOST_ROWS:
-                raise UsageError(
-                    f"more than {_MOST_ROWS:,} rows of stacks", "ask about less time (--since) or fewer nodes (--where)"
-                )
+            if time.monotonic() > ends_s:
+                raise questions.took_too_long()
+            if sum(len(rows[0]) for rows in self._rows) > most:
+                raise UsageError(f"more than {most:,} rows of stacks", "ask about less time (--since) or fewer nodes (--where)")
         if not self._rows:
             return {}
         identity, stack, weight, side = (np.concatenate(column) for column in zip(*self._rows, strict=True))

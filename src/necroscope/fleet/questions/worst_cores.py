@@ -4,13 +4,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from necroscope.fleet.ask import LakeQuestions, View
+from necroscope.fleet.questions.cheap_span import cheap_span
 from necroscope.fleet.questions.presence import DAY_NS
 from necroscope.fleet.span import Span
-from necroscope.model.units import NS_PER_S, format_moment
+from necroscope.model.units import format_moment
 
 SCHEMA: Final = 1
-# The longest of these whose rows, as the files say, are not more than this: a thousand nodes of 96 cores send 138 million a day.
-_LENGTHS_NS: Final = (DAY_NS, 3600 * NS_PER_S, 600 * NS_PER_S)
 _MOST_ROWS: Final = 3_000_000
 # User time alone is what such nodes do all day; what a core is taken for by the kernel or the host starves it.
 _MODES: Final = ("system", "softirq", "steal")
@@ -37,7 +36,8 @@ class WorstCoresAnswer:
 
 
 def worst_cores(questions: LakeQuestions, span: Span) -> WorstCoresAnswer:
-    looked = _cheap_span(questions, span)
+    last_day = Span(max(span.from_ns, span.to_ns - DAY_NS), span.to_ns)
+    looked = cheap_span(questions, "core_minutes", last_day, _MOST_ROWS)
     columns = ("cpu", *(f"worst_{mode}" for mode in _MODES))
     rows = questions.rows(_QUERY, {"core_minutes": View(looked, columns)})
     return WorstCoresAnswer(looked, tuple(_core(*row) for row in rows))
@@ -46,15 +46,3 @@ def worst_cores(questions: LakeQuestions, span: Span) -> WorstCoresAnswer:
 def _core(cluster: str, node: str, worst: dict[str, Any], share: float) -> dict[str, Any]:
     place = {"cluster": cluster, "node": node, "core": worst["cpu"], "mode": worst["mode"]}
     return {**place, "share": round(share, 3), "at": format_moment(worst["time"])}
-
-
-def _cheap_span(questions: LakeQuestions, span: Span) -> Span:
-    spans = [Span(max(span.from_ns, span.to_ns - length_ns), span.to_ns) for length_ns in _LENGTHS_NS]
-    return next((each for each in spans if _rows(questions, each) <= _MOST_ROWS), spans[-1])
-
-
-def _rows(questions: LakeQuestions, span: Span) -> float:
-    """About so many: files are of whole days."""
-    stored = questions.lake.dataset("core_minutes", span.from_ns, span.to_ns, questions.clusters)
-    days = (span.to_ns - 1) // DAY_NS - span.from_ns // DAY_NS + 1
-    return float(stored.count_rows()) * (span.to_ns - span.from_ns) / (days * DAY_NS)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.fleet_lakes import DrawnLake, draw_story, moment
 
-from necroscope.errors import UsageError
+from necroscope.errors import NecroscopeError, UsageError
 from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.flame_files import write_flame
 from necroscope.fleet.questions.flame import flame
@@ -92,3 +92,25 @@ def test_nothing_sampled_is_told_with_what_there_is(tmp_path: Path) -> None:
     assert "2026-04-10" in told.value.hint
     with pytest.raises(UsageError, match="no node is chosen"):
         flame(questions, SPAN, "zone=q")
+
+
+def test_a_flame_graph_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+    questions = LakeQuestions(draw_story(tmp_path).write(), moment(10), longest_s=0.0)
+    with pytest.raises(NecroscopeError, match="took longer than 0 s"):
+        flame(questions, SPAN)
+
+
+def test_of_a_large_fleet_the_end_of_the_time_is_added_up_and_nodes_are_chosen_in_all_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = DrawnLake(tmp_path)
+    drawn.alive("n", range(10))
+    drawn.event("n", "nic_reset", 2)
+    for day in (1, 9.3, 9.999):
+        drawn.stack("n", f"day_{day}", 70, day)
+    questions = LakeQuestions(drawn.write(), moment(10))
+    monkeypatch.setattr("necroscope.fleet.questions.flame.most_rows", lambda: 2)
+    answer = flame(questions, SPAN, "event=nic_reset").as_json()
+    assert [stack[1] for stack in answer["stacks"]] == ["day_9.999"]
+    assert answer["left_out"] == ["all before the last 6 h: 10 d of the fleet are too much to add up"]
+    assert (answer["from"], answer["to"]) == ("2026-04-10T18:00:00.000Z", "2026-04-11T00:00:00.000Z")

@@ -66,7 +66,7 @@ function noteOf(rows: FlameRows, flame: Flame, found: Found | null, wanted: stri
   const against = rows.baseline_nodes ? ` against ${count(rows.baseline_samples, rows.baseline_nodes)}` : "";
   const whole = count(flame.samples, rows.nodes) + against;
   const matched = found && wanted ? ` · “${wanted}” in ${(found.share * 100).toFixed(1)} % of them` : "";
-  return [whole + matched, ...rows.left_out].join(" · ");
+  return [whole + matched, ...rows.left_out.map((text) => `left out: ${text}`)].join(" · ");
 }
 
 const ChangeKey = () => (
