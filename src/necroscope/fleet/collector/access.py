@@ -14,14 +14,19 @@ from necroscope.fleet.tokens import Grant, Role
 _SCHEME: Final = "bearer "
 
 
-def collector_of(request: Request) -> Collector:
+def _collector(request: Request) -> Collector:
     collector: Collector = request.app.state.collector
     return collector
 
 
+# All of these are coroutines: as plain functions they would wait for a thread behind slow questions, and pushes with them.
+async def _collector_of(request: Request) -> Collector:
+    return _collector(request)
+
+
 def _granted(request: Request, role: Role) -> Grant:
     header = request.headers.get("authorization", "")
-    grant = collector_of(request).tokens.grant_of(header[len(_SCHEME) :].strip()) if header.lower().startswith(_SCHEME) else None
+    grant = _collector(request).tokens.grant_of(header[len(_SCHEME) :].strip()) if header.lower().startswith(_SCHEME) else None
     if grant is None:
         facts = "the token is wrong" if header else "the token is missing"
         raise Refusal(401, facts, "Authorization: Bearer TOKEN, with a token from `necroscope fleet token new`")
@@ -40,4 +45,4 @@ async def _reader(request: Request) -> Grant:
 
 Pusher = Annotated[Grant, Depends(_pusher)]
 Reader = Annotated[Grant, Depends(_reader)]
-CollectorOf = Annotated[Collector, Depends(collector_of)]
+CollectorOf = Annotated[Collector, Depends(_collector_of)]

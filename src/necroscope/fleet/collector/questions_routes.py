@@ -1,7 +1,6 @@
 """Questions over HTTP, for readers: the same words and the same JSON as the command line; bundles as they were pushed."""
 
 import io
-import threading
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Query, Response
@@ -11,15 +10,14 @@ from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.collector.access import CollectorOf, Reader
 from necroscope.fleet.collector.collector import Collector
 from necroscope.fleet.collector.refusal import Refusal
+from necroscope.fleet.collector.turns import Turns
 from necroscope.fleet.flame_files import write_flame
 from necroscope.fleet.questions.asked import Json, Words, answer
 from necroscope.fleet.tokens import Grant
 
 router: Final = APIRouter(prefix="/v1")
-# A question over a large fleet takes a gigabyte: so many at a time, the others wait.
-_AT_ONCE: Final = threading.BoundedSemaphore(2)
-_LONGEST_WAIT_S: Final = 30.0
-_RETRY_S: Final = 10
+# A question over a large fleet takes a gigabyte: so many at a time. The pool has 40 threads.
+_TURNS: Final = Turns(at_once=2, waiting=20, longest_wait_s=30.0)
 _LONGEST_S: Final = 30.0
 _LONGEST_TEXT: Final = 4096
 
@@ -32,12 +30,8 @@ _PICTURE_HEADERS: Final = {"X-Content-Type-Options": "nosniff", "Content-Securit
 
 
 def _ask(name: str, grant: Grant, collector: Collector, words: Words) -> Json:
-    if not _AT_ONCE.acquire(timeout=_LONGEST_WAIT_S):
-        raise Refusal(503, "too many questions at once", "ask again in a moment", _RETRY_S)
-    try:
+    with _TURNS.turn():
         return answer(name, LakeQuestions(collector.lake, collector.clock_ns(), grant.clusters, _LONGEST_S), words)
-    finally:
-        _AT_ONCE.release()
 
 
 # Plain functions: FastAPI runs them in a thread, beside the intake.
