@@ -53,7 +53,7 @@ class Collector:
 
     def __post_init__(self) -> None:
         limits = self.limits
-        self.budget = Budget(limits.queued_bytes, limits.queued_requests)
+        self.budget = Budget(limits.queued_bytes, limits.queued_requests, limits.node_requests)
         self.commits = GroupCommit(
             self.lake,
             self.name,

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
 from fastapi import APIRouter, Request
@@ -18,6 +19,7 @@ from necroscope.fleet.protocol import (
     SENT_HEADER,
     TIME_HEADER,
     BadBatch,
+    check_not_ahead,
     checked_moment,
     checked_name,
     decode,
@@ -39,11 +41,11 @@ async def push_batch(request: Request, grant: Pusher, collector: CollectorOf) ->
     if grant.node is not None:
         _pass_rate(collector, grant.cluster, grant.node)
     limits = collector.limits
-    with collector.budget.reserved(_announced_bytes(request, limits.body_bytes)):
-        sent_ns = _moment(request, SENT_HEADER)
-        body = await _body(request, limits.body_bytes)
+    with collector.budget.push(_node(grant)) as take:
+        sent_ns = _moment(request, SENT_HEADER, collector.clock_ns())
+        body = await _body(request, limits.body_bytes, take)
         received_ns = collector.clock_ns()
-        batch = await asyncio.get_running_loop().run_in_executor(collector.decoders, decode, body, limits)
+        batch = await asyncio.get_running_loop().run_in_executor(collector.decoders, decode, body, limits, received_ns)
         _check_node(grant, batch.node)
         if grant.node is None:
             _pass_rate(collector, grant.cluster, batch.node)
@@ -65,10 +67,11 @@ async def put_bundle(bundle_id: str, request: Request, grant: Pusher, collector:
     _check_node(grant, node)
     _pass_rate(collector, grant.cluster)
     _pass_rate(collector, grant.cluster, node)
-    time_ns = _moment(request, TIME_HEADER) or collector.clock_ns()
+    now_ns = collector.clock_ns()
+    time_ns = _moment(request, TIME_HEADER, now_ns) or now_ns
     limit_bytes = collector.limits.bundle_bytes
-    with collector.budget.reserved(_announced_bytes(request, limit_bytes)):
-        body = await _body(request, limit_bytes)
+    with collector.budget.push(_node(grant)) as take:
+        body = await _body(request, limit_bytes, take)
         if not body.startswith(_ZSTD_MAGIC):
             raise BadBatch("the body is no bundle", "a zstd'd tar, as `fleet push` makes it")
         path = f"bundles/cluster={grant.cluster}/date={day_of(time_ns)}/{node}--{bundle_id}.bundle"
@@ -88,23 +91,23 @@ def _check_node(grant: Grant, node: str) -> None:
         raise Refusal(403, f"this token is of node {grant.node}, not of {node}", "every node uses its own token")
 
 
-def _moment(request: Request, header: str) -> int | None:
+def _node(grant: Grant) -> tuple[str, str] | None:
+    return None if grant.node is None else (grant.cluster, grant.node)
+
+
+def _moment(request: Request, header: str, now_ns: int) -> int | None:
     text = request.headers.get(header)
     if text is None:
         return None
-    return checked_moment(int(text) if text.isdecimal() and len(text) < 20 else text, f"the header {header}")
+    moment_ns = checked_moment(int(text) if text.isdecimal() and len(text) < 20 else text, f"the header {header}")
+    check_not_ahead(moment_ns, f"the header {header}", now_ns)
+    return moment_ns
 
 
-def _announced_bytes(request: Request, limit_bytes: int) -> int:
-    """What to make room for; without an announcement, the most there may be."""
-    text = request.headers.get("content-length", "")
-    size_bytes = int(text) if text.isdecimal() and len(text) < 20 else limit_bytes
-    if size_bytes > limit_bytes:
+async def _body(request: Request, limit_bytes: int, take: Callable[[int], None]) -> bytes:
+    announced = request.headers.get("content-length", "")
+    if announced.isdecimal() and (len(announced) > 19 or int(announced) > limit_bytes):
         raise _too_large(limit_bytes)
-    return size_bytes
-
-
-async def _body(request: Request, limit_bytes: int) -> bytes:
     parts, size_bytes = [], 0
     try:
         async with asyncio.timeout(_BODY_TIMEOUT_S):
@@ -113,6 +116,7 @@ async def _body(request: Request, limit_bytes: int) -> bytes:
                 size_bytes += len(part)
                 if size_bytes > limit_bytes:
                     raise _too_large(limit_bytes)
+                take(len(part))
     except TimeoutError:
         raise Refusal(408, "the body did not come in time", "send it again", 1) from None
     return b"".join(parts)

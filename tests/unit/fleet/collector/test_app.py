@@ -2,7 +2,12 @@
 
 import contextlib
 import gzip
+import socket
+import threading
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +199,7 @@ def test_a_bundle_has_one_place_however_often_it_comes(start: Started, lake: Lak
         ({NODE_HEADER: "../x"}, 400),
         ({TIME_HEADER: "yesterday"}, 400),
         ({TIME_HEADER: "9" * 30}, 400),
+        ({TIME_HEADER: str(4_000_000_000 * 10**9)}, 400),
         ({"token": "read"}, 403),
     ],
 )
@@ -247,3 +253,49 @@ def test_the_page_is_served_beside_the_routes(start: Started, tmp_path: Path) ->
     assert client.get("/fleet.js").text == "1"
     assert client.get("/healthz").json()["status"] == "ok"
     assert "default-src 'none'" in client.get("/").headers["content-security-policy"]
+
+
+def test_a_node_of_another_century_is_refused_and_one_of_yesterday_is_not(start: Started, lake: Lake) -> None:
+    client = start()
+    late = replace(made_batch(), sent_ns=4_000_000_000 * 10**9)
+    assert push(client, encode(late)).status_code == 400
+    assert push(client, encode(made_batch()), **{SENT_HEADER: str(4_000_000_000 * 10**9)}).status_code == 400
+    assert push(client, encode(replace(late, sent_ns=time.time_ns() + 86_400 * 10**9))).status_code == 200
+
+
+def test_slow_bodies_hold_what_has_come_of_them_and_one_node_holds_few(start: Started) -> None:
+    client = start(limits=Limits(queued_bytes=1000, node_requests=2))
+    authority = f"{client.base_url.host}:{client.base_url.port}"
+    with contextlib.ExitStack() as stack:
+        for token in ("push", "push", "push", "push-17", "push-17"):
+            slow = stack.enter_context(socket.create_connection((client.base_url.host, client.base_url.port)))
+            head = (
+                f"POST /v1/batches HTTP/1.1\r\nHost: {authority}\r\nAuthorization: Bearer {token}\r\nContent-Length: 900\r\n\r\n"
+            )
+            slow.sendall(head.encode() + b"x")
+        while "queue_requests 5\n" not in client.get("/metrics").text:
+            pass
+        assert push(client, encode(made_batch("gpu-17")), "push-17").status_code == 429
+        assert push(client, encode(made_batch("gpu-17"))).status_code == 200
+
+
+def test_slow_questions_do_not_hold_up_pushes_and_health(start: Started) -> None:
+    router, is_over, inside = APIRouter(), threading.Event(), threading.Semaphore(0)
+
+    @router.get("/v1/slow")
+    def slow(grant: Reader, collector: CollectorOf) -> dict[str, Any]:
+        inside.release()
+        is_over.wait(60)
+        return {}
+
+    client = start(routers=[router])
+    url, headers = str(client.base_url.join("/v1/slow")), {"Authorization": "Bearer read"}
+    with ThreadPoolExecutor(45) as readers:
+        asked = [readers.submit(httpx.get, url, headers=headers, timeout=60) for _ in range(45)]
+        try:
+            assert all(inside.acquire(timeout=20) for _ in range(40)), "the pool is full"
+            assert client.get("/healthz", timeout=10).status_code == 200
+            assert push(client, encode(made_batch())).status_code == 200
+        finally:
+            is_over.set()
+        assert {each.result().status_code for each in asked} == {200}
