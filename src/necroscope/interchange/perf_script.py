@@ -26,7 +26,7 @@ _REST: Final = rb"(?:[ \t]+(?P<period>\d{1,19})(?=[ \t]|$))?(?:[ \t]+(?P<event>[
 # The kernel's names have up to 15 characters, which may be spaces, digits and colons: the longest such name wins, so that a
 # task called `a 1 2.5: b` keeps its name; only then longer ones, then lines without a task, then those without a time.
 _HEADERS: Final = tuple(
-    re.compile(rb"[ \t]*" + form + _REST)
+    re.compile(form + _REST)
     for form in (
         rb"(?P<comm>[^ \t].{0,14})[ \t]+" + _TASK + rb"[ \t]+" + _CPU + _TIME,
         rb"(?P<comm>[^ \t].{0,200}?)[ \t]+" + _TASK + rb"[ \t]+" + _CPU + _TIME,
@@ -39,6 +39,9 @@ _HEADERS: Final = tuple(
 )
 _FACT: Final = re.compile(rb"^# (hostname|os release|arch|nrcpus avail|cmdline) : (.*)$", re.MULTILINE)
 _LARGEST: Final = (1 << 63) - 1
+# A line of fields is short, and with a frame behind them as long as a name of C++. What is longer is cut: the forms try a run of
+# blanks at every place in it.
+_HEADER_BYTES: Final = 1 << 14
 _BATCH: Final = 1 << 16
 _TAIL_BYTES: Final = 1 << 20
 _CLOCK: Final = "the text of `perf script` has the kernel's own clock, which no wall clock is known for"
@@ -65,7 +68,10 @@ def open_perf_script(path: Path) -> Capture:
     header = next((found for line in first.content.split(b"\n") if line[:1] != b"#" and (found := parse_header(line))), None)
     if header is None:
         line = first.content.lstrip().partition(b"\n")[0]
-        raise UsageError(f"{path} holds no sample of `perf script`: it begins with {clean(line[:200])!r}")
+        raise UsageError(
+            f"{path} holds no sample of `perf script`: it begins with {clean(line[:200])!r}",
+            "give the text that `perf script` wrote",
+        )
     facts.has_time, facts.has_cpu = header.time_ns >= 0, header.cpu >= 0
     if facts.has_time:
         facts.first_ns = header.time_ns
@@ -78,6 +84,7 @@ def open_perf_script(path: Path) -> Capture:
 
 def parse_header(line: bytes) -> _Header | None:
     """The line of fields of a sample. -1 stands for what it does not have."""
+    line = line.lstrip(b" \t")[:_HEADER_BYTES]
     for form in _HEADERS:
         found = form.match(line)
         if found is not None:

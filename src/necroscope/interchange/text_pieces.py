@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, cast
 
-from necroscope.errors import CorruptData, UsageError
+from necroscope.errors import CorruptData
+from necroscope.interchange.unreadable import unreadable
 
 PIECE_BYTES: Final = 2 << 20
 LINE_MOST_BYTES: Final = 1 << 20
@@ -26,7 +27,7 @@ def open_text(path: Path) -> BinaryIO:
             is_packed = file.read(2) == _GZIP_MAGIC
         return cast("BinaryIO", gzip.open(path)) if is_packed else path.open("rb")
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+        raise unreadable(path, error) from None
 
 
 def read_pieces(path: Path, ending: bytes = b"\n") -> Iterator[Piece]:
