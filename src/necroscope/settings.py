@@ -130,7 +130,9 @@ def _read_toml(path: Path) -> dict[str, object]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
-        raise UsageError(f"cannot read settings file {path}: {error.strerror}") from None
+        raise UsageError(
+            f"cannot read settings file {path}: {error.strerror}", "check --settings: it is a file you may read"
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"settings file {path} is no TOML: {error}", "write it as: hz = 97") from None
 

@@ -12,6 +12,7 @@ from necroscope.interchange.dmesg import parse_line as parse_dmesg_line
 from necroscope.interchange.folded import parse_line as parse_folded_line
 from necroscope.interchange.perf_data.format import MAGIC, MAGIC_BIG_ENDIAN, MAGIC_OLD
 from necroscope.interchange.perf_script import parse_header
+from necroscope.interchange.unreadable import unreadable
 from necroscope.model.names import clean
 
 _HEAD_BYTES: Final = 1 << 16
@@ -37,7 +38,7 @@ def detect(path: Path) -> Kind:
             raise UsageError(f"{path} is a gzipped perf.data", "unpack it first: gunzip -k FILE")
         return Kind.PERF_DATA
     if not head:
-        raise UsageError(f"{path} is empty")
+        raise UsageError(f"{path} is empty", "whoever was to write it did not get so far: capture again")
     if b"\0" not in head:
         kind = _kind_of_text(head)
         if kind is not None:
@@ -50,14 +51,16 @@ def _head(path: Path) -> tuple[bytes, bool]:
         with path.open("rb") as file:
             head = file.read(_HEAD_BYTES)
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+        raise unreadable(path, error) from None
     if head[:2] != b"\x1f\x8b":
         return head, False
     try:
         with gzip.open(path) as packed:
             return packed.read(_HEAD_BYTES), True
     except (OSError, EOFError, zlib.error) as error:
-        raise UsageError(f"{path} is a broken gzip file: {clean(str(error))}") from None
+        raise UsageError(
+            f"{path} is a broken gzip file: {clean(str(error))}", "copy it again, or unpack what is left of it: zcat FILE > TEXT"
+        ) from None
 
 
 def _kind_of_text(head: bytes) -> Kind | None:

@@ -23,7 +23,9 @@ def open_folded(path: Path) -> Capture:
     facts = CaptureFacts("folded stacks", has_time=False, has_cpu=False, why_not_wall_clock="folded stacks have no time")
     first = next((line for piece in _pieces(path) for line in piece.split(b"\n") if line.strip()), b"")
     if parse_line(first) is None:
-        raise UsageError(f"{path} holds no folded stacks: it begins with {clean(first[:200])!r}")
+        raise UsageError(
+            f"{path} holds no folded stacks: it begins with {clean(first[:200])!r}", "a line is `outermost;...;innermost COUNT`"
+        )
     capture = Capture(facts, lambda: _read(path, capture))
     return capture
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from necroscope.errors import UsageError
+from necroscope.interchange.unreadable import unreadable
 from necroscope.model.units import NS_PER_S
 
 _SUFFIXES: Final = {".data": "perf.data", ".perf": "perf.data", ".stacks": "perf script", ".stacks.gz": "perf script"}
@@ -35,7 +36,7 @@ def list_rolling(folder: Path, utc_offset_s: int = 0) -> list[RollingCapture]:
     try:
         paths = sorted(path for path in folder.iterdir() if _SUFFIX.search(path.name) and path.is_file())
     except OSError as error:
-        raise UsageError(f"cannot read {folder}: {error.strerror}") from None
+        raise unreadable(folder, error) from None
     if not paths:
         raise UsageError(f"{folder} holds no capture", "captures are named *.data, *.stacks or *.stacks.gz")
     found = [parse_name(path, utc_offset_s) for path in paths]

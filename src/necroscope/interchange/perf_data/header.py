@@ -93,7 +93,7 @@ def _check_magic(head: bytes, name: str, size_bytes: int) -> None:
     if head[:8] == MAGIC_OLD:
         raise UsageError(f"{name} is of perf.data version 1, from before 2013", "import the text of `perf script` instead")
     if head[:8] != MAGIC:
-        raise UsageError(f"{name} is no perf.data: it begins with {head[:8]!r}")
+        raise UsageError(f"{name} is no perf.data: it begins with {head[:8]!r}", "give the file that `perf record` wrote")
     if size_bytes < _PIPE_HEADER_BYTES:
         raise CorruptData(f"{name}: cut at byte {size_bytes}, within the file header")
 

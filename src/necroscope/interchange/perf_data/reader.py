@@ -22,6 +22,7 @@ from necroscope.interchange.perf_data.stream import Block, RecordStream
 from necroscope.interchange.perf_data.symbol_files import SymbolFiles
 from necroscope.interchange.perf_data.tasks import Tasks
 from necroscope.interchange.symbol_search import SymbolSearch
+from necroscope.interchange.unreadable import unreadable
 from necroscope.perf_abi.event_attr import SAMPLE_REGS_USER
 from necroscope.perf_abi.records import SAMPLE
 from necroscope.perf_abi.sample_layout import SAMPLE_STACK_USER
@@ -46,7 +47,7 @@ def open_perf_data(
         with path.open("rb") as file:
             header = read_header(file, str(path))
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+        raise unreadable(path, error) from None
     facts = facts_of(header)
     reader = _Reader(path, header, search or SymbolSearch(), (from_ns, to_ns))
     capture = Capture(facts, lambda: reader.read(capture), notes=list(header.notes))
@@ -66,7 +67,7 @@ def sample_span_ns(path: Path) -> tuple[int, int] | None:
                 _, _, times = decoder.decode(block.words, block.starts[_kinds(block) == SAMPLE], (_END, _END), 0)
                 first, last = min(first, int(times.min(initial=_END))), max(last, int(times.max(initial=0)))
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+        raise unreadable(path, error) from None
     offset_ns = wall_clock_offset_ns(header)[0] or 0
     return (first + offset_ns, last + offset_ns) if facts.has_time and first <= last else None
 
@@ -101,7 +102,7 @@ class _Reader:
             with self.path.open("rb") as file:
                 yield from _Reading(self, file, capture).batches()
         except OSError as error:
-            raise UsageError(f"cannot read {self.path}: {error.strerror}") from None
+            raise unreadable(self.path, error) from None
 
 
 class _Reading:
