@@ -16,6 +16,10 @@ from necroscope.model.units import NS_PER_S, NS_PER_US
 
 # A line that does not say its level has that of most of the kernel's lines.
 UNKNOWN_SEVERITY: Final = 6
+# An import holds all lines at once, each in some 500 bytes beside its text: the kernel keeps ten thousand, and a journal of
+# weeks that has more is of a node that writes the same line again and again.
+MOST_LINES: Final = 1_000_000
+MOST_CHARACTERS: Final = 256 << 20
 _LEVELS: Final = {b"emerg": 0, b"alert": 1, b"crit": 2, b"err": 3, b"warn": 4, b"notice": 5, b"info": 6, b"debug": 7}
 _FACILITIES: Final = {b"kern": 0, b"user": 1, b"mail": 2, b"daemon": 3, b"auth": 4, b"syslog": 5}
 _PREFIX: Final = re.compile(

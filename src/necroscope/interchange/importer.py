@@ -8,7 +8,7 @@ from typing import Final
 
 from necroscope.errors import CorruptData, RecordingError, UsageError
 from necroscope.interchange.detect import Kind
-from necroscope.interchange.dmesg import LogText, read_dmesg
+from necroscope.interchange.dmesg import MOST_CHARACTERS, MOST_LINES, LogText, read_dmesg
 from necroscope.interchange.import_options import IMPORTED_BOOT, Options
 from necroscope.interchange.imported_samples import SampleImport
 from necroscope.interchange.inputs import Input, list_inputs
@@ -138,27 +138,41 @@ class _Import:
 
     def _nothing(self, span: tuple[int, int] | None) -> UsageError:
         if not self._options.has_window or span is None:
-            return UsageError("none of the files holds anything to import")
+            return UsageError(
+                "none of the files holds anything to import", "`perf script -i FILE | head` shows whether there is a sample"
+            )
         first_ns, end_ns = self._options.from_ns, self._options.to_ns
         window = [f"{word} {format_moment(at_ns)}" for word, at_ns in (("from", first_ns), ("to", end_ns)) if at_ns is not None]
         facts = f"no samples {' '.join(window)}; the capture is from {format_moment(span[0])} to {format_moment(span[1])}"
         return UsageError(facts, "ask for a window within it; times without a zone are UTC")
 
     def _read_tables(self) -> None:
-        """Kernel logs and reports of mpstat are small beside samples: they are read first, and whole."""
-        options = self._options
+        """Kernel logs and reports of mpstat are small beside samples: they are read first, and held whole, up to a bound."""
         for given in self._inputs:
             if given.kind is Kind.MPSTAT:
-                self._cores.append((given, read_mpstat(given.path, options.utc_offset_s)))
+                self._cores.append((given, read_mpstat(given.path, self._options.utc_offset_s, *self._window())))
             elif given.kind is Kind.DMESG:
-                lines: list[LogText] = []
-                try:
-                    lines.extend(read_dmesg(given.path, options.year, options.utc_offset_s))
-                except CorruptData as error:
-                    if not lines:
-                        raise
-                    given.notes.append(f"{error.facts.removeprefix(f'{given.path}: ')}; what came before was read")
-                self._logs.append((given, lines))
+                self._logs.append((given, self._read_log(given)))
+
+    def _read_log(self, given: Input) -> list[LogText]:
+        lines: list[LogText] = []
+        characters = left_out = 0
+        try:
+            for line in read_dmesg(given.path, self._options.year, self._options.utc_offset_s):
+                characters += len(line.message)
+                if len(lines) < MOST_LINES and characters <= MOST_CHARACTERS:
+                    lines.append(line)
+                else:
+                    left_out += 1
+        except CorruptData as error:
+            if not lines:
+                raise
+            given.notes.append(f"{error.facts.removeprefix(f'{given.path}: ')}; what came before was read")
+        if left_out:
+            given.notes.append(
+                f"{left_out} lines after the first {len(lines)} were left out: give the part of the log that matters"
+            )
+        return lines
 
     def _node(self) -> tuple[str, list[str]]:
         hosts = [given.capture.facts.host for given in self._inputs if given.capture is not None]
@@ -170,11 +184,10 @@ class _Import:
 
     def _add_cores(self, segments: Segments) -> None:
         for given, use in self._cores:
-            rows = self._within(use.rows)
-            segments.add_rows("cores", rows)
-            self._reports[id(given)].rows = len(rows)
+            segments.add_rows("cores", use.rows)
+            self._reports[id(given)].rows = len(use.rows)
             given.notes += use.notes
-            self._note_gaps(segments, given, "cores", rows)
+            self._note_gaps(segments, given, "cores", use.rows)
 
     def _add_logs(self, segments: Segments, events_of: EventsOf | None) -> None:
         for given, lines in self._logs:
@@ -195,9 +208,11 @@ class _Import:
         times = [line.time_ns if line.time_ns is not None else (line.since_boot_ns or 0) + offset_ns for line in lines]
         return [(min(max(time_ns, 0), _LATEST_NS), line) for time_ns, line in zip(times, lines, strict=True)]
 
+    def _window(self) -> tuple[int, int]:
+        return self._options.from_ns or 0, _LATEST_NS if self._options.to_ns is None else self._options.to_ns
+
     def _within(self, rows: Rows) -> Rows:
-        first_ns = self._options.from_ns if self._options.from_ns is not None else 0
-        end_ns = self._options.to_ns if self._options.to_ns is not None else _LATEST_NS
+        first_ns, end_ns = self._window()
         return [row for row in rows if isinstance(row[0], int) and first_ns <= row[0] < end_ns]
 
     def _note_gaps(self, segments: Segments, given: Input, table: str, rows: Rows) -> None:

@@ -252,3 +252,17 @@ def test_note_that_many_files_have_is_told_once(tmp_path):
     told = [note for note in report.told() if "times are not wall clock" in note]
     assert len(told) == 1
     assert told[0].startswith("perf-node-20260415-1030-120s.data and 2 more files: times are")
+
+
+@pytest.mark.parametrize(("bound", "most"), [("MOST_LINES", 3), ("MOST_CHARACTERS", 18)])
+def test_lines_beyond_the_bound_are_left_out_and_counted(tmp_path, monkeypatch, bound, most):
+    monkeypatch.setattr(f"necroscope.interchange.importer.{bound}", most)
+    log = tmp_path / "dmesg.txt"
+    log.write_text("".join(f"2026-04-12T13:20:0{second}+00:00 line {second}\n" for second in range(8)))
+    report = import_files([log], tmp_path / "out")
+    assert report.rows["log"] == 3
+    assert report.told() == [
+        "dmesg.txt: 5 lines after the first 3 were left out: give the part of the log that matters",
+    ]
+    (gap,) = Store.open(tmp_path / "out").info().gaps
+    assert "5 lines" in gap.cause
