@@ -5,7 +5,6 @@ import gc
 import json
 import re
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -13,15 +12,14 @@ from typing import Final
 import click
 
 from necroscope import __version__
+from necroscope.cli.log_events import events_of
 from necroscope.cli.progress_bar import progress_bar
 from necroscope.cli.recorder_options import chosen_labels
 from necroscope.errors import UsageError
-from necroscope.interchange.dmesg import LogText
 from necroscope.interchange.import_options import Options
 from necroscope.interchange.importer import ImportReport, import_files
 from necroscope.interchange.symbol_search import SymbolSearch
 from necroscope.model.names import clean
-from necroscope.model.reading import Rows
 from necroscope.model.units import format_bytes, format_moment, parse_moment_ns
 
 _OFFSET: Final = re.compile(r"([+-])(\d\d):?(\d\d)")
@@ -78,15 +76,15 @@ def command(
         made_by=f"necroscope {__version__} import",
     )
     if options.from_ns is not None and options.to_ns is not None and options.from_ns >= options.to_ns:
-        raise UsageError("--from is not before --to")
+        raise UsageError("--from is not before --to", "give the earlier moment to --from")
     with progress_bar() as progress:
-        report = import_files(files, directory, replace(options, progress=progress), _events_of)
+        report = import_files(files, directory, replace(options, progress=progress), events_of)
     click.echo(json.dumps(_to_json(report)) if as_json else _to_text(report))
 
 
 def _existing(path: Path | None) -> Path | None:
     if path is not None and not path.exists():
-        raise UsageError(f"there is no {path}")
+        raise UsageError(f"there is no {path}", "check the path, or leave the option away: fewer functions have names then")
     return path
 
 
@@ -95,20 +93,6 @@ def _seconds(text: str) -> int:
     if found is None or int(found[2]) > 14 or int(found[3]) > 59:
         raise UsageError(f"{text!r} is no offset from UTC", "write it as +02:00 or -07:00")
     return (int(found[2]) * 3600 + int(found[3]) * 60) * (-1 if found[1] == "-" else 1)
-
-
-def _events_of(lines: Sequence[tuple[int, LogText]]) -> Rows:
-    """What the lines mean, by the recorder's own patterns; only what claims no facility but the kernel's is the kernel's."""
-    from necroscope.sources.kernel_log.line import LogLine  # noqa: PLC0415 - only for those who give a kernel log
-    from necroscope.sources.kernel_log.patterns import PatternSet  # noqa: PLC0415
-    from necroscope.sources.kernel_log.sequences import Sequencer  # noqa: PLC0415
-
-    sequencer = Sequencer(PatternSet())
-    events = []
-    for time_ns, line in lines:
-        read = LogLine(time_ns, None, line.severity, line.facility, line.facility == 0, line.message)
-        events += sequencer.feed(read, time_ns)[0]
-    return [event.row() for event in (*events, *sequencer.finish())]
 
 
 def _to_text(report: ImportReport) -> str:

@@ -45,12 +45,13 @@ def _is_capture(path: Path) -> bool:
 
 
 def _imported(path: Path, directory: Path, from_ns: int | None, to_ns: int | None) -> list[str]:
-    from necroscope.cli.progress_bar import progress_bar  # noqa: PLC0415 - readers and numbers for captures only
+    from necroscope.cli.log_events import events_of  # noqa: PLC0415 - readers and numbers for captures only
+    from necroscope.cli.progress_bar import progress_bar  # noqa: PLC0415
     from necroscope.interchange.import_options import Options  # noqa: PLC0415
     from necroscope.interchange.importer import import_files  # noqa: PLC0415
 
     with progress_bar() as progress:
-        report = import_files([path], directory, Options(from_ns=from_ns, to_ns=to_ns, progress=progress))
+        report = import_files([path], directory, Options(from_ns=from_ns, to_ns=to_ns, progress=progress), events_of)
     return report.told()
 
 
