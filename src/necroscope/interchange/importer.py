@@ -138,9 +138,9 @@ class _Import:
 
     def _nothing(self, span: tuple[int, int] | None) -> UsageError:
         if not self._options.has_window or span is None:
-            return UsageError(
-                "none of the files holds anything to import", "`perf script -i FILE | head` shows whether there is a sample"
-            )
+            shown = "`perf script -i FILE | head` shows whether there is a sample"
+            hint = "ask for more between --from and --to; times without a zone are UTC" if self._options.has_window else shown
+            return UsageError("none of the files holds anything to import", hint)
         first_ns, end_ns = self._options.from_ns, self._options.to_ns
         window = [f"{word} {format_moment(at_ns)}" for word, at_ns in (("from", first_ns), ("to", end_ns)) if at_ns is not None]
         facts = f"no samples {' '.join(window)}; the capture is from {format_moment(span[0])} to {format_moment(span[1])}"
