@@ -14,6 +14,15 @@ from necroscope.store.query import Store
 pytestmark = [pytest.mark.kernel, pytest.mark.root]
 EVERY_TICK = {"samples", "stacks", "frames", "cores", "softirqs", "softirq_delay", "runqueue", "softnet", "pressure", "memory"}
 SPIN = "import ctypes\nctypes.CDLL(None).prctl(15, b'spinner-42', 0, 0, 0)\nwhile True: pass"
+# Reading random numbers is work of the kernel; nobody else on the core gets in its way.
+HOG = """
+import os
+os.sched_setaffinity(0, [{core}])
+os.nice(-20)
+file = os.open("/dev/urandom", os.O_RDONLY)
+while True:
+    os.read(file, 1 << 24)
+"""
 
 
 def info(directory: Path) -> dict:
@@ -38,6 +47,20 @@ def test_every_table_fills_and_nothing_is_left_behind(record, busy, leaks):
     assert len(spinning) > 97, "a process that never sleeps is sampled 97 times a second on some core"
     assert {row["cgroup"] for row in spinning} != {None}
     assert leaks() == []
+
+
+def test_a_core_held_in_system_mode_is_told_with_who_holds_it(record, busy):
+    recorder = record()
+    recorder.wait_for_rows("samples")
+    core = max(os.sched_getaffinity(0))
+    hog = busy(HOG.format(core=core))
+    row = recorder.wait_until(lambda: [row for row in recorder.rows("tasks") if row["pid"] == hog.pid], 40)[0]
+    assert (row["cpu"], row["trigger"], row["syscall"], row["file"]) == (core, "saturated", "read", "/dev/urandom")
+    assert recorder.stop()[0] == 0
+    told = info(recorder.directory)
+    events = [row for row in recorder.rows("events") if row["kind"] == "core_saturated"]
+    assert core in {event["cpu"] for event in events}
+    assert any(pin["reason"].startswith("saturated: ") for pin in told["pins"])
 
 
 def test_a_signal_seals_and_ends_well(record):
@@ -109,6 +132,7 @@ def test_bad_words_get_facts_a_hint_and_no_traceback(record, options, fact):
     assert code != 0
     assert said.startswith("error: ")
     assert fact in said
+    assert "\nhint: " in said
     assert "Traceback" not in said
 
 
