@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from necroscope.errors import NecroscopeError
+from necroscope.sources.perf.bpf import RawTracepointProgram
+from necroscope.sources.perf.bpf_assembler import Program
+
 Leaks = Callable[[], list[str]]
 
 # Leaves a sleeper behind that is nobody's child any more, and says its pid.
@@ -72,3 +76,34 @@ def test_an_empty_cgroup_is_seen(leaks: Leaks, cgroup_root: Path) -> None:
         assert leaks() == [f"cgroups: {cgroup}"]
     finally:
         cgroup.rmdir()
+
+
+@pytest.mark.root
+def test_a_mount_is_seen(leaks: Leaks, tmp_path: Path) -> None:
+    made = subprocess.run(["mount", "--bind", tmp_path, tmp_path], capture_output=True, text=True)
+    if made.returncode:
+        pytest.skip(f"nothing can be mounted here: {made.stderr.strip()}")
+    try:
+        (left,) = leaks()
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)
+    assert left.startswith("mounts: ")
+    assert f" {tmp_path} " in left
+    assert leaks() == []
+
+
+@pytest.mark.root
+@pytest.mark.kernel
+def test_a_bpf_program_is_seen(leaks: Leaks) -> None:
+    does_nothing = Program()
+    does_nothing.move_constant(0, 0)
+    does_nothing.leave()
+    try:
+        program = RawTracepointProgram(does_nothing.code(), "softirq_entry")
+    except (OSError, NecroscopeError) as error:
+        pytest.skip(f"no BPF program can be loaded here: {error}")
+    try:
+        left = leaks()
+    finally:
+        program.close()
+    assert [what for what in left if what.startswith("bpf_programs: ")]
