@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import socket
 import subprocess
 import threading
 import time
@@ -223,3 +224,11 @@ def test_over_tls_on_a_public_address(tmp_path: Path, certificate: tuple[Path, P
         assert process.ask("GET", "/v1/nodes")[0] == 403, "who pushes may not read"
         assert _status(process.port, encode(made_batch("n1", 1))) is None, "nobody is answered in the clear"
     assert sequences_in(Lake.open(str(tmp_path / "lake"))) == [("n1", 0)]
+
+
+def test_a_connection_that_says_nothing_is_closed_while_nodes_push(tmp_path: Path) -> None:
+    with collector(str(tmp_path / "lake"), tmp_path / "tokens.toml", *QUICK) as process:
+        with socket.create_connection(("127.0.0.1", process.port), timeout=30) as silent:
+            assert process.push("n", 1) == 200
+            assert silent.recv(1) == b""
+        assert process.push("n", 2) == 200

@@ -142,6 +142,7 @@ def _app(lake: Lake, tokens: TokenFile, options: dict[str, Any]) -> Any:
 def _serve(app: Any, listener: socket.socket, tls_cert: Path | None, tls_key: Path | None) -> None:
     import uvicorn  # noqa: PLC0415
 
+    from necroscope.fleet.collector.head_deadline import HeadDeadline  # noqa: PLC0415
     from necroscope.fleet.collector.memory import give_memory_back  # noqa: PLC0415
 
     give_memory_back()
@@ -150,6 +151,7 @@ def _serve(app: Any, listener: socket.socket, tls_cert: Path | None, tls_key: Pa
         app,
         log_level="warning",
         access_log=False,
+        http=HeadDeadline,
         ssl_certfile=tls_cert,
         ssl_keyfile=tls_key,
         limit_concurrency=_MOST_CONNECTIONS,
