@@ -1,4 +1,4 @@
-"""Writes the pages that repeat what the code says: docs/tables.md from the schema, settings.md from the settings, causes.md."""
+"""Writes the pages that repeat what the code says: tables.md and settings.md from their tables, causes.md, top.md."""
 
 import inspect
 from collections.abc import Iterator
@@ -8,6 +8,7 @@ from necroscope.analysis.cause import Cause
 from necroscope.analysis.causes import all_causes
 from necroscope.model.tables import SCHEMA_VERSION, TABLES, Column, Table
 from necroscope.settings import SETTINGS, Setting
+from necroscope.views.tui import help_page
 
 DOCS = Path(__file__).parent
 WRITTEN_AS = {
@@ -63,6 +64,47 @@ recording and tell nodes apart later.
 zone = "eu-west-1b"
 pool = "training"
 ```
+
+## Your own kernel log patterns
+
+A TOML file, given by `--patterns FILE`. Lines of the kernel log that match become events, as those do that necroscope knows.
+
+```toml
+[[pattern]]
+id = "acme.link"                 # names it in the column `pattern`; small letters, digits, dots, dashes, underscores
+kind = "fabric_error"            # the kind of event it makes
+regex = 'acme (?P<device>\\S+): fabric error on port (?P<port>\\d+)'
+contains = "fabric error"        # may be left out: only lines with this text are tried, which is many times cheaper
+alarm = true                     # may be left out: a trigger, as a reset is; it pins the minutes around it
+```
+
+Groups named `cpu`, `device`, `queue`, `pid` and `comm` fill those columns, all others go into `fields`. Regexes are those of
+Python, which cannot be interrupted: lines are cut at 4,096 characters, which keeps an honest one quick, but nested repeats like
+`(a+)+b` can hold the recorder for long. Write none.
+"""
+
+
+TOP_PAGE = """\
+# The live view
+
+<!-- Written by scripts/generate-docs. Change the code, not this page. -->
+
+`necroscope top` shows every core now: its mode, who is on it and in which kernel function, softirq delay, zombies, events. It is
+the recorder into memory: nothing is written to disk, the last ten minutes can be looked back at, and it needs the same
+[privileges](privileges.md) and takes the same [settings](settings.md). `necroscope top --once` looks for two seconds, prints and
+ends; `--json` is the same for programs.
+
+## Keys
+
+| key | does |
+| --- | --- |
+{keys}
+
+## Signs
+
+| sign | means |
+| --- | --- |
+{signs}
 """
 
 
@@ -122,6 +164,14 @@ def settings_page() -> str:
     return SETTINGS_PAGE.format(lines="\n".join(map(_setting_line, SETTINGS)), example="\n".join(example))
 
 
+def top_page() -> str:
+    keys, signs = (
+        "\n".join(f"| `{_cell(name)}` | {_cell(text)} |" for name, text in entries)
+        for entries in (help_page.KEYS, help_page.SIGNS)
+    )
+    return TOP_PAGE.format(keys=keys, signs=signs)
+
+
 def _section(table: Table) -> Iterator[str]:
     yield from (f"## {table.name}", "", f"{table.meaning[:1].upper()}{table.meaning[1:]}.", "", f"From: {table.origin}.", "")
     yield from ("| column | type | meaning |", "| --- | --- | --- |")
@@ -147,7 +197,7 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-PAGES = {"tables.md": tables_page, "settings.md": settings_page, "causes.md": causes_page}
+PAGES = {"tables.md": tables_page, "settings.md": settings_page, "causes.md": causes_page, "top.md": top_page}
 
 if __name__ == "__main__":
     for name, page in PAGES.items():

@@ -8,6 +8,7 @@ from types import ModuleType
 import pytest
 
 from necroscope import settings
+from necroscope.sources.kernel_log.user_patterns import parse_user_patterns
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -43,6 +44,15 @@ def test_the_settings_file_in_the_docs_holds_the_defaults(generate: ModuleType, 
     file = tmp_path / "necroscope.toml"
     file.write_text(example[1], "utf-8")
     assert settings.parse(settings.read_file(file)) == settings.parse({})
+
+
+def test_the_patterns_in_the_docs_are_read(generate: ModuleType) -> None:
+    example = re.findall(r"```toml\n(.*?)```", generate.settings_page(), re.DOTALL)[1]
+    (pattern,) = parse_user_patterns(example, "docs")
+    found = pattern.regex.search("acme mlx0: fabric error on port 3")
+    assert found is not None
+    assert found.groupdict() == {"device": "mlx0", "port": "3"}
+    assert pattern.alarm
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -6,7 +6,7 @@ from necroscope.views.format import CUT, MISSING, cells, fit
 from necroscope.views.tui.line import Line, Span, fit_line
 from necroscope.views.tui.screen import Screen
 
-_KEYS: Final = (
+KEYS: Final = (
     ("s", "sort by core, busy, system (with irq, softirq, steal), softirq delay"),
     ("space", "freeze; again to follow the recorder"),
     ("← →", "look back or forth by a second; with shift, or [ and ], by a minute"),
@@ -15,7 +15,7 @@ _KEYS: Final = (
     ("enter a", "the page of that core, and back (also esc)"),
     ("?  q", "this help; quit"),
 )
-_SIGNS: Final = (
+SIGNS: Final = (
     ("S I Q T", "taken by the kernel: system, irq, softirq; by the hypervisor: steal"),
     ("u n g w .", "user, nice, guest, waiting for I/O, idle"),
     ("?", "in a bar: time that no mode accounts for (interrupts off, host)"),
@@ -32,8 +32,8 @@ _SIGNS: Final = (
 
 def draw_help(screen: Screen, width: int, height: int) -> list[Line]:
     """Exactly `height` lines; notices come last, wrapped, because they say what to do."""
-    lines: list[Line] = [(Span(fit(" KEYS", width), "heading"),), *(_entry(name, text) for name, text in _KEYS)]
-    lines += [(Span(fit(" SIGNS", width), "heading"),), *(_entry(name, text) for name, text in _SIGNS)]
+    lines: list[Line] = [(Span(fit(" KEYS", width), "heading"),), *(_entry(name, text) for name, text in KEYS)]
+    lines += [(Span(fit(" SIGNS", width), "heading"),), *(_entry(name, text) for name, text in SIGNS)]
     if screen.notices:
         lines.append((Span(fit(" NOT RECORDED", width), "heading"),))
         lines += [(Span(part, "warn"),) for notice in screen.notices for part in _wrapped(notice, width)]
