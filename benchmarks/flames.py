@@ -195,19 +195,26 @@ def imports(capture: CaptureUnderTest, work: Path, rounds: int) -> None:
 
 
 def large_import(capture: CaptureUnderTest, work: Path) -> None:
-    """What a file of 2 GiB needs: the capture again and again."""
-    large = work / "large.data"
+    """What files up to 2 GiB need, the capture again and again; and the flame graph of 5 s in the middle of the largest."""
+    large, imported = work / "large.data", work / "imported"
     rows = []
-    for size_bytes in (256 * MIB, 2048 * MIB):
+    for size_bytes in (80 * MIB, 256 * MIB, 2048 * MIB):
         repeat_capture(capture.path, large, -(-size_bytes // capture.size_bytes))
-        command = [*NECROSCOPE, "import", str(large), "--dir", fresh(work / "imported")]
-        started = time.perf_counter()
-        peak = peak_bytes(command)
-        wall_s, held = time.perf_counter() - started, large.stat().st_size
-        rows.append([f"{held / MIB:,.0f} MiB", f"{wall_s:.0f}", f"{peak / MIB:.0f} MiB", f"{peak / held:.2f}"])
-        large.unlink()
-    table("Import of large files", ["perf.data", "wall s", "peak of all processes", "x the file"], rows)
+        rows.append(_large_row("import", large, [*NECROSCOPE, "import", str(large), "--dir", fresh(imported)]))
+    info = Store.open(imported).info()
+    middle = format_moment((info.from_ns + info.to_ns) // 2)
+    flame = [*NECROSCOPE, "flame", str(large), "--at", middle, "--around", "5s", "-o", str(work / "middle.svg")]
+    rows.append(_large_row("flame graph of 5 s", large, flame))
+    large.unlink()
+    table("Large files", ["command", "perf.data", "wall s", "peak of all processes", "x the file"], rows)
     print(f"\nLoad: {os.getloadavg()[0]:.1f}")
+
+
+def _large_row(name: str, capture: Path, command: list[str]) -> list[str]:
+    started = time.perf_counter()
+    peak = peak_bytes(command)
+    wall_s, held = time.perf_counter() - started, capture.stat().st_size
+    return [name, f"{held / MIB:,.0f} MiB", f"{wall_s:.0f}", f"{peak / MIB:.0f} MiB", f"{peak / held:.2f}"]
 
 
 def first_graph(capture: CaptureUnderTest, work: Path, rounds: int, flamescope: Path | None) -> None:

@@ -1,6 +1,7 @@
 """What the recorder costs and keeps, beside `perf record` in the same run: `scripts/bench recorder [SECTION...]`.
 
-Sections: steady, others, storm, rates, tick, read. Each prints a table for docs/benchmarks.md. Needs root, perf, a quiet machine.
+Sections: steady, others, storm, rates, cores96, tick, read. Each prints a table for docs/benchmarks.md. Needs root, perf and a
+quiet machine.
 """
 
 import json
@@ -17,6 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from loads import exec_storm, mixed
+from many_cores import HEAD as MANY_CORES_HEAD
+from many_cores import many_cores_rows
 from measured_child import Cost, MeasuredChild
 from necroscope.model.idle import IDLE_FUNCTIONS
 from necroscope.store.query import Store
@@ -214,6 +217,11 @@ def rates(work: Path) -> None:
     table("Higher rates, two cores, mixed load", ["Hz", "samples/s", "of one core", "lost", "RSS, MB", "bytes a sample"], rows)
 
 
+def cores96(work: Path) -> None:
+    """The memory of a node of 96 cores."""
+    table("96 cores' worth of samples and counters, two seals", MANY_CORES_HEAD, many_cores_rows(work))
+
+
 def tick(_: Path) -> None:
     """The cost of a tick by source; the kernel's own work of writing a large machine's files is not in the synthetic column."""
     head = ["source", "every", "CPU µs, this machine", "CPU µs, synthetic root of 96 cores"]
@@ -226,7 +234,7 @@ def read(work: Path) -> None:
 
 
 def main() -> None:
-    sections = {"steady": steady, "others": others, "storm": storm, "rates": rates, "tick": tick, "read": read}
+    sections = {section.__name__: section for section in (steady, others, storm, rates, cores96, tick, read)}
     chosen = sys.argv[1:] or list(sections)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     print(f"machine: {os.cpu_count()} cores, {os.uname().release}, Python {sys.version.split()[0]}")
