@@ -18,6 +18,7 @@ from necroscope.fleet.evidence import Evidence
 from necroscope.fleet.judging import judge, read_and_judge
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.lake_tables import LAKE_TABLES
+from necroscope.fleet.protocol import DAY_NS
 
 NOW_NS = 1_800_000_000_000_000_000
 
@@ -90,6 +91,12 @@ def test_moments_that_no_lake_takes_are_refused_at_the_door(evidence: Evidence, 
     rows = [dict(the_story().incidents[0], time=5)]
     monkeypatch.setattr(judging, "_incidents", lambda *_: rows)
     assert "no moment" in (judge(evidence, made_bundle(0)[1], NOW_NS).broken or "")
+
+
+def test_evidence_of_days_to_come_is_refused_at_the_door(evidence: Evidence) -> None:
+    (row,) = judge(evidence, made_bundle(0)[1], NOW_NS).rows.to_pylist()
+    told = judge(evidence, made_bundle(0)[1], row["time"] - 3 * DAY_NS).broken or ""
+    assert "days ahead" in told
 
 
 def test_an_analysis_that_does_not_end_is_ended(evidence: Evidence, monkeypatch: pytest.MonkeyPatch) -> None:

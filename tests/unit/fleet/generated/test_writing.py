@@ -65,7 +65,12 @@ def test_the_question_finds_the_unit_and_not_the_zone(fleet: tuple[Lake, Generat
 def test_a_sweep_finds_what_the_nodes_had_found(fleet: tuple[Lake, GeneratedFleet]) -> None:
     lake, written = fleet
     before = verdicts_in(lake)
-    swept = sweep(lake, lambda evidence, now_ns: (read_and_judge(lake, one, now_ns) for one in evidence), is_again=True)
+    swept = sweep(
+        lake,
+        lambda evidence, now_ns: (read_and_judge(lake, one, now_ns) for one in evidence),
+        is_again=True,
+        clock_ns=lambda: NOW_NS,
+    )
     assert (swept.judged, swept.incidents, written.bundles) == (2, 2, 2)
     assert set(verdicts_in(lake)) == set(before)
     assert len(verdicts_in(lake)) == len(before) + 2
