@@ -1,4 +1,4 @@
-"""Lakes of fleets that do not exist, written as a collector writes them: many facts of many nodes, or a month of events."""
+"""Lakes of fleets that do not exist, as a collector writes them: facts of many nodes, a month of events, an hour of stacks."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -121,6 +121,25 @@ def event_lake(lake: Path, nodes: int, days: int, events_a_day: int, pulses_a_da
         write_file(lake, "incidents", day, _incidents(rng, day, nodes))
 
 
+def stack_hour(lake: Path, nodes: int, stacks: int, day: int, seed: int = 0) -> None:
+    """The last hour of a day: of each node and minute so many stacks, out of ten times as many that there are."""
+    rng = np.random.default_rng(seed)
+    paths = [";".join(f"function_{path}_{depth}" for depth in range(20)) for path in range(10 * stacks)]
+    start_ns = START_NS + (day + 1) * DAY_NS - 3600 * NS_PER_S
+    for number, minutes in enumerate(np.array_split(np.arange(60), FILES)):
+        node, minute = np.repeat(np.arange(nodes), len(minutes) * stacks), np.tile(np.repeat(minutes, stacks), nodes)
+        path = rng.integers(0, len(paths), len(node))
+        columns = {
+            "node": texts(node, names(nodes)),
+            "time": pa.array(start_ns + minute * 60 * NS_PER_S),
+            "comm": texts(path % 50, [f"process-{each}" for each in range(50)]),
+            "path": texts(path, paths),
+            "samples": pa.array(rng.integers(1, 100, len(node)).astype(np.int32)),
+            "period_ns": pa.array(np.full(len(node), 10_000_000)),
+        }
+        write_file(lake, "stack_minutes", day, columns, number)
+
+
 def _events(node: NDArray[Any], times: NDArray[Any], kind: NDArray[Any], nodes: int) -> dict[str, Any]:
     kinds = ["nic_reset", *(f"event_{each}" for each in range(1, 10))]
     return {
@@ -140,7 +159,9 @@ def _pulses(node: NDArray[Any], day: int, nodes: int) -> dict[str, Any]:
     codes = texts(np.zeros(len(node), np.int32), ["1.0"])
     sizes = pa.array(np.full(len(node), 96, np.int32))
     spans = {"span_from": pa.array(start), "span_to": pa.array(end)}
-    return {"node": texts(node, names(nodes)), "time": pa.array(end), "recorder_version": codes, "cpus": sizes, **spans}
+    offsets = pa.array(np.arange(len(node)) % 1000 * 1_000_000)
+    told = {"recorder_version": codes, "cpus": sizes, "clock_offset_ns": offsets, **spans}
+    return {"node": texts(node, names(nodes)), "time": pa.array(end), **told}
 
 
 def _jobs(rng: np.random.Generator, day: int, nodes: int) -> dict[str, Any]:
