@@ -73,10 +73,7 @@ def command(
     """
     _stay_small()
     sender = Sender(url, token_file, ca_file)
-    if sender.is_open_to_all:
-        _tell("the token travels in the clear; use https")
-    if token_file is not None and (warning := reading_warning(token_file)):
-        _tell(warning)
+    _warn_of_readers(sender, token_file)
     bound_bytes = _bound(spool_bytes)
     with told_to_end(while_stdin=while_stdin) if follow else contextlib.nullcontext() as is_over:
         if is_over is not None and not _comes(recording, is_over):
@@ -99,6 +96,13 @@ def command(
         said = delivery.last_answer.text if delivery.last_answer else "the collector did not answer"
         hint = f"{delivery.waiting} batches wait in {spool.directory}: run it again, and it goes on from there"
         raise NecroscopeError(f"not all was pushed: {said}", hint)
+
+
+def _warn_of_readers(sender: Sender, token_file: Path | None) -> None:
+    if sender.is_open_to_all:
+        _tell("the token travels in the clear; use https")
+    if token_file is not None and (warning := reading_warning(token_file)):
+        _tell(warning)
 
 
 def _bound(text: str) -> int:
