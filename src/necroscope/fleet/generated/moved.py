@@ -49,8 +49,8 @@ class MovedStore(Store):
         window = super().samples(from_ns - self._by_ns, to_ns - self._by_ns, cpus)
         return replace(window, samples=self._moved(window.samples))
 
-    def gaps(self, from_ns: int, to_ns: int) -> list[Gap]:
-        return [self._moved_gap(gap) for gap in super().gaps(from_ns - self._by_ns, to_ns - self._by_ns)]
+    def gaps(self, from_ns: int, to_ns: int, closest_ns: int | None = None) -> list[Gap]:
+        return [self._moved_gap(gap) for gap in super().gaps(from_ns - self._by_ns, to_ns - self._by_ns, closest_ns)]
 
     def pins(self) -> list[Pin]:
         return [replace(pin, from_ns=pin.from_ns + self._by_ns, to_ns=pin.to_ns + self._by_ns) for pin in super().pins()]
