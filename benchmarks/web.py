@@ -20,7 +20,7 @@ from generated_recording import START_NS, generate
 from necroscope.views.web.app import STATIC
 from web_recording import more_tables
 
-BARS = {"first picture": 1500, "flame": 150, "all": 100, "frames": 50, "code": 300, "memory": 300}
+BARS = {"first picture": 1500, "flame": 150, "lanes": 100, "frames": 50, "code": 300, "memory": 300}
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 FLAME_S = 5
 Row = tuple[str, str, str]
@@ -105,10 +105,10 @@ def flames_ms(page: Any, start_s: int) -> list[float]:
     return found[2:]
 
 
-def brushes_ms(page: Any) -> list[float]:
+def brushes_ms(page: Any, core: str) -> list[float]:
     """Windows of five seconds in a view of five minutes, by drags over the core map."""
     first = START_NS // 1000
-    page.evaluate(_FLAME, f"#view={first}-{first + 300_000_000}&window={first}-{first + 5_000_000}&mode=system")
+    page.evaluate(_FLAME, f"#view={first}-{first + 300_000_000}&window={first}-{first + 5_000_000}&mode=system{core}")
     box = page.locator("#lane-cores .surface").bounding_box()
     found = []
     for number in range(12):
@@ -186,9 +186,11 @@ def page_rows(browser: Any, address: str) -> list[Row]:
     times = flames_ms(page, 20)
     rows.append((f"flame graph of {FLAME_S} s, median", f"{statistics.median(times):.0f} ms", f"< {BARS['flame']} ms"))
     rows.append((f"flame graph of {FLAME_S} s, worst of {len(times)}", f"{max(times):.0f} ms", "-"))
-    times = brushes_ms(page)
-    rows.append((f"all lanes after a brush of {FLAME_S} s, median", f"{statistics.median(times):.0f} ms", f"< {BARS['all']} ms"))
-    rows.append((f"all lanes after a brush of {FLAME_S} s, worst of {len(times)}", f"{max(times):.0f} ms", "-"))
+    for who, core in (("one core", "&core=3"), ("all cores", "")):
+        times = brushes_ms(page, core)
+        what = f"all lanes after a brush of {FLAME_S} s, {who}"
+        rows.append((f"{what}, median", f"{statistics.median(times):.0f} ms", f"< {BARS['lanes']} ms"))
+        rows.append((f"{what}, worst of {len(times)}", f"{max(times):.0f} ms", "-"))
     rows += frames_rows(page, f"a flame graph of {large_flame(page):,} frames", "#flame")
     rows.append(("memory of the tab", f"{memory_mb(browser):.0f} MB", f"< {BARS['memory']} MB"))
     return rows

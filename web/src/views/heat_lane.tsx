@@ -26,7 +26,7 @@ export function HeatLane() {
   const minute = state.window ? minuteOf(state.window, app.span()) : null;
   const choice = { cpu: state.cpu, pid: state.pid, comm: state.comm, cgroup: state.cgroup };
   const key = minute && `${minute.map(Math.floor).join()}/${Object.values(choice).join("/")}`;
-  const answer = useLatest(key, (signal) => app.source.heat(minute!, choice, HEAT_ROWS, signal), 40);
+  const answer = useLatest(key, (signal) => app.source.heat(minute!, choice, HEAT_ROWS, signal));
   const picture = useMemo(() => (answer.value ? pictureOf(answer.value, app.clock) : null), [answer.value]);
   const who = state.cpu === null ? "all cores" : `core ${state.cpu}`;
   const title = `Inside the minute, ${who}`;

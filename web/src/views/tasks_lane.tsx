@@ -13,7 +13,7 @@ export function TasksLane() {
   const state = useAtom(app.state);
   const span = state.window;
   const key = span && `${span.join()}/${state.cpu}`;
-  const answer = useLatest(key, (signal) => app.source.tasks(span!, state.cpu, signal), 40);
+  const answer = useLatest(key, (signal) => app.source.tasks(span!, state.cpu, signal));
   const rows = [...(answer.value?.rows ?? [])].sort((a, b) => b.samples - a.samples).slice(0, MOST);
   const who = state.cpu === null ? "Tasks on hot cores" : `Tasks on core ${state.cpu}`;
   const note = ["captured when a core was found held", ...(answer.value?.left_out ?? [])].join(" · ");

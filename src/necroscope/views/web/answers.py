@@ -170,13 +170,13 @@ def _ordered(
     parent: NDArray[np.int32], frame: NDArray[np.int32], names: list[str]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Parents before children and the children of one parent by name, so that the page draws them as they come."""
-    depth = np.zeros(len(parent), np.int64)
-    for node in range(len(parent)):  # parents come before their children
-        if parent[node] >= 0:
-            depth[node] = depth[parent[node]] + 1
+    # A list, because numpy takes long for one number at a time; parents come before their children here too.
+    depth = [-1] * (len(parent) + 1)
+    for node, above in enumerate(parent.tolist()):
+        depth[node] = depth[above] + 1
     rank = np.empty(len(names), np.int64)
     rank[np.argsort(np.array(names, object), kind="stable")] = np.arange(len(names))
-    order = np.lexsort((rank[frame] if len(frame) else frame, parent, depth))
+    order = np.lexsort((rank[frame] if len(frame) else frame, parent, np.array(depth[:-1], np.int64)))
     place = np.empty(len(parent) + 1, np.int64)
     place[order], place[-1] = np.arange(len(parent)), -1
     return order, place[parent[order]].astype(np.int32)
