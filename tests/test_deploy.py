@@ -192,6 +192,26 @@ def test_every_component_fits_the_base(component: str, tmp_path: Path) -> None:
 
 
 @needs_kubectl
+def test_patches_in_the_docs_fit(tmp_path: Path) -> None:
+    blocks = re.findall(r"```yaml\n(patches:.*?)```", (ROOT / "docs" / "kubernetes.md").read_text("utf-8"), re.DOTALL)
+    assert len(blocks) == 3
+    places = {name: os.path.relpath(DEPLOY / "kubernetes" / name, tmp_path) for name in ("base", "collector", "components/push")}
+    parts = {"resources": [places["base"], places["collector"]], "components": [places["components/push"]]}
+    for block in blocks:
+        (tmp_path / "kustomization.yaml").write_text(json.dumps({**parts, **yaml.safe_load(block)}))
+        command = [str(program("kubectl")), "kustomize", str(tmp_path)]
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert ran.returncode == 0, ran.stderr
+
+
+@needs_kubectl
+def test_the_zone_of_a_node_is_pushed_where_its_pods_carry_it() -> None:
+    (push,) = [one for one in pod("DaemonSet", "necroscope-outlet")["containers"] if one["name"] == "push"]
+    (zone,) = [one for one in push["env"] if one["name"] == "NECROSCOPE_LABEL_ZONE"]
+    assert zone["valueFrom"] == {"fieldRef": {"fieldPath": "metadata.labels['topology.kubernetes.io/zone']"}}
+
+
+@needs_kubectl
 def test_containers_start_commands_that_exist() -> None:
     for one in rendered("example"):
         for container in one.get("spec", {}).get("template", {}).get("spec", {}).get("containers", ()):
