@@ -84,12 +84,11 @@ def test_a_mount_is_seen(leaks: Leaks, tmp_path: Path) -> None:
     if made.returncode:
         pytest.skip(f"nothing can be mounted here: {made.stderr.strip()}")
     try:
-        (left,) = leaks()
+        left = leaks()
     finally:
         subprocess.run(["umount", tmp_path], check=True)
-    assert left.startswith("mounts: ")
-    assert f" {tmp_path} " in left
-    assert leaks() == []
+    assert [what for what in left if what.startswith("mounts: ") and f" {tmp_path} " in what]
+    assert not [what for what in leaks() if what.startswith("mounts: ")]
 
 
 @pytest.mark.root
