@@ -11,6 +11,7 @@ from tests.integration.drawn_incident import HOSTILE, drawn_incident, write
 
 WIDE = {"width": 1440, "height": 1000}
 SOON_MS = 20_000
+CORES_REST_MS = 120
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +101,23 @@ def test_a_brush_chooses_a_window_for_all_lanes(page) -> None:
         page.wait_for_selector(f"#lane-{lane} .band.window")
     page.wait_for_function("() => document.querySelector('#lane-flame h2').textContent.includes('core 1')")
     assert samples(page) in range(295, 305)
+
+
+def test_lanes_wait_for_a_wheel_to_rest_but_not_after_a_brush(page) -> None:
+    page.evaluate("""() => {
+      const set = window.setTimeout;
+      window.waits = [];
+      window.setTimeout = (call, wait_ms, ...rest) => { window.waits.push(wait_ms); return set(call, wait_ms, ...rest); };
+    }""")
+    # So short that the view goes there, and the lanes ask anew.
+    with page.expect_response(lambda answer: "api/cores" in answer.url):
+        brush(page, "cores", 0.5, 0.504)
+    assert CORES_REST_MS not in page.evaluate("window.waits")
+    page.keyboard.down("Shift")
+    with page.expect_response(lambda answer: "api/cores" in answer.url):
+        page.mouse.wheel(0, 200)
+    page.keyboard.up("Shift")
+    assert CORES_REST_MS in page.evaluate("window.waits")
 
 
 def test_another_core_shows_who_ran_there(page) -> None:
