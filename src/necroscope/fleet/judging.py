@@ -23,8 +23,8 @@ from necroscope.fleet.lake import Lake
 from necroscope.fleet.lake_files import LakeError
 from necroscope.fleet.lake_tables import LAKE_TABLES
 from necroscope.fleet.limits import Limits
+from necroscope.fleet.opened_bundle import open_bundle
 from necroscope.fleet.protocol import Batch, decode, encode
-from necroscope.fleet.upload.bundle import open_bundle
 from necroscope.fleet.upload.window_analysis import analyse
 from necroscope.model.names import clean
 from necroscope.store.query import Store

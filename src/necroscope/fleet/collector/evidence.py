@@ -14,7 +14,7 @@ from typing import Final
 
 from fastapi import FastAPI
 
-from necroscope.fleet.upload.bundle import open_bundle
+from necroscope.fleet.opened_bundle import open_bundle
 from necroscope.store.query import Store
 from necroscope.views.web.app import Recording, recording_app
 

@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from necroscope.errors import CorruptData
 from necroscope.model.tables import TABLES
-from necroscope.model.units import NS_PER_S, format_duration
+from necroscope.model.units import NS_PER_S
 from necroscope.segment.manifest import MANIFEST_FILE
 from necroscope.segment.recording import PINS_FILE, RECORDING_FILE, SPANS_FILE, segment_start_ns
 from necroscope.store.excerpt import LONGEST_NS, write_excerpt
@@ -33,10 +32,6 @@ _CODEC: Final = "zstd"
 _RECORDING_FILES: Final = frozenset({RECORDING_FILE, PINS_FILE, SPANS_FILE})
 _SEGMENT_FILES: Final = frozenset({MANIFEST_FILE, *(f"{table}.parquet" for table in TABLES)})
 _MOST_FILES: Final = 100
-# Of all tables: an hour of 1,000 cores, each second.
-_MOST_ROWS: Final = 1 << 22
-_MOST_TABLE_BYTES: Final = 512 << 20
-_LONGEST_SPAN_NS: Final = 24 * LONGEST_NS
 
 Span = tuple[int, int]
 
@@ -87,17 +82,6 @@ def pack(recording: Path) -> bytes:
     return bytes(sink.getvalue())
 
 
-def open_bundle(content: bytes, directory: Path) -> Store:
-    """The recording in a bundle, unpacked into a new directory; CorruptData if it is none, or claims more than one can hold."""
-    unpack(content, directory)
-    _check_tables(directory)
-    store = Store.open(directory)
-    info = store.info()
-    if info.from_ns is not None and info.to_ns is not None and info.to_ns - info.from_ns > _LONGEST_SPAN_NS:
-        raise CorruptData(f"the bundle says that it is of {format_duration(info.to_ns - info.from_ns)}")
-    return store
-
-
 def unpack(content: bytes, directory: Path) -> Path:
     """The recording in a bundle, into a new directory; CorruptData if it is no bundle. Only files of a recording are written."""
     directory.mkdir(mode=0o700, parents=True)
@@ -133,20 +117,6 @@ def _inflated(content: bytes) -> bytes:
 
 def _too_large() -> CorruptData:
     return CorruptData(f"the bundle is larger than {MOST_UNPACKED_BYTES:,} bytes when unpacked")
-
-
-def _check_tables(directory: Path) -> None:
-    """By their footers: some bytes of a file can stand for any number of equal rows."""
-    rows = size_bytes = 0
-    for path in directory.glob("*/*.parquet"):
-        # What is damaged is told by who reads it.
-        with contextlib.suppress(OSError, pa.ArrowException):
-            footer = pq.read_metadata(path)
-            groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
-            rows += sum(abs(group.num_rows) for group in groups)
-            size_bytes += sum(abs(group.total_byte_size) for group in groups)
-    if rows > _MOST_ROWS or size_bytes > _MOST_TABLE_BYTES:
-        raise CorruptData(f"the bundle says that it holds {rows:,} rows of {size_bytes:,} bytes")
 
 
 def _write_member(tar: tarfile.TarFile, member: tarfile.TarInfo, directory: Path) -> None:

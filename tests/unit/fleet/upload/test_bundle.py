@@ -2,7 +2,6 @@
 
 import io
 import tarfile
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,8 +10,7 @@ from tests.drawn_recording import at, draw
 
 from necroscope.errors import CorruptData
 from necroscope.fleet.upload import bundle
-from necroscope.fleet.upload.bundle import make_bundle, open_bundle, pack, unpack
-from necroscope.segment.manifest import read_manifest
+from necroscope.fleet.upload.bundle import make_bundle, pack, unpack
 from necroscope.store.query import Store
 
 PICTURE = """
@@ -148,22 +146,3 @@ def test_a_file_with_holes_is_not_as_large_as_it_says(tmp_path: Path) -> None:
 def test_a_size_that_no_file_can_have_is_refused(tmp_path: Path, size: str) -> None:
     with pytest.raises(CorruptData):
         unpack(pax_of("recording.json", b"x", size=size), tmp_path / "unpacked")
-
-
-def test_a_bundle_is_opened_by_what_its_tables_say(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    content = pack(store.catalog.directory)
-    assert open_bundle(content, tmp_path / "fits").info().tables["samples"] == 5
-    monkeypatch.setattr(bundle, "_MOST_ROWS", 4)
-    with pytest.raises(CorruptData, match="rows"):
-        open_bundle(content, tmp_path / "rows")
-    monkeypatch.setattr(bundle, "_MOST_ROWS", 1 << 20)
-    monkeypatch.setattr(bundle, "_MOST_TABLE_BYTES", 100)
-    with pytest.raises(CorruptData, match="bytes"):
-        open_bundle(content, tmp_path / "bytes")
-
-
-def test_a_bundle_of_a_hundred_years_is_refused(store: Store, tmp_path: Path) -> None:
-    segment = store.catalog.segments[0].path
-    replace(read_manifest(segment), to_ns=1 << 62).write(segment)
-    with pytest.raises(CorruptData, match="says that it is of"):
-        open_bundle(pack(store.catalog.directory), tmp_path / "unpacked")
