@@ -6,6 +6,7 @@ from pathlib import Path
 
 from necroscope.errors import SourceUnavailable
 from necroscope.model.reading import Gap, Moment, Reading
+from necroscope.model.units import NS_PER_MS
 from necroscope.sources.cgroupfs import counts, hierarchies, limits
 from necroscope.sources.cgroupfs.hierarchies import Hierarchy
 from necroscope.sources.cgroupfs.walk import TIME_LIMIT_NS, Walk, walk
@@ -56,7 +57,9 @@ class Cgroups:
                     raise SourceUnavailable(facts, "mount the node's /sys/fs/cgroup below --host-root") from None
                 walks.append((hierarchy, seen))
                 if seen.is_cut:
-                    reading.gaps.append(self._gap(now, f"more than {len(seen.paths)} cgroups: not all were counted"))
+                    within = f" within {TIME_LIMIT_NS // NS_PER_MS} ms" if self._clock_ns() > deadline_ns else ""
+                    cause = f"more than {len(seen.paths)} cgroups: not all were counted{within}"
+                    reading.gaps.append(self._gap(now, cause))
         return walks
 
     def _count(self, reading: Reading, walks: list[tuple[Hierarchy, Walk]], now: Moment) -> None:

@@ -1,5 +1,6 @@
 """The `cgroups` table over v1, v2 and hybrid hierarchies."""
 
+import itertools
 import os
 from pathlib import Path
 
@@ -138,4 +139,13 @@ def test_this_machine_can_be_read() -> None:
     rows = source.read(at_second(0)).rows["cgroups"]
     assert any(row[2] == "/" for row in rows)
     assert all(len(row) == len(TABLES["cgroups"].columns) for row in rows)
+    source.close()
+
+
+def test_a_walk_that_took_too_long_says_how_long(tmp_path: Path) -> None:
+    seconds = itertools.count()
+    source = Cgroups(make_root(tmp_path, 2), lambda: next(seconds) * 1_000_000_000)
+    causes = [gap.cause for gap in source.read(at_second(0)).gaps if "counted" in gap.cause]
+    assert causes
+    assert all(cause.endswith("not all were counted within 50 ms") for cause in causes)
     source.close()
