@@ -48,9 +48,9 @@ def _profile_classes() -> Any:
     try:
         classes = import_module(_CLASSES)
     except ImportError:
-        raise UsageError("OTLP profiles need the package opentelemetry-proto", "pip install 'necroscope[otlp]'") from None
+        raise UsageError("OTLP profiles need the package opentelemetry-proto", "pip install '.[otlp]'") from None
     if not hasattr(classes, "Stack"):
-        raise UsageError("the installed opentelemetry-proto ships an older profiles schema", "pip install 'necroscope[otlp]'")
+        raise UsageError("the installed opentelemetry-proto ships an older profiles schema", "pip install '.[otlp]'")
     return classes
 
 

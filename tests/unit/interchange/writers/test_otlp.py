@@ -110,4 +110,4 @@ def test_without_the_right_package_the_error_names_the_extra(
     monkeypatch.setattr(otlp, "import_module", load)
     with pytest.raises(UsageError) as caught:
         write_otlp(tables, facts, io.BytesIO())
-    assert "necroscope[otlp]" in caught.value.hint
+    assert ".[otlp]" in caught.value.hint
