@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.root, pytest.mark.kernel]
 @pytest.fixture
 def options(tmp_path: Path) -> list[str]:
     make_certificate(tmp_path)
+    (tmp_path / "token").touch(mode=0o600)
     (tmp_path / "token").write_text(TOKEN)
     return ["--push-token-file", str(tmp_path / "token"), "--push-ca-file", str(tmp_path / "ca.crt"), "--label", "zone=a"]
 

@@ -89,6 +89,7 @@ def test_the_page_names_the_node_the_cause_and_the_fact(
 ) -> None:
     make_certificate(tmp_path, *map(collector_address, ZONES))
     token, ca_file, tokens, lake = (tmp_path / name for name in ("token", "ca.crt", "tokens.toml", "lake"))
+    token.touch(mode=0o600)
     token.write_text(TOKEN)
     tokens.write_text(entry_text(TOKEN, Grant(CLUSTER, "push")) + entry_text(READ_TOKEN, Grant(CLUSTER, "read")))
     public = ("--host", "0.0.0.0", "--tls-cert", str(ca_file), "--tls-key", str(tmp_path / "key.pem"), "--compact-every", "1s")
