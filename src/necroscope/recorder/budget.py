@@ -34,7 +34,8 @@ class Budget:
             return self._set(max(LEAST_HZ, self.hz // 2))
         self._calm = self._calm + 1 if share < self._budget_ratio / 3 else 0
         if self._calm >= _CALM_CHECKS and self.hz < self._wanted_hz:
-            return self._set(min(self._wanted_hz, self.hz * 2))
+            # One more than twice: half of an odd rate was rounded down.
+            return self._set(min(self._wanted_hz, self.hz * 2 + 1))
         return None
 
     def _set(self, hz: int) -> int:

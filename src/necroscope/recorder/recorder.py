@@ -9,6 +9,7 @@ import select
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Protocol
 
 from necroscope.errors import NecroscopeError
@@ -203,11 +204,20 @@ class Recorder:
                 self._sink.pin(Pin(now.time_ns - settings.pin_before_ns, now.time_ns + settings.pin_after_ns, reason))
                 self._schedule.hasten(Interrupts.name, now.monotonic_ns)  # what came until now is told apart from what comes
             if self._capture is not None:
-                self._add("tasks", self._capture.capture(trigger, now.time_ns))
+                self._describe(partial(self._capture.capture, trigger, now.time_ns), now)
+
+    def _describe(self, tasks: Callable[[], Rows], now: Moment) -> None:
+        """What goes wrong in it costs the description only: a lookup process that was upgraded under us may answer otherwise."""
+        try:
+            self._add("tasks", tasks())
+        except Exception as error:  # noqa: BLE001 - a flight recorder outlives a bug in one of its parts
+            self._note_failure("tasks", ("tasks",), NecroscopeError(f"internal error: {error!r}"), now)
+        else:
+            self._note_gaps(self._failures.recovered("tasks", now.time_ns))
 
     def _after_tick(self, now: Moment) -> None:
         if self._capture is not None:
-            self._add("tasks", self._capture.collect())
+            self._describe(self._capture.collect, now)
         self._follow_cpus(now)
         self._follow_symbols(now)
         self._follow_budget(now)

@@ -58,8 +58,8 @@ def test_the_rate_rises_again_after_five_calm_minutes_but_not_above_what_was_ask
     node.use(0.06, 120)
     assert node.budget.hz == 24
     assert node.use(0.01, 299) == []
-    assert node.use(0.01, 1) == [48]
-    assert node.use(0.01, 900) == [96, 97]
+    assert node.use(0.01, 1) == [49]
+    assert node.use(0.01, 900) == [97]
 
 
 def test_calm_must_be_unbroken() -> None:
@@ -67,7 +67,7 @@ def test_calm_must_be_unbroken() -> None:
     node.use(0.06, 60)
     node.use(0.01, 240)
     assert node.use(0.03, 60) + node.use(0.01, 240) == []
-    assert node.use(0.01, 60) == [96]
+    assert node.use(0.01, 60) == [97]
 
 
 def test_between_calm_and_budget_nothing_moves() -> None:

@@ -40,8 +40,8 @@ def core(**times: int) -> Row:
     return tuple(given.get(column.name, 0) for column in TABLES["cores"].columns)
 
 
-def reads_of_interrupts(*cores: Row) -> int:
-    """Within a moment of these cores, when interrupts are read every 10 s."""
+def made(*cores: Row) -> tuple[Recorder, FakeSource, FakeSource]:
+    """A recorder of these cores, with its sources of cores and of interrupts, which are read every 10 s."""
     clock = SimpleNamespace(read=lambda: ClockReading(0, 0, 0, None))
     interrupts, kernel_log = FakeSource("interrupts", 10), FakeSource("log", 10)
     busy = FakeSource("cores", 0.02, list(cores))
@@ -54,7 +54,12 @@ def reads_of_interrupts(*cores: Row) -> int:
         all=lambda: [busy, interrupts, kernel_log],
         close=lambda: None,
     )
-    recorder = Recorder(parse({}), sources, MemorySegment(NS_PER_S), clock, TimeLine(0))
+    return Recorder(parse({}), sources, MemorySegment(NS_PER_S), clock, TimeLine(0)), busy, interrupts
+
+
+def reads_of_interrupts(*cores: Row) -> int:
+    """Within a moment."""
+    recorder, busy, interrupts = made(*cores)
     recorder.run(200 * NS_PER_MS)
     assert busy.reads > 2
     return interrupts.reads
@@ -67,3 +72,15 @@ def test_interrupts_are_read_when_a_trigger_fires() -> None:
 
 def test_what_pins_nothing_is_no_reason_to_read_interrupts() -> None:
     assert reads_of_interrupts(core(user_ns=NS_PER_S)) == 1
+
+
+def test_a_description_that_fails_costs_a_gap_and_not_the_recorder() -> None:
+    def fail(*_: object) -> None:
+        raise TypeError("an answer in other words")
+
+    recorder, busy, _ = made(core(cpu=1, system_ns=NS_PER_S))
+    recorder._capture = SimpleNamespace(capture=fail, collect=list, close=list)  # type: ignore[assignment]
+    recorder.run(200 * NS_PER_MS)
+    assert busy.reads > 2
+    assert recorder.status.events >= 1
+    assert recorder.status.gaps >= 1
