@@ -1,5 +1,6 @@
 """One bundle judged; and bundles that are wrong in all the ways we could think of."""
 
+import errno
 import io
 import json
 import tarfile
@@ -84,6 +85,26 @@ def test_whatever_the_analysis_raises_costs_this_bundle_only(
         raise error
 
     monkeypatch.setattr(judging, "analyse", failing)
+    assert judge(evidence, made_bundle(0)[1], NOW_NS).broken
+
+
+def test_a_full_disk_of_the_worker_is_not_the_bundles_fault(evidence: Evidence, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = made_bundle(0)[1]
+
+    def refused(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", refused)
+    judged = judge(evidence, content, NOW_NS)
+    assert judged.broken is None
+    assert "No space left" in (judged.unread or "")
+
+
+def test_what_arrow_says_of_a_file_is_the_bundles_fault(evidence: Evidence, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreadable(*_: Any, **__: Any) -> None:
+        raise OSError("Couldn't deserialize thrift")
+
+    monkeypatch.setattr(judging, "analyse", unreadable)
     assert judge(evidence, made_bundle(0)[1], NOW_NS).broken
 
 

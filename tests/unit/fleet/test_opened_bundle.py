@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.drawn_recording import draw
+from tests.unit.fleet.upload.test_bundle import PICTURE
 
 from necroscope.errors import CorruptData
 from necroscope.fleet import opened_bundle
@@ -14,13 +15,6 @@ from necroscope.fleet.opened_bundle import open_bundle
 from necroscope.fleet.upload.bundle import pack
 from necroscope.segment.manifest import read_manifest
 from necroscope.store.query import Store
-
-PICTURE = """
-    time:  0.0   1.0   2.0   2.1   2.2
-    cpu:   0     1     0     1     1
-           main  main  main  main  main
-           read  run   read  run   run
-"""
 
 
 @pytest.fixture

@@ -83,7 +83,10 @@ def pack(recording: Path) -> bytes:
 
 
 def unpack(content: bytes, directory: Path) -> Path:
-    """The recording in a bundle, into a new directory; CorruptData if it is no bundle. Only files of a recording are written."""
+    """The recording in a bundle, into a new directory. Only files of a recording are written.
+
+    CorruptData if it is no bundle; OSError is the disk's, not the bundle's.
+    """
     directory.mkdir(mode=0o700, parents=True)
     left_bytes = MOST_UNPACKED_BYTES
     try:
@@ -95,11 +98,10 @@ def unpack(content: bytes, directory: Path) -> Path:
                     raise _too_large()
                 left_bytes -= member.size
                 _write_member(tar, member, directory)
-    except (tarfile.TarError, EOFError, OSError, ValueError) as error:
+    except BaseException as error:
         shutil.rmtree(directory, ignore_errors=True)
-        raise CorruptData(f"this is no bundle: {error}") from None
-    except CorruptData:
-        shutil.rmtree(directory, ignore_errors=True)
+        if isinstance(error, tarfile.TarError | EOFError | ValueError):
+            raise CorruptData(f"this is no bundle: {error}") from None
         raise
     return directory
 

@@ -26,7 +26,6 @@ _MOST_RECORDS: Final = 4096
 _MOST_COPIED: Final = 64
 _MAPPING_BYTES: Final = 400
 
-
 # End of a mapping, what to take from an address in it, and the frames by what is left.
 Place = tuple[int, int, dict[int, int]]
 # Also the address before 0, which a caller of 0 is moved to, lies in no mapping.

@@ -71,7 +71,7 @@ class Symbolizer:
         self._above: dict[tuple[int, bytes], int] = {}
         self._short: dict[tuple[int, ...], int] = {}
         self._chains = 0
-        self._whole = 0
+        self._whole_chains = 0
         self._wanted = Wanted()
 
     @property
@@ -89,7 +89,7 @@ class Symbolizer:
             number = self._number(chain, pid, space, self._wanted)
         if number is not None:
             space.stacks[chain] = number
-            self._whole += 1
+            self._whole_chains += 1
         return number
 
     def _short_user_stack(self, chain: bytes, space: AddressSpace) -> int | None:
@@ -129,9 +129,9 @@ class Symbolizer:
             self._forget_stacks(())
         elif self._chains > _MOST_CHAINS:
             self._forget_stacks(spaces())
-        elif self._whole > _MOST_WHOLE:
+        elif self._whole_chains > _MOST_WHOLE:
             # Most of them never come again; what they were put together from does.
-            self._whole = 0
+            self._whole_chains = 0
             for space in spaces():
                 space.stacks = {}
 
@@ -234,7 +234,7 @@ class Symbolizer:
         return None if ASKED in frames else self.interned.stack(frames)
 
     def _forget_stacks(self, spaces: Iterable[AddressSpace]) -> None:
-        self._chains = self._whole = 0
+        self._chains = self._whole_chains = 0
         self._above.clear()
         self._short.clear()
         for space in spaces:
