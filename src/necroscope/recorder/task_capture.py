@@ -29,6 +29,7 @@ _CORES_WITHOUT_CPU: Final = 16
 _STACK_LIMIT: Final = 4096
 _PY_SPY_SECONDS: Final = 2.0
 _PY_SPY_AT_ONCE: Final = 2
+_END_SECONDS: Final = 0.5
 # The kernel keeps so much in a pipe that nobody reads (fs.pipe-max-size); a dump that is longer is given up.
 _PY_SPY_BYTES: Final = 1 << 20
 _LARGEST_DESCRIPTOR: Final = 1 << 20
@@ -102,9 +103,14 @@ class TaskCapture:
         return [self._finished(waiting) for waiting in done]
 
     def close(self) -> Rows:
+        """What is there by now; nobody is left behind but who hangs in the kernel."""
         for waiting in self._waiting:
             waiting.until = 0.0
-        return self.collect()
+        rows = self.collect()
+        for child in self._abandoned:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(_END_SECONDS)
+        return rows
 
     def _row(self, trigger: Trigger, time_ns: int, cpu: int, task: SeenTask) -> Row | None:
         """None if py-spy was asked: the row comes with its answer."""

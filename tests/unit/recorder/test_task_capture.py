@@ -221,7 +221,9 @@ def test_no_more_than_two_run_at_once_and_those_that_cannot_be_killed_count(
     assert [row["pid"] for row in captured.fire()] == [50, 60], "one has gone, and makes room for one"
 
 
-def test_the_end_waits_for_nobody(capture_of: Callable[..., Captured]) -> None:
+def test_the_end_waits_for_no_answer_and_leaves_nobody_behind(capture_of: Callable[..., Captured], children: list[Any]) -> None:
     captured = capture_of(HANG, [seen(40)])
     captured.fire()
     assert [(row["pid"], row["python_stack"]) for row in captured.close()] == [(40, None)]
+    (child,) = children
+    assert child.returncode == -signal.SIGKILL

@@ -70,6 +70,7 @@ class Sampler:
             return Reading()  # the rings hold many seconds, and the first names take one to load
         drain = self.rings.drain(now.monotonic_ns)
         reading = Reading()
+        self._note_interruptions(now, reading)
         ledger_rows: Rows = []
         samples = self._replay(drain, ledger_rows)
         self.idle_dropped += drain.idle
@@ -78,7 +79,6 @@ class Sampler:
             if rows:
                 reading.rows[name] = rows
         self._note_losses(drain, now, reading)
-        self._note_interruptions(now, reading)
         self._tidy(now)
         self._last_drain_ns = now.time_ns
         return reading
@@ -197,10 +197,14 @@ class Sampler:
             reading.gaps.append(Gap("samples", since, now.time_ns, "the kernel throttled sampling", cpu))
 
     def _note_interruptions(self, now: Moment, reading: Reading) -> None:
-        """A gap when a core's ring was closed, and when it is open again one over the whole time it was not."""
+        """A gap when a core's ring was closed, and when it is open again one over the whole time it was not.
+
+        What was started or renamed on the core before its ring was open again left no record: all tasks are read anew.
+        """
         since = self._last_drain_ns or now.time_ns
         for cpu in sorted(self.rings.take_interrupted() - self._unsampled_since_ns.keys()):
             self._unsampled_since_ns[cpu] = since
             reading.gaps.append(Gap("samples", since, now.time_ns, f"cpu {cpu} went offline", cpu))
         for cpu in sorted(self._unsampled_since_ns.keys() & self.rings.cpus):
+            self.processes.forget_all()
             reading.gaps.append(Gap("samples", self._unsampled_since_ns.pop(cpu), now.time_ns, f"cpu {cpu} was offline", cpu))

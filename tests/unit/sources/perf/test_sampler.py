@@ -338,3 +338,14 @@ def test_samples_wait_in_the_rings_while_the_first_names_are_loading(node: Node,
     assert node.read(build.sample(1, kernel=[5])) == []
     lookup.is_loading = False
     assert len(node.read()) == 1
+
+
+def test_what_was_renamed_on_a_core_without_a_ring_has_its_new_name_once_the_ring_is_back(node: Node, build: Any) -> None:
+    node.proc(100, "bash")
+    assert node.comms(build.sample(500, pid=100, tid=100)) == ["bash"]
+    ring = node.rings._rings.pop(1)
+    node.rings._interrupted.add(1)
+    assert node.comms(build.sample(SECOND + 500, pid=100, tid=100)) == ["bash"]
+    node.proc(100, "train")
+    node.rings._rings[1] = ring
+    assert node.comms(build.sample(2 * SECOND + 500, pid=100, tid=100)) == ["train"]
