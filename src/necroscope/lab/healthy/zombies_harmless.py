@@ -1,4 +1,4 @@
-"""The same ten thousand dead memory cgroups, and nobody walks them.
+"""The same tens of thousands of dead memory cgroups, and nobody walks them.
 
 What it does: the crash loop and the leak of `zombie-memcg-walk`, zombie for zombie. The agent is there as well, but all it
 does is read the memory statistics every second or so, as kubelet does. On this kernel the sums are kept, and the read takes a
@@ -24,7 +24,7 @@ class ZombiesHarmless(Scenario):
     needs = NEEDS
 
     def prepare(self, stage: Stage) -> None:
-        self.count = stage.random.randrange(8_000, 14_000)
+        self.count = stage.random.randrange(20_000, 32_000)
         loop = start_crash_loop(stage)
         speed_up(stage, loop, self.count)
 

@@ -1,4 +1,4 @@
-"""Ten thousand dead memory cgroups, and an agent that has the kernel walk them every few seconds.
+"""Tens of thousands of dead memory cgroups, and an agent that has the kernel walk them every few seconds.
 
 What it does: a container that nobody uses crashes at every start, about once a second. Each start has a memory cgroup of its
 own and writes one small file into a memory-backed volume. The container dies and its cgroup is removed; but the file's page
@@ -32,7 +32,7 @@ class ZombieMemcgWalk(Scenario):
     needs = NEEDS
 
     def prepare(self, stage: Stage) -> None:
-        self.count = stage.random.randrange(8_000, 14_000)
+        self.count = stage.random.randrange(20_000, 32_000)
         self.loop = start_crash_loop(stage)
         speed_up(stage, self.loop, self.count)
 
