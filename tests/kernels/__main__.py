@@ -85,7 +85,10 @@ def _arguments() -> argparse.Namespace:
         "--kernel", action="append", choices=[kernel.name for kernel in KERNELS], help="only this; may be repeated"
     )
     parser.add_argument(
-        "--boot", action="append", choices=["v2", "v1", "tests", "reset", "zombies"], help="only this boot; may be repeated"
+        "--boot",
+        action="append",
+        choices=sorted({planned.boot.name for kernel in KERNELS for planned in plan.whole(kernel)}),
+        help="only this boot; may be repeated",
     )
     parser.add_argument(
         "--dir", type=Path, default=ROOT / "build/kernels", help="images, recordings and consoles [build/kernels]"

@@ -8,7 +8,7 @@ from typing import Final
 
 from tests.kernels.guest import Boot
 from tests.kernels.kernels import Kernel
-from tests.kernels.sets import blackout, clock, denied, features, hotplug, own_tests, plain, reset, zombies
+from tests.kernels.sets import blackout, clock, denied, features, hotplug, own_tests, plain, reset, service, zombies
 
 # systemd's own words for cgroup v1 alone; with psi=0 the kernel has no /proc/pressure.
 _V1: Final = "systemd.unified_cgroup_hierarchy=0 systemd.legacy_systemd_cgroup_controller=1"
@@ -56,6 +56,7 @@ def whole(kernel: Kernel) -> list[Planned]:
     own = (Check("own-tests", "own_tests", own_tests.verify),)
     boots = [
         Planned(Boot("v2"), v2, seconds=900),
+        Planned(Boot("service"), (Check("service", "service", service.verify),), seconds=600, files=(service.FILE,)),
         Planned(Boot("tests"), own, seconds=900, files=own_tests.FILES),
     ]
     if kernel.has_v1_memory:

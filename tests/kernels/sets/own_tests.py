@@ -1,22 +1,29 @@
-"""The project's own tests that ask the kernel, run by pytest in the guest: perf, BPF, procfs, sysfs, kernel log, symbols."""
+"""The project's own tests that ask the kernel, run by pytest in the guest: perf, BPF, procfs, sysfs, kernel log, symbols.
+
+And those that ask systemd, which is a real one there, with a unit that crashes again and again.
+"""
 
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+from tests.kernels.sets import wire
 from tests.kernels.sets.looking import check
 
 # What this set needs in the guest beside the sets.
 PLACES = (
     *("tests/unit/perf_abi", "tests/unit/sources/perf", "tests/unit/sources/procfs", "tests/unit/sources/sysfs"),
     *("tests/unit/sources/cgroupfs", "tests/unit/sources/kernel_log", "tests/unit/symbols"),
+    "tests/integration/test_units_live.py",
 )
 _DATA = tuple(f"tests/data/{area}" for area in ("perf", "procfs", "sysfs", "cgroupfs", "kernel_log", "symbols"))
 FILES = ("tests/conftest.py", "tests/synthetic_root.py", "pyproject.toml", *PLACES, *_DATA)
 
 
 def inside(out: Path) -> None:
+    wire.take_unit("lost-backend", "/bin/false", extra="Restart=always\nRestartSec=1s\n")
+    wire.systemctl("start", "lost-backend")
     options = ["-q", "-m", "kernel or root", "-p", "no:cacheprovider", "--timeout", "300"]
     command = [sys.executable, "-m", "pytest", *options, *PLACES]
     with (out / "pytest.txt").open("wb") as report:

@@ -113,8 +113,8 @@ def run(busy: subprocess.Popen[str]) -> float:
 
 
 def test_a_busy_process_appears_with_its_name_and_about_its_samples(sampler: Sampler, busy: subprocess.Popen[str]) -> None:
-    read(sampler)
     from_ns = time.time_ns()
+    read(sampler)
     used_s = run(busy)
     reading = read(sampler)
     to_ns = time.time_ns()
@@ -232,7 +232,7 @@ def test_names_kept_by_address_are_those_the_lookup_process_gives(
         for offset, number in module.frames.items():
             request = UserRequest(busy.pid, path, major, minor, inode, (offset >> BLOCK_BITS,))
             (answer,) = real_lookup.user_functions([request])
-            if answer is not None and answer.build_id is not None and "libpython" in path:
+            if answer is not None and answer.build_id is not None and "python" in path:
                 assert functions[number] == name_in(answer.functions[0], offset)
                 checked += 1
     assert checked > 10
