@@ -1,16 +1,16 @@
 """Packages of any Debian suite, fetched by an apt with a state of its own: this machine's packages stay as they are."""
 
 import re
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from tests.kernels.failure import CannotTestError
+from tests.kernels.programs import run
 
 
 def mirrors() -> dict[str, str]:
     """Where this machine's apt gets Debian from: the archive's label (Debian, Debian-Security) to its address."""
-    targets = _run(["apt-get", "indextargets", "--format", "$(ORIGIN)|$(LABEL)|$(REPO_URI)", "Created-By: Packages"])
+    targets = run(["apt-get", "indextargets", "--format", "$(ORIGIN)|$(LABEL)|$(REPO_URI)", "Created-By: Packages"])
     found = {label: address for origin, label, address in (line.split("|") for line in targets.split()) if origin == "Debian"}
     if "Debian" not in found:
         raise CannotTestError("no Debian archive is known to apt here", "run `apt-get update`, on a Debian machine")
@@ -47,7 +47,7 @@ class Suite:
 
     def _apt(self, *words: str, cwd: Path | None = None) -> str:
         self._fetch_lists()
-        return _run([words[0], *self._options(), *words[1:]], cwd)
+        return run([words[0], *self._options(), *words[1:]], cwd)
 
     def _fetch_lists(self) -> None:
         if (self._state / "fetched").exists():
@@ -59,7 +59,7 @@ class Suite:
         if "Debian-Security" in known and self._name != "sid":
             lines.append(f"deb {known['Debian-Security']} {self._name}-security main")
         (self._state / "sources.list").write_text("\n".join(lines) + "\n")
-        _run(["apt-get", *self._options(), "update", "-qq"])
+        run(["apt-get", *self._options(), "update", "-qq"])
         (self._state / "fetched").touch()
 
     def _options(self) -> list[str]:
@@ -78,11 +78,4 @@ class Suite:
 
 def unpack(package: Path, directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
-    _run(["dpkg-deb", "--extract", str(package), str(directory)])
-
-
-def _run(command: Sequence[str], cwd: Path | None = None) -> str:
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise CannotTestError(f"{' '.join(command[:1])} failed: {done.stderr.strip()[-500:]}")
-    return done.stdout
+    run(["dpkg-deb", "--extract", str(package), str(directory)])

@@ -7,10 +7,8 @@ is installed inside, at every boot.
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
 import tomllib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -19,6 +17,7 @@ from tests.kernels import initramfs
 from tests.kernels.debian import Suite, mirrors, unpack
 from tests.kernels.failure import CannotTestError
 from tests.kernels.kernels import Kernel
+from tests.kernels.programs import run
 
 ROOT: Final = Path(__file__).parents[2]
 _SUITE: Final = "bookworm"
@@ -118,7 +117,7 @@ class Workshop:
 
     def _install_debian(self, root: Path) -> None:
         include = f"--include={','.join(_PACKAGES)}"
-        _run(["debootstrap", "--variant=minbase", include, _SUITE, str(root), mirrors()["Debian"]])
+        run(["debootstrap", "--variant=minbase", include, _SUITE, str(root), mirrors()["Debian"]])
         units = root / "etc/systemd/system"
         (units / "job.service").write_text(_UNIT)
         (units / "multi-user.target.wants").mkdir(parents=True, exist_ok=True)
@@ -136,7 +135,7 @@ class Workshop:
         target = root / f"usr/local/lib/python{_PYTHON}/dist-packages"
         chosen = ["--only-binary", ":all:", "--python-version", _PYTHON, *platforms, "--no-compile"]
         _pip("install", "--target", str(target), *chosen, *_requirements())
-        _run(["chroot", str(root), "python3", "-m", "compileall", "-q", "/usr/local/lib"])
+        run(["chroot", str(root), "python3", "-m", "compileall", "-q", "/usr/local/lib"])
 
 
 def _changed_since(made: Path) -> bool:
@@ -156,15 +155,9 @@ def _write_image(root: Path, image: Path) -> None:
     new = image.with_suffix(".new")
     new.unlink(missing_ok=True)
     used_bytes = sum(path.lstat().st_blocks * 512 for path in root.rglob("*"))
-    _run(["mke2fs", "-q", "-t", "ext4", "-b", "4096", "-d", str(root), str(new), f"{used_bytes * 5 // 4096 // 4 + 200_000}"])
+    run(["mke2fs", "-q", "-t", "ext4", "-b", "4096", "-d", str(root), str(new), f"{used_bytes * 5 // 4096 // 4 + 200_000}"])
     new.rename(image)
 
 
 def _pip(*words: str) -> None:
-    _run([sys.executable, "-m", "pip", words[0], "--quiet", "--disable-pip-version-check", *words[1:]])
-
-
-def _run(command: Sequence[str]) -> None:
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    if done.returncode:
-        raise CannotTestError(f"{command[0]} failed: {done.stdout.strip()[-800:]}")
+    run([sys.executable, "-m", "pip", words[0], "--quiet", "--disable-pip-version-check", *words[1:]])
