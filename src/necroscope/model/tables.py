@@ -129,7 +129,7 @@ _TABLES = (
         "softirq_delay",
         "how long raised softirqs waited for their handler; only cores and vectors with any",
         "BPF on irq:softirq_raise and irq:softirq_entry. While no softirq waits 10 ms, and the probe would cost a core more than"
-        " 1 %, it rests for up to four ticks of five: each rest is a gap, and the tick after it is measured",
+        " 1 %, it rests for up to 14 ticks of 15, until counters show a stall: each rest is a gap, and then a tick is measured",
         (
             _time(),
             _cpu(),

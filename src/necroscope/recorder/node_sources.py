@@ -42,6 +42,7 @@ class NodeSources:
     """`ticked` are read in this order, cores first, so that triggers see a core's modes before its softirqs."""
 
     cores: Cores
+    softirq_delay: SoftirqDelay
     ticked: list[Source]
     kernel_log: KernelLog
     lookup: Lookup
@@ -64,9 +65,10 @@ def open_sources(settings: Settings, time_line: TimeLine, labels: Mapping[str, s
     root = settings.host_root
     _allow_descriptors()
     cores = Cores(root)
+    softirq_delay = SoftirqDelay(root, cpus.parse(_read(root / "sys/devices/system/cpu/possible")))
     ticked: list[Source] = [
         cores,
-        SoftirqDelay(root, cpus.parse(_read(root / "sys/devices/system/cpu/possible"))),
+        softirq_delay,
         Softirqs(root),
         RunQueue(root),
         SoftnetStat(root),
@@ -82,7 +84,7 @@ def open_sources(settings: Settings, time_line: TimeLine, labels: Mapping[str, s
     user_patterns = read_user_patterns(settings.patterns) if settings.patterns else ()
     kernel_log = KernelLog(root, time_line.from_log_clock, PatternSet(user_patterns))
     ticked += _service_sources(settings, time_line, labels or {})
-    sources = NodeSources(cores, ticked, kernel_log, Lookup(root))
+    sources = NodeSources(cores, softirq_delay, ticked, kernel_log, Lookup(root))
     _open_sampler(sources, settings, root)
     return sources
 

@@ -218,6 +218,9 @@ class Recorder:
     def _after_tick(self, now: Moment) -> None:
         if self._capture is not None:
             self._describe(self._capture.collect, now)
+        probe = self._sources.softirq_delay
+        if probe.is_resting and self._triggers.sees_stall:
+            self._read(probe, now, probe.wake)
         self._follow_cpus(now)
         self._follow_symbols(now)
         self._follow_budget(now)

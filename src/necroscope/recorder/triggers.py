@@ -78,6 +78,7 @@ class Triggers:
         self._frozen_ns: dict[int, int] = {}
         self._frozen: set[int] = set()
         self._waiting: set[int] = set()
+        self._is_starving = False
         self._delays_seen_ns = -_DELAYS_FRESH_NS
 
     def feed(self, table: str, rows: Rows, now_ns: int) -> list[Trigger]:
@@ -94,6 +95,7 @@ class Triggers:
                     found = {}  # measured delays are better evidence, and a nohz_full core runs no softirqs while it is well
             case "runqueue":
                 found = self._starving(rows)
+                self._is_starving = bool(found)
             case "pressure":
                 self._follow_io(rows)
                 return [
@@ -103,6 +105,11 @@ class Triggers:
             case _:
                 return []
         return self._edges(table, found, now_ns)
+
+    @property
+    def sees_stall(self) -> bool:
+        """Whether softirqs stood still, or their threads starved, in the last tick: by counters alone, and whatever fired."""
+        return bool(self._frozen) or self._is_starving
 
     def alarm(self, kind: str, cpu: int | None, now_ns: int) -> list[Trigger]:
         """A kernel log line that says something broke; each is an edge of its own."""

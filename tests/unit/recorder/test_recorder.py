@@ -3,6 +3,8 @@
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from necroscope.model.clocks import ClockReading, TimeLine
 from necroscope.model.reading import Moment, Reading, Row
 from necroscope.model.tables import TABLES
@@ -16,6 +18,7 @@ class FakeSource:
     """Gives the same rows at every read but the first, which has nothing to compare with."""
 
     online: tuple[int, ...] = ()
+    is_resting = False
 
     def __init__(self, name: str, period_s: float, rows: list[Row] | None = None) -> None:
         self.name, self.tables, self.period_s = name, (name,), period_s
@@ -26,6 +29,10 @@ class FakeSource:
     def read(self, now: Moment) -> Reading:
         self.reads += 1
         return Reading({self.name: self._rows if self.reads > 1 else []})
+
+    def wake(self, now: Moment) -> Reading:
+        self.is_resting = False
+        return self.read(now)
 
     finish = read
 
@@ -40,6 +47,10 @@ def core(**times: int) -> Row:
     return tuple(given.get(column.name, 0) for column in TABLES["cores"].columns)
 
 
+def softirqs(timer: int) -> Row:
+    return tuple({"elapsed_ns": NS_PER_S, "timer": timer}.get(column.name, 0) for column in TABLES["softirqs"].columns)
+
+
 def made(*cores: Row) -> tuple[Recorder, FakeSource, FakeSource]:
     """A recorder of these cores, with its sources of cores and of interrupts, which are read every 10 s."""
     clock = SimpleNamespace(read=lambda: ClockReading(0, 0, 0, None))
@@ -48,6 +59,7 @@ def made(*cores: Row) -> tuple[Recorder, FakeSource, FakeSource]:
     sources = SimpleNamespace(
         sampler=None,
         cores=busy,
+        softirq_delay=FakeSource("softirq_delay", 10),
         kernel_log=kernel_log,
         lookup=SimpleNamespace(pids=(), kernel_symbols_hidden=None),
         refused=[],
@@ -84,3 +96,14 @@ def test_a_description_that_fails_costs_a_gap_and_not_the_recorder() -> None:
     assert busy.reads > 2
     assert recorder.status.events >= 1
     assert recorder.status.gaps >= 1
+
+
+@pytest.mark.parametrize(("timer", "rests"), [(100, True), (0, False)], ids=["softirqs run", "softirqs stand still"])
+def test_the_probe_does_not_sleep_through_a_stall_that_counters_show(timer: int, rests: bool) -> None:
+    recorder, busy, interrupts = made(core(user_ns=NS_PER_S))
+    probe, counted = recorder._sources.softirq_delay, FakeSource("softirqs", 0.02, [softirqs(timer)])
+    probe.is_resting = True
+    recorder._sources.all = lambda: [busy, counted, interrupts]
+    recorder.run(200 * NS_PER_MS)
+    assert counted.reads > 2
+    assert probe.is_resting is rests

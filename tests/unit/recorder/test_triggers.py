@@ -175,6 +175,21 @@ def test_a_runnable_ksoftirqd_fires_only_where_softirqs_are_frozen(fed: Fed) -> 
     assert fed.feed("runqueue", *ksoftirqd) == [("softirq_stall", 1)]
 
 
+def test_a_stall_is_seen_by_counters_alone_as_long_as_it_lasts_whatever_fired(fed: Fed) -> None:
+    fed.feed("cores", core(0, user=1.0))
+    fed.feed("softirq_delay")  # measured a moment ago: nothing fires by the weaker sign
+    assert fed.softirqs(0) == []
+    assert fed.triggers.sees_stall
+    fed.softirqs(0, timer=5)
+    assert not fed.triggers.sees_stall
+    napi = row("runqueue", cpu=0, comm="napi/eth0-1")
+    for sees_stall in (False, True, True):
+        fed.feed("runqueue", napi)
+        assert fed.triggers.sees_stall is sees_stall
+    fed.feed("runqueue")
+    assert not fed.triggers.sees_stall
+
+
 def test_an_alarm_of_the_log_fires_for_its_core_once_a_minute() -> None:
     triggers = Triggers()
     assert [(fired.kind, fired.cpu, fired.detail) for fired in triggers.alarm("nic_reset", 3, 0)] == [

@@ -67,6 +67,16 @@ class SoftirqDelay:
         self._read_ns = now.monotonic_ns
         return Reading({"softirq_delay": rows} if rows else {}, gaps)
 
+    @property
+    def is_resting(self) -> bool:
+        return self._rest is not None
+
+    def wake(self, now: Moment) -> Reading:
+        """Ends a rest at once."""
+        if self._rest is not None:
+            self._rest = self._rest[0], 0
+        return self.read(now)
+
     def _rows(self, delays: MapValue, waits: MapValue, now: Moment) -> Rows:
         worst = memoryview(waits.read()).cast("Q")
         # A wait that ends between the read and the clearing is still in the histogram; one that ends right after has its
