@@ -1,6 +1,6 @@
 """Facts about network devices: driver, firmware, queues, rings, offloads (net/core/net-sysfs.c, include/uapi/linux/ethtool.h).
 
-The ioctls act on our own network namespace, so below a host mount only what sysfs tells is there.
+The ioctls act on our own network namespace, so in a container with one of its own only what sysfs tells is there.
 """
 
 import ctypes
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from necroscope.sources.facts.fact import Fact, fact, list_names, read_text
+from necroscope.sources.procfs.network_namespace import is_network_of_node
 from necroscope.sources.sysfs.ethtool import Ethtool
 
 DEVICE_LIMIT: Final = 64
@@ -30,7 +31,7 @@ def collect(root: Path) -> Iterator[Fact]:
     devices = [name for name in list_names(folder) if (folder / name / "device/driver").exists()][:DEVICE_LIMIT]
     for device in devices:
         yield from _from_sysfs(folder / device, device)
-    if root == Path("/"):
+    if is_network_of_node(root):
         yield from _from_ethtool(devices)
 
 

@@ -13,6 +13,7 @@ from necroscope.errors import SourceUnavailable
 from necroscope.model.names import clean
 from necroscope.model.reading import Gap, Moment, Reading, Row
 from necroscope.sources.kept_file import read_once, unavailable
+from necroscope.sources.procfs.network_namespace import is_network_of_node
 from necroscope.sources.sysfs.ethtool import EthtoolThread
 
 DEVICE_LIMIT: Final = 256
@@ -93,8 +94,8 @@ class Nics:
     def __init__(self, root: Path, ethtool: EthtoolThread | None = None) -> None:
         self._folder = root / "sys/class/net"
         self._nics: dict[str, Nic | None] = {}
-        # The ioctls act on our own network namespace, which below a host mount is not the node's.
-        self._ethtool = ethtool or (EthtoolThread() if root == Path("/") else None)
+        # The ioctls act on our own network namespace, which in a container may not be the node's.
+        self._ethtool = ethtool or (EthtoolThread() if is_network_of_node(root) else None)
         self._read_at: Moment | None = None
 
     def start_segment(self) -> None:

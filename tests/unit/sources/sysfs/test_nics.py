@@ -68,12 +68,23 @@ def test_veth_is_read_and_bridges_and_vlans_are_not(tmp_path: Path) -> None:
     source.close()
 
 
-def test_below_a_host_root_one_gap_says_why_drivers_are_not_asked(tmp_path: Path) -> None:
-    source = Nics(make_root(tmp_path, 2, queues=1))
+def test_in_another_network_namespace_one_gap_says_why_drivers_are_not_asked(tmp_path: Path) -> None:
+    write_files(make_root(tmp_path, 2, queues=1), {"proc/1/ns/net": ""})
+    source = Nics(tmp_path)
     assert [gap.cause for gap in source.read(at_second(0)).gaps] == [
         "the drivers' own counters cannot be asked for from another network namespace"
     ]
     assert source.read(at_second(5)).gaps == []
+    source.close()
+
+
+@pytest.mark.kernel
+def test_below_a_host_root_drivers_are_asked_in_the_nodes_own_namespace(tmp_path: Path) -> None:
+    make_root(tmp_path, 2, queues=1)
+    (tmp_path / "proc/1/ns").mkdir(parents=True)
+    (tmp_path / "proc/1/ns/net").symlink_to("/proc/self/ns/net")
+    source = Nics(tmp_path)
+    assert not [gap for gap in source.read(at_second(0)).gaps if "another network namespace" in gap.cause]
     source.close()
 
 
