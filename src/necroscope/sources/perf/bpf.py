@@ -127,7 +127,8 @@ def _bpf(command: int, attr: bytes) -> int:
     except OSError as error:
         if error.errno in (errno.EPERM, errno.EACCES):
             raise PermissionMissing(
-                "cannot use BPF: CAP_BPF is missing", "give CAP_BPF and CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8)"
+                "cannot use BPF: CAP_BPF is missing",
+                "give CAP_BPF and CAP_PERFMON (before Linux 5.8 CAP_SYS_ADMIN, before 5.11 also CAP_SYS_RESOURCE or ulimit -l)",
             ) from None
         if error.errno == errno.ENOSYS:
             raise SourceUnavailable("this kernel has no bpf system call", "it needs CONFIG_BPF_SYSCALL") from None

@@ -272,7 +272,7 @@ class FrameNames:
             space.forget_places()
 
     def note_kernel_change(self) -> None:
-        """BPF programs came or went: what is not the kernel's own text may mean something else now.
+        """BPF programs or modules came or went: what is not the kernel's own text may mean something else now.
 
         All symbols are read again, a tenth of a second, only when such an address is sampled and `may_reload` is true:
         a node that starts BPF programs with every unit must not make us read them each time.

@@ -113,11 +113,15 @@ class _TaskRecords:
 
 
 class Rings:
-    """Sampling rings of the given cores. `idle_addresses` holds the packed instruction addresses known to be idle."""
+    """Sampling rings of the given cores. `idle_addresses` holds the packed instruction addresses known to be idle.
+
+    `tells_kernel_code`: the kernel writes a record when a BPF program comes or goes.
+    """
 
     def __init__(self, hz: int, tracepoint_ids: Sequence[int] = ()) -> None:
         self.hz = hz
         self.event_name = ""
+        self.tells_kernel_code = True
         self.idle_addresses: set[bytes] = set()
         self._tracepoint_ids = tuple(tracepoint_ids)
         self._rings: dict[int, Ring] = {}
@@ -306,6 +310,7 @@ class Rings:
                     refusal = error
                     continue
                 self.event_name = name
+                self.tells_kernel_code = bool(ksymbol)
                 return descriptor
         assert refusal is not None
         raise refusal

@@ -11,6 +11,7 @@ from necroscope.perf_abi import records
 from necroscope.sources.perf.address_space import AddressSpace
 from necroscope.sources.perf.cgroup_ledger import CgroupLedger
 from necroscope.sources.perf.frame_names import Lookup
+from necroscope.sources.perf.loaded_modules import LoadedModules
 from necroscope.sources.perf.processes import Processes
 from necroscope.sources.perf.rings import TRACEPOINT, Drain, Rings
 from necroscope.sources.perf.symbolizer import Symbolizer
@@ -58,6 +59,7 @@ class Sampler:
         self._ledger = ledger
         self._last_drain_ns: int | None = None
         self._cgroups_forgotten_ns = 0
+        self._modules = LoadedModules(root / "proc")
         self._kernel_changed = False
         self._reload_allowed_ns = 0
         self._seen = _Seen()
@@ -111,12 +113,14 @@ class Sampler:
         if now.monotonic_ns - self._cgroups_forgotten_ns > _FORGET_CGROUPS_NS:
             self._cgroups_forgotten_ns = now.monotonic_ns
             self.processes.forget_cgroups()
-        if self._kernel_changed:
-            self._kernel_changed = False
-            self.symbolizer.note_kernel_change(self.processes.spaces())
         if now.monotonic_ns - self._reload_allowed_ns > _RELOAD_KERNEL_NS:
             self._reload_allowed_ns = now.monotonic_ns
             self.symbolizer.names.may_reload = True
+            # No record tells of modules, and before Linux 5.1 none of BPF programs either: they may be others by now.
+            self._kernel_changed |= self._modules.have_changed() or not self.rings.tells_kernel_code
+        if self._kernel_changed:
+            self._kernel_changed = False
+            self.symbolizer.note_kernel_change(self.processes.spaces())
 
     def _seen_task(self, index: int, count: int) -> SeenTask:
         _, _, pid, tid, comm, cgroup, stack, _ = self._seen.rows[index]

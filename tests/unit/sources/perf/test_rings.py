@@ -10,6 +10,7 @@ import pytest
 
 from necroscope.errors import PermissionMissing, SourceUnavailable
 from necroscope.perf_abi import records
+from necroscope.perf_abi.event_attr import FLAG_KSYMBOL, EventAttr
 from necroscope.sources.perf import rings as rings_module
 from necroscope.sources.perf.cgroup_ledger import CgroupLedger
 from necroscope.sources.perf.ring import PAGE_BYTES
@@ -245,6 +246,22 @@ def test_a_refusal_is_told_after_every_core_was_tried(monkeypatch: pytest.Monkey
     with pytest.raises(PermissionMissing, match="core 0"):
         Rings(97).follow([0, 1, 2], 3)
     assert tried == [0, 1, 2]
+
+
+@pytest.mark.parametrize("knows_ksymbol", [True, False])
+def test_a_kernel_without_records_of_bpf_programs_is_sampled_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, knows_ksymbol: bool
+) -> None:
+    def opened(attr: EventAttr, cpu: int) -> int:
+        if attr.flags & FLAG_KSYMBOL and not knows_ksymbol:
+            raise OSError(22, "Invalid argument")
+        return os.open("/dev/null", os.O_RDONLY)
+
+    monkeypatch.setattr(rings_module, "open_event", opened)
+    rings = Rings(97)
+    with pytest.raises(SourceUnavailable, match="cannot map the ring"):  # it was opened, and is no event
+        rings.follow([0], 1)
+    assert rings.tells_kernel_code is knows_ksymbol
 
 
 def test_a_rate_the_kernel_refuses_names_the_sysctl(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -301,6 +301,28 @@ def test_new_kernel_code_reloads_symbols_at_most_every_minute_and_only_when_it_i
     assert lookup.reloads == 3
 
 
+def test_modules_and_programs_that_no_record_tells_of_are_read_within_a_minute(
+    rings: Any, lookup: Any, tmp_path: Path, build: Any
+) -> None:
+    lookup.names[build.KERNEL_BASE] = ("ena_io_poll", "[ena]")
+    modules = tmp_path / "proc/modules"
+    modules.parent.mkdir()
+    modules.write_text("ena 147456 0 - Live 0xffffffffc0a00000\n")
+    node = Node(rings, lookup, tmp_path)
+
+    def reloads_in_150_s() -> int:
+        before = lookup.reloads
+        for _ in range(150):
+            node.read_all(build.sample(node.now_ns + 2, kernel=[build.KERNEL_BASE]))
+        return int(lookup.reloads - before)
+
+    assert reloads_in_150_s() == 0
+    modules.write_text("ena 147456 0 - Live 0xffffffffc0d00000\n")
+    assert reloads_in_150_s() == 1
+    rings.tells_kernel_code = False
+    assert reloads_in_150_s() == 3
+
+
 def test_cgroups_are_read_again_every_minute(node: Node, build: Any) -> None:
     node.proc(100, "app", "/a")
     node.read(build.sample(1, kernel=[5]))
