@@ -93,15 +93,17 @@ def leaks(node: Node) -> list[Leak]:
     rows = node.columns("cgroup_ledger")
     if not len(rows):
         return []
-    keys = list(zip(rows["hierarchy"].tolist(), rows["cgroup_id"].tolist(), strict=True))
-    released = {key for key, action in zip(keys, rows["action"], strict=True) if action == "released"}
-    removed = {
-        key: str(path) for key, action, path in zip(keys, rows["action"], rows["path"], strict=True) if action == "removed"
-    }
+    # Before Linux 5.5 (commit 743210386c03) an id is given to the next cgroup as soon as its owner is released.
+    held: dict[tuple[int, int], str] = {}
+    keys = zip(rows["hierarchy"].tolist(), rows["cgroup_id"].tolist(), strict=True)
+    for key, action, path in zip(keys, rows["action"], rows["path"], strict=True):
+        if action == "removed":
+            held[key] = str(path)
+        elif action == "released":
+            held.pop(key, None)
     left: dict[str, list[str]] = {}
-    for key, path in removed.items():
-        if key not in released:
-            left.setdefault(_pattern(path), []).append(path)
+    for path in held.values():
+        left.setdefault(_pattern(path), []).append(path)
     seconds = float(node.span[1] - node.span[0]) / NS_PER_S
     found = [Leak(name, tuple(paths), len(paths), seconds) for name, paths in left.items()]
     return sorted((leak for leak in found if leak.left >= _LEAST_LEFT), key=lambda leak: -leak.left)[:5]

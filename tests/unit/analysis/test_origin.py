@@ -41,6 +41,19 @@ def test_what_is_released_does_not_leak() -> None:
     assert produced(drawn) is None
 
 
+def test_an_id_that_a_released_cgroup_had_before_does_not_hide_the_dead_one() -> None:
+    drawn = node()
+    for number in range(9):
+        for offset, action, path in (
+            (0.0, "removed", "/system.slice/healthy.service"),
+            (0.1, "released", "/system.slice/healthy.service"),
+            (0.2, "made", "/system.slice/agent.service"),
+            (0.3, "removed", "/system.slice/agent.service"),
+        ):
+            drawn.add("cgroup_ledger", number + offset, action=action, hierarchy=8, cgroup_id=50 + number, path=path)
+    assert produced(drawn) == Origin("unit", "agent.service")
+
+
 def test_a_container_that_restarts_under_the_same_id_is_named() -> None:
     drawn = loop(node(), [f"/machine.slice/libpod-{ID}a.scope"] * 9)
     assert produced(drawn) == Origin("container", ID[:12])
