@@ -19,7 +19,7 @@ from tests.kernels.sets.looking import say
 HUB = "session-hub"
 RUNS, RUNS_WITHOUT = 5, 1
 _HELD = Path("/run/held")
-_FIRST, _MIDDLE_S, _TRIES = 1500, 1.2, 3
+_FIRST, _STEPS_S, _TRIES = 1500, (1.2, 4.0), 3
 _FILES = "LimitNOFILE=200000\nWorkingDirectory=/job\n"
 
 
@@ -37,16 +37,15 @@ def inside(out: Path, runs: int) -> None:
 
 
 def _timers_for(seconds: float) -> int:
-    """A hold grows with the number of timers, each of which is printed, and with its square; both are taken from two holds.
+    """A hold grows with the square of the number of timers, and faster once they outgrow a cache: asked step by step.
 
     The shortest of several counts: where the host is busy a hold seems longer, and the next one may not be.
     """
-    first_s = min(_hold_of(_FIRST) for _ in range(_TRIES))
-    second = int(_FIRST * max(1.5, (_MIDDLE_S / first_s) ** 0.5))
-    second_s = min(_hold_of(second) for _ in range(_TRIES))
-    square = max((second_s / second - first_s / _FIRST) / (second - _FIRST), 1e-12)
-    linear = max(first_s / _FIRST - square * _FIRST, 0.0)
-    return int((-linear + (linear**2 + 4 * square * seconds) ** 0.5) / (2 * square))
+    count = _FIRST
+    for aim_s in (*_STEPS_S, seconds):
+        held_s = min(_hold_of(count) for _ in range(_TRIES))
+        count = int(count * (aim_s / held_s) ** 0.5)
+    return count
 
 
 def _hold_of(count: int) -> float:
