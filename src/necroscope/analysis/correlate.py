@@ -244,9 +244,22 @@ def united(one: Gathered, later: Gathered) -> Gathered:
     )
 
 
-def asked(gathered: Sequence[Gathered], at_ns: int, around_ns: int, core: int | None) -> Gathered | None:
-    """The incident that a moment lies in, on that core if one is given; a strong one before a weak one."""
-    for one in sorted(gathered, key=lambda one: not one.is_strong):
-        if one.span[0] - around_ns <= at_ns <= one.span[1] + around_ns and core in (None, one.core):
-            return replace(one, is_asked=True)
-    return None
+def asked(gathered: Sequence[Gathered], at_ns: int, around_ns: int, core: int | None) -> list[Gathered]:
+    """What a moment lies in, then what is near, on that core if one is given; strong before weak, then by distance."""
+    near = [replace(one, is_asked=True) for one in gathered if touches(one.span, (at_ns, at_ns), around_ns)]
+    own = near if core is None else [found for one in near if (found := _on_core(one, core)) is not None]
+    return sorted(own, key=lambda one: (_distance_ns(one, at_ns) > 0, not one.is_strong, _distance_ns(one, at_ns)))
+
+
+def _on_core(one: Gathered, core: int) -> Gathered | None:
+    """Of an incident of several cores what it was on one of them."""
+    if one.core == core:
+        return one
+    is_part = any(episode.is_strong and episode.cpu == core for episode in one.episodes)
+    return replace(one, core=core, mode=mode_of(one.episodes, core)) if is_part else None
+
+
+def _distance_ns(one: Gathered, at_ns: int) -> int:
+    """From a moment to what told of the incident; between the bursts of one that comes at a beat nothing went on."""
+    spans = [episode.span for episode in one.episodes if episode.is_strong or not one.is_strong] or [one.span]
+    return min(max(from_ns - at_ns, at_ns - to_ns, 0) for from_ns, to_ns in spans)

@@ -31,6 +31,9 @@ _HELD_S: Final = 4.0
 _NAMED_HELD_S: Final = 0.9
 _NAMED_ELEVATED_S: Final = 2.0
 _AROUND_NS: Final = 5 * NS_PER_S
+# Of what lies at or near a moment that was asked about, so much is judged; and so many other cores are named.
+_MOST_ASKED: Final = 8
+_MOST_ALSO: Final = 8
 _MOSTLY: Final = 0.5
 
 
@@ -50,7 +53,7 @@ def diagnose(
         whole = max(whole[0], span[0]), min(whole[1], span[1])
     notes: list[str] = []
     found = _all(recording, whole, notes, progress) if at_ns is None else _about(recording, whole, at_ns, core, notes)
-    incidents = [one for one in found if core is None or at_ns is not None or one.core in (core, None)]
+    incidents = [one for one in found if core is None or at_ns is not None or _concerns(one, core)]
     numbered = (replace(one, id=f"{format_moment(one.from_ns)}-{_place(one)}") for one in incidents)
     ordered = tuple(sorted(numbered, key=lambda one: one.from_ns))
     return Report(info.schema, info.node, *whole, ordered, tuple(recording.gaps(*whole)), tuple(notes), at_ns, core)
@@ -87,13 +90,31 @@ def _about(recording: Recording, whole: Span, at_ns: int, core: int | None, note
     node = _node(recording, around, notes)
     if node.is_blank:
         raise _unreadable(recording, around)
-    found = asked(_gathered(node), at_ns, _AROUND_NS, core)
-    if found is None:
+    found = asked(_gathered(node), at_ns, _AROUND_NS, core)[:_MOST_ASKED]
+    if not found:
         span = at_ns - _AROUND_NS, at_ns + _AROUND_NS
-        found = Gathered(span, *busiest_core(node, span, core), (), (), is_strong=False, is_asked=True)
-    incident = _judged(Case(node, found))
-    if incident is not None:
-        yield incident
+        found = [Gathered(span, *busiest_core(node, span, core), (), (), is_strong=False, is_asked=True)]
+    best: Incident | None = None
+    for one in found:
+        # What is weak is often nothing, and what the question is about may be some seconds off.
+        incident = _judged(Case(node, one))
+        if incident is not None and (best is None or incident.is_wrong):
+            best = incident
+        if best is not None and best.is_wrong:
+            break
+    if best is not None:
+        notes += _also(node, at_ns, best.core) if core is None else ()
+        yield best
+
+
+def _also(node: Node, at_ns: int, told: int | None) -> list[str]:
+    """Other cores on which something was wrong at the same moment."""
+    there = {episode.cpu for episode in node.episodes if episode.is_strong and episode.from_ns <= at_ns <= episode.to_ns}
+    others = sorted(cpu for cpu in there if cpu is not None and cpu != told)
+    if not others:
+        return []
+    more = f" and {len(others) - _MOST_ALSO} more" if len(others) > _MOST_ALSO else ""
+    return [f"also at that moment: core {', '.join(map(str, others[:_MOST_ALSO]))}{more}; ask about one with --at and --cpu"]
 
 
 def _unreadable(recording: Recording, span: Span) -> NecroscopeError:
@@ -178,6 +199,11 @@ def _matters(case: Case, named: Cause | None) -> bool:
     if named is None:
         return case.seconds >= _HELD_S
     return case.seconds >= max(_NAMED_HELD_S if is_strong else _NAMED_ELEVATED_S, named.ordinary_s)
+
+
+def _concerns(incident: Incident, core: int) -> bool:
+    """Of an incident of several cores one is told first; it is the others' as well."""
+    return incident.core in (core, None) or any(episode.core == core for episode in incident.episodes)
 
 
 def _place(incident: Incident) -> str:

@@ -154,6 +154,38 @@ def test_a_core_can_be_asked_about() -> None:
     assert not diagnose(node, core=2).incidents
 
 
+TWO_CORES = "core 0: {}\ncore 1: {}\ncore 2: {}\na: system  first[4]  /  m > odd_one\nb: system  second[5]  /  m > odd_two"
+
+
+def test_asked_about_a_moment_the_incident_of_that_moment_is_told_and_not_the_one_before() -> None:
+    node = drawn_node(TWO_CORES.format("." * 40, "." * 10 + "a" * 6 + "." * 24, "." * 19 + "b" * 6 + "." * 15))
+    told = {second: diagnose(node, at_ns=at(second)).incidents[0].core for second in (8, 12, 17, 18, 20, 28)}
+    assert told == {8: 1, 12: 1, 17: 1, 18: 2, 20: 2, 28: 2}
+    assert not any("also at that moment" in note for note in diagnose(node, at_ns=at(20)).notes)
+
+
+def test_what_is_wrong_near_a_moment_is_told_before_what_is_usual_at_it() -> None:
+    node = drawn_node(
+        TWO_CORES.format("." * 40, "." * 10 + "a" * 6 + "." * 24, "." * 14 + "b" * 22 + "." * 4).replace("b: system", "b: user")
+    )
+    (incident,) = diagnose(node, at_ns=at(19)).incidents
+    assert (incident.core, incident.is_wrong) == (1, True)
+    (incident,) = diagnose(node, at_ns=at(30)).incidents
+    assert (incident.core, incident.is_wrong) == (2, False)
+
+
+def test_asked_about_a_moment_at_which_two_cores_were_held_both_are_named() -> None:
+    node = drawn_node(TWO_CORES.format("." * 10 + "a" * 8 + "." * 22, "." * 10 + "b" * 8 + "." * 22, "." * 40))
+    report = diagnose(node, at_ns=at(14))
+    assert [incident.core for incident in report.incidents] == [0]
+    assert any(note.startswith("also at that moment: core 1;") for note in report.notes)
+    report = diagnose(node, at_ns=at(14), core=1)
+    (incident,) = report.incidents
+    assert (incident.core, incident.is_wrong, incident.verdict.culprit and incident.verdict.culprit.comm) == (1, True, "second")
+    assert not any("also" in note for note in report.notes)
+    assert len(diagnose(node, core=1).incidents) == 1
+
+
 def test_unknown_says_how_to_look_at_this_very_window() -> None:
     (incident,) = diagnose(held()).incidents
     assert "--from 2025-10-09T08:53:30.000Z --to 2025-10-09T08:53:38.000Z --cpu 1 --baseline" in incident.verdict.fix[0]
