@@ -13,7 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Final
@@ -61,7 +61,7 @@ class _Stop:
     pass
 
 
-_Job = _Rows | _StartSegment | Pin | _Stop
+_Work = _Rows | _StartSegment | Pin | Gap
 # A new segment's header, given its name and start.
 HeaderFactory = Callable[[str, int], SegmentHeader]
 
@@ -77,14 +77,14 @@ class Disk:
         self._header = header
         self._limits = limits
         self._free_floor_ratio = free_floor_ratio
-        self._jobs: SimpleQueue[_Job] = SimpleQueue()
+        self._jobs: SimpleQueue[_Work | _Stop] = SimpleQueue()
         self._waiting_rows = 0
-        self._gaps: deque[Gap] = deque(maxlen=1000)
         self._notices: deque[str] = deque(maxlen=100)
         self._journal: JournalWriter | None = None
         self._segment_sizes: dict[Path, int] = {}
         self._pause: tuple[int, str] | None = None
-        self._is_dropping = False
+        self._dropping: Gap | None = None
+        self._owed_gaps: list[Gap] = []
         self._has_lost = False
         self.last_time_ns = start_ns
         self._house_kept = 0.0
@@ -99,11 +99,9 @@ class Disk:
         count = sum(len(rows) for rows in batch.values())
         from_ns, self.last_time_ns = self.last_time_ns, now_ns
         if self._waiting_rows + count > _WAITING_ROWS:
-            self._gaps.append(Gap("*", from_ns, self.last_time_ns, "the disk did not take writes in time", lost=count))
-            self._is_dropping = True
+            self._drop_rows(count, from_ns)
             return
-        if self._is_dropping:
-            self._is_dropping, self._has_lost = False, True
+        self._hand_over_dropped()
         self._waiting_rows += count
         self._jobs.put(_Rows(batch, idle_samples, count, from_ns, self.last_time_ns))
 
@@ -113,9 +111,6 @@ class Disk:
     def pin(self, pin: Pin) -> None:
         self._jobs.put(pin)
 
-    def take_gaps(self) -> list[Gap]:
-        return [self._gaps.popleft() for _ in range(len(self._gaps))]
-
     def take_loss(self) -> bool:
         has_lost, self._has_lost = self._has_lost, False
         return has_lost
@@ -124,8 +119,22 @@ class Disk:
         return [self._notices.popleft() for _ in range(len(self._notices))]
 
     def close(self) -> None:
+        self._hand_over_dropped()
         self._jobs.put(_Stop())
         self._thread.join()
+
+    def _drop_rows(self, count: int, from_ns: int) -> None:
+        """One gap for as long as it lasts, kept here: as a row of the next batch it would be dropped with it."""
+        cause = "the disk did not take writes in time"
+        if self._dropping is None:
+            self._notices.append(f"recording pauses: {cause}")
+        begun = self._dropping or Gap("*", from_ns, from_ns, cause, lost=0)
+        self._dropping = replace(begun, to_ns=self.last_time_ns, lost=(begun.lost or 0) + count)
+
+    def _hand_over_dropped(self) -> None:
+        if self._dropping is not None:
+            self._jobs.put(self._dropping)
+            self._dropping, self._has_lost = None, True
 
     def _run(self) -> None:
         while True:
@@ -152,19 +161,21 @@ class Disk:
         except (OSError, RecordingError) as error:
             self._notices.append(f"recording directory: {error}")
 
-    def _note_failure(self, job: _Rows | _StartSegment | Pin, cause: str) -> None:
+    def _note_failure(self, job: _Work, cause: str) -> None:
         """Rows that were not written are a pause, which becomes a gap; everything else is told."""
         if isinstance(job, _Rows):
             self._pause_from(job, cause)
         else:
             self._notices.append(cause)
 
-    def _do(self, job: _Rows | _StartSegment | Pin) -> None:
+    def _do(self, job: _Work) -> None:
         if isinstance(job, _Rows):
             self._waiting_rows -= job.count
             self._write_rows(job)
         elif isinstance(job, _StartSegment):
             self._open_segment(job.start_ns)
+        elif isinstance(job, Gap):
+            self._owed_gaps.append(job)
         else:
             self._pins = merge_pins([*self._pins, job])[-_MOST_PINS:]
             write_pins(self._directory, self._pins)
@@ -205,14 +216,20 @@ class Disk:
             self._journal.discard()
             self._pause_from(job, error.facts)
         else:
-            self._end_pause()
+            self._settle_gaps()
 
     def _append(self, journal: JournalWriter, job: _Rows) -> None:
-        if self._pause is not None:
-            journal.append("gaps", [Gap("*", self._pause[0], job.from_ns, self._pause[1]).row()])
+        self._append_gaps(journal, job.from_ns)
         for table, rows in job.batch.items():
             journal.append(table, rows)
         journal.idle_samples = job.idle_samples
+
+    def _append_gaps(self, journal: JournalWriter, until_ns: int) -> None:
+        """All that was lost until now, and again with the next rows if these cannot be written."""
+        paused = [Gap("*", self._pause[0], until_ns, self._pause[1])] if self._pause is not None else []
+        gaps = [*self._owed_gaps, *paused]
+        if gaps:
+            journal.append("gaps", [gap.row() for gap in gaps])
 
     def _flush(self, journal: JournalWriter) -> None:
         try:
@@ -231,13 +248,16 @@ class Disk:
             self._pause = (job.from_ns, cause)
             self._notices.append(f"recording pauses: {cause}")
 
-    def _end_pause(self) -> None:
-        """Only now that its gap is durable."""
+    def _settle_gaps(self) -> None:
+        """Only now that they are durable."""
+        if self._pause is None and not self._owed_gaps:
+            return
+        self.pauses += len(self._owed_gaps)
         if self._pause is not None:
-            self._pause = None
-            self._has_lost = True
             self.pauses += 1
-            self._notices.append("recording goes on")
+            self._pause, self._has_lost = None, True
+        self._owed_gaps.clear()
+        self._notices.append("recording goes on")
 
     def _has_room(self) -> bool:
         return self._missing_bytes() <= 0
@@ -317,8 +337,8 @@ class Disk:
                 self._sealing = (child, path, time.monotonic())
 
     def _finish(self) -> None:
-        if self._pause is not None and self._journal is not None:
-            self._journal.append("gaps", [Gap("*", self._pause[0], self.last_time_ns, self._pause[1]).row()])
+        if self._journal is not None:
+            self._append_gaps(self._journal, self.last_time_ns)
         self._close_segment()
         while self._unsealed or self._sealing is not None:
             self._tend_sealing()

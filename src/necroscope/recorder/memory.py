@@ -6,7 +6,7 @@ from collections import deque
 from itertools import islice
 from typing import Final
 
-from necroscope.model.reading import Gap, Row, Rows
+from necroscope.model.reading import Row, Rows
 from necroscope.model.tables import TABLES
 from necroscope.model.top_source import Sampled
 from necroscope.recorder.sink import Batch
@@ -48,9 +48,6 @@ class MemorySegment:
             self._stacks.clear()
 
     def pin(self, pin: Pin) -> None: ...
-
-    def take_gaps(self) -> list[Gap]:
-        return []
 
     def take_loss(self) -> bool:
         return False

@@ -224,7 +224,6 @@ class Recorder:
         self._follow_cpus(now)
         self._follow_symbols(now)
         self._follow_budget(now)
-        self._note_gaps(self._sink.take_gaps())
         is_flush_due = now.monotonic_ns - self._flushed_ns >= self._flush_ns
         if (is_flush_due and self._observe_clocks()) or self._is_segment_over(now):
             self._end_segment(now)

@@ -97,6 +97,56 @@ def test_rows_that_met_an_error_of_the_directory_are_a_gap(disk: Disk, directory
     assert (gap.table, gap.from_ns, gap.to_ns) == ("*", START_NS + NS_PER_S, START_NS + 2 * NS_PER_S)
 
 
+def recorded(directory: Path, table: str, *columns: str) -> list[tuple[int, ...]]:
+    """Times of a table's rows, in seconds."""
+    rows = Store.open(directory).rows(table, 0, 1 << 62).to_pylist()
+    return [tuple((row[column] - START_NS) // NS_PER_S for column in columns) for row in rows]
+
+
+def hang(disk: Disk, monkeypatch: pytest.MonkeyPatch, *seconds: int) -> None:
+    """As if rows waited for a disk that takes none."""
+    with monkeypatch.context() as patched:
+        patched.setattr(disk_module, "_WAITING_ROWS", 0)
+        for second in seconds:
+            write(disk, second)
+
+
+def test_a_disk_that_hangs_for_many_flushes_leaves_one_gap_for_all(
+    disk: Disk, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(disk, 3)
+    hang(disk, monkeypatch, 6, 9, 12, 15)
+    assert not disk.take_loss(), "what comes now is lost too: a new segment would not help"
+    for second in (18, 21):
+        write(disk, second)
+    assert disk.take_loss()
+    disk.close()
+    assert recorded(directory, "cores", "time") == [(3,), (18,), (21,)]
+    assert recorded(directory, "gaps", "time", "end") == [(3, 15)]
+    (gap,) = Store.open(directory).info().gaps
+    assert (gap.table, gap.lost, disk.pauses) == ("*", 4, 1)
+    assert disk.take_notices() == ["recording pauses: the disk did not take writes in time", "recording goes on"]
+
+
+def test_a_disk_that_hangs_until_the_end_leaves_a_gap(disk: Disk, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(disk, 3)
+    hang(disk, monkeypatch, 6, 9)
+    disk.close()
+    assert recorded(directory, "gaps", "time", "end") == [(3, 9)]
+
+
+def test_the_gap_of_a_disk_that_hung_outlives_a_batch_that_cannot_be_written(
+    disk: Disk, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hang(disk, monkeypatch, 3, 6)
+    disk.write({"no such table": [()]}, 0, START_NS + 9 * NS_PER_S)
+    write(disk, 12)
+    disk.close()
+    assert recorded(directory, "cores", "time") == [(12,)]
+    gaps = recorded(directory, "gaps", "time", "end")
+    assert {(0, 6), (6, 9)} <= set(gaps)
+
+
 def test_closing_ends_though_the_directory_is_gone(disk: Disk, directory: Path) -> None:
     write(disk, 1)
     wait_for_row(directory)
