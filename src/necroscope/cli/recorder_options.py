@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from necroscope.errors import UsageError
+from necroscope.model.names import clean
 from necroscope.settings import SETTINGS, Setting, Settings, parse, read_file, read_labels
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -40,11 +41,11 @@ def chosen_settings(settings_file: Path | None, options: dict[str, str | None]) 
 
 
 def chosen_labels(settings_file: Path | None, labels: tuple[str, ...]) -> dict[str, str]:
-    """Labels from the file's [labels] table and from `--label key=value`."""
+    """Labels from the file's [labels] table and from `--label key=value`, as they may stand on a terminal."""
     chosen = read_labels(settings_file) if settings_file is not None else {}
     for label in labels:
         key, equals, value = label.partition("=")
         if not equals or not key:
             raise UsageError(f"label {label!r} is not key=value", "write it as --label zone=us-east-1a")
         chosen[key] = value
-    return chosen
+    return {clean(key): clean(value) for key, value in chosen.items()}

@@ -2,10 +2,12 @@
 
 from typing import Any
 
+from necroscope.model.names import LINE_LIMIT
 from necroscope.model.reading import Gap
 from necroscope.model.tables import TABLES
 from necroscope.model.units import format_bytes, format_duration, format_moment
 from necroscope.store.query import RecordingInfo
+from necroscope.views.format import literal
 
 _GAP_LINES = 12
 
@@ -30,11 +32,17 @@ def info_to_json(info: RecordingInfo) -> dict[str, Any]:
 
 
 def info_to_text(info: RecordingInfo) -> str:
+    """Names, causes and reasons come from a machine, or from whoever made the recording: no line may steer a terminal."""
+    return "\n".join(literal(line, LINE_LIMIT) for line in _lines(info))
+
+
+def _lines(info: RecordingInfo) -> list[str]:
     labels = "".join(f", {key}={value}" for key, value in sorted(info.labels.items()))
     lines = [f"node      {info.node}{labels}"]
     if info.from_ns is None or info.to_ns is None:
-        return "\n".join([*lines, "nothing is recorded yet"])
-    lines += [
+        return [*lines, "nothing is recorded yet"]
+    return [
+        *lines,
         f"from      {format_moment(info.from_ns)}",
         f"to        {format_moment(info.to_ns)}  ({format_duration(info.to_ns - info.from_ns)})",
         f"cores     {'–' if info.cpus is None else info.cpus}",
@@ -46,7 +54,6 @@ def info_to_text(info: RecordingInfo) -> str:
         *_gap_lines(info.gaps),
         *[f"pinned    {format_moment(pin.from_ns)} to {format_moment(pin.to_ns)}  {pin.reason}" for pin in info.pins],
     ]
-    return "\n".join(lines)
 
 
 def _table_lines(info: RecordingInfo) -> list[str]:
