@@ -84,6 +84,13 @@ def test_many_dead_cgroups_are_a_leak(node) -> None:
     assert findings(node)["zombie-cgroups"].title == "68,680 dead memory cgroups are held, 240 are alive"
 
 
+def test_a_count_of_dead_cgroups_is_told_and_fails_nothing_unless_a_walk_was_slow(node) -> None:
+    node.add("cgroups", controller="memory", path="/", tracked=68_920, visible=240)
+    assert findings(node)["zombie-cgroups"].level is Level.NOTICE
+    assert check_up(node.seen()).exit_code == WELL
+    assert check_up(node.seen(), (Finding("probe", Level.PROBLEM, "the slowest read took 5 s"),)).exit_code == PROBLEM
+
+
 def test_dying_as_the_kernel_counts_them_goes_before_arithmetic(node) -> None:
     node.add("cgroups", controller="memory", path="/", tracked=68_920, visible=240, dying=12)
     assert findings(node) == {}
@@ -115,8 +122,29 @@ def test_a_unit_that_recovered_is_no_crash_loop(node) -> None:
 
 
 def test_a_container_that_is_restarted_again_and_again_crash_loops(node) -> None:
-    node.add("containers", container="abc", name="agent", pod="p-1", namespace="kube-system", state="running", restarts=12)
+    agent(node, state="running", started_ns=NOW_NS - 400 * S)
     assert findings(node)["crash-loop"].title == "container kube-system/p-1/agent crash-loops: 12 restarts"
+
+
+def agent(node, **values: object) -> None:
+    node.add("containers", container="abc", name="agent", pod="p-1", namespace="kube-system", **{"restarts": 12} | values)
+
+
+def test_a_container_that_has_run_since_its_restarts_is_no_crash_loop(node) -> None:
+    agent(node, state="running", started_ns=NOW_NS - 700 * S)
+    assert findings(node) == {}
+
+
+def test_a_container_that_waits_for_its_next_start_crash_loops(node) -> None:
+    agent(node, state="exited", started_ns=NOW_NS - 200 * S)
+    assert "crash-loop" in findings(node)
+
+
+def test_a_container_that_came_to_rest_is_a_crash_loop_only_if_it_failed(node) -> None:
+    agent(node, state="exited", exit_code=0, started_ns=NOW_NS - 5 * S)
+    assert findings(node) == {}
+    agent(node, state="exited", exit_code=1, started_ns=NOW_NS - 7000 * S)
+    assert "crash-loop" in findings(node)
 
 
 def test_a_vendors_unit_that_never_came_up_is_told(node) -> None:
