@@ -92,7 +92,7 @@ class Disk:
         self._sealing: tuple[subprocess.Popen[bytes], Path, float] | None = None
         self._pins = self._read_pins()
         self._thread = threading.Thread(target=self._run, name="necroscope-disk", daemon=True)
-        self._keep_house()
+        self._keep_house(start_ns)
         self._thread.start()
 
     def write(self, batch: Batch, idle_samples: int, now_ns: int) -> None:
@@ -202,7 +202,7 @@ class Disk:
 
     def _write_rows(self, job: _Rows) -> None:
         if time.monotonic() - self._house_kept > _KEEP_HOUSE_S:
-            self._keep_house()
+            self._keep_house(job.from_ns)
         if self._journal is None:
             self._pause_from(job, "no segment could be opened")
             self._open_segment(job.to_ns)
@@ -266,8 +266,8 @@ class Disk:
         space = os.statvfs(self._directory)
         return int(self._free_floor_ratio * space.f_blocks - space.f_bavail) * space.f_frsize
 
-    def _keep_house(self) -> None:
-        """Bounds of the ring and of the disk; a pause begins when dropping everything was not enough."""
+    def _keep_house(self, since_ns: int) -> None:
+        """Bounds of the ring and of the disk; when dropping everything was not enough, a pause begins, of all rows since then."""
         self._house_kept = time.monotonic()
         self._measure()
         self._drop(self._missing_bytes())
@@ -275,7 +275,7 @@ class Disk:
         if missing_bytes > 0 and self._pause is None:
             floor = f"{self._free_floor_ratio:.0%}"
             cause = f"the disk is {format_bytes(missing_bytes)} short of its free-space floor of {floor}"
-            self._pause = (self.last_time_ns, cause)
+            self._pause = (since_ns, cause)
             self._notices.append(f"recording pauses: {cause}; free space, or lower --free-floor")
 
     def _measure(self) -> None:

@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from necroscope.recorder import disk as disk_module
 from necroscope.recorder.disk import Disk
 from necroscope.recorder.retention import Limits
 from necroscope.segment.journal import SegmentHeader
-from necroscope.segment.recording import Identity, Pin, make_recording
+from necroscope.segment.recording import PINS_FILE, Identity, Pin, make_recording
 from necroscope.store.query import Store
 
 START_NS = 1_760_000_000 * NS_PER_S
@@ -28,12 +29,13 @@ def directory(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def disk(directory: Path) -> Iterator[Disk]:
+def disk(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
+    monkeypatch.setattr(disk_module.os, "statvfs", space(0.5))
     opened = Disk(
         directory,
         lambda name, start_ns: SegmentHeader(name, "node-7", "boot", start_ns, 2),
         Limits(1 << 30, 1 << 60, 0),
-        0.0,
+        0.01,
         START_NS,
     )
     opened.start_segment(START_NS)
@@ -60,6 +62,19 @@ def wait_for_row(directory: Path) -> None:
     deadline = time.monotonic() + 10
     while not Store.open(directory).rows("cores", 0, 1 << 62).num_rows and time.monotonic() < deadline:
         time.sleep(0.01)
+
+
+def wait_for_all_before_a_pin(disk: Disk, directory: Path) -> None:
+    """Until what was handed over is done: a pin is handed over after it, and its file shows."""
+    disk.pin(Pin(START_NS, START_NS + NS_PER_S, "a test's"))
+    deadline = time.monotonic() + 10
+    while not (directory / PINS_FILE).exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+def space(free_ratio: float) -> Callable[..., SimpleNamespace]:
+    """A file system's numbers, this much of it free."""
+    return lambda _: SimpleNamespace(f_blocks=1000, f_bavail=round(1000 * free_ratio), f_frsize=4096)
 
 
 def refuse(number: int) -> Callable[..., Any]:
@@ -145,6 +160,23 @@ def test_the_gap_of_a_disk_that_hung_outlives_a_batch_that_cannot_be_written(
     assert recorded(directory, "cores", "time") == [(12,)]
     gaps = recorded(directory, "gaps", "time", "end")
     assert {(0, 6), (6, 9)} <= set(gaps)
+
+
+def test_the_rows_that_met_the_free_space_floor_are_in_the_gap(
+    disk: Disk, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(disk, 3)
+    wait_for_row(directory)
+    monkeypatch.setattr(disk_module, "_KEEP_HOUSE_S", -1.0)
+    monkeypatch.setattr(disk_module.os, "statvfs", space(0.0))
+    write(disk, 6)
+    wait_for_all_before_a_pin(disk, directory)
+    assert told(disk, "short of its free-space floor of 1%; free space, or lower --free-floor")
+    monkeypatch.setattr(disk_module.os, "statvfs", space(0.5))
+    write(disk, 9)
+    disk.close()
+    assert recorded(directory, "cores", "time") == [(3,), (9,)]
+    assert recorded(directory, "gaps", "time", "end") == [(3, 6)]
 
 
 def test_closing_ends_though_the_directory_is_gone(disk: Disk, directory: Path) -> None:
