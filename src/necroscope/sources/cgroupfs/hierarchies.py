@@ -65,7 +65,7 @@ def _parse_mount(line: bytes) -> Hierarchy | None:
 
 
 def parse_cgroups(data: bytes) -> list[Controller]:
-    """The lines of /proc/cgroups. Since 6.17 controllers without v1 files have none."""
+    """The lines of /proc/cgroups. Since 6.12 (commit af000ce85293) controllers built without v1 have none."""
     lines = [line.decode("ascii").split() for line in data.splitlines()[: data.count(b"\n")] if not line.startswith(b"#")]
     return [Controller(name, int(hierarchy), int(cgroups), enabled == "1") for name, hierarchy, cgroups, enabled in lines]
 

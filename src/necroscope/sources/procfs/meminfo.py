@@ -1,6 +1,6 @@
 """Amounts of memory now: the figures of /proc/meminfo (fs/proc/meminfo.c) that the `memory` table keeps, in bytes.
 
-`Percpu` exists since 4.20. It matters here: each memory cgroup, dead ones too, holds some of it for every CPU.
+`Percpu` exists since 4.19. It matters here: each memory cgroup, dead ones too, holds some of it for every CPU.
 """
 
 from typing import Final
