@@ -2,9 +2,9 @@
 
 Signature: idle cores, a load average that rises with each task that touches the mount, I/O pressure at a flat level as long as
 it lasts, tasks in state D; later `task blocked for more than 120 seconds` and `server not responding` in the log.
-Confirming signal: the log names a blocked task; or tasks were found in state D that did not run once between two looks; or I/O
-pressure stays at a level that hardly changes for eight seconds and more, and tasks stand in a wait for a file server, or no more
-blocks are completed than before: nothing moves.
+Confirming signal: the log names a blocked task; or tasks were found in state D that did not run once between two looks; or,
+before a second look, I/O pressure stays at a level that hardly changes for eight seconds and more, and tasks stand in a wait for
+a file server, or no more blocks are completed than before: nothing moves. Who is seen to run meanwhile does not stand.
 Source: Netflix, FUSE deadlock (2023); kubernetes #101622, #122491; longhorn #12478; Documentation/accounting/psi.rst.
 """
 
@@ -39,11 +39,17 @@ _SEEN: Final = 2
 _LASTS_S: Final = 8.0
 _LEVEL: Final = 0.3
 _FLAT: Final = 0.1
-# Completions a second that are nobody's waiting: journals, logs.
-_FEW: Final = 300.0
+# Completions a second that are nobody's waiting: journals, logs. The smallest disks of clouds give a hundred.
+_FEW: Final = 50.0
+_NO_MORE: Final = 1.3
 # Interrupts of storage, as /proc/interrupts calls them; devices with a queue for each core raise no block softirq.
 _STORAGE: Final = re.compile(r"nvme|virtio\d+-req|ahci|megaraid|mpt[23]sas|hpsa|aacraid|qla2|lpfc|xen.*blkif|vmw_pvscsi|ufshcd")
 _LATE_NS: Final = 11 * NS_PER_S
+# The recorder looks a second time 6 s after the first, if work stalls for so much of the time until then.
+_SECOND_LOOK_S: Final = 8.0
+_LOOKED_AT: Final = 0.6
+# Of a core's time: less is an interrupt's, or the end of what ran before.
+_RUNS: Final = 0.03
 
 
 def assess(case: Case) -> Assessment | None:
@@ -52,26 +58,28 @@ def assess(case: Case) -> Assessment | None:
         return None
     level, spread = _plateau(case)
     done = _completed(case)
-    is_still = done is not None and done[0] <= max(_FEW, 2.0 * done[1])
+    is_still = done is not None and done[0] <= max(_FEW, _NO_MORE * done[1])
     is_flat = level >= _LEVEL and spread <= _FLAT * max(level, _LEVEL) and case.seconds >= _LASTS_S
     idle = case.machine_share("idle") or 0.0
-    waiting = case.machine_share("iowait") or 0.0
     culprit, named_by = _blocked(case)
     waits_for_server = any(function in CLIENTS for function in culprit.path)
     has_hung = bool(_standing(case, "io_hung"))
+    is_told = bool(events) or has_hung
     is_slow = done is not None and not is_still and not waits_for_server and not has_hung
+    moves = [] if is_told else _moves(case)
+    ran = [] if is_told else _ran(case)
     evidence = [
         case.seen(f"some work stalled for I/O {level:.0%} of {case.seconds:.0f} s, at a level that hardly changed", "pressure")
     ]
     if done is not None:
         evidence.append(case.seen(f"{done[0]:,.0f} completions of storage a second, {done[1]:,.0f} before", "softirqs"))
-    evidence += [case.seen(f"the cores were idle or waiting {idle + waiting:.0%} of the time", "cores"), *named_by]
+    evidence += [case.seen(f"the cores were idle or waiting {idle:.0%} of the time", "cores"), *named_by]
     return Assessment(
-        explains=_explains(case, level, is_told=bool(events) or has_hung),
-        is_confirmed=bool(events) or has_hung or (is_flat and (is_still or waits_for_server)),
+        explains=_explains(case, level, is_told=is_told),
+        is_confirmed=is_told or (is_flat and not moves and (is_still or waits_for_server)),
         evidence=[*evidence, *(of_event(case, event) for event in events), *suffering(case)],
-        against=[case.seen("storage completes requests meanwhile: slow I/O, not a hang", "softirqs")] if is_slow else [],
-        doubt=0.4 if is_slow else 0.0,
+        against=[*moves, *ran, *([_slow(case)] if is_slow else [])],
+        doubt=0.6 if ran else 0.4 if is_slow else 0.0,
         would_confirm="tasks in state D and where they wait: `ps -eo pid,stat,wchan:32,comm | grep ' D'`, /proc/PID/stack",
         summary=_summary(case, culprit),
         culprit=culprit,
@@ -107,6 +115,40 @@ def _a_second(rows: Columns) -> float:
     times, first = np.unique(rows["time"], return_index=True)
     elapsed_s = float(rows["elapsed_ns"][first].sum()) / NS_PER_S if len(times) else 0.0
     return float(rows["count"].sum()) / elapsed_s if elapsed_s > 0 else 0.0
+
+
+def _slow(case: Case) -> Evidence:
+    return case.seen("storage completes requests meanwhile: slow I/O, not a hang", "softirqs")
+
+
+def _moves(case: Case) -> list[Evidence]:
+    """Where the second look was due and found nobody: who had stood at the first one had run."""
+    looked_ns = min((row["time"] for row in _standing(case, "io_blocked")), default=None)
+    rows = case.columns("pressure")
+    if looked_ns is None or not len(rows):
+        return []
+    rows = rows.at(rows["resource"] == "io").within([(looked_ns, case.window[1])])
+    is_stalled = np.nan_to_num(rows["some_ns"] / rows["elapsed_ns"]) >= _LOOKED_AT
+    until = len(rows) if is_stalled.all() else int(np.argmin(is_stalled))
+    if rows.at(slice(until)).elapsed_s < _SECOND_LOOK_S:
+        return []
+    return [case.seen("who stood in state D at the first look had run before the second: slow I/O, not a hang", "tasks")]
+
+
+def _ran(case: Case) -> list[Evidence]:
+    """Who was found in state D and is sampled after that; or tasks at work in files of a server, which has answered them."""
+    rows = _standing(case)
+    looked_ns = min((row["time"] for row in rows), default=0)
+    columns = case.machine.columns
+    own = np.isin(columns.tid, [row["tid"] for row in rows]) & (columns.time > looked_ns)
+    looked_at_s = case.machine.elapsed_s / case.node.cores
+    share = float(columns.weight[own].sum()) * case.machine.period_s / looked_at_s
+    if share >= _RUNS:
+        return [case.seen(f"who was found in state D ran meanwhile, {share:.0%} of a core: slow I/O, not a hang", "samples")]
+    share = case.machine.time_share(CLIENTS) * case.node.cores
+    if share >= _RUNS:
+        return [case.seen(f"tasks worked on files of a server, {share:.0%} of a core: it answers", "samples")]
+    return []
 
 
 def _plateau(case: Case) -> tuple[float, float]:
@@ -180,8 +222,8 @@ def _summary(case: Case, culprit: Culprit) -> str:
 CAUSE = Cause(
     slug="blocked-io",
     title="tasks stand in waits for I/O that does not come",
-    confirming="a blocked task in the log; or tasks in state D that did not run once between two looks; or I/O pressure at a flat"
-    " level for 8 s and more, and tasks in a wait for a file server, or no more blocks completed than before",
+    confirming="a blocked task in the log; or tasks in state D that did not run once between two looks; or, before a second"
+    " look, I/O pressure at a flat level for 8 s and more, and tasks in a wait for a file server, or no more blocks completed",
     assess=assess,
     fix=(
         "find the mount: cat /proc/PID/stack of a task in D (fuse_*, nfs_*, rpc_wait_*, jbd2_*), then its open files",

@@ -82,7 +82,7 @@ def test_where_nobody_is_known_nobody_is_accused() -> None:
 
 
 def test_tasks_that_stand_in_a_wait_for_a_file_server_are_named_although_disks_are_busy() -> None:
-    node = stalled([0.9] * 15, blocks=20_000)
+    node = stalled([0.9] * 9, blocks=20_000)
     waiting = "folio_wait_bit_common;filemap_read;fuse_file_read_iter;vfs_read;__x64_sys_pread64"
     for pid, comm in ((5, "du"), (77, "loader"), (78, "loader")):
         node.add(
@@ -118,3 +118,59 @@ def test_tasks_that_wait_for_a_busy_disk_and_run_are_not_named() -> None:
     node = stalled([0.9, 0.6, 0.99, 0.7, 0.95] * 3, blocks=20_000)
     node.add("tasks", 20, cpu=0, trigger="io_blocked", pid=7, tid=7, comm="du", state="D", stack="folio_wait_bit;vfs_read")
     assert not diagnose(node).incidents
+
+
+BULK_READ = """
+    core 0:  ..........................................
+    core 1:  ...............rrrrrrrrrrrrrrr............
+    r: user+iowait  loader[70]  /pods/a  read > vfs_read, nfs_file_read, filemap_read, copy_page_to_iter
+"""
+
+
+def looked_at(node: DrawnNode) -> DrawnNode:
+    stack = "folio_wait_bit_common;filemap_read;nfs_file_read;vfs_read"
+    return node.add("tasks", 20, cpu=0, trigger="io_blocked", pid=70, tid=70, comm="loader", state="D", stack=stack)
+
+
+def test_whom_the_second_look_does_not_find_has_moved() -> None:
+    assert diagnose(looked_at(stalled([0.93] * 9))).incidents
+    assert not diagnose(looked_at(stalled([0.93] * 15))).incidents
+
+
+def test_without_a_second_look_at_a_level_below_its_own_the_plateau_counts() -> None:
+    assert diagnose(looked_at(stalled([0.55] * 15))).incidents
+
+
+def test_a_reader_that_runs_all_along_does_not_stand() -> None:
+    assert not diagnose(looked_at(stalled([0.93] * 9, picture=BULK_READ))).incidents
+
+
+def test_tasks_at_work_in_files_of_a_server_say_that_it_answers() -> None:
+    assert not diagnose(stalled([0.93] * 15, picture=BULK_READ)).incidents
+
+
+def test_who_runs_meanwhile_does_not_free_who_stood_at_both_looks() -> None:
+    node = looked_at(stalled([0.93] * 15, picture=BULK_READ))
+    node.add("tasks", 26, cpu=0, trigger="io_hung", pid=71, tid=71, comm="du", state="D", stack="rpc_wait_bit_killable")
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.cause == "blocked-io"
+    assert incident.verdict.culprit is not None
+    assert incident.verdict.culprit.comm == "du"
+
+
+def test_a_throttled_disk_that_completes_large_requests_is_slow() -> None:
+    node = stalled([0.5] * 15).forget("softirqs")
+    node.add("interrupts", 10, cpu=0, irq="30", action="nvme0q1", count=40, elapsed_ns=10 * 10**9)
+    assert diagnose(node.add("interrupts", 20, cpu=0, irq="30", action="nvme0q1", count=40, elapsed_ns=10 * 10**9)).incidents
+    node.add("interrupts", 30, cpu=0, irq="30", action="nvme0q1", count=4_400, elapsed_ns=10 * 10**9)
+    assert not diagnose(node).incidents
+
+
+def test_a_core_that_waits_for_io_is_idle_once() -> None:
+    picture = """
+        core 0:  ...............wwwwwwwwwwwwwww............
+        core 1:  ..........................................
+        w: iowait  du[9]  /
+    """
+    (incident,) = diagnose(stalled([0.5] * 15, picture=picture)).incidents
+    assert any("the cores were idle or waiting 98% of the time" in item.text for item in incident.verdict.evidence)
