@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from necroscope.analysis.checkup import saturated_cores
+from necroscope.analysis.checkup import saturated_cores, zombie_cgroups
 from necroscope.analysis.checkup.checkup import Checkup, check_up
 from necroscope.analysis.checkup.finding import Finding, Level, Seen
 from necroscope.analysis.checkup.saturated_cores import SECONDS
@@ -19,7 +19,7 @@ from necroscope.recorder.memory import MemorySegment
 from necroscope.recorder.node_sources import open_sources
 from necroscope.recorder.recorder import Recorder
 from necroscope.settings import Settings
-from necroscope.sources.cgroupfs.timed_read import QUICK_NS, TimedRead, probe
+from necroscope.sources.cgroupfs.timed_read import QUICK_NS, Probed, probe
 from necroscope.sources.perf.log_clock import LogClock
 from necroscope.views.checkup import render, render_plugin
 
@@ -73,19 +73,22 @@ def _probed(settings: Settings, seen: Seen) -> tuple[Finding, ...]:
     cpus = [row["cpu"] for row in seen.newest("cores", "cpu") if isinstance(row["cpu"], int)]
     of_network = [row["cpu"] for row in seen.rows("interrupts") if row["device"] is not None and isinstance(row["cpu"], int)]
     try:
-        reads = probe(settings.host_root, cpus, of_network)
+        probed = probe(settings.host_root, cpus, of_network, zombie_cgroups.held(seen))
     except (NecroscopeError, OSError) as error:
         return (Finding("probe", Level.UNKNOWN, f"cgroup statistics could not be timed: {error}"),)
-    return (_timed(reads),) if reads else ()
+    return (_timed(probed),) if probed.reads or probed.left_out else ()
 
 
-def _timed(reads: list[TimedRead]) -> Finding:
-    slowest = max(reads, key=lambda read: read.duration_ns or NS_PER_S * 3600)
+def _timed(probed: Probed) -> Finding:
+    left_out = (f"the root was not read: {probed.left_out}",) if probed.left_out else ()
+    if not probed.reads:
+        return Finding("probe", Level.UNKNOWN, "no read of cgroup statistics was timed", left_out)
+    slowest = max(probed.reads, key=lambda read: read.duration_ns or NS_PER_S * 3600)
     took = "over 2 s" if slowest.duration_ns is None else format_duration(slowest.duration_ns)
     is_slow = slowest.duration_ns is None or slowest.duration_ns > QUICK_NS
     title = f"the slowest read of cgroup statistics took {took}: {slowest.path}"
     hint = "every reader of it (kubelet, cAdvisor, agents) holds a core for so long: find who leaks cgroups" if is_slow else ""
-    return Finding("probe", Level.PROBLEM if is_slow else Level.NOTICE, title, (), hint)
+    return Finding("probe", Level.PROBLEM if is_slow else Level.NOTICE, title, left_out, hint)
 
 
 def _print(checkup: Checkup, *, as_json: bool, plugin: bool) -> None:

@@ -10,6 +10,7 @@ from necroscope.cli import check
 from necroscope.model.reading import Rows
 from necroscope.model.tables import TABLES
 from necroscope.model.top_source import Sampled
+from necroscope.sources.cgroupfs.timed_read import Probed, TimedRead
 
 S = 1_000_000_000
 NOW_NS = 1_776_248_000 * S
@@ -57,3 +58,13 @@ def test_a_held_core_is_looked_at_again_and_a_problem_if_it_stays_held(monkeypat
 
 def test_a_core_that_was_held_for_a_moment_is_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     assert checked(monkeypatch, [1.0], [1.0, 0.4, 1.0])[:2] == (0, [])
+
+
+def test_a_root_that_was_not_read_is_said_to_be_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "_look", lambda *_: Seen(Looked([0.1]), NOW_NS))
+    monkeypatch.setattr(
+        check, "probe", lambda *_: Probed([TimedRead("/pod1/memory.stat", 1_000_000, False)], "too many are dead")
+    )
+    findings = json.loads(CliRunner().invoke(check.command, ["--json", "--probe"]).stdout)["findings"]
+    (found,) = [one for one in findings if one["question"] == "probe"]
+    assert (found["level"], found["facts"]) == ("notice", ["the root was not read: too many are dead"])

@@ -14,12 +14,23 @@ _CONTROLLERS: Final = ("memory", "unified")
 
 
 def examine(seen: Seen) -> list[Finding]:
-    roots = {str(row["controller"]): row for row in seen.rows("cgroups") if row["path"] == "/"}
-    row = next((roots[name] for name in _CONTROLLERS if name in roots and _dead(roots[name]) is not None), None)
+    row = _root(seen)
     if row is None:
         return [Finding(QUESTION, Level.UNKNOWN, "dead cgroups could not be counted", (), "see the notices below")]
     dead, live = _dead(row) or 0, number(row["visible"])
     return [_finding(dead, live)] if dead >= MANY and dead >= TIMES_THE_LIVE * live else []
+
+
+def held(seen: Seen) -> int | None:
+    """Memory cgroups that the kernel holds, dead and alive; None if they could not be counted."""
+    row = _root(seen)
+    return None if row is None else (_dead(row) or 0) + number(row["visible"])
+
+
+def _root(seen: Seen) -> NamedRow | None:
+    """The row of the whole hierarchy, if it tells of the dead."""
+    roots = {str(row["controller"]): row for row in seen.rows("cgroups") if row["path"] == "/"}
+    return next((roots[name] for name in _CONTROLLERS if name in roots and _dead(roots[name]) is not None), None)
 
 
 def _dead(row: NamedRow) -> int | None:

@@ -2,27 +2,32 @@
 
 On 5.4 a root `memory.numa_stat` over 68,000 dead cgroups holds its core for about 5 s, which is what resets network cards. So it
 is read from the smallest cgroup first, then from its ancestors; each read is in a process of its own that is pinned to a core
-without network interrupts, and the next larger one is asked for only if this one was quick. (mm/memcontrol-v1.c,
-memcg_numa_stat_show.)
+without network interrupts, and the next larger one is asked for only if this one was quick. That bounds the root not at all,
+below which all the dead are: it is read only where a core is free of network interrupts, and where so many cgroups, each as dear
+as those that were read, would be quick. Nothing else helps: a walk that has begun is not ended by a time limit, nor by a signal.
+(mm/memcontrol-v1.c, memcg_numa_stat_show.)
 """
 
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from necroscope.errors import SourceUnavailable
-from necroscope.model.units import NS_PER_MS, NS_PER_S
+from necroscope.model.units import NS_PER_MS, NS_PER_S, format_duration
 from necroscope.sources.cgroupfs.hierarchies import Hierarchy, read
+from necroscope.sources.cgroupfs.walk import walk
 
 FILES: Final = ("memory.stat", "memory.numa_stat")
 # A read that took longer is an answer already: its parent's would take longer still.
 QUICK_NS: Final = 20 * NS_PER_MS
 TIME_LIMIT_S: Final = 2.0
+# Of the walk that took 5 s over 68,000: what is taken for the price of a cgroup where none could be measured.
+_DEAR_NS: Final = 73_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,21 +39,51 @@ class TimedRead:
     is_root: bool
 
 
-def probe(root: Path, cpus: Collection[int], avoid: Collection[int]) -> list[TimedRead]:
-    """From a leaf to the root, until one is slow; `avoid` are the cores that take network interrupts."""
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """The reads in order; `left_out` says why the root was not read, and is empty if it was or a smaller one was slow."""
+
+    reads: Sequence[TimedRead]
+    left_out: str = ""
+
+
+def probe(root: Path, cpus: Collection[int], avoid: Collection[int], held: int | None) -> Probed:
+    """From a leaf to the root, until one is slow or the root would be.
+
+    `avoid` are the cores that take network interrupts, `held` the memory cgroups that the kernel holds, dead ones included.
+    """
     hierarchy = _of_memory(root)
     if not cpus:
         raise SourceUnavailable("no core is known to read from", "see the notices about /proc/stat")
-    core = max(set(cpus) - set(avoid) or set(cpus))
+    free = set(cpus) - set(avoid)
     reads: list[TimedRead] = []
+    price_ns: dict[str, float] = {}
     for directory in _upwards(hierarchy.mount_point):
+        is_root = directory == hierarchy.mount_point
+        below = len(walk(directory, time.monotonic_ns).paths)
         for name in FILES:
             path = directory + b"/" + name.encode()
-            if os.path.exists(path):
-                reads.append(_timed(path, core, is_root=directory == hierarchy.mount_point))
-                if reads[-1].duration_ns is None or reads[-1].duration_ns > QUICK_NS:
-                    return reads
-    return reads
+            if not os.path.exists(path):
+                continue
+            if is_root and (why := _danger(bool(free), held, price_ns.get(name, _DEAR_NS))):
+                return Probed(reads, why)
+            reads.append(_timed(path, max(free or cpus), is_root=is_root))
+            took_ns = reads[-1].duration_ns
+            if took_ns is None or took_ns > QUICK_NS:
+                return Probed(reads)
+            price_ns[name] = min(took_ns / below, price_ns.get(name, took_ns))
+    return Probed(reads)
+
+
+def _danger(has_free_core: bool, held: int | None, price_ns: float) -> str:
+    """Why a read of the root could starve somebody; empty if it could not."""
+    if not has_free_core:
+        return "every core takes network interrupts, and would be held for as long as it takes"
+    if held is None:
+        return "how many dead cgroups there are is not known"
+    if held * price_ns > QUICK_NS:
+        return f"over the {held:,} cgroups that are held it may take {format_duration(round(held * price_ns))}"
+    return ""
 
 
 def _of_memory(root: Path) -> Hierarchy:
@@ -77,7 +112,7 @@ def _timed(path: bytes, core: int, *, is_root: bool) -> TimedRead:
     try:
         answer, _ = child.communicate(timeout=TIME_LIMIT_S)
     except subprocess.TimeoutExpired:
-        child.kill()  # it dies when the kernel lets it go; nobody waits for that
+        child.kill()  # it dies when the walk is over; nobody waits for that
         return TimedRead(os.fsdecode(path), None, is_root)
     if child.returncode or not answer:
         facts = f"the process that read {os.fsdecode(path)} ended with {child.returncode} and no answer"
