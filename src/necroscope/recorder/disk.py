@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -21,7 +21,7 @@ from typing import Final
 from necroscope.errors import CorruptData, RecordingError
 from necroscope.model.reading import Gap
 from necroscope.model.units import format_bytes
-from necroscope.recorder.retention import Limits, StoredSegment, merge_pins, segments_to_drop
+from necroscope.recorder.retention import Limits, Stock, StoredSegment, merge_pins
 from necroscope.recorder.sink import Batch
 from necroscope.segment.journal import JournalWriteError, JournalWriter, SegmentHeader
 from necroscope.segment.recording import (
@@ -81,7 +81,8 @@ class Disk:
         self._waiting_rows = 0
         self._notices: deque[str] = deque(maxlen=100)
         self._journal: JournalWriter | None = None
-        self._segment_sizes: dict[Path, int] = {}
+        self._listed: tuple[int, frozenset[Path]] | None = None
+        self._stock = Stock([], [], limits)
         self._pause: tuple[int, str] | None = None
         self._dropping: Gap | None = None
         self._owed_gaps: list[Gap] = []
@@ -178,6 +179,7 @@ class Disk:
             self._owed_gaps.append(job)
         else:
             self._pins = merge_pins([*self._pins, job])[-_MOST_PINS:]
+            self._listed = None  # what pins keep is told apart when it is asked for next
             write_pins(self._directory, self._pins)
 
     def _open_segment(self, start_ns: int) -> None:
@@ -241,7 +243,8 @@ class Disk:
     def _make_room(self, error_number: int | None) -> None:
         """A full disk costs the oldest segments first; other errors no room would cure."""
         if error_number in (errno.ENOSPC, errno.EDQUOT):
-            self._drop(missing_bytes=max(1, self._journal.size_bytes if self._journal else 1))
+            self._measure()
+            self._drop(missing_bytes=max(1, self._live_bytes()))
 
     def _pause_from(self, job: _Rows, cause: str) -> None:
         if self._pause is None:
@@ -279,34 +282,41 @@ class Disk:
             self._notices.append(f"recording pauses: {cause}; free space, or lower --free-floor")
 
     def _measure(self) -> None:
-        """Segments that are done never change: each is measured once. Done is also a journal that could not be sealed."""
+        """A week is two thousand segments: they are listed again only when the directory or what is unfinished in it changed."""
         unfinished = {*self._unsealed, *([self._sealing[1]] if self._sealing else ())}
         if self._journal is not None:
             unfinished.add(self._journal.path.parent)
+        listed = (self._directory.stat().st_mtime_ns, frozenset(unfinished))
+        if listed != self._listed:
+            self._stock = Stock(self._list_segments(unfinished), self._pins, self._limits)
+            self._listed = listed
+        self.segments = len(self._stock.segments)
+        self.size_bytes = self._stock.size_bytes + self._live_bytes()
+
+    def _list_segments(self, unfinished: Collection[Path]) -> list[StoredSegment]:
+        """Segments that are done never change: each is measured once. Done is also a journal that could not be sealed.
+
+        A segment ends where the next begins.
+        """
+        known = {segment.name: segment for segment in self._stock.segments if segment.size_bytes}
         paths = [path for path in segment_paths(self._directory) if path not in unfinished]
-        self._segment_sizes = {path: self._segment_sizes.get(path) or segment_bytes(path) for path in paths}
-        self.segments = len(paths)
-        live_bytes = self._journal.size_bytes if self._journal else 0
-        self.size_bytes = sum(self._segment_sizes.values()) + live_bytes
+        starts = [known[path.name].from_ns if path.name in known else segment_start_ns(path.name) for path in paths]
+        sizes = [known[path.name].size_bytes if path.name in known else segment_bytes(path) for path in paths]
+        ends = [*starts[1:], self.last_time_ns]
+        names = [path.name for path in paths]
+        return list(map(StoredSegment, names, starts, ends, sizes))
+
+    def _live_bytes(self) -> int:
+        return self._journal.size_bytes if self._journal else 0
 
     def _drop(self, missing_bytes: int) -> None:
-        stored = self._stored()
-        live_bytes = self._journal.size_bytes if self._journal else 0
-        names = segments_to_drop(stored, self._pins, self._limits, live_bytes, self.last_time_ns, missing_bytes)
+        names = self._stock.to_drop(self._live_bytes(), self.last_time_ns, missing_bytes)
+        if not names:
+            return
+        self._listed = None
         for name in names:
-            path = self._directory / name
-            remove_segment(path)
-            self.size_bytes -= self._segment_sizes.pop(path, 0)
-
-    def _stored(self) -> list[StoredSegment]:
-        """A segment ends where the next begins."""
-        paths = sorted(self._segment_sizes)
-        starts = [segment_start_ns(path.name) for path in paths]
-        ends = [*starts[1:], self.last_time_ns]
-        return [
-            StoredSegment(path.name, start, end, self._segment_sizes[path])
-            for path, start, end in zip(paths, starts, ends, strict=False)
-        ]
+            remove_segment(self._directory / name)
+        self._measure()
 
     def _read_pins(self) -> list[Pin]:
         try:

@@ -1,5 +1,6 @@
 """Which segments to drop: a decision over age, bytes, pins and free space, without I/O."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -37,10 +38,13 @@ def merge_pins(pins: Sequence[Pin]) -> list[Pin]:
 
 def pinned_segments(segments: Sequence[StoredSegment], pins: Sequence[Pin], pin_bytes: int) -> set[str]:
     """Segments that a pin touches, newest first, as far as the pins' own budget goes."""
+    windows = merge_pins(pins)
+    ends_ns = [window.to_ns for window in windows]
     kept: set[str] = set()
     left_bytes = pin_bytes
     for segment in sorted(segments, key=lambda segment: -segment.from_ns):
-        if any(segment.from_ns <= pin.to_ns and pin.from_ns <= segment.to_ns for pin in pins):
+        place = bisect_left(ends_ns, segment.from_ns)
+        if place < len(windows) and windows[place].from_ns <= segment.to_ns:
             if segment.size_bytes > left_bytes:
                 break
             left_bytes -= segment.size_bytes
@@ -48,29 +52,36 @@ def pinned_segments(segments: Sequence[StoredSegment], pins: Sequence[Pin], pin_
     return kept
 
 
-def segments_to_drop(
-    segments: Sequence[StoredSegment], pins: Sequence[Pin], limits: Limits, live_bytes: int, now_ns: int, missing_bytes: int
-) -> list[str]:
-    """Oldest first: what is too old, what the ring has no room for, and what frees `missing_bytes` of disk.
+class Stock:
+    """All stored segments, told apart once: what is in bounds is then known from sums, however many there are."""
 
-    Pinned segments stay, but for the free-space floor, which comes before everything.
-    """
-    pinned = pinned_segments(segments, pins, limits.pin_bytes)
-    ordered = sorted(segments, key=lambda segment: segment.from_ns)
-    ring = [segment for segment in ordered if segment.name not in pinned]
-    ring_bytes = live_bytes + sum(segment.size_bytes for segment in ring)
-    drops: list[str] = []
-    for segment in ring:
-        too_old = now_ns - segment.to_ns > limits.max_age_ns
-        if not too_old and ring_bytes <= limits.max_bytes and missing_bytes <= 0:
-            break
-        drops.append(segment.name)
-        ring_bytes -= segment.size_bytes
-        missing_bytes -= segment.size_bytes
-    for segment in ordered:
-        if missing_bytes <= 0:
-            break
-        if segment.name in pinned:
+    def __init__(self, segments: Sequence[StoredSegment], pins: Sequence[Pin], limits: Limits) -> None:
+        pinned = pinned_segments(segments, pins, limits.pin_bytes)
+        ordered = sorted(segments, key=lambda segment: segment.from_ns)
+        self.segments = ordered
+        self.size_bytes = sum(segment.size_bytes for segment in ordered)
+        self._limits = limits
+        self._pinned = [segment for segment in ordered if segment.name in pinned]
+        self._ring = [segment for segment in ordered if segment.name not in pinned]
+        self._ring_bytes = sum(segment.size_bytes for segment in self._ring)
+
+    def to_drop(self, live_bytes: int, now_ns: int, missing_bytes: int) -> list[str]:
+        """Oldest first: what is too old, what the ring has no room for, and what frees `missing_bytes` of disk.
+
+        Pinned segments stay, but for the free-space floor, which comes before everything.
+        """
+        limits, ring_bytes = self._limits, live_bytes + self._ring_bytes
+        drops: list[str] = []
+        for segment in self._ring:
+            too_old = now_ns - segment.to_ns > limits.max_age_ns
+            if not too_old and ring_bytes <= limits.max_bytes and missing_bytes <= 0:
+                break
+            drops.append(segment.name)
+            ring_bytes -= segment.size_bytes
+            missing_bytes -= segment.size_bytes
+        for segment in self._pinned:
+            if missing_bytes <= 0:
+                break
             drops.append(segment.name)
             missing_bytes -= segment.size_bytes
-    return drops
+        return drops

@@ -16,7 +16,7 @@ from necroscope.recorder import disk as disk_module
 from necroscope.recorder.disk import Disk
 from necroscope.recorder.retention import Limits
 from necroscope.segment.journal import SegmentHeader
-from necroscope.segment.recording import PINS_FILE, Identity, Pin, make_recording
+from necroscope.segment.recording import PINS_FILE, Identity, Pin, make_recording, segment_name, segment_paths, segment_start_ns
 from necroscope.store.query import Store
 
 START_NS = 1_760_000_000 * NS_PER_S
@@ -31,17 +31,18 @@ def directory(tmp_path: Path) -> Path:
 @pytest.fixture
 def disk(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     monkeypatch.setattr(disk_module.os, "statvfs", space(0.5))
-    opened = Disk(
-        directory,
-        lambda name, start_ns: SegmentHeader(name, "node-7", "boot", start_ns, 2),
-        Limits(1 << 30, 1 << 60, 0),
-        0.01,
-        START_NS,
-    )
+    opened = open_disk(directory)
     opened.start_segment(START_NS)
     yield opened
     if opened._thread.is_alive():
         opened.close()
+
+
+def open_disk(directory: Path) -> Disk:
+    def header(segment: str, start_ns: int) -> SegmentHeader:
+        return SegmentHeader(segment, "node-7", "boot", start_ns, 2)
+
+    return Disk(directory, header, Limits(1 << 30, 1 << 60, 1 << 30), 0.01, START_NS)
 
 
 def write(disk: Disk, second: int) -> None:
@@ -190,3 +191,52 @@ def test_a_pin_that_cannot_be_written_is_told(disk: Disk, monkeypatch: pytest.Mo
     monkeypatch.setattr(disk_module, "write_pins", refuse(errno.EROFS))
     disk.pin(Pin(START_NS, START_NS + NS_PER_S, "core_held: core 1"))
     assert told(disk, "Read-only file system")
+
+
+def add_sealed(directory: Path, *minutes: int) -> None:
+    for minute in minutes:
+        segment = directory / segment_name(START_NS + minute * 60 * NS_PER_S)
+        segment.mkdir()
+        (segment / "manifest.json").write_bytes(bytes(10))
+    # Its own clock may stand still between two changes that follow at once.
+    os.utime(directory, ns=(0, minutes[-1]))
+
+
+def count_calls(monkeypatch: pytest.MonkeyPatch, name: str) -> list[Any]:
+    """The first arguments of all calls to come."""
+    asked: list[Any] = []
+    real = getattr(disk_module, name)
+    monkeypatch.setattr(disk_module, name, lambda argument: asked.append(argument) or real(argument))
+    return asked
+
+
+def test_segments_are_listed_again_only_when_the_directory_changed_and_each_is_measured_once(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listings, parsed = count_calls(monkeypatch, "segment_paths"), count_calls(monkeypatch, "segment_start_ns")
+    add_sealed(directory, -3, -2)
+    disk = open_disk(directory)
+    for _ in range(3):
+        disk._keep_house(START_NS)
+    assert (len(listings), len(parsed), disk.segments, disk.size_bytes) == (1, 2, 2, 20)
+    add_sealed(directory, -1)
+    for _ in range(3):
+        disk._keep_house(START_NS)
+    assert (len(listings), len(parsed), disk.segments, disk.size_bytes) == (2, 3, 3, 30)
+    disk.close()
+
+
+def test_a_pin_that_came_since_the_last_listing_keeps_its_segments_when_room_is_made(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_sealed(directory, -3, -2, -1)
+    disk = open_disk(directory)
+    monkeypatch.setattr(disk_module, "write_pins", refuse(errno.EROFS))
+    disk.pin(Pin(START_NS - 170 * NS_PER_S, START_NS - 160 * NS_PER_S, "core_held: core 1"))
+    assert told(disk, "Read-only file system")
+    disk._make_room(errno.ENOSPC)
+    assert [segment_start_ns(path.name) for path in segment_paths(directory)] == [
+        START_NS - minute * 60 * NS_PER_S for minute in (3, 1)
+    ]
+    assert (disk.segments, disk.size_bytes) == (2, 20)
+    disk.close()

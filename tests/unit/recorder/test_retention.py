@@ -1,7 +1,7 @@
 """Which segments go: by age, by bytes, by free space; pins stay as long as they may. Segments are letters, a minute each."""
 
 from necroscope.model.units import NS_PER_S
-from necroscope.recorder.retention import Limits, Pin, StoredSegment, merge_pins, pinned_segments, segments_to_drop
+from necroscope.recorder.retention import Limits, Pin, Stock, StoredSegment, merge_pins, pinned_segments
 
 MINUTE_NS = 60 * NS_PER_S
 ROOMY = Limits(max_bytes=10**12, max_age_ns=10**6 * MINUTE_NS, pin_bytes=10**12)
@@ -18,7 +18,7 @@ def pin(first: int, last: int, reason: str = "incident") -> Pin:
 def drops(
     segments: list[StoredSegment], *pins: Pin, limits: Limits = ROOMY, live: int = 0, minute: int = 10, missing: int = 0
 ) -> str:
-    return "".join(segments_to_drop(segments, pins, limits, live, minute * MINUTE_NS, missing))
+    return "".join(Stock(segments, pins, limits).to_drop(live, minute * MINUTE_NS, missing))
 
 
 def ring_of(max_bytes: int, pin_bytes: int = 10**12) -> Limits:
@@ -103,3 +103,17 @@ def test_pins_that_touch_are_merged() -> None:
 
 def test_a_pin_inside_another_does_not_shorten_it() -> None:
     assert merge_pins([pin(3, 9, "long"), pin(4, 5, "short")]) == [pin(3, 9, "long")]
+
+
+def test_a_week_of_segments_is_asked_about_few_of_its_pins() -> None:
+    class CountedPin(Pin):
+        asked = 0
+
+        def __getattribute__(self, name: str) -> object:
+            CountedPin.asked += 1
+            return super().__getattribute__(name)
+
+    pins = [CountedPin(place * 4 * MINUTE_NS + 1, place * 4 * MINUTE_NS + 2, "incident") for place in range(500)]
+    segments = [StoredSegment(str(place), place * MINUTE_NS, (place + 1) * MINUTE_NS - 1, 10) for place in range(2000)]
+    assert pinned_segments(segments, pins, 10**12) == {str(place) for place in range(0, 2000, 4)}
+    assert CountedPin.asked < 10_000
