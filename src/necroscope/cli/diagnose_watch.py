@@ -57,15 +57,22 @@ class Told:
     def news(self, report: Report, last_ns: int, *, is_ended: bool) -> list[str]:
         """What was not told yet, as text."""
         texts = []
+        unseen = list(self.going_on)
         for incident in report.wrong:
             is_over = is_ended or incident.to_ns < last_ns - _OVER_NS
             before = next((one for one in self.known if _is_same(one, incident)), None)
             if before is not None and before not in self.going_on:
                 continue
+            unseen = [one for one in unseen if one is not before]
             whole = replace(incident, from_ns=min(incident.from_ns, before.from_ns)) if before else incident
             if before is None or is_over:
                 texts.append(incident_to_text(whole, self.width, goes_on=not is_over))
             self._keep(before, whole, is_over=is_over)
+        for incident in unseen:
+            # With more to compare it may be part of another, or nothing: it was told, so its end is.
+            if is_ended or incident.to_ns < last_ns - _OVER_NS:
+                texts.append(incident_to_text(incident, self.width))
+                self._keep(incident, incident, is_over=True)
         return texts
 
     def _keep(self, before: Incident | None, now: Incident, *, is_over: bool) -> None:

@@ -46,3 +46,14 @@ def test_one_that_began_before_the_window_keeps_its_start() -> None:
     report = diagnose(drawn_node(NODE), span=(at(22), at(45)))
     (text,) = told.news(report, at(45), is_ended=False)
     assert "2025-10-09 08:53:30 to 08:53:50 UTC" in text
+
+
+def test_one_that_a_later_look_no_longer_sees_is_over_as_well() -> None:
+    told = Told(100)
+    assert len(news(told, 20)) == 1
+    nothing = diagnose(drawn_node(NODE), span=(at(40), at(60)))
+    assert told.news(nothing, at(22), is_ended=False) == []
+    (last,) = told.news(nothing, at(60), is_ended=False)
+    assert "08:53:30 to 08:53:39 UTC" in last
+    assert told.since_ns(at(60)) == at(60)
+    assert told.news(nothing, at(65), is_ended=False) == []
