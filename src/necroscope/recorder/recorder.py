@@ -75,6 +75,7 @@ class Recorder:
         self._batch: Batch = {}
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._poll = select.epoll()
+        self._log_descriptor: int | None = None
         self._stopping = False
         self._segment_started_ns = 0
         self._idle_before_segment = 0
@@ -129,6 +130,8 @@ class Recorder:
             now = self._now()
             self._note_lateness(item, now)
             self._read(self._by_name[item.name], now)
+        if self._sources.kernel_log.fileno() != self._log_descriptor:  # its reader ended, or was started again
+            self._register()
         if due:
             self._after_tick(self._now())
         return bool(due)
@@ -137,15 +140,18 @@ class Recorder:
         """Rings that are half full and log lines are read at once."""
         if not descriptors:
             return
-        kernel_log = self._sources.kernel_log
-        if kernel_log.fileno() in descriptors:
-            self._read(kernel_log, now)
+        if self._log_descriptor in descriptors:
+            self._read(self._sources.kernel_log, now)
         sampler = self._sources.sampler
         if sampler is not None and not descriptors.isdisjoint(sampler.rings.descriptors()):
             self._read(sampler, now)
-        hung_up = [descriptor for descriptor, what in ready if what & (select.EPOLLHUP | select.EPOLLERR)]
+        hung_up = [descriptor for descriptor, what in ready if what & self._endings(descriptor)]
         if hung_up:
             self._let_go(hung_up)
+
+    def _endings(self, descriptor: int) -> int:
+        """/dev/kmsg answers EPOLLERR when records were overwritten before they were read (devkmsg_poll), and goes on."""
+        return select.EPOLLHUP if descriptor == self._log_descriptor else select.EPOLLHUP | select.EPOLLERR
 
     def _let_go(self, descriptors: list[int]) -> None:
         """The ring of a core that went offline hangs up for ever; should the core be back by then, its ring is opened anew."""
@@ -335,9 +341,9 @@ class Recorder:
         self._poll.close()
         self._poll = select.epoll()
         descriptors = [self._wake_read, *(self._sources.sampler.rings.descriptors() if self._sources.sampler else ())]
-        log_descriptor = self._sources.kernel_log.fileno()
-        if log_descriptor is not None:
-            descriptors.append(log_descriptor)
+        self._log_descriptor = self._sources.kernel_log.fileno()
+        if self._log_descriptor is not None:
+            descriptors.append(self._log_descriptor)
         for descriptor in descriptors:
             self._poll.register(descriptor, select.EPOLLIN)
 

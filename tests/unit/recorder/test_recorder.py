@@ -1,5 +1,8 @@
 """The loop over sources that a test makes up; a real one runs in tests/integration/test_record.py."""
 
+import os
+import select
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +22,7 @@ class FakeSource:
 
     online: tuple[int, ...] = ()
     is_resting = False
+    descriptor: int | None = None
 
     def __init__(self, name: str, period_s: float, rows: list[Row] | None = None) -> None:
         self.name, self.tables, self.period_s = name, (name,), period_s
@@ -37,7 +41,7 @@ class FakeSource:
     finish = read
 
     def fileno(self) -> int | None:
-        return None
+        return self.descriptor
 
     def close(self) -> None: ...
 
@@ -107,3 +111,41 @@ def test_the_probe_does_not_sleep_through_a_stall_that_counters_show(timer: int,
     recorder.run(200 * NS_PER_MS)
     assert counted.reads > 2
     assert probe.is_resting is rests
+
+
+@pytest.fixture
+def readable() -> Iterator[int]:
+    """A pipe's end that always has something to read."""
+    end, other = os.pipe()
+    os.write(other, b"x")
+    yield end
+    os.close(end)
+    os.close(other)
+
+
+@pytest.mark.parametrize(
+    ("what", "is_polled"), [(select.EPOLLIN | select.EPOLLERR, True), (select.EPOLLIN | select.EPOLLHUP, False)]
+)
+def test_a_kernel_log_that_was_overwritten_is_polled_on_and_one_that_hung_up_is_not(
+    readable: int, what: int, is_polled: bool
+) -> None:
+    recorder, _, _ = made()
+    kernel_log = recorder._sources.kernel_log
+    kernel_log.descriptor = readable
+    recorder._register()
+    recorder._read_ready({readable}, [(readable, what)], recorder._now())
+    assert kernel_log.reads == 1
+    assert bool(recorder._poll.poll(0)) is is_polled
+    recorder._close()
+
+
+def test_the_new_pipe_of_a_kernel_log_that_was_opened_again_is_polled(readable: int) -> None:
+    recorder, _, _ = made()
+    recorder._start()
+    recorder._sources.kernel_log.descriptor = readable
+    recorder._turn(None)
+    assert recorder._poll.poll(0) == [(readable, select.EPOLLIN)]
+    recorder._sources.kernel_log.descriptor = None
+    recorder._turn(None)
+    assert recorder._poll.poll(0) == []
+    recorder._close()
