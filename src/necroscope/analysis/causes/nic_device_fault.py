@@ -3,19 +3,22 @@
 Signature: a reset or time-out line of the driver while the core that polls the queue had time and its softirqs ran: keep-alive
 lost, completions or an interrupt that never came, a hung transmit unit, a health check of the firmware.
 Confirming signal: the driver says that NAPI was not waiting (`napi scheduled: 0`), or the line is of a kind that only a device
-gives (keep-alive, lost interrupt, admin queue, health, unit hang); and the core that polls the queue was not held.
+gives (keep-alive, lost interrupt, admin queue, health, unit hang); or the core that polls the queue was recorded all that time
+and was not held. Where the recording has a gap nobody knows how the core was.
 Source: amzn-drivers ena_netdev.c (reset reasons 1, 3, 10, 14, 18, 20), mlx5 health.c, i40e_main.c.
 """
 
 from typing import Final
 
 from necroscope.analysis.case import Case
+from necroscope.analysis.case_times import TICK_NS
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.correlate import JoinedEvent
-from necroscope.analysis.episodes import SUFFERING, Kind, touches
+from necroscope.analysis.episodes import SUFFERING, Kind, Span, touches
 from necroscope.analysis.evidence_texts import of_event
 from necroscope.analysis.happenings import NIC_KINDS
 from necroscope.analysis.report import Culprit, Evidence, Origin, WillNotHelp
+from necroscope.model.units import NS_PER_S
 
 # Kinds that a starved core does not cause by itself.
 _OF_THE_DEVICE: Final = frozenset(
@@ -30,6 +33,8 @@ _DEVICE_COUNTERS: Final = (
     "admin_to",
     "wd_expired",
 )
+# Of the time before the line: how much of it must have been recorded to say that a core was well.
+_RECORDED: Final = 0.8
 _PATTERNS_OF_THE_DEVICE: Final = ("ena.keepalive", "ena.msix", "ena.admin_queue", "mlx5.health", "intel.tx_hang")
 
 
@@ -47,6 +52,7 @@ def assess(case: Case) -> Assessment | None:
     ]
     if was_well is not None:
         evidence.append(was_well)
+    beside = " while the core that polls it had time" if was_well is not None else ", and no core is known to have been held"
     return Assessment(
         explains=0.9 if told else 0.5,
         is_confirmed=bool(told) or (was_well is not None and not starved),
@@ -54,7 +60,7 @@ def assess(case: Case) -> Assessment | None:
         against=starved,
         doubt=0.85 if starved else 0.0 if told or was_well is not None else 0.2,
         would_confirm="the driver's reset reason (ethtool -S: missing_tx_cmpl, missing_intr) and a core that was not held",
-        summary=f"{device or 'a network device'} was reset or stalled while the core that polls it had time",
+        summary=f"{device or 'a network device'} was reset or stalled{beside}",
         culprit=Culprit(comm=None),
         origin=Origin("device", device) if device else None,
     )
@@ -88,8 +94,10 @@ def _core_was_well(case: Case) -> Evidence | None:
     """The polling core had time, and its softirqs ran at once; of a queue whose core is not known, all cores. None if not so."""
     if case.core is None:
         return _all_were_well(case)
-    kernel, delay_s = case.share("kernel"), case.softirq_delay_s()
+    kernel, delay_s = case.share("kernel"), _measured_delay_s(case)
     if kernel is None or kernel > 0.7 or (delay_s or 0.0) >= 0.1:
+        return None
+    if not _is_covered(case, "cores") or (delay_s is None and not _is_covered(case, "softirqs")):
         return None
     waits = f", its softirqs waited {delay_s * 1000:.0f} ms at most" if delay_s is not None else ""
     return case.seen(f"core {case.core}, which polls the queue, was {kernel:.0%} in the kernel{waits}", "cores", case.core)
@@ -97,10 +105,28 @@ def _core_was_well(case: Case) -> Evidence | None:
 
 def _all_were_well(case: Case) -> Evidence | None:
     held = [e for e in case.node.episodes if e.is_strong and e.cpu is not None and touches(e.span, case.window)]
-    delay_s = case.softirq_delay_s()
-    if held or delay_s is None or delay_s >= 0.1 or not case.is_recorded("cores"):
+    delay_s = _measured_delay_s(case)
+    if held or delay_s is None or delay_s >= 0.1 or not _is_covered(case, "cores"):
         return None
     return case.seen(f"no core was held, and no softirq of any core waited longer than {delay_s * 1000:.0f} ms", "softirq_delay")
+
+
+def _measured_delay_s(case: Case) -> float | None:
+    """The longest wait of a softirq; None if none was measured in that time."""
+    rows = case.columns("softirq_delay").of_core(case.core).within([_until_told(case)])
+    return case.softirq_delay_s() if len(rows) else None
+
+
+def _is_covered(case: Case, table: str) -> bool:
+    """Whether rows of the core, or of all cores, tell of nearly all of that time."""
+    recorded_s = case.columns(table).of_core(case.core).within([_until_told(case)]).elapsed_s
+    cores = case.node.cores if case.core is None else 1
+    return recorded_s >= _RECORDED * cores * (case.window[1] - case.window[0]) / NS_PER_S
+
+
+def _until_told(case: Case) -> Span:
+    """Rows come at the end of a tick."""
+    return case.window[0], case.window[1] + TICK_NS
 
 
 CAUSE = Cause(

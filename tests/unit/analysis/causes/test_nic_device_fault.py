@@ -2,10 +2,11 @@
 
 import json
 
-from tests.drawn_node import DrawnNode, drawn_node
+from tests.drawn_node import DrawnNode, at, drawn_node
 
 from necroscope.analysis.engine import diagnose
 from necroscope.analysis.report import Incident
+from necroscope.model.reading import Gap
 
 QUIET = "core 0: ..............................\ncore 1: .............................."
 
@@ -59,3 +60,44 @@ def test_a_reset_that_names_no_queue_is_not_blamed_on_the_device_where_waits_wer
     node = drawn_node(QUIET).event(20, "nic_reset", "The number of lost tx completions is above the threshold", device="eth0")
     (incident,) = diagnose(node).incidents
     assert incident.verdict.cause == "unknown"
+
+
+def timed_out(node: DrawnNode) -> DrawnNode:
+    return node.event(25, "nic_tx_timeout", "NETDEV WATCHDOG: eth0: transmit queue 1 timed out 5000 ms", cpu=1, device="eth0")
+
+
+def without(node: DrawnNode, tables: tuple[str, ...], from_s: float, to_s: float) -> DrawnNode:
+    """As if these tables had not been read for a while."""
+    drawn = node._drawn()
+    for table in tables:
+        drawn[table] = [row for row in drawn[table] if not from_s < (row[0] - at(0)) / 1e9 < to_s]
+        node.added.setdefault("gaps", []).append(Gap(table, at(from_s), at(to_s), "the recorder was stopped").row())
+    return node
+
+
+def test_a_reset_of_a_core_that_was_well_is_the_devices_though_no_delay_was_measured() -> None:
+    (incident,) = diagnose(timed_out(drawn_node(QUIET))).incidents
+    assert incident.verdict.cause == "nic-device-fault"
+
+
+def test_inside_a_gap_no_core_was_well() -> None:
+    (incident,) = diagnose(timed_out(without(drawn_node(QUIET), ("cores", "softirqs"), 14, 27))).incidents
+    assert incident.verdict.cause == "unknown"
+    assert any("gap" in item.text for item in incident.verdict.against)
+
+
+def test_where_neither_delays_nor_counts_of_softirqs_were_read_nobody_knows_that_they_ran() -> None:
+    (incident,) = diagnose(timed_out(without(drawn_node(QUIET), ("softirqs",), 14, 27).delay(5, 1, 0.0004))).incidents
+    assert incident.verdict.cause == "unknown"
+
+
+def test_inside_a_gap_not_all_cores_were_well() -> None:
+    node = drawn_node(QUIET).event(20, "nic_reset", "The number of lost tx completions is above the threshold", device="eth0")
+    assert incident_of(without(node, ("cores",), 9, 18)).verdict.cause == "unknown"
+
+
+def test_what_the_device_itself_says_does_not_claim_that_a_core_had_time_inside_a_gap() -> None:
+    node = reset(without(drawn_node(QUIET), ("cores", "softirqs"), 8, 22), "nic_keepalive_timeout")
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.cause == "nic-device-fault"
+    assert "had time" not in incident.verdict.summary
