@@ -12,7 +12,7 @@ from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.evidence_texts import suffering, what_held_the_core
 from necroscope.analysis.functions import UNNAMED
 from necroscope.analysis.periodicity import told
-from necroscope.analysis.report import Evidence
+from necroscope.analysis.report import Culprit, Evidence
 from necroscope.analysis.waits import lock_wait
 from necroscope.model.units import format_moment
 
@@ -22,6 +22,8 @@ _HOLDS: Final = 0.5
 
 def assess(case: Case) -> Assessment:
     """The core, the mode, the process, its path and its period."""
+    if case.events and not case.episodes:
+        return _of_the_log(case)
     culprit = case.culprit()
     held = what_held_the_core(case)
     evidence = [*held, *_paths(case), *_wait(case), *suffering(case)]
@@ -41,12 +43,29 @@ def assess(case: Case) -> Assessment:
         evidence=evidence,
         culprit=culprit,
         summary=f"{place} {how}{path} for {case.seconds:.1f} s{most}{beat}; {end}",
-        fix=(f"look at the flame graph of it: necroscope flame DIR {_window(case)}",),
+        fix=_look(case),
+    )
+
+
+def _of_the_log(case: Case) -> Assessment:
+    """What only the log tells of: its line leads, and whom it names is the culprit, not who merely was on the core."""
+    first = next((event for event in case.events if event.happening.is_major), case.events[0]).happening
+    return Assessment(
+        explains=0.0,
+        is_confirmed=False,
+        evidence=[*suffering(case), *_paths(case), *_wait(case)],
+        culprit=Culprit(first.comm, first.pid),
+        summary=f"{first.message}; no known mechanism explains it",
+        fix=_look(case),
     )
 
 
 def _how(case: Case) -> str:
     return "held" if case.gathered.is_strong else "busy"
+
+
+def _look(case: Case) -> tuple[str, ...]:
+    return (f"look at the flame graph of it: necroscope flame DIR {_window(case)}",)
 
 
 def _window(case: Case) -> str:
