@@ -30,7 +30,8 @@ def main(arguments: list[str]) -> int:
 
 def lower_priority() -> None:
     """SCHED_BATCH and nice 19 rather than SCHED_IDLE, which on a saturated node would never let the seal end."""
-    os.nice(19)
+    # Not os.nice, which adds: the recorder, whose child this is, runs at -10 where it may.
+    os.setpriority(os.PRIO_PROCESS, 0, 19)
     os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 from necroscope.segment import seal as module
 from necroscope.segment.reader import SegmentReader
 
@@ -31,3 +33,10 @@ def test_failure_is_an_exit_code_and_one_line(record, monkeypatch, capsys):
 def test_wrong_words_are_a_usage_error(capsys):
     assert module.main([]) == 2
     assert "usage" in capsys.readouterr().err
+
+
+@pytest.mark.root
+def test_the_child_of_a_recorder_with_high_priority_has_the_lowest():
+    words = "import os; from necroscope.segment import seal; seal.lower_priority(); print(os.getpriority(os.PRIO_PROCESS, 0))"
+    child = [sys.executable, "-c", f"import os; os.setpriority(os.PRIO_PROCESS, 0, -10); {words}"]
+    assert subprocess.run(child, capture_output=True, text=True, check=True).stdout == "19\n"
