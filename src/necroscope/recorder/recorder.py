@@ -81,6 +81,8 @@ class Recorder:
         self._idle_before_segment = 0
         self._flushed_ns = 0
         self._anchored_ns = 0
+        self._lookup_restarts = 0
+        self._symbols_followed_ns = 0
         self.status = Status(0, hz=settings.hz)
 
     def stop(self) -> None:
@@ -105,7 +107,7 @@ class Recorder:
 
     def _start(self) -> Moment:
         now = self._now()
-        self.status.started_ns = now.time_ns
+        self.status.started_ns = self._symbols_followed_ns = now.time_ns
         self._begin_segment(now)
         for name, tables, error in self._sources.refused:
             self._note_failure(name, tables, error, now)
@@ -301,10 +303,16 @@ class Recorder:
         self._register()
 
     def _follow_symbols(self, now: Moment) -> None:
-        """Whether the kernel's names can be had is known only when the lookup process has started."""
+        """Names that are missing: the kernel's, which is known once they were asked for, and those that nobody was there to tell."""
         hidden = self._sources.lookup.kernel_symbols_hidden
         if hidden is not None:
             self._note_gaps(self._failures.failed("kernel symbols", ("frames",), hidden, now.time_ns))
+        restarts = self._sources.lookup.restarts
+        if restarts != self._lookup_restarts:
+            self._lookup_restarts = restarts
+            cause = "the lookup process hung or ended and was left behind: functions that were asked about then have no name"
+            self._note_gaps([Gap("frames", self._symbols_followed_ns, now.time_ns, cause)])
+        self._symbols_followed_ns = now.time_ns
 
     def _follow_budget(self, now: Moment) -> None:
         hz = self._budget.update(own_cpu_ns(self._sources.lookup.pids), now.monotonic_ns)

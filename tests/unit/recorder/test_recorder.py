@@ -65,7 +65,7 @@ def made(*cores: Row) -> tuple[Recorder, FakeSource, FakeSource]:
         cores=busy,
         softirq_delay=FakeSource("softirq_delay", 10),
         kernel_log=kernel_log,
-        lookup=SimpleNamespace(pids=(), kernel_symbols_hidden=None),
+        lookup=SimpleNamespace(pids=(), kernel_symbols_hidden=None, restarts=0),
         refused=[],
         all=lambda: [busy, interrupts, kernel_log],
         close=lambda: None,
@@ -148,4 +148,19 @@ def test_the_new_pipe_of_a_kernel_log_that_was_opened_again_is_polled(readable: 
     recorder._sources.kernel_log.descriptor = None
     recorder._turn(None)
     assert recorder._poll.poll(0) == []
+    recorder._close()
+
+
+def test_a_lookup_process_that_was_left_behind_is_a_gap_of_names_once() -> None:
+    recorder, _, _ = made()
+    recorder._start()
+    recorder._turn(None)
+    before = recorder._now()
+    recorder._sources.lookup.restarts = 1
+    for _ in range(3):
+        recorder._turn(None)
+    (gap,) = recorder._batch["gaps"]
+    from_ns, to_ns, table, cause = gap[:4]
+    assert from_ns <= before.time_ns <= to_ns
+    assert (table, cause.partition(":")[0]) == ("frames", "the lookup process hung or ended and was left behind")
     recorder._close()
