@@ -19,7 +19,9 @@ from tests.programs import needs_kubectl, needs_promtool, program
 
 from necroscope import settings
 from necroscope.cli.metrics_server import MetricsServer
+from necroscope.sources.facts import collect
 from necroscope.store.query import Store
+from necroscope.symbols import lookup_process
 from necroscope.views.prometheus.node_metrics import NodeMetrics
 
 yaml = pytest.importorskip("yaml", reason="needs PyYAML")
@@ -29,6 +31,8 @@ DEPLOY = ROOT / "deploy"
 RULES = DEPLOY / "prometheus" / "necroscope-rules.yaml"
 UNITS = sorted(DEPLOY.glob("necroscope*.service"))
 KUSTOMIZATIONS = ("base", "events", "collector", "example")
+# What the recorder itself may come to on a large node.
+RECORDER_MIB = 128
 RECORDER_CAPABILITIES = {"PERFMON", "BPF", "SYSLOG", "SYS_PTRACE", "DAC_READ_SEARCH"}
 
 
@@ -151,6 +155,18 @@ def test_only_the_recorder_has_capabilities() -> None:
     granted = {unit.stem: re.findall(r"^CapabilityBoundingSet=(.*)$", unit.read_text("utf-8"), re.MULTILINE) for unit in UNITS}
     assert set(granted.pop("necroscope")[0].split()) == {f"CAP_{name}" for name in RECORDER_CAPABILITIES}
     assert set(map(tuple, granted.values())) == {("",)}
+
+
+def test_a_child_of_the_recorder_takes_its_own_share_of_the_memory_and_is_killed_alone() -> None:
+    unit = (DEPLOY / "necroscope.service").read_text("utf-8")
+    assert re.findall(r"^OOMPolicy=(.*)$", unit, re.MULTILINE) == ["continue"]
+    (unit_mib,) = re.findall(r"^MemoryMax=(\d+)M$", unit, re.MULTILINE)
+    (container,) = yaml.safe_load((DEPLOY / "kubernetes/base/recorder.yaml").read_text("utf-8"))["spec"]["template"]["spec"][
+        "containers"
+    ]
+    pod_mib = container["resources"]["limits"]["memory"].removesuffix("Mi")
+    children_bytes = lookup_process._DATA_LIMIT_BYTES + collect._DATA_LIMIT_BYTES
+    assert children_bytes >> 20 <= min(int(unit_mib), int(pod_mib)) - RECORDER_MIB
 
 
 # --- the image and the source tree

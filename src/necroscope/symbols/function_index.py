@@ -148,11 +148,11 @@ def unpack_debugdata(elf: Elf, image: Image) -> bytes | None:
     section = elf.section(b".gnu_debugdata")
     if section is None or section.size_bytes > _DEBUGDATA_LIMIT_BYTES:
         return None
-    packed = image.read(section.offset, section.size_bytes)
     try:
+        packed = image.read(section.offset, section.size_bytes)
         decompressor = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY_LIMIT_BYTES)
         return decompressor.decompress(packed, _DEBUGDATA_LIMIT_BYTES)
-    except lzma.LZMAError:
+    except (lzma.LZMAError, MemoryError):
         return None
 
 
@@ -180,8 +180,12 @@ def _index(elf: Elf, image: Image, section_type: int, *, keeps_names: bool = Fal
     strings = elf.linked(section) if section else None
     if section is None or strings is None or section.size_bytes + strings.size_bytes > SYMBOLS_LIMIT_BYTES:
         return None
-    symbols = image.read(section.offset, section.size_bytes // _SYMBOL_BYTES * _SYMBOL_BYTES)
-    if not symbols or (keeps_names and strings.size_bytes > _STRINGS_LIMIT_BYTES):
+    if section.size_bytes < _SYMBOL_BYTES or (keeps_names and strings.size_bytes > _STRINGS_LIMIT_BYTES):
         return None
-    names = BytesImage(image.read(strings.offset, strings.size_bytes)) if keeps_names else None
-    return FunctionIndex(symbols, elf.sections, strings, names)
+    try:
+        symbols = image.read(section.offset, section.size_bytes // _SYMBOL_BYTES * _SYMBOL_BYTES)
+        names = BytesImage(image.read(strings.offset, strings.size_bytes)) if keeps_names else None
+        return FunctionIndex(symbols, elf.sections, strings, names)
+    except MemoryError:
+        # More than the lookup process may hold. As good as none: whoever asks remembers that, and does not try again.
+        return None

@@ -20,8 +20,9 @@ from necroscope.symbols.task_description import describe
 _NICE: Final = 5
 _PR_SET_PDEATHSIG: Final = 1
 _M_MMAP_THRESHOLD: Final = -3
-# What a malformed file can make us take; a loaded process has 60 MiB of data (VmData).
-_DATA_LIMIT_BYTES: Final = 1 << 30
+# Of the 512 MiB that the service and the pod may take. A loaded process has 7 MiB of data (VmData), and to put the 165,000
+# symbols of librustc_driver in order takes 23 MiB more: so a file may have a million.
+_DATA_LIMIT_BYTES: Final = 256 << 20
 
 Handler = Callable[[Any], object]
 
@@ -56,6 +57,9 @@ def _answer(handler: Handler, item: object) -> object:
     # One bad target must not cost the answers of the others, whatever it made fail.
     try:
         return handler(item)
+    except MemoryError:
+        # Caches may hold what has filled it, and would cost the answers of all others: the next process starts without.
+        raise
     except Exception:  # noqa: BLE001
         return None
 

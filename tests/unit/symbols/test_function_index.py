@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from necroscope.symbols.elf import Section, SectionHeader
 from necroscope.symbols.elf_symbols import _SYMBOL, FunctionTable, _build
-from necroscope.symbols.function_index import FunctionIndex
+from necroscope.symbols.function_index import FunctionIndex, index_debugdata, index_symtab
 from necroscope.symbols.image import BytesImage
 
 NAMES = [b"", b"f", b"_f", b"__f", b"$x", b"g@@V1", b"long_name"]
@@ -27,6 +27,24 @@ BASE = 0x1000
 
 class FakeElf:
     sections = SECTIONS
+
+
+class LargeElf(FakeElf):
+    """Ten million symbols, and as much packed into a section."""
+
+    def section_of_type(self, _type: int) -> Section:
+        return Section(0, 240 << 20, 2)
+
+    def section(self, _name: bytes) -> Section:
+        return Section(0, 60 << 20, 0)
+
+    def linked(self, _section: Section) -> Section:
+        return Section(0, 1 << 20, 0)
+
+
+class NoMemory(BytesImage):
+    def read(self, offset: int, size_bytes: int) -> bytes:
+        raise MemoryError
 
 
 @st.composite
@@ -75,3 +93,8 @@ def test_names_are_read_one_by_one_from_a_large_string_table(strings_limit: int,
     content = struct.pack("<IBBHQQ", PLACES[6], 2, 0, 1, 0x1010, 0x10) + struct.pack("<IBBHQQ", 1 << 30, 2, 0, 1, 0x1040, 0x10)
     index = FunctionIndex(content, SECTIONS, Section(5, len(STRINGS), 0))
     assert index.functions(0x1000, 0x2000, image) == [(0x1000, None), (0x1010, b"long_name"), (0x1020, None)]
+
+
+def test_what_does_not_fit_into_memory_is_no_table() -> None:
+    assert index_symtab(LargeElf(), NoMemory(b"")) is None  # type: ignore[arg-type]
+    assert index_debugdata(LargeElf(), NoMemory(b"")) is None  # type: ignore[arg-type]

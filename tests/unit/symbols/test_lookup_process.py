@@ -1,9 +1,11 @@
 import os
+import resource
 import subprocess
 import sys
 
 import pytest
 
+from necroscope.symbols import lookup_process
 from necroscope.symbols.messages import READY, FrameReader, Kind, pack
 
 COMMAND = [sys.executable, "-m", "necroscope.symbols.lookup_process"]
@@ -31,3 +33,27 @@ def test_item_that_makes_a_handler_fail_is_unknown_and_the_next_is_answered(tmp_
 
 def test_frame_without_measure_ends_it(tmp_path: object) -> None:
     assert len(converse(b"\xff" * 8, tmp_path)) == 1
+
+
+def test_process_that_is_out_of_memory_ends_with_its_caches() -> None:
+    def fail(item: object) -> object:
+        raise MemoryError
+
+    requests, answers = os.pipe()
+    try:
+        os.write(answers, pack((1, int(Kind.JIT), [(7, [1])])))
+        with pytest.raises(MemoryError):
+            lookup_process.serve(requests, answers, {Kind.JIT: fail})
+    finally:
+        os.close(requests)
+        os.close(answers)
+
+
+@pytest.mark.kernel
+def test_process_takes_no_more_memory_than_its_share() -> None:
+    process = subprocess.Popen([*COMMAND, "/"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with process, process.stdin, process.stdout as stdout:
+        assert stdout.read(1), "it is ready"
+        assert resource.prlimit(process.pid, resource.RLIMIT_DATA)[0] <= lookup_process._DATA_LIMIT_BYTES

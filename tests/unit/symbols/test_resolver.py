@@ -25,6 +25,12 @@ def size_of(program: Path, function: str) -> int:
     return next(int(fields[1], 16) for fields in map(str.split, lines) if len(fields) == 4 and fields[3] == function)
 
 
+def section_bytes(program: Path, name: str) -> int:
+    lines = subprocess.run(["readelf", "-SW", program], capture_output=True, text=True, check=True).stdout.splitlines()
+    fields = next(line.partition("]")[2].split() for line in lines if f"] {name} " in line)
+    return int(fields[4], 16)
+
+
 def request(pid: int, path: Path | str, *offsets: int) -> UserRequest:
     """As of a file whose device and inode are not known: the blocks of these offsets, each as often as it is named."""
     return UserRequest(pid, str(path), 0, 0, 0, tuple(offset >> BLOCK_BITS for offset in offsets))
@@ -210,3 +216,25 @@ def test_mappings_of_a_process_are_listed_and_those_of_none_are_not() -> None:
     assert mappings is not None
     assert any("libc" in mapping.path for mapping in mappings)
     assert resolver.process_maps(1 << 22) is None
+
+
+@pytest.mark.kernel
+def test_symbols_that_do_not_fit_into_memory_are_tried_once_and_the_exported_ones_are_named(
+    compile_c: Callable[..., Path], offset_of: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = compile_c("program", "-rdynamic")
+    exported = section_bytes(program, ".dynsym")
+    sizes = []
+
+    def build(symbols: bytes, *others: Any) -> FunctionIndex:
+        sizes.append(len(symbols))
+        if len(symbols) > exported:
+            raise MemoryError
+        return FunctionIndex(symbols, *others)
+
+    monkeypatch.setattr("necroscope.symbols.function_index.FunctionIndex", build)
+    resolver = Resolver(Path("/"))
+    offsets = [offset_of(program, "rest"), offset_of(program, "hidden_helper")]
+    for _ in range(2):
+        assert named(resolver, os.getpid(), program, *offsets) == ["rest", None]
+    assert sizes == [section_bytes(program, ".symtab"), exported]

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from necroscope.sources.facts.fact import Fact, fact, read_bytes
+from necroscope.sources.facts.fact import Fact, fact, read_bytes, read_pieces
 
 PACKAGE_LIMIT: Final = 10_000
 _DATABASE_BYTES: Final = 256 << 20
@@ -30,8 +30,19 @@ def collect(root: Path) -> Iterator[Fact]:
         text = "".join(f"{name} {version}\n" for name, version in packages.items())
         yield fact("packages", "count", len(packages))
         yield fact("packages", "sha256", hashlib.sha256(text.encode()).hexdigest())
-    elif old_database.is_file():
-        yield fact("packages", "sha256", hashlib.sha256(read_bytes(old_database, _DATABASE_BYTES) or b"").hexdigest())
+    elif (digest := _sha256(old_database)) is not None:
+        yield fact("packages", "sha256", digest)
+
+
+def _sha256(path: Path) -> str | None:
+    """Of a file that may have hundreds of megabytes."""
+    digest = hashlib.sha256()
+    try:
+        for piece in read_pieces(path, _DATABASE_BYTES):
+            digest.update(piece)
+    except OSError:
+        return None
+    return digest.hexdigest()
 
 
 def _installed(root: Path) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """Package databases."""
 
+import hashlib
 import sqlite3
 import struct
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.synthetic_root import write_files
 
-from necroscope.sources.facts import packages
+from necroscope.sources.facts import fact, packages
 from necroscope.sources.facts.packages import parse_apk, parse_dpkg, parse_rpm_header
 
 DPKG = """\
@@ -82,4 +83,18 @@ def test_an_rpm_database_is_read(tmp_path: Path) -> None:
 
 def test_a_database_that_is_none_gives_no_packages(tmp_path: Path) -> None:
     write_files(tmp_path, {"var/lib/rpm/rpmdb.sqlite": "no database"})
+    assert list(packages.collect(tmp_path)) == []
+
+
+def test_an_rpm_database_of_the_old_kind_is_hashed_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = b"Berkeley" * 1000
+    (tmp_path / "var/lib/rpm").mkdir(parents=True)
+    (tmp_path / "var/lib/rpm/Packages").write_bytes(content)
+    monkeypatch.setattr(fact, "_PIECE_BYTES", 4096)
+    monkeypatch.setattr(packages, "read_bytes", lambda path, limit_bytes: None)
+    assert [tuple(found) for found in packages.collect(tmp_path)] == [("packages", "sha256", hashlib.sha256(content).hexdigest())]
+
+
+def test_a_database_that_may_not_be_read_has_no_hash(tmp_path: Path) -> None:
+    (tmp_path / "var/lib/rpm/Packages").mkdir(parents=True)
     assert list(packages.collect(tmp_path)) == []
