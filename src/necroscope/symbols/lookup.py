@@ -4,8 +4,9 @@ How long a call may wait: `timeout_s` for a target that hangs (then the lookup p
 another is started), twice that while answers keep coming, FIRST_USE_S once, at the first call, for the process to load. A target
 that hung is not asked about for BLAME_S. A second hang within a minute makes a pause before the next start, in which calls answer
 "unknown" at once; it doubles up to PAUSE_LIMIT_S. So n hanging targets cost a drain about one second, twice in a row at most.
+A process that cannot be started is a failure like one that hangs.
 
-Nothing here raises for a bad target: what is not known is None.
+Nothing here raises for a bad target or a node that cannot fork: what is not known is None.
 """
 
 import time
@@ -80,7 +81,7 @@ class Lookup:
 
     @property
     def restarts(self) -> int:
-        """How many lookup processes had to be abandoned."""
+        """How many lookup processes had to be abandoned, or could not be started."""
         return self._restarts
 
     @property
@@ -92,7 +93,10 @@ class Lookup:
     def start(self) -> None:
         self._reap()
         if self._child is None and self._clock() >= self._next_start_at:
-            self._child = LookupChild(self._arguments)
+            try:
+                self._child = LookupChild(self._arguments)
+            except OSError:  # the node has no process, memory or descriptor left: what is asked stays unknown until it has
+                self._pause()
             self._started_at = self._clock()
 
     def close(self) -> None:
@@ -218,12 +222,16 @@ class Lookup:
             self._abandon(child)
 
     def _abandon(self, child: LookupChild) -> None:
-        now = self._clock()
         if child.questions:
-            self._blame(child.questions[0].blames, now)
+            self._blame(child.questions[0].blames, self._clock())
         child.kill()
         self._abandoned.append(child)
         self._child = None
+        self._pause()
+
+    def _pause(self) -> None:
+        """Until the next start: none after the first failure within a minute."""
+        now = self._clock()
         self._failures = self._failures + 1 if now - self._failed_at < BLAME_S else 1
         self._restarts += 1
         self._failed_at = now

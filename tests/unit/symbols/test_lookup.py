@@ -1,3 +1,4 @@
+import errno
 import os
 import select
 import shutil
@@ -191,6 +192,28 @@ def test_start_does_not_wait(scripted: object) -> None:
     lookup.start()
     assert time.monotonic() - start_s < 0.25
     assert len(lookup.pids) == 1
+
+
+def test_on_a_node_that_cannot_fork_everything_is_unknown_until_it_can(
+    scripted: object, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*words: object, **options: object) -> None:
+        tries.append(clock())
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    tries: list[float] = []
+    lookup = scripted(PICKY.format(fault=HANG))  # type: ignore[operator]
+    with monkeypatch.context() as patched:
+        patched.setattr(subprocess, "Popen", refuse)
+        lookup.start()
+        assert lookup.user_functions([user(7), user(8)]) == [None, None]
+        assert lookup.vdso_symbols([1]) == [None]
+        assert (lookup.pids, lookup.is_loading, lookup.unanswered, lookup.restarts) == ([], False, 3, 2)
+        assert len(tries) == 2, "after the second failure it pauses"
+    assert lookup.vdso_symbols([1]) == [None]
+    clock.added_s += module.PAUSE_LIMIT_S
+    wait_until_ready(lookup)
+    assert lookup.vdso_symbols([1]) == ["v"]
 
 
 def test_process_that_loads_slowly_is_left_alone_and_then_abandoned(
