@@ -6,7 +6,7 @@ from typing import Any
 
 ALL = (0, 1 << 62)
 # An emulated machine may be too slow, all the more where the host is busy; that is told, and is no fault of the kernel's.
-TOO_SLOW = ("did not answer in time", "the recorder was not run for", "were not read this time", "were counted within")
+TOO_SLOW = ("did not answer in time", "the recorder was not run for", "were not read twice", "were counted within")
 # What a kernel does not have is told with these words, and stays null.
 NOT_THERE = "this kernel's "
 

@@ -90,7 +90,7 @@ class Cgroups:
             rows, left = reader.read(top, seen, now.time_ns, self._clock_ns)
             reading.rows["cgroups"] += rows
             if left:
-                cause = f"limits of {left} of {len(seen.paths)} {reader.controller} cgroups were not read this time"
+                cause = f"limits of {left} of {len(seen.paths)} {reader.controller} cgroups were not read twice in a row"
                 reading.gaps.append(self._gap(now, cause, left))
 
     def _gap(self, now: Moment, cause: str, lost: int | None = None) -> Gap:

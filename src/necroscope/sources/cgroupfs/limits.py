@@ -73,10 +73,14 @@ class Limits:
     figures_of: Callable[[bytes], Figures]
     _before: dict[bytes, Figures] = field(default_factory=dict)
     _next: int = 0
+    _owed: int = 0
     _has_seen_all: bool = False
 
     def read(self, top: bytes, seen: Walk, time_ns: int, clock_ns: Callable[[], int]) -> tuple[list[Row], int]:
-        """Rows of the cgroups whose figures changed, and how many cgroups there was no time for."""
+        """Rows of the cgroups whose figures changed, and how many there was no time for twice in a row.
+
+        Whose turn it was not has its rise in the next read: nothing is lost but its moment.
+        """
         deadline_ns = clock_ns() + TIME_LIMIT_NS
         paths = seen.paths
         self._before = {path: self._before[path] for path in paths if path in self._before}
@@ -91,7 +95,8 @@ class Limits:
             done += 1
         self._next += done
         self._has_seen_all = not seen.is_cut and (self._has_seen_all or len(self._before) == len(paths))
-        return rows, len(paths) - done
+        late, self._owed = max(0, min(self._owed, len(paths)) - done), len(paths) - done
+        return rows, late
 
     def _in_turn(self, paths: list[bytes]) -> Iterator[bytes]:
         start = self._next % len(paths) if paths else 0

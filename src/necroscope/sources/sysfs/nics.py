@@ -14,7 +14,7 @@ from necroscope.model.names import clean
 from necroscope.model.reading import Gap, Moment, Reading, Row
 from necroscope.sources.kept_file import read_once, unavailable
 from necroscope.sources.procfs.network_namespace import is_network_of_node
-from necroscope.sources.sysfs.ethtool import EthtoolThread
+from necroscope.sources.sysfs.ethtool import Answers, EthtoolThread
 
 DEVICE_LIMIT: Final = 256
 _WAIT_S: Final = 0.02
@@ -96,6 +96,7 @@ class Nics:
         self._nics: dict[str, Nic | None] = {}
         # The ioctls act on our own network namespace, which in a container may not be the node's.
         self._ethtool = ethtool or (EthtoolThread() if is_network_of_node(root) else None)
+        self._is_owed = False
         self._read_at: Moment | None = None
 
     def start_segment(self) -> None:
@@ -107,11 +108,12 @@ class Nics:
     def read(self, now: Moment) -> Reading:
         nics = self._find(now, gaps := [])
         asked = [nic.name for nic in nics if not nic.is_veth]
+        late = self._ethtool.answers(0) if self._ethtool is not None and self._is_owed else None
         if self._ethtool is not None and asked:
             self._ethtool.ask(asked)
         counters = {nic.name: nic.counters() for nic in nics}
         if asked:
-            gaps += self._add_answers(counters, now)
+            gaps += self._add_answers(counters, late, now)
         rows = [row for nic in nics for row in nic.changes(counters[nic.name], now.time_ns)]
         self._read_at = now
         return Reading({"nics": rows}, gaps)
@@ -134,14 +136,16 @@ class Nics:
             gaps.append(self._gap(now, f"{len(nics) - DEVICE_LIMIT} network devices beyond {DEVICE_LIMIT} were not read"))
         return nics[:DEVICE_LIMIT]
 
-    def _add_answers(self, counters: dict[str, dict[str, int]], now: Moment) -> list[Gap]:
-        """Take in what the drivers said; what they did not say is a gap."""
+    def _add_answers(self, counters: dict[str, dict[str, int]], late: Answers | None, now: Moment) -> list[Gap]:
+        """Take in what the drivers said, now or since the last read; that they have said nothing since then is a gap."""
         if self._ethtool is None:
             cause = "the drivers' own counters cannot be asked for from another network namespace"
             return [] if self._read_at is not None else [self._gap(now, cause)]
-        answers = self._ethtool.answers(_WAIT_S)
+        answers, was_owed = self._ethtool.answers(_WAIT_S), self._is_owed
+        self._is_owed = answers is None
+        answers = late if answers is None else answers
         if answers is None:
-            return [self._gap(now, "ethtool did not answer: somebody holds the kernel's rtnl lock")]
+            return [] if not was_owed else [self._gap(now, "ethtool did not answer: somebody holds the kernel's rtnl lock")]
         gaps = []
         for name, answer in answers.items():
             nic = self._nics.get(name)

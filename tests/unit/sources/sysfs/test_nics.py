@@ -97,11 +97,23 @@ def test_the_drivers_answer_gives_versions_and_counters(tmp_path: Path) -> None:
     source.close()
 
 
-def test_a_driver_that_does_not_answer_is_a_gap_and_sysfs_is_still_read(tmp_path: Path) -> None:
-    source = Nics(make_root(tmp_path, 2, queues=1), _Answering(None))
+def test_a_driver_that_does_not_answer_until_the_next_read_is_a_gap_and_sysfs_is_still_read(tmp_path: Path) -> None:
+    source = Nics(make_root(tmp_path, 2, queues=1), _Answering(None, None, None))
     reading = source.read(at_second(0))
-    assert [gap.cause for gap in reading.gaps] == ["ethtool did not answer: somebody holds the kernel's rtnl lock"]
+    assert reading.gaps == []
     assert len(reading.rows["nics"]) == 1 + 7
+    (gap,) = source.read(at_second(5)).gaps
+    assert gap.cause == "ethtool did not answer: somebody holds the kernel's rtnl lock"
+    assert (gap.from_ns, gap.to_ns) == (at_second(0).time_ns, at_second(5).time_ns)
+    source.close()
+
+
+def test_an_answer_that_comes_between_two_reads_is_in_the_second_and_no_gap(tmp_path: Path) -> None:
+    late = {"eth0": Answer(Driver("ena", "2.11.0g", "1.5", 1), {"suspected_poll_starvation": 2})}
+    source = Nics(make_root(tmp_path, 2, queues=1), _Answering(None, late, None, None, {}))
+    readings = [source.read(at_second(second)) for second in (0, 5, 10)]
+    assert [len(reading.gaps) for reading in readings] == [0, 0, 0]
+    assert [row[4] for row in readings[1].rows["nics"]] == ["suspected_poll_starvation"]
     source.close()
 
 
