@@ -1,14 +1,15 @@
 """How cores spent their time, estimated from samples alone: for a capture of another tool, which has no /proc/stat beside it."""
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from necroscope.analysis.call_tree import CallTree
 from necroscope.analysis.columns import Columns, Span
 from necroscope.analysis.functions import FunctionNames, functions
 from necroscope.analysis.recording import Recording
-from necroscope.analysis.sample_columns import period_of
+from necroscope.analysis.sample_columns import SampleColumns, period_of
 from necroscope.analysis.stacks import SOFTIRQ, Stacks, stacks_of
 from necroscope.model.idle import IDLE_FUNCTIONS
 from necroscope.model.tables import TABLES
@@ -18,42 +19,56 @@ from necroscope.model.units import NS_PER_S
 _SLICE_NS: Final = 30 * NS_PER_S
 _IDLE: Final = functions(" ".join(sorted(IDLE_FUNCTIONS)))
 _NAMES: Final = tuple(column.name for column in TABLES["cores"].columns)
+_MODES: Final = ("user_ns", "system_ns", "softirq_ns")
+# Nobody samples more seldom: where a core has fewer, it rests.
+_LONGEST_PERIOD_S: Final = 0.1
 
 
 def cores_from_samples(recording: Recording, span: Span, names: FunctionNames) -> Columns:
     """Rows of `cores`, one a core and second, in order of core and time."""
     parts: list[Columns] = []
-    period_ns = 0.0
+    busiest, period_s = 0, _LONGEST_PERIOD_S
     for from_ns in range(span[0], span[1], _SLICE_NS):
         stacks = stacks_of(recording.samples(from_ns, min(from_ns + _SLICE_NS, span[1])), names, 0.0, 0.0)
         if stacks.total:
-            period_ns = period_ns or period_of(stacks.columns.time, stacks.columns.cpu) * NS_PER_S
-            parts.append(_seconds(stacks, from_ns, period_ns))
+            count, found_s = _busiest_second(stacks.columns, from_ns)
+            busiest, period_s = max((busiest, period_s), (count, found_s), key=lambda one: one[0])
+            parts.append(_counted(stacks, from_ns))
     if not parts:
         return Columns("cores", {name: np.zeros(0, dtype=np.int64 if name in ("time", "cpu") else np.float64) for name in _NAMES})
     whole = Columns("cores", {name: np.concatenate([part[name] for part in parts]) for name in _NAMES})
-    return whole.at(np.lexsort((whole["time"], whole["cpu"])))
+    return _as_time(whole.at(np.lexsort((whole["time"], whole["cpu"]))), min(period_s, _LONGEST_PERIOD_S) * NS_PER_S)
 
 
-def _seconds(stacks: Stacks, from_ns: int, period_ns: float) -> Columns:
-    """Each sample stands for its period; what no sample stands for was idle."""
+def _busiest_second(columns: SampleColumns, from_ns: int) -> tuple[int, float]:
+    """Samples of the core and second that has most, and how far apart they are: a core that rests leaves holes."""
+    second = (columns.time - from_ns) // NS_PER_S
+    _, place, counts = np.unique(columns.cpu * NS_PER_S + second, return_inverse=True, return_counts=True)
+    inside = place == int(np.argmax(counts))
+    return int(counts.max()), period_of(columns.time[inside], columns.cpu[inside])
+
+
+def _counted(stacks: Stacks, from_ns: int) -> Columns:
+    """Samples by core and second, in place of the time they stand for."""
     columns, tree = stacks.columns, stacks.tree
     cpus, core = np.unique(columns.cpu, return_inverse=True)
     seconds = int((columns.time.max() - from_ns) // NS_PER_S) + 1
     cell = core * seconds + (columns.time - from_ns) // NS_PER_S
-    is_mode = _modes(tree, columns.stack)
-    held = {
-        name: np.minimum(np.bincount(cell, weights=columns.weight * flags, minlength=len(cpus) * seconds) * period_ns, NS_PER_S)
-        for name, flags in is_mode.items()
-    }
     rows = len(cpus) * seconds
-    busy = np.minimum(sum(held.values(), np.zeros(rows)), NS_PER_S)
-    values = {name: np.zeros(rows) for name in _NAMES} | held
+    values: dict[str, NDArray[Any]] = {name: np.zeros(rows) for name in _NAMES}
+    for name, flags in _modes(tree, columns.stack).items():
+        values[name] = np.bincount(cell, weights=columns.weight * flags, minlength=rows)
     values["time"] = np.tile(from_ns + np.arange(1, seconds + 1, dtype=np.int64) * NS_PER_S, len(cpus))
     values["cpu"] = np.repeat(cpus, seconds)
-    values["elapsed_ns"] = np.full(rows, float(NS_PER_S))
-    values["idle_ns"] = NS_PER_S - busy
     return Columns("cores", values)
+
+
+def _as_time(counted: Columns, period_ns: float) -> Columns:
+    """Each sample stands for its period; what no sample stands for was idle."""
+    held = {name: np.minimum(counted[name] * period_ns, NS_PER_S) for name in _MODES}
+    busy = np.minimum(sum(held.values(), np.zeros(len(counted))), NS_PER_S)
+    elapsed = np.full(len(counted), float(NS_PER_S))
+    return Columns("cores", {**counted.values, **held, "elapsed_ns": elapsed, "idle_ns": elapsed - busy})
 
 
 def _modes(
@@ -62,4 +77,4 @@ def _modes(
     is_idle = tree.is_in(_IDLE)[stack]
     is_softirq = tree.holds(SOFTIRQ)[stack] & ~is_idle
     is_kernel = tree.is_kernel[stack] & ~is_softirq & ~is_idle
-    return {"user_ns": ~(is_idle | is_softirq | is_kernel), "system_ns": is_kernel, "softirq_ns": is_softirq}
+    return dict(zip(_MODES, (~(is_idle | is_softirq | is_kernel), is_kernel, is_softirq), strict=True))
