@@ -36,6 +36,7 @@ def assess(case: Case) -> Assessment | None:
         return None
     rank = f"{policy}, priority {task['priority']}" if task is not None else "policy not captured"
     culprit = case.culprit()
+    thread = hog.tid or (task["tid"] if task is not None else None)
     return Assessment(
         explains=hog.share,
         is_confirmed=(policy in REAL_TIME or bool(throttled)) and _something_waits(case),
@@ -52,7 +53,7 @@ def assess(case: Case) -> Assessment | None:
         summary=f"{hog.comm} ({rank}) kept core {case.core} for itself, and what must run there waited",
         culprit=culprit,
         origin=origin_of(culprit),
-        fix=(f"chrt --other -p 0 {hog.pid}  # an ordinary priority, or let it sleep between its work",) if hog.pid else (),
+        fix=(f"chrt --other -p 0 {thread}  # an ordinary priority, or let it sleep between its work",) if thread else (),
     )
 
 

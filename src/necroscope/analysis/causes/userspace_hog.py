@@ -52,7 +52,7 @@ def assess(case: Case) -> Assessment | None:
         summary=f"{comm} computes on core {case.core} without end ({user:.0%} user for {case.seconds:.0f} s){_beside(case)}",
         culprit=culprit,
         origin=origin_of(culprit),
-        fix=(f"taskset -pc 0-{max(case.node.cpus)} {tasks[0].pid}  # let it run elsewhere",) if tasks[0].pid and is_bound else (),
+        fix=(f"taskset -pc 0-{max(case.node.cpus)} {tasks[0].tid}  # let it run elsewhere",) if tasks[0].tid and is_bound else (),
     )
 
 

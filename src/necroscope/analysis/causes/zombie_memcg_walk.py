@@ -14,9 +14,10 @@ from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.evidence_texts import in_samples, suffering, what_held_the_core
 from necroscope.analysis.functions import functions
-from necroscope.analysis.origin import Dead, dead_cgroups, producer
+from necroscope.analysis.node import Node
+from necroscope.analysis.origin import Dead, Producer, dead_cgroups, leaks, producer, restarts
 from necroscope.analysis.periodicity import told
-from necroscope.analysis.report import Evidence, Origin, WillNotHelp
+from necroscope.analysis.report import Evidence, WillNotHelp
 
 # The step from one memory cgroup to the next, and what is done at each, over all versions from 4.4 on.
 WALK: Final = functions(
@@ -71,7 +72,7 @@ def assess(case: Case) -> Assessment | None:
         summary=f"{who} walked {count} memory cgroups, {whole:.0%} of what {place} did for {case.seconds:.1f} s{beat}",
         culprit=culprit,
         origin=made_by.origin if made_by else None,
-        fix=_fix(made_by.origin if made_by else None),
+        fix=_fix(case.node, made_by) if made_by else (),
     )
 
 
@@ -85,12 +86,24 @@ def _told(dead: Dead) -> str:
     return f"{dead.count:,} memory cgroups are dead{live}{rate}"
 
 
-def _fix(origin: Origin | None) -> tuple[str, ...]:
-    if origin is None:
-        return ()
-    if origin.kind == "unit":
-        return (f"systemctl disable --now {origin.name}  # stops the leak; if it must run, fix why it restarts",)
-    return (f"stop or fix {origin.kind} {origin.name}: it leaves a dead cgroup at each start",)
+def _fix(node: Node, made_by: Producer) -> tuple[str, ...]:
+    """A unit is stopped only where it is itself what dies and comes again: below one that lives others make the cgroups."""
+    name = made_by.origin.name
+    left = [path for leak in leaks(node)[:1] for path in leak.paths]
+    is_itself = made_by.table == "units" or sum(path.endswith(f"/{name}") for path in left) > len(left) / 2
+    if made_by.origin.kind == "container":
+        return (f"stop or fix container {name}: it leaves a dead cgroup at each start",)
+    if is_itself and _restarts(node, name):
+        return (f"systemctl disable --now {name}  # stops the leak; if it must run, fix why it restarts",)
+    if is_itself:
+        return (f"find what starts {name} again and again (systemctl status {name}): each start leaves a dead cgroup",)
+    return (f"find what makes cgroups below {name}, and stop that: each leaves a dead one behind",)
+
+
+def _restarts(node: Node, unit: str) -> bool:
+    """Services that systemd starts again; a scope is made by others, and a user's manager comes and goes with its user."""
+    is_service = unit.endswith(".service") and not unit.startswith("user@")
+    return is_service and unit in dict(restarts(node, "units", "unit"))
 
 
 CAUSE = Cause(

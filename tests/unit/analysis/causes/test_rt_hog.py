@@ -60,3 +60,11 @@ def test_a_fifo_task_behind_which_nothing_waits_is_no_incident() -> None:
 def test_an_ordinary_task_that_shares_its_core_is_not_real_time() -> None:
     (incident,) = diagnose(spinning(wait=0.5, policy="other")).incidents
     assert incident.verdict.cause == "userspace-hog"
+
+
+def test_the_thread_is_to_be_changed_and_not_its_process() -> None:
+    node = spinning(wait=0.93, policy="fifo")
+    drawn = node._drawn()
+    drawn["samples"] = [(*row[:3], 78, *row[4:]) if row[2] == 77 else row for row in drawn["samples"]]
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.fix[0].startswith("chrt --other -p 0 78 ")

@@ -63,3 +63,11 @@ def test_other_cores_are_told_as_they_were() -> None:
 def test_a_node_that_trains_on_all_cores_has_no_incident() -> None:
     node = drawn_node("core 0: ....uuuuuuuuuuuuuuuuuuu\ncore 1: ....uuuuuuuuuuuuuuuuuuu\nu: user  train[9]  /  main, step")
     assert not diagnose(node).incidents
+
+
+def test_the_thread_is_to_be_changed_and_not_its_process() -> None:
+    node = computing("1")
+    drawn = node._drawn()
+    drawn["samples"] = [(*row[:3], 93, *row[4:]) if row[2] == 90 else row for row in drawn["samples"]]
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.fix[0].startswith("taskset -pc 0-1 93 ")

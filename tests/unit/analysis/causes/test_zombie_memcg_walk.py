@@ -1,5 +1,6 @@
 """Dead memory cgroups: the walk is the cause, the count is not."""
 
+import pytest
 from tests.drawn_node import DrawnNode, drawn_node
 
 from necroscope.analysis.engine import diagnose
@@ -45,7 +46,7 @@ def test_the_unit_that_leaks_is_the_origin() -> None:
     (incident,) = diagnose(node).incidents
     assert incident.verdict.origin is not None
     assert (incident.verdict.origin.kind, incident.verdict.origin.name) == ("unit", "agent.service")
-    assert "agent.service" in incident.verdict.fix[0]
+    assert incident.verdict.fix[0].startswith("find what starts agent.service again and again")
 
 
 def test_where_the_dead_were_not_counted_it_is_not_named() -> None:
@@ -78,3 +79,49 @@ def test_what_the_restarts_tell_is_not_said_of_the_ledger() -> None:
     assert verdict.origin is not None
     assert verdict.origin.name == "ecs.service"
     assert [item.table for item in verdict.evidence if "restarted 10 times" in item.text] == ["units"]
+    assert verdict.fix[0].startswith("systemctl disable --now ecs.service")
+
+
+def leaking(paths: list[str], restarting: str | None = None) -> DrawnNode:
+    node = walked().zombies(2, 60_000).zombies(14, 60_010)
+    for number, path in enumerate(paths):
+        node.add("cgroup_ledger", 3 + number, hierarchy=1, cgroup_id=number, action="made", path=path)
+        node.add("cgroup_ledger", 3.5 + number, hierarchy=1, cgroup_id=number, action="removed", path=path)
+    if restarting:
+        node.add("units", 4, unit=restarting, restarts=5).add("units", 14, unit=restarting, restarts=13)
+    return node
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [
+        ("/system.slice/slurmstepd.scope/job_{}", "slurmstepd.scope"),
+        ("/system.slice/containerd.service/task-{}", "containerd.service"),
+        ("/user.slice/user-1000.slice/user@1000.service/app.slice/run-r{}.scope", "user@1000.service"),
+        ("/user.slice/user-0.slice/session-{}.scope", "/user.slice/user-0.slice"),
+    ],
+)
+def test_a_unit_below_which_others_leak_is_not_to_be_stopped(folder: str, name: str) -> None:
+    (incident,) = diagnose(leaking([folder.format(number) for number in range(10, 18)], restarting=name)).incidents
+    assert incident.verdict.cause == "zombie-memcg-walk"
+    assert incident.verdict.fix[0].startswith(f"find what makes cgroups below {name}")
+    assert not any("systemctl disable" in line for line in incident.verdict.fix)
+
+
+def test_a_service_that_dies_and_comes_again_is_to_be_stopped() -> None:
+    (incident,) = diagnose(leaking(8 * ["/system.slice/ecs.service"], restarting="ecs.service")).incidents
+    assert incident.verdict.fix[0].startswith("systemctl disable --now ecs.service")
+
+
+def test_the_manager_of_a_user_is_not_to_be_stopped() -> None:
+    path = "/user.slice/user-1000.slice/user@1000.service"
+    (incident,) = diagnose(leaking(8 * [path], restarting="user@1000.service")).incidents
+    assert incident.verdict.fix[0].startswith("find what starts user@1000.service again and again")
+
+
+def test_a_unit_that_restarted_once_is_not_to_be_stopped_for_what_died_below_it() -> None:
+    node = walked().zombies(2, 60_000).zombies(14, 60_010)
+    node.add("cgroups", 14, controller="memory", path="/system.slice/containerd.service", dying=60_000)
+    node.add("units", 4, unit="containerd.service", restarts=0).add("units", 14, unit="containerd.service", restarts=1)
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.fix[0].startswith("find what makes cgroups below containerd.service")
