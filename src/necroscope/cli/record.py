@@ -152,7 +152,7 @@ class _LiveLine:
         if self._is_live:
             with contextlib.suppress(OSError):
                 width = os.get_terminal_size(sys.stderr.fileno()).columns
-                self._write(f"\r\x1b[K{self._live_text(status, disk)[: width - 1]}", ends_line=False)
+                self._write(f"\r\x1b[K{_live_text(status, disk)[: width - 1]}", ends_line=False)
 
     def tell(self, notices: list[str]) -> None:
         for notice in notices:
@@ -164,27 +164,26 @@ class _LiveLine:
         if self._is_live:
             self._write(f"\r\x1b[K{text}")
 
-    def _live_text(self, status: Status, disk: Disk) -> str:
-        elapsed_ns = max(1, disk.last_time_ns - status.started_ns)
-        rate = status.samples * NS_PER_S // elapsed_ns
-        parts = [
-            f"recording {format_duration(elapsed_ns)}",
-            f"{rate} samples/s",
-            format_bytes(disk.size_bytes),
-            f"{status.events} events",
-            f"{status.gaps + disk.pauses} gaps",
-            f"{format_share(status.cpu_share)} of a core",
-        ]
-        if status.lost_samples:
-            parts.append(f"{status.lost_samples} samples lost")
-        if status.last_event:
-            parts.append(status.last_event)
-        return " · ".join(parts)
-
     def _write(self, text: str, *, ends_line: bool = True) -> None:
         # That nobody listens any more (a pipe's reader that ended, a terminal that was closed) must not end the recording.
         with contextlib.suppress(OSError):
             click.echo(text, nl=ends_line, err=True)
+
+
+def _live_text(status: Status, disk: Disk) -> str:
+    parts = [
+        f"recording {format_duration(status.elapsed_ns)}",
+        f"{status.samples * NS_PER_S // max(1, status.elapsed_ns)} samples/s",
+        format_bytes(disk.size_bytes),
+        f"{status.events} events",
+        f"{status.gaps + disk.pauses} gaps",
+        f"{format_share(status.cpu_share)} of a core",
+    ]
+    if status.lost_samples:
+        parts.append(f"{status.lost_samples} samples lost")
+    if status.last_event:
+        parts.append(status.last_event)
+    return " · ".join(parts)
 
 
 def _report(directory: Path, status: Status, disk: Disk, *, as_json: bool) -> None:

@@ -18,7 +18,12 @@ class Budget:
         self._wanted_hz = wanted_hz
         self._budget_ratio = budget_ratio
         self._last: tuple[int, int] | None = None
+        self._is_first_minute = True
         self._calm = 0
+
+    def is_asking(self, now_ns: int) -> bool:
+        """Whether `update` wants to know: once a minute, and all the time in the first one, for which there is no other share."""
+        return self._last is None or self._is_first_minute or now_ns - self._last[1] >= _CHECK_NS
 
     def update(self, cpu_ns: int, now_ns: int) -> int | None:
         """A new rate, or None to stay. Costs are averaged over a minute, so that one seal does not count as too much."""
@@ -26,9 +31,12 @@ class Budget:
             self._last = (cpu_ns, now_ns)
             return None
         elapsed_ns = now_ns - self._last[1]
+        share = (cpu_ns - self._last[0]) / max(1, elapsed_ns)
+        if self._is_first_minute or elapsed_ns >= _CHECK_NS:
+            self.share = share
         if elapsed_ns < _CHECK_NS:
             return None
-        share = self.share = (cpu_ns - self._last[0]) / elapsed_ns
+        self._is_first_minute = False
         self._last = (cpu_ns, now_ns)
         if share > self._budget_ratio and self.hz > LEAST_HZ:
             return self._set(max(LEAST_HZ, self.hz // 2))

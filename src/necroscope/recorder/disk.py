@@ -87,7 +87,7 @@ class Disk:
         self._dropping: Gap | None = None
         self._owed_gaps: list[Gap] = []
         self._has_lost = False
-        self.last_time_ns = start_ns
+        self._last_time_ns = start_ns
         self._house_kept = 0.0
         self._unsealed: deque[Path] = deque(remove_leftovers(directory))
         self._sealing: tuple[subprocess.Popen[bytes], Path, float] | None = None
@@ -98,13 +98,13 @@ class Disk:
 
     def write(self, batch: Batch, idle_samples: int, now_ns: int) -> None:
         count = sum(len(rows) for rows in batch.values())
-        from_ns, self.last_time_ns = self.last_time_ns, now_ns
+        from_ns, self._last_time_ns = self._last_time_ns, now_ns
         if self._waiting_rows + count > _WAITING_ROWS:
             self._drop_rows(count, from_ns)
             return
         self._hand_over_dropped()
         self._waiting_rows += count
-        self._jobs.put(_Rows(batch, idle_samples, count, from_ns, self.last_time_ns))
+        self._jobs.put(_Rows(batch, idle_samples, count, from_ns, self._last_time_ns))
 
     def start_segment(self, start_ns: int) -> None:
         self._jobs.put(_StartSegment(start_ns))
@@ -130,7 +130,7 @@ class Disk:
         if self._dropping is None:
             self._notices.append(f"recording pauses: {cause}")
         begun = self._dropping or Gap("*", from_ns, from_ns, cause, lost=0)
-        self._dropping = replace(begun, to_ns=self.last_time_ns, lost=(begun.lost or 0) + count)
+        self._dropping = replace(begun, to_ns=self._last_time_ns, lost=(begun.lost or 0) + count)
 
     def _hand_over_dropped(self) -> None:
         if self._dropping is not None:
@@ -302,7 +302,7 @@ class Disk:
         paths = [path for path in segment_paths(self._directory) if path not in unfinished]
         starts = [known[path.name].from_ns if path.name in known else segment_start_ns(path.name) for path in paths]
         sizes = [known[path.name].size_bytes if path.name in known else segment_bytes(path) for path in paths]
-        ends = [*starts[1:], self.last_time_ns]
+        ends = [*starts[1:], self._last_time_ns]
         names = [path.name for path in paths]
         return list(map(StoredSegment, names, starts, ends, sizes))
 
@@ -310,7 +310,7 @@ class Disk:
         return self._journal.size_bytes if self._journal else 0
 
     def _drop(self, missing_bytes: int) -> None:
-        names = self._stock.to_drop(self._live_bytes(), self.last_time_ns, missing_bytes)
+        names = self._stock.to_drop(self._live_bytes(), self._last_time_ns, missing_bytes)
         if not names:
             return
         self._listed = None
@@ -348,7 +348,7 @@ class Disk:
 
     def _finish(self) -> None:
         if self._journal is not None:
-            self._append_gaps(self._journal, self.last_time_ns)
+            self._append_gaps(self._journal, self._last_time_ns)
         self._close_segment()
         while self._unsealed or self._sealing is not None:
             self._tend_sealing()

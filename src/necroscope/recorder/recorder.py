@@ -43,6 +43,7 @@ class Status:
     """What the recorder can say of itself at any moment."""
 
     started_ns: int
+    elapsed_ns: int = 0
     samples: int = 0
     rows: int = 0
     events: int = 0
@@ -81,6 +82,7 @@ class Recorder:
         self._idle_before_segment = 0
         self._flushed_ns = 0
         self._anchored_ns = 0
+        self._started_monotonic_ns = 0
         self._lookup_restarts = 0
         self._symbols_followed_ns = 0
         self.status = Status(0, hz=settings.hz)
@@ -108,6 +110,7 @@ class Recorder:
     def _start(self) -> Moment:
         now = self._now()
         self.status.started_ns = self._symbols_followed_ns = now.time_ns
+        self._started_monotonic_ns = now.monotonic_ns
         self._begin_segment(now)
         for name, tables, error in self._sources.refused:
             self._note_failure(name, tables, error, now)
@@ -224,6 +227,7 @@ class Recorder:
             self._note_gaps(self._failures.recovered("tasks", now.time_ns))
 
     def _after_tick(self, now: Moment) -> None:
+        self.status.elapsed_ns = now.monotonic_ns - self._started_monotonic_ns
         if self._capture is not None:
             self._describe(self._capture.collect, now)
         probe = self._sources.softirq_delay
@@ -303,7 +307,7 @@ class Recorder:
         self._register()
 
     def _follow_symbols(self, now: Moment) -> None:
-        """Names that are missing: the kernel's, which is known once they were asked for, and those that nobody was there to tell."""
+        """Names that are missing: the kernel's, known once they were asked for, and those that nobody was there to tell."""
         hidden = self._sources.lookup.kernel_symbols_hidden
         if hidden is not None:
             self._note_gaps(self._failures.failed("kernel symbols", ("frames",), hidden, now.time_ns))
@@ -315,6 +319,8 @@ class Recorder:
         self._symbols_followed_ns = now.time_ns
 
     def _follow_budget(self, now: Moment) -> None:
+        if not self._budget.is_asking(now.monotonic_ns):
+            return
         hz = self._budget.update(own_cpu_ns(self._sources.lookup.pids), now.monotonic_ns)
         self.status.cpu_share = self._budget.share
         if hz is not None and self._sources.sampler is not None:

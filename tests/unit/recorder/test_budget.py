@@ -36,6 +36,29 @@ def test_over_budget_the_rate_is_halved_after_a_minute() -> None:
     assert abs(node.budget.share - 0.06) < 0.001
 
 
+def test_the_share_of_the_first_minute_is_that_since_the_start_and_then_that_of_the_last_minute() -> None:
+    node = Node(Budget(97, 0.05))
+    assert node.budget.share is None
+    node.use(0.04, 1)
+    assert node.budget.share == 0.04
+    node.use(0.02, 59)
+    assert round(node.budget.share, 4) == round((0.04 + 59 * 0.02) / 60, 4)
+    node.use(0.01, 59)
+    assert round(node.budget.share, 4) == round((0.04 + 59 * 0.02) / 60, 4)
+    node.use(0.01, 1)
+    assert round(node.budget.share, 4) == 0.01
+
+
+def test_after_the_first_minute_the_cost_is_asked_for_once_a_minute() -> None:
+    node = Node(Budget(97, 0.05))
+    asked = []
+    for second in range(1, 241):
+        if node.budget.is_asking(second * NS_PER_S):
+            node.budget.update(0, second * NS_PER_S)
+            asked.append(second)
+    assert asked == [*range(1, 61), 120, 180, 240]
+
+
 def test_one_expensive_second_does_not_count() -> None:
     node = Node(Budget(97, 0.05))
     node.use(0.01, 30)

@@ -113,6 +113,18 @@ def test_the_probe_does_not_sleep_through_a_stall_that_counters_show(timer: int,
     assert probe.is_resting is rests
 
 
+def test_from_the_second_tick_on_it_is_known_how_long_it_runs_and_what_it_costs() -> None:
+    recorder, _, _ = made()
+    started = recorder._start()
+    elapsed_ns = []
+    for _ in range(3):
+        recorder._turn(None)
+        elapsed_ns.append(recorder.status.elapsed_ns)
+    assert 0 < elapsed_ns[0] < elapsed_ns[1] < elapsed_ns[2] <= recorder._now().monotonic_ns - started.monotonic_ns
+    assert recorder.status.cpu_share is not None
+    recorder._close()
+
+
 @pytest.fixture
 def readable() -> Iterator[int]:
     """A pipe's end that always has something to read."""
