@@ -95,7 +95,9 @@ def _record(
     push = PushProcess(push_command(directory, settings)) if settings.push_url else None
 
     def look(status: Status, notices: list[str]) -> None:
-        line.show(status, disk, [*recorder.notices(), *notices, *(push.tend() if push else ())])
+        line.tell_new(recorder.notices())
+        line.tell([*notices, *(push.tend() if push else ())])
+        line.show(status, disk)
 
     recorder.run(limit_ns, look)
     line.end("sealing the last segment")
@@ -141,24 +143,27 @@ def _stop_on_signals(recorder: Recorder) -> None:
 
 
 class _LiveLine:
-    """One line on a terminal, rewritten each second; notices get a line of their own, once."""
+    """One line on a terminal, rewritten each second; what there is to tell gets lines of its own."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._is_live = not quiet and sys.stderr.isatty()
-        self._told: set[str] = set()
+        self._known: frozenset[str] = frozenset()
 
-    def show(self, status: Status, disk: Disk, notices: list[str]) -> None:
-        self.tell(notices)
+    def show(self, status: Status, disk: Disk) -> None:
         if self._is_live:
             with contextlib.suppress(OSError):
                 width = os.get_terminal_size(sys.stderr.fileno()).columns
                 self._write(f"\r\x1b[K{_live_text(status, disk)[: width - 1]}", ends_line=False)
 
-    def tell(self, notices: list[str]) -> None:
-        for notice in notices:
-            if notice not in self._told:
-                self._told.add(notice)
-                self._write(("\r\x1b[K" if self._is_live else "") + clean(f"warning: {notice}", 1000))
+    def tell_new(self, states: list[str]) -> None:
+        """What is so now and was not so at the last tick."""
+        self.tell([state for state in states if state not in self._known])
+        self._known = frozenset(states)
+
+    def tell(self, happenings: list[str]) -> None:
+        """What happened is told each time it happens."""
+        for happening in happenings:
+            self._write(("\r\x1b[K" if self._is_live else "") + clean(f"warning: {happening}", 1000))
 
     def end(self, text: str) -> None:
         if self._is_live:

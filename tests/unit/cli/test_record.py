@@ -2,7 +2,9 @@
 
 from types import SimpleNamespace
 
-from necroscope.cli.record import _live_text
+import pytest
+
+from necroscope.cli.record import _live_text, _LiveLine
 from necroscope.model.units import NS_PER_S
 from necroscope.recorder.recorder import Status
 
@@ -19,3 +21,25 @@ def test_the_live_line_ends_with_what_was_lost_and_what_came_last() -> None:
     assert _live_text(status, DISK).endswith(
         "0 samples/s · 3 MiB · 0 events · 1 gaps · – of a core · 7 samples lost · nic_reset: eth0"
     )
+
+
+def test_a_state_is_told_when_it_begins_and_a_happening_each_time(capsys: pytest.CaptureFixture[str]) -> None:
+    line = _LiveLine(quiet=True)
+    for states, happenings in (
+        (["pressure: no such file"], ["recording pauses: the disk is full"]),
+        (["pressure: no such file", "budget: 48 Hz"], []),
+        (["budget: 48 Hz"], ["recording goes on"]),
+        (["pressure: no such file"], ["recording pauses: the disk is full"]),
+        (["pressure: no such file"], ["recording goes on"]),
+    ):
+        line.tell_new(states)
+        line.tell(happenings)
+    assert capsys.readouterr().err.splitlines() == [
+        "warning: pressure: no such file",
+        "warning: recording pauses: the disk is full",
+        "warning: budget: 48 Hz",
+        "warning: recording goes on",
+        "warning: pressure: no such file",
+        "warning: recording pauses: the disk is full",
+        "warning: recording goes on",
+    ]
