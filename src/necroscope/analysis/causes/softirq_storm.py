@@ -2,8 +2,9 @@
 
 Signature: the core is in softirq nearly all the time, in the receive path of the network, first at interrupt exits, then in
 ksoftirqd; the core's packets are a multiple of its usual, and of what other cores take; its backlog overflows.
-Confirming signal: packets dropped or the budget exceeded (time_squeeze) on that core by /proc/net/softnet_stat, many packets a
-second, and the time spread over the receive path: one function that takes most of it would be slow, not many.
+Confirming signal: packets dropped on that core by /proc/net/softnet_stat, or its budget exceeded (time_squeeze) where the core has
+no time left or a softirq waits; many packets a second, and the time spread over the receive path: one function that takes most of
+it would be slow, not many. A budget exceeded on a core that has time is a download: the rest is taken at once.
 Source: coreos/bugs #2135 and #1275; irqbalance #38; Documentation/networking/scaling.rst.
 """
 
@@ -11,6 +12,7 @@ from typing import Final
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
+from necroscope.analysis.episodes import SUFFERING, Kind
 from necroscope.analysis.evidence_texts import in_samples, suffering, what_held_the_core
 from necroscope.analysis.functions import functions
 from necroscope.analysis.report import Evidence, Origin, WillNotHelp
@@ -44,11 +46,12 @@ def assess(case: Case) -> Assessment | None:
     dropped, squeezed = (case.rate("softnet", name, cpu=case.core).now or 0.0 for name in ("dropped", "time_squeeze"))
     against, doubt = _against(case, processed.now or 0.0)
     is_much = processed.grew(2, at_least=_MANY_PER_S)
+    is_late = squeezed >= _SQUEEZED_PER_S and case.has(Kind.SATURATED, *SUFFERING)
     origin = _origin(case)
     source = f", sent by {origin.name}" if origin and origin.kind == "process" else ""
     return Assessment(
         explains=held,
-        is_confirmed=is_much and (dropped >= _DROPPED_PER_S or squeezed >= _SQUEEZED_PER_S),
+        is_confirmed=is_much and (dropped >= _DROPPED_PER_S or is_late),
         evidence=[
             in_samples(case, RECEIVE, "receiving packets in softirqs"),
             case.seen(
@@ -63,7 +66,7 @@ def assess(case: Case) -> Assessment | None:
         ],
         against=against,
         doubt=doubt,
-        would_confirm="dropped or time_squeeze of that core rising in /proc/net/softnet_stat, with many packets a second",
+        would_confirm="dropped of that core rising in /proc/net/softnet_stat, or time_squeeze while it has no time left",
         summary=f"core {case.core} got more packets than it can take: {processed.now or 0:,.0f}/s{source}",
         culprit=case.culprit(RECEIVE),
         origin=origin,
@@ -110,7 +113,8 @@ def _origin(case: Case) -> Origin | None:
 CAUSE = Cause(
     slug="softirq-storm",
     title="one queue carries more packets than its core can take",
-    confirming="packets dropped or the budget exceeded on that core, many packets a second, no single slow function",
+    confirming="packets dropped on that core, or its budget exceeded while it has no time left or a softirq waits; many packets"
+    " a second, no single slow function",
     assess=assess,
     fix=(
         "spread the packets: more queues (ethtool -L), receive side scaling over all of them, receive packet steering",

@@ -87,3 +87,23 @@ def test_other_cores_with_as_many_packets_speak_against_one_queue() -> None:
     assert any("88,000" in item.text for item in incident.verdict.against)
     assert not any("88,000" in item.text for item in incident.verdict.evidence)
     assert any("no other core took more than 20" in item.text for item in diagnose(stormy()).incidents[0].verdict.evidence)
+
+
+DOWNLOAD = STORM.replace("r: softirq ", "r: softirq+idle ")
+
+
+def test_a_budget_exceeded_on_a_core_that_has_time_is_a_download() -> None:
+    assert not diagnose(stormy(dropped=0, picture=DOWNLOAD)).incidents
+
+
+def test_packets_dropped_are_a_storm_though_the_core_has_time_between() -> None:
+    (incident,) = diagnose(stormy(picture=DOWNLOAD)).incidents
+    assert incident.verdict.cause == "softirq-storm"
+
+
+def test_a_budget_exceeded_while_a_softirq_waits_is_a_storm() -> None:
+    node = stormy(dropped=0, picture=DOWNLOAD)
+    for second in range(21, 31):
+        node.delay(second, 1, 0.15)
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.cause == "softirq-storm"
