@@ -252,6 +252,8 @@ class Recorder:
     def _begin_segment(self, now: Moment) -> None:
         self._segment_started_ns = now.monotonic_ns
         self._idle_before_segment = self._idle_samples()
+        # Nothing in it refers to what was lost before it: one new segment is enough, whatever ended the last.
+        self._sink.take_loss()
         self._sink.start_segment(now.time_ns)
         for source in self._sources.all():
             start_segment = getattr(source, "start_segment", None)

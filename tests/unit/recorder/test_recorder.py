@@ -125,6 +125,36 @@ def test_from_the_second_tick_on_it_is_known_how_long_it_runs_and_what_it_costs(
     recorder._close()
 
 
+class LossyMemory(MemorySegment):
+    """A sink that lost a batch, as a disk that hung."""
+
+    has_lost = False
+    segments = 0
+
+    def start_segment(self, start_ns: int) -> None:
+        self.segments += 1
+        super().start_segment(start_ns)
+
+    def take_loss(self) -> bool:
+        has_lost, self.has_lost = self.has_lost, False
+        return has_lost
+
+
+@pytest.mark.parametrize("is_old", [False, True], ids=["a segment under way", "a segment that is over anyway"])
+def test_a_loss_begins_one_new_segment(is_old: bool) -> None:
+    recorder, _, _ = made()
+    memory = recorder._sink = LossyMemory(NS_PER_S)
+    recorder._start()
+    recorder._turn(None)
+    memory.has_lost = True
+    if is_old:
+        recorder._segment_started_ns -= recorder._settings.segment_ns
+    for _ in range(3):
+        recorder._turn(None)
+    assert memory.segments == 2
+    recorder._close()
+
+
 @pytest.fixture
 def readable() -> Iterator[int]:
     """A pipe's end that always has something to read."""
