@@ -3,6 +3,7 @@
 proc_pid_stat(5), proc_locks(5). The pid in the lock file alone could be anybody's: of a boot ago, or of another pid namespace.
 """
 
+import contextlib
 import os
 import re
 from dataclasses import dataclass
@@ -43,15 +44,26 @@ def read_cost(lock_file: Path, root: Path = Path("/")) -> ProcessCost | None:
         pid = holder_of((root / "proc/locks").read_text("ascii"), lock_file.stat().st_ino)
         if pid != told:
             return None
-        costs = [parse_stat((root / f"proc/{one}/stat").read_text("utf-8", "replace")) for one in (pid, *_children(root, pid))]
+        costs = [_read_stat(root, pid)]
+        for child in _children(root, pid):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended since
+                costs.append(_read_stat(root, child))
     except (OSError, ValueError, IndexError):
         return None
     return ProcessCost(pid, sum(cost[1] for cost in costs), sum(cost[2] for cost in costs))
 
 
+def _read_stat(root: Path, pid: int) -> tuple[int, float, int]:
+    return parse_stat((root / f"proc/{pid}/stat").read_text("utf-8", "replace"))
+
+
 def _children(root: Path, pid: int) -> list[int]:
-    """Its own children: the lookup process, and while a segment is sealed the child that does it. Needs CONFIG_PROC_CHILDREN."""
-    try:
-        return [int(child) for child in (root / f"proc/{pid}/task/{pid}/children").read_text("ascii").split()]
-    except (OSError, ValueError):
-        return []
+    """Its own children: the lookup process, and while a segment is sealed the child that does it. Needs CONFIG_PROC_CHILDREN.
+
+    Each thread has those that it started, and the seal is started by the thread of the disk.
+    """
+    children: list[int] = []
+    for file in (root / f"proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError, ValueError):  # the thread has ended
+            children += [int(child) for child in file.read_text("ascii").split()]
+    return children

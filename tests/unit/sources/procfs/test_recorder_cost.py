@@ -54,6 +54,18 @@ def test_the_lookup_process_counts_too(tmp_path: Path) -> None:
     assert alone.cpu_seconds == 250 / os.sysconf("SC_CLK_TCK")
 
 
+def test_the_seal_counts_which_another_thread_started(tmp_path: Path) -> None:
+    draw(tmp_path, tmp_path / LOCK_FILE)
+    (tmp_path / "proc/4713").mkdir()
+    (tmp_path / "proc/4713/stat").write_text(STAT.replace("S 1 ", "S 4711 "))
+    (tmp_path / "proc/4711/task/4714").mkdir()
+    (tmp_path / "proc/4711/task/4714/children").write_text("4713 4719 ")  # the last one has ended since
+    (tmp_path / "proc/4711/task/4715").mkdir()
+    cost = read_cost(tmp_path / LOCK_FILE, tmp_path)
+    assert cost is not None
+    assert cost.resident_bytes == 3 * 6000 * os.sysconf("SC_PAGE_SIZE")
+
+
 def test_a_pid_that_does_not_hold_the_lock_is_somebody_else(tmp_path: Path) -> None:
     draw(tmp_path, tmp_path / LOCK_FILE, pid=4712)
     assert read_cost(tmp_path / LOCK_FILE, tmp_path) is None
