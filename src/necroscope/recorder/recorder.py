@@ -230,6 +230,7 @@ class Recorder:
         self.status.elapsed_ns = now.monotonic_ns - self._started_monotonic_ns
         if self._capture is not None:
             self._describe(self._capture.collect, now)
+            self._note_gaps(self._capture.take_gaps())
         probe = self._sources.softirq_delay
         if probe.is_resting and self._triggers.sees_stall:
             self._read(probe, now, probe.wake)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from necroscope.model.names import clean
-from necroscope.model.reading import Row, Rows
+from necroscope.model.reading import Gap, Row, Rows
 from necroscope.recorder.triggers import NO_CPU, Trigger
 from necroscope.sources.perf.sampler import Sampler, SeenTask
 from necroscope.sources.procfs.blocked_tasks import BlockedTask, read_blocked_tasks
@@ -33,6 +33,7 @@ _END_SECONDS: Final = 0.5
 # The kernel keeps so much in a pipe that nobody reads (fs.pipe-max-size); a dump that is longer is given up.
 _PY_SPY_BYTES: Final = 1 << 20
 _LARGEST_DESCRIPTOR: Final = 1 << 20
+_NO_STACK: Final = "tasks in state D have neither stack nor system call: /proc/PID/stack is refused (it needs CAP_SYS_ADMIN)"
 # arch/x86/include/asm/syscall_wrapper.h and arch/arm64/include/asm/syscall_wrapper.h name a call's entry so.
 _SYSCALL_PREFIXES: Final = ("__x64_sys_", "__arm64_sys_", "__ia32_sys_", "__do_sys_", "__se_sys_", "ksys_", "SyS_", "sys_")
 
@@ -80,11 +81,15 @@ class TaskCapture:
         self._waiting: list[_PySpy] = []
         self._abandoned: list[subprocess.Popen[bytes]] = []
         self._runs: dict[int, int | None] = {}
+        self._gaps: list[Gap] = []
+        self._is_refusal_told = False
 
     def capture(self, trigger: Trigger, time_ns: int) -> Rows:
         """A trigger that names no core captures the busiest task of each core, up to a bound."""
         if trigger.kind in ("io_blocked", "io_hung"):
-            return [self._blocked_row(trigger, time_ns, task) for task in self._blocked(is_second_look=trigger.kind == "io_hung")]
+            tasks = self._blocked(is_second_look=trigger.kind == "io_hung")
+            self._note_refusal(tasks, time_ns)
+            return [self._blocked_row(trigger, time_ns, task) for task in tasks]
         if trigger.cpu != NO_CPU:
             wanted = [(trigger.cpu, task) for task in self._sampler.seen_on(trigger.cpu)[:_TASKS_A_CORE]]
         else:
@@ -101,6 +106,10 @@ class TaskCapture:
         for waiting in done:
             self._waiting.remove(waiting)
         return [self._finished(waiting) for waiting in done]
+
+    def take_gaps(self) -> list[Gap]:
+        gaps, self._gaps = self._gaps, []
+        return gaps
 
     def close(self) -> Rows:
         """What is there by now; nobody is left behind but who hangs in the kernel."""
@@ -134,12 +143,19 @@ class TaskCapture:
         self._runs = {task.pid: task.runs for task in tasks}
         return tasks
 
+    def _note_refusal(self, tasks: list[BlockedTask], time_ns: int) -> None:
+        """Once: a recorder that lacks the capability lacks it to its end."""
+        if not self._is_refusal_told and any(task.functions is None for task in tasks):
+            self._is_refusal_told = True
+            self._gaps.append(Gap("tasks", time_ns, time_ns, _NO_STACK))
+
     def _blocked_row(self, trigger: Trigger, time_ns: int, task: BlockedTask) -> Row:
         told = self._describer.describe_task(task.pid, task.pid, _descriptor(task.first_argument))
-        stack = clean(";".join(task.functions), _STACK_LIMIT)
+        functions = task.functions or ()
+        stack = clean(";".join(functions), _STACK_LIMIT)
         return (
             *(time_ns, task.cpu, trigger.kind, task.pid, task.pid, task.comm, 0, told.argv0, told.cgroup, told.state or "D"),
-            *(told.policy, told.priority, told.cpus_allowed, syscall_of(task.functions), told.file, stack or None, None),
+            *(told.policy, told.priority, told.cpus_allowed, syscall_of(functions), told.file, stack or None, None),
         )
 
     def _ask_py_spy(self, row: Row, task: SeenTask) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from necroscope.model.clocks import ClockReading, TimeLine
-from necroscope.model.reading import Moment, Reading, Row
+from necroscope.model.reading import Gap, Moment, Reading, Row
 from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_MS, NS_PER_S
 from necroscope.recorder.memory import MemorySegment
@@ -95,11 +95,19 @@ def test_a_description_that_fails_costs_a_gap_and_not_the_recorder() -> None:
         raise TypeError("an answer in other words")
 
     recorder, busy, _ = made(core(cpu=1, system_ns=NS_PER_S))
-    recorder._capture = SimpleNamespace(capture=fail, collect=list, close=list)  # type: ignore[assignment]
+    recorder._capture = SimpleNamespace(capture=fail, collect=list, take_gaps=list, close=list)  # type: ignore[assignment]
     recorder.run(200 * NS_PER_MS)
     assert busy.reads > 2
     assert recorder.status.events >= 1
     assert recorder.status.gaps >= 1
+
+
+def test_what_a_description_lacks_is_a_gap() -> None:
+    recorder, _, _ = made()
+    gaps = [Gap("tasks", 1, 1, "no stack")]
+    recorder._capture = SimpleNamespace(collect=list, take_gaps=lambda: [gaps.pop()] if gaps else [], close=list)  # type: ignore[assignment]
+    recorder.run(100 * NS_PER_MS)
+    assert recorder.status.gaps == 1
 
 
 @pytest.mark.parametrize(("timer", "rests"), [(100, True), (0, False)], ids=["softirqs run", "softirqs stand still"])

@@ -12,15 +12,18 @@ from typing import Any
 import pytest
 
 from necroscope.model.frame import Frame
-from necroscope.model.reading import Rows
+from necroscope.model.reading import Gap, Rows
 from necroscope.model.tables import TABLES
 from necroscope.recorder import task_capture
 from necroscope.recorder.task_capture import TaskCapture, parse_py_spy, syscall_of
 from necroscope.recorder.triggers import NO_CPU, Trigger
 from necroscope.sources.perf.sampler import SeenTask
+from necroscope.sources.procfs.blocked_tasks import BlockedTask
 from necroscope.symbols.messages import TaskDescription
 
 SATURATED = Trigger("saturated", 3, "system 99 %")
+BLOCKED = Trigger("io_blocked", NO_CPU, "7 tasks wait for I/O")
+HUNG = Trigger("io_hung", NO_CPU, "7 tasks wait for I/O")
 HANG = "exec sleep 60"
 PYTHON = TaskDescription("python3", cgroup="/told", state="R", executable="python3.11")
 READING = (Frame("copy_to_user", "[kernel]", "kernel", None, None), Frame("__x64_sys_read", "[kernel]", "kernel", None, None))
@@ -70,6 +73,9 @@ class Captured:
             assert time.perf_counter() < deadline_s, "py-spy did not end"
             time.sleep(0.01)
         return rows
+
+    def take_gaps(self) -> list[Gap]:
+        return self._capture.take_gaps()
 
     def close(self) -> list[dict[str, Any]]:
         return named(self._capture.close())
@@ -219,6 +225,25 @@ def test_no_more_than_two_run_at_once_and_those_that_cannot_be_killed_count(
     children[0].wait(20)
     captured.collect()
     assert [row["pid"] for row in captured.fire()] == [50, 60], "one has gone, and makes room for one"
+
+
+def test_stacks_that_are_refused_are_one_gap(capture_of: Callable[..., Captured], monkeypatch: pytest.MonkeyPatch) -> None:
+    captured = capture_of(HANG, [], TaskDescription("dd", file="/mnt/dead"))
+    blocked = [BlockedTask(7, "dd", 1, ("folio_wait_bit_common", "__x64_sys_read"), 3, 9)]
+    monkeypatch.setattr(task_capture, "read_blocked_tasks", lambda root: blocked)
+    assert [(row["syscall"], row["stack"]) for row in captured.fire(BLOCKED)] == [
+        ("read", "folio_wait_bit_common;__x64_sys_read")
+    ]
+    assert captured.take_gaps() == []
+    blocked[:] = [BlockedTask(7, "dd", 1, None, 3, 9)]
+    for trigger in (BLOCKED, HUNG):
+        assert [(row["pid"], row["syscall"], row["stack"], row["file"]) for row in captured.fire(trigger)] == [
+            (7, None, None, "/mnt/dead")
+        ]
+    (gap,) = captured.take_gaps()
+    assert (gap.table, gap.from_ns, "CAP_SYS_ADMIN" in gap.cause) == ("tasks", 17, True)
+    captured.fire(BLOCKED)
+    assert captured.take_gaps() == []
 
 
 def test_the_end_waits_for_no_answer_and_leaves_nobody_behind(capture_of: Callable[..., Captured], children: list[Any]) -> None:

@@ -25,7 +25,7 @@ _FLAGS: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class BlockedTask:
-    """`functions` are the kernel's, innermost first; none where this process may not ask (CAP_SYS_ADMIN).
+    """`functions` are the kernel's, innermost first; None where this process may not ask (CAP_SYS_ADMIN).
 
     `runs` is how often it was given a core in its life; None where the kernel does not count that.
     """
@@ -33,7 +33,7 @@ class BlockedTask:
     pid: int
     comm: str
     cpu: int
-    functions: tuple[str, ...]
+    functions: tuple[str, ...] | None
     first_argument: int | None
     runs: int | None
 
@@ -49,9 +49,9 @@ def read_blocked_tasks(root: Path, monotonic_s: Callable[[], float] = time.monot
         parsed = parse_stat(_content(f"{folder}/stat"))
         if parsed is not None:
             comm, cpu = parsed
-            functions = parse_stack(_content(f"{folder}/stack"))
             argument = parse_first_argument(_content(f"{folder}/syscall"))
-            found.append(BlockedTask(pid, comm, cpu, functions, argument, parse_runs(_content(f"{folder}/schedstat"))))
+            runs = parse_runs(_content(f"{folder}/schedstat"))
+            found.append(BlockedTask(pid, comm, cpu, _functions(f"{folder}/stack"), argument, runs))
     return found
 
 
@@ -87,15 +87,27 @@ def _pids(proc: Path) -> Iterator[int]:
         yield from (int(entry.name) for entry in entries if entry.name.isdigit())
 
 
+def _functions(path: str) -> tuple[str, ...] | None:
+    # The kernel lets everybody open it who may open others' files, and refuses to be read (proc_pid_stack, fs/proc/base.c).
+    try:
+        return parse_stack(_read(path))
+    except PermissionError:
+        return None
+    except OSError:
+        return ()
+
+
 def _content(path: str) -> bytes:
     """What can be read of it: nothing of a process that has gone or may not be asked."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return _read(path)
     except OSError:
         return b""
+
+
+def _read(path: str) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(descriptor, _FILE_BYTES)
-    except OSError:
-        return b""
     finally:
         os.close(descriptor)

@@ -1,8 +1,15 @@
 """Programs in state D, and where they wait."""
 
+import errno
 import itertools
+import os
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
+
+from necroscope.sources.procfs import blocked_tasks
 from necroscope.sources.procfs.blocked_tasks import BlockedTask, parse_first_argument, parse_stack, read_blocked_tasks
 
 # Linux 6.18: a reader of a FUSE mount whose server does not answer.
@@ -46,6 +53,29 @@ def test_what_may_not_be_asked_or_has_gone_is_left_out(tmp_path):
     (tmp_path / "proc/79").mkdir()
     (tmp_path / "proc/79/stat").write_text("79 (cut")
     assert read_blocked_tasks(tmp_path) == [BlockedTask(77, "loader", 1, (), None, None)]
+
+
+def test_a_stack_that_is_refused_is_told_apart_from_one_that_is_gone(tmp_path, monkeypatch):
+    def read(path):
+        if path.endswith("/stack"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return Path(path).read_bytes()
+
+    folder = process(tmp_path, 77, "loader")
+    (folder / "syscall").write_text("17 0x3 0x7f52a0\n")
+    monkeypatch.setattr(blocked_tasks, "_read", read)
+    assert read_blocked_tasks(tmp_path) == [BlockedTask(77, "loader", 1, None, 3, None)]
+
+
+@pytest.mark.kernel
+def test_the_kernel_refuses_its_stack_to_who_has_not_the_capability():
+    code = (
+        "import os; from necroscope.sources.procfs.blocked_tasks import _functions; os.setgid(65534); os.setuid(65534);"
+        "print(_functions('/proc/self/stack'))"
+    )
+    if os.geteuid() != 0 or not Path("/proc/self/stack").exists():
+        pytest.skip("needs root, to give its rights away, and CONFIG_STACKTRACE")
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "None\n"
 
 
 def test_as_many_as_help_are_told_and_no_longer_than_helps(tmp_path):
