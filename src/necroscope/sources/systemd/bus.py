@@ -92,8 +92,16 @@ class Bus:
             raise SourceUnavailable(f"systemd's bus refuses us: {clean(reply)}", "run as root")
         self._socket.send(b"BEGIN\r\n")
         if self._destination:
-            hello = Question("/org/freedesktop/DBus", "org.freedesktop.DBus", "Hello")
+            self._say_hello()
+
+    def _say_hello(self) -> None:
+        """dbus-daemon lets anybody in, looks for the user's groups, and hangs up without a word if it finds no such user."""
+        hello = Question("/org/freedesktop/DBus", "org.freedesktop.DBus", "Hello")
+        try:
             self._receive([self._send([hello], "org.freedesktop.DBus")])
+        except SourceUnavailable as error:
+            hint = f"if it knows no user {os.geteuid()}, which is a DynamicUser= of systemd: apt-get install libnss-systemd"
+            raise SourceUnavailable(error.facts, error.hint or (hint if os.geteuid() else "")) from None
 
     def _line(self) -> bytes:
         while b"\r\n" not in self._buffer:

@@ -115,3 +115,14 @@ def test_systemd_is_seen_by_its_directory(tmp_path: Path) -> None:
     assert not runs_systemd(tmp_path)
     (tmp_path / "run/systemd/system").mkdir(parents=True)
     assert runs_systemd(tmp_path)
+
+
+@pytest.mark.parametrize(("uid", "hint"), [(61_000, "libnss-systemd"), (0, "")])
+def test_a_bus_that_hangs_up_on_a_user_it_does_not_know_has_a_hint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uid: int, hint: str
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: uid)
+    with unix_daemon(tmp_path / SOCKET, speaking()), pytest.raises(SourceUnavailable) as caught:
+        Bus(tmp_path)
+    assert hint in caught.value.hint
+    assert bool(hint) == bool(caught.value.hint)
