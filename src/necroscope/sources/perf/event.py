@@ -31,7 +31,7 @@ def open_event(attr: EventAttr, pid: int = EVERY_PROCESS, cpu: int = EVERY_CPU) 
             raise _refusal() from None
         if error.errno == errno.EMFILE:
             raise SourceUnavailable(
-                "the process may not open more files: perf needs five descriptors a core", "raise LimitNOFILE or ulimit -n"
+                "the process may not open more files: perf needs four descriptors a core", "raise LimitNOFILE or ulimit -n"
             ) from None
         if error.errno == errno.ENOSYS:
             raise SourceUnavailable("this kernel has no perf_event_open", "it needs CONFIG_PERF_EVENTS") from None

@@ -10,7 +10,7 @@ import pytest
 from necroscope.errors import NecroscopeError, PermissionMissing, SourceUnavailable
 from necroscope.perf_abi import event_attr as abi
 from necroscope.perf_abi.event_attr import EventAttr
-from necroscope.sources.perf import bpf, event
+from necroscope.sources.perf import bpf, cgroup_ledger, event
 from necroscope.sources.perf.event import enable, event_id, open_event
 
 ATTR = EventAttr(abi.TYPE_SOFTWARE, abi.SW_DUMMY, 0, abi.FLAG_DISABLED)
@@ -51,6 +51,16 @@ def test_a_refusal_says_the_way_out(monkeypatch: pytest.MonkeyPatch, number: int
     with pytest.raises(kind) as caught:
         open_event(ATTR, pid=0)
     assert word in caught.value.hint
+
+
+def test_a_limit_on_files_says_how_many_a_core_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(24, os.strerror(24))
+
+    monkeypatch.setattr(event, "syscall", refuse)
+    with pytest.raises(SourceUnavailable, match="four descriptors a core"):
+        open_event(ATTR, cpu=0)
+    assert 1 + len(cgroup_ledger._ACTIONS) == 4, "the sampling event and the tracepoints of the ledger"
 
 
 def test_a_refusal_in_spite_of_the_capability_names_the_greater_one(monkeypatch: pytest.MonkeyPatch) -> None:
