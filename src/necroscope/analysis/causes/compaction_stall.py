@@ -2,7 +2,9 @@
 
 Signature: a core in system mode in compact_zone, isolate_migratepages, isolate_freepages, migrate_pages: below the fault of a
 huge page, below a large kernel allocation, in kcompactd, or below a write to /proc/sys/vm/compact_memory; after long uptimes.
-Confirming signal: compaction in a sixth of the core's samples, and compact_* of /proc/vmstat rising with it.
+Confirming signal: compaction in a sixth of the core's samples, and compact_* of /proc/vmstat rising with it. In the background,
+in kcompactd or khugepaged, that is how it should be: there allocations must wait for it (compact_stall), other tasks stall for
+memory, or something wait behind it on the core.
 Source: nixpkgs #211548; golang #61718; scylladb #8828; juicefs pull request 6147 (kcompactd behind FUSE); mm/compaction.c.
 """
 
@@ -10,6 +12,7 @@ from typing import Final
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
+from necroscope.analysis.episodes import SUFFERING
 from necroscope.analysis.evidence_texts import in_samples, suffering, what_held_the_core
 from necroscope.analysis.functions import functions
 from necroscope.analysis.periodicity import told
@@ -26,6 +29,7 @@ THREADS: Final = functions("kcompactd kcompactd_do_work khugepaged")
 _LEAST: Final = 0.08
 _CONFIRMED: Final = 0.15
 _PAGES_PER_S: Final = 5_000.0
+_STALLED: Final = 0.1
 
 
 def assess(case: Case) -> Assessment | None:
@@ -34,7 +38,9 @@ def assess(case: Case) -> Assessment | None:
         return None
     scanned = case.rate("memory", "compact_migrate_scanned", "compact_free_scanned")
     stalls = case.rate("memory", "compact_stall")
-    is_counted = scanned.grew(3, _PAGES_PER_S) or stalls.grew(3, 1.0)
+    is_stalled = stalls.grew(3, 1.0)
+    is_counted = scanned.grew(3, _PAGES_PER_S) or is_stalled
+    is_felt = is_stalled or not _is_behind(case, held) or _something_waits(case)
     culprit = case.culprit(COMPACTS)
     who = culprit.comm if culprit else "a task"
     why, fix = _reason(case, held)
@@ -42,9 +48,9 @@ def assess(case: Case) -> Assessment | None:
     place = f"core {case.core}" if case.core is not None else "the node"
     return Assessment(
         explains=held,
-        is_confirmed=held >= _CONFIRMED and is_counted,
+        is_confirmed=held >= _CONFIRMED and is_counted and is_felt,
         evidence=[in_samples(case, COMPACTS, "compaction"), *_counted(case), *what_held_the_core(case), *suffering(case)],
-        would_confirm="compact_stall or compact_migrate_scanned of /proc/vmstat rising",
+        would_confirm="compact_stall of /proc/vmstat rising, or compact_migrate_scanned in tasks that wait for it",
         summary=f"{who} is in compaction {why} for {held:.0%} of what {place} does{beat}",
         culprit=culprit,
         origin=origin_of(culprit) or Origin("kernel", "kcompactd"),
@@ -60,9 +66,19 @@ def _reason(case: Case, held: float) -> tuple[str, tuple[str, ...]]:
         return "for huge pages", (
             "set /sys/kernel/mm/transparent_hugepage/defrag to defer, or drop MADV_HUGEPAGE in the program",
         )
-    if case.now.share(THREADS) >= 0.5 * held:
+    if _is_behind(case, held):
         return "in the background", ("lower vm.compaction_proactiveness, or khugepaged's scan (pages_to_scan)",)
     return "for a large allocation", ()
+
+
+def _is_behind(case: Case, held: float) -> bool:
+    return case.now.share(COMPACTS, inside=THREADS) >= 0.5 * held
+
+
+def _something_waits(case: Case) -> bool:
+    # kcompactd works in a section of psi_memstall_enter: without anybody else pressure is as high as it is busy.
+    own = min(1.0, case.machine.time_share(THREADS) * case.node.cores)
+    return case.has(*SUFFERING) or (case.pressure("memory") or 0.0) >= own + _STALLED
 
 
 def _counted(case: Case) -> list[Evidence]:
@@ -81,7 +97,8 @@ def _counted(case: Case) -> list[Evidence]:
 CAUSE = Cause(
     slug="compaction-stall",
     title="pages are moved together while somebody waits",
-    confirming="compaction in a sixth of the core's samples, with compact_* of /proc/vmstat rising",
+    confirming="compaction in a sixth of the core's samples, with compact_* of /proc/vmstat rising; in the background only if"
+    " somebody waits for it",
     assess=assess,
     fix=(
         "transparent_hugepage/defrag=defer+madvise: faults do not wait, kcompactd works behind",

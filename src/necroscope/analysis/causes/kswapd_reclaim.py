@@ -2,7 +2,9 @@
 
 Signature: the kernel thread kswapd near 100 % in system mode on one core, in balance_pgdat, shrink_node, shrink_lruvec,
 shrink_slab; often without swap; file pages that were dropped are read again.
-Confirming signal: kswapd has a third of the core's samples, and pgscan_kswapd of /proc/vmstat rises with it.
+Confirming signal: kswapd has a third of the core's samples, pgscan_kswapd of /proc/vmstat rises with it, and it is in vain: pages
+come back that were just dropped (workingset_refault), few of the scanned are freed, or tasks stall for memory besides kswapd
+itself, which counts as stalled (PSI) all the time it runs. Who reads a large file once makes kswapd work too, and loses nothing.
 Source: coreos/bugs #1424, #1450; okd #1846; bottlerocket #4916 (91.7 % of a core in kswapd0); mm/vmscan.c.
 """
 
@@ -28,6 +30,11 @@ _CONFIRMED: Final = 0.3
 _PAGES_PER_S: Final = 2_000.0
 # Of a machine without a hot core: pages that are dropped and read again are no incident unless somebody stalls for it.
 _STALLED: Final = 0.1
+# In vain: of the pages freed so many come back, of the pages scanned so few are freed, so many allocations a second wait.
+_COME_BACK: Final = 0.1
+_COME_BACK_PER_S: Final = 500.0
+_FEW_FREED: Final = 0.3
+_STALLS_PER_S: Final = 5.0
 
 
 def assess(case: Case) -> Assessment | None:
@@ -41,7 +48,7 @@ def assess(case: Case) -> Assessment | None:
     taker = cgroup_or_process(takers[0]) if takers else None
     return Assessment(
         explains=held,
-        is_confirmed=held >= _CONFIRMED and is_counted and is_felt,
+        is_confirmed=held >= _CONFIRMED and is_counted and is_felt and _is_in_vain(case),
         evidence=[
             in_samples(case, KSWAPD, "kswapd"),
             *_counted(case),
@@ -49,12 +56,25 @@ def assess(case: Case) -> Assessment | None:
             *what_held_the_core(case),
             *suffering(case),
         ],
-        would_confirm="pgscan_kswapd of /proc/vmstat rising, with pgsteal_kswapd behind it",
+        would_confirm="pgscan_kswapd of /proc/vmstat rising, with pgsteal_kswapd far behind it or workingset_refault_* beside it",
         summary=_summary(case, held, takers),
         culprit=case.culprit(KSWAPD),
         origin=taker or Origin("kernel", "kswapd"),
         fix=(f"limit the memory of {taker.name}: it takes what kswapd frees",) if taker else (),
     )
+
+
+def _is_in_vain(case: Case) -> bool:
+    """Whether somebody is worse off by it. What is not recorded does not tell."""
+    scanned, stolen, refaults, stalls = (
+        case.rate("memory", name).now for name in ("pgscan_kswapd", "pgsteal_kswapd", "workingset_refault", "allocstall")
+    )
+    few_freed = scanned is not None and stolen is not None and stolen <= _FEW_FREED * scanned
+    come_back = refaults is not None and refaults >= max(_COME_BACK_PER_S, _COME_BACK * (stolen or 0.0))
+    # balance_pgdat runs in a section of psi_memstall_enter: without anybody else pressure is as high as kswapd is busy.
+    own = min(1.0, case.machine.time_share(KSWAPD) * case.node.cores)
+    others_stall = (case.pressure("memory") or 0.0) >= own + _STALLED
+    return few_freed or come_back or others_stall or (stalls or 0.0) >= _STALLS_PER_S
 
 
 def _summary(case: Case, held: float, takers: list[TaskShare]) -> str:
@@ -90,7 +110,8 @@ def _counted(case: Case) -> list[Evidence]:
 CAUSE = Cause(
     slug="kswapd-reclaim",
     title="kswapd keeps a core busy with reclaim",
-    confirming="kswapd in a third of the core's samples, with pgscan_kswapd of /proc/vmstat rising",
+    confirming="kswapd in a third of the core's samples, with pgscan_kswapd of /proc/vmstat rising, in vain: pages come back,"
+    " few are freed, or tasks stall besides",
     assess=assess,
     fix=(
         "give the node headroom: evict or limit what fills memory, reserve memory for the system (kubelet's system-reserved)",

@@ -2,8 +2,9 @@
 
 Signature: a core in system mode in the container's own tasks, in reclaim (try_to_free_mem_cgroup_pages, shrink_slab,
 super_cache_count, list_lru_count_one) below the charge of a page; the machine has memory to spare, and kswapd sleeps.
-Confirming signal: that reclaim below a charge in a fifth of the core's samples: there is no other way into it than a limit.
-Reclaim that somebody asked for (memory.force_empty, memory.reclaim) is not below a charge.
+Confirming signal: that reclaim below a charge in a fifth of the core's samples, and where they are recorded, a limit that was hit
+(memory.events, memory.failcnt) or work that stalls for memory (PSI). Reclaim that somebody asked for (memory.force_empty,
+memory.reclaim) is not below a charge.
 Source: concourse/hush-house #22; mm/memcontrol.c, try_charge_memcg.
 """
 
@@ -29,6 +30,7 @@ CHARGES: Final = functions(
 )
 _LEAST: Final = 0.1
 _CONFIRMED: Final = 0.2
+_STALLED: Final = 0.1
 # The table is read every 10 s.
 _LATE_NS: Final = 11 * NS_PER_S
 
@@ -50,14 +52,23 @@ def assess(case: Case) -> Assessment | None:
     place = f"core {case.core}" if case.core is not None else "the node"
     return Assessment(
         explains=held,
-        is_confirmed=held >= _CONFIRMED,
+        is_confirmed=held >= _CONFIRMED and (hit is not None or _is_felt(case)),
         evidence=[*evidence, *suffering(case)],
-        would_confirm="memory.events (max, high) or memory.failcnt of the task's cgroup rising",
+        would_confirm="memory.events (max, high) or memory.failcnt of the task's cgroup rising, or PSI memory",
         summary=f"{who} is at the memory limit of {where or 'its cgroup'} and reclaims for {held:.0%} of what {place} does",
         culprit=culprit,
         origin=Origin("cgroup", hit[0]) if hit else cgroup_or_process(culprit) if culprit else None,
         fix=(f"raise the memory limit of {where}, or lower what runs in it",) if where else (),
     )
+
+
+def _is_felt(case: Case) -> bool:
+    """Whether work stalls for memory; where neither that nor hits of limits are recorded, the samples alone tell."""
+    stalled = case.pressure("memory")
+    if stalled is not None:
+        return stalled >= _STALLED
+    rows = case.columns("cgroups").within([(case.window[0], case.window[1] + _LATE_NS)])
+    return not len(rows) or not np.isfinite(rows["memory_max_events"]).any()
 
 
 def _limit_hit(case: Case, culprit: Culprit | None) -> tuple[str, float] | None:
@@ -85,7 +96,7 @@ def _count(item: tuple[str, int]) -> int:
 CAUSE = Cause(
     slug="memcg-limit-reclaim",
     title="a cgroup at its memory limit reclaims its own pages",
-    confirming="reclaim below the charge of a page in a fifth of the core's samples",
+    confirming="reclaim below the charge of a page in a fifth of the core's samples, with hits of the limit or stalls for memory",
     assess=assess,
     ordinary_s=3.0,
     fix=(

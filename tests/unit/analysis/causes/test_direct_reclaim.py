@@ -13,7 +13,8 @@ DIRECT = """
 
 def counted(picture: str, stalls: int) -> DrawnNode:
     node = drawn_node(picture).every_second("memory", range(1, 16), allocstall=0, pgscan_direct=0, pgscan_kswapd=0)
-    return node.every_second("memory", range(16, 24), allocstall=stalls, pgscan_direct=100 * stalls, pgscan_kswapd=50 * stalls)
+    scans = {"pgscan_direct": 100 * stalls, "pgscan_kswapd": 50 * stalls, "pgsteal_kswapd": 5 * stalls}
+    return node.every_second("memory", range(16, 24), allocstall=stalls, **scans)
 
 
 def test_reclaim_by_the_task_itself_is_named() -> None:

@@ -1,6 +1,6 @@
 """Reclaim below a charge is a limit; the same walk for anything else is not."""
 
-from tests.drawn_node import DrawnNode, drawn_node
+from tests.drawn_node import NS, DrawnNode, drawn_node
 
 from necroscope.analysis.engine import diagnose
 
@@ -35,3 +35,31 @@ def test_a_walk_over_dead_cgroups_for_a_limit_is_the_limit() -> None:
     node = drawn_node(LIMIT.replace("shrink_slab", "shrink_node, mem_cgroup_iter")).zombies(14, 5_000)
     (incident,) = diagnose(node).incidents
     assert incident.verdict.cause == "memcg-limit-reclaim"
+
+
+AT_ITS_LIMIT = """
+    core 0:  ..............................
+    core 1:  ...............xxxxxxxx.......
+    x: system+idle  rsync[45]  /pods/b  write > vfs_write, mem_cgroup_charge, try_charge_memcg, try_to_free_mem_cgroup_pages
+    x: system+idle  rsync[45]  /pods/b  write > vfs_write, generic_perform_write, copy_page_from_iter
+    x: system+idle  rsync[45]  /pods/b  write > vfs_write, generic_perform_write, ext4_write_end
+"""
+
+
+def copied(stalled: float | None = None, hits: int | None = None) -> DrawnNode:
+    node = drawn_node(AT_ITS_LIMIT)
+    for second in range(1, 30) if stalled is not None else ():
+        node.add("pressure", second, resource="memory", some_ns=round((stalled or 0.0) * NS), full_ns=0)
+    return node if hits is None else node.add("cgroups", 24, controller="memory", path="/pods/b", memory_max_events=hits)
+
+
+def test_a_limit_that_was_not_hit_and_stalls_nobody_is_not_named() -> None:
+    assert not diagnose(copied(stalled=0.0, hits=0)).incidents
+    assert not diagnose(copied(stalled=0.01)).incidents
+    assert not diagnose(copied(hits=0)).incidents
+
+
+def test_hits_of_the_limit_or_stalls_for_memory_confirm_it() -> None:
+    for node in (copied(stalled=0.0, hits=9_000), copied(stalled=0.3, hits=0)):
+        (incident,) = diagnose(node).incidents
+        assert incident.verdict.cause == "memcg-limit-reclaim"
