@@ -77,12 +77,18 @@ class Case(CaseCounters):
         """Rows of any table around the incident, as dictionaries; of one that lasts for hours, of its first."""
         end_ns = min(self.window[1], self.node.span[1])
         span = self.window[0] - round(before_s * NS_PER_S), end_ns + round(after_s * NS_PER_S)
+        self.node.looked_at.add(table)
         found: list[dict[str, Any]] = self.node.recording.rows(table, *span).to_pylist()
         return found
 
-    @cached_property
+    @property
     def tasks(self) -> list[dict[str, Any]]:
         """Rows of `tasks` of the core, captured in the incident by a trigger: policy, cpus_allowed, syscall, file, stack."""
+        self.node.looked_at.add("tasks")
+        return self._tasks
+
+    @cached_property
+    def _tasks(self) -> list[dict[str, Any]]:
         return [row for row in self.rows("tasks") if self.core is None or row["cpu"] == self.core]
 
     def events_of(self, *kinds: str) -> list[JoinedEvent]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -9,8 +10,9 @@ import numpy as np
 from necroscope.analysis.case_times import BEFORE_NS, TICK_NS, CaseTimes
 from necroscope.analysis.columns import Columns, Floats
 from necroscope.analysis.correlate import Gathered
-from necroscope.analysis.episodes import Span
+from necroscope.analysis.episodes import Span, touches
 from necroscope.analysis.node import MODES, Node
+from necroscope.model.reading import Gap
 from necroscope.model.units import NS_PER_S
 
 _MOSTLY: Final = 0.4
@@ -104,7 +106,23 @@ class CaseCounters(CaseTimes):
         """Whether the recording has the table at all: without it, its silence says nothing."""
         return bool(self.node.tables.get(table))
 
+    def hidden_by(self, table: str) -> str | None:
+        """The cause of a gap that hides most of the incident from a table of counters; a late row tells of the time before."""
+        causes = [gap.cause for gap in self._gaps if gap.table == table]
+        if not causes:
+            return None
+        rows = self.node.columns(table).of_core(self.core).within(self._ticks(table))
+        _, first = np.unique(rows["time"], return_index=True)
+        is_seen = float(rows["elapsed_ns"][first].sum()) >= _MOSTLY * sum(to_ns - from_ns for from_ns, to_ns in self.spans)
+        return None if is_seen else causes[0]
+
     # --- inner
+
+    @cached_property
+    def _gaps(self) -> list[Gap]:
+        """Those over the incident, on its core or the machine."""
+        own = [gap for gap in self.node.recording.gaps(*self.window) if gap.to_ns > gap.from_ns and gap.cpu in (None, self.core)]
+        return [gap for gap in own if any(touches(span, (gap.from_ns, gap.to_ns)) for span in self.spans)]
 
     @property
     def _late_ns(self) -> int:

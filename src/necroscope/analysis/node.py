@@ -46,6 +46,8 @@ class Node:
         self._columns: dict[str, Columns] = {}
         # What rules work out of the tables and share.
         self.derived: dict[str, object] = {}
+        # Tables that were asked for since somebody cleared it: what a rule leans on, recorded or not.
+        self.looked_at: set[str] = set()
 
     @cached_property
     def cpus(self) -> list[int]:
@@ -73,6 +75,7 @@ class Node:
 
     def columns(self, table: str) -> Columns:
         """All rows of a table in the stretch; those by core are sorted by core, then time."""
+        self.looked_at.add(table)
         if table not in self._columns:
             self._columns[table] = self._read(table)
         return self._columns[table]

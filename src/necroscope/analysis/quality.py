@@ -1,6 +1,6 @@
 """What a recording could not see of an incident, what that costs in confidence, and how to record it."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,7 +12,9 @@ from necroscope.model.units import NS_PER_S, format_duration
 _FEW_SAMPLES: Final = 30
 _SHORT_NS: Final = 10 * NS_PER_S
 # Nothing has to happen in these: that they were not recorded is told by a gap, not by their having no rows.
-_OF_HAPPENINGS: Final = {"events": ("events", "log"), "cgroup_ledger": ("cgroup_ledger",)}
+_OF_HAPPENINGS: Final = {"events": ("events", "log"), "cgroup_ledger": ("cgroup_ledger",), "tasks": ("tasks",)}
+# Read all the time, on a quiet node as well. The delay of softirqs is not: its probe rests where nothing waits.
+_COUNTERS: Final = ("memory", "pressure", "softnet", "softirqs", "runqueue", "cgroups", "interrupts")
 # Tables without which a class of causes cannot be told, and how to get them.
 _WANTED: Final = {
     "samples": "record as root or with CAP_PERFMON, so that stacks are sampled",
@@ -20,6 +22,12 @@ _WANTED: Final = {
     "events": "record with access to /dev/kmsg (CAP_SYSLOG), so that resets and lockups are seen",
     "interrupts": "record on the node itself: an import has no /proc/interrupts",
     "cgroup_ledger": "record as root, so that cgroups made and removed are counted by name",
+    "memory": "/proc/vmstat has to be readable, or no want of memory can be told",
+    "cgroups": "/sys/fs/cgroup has to be mounted, or dead cgroups and quotas cannot be told",
+    "runqueue": "needs a kernel with CONFIG_SCHED_INFO, so that threads are seen to wait",
+    "softnet": "/proc/net/softnet_stat has to be readable, or dropped packets cannot be told",
+    "pressure": "needs a kernel with CONFIG_PSI (boot with psi=1), so that waits for memory and disks are seen",
+    "tasks": "record as root, so that the task on a held core is described",
 }
 
 
@@ -34,6 +42,19 @@ class Shortcoming:
 def shortcomings(case: Case) -> list[Shortcoming]:
     """Of what this incident needs; empty where all was recorded."""
     return list(_of_case(case))
+
+
+def hidden(case: Case, tables: Collection[str]) -> list[Shortcoming]:
+    """Of what a rule looked at, what lies in a gap over the incident."""
+    found = {table: case.hidden_by(table) for table in _COUNTERS if table in tables}
+    return [Shortcoming(f"a gap lies over the incident: {table}, {cause}", 0.9) for table, cause in found.items() if cause]
+
+
+def unseen(case: Case, tables: Collection[str]) -> str:
+    """In words: which of these were not recorded, at all or in the incident. Silence of such a table says nothing."""
+    found = [table for table in _COUNTERS if table in tables and (not case.is_recorded(table) or case.hidden_by(table))]
+    found += ["tasks"] if "tasks" in tables and not case.tasks else []
+    return f"{' and '.join(found)} {'was' if len(found) == 1 else 'were'} not recorded" if found else ""
 
 
 def lacking(node: Node) -> list[str]:
@@ -71,6 +92,8 @@ def _is_missing(table: str, node: Node, missed: set[str]) -> bool:
 
 
 def _of_case(case: Case) -> Iterator[Shortcoming]:
+    if case.node.span[1] - case.node.span[0] < _SHORT_NS:
+        yield Shortcoming("the recording is too short to tell what is usual", 0.9)
     if not case.node.has_core_times:
         yield Shortcoming("the time of cores is estimated from samples", 0.9)
     if not case.is_recorded("samples"):

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Final
 
 from necroscope.analysis import origin_facts
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.quality import Shortcoming
+from necroscope.analysis.quality import Shortcoming, hidden, unseen
 from necroscope.analysis.report import UNKNOWN, Alternative, Culprit, Evidence, Verdict
 
 NAMED: Final = 0.5
@@ -29,23 +30,22 @@ _LEAST_ALTERNATIVE: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """A cause with its assessment, what it is worth here, and why it lost if it did."""
+    """A cause with its assessment, what it is worth here, what it could not see, and why it lost if it did."""
 
     cause: Cause
     assessment: Assessment
     confidence: float
+    lacks: Sequence[Shortcoming] = ()
+    unseen: str = ""
     why_not: str = ""
 
 
 def decide(case: Case, causes: Iterable[Cause], lacks: Sequence[Shortcoming]) -> tuple[Verdict, tuple[Alternative, ...]]:
     """The verdict and the causes that lost, with the reason."""
     causes = list(causes)
-    quality = 1.0
-    for lack in lacks:
-        quality *= lack.factor
-    assessed = [(cause, found) for cause in causes if cause.slug != UNKNOWN and (found := cause.assess(case)) is not None]
-    weighed = [Weighed(cause, found, confidence(found) * quality) for cause, found in assessed]
-    ranked = sorted(_yielded(weighed), key=lambda one: -one.confidence)
+    quality = prod(lack.factor for lack in lacks)
+    weighed = [_weighed(case, cause, quality) for cause in causes if cause.slug != UNKNOWN]
+    ranked = sorted(_yielded([one for one in weighed if one is not None]), key=lambda one: -one.confidence)
     if ranked and ranked[0].confidence >= NAMED:
         best, others = _tempered(ranked), ranked[1:]
     else:
@@ -54,8 +54,19 @@ def decide(case: Case, causes: Iterable[Cause], lacks: Sequence[Shortcoming]) ->
         is_told = case.gathered.is_strong or case.is_asked
         found = (unknown.assess(case) if is_told else None) or Assessment(0.0, is_confirmed=False, culprit=Culprit())
         best, others = Weighed(unknown, found, 0.3 * quality), ranked
-    hidden = tuple(Evidence(lack.text, *case.window, case.core) for lack in lacks)
-    return _verdict(case, best, hidden), tuple(_alternative(other, best) for other in _worth_telling(others))
+    doubts = tuple(Evidence(lack.text, *case.window, case.core) for lack in (*lacks, *best.lacks))
+    return _verdict(case, best, doubts), tuple(_alternative(other, best) for other in _worth_telling(others))
+
+
+def _weighed(case: Case, cause: Cause, quality: float) -> Weighed | None:
+    case.node.looked_at.clear()
+    found = cause.assess(case)
+    if found is None:
+        return None
+    tables = frozenset(case.node.looked_at)
+    lacks = hidden(case, tables)
+    worth = confidence(found) * quality * prod(lack.factor for lack in lacks)
+    return Weighed(cause, found, worth, lacks, "" if found.is_confirmed else unseen(case, tables))
 
 
 def confidence(found: Assessment) -> float:
@@ -91,7 +102,7 @@ def _tempered(ranked: Sequence[Weighed]) -> Weighed:
     return replace(best, confidence=max(NAMED, _CLOSE_FACTOR * best.confidence)) if rivals else best
 
 
-def _verdict(case: Case, best: Weighed, hidden: tuple[Evidence, ...]) -> Verdict:
+def _verdict(case: Case, best: Weighed, doubts: tuple[Evidence, ...]) -> Verdict:
     cause, found = best.cause, best.assessment
     culprit = found.culprit if found.culprit is not None else case.culprit()
     told = _with_share(case, culprit, found.evidence)
@@ -103,7 +114,7 @@ def _verdict(case: Case, best: Weighed, hidden: tuple[Evidence, ...]) -> Verdict
         culprit=culprit,
         origin=found.origin,
         evidence=(*told[:_BEFORE_ORIGIN], *origin_facts.about(case, found.origin), *told[_BEFORE_ORIGIN:]),
-        against=(*found.against, *hidden),
+        against=(*found.against, *doubts),
         fix=(*found.fix, *cause.fix),
         verify=tuple(cause.verify),
         will_not_help=tuple(cause.will_not_help),
@@ -136,7 +147,7 @@ def _why_not(other: Weighed, best: Weighed) -> str:
     if found.against and (found.is_confirmed or found.doubt >= _STRONG_DOUBT):
         return found.against[0].text
     if not found.is_confirmed:
-        return f"not confirmed: {found.would_confirm or other.cause.confirming}"
+        return f"not confirmed{', and ' if other.unseen else ''}{other.unseen}: {found.would_confirm or other.cause.confirming}"
     if best.cause.slug != UNKNOWN and found.explains < best.assessment.explains:
         return f"it explains {found.explains:.0%} of the incident, {best.cause.slug} explains {best.assessment.explains:.0%}"
     return f"it explains only {found.explains:.0%} of the incident"
