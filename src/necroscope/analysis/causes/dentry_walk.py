@@ -3,7 +3,8 @@
 Signature: a core in system mode in shrink_dcache_parent, d_walk, shrink_dentry_list, prune_dcache_sb, __dentry_kill: below rmdir,
 umount, reclaim or drop_caches; before it dentries grow, mostly negative ones, by somebody's lookups that fail.
 Confirming signal: the walk (or the making of negative dentries) in a fifth of the core's samples, and dentries in numbers:
-a hundred thousand come or gone with it, or a million there.
+a hundred thousand come or gone with it, or a million there. The last close of a large deleted file passes through __dentry_kill
+too, but what takes the time there is the freeing of its pages.
 Source: LWN 894098; druid #7508; Sysdig "Container isolation gone wrong"; fs/dcache.c.
 """
 
@@ -27,6 +28,8 @@ WALKS: Final = functions(
     " dcache_readdir next_positive scan_positives"
 )
 MAKES: Final = functions("d_alloc __d_alloc d_alloc_parallel lookup_slow __lookup_slow lookup_open")
+# Below the death of one dentry: its file and all its pages go.
+FREES: Final = functions("evict shmem_evict_inode shmem_undo_range truncate_inode_pages*")
 _LEAST: Final = 0.12
 _CONFIRMED: Final = 0.2
 _MANY: Final = 1_000_000
@@ -35,8 +38,8 @@ _AROUND_NS: Final = 3 * NS_PER_S
 
 
 def assess(case: Case) -> Assessment | None:
-    # A wait for somebody else's walk is not the walk.
-    own = case.now.without(SPINS)
+    # A wait for somebody else's walk is not the walk, and a file's pages are not names.
+    own = case.now.without(SPINS).without(FREES)
     of_all = own.total / case.now.total if case.now.total else 0.0
     walked, made = own.share(WALKS) * of_all, own.share(MAKES) * of_all
     negative = _swing(case, "dentries_negative")
@@ -64,7 +67,7 @@ def assess(case: Case) -> Assessment | None:
         summary=f"{who} walks remembered names for {max(walked, made):.0%} of what {place} does in {case.seconds:.1f} s{beat}",
         culprit=culprit,
         origin=origin,
-        fix=(f"stop {origin.name} from asking for names that do not exist",) if origin else (),
+        fix=(f"stop {origin.name} from asking for names that do not exist",) if origin and (negative or 0.0) >= _SWING else (),
     )
 
 

@@ -17,7 +17,8 @@ from necroscope.analysis.report import Evidence, WillNotHelp
 from necroscope.analysis.stacks import TaskShare
 from necroscope.analysis.task_origin import origin_of, process_origin
 
-SHOWS: Final = functions("show_mountinfo show_vfsmnt show_vfsstat m_show m_start m_next mounts_poll")
+# Not m_start, m_next and m_show, which call them: functions of /proc/PID/maps and /proc/modules are called so too.
+SHOWS: Final = functions("show_mountinfo show_vfsmnt show_vfsstat mounts_poll")
 PARSES: Final = functions("mnt_table_parse* mnt_parse_mountinfo* mnt_fs_* mount_load_proc_self_mountinfo", is_user=True)
 MOUNTS: Final = functions(
     "path_mount do_mount do_new_mount* do_move_mount path_umount do_umount umount_tree ksys_umount __x64_sys_mount"

@@ -37,3 +37,25 @@ def test_waiting_for_somebody_in_the_walk_is_not_the_walk() -> None:
     node = drawn_node(picture).every_second("memory", range(1, 30), dentries=3_000_000)
     (incident,) = diagnose(node).incidents
     assert incident.verdict.cause == "path-lookup-contention"
+
+
+def test_the_pages_of_a_large_deleted_file_are_no_names() -> None:
+    freed = "__fput, dput, __dentry_kill, iput, evict, shmem_evict_inode, shmem_undo_range, truncate_inode_folio"
+    picture = f"""
+        core 0:  ..............................
+        core 1:  ...............rrrrrr.........
+        r: system  object-store[8]  /  main, close > __x64_sys_close, {freed}
+    """
+    node = drawn_node(picture).every_second("memory", range(1, 30), dentries=1_400_000, dentries_negative=100_000)
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.cause == "unknown"
+
+
+def test_names_of_files_that_exist_are_not_said_to_be_of_failed_lookups() -> None:
+    asked = "from asking for names that do not exist"
+    assert asked in diagnose(remembered(3_000_000, 400_000)).incidents[0].verdict.fix[0]
+    node = drawn_node(WALK).every_second("memory", range(1, 17), dentries=3_000_000, dentries_negative=10_000)
+    node.every_second("memory", range(17, 30), dentries=400_000, dentries_negative=10_000)
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.cause == "dentry-walk"
+    assert not any(asked in line for line in incident.verdict.fix)

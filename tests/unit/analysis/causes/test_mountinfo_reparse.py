@@ -26,3 +26,14 @@ def test_another_table_of_proc_is_not_named() -> None:
     picture = REPARSE.replace("show_mountinfo, seq_path_root, prepend_path", "tcp4_seq_show, get_tcp4_sock")
     verdicts = [one.verdict.cause for one in diagnose(drawn_node(picture)).incidents]
     assert "mountinfo-reparse" not in verdicts
+
+
+def test_the_maps_of_a_process_are_another_table_though_its_functions_are_called_alike() -> None:
+    picture = """
+        core 0:  ..............................
+        core 1:  ...............rrrrrrrr.......
+        r: system  profiler[8]  /  read > vfs_read, seq_read_iter, m_next, mas_find
+        r: system  profiler[8]  /  read > vfs_read, seq_read_iter, show_map, show_map_vma
+    """
+    (incident,) = diagnose(drawn_node(picture)).incidents
+    assert incident.verdict.cause == "unknown"
