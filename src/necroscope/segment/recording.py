@@ -94,7 +94,7 @@ def read_identity(directory: Path) -> Identity:
     try:
         check_version(content["schema"])
         labels = {str(key): str(value) for key, value in content["labels"].items()}
-        return Identity(content["node"], content["boot_id"], content["made_by"], labels, content["schema"])
+        return Identity(str(content["node"]), str(content["boot_id"]), str(content["made_by"]), labels, content["schema"])
     except (KeyError, TypeError, AttributeError):
         raise CorruptData(f"{RECORDING_FILE} lacks what every recording has") from None
 
@@ -167,12 +167,20 @@ def segment_bytes(path: Path) -> int:
 
 def read_pins(directory: Path) -> list[Pin]:
     """No file, no pins; CorruptData if it is damaged."""
+    file = directory / PINS_FILE
     try:
-        return [Pin(pin["from_ns"], pin["to_ns"], pin["reason"]) for pin in read_checked(directory / PINS_FILE)]
+        return [Pin(_moment_ns(pin["from_ns"]), _moment_ns(pin["to_ns"]), str(pin["reason"])) for pin in read_checked(file)]
     except FileNotFoundError:
         return []
     except (KeyError, TypeError):
         raise CorruptData(f"{PINS_FILE} holds no pins") from None
+
+
+def _moment_ns(value: object) -> int:
+    """A recording may come from anywhere: what is no moment is not one."""
+    if isinstance(value, int) and 0 <= value < 1 << 63:
+        return value
+    raise TypeError
 
 
 def write_pins(directory: Path, pins: list[Pin]) -> None:

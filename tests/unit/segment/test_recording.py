@@ -169,3 +169,16 @@ def test_damaged_pins_are_corrupt_data_not_an_empty_list(recording):
     (recording / "pins.json").write_text("[]")
     with pytest.raises(CorruptData):
         read_pins(recording)
+
+
+@pytest.mark.parametrize("moment", ["yesterday", 1.5, -1, 1 << 80, None])
+def test_a_pin_of_another_hand_that_is_no_moment_is_corrupt_data(recording, moment):
+    write_checked(recording / "pins.json", [{"from_ns": 1, "to_ns": moment, "reason": "x"}])
+    with pytest.raises(CorruptData):
+        read_pins(recording)
+
+
+def test_names_of_another_hand_are_texts(recording):
+    write_checked(recording / "recording.json", {"schema": 1, "node": ["n"], "boot_id": 7, "made_by": None, "labels": {}})
+    told = read_identity(recording)
+    assert (told.node, told.boot_id, told.made_by) == ("['n']", "7", "None")
