@@ -3,7 +3,8 @@
 Signature: system time spread over system calls of processes that have nothing to do with one another, with a BPF program
 (`bpf_prog_TAG_NAME`) and its map functions below a tracepoint, kprobe, cgroup or LSM hook in their stacks; the agent that loaded
 it looks light.
-Confirming signal: BPF programs below such hooks have a quarter of what runs on the core, in tasks that did not load them.
+Confirming signal: BPF programs below such hooks have a quarter of what runs on the core, in tasks: not in interrupts or softirqs,
+not in test runs of a program's owner, and not the recorder's own. A datapath (XDP, traffic control) is the work on packets itself.
 Source: falco #1710, #2475, #3630; tetragon #3428; cilium #27661; datadog-agent pull request 25330; kernel/trace/bpf_trace.c.
 """
 
@@ -15,13 +16,12 @@ from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.evidence_texts import in_samples, suffering, what_held_the_core
 from necroscope.analysis.functions import functions
 from necroscope.analysis.report import Culprit, Origin, WillNotHelp
-from necroscope.analysis.stacks import Stacks
+from necroscope.analysis.stacks import INTERRUPT, Stacks
 
-# Where the kernel calls programs that others have attached, over versions 4.14 to 7.x.
+# Where the kernel calls programs that others have attached, over versions 4.14 to 7.x; not where packets are sent through one.
 HOOKS: Final = functions(
     "bpf_trace_run* __bpf_trace_run trace_call_bpf perf_call_bpf_enter perf_call_bpf_exit kprobe_perf_func kretprobe_perf_func"
     " uprobe_perf_func __bpf_prog_enter* __bpf_prog_exit* bpf_trampoline_* bpf_lsm_* __cgroup_bpf_* bpf_prog_run_array*"
-    " cls_bpf_classify tcf_bpf_act __bpf_prog_run_save_cb bpf_prog_run_xdp bpf_prog_run_generic_xdp"
     " bpf_kprobe_multi_* kprobe_multi_link_handler uprobe_multi_link_handler bpf_iter_run_prog"
 )
 # A test run is a program's owner trying it out.
@@ -35,7 +35,7 @@ _RECORDER: Final = "necroscope"
 
 
 def assess(case: Case) -> Assessment | None:
-    paid = case.now.of(HOOKS).without(TEST_RUNS).without(OWN)
+    paid = case.now.of(HOOKS).without(TEST_RUNS).without(OWN).without(INTERRUPT)
     held = paid.total / case.now.total if case.now.total else 0.0
     if held < _LEAST:
         return None
@@ -72,7 +72,7 @@ def _programs(paid: Stacks) -> list[str]:
 CAUSE = Cause(
     slug="ebpf-overhead",
     title="an agent's BPF program runs in everybody's system calls",
-    confirming="BPF programs at hooks have a quarter of what runs on the core, in tasks that did not load them",
+    confirming="BPF programs at hooks have a quarter of what runs on the core, in tasks and not in softirqs or test runs",
     assess=assess,
     fix=(
         "find the owner: `bpftool prog show` and `bpftool link show` name program and process",

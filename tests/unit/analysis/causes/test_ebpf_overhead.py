@@ -52,3 +52,25 @@ def test_a_lock_that_a_program_waits_for_is_still_the_programs_cost() -> None:
     path = f"trainer[10] {ENTRY}, {PROGRAM}, htab_map_update_elem, _raw_spin_lock_irqsave, native_queued_spin_lock_slowpath"
     (incident,) = diagnose(drawn_node(picture(path))).incidents
     assert incident.verdict.cause == "ebpf-overhead"
+
+
+POLL = "run_ksoftirqd, handle_softirqs, net_rx_action, __napi_poll, ena_io_poll"
+
+
+def test_a_datapath_is_no_overhead_of_system_calls() -> None:
+    paths = (
+        f"ksoftirqd/1[17] {POLL}, tcf_classify, cls_bpf_classify, bpf_prog_0123456789abcdef_cil_from_netdev",
+        f"ksoftirqd/1[17] {POLL}, tcp_v4_rcv",
+    )
+    assert "ebpf-overhead" not in [one.verdict.cause for one in diagnose(drawn_node(picture(*paths, modes="softirq"))).incidents]
+
+
+def test_a_filter_of_a_cgroup_in_a_softirq_is_nobodys_system_call() -> None:
+    path = f"ksoftirqd/1[17] {POLL}, sk_filter_trim_cap, __cgroup_bpf_run_filter_skb, bpf_prog_0123456789abcdef_sd_fw_ingress"
+    assert "ebpf-overhead" not in [one.verdict.cause for one in diagnose(drawn_node(picture(path, modes="softirq"))).incidents]
+
+
+def test_a_datapath_below_a_send_is_the_programs_own_work() -> None:
+    path = "sender[10] do_syscall_64, tcp_sendmsg, tcf_classify, cls_bpf_classify, bpf_prog_0123456789abcdef_cil_to_netdev"
+    (incident,) = diagnose(drawn_node(picture(path))).incidents
+    assert incident.verdict.cause == "unknown"
