@@ -317,7 +317,7 @@ class Recorder:
         restarts = self._sources.lookup.restarts
         if restarts != self._lookup_restarts:
             self._lookup_restarts = restarts
-            cause = "the lookup process hung or ended and was left behind: functions that were asked about then have no name"
+            cause = "the lookup process hung, ended or could not start: functions that were asked about then have no name"
             self._note_gaps([Gap("frames", self._symbols_followed_ns, now.time_ns, cause)])
         self._symbols_followed_ns = now.time_ns
 

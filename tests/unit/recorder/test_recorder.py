@@ -212,5 +212,5 @@ def test_a_lookup_process_that_was_left_behind_is_a_gap_of_names_once() -> None:
     (gap,) = recorder._batch["gaps"]
     from_ns, to_ns, table, cause = gap[:4]
     assert from_ns <= before.time_ns <= to_ns
-    assert (table, cause.partition(":")[0]) == ("frames", "the lookup process hung or ended and was left behind")
+    assert (table, cause.partition(":")[0]) == ("frames", "the lookup process hung, ended or could not start")
     recorder._close()
