@@ -8,7 +8,7 @@ from typing import Final
 
 from tests.kernels.guest import Boot
 from tests.kernels.kernels import Kernel
-from tests.kernels.sets import blackout, clock, denied, features, hotplug, own_tests, plain, reset, service, zombies
+from tests.kernels.sets import blackout, clock, denied, features, hotplug, incidents, own_tests, plain, reset, service, zombies
 
 # systemd's own words for cgroup v1 alone; with psi=0 the kernel has no /proc/pressure.
 _V1: Final = "systemd.unified_cgroup_hierarchy=0 systemd.legacy_systemd_cgroup_controller=1"
@@ -53,11 +53,13 @@ def whole(kernel: Kernel) -> list[Planned]:
         Check("clock", "clock", clock.verify),
         Check("denied", "denied", denied.verify),
     )
+    lab = (Check("incidents", "incidents", incidents.verify),)
     own = (Check("own-tests", "own_tests", own_tests.verify),)
     boots = [
         Planned(Boot("v2"), v2, seconds=900),
         Planned(Boot("service"), (Check("service", "service", service.verify),), seconds=600, files=(service.FILE,)),
         Planned(Boot("tests"), own, seconds=900, files=own_tests.FILES),
+        Planned(Boot("incidents", "preempt=none"), lab, seconds=1200),
     ]
     if kernel.has_v1_memory:
         boots.append(Planned(Boot("v1", f"{_V1} psi=0"), (_plain("record-v1", is_v1=True),), seconds=600))

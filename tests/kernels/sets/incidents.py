@@ -1,0 +1,48 @@
+"""Incidents of the lab on another kernel: its functions have other names, and the verdict must be the same.
+
+Those that need no more than the kernel, and whose signature is a function. An emulated processor may be too slow for one to reach
+its impact: then the lab says so, there is no label, and nothing is judged.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.kernels.recorder import COMMAND
+from tests.kernels.sets.looking import check, say
+
+CORE = 1
+NAMES = ("dentry-walk", "mountinfo-reparse", "page-fault-storm", "path-lookup-contention", "proc-net-scan", "tlb-shootdown")
+_LEAST = 3
+_WORDS = ("--seconds", "12", "--baseline", "8", "--seed", "1", "--core", str(CORE))
+
+
+def inside(out: Path) -> None:
+    for name in NAMES:
+        command = [*COMMAND, "lab", "run", name, "--dir", str(out / name), *_WORDS]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        (out / f"{name}.said").write_text(done.stdout)
+        say(f"{name}: exit code {done.returncode}: {done.stdout.strip().splitlines()[-1:]}")
+
+
+def verify(out: Path) -> str:
+    from necroscope.analysis.engine import diagnose
+    from necroscope.store.query import Store
+
+    right, wrong = [], []
+    for name in NAMES:
+        label = out / name / "label.json"
+        if not label.exists():
+            continue
+        truth = json.loads(label.read_text())
+        found = [(one.verdict.cause, one.core) for one in diagnose(Store.open(label.parent)).incidents]
+        (right if (truth["cause"], truth["core"]) in found else wrong).append(f"{name}: {found}")
+    check(not wrong, f"the verdict is the lab's; not so: {wrong}")
+    told = [one.partition(":")[0] for one in right]
+    check(len(told) >= _LEAST, f"enough could be provoked: {told}")
+    return f"{', '.join(told)}; too slow here: {', '.join(set(NAMES) - set(told)) or 'none'}"
+
+
+if __name__ == "__main__":
+    inside(Path(sys.argv[1]))
