@@ -1,7 +1,11 @@
 """Bursts are told by who ran, also on a core that others keep busy."""
 
-from tests.drawn_node import DrawnNode, drawn_node
+from dataclasses import replace
 
+import pytest
+from tests.drawn_node import NS, DrawnNode, drawn_node
+
+from necroscope.analysis import burst_episodes as module
 from necroscope.analysis.burst_episodes import burst_episodes
 from necroscope.analysis.episodes import Episode, Kind
 from necroscope.analysis.node import Node
@@ -14,8 +18,12 @@ WORK = """
 """
 
 
-def bursts(core: str, other: str = "") -> list[Episode]:
+def bursts(core: str, other: str = "", samples: int | None = None) -> list[Episode]:
+    """Of `rotate` on such cores; as if the recording had so many samples."""
     drawn: DrawnNode = drawn_node(f"core 0: {core}\n core 1: {other or '.' * len(core)}\n{WORK}")
+    if samples is not None:
+        told = replace(drawn.info(), tables=drawn.info().tables | {"samples": samples})
+        drawn.info = lambda: told  # type: ignore[method-assign]
     recording: Recording = drawn
     info = recording.info()
     assert info.from_ns is not None
@@ -49,3 +57,21 @@ def test_what_runs_on_any_core_belongs_to_none() -> None:
 
 def test_bursts_in_the_kernel_are_of_its_mode() -> None:
     assert {e.mode for e in bursts("....ss........ss........ss........ss........ss....")} == {"system"}
+
+
+BEAT = "....jj........jj........jj........jj........jj...."
+
+
+def test_a_large_node_is_looked_through_as_well() -> None:
+    assert bursts(BEAT, samples=40_000_000) == bursts(BEAT)
+
+
+def test_a_burst_may_lie_over_the_end_of_what_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = bursts(BEAT)
+    monkeypatch.setattr(module, "_SLICE_NS", 5 * NS)
+    assert bursts(BEAT) == whole
+    assert len(whole) == 5
+
+
+def test_a_node_on_which_nobody_fills_a_bin_has_none() -> None:
+    assert not bursts("." * 50)
