@@ -2,24 +2,30 @@
 
 Signature: a core 100 % in user mode in one thread, the others mostly idle, the thread's affinity mask is that one core. What is
 bound to the same core, or wakes up there, waits behind it. Softirqs still run at each interrupt's exit, so devices rarely notice.
-Confirming signal: one thread has the core in user mode, and either something waits behind it or it may run nowhere else.
-User time alone is what busy nodes do all day: a thread that merely happens to stay on its core is no incident.
+Confirming signal: one thread has the core in user mode, and something waits behind it: a softirq or its thread on that core; or,
+if it may run nowhere else, other tasks for a third of the time (CPU pressure, less what there was before) while the other cores
+have room. User time alone is what busy nodes do all day; a worker bound on purpose, with nobody behind it, is no incident.
 Source: ENA Linux best practices, step 4; Documentation/admin-guide/cgroup-v1/cpusets.rst.
 """
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.episodes import SUFFERING
+from necroscope.analysis.episodes import SUFFERING, Kind, touches
 from necroscope.analysis.evidence_texts import suffering, what_held_the_core
 from necroscope.analysis.report import Evidence, WillNotHelp
 from necroscope.analysis.scheduling import REAL_TIME, captured, outranked
 from necroscope.analysis.task_origin import origin_of
+from necroscope.model.units import NS_PER_S
 
 _MOST: Final = 0.8
 _USER: Final = 0.7
 _LONG_S: Final = 4.0
+_WAITED: Final = 0.3
+# Where the other cores are busier than this, those who wait may wait for them.
+_ROOM: Final = 0.5
 
 
 def assess(case: Case) -> Assessment | None:
@@ -32,6 +38,8 @@ def assess(case: Case) -> Assessment | None:
     is_bound = described is not None and described["cpus_allowed"] == str(case.core)
     is_one_thread = tasks[0].tid is not None
     waits = [e for e in case.episodes if e.kind in SUFFERING and e.cpu == case.core]
+    waited = _waited(case) if is_bound else 0.0
+    is_felt = bool(waits) or waited >= _WAITED
     evidence = [
         case.seen(f"core {case.core} was {user:.0%} in user mode, nearly all of it in {comm}", "samples", case.core),
         *what_held_the_core(case)[:1],
@@ -39,16 +47,18 @@ def assess(case: Case) -> Assessment | None:
     ]
     if is_bound:
         evidence.append(case.seen(f"{comm} may run on core {case.core} only", "tasks", case.core))
+    if waited >= _WAITED:
+        evidence.append(case.seen(f"other tasks waited for a core {min(1.0, waited):.0%} of the time", "pressure"))
     against, doubt = _against(case, described, is_one_thread)
     culprit = case.culprit()
     return Assessment(
         # Nothing waits: it only takes what others left, and may be meant so.
-        explains=share if waits else (0.45 if is_bound else 0.3) * share,
-        is_confirmed=is_one_thread and (bool(waits) or is_bound),
+        explains=share if is_felt else 0.3 * share,
+        is_confirmed=is_one_thread and is_felt,
         evidence=evidence,
         against=against,
         doubt=doubt,
-        would_confirm="its affinity (taskset -p PID) is this one core, or something waits behind it",
+        would_confirm="something that waits behind it: the run delay of a thread of that core, or CPU pressure if it is bound",
         summary=f"{comm} computes on core {case.core} without end ({user:.0%} user for {case.seconds:.0f} s){_beside(case)}",
         culprit=culprit,
         origin=origin_of(culprit),
@@ -56,10 +66,35 @@ def assess(case: Case) -> Assessment | None:
     )
 
 
+def _waited(case: Case) -> float:
+    """Cores' worth of time in which tasks were runnable and waited, more than before; 0 where it may be for another reason.
+
+    The kernel's pressure is the mean over cores, each weighed by how busy it is (kernel/sched/psi.c, collect_percpu_times): times
+    the cores that are busy it is what waits. A cgroup without quota left counts as waiting too, however many cores are idle.
+    """
+    idle = _idle_beside(case)
+    is_throttled = any(e.kind is Kind.THROTTLED and touches(e.span, case.window) for e in case.node.episodes)
+    if idle is None or idle < _ROOM or is_throttled:
+        return 0.0
+    rows = case.columns("pressure")
+    before = rows.at(rows["resource"] == "cpu").within(case.quiet).per_second("some_ns") if len(rows) else None
+    now, usual = _busy_cores(case, case.share), _busy_cores(case, case.share_before)
+    return max(0.0, (case.pressure("cpu") or 0.0) * now - (before or 0.0) / NS_PER_S * usual)
+
+
+def _busy_cores(case: Case, share: Callable[[str, int], float | None]) -> float:
+    return sum(1.0 - idle for cpu in case.node.cpus if (idle := share("idle", cpu)) is not None)
+
+
 def _beside(case: Case) -> str:
     """Other cores that had nothing to do, if they had not."""
+    idle = _idle_beside(case)
+    return f" while the other cores were {idle:.0%} idle" if idle is not None else ""
+
+
+def _idle_beside(case: Case) -> float | None:
     others = [idle for cpu in case.node.cpus if cpu != case.core and (idle := case.share("idle", cpu)) is not None]
-    return f" while the other cores were {sum(others) / len(others):.0%} idle" if others else ""
+    return sum(others) / len(others) if others else None
 
 
 def _against(case: Case, described: dict[str, Any] | None, is_one_thread: bool) -> tuple[list[Evidence], float]:
@@ -76,7 +111,8 @@ def _against(case: Case, described: dict[str, Any] | None, is_one_thread: bool) 
 CAUSE = Cause(
     slug="userspace-hog",
     title="one thread computes without end on the one core it is bound to",
-    confirming="one thread has the core in user mode, and it is bound to it or something waits behind it",
+    confirming="one thread has the core in user mode, and something waits behind it: a softirq's thread, or, if it is bound,"
+    " other tasks (CPU pressure) while other cores have room",
     assess=assess,
     fix=(
         "fix the loop, or let the thread run on other cores (its cpuset, taskset, the runtime's CPU pinning)",

@@ -1,0 +1,52 @@
+"""A worker on a core of its own, and nobody behind it.
+
+What it does: an ordinary thread that never waits is pinned to one core. Nothing else is pinned there, and who wakes up there
+finds room on another core.
+
+Seen in the wild: ranks of MPI and data loaders that are bound to cores, pods with the static CPU policy of the kubelet, databases
+with one thread a core. They run so by design.
+
+What must be seen: nothing wrong. That a core is full of one thread which may run nowhere else is not harm; somebody must wait.
+"""
+
+import re
+from typing import Final
+
+from necroscope.lab.busy import busy_and_well
+from necroscope.lab.incidents.userspace_hog import spin
+from necroscope.lab.measured import Measured
+from necroscope.lab.scenario import Scenario, Truth, reached
+from necroscope.lab.stage import Stage
+
+_PRESSURE: Final = "/proc/pressure/cpu"
+_US_NS: Final = 1000
+_TOTAL: Final = re.compile(r"^some .*total=(\d+)", re.MULTILINE)
+
+
+class PinnedWorker(Scenario):
+    name = "pinned-worker"
+    twin = "userspace-hog"
+    seconds = 15
+    needs = ("ip", _PRESSURE)
+
+    def prepare(self, stage: Stage) -> None:
+        stage.make_network(gap_s=0.02)
+        stage.watch(_PRESSURE)
+
+    def provoke(self, stage: Stage) -> None:
+        stage.hold(stage.start(spin, stage.random.randrange(1, 1000, 2), comm=stage.invent("app"), cpu=stage.core))
+
+    def verify(self, stage: Stage, measured: Measured) -> Truth:
+        truth = busy_and_well(stage, measured, least_busy=0.9)
+        waited = waited_share(measured)
+        truth.impact["waited_share"] = reached("share of time in which somebody waited for a core", waited, at_most=0.2)
+        return truth
+
+
+def waited_share(measured: Measured) -> float:
+    """By the kernel's own count, in microseconds since boot."""
+    found = [(time_ns, int(total[1])) for time_ns, text in measured.texts(_PRESSURE) if (total := _TOTAL.search(text))]
+    if len(found) < 2:
+        return 0.0
+    (first_ns, first), (last_ns, last) = found[0], found[-1]
+    return (last - first) * _US_NS / (last_ns - first_ns)
