@@ -79,11 +79,12 @@ class Caught:
 
 @dataclass(slots=True)
 class Outcome:
-    """Grows while the stakeout lasts; `ended` is None until then."""
+    """Grows while the stakeout lasts; `ended` is None until then. `excerpts` are the recordings kept of what was caught."""
 
     runs: list[Run] = field(default_factory=list)
     caught: list[Caught] = field(default_factory=list)
     ended: Ending | None = None
+    excerpts: list[str] = field(default_factory=list)
 
     @property
     def successes(self) -> int:
@@ -108,5 +109,6 @@ class Outcome:
             "ended_by": self.ended.by if self.ended else None,
             "runs": [run.as_json() for run in self.runs],
             "caught": [event.as_json() for event in self.caught],
+            "excerpts": self.excerpts,
             "success_rate": {"successes": self.successes, "runs": self.finished, "share": share, "interval": self.interval},
         }

@@ -11,18 +11,22 @@ from typing import Final
 
 from necroscope.errors import NecroscopeError, RecordingError, UsageError
 from necroscope.lab.recorder_child import RecorderChild
+from necroscope.lab.stakeout.excerpts import Excerpts
 from necroscope.lab.stakeout.job import HINT, Job, memory_by_session
-from necroscope.lab.stakeout.outcome import Caught, EndedBy, Ending, Outcome, Run
+from necroscope.lab.stakeout.outcome import FAILURE, Caught, EndedBy, Ending, Outcome, Run
 from necroscope.lab.stakeout.plan import Plan
 from necroscope.model.units import NS_PER_S
 from necroscope.store.query import Store
 
 RECORDING: Final = "recording"
 RUNS: Final = "runs"
+CATCHES: Final = "catches"
 SUMMARY: Final = "stakeout.json"
 _LOOK_S: Final = 0.2
 # Events reach the disk with the recorder's flush; so often the recording is asked for them.
 _ASK_S: Final = 0.5
+# So late after its time an event may be written: by a recorder that was not run, or of what is asked for now and then.
+_LATE_NS: Final = 120 * NS_PER_S
 # What happened just before the end is flushed and joined by what follows it.
 _TAIL_S: Final = 6.0
 
@@ -38,6 +42,12 @@ class Stakeout:
     outcome: Outcome = field(default_factory=Outcome)
     _jobs: list[Job] = field(default_factory=list)
     _stopping: bool = False
+    _store: Store | None = None
+    _looked_ns: int = 0
+    _excerpts: Excerpts = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._excerpts = Excerpts(self.recording, self.directory / CATCHES, self.outcome.excerpts)
 
     @property
     def recording(self) -> Path:
@@ -57,10 +67,13 @@ class Stakeout:
             self._linger()
         except BaseException:
             self._end_jobs()
+            self._excerpts.abandon()
             raise
         finally:
             recorder.stop()
+        self._looked_ns = 0
         self._catch()
+        self._excerpts.finish()
         self._write()
         return self.outcome
 
@@ -79,6 +92,7 @@ class Stakeout:
             if time.monotonic() - asked_s >= _ASK_S:
                 asked_s = time.monotonic()
                 self._catch()
+                self._excerpts.follow(time.time_ns())
                 self._note_memory()
             reason = self.plan.over(self.outcome, len(self._jobs), time.monotonic_ns() - started_ns)
             if reason is not None:
@@ -113,6 +127,8 @@ class Stakeout:
         self._jobs.remove(job)
         self.outcome.runs.append(run)
         self.outcome.runs.sort(key=lambda run: run.number)
+        if run.is_failure and FAILURE in self.plan.until:
+            self._excerpts.want(f"run-{run.number:04}", run.ended_ns)
         self._write()
 
     def _linger(self) -> None:
@@ -127,16 +143,19 @@ class Stakeout:
         from_ns = min([run.started_ns for run in self.outcome.runs] + [job.started_ns for job in self._jobs], default=None)
         if from_ns is None:
             return
+        now_ns = time.time_ns()
+        window = max(from_ns, self._looked_ns - _LATE_NS), now_ns + NS_PER_S
         try:
-            rows = Store.open(self.recording).rows(
-                "events", from_ns, time.time_ns() + NS_PER_S, columns=("time", "kind", "message")
-            )
+            self._store = self._store or Store.open(self.recording)
+            rows = self._store.rows("events", *window, columns=("time", "kind", "message"))
         except NecroscopeError:
             return
+        self._looked_ns = now_ns
         known = {(event.time_ns, event.kind, event.message) for event in self.outcome.caught}
         for row in rows.to_pylist():
             if row["kind"] in self.plan.until and (row["time"], row["kind"], row["message"]) not in known:
                 self.outcome.caught.append(Caught(row["time"], row["kind"], row["message"], self._runs_at(row["time"])))
+                self._excerpts.want(row["kind"], row["time"])
         self.outcome.caught.sort(key=lambda event: event.time_ns)
 
     def _runs_at(self, time_ns: int) -> tuple[int, ...]:
