@@ -9,22 +9,31 @@ from pathlib import Path
 
 import pytest
 
-# A run is well if it is never kept from its core for half a second.
+from necroscope.analysis.engine import diagnose
+from necroscope.store.query import Store
+
+# A run is well if it is not kept from its core for more than a second in all.
 JOB = """
 import os, sys, time
 os.sched_setaffinity(0, {int(sys.argv[1])})
+late = 0.0
 for _ in range(100):
     before = time.monotonic()
     time.sleep(0.01)
-    if time.monotonic() - before > 0.5:
+    late += max(0.0, time.monotonic() - before - 0.2)
+    if late > 1.0:
         sys.exit("starved")
 """
+# In the kernel, in real time. (The lab's own rt-hog hurts a thread of a device that it makes itself, of which a recorder that is
+# running already learns within a minute.) It goes on for as long as the stakeout lingers.
 HOG = """
 import os, sys, time
+with open("/proc/self/comm", "w") as comm: comm.write("night-hog")
 os.sched_setaffinity(0, {int(sys.argv[1])})
 os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(20))
-end = time.monotonic() + 5
-while time.monotonic() < end: pass
+end, page = time.monotonic() + 9, bytearray(1 << 22)
+with open("/dev/zero", "rb", buffering=0) as zeros:
+    while time.monotonic() < end: zeros.readinto(page)
 """
 
 
@@ -45,7 +54,7 @@ def summary(tmp_path: Path) -> dict:
     said, complaints = stakeout.communicate(timeout=90)
     hog.wait(30)
     assert stakeout.returncode == 1, complaints
-    return json.loads(said) | {"kept": json.loads((directory / "stakeout.json").read_text()), "dir": directory}
+    return json.loads(said) | {"kept": json.loads((directory / "stakeout.json").read_text()), "dir": directory, "core": core}
 
 
 def runs_of(directory: Path) -> list:
@@ -68,4 +77,8 @@ def test_the_first_failure_ends_it_and_is_explained(summary: dict) -> None:
     assert log.read_text() == "starved\n"
     assert summary["kept"]["runs"] == summary["runs"]
     assert (summary["dir"] / "recording" / "recording.json").exists()
-    assert "incidents" in summary["report"]
+    held = [one for one in summary["report"]["incidents"] if one["core"] == summary["core"]]
+    assert [(one["mode"], one["verdict"]["culprit"]["comm"]) for one in held] == [("system", "night-hog")]
+    (kept,) = summary["excerpts"]
+    assert kept == f"0001-run-{summary['runs'][-1]['run']:04}"
+    assert summary["core"] in [one.core for one in diagnose(Store.open(summary["dir"] / "catches" / kept)).incidents]
