@@ -2,7 +2,7 @@
 
 One burst is nothing; only where several come at equal distances each of them is a weak episode. A core's own figures do not tell
 them on a busy machine, so these are the only episodes that look at samples, and of them only at time, core and name. An hour of a
-large node has tens of millions: they are read some minutes at a time, and of a program only the bins are kept that it filled.
+large node has tens of millions: they are read a minute at a time, and of a program only the bins are kept that it filled.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ _LONGEST_S: Final = 15.0
 _REST_BINS: Final = 9
 _ON_ONE_CORE: Final = 0.6
 # How much is read at once: what bounds memory. Whole bins.
-_SLICE_NS: Final = 300 * NS_PER_S
+_SLICE_NS: Final = 60 * NS_PER_S
 # A slice measures the period only roughly; of a bin that may be full so much is enough to keep it.
 _ROUGHLY: Final = 0.9
 # Counting in place is ten times quicker than by sorting, where there are not too many places.
