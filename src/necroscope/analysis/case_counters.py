@@ -13,6 +13,7 @@ from necroscope.analysis.correlate import Gathered
 from necroscope.analysis.episodes import Span, touches
 from necroscope.analysis.node import MODES, Node
 from necroscope.model.reading import Gap
+from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S
 
 _MOSTLY: Final = 0.4
@@ -112,6 +113,8 @@ class CaseCounters(CaseTimes):
         if not causes:
             return None
         rows = self.node.columns(table).of_core(self.core).within(self._ticks(table))
+        if not any(column.name == "elapsed_ns" for column in TABLES[table].columns):
+            return None if len(rows["time"]) else causes[0]
         _, first = np.unique(rows["time"], return_index=True)
         is_seen = float(rows["elapsed_ns"][first].sum()) >= _MOSTLY * sum(to_ns - from_ns for from_ns, to_ns in self.spans)
         return None if is_seen else causes[0]

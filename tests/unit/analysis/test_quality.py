@@ -87,3 +87,15 @@ def test_a_recording_of_a_few_seconds_is_never_very_sure() -> None:
     (short,) = diagnose(drawn_node(f"core 0: ......\ncore 1: ..xxxx\n{walk}")).incidents
     (longer,) = diagnose(drawn_node(f"core 0: {'.' * 16}\ncore 1: {'.' * 12}xxxx\n{walk}")).incidents
     assert short.verdict.confidence < 0.95 * longer.verdict.confidence
+
+
+def test_a_gap_of_a_table_whose_rows_have_no_length_is_weighed_too() -> None:
+    drawn = drawn_node(
+        """
+        core 0:  ..............................
+        core 1:  ...............kkkkkk.........
+        k: system  kubelet[1872]  /  Read > ksys_read, memcg_stat_show, mem_cgroup_iter
+        """
+    ).zombies(14, 68_680)
+    drawn.added["gaps"] = [Gap("cgroups", at(16), at(20), "limits of 119 of 198 memory cgroups were not read").row()]
+    assert diagnose(drawn).incidents[0].verdict.cause == "zombie-memcg-walk"
