@@ -21,7 +21,7 @@ from tests.kernels.sets import wire
 from tests.kernels.sets.looking import check, say
 
 CORE, LEAK, AGENT = 1, "metrics-shipper", "stat-agent"
-# All that is reclaimed is what leaked: in the slice of the system's own services their programs would go, too, and come back slowly.
+# Only what leaked is reclaimed: in the slice of the system's services their programs would go, too, and come back slowly.
 SLICE = "vendor.slice"
 WANTED = 2000
 _LEAK_A_START = 250
