@@ -15,7 +15,7 @@ from necroscope.errors import UsageError
 from necroscope.lab.stakeout.outcome import FAILURE, Outcome, Run
 from necroscope.lab.stakeout.plan import Plan
 from necroscope.lab.stakeout.relevant import relevant
-from necroscope.lab.stakeout.stakeout import SUMMARY, Stakeout
+from necroscope.lab.stakeout.stakeout import CATCHES, SUMMARY, Stakeout
 from necroscope.model.units import format_bytes, format_duration, parse_duration_ns
 from necroscope.sources.kernel_log.patterns import PATTERNS
 from necroscope.store.query import Store
@@ -105,6 +105,8 @@ def _as_text(outcome: Outcome, report: Report, directory: Path) -> str:
     lines += [
         f"  {time_of_day(event.time_ns)} {event.kind}: {literal(event.message, 160)}" for event in outcome.caught[-_SHOWN_RUNS:]
     ]
+    if outcome.excerpts:
+        lines += ["", f"  the minutes around it are kept: necroscope diagnose {directory / CATCHES / outcome.excerpts[0]}"]
     width = min(shutil.get_terminal_size()[0], 120) if sys.stdout.isatty() else 100
     return "\n".join([*lines, "", report_to_text(report, width)])
 
