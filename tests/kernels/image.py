@@ -21,10 +21,7 @@ from tests.kernels.programs import run
 
 ROOT: Final = Path(__file__).parents[2]
 _SUITE: Final = "bookworm"
-# The bus knows the user of a service with DynamicUser= by libnss-systemd, which comes with systemd wherever recommendations do.
-_PACKAGES: Final = (
-    *("systemd", "systemd-sysv", "libnss-systemd", "dbus", "python3", "python3-pip", "iproute2", "kmod", "procps"),
-)
+_PACKAGES: Final = ("systemd", "systemd-sysv", "dbus", "python3", "python3-pip", "iproute2", "kmod", "procps")
 _PYTHON: Final = "3.11"
 _FOR_TESTS: Final = ("pytest>=8", "pytest-timeout>=2.3", "hypothesis>=6.100")
 _PLATFORMS: Final = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")

@@ -6,7 +6,10 @@ from typing import Any
 
 ALL = (0, 1 << 62)
 # An emulated machine may be too slow, all the more where the host is busy; that is told, and is no fault of the kernel's.
-TOO_SLOW = ("did not answer in time", "the recorder was not run for", "were not read twice", "were counted within")
+TOO_SLOW = (
+    *("did not answer in time", "the recorder was not run for", "were not read twice", "were counted within"),
+    "the lookup process hung",
+)
 # What a kernel does not have is told with these words, and stays null.
 NOT_THERE = "this kernel's "
 

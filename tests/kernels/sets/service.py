@@ -1,6 +1,6 @@
 """The recorder as the unit that we ship, under the guest's own systemd: its few rights are enough for every table.
 
-Two things are set as docs/deploy.md tells a Debian user to, or because an emulated processor is slow: the sysctl, and the quota.
+The user and the sysctl are set as docs/deploy.md tells a Debian user to, the quota because an emulated processor is slow.
 """
 
 import json
@@ -32,6 +32,7 @@ def inside(out: Path) -> None:
     drop_in = Path(f"/etc/systemd/system/{NAME}.service.d/slow.conf")
     drop_in.parent.mkdir()
     drop_in.write_text("[Service]\nCPUQuota=\nTimeoutStopSec=120s\n")
+    subprocess.run(["systemd-sysusers", "--inline", f'u {NAME} - "flight recorder"'], check=True)
     _PARANOID.write_text(str(min(2, int(_PARANOID.read_text()))))
     wire.systemctl("daemon-reload")
     wire.systemctl("start", NAME)
@@ -42,7 +43,7 @@ def inside(out: Path) -> None:
     running = _told_by_systemd()
     wire.systemctl("stop", NAME)
     (out / "systemd.json").write_text(json.dumps({"running": running, "stopped": _told_by_systemd()}))
-    journal = subprocess.run(["journalctl", "--no-pager", "--unit", NAME], stdout=subprocess.PIPE, check=False).stdout
+    journal = subprocess.run(["journalctl", "--no-pager", "--boot"], stdout=subprocess.PIPE, check=False).stdout
     (out / "journal.txt").write_bytes(journal)
     shutil.copytree(_STATE, out / "recording")
 

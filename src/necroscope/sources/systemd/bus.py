@@ -95,12 +95,15 @@ class Bus:
             self._say_hello()
 
     def _say_hello(self) -> None:
-        """dbus-daemon lets anybody in, looks for the user's groups, and hangs up without a word if it finds no such user."""
+        """dbus-daemon lets anybody in, looks for the user's groups, and hangs up without a word if it finds none.
+
+        It never finds those of a user that systemd made up for a service, which it may not ask (SYSTEMD_NSS_DYNAMIC_BYPASS).
+        """
         hello = Question("/org/freedesktop/DBus", "org.freedesktop.DBus", "Hello")
         try:
             self._receive([self._send([hello], "org.freedesktop.DBus")])
         except SourceUnavailable as error:
-            hint = f"if it knows no user {os.geteuid()}, which is a DynamicUser= of systemd: apt-get install libnss-systemd"
+            hint = "the bus knows no user that DynamicUser= made up; make it: systemd-sysusers --inline 'u necroscope -'"
             raise SourceUnavailable(error.facts, error.hint or (hint if os.geteuid() else "")) from None
 
     def _line(self) -> bytes:

@@ -117,7 +117,7 @@ def test_systemd_is_seen_by_its_directory(tmp_path: Path) -> None:
     assert runs_systemd(tmp_path)
 
 
-@pytest.mark.parametrize(("uid", "hint"), [(61_000, "libnss-systemd"), (0, "")])
+@pytest.mark.parametrize(("uid", "hint"), [(61_000, "systemd-sysusers"), (0, "")])
 def test_a_bus_that_hangs_up_on_a_user_it_does_not_know_has_a_hint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uid: int, hint: str
 ) -> None:
