@@ -17,7 +17,7 @@ from necroscope.sources.kept_file import read_once
 
 # Of one hierarchy, of which at most two (v1's cpu and memory, or v1 and v2) are in use.
 READ_LIMIT: Final = 1_000
-TIME_LIMIT_NS: Final = 10_000_000
+TIME_LIMIT_NS: Final = 30_000_000
 # nr_throttled, throttled_ns, memory_high_events, memory_max_events, oom_kills
 Figures = tuple[int | None, int | None, int | None, int | None, int | None]
 _ZEROS: Final[Figures] = (0, 0, 0, 0, 0)
