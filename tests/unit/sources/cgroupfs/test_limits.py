@@ -95,7 +95,7 @@ def test_many_cgroups_are_read_in_turn(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_time_ends_a_read() -> None:
-    ticks = iter(range(0, 10**12, 10**6))
+    ticks = iter(range(0, 10**12, 3 * 10**6))
     reader = Limits("unified", lambda _directory: (0, 0, 0, 0, 0))
     seen = Walk([b"/%d" % at for at in range(500)], is_cut=False)
     (_, first), (_, second) = (reader.read(b"/", seen, second, lambda: next(ticks)) for second in range(2))
