@@ -20,6 +20,8 @@ from necroscope.model.units import NS_PER_S
 _EVENTS_NS: Final = 20 * NS_PER_S
 _TOUCH_NS: Final = 2 * NS_PER_S
 _OVERLAP: Final = 0.5
+# What the hypervisor takes it takes now from one core, now from another.
+_STEAL_NS: Final = 30 * NS_PER_S
 
 BY_DRIVER: Final = "the line names the core"
 BY_QUEUE: Final = "queue, interrupt and the core that takes it"
@@ -154,6 +156,8 @@ def _clusters(episodes: Sequence[Episode], reach: Bridges) -> list[list[Episode]
 
 def _belongs(one: Episode, other: Episode, reach: Bridges) -> bool:
     """Bursts on one core every few seconds, or at a beat, are one incident; on other cores only what is at the same time."""
+    if one.mode == other.mode == "steal":
+        return touches(one.span, other.span, _STEAL_NS)
     if one.cpu == other.cpu or one.cpu is None or other.cpu is None:
         is_alike = one.kind in ACTIVE and other.kind in ACTIVE and one.mode == other.mode and one.cpu is not None
         return touches(one.span, other.span, reach.between(one, other) if is_alike else _TOUCH_NS)

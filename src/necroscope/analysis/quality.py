@@ -10,6 +10,7 @@ from necroscope.analysis.node import Node
 from necroscope.model.units import NS_PER_S, format_duration
 
 _FEW_SAMPLES: Final = 30
+_SAMPLED: Final = 0.8
 _SHORT_NS: Final = 10 * NS_PER_S
 # Nothing has to happen in these: that they were not recorded is told by a gap, not by their having no rows.
 _OF_HAPPENINGS: Final = {"events": ("events", "log"), "cgroup_ledger": ("cgroup_ledger",), "tasks": ("tasks",)}
@@ -91,6 +92,12 @@ def _is_missing(table: str, node: Node, missed: set[str]) -> bool:
     return not node.tables.get(table) and (table not in _OF_HAPPENINGS or not missed.isdisjoint(_OF_HAPPENINGS[table]))
 
 
+def _is_sampled(case: Case) -> bool:
+    """Whether there are samples of nearly every second: at a lower rate, or with some lost, what ran is still seen."""
+    seconds = {ns // NS_PER_S for ns in case.now.columns.time.tolist()}
+    return len(seconds) >= _SAMPLED * sum(to_ns - from_ns for from_ns, to_ns in case.spans) / NS_PER_S
+
+
 def _of_case(case: Case) -> Iterator[Shortcoming]:
     if case.node.span[1] - case.node.span[0] < _SHORT_NS:
         yield Shortcoming("the recording is too short to tell what is usual", 0.9)
@@ -102,8 +109,8 @@ def _of_case(case: Case) -> Iterator[Shortcoming]:
         yield Shortcoming(f"only {case.now.total} samples of the incident: record at a higher rate with --hz", 0.85)
     for gap in case.node.recording.gaps(*case.window):
         if gap.table in ("*", "samples", "cores") and gap.to_ns > gap.from_ns and gap.cpu in (None, case.core):
-            hidden = sum(touches(span, (gap.from_ns, gap.to_ns)) for span in case.spans)
-            if hidden:
+            is_over = any(touches(span, (gap.from_ns, gap.to_ns)) for span in case.spans)
+            if is_over and not (gap.table == "samples" and _is_sampled(case)):
                 yield Shortcoming(f"a gap lies over the incident: {gap.table}, {gap.cause}", 0.85)
                 break
     lines = [event.happening for event in case.events if event.happening.is_major]

@@ -6,7 +6,9 @@ from necroscope.model.units import NS_PER_S
 
 LEAST_HZ: Final = 11
 _CHECK_NS: Final = 60 * NS_PER_S
-_CALM_CHECKS: Final = 5
+# Twice the rate costs at most twice as much: below this part of the budget there is room for it.
+_CALM_RATIO: Final = 0.4
+_CALM_CHECKS: Final = 3
 
 
 class Budget:
@@ -40,7 +42,7 @@ class Budget:
         self._last = (cpu_ns, now_ns)
         if share > self._budget_ratio and self.hz > LEAST_HZ:
             return self._set(max(LEAST_HZ, self.hz // 2))
-        self._calm = self._calm + 1 if share < self._budget_ratio / 3 else 0
+        self._calm = self._calm + 1 if share < _CALM_RATIO * self._budget_ratio else 0
         if self._calm >= _CALM_CHECKS and self.hz < self._wanted_hz:
             # One more than twice: half of an odd rate was rounded down.
             return self._set(min(self._wanted_hz, self.hz * 2 + 1))

@@ -99,3 +99,10 @@ def test_a_gap_of_a_table_whose_rows_have_no_length_is_weighed_too() -> None:
     ).zombies(14, 68_680)
     drawn.added["gaps"] = [Gap("cgroups", at(16), at(20), "limits of 119 of 198 memory cgroups were not read").row()]
     assert diagnose(drawn).incidents[0].verdict.cause == "zombie-memcg-walk"
+
+
+def test_a_lower_rate_is_no_gap_over_an_incident_whose_every_second_was_sampled() -> None:
+    drawn = drawn_node(RECLAIM).every_second("memory", range(1, 15), allocstall=0, pgscan_direct=0)
+    drawn.every_second("memory", range(15, 24), allocstall=900, pgscan_direct=9000)
+    drawn.added["gaps"] = [Gap("samples", at(2), at(28), "sampling at 48 Hz instead of 97").row()]
+    assert diagnose(drawn).incidents[0].verdict.against == ()

@@ -35,3 +35,13 @@ def test_twice_the_usual_steal_is_not_named() -> None:
         STOLEN.replace(".", "w").replace("user+steal", "idle+steal") + "    w: user+idle+iowait+steal  python[800]  /  main\n"
     )
     assert not diagnose(drawn_node(picture)).incidents
+
+
+def test_what_is_stolen_now_from_one_core_now_from_another_is_one_incident() -> None:
+    picture = """
+    core 0:  ....................vvv.......vvv.....vvvvv..........
+    core 1:  ..........................vvv.........vvvvv..........
+    v: user+steal  python[800]  /  main
+"""
+    (incident,) = diagnose(drawn_node(picture)).incidents
+    assert incident.verdict.cause == "vm-steal"
