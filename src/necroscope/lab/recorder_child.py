@@ -14,8 +14,8 @@ from necroscope.lab.actor import MARK
 from necroscope.lab.scenario import LabError
 from necroscope.store.query import Store
 
-_START_S: Final = 30.0
-_SEAL_S: Final = 60.0
+_START_S: Final = 120.0
+_SEAL_S: Final = 120.0
 
 
 class RecorderChild:
