@@ -9,7 +9,6 @@ interrupt exit whoever waits, the same agent harms nobody.
 
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -37,38 +36,31 @@ def inside(out: Path, runs: int) -> None:
 
 
 def _timers_for(seconds: float) -> int:
-    """A hold grows with the square of the number of timers, and faster once they outgrow a cache: asked step by step.
+    """A read grows with the square of the number of timers, and faster once they outgrow a cache: asked step by step.
 
-    The shortest of several counts: where the host is busy a hold seems longer, and the next one may not be.
+    The shortest of several counts: where the host is busy a read seems longer, and the next one may not be.
     """
     count = _FIRST
     for aim_s in (*_STEPS_S, seconds):
-        held_s = min(_hold_of(count) for _ in range(_TRIES))
-        count = int(count * (aim_s / held_s) ** 0.5)
+        took_s = min(_read_of(count) for _ in range(_TRIES))
+        count = int(count * (aim_s / took_s) ** 0.5)
     return count
 
 
-def _hold_of(count: int) -> float:
-    measure = f"from tests.kernels.sets import reset; print(reset.longest_hold_s({count}))"
+def _read_of(count: int) -> float:
+    measure = f"from tests.kernels.sets import reset; print(reset.longest_call_s({count}))"
     limited = ["prlimit", "--nofile=200000", "taskset", "--cpu-list", str(starving.CORE), sys.executable, "-c", measure]
-    held_s = float(subprocess.run(limited, stdout=subprocess.PIPE, check=True).stdout)
-    say(f"{count} timers hold the core for {held_s:.2f} s")
-    return held_s
+    took_s = float(subprocess.run(limited, stdout=subprocess.PIPE, check=True).stdout)
+    say(f"with {count} timers a read takes {took_s:.2f} s")
+    return took_s
 
 
-def longest_hold_s(count: int) -> float:
-    """How long another thread on the core got no turn during a read: less than the read where the kernel yields in between."""
+def longest_call_s(count: int) -> float:
+    """Of a read with so many timers there: all that time nobody else has the core, unless the kernel yields in between."""
     from necroscope.lab import timer_list
 
     timers = timer_list.arm(count)
-    reader = threading.Thread(target=timer_list.read)
-    reader.start()
-    longest_s, last_s = 0.0, time.monotonic()
-    while reader.is_alive():
-        time.sleep(0.005)
-        now_s = time.monotonic()
-        longest_s, last_s = max(longest_s, now_s - last_s), now_s
-    return longest_s if timers else 0.0
+    return timer_list.read() if timers else 0.0
 
 
 def hold(count: int) -> None:
