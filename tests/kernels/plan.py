@@ -77,7 +77,7 @@ def _reset_boot(*, softirqs_wait: bool) -> Planned:
     checks = [Check("reset", "reset", verify, (str(runs),))]
     if not softirqs_wait:
         checks.append(Check("blackout", "blackout", blackout.verify))
-    return Planned(Boot("reset", "preempt=none", network_device=_NETWORK_DEVICE), tuple(checks), seconds=1200)
+    return Planned(Boot("reset", "preempt=none", network_device=_NETWORK_DEVICE), tuple(checks), seconds=2400)
 
 
 def _zombie_boot(*, is_v1: bool) -> Planned:

@@ -23,7 +23,7 @@ from tests.kernels.sets.looking import check, say
 CORE, LEAK, AGENT = 1, "metrics-shipper", "stat-agent"
 # Only what leaked is reclaimed: in the slice of the system's services their programs would go, too, and come back slowly.
 SLICE = "vendor.slice"
-WANTED = 2000
+WANTED = 4000
 _LEAK_A_START = 250
 _LEAK_S = 120
 _PATIENCE_S = 15
