@@ -90,18 +90,18 @@ class Bus:
         reply = self._line()
         if not reply.startswith(b"OK "):
             raise SourceUnavailable(f"systemd's bus refuses us: {clean(reply)}", "run as root")
-        self._socket.send(b"BEGIN\r\n")
-        if self._destination:
-            self._say_hello()
+        self._begin()
 
-    def _say_hello(self) -> None:
+    def _begin(self) -> None:
         """dbus-daemon lets anybody in, looks for the user's groups, and hangs up without a word if it finds none.
 
         It never finds those of a user that systemd made up for a service, which it may not ask (SYSTEMD_NSS_DYNAMIC_BYPASS).
         """
         hello = Question("/org/freedesktop/DBus", "org.freedesktop.DBus", "Hello")
         try:
-            self._receive([self._send([hello], "org.freedesktop.DBus")])
+            self._socket.send(b"BEGIN\r\n")
+            if self._destination:
+                self._receive([self._send([hello], "org.freedesktop.DBus")])
         except SourceUnavailable as error:
             hint = "the bus knows no user that DynamicUser= made up; make it: systemd-sysusers --inline 'u necroscope -'"
             raise SourceUnavailable(error.facts, error.hint or (hint if os.geteuid() else "")) from None
