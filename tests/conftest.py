@@ -34,6 +34,7 @@ def pytest_make_parametrize_id(val: object) -> str | None:
     return "bytes" if isinstance(val, bytes) else None
 
 
+@pytest.hookimpl(tryfirst=True)  # a group counts only if xdist finds it
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("one_thread") is None)
     reasons = {}
