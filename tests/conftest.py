@@ -21,11 +21,6 @@ BESIDE_OTHERS = {
     *("test_flame", "test_flame_of_captures", "test_import", "test_guest_recordings", "test_lab_recordings", "test_demo_fleet"),
     *("test_fleet_collector", "test_fleet_questions", "test_fleet_s3"),
 }
-# One core is enough for a browser, and a recorder that is waited for hardly needs the other: the two groups run side by side.
-PAIRED = {
-    **dict.fromkeys(("test_view_page", "test_fleet_page"), "pages"),
-    **dict.fromkeys(("test_record", "test_crash", "test_disk", "test_hung_daemons", "test_clock"), "recorders"),
-}
 SETTLE_S = 3.0
 
 
@@ -34,7 +29,6 @@ def pytest_make_parametrize_id(val: object) -> str | None:
     return "bytes" if isinstance(val, bytes) else None
 
 
-@pytest.hookimpl(tryfirst=True)  # a group counts only if xdist finds it
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("one_thread") is None)
     reasons = {}
@@ -43,12 +37,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if sys.platform != "linux":
         reasons["kernel"] = reasons["root"] = "needs a Linux kernel"
     for item in items:
-        is_integration = "integration" in item.path.parts
-        is_whole_machine = is_integration and item.path.stem not in BESIDE_OTHERS
-        if is_integration and item.path.stem in PAIRED:
-            item.add_marker(pytest.mark.paired)
-            item.add_marker(pytest.mark.xdist_group(PAIRED[item.path.stem]))
-        elif is_whole_machine or item.get_closest_marker("kernel") or item.get_closest_marker("one_thread"):
+        is_whole_machine = "integration" in item.path.parts and item.path.stem not in BESIDE_OTHERS
+        if is_whole_machine or item.get_closest_marker("kernel") or item.get_closest_marker("one_thread"):
             item.add_marker(pytest.mark.alone)
         for marker, reason in reasons.items():
             if item.get_closest_marker(marker):
