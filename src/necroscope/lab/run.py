@@ -30,7 +30,7 @@ from necroscope.lab.stage import Stage
 from necroscope.lab.undo import undo_all
 from necroscope.segment.checksum import sync_directory
 
-BASELINE_S: Final = 10.0
+BASELINE_S: Final = 7.0
 TAIL_S: Final = 3.0
 MOST_SECONDS: Final = 300
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
