@@ -20,6 +20,10 @@ from necroscope.symbols.target_files import open_root, resolve
 _CHUNK_BYTES: Final = 1 << 16
 
 
+class HungUp(SourceUnavailable):
+    """The daemon was there, and ended the connection."""
+
+
 class DaemonSocket:
     """Bytes to and from one daemon; every failure is a SourceUnavailable that names it."""
 
@@ -126,6 +130,8 @@ def _open_socket_file(root: Path, path: str) -> int:
 
 def _unavailable(name: str, error: Exception) -> SourceUnavailable:
     name = clean(name)
+    if isinstance(error, BrokenPipeError | ConnectionResetError):
+        return HungUp(f"{name}: {error.strerror}")
     if isinstance(error, TimeoutError):
         return SourceUnavailable(f"{name} did not answer in time")
     if isinstance(error, PermissionError):

@@ -21,7 +21,7 @@ _NICE: Final = 5
 _PR_SET_PDEATHSIG: Final = 1
 _M_MMAP_THRESHOLD: Final = -3
 # Of the 512 MiB that the service and the pod may take. A loaded process has 7 MiB of data (VmData), and to put the 165,000
-# symbols of librustc_driver in order takes 23 MiB more: so a file may have a million.
+# symbols of librustc_driver in order takes 23 MiB more.
 _DATA_LIMIT_BYTES: Final = 256 << 20
 
 Handler = Callable[[Any], object]

@@ -9,7 +9,6 @@ with one thread a core. They run so by design.
 What must be seen: nothing wrong. That a core is full of one thread which may run nowhere else is not harm; somebody must wait.
 """
 
-import re
 from typing import Final
 
 from necroscope.lab.busy import busy_and_well
@@ -17,10 +16,9 @@ from necroscope.lab.incidents.userspace_hog import spin
 from necroscope.lab.measured import Measured
 from necroscope.lab.scenario import Scenario, Truth, reached
 from necroscope.lab.stage import Stage
+from necroscope.sources.procfs.pressure import parse
 
 _PRESSURE: Final = "/proc/pressure/cpu"
-_US_NS: Final = 1000
-_TOTAL: Final = re.compile(r"^some .*total=(\d+)", re.MULTILINE)
 
 
 class PinnedWorker(Scenario):
@@ -44,9 +42,9 @@ class PinnedWorker(Scenario):
 
 
 def waited_share(measured: Measured) -> float:
-    """By the kernel's own count, in microseconds since boot."""
-    found = [(time_ns, int(total[1])) for time_ns, text in measured.texts(_PRESSURE) if (total := _TOTAL.search(text))]
-    if len(found) < 2:
+    """By the kernel's own count."""
+    stalled = [(time_ns, parse(text.encode())[0] or 0) for time_ns, text in measured.texts(_PRESSURE)]
+    if len(stalled) < 2:
         return 0.0
-    (first_ns, first), (last_ns, last) = found[0], found[-1]
-    return (last - first) * _US_NS / (last_ns - first_ns)
+    (first_ns, first), (last_ns, last) = stalled[0], stalled[-1]
+    return (last - first) / (last_ns - first_ns)

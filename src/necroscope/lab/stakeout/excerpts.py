@@ -4,6 +4,7 @@ Each is cut by `necroscope excerpt`, one at a time, in a process of the lowest p
 are kept, for the newest are in the recording anyway.
 """
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -49,13 +50,14 @@ class Excerpts:
         if self._under_way is not None and self._under_way[1].poll() is not None:
             self._note()
         if self._under_way is None and self._due and now_ns >= self._due[0][1] + _AFTER_NS + _FLUSHED_NS:
-            self._under_way = self._started(*self._due.popleft())
+            self._start(*self._due.popleft())
 
     def finish(self) -> None:
         """Once all is recorded."""
         while self._under_way is not None or self._due:
             if self._under_way is None:
-                self._under_way = self._started(*self._due.popleft())
+                self._start(*self._due.popleft())
+                continue
             try:
                 self._under_way[1].wait(_LONGEST_S)
             except subprocess.TimeoutExpired:
@@ -70,14 +72,15 @@ class Excerpts:
             self._under_way[1].wait()
             self._note()
 
-    def _started(self, directory: Path, moment_ns: int) -> tuple[Path, subprocess.Popen[bytes]]:
+    def _start(self, directory: Path, moment_ns: int) -> None:
         window = ["--from", format_moment(moment_ns - _BEFORE_NS), "--to", format_moment(moment_ns + _AFTER_NS)]
         command = [sys.executable, "-m", "necroscope", "excerpt", str(self.recording), *window, "--dir", str(directory)]
         # In its own session, for Ctrl-C is for the stakeout.
         quiet = subprocess.DEVNULL
-        process = subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
-        os.setpriority(os.PRIO_PROCESS, process.pid, 19)
-        return directory, process
+        with contextlib.suppress(OSError):  # a node that cannot fork costs this excerpt, not the night
+            process = subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
+            self._under_way = directory, process
+            os.setpriority(os.PRIO_PROCESS, process.pid, 19)
 
     def _note(self) -> None:
         """One that failed leaves nothing that looks like a recording."""

@@ -25,7 +25,7 @@ SUMMARY: Final = "stakeout.json"
 _LOOK_S: Final = 0.2
 # Events reach the disk with the recorder's flush; so often the recording is asked for them.
 _ASK_S: Final = 0.5
-# So late after its time an event may be written: by a recorder that was not run, or of what is asked for now and then.
+# So late after its time an event may be written: by a recorder that was not run, or of daemons that are asked every so often.
 _LATE_NS: Final = 120 * NS_PER_S
 # What happened just before the end is flushed and joined by what follows it.
 _TAIL_S: Final = 6.0

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from necroscope.errors import SourceUnavailable
 from necroscope.model.names import clean
-from necroscope.sources.daemon_socket import DaemonSocket, is_there
+from necroscope.sources.daemon_socket import DaemonSocket, HungUp, is_there
 from necroscope.sources.systemd import wire
 
 # The bus lets everybody ask; PID 1's own socket lets only root, and only from its own pid namespace.
@@ -102,9 +102,9 @@ class Bus:
             self._socket.send(b"BEGIN\r\n")
             if self._destination:
                 self._receive([self._send([hello], "org.freedesktop.DBus")])
-        except SourceUnavailable as error:
+        except HungUp as error:
             hint = "the bus knows no user that DynamicUser= made up; make it: systemd-sysusers --inline 'u necroscope -'"
-            raise SourceUnavailable(error.facts, error.hint or (hint if os.geteuid() else "")) from None
+            raise SourceUnavailable(error.facts, hint if os.geteuid() else "") from None
 
     def _line(self) -> bytes:
         while b"\r\n" not in self._buffer:
@@ -156,7 +156,7 @@ class Bus:
     def _take_bytes(self) -> None:
         data = self._socket.receive()
         if not data:
-            raise SourceUnavailable("systemd's bus closed the connection")
+            raise HungUp("systemd's bus closed the connection")
         self._buffer += data
 
 

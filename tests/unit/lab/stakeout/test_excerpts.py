@@ -96,3 +96,17 @@ def test_what_is_kept_is_a_recording(tmp_path: Path) -> None:
     kept.finish()
     assert kept.kept == ["0001-run-0001"]
     assert Store.open(tmp_path / "catches" / "0001-run-0001").info().tables["cores"] > 0
+
+
+def test_a_node_that_cannot_fork_costs_the_excerpt_and_not_the_night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise BlockingIOError("no process left")
+
+    monkeypatch.setattr(excerpts.subprocess, "Popen", refuse)
+    kept: list[str] = []
+    own = Excerpts(tmp_path / "recording", tmp_path / "catches", kept)
+    own.want("run-0001", 0)
+    own.follow(60 * S)
+    own.want("run-0002", 200 * S)
+    own.finish()
+    assert kept == []

@@ -126,3 +126,11 @@ def test_a_bus_that_hangs_up_on_a_user_it_does_not_know_has_a_hint(
         Bus(tmp_path)
     assert hint in caught.value.hint
     assert bool(hint) == bool(caught.value.hint)
+
+
+def test_a_bus_that_only_does_not_answer_is_not_said_to_know_no_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 61_000)
+    lets_in = unix_daemon(tmp_path / SOCKET, lambda data: b"OK 1234\r\n" if b"BEGIN" not in data else None, closes=False)
+    with lets_in, pytest.raises(SourceUnavailable, match="did not answer in time") as caught:
+        Bus(tmp_path, timeout_s=0.3)
+    assert not caught.value.hint
