@@ -12,11 +12,7 @@ from necroscope.lab.score.scoring import diagnose
 
 LAB = Path(__file__).parents[1] / "data" / "lab"
 LABELS = {path.parent.name: read_label(path.parent) for path in sorted(LAB.glob("*/label.json"))}
-# Made before its scenario had anybody behind the hog: a worker on a core of its own, and CPU pressure of half a per cent.
-UNFELT = "userspace-hog"
-# Scenarios that are younger than these recordings.
-NOT_KEPT = {"file-scan", "pinned-worker"}
-INCIDENTS = [name for name, label in LABELS.items() if label["cause"] is not None and name != UNFELT]
+INCIDENTS = [name for name, label in LABELS.items() if label["cause"] is not None]
 HEALTHY = [name for name, label in LABELS.items() if label["cause"] is None]
 # Both cores are held, by the writer and by the reader of its events: the verdict tells of the reader's.
 KNOWN_MISSES = {("fsnotify-storm", "core and mode")}
@@ -28,7 +24,7 @@ def said_of(name: str) -> tuple[list[Guess], dict[str, Any]]:
 
 
 def test_every_scenario_is_there() -> None:
-    assert {label["scenario"] for label in LABELS.values()} == set(catalog.scenarios()) - NOT_KEPT
+    assert {label["scenario"] for label in LABELS.values()} == set(catalog.scenarios())
 
 
 @pytest.mark.parametrize("name", INCIDENTS)
@@ -44,8 +40,3 @@ def test_core_cause_and_culprit_come_first(name: str) -> None:
 def test_nothing_is_named_where_nothing_is_wrong(name: str) -> None:
     said, label = said_of(name)
     assert not [guess for guess in said if is_false_naming(guess, label)]
-
-
-def test_a_hog_behind_which_nobody_waits_is_not_named() -> None:
-    said, _ = said_of(UNFELT)
-    assert not [guess for guess in said if guess.is_named]
