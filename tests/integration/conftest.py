@@ -39,13 +39,13 @@ class RunningRecorder:
         finally:
             os.close(descriptor)
 
-    def wait_until(self, is_true: Callable[[], Any], seconds: float = 20) -> Any:
+    def wait_until(self, is_true: Callable[[], Any], seconds: float = 20, every_s: float = 0.2) -> Any:
         """What `is_true` answers, as soon as it is true."""
         deadline = time.monotonic() + seconds
         while not (answer := is_true()):
             assert self.process.poll() is None, self.said()
             assert time.monotonic() < deadline, "nothing came in time"
-            time.sleep(0.2)
+            time.sleep(every_s)
         return answer
 
     def rows(self, table: str) -> list[dict[str, Any]]:

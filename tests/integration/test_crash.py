@@ -27,6 +27,11 @@ def children(pid: int) -> Iterator[tuple[int, str]]:
                 continue
 
 
+def sealing_children(pid: int) -> list[int]:
+    """A segment of seconds is sealed in a third of a second: who looks for the child must look often."""
+    return [child for child, line in children(pid) if "segment.seal" in line]
+
+
 def is_alive(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists()
 
@@ -60,7 +65,7 @@ def test_kill_9_loses_seconds_and_the_next_recorder_goes_on(record, leaks):
     assert first.rows("samples")
 
     second = record(directory=first.directory)
-    sealing = second.wait_until(lambda: [pid for pid, line in children(second.process.pid) if "segment.seal" in line])
+    sealing = second.wait_until(lambda: sealing_children(second.process.pid), every_s=0.005)
     orphans = [pid for pid, _ in children(second.process.pid)]
     kill_9(second)
     wait_until_ended([*sealing, *orphans])
