@@ -19,7 +19,8 @@ LEAK_MARK = "NECROSCOPE_LEAK_MARK"
 # Integration tests that record nothing: whatever else runs on the machine does not matter to them.
 BESIDE_OTHERS = {
     *("test_flame", "test_flame_of_captures", "test_import", "test_guest_recordings", "test_lab_recordings", "test_demo_fleet"),
-    *("test_fleet_collector", "test_fleet_questions", "test_fleet_s3"),
+    *("test_fleet_collector", "test_fleet_questions", "test_fleet_s3", "test_fleet_sweep_s3", "test_fleet_page"),
+    *("test_view_page", "test_demo", "test_notify"),
 }
 SETTLE_S = 3.0
 

@@ -6,7 +6,8 @@ NecroscopeError
 ├── RecordingError          a directory is no recording, or cannot be used as one           exit 4
 │   └── RecordingBusy       another recorder holds it
 ├── SourceUnavailable       a kernel interface is absent or refused: becomes a gap          exit 5
-└── CorruptData             bytes that fail their checksum: becomes a gap                   exit 6
+├── CorruptData             bytes that fail their checksum: becomes a gap                   exit 6
+└── LabError                of lab/scenario.py: it cannot be provoked, or left something    exit 7
 
 The thrower states facts; only `cli/main.py` prints them. A SourceUnavailable or CorruptData never ends a recording.
 """

@@ -89,7 +89,7 @@ def parse(values: Mapping[str, str]) -> Settings:
     return Settings(
         hz=_between("hz", text["hz"], _whole, 1, 10_000),
         tick_ns=tick_ns,
-        segment_ns=_between("segment", text["segment"], parse_duration_ns, 10 * NS_PER_S, 3600 * NS_PER_S),
+        segment_ns=_between("segment", text["segment"], parse_duration_ns, 5 * NS_PER_S, 3600 * NS_PER_S),
         flush_ns=_between("flush", text["flush"], parse_duration_ns, NS_PER_S // 10, 60 * NS_PER_S),
         max_bytes=_between("max-bytes", text["max-bytes"], parse_bytes, 1 << 20, 1 << 50),
         max_age_ns=_between("max-age", text["max-age"], parse_duration_ns, 60 * NS_PER_S, 3650 * 86400 * NS_PER_S),

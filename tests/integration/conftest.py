@@ -25,11 +25,12 @@ COMMAND = [sys.executable, "-m", "necroscope"]
 
 
 class RunningRecorder:
-    """`necroscope record` under way; `stop` ends it as Ctrl-C would."""
+    """`necroscope record` under way; `stop` ends it as Ctrl-C would. Rows are on the disk sooner than by default."""
 
     def __init__(self, directory: Path, *options: str, preexec: Callable[[], None] | None = None) -> None:
         self.directory = directory
-        command = [*COMMAND, "record", "--dir", str(directory), "--json", "--free-floor", "0", *options]
+        often = [] if "--flush" in options else ["--flush", "500ms"]
+        command = [*COMMAND, "record", "--dir", str(directory), "--json", "--free-floor", "0", *often, *options]
         descriptor, path = tempfile.mkstemp(prefix="necroscope-test-")
         self._stderr = Path(path)
         try:

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from necroscope.model.units import NS_PER_S
+from necroscope.settings import SETTINGS
 from necroscope.store.query import Store
 
 pytestmark = [pytest.mark.kernel, pytest.mark.root]
+FLUSH = next(setting.default for setting in SETTINGS if setting.name == "flush")
 MOST_LOST_NS = 5 * NS_PER_S
 STOPPED_S = 15
 SPIN = "import ctypes\nctypes.CDLL(None).prctl(15, b'spinner-15', 0, 0, 0)\nwhile True: pass"
@@ -54,8 +56,8 @@ def wait_until_ended(pids: list[int]) -> None:
 
 
 def test_kill_9_loses_seconds_and_the_next_recorder_goes_on(record, leaks):
-    first = record()
-    first.wait_for_rows("cores", 10)
+    first = record("--flush", FLUSH)
+    first.wait_for_rows("cores", 6)
     orphans = [pid for pid, _ in children(first.process.pid)]
     killed_ns = kill_9(first)
     wait_until_ended(orphans)
@@ -83,7 +85,7 @@ def test_kill_9_loses_seconds_and_the_next_recorder_goes_on(record, leaks):
 
 def test_a_stopped_recorder_keeps_samples_and_tells_what_it_missed(record, busy, leaks):
     spinner = busy(SPIN)
-    recorder = record("--flush", "1s")
+    recorder = record()
     recorder.wait_for_rows("cores", 4)
     recorder.process.send_signal(signal.SIGSTOP)
     stopped_ns = time.time_ns()

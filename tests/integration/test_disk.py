@@ -90,7 +90,7 @@ def test_a_full_disk_costs_the_oldest_segments_then_a_pause(small_disk, fill, le
         assert record("--for", "1s", directory=directory).wait_for_end()[0] == 0
     old = sealed(directory)
     spinner = busy(SPIN)
-    recorder = record("--flush", "500ms", "--segment", "10s", directory=directory)
+    recorder = record("--segment", "10s", directory=directory)
     recorder.wait_until(lambda: any(path.name.endswith(".live") for path in directory.iterdir()))
     before = recorder.wait_for_rows("cores", 8)
     ballast = fill()
@@ -126,7 +126,7 @@ def assert_every_missing_second_is_in_a_gap(times: list[int], gaps: list[dict]) 
 
 
 def test_a_recorder_ended_on_a_full_disk_ends_well(small_disk, fill, record):
-    recorder = record("--flush", "500ms", directory=small_disk / "recording")
+    recorder = record(directory=small_disk / "recording")
     recorder.wait_for_rows("cores", 4)
     fill()
     recorder.wait_until(lambda: "recording pauses" in recorder.said())

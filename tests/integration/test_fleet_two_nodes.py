@@ -77,7 +77,7 @@ def collector_address(host: str) -> str:
 
 def provoke(directory: Path) -> dict[str, Any]:
     """What the lab knows to be true of the incident that it made."""
-    words = ["lab", "run", SCENARIO, "--dir", str(directory), "--seconds", "12", "--baseline", "2", "--force", "--json"]
+    words = ["lab", "run", SCENARIO, "--dir", str(directory), "--seconds", "8", "--baseline", "2", "--force", "--json"]
     done = subprocess.run([*COMMAND, *words], capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
     label: dict[str, Any] = json.loads(done.stdout)

@@ -22,7 +22,7 @@ def rss_bytes(pid: int) -> int:
 def test_three_thousand_short_lived_processes(record, tmp_path, leaks):
     blink = tmp_path / "blink"
     shutil.copy("/bin/true", blink)
-    recorder = record("--flush", "1s")
+    recorder = record()
     recorder.wait_for_rows("cores", 6)
     before_bytes = rss_bytes(recorder.process.pid)
     loop = f"i=0; while [ $i -lt {TURNS} ]; do {blink}; i=$((i+1)); done"

@@ -73,7 +73,7 @@ def test_a_signal_seals_and_ends_well(record):
 
 
 def test_segments_follow_each_other_without_a_hole(record):
-    recorder = record("--segment", "10s", "--for", "23s")
+    recorder = record("--segment", "5s", "--for", "12s")
     code, _, _ = recorder.wait_for_end()
     assert code == 0
     told = info(recorder.directory)

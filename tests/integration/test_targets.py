@@ -129,7 +129,7 @@ def test_files_on_a_hung_file_system_cost_names_not_time(leak_check, compile_spi
     hung = spin(fuse.mount_point / "program")
     os.kill(hung, signal.SIGSTOP)
     fuse.hang()
-    recorder = record("--flush", "1s")
+    recorder = record()
     warm_ns = recorder.wait_for_rows("samples", 10)[-1]["time"]
     os.kill(hung, signal.SIGCONT)
     innocent = spin(compile_spinner("spin_elsewhere"))
@@ -145,7 +145,7 @@ def test_files_on_a_hung_file_system_cost_names_not_time(leak_check, compile_spi
 
 def test_a_stopped_process_is_looked_at_like_any_other(leak_check, compile_spinner, spin, record):
     pid = spin(compile_spinner("spin_and_stop"))
-    recorder = record("--flush", "1s")
+    recorder = record()
     warm_ns = recorder.wait_for_rows("samples")[-1]["time"]
     os.kill(pid, signal.SIGSTOP)
     stopped_ns = time.time_ns()
@@ -166,7 +166,7 @@ def test_a_symlink_out_of_a_process_root_does_not_lend_it_the_hosts_names(leak_c
     (root / "program").unlink()
     (root / "program").symlink_to(host)
     assert (root / "program").resolve() == host, "seen from the host, it leads to the host's program"
-    recorder = record("--flush", "1s")
+    recorder = record()
     recorder.wait_until(lambda: len(samples_of(recorder, pid)) > 20, 40)
     assert recorder.stop()[0] == 0
     assert functions_of(recorder.directory, pid) <= {None, "spin_in_container"}

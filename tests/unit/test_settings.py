@@ -60,7 +60,7 @@ def test_an_unknown_setting_is_refused_and_the_known_ones_are_listed() -> None:
         ("hz", "10001"),
         ("tick", "99ms"),
         ("tick", "11s"),
-        ("segment", "9s"),
+        ("segment", "4s"),
         ("flush", "2m"),
         ("max-bytes", "1000"),
         ("max-age", "1s"),

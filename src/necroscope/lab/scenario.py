@@ -16,7 +16,9 @@ MODES: Final = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "s
 
 
 class LabError(NecroscopeError):
-    """The lab cannot run here, or something of it was left behind."""
+    """The lab or a stakeout cannot do its work here, or something of it was left behind. Exit code 1 is a stakeout's catch."""
+
+    exit_code = 7
 
 
 class CannotProvoke(LabError):  # noqa: N818 - the name says the fact

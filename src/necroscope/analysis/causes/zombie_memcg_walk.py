@@ -125,7 +125,8 @@ CAUSE = Cause(
     will_not_help=(
         WillNotHelp("huge pages or another allocator", "the time goes into cgroups, not into the application's memory"),
         WillNotHelp(
-            "taskset of the application, IRQ pinning", "the reader may run on any core, and the kernel does not yield in the walk"
+            "taskset of the application, IRQ pinning",
+            "the reader may run on any core, and before Linux 5.8 the walk does not even yield",
         ),
         WillNotHelp("restarting the reader", "the dead cgroups stay, and the next read walks them again"),
         WillNotHelp("a larger receive ring", "it holds milliseconds of packets, the walk takes seconds"),

@@ -9,6 +9,7 @@ with one thread a core. They run so by design.
 What must be seen: nothing wrong. That a core is full of one thread which may run nowhere else is not harm; somebody must wait.
 """
 
+import re
 from typing import Final
 
 from necroscope.lab.busy import busy_and_well
@@ -16,9 +17,9 @@ from necroscope.lab.incidents.userspace_hog import spin
 from necroscope.lab.measured import Measured
 from necroscope.lab.scenario import Scenario, Truth, reached
 from necroscope.lab.stage import Stage
-from necroscope.sources.procfs.pressure import parse
 
 _PRESSURE: Final = "/proc/pressure/cpu"
+_STALLED_US: Final = re.compile(r"some .*total=(\d+)")
 
 
 class PinnedWorker(Scenario):
@@ -43,8 +44,8 @@ class PinnedWorker(Scenario):
 
 def waited_share(measured: Measured) -> float:
     """By the kernel's own count."""
-    stalled = [(time_ns, parse(text.encode())[0] or 0) for time_ns, text in measured.texts(_PRESSURE)]
-    if len(stalled) < 2:
+    stalled_us = [(time_ns, int(some[1])) for time_ns, text in measured.texts(_PRESSURE) if (some := _STALLED_US.match(text))]
+    if len(stalled_us) < 2:
         return 0.0
-    (first_ns, first), (last_ns, last) = stalled[0], stalled[-1]
-    return (last - first) / (last_ns - first_ns)
+    (first_ns, first_us), (last_ns, last_us) = stalled_us[0], stalled_us[-1]
+    return (last_us - first_us) * 1000 / (last_ns - first_ns)
