@@ -37,6 +37,7 @@ from necroscope.segment.recording import (
     write_pins,
 )
 
+# Many cores and a long --flush make a batch larger than this: where nothing waits, it is taken all the same.
 _WAITING_ROWS: Final = 150_000
 _KEEP_HOUSE_S: Final = 10.0
 _SEAL_SECONDS: Final = 600.0
@@ -99,7 +100,7 @@ class Disk:
     def write(self, batch: Batch, idle_samples: int, now_ns: int) -> None:
         count = sum(len(rows) for rows in batch.values())
         from_ns, self._last_time_ns = self._last_time_ns, now_ns
-        if self._waiting_rows + count > _WAITING_ROWS:
+        if self._waiting_rows and self._waiting_rows + count > _WAITING_ROWS:
             self._drop_rows(count, from_ns)
             return
         self._hand_over_dropped()

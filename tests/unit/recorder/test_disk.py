@@ -121,10 +121,22 @@ def recorded(directory: Path, table: str, *columns: str) -> list[tuple[int, ...]
 
 def hang(disk: Disk, monkeypatch: pytest.MonkeyPatch, *seconds: int) -> None:
     """As if rows waited for a disk that takes none."""
+    disk._waiting_rows += 1
     with monkeypatch.context() as patched:
         patched.setattr(disk_module, "_WAITING_ROWS", 0)
         for second in seconds:
             write(disk, second)
+    disk._waiting_rows -= 1
+
+
+def test_a_batch_larger_than_what_may_wait_is_written_when_nothing_waits(
+    disk: Disk, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk_module, "_WAITING_ROWS", 0)
+    write(disk, 3)
+    disk.close()
+    assert recorded(directory, "cores", "time") == [(3,)]
+    assert (disk.take_notices(), disk.pauses) == ([], 0)
 
 
 def test_a_disk_that_hangs_for_many_flushes_leaves_one_gap_for_all(
