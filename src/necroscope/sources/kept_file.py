@@ -52,22 +52,22 @@ class KeptFile:
 
     def read(self) -> bytes:
         """The whole file, in as many calls as it takes."""
-        data = self.read_record()
-        chunk = data
+        data = chunk = self._read_first()
         while chunk:
             chunk = self._pread(len(data))
             data += chunk
         return data
 
     def read_record(self) -> bytes:
-        """One call: all of a file that the kernel writes as a single record (/proc/stat, schedstat, pressure, sysctls)."""
-        if self._fd >= 0:
-            try:
-                return os.pread(self._fd, _CHUNK_BYTES, 0)
-            except OSError:
-                self.close()
-        self._open()
-        return self._pread(0)
+        """All of a file that the kernel writes as a single record (/proc/stat, schedstat, pressure, sysctls).
+
+        One call, unless it is filled to the brim: the kernel keeps the rest of that record for the next (seq_read_iter).
+        """
+        data = chunk = self._read_first()
+        while len(chunk) == _CHUNK_BYTES:
+            chunk = self._pread(len(data))
+            data += chunk
+        return data
 
     def parse(self, parse: Callable[[bytes], Parsed], *, record: bool = False) -> Parsed:
         """What `parse` makes of the file; text that it does not know (ValueError) is an interface that is not there."""
@@ -82,6 +82,15 @@ class KeptFile:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+    def _read_first(self) -> bytes:
+        if self._fd >= 0:
+            try:
+                return os.pread(self._fd, _CHUNK_BYTES, 0)
+            except OSError:
+                self.close()
+        self._open()
+        return self._pread(0)
 
     def _open(self) -> None:
         try:

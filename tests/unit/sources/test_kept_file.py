@@ -27,6 +27,31 @@ def test_a_file_longer_than_one_call_is_read_whole(tmp_path: Path) -> None:
     file.close()
 
 
+def test_a_record_longer_than_one_call_is_read_whole(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * 200_000)
+    file = KeptFile(path)
+    assert [len(file.read_record()), len(file.read_record())] == [200_000, 200_000]
+    file.close()
+
+
+def test_a_record_that_fits_into_one_call_costs_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"cpu 1\n")
+    file = KeptFile(path)
+    file.read_record()
+    offsets, pread = [], os.pread
+
+    def counted(descriptor: int, size: int, offset: int) -> bytes:
+        offsets.append(offset)
+        return pread(descriptor, size, offset)
+
+    monkeypatch.setattr(os, "pread", counted)
+    assert file.read_record() == b"cpu 1\n"
+    assert offsets == [0]
+    file.close()
+
+
 def test_a_descriptor_that_breaks_is_opened_anew(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"one\n")

@@ -50,6 +50,16 @@ def test_rows_are_nanoseconds_since_the_row_before(tmp_path: Path) -> None:
     source.close()
 
 
+def test_two_thousand_cores_all_have_rows(tmp_path: Path) -> None:
+    source = Cores(tmp_path)
+    for second in range(2):
+        write_files(tmp_path, _stat(*(f"cpu{cpu} {second} 0 0 5000000000 0 0 0 0 0 0" for cpu in range(2000))))
+        reading = source.read(at_second(second))
+    assert len(source.online) == len(reading.rows["cores"]) == 2000
+    assert reading.gaps == []
+    source.close()
+
+
 def test_a_core_going_offline_is_a_gap_and_no_row(tmp_path: Path) -> None:
     source = Cores(tmp_path)
     write_files(tmp_path, _stat("cpu0 5 0 0 5 0 0 0 0 0 0", "cpu1 5 0 0 5 0 0 0 0 0 0"))
