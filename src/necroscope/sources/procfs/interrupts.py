@@ -65,13 +65,13 @@ class Interrupt:
     queue: int | None
     affinity: str | None
 
-    def rises(self, line: Line, cpus: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+    def rises(self, line: Line, cpus: tuple[int, ...], elapsed_ns: int) -> Iterator[tuple[int, int]]:
         """CPU and count, where interrupts came; nothing if they were counted anew."""
         before = self.line.counts
         if cpus != self.cpus:
             at = dict(zip(self.cpus, before, strict=True))
             before = tuple(at.get(cpu, count) for cpu, count in zip(cpus, line.counts, strict=True))
-        rises = increases_32_bit(line.counts, before) or ()
+        rises = increases_32_bit(line.counts, before, elapsed_ns) or ()
         return ((cpu, rise) for cpu, rise in zip(cpus, rises, strict=False) if rise)
 
 
@@ -138,7 +138,7 @@ class Interrupts:
         if after.device is not None and (is_new or self._starts_segment or (before and before.affinity != after.affinity)):
             counts = dict.fromkeys(cpu_list.parse(after.affinity or ""), 0)
         if before is not None and not is_new and before.raw != after.raw:
-            counts.update(before.rises(line, after.cpus))
+            counts.update(before.rises(line, after.cpus, elapsed_ns))
         return [(time_ns, cpu, *names, elapsed_ns, count) for cpu, count in counts.items()]
 
     def _network_devices(self) -> netdev_irqs.NetworkDevices:

@@ -67,7 +67,7 @@ class Softirqs:
         rows: Rows = []
         for cpu, values in counts.items():
             before = self._before.get(cpu)
-            rises = None if before is None else increases_32_bit(values, before)
+            rises = None if before is None else increases_32_bit(values, before, elapsed_ns)
             if rises is not None:
                 rows.append((now.time_ns, cpu, elapsed_ns, *(_with_missing(rises, missing) if missing else rises)))
         return rows

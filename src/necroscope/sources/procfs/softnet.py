@@ -75,5 +75,5 @@ class SoftnetStat:
 
     def _row(self, cpu: int, line: Softnet, time_ns: int, elapsed_ns: int) -> Row | None:
         before = self._before.get(cpu)
-        rises = None if before is None else increases_32_bit(line[0], before[0])
+        rises = None if before is None else increases_32_bit(line[0], before[0], elapsed_ns)
         return None if rises is None else (time_ns, cpu, elapsed_ns, *rises, line[1])

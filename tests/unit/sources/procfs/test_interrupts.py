@@ -140,10 +140,10 @@ def test_an_interrupt_given_to_another_device_starts_anew(tmp_path: Path) -> Non
     source.close()
 
 
-@pytest.mark.parametrize("after", [5, 2**32 - 1 - 2**31])
-def test_counts_that_start_anew_give_no_row(tmp_path: Path, after: int) -> None:
+@pytest.mark.parametrize(("before", "after"), [(2**31, 5), (2**31, 2**32 - 1 - 2**31), (3_000_000_000, 5)])
+def test_counts_that_start_anew_give_no_row(tmp_path: Path, before: int, after: int) -> None:
     source = Interrupts(tmp_path)
-    for second, count in enumerate((2**31, after)):
+    for second, count in enumerate((before, after)):
         write_files(tmp_path, {"proc/interrupts": f"  CPU0\n LOC: {count}  Local timer interrupts\n"})
         counted = _counted(source, second)
     assert counted == []
