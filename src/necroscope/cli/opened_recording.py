@@ -17,7 +17,7 @@ from necroscope.store.query import Store
 @contextmanager
 def opened_recording(path: Path, from_ns: int | None, to_ns: int | None) -> Iterator[tuple[Store, list[str]]]:
     """The store, and what an import could not read or name; of a capture only what lies between the two times is imported."""
-    if (path / RECORDING_FILE).exists() or not _is_capture(path):
+    if not _is_capture(path):
         yield Store.open(path), []
         return
     with _removed_at_end() as directory:
@@ -35,12 +35,12 @@ def span_of(store: Store) -> tuple[int, int]:
 
 
 def _is_capture(path: Path) -> bool:
-    """A file, or a directory that holds captures and is no recording."""
-    if not path.is_dir():
-        return path.exists()
+    """A file, or a directory that holds captures and is no recording. What we may not look at is left to the store to refuse."""
     try:
-        return bool(list_rolling(path))
-    except UsageError:
+        if not path.is_dir():
+            return path.exists()
+        return not (path / RECORDING_FILE).exists() and bool(list_rolling(path))
+    except (UsageError, PermissionError):
         return False
 
 

@@ -1,12 +1,13 @@
 """The segments of a recording, oldest first, with the time they reach over; opened only when a question needs them."""
 
+import os
 import time
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
-from necroscope.errors import CorruptData, RecordingError
+from necroscope.errors import CorruptData, PermissionMissing, RecordingError
 from necroscope.segment.reader import SegmentReader
 from necroscope.segment.recording import LIVE, Identity, read_identity, segment_paths
 from necroscope.segment.sealed import SegmentGoneError
@@ -31,7 +32,7 @@ class Catalog:
     """Tolerates anything in the directory; what is no segment is not looked at."""
 
     def __init__(self, directory: Path) -> None:
-        """RecordingError if this is no recording."""
+        """RecordingError if this is no recording, PermissionMissing if that cannot be told."""
         self.directory = directory
         self.identity, self.damage = _open_identity(directory)
         self.segments: list[Segment] = []
@@ -95,8 +96,16 @@ class Catalog:
 
 def _open_identity(directory: Path) -> tuple[Identity | None, str | None]:
     """Who made the recording; if only that file is damaged, the segments still answer."""
-    if not directory.is_dir():
-        raise RecordingError(f"there is no directory {directory}", "name a directory that `necroscope record --dir` made")
+    try:
+        os.scandir(directory).close()
+    except PermissionError:  # also below a directory that is closed to us, as /var/lib/private of a service is
+        raise PermissionMissing(f"may not read {directory}", "run as the user who recorded it, or root") from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise RecordingError(
+            f"there is no directory {directory}", "name a directory that `necroscope record --dir` made"
+        ) from None
+    except OSError as error:
+        raise RecordingError(f"cannot open {directory}: {error.strerror}") from None
     try:
         return read_identity(directory), None
     except CorruptData as error:

@@ -5,8 +5,9 @@ import shutil
 import time
 
 import pytest
+from tests.closed_directory import closed
 
-from necroscope.errors import RecordingError
+from necroscope.errors import PermissionMissing, RecordingError
 from necroscope.segment import reader as reader_module
 from necroscope.segment.recording import remove_segment
 from necroscope.segment.sealing import seal
@@ -102,6 +103,15 @@ def test_what_is_no_recording_is_an_error_with_a_hint(tmp_path, kind):
         Catalog(path)
     assert str(path) in caught.value.facts
     assert "record" in caught.value.hint
+
+
+@pytest.mark.parametrize("place", ["private/recording", "private"])
+def test_a_recording_that_only_its_owner_may_open_is_an_error_with_a_hint(tmp_path, place):
+    (tmp_path / "private/recording").mkdir(parents=True)
+    with closed(tmp_path / "private"), pytest.raises(PermissionMissing) as caught:
+        Catalog(tmp_path / place)
+    assert str(tmp_path / place) in caught.value.facts
+    assert "root" in caught.value.hint
 
 
 def test_damaged_identity_does_not_hide_the_segments(write):
