@@ -32,9 +32,9 @@ def of_event(case: Case, event: JoinedEvent) -> Evidence:
     return case.seen(f"{event.happening.message}{how}", "events", event.core, (event.time_ns, event.time_ns + 1))
 
 
-def in_samples(case: Case, group: Functions, what: str) -> Evidence:
+def in_samples(case: Case, group: Functions, what: str, inside: Functions | None = None) -> Evidence:
     """`what` with its share of the core's samples in the incident and in quiet time: `the walk over memory cgroups`."""
-    now, before = case.now.share(group), case.before.time_share(group)
+    now, before = case.now.share(group, inside), case.before.time_share(group, inside)
     place = "the machine's" if case.core is None else f"core {case.core}'s"
     return case.seen(f"{what}: {now:.0%} of {place} samples, {before:.1%} of its time before", "samples", case.core)
 

@@ -4,7 +4,8 @@ Signature: system time spread over system calls of processes that have nothing t
 (`bpf_prog_TAG_NAME`) and its map functions below a tracepoint, kprobe, cgroup or LSM hook in their stacks; the agent that loaded
 it looks light.
 Confirming signal: BPF programs below such hooks have a quarter of what runs on the core, in tasks: not in interrupts or softirqs,
-not in test runs of a program's owner, and not the recorder's own. A datapath (XDP, traffic control) is work on packets itself.
+not in test runs of a program's owner, and not the recorder's own. A datapath (XDP, traffic control) is work on packets itself,
+and a hooked function that a trampoline calls (fexit) is the task's own work.
 Source: falco #1710, #2475, #3630; tetragon #3428; cilium #27661; datadog-agent pull request 25330; kernel/trace/bpf_trace.c.
 """
 
@@ -14,16 +15,22 @@ from typing import Final
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.evidence_texts import in_samples, suffering, what_held_the_core
-from necroscope.analysis.functions import functions
+from necroscope.analysis.functions import Functions, functions
 from necroscope.analysis.report import Culprit, Origin, WillNotHelp
 from necroscope.analysis.stacks import INTERRUPT, Stacks
 
 # Where the kernel calls programs that others have attached, over versions 4.14 to 7.x; not where packets are sent through one.
 HOOKS: Final = functions(
     "bpf_trace_run* __bpf_trace_run trace_call_bpf perf_call_bpf_enter perf_call_bpf_exit kprobe_perf_func kretprobe_perf_func"
-    " uprobe_perf_func __bpf_prog_enter* __bpf_prog_exit* bpf_trampoline_* bpf_lsm_* __cgroup_bpf_* bpf_prog_run_array*"
+    " uprobe_perf_func __bpf_prog_enter* __bpf_prog_exit* bpf_lsm_* __cgroup_bpf_* bpf_prog_run_array*"
     " bpf_kprobe_multi_* kprobe_multi_link_handler uprobe_multi_link_handler bpf_iter_run_prog"
 )
+# The trampoline of fexit and fmod_ret calls the hooked function as well: below it only a program's frame is a program's time.
+# Elsewhere the hook tells it alone, for programs of old kernels have no names unless net.core.bpf_jit_kallsyms is set.
+TRAMPOLINES: Final = functions("bpf_trampoline_*")
+PROGRAMS: Final = Functions(re.compile(r"bpf_prog_[0-9a-f]{16}(_.*)?|___bpf_prog_run"))
+RUNS: Final = HOOKS | PROGRAMS
+AT_HOOKS: Final = HOOKS | TRAMPOLINES
 # A test run is a program's owner trying it out.
 TEST_RUNS: Final = functions("bpf_test_run bpf_test_run_* bpf_prog_test_run* __bpf_prog_test_run*")
 # The recorder's own programs measure softirqs.
@@ -35,20 +42,20 @@ _RECORDER: Final = "necroscope"
 
 
 def assess(case: Case) -> Assessment | None:
-    paid = case.now.of(HOOKS).without(TEST_RUNS).without(OWN).without(INTERRUPT)
+    paid = case.now.of(RUNS, inside=AT_HOOKS).without(TEST_RUNS).without(OWN).without(INTERRUPT)
     held = paid.total / case.now.total if case.now.total else 0.0
     if held < _LEAST:
         return None
     programs = _programs(paid)
     payers = paid.tasks()
     name = f"BPF program {programs[0]}" if programs else "a BPF program"
-    culprit = case.culprit(HOOKS)
+    culprit = case.culprit(RUNS, inside=AT_HOOKS)
     place = "the node" if case.core is None else f"core {case.core}"
     return Assessment(
         explains=held,
         is_confirmed=held >= _CONFIRMED,
         evidence=[
-            in_samples(case, HOOKS, "BPF programs at hooks"),
+            in_samples(case, RUNS, "BPF programs at hooks", inside=AT_HOOKS),
             *([case.seen(f"programs: {', '.join(programs[:4])}", "samples", case.core)] if programs else []),
             case.seen(
                 f"those who paid: {', '.join(f'{task.comm} {task.share:.0%}' for task in payers[:4])}", "samples", case.core

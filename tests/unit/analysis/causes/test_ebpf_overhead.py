@@ -54,6 +54,22 @@ def test_a_lock_that_a_program_waits_for_is_still_the_programs_cost() -> None:
     assert incident.verdict.cause == "ebpf-overhead"
 
 
+def test_a_function_that_a_trampoline_calls_is_not_the_programs_cost() -> None:
+    plain = "reader[10] do_syscall_64, ksys_read, bpf_trampoline_6442536467, vfs_read, filemap_read, copy_page_to_iter"
+    (incident,) = diagnose(drawn_node(picture(plain))).incidents
+    assert incident.verdict.cause == "unknown"
+    paid = f"reader[10] do_syscall_64, ksys_read, bpf_trampoline_6442536467, {PROGRAM}, htab_map_update_elem"
+    (incident,) = diagnose(drawn_node(picture(plain, paid))).incidents
+    assert incident.verdict.cause == "ebpf-overhead"
+    assert incident.verdict.summary.startswith("BPF program sys_enter takes 50%")
+    assert incident.verdict.evidence[0].text.startswith("BPF programs at hooks: 50%")
+
+
+def test_a_program_without_a_name_is_known_by_its_hook() -> None:
+    (incident,) = diagnose(drawn_node(picture(f"trainer[10] {ENTRY}, [unknown]"))).incidents
+    assert incident.verdict.cause == "ebpf-overhead"
+
+
 POLL = "run_ksoftirqd, handle_softirqs, net_rx_action, __napi_poll, ena_io_poll"
 
 
