@@ -24,7 +24,7 @@ def culprit_of(
         found = _grown(own, before)
     if not found or found[0].share < _LEAST_SHARE:
         return None
-    return named(found[0], own.of_task(found[0].comm, found[0].cgroup).path(), node)
+    return named(found[0], own.of_task(found[0].comm, found[0].cgroup, found[0].pid).path(), node)
 
 
 def named(task: TaskShare, path: tuple[str, ...], node: Node) -> Culprit:
@@ -48,9 +48,9 @@ def _grown(now: Stacks, before: Stacks) -> list[TaskShare]:
     """Tasks by how much more of the core they had than in quiet time: what ran all along did not start the incident."""
     if not before.elapsed_s:
         return now.tasks()
-    usual = {(task.comm, task.cgroup): task.weight / before.elapsed_s for task in before.tasks()}
 
     def growth(task: TaskShare) -> float:
-        return task.weight / max(now.elapsed_s, 1e-9) - usual.get((task.comm, task.cgroup), 0.0)
+        usual = before.of_task(task.comm, task.cgroup, task.pid).total / before.elapsed_s
+        return task.weight / max(now.elapsed_s, 1e-9) - usual
 
     return sorted(now.tasks(), key=growth, reverse=True)

@@ -71,7 +71,7 @@ class Case(CaseCounters):
         """Of what ran on the core (of an incident without a core: on all): the culprit's own."""
         if culprit is None or culprit.comm is None or not self.now.total:
             return 0.0
-        return self.now.of_task(culprit.comm, culprit.cgroup).total / self.now.total
+        return self.now.of_task(culprit.comm, culprit.cgroup, culprit.pid).total / self.now.total
 
     def rows(self, table: str, before_s: float = 0, after_s: float = 2) -> list[dict[str, Any]]:
         """Rows of any table around the incident, as dictionaries; of one that lasts for hours, of its first."""

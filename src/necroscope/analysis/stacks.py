@@ -31,7 +31,10 @@ _MOST_TASKS: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class TaskShare:
-    """What one program had: its threads, and its processes of the same name in the same cgroup, are taken together."""
+    """What one program had: its threads, and its processes of the same name in the same cgroup, are taken together.
+
+    Its name is that of the thread that had most.
+    """
 
     comm: str
     pid: int | None
@@ -73,11 +76,13 @@ class Stacks:
     def without(self, group: Functions) -> "Stacks":
         return self._with(~self.tree.holds(group)[self.columns.stack])
 
-    def of_task(self, comm: str, cgroup: str | None = None) -> "Stacks":
-        """Only samples of the program of that name, in that cgroup if it is given."""
+    def of_task(self, comm: str, cgroup: str | None = None, pid: int | None = None) -> "Stacks":
+        """Only samples of that name, in that cgroup if it is given; and all of that process, whatever its threads are called."""
         named = np.isin(self.columns.comm, [code for code, name in enumerate(self._comms) if name == comm])
         if cgroup is not None:
             named &= np.isin(self.columns.cgroup, [code for code, name in enumerate(self._cgroups) if name == cgroup])
+        if pid is not None and pid > 0:
+            named |= self.columns.pid == pid
         return self._with(named)
 
     def without_task(self, comm: str) -> "Stacks":
@@ -116,7 +121,7 @@ class Stacks:
         total = int(columns.weight.sum())
         if not total:
             return []
-        keys, place = np.unique(columns.comm << 32 | (columns.cgroup + 1), return_inverse=True)
+        keys, place = np.unique(_process_names(columns) << 32 | (columns.cgroup + 1), return_inverse=True)
         weights = np.bincount(place, weights=columns.weight)
         found = []
         for row in np.argsort(-weights, kind="stable")[:_MOST_TASKS]:
@@ -191,6 +196,17 @@ def stacks_of(tables: SampleTables, names: FunctionNames, elapsed_s: float, peri
     stack = np.where(stack < 0, len(tree.parent) - 1, stack)
     columns = SampleColumns(time, cpu, pid, tid, comm, cgroup, stack, numbers(samples, "weight"))
     return Stacks(tree, columns, comms, cgroups, elapsed_s, period_s)
+
+
+def _process_names(columns: SampleColumns) -> Numbers:
+    """Of each sample the name that has most of its process: threads are called by what they do. The idle task is one by core."""
+    pairs, place = np.unique(columns.pid << 32 | (columns.comm + 1), return_inverse=True)
+    pids = pairs >> 32
+    order = np.lexsort((-np.bincount(place, weights=columns.weight), pids))
+    known, first = np.unique(pids[order], return_index=True)
+    heaviest = (pairs[order][first] & 0xFFFF_FFFF) - 1
+    names: Numbers = np.where(columns.pid > 0, heaviest[np.searchsorted(known, columns.pid)], columns.comm)
+    return names
 
 
 def _main(values: Numbers, weights: Numbers) -> int | None:

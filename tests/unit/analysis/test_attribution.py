@@ -49,6 +49,27 @@ def test_many_short_processes_of_one_name_are_one_culprit_without_a_pid() -> Non
     assert (found.comm, found.pid) == ("runc", None)
 
 
+def test_threads_with_names_of_their_own_are_one_culprit() -> None:
+    pool = "\n".join(f"k: system  worker-{number}[5]  /a  main > odd_loop" for number in range(16))
+    node = drawn_node(f"core 0: ...........\ncore 1: ....kkkkk..\n{pool}")
+    assert (culprit_of(node).pid, culprit_of(node).path[-1]) == (5, "odd_loop")
+    assert any(item.text.endswith("has 100% of core 1's samples") for item in diagnose(node).incidents[0].verdict.evidence)
+
+
+def test_a_process_that_ran_all_along_under_another_threads_name_did_not_grow() -> None:
+    node = drawn_node(
+        """
+        core 0:  ................................
+        core 1:  uuuuuuuuuuuuuuuuxxxxxxxxuuuuuuuu
+        u: user  step-1[7]  /  main, step
+        x: system  step-2[7]  /  main, step > odd_entry, odd_trap
+        x: system  step-2[7]  /  main, step > odd_entry, odd_trap
+        x: system  tool[44]  /  main > ksys_ioctl, odd_loop
+        """
+    )
+    assert culprit_of(node).comm == "tool"
+
+
 def test_the_path_is_the_culprits_own() -> None:
     """Others are in the same functions by another way, and by more of them together."""
     loop = "fsnotify, send_to_group"

@@ -56,6 +56,32 @@ def test_tasks_are_programs_with_their_cgroup() -> None:
     assert second.comm == "other"
 
 
+def of_pool(legend: str) -> Stacks:
+    node = drawn_node(f"core 0: kkkkkkkkkk\n{legend}")
+    return stacks_of(node.samples(at(0), at(10)), FunctionNames(), 10.0, 1 / HZ)
+
+
+def test_threads_with_names_of_their_own_are_one_process() -> None:
+    pool = "\n".join(f"k: system  worker-{number}[5]  /a  main > step" for number in range(16))
+    found = of_pool(f"{pool}\nk: system  worker-3[5]  /a  main > step\nk: user  other[6]  /  main")
+    first, second = found.tasks()
+    assert (first.comm, first.pid, second.comm) == ("worker-3", 5, "other")
+    assert close(first.share, 17 / 18)
+    assert found.of_task("worker-7", "/a", 5).total == first.weight
+    assert found.of_task("worker-7", "/a").total < first.weight / 10
+
+
+def test_processes_are_taken_together_by_the_name_that_most_of_each_has() -> None:
+    loop = [f"k: system  {comm}[{pid}]  /a  main > step" for pid in range(100, 110) for comm in ("sh", "probe", "probe")]
+    (only,) = of_pool("\n".join(loop)).tasks()
+    assert (only.comm, only.pid, only.share) == ("probe", None, 1.0)
+
+
+def test_the_idle_task_is_one_by_core() -> None:
+    found = of_pool("k: softirq  swapper/0[0]  /  main > step\nk: softirq  swapper/1[0]  /  main > step").tasks()
+    assert [task.comm for task in found] == ["swapper/0", "swapper/1"]
+
+
 def test_an_interrupt_is_not_the_work_of_the_task_it_interrupts() -> None:
     assert close(stacks().without(INTERRUPT).total / stacks().total, 0.75)
 

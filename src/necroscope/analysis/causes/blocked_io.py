@@ -192,9 +192,9 @@ def _standing(case: Case, trigger: str | None = None) -> list[dict[str, Any]]:
 
 def _gone(case: Case, group: Functions) -> TaskShare | None:
     """The task that was in these functions in quiet time and is in none of them in the incident."""
-    here = {task.comm for task in case.machine.tasks(group)}
-    before = [task for task in case.machine_before.tasks(group) if task.comm not in here and task.weight >= _SEEN]
-    return before[0] if before else None
+    here = case.machine.of(group)
+    before = [task for task in case.machine_before.tasks(group) if task.weight >= _SEEN]
+    return next((task for task in before if not here.of_task(task.comm, pid=task.pid).total), None)
 
 
 def _server(case: Case) -> Origin | None:

@@ -40,3 +40,13 @@ def test_faults_of_many_processes_are_no_storm_of_one() -> None:
     many = "".join(f"\n    f: system  sh[{pid}]  /pods/d  memset > exc_page_fault, handle_mm_fault" for pid in range(700, 712))
     picture = "\n".join(STORM.splitlines()[:3]) + many
     assert "page-fault-storm" not in [one.verdict.cause for one in diagnose(faulting(picture)).incidents]
+
+
+def test_faults_of_many_threads_are_of_one_process() -> None:
+    pool = "".join(
+        f"\n    f: system  worker-{number}[600]  /pods/d  memset > exc_page_fault, handle_mm_fault" for number in range(16)
+    )
+    (incident,) = diagnose(faulting("\n".join(STORM.splitlines()[:3]) + pool)).incidents
+    assert incident.verdict.cause == "page-fault-storm"
+    assert incident.verdict.culprit is not None
+    assert incident.verdict.culprit.pid == 600
