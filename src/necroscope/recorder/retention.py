@@ -1,15 +1,20 @@
 """Which segments to drop: a decision over age, bytes, pins and free space, without I/O."""
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
+from necroscope.model.units import NS_PER_S
 from necroscope.segment.recording import Pin
+
+# A segment may begin a moment after the last rows that were written.
+_AHEAD_NS: Final = 60 * NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
 class StoredSegment:
-    """A sealed segment on disk; the live one is not offered, because it cannot be dropped."""
+    """A sealed segment on disk; the live one cannot be dropped. Each ends where the next begins, and the last ends now."""
 
     name: str
     from_ns: int
@@ -36,13 +41,25 @@ def merge_pins(pins: Sequence[Pin]) -> list[Pin]:
     return merged
 
 
+def oldest_first(segments: Sequence[StoredSegment]) -> list[StoredSegment]:
+    """By their start, but those that begin in the future before all: the clock was ahead, and was set right since.
+
+    By start alone they would outlive all that is recorded now, until the clock has come to where it was.
+    """
+    ordered = sorted(segments, key=lambda segment: segment.from_ns)
+    if not ordered:
+        return []
+    place = bisect_right(ordered, ordered[-1].to_ns + _AHEAD_NS, key=lambda segment: segment.from_ns)
+    return ordered[place:] + ordered[:place]
+
+
 def pinned_segments(segments: Sequence[StoredSegment], pins: Sequence[Pin], pin_bytes: int) -> set[str]:
     """Segments that a pin touches, newest first, as far as the pins' own budget goes."""
     windows = merge_pins(pins)
     ends_ns = [window.to_ns for window in windows]
     kept: set[str] = set()
     left_bytes = pin_bytes
-    for segment in sorted(segments, key=lambda segment: -segment.from_ns):
+    for segment in reversed(oldest_first(segments)):
         place = bisect_left(ends_ns, segment.from_ns)
         if place < len(windows) and windows[place].from_ns <= segment.to_ns:
             if segment.size_bytes > left_bytes:
@@ -57,7 +74,7 @@ class Stock:
 
     def __init__(self, segments: Sequence[StoredSegment], pins: Sequence[Pin], limits: Limits) -> None:
         pinned = pinned_segments(segments, pins, limits.pin_bytes)
-        ordered = sorted(segments, key=lambda segment: segment.from_ns)
+        ordered = oldest_first(segments)
         self.segments = ordered
         self.size_bytes = sum(segment.size_bytes for segment in ordered)
         self._limits = limits
@@ -75,6 +92,8 @@ class Stock:
         for segment in self._ring:
             too_old = now_ns - segment.to_ns > limits.max_age_ns
             if not too_old and ring_bytes <= limits.max_bytes and missing_bytes <= 0:
+                if segment.from_ns > now_ns:
+                    continue  # of a clock that was ahead: it comes first, and those behind it may still be too old
                 break
             drops.append(segment.name)
             ring_bytes -= segment.size_bytes

@@ -1,7 +1,13 @@
 """Which segments go: by age, by bytes, by free space; pins stay as long as they may. Segments are letters, a minute each."""
 
+from pathlib import Path
+
+import pytest
+
 from necroscope.model.units import NS_PER_S
+from necroscope.recorder.disk import Disk
 from necroscope.recorder.retention import Limits, Pin, Stock, StoredSegment, merge_pins, pinned_segments
+from necroscope.segment.recording import Identity, make_recording, segment_name, segment_paths
 
 MINUTE_NS = 60 * NS_PER_S
 ROOMY = Limits(max_bytes=10**12, max_age_ns=10**6 * MINUTE_NS, pin_bytes=10**12)
@@ -43,6 +49,51 @@ def test_segments_need_not_come_in_order() -> None:
 def test_the_live_segment_counts_in_the_ring() -> None:
     assert drops(stored("abcde"), limits=ring_of(50), live=15) == "ab"
     assert drops(stored("abcde"), limits=ring_of(50), live=1000) == "abcde"
+
+
+def after_a_clock_ahead() -> list[StoredSegment]:
+    """As a recorder lists them in minute 10: `xyz` are of a clock that was a thousand minutes ahead, and was set right since."""
+    starts = [*range(4, 10), *range(1004, 1007)]
+    ends = [*starts[1:], 10]
+    return [
+        StoredSegment(name, start * MINUTE_NS, end * MINUTE_NS, 10)
+        for name, start, end in zip("abcdefxyz", starts, ends, strict=True)
+    ]
+
+
+def test_segments_of_a_clock_that_was_ahead_go_before_those_of_now() -> None:
+    segments = after_a_clock_ahead()
+    assert drops(segments, limits=ring_of(90)) == ""
+    assert drops(segments, limits=ring_of(75)) == "xy"
+    assert drops(segments, limits=ring_of(50)) == "xyza"
+    assert drops(segments, missing=35) == "xyza"
+
+
+def test_what_is_too_old_goes_also_behind_segments_of_a_clock_that_was_ahead() -> None:
+    assert drops(after_a_clock_ahead(), limits=Limits(10**12, 4 * MINUTE_NS, 10**12)) == "a"
+
+
+def test_pins_of_now_come_before_those_of_a_clock_that_was_ahead() -> None:
+    pins = [pin(4, 4), pin(1004, 1005)]
+    assert pinned_segments(after_a_clock_ahead(), pins, 20) == set("ay")
+    assert drops(after_a_clock_ahead(), *pins, limits=ring_of(0, pin_bytes=10)) == "xyzbcdef"
+
+
+def test_a_recorder_that_starts_before_its_clock_is_set_drops_the_oldest_as_ever() -> None:
+    segments = [StoredSegment(name, (900 + n) * MINUTE_NS, (901 + n) * MINUTE_NS, 10) for n, name in enumerate("abcd")]
+    segments.append(StoredSegment("e", 904 * MINUTE_NS, MINUTE_NS, 10))
+    assert drops(segments, limits=ring_of(35), minute=1) == "ab"
+
+
+def test_a_ring_full_of_a_clock_that_was_ahead_makes_room_for_what_is_recorded_now(tmp_path: Path) -> None:
+    now_ns = 1_760_000_000 * NS_PER_S
+    make_recording(tmp_path, Identity("node-7", "boot", "0"))
+    names = [segment_name(now_ns + minute * MINUTE_NS) for minute in (-2, -1, 1000, 1001)]
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "cores.parquet").write_bytes(b"0123456789")
+    Disk(tmp_path, lambda *_: pytest.fail("nothing is recorded here"), ring_of(25), 0.0, now_ns).close()
+    assert [path.name for path in segment_paths(tmp_path)] == names[:2]
 
 
 def test_what_is_too_old_goes() -> None:
