@@ -43,7 +43,7 @@ class MeasuredChild:
         living = sum(_stat(pid)[0] for pid in _children(self.pid))
         return (own[0] + own[1]) / ticks + living / ticks
 
-    def finish(self, number: int | None = signal.SIGINT, timeout_s: float = 120) -> Cost:
+    def finish(self, number: int | None = signal.SIGTERM, timeout_s: float = 120) -> Cost:
         if number is not None:
             self._child.send_signal(number)
         deadline = time.monotonic() + timeout_s

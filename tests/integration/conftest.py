@@ -67,7 +67,7 @@ class RunningRecorder:
         """Standard error so far."""
         return self._stderr.read_text()
 
-    def stop(self, number: int = signal.SIGINT) -> tuple[int, dict[str, Any], str]:
+    def stop(self, number: int = signal.SIGTERM) -> tuple[int, dict[str, Any], str]:
         self.process.send_signal(number)
         return self.wait_for_end()
 

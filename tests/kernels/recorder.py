@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -30,7 +29,7 @@ class Recorder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.process.send_signal(signal.SIGINT)
+        self.process.terminate()
         self.wait()
 
     def wait_until_it_records(self) -> None:

@@ -23,7 +23,7 @@ from necroscope.recorder.recorder import Recorder, Status
 from necroscope.recorder.retention import Limits
 from necroscope.segment.journal import SegmentHeader
 from necroscope.segment.lock import RecordingLock
-from necroscope.segment.recording import Identity, make_recording
+from necroscope.segment.recording import Identity, make_directory, write_identity
 from necroscope.settings import Settings
 from necroscope.sources.perf.log_clock import LogClock
 
@@ -45,7 +45,7 @@ def command(
     settings_file: Path | None,
     **options: str | None,
 ) -> None:
-    """Record every core, every second, until Ctrl-C, SIGTERM or --for.
+    """Record every core, every second, until Ctrl-C, SIGTERM or --for. Under nohup it goes on when its terminal is closed.
 
     Root sees everything; without it, what the kernel allows is recorded and the rest is named as a gap.
 
@@ -59,8 +59,9 @@ def command(
     settings = chosen_settings(settings_file, options)
     limit_ns = parse_duration_ns(duration) if duration else None
     identity = _identity(settings, chosen_labels(settings_file, labels))
-    make_recording(directory, identity)
+    make_directory(directory)
     with RecordingLock(directory):
+        write_identity(directory, identity)
         clock = LogClock()
         reading = clock.read()
         status, disk = _record(settings, directory, identity, clock, reading, limit_ns, _LiveLine(quiet=quiet))
@@ -132,13 +133,17 @@ def _read(path: Path) -> str:
 
 
 def _stop_on_signals(recorder: Recorder) -> None:
-    """The first SIGINT, SIGTERM or SIGHUP ends the recording and seals it; a second one ends the process at once."""
+    """The first SIGINT, SIGTERM or SIGHUP ends the recording and seals it; a second one ends the process at once.
+
+    What we were started to ignore stays ignored: SIGHUP by nohup, SIGINT by a script's shell for what it runs in the background.
+    """
 
     def stop(number: int, _: FrameType | None) -> None:
         signal.signal(number, signal.SIG_DFL)
         recorder.stop()
 
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    heeded = [number for number in (signal.SIGINT, signal.SIGHUP) if signal.getsignal(number) != signal.SIG_IGN]
+    for number in (signal.SIGTERM, *heeded):
         signal.signal(number, stop)
 
 

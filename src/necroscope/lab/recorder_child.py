@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -45,9 +44,9 @@ class RecorderChild:
             time.sleep(0.2)
 
     def stop(self) -> None:
-        """End it as Ctrl-C would, and wait until its last segment is sealed."""
+        """Tell it to end, and wait until its last segment is sealed."""
         if self._process.poll() is None:
-            self._process.send_signal(signal.SIGINT)
+            self._process.terminate()
         try:
             code = self._process.wait(_SEAL_S)
         except subprocess.TimeoutExpired:

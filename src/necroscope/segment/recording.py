@@ -56,6 +56,12 @@ class Pin:
 
 
 def make_recording(directory: Path, identity: Identity) -> None:
+    """For a directory that nobody records to: a recorder takes the lock between the two."""
+    make_directory(directory)
+    write_identity(directory, identity)
+
+
+def make_directory(directory: Path) -> None:
     """Make the directory, or take up an old recording in it; a directory that holds something else is refused."""
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -68,6 +74,9 @@ def make_recording(directory: Path, identity: Identity) -> None:
             read_identity(directory)
     elif any(_SEGMENT.fullmatch(name) is None and not name.startswith((".", "recorder.lock", "lost+found")) for name in entries):
         raise RecordingError(f"{directory} holds something else than a recording", "choose an empty or new directory")
+
+
+def write_identity(directory: Path, identity: Identity) -> None:
     try:
         write_checked(directory / RECORDING_FILE, asdict(identity))
     except OSError as error:

@@ -1,14 +1,58 @@
-"""What `record` says while it records; a real recorder runs in tests/integration/test_record.py."""
+"""What `record` says, what ends it and what it leaves alone; a real recorder runs in tests/integration/test_record.py."""
 
+import signal
+from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from click.testing import CliRunner
 
-from necroscope.cli.record import _live_text, _LiveLine
+from necroscope.cli.record import _live_text, _LiveLine, _stop_on_signals, command
+from necroscope.errors import RecordingBusy
 from necroscope.model.units import NS_PER_S
 from necroscope.recorder.recorder import Status
+from necroscope.segment.lock import RecordingLock
+from necroscope.segment.recording import Identity, make_recording, read_identity
 
 DISK = SimpleNamespace(size_bytes=3 << 20, pauses=1)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@pytest.fixture
+def dispositions() -> Iterator[None]:
+    """Of this process, as they were."""
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("dispositions")
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_stops_the_recorder_once_and_then_ends_the_process(number: signal.Signals) -> None:
+    stopped: list[bool] = []
+    signal.signal(number, signal.SIG_DFL)
+    _stop_on_signals(SimpleNamespace(stop=lambda: stopped.append(True)))
+    signal.raise_signal(number)
+    assert (stopped, signal.getsignal(number)) == ([True], signal.SIG_DFL)
+
+
+@pytest.mark.usefixtures("dispositions")
+def test_what_nohup_and_the_shell_had_ignored_stays_ignored_and_sigterm_is_heeded() -> None:
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    _stop_on_signals(SimpleNamespace(stop=lambda: None))
+    assert [number for number in SIGNALS if signal.getsignal(number) == signal.SIG_IGN] == [signal.SIGINT, signal.SIGHUP]
+
+
+def test_a_second_recorder_does_not_touch_the_recording_of_the_first(tmp_path: Path) -> None:
+    directory = tmp_path / "recording"
+    make_recording(directory, Identity("node", "boot", "test", {"zone": "a"}))
+    with RecordingLock(directory):
+        done = CliRunner().invoke(command, ["--dir", str(directory), "--label", "zone=b"])
+    assert isinstance(done.exception, RecordingBusy)
+    assert read_identity(directory).labels == {"zone": "a"}
 
 
 def test_the_live_line_counts_by_the_tick_and_not_by_the_flush() -> None:
