@@ -1,6 +1,7 @@
 """Episodes of the whole machine: work that stalls for memory or waits for input and output, cgroups without quota left."""
 
 from collections.abc import Iterator
+from math import ceil
 from typing import Final
 
 import numpy as np
@@ -19,6 +20,9 @@ _STALLS_PER_S: Final = {"allocstall": 50.0, "compact_stall": 10.0, "pgscan_kswap
 _LASTS_S: Final = 1.5
 _IO_LASTS_S: Final = 4.0
 _THROTTLED: Final = 0.1
+# The recorder reads the limits of so many cgroups every 10 s, and the others in turn.
+_READ_AT_ONCE: Final = 1_000
+_READ_EVERY_NS: Final = 10 * NS_PER_S
 
 
 def machine_episodes(node: Node) -> Iterator[Episode]:
@@ -63,16 +67,17 @@ def _memory_events(rows: Columns) -> Iterator[Episode]:
 
 
 def _throttled(rows: Columns) -> Iterator[Episode]:
-    """Cgroups that had used up their quota; the rows come every 10 s and tell of the time since the row before of that path."""
+    """Cgroups that had used up their quota; a row tells of the time since its path was read before, with or without a row."""
     if not len(rows):
         return
+    turn_ns = _READ_EVERY_NS * max(1, ceil(np.nan_to_num(rows["visible"]).max() / _READ_AT_ONCE))
     rows = rows.at(np.nan_to_num(rows["throttled_ns"]) > 0)
     for path in dict.fromkeys(rows["path"].tolist()):
         own = rows.at(rows["path"] == path)
-        before_ns = np.append(own["time"][0] - 10 * NS_PER_S, own["time"][:-1])
-        elapsed_ns = np.clip(own["time"] - before_ns, NS_PER_S, 11 * NS_PER_S)
+        before_ns = np.append(own["time"][0] - turn_ns, own["time"][:-1])
+        elapsed_ns = np.clip(own["time"] - before_ns, NS_PER_S, turn_ns + NS_PER_S)
         share = own["throttled_ns"] / elapsed_ns
-        for first, end in runs(share >= _THROTTLED, np.append(True, np.diff(own["time"]) > 15 * NS_PER_S)):
+        for first, end in runs(share >= _THROTTLED, np.append(True, np.diff(own["time"]) > 1.5 * turn_ns)):
             span = int(own["time"][first] - elapsed_ns[first]), int(own["time"][end - 1])
             level = float(share[first:end].mean())
             times = int(own["nr_throttled"][first:end].sum())

@@ -149,6 +149,15 @@ def test_memory_pressure_and_throttling_are_of_the_whole_machine() -> None:
     assert {(episode.kind, episode.cpu) for episode in found} == {(Kind.MEMORY_STALLED, None), (Kind.THROTTLED, None)}
 
 
+def test_throttling_of_cgroups_that_are_read_in_turn_is_of_all_the_time_between() -> None:
+    node = drawn_node("core 0:  " + "." * 100)
+    for second in (30, 60, 90):
+        node.add("cgroups", second, controller="unified", path="/a", nr_throttled=30, throttled_ns=6 * NS)
+        node.add("cgroups", second, controller="unified", path="/", tracked=2_600, visible=2_500, dying=100)
+    (episode,) = episodes_of(node, Kind.THROTTLED)
+    assert (round(episode.level, 3), episode.span, episode.amount) == (0.2, (at(0), at(90)), 90)
+
+
 def test_ticks_of_a_tenth_of_a_second_give_the_same_episode() -> None:
     node = drawn_node(QUIET).forget("softirqs")
     rows = []

@@ -2,8 +2,9 @@
 
 Signature: nr_throttled and throttled time of one cgroup rise period by period (100 ms mostly); its tasks run in bursts and stand
 still in between; no core is full, the node has nothing to complain of.
-Confirming signal: throttled time of a third of the wall time and more in cpu.stat of that cgroup; or half of that, and it was
-throttled in every fourth period and more (the limit of the alert CPUThrottlingHigh).
+Confirming signal: that cgroup is throttled in every fourth period and more (the limit of the alert CPUThrottlingHigh), for a
+seventh of the wall time and more. The time alone does not tell: the kernel adds it up over cores, so that one burst of many
+threads is seconds of it.
 Source: kubernetes #67577; commit de53fd7aedb1 (v5.4, expiry of local slices); Documentation/scheduler/sched-bwc.rst.
 """
 
@@ -15,7 +16,7 @@ from necroscope.analysis.episodes import Episode, Kind
 from necroscope.analysis.report import Culprit, Evidence, Origin, WillNotHelp
 from necroscope.model.container_paths import parse_unit
 
-_CONFIRMED: Final = 0.3
+_CONFIRMED: Final = 0.15
 _ALL_OF_IT: Final = 0.4
 # A period is 100 ms unless somebody chose another.
 _PERIODS_PER_S: Final = 10.0
@@ -27,15 +28,15 @@ def assess(case: Case) -> Assessment | None:
     throttled = [episode for episode in case.episodes if episode.kind is Kind.THROTTLED and episode.subject]
     if not throttled:
         return None
-    worst = max(throttled, key=lambda episode: episode.level * episode.seconds)
+    confirmed = [episode for episode in throttled if _is_confirmed(case, episode)]
+    worst = max(confirmed or throttled, key=lambda episode: episode.level * episode.seconds)
     path = worst.subject or "/"
-    periods = _share_of_periods(case, worst)
     against, doubt = _against(case)
     culprit = _culprit(case, path)
     who = culprit.comm or path
     return Assessment(
         explains=min(1.0, worst.level / _ALL_OF_IT),
-        is_confirmed=worst.level >= _CONFIRMED or (worst.level >= _CONFIRMED / 2 and periods >= _OF_PERIODS),
+        is_confirmed=bool(confirmed),
         evidence=[_seen(case, episode) for episode in sorted(throttled, key=lambda one: -one.level)[:3]] + _idle(case),
         against=against,
         doubt=doubt,
@@ -53,10 +54,14 @@ def _seen(case: Case, episode: Episode) -> Evidence:
     return case.seen(episode.text, episode.table, None, episode.span)
 
 
-def _share_of_periods(case: Case, worst: Episode) -> float:
-    rows = case.columns("cgroups").within([(worst.from_ns, worst.to_ns + 1)])
-    times = rows.at(rows["path"] == worst.subject).total("nr_throttled") or 0.0
-    return times / max(worst.seconds, 1.0) / _PERIODS_PER_S
+def _is_confirmed(case: Case, episode: Episode) -> bool:
+    return episode.level >= _CONFIRMED and _share_of_periods(case, episode) >= _OF_PERIODS
+
+
+def _share_of_periods(case: Case, episode: Episode) -> float:
+    rows = case.columns("cgroups").within([(episode.from_ns, episode.to_ns + 1)])
+    times = rows.at(rows["path"] == episode.subject).total("nr_throttled") or 0.0
+    return times / max(episode.seconds, 1.0) / _PERIODS_PER_S
 
 
 def _idle(case: Case) -> list[Evidence]:
@@ -81,7 +86,7 @@ def _culprit(case: Case, path: str) -> Culprit:
 CAUSE = Cause(
     slug="cpu-quota-throttle",
     title="a cgroup waits for its own CPU quota",
-    confirming="throttled time of a third of the wall time in cpu.stat of one cgroup, or in every fourth period",
+    confirming="one cgroup throttled in every fourth period, and a seventh of the wall time, in its cpu.stat",
     assess=assess,
     fix=(
         "run no more threads than the quota has cores (GOMAXPROCS, OMP_NUM_THREADS): each period they use it up together",

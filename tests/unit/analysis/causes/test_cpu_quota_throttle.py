@@ -35,6 +35,17 @@ def test_a_little_throttling_is_life() -> None:
     assert not diagnose(throttled(2 * NS, times=4)).incidents
 
 
+def test_a_burst_of_many_threads_now_and_then_is_life() -> None:
+    """Two periods of a hundred; what each of 32 cores waited in them is added up."""
+    assert not diagnose(throttled(56 * NS // 10, times=2)).incidents
+    bursts = throttled(56 * NS // 10, times=2)
+    for second in (30, 40):
+        bursts.add("cgroups", second, controller="cpu", path="/pods/b", nr_throttled=90, throttled_ns=3 * NS)
+    (incident,) = diagnose(bursts).incidents
+    assert incident.verdict.origin is not None
+    assert incident.verdict.origin.name == "/pods/b"
+
+
 def test_short_waits_in_most_periods_are_named_too() -> None:
     (incident,) = diagnose(throttled(2 * NS)).incidents
     assert incident.verdict.cause == "cpu-quota-throttle"
