@@ -66,6 +66,14 @@ def write_files(root: Path, files: dict[str, str]) -> None:
         file.write_text(text)
 
 
+def put_into_a_cgroup_namespace(root: Path) -> None:
+    """The reader's own cgroup is /pods/recorder of v2, and what its namespace shows; mounts are a directory and a link here."""
+    (root / "host/pods/recorder").mkdir(parents=True)
+    (root / "own").symlink_to("host/pods/recorder")
+    mounts = f"2 1 0:26 / {root}/own ro - cgroup2 cgroup rw\n3 1 0:26 /../.. {root}/host ro - cgroup2 cgroup2 rw\n"
+    write_files(root, {"proc/self/mountinfo": mounts})
+
+
 def _stat(cpus: int, step: int) -> str:
     lines = [f"cpu{cpu} {90000 + 60 * step} 12 {3000 + 30 * step} {800000 + 10 * step} 55 0 7 3 0 0" for cpu in range(cpus)]
     total = "cpu  8640000 1152 288000 76800000 5280 0 672 288 0 0"

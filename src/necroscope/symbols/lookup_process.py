@@ -15,6 +15,7 @@ from typing import Any, Final
 from necroscope.symbols.demangle import demangle
 from necroscope.symbols.messages import READY, FrameError, FrameReader, Kind, ModuleAnswer, TaskDescription, UserRequest, pack
 from necroscope.symbols.resolver import Resolver
+from necroscope.symbols.task_cgroup import find_own_roots
 from necroscope.symbols.task_description import describe
 
 _NICE: Final = 5
@@ -33,8 +34,9 @@ def main() -> None:
     _settle()
     requests, answers = _take_pipes()
     try:
+        handlers = _handlers(Resolver(root), root)
         _send(answers, (READY, None))
-        serve(requests, answers, _handlers(Resolver(root), root))
+        serve(requests, answers, handlers)
     except (BrokenPipeError, FrameError):
         pass
     finally:
@@ -65,12 +67,14 @@ def _answer(handler: Handler, item: object) -> object:
 
 
 def _handlers(resolver: Resolver, root: Path) -> dict[Kind, Handler]:
+    own_roots = find_own_roots(root / "proc")
+
     def user(item: Sequence[Any]) -> object:
         answer: ModuleAnswer = resolver.user_functions(UserRequest(*item))
         return answer.build_id, [tuple(functions) for functions in answer.functions]
 
     def task(item: tuple[int, int, int | None]) -> object:
-        description: TaskDescription = describe(root, *item)
+        description: TaskDescription = describe(root, own_roots, *item)
         return tuple(description)
 
     def maps(item: tuple[int]) -> object:

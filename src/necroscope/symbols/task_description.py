@@ -4,12 +4,14 @@ Only argv[0] is read: arguments may hold secrets. Reading cmdline can block as l
 """
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from necroscope.model.names import clean
 from necroscope.symbols.messages import TaskDescription
 from necroscope.symbols.target_files import read_bounded
+from necroscope.symbols.task_cgroup import parse_cgroup
 
 _READ_LIMIT_BYTES: Final = 1 << 16
 _ARGV0_LIMIT_BYTES: Final = 4096
@@ -18,7 +20,7 @@ _POLICIES: Final = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "d
 _REAL_TIME: Final = ("fifo", "rr", "deadline")
 
 
-def describe(root: Path, pid: int, tid: int, first_argument: int | None) -> TaskDescription:
+def describe(root: Path, own_roots: Mapping[bytes, bytes], pid: int, tid: int, first_argument: int | None) -> TaskDescription:
     process = root / f"proc/{pid}"
     thread = process / f"task/{tid}"
     stat = read_bounded(thread / "stat", _READ_LIMIT_BYTES)
@@ -30,7 +32,7 @@ def describe(root: Path, pid: int, tid: int, first_argument: int | None) -> Task
         policy=policy,
         priority=priority,
         cpus_allowed=_parse_cpus_allowed(read_bounded(thread / "status", _READ_LIMIT_BYTES) or b""),
-        cgroup=parse_cgroup(read_bounded(thread / "cgroup", _READ_LIMIT_BYTES) or b""),
+        cgroup=parse_cgroup(read_bounded(thread / "cgroup", _READ_LIMIT_BYTES) or b"", own_roots),
         file=_file_behind(process, first_argument),
         executable=_behind(process / "exe"),
     )
@@ -47,18 +49,6 @@ def parse_stat(text: bytes) -> tuple[str | None, str | None, str | None, int | N
     nice, real_time_priority, policy_number = (int(fields[index]) for index in (16, 37, 38))
     policy = _POLICIES.get(policy_number)
     return comm, state, policy, real_time_priority if policy in _REAL_TIME else nice
-
-
-def parse_cgroup(text: bytes) -> str | None:
-    """The memory controller's path on v1 and hybrid nodes, else that of the one hierarchy of v2."""
-    unified = None
-    for line in text.split(b"\n"):
-        parts = line.split(b":", 2)
-        if len(parts) == 3 and b"memory" in parts[1].split(b","):
-            return clean(parts[2], _ARGV0_LIMIT_BYTES)
-        if len(parts) == 3 and parts[0] == b"0":
-            unified = clean(parts[2], _ARGV0_LIMIT_BYTES)
-    return unified
 
 
 def _parse_argv0(text: bytes | None) -> str | None:

@@ -2,16 +2,19 @@ import os
 import resource
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.synthetic_root import put_into_a_cgroup_namespace, write_files
 
 from necroscope.symbols import lookup_process
-from necroscope.symbols.messages import READY, FrameReader, Kind, pack
+from necroscope.symbols.messages import READY, FrameReader, Kind, TaskDescription, pack
 
 COMMAND = [sys.executable, "-m", "necroscope.symbols.lookup_process"]
 
 
-def converse(content: bytes, root: object = "/") -> list[tuple[object, ...]]:
+def converse(content: bytes, root: object = "/") -> list[tuple[Any, ...]]:
     result = subprocess.run([*COMMAND, str(root)], input=content, capture_output=True, check=True, timeout=30)
     assert result.stderr == b""
     return FrameReader().feed(result.stdout)
@@ -29,6 +32,13 @@ def test_item_that_makes_a_handler_fail_is_unknown_and_the_next_is_answered(tmp_
     items = [("no pid",), None, (1 << 80,)]
     answers = converse(pack((1, int(Kind.MAPS), items)) + pack((2, int(Kind.VDSO), [[1 << 40]])), tmp_path)
     assert [answer[1] for answer in answers[1:]] == [None, None, None, [None]]
+
+
+def test_task_is_told_with_the_nodes_path_also_from_within_a_cgroup_namespace(tmp_path: Path) -> None:
+    put_into_a_cgroup_namespace(tmp_path)
+    write_files(tmp_path, {"proc/5/task/5/cgroup": "0::/../other\n"})
+    _, (_, answer) = converse(pack((1, int(Kind.TASK), [(5, 5, None)])), tmp_path)
+    assert TaskDescription(*answer).cgroup == "/pods/other"
 
 
 def test_frame_without_measure_ends_it(tmp_path: object) -> None:

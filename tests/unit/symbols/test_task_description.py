@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from necroscope.symbols.task_description import describe, parse_cgroup, parse_stat
+from necroscope.symbols.task_description import describe, parse_stat
 
 TAIL = b" 1 1 1 0 -1 4194560 498 2 0 288 0 22 9 1 %d %d 12 0 31 5 5 18 1 1 0 0 0 0 0 4096 1088 0 0 0 17 1 %d %d 0 0 0\n"
 
@@ -31,17 +31,10 @@ def test_text_of_another_form_is_unknown() -> None:
     assert parse_stat(b"7 (x) S 1 2") == (None, None, None, None)
 
 
-def test_memory_controller_names_the_cgroup_where_v1_has_one(data: Path) -> None:
-    assert parse_cgroup((data / "cgroup_hybrid.txt").read_bytes()).startswith("/process_api/")
-    assert parse_cgroup(b"0::/system.slice/kubelet.service\n") == "/system.slice/kubelet.service"
-    assert parse_cgroup(b"3:cpu:/a\n5:memory,misc:/b:c\n0::/d\n") == "/b:c"
-    assert parse_cgroup(b"") is None
-
-
 @pytest.mark.kernel
 def test_this_process_is_described(tmp_path: Path) -> None:
     with (tmp_path / "a\x1bfile").open("w") as file:
-        found = describe(Path("/"), os.getpid(), os.getpid(), file.fileno())
+        found = describe(Path("/"), {}, os.getpid(), os.getpid(), file.fileno())
     assert found.argv0 is not None
     assert found.policy == "other"
     assert found.state == "R"
@@ -53,14 +46,20 @@ def test_this_process_is_described(tmp_path: Path) -> None:
 @pytest.mark.kernel
 @pytest.mark.parametrize("argument", [None, -1, 1 << 40, 999_999])
 def test_argument_that_is_no_descriptor_is_no_file(argument: int | None) -> None:
-    assert describe(Path("/"), os.getpid(), os.getpid(), argument).file is None
+    assert describe(Path("/"), {}, os.getpid(), os.getpid(), argument).file is None
 
 
 def test_absent_task_is_unknown(tmp_path: Path) -> None:
-    assert set(describe(tmp_path, 1, 1, 0)) == {None}
+    assert set(describe(tmp_path, {}, 1, 1, 0)) == {None}
 
 
 def test_arguments_after_the_first_are_not_read(tmp_path: Path) -> None:
     (tmp_path / "proc/5").mkdir(parents=True)
     (tmp_path / "proc/5/cmdline").write_bytes(b"/bin/app\0--password=secret\0")
-    assert describe(tmp_path, 5, 5, None).argv0 == "/bin/app"
+    assert describe(tmp_path, {}, 5, 5, None).argv0 == "/bin/app"
+
+
+def test_seen_from_a_cgroup_namespace_the_path_is_the_nodes(tmp_path: Path) -> None:
+    (tmp_path / "proc/5/task/5").mkdir(parents=True)
+    (tmp_path / "proc/5/task/5/cgroup").write_text("0::/../../system.slice/x.service\n")
+    assert describe(tmp_path, {b"": b"/machine.slice/recorder.scope"}, 5, 5, None).cgroup == "/system.slice/x.service"

@@ -5,12 +5,14 @@ and filled again from /proc.
 """
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from necroscope.model.names import LINE_LIMIT, clean
+from necroscope.model.names import clean
 from necroscope.perf_abi import records
 from necroscope.sources.perf.address_space import AddressSpace
+from necroscope.symbols.task_cgroup import parse_cgroup
 
 _MOST_TASKS: Final = 100_000
 _MOST_MAPPED_BYTES: Final = 16 << 20
@@ -22,20 +24,6 @@ _PID: Final = records.COMM_BODY.unpack_from
 _TASK: Final = records.TASK_BODY.unpack_from
 
 
-def parse_cgroup(text: str) -> str | None:
-    """The path in /proc/PID/cgroup: of the v1 memory controller where it is mounted, else of cgroup v2."""
-    unified = None
-    # Not splitlines: a cgroup's name may hold any separator but the newline, and must not forge a line.
-    for line in text.split("\n"):
-        _, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        if "memory" in controllers.split(","):
-            return clean(path, LINE_LIMIT)
-        if not controllers and path:
-            unified = path
-    return clean(unified, LINE_LIMIT) if unified is not None else None
-
-
 class Task(NamedTuple):
     space: AddressSpace
     comm: str
@@ -45,8 +33,9 @@ class Task(NamedTuple):
 class Processes:
     """What is known of tasks. `apply` takes the ring's task records in time order; the getters answer for the moment reached."""
 
-    def __init__(self, proc: Path) -> None:
+    def __init__(self, proc: Path, own_roots: Mapping[bytes, bytes]) -> None:
         self._proc = str(proc)
+        self._own_roots = own_roots
         self._comms: dict[int, str] = {0: "swapper", _NO_PID: "[exited]"}
         self.tasks: dict[int, Task] = {}
         self._spaces: dict[int, AddressSpace] = {}
@@ -78,7 +67,7 @@ class Processes:
             self.forget_all()
 
     def forget_all(self) -> None:
-        self.__init__(Path(self._proc))  # type: ignore[misc]
+        self.__init__(Path(self._proc), self._own_roots)  # type: ignore[misc]
 
     def forget_cgroups(self) -> None:
         """Tasks can be moved between cgroups without a record of it."""
@@ -176,8 +165,7 @@ class Processes:
         """Read once; None is kept too."""
         if pid not in self._cgroups:
             try:
-                text = _read_bytes(f"{self._proc}/{pid}/cgroup").decode("utf-8", "backslashreplace")
-                self._cgroups[pid] = parse_cgroup(text)
+                self._cgroups[pid] = parse_cgroup(_read_bytes(f"{self._proc}/{pid}/cgroup"), self._own_roots)
             except OSError:
                 self._cgroups[pid] = None
         return self._cgroups[pid]

@@ -15,6 +15,7 @@ from necroscope.sources.perf.loaded_modules import LoadedModules
 from necroscope.sources.perf.processes import Processes
 from necroscope.sources.perf.rings import TRACEPOINT, Drain, Rings
 from necroscope.sources.perf.symbolizer import Symbolizer
+from necroscope.symbols.task_cgroup import find_own_roots
 
 _FORGET_CGROUPS_NS: Final = 60_000_000_000
 _RELOAD_KERNEL_NS: Final = 60_000_000_000
@@ -53,7 +54,7 @@ class Sampler:
         self.period_s = period_s
         self.rings = rings
         self.symbolizer = Symbolizer(lookup)
-        self.processes = Processes(root / "proc")
+        self.processes = Processes(root / "proc", find_own_roots(root / "proc"))
         self.offset_ns = 0
         self.idle_dropped = 0
         self._ledger = ledger

@@ -9,50 +9,7 @@ import pytest
 
 from necroscope.perf_abi import records
 from necroscope.sources.perf import processes as processes_module
-from necroscope.sources.perf.processes import Processes, parse_cgroup
-
-V1 = """12:pids:/user.slice
-4:memory:/kubepods/besteffort/pod1
-3:cpu,cpuacct:/kubepods
-1:name=systemd:/init.scope
-"""
-HYBRID = V1 + "0::/unified/path\n"
-HYBRID_MEMORY_IN_V2 = "2:cpu,cpuacct:/a\n1:name=systemd:/b\n0::/system.slice/ray.service\n"
-
-
-def test_v1_gives_the_path_of_the_memory_controller() -> None:
-    assert parse_cgroup(V1) == "/kubepods/besteffort/pod1"
-
-
-def test_v2_gives_its_only_path() -> None:
-    assert parse_cgroup("0::/system.slice/kubelet.service\n") == "/system.slice/kubelet.service"
-
-
-def test_hybrid_prefers_memory_where_v1_has_it() -> None:
-    assert parse_cgroup(HYBRID) == "/kubepods/besteffort/pod1"
-    assert parse_cgroup(HYBRID_MEMORY_IN_V2) == "/system.slice/ray.service"
-
-
-def test_memory_mounted_together_with_others_is_found() -> None:
-    assert parse_cgroup("5:cpu,memory:/both\n0::/\n") == "/both"
-
-
-@pytest.mark.parametrize("text", ["", "\n", "3:cpu:/x\n", "garbage", "::", "1:name=systemd:/x"])
-def test_without_memory_and_v2_there_is_no_path(text: str) -> None:
-    assert parse_cgroup(text) is None
-
-
-def test_a_path_may_hold_colons() -> None:
-    assert parse_cgroup("0::/a:b:c\n") == "/a:b:c"
-
-
-@pytest.mark.parametrize("separator", ["\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\r"])
-def test_a_cgroups_name_cannot_forge_another_line(separator: str) -> None:
-    forged = f"0::/pod/x{separator}4:memory:/system.slice/innocent.service\n"
-    path = parse_cgroup(forged)
-    assert path is not None
-    assert path.startswith("/pod/x\\")
-    assert not path.startswith("/system.slice")
+from necroscope.sources.perf.processes import Processes
 
 
 @pytest.fixture
@@ -74,7 +31,7 @@ def proc(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def processes(tmp_path: Path) -> Processes:
-    return Processes(tmp_path)
+    return Processes(tmp_path, {})
 
 
 @pytest.fixture
@@ -215,6 +172,13 @@ def test_a_child_of_init_gone_before_we_looked_was_who_knows_where(
     proc(1, "systemd", "/init.scope")
     apply(build.fork(1, pid=200, parent=1))
     assert processes.cgroup(200) is None
+
+
+def test_seen_from_a_cgroup_namespace_paths_are_the_nodes(tmp_path: Path, proc: Any) -> None:
+    proc(100, cgroup="/../../system.slice/x.service")
+    processes = Processes(tmp_path, {b"": b"/machine.slice/recorder.scope"})
+    processes.forget_all()
+    assert processes.cgroup(100) == "/system.slice/x.service"
 
 
 def test_an_exec_reads_the_cgroup_again(processes: Processes, proc: Any, apply: Any, build: Any) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.synthetic_root import put_into_a_cgroup_namespace
 
 from necroscope.model.reading import Moment, Reading
 from necroscope.model.tables import TABLES
@@ -67,6 +68,16 @@ def test_a_sample_becomes_a_row(node: Node, build: Any) -> None:
         "stack": 0,
         "weight": 1,
     }
+
+
+def test_a_sample_tells_the_nodes_path_also_from_within_a_cgroup_namespace(
+    rings: Any, lookup: Any, tmp_path: Path, build: Any
+) -> None:
+    put_into_a_cgroup_namespace(tmp_path)
+    node = Node(rings, lookup, tmp_path)
+    node.proc(100, "kubelet", "/../../system.slice/kubelet.service")
+    (row,) = node.read(build.sample(500, pid=100, kernel=[build.KERNEL_BASE]))
+    assert row["cgroup"] == "/system.slice/kubelet.service"
 
 
 def test_frames_and_stacks_come_with_the_first_sample_that_needs_them(node: Node, build: Any) -> None:
