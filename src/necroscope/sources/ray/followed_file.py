@@ -11,13 +11,17 @@ _LINE_LIMIT_BYTES: Final = 64 * 1024
 
 
 class FollowedFile:
-    """Owns its descriptor, so that a file that is moved away can be read to its end. Whoever writes it may cut it."""
+    """Owns its descriptor, so that a file that is moved away can be read to its end. Whoever writes it may cut it.
 
-    def __init__(self, descriptor: int, telling: re.Pattern[bytes], *, from_end: bool) -> None:
+    `offset` is where the next piece begins; `is_at_end` tells whether the last one was all there was.
+    """
+
+    def __init__(self, descriptor: int, telling: re.Pattern[bytes], offset: int) -> None:
+        self.offset = offset
+        self.is_at_end = False
         self.skipped_bytes = 0
         self._descriptor = descriptor
         self._telling = telling
-        self._offset = os.fstat(descriptor).st_size if from_end else 0
         self._pending = b""
 
     def read_lines(self, limit_bytes: int = PIECE_BYTES) -> list[bytes]:
@@ -25,6 +29,7 @@ class FollowedFile:
         try:
             data = self._read(limit_bytes)
         except OSError:
+            self.is_at_end = True
             return []
         end = data.rfind(b"\n") + 1
         self._pending = data[end:][-_LINE_LIMIT_BYTES:]
@@ -33,13 +38,14 @@ class FollowedFile:
     def _read(self, limit_bytes: int) -> bytes:
         """What is left of the last piece, and the next one."""
         size = os.fstat(self._descriptor).st_size
-        if size < self._offset:
-            self._offset, self._pending = 0, b""
-        if size - self._offset > BEHIND_LIMIT_BYTES:
-            self.skipped_bytes += size - limit_bytes - self._offset
-            self._offset, self._pending = size - limit_bytes, b""
-        piece = os.pread(self._descriptor, limit_bytes, self._offset) if size > self._offset else b""
-        self._offset += len(piece)
+        if size < self.offset:
+            self.offset, self._pending = 0, b""
+        if size - self.offset > BEHIND_LIMIT_BYTES:
+            self.skipped_bytes += size - limit_bytes - self.offset
+            self.offset, self._pending = size - limit_bytes, b""
+        piece = os.pread(self._descriptor, limit_bytes, self.offset) if size > self.offset else b""
+        self.offset += len(piece)
+        self.is_at_end = len(piece) < limit_bytes
         return self._pending + piece
 
     def take_skipped_bytes(self) -> int:

@@ -7,7 +7,8 @@ their number and the bytes read of them at a time are bounded.
 import fnmatch
 import os
 import re
-from collections.abc import Callable, Iterator
+import stat
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -20,7 +21,8 @@ from necroscope.symbols.target_files import open_in_root, open_root, resolve
 FILE_LIMIT: Final = 96
 PLACE_LIMIT: Final = 8
 _NAMES_LIMIT: Final = 20_000
-_ROUND_BYTES: Final = 2 << 20
+# A search over this takes a tenth of a second: on top of a piece of each file, so much is read of those that have more.
+_ROUND_BYTES: Final = 8 << 20
 _LOGS: Final = b"session_latest/logs"
 _PROGRAMS: Final = (b"raylet\n", b"gcs_server\n")
 
@@ -47,6 +49,13 @@ _KINDS: Final = (
 )
 
 
+class _Listed(NamedTuple):
+    name: bytes
+    identity: tuple[int, int]
+    size_bytes: int
+    written_ns: int
+
+
 @dataclass(slots=True)
 class _Followed:
     file: FollowedFile
@@ -54,12 +63,17 @@ class _Followed:
 
 
 class SessionLogs:
-    """Files there are at the first look are followed from their end; what comes later is read from its start."""
+    """Files there are at the first look are followed from their end; what comes later is read from its start.
+
+    A node of many cores has more files of workers than are held open. So how far each was read is kept by its identity: one that
+    is opened again is read on from there, and not told a second time.
+    """
 
     def __init__(self, root: Path, directory: str) -> None:
         self._root = root
         self._directory = os.fsencode(directory)
         self._files: dict[tuple[int, int], _Followed] = {}
+        self._offsets: dict[tuple[int, int], int] = {}
         self._is_first = True
         self._roots: list[Path] = []
 
@@ -83,11 +97,12 @@ class SessionLogs:
         # Kept before a line is read: whatever is in it, no descriptor is lost, and the next round reads on behind it.
         self._files, self._is_first = found, False
         try:
-            events = [event for followed in every.values() for event in _events(followed, realtime_ns)]
+            events = list(_events(every.values(), realtime_ns))
         finally:
+            self._remember(every)
             for identity in gone:
                 every[identity].file.close()
-        return events, sum(followed.file.take_skipped_bytes() for followed in found.values())
+        return events, sum(followed.file.take_skipped_bytes() for followed in every.values())
 
     def close(self) -> None:
         for followed in self._files.values():
@@ -116,45 +131,73 @@ class SessionLogs:
         try:
             for kind in _KINDS:
                 folder = b"/".join(part for part in (self._directory, _LOGS, kind.folder) if part)
-                for name, identity in _matching(root_descriptor, folder, kind.names):
-                    if identity in self._files:
-                        found[identity] = self._files[identity]
-                    elif identity not in found and len(found) < FILE_LIMIT:
-                        descriptor = open_in_root(root_descriptor, folder + b"/" + name)
-                        if descriptor is not None:
-                            found[identity] = _Followed(FollowedFile(descriptor, kind.telling, from_end=self._is_first), kind)
+                for listed in self._chosen(_matching(root_descriptor, folder, kind.names)):
+                    if listed.identity in self._files:
+                        found[listed.identity] = self._files[listed.identity]
+                    elif listed.identity not in found and len(found) < FILE_LIMIT:
+                        descriptor = open_in_root(root_descriptor, folder + b"/" + listed.name)
+                        if descriptor is None:  # one that we may not read takes nobody's place until it grows
+                            self._offsets[listed.identity] = listed.size_bytes
+                            continue
+                        file = FollowedFile(descriptor, kind.telling, self._offsets[listed.identity])
+                        found[listed.identity] = _Followed(file, kind)
         finally:
             os.close(root_descriptor)
 
+    def _remember(self, every: dict[tuple[int, int], _Followed]) -> None:
+        self._offsets |= {identity: followed.file.offset for identity, followed in every.items()}
+        for identity in list(self._offsets)[:-_NAMES_LIMIT]:
+            del self._offsets[identity]
 
-def _events(followed: _Followed, realtime_ns: int) -> Iterator[RayEvent]:
-    left_bytes = _ROUND_BYTES
-    while left_bytes > 0 and (lines := followed.file.read_lines()):
-        left_bytes -= PIECE_BYTES
-        for line in lines:
-            event = followed.kind.parse(line, realtime_ns)
-            if event is not None:
-                yield event
+    def _chosen(self, matching: list[_Listed]) -> list[_Listed]:
+        """Those with something unread first, then the newest. What was not seen for the longest time is forgotten first."""
+        for listed in matching:
+            unknown = listed.size_bytes if self._is_first else 0
+            self._offsets[listed.identity] = self._offsets.pop(listed.identity, unknown)
+        return sorted(
+            matching,
+            key=lambda listed: (listed.size_bytes != self._offsets[listed.identity], listed.written_ns),
+            reverse=True,
+        )[:FILE_LIMIT]
 
 
-def _matching(root_descriptor: int, folder: bytes, names: tuple[str, ...]) -> list[tuple[bytes, tuple[int, int]]]:
-    """Files of a folder with their identity, the newest first."""
+def _events(every: Iterable[_Followed], realtime_ns: int) -> Iterator[RayEvent]:
+    """A piece of each file in turn, so that a fast one keeps no other from being told."""
+    unread, left_bytes = list(every), _ROUND_BYTES
+    while unread and left_bytes > 0:
+        for followed in unread:
+            for line in followed.file.read_lines():
+                event = followed.kind.parse(line, realtime_ns)
+                if event is not None:
+                    yield event
+        unread = [followed for followed in unread if not followed.file.is_at_end]
+        left_bytes -= len(unread) * PIECE_BYTES
+
+
+def _matching(root_descriptor: int, folder: bytes, names: tuple[str, ...]) -> list[_Listed]:
+    """Regular files of a folder."""
     try:
         place = resolve(root_descriptor, folder)
     except OSError:
         return []
     try:
         listed = os.listdir(f"/proc/self/fd/{place}")[:_NAMES_LIMIT]
-        found = []
-        for name in listed:
-            if any(fnmatch.fnmatchcase(name, wanted) for wanted in names):
-                status = os.stat(name, dir_fd=place, follow_symlinks=False)
-                found.append((status.st_mtime_ns, os.fsencode(name), (status.st_dev, status.st_ino)))
-        return [(name, identity) for _, name, identity in sorted(found, reverse=True)[:FILE_LIMIT]]
+        found = (_status(place, name) for name in listed if any(fnmatch.fnmatchcase(name, wanted) for wanted in names))
+        return [one for one in found if one is not None]
     except OSError:
         return []
     finally:
         os.close(place)
+
+
+def _status(place: int, name: str) -> _Listed | None:
+    try:
+        status = os.stat(name, dir_fd=place, follow_symlinks=False)
+    except OSError:  # moved away since it was listed
+        return None
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    return _Listed(os.fsencode(name), (status.st_dev, status.st_ino), status.st_size, status.st_mtime_ns)
 
 
 def _ray_processes(root: Path) -> Iterator[Path]:

@@ -11,7 +11,7 @@ TELLING = re.compile(rb"dead")
 
 
 def follow(path: Path, *, from_end: bool = False) -> FollowedFile:
-    return FollowedFile(os.open(path, os.O_RDONLY), TELLING, from_end=from_end)
+    return FollowedFile(os.open(path, os.O_RDONLY), TELLING, path.stat().st_size if from_end else 0)
 
 
 def append(path: Path, data: bytes) -> None:
@@ -37,6 +37,15 @@ def test_a_line_in_two_pieces_is_one_line(tmp_path: Path) -> None:
     assert file.read_lines() == []
     append(path, b"ad\nf")
     assert file.read_lines() == [b"e is dead"]
+    file.close()
+
+
+def test_a_piece_that_tells_nothing_is_not_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"alive\n" * 4 + b"h is dead\n")
+    file = follow(path)
+    assert (file.read_lines(24), file.is_at_end) == ([], False)
+    assert (file.read_lines(24), file.is_at_end) == ([b"h is dead"], True)
     file.close()
 
 

@@ -15,11 +15,14 @@ from necroscope.model.units import NS_PER_S
 from necroscope.sources.ray import ray as ray_module
 from necroscope.sources.ray import session_logs
 from necroscope.sources.ray.dashboard import Dashboard, parse_address
+from necroscope.sources.ray.followed_file import PIECE_BYTES
 from necroscope.sources.ray.ray import Ray
+from necroscope.symbols.target_files import open_in_root
 
 DATA = Path(__file__).parents[3] / "data/ray"
 READ_NS = 1_794_793_400_000_000_000
 HEALTH = f"[2026-11-16 01:41:05,492 W 1 1] (gcs_server) x.cc:9: Health check failed for node {'ab' * 28}\n"
+HANG = "ray.exceptions.GetTimeoutError: Get timed out: some object(s) not ready.\n"
 FROZEN = {"ray_health_check_failed": 5, "ray_node_dead": 1, "ray_actor_died": 1, "ray_job_failed": 1, "ray_job_hang": 2}
 
 
@@ -139,6 +142,109 @@ def test_files_and_events_are_bounded(tmp_path: Path, monkeypatch: pytest.Monkey
     assert len(source._logs._files) == 3
     assert len(reading.rows["events"]) == 10
     assert [(gap.table, gap.lost) for gap in reading.gaps] == [("events", 50)]
+    source.close()
+
+
+def append(logs: Path, count: int, text: str) -> None:
+    for number in range(count):
+        with (logs / f"worker-{number}.err").open("a") as file:
+            file.write(text)
+
+
+def test_of_more_files_than_are_held_open_each_line_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_logs, "FILE_LIMIT", 3)
+    logs = session(tmp_path)
+    append(logs, 9, HANG)
+    source = make(tmp_path)
+    assert kinds(look(source, 0)) == {}
+    append(logs, 9, "something else\n")
+    assert [kinds(look(source, 10 * turn)) for turn in range(1, 5)] == [{}] * 4, "what was there before us"
+    append(logs, 9, HANG)
+    append(logs, 12, HANG)
+    told = [kinds(look(source, 10 * turn))["ray_job_hang"] for turn in range(5, 11)]
+    assert (sum(told), told[-2:]) == (9 * 2 + 3, [0, 0])
+    source.close()
+
+
+def test_files_that_come_back_are_not_told_again(tmp_path: Path) -> None:
+    inside = tmp_path / "rootfs"
+    logs = session(inside)
+    write_files(tmp_path, {"proc/77/comm": "gcs_server\n", "proc/78/comm": "raylet\n"})
+    (tmp_path / "proc/77/root").symlink_to(inside)
+    source = make(tmp_path)
+    look(source, 0)
+    append(logs, 2, HANG)
+    assert kinds(look(source, 10)) == {"ray_job_hang": 2}
+    (tmp_path / "proc/77/root").rename(tmp_path / "proc/78/root")  # the process is gone by which they were reached
+    assert kinds(look(source, 20)) == {}
+    assert kinds(look(source, 81)) == {}
+    append(logs, 1, HANG)
+    assert kinds(look(source, 90)) == {"ray_job_hang": 1}
+    source.close()
+
+
+def test_a_file_that_is_moved_away_while_it_is_listed_costs_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    logs = session(tmp_path)
+    append(logs, 2, HANG)
+    source = make(tmp_path)
+    look(source, 0)
+    append(logs, 2, HANG)
+    listdir = os.listdir
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "listdir", lambda path: [*listdir(path), "worker-moved.err"])
+        assert kinds(look(source, 10)) == {"ray_job_hang": 2}
+    assert len(source._logs._files) == 2
+    source.close()
+
+
+def test_how_far_files_were_read_is_kept_of_so_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_logs, "_NAMES_LIMIT", 4)
+    logs = session(tmp_path)
+    source = make(tmp_path)
+    for turn in range(3):
+        append(logs, 4, HANG)
+        assert kinds(look(source, 10 * turn)) == ({"ray_job_hang": 4} if turn else {})
+        assert len(source._logs._offsets) == 4
+        for number in range(4):
+            (logs / f"worker-{number}.err").rename(tmp_path / f"{turn}.{number}")
+    source.close()
+
+
+def test_a_file_that_we_may_not_read_takes_no_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_logs, "FILE_LIMIT", 3)
+    logs = session(tmp_path)
+    source = make(tmp_path)
+    look(source, 0)
+    append(logs, 6, HANG)
+    monkeypatch.setattr(
+        session_logs,
+        "open_in_root",
+        lambda root, path: None if path[-5:] in (b"3.err", b"4.err", b"5.err") else open_in_root(root, path),
+    )
+    told = [kinds(look(source, 10 * turn))["ray_job_hang"] for turn in range(1, 4)]
+    assert sum(told) == 3
+    source.close()
+
+
+def test_a_fast_log_is_read_to_its_end(tmp_path: Path) -> None:
+    logs = session(tmp_path)
+    source = make(tmp_path)
+    append(logs, 3, "")
+    look(source, 0)
+    append(logs, 1, "nothing that tells\n" * 100_000 + HANG)
+    append(logs, 2, HANG)
+    assert kinds(look(source, 10)) == {"ray_job_hang": 3}
+    source.close()
+
+
+def test_many_fast_logs_are_read_a_piece_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_logs, "_ROUND_BYTES", 3 * PIECE_BYTES)
+    logs = session(tmp_path)
+    source = make(tmp_path)
+    append(logs, 4, "")
+    look(source, 0)
+    append(logs, 4, HANG + "nothing that tells\n" * 20_000 + HANG)
+    assert [kinds(look(source, 10 * turn)) for turn in (1, 2, 3)] == [{"ray_job_hang": 4}, {"ray_job_hang": 4}, {}]
     source.close()
 
 
