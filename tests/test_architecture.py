@@ -160,6 +160,14 @@ def test_what_opens_recordings_imports_on_any_system() -> None:
             assert not imports_when_run(name, in_functions=False) & (UNIX_MODULES | UNIX_ONLY), name
 
 
+def test_children_look_for_no_module_where_we_were_started() -> None:
+    """`python -m` finds modules in the current directory first, which may be anybody's, and a recorder's children are root."""
+    for name, tree in TREES.items():
+        commands = [[ast.unparse(word) for word in node.elts] for node in ast.walk(tree) if isinstance(node, ast.List)]
+        pythons = [words for words in commands if {"sys.executable", "'-m'"} & set(words)]
+        assert not [words for words in pythons if words[1] != "'-P'"], name
+
+
 def test_views_do_not_import_each_other() -> None:
     views = {name for name in MODULES if name.startswith("necroscope.views.")}
     # How values are written is the same in all of them.

@@ -83,7 +83,7 @@ def _provoke(port: int, *, is_once: bool, opens_browser: bool) -> None:
     place = Path(tempfile.mkdtemp(prefix="necroscope-demo-"))
     words = ["lab", "run", SCENARIO, "--dir", str(place / "recording")]
     # A session of its own: Ctrl-C is for us, and it is told once, when we end.
-    lab = subprocess.Popen([sys.executable, "-m", "necroscope", *words], stdout=subprocess.DEVNULL, start_new_session=True)
+    lab = subprocess.Popen([sys.executable, "-P", "-m", "necroscope", *words], stdout=subprocess.DEVNULL, start_new_session=True)
     try:
         if is_once:
             _tell_verdict(lab, place / "recording")

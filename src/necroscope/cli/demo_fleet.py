@@ -65,7 +65,7 @@ def _ask_why(lake: Path) -> None:
     words = ["fleet", "why", "--event", _EVENT, "--lake"]
     click.echo(f"$ necroscope {' '.join(words)} {lake}\n")
     sys.stdout.flush()
-    ended = subprocess.run([sys.executable, "-m", "necroscope", *words, str(lake)], check=False)
+    ended = subprocess.run([sys.executable, "-P", "-m", "necroscope", *words, str(lake)], check=False)
     if ended.returncode:
         raise NecroscopeError("the fleet was not asked", "what it says above is why")
 
@@ -93,7 +93,7 @@ def _serve(lake: Path, tokens: Path, port: int, *, opens_browser: bool) -> None:
 def _collector(lake: Path, tokens: Path, port: int) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A real one, in a process of its own, on loopback."""
     options = ["--lake", str(lake), "--tokens", str(tokens), "--port", str(port)]
-    command = [sys.executable, "-m", "necroscope", "fleet", "serve", *options]
+    command = [sys.executable, "-P", "-m", "necroscope", "fleet", "serve", *options]
     collector = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         yield collector, _address(collector)

@@ -24,7 +24,7 @@ def push_command(directory: Path, settings: Settings) -> list[str]:
     """The command line that pushes this recording; the token is in a file, not here."""
     files = {"--token-file": settings.push_token_file, "--ca-file": settings.push_ca_file, "--labels-file": settings.push_labels}
     options = [word for name, value in files.items() if value is not None for word in (name, str(value))]
-    base = [sys.executable, "-m", "necroscope", "fleet", "push", str(directory), "--to", settings.push_url or ""]
+    base = [sys.executable, "-P", "-m", "necroscope", "fleet", "push", str(directory), "--to", settings.push_url or ""]
     return [*base, *options, "--follow", "--while-stdin", "--json"]
 
 

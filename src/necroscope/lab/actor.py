@@ -83,7 +83,7 @@ def start(
             handed.callback(os.close, writer)
             output = handed.enter_context(Path(order["output"]).open("ab"))
             process = subprocess.Popen(
-                [comm, "-m", "necroscope.lab.launch", json.dumps(_order(body, arguments, comm, place, order, writer))],
+                [comm, "-P", "-m", "necroscope.lab.launch", json.dumps(_order(body, arguments, comm, place, order, writer))],
                 executable=sys.executable,
                 env=_environment(order["mark"]),
                 stdin=subprocess.DEVNULL,

@@ -26,7 +26,7 @@ class RecorderChild:
         # In its own session, for Ctrl-C is for the lab, which ends the recorder when it is time.
         with output.open("ab") as said:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "necroscope", "record", "--dir", str(directory), "--quiet", "--free-floor", "1"],
+                [sys.executable, "-P", "-m", "necroscope", "record", "--dir", str(directory), "--quiet", "--free-floor", "1"],
                 env=os.environ | {MARK: mark},
                 stdin=subprocess.DEVNULL,
                 stdout=said,

@@ -339,7 +339,7 @@ class Disk:
                 self._notices.append(f"segment {path.name} could not be sealed and stays a journal")
         if self._unsealed:
             path = self._unsealed.popleft()
-            command = [sys.executable, "-m", "necroscope.segment.seal", str(path)]
+            command = [sys.executable, "-P", "-m", "necroscope.segment.seal", str(path)]
             try:
                 child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             except OSError as error:  # the node has no room for another process

@@ -28,8 +28,8 @@ def tended(process: PushProcess, count: int = 1) -> list[str]:
 def test_the_command_names_files_and_no_secret() -> None:
     values = {"push": "https://c:1", "push-token-file": "/t", "push-ca-file": "/ca", "push-labels": "/l"}
     command = push_command(Path("/rec"), settings.parse(values))
-    assert command[:5] == [sys.executable, "-m", "necroscope", "fleet", "push"]
-    assert command[5:] == [
+    assert command[:6] == [sys.executable, "-P", "-m", "necroscope", "fleet", "push"]
+    assert command[6:] == [
         *("/rec", "--to", "https://c:1", "--token-file", "/t", "--ca-file", "/ca", "--labels-file", "/l"),
         *("--follow", "--while-stdin", "--json"),
     ]

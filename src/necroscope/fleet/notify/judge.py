@@ -27,7 +27,7 @@ _LEFT_BEHIND_NS: Final = 30 * NS_PER_S
 
 def judge(directory: Path, from_ns: int) -> Judgement:
     """Waits for it; NecroscopeError if it fails or takes too long."""
-    command = [sys.executable, "-m", "necroscope.fleet.notify.judge", str(directory), str(from_ns)]
+    command = [sys.executable, "-P", "-m", "necroscope.fleet.notify.judge", str(directory), str(from_ns)]
     try:
         ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TIMEOUT_S, check=False)
     except subprocess.TimeoutExpired:

@@ -99,7 +99,7 @@ class AnalysisProcess:
         kind = "final" if due.is_final else "early"
         window = [str(due.from_ns), str(due.to_ns), str(due.since_ns), kind]
         module = "necroscope.fleet.upload.window_analysis"
-        command = [sys.executable, "-m", module, str(self._recording.absolute()), *window, str(self._work.absolute())]
+        command = [sys.executable, "-P", "-m", module, str(self._recording.absolute()), *window, str(self._work.absolute())]
         with (self._work / "errors").open("wb") as errors:
             self._child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors)
         self._due, self._ends_at = due, self._clock() + _LIMIT_S

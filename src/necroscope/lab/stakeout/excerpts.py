@@ -74,7 +74,7 @@ class Excerpts:
 
     def _start(self, directory: Path, moment_ns: int) -> None:
         window = ["--from", format_moment(moment_ns - _BEFORE_NS), "--to", format_moment(moment_ns + _AFTER_NS)]
-        command = [sys.executable, "-m", "necroscope", "excerpt", str(self.recording), *window, "--dir", str(directory)]
+        command = [sys.executable, "-P", "-m", "necroscope", "excerpt", str(self.recording), *window, "--dir", str(directory)]
         # In its own session, for Ctrl-C is for the stakeout.
         quiet = subprocess.DEVNULL
         with contextlib.suppress(OSError):  # a node that cannot fork costs this excerpt, not the night

@@ -17,7 +17,7 @@ _TOTAL_LIMIT_BYTES: Final = 16 << 20
 
 
 def command(root: Path, skip: set[str], *, is_metadata_asked: bool) -> list[str]:
-    words = [sys.executable, "-m", "necroscope.sources.facts.collect", "--root", str(root)]
+    words = [sys.executable, "-P", "-m", "necroscope.sources.facts.collect", "--root", str(root)]
     words += [word for stage in sorted(skip) for word in ("--skip", stage)]
     return [*words, "--metadata"] if is_metadata_asked else words
 
