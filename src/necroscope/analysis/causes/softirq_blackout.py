@@ -3,7 +3,8 @@
 Signature: a busy core on which no softirq of any kind runs, or on which raised ones wait a tenth of a second and more, timers and
 packets alike; hard interrupts may still come, so the clock ticks. ksoftirqd shows little: it is not even woken.
 Confirming signal: raise-to-entry waits of two kinds of softirqs or of timers (which every tick raises), or all counters of
-/proc/softirqs frozen on a busy core, or time that no mode accounts for; and the core in the kernel meanwhile.
+/proc/softirqs frozen on a busy core, or time that no mode accounts for; and the core in the kernel meanwhile. Time that all
+cores at work lose at once is not a task's doing: the host stopped the virtual machine, or firmware the whole one.
 Source: Documentation/trace/events-irq; kernel/softirq.c; amzn-drivers #220 (21 s without NAPI, and not the driver's fault).
 """
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.episodes import Kind
+from necroscope.analysis.episodes import Kind, Span
 from necroscope.analysis.evidence_texts import suffering, what_held_the_core
 from necroscope.analysis.periodicity import told
 from necroscope.analysis.report import Evidence, WillNotHelp
@@ -24,6 +25,7 @@ STALL_S: Final = 0.1
 _VECTORS: Final = ("timer", "net_rx", "net_tx", "sched", "rcu", "tasklet", "block", "hi", "hrtimer")
 _MOSTLY: Final = 0.5
 _SOME: Final = 0.3
+_FEW: Final = 0.1
 
 
 def assess(case: Case) -> Assessment | None:
@@ -72,12 +74,31 @@ def _against(case: Case, in_softirq: float, kernel: float | None) -> tuple[list[
         return [
             case.seen("softirqs waited on all cores: a virtual machine that its host did not run looks so", "softirq_delay")
         ], 0.6
+    if len(lost := _lost_the_same(case)) > 1:
+        text = f"{len(lost)} cores lost the same time and the others were idle: a machine that host or firmware stopped looks so"
+        return [case.seen(text, "cores")], 0.6
     return [], 0.0
 
 
 def _all_waited(case: Case) -> bool:
     cpus = np.unique(case.columns("cores")["cpu"]).tolist()
     return len(cpus) > 1 and all((case.softirq_delay_s(cpu=cpu) or 0.0) >= STALL_S for cpu in cpus)
+
+
+def _lost_the_same(case: Case) -> set[int | None]:
+    """Cores that lost time together with this one, if those that did not were idle or few, and nothing is sampled in it."""
+    own = [episode.span for episode in case.episodes if episode.kind is Kind.TIME_MISSING and episode.cpu == case.core]
+    missing = [episode for episode in case.node.episodes if episode.kind is Kind.TIME_MISSING]
+    lost = {episode.cpu for episode in missing if any(_overlap(episode.span, span) for span in own)}
+    ran = [cpu for cpu in case.node.cpus if cpu not in lost and (case.share("idle", cpu) or 0.0) < _MOSTLY]
+    # Samples by NMI come with interrupts off as well: then it is the core's own doing.
+    is_sampled = case.now.busy_share + (case.share("missing") or 0.0) > 1 + _SOME
+    return set() if is_sampled or len(ran) > _FEW * len(lost) else lost
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    """By most of the shorter: the ends of two rows may touch."""
+    return min(one[1], other[1]) - max(one[0], other[0]) > _MOSTLY * min(one[1] - one[0], other[1] - other[0])
 
 
 CAUSE = Cause(

@@ -1,6 +1,6 @@
 """Softirqs that do not run on a core."""
 
-from tests.drawn_node import DrawnNode, drawn_node
+from tests.drawn_node import HZ, DrawnNode, drawn_node
 
 from necroscope.analysis.engine import diagnose
 
@@ -67,3 +67,44 @@ def test_waits_on_all_cores_at_once_are_a_machine_that_was_not_run() -> None:
     assert not [
         one for one in diagnose(node).incidents if one.verdict.cause == "softirq-blackout" and one.verdict.confidence >= 0.5
     ]
+
+
+def stopped(others: str = "." * 24, seconds: str = "___") -> DrawnNode:
+    busy = "\n".join(f"core {cpu}:  uuuuuuuuuu{seconds}uuuuuuuuuuu" for cpu in range(4))
+    idle = "\n".join(f"core {cpu}:  {others}" for cpu in range(4, 16))
+    return drawn_node(f"{busy}\n{idle}\nu: user  trainer[7]  /pods/t  main, step")
+
+
+def blackouts(node: DrawnNode) -> list[float]:
+    return [one.verdict.confidence for one in diagnose(node).incidents if one.verdict.cause == "softirq-blackout"]
+
+
+def test_time_that_all_busy_cores_lose_at_once_is_a_machine_that_was_stopped() -> None:
+    (incident,) = diagnose(stopped()).incidents
+    assert incident.verdict.cause == "unknown"
+    (other,) = (one for one in incident.alternatives if one.cause == "softirq-blackout")
+    assert "4 cores lost the same time and the others were idle" in other.why_not
+
+
+def test_time_that_is_lost_beside_cores_that_run_on_is_held_back() -> None:
+    assert blackouts(stopped(others="u" * 24))
+
+
+def test_lost_time_on_one_core_is_its_own() -> None:
+    node = drawn_node(
+        """
+        core 0:  ........................
+        core 1:  uuuuuuuuuu___uuuuuuuuuuu
+        u: user  trainer[7]  /pods/t  main, step
+        """
+    )
+    assert blackouts(node)
+
+
+def test_time_that_is_lost_but_sampled_is_not_a_machine_that_was_stopped() -> None:
+    """Cores that spin for a lock with interrupts off lose the same time; only samples by NMI see them."""
+    node = stopped()
+    for cpu in range(4):
+        for number in range(3 * HZ):
+            node.add("samples", 10 + number / HZ, cpu=cpu, pid=7, tid=7, comm="trainer", cgroup="/pods/t", stack=0, weight=1)
+    assert blackouts(node)
