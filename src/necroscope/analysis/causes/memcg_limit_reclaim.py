@@ -72,9 +72,10 @@ def _is_felt(case: Case) -> bool:
 
 
 def _limit_hit(case: Case, culprit: Culprit | None) -> tuple[str, float] | None:
-    """The cgroup whose limit was hit most and how often: the culprit's own or one above it, else any.
+    """The cgroup whose limit was hit most and how often: the culprit's own, one above it or below it.
 
-    A task that was moved after its start may be known by its first cgroup, which has no limit.
+    Any other only where nothing is known of the culprit's: the limits of many cgroups are read in turn, and the one that had its
+    turn may be somebody else's.
     """
     rows = case.columns("cgroups").within([(case.window[0], case.window[1] + _LATE_NS)])
     counts: Counter[str] = Counter()
@@ -82,11 +83,13 @@ def _limit_hit(case: Case, culprit: Culprit | None) -> tuple[str, float] | None:
         hits = np.nan_to_num(rows["memory_max_events"]) + np.nan_to_num(rows["memory_high_events"])
         for path, count in zip(rows["path"], hits, strict=True):
             counts[str(path)] += int(count) if path != "/" else 0
-    own = {path: count for path, count in counts.items() if culprit and f"{culprit.cgroup}/".startswith(f"{path}/")}
-    best = (
-        max(own.items(), default=("", 0), key=_count) if any(own.values()) else max(counts.items(), default=("", 0), key=_count)
-    )
-    return (best[0], float(best[1])) if best[1] else None
+    own = culprit.cgroup if culprit and culprit.cgroup != "/" else None
+    path, count = max(((path, count) for path, count in counts.items() if _is_of(path, own)), default=("", 0), key=_count)
+    return (path, float(count)) if count else None
+
+
+def _is_of(path: str, own: str | None) -> bool:
+    return own is None or f"{own}/".startswith(f"{path}/") or path.startswith(f"{own}/")
 
 
 def _count(item: tuple[str, int]) -> int:

@@ -1,5 +1,6 @@
 """Reclaim below a charge is a limit; the same walk for anything else is not."""
 
+import pytest
 from tests.drawn_node import NS, DrawnNode, drawn_node
 
 from necroscope.analysis.engine import diagnose
@@ -24,6 +25,27 @@ def test_the_cgroup_whose_limit_was_hit_is_the_origin() -> None:
     assert incident.verdict.culprit.comm == "loader"
     assert incident.verdict.origin is not None
     assert (incident.verdict.origin.kind, incident.verdict.origin.name) == ("cgroup", "/pods/a")
+
+
+def test_the_limit_of_another_is_not_the_culprits() -> None:
+    """Of many cgroups the limits are read in turn, and it was not the culprit's."""
+    node = drawn_node(LIMIT).add("cgroups", 24, controller="memory", path="/pods/b", memory_max_events=9_000)
+    node.every_second("pressure", range(1, 16), resource="memory", some_ns=0)
+    node.every_second("pressure", range(16, 30), resource="memory", some_ns=NS // 2)
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.cause == "memcg-limit-reclaim"
+    assert incident.verdict.origin is not None
+    assert incident.verdict.origin.name == "/pods/a/main"
+    assert "/pods/b" not in f"{incident.verdict.summary} {incident.verdict.fix} {incident.verdict.evidence}"
+
+
+@pytest.mark.parametrize("cgroup", ["/", "/pods"])
+def test_a_task_known_by_the_cgroup_it_was_moved_from_is_told_with_the_limit_that_was_hit(cgroup: str) -> None:
+    picture = LIMIT.replace("/pods/a/main", cgroup)
+    node = drawn_node(picture).add("cgroups", 24, controller="memory", path="/pods/a", memory_max_events=9_000)
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.origin is not None
+    assert incident.verdict.origin.name == "/pods/a"
 
 
 def test_reclaim_that_was_asked_for_is_no_limit() -> None:
