@@ -56,7 +56,7 @@ def test_one_is_cut_at_a_time_and_only_when_what_followed_it_is_on_disk(tmp_path
     kept.follow(1200 * S)
     kept.follow(1201 * S)
     (command,) = cutter.started
-    assert command[3:] == [
+    assert command[4:] == [
         *("excerpt", "night/recording", "--from", "1970-01-01T00:13:40.000Z", "--to", "1970-01-01T00:16:50.000Z"),
         *("--dir", str(tmp_path / "0001-oom_kill")),
     ]
