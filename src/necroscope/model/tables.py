@@ -311,7 +311,7 @@ _TABLES = (
             Column("comm", Type.CATEGORY, "process name it names", nullable=True),
             Column("severity", Type.INT16, "syslog level, 0 to 7"),
             Column("by_kernel", Type.BOOL, "written by the kernel itself; False: anybody may have written it"),
-            Column("sequence", Type.INT64, "kernel log sequence number of the first line", nullable=True),
+            Column("sequence", Type.INT64, "kernel log sequence number of the first line, or its stamp in us", nullable=True),
             Column("message", Type.UTF8, "first line"),
             Column("lines", Type.UTF8, "all lines, separated by newlines", nullable=True),
             Column("fields", Type.UTF8, "what the pattern caught, as JSON", nullable=True),
@@ -323,7 +323,12 @@ _TABLES = (
         "/dev/kmsg, journalctl or a syslog file",
         (
             _time(),
-            Column("sequence", Type.INT64, "kernel log sequence number", nullable=True),
+            Column(
+                "sequence",
+                Type.INT64,
+                "kernel log sequence number, or the line's stamp in us where a log does not keep it",
+                nullable=True,
+            ),
             Column("severity", Type.INT16, "syslog level, 0 to 7"),
             Column("facility", Type.INT16, "syslog facility; 0 is the kernel"),
             Column("message", Type.UTF8, "the line"),

@@ -23,25 +23,30 @@ _DIRECTORIES: Final = ("var/log/journal", "run/log/journal")
 
 
 def parse(raw: bytes, to_time_ns: Callable[[int], int]) -> list[LogLine]:
-    """The lines of one entry. A message that is no UTF-8 comes as a list of bytes, one that is too long as null."""
+    """The lines of one entry. A message that is no UTF-8 comes as a list of bytes, one that is too long as null.
+
+    The kernel's own stamp stands for the sequence number, which the journal does not keep: it is the same whenever the entry is
+    read, while the time that we make of it depends on how the clocks are measured then.
+    """
     try:
         entry = json.loads(raw)
         message = entry["MESSAGE"]
-        monotonic_us = entry.get("_SOURCE_MONOTONIC_TIMESTAMP")
-        time_ns = to_time_ns(int(monotonic_us) * NS_PER_US) if monotonic_us else int(entry["__REALTIME_TIMESTAMP"]) * NS_PER_US
+        stamp = entry.get("_SOURCE_MONOTONIC_TIMESTAMP")
+        stamp_us = int(stamp) if stamp else None
+        time_ns = int(entry["__REALTIME_TIMESTAMP"]) * NS_PER_US if stamp_us is None else to_time_ns(stamp_us * NS_PER_US)
         severity, facility = int(entry.get("PRIORITY", 6)) & 7, int(entry.get("SYSLOG_FACILITY", 0)) & 0x7FFF
         text = bytes(message) if isinstance(message, list) else str(message or "").encode("utf-8", "backslashreplace")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return []
     # The journal takes in what others write to /dev/kmsg too; their facility tells them apart.
-    return [LogLine(time_ns, None, severity, facility, facility == 0, clean_line(line)) for line in text.split(b"\n") if line]
+    return [LogLine(time_ns, stamp_us, severity, facility, facility == 0, clean_line(line)) for line in text.split(b"\n") if line]
 
 
 class JournalReader:
     """A journalctl that follows the kernel's lines. When it ends, it is started again after a pause."""
 
     name = "journalctl"
-    # It finds and prints its history while we already read.
+    # It finds and prints its history while we already read, on a slow disk for longer than this.
     settles_ns = 5 * NS_PER_S
 
     def __init__(

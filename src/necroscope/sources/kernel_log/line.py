@@ -8,7 +8,7 @@ from necroscope.model.reading import Gap, Row
 
 
 class LogLine(NamedTuple):
-    """One line of the log. `by_kernel` is False where anybody may have written it."""
+    """One line of the log. `sequence` is its key within a boot; `by_kernel` is False where anybody may have written it."""
 
     time_ns: int
     sequence: int | None

@@ -16,6 +16,8 @@ from necroscope.sources.kernel_log.sequences import Sequencer
 LINES_A_SECOND: Final = 1000
 BUDGET_NS: Final = 50 * NS_PER_MS
 _BATCH: Final = 128
+# How far a log's clock and ours may lie apart, about.
+_SKEW_NS: Final = 5 * NS_PER_S
 
 
 class KernelLog:
@@ -44,6 +46,7 @@ class KernelLog:
         self._reader: LogReader | None = None
         self._caught_up = False
         self._opened_ns = 0
+        self._history_to_ns = 0
         self._second_ns = 0
         self._left = LINES_A_SECOND
 
@@ -60,6 +63,8 @@ class KernelLog:
         if self._reader is None:
             self._reader = open_log(self._root, self._to_time_ns)
             self._opened_ns, self._caught_up = now.monotonic_ns, False
+            # One whose history comes when it comes: what is history is told by its time.
+            self._history_to_ns = now.time_ns - _SKEW_NS if self._reader.settles_ns else 0
         events: list[Event] = []
         log: Rows = []
         unlogged: list[LogLine] = []
@@ -99,7 +104,7 @@ class KernelLog:
         for line in lines:
             finished, alarms = feed(line, heard_ns)
             events += finished
-            if alarms and self._caught_up:
+            if alarms and self._caught_up and line.time_ns >= self._history_to_ns:
                 self.alarms += alarms
         # History is bounded by the kernel's buffer, what comes live only by its writer.
         room = self._room(heard_ns) if self._caught_up else len(lines)

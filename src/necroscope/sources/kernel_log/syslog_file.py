@@ -32,7 +32,10 @@ _OCTAL_TAB: Final = b"#011"
 
 
 def parse(raw: bytes, now_ns: int, to_time_ns: Callable[[int], int], by_kernel: bool) -> LogLine | None:
-    """A line of the kernel's, or None. The kernel's own stamp is the finer one, where it is of this boot."""
+    """A line of the kernel's, or None. The kernel's own stamp is the finer one, where it is of this boot.
+
+    It then stands for the sequence number too, where nobody else can have written it: it is the same whenever the file is read.
+    """
     match = _LINE.match(raw)
     if match is None:
         return None
@@ -40,10 +43,13 @@ def parse(raw: bytes, now_ns: int, to_time_ns: Callable[[int], int], by_kernel: 
         time_ns = _stamp_ns(match["stamp"].decode("ascii"), now_ns)
     except (ValueError, OverflowError):
         return None
+    sequence = None
     if match["seconds"] is not None:
-        kernel_ns = to_time_ns(int(match["seconds"]) * NS_PER_S + int(match["micros"]) * NS_PER_US)
-        time_ns = kernel_ns if abs(kernel_ns - time_ns) <= _SAME_BOOT_NS else time_ns
-    return LogLine(time_ns, None, UNKNOWN_SEVERITY, 0, by_kernel, clean_line(match["text"].replace(_OCTAL_TAB, b" ")))
+        stamp_us = int(match["seconds"] + match["micros"])
+        kernel_ns = to_time_ns(stamp_us * NS_PER_US)
+        if abs(kernel_ns - time_ns) <= _SAME_BOOT_NS:
+            time_ns, sequence = kernel_ns, stamp_us if by_kernel else None
+    return LogLine(time_ns, sequence, UNKNOWN_SEVERITY, 0, by_kernel, clean_line(match["text"].replace(_OCTAL_TAB, b" ")))
 
 
 def _stamp_ns(stamp: str, now_ns: int) -> int:

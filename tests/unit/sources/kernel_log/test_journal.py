@@ -31,13 +31,19 @@ def entry(**changes: object) -> bytes:
 
 def test_an_entry_has_the_kernels_own_time() -> None:
     (line,) = parse(entry(), to_time_ns)
-    assert (line.time_ns, line.sequence, line.severity, line.facility, line.by_kernel) == (5_000_001_000, None, 3, 0, True)
+    assert (line.time_ns, line.sequence, line.severity, line.facility, line.by_kernel) == (5_000_001_000, 5_000_000, 3, 0, True)
     assert line.text == "ena 0000:00:05.0 eth0: Trigger reset is on"
 
 
 def test_an_entry_without_the_kernels_time_has_the_journals() -> None:
     (line,) = parse(entry(_SOURCE_MONOTONIC_TIMESTAMP=None), to_time_ns)
-    assert line.time_ns == 1_700_000_000_123_456_000
+    assert (line.time_ns, line.sequence) == (1_700_000_000_123_456_000, None)
+
+
+def test_an_entry_that_is_read_again_has_the_same_key_however_the_clocks_are_measured_then() -> None:
+    (line,), (again,) = parse(entry(), to_time_ns), parse(entry(), lambda log_clock_ns: log_clock_ns + 1_700)
+    assert line.time_ns != again.time_ns
+    assert line.sequence == again.sequence == 5_000_000
 
 
 def test_what_a_daemon_wrote_to_kmsg_is_not_by_the_kernel() -> None:

@@ -192,6 +192,17 @@ def test_a_log_that_takes_its_time_to_find_its_history_raises_no_alarm_for_it(lo
     assert [alarm.device for alarm in kernel.alarms] == ["eth1"]
 
 
+def test_history_that_comes_late_raises_no_alarm(log: Scripted) -> None:
+    log.settles_ns = 5 * NS_PER_S
+    kernel = kernel_log()
+    kernel.read(now(100))
+    kernel.read(now(108))
+    log.say(RESET, 60)
+    log.say("ena 0000:00:06.0 eth1: Trigger reset is on", 99)
+    kernel.read(now(109))
+    assert [alarm.device for alarm in kernel.alarms] == ["eth1"]
+
+
 def test_close_closes_the_log_and_may_be_called_twice(log: Scripted) -> None:
     kernel = kernel_log()
     assert (kernel.fileno(), kernel.reads_from) == (None, None)

@@ -55,10 +55,13 @@ def test_the_kernels_own_stamp_is_finer_if_it_is_of_this_boot() -> None:
     this_boot = at("2026-01-02T11:59:58.5Z") - 12_345_678_901_000
     line = parse(raw, NOW_NS, booted_at(this_boot), True)
     assert line is not None
-    assert (line.time_ns, line.text) == (at("2026-01-02T11:59:58.5Z"), "text")
+    assert (line.time_ns, line.sequence, line.text) == (at("2026-01-02T11:59:58.5Z"), 12_345_678_901, "text")
     earlier = parse(raw, NOW_NS, booted_at(this_boot + 3600 * NS_PER_S), True)
     assert earlier is not None
-    assert earlier.time_ns == at("2026-01-02T11:59:58Z")
+    assert (earlier.time_ns, earlier.sequence) == (at("2026-01-02T11:59:58Z"), None)
+    anybodys = parse(raw, NOW_NS, booted_at(this_boot), False)
+    assert anybodys is not None
+    assert anybodys.sequence is None
 
 
 def test_tabs_that_rsyslog_wrote_as_octal_are_spaces_again() -> None:
