@@ -58,6 +58,8 @@ _MINOR_S: Final = {
     "unit_restart": 3,
     "perf_slow": 2,
 }
+# A line that is read again has the same key in its boot, and nearly the same time: the clocks are measured anew.
+_AGAIN_NS: Final = 10 * NS_PER_S
 NIC_KINDS: Final = frozenset(kind for kind in _LOOK_BACK_S if kind.startswith("nic_"))
 # Fields of a pattern that say how long it had lasted, by their unit.
 _AGES: Final = {"napi_us": NS_PER_US, "napi_ms": NS_PER_MS, "pending_ms": NS_PER_MS, "stuck_s": NS_PER_S, "blocked_s": NS_PER_S}
@@ -65,7 +67,10 @@ _AGES: Final = {"napi_us": NS_PER_US, "napi_ms": NS_PER_MS, "pending_ms": NS_PER
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """One event. `fields` is what its pattern caught; `core` is as the line names it; `by_kernel`: nobody else wrote the line."""
+    """One event. `fields` is what its pattern caught; `core` is as the line names it; `by_kernel`: nobody else wrote the line.
+
+    `sequence` is the key of its first line in the log of one boot.
+    """
 
     time_ns: int
     kind: str
@@ -77,6 +82,7 @@ class Happening:
     comm: str | None
     message: str
     by_kernel: bool = True
+    sequence: int | None = None
     fields: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -99,15 +105,31 @@ class Happening:
 def happenings(events: Columns) -> list[Happening]:
     """Of the rows of `events` those that matter and that not just anybody may have written.
 
-    A line that looks like the kernel's is its own, or came through /dev/kmsg (it has a sequence number there), which only root
+    A line that looks like the kernel's is its own, or came through /dev/kmsg (it has a sequence number then), which only root
     writes to; in a syslog file it may be anybody's. An event without a pattern is no line: the recorder's, a daemon's, Ray's.
+
+    A recorder that is started anew reads the log again from its beginning: what two tell of one line is one happening.
     """
-    found = []
-    for row in range(len(events)):
-        kind = events["kind"][row]
-        is_trusted = bool(events["by_kernel"][row]) or not events["pattern"][row] or np.isfinite(events["sequence"][row])
-        if is_trusted and (kind in _LOOK_BACK_S or kind in _MINOR_S):
-            found.append(_happening(events, row))
+    return _told_once([_happening(events, row) for row in range(len(events)) if _matters(events, row)])
+
+
+def _matters(events: Columns, row: int) -> bool:
+    is_trusted = bool(events["by_kernel"][row]) or not events["pattern"][row] or np.isfinite(events["sequence"][row])
+    return bool(is_trusted) and (events["kind"][row] in _LOOK_BACK_S or events["kind"][row] in _MINOR_S)
+
+
+def _told_once(happenings: list[Happening]) -> list[Happening]:
+    """Of two that begin with the same line the fuller one: a recorder that was stopped may have heard only its beginning."""
+    found: list[Happening] = []
+    places: dict[tuple[int | None, str | None, str], int] = {}
+    for one in happenings:
+        key = one.sequence, one.pattern, one.message
+        place = places.get(key)
+        if one.sequence is not None and place is not None and one.time_ns - found[place].time_ns <= _AGAIN_NS:
+            found[place] = max(found[place], one, key=lambda told: len(told.fields))
+        else:
+            places[key] = len(found)
+            found.append(one)
     return found
 
 
@@ -124,6 +146,7 @@ def _happening(events: Columns, row: int) -> Happening:
         comm=events["comm"][row],
         message=str(events["message"][row] or ""),
         by_kernel=bool(events["by_kernel"][row]) or not events["pattern"][row],
+        sequence=_whole(events["sequence"][row]),
         fields=_fields(events["fields"][row]),
     )
 
