@@ -16,7 +16,7 @@ from necroscope.analysis.functions import functions
 from necroscope.analysis.report import WillNotHelp
 from necroscope.analysis.stacks import INTERRUPT
 from necroscope.analysis.task_origin import origin_of
-from necroscope.analysis.waits import SPINS, holders
+from necroscope.analysis.waits import SPINS, WAITS, holders
 
 _LEAST: Final = 0.1
 _CONFIRMED: Final = 0.2
@@ -29,7 +29,8 @@ def assess(case: Case) -> Assessment | None:
     spun = own.share(SPINS) * of_all
     if spun < _LEAST:
         return None
-    (wanted_for, part), *_ = own.callers(SPINS) or [("", 0.0)]
+    # Whoever spins before it sleeps for a mutex or rwsem wants it for what called both.
+    (wanted_for, part), *_ = own.of(SPINS).callers(WAITS) or [("", 0.0)]
     if not wanted_for:
         return None
     lock = functions(wanted_for)

@@ -33,3 +33,23 @@ def test_a_little_waiting_is_not_named() -> None:
 def test_softirqs_that_wait_behind_the_spinning_are_its_effect() -> None:
     node = drawn_node(SPIN).delay(18, 1, 0.4, "timer").delay(18, 1, 0.4, "net_rx").delay(18, 0, 0.4, "timer")
     assert {one.verdict.cause for one in diagnose(node).incidents} == {"spinlock-contention"}
+
+
+RWSEM = "down_read, rwsem_down_read_slowpath, rwsem_optimistic_spin, osq_lock"
+MUTEX = "mutex_lock, __mutex_lock, mutex_spin_on_owner"
+
+
+def test_who_spins_for_what_could_sleep_wants_the_lock_of_its_own_function() -> None:
+    for wait in (RWSEM, MUTEX):
+        picture = SPIN.replace("fcntl_getlk, posix_test_lock", "iterate_dir, kernfs_fop_readdir")
+        (first, *_) = diagnose(drawn_node(picture.replace("__pv_queued_spin_lock_slowpath", wait))).incidents
+        assert first.verdict.cause == "spinlock-contention"
+        assert "the lock of kernfs_fop_readdir" in first.verdict.summary
+
+
+def test_locks_of_one_kind_are_not_one_lock() -> None:
+    wanted = ("kernfs_iop_permission", "do_user_addr_fault", "open_last_lookups", "xfs_ilock")
+    works = "\n".join(f"s: system  worker[210]  /pods/h  main > {function}, {RWSEM}" for function in wanted)
+    picture = f"core 0:  ...............ssssssss.......\ncore 1:  ..............................\n{works}"
+    (incident,) = diagnose(drawn_node(picture)).incidents
+    assert incident.verdict.cause == "unknown"
