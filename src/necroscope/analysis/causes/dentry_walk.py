@@ -56,7 +56,7 @@ def assess(case: Case) -> Assessment | None:
         evidence.append(case.seen(f"dentries changed by {swing:,.0f} meanwhile; {level:,.0f} at the end", "memory"))
     if negative:
         evidence.append(case.seen(f"negative ones, of names that do not exist, changed by {negative:,.0f}", "memory"))
-    origin = _prober(case) or origin_of(culprit)
+    prober = _prober(case)
     beat = f", {told(case.period_s)}" if case.period_s else ""
     place = f"core {case.core}" if case.core is not None else "the node"
     return Assessment(
@@ -66,8 +66,9 @@ def assess(case: Case) -> Assessment | None:
         would_confirm="the first and fifth number of /proc/sys/fs/dentry-state: dentries, and negative ones",
         summary=f"{who} walks remembered names for {max(walked, made):.0%} of what {place} does in {case.seconds:.1f} s{beat}",
         culprit=culprit,
-        origin=origin,
-        fix=(f"stop {origin.name} from asking for names that do not exist",) if origin and (negative or 0.0) >= _SWING else (),
+        origin=prober or origin_of(culprit),
+        # Who frees them now did not ask for them, which may be hours ago.
+        fix=(f"stop {prober.name} from asking for names that do not exist",) if prober and (negative or 0.0) >= _SWING else (),
     )
 
 

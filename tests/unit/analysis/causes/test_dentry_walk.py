@@ -59,3 +59,16 @@ def test_names_of_files_that_exist_are_not_said_to_be_of_failed_lookups() -> Non
     (incident,) = diagnose(node).incidents
     assert incident.verdict.cause == "dentry-walk"
     assert not any(asked in line for line in incident.verdict.fix)
+
+
+def test_who_frees_names_is_not_told_to_stop_asking_for_them() -> None:
+    picture = """
+        core 0:  ..............................
+        core 1:  ...............kkkkkk.........
+        k: system  kswapd0[60]  /  > kthread, kswapd, balance_pgdat, shrink_slab, super_cache_scan, prune_dcache_sb, __dentry_kill
+    """
+    node = drawn_node(picture).every_second("memory", range(1, 17), dentries=3_000_000, dentries_negative=2_000_000)
+    node.every_second("memory", range(17, 30), dentries=400_000, dentries_negative=100_000)
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.cause == "dentry-walk"
+    assert not any("stop kswapd0" in line for line in incident.verdict.fix)
