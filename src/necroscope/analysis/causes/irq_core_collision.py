@@ -94,8 +94,19 @@ def _took(case: Case, culprit: Culprit | None) -> str:
 def _fix(case: Case, culprit: Culprit | None) -> tuple[str, ...]:
     if culprit is None or culprit.pid is None or case.node.cores < 2:
         return ()
-    others = ",".join(str(cpu) for cpu in case.node.cpus if cpu != case.core)
-    return (f"taskset -apc {others} {culprit.pid}  # a stop-gap: {culprit.comm} away from the core that polls",)
+    # A kernel thread that is bound to its core refuses it (PF_NO_SETAFFINITY).
+    if "kthread" in culprit.path:
+        return ()
+    others = _ranges([cpu for cpu in case.node.cpus if cpu != case.core])
+    what = f"a stop-gap: all threads of {culprit.comm} away from the core that polls; masks of their own are overwritten"
+    return (f"taskset -apc {others} {culprit.pid}  # {what}",)
+
+
+def _ranges(cpus: list[int]) -> str:
+    """`0-36,38-127`: a line that names each core of a large machine is too long to be shown."""
+    first = [cpu for cpu in cpus if cpu - 1 not in cpus]
+    last = [cpu for cpu in cpus if cpu + 1 not in cpus]
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in zip(first, last, strict=True))
 
 
 CAUSE = Cause(

@@ -37,6 +37,22 @@ def test_a_poll_that_waits_behind_a_kernel_section_is_named_with_who_held_the_co
     assert any("taskset" in line for line in incident.verdict.fix)
 
 
+def test_on_many_cores_the_others_are_told_in_ranges() -> None:
+    picture = HELD + "\n".join(f"    core {cpu}:  {'.' * 30}" for cpu in (*range(2, 64), 65, *range(67, 70)))
+    (incident,) = diagnose(held(picture=picture)).incidents
+    assert incident.verdict.fix[0].startswith("taskset -apc 0,2-63,65,67-69 4711  #")
+
+
+def test_a_kernel_thread_is_not_moved() -> None:
+    work = "kworker/1:2[4711]  /  > kthread, worker_thread, process_one_work, some_new_walk"
+    read = "collector[4711]  /system.slice/collector.service  read > vfs_read, seq_read_iter, timer_list_show, print_cpu"
+    (incident,) = diagnose(held(picture=HELD.replace(read, work))).incidents
+    assert incident.verdict.cause == "irq-core-collision"
+    assert incident.verdict.culprit is not None
+    assert incident.verdict.culprit.comm == "kworker/1:2"
+    assert not any(line.startswith("taskset") for line in incident.verdict.fix)
+
+
 def test_the_same_section_with_nobody_waiting_is_not_named() -> None:
     (incident,) = diagnose(held(thread=None)).incidents
     assert incident.verdict.cause == "unknown"
