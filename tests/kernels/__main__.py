@@ -58,7 +58,11 @@ def _test(kernel: Kernel, workshop: Workshop, root: Path, wheel: Path, chosen: a
         _say(f"{kernel.name} ({bootable.release}), boot {planned.boot.name}")
         steps = [check.step for check in planned.checks]
         job = guest.Job(steps, wheel, planned.seconds, planned.files)
-        outcome = guest.run(bootable, root, planned.boot, job, chosen.dir / "runs" / f"{kernel.name}-{planned.boot.name}")
+        directory = chosen.dir / "runs" / f"{kernel.name}-{planned.boot.name}"
+        outcome = guest.run(bootable, root, planned.boot, job, directory)
+        if outcome.is_emulators_fault:
+            _say("the emulator ended the guest, see docs/kernels.md; once more")
+            outcome = guest.run(bootable, root, planned.boot, job, directory)
         own = _results(kernel, bootable.release, planned, outcome)
         (outcome.directory / "checks.json").write_text(json.dumps([asdict(result) for result in own], indent=1))
         results += own

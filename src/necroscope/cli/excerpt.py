@@ -12,7 +12,7 @@ from necroscope.store.excerpt import write_excerpt
 
 
 @click.command()
-@click.argument("source", type=click.Path(path_type=Path), metavar="DIR")
+@click.argument("source", type=click.Path(path_type=Path, readable=False), metavar="DIR")
 @click.option("--from", "from_text", required=True, metavar="T", help="ISO 8601 in UTC, or -5m before the end of the recording")
 @click.option("--to", "to_text", metavar="T", help="likewise [the end]")
 @click.option("--dir", "directory", type=click.Path(path_type=Path), required=True, metavar="D", help="new directory")

@@ -19,7 +19,7 @@ _STANDARD_OUTPUT: Final = Path("-")
 
 
 @click.command()
-@click.argument("source", type=click.Path(path_type=Path), metavar="DIR|FILE")
+@click.argument("source", type=click.Path(path_type=Path, readable=False), metavar="DIR|FILE")
 @question_options
 @click.option("--format", "format_name", type=click.Choice(list(OUTPUTS)), help="[by the suffix of -o, else text]")
 @click.option("--output", "-o", type=click.Path(path_type=Path), metavar="F", help="a file [-, standard output]")

@@ -34,7 +34,7 @@ _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
 
 
 @click.command("push")
-@click.argument("recording", type=click.Path(path_type=Path), metavar="DIR")
+@click.argument("recording", type=click.Path(path_type=Path, readable=False), metavar="DIR")
 @click.option("--to", "url", required=True, metavar="URL", help="the collector, for example https://collector:7443")
 @click.option("--token-file", type=click.Path(path_type=Path), metavar="F", help="file with the token; read anew at each request")
 @click.option("--ca-file", type=click.Path(path_type=Path), metavar="F", help="certificates to trust, PEM [the system's]")

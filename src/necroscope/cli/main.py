@@ -8,7 +8,8 @@ from typing import Final
 import click
 
 from necroscope import __version__
-from necroscope.errors import NecroscopeError
+from necroscope.errors import NecroscopeError, PermissionMissing
+from necroscope.model.names import clean
 
 # Imported only when asked for: the recorder must not pay for the parts that draw.
 _COMMANDS: Final = {
@@ -63,7 +64,7 @@ def necroscope() -> None:
 
 
 def main() -> None:
-    """Exit codes: 0 well, 1 to 6 by the error (see `errors.py`), 130 interrupted."""
+    """Exit codes: 0 well, 1 to 7 by the error (see `errors.py`), 130 interrupted."""
     # No part multiplies matrices: the threads that numpy would start for it only cost time and memory.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
@@ -85,6 +86,9 @@ def main() -> None:
         # click says a line before it aborts: then it is the line that could not be said, and Ctrl-C that ended us.
         if isinstance(error.__context__, KeyboardInterrupt):
             sys.exit(130)
+    except PermissionError as error:
+        hint = "run as the user whose files these are, or as root"
+        _fail(clean(f"{error.strerror}: {error.filename or 'it does not say of what'}"), hint, PermissionMissing.exit_code)
 
 
 def _fail(facts: str, hint: str, exit_code: int) -> None:

@@ -19,7 +19,7 @@ _LISTEN: Final = "127.0.0.1:9419"
 
 
 @click.command()
-@click.argument("directory", type=click.Path(path_type=Path), metavar="DIR")
+@click.argument("directory", type=click.Path(path_type=Path, readable=False), metavar="DIR")
 @click.option("--listen", default=_LISTEN, metavar="HOST:PORT", help=f"where to serve /metrics [{_LISTEN}]; has no password")
 @click.option("--once", is_flag=True, help="print them and end; counters tell of the time of --since")
 @click.option("--since", default="1h", metavar="T", help="with --once: count what happened so long before the end [1h]")

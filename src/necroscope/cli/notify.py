@@ -26,7 +26,7 @@ _NOTEBOOK: Final = ".notify.json"
 
 
 @click.command()
-@click.argument("directory", type=click.Path(path_type=Path), metavar="DIR")
+@click.argument("directory", type=click.Path(path_type=Path, readable=False), metavar="DIR")
 @click.option("--webhook", metavar="URL", envvar="NECROSCOPE_WEBHOOK", help="POST each incident there [$NECROSCOPE_WEBHOOK]")
 @click.option("--webhook-secret-file", type=click.Path(path_type=Path), metavar="F", help="sign with the secret in this file")
 @click.option(

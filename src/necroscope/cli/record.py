@@ -14,6 +14,7 @@ import click
 from necroscope import __version__
 from necroscope.cli.push_process import PushProcess, push_command
 from necroscope.cli.recorder_options import chosen_labels, chosen_settings, push_options, settings_options
+from necroscope.cli.told_to_end import ending_signals
 from necroscope.model.clocks import ClockReading, TimeLine
 from necroscope.model.names import clean
 from necroscope.model.units import NS_PER_S, format_bytes, format_duration, format_share, parse_duration_ns
@@ -133,17 +134,13 @@ def _read(path: Path) -> str:
 
 
 def _stop_on_signals(recorder: Recorder) -> None:
-    """The first SIGINT, SIGTERM or SIGHUP ends the recording and seals it; a second one ends the process at once.
-
-    What we were started to ignore stays ignored: SIGHUP by nohup, SIGINT by a script's shell for what it runs in the background.
-    """
+    """The first SIGINT, SIGTERM or SIGHUP ends the recording and seals it; a second one ends the process at once."""
 
     def stop(number: int, _: FrameType | None) -> None:
         signal.signal(number, signal.SIG_DFL)
         recorder.stop()
 
-    heeded = [number for number in (signal.SIGINT, signal.SIGHUP) if signal.getsignal(number) != signal.SIG_IGN]
-    for number in (signal.SIGTERM, *heeded):
+    for number in ending_signals():
         signal.signal(number, stop)
 
 

@@ -12,6 +12,11 @@ from types import FrameType
 IsOver = Callable[[float], bool]
 
 
+def ending_signals() -> list[int]:
+    """What we were started to ignore stays ignored: SIGHUP by nohup, SIGINT by a script's shell for its background."""
+    return [signal.SIGTERM, *(number for number in (signal.SIGINT, signal.SIGHUP) if signal.getsignal(number) != signal.SIG_IGN)]
+
+
 @contextlib.contextmanager
 def told_to_end(*, while_stdin: bool) -> Iterator[IsOver]:
     """A function that sleeps, and is True once a signal has come, or whoever started us has gone.
@@ -25,7 +30,7 @@ def told_to_end(*, while_stdin: bool) -> Iterator[IsOver]:
         os.write(write_end, b"x")
 
     handler = signal.SIG_IGN if while_stdin else stop
-    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.signal(number, handler) for number in ending_signals()}
     watched = [read_end, *([sys.stdin.fileno()] if while_stdin else [])]
 
     def is_over(seconds: float) -> bool:

@@ -28,7 +28,7 @@ _EVERYWHERE: Final = ("0.0.0.0", "::")
 
 
 @click.command()
-@click.argument("source", type=click.Path(path_type=Path), metavar="DIR|FILE")
+@click.argument("source", type=click.Path(path_type=Path, readable=False), metavar="DIR|FILE")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="port to listen on [any that is free]")
 @click.option("--host", default=_LOOPBACK, metavar="H", help="address to listen on; anything but loopback is open to the network")
 @click.option("--no-browser", is_flag=True, help="print the address, open nothing")

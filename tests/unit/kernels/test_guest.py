@@ -5,7 +5,7 @@ import json
 import tarfile
 from pathlib import Path
 
-from tests.kernels.guest import Boot, Job, _command, _unpacked
+from tests.kernels.guest import Boot, Job, Outcome, _command, _unpacked
 from tests.kernels.image import Bootable
 
 
@@ -43,3 +43,8 @@ def test_results_are_unpacked_and_a_guest_that_gave_none_is_told(tmp_path: Path)
         archive.addfile(entry, io.BytesIO(content))
     outcome = _unpacked(tmp_path)
     assert (outcome.release, outcome.steps["record"]["code"], outcome.said("record")) == ("6.0-test", 0, "")
+
+
+def test_a_guest_that_its_emulator_ended_is_told_from_one_that_failed(tmp_path: Path) -> None:
+    assert Outcome(tmp_path, "[   45.86] Oops: int3: 0000 [#1] PREEMPT SMP NOPTI").is_emulators_fault
+    assert not Outcome(tmp_path, "Kernel panic - not syncing: Attempted to kill init!").is_emulators_fault
