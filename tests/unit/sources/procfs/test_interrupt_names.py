@@ -26,6 +26,10 @@ DEVICES = NetworkDevices(
         ("mlx5_comp3@pci:0000:3b:00.0", "eth1", 3),
         ("mlx5_async0@pci:0000:3b:00.0", "eth1", None),
         ("mlx4-3@0000:3b:00.0", "eth1", 3),
+        ("mana_q3@pci:0000:3b:00.0", "eth1", 3),
+        ("mana_hwc@pci:0000:3b:00.0", "eth1", None),
+        ("gve-ntfy-blk3@pci:0000:00:05.0", "ens5", 3),
+        ("eth0-ntfy-block.3", "eth0", 3),
         ("ena-mgmnt@pci:0000:00:05.0", "ens5", None),
         ("virtio2-input.0", "eth0", 0),
         ("virtio2-output.3", "eth0", 3),
@@ -47,6 +51,7 @@ def test_names_of_known_shapes_tell_device_and_queue(action: str, device: str | 
 def test_the_devices_own_list_beats_a_name_given_before_it_was_renamed() -> None:
     assert device_and_queue("77", "eth9-Tx-Rx-4", DEVICES) == ("eth1", 4)
     assert device_and_queue("77", "eth0-Tx-Rx-4", DEVICES) == ("eth1", 4)
+    assert device_and_queue("77", "eth%d-ntfy-block.4", DEVICES) == ("eth1", 4)
 
 
 def test_without_sysfs_the_name_is_believed() -> None:
