@@ -1,11 +1,11 @@
 """Joins episodes and events into what belongs together in time, core and queue: the incidents to be explained.
 
 A network reset is joined to its core by the best evidence there is, and says which: the driver's own word, else its queue's
-interrupt, else the only core with an episode. One driver (ENA 2.17.0) prints core and queue in each other's place; where the
-interrupts say so, they are put right.
+interrupt, else the only core with an episode; where its interrupts are recorded, a core that takes none of them is left out. One
+driver (ENA 2.17.0) prints core and queue in each other's place; where the interrupts say so, they are put right.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -13,7 +13,7 @@ from necroscope.analysis.beats import Bridges, bridges
 from necroscope.analysis.columns import Columns
 from necroscope.analysis.episodes import ACTIVE, SUFFERING, Episode, Kind, Span, key_of, merged, touches
 from necroscope.analysis.happenings import Happening
-from necroscope.analysis.queue_cores import core_of_queue
+from necroscope.analysis.queue_cores import core_of_queue, cores_of_device
 from necroscope.model.units import NS_PER_S
 
 # Events without an episode that tell of the same trouble.
@@ -26,6 +26,7 @@ _STEAL_NS: Final = 30 * NS_PER_S
 BY_DRIVER: Final = "the line names the core"
 BY_QUEUE: Final = "queue, interrupt and the core that takes it"
 BY_EPISODE: Final = "the only core with an episode at that time"
+BY_DEVICE: Final = "the only core with an episode at that time that takes interrupts of the device"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +74,9 @@ def gather(episodes: Sequence[Episode], found: Sequence[Happening], interrupts: 
     events: list[list[JoinedEvent]] = [[] for _ in clusters]
     alone: list[JoinedEvent] = []
     for happening in found:
-        event = join(happening, episodes, interrupts)
-        place = _home(event, clusters)
+        takers = cores_of_device(interrupts, happening)
+        event = join(happening, episodes, interrupts, takers)
+        place = _home(event, clusters, takers)
         if place is not None:
             events[place].append(event)
         elif happening.is_major:
@@ -84,29 +86,31 @@ def gather(episodes: Sequence[Episode], found: Sequence[Happening], interrupts: 
     return sorted(gathered, key=lambda one: one.span)
 
 
-def join(happening: Happening, episodes: Iterable[Episode], interrupts: Columns) -> JoinedEvent:
-    """An event and its core, by the best evidence there is."""
+def join(happening: Happening, episodes: Iterable[Episode], interrupts: Columns, takers: Collection[int] | None) -> JoinedEvent:
+    """An event and its core, by the best evidence there is. `takers` are the cores that take its device's interrupts."""
     core, queue = happening.core, happening.queue
     if core is not None:
         if queue is not None and queue != core and _is_swapped(happening, core, queue, interrupts):
             return JoinedEvent(happening, queue, core, f"{BY_DRIVER}, with core and queue in each other's place")
         return JoinedEvent(happening, core, queue, BY_DRIVER)
     if queue is not None:
-        core = core_of_queue(interrupts, happening.device, queue, happening.time_ns)
+        core = core_of_queue(interrupts, happening, queue)
         if core is not None:
             return JoinedEvent(happening, core, queue, BY_QUEUE)
     if happening.is_of_the_device:
         return JoinedEvent(happening, None, queue, None)
     span = happening.began_ns, happening.time_ns
-    cores = {e.cpu for e in episodes if e.cpu is not None and e.is_strong and touches(e.span, span)}
-    only = cores.pop() if len(cores) == 1 else None
-    return JoinedEvent(happening, only, queue, BY_EPISODE if only is not None else None)
+    held = {e.cpu for e in episodes if e.cpu is not None and e.is_strong and touches(e.span, span)}
+    cores = held if takers is None else held.intersection(takers)
+    if len(cores) != 1:
+        return JoinedEvent(happening, None, queue, None)
+    return JoinedEvent(happening, min(cores), queue, BY_EPISODE if cores == held else BY_DEVICE)
 
 
 def _is_swapped(happening: Happening, core: int, queue: int, interrupts: Columns) -> bool:
     """The interrupts say that the queue of that number is another core's, and that the other way round it fits."""
-    said = core_of_queue(interrupts, happening.device, queue, happening.time_ns)
-    turned = core_of_queue(interrupts, happening.device, core, happening.time_ns)
+    said = core_of_queue(interrupts, happening, queue)
+    turned = core_of_queue(interrupts, happening, core)
     return said != core and turned == queue and str(happening.pattern or "").startswith("ena.lost_tx")
 
 
@@ -165,7 +169,7 @@ def _belongs(one: Episode, other: Episode, reach: Bridges) -> bool:
     return shared_ns > _OVERLAP * min(one.to_ns - one.from_ns, other.to_ns - other.from_ns)
 
 
-def _home(event: JoinedEvent, clusters: Sequence[Sequence[Episode]]) -> int | None:
+def _home(event: JoinedEvent, clusters: Sequence[Sequence[Episode]], takers: Collection[int] | None) -> int | None:
     """The cluster an event belongs to: one with its core before one without, a strong one before a weak one."""
     if event.happening.is_of_the_device and event.core is None:
         return None
@@ -173,11 +177,20 @@ def _home(event: JoinedEvent, clusters: Sequence[Sequence[Episode]]) -> int | No
     best: tuple[tuple[bool, bool, float], int] | None = None
     for place, cluster in enumerate(clusters):
         own = [episode for episode in cluster if touches(episode.span, span)]
-        if not own or (event.core is not None and not any(e.cpu in (event.core, None) for e in own)):
+        if not own or not _may_hold(own, event.core, takers):
             continue
         rank = any(e.cpu == event.core for e in own), any(e.is_strong for e in own), sum(e.weight for e in own)
         best = max(best, (rank, place)) if best else (rank, place)
     return best[1] if best else None
+
+
+def _may_hold(episodes: Sequence[Episode], core: int | None, takers: Collection[int] | None) -> bool:
+    """Whether they are of the event's core; if that is not known, of one that takes its device's interrupts, or of no core."""
+    if core is not None:
+        return any(episode.cpu in (core, None) for episode in episodes)
+    telling = [episode for episode in episodes if episode.is_strong] or episodes
+    cores = {episode.cpu for episode in telling if episode.cpu is not None}
+    return takers is None or not cores or not cores.isdisjoint(takers)
 
 
 def _event_groups(events: Sequence[JoinedEvent]) -> list[list[JoinedEvent]]:
