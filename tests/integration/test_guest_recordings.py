@@ -28,7 +28,8 @@ def told(incident: Incident) -> dict[str, Any]:
 @pytest.mark.parametrize("directory", RECORDINGS, ids=lambda path: path.name)
 def test_the_verdict_on_a_guests_recording_is_the_truth(directory: Path) -> None:
     truth = json.loads((directory / "truth.json").read_text())
-    found = [one for one in diagnose(Store.open(directory)).incidents if one.verdict.cause == truth["verdict"]["cause"]]
+    place = truth["verdict"]["cause"], truth["verdict"]["core"]
+    found = [one for one in diagnose(Store.open(directory)).incidents if (one.verdict.cause, one.core) == place]
     assert len(found) == 1
     assert truth["verdict"].items() <= told(found[0]).items()
     assert found[0].verdict.confidence >= 0.5 or truth["verdict"]["cause"] == "unknown"
@@ -65,3 +66,8 @@ def test_recordings_are_small_and_say_where_they_come_from() -> None:
     for directory in RECORDINGS:
         assert f"`{directory.name}`" in readme
         assert sum(path.stat().st_size for path in directory.rglob("*") if path.is_file()) < 700_000
+
+
+def test_time_that_both_cores_of_a_guest_lose_at_once_is_blamed_on_no_task() -> None:
+    found = diagnose(Store.open(GUESTS / "6.12-no-reset")).incidents
+    assert "softirq-blackout" not in [one.verdict.cause for one in found]

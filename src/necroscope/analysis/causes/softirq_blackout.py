@@ -86,14 +86,12 @@ def _all_waited(case: Case) -> bool:
 
 
 def _lost_the_same(case: Case) -> set[int | None]:
-    """Cores that lost time together with this one, if those that did not were idle or few, and nothing is sampled in it."""
+    """Cores that lost time together with this one, if those that did not were idle, or few."""
     own = [episode.span for episode in case.episodes if episode.kind is Kind.TIME_MISSING and episode.cpu == case.core]
     missing = [episode for episode in case.node.episodes if episode.kind is Kind.TIME_MISSING]
     lost = {episode.cpu for episode in missing if any(_overlap(episode.span, span) for span in own)}
     ran = [cpu for cpu in case.node.cpus if cpu not in lost and (case.share("idle", cpu) or 0.0) < _MOSTLY]
-    # Samples by NMI come with interrupts off as well: then it is the core's own doing.
-    is_sampled = case.now.busy_share + (case.share("missing") or 0.0) > 1 + _SOME
-    return set() if is_sampled or len(ran) > _FEW * len(lost) else lost
+    return set() if len(ran) > _FEW * len(lost) else lost
 
 
 def _overlap(one: Span, other: Span) -> bool:

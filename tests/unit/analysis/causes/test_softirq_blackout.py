@@ -1,6 +1,6 @@
 """Softirqs that do not run on a core."""
 
-from tests.drawn_node import HZ, DrawnNode, drawn_node
+from tests.drawn_node import DrawnNode, drawn_node
 
 from necroscope.analysis.engine import diagnose
 
@@ -98,13 +98,4 @@ def test_lost_time_on_one_core_is_its_own() -> None:
         u: user  trainer[7]  /pods/t  main, step
         """
     )
-    assert blackouts(node)
-
-
-def test_time_that_is_lost_but_sampled_is_not_a_machine_that_was_stopped() -> None:
-    """Cores that spin for a lock with interrupts off lose the same time; only samples by NMI see them."""
-    node = stopped()
-    for cpu in range(4):
-        for number in range(3 * HZ):
-            node.add("samples", 10 + number / HZ, cpu=cpu, pid=7, tid=7, comm="trainer", cgroup="/pods/t", stack=0, weight=1)
     assert blackouts(node)
