@@ -3,21 +3,26 @@
 Signature: a core in system mode below the page fault handler in one process, often with several threads (waits for the lock of
 the address space, rwsem_down_*); minor faults of the machine up by tens of thousands a second, none of them from disk.
 Confirming signal: faults have a third of what runs on a core that is mostly in the kernel, in one process, and pgfault of
-/proc/vmstat rises with it, but not the memory in use: a program that loads its data faults as well. Faults below fork, exec,
-reclaim or compaction are those causes' own.
+/proc/vmstat rises with it, to twice as many or on a large machine by what one core's storm adds; but the memory in use does not
+grow faster than before: a program that loads its data faults as well. Faults below fork, exec, reclaim or compaction are
+those causes' own.
 Source: OpenSearch #20933; golang #33092; bun #27490; mm/memory.c.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
 from necroscope.analysis.case import Case
+from necroscope.analysis.case_times import TICK_NS
 from necroscope.analysis.cause import Assessment, Cause
+from necroscope.analysis.episodes import Span
 from necroscope.analysis.evidence_texts import in_samples, suffering, what_held_the_core
 from necroscope.analysis.functions import functions
 from necroscope.analysis.report import WillNotHelp
 from necroscope.analysis.task_origin import origin_of
+from necroscope.model.units import NS_PER_S
 
 FAULTS: Final = functions(
     "do_user_addr_fault handle_mm_fault __handle_mm_fault do_page_fault __do_page_fault exc_page_fault asm_exc_page_fault"
@@ -35,6 +40,8 @@ OTHERS: Final = functions(
 _LEAST: Final = 0.25
 _CONFIRMED: Final = 0.35
 _FAULTS_PER_S: Final = 20_000.0
+# A third of one core's time makes so many; a hundred cores have more than that all day, and the sum hardly doubles.
+_RISE_PER_S: Final = 50_000.0
 _ONE_PROCESS: Final = 0.6
 _IN_KERNEL: Final = 0.5
 _PAGE_BYTES: Final = 4096
@@ -48,11 +55,11 @@ def assess(case: Case) -> Assessment | None:
     held = own.share(FAULTS) * of_all
     if held < _LEAST or case.core is None:
         return None
-    faults, grown = case.rate("memory", "pgfault"), _grown_per_s(case)
-    is_loading = grown is not None and grown >= _KEPT * (faults.now or 0.0)
+    faults = case.rate("memory", "pgfault")
+    is_loading = _kept_per_s(case) >= _KEPT * max(faults.rise, _FAULTS_PER_S)
     tasks = own.tasks(FAULTS)
     is_one = bool(tasks) and tasks[0].pid is not None and tasks[0].share >= _ONE_PROCESS
-    is_counted = faults.grew(2, _FAULTS_PER_S)
+    is_counted = faults.grew(2, _FAULTS_PER_S) or faults.rise >= _RISE_PER_S
     in_kernel = case.share("kernel") or 0.0
     culprit = case.culprit(FAULTS)
     who = culprit.comm if culprit else "a task"
@@ -76,12 +83,23 @@ def assess(case: Case) -> Assessment | None:
     )
 
 
-def _grown_per_s(case: Case) -> float | None:
-    """Pages a second by which the memory of programs and files grew in the incident; None if that was not recorded."""
-    rows = case.columns("memory").within([case.window])
-    held = rows["anon_bytes"] + rows["cached_bytes"] if len(rows) else np.zeros(0)
-    held = held[np.isfinite(held)]
-    return float(held[-1] - held[0]) / _PAGE_BYTES / max(case.seconds, 1.0) if len(held) >= 2 else None
+def _kept_per_s(case: Case) -> float:
+    """Pages a second by which the memory of programs and files grew faster than before: others may fill caches all along."""
+    now = _grown_per_s(case, [(from_ns - TICK_NS, to_ns) for from_ns, to_ns in case.spans])
+    return now - max(0.0, _grown_per_s(case, case.quiet))
+
+
+def _grown_per_s(case: Case, spans: Sequence[Span]) -> float:
+    rows = case.columns("memory")
+    grown_bytes, elapsed_ns = 0.0, 0
+    for span in spans if len(rows) else ():
+        own = rows.within([span])
+        held = own["anon_bytes"] + own["cached_bytes"]
+        is_known = np.isfinite(held)
+        if is_known.sum() >= 2:
+            grown_bytes += float(held[is_known][-1] - held[is_known][0])
+            elapsed_ns += int(own["time"][is_known][-1] - own["time"][is_known][0])
+    return grown_bytes / _PAGE_BYTES / elapsed_ns * NS_PER_S if elapsed_ns else 0.0
 
 
 CAUSE = Cause(

@@ -13,10 +13,15 @@ STORM = """
 GIB = 1 << 30
 
 
-def faulting(picture: str = STORM, faults: int = 200_000, growth_bytes: int = 0) -> DrawnNode:
-    node = drawn_node(picture).every_second("memory", range(1, 16), pgfault=500, anon_bytes=GIB, cached_bytes=GIB)
-    for second in range(16, 24):
-        node.add("memory", second, pgfault=faults, anon_bytes=GIB + (second - 15) * growth_bytes, cached_bytes=GIB)
+def faulting(
+    picture: str = STORM, faults: int = 200_000, growth_bytes: int = 0, usual: int = 500, cache_bytes: int = 0
+) -> DrawnNode:
+    """`growth_bytes` a second of memory in the storm, `cache_bytes` of files all along."""
+    node = drawn_node(picture)
+    for second in range(1, 24):
+        held = GIB + max(0, second - 15) * growth_bytes
+        count = faults if second > 15 else usual
+        node.add("memory", second, pgfault=count, anon_bytes=held, cached_bytes=GIB + second * cache_bytes)
     return node
 
 
@@ -50,3 +55,21 @@ def test_faults_of_many_threads_are_of_one_process() -> None:
     assert incident.verdict.cause == "page-fault-storm"
     assert incident.verdict.culprit is not None
     assert incident.verdict.culprit.pid == 600
+
+
+def test_a_storm_of_one_core_is_counted_beside_the_usual_faults_of_many() -> None:
+    (incident,) = diagnose(faulting(faults=270_000, usual=150_000)).incidents
+    assert incident.verdict.cause == "page-fault-storm"
+    causes = [one.verdict.cause for one in diagnose(faulting(faults=165_000, usual=150_000)).incidents]
+    assert causes == ["unknown"]
+
+
+def test_a_cache_that_is_filled_all_along_is_not_what_is_faulted_in() -> None:
+    (incident,) = diagnose(faulting(cache_bytes=GIB)).incidents
+    assert incident.verdict.cause == "page-fault-storm"
+    assert not incident.verdict.against
+
+
+def test_a_program_that_loads_its_data_beside_a_cache_that_is_filled_is_not_named() -> None:
+    node = faulting(faults=270_000, usual=150_000, growth_bytes=120_000 * 4096, cache_bytes=GIB)
+    assert "page-fault-storm" not in [one.verdict.cause for one in diagnose(node).incidents]
