@@ -1,7 +1,7 @@
 """The `containers` table: what the daemons say, what log names say, and which cgroups there are, laid together every 10 s.
 
 All of it is read in a thread: a daemon may hang (each has its deadline), and so may a file system. A daemon that fails is a gap,
-and the others go on; a socket that is not there is no gap, because then there is nothing to miss.
+also of its events, and the others go on; a socket that is not there is no gap, because then there is nothing to miss.
 """
 
 import time
@@ -22,6 +22,9 @@ from necroscope.sources.containers.kubernetes import LoggedContainer, PodLogs
 from necroscope.sources.containers.running import read_running
 
 SOCKETS: Final = (("docker", "/run/docker.sock"), ("podman", PODMAN_SOCKET))
+# What trouble is a gap of: a daemon that does not answer may be hiding deaths; other trouble hides states only.
+_WITH_EVENTS: Final = ("containers", "events")
+_ONLY_STATES: Final = ("containers",)
 _GONE: Final = "gone"
 _BUNDLES_LIMIT: Final = 5_000
 
@@ -34,13 +37,14 @@ class _Round:
     logged: list[LoggedContainer] = field(default_factory=list)
     running: dict[str, ContainerState] | None = None
     causes: list[str] = field(default_factory=list)
+    is_daemon_silent: bool = False
 
 
 class Containers:
     """A row for each container that changed, and for all of them at the start of a segment."""
 
     name = "containers"
-    tables: tuple[str, ...] = ("containers",)
+    tables: tuple[str, ...] = _ONLY_STATES
     period_s = 1.0
 
     def __init__(
@@ -73,7 +77,7 @@ class Containers:
         try:
             finished = self._work.take()
         except NecroscopeError as error:
-            finished, self._trouble = None, error
+            finished, self._trouble, self.tables = None, error, _WITH_EVENTS
         if finished is not None:
             self._take(finished, reading)
         if self._work.is_idle and now.monotonic_ns >= self._next_ns:
@@ -95,11 +99,13 @@ class Containers:
                     found.looks.append(daemon.look(realtime_ns))
                 except NecroscopeError as error:
                     found.causes.append(f"{error.facts} ({error.hint})" if error.hint else error.facts)
+                    found.is_daemon_silent = True
         try:
             found.running = read_running(self._root)
         except SourceUnavailable as error:
             found.causes.append(error.facts)
         found.logged, left_out = self._pod_logs.read()
+        found.causes += [cause for look in found.looks for cause in look.causes]
         left_out += sum(look.left_out for look in found.looks)
         if left_out:
             found.causes.append(f"{left_out} containers beyond the limit were not read")
@@ -128,6 +134,7 @@ class Containers:
         self._written = states
         reading.rows = {"containers": rows, "events": events}
         self._trouble = SourceUnavailable("; ".join(found.causes)) if found.causes else None
+        self.tables = _WITH_EVENTS if found.is_daemon_silent else _ONLY_STATES
 
     def _placed(self, state: ContainerState, found: _Round) -> ContainerState:
         """On the recording's time line."""

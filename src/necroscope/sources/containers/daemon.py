@@ -1,6 +1,7 @@
 """One container daemon: what its containers are, and what happened to them since the last look.
 
-A look is the list, the events since the last look, and an inspection of what these two say has changed.
+A look is the list, the events since the last look, and an inspection of what these two say has changed. One that fails tells
+nothing, and the next one asks for the same again. A container that cannot be inspected is told by its name, and the others go on.
 """
 
 import os
@@ -20,6 +21,10 @@ from necroscope.sources.http_get import http_get
 TIMEOUT_S: Final = 5.0
 CONTAINER_LIMIT: Final = 1_000
 _INSPECT_LIMIT: Final = 200
+# Each may cost the whole time limit: after so many the rest waits for the next look.
+_STUCK_LIMIT: Final = 3
+# After a long silence no more is asked for: an answer must fit into its limits of time and size.
+_EVENTS_BACK_NS: Final = 300 * NS_PER_S
 _ANSWER_BYTES: Final = 16 << 20
 _NOT_FOUND: Final = 404
 # The database may lie elsewhere: at the latest after this Podman is asked anyway.
@@ -27,17 +32,21 @@ _ANYWAY_NS: Final = 60 * NS_PER_S
 PODMAN_SOCKET: Final = "/run/podman/podman.sock"
 # Podman writes every change of a container into its database before the change is over.
 _PODMAN_DATABASES: Final = ("var/lib/containers/storage/libpod/bolt_state.db", "var/lib/containers/storage/db.sql")
+_UNKNOWN_FORM: Final = (KeyError, TypeError, ValueError, AttributeError)
+
+_EventKey = tuple[int, str, str]
 
 
 @dataclass(slots=True)
 class Look:
-    """`states` are those that changed; `present` the ids of all there are."""
+    """`states` are those that changed; `present` the ids of all there are; `causes` say which could not be inspected, and why."""
 
     runtime: str
     states: list[ContainerState] = field(default_factory=list)
     events: list[ContainerEvent] = field(default_factory=list)
     present: set[str] = field(default_factory=set)
     left_out: int = 0
+    causes: list[str] = field(default_factory=list)
 
 
 class ContainerDaemon:
@@ -49,9 +58,10 @@ class ContainerDaemon:
         self._path = path
         self._timeout_s = timeout_s
         self._since_ns: int | None = None
-        self._told: set[tuple[int, str, str]] = set()
+        self._told: set[_EventKey] = set()
         self._listed: dict[str, Listed] = {}
-        self._waiting: dict[str, None] = {}
+        self._waiting: list[str] = []
+        self._stuck: dict[str, str] = {}
         self._database_mark: tuple[int, ...] | None = None
         self._last = Look(runtime)
 
@@ -62,8 +72,8 @@ class ContainerDaemon:
         """`realtime_ns` is the machine's clock now."""
         try:
             return self._look(realtime_ns)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise SourceUnavailable(f"{self._path} answers in an unknown form: {error!r}") from None
+        except _UNKNOWN_FORM as error:
+            raise self._unknown_form(error) from None
 
     def _look(self, realtime_ns: int) -> Look:
         mark = self._mark()
@@ -74,9 +84,10 @@ class ContainerDaemon:
         listed = docker_api.parse_list(self._get(docker_api.LIST))
         look.left_out = max(0, len(listed) - CONTAINER_LIMIT)
         found = {item.container: item for item in listed[:CONTAINER_LIMIT]}
-        look.events = self._events(realtime_ns)
+        look.events, told = self._events(realtime_ns)
         changed = [container for container, item in found.items() if self._listed.get(container) != item]
         self._inspect([*self._waiting, *changed, *(event.container for event in look.events)], found, look)
+        self._since_ns, self._told = realtime_ns, told
         self._listed, self._database_mark, self._last = found, mark, look
         look.present = set(found)
         return look
@@ -93,35 +104,59 @@ class ContainerDaemon:
                 continue
         return tuple(marks) or None
 
-    def _events(self, realtime_ns: int) -> list[ContainerEvent]:
-        """Those not told yet; an event may be booked a little after its time, so each look goes back a second."""
-        since_ns, self._since_ns = self._since_ns, realtime_ns
-        if since_ns is None:
-            return []
-        is_podman = self.runtime == "podman"
-        answer = self._get(docker_api.events_target(since_ns - NS_PER_S, realtime_ns, is_podman=is_podman))
-        events = [
-            event
-            for event in docker_api.parse_events(answer)
-            if event[:3] not in self._told and event.time_ns >= since_ns - NS_PER_S
-        ]
-        self._told = {event[:3] for event in events} | {told for told in self._told if told[0] >= since_ns - NS_PER_S}
-        return events
+    def _events(self, realtime_ns: int) -> tuple[list[ContainerEvent], set[_EventKey]]:
+        """What is not told yet, and what then is. One may be booked a little after its time: so it goes back a second."""
+        if self._since_ns is None:
+            return [], set()
+        from_ns = max(self._since_ns, realtime_ns - _EVENTS_BACK_NS) - NS_PER_S
+        answer = self._get(docker_api.events_target(from_ns, realtime_ns, is_podman=self.runtime == "podman"))
+        events = [event for event in docker_api.parse_events(answer) if event[:3] not in self._told and event.time_ns >= from_ns]
+        return events, {event[:3] for event in events} | {told for told in self._told if told[0] >= from_ns}
 
     def _inspect(self, containers: Iterable[str], found: dict[str, Listed], look: Look) -> None:
-        """What is beyond the limit waits for the next look."""
-        wanted = [container for container in dict.fromkeys(containers) if container in found]
-        self._waiting = dict.fromkeys(wanted[_INSPECT_LIMIT:])
-        for container in wanted[:_INSPECT_LIMIT]:
-            status, body = self._ask(docker_api.inspect_target(container))
-            if status != _NOT_FOUND:
-                look.states.append(docker_api.parse_inspect(body, self.runtime))
+        """What is beyond the limit waits for the next look. What was stuck comes last: it keeps no other from being told."""
+        wanted = sorted((one for one in dict.fromkeys(containers) if one in found), key=self._stuck.__contains__)
+        stuck = {one: cause for one, cause in self._stuck.items() if one in found}
+        failed: list[str] = []
+        done = 0
+        while done < min(len(wanted), _INSPECT_LIMIT) and len(failed) < _STUCK_LIMIT:
+            container = wanted[done]
+            done += 1
+            stuck.pop(container, None)
+            try:
+                look.states += self._states(container)
+            except SourceUnavailable as error:
+                failed.append(container)
+                stuck[container] = f"container {found[container].name}: {error.facts}"
+        self._waiting, self._stuck = [*wanted[done:], *failed], stuck
+        look.causes = _told_briefly(sorted(stuck.values()))
+
+    def _states(self, container: str) -> list[ContainerState]:
+        """Its state; nothing if it is gone by now."""
+        target = docker_api.inspect_target(container)
+        status, body = self._ask(target)
+        if status == _NOT_FOUND:
+            return []
+        try:
+            return [docker_api.parse_inspect(self._checked(status, body, target), self.runtime)]
+        except _UNKNOWN_FORM as error:
+            raise self._unknown_form(error) from None
 
     def _get(self, target: str) -> bytes:
-        status, body = self._ask(target)
+        return self._checked(*self._ask(target), target)
+
+    def _checked(self, status: int, body: bytes, target: str) -> bytes:
         if status != 200:
             raise SourceUnavailable(f"{self._path} answers {status} to {target.partition('?')[0]}")
         return body
 
+    def _unknown_form(self, error: Exception) -> SourceUnavailable:
+        return SourceUnavailable(f"{self._path} answers in an unknown form: {error!r}")
+
     def _ask(self, target: str) -> tuple[int, bytes]:
         return http_get(lambda: DaemonSocket.connect_unix(self._root, self._path, self._timeout_s, _ANSWER_BYTES), target)
+
+
+def _told_briefly(causes: list[str]) -> list[str]:
+    left_out = len(causes) - _STUCK_LIMIT
+    return [*causes[:_STUCK_LIMIT], *([f"{left_out} containers more"] if left_out > 0 else [])]

@@ -120,6 +120,27 @@ def test_a_daemon_that_hangs_is_trouble_and_the_rest_is_read(root: Path) -> None
         source.close()
 
 
+def test_trouble_is_a_gap_of_events_while_a_daemon_does_not_answer(root: Path) -> None:
+    answers: dict[str, bytes | int] = DOCKER | {f"/containers/{EATER}/json": 500}
+    with unix_daemon(root / "run/docker.sock", http(answers)):
+        source = make(root)
+        reading = look(source, 0)
+        assert rows(reading).keys() == {CRASH}
+        assert (str(reading.trouble).partition(":")[0], source.tables) == ("container eater", ("containers",))
+        answers["/containers/json"] = 500
+        assert (look(source, 10).trouble is not None, source.tables) == (True, ("containers", "events"))
+        answers |= DOCKER
+        assert (look(source, 20).trouble, source.tables) == (None, ("containers",))
+        source.close()
+
+
+def test_a_round_that_fails_is_a_gap_of_events_as_well(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = make(root)
+    monkeypatch.setattr(source._pod_logs, "read", lambda: 1 / 0)
+    assert (look(source, 0).trouble is not None, source.tables) == (True, ("containers", "events"))
+    source.close()
+
+
 @pytest.mark.parametrize("answer", [b"not json", b'{"a": 1}', b"[1]", b'[{"Names": []}]'])
 def test_a_daemon_that_answers_nonsense_is_trouble(root: Path, answer: bytes) -> None:
     with unix_daemon(root / "run/docker.sock", http({"/containers/json": answer})):
