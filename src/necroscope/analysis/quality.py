@@ -12,8 +12,9 @@ from necroscope.model.units import NS_PER_S, format_duration
 _FEW_SAMPLES: Final = 30
 _SAMPLED: Final = 0.8
 _SHORT_NS: Final = 10 * NS_PER_S
-# Nothing has to happen in these: that they were not recorded is told by a gap, not by their having no rows.
-_OF_HAPPENINGS: Final = {"events": ("events", "log"), "cgroup_ledger": ("cgroup_ledger",), "tasks": ("tasks",)}
+# Nothing has to happen in these: that they were not recorded is told by a gap of the table named, not by their having no rows.
+# Events come from daemons too; those of the kernel are missing where its log is.
+_OF_HAPPENINGS: Final = {"events": "log", "cgroup_ledger": "cgroup_ledger", "tasks": "tasks"}
 # Read all the time, on a quiet node as well. The delay of softirqs is not: its probe rests where nothing waits.
 _COUNTERS: Final = ("memory", "pressure", "softnet", "softirqs", "runqueue", "cgroups", "interrupts")
 # Tables without which a class of causes cannot be told, and how to get them.
@@ -89,7 +90,7 @@ def _of_a_recording(node: Node) -> list[str]:
 
 
 def _is_missing(table: str, node: Node, missed: set[str]) -> bool:
-    return not node.tables.get(table) and (table not in _OF_HAPPENINGS or not missed.isdisjoint(_OF_HAPPENINGS[table]))
+    return not node.tables.get(table) and _OF_HAPPENINGS.get(table) in {None, *missed}
 
 
 def _is_sampled(case: Case) -> bool:
