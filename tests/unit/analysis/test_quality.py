@@ -30,8 +30,8 @@ def test_a_ledger_in_which_nothing_happened_is_not_missing_and_one_that_was_refu
 
 
 def test_a_docker_that_refuses_us_does_not_hide_the_kernel_log() -> None:
-    refused = node()
     for table, is_told in (("events", False), ("log", True)):
+        refused = node()
         refused.added["gaps"] = [(at(2), at(14), table, "permission denied", None, None)]
         assert any("events was not recorded" in note for note in diagnose(refused).notes) == is_told
 
