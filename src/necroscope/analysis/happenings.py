@@ -9,9 +9,9 @@ import numpy as np
 from necroscope.analysis.columns import Columns
 from necroscope.model.units import NS_PER_MS, NS_PER_S, NS_PER_US
 
-# Seconds between the start of the trouble and the line that tells of it. A NIC's transmit watchdog waits 5 s, or twice that while
-# NAPI is scheduled; soft lockups need 20 s, RCU stalls 21 to 60, workqueues 30, hung tasks 120; Ray declares a node dead
-# after 65 s, and an object lost after ten minutes.
+# Seconds between the start of the trouble and the line that tells of it. A NIC's transmit watchdog waits 5 s, or twice that
+# while NAPI is scheduled; soft lockups need 20 s, RCU stalls 21 to 60, workqueues 30, hung tasks 120, calls of NFS over TCP
+# 180; Ray declares a node dead after 65 s, and an object lost after ten minutes.
 _LOOK_BACK_S: Final = {
     "nic_reset": 12,
     "nic_reset_done": 12,
@@ -31,6 +31,7 @@ _LOOK_BACK_S: Final = {
     "timer_late": 25,
     "workqueue_lockup": 40,
     "hung_task": 130,
+    "nfs_server_silent": 190,
     "nvme_timeout": 35,
     "nvme_reset": 35,
     "ray_node_dead": 75,
@@ -51,6 +52,7 @@ _MINOR_S: Final = {
     "oom_kill": 10,
     "oom_invoked": 10,
     "page_allocation_failure": 5,
+    "nfs_server_answers": 2,
     "gpu_xid": 10,
     "container_die": 3,
     "container_oom": 10,

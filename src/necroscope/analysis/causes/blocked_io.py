@@ -1,11 +1,14 @@
-"""Tasks stand in uninterruptible waits for a file server or device that does not answer.
+"""Tasks stand in waits for a file server or device that does not answer.
 
 Signature: idle cores, a load average that rises with each task that touches the mount, I/O pressure at a flat level as long as
-it lasts, tasks in state D; later `task blocked for more than 120 seconds` and `server not responding` in the log.
-Confirming signal: the log names a blocked task; or tasks were found in state D that did not run once between two looks; or,
-before a second look, I/O pressure stays at a level that hardly changes for eight seconds and more, and tasks stand in a wait for
-a file server, or no more blocks are completed than before: nothing moves. Who is seen to run meanwhile does not stand.
-Source: Netflix, FUSE deadlock (2023); kubernetes #101622, #122491; longhorn #12478; Documentation/accounting/psi.rst.
+it lasts, tasks in state D; later `task blocked for more than 120 seconds` and `server not responding` in the log. A wait for
+NFS that can be killed shows in that line alone.
+Confirming signal: the log names a blocked task or an NFS server that does not respond; or tasks were found in state D that did
+not run once between two looks; or, before a second look, I/O pressure stays at a level that hardly changes for eight seconds and
+more, and tasks stand in a wait for a file server, or no more blocks are completed than before: nothing moves. Who is seen to run
+meanwhile does not stand.
+Source: Netflix, FUSE deadlock (2023); kubernetes #101622, #122491; longhorn #12478; Documentation/accounting/psi.rst;
+net/sunrpc/clnt.c.
 """
 
 import os
@@ -28,6 +31,7 @@ from necroscope.analysis.task_origin import origin_of, process_origin
 from necroscope.model.units import NS_PER_S
 
 BLOCKED_EVENT: Final = "hung_task"
+SILENT_EVENT: Final = "nfs_server_silent"
 # Who uses a mount whose server is somewhere else, and the process that serves one from this machine.
 CLIENTS: Final = functions(
     "fuse_readahead fuse_file_read_iter fuse_file_write_iter fuse_send_* fuse_simple_request __fuse_simple_request"
@@ -36,6 +40,7 @@ CLIENTS: Final = functions(
 )
 SERVERS: Final = functions("fuse_dev_read fuse_dev_write fuse_dev_do_read fuse_dev_do_write fuse_dev_poll")
 _SEEN: Final = 2
+_TOLD: Final = 3
 _LASTS_S: Final = 8.0
 _LEVEL: Final = 0.3
 _FLAT: Final = 0.1
@@ -53,7 +58,7 @@ _RUNS: Final = 0.03
 
 
 def assess(case: Case) -> Assessment | None:
-    events = case.events_of(BLOCKED_EVENT)
+    events = case.events_of(BLOCKED_EVENT, SILENT_EVENT)
     if not events and not case.has(Kind.IO_BLOCKED):
         return None
     level, spread = _plateau(case)
@@ -65,25 +70,27 @@ def assess(case: Case) -> Assessment | None:
     waits_for_server = any(function in CLIENTS for function in culprit.path)
     has_hung = bool(_standing(case, "io_hung"))
     is_told = bool(events) or has_hung
-    is_slow = done is not None and not is_still and not waits_for_server and not has_hung
+    waits_for_disk = not (waits_for_server or has_hung or case.events_of(SILENT_EVENT))
+    is_slow = done is not None and not is_still and waits_for_disk
     moves = [] if is_told else _moves(case)
     ran = [] if is_told else _ran(case)
-    evidence = [
-        case.seen(f"some work stalled for I/O {level:.0%} of {case.seconds:.0f} s, at a level that hardly changed", "pressure")
-    ]
+    evidence = [of_event(case, event) for event in events[:_TOLD]]
+    if case.has(Kind.IO_BLOCKED):
+        stalled = f"some work stalled for I/O {level:.0%} of {case.seconds:.0f} s, at a level that hardly changed"
+        evidence.append(case.seen(stalled, "pressure"))
     if done is not None:
         evidence.append(case.seen(f"{done[0]:,.0f} completions of storage a second, {done[1]:,.0f} before", "softirqs"))
     evidence += [case.seen(f"the cores were idle or waiting {idle:.0%} of the time", "cores"), *named_by]
     return Assessment(
         explains=_explains(case, level, is_told=is_told),
         is_confirmed=is_told or (is_flat and not moves and (is_still or waits_for_server)),
-        evidence=[*evidence, *(of_event(case, event) for event in events), *suffering(case)],
+        evidence=[*evidence, *(item for item in suffering(case) if item not in evidence)],
         against=[*moves, *ran, *([_slow(case)] if is_slow else [])],
         doubt=0.6 if ran else 0.4 if is_slow else 0.0,
         would_confirm="tasks in state D and where they wait: `ps -eo pid,stat,wchan:32,comm | grep ' D'`, /proc/PID/stack",
         summary=_summary(case, culprit),
         culprit=culprit,
-        origin=_server(case) or _file_system(case) or origin_of(culprit),
+        origin=_silent_server(case) or _server(case) or _file_system(case) or origin_of(culprit),
     )
 
 
@@ -197,6 +204,12 @@ def _gone(case: Case, group: Functions) -> TaskShare | None:
     return next((task for task in before if not here.of_task(task.comm, pid=task.pid).total), None)
 
 
+def _silent_server(case: Case) -> Origin | None:
+    """The NFS server that the log names first."""
+    names = [str(event.fields["server"]) for event in case.events_of(SILENT_EVENT) if event.fields.get("server")]
+    return Origin("host", names[0]) if names else None
+
+
 def _server(case: Case) -> Origin | None:
     """The process behind a FUSE mount, as it worked before."""
     tasks = [task for task in case.machine_before.tasks(SERVERS) if task.weight >= _SEEN]
@@ -215,6 +228,9 @@ def _number(value: object) -> int | None:
 
 
 def _summary(case: Case, culprit: Culprit) -> str:
+    server = _silent_server(case)
+    if server is not None:
+        return f"the NFS server {server.name} does not answer, and who touches its files waits"
     who = f"{culprit.comm} and others stand" if culprit.comm else "tasks stand"
     return f"{who} for {case.seconds:.0f} s in waits for I/O that does not come"
 
@@ -222,8 +238,9 @@ def _summary(case: Case, culprit: Culprit) -> str:
 CAUSE = Cause(
     slug="blocked-io",
     title="tasks stand in waits for I/O that does not come",
-    confirming="a blocked task in the log; or tasks in state D that did not run once between two looks; or, before a second"
-    " look, I/O pressure at a flat level for 8 s and more, and tasks in a wait for a file server, or no more blocks completed",
+    confirming="a blocked task or an NFS server that does not respond in the log; or tasks in state D that did not run once"
+    " between two looks; or, before a second look, I/O pressure at a flat level for 8 s and more, and tasks in a wait for a file"
+    " server, or no more blocks completed",
     assess=assess,
     fix=(
         "find the mount: cat /proc/PID/stack of a task in D (fuse_*, nfs_*, rpc_wait_*, jbd2_*), then its open files",
@@ -234,7 +251,7 @@ CAUSE = Cause(
     verify=("no task stays in state D for more than a second, and PSI io `some` is back at its usual level",),
     will_not_help=(
         WillNotHelp("more CPU", "the cores are idle or do other work"),
-        WillNotHelp("SIGKILL of who waits in NFS or a device", "the signal is taken when the wait ends, not before"),
+        WillNotHelp("SIGKILL of who waits for a device", "the signal is taken when the wait ends, not before"),
         WillNotHelp("restarting the node agent", "the new one will touch the same mount and stand as well"),
     ),
 )

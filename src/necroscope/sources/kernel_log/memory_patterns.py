@@ -1,8 +1,8 @@
-"""Lines of memory that ran out, of storage and hardware that fail, of programs that crash (oom_kill.c, nvme, ext4, mce, NVRM)."""
+"""Lines of memory that ran out, of storage and hardware that fail, of programs that crash (oom_kill.c, nvme, ext4, sunrpc)."""
 
 from typing import Final
 
-from necroscope.sources.kernel_log.pattern import OOM, Role, pattern
+from necroscope.sources.kernel_log.pattern import NFS, OOM, Role, pattern
 
 _KILLED: Final = (
     r"Killed process (?P<pid>\d+) \((?P<comm>.+)\),?(?: UID \d+,)? total-vm:(?P<total_vm_kb>\d+)kB, anon-rss:",
@@ -114,6 +114,16 @@ MEMORY_PATTERNS: Final = (
         "sector",
         r"\b(?P<what>(?:critical )?[\w/]{1,32}) error, dev (?P<device>\S+), sector (?P<sector>\d+)",
     ),
+    # Mounts that are hard go on, soft ones give an error. Who waits can be killed, and is neither iowait nor a hung task.
+    pattern(
+        "nfs.silent",
+        "nfs_server_silent",
+        "responding,",
+        r"^(?:nfs|lockd): server (?P<server>\S+) not responding, (?P<then>still trying|timed out)",
+        family=NFS,
+        weight=1,
+    ),
+    pattern("nfs.answers", "nfs_server_answers", "OK", r"^(?:nfs|lockd): server (?P<server>\S+) OK$", family=NFS),
     pattern(
         "hardware.error",
         "hardware_error",

@@ -37,6 +37,8 @@ HUNG_TASK: Final = Family("hung_task", 2, ("pid",))
 # The dump of all tasks between the first and the last line takes its time on a slow console.
 OOM: Final = Family("oom", 60)
 OOPS: Final = Family("oops", 5)
+# Each call that waits for the server prints its own line.
+NFS: Final = Family("nfs", 10, ("server",))
 
 
 @dataclass(frozen=True, slots=True)

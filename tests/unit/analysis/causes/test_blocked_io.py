@@ -174,3 +174,39 @@ def test_a_core_that_waits_for_io_is_idle_once() -> None:
     """
     (incident,) = diagnose(stalled([0.5] * 15, picture=picture)).incidents
     assert any("the cores were idle or waiting 98% of the time" in item.text for item in incident.verdict.evidence)
+
+
+def silent(node: DrawnNode) -> DrawnNode:
+    fields = '{"server": "10.100.0.60", "then": "still trying"}'
+    return node.event(30, "nfs_server_silent", "nfs: server 10.100.0.60 not responding, still trying", severity=5, fields=fields)
+
+
+def test_a_file_server_that_the_log_calls_silent_is_named_without_any_pressure() -> None:
+    (incident,) = diagnose(silent(drawn_node(IDLE))).incidents
+    assert (incident.core, incident.verdict.cause) == (None, "blocked-io")
+    assert incident.verdict.origin == Origin("host", "10.100.0.60")
+    assert incident.verdict.summary == "the NFS server 10.100.0.60 does not answer, and who touches its files waits"
+    texts = [item.text for item in incident.verdict.evidence]
+    assert texts[0] == "nfs: server 10.100.0.60 not responding, still trying"
+    assert texts.count(texts[0]) == 1
+    assert not any("stalled for I/O" in text for text in texts)
+
+
+def test_a_busy_disk_does_not_free_a_silent_file_server() -> None:
+    (incident,) = diagnose(silent(stalled([0.9, 0.4, 0.7, 0.35, 0.95] * 3, blocks=20_000))).incidents
+    assert incident.verdict.cause == "blocked-io"
+    assert incident.verdict.confidence > 0.9
+    assert not incident.verdict.against
+
+
+def test_a_core_that_is_held_meanwhile_is_not_explained_by_a_silent_file_server() -> None:
+    picture = """
+        core 0:  ..........................................
+        core 1:  ...............xxxxxxxxxxxxxxx............
+        x: system  tool[44]  /  main > ksys_ioctl, odd_loop
+    """
+    assert "blocked-io" not in [one.verdict.cause for one in diagnose(silent(drawn_node(picture))).incidents]
+
+
+def test_a_file_server_that_answers_is_no_incident() -> None:
+    assert not diagnose(drawn_node(IDLE).event(30, "nfs_server_answers", "nfs: server 10.100.0.60 OK")).incidents

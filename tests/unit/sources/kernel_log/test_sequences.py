@@ -251,6 +251,18 @@ def test_hung_task_takes_its_trace_and_raises_no_alarm() -> None:
     assert "io_schedule" in event.lines
 
 
+def test_all_calls_that_wait_for_a_file_server_are_one_event_by_server() -> None:
+    lines = [said(f"nfs: server {name} not responding, still trying", at_s) for at_s, name in ((0, "a"), (1, "b"), (2, "a"))]
+    silent, alarms = told([*lines, said("nfs: server a OK", 5), said("nfs: server a OK", 5)])
+    assert [(event.kind, fields(event)["server"], alarms) for event in silent] == [
+        ("nfs_server_silent", "a", []),
+        ("nfs_server_silent", "b", []),
+    ]
+    assert fields(silent[0])["line_counts"] == {"nfs.silent": 2, "nfs.answers": 2}
+    (answers,), _ = told([said("nfs: server a OK", 900), said("nfs: server a OK", 901)])
+    assert answers.kind == "nfs_server_answers"
+
+
 def test_oom_kill_names_victim_invoker_and_memcg() -> None:
     (event,), alarms = told(dump("oom_memcg_5.15.txt"))
     assert (event.kind, event.pid, event.comm, alarms) == ("oom_kill", 63214, "python3", [])
