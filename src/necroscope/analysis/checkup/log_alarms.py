@@ -27,6 +27,7 @@ _ALARMS: Final = {
     "kthread_starved": "kernel threads starved of a core",
     "workqueue_lockup": "workqueue lockups",
     "hung_task": "tasks hung in the kernel",
+    "nfs_server_silent": "NFS servers that do not answer",
     "nvme_timeout": "disk timeouts",
     "nvme_reset": "disk resets",
     "rt_throttled": "throttled real-time tasks",
