@@ -4,8 +4,10 @@ import pytest
 
 from necroscope import errors
 from necroscope.errors import NecroscopeError
+from necroscope.lab.scenario import LabError
 
-ALL = [value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, NecroscopeError)]
+OWN = [value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, NecroscopeError)]
+ALL = [*OWN, LabError]
 
 
 @pytest.mark.parametrize("error", ALL)
