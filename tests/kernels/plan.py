@@ -65,19 +65,22 @@ def whole(kernel: Kernel) -> list[Planned]:
         boots.append(Planned(Boot("v1", f"{_V1} psi=0"), (_plain("record-v1", is_v1=True),), seconds=600))
     if kernel.softirqs_wait is not None:
         boots.append(_reset_boot(softirqs_wait=kernel.softirqs_wait))
+        if kernel.has_bpf_loop:
+            boots.append(Planned(_with_network("blackout"), (Check("blackout", "blackout", blackout.verify),), seconds=1200))
         if kernel.keeps_dead_cgroups:
             boots.append(_zombie_boot(is_v1=kernel.has_v1_memory))
     return boots
 
 
 def _reset_boot(*, softirqs_wait: bool) -> Planned:
-    """preempt=none is how a server's kernel is set up; one that cannot choose its model ignores it."""
     verify = partial(reset.verify, softirqs_wait=softirqs_wait)
     runs = reset.RUNS if softirqs_wait else reset.RUNS_WITHOUT
-    checks = [Check("reset", "reset", verify, (str(runs),))]
-    if not softirqs_wait:
-        checks.append(Check("blackout", "blackout", blackout.verify))
-    return Planned(Boot("reset", "preempt=none", network_device=_NETWORK_DEVICE), tuple(checks), seconds=2400)
+    return Planned(_with_network("reset"), (Check("reset", "reset", verify, (str(runs),)),), seconds=2400)
+
+
+def _with_network(name: str) -> Boot:
+    """preempt=none is how a server's kernel is set up; one that cannot choose its model ignores it."""
+    return Boot(name, "preempt=none", network_device=_NETWORK_DEVICE)
 
 
 def _zombie_boot(*, is_v1: bool) -> Planned:
