@@ -66,7 +66,7 @@ def whole(kernel: Kernel) -> list[Planned]:
     if kernel.softirqs_wait is not None:
         boots.append(_reset_boot(softirqs_wait=kernel.softirqs_wait))
         if kernel.has_bpf_loop:
-            boots.append(Planned(_with_network("blackout"), (Check("blackout", "blackout", blackout.verify),), seconds=1200))
+            boots.append(_blackout_boot(softirqs_wait=kernel.softirqs_wait))
         if kernel.keeps_dead_cgroups:
             boots.append(_zombie_boot(is_v1=kernel.has_v1_memory))
     return boots
@@ -76,6 +76,11 @@ def _reset_boot(*, softirqs_wait: bool) -> Planned:
     verify = partial(reset.verify, softirqs_wait=softirqs_wait)
     runs = reset.RUNS if softirqs_wait else reset.RUNS_WITHOUT
     return Planned(_with_network("reset"), (Check("reset", "reset", verify, (str(runs),)),), seconds=2400)
+
+
+def _blackout_boot(*, softirqs_wait: bool) -> Planned:
+    verify = partial(blackout.verify, softirqs_wait=softirqs_wait)
+    return Planned(_with_network("blackout"), (Check("blackout", "blackout", verify),), seconds=1200)
 
 
 def _with_network(name: str) -> Boot:
