@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 TURNS = 8
-# Packets for two rounds of the softirq probe, which at their rate measures one second and rests eleven (sources/perf/probe_rest.py).
+# Packets for two rounds of the softirq probe, which at their rate times one second and rests eleven (sources/perf/probe_rest.py).
 SECONDS = {"loopback packets": 24.0, "forks": 5.0, "system calls": 5.0}
 HEAD = ["operation", "a second, off", "on / off by CPU time (95 % interval)", "on / off by wall time (95 % interval)"]
 _SETTLE_S = 2.5
