@@ -1,7 +1,7 @@
 """Events and gaps counted once each: rows come late, so a stretch is looked at again and what was counted is remembered."""
 
 from collections.abc import Hashable, Iterable, Iterator
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from necroscope.model.reading import Gap
 from necroscope.model.units import NS_PER_S
@@ -44,8 +44,8 @@ class Happened:
     def look(self, store: Store, end_ns: int) -> None:
         since_ns = max(self._from_ns, end_ns - _EVENT_BACK_NS)
         rows = store.rows("events", since_ns, end_ns + 1, columns=("time", "kind", "sequence", "message"))
-        keyed = ((tuple(row.values()), row["time"]) for row in rows.to_pylist())
-        for _, kind, *_ in _new(keyed, self._seen_events, since_ns):
+        keyed = ((_key(row), row["time"]) for row in rows.to_pylist())
+        for kind, *_ in _new(keyed, self._seen_events, since_ns):
             self._events.add(1, str(kind))
         since_ns = max(self._from_ns, end_ns - _GAP_BACK_NS)
         gaps = (gap for gap in store.gaps(since_ns, end_ns + 1) if gap.to_ns >= since_ns)
@@ -58,6 +58,12 @@ class Happened:
         self._gap_seconds.add(max(0, gap.to_ns - max(gap.from_ns, self._from_ns)) / NS_PER_S, gap.table)
         if gap.table == "samples":
             self._lost.add(gap.lost or 0)
+
+
+def _key(row: dict[str, Any]) -> tuple[Hashable, ...]:
+    """A line that a recorder started anew reads again has the same number in the log, and nearly the same time."""
+    place = ("time", row["time"]) if row["sequence"] is None else ("line", row["sequence"])
+    return row["kind"], place, row["message"]
 
 
 def _new(keyed: Iterable[tuple[Key, int]], seen: dict[Hashable, int], since_ns: int) -> Iterator[Key]:

@@ -147,6 +147,16 @@ def test_events_that_come_late_are_counted_and_none_twice(tmp_path: Path) -> Non
     assert found['necroscope_events_total{kind="soft_lockup"}'] == 0
 
 
+def test_a_line_that_a_recorder_started_anew_reads_again_is_counted_once(tmp_path: Path) -> None:
+    node = drawn_node(NODE).event(10, "nic_reset", sequence=70)
+    recording = GrowingRecording(tmp_path / "r", node).grow(40)
+    metrics = metrics_of(recording)
+    assert values(metrics, 40)['necroscope_events_total{kind="nic_reset"}'] == 1
+    node.event(10.000007, "nic_reset", sequence=70).event(12, "nic_reset", sequence=71)
+    recording.late("events", *node.added["events"][-2:])
+    assert values(metrics, 41)['necroscope_events_total{kind="nic_reset"}'] == 2
+
+
 def test_a_gap_counts_when_it_begins_and_its_length_when_it_ends(tmp_path: Path) -> None:
     node = drawn_node(NODE)
     recording = GrowingRecording(tmp_path / "r", node).grow(10)
