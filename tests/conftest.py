@@ -20,7 +20,7 @@ LEAK_MARK = "NECROSCOPE_LEAK_MARK"
 BESIDE_OTHERS = {
     *("test_flame", "test_flame_of_captures", "test_import", "test_guest_recordings", "test_lab_recordings", "test_demo_fleet"),
     *("test_fleet_collector", "test_fleet_questions", "test_fleet_s3", "test_fleet_sweep_s3", "test_fleet_page"),
-    *("test_view_page", "test_demo", "test_notify"),
+    *("test_view_page", "test_demo", "test_notify", "test_prometheus"),
 }
 SETTLE_S = 3.0
 
