@@ -11,7 +11,7 @@ from typing import Final
 
 from necroscope.analysis.beats import Bridges, bridges
 from necroscope.analysis.columns import Columns
-from necroscope.analysis.episodes import ACTIVE, SUFFERING, Episode, Kind, Span, key_of, merged, touches
+from necroscope.analysis.episodes import ACTIVE, SUFFERING, Episode, Kind, Span, coincide, key_of, merged, touches
 from necroscope.analysis.happenings import Happening
 from necroscope.analysis.queue_cores import core_of_queue, cores_of_device
 from necroscope.model.units import NS_PER_S
@@ -19,7 +19,6 @@ from necroscope.model.units import NS_PER_S
 # Events without an episode that tell of the same trouble.
 _EVENTS_NS: Final = 20 * NS_PER_S
 _TOUCH_NS: Final = 2 * NS_PER_S
-_OVERLAP: Final = 0.5
 # What the hypervisor takes it takes now from one core, now from another.
 _STEAL_NS: Final = 30 * NS_PER_S
 
@@ -165,8 +164,7 @@ def _belongs(one: Episode, other: Episode, reach: Bridges) -> bool:
     if one.cpu == other.cpu or one.cpu is None or other.cpu is None:
         is_alike = one.kind in ACTIVE and other.kind in ACTIVE and one.mode == other.mode and one.cpu is not None
         return touches(one.span, other.span, reach.between(one, other) if is_alike else _TOUCH_NS)
-    shared_ns = min(one.to_ns, other.to_ns) - max(one.from_ns, other.from_ns)
-    return shared_ns > _OVERLAP * min(one.to_ns - one.from_ns, other.to_ns - other.from_ns)
+    return coincide(one.span, other.span)
 
 
 def _home(event: JoinedEvent, clusters: Sequence[Sequence[Episode]], takers: Collection[int] | None) -> int | None:

@@ -106,6 +106,11 @@ def touches(one: Span, other: Span, within_ns: int = 0) -> bool:
     return one[0] <= other[1] + within_ns and other[0] <= one[1] + within_ns
 
 
+def coincide(one: Span, other: Span) -> bool:
+    """Whether they share most of the shorter one: the ends of two rows may touch."""
+    return 2 * (min(one[1], other[1]) - max(one[0], other[0])) > min(one[1] - one[0], other[1] - other[0])
+
+
 def merged(episodes: Iterable[Episode], bridge_ns: int) -> list[Episode]:
     """Episodes of the same kind, core, mode and subject that follow each other closely, as one."""
     latest: dict[tuple[Kind, int | None, str | None, str | None], Episode] = {}

@@ -2,10 +2,13 @@
 
 from tests.drawn_node import NS, DrawnNode, at, drawn_node
 
+from necroscope.analysis import machine_episodes
 from necroscope.analysis.detect import detect
 from necroscope.analysis.engine import diagnose
 from necroscope.analysis.episodes import Episode, Kind, joined, merged, outside
 from necroscope.analysis.node import Node
+from necroscope.sources.cgroupfs.cgroups import Cgroups
+from necroscope.sources.cgroupfs.limits import READ_LIMIT
 
 QUIET = """
     core 0:  ..............................
@@ -147,6 +150,10 @@ def test_memory_pressure_and_throttling_are_of_the_whole_machine() -> None:
     node.add("cgroups", 20, controller="cpu", path="/a", nr_throttled=90, throttled_ns=6 * NS)
     found = episodes_of(node, Kind.MEMORY_STALLED, Kind.THROTTLED)
     assert {(episode.kind, episode.cpu) for episode in found} == {(Kind.MEMORY_STALLED, None), (Kind.THROTTLED, None)}
+
+
+def test_turns_are_as_long_as_the_recorder_makes_them() -> None:
+    assert (READ_LIMIT, Cgroups.period_s * NS) == (machine_episodes._READ_AT_ONCE, machine_episodes._READ_EVERY_NS)
 
 
 def test_throttling_of_cgroups_that_are_read_in_turn_is_of_all_the_time_between() -> None:

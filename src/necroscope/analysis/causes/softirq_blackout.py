@@ -14,7 +14,7 @@ import numpy as np
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.episodes import Kind, Span
+from necroscope.analysis.episodes import Kind, coincide
 from necroscope.analysis.evidence_texts import suffering, what_held_the_core
 from necroscope.analysis.periodicity import told
 from necroscope.analysis.report import Evidence, WillNotHelp
@@ -89,14 +89,9 @@ def _lost_the_same(case: Case) -> set[int | None]:
     """Cores that lost time together with this one, if those that did not were idle, or few."""
     own = [episode.span for episode in case.episodes if episode.kind is Kind.TIME_MISSING and episode.cpu == case.core]
     missing = [episode for episode in case.node.episodes if episode.kind is Kind.TIME_MISSING]
-    lost = {episode.cpu for episode in missing if any(_overlap(episode.span, span) for span in own)}
+    lost = {episode.cpu for episode in missing if any(coincide(episode.span, span) for span in own)}
     ran = [cpu for cpu in case.node.cpus if cpu not in lost and (case.share("idle", cpu) or 0.0) < _MOSTLY]
     return set() if len(ran) > _FEW * len(lost) else lost
-
-
-def _overlap(one: Span, other: Span) -> bool:
-    """By most of the shorter: the ends of two rows may touch."""
-    return min(one[1], other[1]) - max(one[0], other[0]) > _MOSTLY * min(one[1] - one[0], other[1] - other[0])
 
 
 CAUSE = Cause(

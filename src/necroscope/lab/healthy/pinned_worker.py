@@ -17,6 +17,7 @@ from necroscope.lab.incidents.userspace_hog import spin
 from necroscope.lab.measured import Measured
 from necroscope.lab.scenario import Scenario, Truth, reached
 from necroscope.lab.stage import Stage
+from necroscope.model.units import NS_PER_US
 
 _PRESSURE: Final = "/proc/pressure/cpu"
 _STALLED_US: Final = re.compile(r"some .*total=(\d+)")
@@ -48,4 +49,4 @@ def waited_share(measured: Measured) -> float:
     if len(stalled_us) < 2:
         return 0.0
     (first_ns, first_us), (last_ns, last_us) = stalled_us[0], stalled_us[-1]
-    return (last_us - first_us) * 1000 / (last_ns - first_ns)
+    return (last_us - first_us) * NS_PER_US / (last_ns - first_ns)

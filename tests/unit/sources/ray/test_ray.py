@@ -94,11 +94,16 @@ def test_a_new_session_is_followed(tmp_path: Path) -> None:
     source.close()
 
 
-def test_ray_in_a_container_is_found_by_its_processes(tmp_path: Path) -> None:
+def session_of_a_container(tmp_path: Path, comm: str, other: str) -> Path:
+    """Its logs, which only the first of the two processes leads to."""
     inside = tmp_path / "rootfs"
-    logs = session(inside)
-    write_files(tmp_path, {"proc/77/comm": "raylet\n", "proc/78/comm": "bash\n"})
+    write_files(tmp_path, {"proc/77/comm": f"{comm}\n", "proc/78/comm": f"{other}\n"})
     (tmp_path / "proc/77/root").symlink_to(inside)
+    return session(inside)
+
+
+def test_ray_in_a_container_is_found_by_its_processes(tmp_path: Path) -> None:
+    logs = session_of_a_container(tmp_path, "raylet", "bash")
     source = make(tmp_path)
     look(source, 0)
     write_files(logs, {"raylet.out": "this node has been marked dead\n"})
@@ -167,10 +172,7 @@ def test_of_more_files_than_are_held_open_each_line_is_told_once(tmp_path: Path,
 
 
 def test_files_that_come_back_are_not_told_again(tmp_path: Path) -> None:
-    inside = tmp_path / "rootfs"
-    logs = session(inside)
-    write_files(tmp_path, {"proc/77/comm": "gcs_server\n", "proc/78/comm": "raylet\n"})
-    (tmp_path / "proc/77/root").symlink_to(inside)
+    logs = session_of_a_container(tmp_path, "gcs_server", "raylet")
     source = make(tmp_path)
     look(source, 0)
     append(logs, 2, HANG)
