@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from necroscope.errors import UsageError
-from necroscope.model.units import NS_PER_S, parse_bytes, parse_duration_ns
+from necroscope.model.units import NS_PER_S, format_bytes, format_duration, parse_bytes, parse_duration_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,5 +159,7 @@ def _between(name: str, text: str, parse_text: Callable[[str], int], low: int, h
     except UsageError as error:
         raise UsageError(f"setting {name}: {error.facts}", error.hint or _BY_NAME[name].help) from None
     if not low <= value <= high:
-        raise UsageError(f"setting {name}: {text} is out of range", _BY_NAME[name].help)
+        setting = _BY_NAME[name]
+        told = {"duration": format_duration, "bytes": format_bytes}.get(setting.unit, str)
+        raise UsageError(f"setting {name}: {text} is out of range", f"{told(low)} to {told(high)}: {setting.help}")
     return value

@@ -78,7 +78,21 @@ def test_a_value_out_of_range_is_refused_by_name(name: str, text: str) -> None:
         parse({name: text})
     assert name in caught.value.facts
     assert "out of range" in caught.value.facts
-    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "allowed"),
+    [
+        ("segment", "4s", "5 s to 1 h: "),
+        ("flush", "2m", "100 ms to 1 min: "),
+        ("max-bytes", "1000", "1 MiB to 1024 TiB: "),
+        ("hz", "0", "1 to 10000: "),
+    ],
+)
+def test_a_value_out_of_range_is_told_what_would_be_in_it(name: str, text: str, allowed: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse({name: text})
+    assert caught.value.hint.startswith(allowed)
 
 
 @pytest.mark.parametrize(
