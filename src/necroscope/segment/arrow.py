@@ -62,7 +62,7 @@ def batch_from_rows(table: Table, rows: Rows) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
 
 
-def gaps_of(rows: pa.Table) -> list[Gap]:
+def gaps_of(rows: pa.Table | pa.RecordBatch) -> list[Gap]:
     """Rows of the table `gaps` as gaps."""
     return [Gap(row["table"], row["time"], row["end"], row["cause"], row["cpu"], row["lost"]) for row in rows.to_pylist()]
 

@@ -4,8 +4,9 @@ After a damaged stretch it looks for the next magic that starts a right frame. I
 recorder on a full disk shortens its journal, and a mapped reader would die of SIGBUS.
 """
 
+import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -90,6 +91,15 @@ class JournalReader:
             elif item.header.kind == KIND_ROWS:
                 self._take_time(item.header.from_ns, item.header.to_ns)
                 yield item
+
+    def read_again(self, offsets: Iterable[int]) -> Iterator[Frame]:
+        """Frames that `advance` gave, from the file; OSError if the disk gives something else than then."""
+        with self.path.open("rb") as file:
+            for offset in offsets:
+                frame = read_frame(file, offset, self._offset)
+                if frame is None:
+                    raise OSError(errno.EIO, f"{self.path} has no right frame at byte {offset} any more")
+                yield frame
 
     def distrust(self, frame: Frame, cause: str) -> None:
         """The checksum of a frame is right and its content is not."""

@@ -6,7 +6,7 @@ The journal is streamed into `.sealing`, which is made durable and renamed to th
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,14 +17,16 @@ from necroscope.model.tables import SCHEMA_VERSION, TABLES
 from necroscope.segment.arrow import batch_from_rows, batch_of, gaps_of
 from necroscope.segment.checksum import sync_directory
 from necroscope.segment.core_minutes import CORE_COLUMNS, DELAY_COLUMNS, CoreMinutes
-from necroscope.segment.frame import Frame
 from necroscope.segment.journal_reader import JournalReader
 from necroscope.segment.lock import lock_directory
-from necroscope.segment.manifest import GAP_LIMIT, Manifest, merge_gaps, read_manifest
+from necroscope.segment.manifest import GAP_LIMIT, Manifest, TableEntry, merge_gaps, read_manifest
 from necroscope.segment.recording import LIVE, SEALING, remove_segment, segment_start_ns
 from necroscope.segment.spans import add_span
 from necroscope.segment.table_writer import TableWriter
 from necroscope.segment.versions import LAYOUTS, check_version, upgraded
+
+# Rows, and their first and last time.
+_TimedBatch = tuple[pa.RecordBatch, int, int]
 
 
 def seal(live: Path) -> Path | None:
@@ -80,21 +82,28 @@ def _is_sealed(path: Path) -> bool:
 
 
 class SegmentWriter:
-    """Streams a journal into the tables of a sealed segment and writes its manifest last."""
+    """Writes the tables of a sealed segment from its journal, one after another, and its manifest last.
+
+    The first pass over the journal finds the frames of each table, the second reads them table by table: memory holds one row
+    group of one table, however long the segment is.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._writers: dict[str, TableWriter] = {}
+        self._writer: TableWriter | None = None
+        self._entries: dict[str, TableEntry] = {}
         self._gaps: list[Gap] = []
         self._minutes = CoreMinutes()
 
     def write(self, live: Path) -> None:
         name = live.name.removesuffix(LIVE)
         reader = JournalReader(live, segment_start_ns(name))
-        for frame in reader.advance():
-            self._take(reader, frame)
-        self._add_gaps(reader.gaps)
-        self._add_core_minutes()
+        offsets = _offsets_by_table(reader)
+        recorded_gaps = offsets.pop("gaps", [])
+        for table in offsets:
+            self._write_table(table, self._recorded(table, reader, offsets[table]))
+        self._write_table("gaps", self._all_gaps(reader, recorded_gaps))
+        self._write_table("core_minutes", self._core_minutes())
         header = reader.header
         Manifest(
             schema=SCHEMA_VERSION,
@@ -104,7 +113,7 @@ class SegmentWriter:
             from_ns=header.from_ns if header else segment_start_ns(name),
             to_ns=reader.last_ns,
             cpus=header.cpus if header else None,
-            tables={name: writer.close() for name, writer in self._writers.items()},
+            tables=self._entries,
             gaps=self._gaps if len(self._gaps) <= GAP_LIMIT else merge_gaps(self._gaps),
             gaps_are_merged=len(self._gaps) > GAP_LIMIT,
             lost_samples=sum(gap.lost or 0 for gap in self._gaps if gap.table == "samples"),
@@ -112,52 +121,66 @@ class SegmentWriter:
         ).write(self._directory)
 
     def abandon(self) -> None:
-        for writer in self._writers.values():
-            writer.abandon()
+        if self._writer is not None:
+            self._writer.abandon()
 
-    def _take(self, reader: JournalReader, frame: Frame) -> None:
-        header = frame.header
-        check_version(header.schema)
-        table = LAYOUTS.get(header.schema, {}).get(header.name)
-        if table is None or not header.rows:
-            if table is None:
-                reader.distrust(frame, f"schema {header.schema} has no table {header.name}")
-            return
-        try:
-            rows = upgraded(header.name, pa.Table.from_batches([batch_of(table, frame)]), header.schema)
-        except CorruptData as error:
-            reader.distrust(frame, error.facts)
-            return
-        if header.name == "gaps":
+    def _write_table(self, name: str, batches: Iterable[_TimedBatch]) -> None:
+        """A table without rows has no file."""
+        for batch, from_ns, to_ns in batches:
+            if self._writer is None:
+                self._writer = TableWriter(TABLES[name], self._directory / f"{name}.parquet")
+            self._writer.add(batch, from_ns, to_ns)
+        if self._writer is not None:
+            self._entries[name] = self._writer.close()
+            self._writer = None
+
+    def _recorded(self, name: str, reader: JournalReader, offsets: Sequence[int]) -> Iterator[_TimedBatch]:
+        for frame in reader.read_again(offsets):
+            header = frame.header
+            try:
+                batch = batch_of(LAYOUTS[header.schema][name], frame)
+            except CorruptData as error:
+                reader.distrust(frame, error.facts)
+                continue
+            for rows in upgraded(name, pa.Table.from_batches([batch]), header.schema).to_batches():
+                if name == "cores":
+                    self._minutes.add_cores(_tuples(rows, CORE_COLUMNS))
+                elif name == "softirq_delay":
+                    self._minutes.add_delays(_tuples(rows, DELAY_COLUMNS))
+                yield rows, header.from_ns, header.to_ns
+
+    def _all_gaps(self, reader: JournalReader, offsets: Sequence[int]) -> Iterator[_TimedBatch]:
+        """Those recorded, and then those that reading the whole journal found: the stretches of it that cannot be read."""
+        for rows, from_ns, to_ns in self._recorded("gaps", reader, offsets):
             self._gaps += gaps_of(rows)
-        elif header.name == "cores":
-            self._minutes.add_cores(_tuples(rows, CORE_COLUMNS))
-        elif header.name == "softirq_delay":
-            self._minutes.add_delays(_tuples(rows, DELAY_COLUMNS))
-        self._add(header.name, rows, (header.from_ns, header.to_ns))
-
-    def _add(self, name: str, rows: pa.Table, span_ns: tuple[int, int]) -> None:
-        writer = self._writers.get(name)
-        if writer is None:
-            writer = self._writers[name] = TableWriter(TABLES[name], self._directory / f"{name}.parquet")
-        for batch in rows.to_batches():
-            writer.add(batch, *span_ns)
-
-    def _add_gaps(self, found: list[Gap]) -> None:
-        """Gaps that the journal did not know of: the stretches of it that cannot be read."""
+            yield rows, from_ns, to_ns
+        found = reader.gaps
         if found:
-            rows = pa.Table.from_batches([batch_from_rows(TABLES["gaps"], [gap.row() for gap in found])])
-            self._add("gaps", rows, (min(gap.from_ns for gap in found), max(gap.to_ns for gap in found)))
             self._gaps += found
+            rows = batch_from_rows(TABLES["gaps"], [gap.row() for gap in found])
+            yield rows, min(gap.from_ns for gap in found), max(gap.to_ns for gap in found)
 
-    def _add_core_minutes(self) -> None:
+    def _core_minutes(self) -> Iterator[_TimedBatch]:
         found = self._minutes.rows()
         if found:
-            rows = pa.Table.from_batches([batch_from_rows(TABLES["core_minutes"], found)])
-            self._add("core_minutes", rows, (rows["time"][0].as_py(), rows["time"][-1].as_py()))
+            rows = batch_from_rows(TABLES["core_minutes"], found)
+            yield rows, rows["time"][0].as_py(), rows["time"][-1].as_py()
 
 
-def _tuples(rows: pa.Table, columns: Sequence[str]) -> Iterator[tuple[int, ...]]:
+def _offsets_by_table(reader: JournalReader) -> dict[str, list[int]]:
+    """Where the journal has rows of each table; only those that this version knows how to read."""
+    offsets: dict[str, list[int]] = {}
+    for frame in reader.advance():
+        header = frame.header
+        check_version(header.schema)
+        if header.name not in LAYOUTS[header.schema]:
+            reader.distrust(frame, f"schema {header.schema} has no table {header.name}")
+        elif header.rows:
+            offsets.setdefault(header.name, []).append(frame.offset)
+    return offsets
+
+
+def _tuples(rows: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[int, ...]]:
     """Rows of these columns, without those that have a null."""
     chosen = [rows.column(name) for name in columns]
     found = zip(*(column.to_pylist() for column in chosen), strict=True)

@@ -3,17 +3,24 @@
 import contextlib
 import os
 import zlib
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from necroscope.model.tables import Column, Table, Type
 from necroscope.segment.arrow import schema_of
 from necroscope.segment.manifest import ByteRange, TableEntry
 
 GROUP_ROWS: Final = 32_768
+# A group is written before it is much larger: Arrow needs several times its bytes to encode it.
+_GROUP_BYTES: Final = 1 << 20
+# A batch takes a kilobyte for each of its columns, however few rows it has: small ones are joined before they are many.
+_SMALL_BATCHES: Final = 64
+_SMALL_ROWS: Final = 4096
+# More stretches than these are sorted by Arrow.
+_MOST_STRETCHES: Final = 1000
 
 
 class ChecksummedSink:
@@ -62,34 +69,33 @@ class ChecksummedSink:
 
 
 class TableWriter:
-    """Gathers batches and writes a row group whenever one is full, so that memory holds one row group of each table."""
+    """Gathers batches and writes them as a row group before they are too many, so that memory holds one row group of a table."""
 
     def __init__(self, table: Table, path: Path) -> None:
         self._table = table
-        self._pending: list[pa.RecordBatch] = []
-        self._pending_rows = 0
+        self._pieces: list[pa.RecordBatch] = []
+        self._rows_in_group = 0
+        self._small: list[pa.RecordBatch] = []
+        self._small_rows = 0
         self._rows = 0
         self._span_ns: tuple[int, int] | None = None
         self._sink = ChecksummedSink(path)
         try:
-            self._parquet = pq.ParquetWriter(self._sink, schema_of(table), **parquet_options(table))
+            self._parquet = _parquet_writer(self._sink, table)
         except BaseException:
             self._sink.abandon()
             raise
         self._sink.end_range()
 
     def add(self, batch: pa.RecordBatch, from_ns: int, to_ns: int) -> None:
-        self._pending.append(batch)
-        self._pending_rows += batch.num_rows
-        self._rows += batch.num_rows
         first_ns, last_ns = self._span_ns or (from_ns, to_ns)
         self._span_ns = min(first_ns, from_ns), max(last_ns, to_ns)
-        while self._pending_rows >= GROUP_ROWS:
-            self._write_group()
+        self._rows += batch.num_rows
+        for start in range(0, batch.num_rows, GROUP_ROWS):
+            self._add_part(batch.slice(start, GROUP_ROWS) if batch.num_rows > GROUP_ROWS else batch)
 
     def close(self) -> TableEntry:
-        if self._pending_rows:
-            self._write_group()
+        self._write_group()
         self._parquet.close()
         self._sink.end_range()
         self._sink.close()
@@ -98,14 +104,70 @@ class TableWriter:
     def abandon(self) -> None:
         self._sink.abandon()
 
+    def _add_part(self, batch: pa.RecordBatch) -> None:
+        if self._rows_in_group + batch.num_rows > GROUP_ROWS:
+            self._write_group()
+        self._rows_in_group += batch.num_rows
+        self._small.append(batch)
+        self._small_rows += batch.num_rows
+        if len(self._small) >= _SMALL_BATCHES or self._small_rows >= _SMALL_ROWS:
+            self._join_small()
+            if sum(piece.nbytes for piece in self._pieces) >= _GROUP_BYTES:
+                self._write_group()
+
+    def _join_small(self) -> None:
+        if self._small:
+            self._pieces += _in_one_piece(self._small).to_batches()
+            self._small, self._small_rows = [], 0
+
     def _write_group(self) -> None:
-        rows = pa.Table.from_batches(self._pending).unify_dictionaries().combine_chunks()
-        group, rest = rows.slice(0, GROUP_ROWS), rows.slice(GROUP_ROWS)
-        self._pending, self._pending_rows = rest.to_batches(), rest.num_rows
-        if self._table.is_timed and not _is_sorted(group.column("time")):
-            group = group.sort_by("time")
-        self._parquet.write_table(group, row_group_size=GROUP_ROWS)
-        self._sink.end_range()
+        self._join_small()
+        if self._pieces:
+            rows = _in_one_piece(self._pieces)
+            self._pieces, self._rows_in_group = [], 0
+            self._parquet.write_table(_sorted(rows) if self._table.is_timed else rows, row_group_size=GROUP_ROWS)
+            self._sink.end_range()
+
+
+def _parquet_writer(sink: ChecksummedSink, table: Table) -> Any:
+    """What pyarrow.parquet.ParquetWriter wraps: that module loads file systems and OpenSSL, 5 MB and 5 ms of each sealing child.
+
+    It is not of the public API: where another pyarrow has it otherwise, the public one writes the same file.
+    """
+    options, schema = parquet_options(table), schema_of(table)
+    try:
+        from pyarrow._parquet import ParquetWriter  # noqa: PLC0415 - may not exist
+
+        return ParquetWriter(sink, schema, writer_engine_version="V2", **options)
+    except (ImportError, TypeError, ValueError):
+        from pyarrow.parquet import ParquetWriter  # noqa: PLC0415 - costs what the docstring says
+
+        return ParquetWriter(sink, schema, **options)
+
+
+def _in_one_piece(batches: list[pa.RecordBatch]) -> pa.Table:
+    """In one piece, and each category column with one dictionary: Parquet gives up its own where they differ."""
+    return pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
+
+
+def _sorted(rows: pa.Table) -> pa.Table:
+    """By time, without numpy, and mostly without pyarrow.compute, which takes 10 MB.
+
+    What a recorder writes is sorted, or made of few sorted stretches: those are put in order as they are.
+    """
+    times = [time_ns for chunk in rows.column("time").chunks for time_ns in _int64(chunk)]
+    if times == sorted(times):
+        return rows
+    order = sorted(range(len(times)), key=times.__getitem__)
+    starts = [place for place, (one, next_one) in enumerate(pairwise(order), 1) if next_one != one + 1]
+    if len(starts) > _MOST_STRETCHES:
+        return rows.sort_by("time")
+    stretches = pairwise([0, *starts, len(order)])
+    return pa.concat_tables(rows.slice(order[start], end - start) for start, end in stretches).combine_chunks()
+
+
+def _int64(values: pa.Array) -> list[int]:
+    return memoryview(values.buffers()[1]).cast("q")[values.offset : values.offset + len(values)].tolist()
 
 
 def parquet_options(table: Table) -> dict[str, Any]:
@@ -121,6 +183,9 @@ def parquet_options(table: Table) -> dict[str, Any]:
         "write_statistics": [column.name for column in table.columns if column.name in ("time", "cpu")],
         "write_page_checksum": True,
         "store_schema": False,
+        "version": "2.6",
+        "data_page_version": "1.0",
+        "use_compliant_nested_type": True,
     }
 
 
@@ -136,12 +201,3 @@ def _is_delta(table: Table, column: Column) -> bool:
 
 def _path(column: Column) -> str:
     return f"{column.name}.list.element" if column.type is Type.INT32_LIST else column.name
-
-
-def _is_sorted(times: pa.ChunkedArray) -> bool:
-    """Without numpy, which the sealing child does not load; sorting what is sorted takes one pass."""
-    for chunk in times.chunks:
-        values = memoryview(chunk.buffers()[1]).cast("q")[chunk.offset : chunk.offset + len(chunk)].tolist()
-        if values != sorted(values):
-            return False
-    return len(times.chunks) <= 1

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -10,7 +11,7 @@ import pytest
 from necroscope.errors import RecordingError
 from necroscope.model.reading import Gap
 from necroscope.model.tables import TABLES
-from necroscope.segment import manifest, sealing, spans, table_writer
+from necroscope.segment import journal_reader, manifest, sealing, spans, table_writer
 from necroscope.segment.journal import JournalWriter, SegmentHeader
 from necroscope.segment.lock import lock_directory
 from necroscope.segment.manifest import Manifest, read_manifest
@@ -104,8 +105,81 @@ def test_large_table_is_cut_into_row_groups(record, monkeypatch):
     before = everything(live)
     sealed = seal(live)
     footer = pq.read_metadata(sealed / "samples.parquet")
-    assert [footer.row_group(i).num_rows for i in range(footer.num_row_groups)] == [10, 10, 10, 2]
+    assert [footer.row_group(i).num_rows for i in range(footer.num_row_groups)] == [8, 8, 8, 8], "whole frames of 8 rows"
     assert everything(sealed) == before
+
+
+def rows_by_group(path: Path) -> list[int]:
+    footer = pq.read_metadata(path)
+    return [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
+
+
+def test_frame_larger_than_a_row_group_is_cut(record, monkeypatch):
+    monkeypatch.setattr(table_writer, "GROUP_ROWS", 3)
+    live = record(seconds=1)
+    before = everything(live)
+    sealed = seal(live)
+    assert rows_by_group(sealed / "samples.parquet") == [3, 3, 2]
+    assert everything(sealed) == before
+
+
+def test_row_group_of_long_texts_has_few_rows(recording, monkeypatch):
+    monkeypatch.setattr(table_writer, "_GROUP_BYTES", 1000)
+    monkeypatch.setattr(table_writer, "_SMALL_BATCHES", 1)
+    live = new_segment_path(recording, 10**18)
+    writer = JournalWriter(live, SegmentHeader("s", "n", "b", 10**18, 1))
+    for second in range(4):
+        writer.append("log", [(10**18 + second, second, 6, 0, "x" * (900 if second < 2 else 10))])
+        writer.flush()
+    writer.close()
+    sealed = seal(live)
+    assert rows_by_group(sealed / "log.parquet") == [2, 2]
+    assert [row["sequence"] for row in everything(sealed)["log"]] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("most_stretches", [0, 1000], ids=["sorted by Arrow", "stretches put in order"])
+def test_rows_out_of_order_are_sorted_by_time(recording, monkeypatch, most_stretches):
+    monkeypatch.setattr(table_writer, "_MOST_STRETCHES", most_stretches)
+    live = new_segment_path(recording, 10**18)
+    writer = JournalWriter(live, SegmentHeader("s", "n", "b", 10**18, 1))
+    writer.append("samples", [(10**18 + i, 0, i, i, f"comm-{i}", None, 0, 1) for i in (3, 4, 5, 9, 1, 2, 7, 8, 6, 0)])
+    writer.close()
+    rows = pq.read_table(seal(live) / "samples.parquet").to_pylist()
+    assert [(row["pid"], row["comm"]) for row in rows] == [(i, f"comm-{i}") for i in range(10)]
+
+
+def test_many_small_frames_share_one_dictionary(recording):
+    """Names as they differ from frame to frame: Parquet stores them plain, row by row, where the dictionaries differ."""
+    live = new_segment_path(recording, 10**18)
+    writer = JournalWriter(live, SegmentHeader("s", "n", "b", 10**18, 1))
+    for second in range(200):
+        writer.append("samples", [(10**18 + second, 0, 1, 1, f"a-name-of-its-own-{second % 7}", None, 0, 1)])
+        writer.flush()
+    writer.close()
+    comm = pq.read_metadata(seal(live) / "samples.parquet").row_group(0).column(4)
+    assert (comm.path_in_schema, "PLAIN" in comm.encodings, comm.total_uncompressed_size < 500) == ("comm", True, True)
+
+
+def test_journal_that_reads_differently_the_second_time_stays(record, monkeypatch):
+    live = record(seconds=2)
+    before = everything(live)
+    frames = len(list(journal_reader.read_frames(live / "journal")))
+    tries = iter(range(2 * frames))
+    monkeypatch.setattr(journal_reader, "is_intact", lambda *_: next(tries) < frames)
+    with pytest.raises(OSError, match="has no right frame at byte"):
+        seal(live)
+    monkeypatch.undo()
+    assert {path.name for path in live.parent.iterdir()} == {live.name, "recording.json"}
+    assert everything(live) == before
+
+
+def test_another_pyarrow_writes_the_same_files(record, monkeypatch):
+    live = record()
+    shutil.copytree(live.parent, live.parent.with_name("copy"))
+    sealed = seal(live)
+    monkeypatch.setitem(sys.modules, "pyarrow._parquet", None)
+    other = seal(live.parent.with_name("copy") / live.name)
+    assert {path.name: path.read_bytes() for path in other.iterdir()} == {p.name: p.read_bytes() for p in sealed.iterdir()}
 
 
 def test_damaged_journal_is_sealed_with_a_gap(record):
