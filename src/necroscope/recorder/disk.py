@@ -5,14 +5,13 @@ and beyond it they are dropped with a gap. A full disk costs the oldest segments
 Rows that were lost may have held stacks that later samples refer to: after a loss the recorder begins a new segment.
 """
 
+import contextlib
 import errno
 import os
-import subprocess
-import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -22,6 +21,7 @@ from necroscope.errors import CorruptData, RecordingError
 from necroscope.model.reading import Gap
 from necroscope.model.units import format_bytes
 from necroscope.recorder.retention import Limits, Stock, StoredSegment, merge_pins
+from necroscope.recorder.seal_queue import SealQueue, StaysJournal
 from necroscope.recorder.sink import Batch
 from necroscope.segment.journal import JournalWriteError, JournalWriter, SegmentHeader
 from necroscope.segment.recording import (
@@ -40,8 +40,8 @@ from necroscope.segment.recording import (
 # Many cores and a long --flush make a batch larger than this: where nothing waits, it is taken all the same.
 _WAITING_ROWS: Final = 150_000
 _KEEP_HOUSE_S: Final = 10.0
-_SEAL_SECONDS: Final = 600.0
 _MOST_PINS: Final = 1000
+_MOST_UNSEALED_GAPS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +82,16 @@ class Disk:
         self._waiting_rows = 0
         self._notices: deque[str] = deque(maxlen=100)
         self._journal: JournalWriter | None = None
-        self._listed: tuple[int, frozenset[Path]] | None = None
+        self._listed: tuple[int, Path | None, Path | None] | None = None
         self._stock = Stock([], [], limits)
         self._pause: tuple[int, str] | None = None
         self._dropping: Gap | None = None
         self._owed_gaps: list[Gap] = []
+        self._unsealed_gaps: list[Gap] = []
         self._has_lost = False
         self._last_time_ns = start_ns
         self._house_kept = 0.0
-        self._unsealed: deque[Path] = deque(remove_leftovers(directory))
-        self._sealing: tuple[subprocess.Popen[bytes], Path, float] | None = None
+        self._seals = SealQueue(remove_leftovers(directory))
         self._pins = self._read_pins()
         self._thread = threading.Thread(target=self._run, name="necroscope-disk", daemon=True)
         self._keep_house(start_ns)
@@ -143,7 +143,7 @@ class Disk:
             try:
                 job = self._jobs.get(timeout=1.0)
             except Empty:
-                self._tend_sealing()
+                self._keep_journals(self._seals.tend())
                 continue
             if isinstance(job, _Stop):
                 return self._stop()
@@ -154,7 +154,7 @@ class Disk:
             except Exception as error:  # noqa: BLE001 - a row that cannot be written costs its segment's rest, not the recorder
                 self._close_segment()
                 self._note_failure(job, f"internal error: {error!r}")
-            self._tend_sealing()
+            self._keep_journals(self._seals.tend())
 
     def _stop(self) -> None:
         """Whatever becomes of the end, the loop that waits for it must not wait for ever."""
@@ -201,7 +201,7 @@ class Disk:
             journal.close()
         except Exception as error:  # noqa: BLE001 - what was flushed before stays readable
             self._notices.append(f"the last rows of a segment are lost: {error}")
-        self._unsealed.append(journal.path.parent)
+        self._seals.add(journal.path.parent)
 
     def _write_rows(self, job: _Rows) -> None:
         if time.monotonic() - self._house_kept > _KEEP_HOUSE_S:
@@ -230,7 +230,7 @@ class Disk:
     def _append_gaps(self, journal: JournalWriter, until_ns: int) -> None:
         """All that was lost until now, and again with the next rows if these cannot be written."""
         paused = [Gap("*", self._pause[0], until_ns, self._pause[1])] if self._pause is not None else []
-        gaps = [*self._owed_gaps, *paused]
+        gaps = [*self._owed_gaps, *self._unsealed_gaps, *paused]
         if gaps:
             journal.append("gaps", [gap.row() for gap in gaps])
 
@@ -254,6 +254,7 @@ class Disk:
 
     def _settle_gaps(self) -> None:
         """Only now that they are durable."""
+        self._unsealed_gaps.clear()
         if self._pause is None and not self._owed_gaps:
             return
         self.pauses += len(self._owed_gaps)
@@ -284,23 +285,22 @@ class Disk:
 
     def _measure(self) -> None:
         """A week is two thousand segments: they are listed again only when the directory or what is unfinished in it changed."""
-        unfinished = {*self._unsealed, *([self._sealing[1]] if self._sealing else ())}
-        if self._journal is not None:
-            unfinished.add(self._journal.path.parent)
-        listed = (self._directory.stat().st_mtime_ns, frozenset(unfinished))
+        recording = self._journal.path.parent if self._journal else None
+        listed = (self._directory.stat().st_mtime_ns, recording, self._seals.sealing)
         if listed != self._listed:
-            self._stock = Stock(self._list_segments(unfinished), self._pins, self._limits)
+            busy = self._seals.sealing
+            self._stock = Stock(self._list_segments(recording), self._pins, self._limits, busy.name if busy else None)
             self._listed = listed
         self.segments = len(self._stock.segments)
         self.size_bytes = self._stock.size_bytes + self._live_bytes()
 
-    def _list_segments(self, unfinished: Collection[Path]) -> list[StoredSegment]:
-        """Segments that are done never change: each is measured once. Done is also a journal that could not be sealed.
+    def _list_segments(self, recording: Path | None) -> list[StoredSegment]:
+        """All but the one being recorded. The others never change, also those that wait to be sealed: each is measured once.
 
         A segment ends where the next begins.
         """
         known = {segment.name: segment for segment in self._stock.segments if segment.size_bytes}
-        paths = [path for path in segment_paths(self._directory) if path not in unfinished]
+        paths = [path for path in segment_paths(self._directory) if path != recording]
         starts = [known[path.name].from_ns if path.name in known else segment_start_ns(path.name) for path in paths]
         sizes = [known[path.name].size_bytes if path.name in known else segment_bytes(path) for path in paths]
         ends = [*starts[1:], self._last_time_ns]
@@ -308,7 +308,8 @@ class Disk:
         return list(map(StoredSegment, names, starts, ends, sizes))
 
     def _live_bytes(self) -> int:
-        return self._journal.size_bytes if self._journal else 0
+        """What is being written: the open journal, and the tables of the one being sealed."""
+        return (self._journal.size_bytes if self._journal else 0) + self._seals.unfinished_bytes()
 
     def _drop(self, missing_bytes: int) -> None:
         names = self._stock.to_drop(self._live_bytes(), self._last_time_ns, missing_bytes)
@@ -316,6 +317,7 @@ class Disk:
             return
         self._listed = None
         for name in names:
+            self._seals.discard(self._directory / name)
             remove_segment(self._directory / name)
         self._measure()
 
@@ -326,36 +328,24 @@ class Disk:
             self._notices.append(f"pinned windows are lost: {error.facts}")
             return []
 
-    def _tend_sealing(self) -> None:
-        """One child at a time turns journals into Parquet; a failed one leaves its journal, which is as readable."""
-        if self._sealing is not None:
-            child, path, since = self._sealing
-            if child.poll() is None:
-                if time.monotonic() - since > _SEAL_SECONDS:
-                    child.kill()
-                return
-            self._sealing = None
-            if child.returncode != 0:
-                self._notices.append(f"segment {path.name} could not be sealed and stays a journal")
-        if self._unsealed:
-            path = self._unsealed.popleft()
-            command = [sys.executable, "-P", "-m", "necroscope.segment.seal", str(path)]
-            try:
-                child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            except OSError as error:  # the node has no room for another process
-                self._notices.append(f"segment {path.name} stays a journal: {error.strerror}")
-            else:
-                self._sealing = (child, path, time.monotonic())
+    def _keep_journals(self, given_up: Sequence[StaysJournal]) -> None:
+        """Segments that will not be sealed are reported, with a gap in the table that only a seal derives."""
+        if not given_up:
+            return
+        with contextlib.suppress(OSError, RecordingError):
+            self._measure()  # where each of them ends
+        ends = {segment.name: segment.to_ns for segment in self._stock.segments}
+        for segment in given_up:
+            name = segment.path.name
+            self._notices.append(f"segment {name} stays a journal: {segment.cause}")
+            start_ns = segment_start_ns(name)
+            cause = f"the segment could not be sealed: {segment.cause}"
+            self._unsealed_gaps.append(Gap("core_minutes", start_ns, ends.get(name, start_ns), cause))
+        del self._unsealed_gaps[:-_MOST_UNSEALED_GAPS]
 
     def _finish(self) -> None:
         if self._journal is not None:
             self._append_gaps(self._journal, self._last_time_ns)
         self._close_segment()
-        while self._unsealed or self._sealing is not None:
-            self._tend_sealing()
-            if self._sealing is not None:
-                try:
-                    self._sealing[0].wait(timeout=_SEAL_SECONDS)
-                except subprocess.TimeoutExpired:
-                    self._sealing[0].kill()
+        self._keep_journals(self._seals.finish())
         self._measure()

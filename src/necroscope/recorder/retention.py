@@ -14,7 +14,7 @@ _AHEAD_NS: Final = 60 * NS_PER_S
 
 @dataclass(frozen=True, slots=True)
 class StoredSegment:
-    """A sealed segment on disk; the live one cannot be dropped. Each ends where the next begins, and the last ends now."""
+    """A segment on disk, sealed or not; the one being recorded is not. Each ends where the next begins, and the last ends now."""
 
     name: str
     from_ns: int
@@ -72,15 +72,16 @@ def pinned_segments(segments: Sequence[StoredSegment], pins: Sequence[Pin], pin_
 class Stock:
     """All stored segments, told apart once: what is in bounds is then known from sums, however many there are."""
 
-    def __init__(self, segments: Sequence[StoredSegment], pins: Sequence[Pin], limits: Limits) -> None:
+    def __init__(self, segments: Sequence[StoredSegment], pins: Sequence[Pin], limits: Limits, busy: str | None = None) -> None:
+        """`busy` is the segment that is being sealed: it counts, and cannot be dropped."""
         pinned = pinned_segments(segments, pins, limits.pin_bytes)
         ordered = oldest_first(segments)
         self.segments = ordered
         self.size_bytes = sum(segment.size_bytes for segment in ordered)
         self._limits = limits
-        self._pinned = [segment for segment in ordered if segment.name in pinned]
-        self._ring = [segment for segment in ordered if segment.name not in pinned]
-        self._ring_bytes = sum(segment.size_bytes for segment in self._ring)
+        self._pinned = [segment for segment in ordered if segment.name in pinned and segment.name != busy]
+        self._ring = [segment for segment in ordered if segment.name not in pinned and segment.name != busy]
+        self._ring_bytes = sum(segment.size_bytes for segment in ordered if segment.name not in pinned)
 
     def to_drop(self, live_bytes: int, now_ns: int, missing_bytes: int) -> list[str]:
         """Oldest first: what is too old, what the ring has no room for, and what frees `missing_bytes` of disk.

@@ -156,8 +156,10 @@ def remove_leftovers(directory: Path) -> list[Path]:
 
 def remove_segment(path: Path) -> None:
     """After the rename no reader takes the remains for a segment, however far the removal comes."""
-    removing = path.with_name(path.name.removesuffix(LIVE) + REMOVING)
-    shutil.rmtree(removing, ignore_errors=True)
+    name = path.name.removesuffix(LIVE)
+    removing = path.with_name(name + REMOVING)
+    for remains in (removing, path.with_name(name + SEALING)):
+        shutil.rmtree(remains, ignore_errors=True)
     with contextlib.suppress(FileNotFoundError):
         path.rename(removing)
         sync_directory(path.parent)

@@ -51,6 +51,11 @@ def test_the_live_segment_counts_in_the_ring() -> None:
     assert drops(stored("abcde"), limits=ring_of(50), live=1000) == "abcde"
 
 
+def test_the_segment_that_is_being_sealed_counts_in_the_ring_and_stays() -> None:
+    assert "".join(Stock(stored("abcde"), [], ring_of(25), busy="a").to_drop(0, 10 * MINUTE_NS, 0)) == "bcd"
+    assert "".join(Stock(stored("abcde"), [pin(0, 4)], ROOMY, busy="a").to_drop(0, 10 * MINUTE_NS, 1000)) == "bcde"
+
+
 def after_a_clock_ahead() -> list[StoredSegment]:
     """As a recorder lists them in minute 10: `xyz` are of a clock that was a thousand minutes ahead, and was set right since."""
     starts = [*range(4, 10), *range(1004, 1007)]

@@ -159,6 +159,13 @@ def test_removed_segment_is_gone_even_if_an_earlier_removal_was_cut_short(record
     assert segment_bytes(recording / NAME) == 0
 
 
+def test_what_a_seal_left_unfinished_goes_with_its_journal(recording):
+    for suffix in (".live", ".sealing"):
+        (recording / (NAME + suffix)).mkdir()
+    remove_segment(recording / (NAME + ".live"))
+    assert [path for path in recording.iterdir() if path.is_dir()] == []
+
+
 def test_pins_come_back(recording):
     assert read_pins(recording) == []
     write_pins(recording, [Pin(1, 2, "nic_reset"), Pin(3, 4, "ü")])

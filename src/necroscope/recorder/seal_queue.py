@@ -1,0 +1,121 @@
+"""Journals that wait to become Parquet: one child at a time seals the oldest. One that cannot be sealed stays a journal for good.
+
+A journal answers the same questions, but for the table `core_minutes`, which only a seal derives: that is a gap.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from necroscope.segment.lock import lock_directory
+from necroscope.segment.recording import LIVE, SEALING, segment_bytes
+
+# A node that is an hour behind will not catch up, and whoever ends the recorder waits until all of them are sealed.
+MOST_WAITING: Final = 12
+_SEAL_SECONDS: Final = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class StaysJournal:
+    """A segment that will not be sealed, and why."""
+
+    path: Path
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Sealing:
+    child: subprocess.Popen[bytes]
+    path: Path
+    since_s: float
+
+
+class SealQueue:
+    """`tend` is to be called now and then; it starts the next child and returns what was given up since."""
+
+    def __init__(self, unsealed: Iterable[Path]) -> None:
+        self._waiting = deque(unsealed)
+        self._sealing: _Sealing | None = None
+
+    @property
+    def sealing(self) -> Path | None:
+        """The journal that a child is at: it must stay until the child is gone."""
+        return self._sealing.path if self._sealing else None
+
+    def unfinished_bytes(self) -> int:
+        """What the child wrote so far."""
+        return segment_bytes(_unfinished(self._sealing.path)) if self._sealing else 0
+
+    def add(self, journal: Path) -> None:
+        self._waiting.append(journal)
+
+    def discard(self, journal: Path) -> None:
+        """It was dropped before its turn came."""
+        if journal in self._waiting:
+            self._waiting.remove(journal)
+
+    def tend(self) -> list[StaysJournal]:
+        given_up = self._take_result()
+        while len(self._waiting) > MOST_WAITING:
+            given_up.append(StaysJournal(self._waiting.popleft(), f"more than {MOST_WAITING} segments wait to be sealed"))
+        if self._sealing is None and self._waiting:
+            given_up += self._start(self._waiting.popleft())
+        return given_up
+
+    def finish(self) -> list[StaysJournal]:
+        """Seal all that wait."""
+        given_up = self.tend()
+        while self._sealing is not None:
+            try:
+                self._sealing.child.wait(timeout=_SEAL_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._sealing.child.kill()
+            given_up += self.tend()
+        return given_up
+
+    def _start(self, journal: Path) -> list[StaysJournal]:
+        command = [sys.executable, "-P", "-m", "necroscope.segment.seal", str(journal)]
+        nowhere = subprocess.DEVNULL
+        try:
+            child = subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere)
+        except OSError as error:  # the node has no room for another process
+            return [StaysJournal(journal, error.strerror or str(error))]
+        self._sealing = _Sealing(child, journal, time.monotonic())
+        return []
+
+    def _take_result(self) -> list[StaysJournal]:
+        if self._sealing is None:
+            return []
+        status, journal = self._sealing.child.poll(), self._sealing.path
+        if status is None:
+            if time.monotonic() - self._sealing.since_s > _SEAL_SECONDS:
+                self._sealing.child.kill()
+            return []
+        self._sealing = None
+        if status == 0:
+            return []
+        _remove_unfinished(journal)
+        cause = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+        return [StaysJournal(journal, f"the process that seals {cause}")]
+
+
+def _unfinished(journal: Path) -> Path:
+    return journal.with_name(journal.name.removesuffix(LIVE) + SEALING)
+
+
+def _remove_unfinished(journal: Path) -> None:
+    """A child that was killed leaves what it wrote. Under lock: a child that outlived an earlier recorder may be at it still."""
+    try:
+        lock = lock_directory(journal)
+    except OSError:
+        return
+    if lock is not None:
+        shutil.rmtree(_unfinished(journal), ignore_errors=True)
+        os.close(lock)
