@@ -9,7 +9,7 @@ import os
 import re
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, takewhile
 from pathlib import Path
 from typing import Final
@@ -78,6 +78,27 @@ class KernelSymbols:
             return None
         name, _, module = line[_PREFIX:].partition(b"\t")
         return plain(name), plain(module) or KERNEL_MODULE
+
+    def ranges(self, functions: Collection[str]) -> list[tuple[int, int]]:
+        """From where to where the kernel's own functions of these names lie; those of modules, which may go, are left out."""
+        found = []
+        for line in self._lines_named(functions):
+            start = int(self._text[line : line + _DIGITS], 16)
+            place = self.place(start)
+            symbol = None if place is None else self.symbol(place)
+            if place is not None and symbol is not None and symbol[0] in functions:
+                end = self._addresses[place + 1] if place + 1 < len(self._addresses) else start + _FUNCTION_LIMIT
+                found.append((start, min(end, start + _FUNCTION_LIMIT)))
+        return sorted(set(found))
+
+    def _lines_named(self, names: Iterable[str]) -> Iterator[int]:
+        """Where the lines begin that end with a name; a module's end with the module."""
+        for name in names:
+            wanted = b" %s\n" % name.encode()
+            at = self._text.find(wanted)
+            while at >= 0:
+                yield at - _PREFIX + 1
+                at = self._text.find(wanted, at + 1)
 
 
 def parse(blocks: Iterable[bytes]) -> KernelSymbols:

@@ -10,7 +10,7 @@ Nothing here raises for a bad target or a node that cannot fork: what is not kno
 """
 
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -119,6 +119,12 @@ class Lookup:
     def kernel_symbol(self, place: int) -> KernelSymbol | None:
         """Function, as the linker has it, and module (`[kernel]` or `[name]`); None for what is no function."""
         return None if self._kernel is None else self._kernel.symbol(place)
+
+    def kernel_ranges(self, functions: Collection[str]) -> list[tuple[int, int]]:
+        """From where to where functions of the kernel itself lie; empty where symbols are hidden."""
+        if self._kernel is None and self._hidden is None:
+            self.reload_kernel_symbols()
+        return [] if self._kernel is None else self._kernel.ranges(functions)
 
     def reload_kernel_symbols(self) -> None:
         """After modules or BPF programs came."""

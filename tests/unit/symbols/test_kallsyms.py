@@ -165,3 +165,46 @@ def test_running_kernel_has_symbols() -> None:
         pytest.skip(error.facts)
     assert len(symbols) > 10_000
     assert symbols.size_bytes < 15 << 20
+
+
+IDLE = b"""\
+ffffffff81000000 T _stext
+ffffffff81000100 t default_idle
+ffffffff81000180 t __pfx_mwait_idle
+ffffffff81000190 t mwait_idle
+ffffffff81000200 t mwait_idle_with_hints
+ffffffff81000300 D poll_idle
+ffffffff81000400 W weak_alias
+ffffffff81000400 t io_idle
+ffffffff81000500 W cpu_do_idle
+ffffffff81000500 t something_else
+ffffffff81000600 t default_idle
+ffffffff81000640 D some_data
+ffffffffc0001000 t acpi_safe_halt\t[processor]
+ffffffffc0002000 t intel_idle
+"""
+
+
+def test_ranges_of_functions_reach_to_the_next_symbol_and_are_of_the_kernel_itself() -> None:
+    names = {"default_idle", "mwait_idle", "poll_idle", "io_idle", "cpu_do_idle", "acpi_safe_halt", "intel_idle", "absent"}
+    assert kallsyms.parse([IDLE]).ranges(names) == [
+        (0xFFFFFFFF81000100, 0xFFFFFFFF81000190),
+        (0xFFFFFFFF81000190, 0xFFFFFFFF81000200),
+        (0xFFFFFFFF81000400, 0xFFFFFFFF81000500),
+        (0xFFFFFFFF81000600, 0xFFFFFFFF81000640),
+        (0xFFFFFFFFC0002000, 0xFFFFFFFFC0102000),
+    ]
+    assert kallsyms.parse([IDLE]).ranges(()) == []
+
+
+def test_ranges_are_where_names_are_found(data: Path) -> None:
+    """What is in a range has one of the names, and nothing beside it has."""
+    symbols = kallsyms.parse([(data / "kallsyms.txt").read_bytes()])
+    named = {name for name, module in filter(None, map(symbols.symbol, range(0, len(symbols), 3))) if module == "[kernel]"}
+    ranges = symbols.ranges(named)
+    assert len(ranges) >= len(named) > 20
+    for start, end in ranges:
+        inside, last, after = symbols.lookup([start, end - 1, end])
+        assert inside is not None
+        assert inside == last != after
+        assert inside[0] in named

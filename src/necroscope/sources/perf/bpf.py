@@ -1,4 +1,7 @@
-"""The bpf system call: maps of one value and tracepoint programs, held by descriptor, so that nothing outlives this process."""
+"""The bpf system call: maps of one value and programs at tracepoints and perf events.
+
+All are held by descriptor, so that nothing outlives this process.
+"""
 
 import ctypes
 import errno
@@ -21,6 +24,7 @@ _RAW_TRACEPOINT_OPEN: Final = 17
 _MAP_TYPE_ARRAY: Final = 2
 _MAP_TYPE_PERCPU_ARRAY: Final = 6
 _PROG_TYPE_TRACEPOINT: Final = 5
+_PROG_TYPE_PERF_EVENT: Final = 7
 _PROG_TYPE_RAW_TRACEPOINT: Final = 17
 _NAME: Final = b"necroscope"
 
@@ -92,6 +96,22 @@ class RawTracepointProgram:
     def close(self) -> None:
         os.close(self._link)
         os.close(self.program)
+
+
+class PerfEventProgram:
+    """A program that decides about each sample of the perf events it is attached to (Linux 4.9): 0 drops it, 1 has it written.
+
+    It stays attached until the event is closed, even if the program is closed before.
+    """
+
+    def __init__(self, code: bytes) -> None:
+        self._program = _load(_PROG_TYPE_PERF_EVENT, code)
+
+    def attach(self, descriptor: int) -> None:
+        ioctl(descriptor, abi.IOC_SET_BPF, self._program)
+
+    def close(self) -> None:
+        os.close(self._program)
 
 
 def allow_locked_memory() -> None:

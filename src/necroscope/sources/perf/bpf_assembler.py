@@ -1,4 +1,4 @@
-"""Just enough of the BPF instruction set to write a tracepoint program without a compiler on the node (linux/bpf.h).
+"""Just enough of the BPF instruction set to write a small program without a compiler on the node (linux/bpf.h).
 
 Ours because every loader we know brings a compiler, libbpf or kernel headers. Instructions are eight bytes: opcode, registers,
 offset, constant.
@@ -11,6 +11,7 @@ R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10 = range(11)
 MAP_LOOKUP: Final = 1
 KTIME_GET_NS: Final = 5
 GET_SMP_PROCESSOR_ID: Final = 8
+GET_CURRENT_PID_TGID: Final = 14
 
 _INSTRUCTION: Final = struct.Struct("<BBhi")
 _PSEUDO_MAP: Final = 1
@@ -37,6 +38,12 @@ class Program:
         """The address of the value itself, of an array with one entry (Linux 5.2)."""
         self._add(0x18, register, _PSEUDO_MAP_VALUE, 0, descriptor)
         self._add(0)
+
+    def load_constant(self, register: int, constant: int) -> None:
+        """All 64 bits of it: an address."""
+        low, high = struct.unpack("<ii", constant.to_bytes(8, "little"))
+        self._add(0x18, register, constant=low)
+        self._add(0, constant=high)
 
     def load32(self, register: int, base: int, offset: int) -> None:
         self._add(0x61, register, base, offset)
@@ -92,6 +99,10 @@ class Program:
     def jump_if_not_below(self, register: int, other: int, label: str) -> None:
         self._jumps.append((len(self._instructions), label))
         self._add(0x3D, register, other)
+
+    def jump_if_above_register(self, register: int, other: int, label: str) -> None:
+        self._jumps.append((len(self._instructions), label))
+        self._add(0x2D, register, other)
 
     def call(self, function: int) -> None:
         self._add(0x85, constant=function)

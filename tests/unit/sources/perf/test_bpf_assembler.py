@@ -13,6 +13,11 @@ ENCODINGS = [
     ("exit", lambda p: p.leave(), "95 00 0000 00000000"),
     ("r1 = map 5 ll", lambda p: p.load_map(bpf.R1, 5), "18 11 0000 05000000 00 00 0000 00000000"),
     ("r1 = value of map 5 ll", lambda p: p.load_map_value(bpf.R1, 5), "18 21 0000 05000000 00 00 0000 00000000"),
+    (
+        "r1 = 0xffffffff81001d1e ll",
+        lambda p: p.load_constant(bpf.R1, 0xFFFFFFFF81001D1E),
+        "18 01 0000 1e1d0081 00 00 0000 ffffffff",
+    ),
     ("r6 = *(u32 *)(r1 + 8)", lambda p: p.load32(bpf.R6, bpf.R1, 8), "61 16 0800 00000000"),
     ("r8 = *(u64 *)(r7 + 0)", lambda p: p.load64(bpf.R8, bpf.R7, 0), "79 78 0000 00000000"),
     ("*(u32 *)(r10 - 4) = 0", lambda p: p.store32_constant(bpf.R10, -4, 0), "62 0a fcff 00000000"),
@@ -27,12 +32,14 @@ ENCODINGS = [
     ("call 1", lambda p: p.call(bpf.MAP_LOOKUP), "85 00 0000 01000000"),
     ("call 5", lambda p: p.call(bpf.KTIME_GET_NS), "85 00 0000 05000000"),
     ("call 8", lambda p: p.call(bpf.GET_SMP_PROCESSOR_ID), "85 00 0000 08000000"),
+    ("call 14", lambda p: p.call(bpf.GET_CURRENT_PID_TGID), "85 00 0000 0e000000"),
 ]
 JUMPS = [
     ("if r0 == 0", lambda p: p.jump_if_equal(bpf.R0, 0, "end"), "15 00"),
     ("if r8 != 0", lambda p: p.jump_if_not_equal(bpf.R8, 0, "end"), "55 08"),
     ("if r6 > 0", lambda p: p.jump_if_above(bpf.R6, 0, "end"), "25 06"),
     ("if r1 <= 0", lambda p: p.jump_if_at_most(bpf.R1, 0, "end"), "b5 01"),
+    ("if r1 > r6", lambda p: p.jump_if_above_register(bpf.R1, bpf.R6, "end"), "2d 61"),
     ("if r2 >= r9", lambda p: p.jump_if_not_below(bpf.R2, bpf.R9, "end"), "3d 92"),
 ]
 
