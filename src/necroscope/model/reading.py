@@ -1,7 +1,7 @@
 """What a source hands to the recorder: rows of tables, and gaps where something that should be there was not."""
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from necroscope.errors import NecroscopeError
 
@@ -10,8 +10,7 @@ Row = tuple[Value, ...]
 Rows = list[Row]
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(NamedTuple):
     """One instant on two clocks: `time_ns` is the recording's UTC time line, `monotonic_ns` measures what elapsed."""
 
     time_ns: int
@@ -51,6 +50,8 @@ class Source(Protocol):
     The first `read` of a source whose rows are differences may return no rows: it has nothing to compare with.
     A failure is `SourceUnavailable`, which the recorder turns into a gap of every table in `tables`; the next `read`
     tries again. A field that this kernel lacks is None in the row and one gap at the first read.
+
+    A source that knows when it will have work again may say so in `idle_until_ns` (monotonic): until then it is not read.
     """
 
     name: str

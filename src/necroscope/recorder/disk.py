@@ -118,7 +118,7 @@ class Disk:
         return has_lost
 
     def take_notices(self) -> list[str]:
-        return [self._notices.popleft() for _ in range(len(self._notices))]
+        return [self._notices.popleft() for _ in range(len(self._notices))] if self._notices else []
 
     def close(self) -> None:
         self._hand_over_dropped()
@@ -141,7 +141,8 @@ class Disk:
     def _run(self) -> None:
         while True:
             try:
-                job = self._jobs.get(timeout=1.0)
+                # Each second only while a child seals: a wake for nothing costs as much as half a source.
+                job = self._jobs.get(timeout=1.0 if self._sealing or self._unsealed else None)
             except Empty:
                 self._keep_journals(self._seals.tend())
                 continue

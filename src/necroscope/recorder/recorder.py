@@ -20,16 +20,17 @@ from necroscope.recorder.budget import Budget
 from necroscope.recorder.gaps import FailureLedger
 from necroscope.recorder.node_sources import NodeSources
 from necroscope.recorder.own_cost import own_cpu_ns
-from necroscope.recorder.schedule import Due, Schedule
+from necroscope.recorder.schedule import Schedule
 from necroscope.recorder.sink import Batch, Sink
 from necroscope.recorder.task_capture import TaskCapture
-from necroscope.recorder.triggers import NO_CPU, UNPINNED, Trigger, Triggers
+from necroscope.recorder.triggers import NO_CPU, UNPINNED, WATCHED, Trigger, Triggers
 from necroscope.segment.recording import Pin
 from necroscope.settings import Settings
 from necroscope.sources.procfs.interrupts import Interrupts
 
 _ANCHOR_NS: Final = 60 * NS_PER_S
 _LATE_TICKS: Final = 2
+_LATE_NS: Final = 1_500_000_000
 _TRIGGER_EVENTS: Final = {"saturated": "core_saturated", "softirq_stall": "softirq_stall"}
 _WARNING: Final = 4
 
@@ -130,11 +131,14 @@ class Recorder:
         now = self._now()
         self._read_ready({descriptor for descriptor, _ in ready}, ready, now)
         due = self._schedule.take_due(now.monotonic_ns)
-        for item in due:
+        for name, late_ns in due:
+            source = self._by_name[name]
             # Each at its own moment: the names of a drain may have kept us waiting.
             now = self._now()
-            self._note_lateness(item, now)
-            self._read(self._by_name[item.name], now)
+            if late_ns >= _LATE_NS:
+                self._note_lateness(source, late_ns, now)
+            if getattr(source, "idle_until_ns", 0) <= now.monotonic_ns:
+                self._read(source, now)
         if self._sources.kernel_log.fileno() != self._log_descriptor:  # its reader ended, or was started again
             self._register()
         if due:
@@ -190,12 +194,16 @@ class Recorder:
         self._note_gaps(reading.gaps)
         for table, rows in reading.rows.items():
             self._add(table, rows)
-            self._fire(self._triggers.feed(table, rows, now.time_ns), now)
+            if table in WATCHED:
+                self._fire(self._triggers.feed(table, rows, now.time_ns), now)
 
     def _add(self, table: str, rows: Rows) -> None:
         if not rows:
             return
-        self._batch.setdefault(table, []).extend(rows)
+        if table in self._batch:
+            self._batch[table] += rows
+        else:
+            self._batch[table] = rows[:]
         self.status.rows += len(rows)
         if table == "samples":
             self.status.samples += len(rows)
@@ -337,18 +345,19 @@ class Recorder:
             if hz < self._settings.hz:
                 self._note_gaps(self._failures.failed("budget", ("samples",), cause, now.time_ns))
 
-    def _note_lateness(self, due: Due, now: Moment) -> None:
+    def _note_lateness(self, source: Source, late_ns: int, now: Moment) -> None:
         """Counters catch up by themselves, because rows hold the time that passed; that nothing was seen between is a gap."""
-        source = self._by_name[due.name]
-        if due.late_ns >= max(_LATE_TICKS * source.period_s * NS_PER_S, 1.5 * NS_PER_S) and source is not self._sources.sampler:
-            cause = f"the recorder was not run for {format_duration(due.late_ns)}"
-            self._note_gaps([Gap(table, now.time_ns - due.late_ns, now.time_ns, cause) for table in source.tables])
+        if late_ns >= _LATE_TICKS * source.period_s * NS_PER_S and source is not self._sources.sampler:
+            cause = f"the recorder was not run for {format_duration(late_ns)}"
+            self._note_gaps([Gap(table, now.time_ns - late_ns, now.time_ns, cause) for table in source.tables])
 
     def _note_failure(self, name: str, tables: tuple[str, ...], error: NecroscopeError, now: Moment) -> None:
         cause = error.facts if not error.hint else f"{error.facts} ({error.hint})"
         self._note_gaps(self._failures.failed(name, tables, cause, now.time_ns))
 
     def _note_gaps(self, gaps: list[Gap]) -> None:
+        if not gaps:
+            return
         self.status.gaps += len(gaps)
         self.status.lost_samples += sum(gap.lost or 0 for gap in gaps if gap.table == "samples")
         self._add("gaps", [gap.row() for gap in gaps])

@@ -1,10 +1,9 @@
 """Which source is due, and how late it is: a decision without clocks or I/O."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
+class Due(NamedTuple):
     name: str
     late_ns: int
 
@@ -30,11 +29,8 @@ class Schedule:
 
     def take_due(self, now_ns: int) -> list[Due]:
         """What is due now, in the order it was added; each is moved to its next turn on its own grid."""
-        due = []
-        for name, next_ns in self._next_ns.items():
-            if next_ns <= now_ns:
-                late_ns = now_ns - next_ns
-                due.append(Due(name, late_ns))
-                period_ns = self._period_ns[name]
-                self._next_ns[name] = next_ns + period_ns * (late_ns // period_ns + 1)
+        due = [Due(name, now_ns - next_ns) for name, next_ns in self._next_ns.items() if next_ns <= now_ns]
+        for name, late_ns in due:
+            period_ns = self._period_ns[name]
+            self._next_ns[name] = now_ns + period_ns - late_ns % period_ns
         return due

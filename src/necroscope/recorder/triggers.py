@@ -4,9 +4,9 @@ Edge-triggered, at most once a core a minute. User time alone pins nothing: that
 on one core without a pause is asked which cores it may run on, and who stands still while work stalls for I/O where it stands.
 """
 
-from collections import deque
 from dataclasses import dataclass
-from typing import Final
+from operator import itemgetter
+from typing import Final, cast
 
 from necroscope.model.core_shares import MODE_PARTS
 from necroscope.model.reading import Row, Rows
@@ -32,16 +32,16 @@ WAIT_RATIO: Final = 0.3
 _WINDOW_NS: Final = 950 * NS_PER_MS
 # Rows of measured delays come every tick unless the probe rests; without them for so long the weaker signs count.
 _DELAYS_FRESH_NS: Final = 3 * NS_PER_S
+# The tables that `feed` looks at.
+WATCHED: Final = frozenset({"cores", "softirq_delay", "softirqs", "runqueue", "pressure"})
 # Log events that no core is named by share one place in the once-a-minute rule.
 NO_CPU: Final = -1
 
 _CORES: Final = TABLES["cores"].index_of
 _CORE_ELAPSED: Final = _CORES("elapsed_ns")
-_KERNEL_MODES: Final = tuple(_CORES(name) for name in ("system_ns", "irq_ns", "softirq_ns", "steal_ns"))
-_USER_MODES: Final = tuple(map(_CORES, MODE_PARTS["user"]))
-_BUSY_MODES: Final = (*_KERNEL_MODES, *_USER_MODES)
-_DELAY_WORST: Final = TABLES["softirq_delay"].index_of("worst_ns")
-_DELAY_PENDING: Final = TABLES["softirq_delay"].index_of("pending_ns")
+_SYSTEM, _IRQ, _SOFTIRQ, _STEAL = map(_CORES, ("system_ns", "irq_ns", "softirq_ns", "steal_ns"))
+_USER, _NICE, _GUEST = map(_CORES, MODE_PARTS["user"])
+_DELAYS: Final = itemgetter(*map(TABLES["softirq_delay"].index_of, ("worst_ns", "pending_ns")))
 _FIRST_VECTOR: Final = TABLES["softirqs"].index_of(SOFTIRQ_VECTORS[0])
 _SOFTIRQS_ELAPSED: Final = TABLES["softirqs"].index_of("elapsed_ns")
 _PRESSURE: Final = TABLES["pressure"].index_of
@@ -69,7 +69,7 @@ class Triggers:
     """Takes rows as they are read, returns what fires now."""
 
     def __init__(self) -> None:
-        self._modes: dict[int, deque[tuple[int, int]]] = {}
+        self._modes: dict[int, list[tuple[int, int]]] = {}
         self._active: set[tuple[str, int]] = set()
         self._quiet_until_ns: dict[tuple[int, str], int] = {}
         self._busy: set[int] = set()
@@ -84,8 +84,10 @@ class Triggers:
     def feed(self, table: str, rows: Rows, now_ns: int) -> list[Trigger]:
         match table:
             case "cores":
-                found = self._saturated(rows)
-                return self._edges(table, found, now_ns) + self._edges("user", self._full_of_user(rows, found), now_ns)
+                # No column of `cores` is nullable or a text.
+                cores = cast("list[tuple[int, ...]]", rows)
+                found = self._saturated(cores)
+                return self._edges(table, found, now_ns) + self._edges("user", self._full_of_user(cores, found), now_ns)
             case "softirq_delay":
                 self._delays_seen_ns = now_ns
                 found = self._delayed(rows)
@@ -98,6 +100,8 @@ class Triggers:
                 self._is_starving = bool(found)
             case "pressure":
                 self._follow_io(rows)
+                if not self._io_ns and not self._active:
+                    return []
                 return [
                     *self._edges("io_blocked", self._stalled_for_io("io_blocked", IO_NS), now_ns),
                     *self._edges("io_hung", self._stalled_for_io("io_hung", IO_HUNG_NS), now_ns),
@@ -115,44 +119,54 @@ class Triggers:
         """A kernel log line that says something broke; each is an edge of its own."""
         return self._admit(Trigger("kernel_log", NO_CPU if cpu is None else cpu, kind), now_ns)
 
-    def _saturated(self, rows: Rows) -> dict[int, Trigger]:
+    def _saturated(self, rows: list[tuple[int, ...]]) -> dict[int, Trigger]:
         found = {}
         self._busy.clear()
         for row in rows:
-            cpu, elapsed_ns = _int(row[1]), _int(row[_CORE_ELAPSED])
-            kernel_ns = sum(_int(row[mode]) for mode in _KERNEL_MODES)
-            if sum(_int(row[mode]) for mode in _BUSY_MODES) >= SATURATED_RATIO * elapsed_ns:
+            cpu, total_ns = row[1], row[_CORE_ELAPSED]
+            held_ns = row[_SYSTEM] + row[_IRQ] + row[_SOFTIRQ] + row[_STEAL]
+            if held_ns + row[_USER] + row[_NICE] + row[_GUEST] >= SATURATED_RATIO * total_ns:
                 self._busy.add(cpu)
-            window = self._modes.setdefault(cpu, deque())
-            window.append((elapsed_ns, kernel_ns))
-            while len(window) > 1 and sum(part for part, _ in window) - window[0][0] >= _WINDOW_NS:
-                window.popleft()
-            total_ns = sum(part for part, _ in window)
-            held_ns = sum(part for _, part in window)
-            if total_ns >= _WINDOW_NS and held_ns >= SATURATED_RATIO * total_ns:
+            if total_ns >= _WINDOW_NS:
+                self._modes[cpu] = [(total_ns, held_ns)]
+            else:
+                total_ns, held_ns = self._window(cpu, total_ns, held_ns)
+            if held_ns >= SATURATED_RATIO * total_ns and total_ns >= _WINDOW_NS:
                 found[cpu] = Trigger(
                     "saturated", cpu, f"{100 * held_ns // total_ns} % of {total_ns / NS_PER_S:.1f} s in the kernel"
                 )
         return found
 
-    def _full_of_user(self, rows: Rows, held: dict[int, Trigger]) -> dict[int, Trigger]:
+    def _window(self, cpu: int, elapsed_ns: int, kernel_ns: int) -> tuple[int, int]:
+        """Of short ticks as many together as make a second: all time, and that in the kernel."""
+        window = self._modes.setdefault(cpu, [])
+        window.append((elapsed_ns, kernel_ns))
+        while len(window) > 1 and sum(part for part, _ in window) - window[0][0] >= _WINDOW_NS:
+            del window[0]
+        return sum(part for part, _ in window), sum(part for _, part in window)
+
+    def _full_of_user(self, rows: list[tuple[int, ...]], held: dict[int, Trigger]) -> dict[int, Trigger]:
         """Only described, never pinned. Many such cores are a busy node, not a thread to ask about."""
         full_ns = {}
         for row in rows:
-            user_ns, elapsed_ns = sum(_int(row[mode]) for mode in _USER_MODES), _int(row[_CORE_ELAPSED])
-            if user_ns >= USER_RATIO * elapsed_ns:
-                full_ns[_int(row[1])] = self._user_ns.get(_int(row[1]), 0) + elapsed_ns
+            if row[_USER] + row[_NICE] + row[_GUEST] >= USER_RATIO * row[_CORE_ELAPSED]:
+                full_ns[row[1]] = self._user_ns.get(row[1], 0) + row[_CORE_ELAPSED]
         self._user_ns = full_ns
+        if not full_ns:
+            return {}
         found = {cpu for cpu, stood_ns in full_ns.items() if stood_ns >= USER_NS and cpu not in held}
         if 2 * len(found) > len(rows):
             return {}
         return {cpu: Trigger("user_busy", cpu, f"full of user code for {full_ns[cpu] // NS_PER_S} s") for cpu in found}
 
     def _delayed(self, rows: Rows) -> dict[int, Trigger]:
-        found = {}
+        found: dict[int, Trigger] = {}
+        if max(map(max, map(_DELAYS, rows)), default=0) < STALL_NS:
+            return found
         for row in rows:
-            cpu, wait_ns = _int(row[1]), max(_int(row[_DELAY_WORST]), _int(row[_DELAY_PENDING]))
+            wait_ns = max(_DELAYS(row))
             if wait_ns >= STALL_NS:
+                cpu = _int(row[1])
                 found[cpu] = Trigger("softirq_stall", cpu, f"{row[2]} waited {wait_ns // NS_PER_MS} ms for its handler")
         return found
 
@@ -163,8 +177,8 @@ class Triggers:
         """
         frozen_ns = {}
         for row in rows:
-            cpu = _int(row[1])
-            if cpu in self._busy and not any(row[_FIRST_VECTOR:]):
+            if row[1] in self._busy and not any(row[_FIRST_VECTOR:]):
+                cpu = _int(row[1])
                 frozen_ns[cpu] = self._frozen_ns.get(cpu, 0) + _int(row[_SOFTIRQS_ELAPSED])
         self._frozen_ns = frozen_ns
         self._frozen = {cpu for cpu, stood_ns in frozen_ns.items() if stood_ns >= _WINDOW_NS}
@@ -172,7 +186,7 @@ class Triggers:
 
     def _starving(self, rows: Rows) -> dict[int, Trigger]:
         """Runnable with unchanged run time. Of ksoftirqd that is a stall only if softirqs do not run without it (before 6.5)."""
-        waiting = [row for row in rows if _is_waiting(row)]
+        waiting = [row for row in rows if (row[_RUN_STATE] == "R" or row[_RUN_DELAY]) and _is_waiting(row)]
         # Seen once it may have been woken a moment ago.
         before, self._waiting = self._waiting, {_int(row[_RUN_PID]) for row in waiting}
         found = {}
@@ -195,6 +209,8 @@ class Triggers:
 
     def _edges(self, table: str, found: dict[int, Trigger], now_ns: int) -> list[Trigger]:
         """What has gone may come again as an edge; what the quiet minute held back fires when that is over, if it still lasts."""
+        if not found and not self._active:
+            return []
         self._active -= {(name, cpu) for name, cpu in self._active if name == table and cpu not in found}
         fired = []
         for cpu, trigger in found.items():

@@ -13,6 +13,7 @@ Parsed = TypeVar("Parsed")
 
 # A sequence file hands out at most a few pages a call whatever is asked; this holds most files in one call.
 _CHUNK_BYTES: Final = 1 << 16
+_LEAST_PAGE_BYTES: Final = 4096
 _REFUSED: Final = (errno.EACCES, errno.EPERM)
 _ABSENT: Final = (errno.ENOENT, errno.ENOTDIR, errno.EOPNOTSUPP)
 
@@ -50,16 +51,20 @@ class KeptFile:
         self.path = path
         self._fd = -1
 
-    def read(self) -> bytes:
-        """The whole file, in as many calls as it takes."""
+    def read(self, longest_record_bytes: int = _LEAST_PAGE_BYTES) -> bytes:
+        """The whole file, in as many calls as it takes.
+
+        The kernel fills a page until the next record does not fit (seq_read_iter): where a record of `longest_record_bytes`
+        would have fitted, there is none, and no call is made to learn that.
+        """
         data = chunk = self._read_first()
-        while chunk:
+        while len(chunk) > _LEAST_PAGE_BYTES - longest_record_bytes:
             chunk = self._pread(len(data))
             data += chunk
         return data
 
     def read_record(self) -> bytes:
-        """All of a file that the kernel writes as a single record (/proc/stat, schedstat, pressure, sysctls).
+        """All of a file that the kernel writes as a single record (/proc/stat, meminfo, softirqs, pressure, schedstat, sysctls).
 
         One call, unless it is filled to the brim: the kernel keeps the rest of that record for the next (seq_read_iter).
         """
@@ -69,9 +74,14 @@ class KeptFile:
             data += chunk
         return data
 
-    def parse(self, parse: Callable[[bytes], Parsed], *, record: bool = False) -> Parsed:
+    def parse(
+        self, parse: Callable[[bytes], Parsed], *, record: bool = False, longest_record_bytes: int = _LEAST_PAGE_BYTES
+    ) -> Parsed:
         """What `parse` makes of the file; text that it does not know (ValueError) is an interface that is not there."""
-        data = self.read_record() if record else self.read()
+        return self.parsed(parse, self.read_record() if record else self.read(longest_record_bytes))
+
+    def parsed(self, parse: Callable[[bytes], Parsed], data: bytes) -> Parsed:
+        """The same of what was read already."""
         try:
             return parse(data)
         except (ValueError, IndexError) as error:
@@ -84,11 +94,10 @@ class KeptFile:
             self._fd = -1
 
     def _read_first(self) -> bytes:
-        if self._fd >= 0:
-            try:
-                return os.pread(self._fd, _CHUNK_BYTES, 0)
-            except OSError:
-                self.close()
+        try:
+            return os.pread(self._fd, _CHUNK_BYTES, 0)
+        except OSError:  # also where it is not open yet
+            self.close()
         self._open()
         return self._pread(0)
 

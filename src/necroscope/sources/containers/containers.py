@@ -62,6 +62,7 @@ class Containers:
         self._bundles: dict[str, oci_bundle.BundleNames] = {}
         self._work: Background[_Round] = Background("containers")
         self._next_ns = 0
+        self.idle_until_ns = 0
         self._told: dict[str, ContainerState] = {}
         self._logged: dict[tuple[str, str], LoggedContainer] | None = None
         self._written: dict[str, ContainerState] = {}
@@ -70,7 +71,7 @@ class Containers:
     def start_segment(self) -> None:
         """The next round writes every container, so that the segment explains itself."""
         self._written.clear()
-        self._next_ns = 0
+        self._next_ns = self.idle_until_ns = 0
 
     def read(self, now: Moment) -> Reading:
         reading = Reading()
@@ -86,6 +87,7 @@ class Containers:
             found = _Round(now, shift_ns(now.time_ns, realtime_ns))
             self._work.start(lambda: self._round(found, realtime_ns))
         reading.trouble = self._trouble
+        self.idle_until_ns = self._next_ns if self._work.is_idle else 0
         return reading
 
     def close(self) -> None:

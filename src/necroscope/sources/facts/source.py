@@ -74,12 +74,14 @@ class Facts:
         self._watch: Background[dict[str, int]] = Background("facts")
         self._watched: dict[str, int] | None = None
         self._next_watch_ns = 0
+        self.idle_until_ns = 0
         self._is_rewritten = True
         self._packages_ns: int | None = None
 
     def start_segment(self) -> None:
         """The next read writes every fact, so that the segment explains itself."""
         self._is_rewritten = True
+        self.idle_until_ns = 0
 
     def read(self, now: Moment) -> Reading:
         self._abandoned = [collector for collector in self._abandoned if not collector.is_reaped()]
@@ -91,6 +93,8 @@ class Facts:
             self._is_rewritten = False
             rows = [row for row in rows if row[1] == _BULKY or row[3] is None]
             rows += [(now.time_ns, *key, value) for key, value in self._facts.items() if key[0] != _BULKY]
+        is_busy = self._collector is not None or self._abandoned or not self._watch.is_idle
+        self.idle_until_ns = 0 if is_busy else min(self._next_ns, self._next_watch_ns)
         return Reading({"facts": rows} if rows else {}, trouble=self._trouble)
 
     def close(self) -> None:

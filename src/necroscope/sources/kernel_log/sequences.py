@@ -40,6 +40,11 @@ class Sequencer:
         self._traced: Sequence | None = None
         self._has_user_patterns = bool(patterns.user_patterns)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a story is under way, which `flush` may end."""
+        return bool(self._open)
+
     def feed(self, line: LogLine, heard_ns: int) -> Outcome:
         """Take in a line, heard at this monotonic time: the events it finished, and the alarms it raised."""
         found = self._patterns.find(line.text)

@@ -18,6 +18,8 @@ BUDGET_NS: Final = 50 * NS_PER_MS
 _BATCH: Final = 128
 # How far a log's clock and ours may lie apart, about.
 _SKEW_NS: Final = 5 * NS_PER_S
+# A log with a descriptor wakes the recorder; it is looked at now and then all the same.
+_LOOK_NS: Final = 10 * NS_PER_S
 
 
 class KernelLog:
@@ -39,6 +41,7 @@ class KernelLog:
         clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self.alarms: list[Alarm] = []
+        self.idle_until_ns = 0
         self._root = root
         self._to_time_ns = to_time_ns
         self._sequencer = Sequencer(patterns or PatternSet())
@@ -60,6 +63,7 @@ class KernelLog:
 
     def read(self, now: Moment) -> Reading:
         self.alarms = []
+        self.idle_until_ns = 0
         if self._reader is None:
             self._reader = open_log(self._root, self._to_time_ns)
             self._opened_ns, self._caught_up = now.monotonic_ns, False
@@ -76,11 +80,15 @@ class KernelLog:
                     break
             else:
                 self._caught_up = now.monotonic_ns - self._opened_ns >= self._reader.settles_ns
+                if self._caught_up and self._reader.fileno() is not None:
+                    self.idle_until_ns = now.monotonic_ns + _LOOK_NS
         except SourceUnavailable:
             # What came before the failure is kept; the next read fails again.
             if not log and not unlogged:
                 raise
         events += self._sequencer.flush(now.monotonic_ns)
+        if self._sequencer.is_open:
+            self.idle_until_ns = 0
         return self._reading(events, log, unlogged, self._reader.take_gaps(now.time_ns))
 
     def finish(self, now: Moment) -> Reading:

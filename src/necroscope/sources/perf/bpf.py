@@ -3,8 +3,10 @@
 All are held by descriptor, so that nothing outlives this process.
 """
 
+import contextlib
 import ctypes
 import errno
+import mmap
 import os
 import resource
 import struct
@@ -23,6 +25,7 @@ _PROG_LOAD: Final = 5
 _RAW_TRACEPOINT_OPEN: Final = 17
 _MAP_TYPE_ARRAY: Final = 2
 _MAP_TYPE_PERCPU_ARRAY: Final = 6
+_MAP_MAPPABLE: Final = 1 << 10
 _PROG_TYPE_TRACEPOINT: Final = 5
 _PROG_TYPE_PERF_EVENT: Final = 7
 _PROG_TYPE_RAW_TRACEPOINT: Final = 17
@@ -30,32 +33,55 @@ _NAME: Final = b"necroscope"
 
 
 class MapValue:
-    """The one value of a map, read and written whole in one call: by default one for all, that a program may address directly."""
+    """The one value of a map, read and written whole: by default one for all, that a program may address directly.
+
+    Since 5.5 it is memory shared with the kernel, and reading it takes no call.
+    """
 
     _type = _MAP_TYPE_ARRAY
+    _flags = _MAP_MAPPABLE
 
     def __init__(self, size_bytes: int, copies: int = 1) -> None:
         self._buffer = ctypes.create_string_buffer(size_bytes * copies)
         self._key = ctypes.create_string_buffer(4)
-        self.descriptor = _bpf(_MAP_CREATE, struct.pack("<IIIII", self._type, 4, size_bytes, 1, 0))
+        self._memory: mmap.mmap | None = None
+        self.descriptor = self._create(size_bytes)
         self._element = struct.pack("<IIQQQ", self.descriptor, 0, ctypes.addressof(self._key), ctypes.addressof(self._buffer), 0)
 
     def read(self) -> bytes:
+        if self._memory is not None:
+            return self._memory[:]
         _bpf(_MAP_LOOKUP_ELEM, self._element)
         return self._buffer.raw
 
     def clear(self) -> None:
+        if self._memory is not None:
+            self._memory[:] = bytes(len(self._memory))
+            return
         ctypes.memset(self._buffer, 0, len(self._buffer))
         _bpf(_MAP_UPDATE_ELEM, self._element)
 
     def close(self) -> None:
+        if self._memory is not None:
+            self._memory.close()
         os.close(self.descriptor)
+
+    def _create(self, size_bytes: int) -> int:
+        plain = struct.pack("<IIII", self._type, 4, size_bytes, 1)
+        if self._flags:
+            with contextlib.suppress(OSError):  # before 5.5 the flag is not known
+                descriptor = _bpf(_MAP_CREATE, plain + struct.pack("<I", self._flags))
+                with contextlib.suppress(OSError):
+                    self._memory = mmap.mmap(descriptor, size_bytes)
+                return descriptor
+        return _bpf(_MAP_CREATE, plain + bytes(4))
 
 
 class PerCpuValue(MapValue):
     """As many copies of the value as there are possible cores; a program sees that of its own core."""
 
     _type = _MAP_TYPE_PERCPU_ARRAY
+    _flags = 0
 
 
 class TracepointProgram:

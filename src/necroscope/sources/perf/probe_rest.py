@@ -8,6 +8,7 @@ that stand still on a busy core, a thread of a poll that gets no time.
 
 from collections import Counter
 from math import ceil
+from operator import itemgetter
 from typing import Final
 
 from necroscope.model.reading import Rows
@@ -25,11 +26,14 @@ _WELL_NS: Final = 10 * NS_PER_MS
 
 _CPU: Final = TABLES["softirq_delay"].index_of("cpu")
 _COUNT: Final = TABLES["softirq_delay"].index_of("count")
+_COUNT_OF: Final = itemgetter(_COUNT)
 _WAITS: Final = tuple(TABLES["softirq_delay"].index_of(name) for name in ("worst_ns", "pending_ns"))
 
 
 def ticks_of_rest(rows: Rows, elapsed_ns: int) -> int:
     """How many ticks the probe is to rest after one of `elapsed_ns` that gave these rows of `softirq_delay`; mostly none."""
+    if sum(map(_COUNT_OF, rows)) * PAIR_NS <= _TOO_MUCH * elapsed_ns:  # all cores together
+        return 0
     if any(_number(row[wait]) >= _WELL_NS for row in rows for wait in _WAITS):
         return 0
     counts: Counter[object] = Counter()

@@ -5,7 +5,6 @@ powers of two. A raise that never got its handler is seen too, because its time 
 What it costs each softirq is in docs/benchmarks.md.
 """
 
-import struct
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -34,7 +33,6 @@ _VECTOR_BYTES: Final = 8 * VECTOR_WORDS
 _HISTOGRAM_END: Final = 8 * (1 + SOFTIRQ_DELAY_BUCKETS)
 # A raise is normally served within microseconds; younger ones than this are just passing by.
 _PENDING_NS: Final = 1_000_000
-_UNPACK: Final = struct.Struct(f"<{1 + SOFTIRQ_DELAY_BUCKETS}Q").unpack_from
 
 
 class SoftirqDelay:
@@ -83,9 +81,8 @@ class SoftirqDelay:
         # worst time in the next row.
         waits.clear()
         data = delays.read()
-        found = difference(self._before, data, worst, now)
-        self._before = data
-        return [(row[0], self._cpus[row[1]], *row[2:]) for row in found]
+        before, self._before = self._before, data
+        return difference(before, data, worst, now, self._cpus)
 
     def _begin_rest(self, now: Moment, ticks: int) -> list[Gap]:
         """A gap already at the beginning, in case nobody is there to tell of the end."""
@@ -145,35 +142,34 @@ class SoftirqDelay:
         return delays.read()
 
 
-def difference(
-    before: bytes, after: bytes, worst: memoryview, now: Moment
-) -> list[tuple[int, int, str, int, int, int, list[int]]]:
-    """Rows for the cores and vectors in which a softirq was entered, or a raise waits, since `before`."""
-    rows = []
-    raised = memoryview(after).cast("Q")[::VECTOR_WORDS]
-    for cpu in range(len(after) // CORE_BYTES):
-        start, first = cpu * CORE_BYTES, cpu * VECTORS
+def difference(before: bytes, after: bytes, worst: memoryview, now: Moment, cpus: Sequence[int] = ()) -> Rows:
+    """Rows for the cores and vectors in which a softirq was entered, or a raise waits, since `before`.
+
+    `cpus` are the numbers of the cores in the order of the map; by default they are counted from 0.
+    """
+    rows: Rows = []
+    raised = memoryview(after).cast("Q")[::VECTOR_WORDS].tolist()
+    for place, cpu in enumerate(cpus or range(len(after) // CORE_BYTES)):
+        start, first = place * CORE_BYTES, place * VECTORS
+        raised_ns, worst_ns = raised[first : first + VECTORS], worst[first : first + VECTORS].tolist()
         is_same = after[start : start + CORE_BYTES] == before[start : start + CORE_BYTES]
-        if is_same and not any(raised[first : first + VECTORS]) and not any(worst[first : first + VECTORS]):
+        if is_same and not any(raised_ns) and not any(worst_ns):
             continue
-        for vector in range(VECTORS):
-            place = start + vector * _VECTOR_BYTES
-            row = _row(before, after, place, worst[first + vector], now)
-            if row is not None:
-                count, worst_ns, pending_ns, histogram = row
-                rows.append((now.time_ns, cpu, SOFTIRQ_VECTORS[vector], count, worst_ns, pending_ns, histogram))
+        for vector, waited_ns, since_ns in zip(SOFTIRQ_VECTORS, worst_ns, raised_ns, strict=True):
+            pending_ns = now.monotonic_ns - since_ns if since_ns else 0
+            if pending_ns < _PENDING_NS:
+                pending_ns = 0
+            histogram = slice(start + 8, start + _HISTOGRAM_END)
+            counts, counted = after[histogram], before[histogram]
+            start += _VECTOR_BYTES
+            if waited_ns or pending_ns or counts != counted:
+                rises = _rises(counts, counted)
+                rows.append((now.time_ns, cpu, vector, sum(rises), waited_ns, pending_ns, rises))
     return rows
 
 
-def _row(before: bytes, after: bytes, place: int, worst_ns: int, now: Moment) -> tuple[int, int, int, list[int]] | None:
-    raised_ns, *counts = _UNPACK(after, place)
-    pending_ns = max(0, now.monotonic_ns - raised_ns) if raised_ns else 0
-    if pending_ns < _PENDING_NS:
-        pending_ns = 0
-    is_same = after[place + 8 : place + _HISTOGRAM_END] == before[place + 8 : place + _HISTOGRAM_END]
-    if is_same and not pending_ns and not worst_ns:
-        return None
-    histogram = [now_count - then for now_count, then in zip(counts, _UNPACK(before, place)[1:], strict=True)]
-    while histogram and not histogram[-1]:
-        histogram.pop()
-    return sum(histogram), worst_ns, pending_ns, histogram
+def _rises(counts: bytes, counted: bytes) -> list[int]:
+    """Without the zeros at the end. The counters only rise, so that their bytes can be subtracted as one number."""
+    rises = (int.from_bytes(counts, "little") - int.from_bytes(counted, "little")).to_bytes(len(counts), "little")
+    used = (len(rises.rstrip(b"\0")) + 7) // 8
+    return memoryview(rises).cast("Q")[:used].tolist()

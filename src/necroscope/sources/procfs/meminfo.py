@@ -36,7 +36,7 @@ class Meminfo:
 
     def parse(self, data: bytes) -> list[int | None]:
         """The values of COLUMNS, None where this kernel does not tell."""
-        *values, swap_free = [None if kb is None else kb * _BYTES_PER_KB for kb in self._numbers.parse(data)]
+        *values, swap_free = [kb and kb * _BYTES_PER_KB for kb in self._numbers.parse(data)]
         swap_total = values[_SWAP_USED]
         values[_SWAP_USED] = None if swap_total is None or swap_free is None else swap_total - swap_free
         return values

@@ -1,12 +1,15 @@
 """The `memory` row: what /proc/vmstat counted since the row before, what /proc/meminfo and the file system caches hold now."""
 
+from operator import sub
 from pathlib import Path
+from typing import Final
 
 from necroscope.model.reading import Gap, Moment, Reading
 from necroscope.sources.kept_file import KeptFile
 from necroscope.sources.procfs import filesystem_caches, meminfo, vmstat
 
 Values = list[int | None]
+_LONGEST_LINE_BYTES: Final = 128
 
 
 class Memory:
@@ -27,8 +30,8 @@ class Memory:
         self._read_at: Moment | None = None
 
     def read(self, now: Moment) -> Reading:
-        events = self._vmstat_file.parse(self._vmstat.parse)
-        amounts = self._meminfo_file.parse(self._meminfo.parse)
+        events = self._vmstat_file.parse(self._vmstat.parse, longest_record_bytes=_LONGEST_LINE_BYTES)
+        amounts = self._meminfo_file.parse(self._meminfo.parse, record=True)
         dentries = self._dentry_state_file.parse(filesystem_caches.parse_dentry_state, record=True)
         inodes = self._inode_nr_file.parse(filesystem_caches.parse_inode_nr, record=True)
         reading = Reading()
@@ -49,6 +52,9 @@ class Memory:
 
 def _rises(now: Values, before: Values) -> Values | None:
     """None if a counter fell: then they were counted anew and there is nothing to compare with."""
+    if None not in now and None not in before:
+        rises = list(map(sub, now, before))
+        return None if min(rises) < 0 else rises
     rises = [None if new is None or old is None else new - old for new, old in zip(now, before, strict=True)]
     return None if any(rise is not None and rise < 0 for rise in rises) else rises
 

@@ -20,8 +20,8 @@ class NamedNumbers:
             self._locate(words)
             if len(self._present) < 2:
                 raise ValueError("it is empty or cut")
-        values = map(int, itemgetter(*self._value_places)(words))
-        return [next(values) if is_present else None for is_present in self._is_present]
+        values = [*map(int, itemgetter(*self._value_places)(words)), None]
+        return [*itemgetter(*self._order)(values)]
 
     def _stand_as_before(self, words: list[bytes]) -> bool:
         if len(words) != self._word_count or len(self._present) < 2:
@@ -31,7 +31,8 @@ class NamedNumbers:
     def _locate(self, words: list[bytes]) -> None:
         places = {word: place for place, word in enumerate(words[:-1])}
         self._word_count = len(words)
-        self._is_present = [name in places for name in self._names]
         self._present = tuple(name for name in self._names if name in places)
+        # Where each name's number is among those present; at the end of them stands a None for the others.
+        self._order = [self._present.index(name) if name in places else -1 for name in self._names]
         self._name_places = [places[name] for name in self._present]
         self._value_places = [place + 1 for place in self._name_places]

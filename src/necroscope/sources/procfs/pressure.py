@@ -3,6 +3,7 @@
 `irq` exists since 6.1 where interrupt time is accounted, and has no `some` line. `cpu` has a `full` line since 5.13.
 """
 
+import re
 from pathlib import Path
 from typing import Final
 
@@ -11,16 +12,15 @@ from necroscope.model.reading import Gap, Moment, Reading, Row
 from necroscope.model.units import NS_PER_US
 from necroscope.sources.kept_file import KeptFile
 
+_LINE: Final = re.compile(rb"(\w+) .*total=(\d+)\n")
 _RESOURCES: Final = ("cpu", "memory", "io")
 Totals = tuple[int | None, int | None]
 
 
 def parse(data: bytes) -> Totals:
     """Stalled time of `some` and of `full` since boot, in ns."""
-    totals: dict[bytes, int] = {}
-    for line in data.splitlines()[: data.count(b"\n")]:
-        totals[line[:4]] = int(line[line.rindex(b"total=") + 6 :]) * NS_PER_US
-    if not totals:
+    totals = {kind: int(total_us) * NS_PER_US for kind, total_us in _LINE.findall(data)}
+    if not totals or len(totals) != data.count(b"\n"):
         raise ValueError("it is empty or cut")
     return totals.get(b"some"), totals.get(b"full")
 
@@ -36,12 +36,13 @@ class Pressure:
         folder = root / "proc/pressure"
         resources = (*_RESOURCES, "irq") if (folder / "irq").exists() else _RESOURCES
         self._files = {resource: KeptFile(folder / resource) for resource in resources}
+        self._known: dict[str, tuple[bytes, Totals]] = {}
         self._before: dict[str, Totals] = {}
         self._read_at: Moment | None = None
 
     def read(self, now: Moment) -> Reading:
         try:
-            totals = {resource: file.parse(parse, record=True) for resource, file in self._files.items()}
+            totals = {resource: self._totals(resource, file) for resource, file in self._files.items()}
         except SourceUnavailable as error:
             raise SourceUnavailable(error.facts, "boot with psi=1 on a kernel that has CONFIG_PSI") from None
         reading = Reading()
@@ -49,7 +50,7 @@ class Pressure:
             reading.gaps += _missing(totals, now)
         else:
             elapsed_ns = now.monotonic_ns - self._read_at.monotonic_ns
-            rows = (self._row(resource, totals[resource], now.time_ns, elapsed_ns) for resource in totals)
+            rows = [self._row(resource, totals[resource], now.time_ns, elapsed_ns) for resource in totals]
             reading.rows["pressure"] = [row for row in rows if row is not None]
         self._before, self._read_at = totals, now
         return reading
@@ -58,15 +59,21 @@ class Pressure:
         for file in self._files.values():
             file.close()
 
+    def _totals(self, resource: str, file: KeptFile) -> Totals:
+        """While nothing stalls for it, a file stays as it is for minutes."""
+        data = file.read_record()
+        known = self._known.get(resource)
+        if known is None or known[0] != data:
+            self._known[resource] = known = data, file.parsed(parse, data)
+        return known[1]
+
     def _row(self, resource: str, totals: Totals, time_ns: int, elapsed_ns: int) -> Row | None:
-        some_ns, full_ns = (_rise(new, old) for new, old in zip(totals, self._before[resource], strict=True))
+        (some, full), (some_before, full_before) = totals, self._before[resource]
+        some_ns = None if some is None or some_before is None else some - some_before
+        full_ns = None if full is None or full_before is None else full - full_before
         if (some_ns or 0) < 0 or (full_ns or 0) < 0:
             return None
         return (time_ns, resource, elapsed_ns, some_ns, full_ns)
-
-
-def _rise(new: int | None, old: int | None) -> int | None:
-    return None if new is None or old is None else new - old
 
 
 def _missing(totals: dict[str, Totals], now: Moment) -> list[Gap]:

@@ -17,6 +17,7 @@ from necroscope.sources.sysfs.cpus import OnlineCpus
 _OLDEST_WIDTH: Final = 11
 _BACKLOG: Final = 11
 _CPU: Final = 12
+_LONGEST_LINE_BYTES: Final = 256
 
 
 # One core's five counters, and the backlog's length now (None before 5.10).
@@ -52,11 +53,13 @@ class SoftnetStat:
         of_init = root / "proc/1/net/softnet_stat"
         self._file = KeptFile(of_init if of_init.exists() else root / "proc/net/softnet_stat")
         self._online = OnlineCpus(root)
+        self._data = b""
+        self._is_numbered = False
         self._before: dict[int, Softnet] = {}
         self._read_at: Moment | None = None
 
     def read(self, now: Moment) -> Reading:
-        lines = self._file.parse(lambda data: parse(data, self._online.read()))
+        lines = self._file.parse(self._parse, longest_record_bytes=_LONGEST_LINE_BYTES)
         reading = Reading()
         if self._read_at is not None:
             reading.rows["softnet"] = self._rows(lines, now, now.monotonic_ns - self._read_at.monotonic_ns)
@@ -68,6 +71,14 @@ class SoftnetStat:
     def close(self) -> None:
         self._file.close()
         self._online.close()
+
+    def _parse(self, data: bytes) -> dict[int, Softnet]:
+        """The same bytes are the same lines; and only kernels that do not number them need to know who is online."""
+        if data == self._data and self._is_numbered:
+            return self._before
+        lines = parse(data, None if self._is_numbered else self._online.read())
+        self._data, self._is_numbered = data, all(backlog is not None for _counters, backlog in lines.values())
+        return lines
 
     def _rows(self, lines: dict[int, Softnet], now: Moment, elapsed_ns: int) -> Rows:
         rows = (self._row(cpu, line, now.time_ns, elapsed_ns) for cpu, line in lines.items())

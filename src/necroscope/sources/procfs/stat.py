@@ -47,7 +47,7 @@ class Cores:
 
     def __init__(self, root: Path, ticks_per_s: int = 0) -> None:
         self._file = KeptFile(root / "proc/stat")
-        self._ns_per_tick = NS_PER_S // (ticks_per_s or os.sysconf("SC_CLK_TCK"))
+        self._to_ns = (NS_PER_S // (ticks_per_s or os.sysconf("SC_CLK_TCK"))).__mul__
         self._before: dict[int, Ticks] = {}
         self._read_at: Moment | None = None
         self._offline_since_ns: dict[int, int] = {}
@@ -80,7 +80,7 @@ class Cores:
                     gaps.append(Gap("cores", last.time_ns, now.time_ns, f"the counters of cpu {cpu} started anew", cpu))
                     continue
                 rises = [max(0, rise) for rise in rises]
-            rows.append((now.time_ns, cpu, elapsed_ns, *[rise * self._ns_per_tick for rise in rises]))
+            rows.append((now.time_ns, cpu, elapsed_ns, *map(self._to_ns, rises)))
         return rows
 
     def _changes(self, cores: dict[int, Ticks], now: Moment, last: Moment) -> list[Gap]:

@@ -17,6 +17,7 @@ _SUMS: Final = {
     "allocstall": ("allocstall_dma", "allocstall_dma32", "allocstall_normal", "allocstall_movable", "allocstall_device"),
     "workingset_refault": ("workingset_refault_anon", "workingset_refault_file"),
 }
+_SUM_PLACES: Final = tuple((COLUMNS.index(column), len(parts)) for column, parts in _SUMS.items())
 
 
 class Vmstat:
@@ -30,9 +31,9 @@ class Vmstat:
         """The values of COLUMNS since boot, None where this kernel does not count them."""
         values = self._numbers.parse(data)
         at = len(COLUMNS)
-        for column, parts in _SUMS.items():
-            present = [value for value in values[at : at + len(parts)] if value is not None]
-            at += len(parts)
+        for column, parts in _SUM_PLACES:
+            present = [value for value in values[at : at + parts] if value is not None]
+            at += parts
             if present:
-                values[COLUMNS.index(column)] = sum(present)
+                values[column] = sum(present)
         return values[: len(COLUMNS)]

@@ -54,6 +54,7 @@ class Ray:
         self._realtime = realtime
         self._work: Background[_Round] = Background("ray")
         self._next_ns = 0
+        self.idle_until_ns = 0
         self._next_seldom_ns = 0
         self._told: dict[tuple[str, str], None] = {}
         self._is_dashboard_known = False
@@ -71,6 +72,7 @@ class Ray:
         if self._work.is_idle and now.monotonic_ns >= self._next_ns:
             self._start(now)
         reading.trouble = self._trouble
+        self.idle_until_ns = self._next_ns if self._work.is_idle else 0
         return reading
 
     def close(self) -> None:

@@ -65,6 +65,7 @@ class Units:
         self._bus: Bus | None = None
         self._work: Background[_Round] = Background("units")
         self._next_ns = 0
+        self.idle_until_ns = 0
         self._rounds = 0
         self._trouble: NecroscopeError | None = None
         self._last: _Round | None = None
@@ -74,6 +75,7 @@ class Units:
     def start_segment(self) -> None:
         """The next read writes every unit, so that the segment explains itself."""
         self._is_rewritten = True
+        self.idle_until_ns = 0
 
     def read(self, now: Moment) -> Reading:
         reading = Reading(trouble=self._trouble)
@@ -89,10 +91,12 @@ class Units:
             self._is_rewritten = False
             gone = [row for row in reading.rows.get("units", []) if row[2] == _UNLOADED]
             reading.rows["units"] = [*gone, *(state.row(now.time_ns) for state in self._states.values())]
-        if self._work.is_idle and now.monotonic_ns >= self._next_ns and self._is_wanted():
+        if self._work.is_idle and now.monotonic_ns >= self._next_ns:
             self._next_ns = now.monotonic_ns + self._every_ns
-            ahead_ns = shift_ns(now.time_ns, self._realtime())
-            self._work.start(lambda: self._round(now, ahead_ns))
+            if self._is_wanted():
+                ahead_ns = shift_ns(now.time_ns, self._realtime())
+                self._work.start(lambda: self._round(now, ahead_ns))
+        self.idle_until_ns = self._next_ns if self._work.is_idle else 0
         return reading
 
     def close(self) -> None:

@@ -39,7 +39,7 @@ def root(tmp_path: Path) -> Path:
 def look(source: Containers, second: float) -> Reading:
     """A round begun at this second, taken when it is done."""
     source.read(at_second(second))
-    source._work._thread.join(20)
+    source._work.wait(20)
     return source.read(at_second(second + 1))
 
 
@@ -111,7 +111,7 @@ def test_a_daemon_that_hangs_is_trouble_and_the_rest_is_read(root: Path) -> None
         source = Containers(root, 10 * NS_PER_S)
         source._daemons[0]._timeout_s = 0.2
         assert source.read(at_second(0)) == Reading(), "it is not waited for"
-        source._work._thread.join(20)
+        source._work.wait(20)
         reading = source.read(at_second(1))
         assert reading.trouble is not None
         assert reading.trouble.facts == "/run/docker.sock did not answer in time"

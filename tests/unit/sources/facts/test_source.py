@@ -137,7 +137,7 @@ def test_a_package_database_that_changes_starts_a_collection(tmp_path: Path) -> 
     facts, started = make(tmp_path, Scripted(facts_of()), Scripted(facts_of()))
     for second in (0, 61, 122):
         facts.read(at_second(second))
-        facts._watch._thread.join(5)
+        facts._watch.wait(5)
         facts.read(at_second(second + 1))
         if second == 61:
             os.utime(tmp_path / "var/lib/dpkg/status", ns=(1, 1))

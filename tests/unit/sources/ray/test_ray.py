@@ -43,7 +43,7 @@ def look(source: Ray, second: float) -> Reading:
     """A round begun at this second, taken when it is done."""
     at_ns = round(second * NS_PER_S)
     source.read(Moment(READ_NS, at_ns))
-    source._work._thread.join(20)
+    source._work.wait(20)
     return source.read(Moment(READ_NS, at_ns + 1))
 
 

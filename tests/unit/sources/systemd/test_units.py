@@ -34,7 +34,7 @@ def make(root: Path, bus: CapturedBus) -> Units:
 def look(source: Units, second: float) -> Reading:
     """A round begun at this second, taken when it is done."""
     source.read(at_second(second))
-    source._work._thread.join(10)
+    source._work.wait(10)
     return source.read(at_second(second + 1))
 
 
@@ -218,7 +218,7 @@ def test_a_hung_bus_never_holds_the_loop(root: Path) -> None:
         source = Units(root, 10 * NS_PER_S, lambda ns: ns, open_bus=lambda where: Bus(where, timeout_s=0.2))
         assert source.read(at_second(0)) == Reading()
         assert source.read(at_second(1)) == Reading()
-        source._work._thread.join(10)
+        source._work.wait(10)
         trouble = source.read(at_second(2)).trouble
         assert trouble is not None
         assert "did not answer in time" in trouble.facts
