@@ -159,8 +159,9 @@ class _LiveLine:
 
     def tell_new(self, states: list[str]) -> None:
         """What is so now and was not so at the last tick."""
-        self.tell([state for state in states if state not in self._known])
-        self._known = frozenset(states)
+        if states or self._known:
+            self.tell([state for state in states if state not in self._known])
+            self._known = frozenset(states)
 
     def tell(self, happenings: list[str]) -> None:
         """What happened is told each time it happens."""

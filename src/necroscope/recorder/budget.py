@@ -6,6 +6,7 @@ from necroscope.model.units import NS_PER_S
 
 LEAST_HZ: Final = 11
 _CHECK_NS: Final = 60 * NS_PER_S
+_FIRST_CHECK_NS: Final = 5 * NS_PER_S
 # Twice the rate costs at most twice as much: below this part of the budget there is room for it.
 _CALM_RATIO: Final = 0.4
 _CALM_CHECKS: Final = 3
@@ -20,15 +21,19 @@ class Budget:
         self._wanted_hz = wanted_hz
         self._budget_ratio = budget_ratio
         self._last: tuple[int, int] | None = None
+        self._asked_ns = 0
         self._is_first_minute = True
         self._calm = 0
 
     def is_asking(self, now_ns: int) -> bool:
-        """Whether `update` wants to know: once a minute, and all the time in the first one, for which there is no other share."""
-        return self._last is None or self._is_first_minute or now_ns - self._last[1] >= _CHECK_NS
+        """Whether `update` wants to know: once a minute, and every 5 s in the first one, for which there is no other share."""
+        if self._last is None or self.share is None or now_ns - self._last[1] >= _CHECK_NS:
+            return True
+        return self._is_first_minute and now_ns - self._asked_ns >= _FIRST_CHECK_NS
 
     def update(self, cpu_ns: int, now_ns: int) -> int | None:
         """A new rate, or None to stay. Costs are averaged over a minute, so that one seal does not count as too much."""
+        self._asked_ns = now_ns
         if self._last is None:
             self._last = (cpu_ns, now_ns)
             return None

@@ -18,6 +18,9 @@ class FailureLedger:
     def __init__(self) -> None:
         self._failures: dict[str, _Failure] = {}
 
+    def __contains__(self, source: str) -> bool:
+        return source in self._failures
+
     def causes(self) -> list[str]:
         return [f"{name}: {failure.cause}" for name, failure in self._failures.items()]
 

@@ -129,7 +129,8 @@ class Recorder:
         wake_ns = self._schedule.next_ns() if until_ns is None else min(until_ns, self._schedule.next_ns())
         ready = self._poll.poll(max(0, wake_ns - time.monotonic_ns()) / NS_PER_S)
         now = self._now()
-        self._read_ready({descriptor for descriptor, _ in ready}, ready, now)
+        if ready:
+            self._read_ready({descriptor for descriptor, _ in ready}, ready, now)
         due = self._schedule.take_due(now.monotonic_ns)
         for name, late_ns in due:
             source = self._by_name[name]
@@ -147,8 +148,6 @@ class Recorder:
 
     def _read_ready(self, descriptors: set[int], ready: list[tuple[int, int]], now: Moment) -> None:
         """Rings that are half full and log lines are read at once."""
-        if not descriptors:
-            return
         if self._log_descriptor in descriptors:
             self._read(self._sources.kernel_log, now)
         sampler = self._sources.sampler
@@ -183,7 +182,7 @@ class Recorder:
             return
         if reading.trouble is not None:
             self._note_failure(source.name, source.tables, reading.trouble, now)
-        else:
+        elif source.name in self._failures:
             self._note_gaps(self._failures.recovered(source.name, now.time_ns))
         self._take(reading, now)
         if source is self._sources.kernel_log:
@@ -191,11 +190,12 @@ class Recorder:
                 self._fire(self._triggers.alarm(alarm.kind, alarm.cpu, now.time_ns), now)
 
     def _take(self, reading: Reading, now: Moment) -> None:
-        self._note_gaps(reading.gaps)
+        if reading.gaps:
+            self._note_gaps(reading.gaps)
         for table, rows in reading.rows.items():
             self._add(table, rows)
-            if table in WATCHED:
-                self._fire(self._triggers.feed(table, rows, now.time_ns), now)
+            if table in WATCHED and (triggers := self._triggers.feed(table, rows, now.time_ns)):
+                self._fire(triggers, now)
 
     def _add(self, table: str, rows: Rows) -> None:
         if not rows:

@@ -68,7 +68,11 @@ class KeptFile:
 
         One call, unless it is filled to the brim: the kernel keeps the rest of that record for the next (seq_read_iter).
         """
-        data = chunk = self._read_first()
+        try:
+            data = os.pread(self._fd, _CHUNK_BYTES, 0)
+        except OSError:
+            data = self._read_first()
+        chunk = data
         while len(chunk) == _CHUNK_BYTES:
             chunk = self._pread(len(data))
             data += chunk
@@ -78,10 +82,7 @@ class KeptFile:
         self, parse: Callable[[bytes], Parsed], *, record: bool = False, longest_record_bytes: int = _LEAST_PAGE_BYTES
     ) -> Parsed:
         """What `parse` makes of the file; text that it does not know (ValueError) is an interface that is not there."""
-        return self.parsed(parse, self.read_record() if record else self.read(longest_record_bytes))
-
-    def parsed(self, parse: Callable[[bytes], Parsed], data: bytes) -> Parsed:
-        """The same of what was read already."""
+        data = self.read_record() if record else self.read(longest_record_bytes)
         try:
             return parse(data)
         except (ValueError, IndexError) as error:

@@ -25,6 +25,24 @@ def parse(data: bytes) -> Totals:
     return totals.get(b"some"), totals.get(b"full")
 
 
+class _Resource:
+    """The totals of one file, which stays as it is for minutes while nothing stalls for its resource."""
+
+    def __init__(self, path: Path) -> None:
+        self.file = KeptFile(path)
+        self._data = b""
+        self._totals: Totals = None, None
+
+    def read(self) -> Totals:
+        return self.file.parse(self._parse, record=True)
+
+    def _parse(self, data: bytes) -> Totals:
+        if data != self._data or not data:
+            self._totals = parse(data)
+            self._data = data
+        return self._totals
+
+
 class Pressure:
     """One row a resource and tick."""
 
@@ -35,14 +53,13 @@ class Pressure:
     def __init__(self, root: Path) -> None:
         folder = root / "proc/pressure"
         resources = (*_RESOURCES, "irq") if (folder / "irq").exists() else _RESOURCES
-        self._files = {resource: KeptFile(folder / resource) for resource in resources}
-        self._known: dict[str, tuple[bytes, Totals]] = {}
+        self._resources = {resource: _Resource(folder / resource) for resource in resources}
         self._before: dict[str, Totals] = {}
         self._read_at: Moment | None = None
 
     def read(self, now: Moment) -> Reading:
         try:
-            totals = {resource: self._totals(resource, file) for resource, file in self._files.items()}
+            totals = {name: resource.read() for name, resource in self._resources.items()}
         except SourceUnavailable as error:
             raise SourceUnavailable(error.facts, "boot with psi=1 on a kernel that has CONFIG_PSI") from None
         reading = Reading()
@@ -56,16 +73,8 @@ class Pressure:
         return reading
 
     def close(self) -> None:
-        for file in self._files.values():
-            file.close()
-
-    def _totals(self, resource: str, file: KeptFile) -> Totals:
-        """While nothing stalls for it, a file stays as it is for minutes."""
-        data = file.read_record()
-        known = self._known.get(resource)
-        if known is None or known[0] != data:
-            self._known[resource] = known = data, file.parsed(parse, data)
-        return known[1]
+        for resource in self._resources.values():
+            resource.file.close()
 
     def _row(self, resource: str, totals: Totals, time_ns: int, elapsed_ns: int) -> Row | None:
         (some, full), (some_before, full_before) = totals, self._before[resource]
