@@ -184,18 +184,15 @@ class Recorder:
             self._note_failure(source.name, source.tables, reading.trouble, now)
         elif source.name in self._failures:
             self._note_gaps(self._failures.recovered(source.name, now.time_ns))
-        self._take(reading, now)
-        if source is self._sources.kernel_log:
-            for alarm in self._sources.kernel_log.alarms:
-                self._fire(self._triggers.alarm(alarm.kind, alarm.cpu, now.time_ns), now)
-
-    def _take(self, reading: Reading, now: Moment) -> None:
         if reading.gaps:
             self._note_gaps(reading.gaps)
         for table, rows in reading.rows.items():
             self._add(table, rows)
             if table in WATCHED and (triggers := self._triggers.feed(table, rows, now.time_ns)):
                 self._fire(triggers, now)
+        if source is self._sources.kernel_log:
+            for alarm in self._sources.kernel_log.alarms:
+                self._fire(self._triggers.alarm(alarm.kind, alarm.cpu, now.time_ns), now)
 
     def _add(self, table: str, rows: Rows) -> None:
         if not rows:

@@ -214,3 +214,15 @@ def test_a_lookup_process_that_was_left_behind_is_a_gap_of_names_once() -> None:
     assert from_ns <= before.time_ns <= to_ns
     assert (table, cause.partition(":")[0]) == ("frames", "the lookup process hung, ended or could not start")
     recorder._close()
+
+
+def test_a_source_that_knows_when_it_has_work_again_is_left_alone_until_then() -> None:
+    recorder, busy, _ = made(core(user_ns=NS_PER_S))
+    busy.idle_until_ns = recorder._start().monotonic_ns + NS_PER_S  # type: ignore[attr-defined]
+    for _ in range(3):
+        recorder._turn(None)
+    assert busy.reads == 1
+    busy.idle_until_ns = 0  # type: ignore[attr-defined]
+    recorder._turn(None)
+    assert busy.reads == 2
+    recorder._close()

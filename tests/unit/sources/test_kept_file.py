@@ -52,6 +52,25 @@ def test_a_record_that_fits_into_one_call_costs_one(tmp_path: Path, monkeypatch:
     file.close()
 
 
+@pytest.mark.kernel
+def test_a_file_of_short_records_is_whole_without_a_call_that_finds_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = KeptFile(Path("/proc/vmstat"))
+    names = [line.split()[0] for line in file.read().splitlines()]
+    sizes, pread = [], os.pread
+
+    def counted(descriptor: int, size: int, offset: int) -> bytes:
+        data = pread(descriptor, size, offset)
+        sizes.append(len(data))
+        return data
+
+    monkeypatch.setattr(os, "pread", counted)
+    assert [line.split()[0] for line in file.read(longest_record_bytes=128).splitlines()] == names
+    # Unless the last call filled its page so far that another line may not have fitted.
+    assert all(sizes[:-1])
+    assert sizes[-1] or sizes[-2] > 4096 - 128
+    file.close()
+
+
 def test_a_descriptor_that_breaks_is_opened_anew(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"one\n")

@@ -7,6 +7,7 @@ v1 has a mount for each controller or group of controllers, v2 one for all; hybr
 import os
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -50,6 +51,12 @@ def parse_mountinfo(data: bytes) -> list[Hierarchy]:
     return list(found.values())
 
 
+@lru_cache(maxsize=2)
+def _parse_known(data: bytes) -> tuple[Hierarchy, ...]:
+    """It is read again every few seconds, and mounts change seldom."""
+    return tuple(parse_mountinfo(data))
+
+
 def _parse_mount(line: bytes) -> Hierarchy | None:
     place, _dash, kind = line.partition(b" - ")
     file_system, _source, options = [*kind.split(b" "), b"", b""][:3]
@@ -76,7 +83,7 @@ def read(root: Path) -> list[Hierarchy]:
     for process in ("1", "self"):
         file = KeptFile(root / "proc" / process / "mountinfo")
         try:
-            mounts = file.parse(parse_mountinfo)
+            mounts = file.parse(_parse_known)
         except SourceUnavailable as error:
             failure = error
             continue

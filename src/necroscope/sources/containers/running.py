@@ -1,10 +1,11 @@
 """Containers that run now, whatever their runtime: by the cgroups there are."""
 
 import time
+from functools import lru_cache
 from pathlib import Path
 
 from necroscope.errors import SourceUnavailable
-from necroscope.model.container_paths import parse_container
+from necroscope.model.container_paths import ContainerPath, parse_container
 from necroscope.model.names import LINE_LIMIT, clean
 from necroscope.sources.cgroupfs import hierarchies
 from necroscope.sources.cgroupfs.hierarchies import Hierarchy
@@ -21,13 +22,19 @@ def read_running(root: Path) -> dict[str, ContainerState]:
         except OSError as error:
             raise SourceUnavailable(f"cannot list {clean(hierarchy.mount_point)}: {error.strerror}") from None
         for path in sorted(paths, key=len):
-            text = clean(path, LINE_LIMIT)
-            parsed = parse_container(text)
+            text, parsed = _parse(path)
             if parsed is not None and parsed.container is not None and parsed.container not in found:
                 found[parsed.container] = ContainerState(
                     parsed.container, parsed.runtime, pod_uid=parsed.pod_uid, qos=parsed.qos, cgroup=text, state="running"
                 )
     return found
+
+
+@lru_cache(maxsize=4096)
+def _parse(path: bytes) -> tuple[str, ContainerPath | None]:
+    """The same cgroups are there again and again."""
+    text = clean(path, LINE_LIMIT)
+    return text, parse_container(text)
 
 
 def _telling(mounted: list[Hierarchy]) -> list[Hierarchy]:

@@ -129,6 +129,8 @@ class SessionLogs:
         if root_descriptor is None:
             return
         try:
+            if not _is_there(root_descriptor, self._directory + b"/" + _LOGS):  # most nodes run no Ray
+                return
             for kind in _KINDS:
                 folder = b"/".join(part for part in (self._directory, _LOGS, kind.folder) if part)
                 for listed in self._chosen(_matching(root_descriptor, folder, kind.names)):
@@ -172,6 +174,14 @@ def _events(every: Iterable[_Followed], realtime_ns: int) -> Iterator[RayEvent]:
                     yield event
         unread = [followed for followed in unread if not followed.file.is_at_end]
         left_bytes -= len(unread) * PIECE_BYTES
+
+
+def _is_there(root_descriptor: int, folder: bytes) -> bool:
+    try:
+        os.close(resolve(root_descriptor, folder))
+    except OSError:
+        return False
+    return True
 
 
 def _matching(root_descriptor: int, folder: bytes, names: tuple[str, ...]) -> list[_Listed]:

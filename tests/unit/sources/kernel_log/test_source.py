@@ -102,6 +102,28 @@ def test_an_alarm_comes_with_the_line_while_the_story_is_still_told(log: Scripte
     assert [row[KIND] for row in kernel.read(now(12)).rows["events"]] == ["nic_reset"]
 
 
+def test_a_log_that_wakes_the_recorder_is_idle_unless_a_story_is_under_way(log: Scripted) -> None:
+    kernel = kernel_log()
+    kernel.read(now(1))
+    assert kernel.idle_until_ns > now(2).monotonic_ns
+    log.say(RESET, 2)
+    kernel.read(now(2))
+    assert kernel.idle_until_ns == 0
+    assert kernel.read(now(100)).rows["events"]
+    assert kernel.idle_until_ns > now(100).monotonic_ns
+    log.failure = SourceUnavailable("gone")
+    with pytest.raises(SourceUnavailable):
+        kernel.read(now(101))
+    assert kernel.idle_until_ns == 0
+
+
+def test_a_log_that_wakes_nobody_is_never_idle(log: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "fileno", lambda: None)
+    kernel = kernel_log()
+    kernel.read(now(1))
+    assert kernel.idle_until_ns == 0
+
+
 def test_history_is_recorded_and_raises_no_alarm(log: Scripted) -> None:
     kernel = kernel_log()
     log.say(RESET)

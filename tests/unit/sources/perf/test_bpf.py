@@ -32,3 +32,39 @@ def test_a_refusal_names_the_capability_that_older_kernels_ask_for(monkeypatch: 
         bpf.MapValue(8)
     assert "CAP_SYS_ADMIN" in caught.value.hint
     assert "CAP_SYS_RESOURCE" in caught.value.hint
+
+
+@pytest.mark.root
+@pytest.mark.kernel
+def test_a_map_is_read_and_cleared_alike_by_calls_and_as_shared_memory() -> None:
+    shared = bpf.MapValue(24)
+    assert shared._memory is not None
+    shared._memory[8:16] = b"raised\0\0"
+    by_calls = bpf.MapValue(24)
+    by_calls._element = shared.descriptor.to_bytes(4, "little") + by_calls._element[4:]
+    by_calls._memory, memory = None, by_calls._memory
+    assert by_calls.read() == shared.read() == bytes(8) + b"raised\0\0" + bytes(8)
+    shared.clear()
+    assert by_calls.read() == bytes(24)
+    by_calls._memory = memory
+    for value in (shared, by_calls):
+        value.close()
+
+
+@pytest.mark.root
+@pytest.mark.kernel
+def test_a_map_is_read_by_calls_where_the_kernel_cannot_share_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    create = bpf._bpf
+
+    def old(command: int, attr: bytes) -> int:
+        if command == bpf._MAP_CREATE:
+            asked.append(int.from_bytes(attr[16:20], "little"))
+            if asked[-1]:
+                raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        return create(command, attr)
+
+    monkeypatch.setattr(bpf, "_bpf", old)
+    value = bpf.MapValue(24)
+    assert (asked, value.read()) == ([bpf._MAP_MAPPABLE, 0], bytes(24))
+    value.close()

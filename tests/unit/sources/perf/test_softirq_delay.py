@@ -323,9 +323,8 @@ def test_programs_load_count_and_leave_nothing(leaks: Callable[[], list[str]], s
                 assert 0 <= pending_ns < 10**10  # type: ignore[operator]
                 counted += count  # type: ignore[operator]
         assert counted >= 10
-        open_ones = open_bpf_descriptors()
-        assert open_ones["anon_inode:bpf-prog"] == 2
-        assert open_ones["anon_inode:bpf-map"] in (2, 4)  # where maps are shared memory, Python's mmap keeps a copy of each
+        # Where maps are shared memory, Python's mmap keeps a copy of each descriptor.
+        assert open_bpf_descriptors() in ({"anon_inode:bpf-map": maps, "anon_inode:bpf-prog": 2} for maps in (2, 4))
     finally:
         source.close()
     assert leaks() == []
