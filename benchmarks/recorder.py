@@ -1,7 +1,7 @@
 """What the recorder costs and keeps, beside `perf record` in the same run: `scripts/bench recorder [SECTION...]`.
 
-Sections: steady, others, storm, rates, cores96, tick, read. Each prints a table for docs/benchmarks.md. Needs root, perf and a
-quiet machine.
+Sections: steady, floor, others, storm, rates, cores96, tick, read. Each prints a table for docs/benchmarks.md. Needs root, perf
+and a quiet machine.
 """
 
 import json
@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from floor import HEAD as FLOOR_HEAD
+from floor import floor_rows
 from loads import exec_storm, mixed
 from many_cores import HEAD as MANY_CORES_HEAD
 from many_cores import many_cores_rows
@@ -228,13 +230,18 @@ def tick(_: Path) -> None:
     table("One reading of each source", head, tick_rows())
 
 
+def floor(work: Path) -> None:
+    """What is left without stacks, inside the running recorder."""
+    table("Without stacks, two cores, mixed load", FLOOR_HEAD, floor_rows(work))
+
+
 def read(work: Path) -> None:
     """A minute of every table read back."""
     table("Reading a minute back", READING_HEAD, reading_rows(work))
 
 
 def main() -> None:
-    sections = {section.__name__: section for section in (steady, others, storm, rates, cores96, tick, read)}
+    sections = {section.__name__: section for section in (steady, floor, others, storm, rates, cores96, tick, read)}
     chosen = sys.argv[1:] or list(sections)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     print(f"machine: {os.cpu_count()} cores, {os.uname().release}, Python {sys.version.split()[0]}")

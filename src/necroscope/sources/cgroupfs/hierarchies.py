@@ -7,7 +7,7 @@ v1 has a mount for each controller or group of controllers, v2 one for all; hybr
 import os
 import re
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Final
 
@@ -51,12 +51,6 @@ def parse_mountinfo(data: bytes) -> list[Hierarchy]:
     return list(found.values())
 
 
-@lru_cache(maxsize=2)
-def _parse_known(data: bytes) -> tuple[Hierarchy, ...]:
-    """It is read again every few seconds, and mounts change seldom."""
-    return tuple(parse_mountinfo(data))
-
-
 def _parse_mount(line: bytes) -> Hierarchy | None:
     place, _dash, kind = line.partition(b" - ")
     file_system, _source, options = [*kind.split(b" "), b"", b""][:3]
@@ -83,15 +77,21 @@ def read(root: Path) -> list[Hierarchy]:
     for process in ("1", "self"):
         file = KeptFile(root / "proc" / process / "mountinfo")
         try:
-            mounts = file.parse(_parse_known)
+            mounts = file.parse(partial(_mounted_below, os.fsencode(root).rstrip(b"/")))
         except SourceUnavailable as error:
             failure = error
             continue
         finally:
             file.close()
         if mounts:
-            return [_below(os.fsencode(root).rstrip(b"/"), hierarchy) for hierarchy in mounts]
+            return list(mounts)
     raise failure
+
+
+@lru_cache(maxsize=2)
+def _mounted_below(root: bytes, mountinfo: bytes) -> tuple[Hierarchy, ...]:
+    """It is asked for every few seconds, and mounts change seldom."""
+    return tuple(_below(root, hierarchy) for hierarchy in parse_mountinfo(mountinfo))
 
 
 def _below(root: bytes, hierarchy: Hierarchy) -> Hierarchy:

@@ -1,0 +1,102 @@
+"""What the running recorder costs without stacks, by source: `scripts/bench recorder floor`.
+
+Under load others' work empties the caches between two ticks, so that the same code costs several times what `tick` measures.
+The whole is measured from outside, on a recorder as it is; the parts in another run, with a clock around each of them.
+"""
+
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from loads import mixed
+from measured_child import MeasuredChild
+
+HEAD = ["part", "times a second", "CPU µs each", "CPU µs a second"]
+ROUNDS, WARM_S, WINDOW_S = 3, 6, 25
+_LOOP, _DISK = "the loop itself", "thread of the disk: encode, write, sync"
+
+
+def floor_rows(work: Path) -> list[list[str]]:
+    """The parts, largest first, and the whole."""
+    whole = [_cpu_us_a_second(work / f"floor-{number}") for number in range(ROUNDS)]
+    _cpu_us_a_second(work / "floor-timed", work / "parts.json")
+    parts = json.loads((work / "parts.json").read_text())
+    rows = [[name, f"{count:.2f}", f"{us / count:.0f}", f"{us:.0f}"] for name, (count, us) in parts.items() if count]
+    rows.sort(key=lambda row: -int(row[3]))
+    told = ", ".join(f"{us:.0f}" for us in whole)
+    return [*rows, [f"**the process, without these clocks** ({told})", "", "", f"{statistics.median(whole):.0f}"]]
+
+
+def _cpu_us_a_second(directory: Path, parts: Path | None = None) -> float:
+    with mixed(WARM_S + WINDOW_S + 3):
+        time.sleep(1)
+        options = ["record", "--dir", str(directory), "--json", "--free-floor", "0"]
+        start = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import floor; floor.record_without_stacks()"
+        child = MeasuredChild([sys.executable, "-c", start, str(parts or ""), *options], directory.with_suffix(".log"))
+        time.sleep(WARM_S)
+        cpu_ns, started = _process_cpu_ns(child.pid), time.monotonic()
+        time.sleep(WINDOW_S)
+        cost = (_process_cpu_ns(child.pid) - cpu_ns) / 1e3 / (time.monotonic() - started)
+        child.finish()
+    return cost
+
+
+def _process_cpu_ns(pid: int) -> int:
+    """All threads, ended ones too (clock_getcpuclockid(3)); /proc/PID/stat counts in ticks, which is too coarse here."""
+    return time.clock_gettime_ns((~pid << 3) | 2)
+
+
+class _Parts:
+    """CPU time of the calling thread inside wrapped methods, from the end of the warm-up on."""
+
+    def __init__(self) -> None:
+        self.spent: dict[str, list[int]] = {}
+        self._from = time.monotonic() + WARM_S
+
+    def wrap(self, owner: type, method: str, label: Callable[..., str]) -> None:
+        wrapped = getattr(owner, method)
+
+        def timed(*arguments: Any) -> Any:
+            started_ns = time.thread_time_ns()
+            try:
+                return wrapped(*arguments)
+            finally:
+                if time.monotonic() >= self._from:
+                    count_and_ns = self.spent.setdefault(label(*arguments), [0, 0])
+                    count_and_ns[0] += 1
+                    count_and_ns[1] += time.thread_time_ns() - started_ns
+
+        setattr(owner, method, timed)
+
+    def write(self, path: Path) -> None:
+        seconds = time.monotonic() - self._from
+        parts = {name: (count / seconds, ns / 1e3 / seconds) for name, (count, ns) in self.spent.items()}
+        count, us = parts[_LOOP]
+        parts[_LOOP] = (count, us - sum(us for name, (_, us) in parts.items() if name not in (_LOOP, _DISK)))
+        path.write_text(json.dumps(parts))
+
+
+def record_without_stacks() -> None:
+    """`necroscope` with the words behind the first, which is the file to write the parts to, or empty."""
+    from necroscope.cli.main import main
+    from necroscope.recorder import node_sources
+    from necroscope.recorder.disk import Disk
+    from necroscope.recorder.recorder import Recorder
+
+    _, parts_file, *options = sys.argv
+    node_sources._open_sampler = lambda *_: None  # type: ignore[assignment]  # noqa: SLF001
+    parts = _Parts()
+    if parts_file:
+        parts.wrap(Recorder, "_read", lambda _recorder, source, *_: str(source.name))
+        parts.wrap(Recorder, "_turn", lambda *_: _LOOP)
+        parts.wrap(Disk, "_do", lambda *_: _DISK)
+    sys.argv = ["necroscope", *options]
+    try:
+        main()
+    finally:
+        if parts_file:
+            parts.write(Path(parts_file))
