@@ -134,11 +134,11 @@ class Recorder:
         due = self._schedule.take_due(now.monotonic_ns)
         for name, late_ns in due:
             source = self._by_name[name]
-            # Each at its own moment: the names of a drain may have kept us waiting.
-            now = self._now()
             if late_ns >= _LATE_NS:
                 self._note_lateness(source, late_ns, now)
             if getattr(source, "idle_until_ns", 0) <= now.monotonic_ns:
+                # Each at its own moment: the names of a drain may have kept us waiting.
+                now = self._now()
                 self._read(source, now)
         if self._sources.kernel_log.fileno() != self._log_descriptor:  # its reader ended, or was started again
             self._register()

@@ -87,3 +87,15 @@ def test_a_source_that_was_not_added_cannot_be_hastened() -> None:
     schedule.add("cores", 100, first_ns=1000)
     schedule.hasten("interrupts", 500)
     assert schedule.next_ns() == 1000
+
+
+def test_one_that_was_hastened_comes_in_its_order_and_leaves_no_turn_behind() -> None:
+    schedule = Schedule()
+    for name in ("cores", "interrupts"):
+        schedule.add(name, 100, first_ns=1000)
+    schedule.add("nics", 1000, first_ns=5000)
+    schedule.hasten("nics", 900)
+    schedule.hasten("cores", 900)
+    assert schedule.take_due(900) == [Due("cores", 0), Due("nics", 0)]
+    assert schedule.take_due(1000) == [Due("cores", 0), Due("interrupts", 0)]
+    assert schedule.next_ns() == 1100
