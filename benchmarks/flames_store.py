@@ -12,15 +12,20 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from generated_recording import FULL_EVERY, NS, SEGMENT_S, START_NS, generate
-from necroscope.store.differential import read_differential
-from necroscope.store.flame import GroupBy, read_flame
+from necroscope.stacks.differential import DifferentialTree, compare
+from necroscope.store.flame import read_flame
 from necroscope.store.functions import top_functions
+from necroscope.store.groups import GroupBy
 from necroscope.store.heatmap import read_heat_map
 from necroscope.store.query import Store
 from necroscope.store.selection import Selection
 
 HOURS = (1, 24)
 ROUNDS = 15
+
+
+def differential(store: Store, *windows: tuple[int, int]) -> DifferentialTree:
+    return compare(*(read_flame(store, *window) for window in windows))
 
 
 def questions(store: Store, start_ns: int) -> dict[str, Callable[[], object]]:
@@ -35,8 +40,8 @@ def questions(store: Store, start_ns: int) -> dict[str, Callable[[], object]]:
         "flame graph of 60 s": lambda: read_flame(store, at, at + 60 * NS),
         "heat map of 60 s": lambda: read_heat_map(store, at, at + 60 * NS),
         "heat map of 60 s, one core": lambda: read_heat_map(store, at, at + 60 * NS, one_core),
-        "differential, 5 s against 5 s": lambda: read_differential(store, (at, end), (at - 50 * NS, at - 45 * NS)),
-        "differential, 5 s against 30 s": lambda: read_differential(store, (at, end), (at - 50 * NS, at - 20 * NS)),
+        "differential, 5 s against 5 s": lambda: differential(store, (at, end), (at - 50 * NS, at - 45 * NS)),
+        "differential, 5 s against 30 s": lambda: differential(store, (at, end), (at - 50 * NS, at - 20 * NS)),
         "top functions of 5 s": lambda: top_functions(read_flame(store, at, end), 50),
     }
 

@@ -11,7 +11,7 @@ PACKAGE = ROOT / "src" / "necroscope"
 
 FOUNDATION = {"errors", "settings", "model"}
 KERNEL_SIDE = {"perf_abi", "symbols", "sources", "recorder"}
-READING_SIDE = {"segment", "store", "interchange", "analysis", "views", "fleet"}
+READING_SIDE = {"segment", "stacks", "store", "interchange", "analysis", "views", "fleet"}
 # The flow, in order: a part imports only those named here, and itself.
 MAY_IMPORT = {
     "__init__": set(),
@@ -23,11 +23,12 @@ MAY_IMPORT = {
     "sources": FOUNDATION | {"perf_abi", "symbols"},
     "segment": FOUNDATION,
     "recorder": FOUNDATION | {"perf_abi", "symbols", "sources", "segment"},
-    "store": FOUNDATION | {"segment"},
-    "interchange": FOUNDATION | {"perf_abi", "symbols", "segment", "store"},
-    "analysis": FOUNDATION,
-    "views": FOUNDATION | {"store", "analysis"},
-    "fleet": FOUNDATION | {"segment", "store", "interchange", "analysis", "views"},
+    "stacks": {"errors", "model"},
+    "store": FOUNDATION | {"segment", "stacks"},
+    "interchange": FOUNDATION | {"perf_abi", "symbols", "segment", "stacks", "store"},
+    "analysis": FOUNDATION | {"stacks"},
+    "views": FOUNDATION | {"stacks", "store", "analysis"},
+    "fleet": FOUNDATION | {"segment", "stacks", "store", "interchange", "analysis", "views"},
     "lab": FOUNDATION | KERNEL_SIDE | READING_SIDE,
     "cli": FOUNDATION | KERNEL_SIDE | READING_SIDE | {"lab"},
     "__main__": {"cli"},
@@ -38,7 +39,7 @@ RECORDER_SIDE = re.compile(
     r"|segment\.(frame|journal|manifest|checksum|recording)|symbols\.lookup)"
 )
 # A laptop of any system opens a node's recording, so these import nothing at their top that only Unix has ...
-ANY_SYSTEM = {"errors", "settings", "model", "segment", "store", "interchange", "analysis", "views"}
+ANY_SYSTEM = {"errors", "settings", "model", "segment", "stacks", "store", "interchange", "analysis", "views"}
 UNIX_MODULES = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
 # ... but for what only the writer of a recording needs, and the others leave alone.
 UNIX_ONLY = {"necroscope.segment.lock", "necroscope.segment.seal", "necroscope.segment.sealing"}

@@ -16,9 +16,9 @@ from necroscope.analysis.core_episodes import CoreShares, core_shares
 from necroscope.analysis.episodes import Episode, Kind, Span
 from necroscope.analysis.node import Node
 from necroscope.analysis.periodicity import period_of_starts, told
-from necroscope.analysis.sample_columns import codes, period_of
-from necroscope.analysis.task_names import is_name
+from necroscope.analysis.task_names import is_name, shown_name
 from necroscope.model.units import NS_PER_S
+from necroscope.stacks.samples import codes, sample_period_ns
 
 _BIN_NS: Final = NS_PER_S // 4
 # Of a core: in a burst, and at most on average in between.
@@ -68,10 +68,11 @@ def _slice(node: Node, from_ns: int, programs: dict[str, int]) -> _Slice | None:
     if not len(rows):
         return None
     time, cpu = (rows.column(name).to_numpy().astype(np.int64) for name in ("time", "cpu"))
-    code_of, names = codes(rows, "comm")
+    code_of, texts = codes(rows.column("comm"))
+    names = [*map(shown_name, texts), "?"]
     busiest = np.bincount(cpu)
     is_busiest = cpu == int(np.argmax(busiest))
-    period_s = period_of(time[is_busiest], cpu[is_busiest])
+    period_s = sample_period_ns(time[is_busiest], cpu[is_busiest]) / NS_PER_S
     least = max(1, int(_ROUGHLY * _FULL * _BIN_NS / (period_s * NS_PER_S)))
     # What has no name is code -1, and the last of the names.
     often = np.roll(np.bincount(code_of + 1, minlength=len(names)), -1)

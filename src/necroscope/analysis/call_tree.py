@@ -1,28 +1,23 @@
 """The call tree of a window: for each stack which functions it holds, answered for all stacks at once."""
 
+from collections.abc import Iterable, Iterator
+
 import numpy as np
-from numpy.typing import NDArray
 
-from necroscope.analysis.functions import Flags, FunctionNames, Functions, frame_names
-from necroscope.analysis.recording import SampleTables
-
-Numbers = NDArray[np.int64]
-LOST = -1
+from necroscope.analysis.functions import FunctionNames, Functions, frame_names
+from necroscope.stacks.samples import SampleTables, numbers
+from necroscope.stacks.tree import LOST, Flags, Numbers, Tree
 
 
 class CallTree:
-    """Stacks by row number; one more row at the end stands for a lost stack and for the caller of an outermost frame."""
+    """Stacks by row number; what is said of each of them has one place more, which LOST finds: no function, and nothing holds."""
 
     def __init__(self, tables: SampleTables, names: FunctionNames) -> None:
         self.names = names
-        frames = tables.frames
-        kinds = frames.column("kind").to_pylist()
-        ids = np.append(names.ids(frame_names(frames), [kind == "kernel" for kind in kinds]), LOST)
-        count = tables.stacks.num_rows
-        parent = tables.stacks.column("parent").fill_null(LOST).to_numpy().astype(np.int64)
-        frame = tables.stacks.column("frame").fill_null(LOST).to_numpy().astype(np.int64)
-        self.parent: Numbers = np.append(np.where(parent < 0, count, parent), count)
-        self.function: Numbers = np.append(ids[frame], LOST)
+        kinds = tables.frames.column("kind").to_pylist()
+        ids = np.append(names.ids(frame_names(tables.frames), [kind == "kernel" for kind in kinds]), LOST)
+        self.tree = Tree(numbers(tables.stacks, "parent", LOST), ids[numbers(tables.stacks, "frame", LOST)])
+        self.function: Numbers = np.append(self.tree.frame, LOST)
         self._inclusive: dict[tuple[Functions, Functions | None], Flags] = {}
         self._is_kernel: Flags | None = None
 
@@ -36,7 +31,7 @@ class CallTree:
         key = group, inside
         if key not in self._inclusive:
             own = self.is_in(group) if inside is None else self.is_in(group) & self.holds(inside)
-            self._inclusive[key] = self._inherited(own)
+            self._inclusive[key] = np.append(self.tree.on_path(own[:-1]), False)
         return self._inclusive[key]
 
     @property
@@ -46,19 +41,6 @@ class CallTree:
             self._is_kernel = np.append(self.names.is_kernel(), False)[self.function]
         return self._is_kernel
 
-    def path(self, stack: int) -> list[int]:
-        """Function numbers of a stack, outermost first."""
-        path = []
-        while stack != len(self.parent) - 1:
-            path.append(int(self.function[stack]))
-            stack = int(self.parent[stack])
-        return path[::-1]
-
-    def _inherited(self, own: Flags) -> Flags:
-        """What a stack has, all stacks that it calls have; in each round callers twice as far away are asked."""
-        flags, caller = own.copy(), self.parent
-        last = len(caller) - 1
-        while (caller != last).any():
-            flags |= flags[caller]
-            caller = caller[caller]
-        return flags
+    def paths(self, stacks: Iterable[int]) -> Iterator[list[int]]:
+        """Function numbers of each stack, outermost first, as far as they are known."""
+        return ([function for function in path if function >= 0] for path in self.tree.paths(stacks))

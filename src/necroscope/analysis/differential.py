@@ -5,15 +5,17 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from necroscope.analysis.main_path import without_skid
 from necroscope.analysis.stacks import Stacks
+from necroscope.stacks.merge import tree_of
+from necroscope.stacks.tree import Tree
 
 _HEAVIEST: Final = 400
 _LEAST_CHANGE: Final = 0.05
 # A path goes on inward as long as its callee has so much of the change.
 _MAIN_BRANCH: Final = 0.6
-Path = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,52 +41,46 @@ class Differential:
 
 def compared(now: Stacks, before: Stacks, limit: int = 3) -> Differential:
     """Both must be of the same call tree. Below different callers in user code the kernel's own paths are the same."""
-    weights: dict[Path, list[float]] = defaultdict(lambda: [0.0, 0.0])
-    for side, stacks in enumerate((now, before)):
-        for path, share in _paths(stacks):
-            for end in range(1, len(path) + 1):
-                weights[path[:end]][side] += share
-    grown = _frontier(weights, 1.0, limit)
-    shrunk = _frontier(weights, -1.0, limit)
-    name = now.tree.names.name
+    sides = [_paths(stacks) for stacks in (now, before)]
+    tree, ends = tree_of(path for side in sides for path, _ in side)
+    ends_of_sides = ends[: len(sides[0])], ends[len(sides[0]) :]
+    shares = [
+        tree.totals(tree.sums(rows, np.array([share for _, share in side], dtype=np.float64)))
+        for rows, side in zip(ends_of_sides, sides, strict=True)
+    ]
 
-    def told(path: Path) -> PathChange:
-        return PathChange(tuple(without_skid([name(function) for function in path])), *weights[path])
+    def told(rows: list[int]) -> tuple[PathChange, ...]:
+        names = ([now.tree.names.name(function) for function in path] for path in tree.paths(rows))
+        pairs = ([float(share[row]) for share in shares] for row in rows)
+        return tuple(PathChange(tuple(without_skid(path)), *pair) for path, pair in zip(names, pairs, strict=True))
 
-    return Differential(tuple(map(told, grown)), tuple(map(told, shrunk)))
+    change = shares[0] - shares[1]
+    return Differential(told(_frontier(tree, change, limit)), told(_frontier(tree, -change, limit)))
 
 
-def _paths(stacks: Stacks) -> list[tuple[Path, float]]:
+def _paths(stacks: Stacks) -> list[tuple[list[int], float]]:
     """The kernel's part of each stack, or all of it if it is in user code, with its share of the time."""
-    found, place = np.unique(stacks.columns.stack, return_inverse=True)
-    weights = np.bincount(place, weights=stacks.columns.weight, minlength=len(found))
     is_kernel = stacks.tree.names.is_kernel()
     paths = []
-    for row in np.argsort(-weights, kind="stable")[:_HEAVIEST]:
-        whole = [function for function in stacks.tree.path(int(found[row])) if function >= 0]
-        kernel = [function for function in whole if is_kernel[function]]
-        share = float(weights[row]) * stacks.period_s / stacks.elapsed_s if stacks.elapsed_s else 0.0
-        paths.append((tuple(kernel or whole), share))
-    return paths
+    for whole, weight in stacks.heaviest_paths(_HEAVIEST):
+        share = weight * stacks.period_s / stacks.elapsed_s if stacks.elapsed_s else 0.0
+        paths.append(([function for function in whole if is_kernel[function]] or whole, share))
+    return [(path, share) for path, share in paths if path]
 
 
-def _frontier(weights: dict[Path, list[float]], sign: float, limit: int) -> list[Path]:
+def _frontier(tree: Tree, change: NDArray[np.float64], limit: int) -> list[int]:
     """From each outermost function that changed inward to where the change spreads over several callees."""
-
-    def change(path: Path) -> float:
-        return sign * (weights[path][0] - weights[path][1])
-
-    callees: dict[Path, list[Path]] = defaultdict(list)
-    for path in weights:
-        callees[path[:-1]].append(path)
+    callees: dict[int, list[int]] = defaultdict(list)
+    for row, caller in enumerate(tree.parent.tolist()):
+        callees[caller].append(row)
     found = []
-    for start in sorted(callees[()], key=change, reverse=True)[: 2 * limit]:
-        path = start
-        while callees[path]:
-            inner = max(callees[path], key=change)
-            if change(inner) < _MAIN_BRANCH * change(path):
+    for row in sorted(callees[-1], key=change.__getitem__, reverse=True)[: 2 * limit]:
+        end = row
+        while callees[end]:
+            inner = max(callees[end], key=change.__getitem__)
+            if change[inner] < _MAIN_BRANCH * change[end]:
                 break
-            path = inner
-        if change(path) >= _LEAST_CHANGE:
-            found.append(path)
-    return sorted(found, key=change, reverse=True)[:limit]
+            end = inner
+        if change[end] >= _LEAST_CHANGE:
+            found.append(end)
+    return sorted(found, key=change.__getitem__, reverse=True)[:limit]

@@ -10,8 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from necroscope.model.frame import frame_name
+from necroscope.stacks.tree import Flags
 
-Flags = NDArray[np.bool_]
 UNNAMED: Final = "[unknown]"
 # What compilers append to a function they split, cloned or moved: `.isra.0`, `.constprop.0.isra.0`, `.cold`, `.llvm.1234`.
 _SUFFIX: Final = re.compile(r"\.(?:isra|constprop|part|cold|llvm|lto_priv|localalias)\b.*")

@@ -10,12 +10,12 @@ from necroscope.analysis.columns import Columns, Span, read
 from necroscope.analysis.episodes import Episode
 from necroscope.analysis.functions import FunctionNames
 from necroscope.analysis.recording import Recording
-from necroscope.analysis.sample_columns import period_of
 from necroscope.analysis.sampled_cores import cores_from_samples
 from necroscope.analysis.stacks import Stacks, stacks_of
 from necroscope.model.core_shares import MODE_PARTS
 from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S
+from necroscope.stacks.samples import numbers, sample_period_ns
 
 MODES: Final[dict[str, tuple[str, ...]]] = {
     **MODE_PARTS,
@@ -90,7 +90,7 @@ class Node:
         """What one sample stands for: measured where it is busiest, because an idle core leaves holes."""
         middle_ns, cpus = self._busiest()
         samples = self.recording.samples(middle_ns - 5 * NS_PER_S, middle_ns + 5 * NS_PER_S, cpus).samples
-        return period_of(samples.column("time").to_numpy(), samples.column("cpu").to_numpy().astype(np.int64))
+        return sample_period_ns(numbers(samples, "time"), numbers(samples, "cpu")) / NS_PER_S
 
     def _busiest(self) -> tuple[int, list[int] | None]:
         """When, and on which core if that is known; an episode may be one in which everybody stands still."""

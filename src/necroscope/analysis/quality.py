@@ -95,7 +95,7 @@ def _is_missing(table: str, node: Node, missed: set[str]) -> bool:
 
 def _is_sampled(case: Case) -> bool:
     """Whether there are samples of nearly every second: at a lower rate, or with some lost, what ran is still seen."""
-    seconds = {ns // NS_PER_S for ns in case.now.columns.time.tolist()}
+    seconds = {ns // NS_PER_S for ns in case.now.samples.time_ns.tolist()}
     return len(seconds) >= _SAMPLED * sum(to_ns - from_ns for from_ns, to_ns in case.spans) / NS_PER_S
 
 

@@ -6,19 +6,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from necroscope.model.reading import Gap
-
-
-class SampleTables(Protocol):
-    """Samples of a window: a sample's `stack` is a row number of `stacks`, a stack's `frame` one of `frames`; -1 is lost."""
-
-    @property
-    def samples(self) -> pa.Table: ...
-
-    @property
-    def stacks(self) -> pa.Table: ...
-
-    @property
-    def frames(self) -> pa.Table: ...
+from necroscope.stacks.samples import SampleTables
 
 
 class About(Protocol):

@@ -9,11 +9,12 @@ from necroscope.analysis.call_tree import CallTree
 from necroscope.analysis.columns import Columns, Span
 from necroscope.analysis.functions import FunctionNames, functions
 from necroscope.analysis.recording import Recording
-from necroscope.analysis.sample_columns import SampleColumns, period_of
 from necroscope.analysis.stacks import SOFTIRQ, Stacks, stacks_of
 from necroscope.model.idle import IDLE_FUNCTIONS
 from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S
+from necroscope.stacks.samples import Samples, sample_period_ns
+from necroscope.stacks.tree import Flags, Numbers
 
 # How much is read at once: what bounds memory.
 _SLICE_NS: Final = 30 * NS_PER_S
@@ -31,7 +32,7 @@ def cores_from_samples(recording: Recording, span: Span, names: FunctionNames) -
     for from_ns in range(span[0], span[1], _SLICE_NS):
         stacks = stacks_of(recording.samples(from_ns, min(from_ns + _SLICE_NS, span[1])), names, 0.0, 0.0)
         if stacks.total:
-            count, found_s = _busiest_second(stacks.columns, from_ns)
+            count, found_s = _busiest_second(stacks.samples, from_ns)
             busiest, period_s = max((busiest, period_s), (count, found_s), key=lambda one: one[0])
             parts.append(_counted(stacks, from_ns))
     if not parts:
@@ -40,24 +41,24 @@ def cores_from_samples(recording: Recording, span: Span, names: FunctionNames) -
     return _as_time(whole.at(np.lexsort((whole["time"], whole["cpu"]))), min(period_s, _LONGEST_PERIOD_S) * NS_PER_S)
 
 
-def _busiest_second(columns: SampleColumns, from_ns: int) -> tuple[int, float]:
+def _busiest_second(samples: Samples, from_ns: int) -> tuple[int, float]:
     """Samples of the core and second that has most, and how far apart they are: a core that rests leaves holes."""
-    second = (columns.time - from_ns) // NS_PER_S
-    _, place, counts = np.unique(columns.cpu * NS_PER_S + second, return_inverse=True, return_counts=True)
+    second = (samples.time_ns - from_ns) // NS_PER_S
+    _, place, counts = np.unique(samples.cpu * NS_PER_S + second, return_inverse=True, return_counts=True)
     inside = place == int(np.argmax(counts))
-    return int(counts.max()), period_of(columns.time[inside], columns.cpu[inside])
+    return int(counts.max()), sample_period_ns(samples.time_ns[inside], samples.cpu[inside]) / NS_PER_S
 
 
 def _counted(stacks: Stacks, from_ns: int) -> Columns:
     """Samples by core and second, in place of the time they stand for."""
-    columns, tree = stacks.columns, stacks.tree
-    cpus, core = np.unique(columns.cpu, return_inverse=True)
-    seconds = int((columns.time.max() - from_ns) // NS_PER_S) + 1
-    cell = core * seconds + (columns.time - from_ns) // NS_PER_S
+    samples, tree = stacks.samples, stacks.tree
+    cpus, core = np.unique(samples.cpu, return_inverse=True)
+    seconds = int((samples.time_ns.max() - from_ns) // NS_PER_S) + 1
+    cell = core * seconds + (samples.time_ns - from_ns) // NS_PER_S
     rows = len(cpus) * seconds
     values: dict[str, NDArray[Any]] = {name: np.zeros(rows) for name in _NAMES}
-    for name, flags in _modes(tree, columns.stack).items():
-        values[name] = np.bincount(cell, weights=columns.weight * flags, minlength=rows)
+    for name, flags in _modes(tree, samples.stack).items():
+        values[name] = np.bincount(cell, weights=samples.weight * flags, minlength=rows)
     values["time"] = np.tile(from_ns + np.arange(1, seconds + 1, dtype=np.int64) * NS_PER_S, len(cpus))
     values["cpu"] = np.repeat(cpus, seconds)
     return Columns("cores", values)
@@ -71,9 +72,7 @@ def _as_time(counted: Columns, period_ns: float) -> Columns:
     return Columns("cores", {**counted.values, **held, "elapsed_ns": elapsed, "idle_ns": elapsed - busy})
 
 
-def _modes(
-    tree: CallTree, stack: np.ndarray[tuple[int], np.dtype[np.int64]]
-) -> dict[str, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+def _modes(tree: CallTree, stack: Numbers) -> dict[str, Flags]:
     is_idle = tree.is_in(_IDLE)[stack]
     is_softirq = tree.holds(SOFTIRQ)[stack] & ~is_idle
     is_kernel = tree.is_kernel[stack] & ~is_softirq & ~is_idle

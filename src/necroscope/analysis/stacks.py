@@ -2,18 +2,18 @@
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from necroscope.analysis.call_tree import CallTree, Numbers
-from necroscope.analysis.functions import Flags, FunctionNames, Functions, functions
+from necroscope.analysis.call_tree import CallTree
+from necroscope.analysis.functions import FunctionNames, Functions, functions
 from necroscope.analysis.main_path import LONGEST_PATH, main_path, without_skid
-from necroscope.analysis.recording import SampleTables
-from necroscope.analysis.sample_columns import SampleColumns, codes, numbers
+from necroscope.analysis.task_names import shown_name
 from necroscope.model.units import NS_PER_S
+from necroscope.stacks.samples import Samples, SampleTables, samples_of
+from necroscope.stacks.tree import Flags, Numbers
 
 Span = tuple[int, int]
 # Entered from outside: what runs below these is not the work of the task that was interrupted.
@@ -47,46 +47,42 @@ class TaskShare:
 class Stacks:
     """`elapsed_s` is the time of all selected cores together, `period_s` what one sample stands for."""
 
-    def __init__(
-        self, tree: CallTree, columns: SampleColumns, comms: list[str], cgroups: list[str], elapsed_s: float, period_s: float
-    ) -> None:
+    def __init__(self, tree: CallTree, samples: Samples, elapsed_s: float, period_s: float) -> None:
         self.tree = tree
-        self.columns = columns
+        self.samples = samples
         self.elapsed_s = elapsed_s
         self.period_s = period_s
-        self.total = int(columns.weight.sum())
-        self._comms = comms
-        self._cgroups = cgroups
+        self.total = int(samples.weight.sum())
         self._tasks: dict[tuple[Functions | None, Functions | None], list[TaskShare]] = {}
 
     def where(self, cpus: Collection[int] | None, spans: Sequence[Span], cores: int = 1) -> "Stacks":
         """Only samples of these cores (None: all of `cores`) within these stretches."""
-        inside = np.zeros(len(self.columns.time), dtype=bool)
+        inside = np.zeros(len(self.samples.time_ns), dtype=bool)
         for from_ns, to_ns in spans:
-            inside |= (self.columns.time >= from_ns) & (self.columns.time < to_ns)
+            inside |= (self.samples.time_ns >= from_ns) & (self.samples.time_ns < to_ns)
         if cpus is not None:
-            inside &= np.isin(self.columns.cpu, list(cpus))
+            inside &= np.isin(self.samples.cpu, list(cpus))
         elapsed_s = sum(to_ns - from_ns for from_ns, to_ns in spans) / NS_PER_S * (cores if cpus is None else len(cpus))
         return self._with(inside, elapsed_s)
 
     def of(self, group: Functions, inside: Functions | None = None) -> "Stacks":
         """Only samples whose stack holds a function of the group."""
-        return self._with(self.tree.holds(group, inside)[self.columns.stack])
+        return self._with(self.tree.holds(group, inside)[self.samples.stack])
 
     def without(self, group: Functions) -> "Stacks":
-        return self._with(~self.tree.holds(group)[self.columns.stack])
+        return self._with(~self.tree.holds(group)[self.samples.stack])
 
     def of_task(self, comm: str, cgroup: str | None = None, pid: int | None = None) -> "Stacks":
         """Only samples of that name, in that cgroup if it is given; and all of that process, whatever its threads are called."""
-        named = np.isin(self.columns.comm, [code for code, name in enumerate(self._comms) if name == comm])
+        named = np.isin(self.samples.comm, [code for code, name in enumerate(self.samples.comms) if name == comm])
         if cgroup is not None:
-            named &= np.isin(self.columns.cgroup, [code for code, name in enumerate(self._cgroups) if name == cgroup])
+            named &= np.isin(self.samples.cgroup, [code for code, name in enumerate(self.samples.cgroups) if name == cgroup])
         if pid is not None and pid > 0:
-            named |= self.columns.pid == pid
+            named |= self.samples.pid == pid
         return self._with(named)
 
     def without_task(self, comm: str) -> "Stacks":
-        return self._with(~np.isin(self.columns.comm, [code for code, name in enumerate(self._comms) if name == comm]))
+        return self._with(~np.isin(self.samples.comm, [code for code, name in enumerate(self.samples.comms) if name == comm]))
 
     def share(self, group: Functions, inside: Functions | None = None) -> float:
         """Of all that ran: samples with a function of the group anywhere in their stack."""
@@ -113,99 +109,98 @@ class Stacks:
     def tasks(self, group: Functions | None = None, inside: Functions | None = None) -> list[TaskShare]:
         """Who it was, the heaviest first: names with their cgroup, and the process if one of them has most of it."""
         if (group, inside) not in self._tasks:
-            columns = self.columns if group is None else self.columns.at(self.tree.holds(group, inside)[self.columns.stack])
-            self._tasks[group, inside] = self._programs(columns)
+            samples = self.samples if group is None else self.samples.at(self.tree.holds(group, inside)[self.samples.stack])
+            self._tasks[group, inside] = self._programs(samples)
         return self._tasks[group, inside]
 
-    def _programs(self, columns: SampleColumns) -> list[TaskShare]:
-        total = int(columns.weight.sum())
+    def _programs(self, samples: Samples) -> list[TaskShare]:
+        total = int(samples.weight.sum())
         if not total:
             return []
-        keys, place = np.unique(_process_names(columns) << 32 | (columns.cgroup + 1), return_inverse=True)
-        weights = np.bincount(place, weights=columns.weight)
+        keys, place = np.unique(_process_names(samples) << 32 | (samples.cgroup + 1), return_inverse=True)
+        weights = np.bincount(place, weights=samples.weight)
         found = []
         for row in np.argsort(-weights, kind="stable")[:_MOST_TASKS]:
-            own = columns.at(place == row)
+            own = samples.at(place == row)
             pid, tid = _main(own.pid, own.weight), _main(own.tid, own.weight)
             # Both lists end with the name of what has none, which has code -1.
-            comm, cgroup = self._comms[int(keys[row] >> 32)], int(keys[row] & 0xFFFF_FFFF) - 1
+            comm, cgroup = self.samples.comms[int(keys[row] >> 32)], int(keys[row] & 0xFFFF_FFFF) - 1
             weight = int(weights[row])
-            found.append(TaskShare(comm, pid, tid, self._cgroups[cgroup] if cgroup >= 0 else None, weight, weight / total))
+            found.append(TaskShare(comm, pid, tid, self.samples.cgroups[cgroup] if cgroup >= 0 else None, weight, weight / total))
         return found
 
     def path(self, group: Functions | None = None) -> tuple[str, ...]:
         """The main path of these samples, outermost function first: kernel functions are the same below different callers."""
-        columns = self.columns if group is None else self.columns.at(self.tree.holds(group)[self.columns.stack])
-        paths = [(self.tree.path(stack), weight) for stack, weight in _heaviest(columns)]
+        stacks = self if group is None else self.of(group)
+        paths = stacks.heaviest_paths(_HEAVIEST)
         if not paths:
             return ()
         is_kernel = self.tree.names.is_kernel()
-        kernel = [([f for f in path if f >= 0 and is_kernel[f]], weight) for path, weight in paths]
-        user = [([f for f in path if f >= 0 and not is_kernel[f]], weight) for path, weight in paths]
+        kernel = [([f for f in path if is_kernel[f]], weight) for path, weight in paths]
+        user = [([f for f in path if not is_kernel[f]], weight) for path, weight in paths]
         main = [*main_path(user)[-12:], *main_path(kernel)]
         return tuple(without_skid([self.tree.names.name(function) for function in main])[-LONGEST_PATH:])
 
     def leaders(self, limit: int = 5) -> list[tuple[str, float]]:
         """Innermost functions and their share of all that ran, the heaviest first."""
         weights: Counter[str] = Counter()
-        used, place = np.unique(self.tree.function[self.columns.stack], return_inverse=True)
-        for function, weight in zip(used, np.bincount(place, weights=self.columns.weight) if len(used) else (), strict=True):
+        used, place = np.unique(self.tree.function[self.samples.stack], return_inverse=True)
+        for function, weight in zip(used, np.bincount(place, weights=self.samples.weight) if len(used) else (), strict=True):
             weights[self.tree.names.name(int(function)) if function >= 0 else "[lost]"] += int(weight)
         return [(name, weight / self.total) for name, weight in weights.most_common(limit)]
 
     def callers(self, group: Functions, limit: int = 5) -> list[tuple[str, float]]:
         """Functions that called into the group, innermost call, with their share of the group's samples."""
-        stacks, weights = self._unique(self.tree.holds(group))
-        is_in = self.tree.is_in(group)
+        is_in, parent = self.tree.is_in(group), self.tree.tree.parent
         found: Counter[str] = Counter()
-        for stack, weight in zip(stacks.tolist(), weights.tolist(), strict=True):
+        for stack, weight in self.of(group).weights():
             here = stack
             while not is_in[here]:
-                here = int(self.tree.parent[here])
+                here = int(parent[here])
             while is_in[here]:
-                here = int(self.tree.parent[here])
+                here = int(parent[here])
             function = int(self.tree.function[here])
             found[self.tree.names.name(function) if function >= 0 else "[user]"] += weight
         total = found.total()
         return [(name, weight / total) for name, weight in found.most_common(limit)]
 
-    def _unique(self, holds: Flags) -> tuple[Numbers, NDArray[np.int64]]:
-        columns = self.columns.at(holds[self.columns.stack])
-        stacks, place = np.unique(columns.stack, return_inverse=True)
-        return stacks, np.bincount(place, weights=columns.weight, minlength=len(stacks)).astype(np.int64)
+    def heaviest_paths(self, most: int) -> list[tuple[list[int], int]]:
+        """Functions of the heaviest stacks, outermost first, and their weight."""
+        heaviest = sorted(self.weights(), key=lambda one: -one[1])[:most]
+        return list(zip(self.tree.paths(stack for stack, _ in heaviest), (weight for _, weight in heaviest), strict=True))
+
+    def weights(self) -> list[tuple[int, int]]:
+        """The stacks that occur, and the weight of each."""
+        stacks, place = np.unique(self.samples.stack, return_inverse=True)
+        weights = np.bincount(place, weights=self.samples.weight, minlength=len(stacks)).astype(np.int64)
+        return list(zip(stacks.tolist(), weights.tolist(), strict=True))
 
     def _weight(self, holds: Flags) -> int:
-        return int(self.columns.weight[holds[self.columns.stack]].sum())
+        return int(self.samples.weight[holds[self.samples.stack]].sum())
 
     def _as_time(self, weight: float) -> float:
         return min(1.0, weight * self.period_s / self.elapsed_s) if self.elapsed_s > 0 else 0.0
 
     def _with(self, rows: Flags, elapsed_s: float | None = None) -> "Stacks":
         kept = self.elapsed_s if elapsed_s is None else elapsed_s
-        return Stacks(self.tree, self.columns.at(rows), self._comms, self._cgroups, kept, self.period_s)
+        return Stacks(self.tree, self.samples.at(rows), kept, self.period_s)
 
 
 def stacks_of(tables: SampleTables, names: FunctionNames, elapsed_s: float, period_s: float) -> Stacks:
     """All samples of a window."""
-    tree = CallTree(tables, names)
-    samples = tables.samples
-    time, cpu, pid, tid = (numbers(samples, name) for name in ("time", "cpu", "pid", "tid"))
-    comm, comms = codes(samples, "comm")
-    cgroup, cgroups = codes(samples, "cgroup")
-    stack = numbers(samples, "stack")
-    stack = np.where(stack < 0, len(tree.parent) - 1, stack)
-    columns = SampleColumns(time, cpu, pid, tid, comm, cgroup, stack, numbers(samples, "weight"))
-    return Stacks(tree, columns, comms, cgroups, elapsed_s, period_s)
+    samples = samples_of(tables.samples)
+    comms, cgroups = ([*map(shown_name, texts), "?"] for texts in (samples.comms, samples.cgroups))
+    return Stacks(CallTree(tables, names), replace(samples, comms=comms, cgroups=cgroups), elapsed_s, period_s)
 
 
-def _process_names(columns: SampleColumns) -> Numbers:
+def _process_names(samples: Samples) -> Numbers:
     """Of each sample the name that has most of its process: threads are called by what they do. The idle task is one by core."""
-    pairs, place = np.unique(columns.pid << 32 | (columns.comm + 1), return_inverse=True)
+    pairs, place = np.unique(samples.pid << 32 | (samples.comm + 1), return_inverse=True)
     pids = pairs >> 32
-    order = np.lexsort((-np.bincount(place, weights=columns.weight), pids))
+    order = np.lexsort((-np.bincount(place, weights=samples.weight), pids))
     known, first = np.unique(pids[order], return_index=True)
     heaviest = (pairs[order][first] & 0xFFFF_FFFF) - 1
-    names: Numbers = np.where(columns.pid > 0, heaviest[np.searchsorted(known, columns.pid)], columns.comm)
+    names: Numbers = np.where(samples.pid > 0, heaviest[np.searchsorted(known, samples.pid)], samples.comm)
     return names
 
 
@@ -215,10 +210,3 @@ def _main(values: Numbers, weights: Numbers) -> int | None:
     sums = np.bincount(place, weights=weights)
     best = int(np.argmax(sums))
     return int(found[best]) if sums[best] > sums.sum() / 2 else None
-
-
-def _heaviest(columns: SampleColumns) -> list[tuple[int, int]]:
-    stacks, place = np.unique(columns.stack, return_inverse=True)
-    weights = np.bincount(place, weights=columns.weight, minlength=len(stacks))
-    order = np.argsort(-weights, kind="stable")[:_HEAVIEST]
-    return [(int(stacks[row]), int(weights[row])) for row in order]

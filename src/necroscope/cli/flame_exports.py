@@ -11,7 +11,8 @@ from necroscope.interchange.writers.folded import write_folded
 from necroscope.interchange.writers.otlp import write_otlp
 from necroscope.interchange.writers.pprof import write_pprof
 from necroscope.interchange.writers.speedscope import write_speedscope
-from necroscope.interchange.writers.window import SampleTables, WindowFacts
+from necroscope.interchange.writers.window import WindowFacts
+from necroscope.stacks.samples import SampleTables
 from necroscope.store.groups import GroupBy
 
 

@@ -1,7 +1,7 @@
 """What stands above the answers of `necroscope flame`."""
 
 from necroscope.cli.flame_question import Comparison, Question
-from necroscope.store.flame import FlameTree
+from necroscope.stacks.flame_tree import FlameTree
 from necroscope.views.flame.heading import Heading, Window
 
 

@@ -11,8 +11,8 @@ from necroscope.cli.flame_window import Span, WindowWords
 from necroscope.errors import UsageError
 from necroscope.model.units import NS_PER_S, parse_duration_ns
 from necroscope.sources.sysfs.cpus import parse as parse_cpu_list
-from necroscope.store.flame import GroupBy
 from necroscope.store.frame_state import WORK, State
+from necroscope.store.groups import GroupBy
 from necroscope.store.heatmap import DEFAULT_ROWS
 from necroscope.store.query import Store
 from necroscope.store.selection import Selection

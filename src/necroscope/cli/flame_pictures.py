@@ -7,7 +7,7 @@ from typing import Any, BinaryIO, Final
 from necroscope.cli.flame_formats import Notes, TextStyle
 from necroscope.cli.flame_headings import comparison_heading, flame_heading
 from necroscope.cli.flame_question import Question
-from necroscope.store.flame import FlameTree
+from necroscope.stacks.flame_tree import FlameTree
 from necroscope.views.flame.heading import Heading
 from necroscope.views.flame.html import differential_html, flame_html
 from necroscope.views.flame.svg import differential_svg, flame_svg

@@ -7,8 +7,10 @@ from typing import Final
 from necroscope.cli.flame_window import Span, Windows
 from necroscope.errors import UsageError
 from necroscope.model.units import NS_PER_S, format_moment
-from necroscope.store.differential import DifferentialTree, compare
-from necroscope.store.flame import FlameTree, GroupBy, read_flame
+from necroscope.stacks.differential import DifferentialTree, compare
+from necroscope.stacks.flame_tree import FlameTree
+from necroscope.store.flame import read_flame
+from necroscope.store.groups import GroupBy
 from necroscope.store.heatmap import DEFAULT_ROWS, HeatMap, read_heat_map
 from necroscope.store.query import Store
 from necroscope.store.samples import SelectedSampleWindow, read_samples

@@ -7,8 +7,8 @@ from necroscope.errors import UsageError
 from necroscope.fleet.questions.flame_trees import trees
 from necroscope.interchange.writers.folded import write_folded
 from necroscope.model.units import parse_moment_ns
-from necroscope.store.differential import compare
-from necroscope.store.flame import FlameTree
+from necroscope.stacks.differential import compare
+from necroscope.stacks.flame_tree import FlameTree
 from necroscope.store.functions import top_functions
 from necroscope.views.flame.functions import differential_text, functions_text, paired
 from necroscope.views.flame.heading import Heading, Window

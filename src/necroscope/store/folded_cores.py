@@ -12,8 +12,9 @@ import pyarrow as pa
 from necroscope.errors import NecroscopeError
 from necroscope.model.units import NS_PER_S
 from necroscope.segment.window import Window, rows_at, times_of
+from necroscope.stacks.samples import SampleTables
+from necroscope.store.merged_samples import merge_samples
 from necroscope.store.query import Store
-from necroscope.store.stacks import SampleWindow, SegmentSamples, merge
 
 _BY_CORE: Final = frozenset({"cores", "softirqs", "softirq_delay", "runqueue", "softnet", "interrupts"})
 # Whole seconds, so that none of them is folded in two.
@@ -36,19 +37,19 @@ class FoldedCores:
     keeps_histograms: bool = True
     most_samples: int | None = None
 
-    def samples(self, store: Store, from_ns: int, to_ns: int) -> SampleWindow:
+    def samples(self, store: Store, from_ns: int, to_ns: int) -> SampleTables:
         """Piece by piece: minutes of very many busy cores take a gigabyte before they are folded. May raise TooManySamples."""
-        parts: list[SegmentSamples] = []
+        parts: list[SampleTables] = []
         start_ns = from_ns
         while start_ns < to_ns:
             end_ns = min(start_ns // _PIECE_NS * _PIECE_NS + _PIECE_NS, to_ns)
             found = store.samples(start_ns, end_ns)
-            parts.append(SegmentSamples(self._folded(found.samples), found.stacks, found.frames))
+            parts.append(SampleTables(self._folded(found.samples), found.stacks, found.frames))
             start_ns = end_ns
             count = sum(part.samples.num_rows for part in parts)
             if self.most_samples is not None and count > self.most_samples:
                 raise TooManySamples(f"more than {self.most_samples:,} samples are left of other cores and our own")
-        return merge(parts)
+        return merge_samples(parts)
 
     def counters(self, table: str, rows: pa.Table) -> pa.Table:
         if table not in _BY_CORE:

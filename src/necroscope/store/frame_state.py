@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from necroscope.model.idle import IDLE_FUNCTIONS
-from necroscope.store.flame_frame import values_of
-from necroscope.store.forest import Flags, Numbers
-from necroscope.store.segment_stacks import SegmentStacks
+from necroscope.stacks.frames import values_of
+from necroscope.stacks.segment_tree import SegmentTree
+from necroscope.stacks.tree import Flags, Numbers
 
 IDLE_TASK: Final = 0
 States = NDArray[np.int8]
@@ -43,12 +43,12 @@ class StackStates(NamedTuple):
         return np.where(pids == IDLE_TASK, self.of_idle_task[rows], self.of_task[rows])
 
 
-def stack_states(stacks: SegmentStacks) -> StackStates:
-    frame = np.append(stacks.frame, -1)
+def stack_states(stacks: SegmentTree) -> StackStates:
+    frame = np.append(stacks.tree.frame, -1)
     of_task = np.where(_frames_in(stacks, "kind", ["kernel"]), State.KERNEL, State.USER).astype(np.int8)
     of_idle_task = np.where(_frames_in(stacks, "function", IDLE_FUNCTIONS), State.IDLE, State.INTERRUPT).astype(np.int8)
     return StackStates(of_task[frame], of_idle_task[frame])
 
 
-def _frames_in(stacks: SegmentStacks, column: str, wanted: Collection[str]) -> Flags:
+def _frames_in(stacks: SegmentTree, column: str, wanted: Collection[str]) -> Flags:
     return np.array([*(value in wanted for value in values_of(stacks.frames.column(column))), False], dtype=np.bool_)

@@ -5,13 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from necroscope.model.frame import Frame
-from necroscope.store.flame import ALL, FlameTree, read_flame
-from necroscope.store.flame_frame import GROUP
-from necroscope.store.forest import is_outermost_of_its_frame, merge, totals
-from necroscope.store.groups import GroupBy
-from necroscope.store.query import Store
-from necroscope.store.selection import Selection
-from necroscope.store.time_limit import TimeLimit
+from necroscope.stacks.flame_tree import FlameTree
+from necroscope.stacks.frames import GROUP
+from necroscope.stacks.merge import merge
 
 
 class FunctionWeight(NamedTuple):
@@ -32,19 +28,18 @@ class Part(NamedTuple):
     share: float
 
 
-def top_functions(tree: FlameTree, count: int | None = None, *, by_total: bool = False) -> list[FunctionWeight]:
+def top_functions(flame: FlameTree, count: int | None = None, *, by_total: bool = False) -> list[FunctionWeight]:
     """The heaviest functions of a tree that is not turned; groups are no functions."""
-    forest, node = merge(tree.parent.astype(np.int64), tree.frame.astype(np.int64))
-    own = np.zeros(len(forest.parent), dtype=np.int64)
-    np.add.at(own, node, tree.self_weight)
-    total = np.where(is_outermost_of_its_frame(forest), totals(forest, own), 0)
-    sums = np.zeros((2, len(tree.frames)), dtype=np.int64)
-    np.add.at(sums[0], forest.frame, own)
-    np.add.at(sums[1], forest.frame, total)
+    tree, (row,) = merge(flame)
+    own = tree.sums(row, flame.self_weight)
+    total = np.where(tree.is_outermost_of_its_frame(), tree.totals(own), 0)
+    sums = np.zeros((2, len(flame.frames)), dtype=np.int64)
+    np.add.at(sums[0], tree.frame, own)
+    np.add.at(sums[1], tree.frame, total)
     order = np.lexsort((-sums[1 - by_total], -sums[int(by_total)]))
-    found = ((tree.frames[number], *sums[:, number].tolist()) for number in order.tolist() if sums[1, number])
+    found = ((flame.frames[number], *sums[:, number].tolist()) for number in order.tolist() if sums[1, number])
     functions = [(frame, own, total) for frame, own, total in found if frame.kind != GROUP][:count]
-    whole = tree.samples or 1
+    whole = flame.samples or 1
     return [FunctionWeight(frame, own, total, own / whole, total / whole) for frame, own, total in functions]
 
 
@@ -55,10 +50,3 @@ def parts(tree: FlameTree) -> list[Part]:
     whole = tree.samples or 1
     weights = ((tree.frames[tree.frame[node]], int(tree.total_weight[node])) for node in order.tolist())
     return [Part(frame.function or frame.module, weight, weight / whole) for frame, weight in weights]
-
-
-def read_parts(
-    store: Store, from_ns: int, to_ns: int, by: GroupBy, selection: Selection = ALL, *, limit: TimeLimit | None = None
-) -> list[Part]:
-    """How the selected samples (for example those with a certain frame) spread over cores, processes, ..."""
-    return parts(read_flame(store, from_ns, to_ns, selection, (by,), limit=limit))

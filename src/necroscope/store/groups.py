@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from necroscope.model.frame import Frame
-from necroscope.store.flame_frame import GROUP
-from necroscope.store.forest import Forest, Numbers
+from necroscope.stacks.frames import GROUP
+from necroscope.stacks.samples import codes
+from necroscope.stacks.tree import LevelTree, Numbers
 from necroscope.store.frame_state import State
 from necroscope.store.stack_weights import IS_LEADER, STATE
 
@@ -36,39 +37,37 @@ KEYS: Final = {
 
 
 class GroupTree(NamedTuple):
-    """The group frames, one for each node of the forest; the innermost group of each row, counted from 0, and the node of it."""
+    """The group frames, one for each row of the tree; the innermost group of each sample row, counted from 0, and its row."""
 
-    forest: Forest
+    tree: LevelTree
     frames: list[Frame]
     group: Numbers
-    node_of_group: Numbers
+    row_of_group: Numbers
 
 
 def group_tree(rows: pa.Table, by: Sequence[GroupBy]) -> GroupTree:
-    """Nested groups in the order of `by`; without any, all rows are of group 0, which has no node."""
+    """Nested groups in the order of `by`; without any, all rows are of group 0, which has no row."""
     group = np.zeros(rows.num_rows, dtype=np.int64)
-    node_of_group = np.full(1, -1, dtype=np.int64)
-    parents, frames, starts = [node_of_group[:0]], [], [0]
+    row_of_group = np.full(1, -1, dtype=np.int64)
+    parents, frames, starts = [row_of_group[:0]], [], [0]
     for dimension in by:
-        codes, labels = _labelled(rows, dimension)
-        found, group = np.unique(group * len(labels) + codes, return_inverse=True)
-        parents.append(node_of_group[found // len(labels)])
+        label_of, labels = _labelled(rows, dimension)
+        found, group = np.unique(group * len(labels) + label_of, return_inverse=True)
+        parents.append(row_of_group[found // len(labels)])
         frames += [Frame(labels[code], dimension.value, GROUP, None, None) for code in (found % len(labels)).tolist()]
-        node_of_group = starts[-1] + np.arange(len(found))
+        row_of_group = starts[-1] + np.arange(len(found))
         starts.append(len(frames))
-    return GroupTree(Forest(np.concatenate(parents), np.arange(len(frames)), starts), frames, group, node_of_group)
+    return GroupTree(LevelTree(np.concatenate(parents), np.arange(len(frames)), starts), frames, group, row_of_group)
 
 
 def _labelled(rows: pa.Table, dimension: GroupBy) -> tuple[Numbers, list[str]]:
-    """A code for each row, and the label of each code."""
-    column = rows.column(KEYS[dimension][0]).combine_chunks()
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    values = encoded.dictionary.to_pylist()
-    codes: Numbers = encoded.indices.fill_null(len(values)).to_numpy(zero_copy_only=False).astype(np.int64)
+    """The label of each row, by its place among the labels; the last is that of null."""
+    numbers, values = codes(rows.column(KEYS[dimension][0]))
+    numbers = np.where(numbers < 0, len(values), numbers)
     if dimension in (GroupBy.PROCESS, GroupBy.THREAD):
         names = _names(rows, KEYS[dimension])
-        return codes, [f"{names.get(value, '')} ({value})" for value in values] + ["unknown"]
-    return codes, [_label(dimension, value) for value in values] + [f"no {dimension.value}"]
+        return numbers, [f"{names.get(value, '')} ({value})" for value in values] + ["unknown"]
+    return numbers, [_label(dimension, value) for value in values] + [f"no {dimension.value}"]
 
 
 def _label(dimension: GroupBy, value: Any) -> str:

@@ -11,11 +11,11 @@ from necroscope.errors import UsageError
 from necroscope.model.units import NS_PER_S
 from necroscope.segment.reader import SegmentReader
 from necroscope.segment.window import is_climbing
+from necroscope.stacks.samples import narrow_numbers
+from necroscope.stacks.tree import Flags, Numbers
 from necroscope.store.flame import ALL
-from necroscope.store.forest import Flags, Numbers
 from necroscope.store.query import Store
 from necroscope.store.segment_selection import SegmentSelection, SelectedSamples
-from necroscope.store.segment_stacks import narrow_numbers
 from necroscope.store.selection import Selection
 from necroscope.store.time_limit import TimeLimit
 from necroscope.store.window_reading import WindowReading
@@ -94,8 +94,7 @@ def read_heat_map(
             weights[first : first + len(counted)] += counted
         left_out += left
     is_known = (weights > 0) | _is_recorded(grid.edges(0, grid.columns), reading.recorded(selection.cpus))
-    told = [f"{weight} samples {why}" for why, weight in left_out.items()]
-    return _heat_map(grid, weights, is_known, [*reading.left_out(), *told])
+    return _heat_map(grid, weights, is_known, reading.left_out(left_out))
 
 
 def _grid(from_ns: int, to_ns: int, rows: int, column_s: int) -> _Grid:

@@ -17,8 +17,9 @@ from necroscope.segment.reader import SegmentReader
 from necroscope.segment.recording import LIVE, Pin, read_pins
 from necroscope.segment.sealed import SegmentGoneError
 from necroscope.segment.window import Window, is_climbing, overlaps, rows_at, times_of
+from necroscope.stacks.samples import SampleTables
 from necroscope.store.catalog import Catalog
-from necroscope.store.stacks import SampleWindow, SegmentSamples, merge
+from necroscope.store.merged_samples import merge_samples
 
 Answer = TypeVar("Answer")
 
@@ -66,16 +67,16 @@ class Store:
         rows = pa.concat_tables([part for part in parts if part.num_rows] or [empty(TABLES[table]).select(needed)])
         return _in_order(_of_cpus(rows, cpus)).select(wanted).unify_dictionaries()
 
-    def samples(self, from_ns: int, to_ns: int, cpus: Collection[int] | None = None) -> SampleWindow:
+    def samples(self, from_ns: int, to_ns: int, cpus: Collection[int] | None = None) -> SampleTables:
         """The samples of a window, their stacks and frames merged over the segments."""
 
-        def read(reader: SegmentReader) -> SegmentSamples:
+        def read(reader: SegmentReader) -> SampleTables:
             samples = _of_cpus(reader.read("samples", from_ns, to_ns), cpus)
             if not samples.num_rows:
-                return SegmentSamples(samples, empty(TABLES["stacks"]), empty(TABLES["frames"]))
-            return SegmentSamples(samples, reader.read("stacks", from_ns, to_ns), reader.read("frames", from_ns, to_ns))
+                return SampleTables(samples, empty(TABLES["stacks"]), empty(TABLES["frames"]))
+            return SampleTables(samples, reader.read("stacks", from_ns, to_ns), reader.read("frames", from_ns, to_ns))
 
-        merged = merge(self._ask((from_ns, to_ns), read))
+        merged = merge_samples(self._ask((from_ns, to_ns), read))
         return replace(merged, samples=_in_order(merged.samples).unify_dictionaries())
 
     def gaps(self, from_ns: int, to_ns: int, closest_ns: int | None = None) -> list[Gap]:

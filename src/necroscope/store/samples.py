@@ -10,11 +10,12 @@ from necroscope.errors import UsageError
 from necroscope.model.tables import TABLES
 from necroscope.segment.arrow import empty
 from necroscope.segment.reader import SegmentReader
+from necroscope.stacks.samples import SampleTables
 from necroscope.store.flame import ALL
+from necroscope.store.merged_samples import merge_samples
 from necroscope.store.query import Store
 from necroscope.store.segment_selection import SegmentSelection
 from necroscope.store.selection import Selection
-from necroscope.store.stacks import SampleWindow, SegmentSamples, merge
 from necroscope.store.time_limit import TimeLimit
 from necroscope.store.window_reading import WindowReading
 
@@ -28,7 +29,7 @@ _COLUMNS: Final = [column.name for column in TABLES["samples"].columns]
 class SelectedSampleWindow:
     """`from_ns` and `to_ns` are the part of the window that could be answered; `left_out` says in words what is not here."""
 
-    tables: SampleWindow
+    tables: SampleTables
     from_ns: int
     to_ns: int
     left_out: list[str]
@@ -49,18 +50,17 @@ def read_samples(
 ) -> SelectedSampleWindow:
     """UsageError if there are more than `most`: each of them would be written."""
     reading = WindowReading(store, from_ns, to_ns, limit or TimeLimit())
-    parts: list[SegmentSamples] = []
+    parts: list[SampleTables] = []
     left_out: Counter[str] = Counter()
     for part, left in reading.segments(lambda reader: _read(reader, reading, selection)):
         parts.append(part)
         left_out += left
         if sum(each.samples.num_rows for each in parts) > most:
             raise UsageError(f"the window holds more than {most:,} samples", "ask for less time or fewer cores, or write folded")
-    told = [f"{weight} samples {why}" for why, weight in left_out.items()]
-    return SelectedSampleWindow(merge(parts), *reading.answered(), [*reading.left_out(), *told])
+    return SelectedSampleWindow(merge_samples(parts), *reading.answered(), reading.left_out(left_out))
 
 
-def _read(reader: SegmentReader, reading: WindowReading, selection: Selection) -> tuple[SegmentSamples, Counter[str]]:
+def _read(reader: SegmentReader, reading: WindowReading, selection: Selection) -> tuple[SampleTables, Counter[str]]:
     selected = SegmentSelection(reader, selection)
     left_out: Counter[str] = Counter()
     pieces = [empty(TABLES["samples"])]
@@ -70,4 +70,4 @@ def _read(reader: SegmentReader, reading: WindowReading, selection: Selection) -
         pieces.append(samples.rows.select(_COLUMNS))
     rows = pa.concat_tables([piece for piece in pieces if piece.num_rows] or pieces[:1])
     tables = (reader.read(name, reading.from_ns, reading.to_ns) if rows.num_rows else empty(TABLES[name]) for name in _STACKS)
-    return SegmentSamples(rows, *tables), left_out
+    return SampleTables(rows, *tables), left_out

@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from necroscope.segment.reader import SegmentReader
-from necroscope.store.forest import Flags, Numbers, on_path
+from necroscope.stacks.samples import narrow_numbers, numbers
+from necroscope.stacks.segment_tree import SegmentTree, segment_tree
+from necroscope.stacks.tree import Flags, Numbers
 from necroscope.store.frame_state import IDLE_TASK, WORK, StackStates, stack_states
-from necroscope.store.segment_stacks import SegmentStacks, narrow_numbers, numbers, read_stacks
 from necroscope.store.selection import BY_FILTER, BY_STATE, Selection
 
 
@@ -35,13 +36,13 @@ class SegmentSelection:
         self._selection = selection
 
     @cached_property
-    def stacks(self) -> SegmentStacks:
-        return read_stacks(self._reader)
+    def stacks(self) -> SegmentTree:
+        return segment_tree(self._reader.read("stacks", 0, 0), self._reader.read("frames", 0, 0))
 
     @cached_property
     def matches(self) -> Flags:
         """Stacks whose innermost frame matches the selection's expression."""
-        return self._selection.matching(self.stacks.frames)[self.stacks.frame]
+        return self._selection.matching(self.stacks.frames)[self.stacks.tree.frame]
 
     def samples(self, from_ns: int, to_ns: int, columns: Collection[str]) -> SelectedSamples:
         by_stack = self._selection.needs_stacks(self._reader)
@@ -77,7 +78,7 @@ class SegmentSelection:
     @cached_property
     def _paths_match(self) -> Flags:
         """Of each stack, with one more, False, for a lost one."""
-        return np.append(on_path(self.stacks.parent, self.matches), False)
+        return np.append(self.stacks.tree.on_path(self.matches), False)
 
 
 def _kept(rows: pa.Table, passes: Flags, why: str, left_out: Counter[str]) -> pa.Table:

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from necroscope.errors import UsageError
 from necroscope.segment.reader import SegmentReader
-from necroscope.store.forest import Flags
+from necroscope.stacks.samples import codes, narrow_numbers
+from necroscope.stacks.tree import Flags
 from necroscope.store.frame_state import WORK, State
-from necroscope.store.segment_stacks import narrow_numbers
 
 # Why a sample is not in the answer.
 BY_FILTER: Final = "do not pass the filter"
@@ -98,9 +98,7 @@ def _set(values: Iterable[Any] | None) -> frozenset[Any] | None:
 
 def _texts_in(samples: pa.Table, column: str, is_wanted: Any) -> Flags:
     """Decided once for each different text."""
-    texts = samples.column(column).combine_chunks()
-    if isinstance(texts, pa.ChunkedArray):
-        texts = texts.chunk(0)
-    chosen = np.array([text is not None and is_wanted(text) for text in texts.dictionary.to_pylist()] + [False], dtype=np.bool_)
-    found: Flags = chosen[texts.indices.fill_null(len(texts.dictionary)).to_numpy(zero_copy_only=False)]
+    numbers, texts = codes(samples.column(column))
+    # The last, which null (-1) finds, is no text.
+    found: Flags = np.array([*(text is not None and is_wanted(text) for text in texts), False], dtype=np.bool_)[numbers]
     return found

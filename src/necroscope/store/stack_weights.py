@@ -1,4 +1,4 @@
-"""Samples of a window folded: one row for each stack (and group), with its weight, over one call forest of all segments."""
+"""Samples of a window folded: one row for each stack (and group), with its weight, over one call tree of all segments."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -12,11 +12,11 @@ from necroscope.model.frame import Frame
 from necroscope.model.tables import TABLES
 from necroscope.segment.arrow import schema_of
 from necroscope.segment.reader import SegmentReader
-from necroscope.store.flame_frame import FrameNumbers, frames_at
-from necroscope.store.forest import Forest, Numbers, merge, on_path, with_callers
+from necroscope.stacks.frames import FrameNumbers, frames_at
+from necroscope.stacks.merge import merge
+from necroscope.stacks.tree import LOST, LevelTree, Numbers, Tree, compacted
 from necroscope.store.query import Store
 from necroscope.store.segment_selection import SegmentSelection, SelectedSamples
-from necroscope.store.segment_stacks import LOST
 from necroscope.store.selection import Selection
 from necroscope.store.time_limit import TimeLimit
 from necroscope.store.window_reading import WindowReading
@@ -32,18 +32,18 @@ _PENDING_STACKS: Final = 500_000
 
 @dataclass(frozen=True, slots=True)
 class StackWeights:
-    """Rows have `stack` (a node of the forest), `weight` and the columns asked for; a frame of the forest is one of `frames`."""
+    """Rows have `stack` (a row of the tree), `weight` and the columns asked for; a frame of the tree is one of `frames`."""
 
     rows: pa.Table
-    forest: Forest
+    tree: LevelTree
     frames: list[Frame]
     reading: WindowReading
     left_out: list[str]
 
     @property
-    def node(self) -> Numbers:
-        nodes: Numbers = self.rows.column("stack").to_numpy()
-        return nodes
+    def stack(self) -> Numbers:
+        stacks: Numbers = self.rows.column("stack").to_numpy()
+        return stacks
 
     @property
     def weight(self) -> Numbers:
@@ -55,8 +55,7 @@ class _Part(NamedTuple):
     """Rows over stacks that are not merged yet; frames are numbered over all parts."""
 
     rows: pa.Table
-    parent: Numbers
-    frame: Numbers
+    tree: Tree
     left_out: Counter[str]
 
 
@@ -69,11 +68,10 @@ def read_weights(
     pending: list[_Part] = []
     for part in reading.segments(folding.fold):
         pending.append(part)
-        if sum(len(part.parent) for part in pending) > _PENDING_STACKS:
-            pending = [folding.merged(pending)[0]]
-    whole, forest = folding.merged(pending)
-    told = [f"{weight} samples {why}" for why, weight in whole.left_out.items()]
-    return StackWeights(whole.rows, forest, folding.numbering.frames, reading, [*reading.left_out(), *told])
+        if sum(len(part.tree) for part in pending) > _PENDING_STACKS:
+            pending = [_Part(*folding.merged(pending))]
+    rows, tree, left_out = folding.merged(pending)
+    return StackWeights(rows, tree, folding.numbering.frames, reading, reading.left_out(left_out))
 
 
 class _Folding:
@@ -100,17 +98,13 @@ class _Folding:
             return self._nothing(left_out)
         return self._part(selected, self._summed(pieces) if len(pieces) > 1 else pieces[0], left_out)
 
-    def merged(self, parts: Sequence[_Part]) -> tuple[_Part, Forest]:
+    def merged(self, parts: Sequence[_Part]) -> tuple[pa.Table, LevelTree, Counter[str]]:
         """Stacks with the same path become one."""
-        parts = list(parts) or [self._nothing(Counter())]
-        bases = np.cumsum([0, *(len(part.parent) for part in parts)])
-        parent = np.concatenate([np.where(part.parent < 0, -1, part.parent + b) for part, b in zip(parts, bases, strict=False)])
-        forest, node = merge(parent, np.concatenate([part.frame for part in parts]))
-        rows = [
-            _with_stack(part.rows, node[part.rows.column("stack").to_numpy() + b]) for part, b in zip(parts, bases, strict=False)
-        ]
+        parts = parts or [self._nothing(Counter())]
+        tree, merged = merge(*(part.tree for part in parts))
+        rows = [_with_stack(part.rows, new) for part, new in zip(parts, merged, strict=True)]
         summed = rows[0] if len(rows) == 1 else self._summed(rows)
-        return _Part(summed, forest.parent, forest.frame, sum((part.left_out for part in parts), Counter())), forest
+        return summed, tree, sum((part.left_out for part in parts), Counter())
 
     def _rows(self, selected: SegmentSelection, samples: SelectedSamples, left_out: Counter[str]) -> pa.Table:
         """The samples of a piece by the row of their stack and the keys."""
@@ -140,17 +134,14 @@ class _Folding:
 
     def _part(self, selected: SegmentSelection, rows: pa.Table, left_out: Counter[str]) -> _Part:
         """Only the stacks that the rows need, only the frames that these need."""
-        parent, frame = selected.stacks.parent, selected.stacks.frame
+        tree = selected.stacks.tree
         if self._is_cut:
-            is_below = on_path(parent, selected.matches)
-            parent = np.where(selected.matches & ~np.append(is_below, False)[parent], -1, parent)
-        used = np.flatnonzero(with_callers(parent, rows.column("stack").to_numpy()))
-        number = np.full(len(parent) + 1, -1)
-        number[used] = np.arange(len(used))
-        frames, place = np.unique(frame[used], return_inverse=True)
+            is_below = np.append(tree.on_path(selected.matches), False)[tree.parent]
+            tree = Tree(np.where(selected.matches & ~is_below, LOST, tree.parent), tree.frame)
+        tree, new = tree.pruned(rows.column("stack").to_numpy())
+        frames, place = compacted(tree.frame, selected.stacks.frames.num_rows)
         numbers = self.numbering.of(frames_at(selected.stacks.frames, frames))
-        rows = _with_stack(rows, number[rows.column("stack").to_numpy()])
-        return _Part(rows, number[parent[used]], numbers[place], left_out)
+        return _Part(_with_stack(rows, new), Tree(tree.parent, numbers[place]), left_out)
 
     def _nothing(self, left_out: Counter[str]) -> _Part:
         schema = schema_of(TABLES["samples"])
@@ -158,7 +149,7 @@ class _Folding:
         keys = [(key, added.get(key) or schema.field(key).type) for key in self._keys]
         rows = pa.schema([("stack", pa.int64()), ("weight", pa.int64()), *keys]).empty_table()
         no_numbers = np.zeros(0, dtype=np.int64)
-        return _Part(rows, no_numbers, no_numbers, left_out)
+        return _Part(rows, Tree(no_numbers, no_numbers), left_out)
 
 
 def _summed_by_stack(rows: pa.Table) -> pa.Table:
@@ -170,5 +161,6 @@ def _summed_by_stack(rows: pa.Table) -> pa.Table:
     return pa.table({"stack": found, "weight": sums[found]})
 
 
-def _with_stack(rows: pa.Table, stack: Numbers) -> pa.Table:
-    return rows.set_column(rows.column_names.index("stack"), "stack", pa.array(stack))
+def _with_stack(rows: pa.Table, new: Numbers) -> pa.Table:
+    """With the new number of each stack."""
+    return rows.set_column(rows.column_names.index("stack"), "stack", pa.array(new[rows.column("stack").to_numpy()]))

@@ -3,8 +3,9 @@
 from tests.drawn_node import HZ, at, drawn_node
 
 from necroscope.analysis.functions import FunctionNames, bare, functions
-from necroscope.analysis.sample_columns import period_of
 from necroscope.analysis.stacks import INTERRUPT, Stacks, stacks_of
+from necroscope.model.units import NS_PER_S
+from necroscope.stacks.samples import sample_period_ns
 
 PICTURE = """
     core 0:  kkkkkkkkkk
@@ -101,8 +102,8 @@ def test_stretches_select_samples_and_time() -> None:
 
 
 def test_the_sampling_period_is_that_of_a_busy_core() -> None:
-    columns = stacks().columns
-    assert close(period_of(columns.time, columns.cpu), 1 / HZ)
+    samples = stacks().samples
+    assert close(sample_period_ns(samples.time_ns, samples.cpu) / NS_PER_S, 1 / HZ)
 
 
 def test_names_are_bare_of_what_compilers_append() -> None:

@@ -3,7 +3,7 @@
 from tests.drawn_recording import at, draw
 
 from necroscope.store.flame import read_flame
-from necroscope.store.functions import Part, parts, read_parts, top_functions
+from necroscope.store.functions import Part, parts, top_functions
 from necroscope.store.groups import GroupBy
 from necroscope.store.query import Store
 from necroscope.store.selection import Selection
@@ -40,9 +40,9 @@ def test_groups_are_no_functions(tmp_path):
 
 def test_samples_spread_over_cores_and_processes(tmp_path):
     store = Store.open(draw(tmp_path / "r", RECURSION))
-    assert read_parts(store, at(0), at(1), GroupBy.CORE) == [Part("core 0", 2, 0.5), Part("core 1", 2, 0.5)]
-    by_process = read_parts(store, at(0), at(1), GroupBy.PROCESS, Selection.of(frames="^leaf$"))
-    assert by_process == [Part("sh (7)", 1, 0.5), Part("sh (8)", 1, 0.5)]
+    assert parts(read_flame(store, at(0), at(1), group_by=[GroupBy.CORE])) == [Part("core 0", 2, 0.5), Part("core 1", 2, 0.5)]
+    by_process = read_flame(store, at(0), at(1), Selection.of(frames="^leaf$"), [GroupBy.PROCESS])
+    assert parts(by_process) == [Part("sh (7)", 1, 0.5), Part("sh (8)", 1, 0.5)]
 
 
 def test_nothing_has_no_functions(tmp_path):

@@ -146,10 +146,10 @@ def _ran(case: Case) -> list[Evidence]:
     """Who was found in state D and is sampled after that; or tasks at work in files of a server, which has answered them."""
     rows = _standing(case)
     looked_ns = min((row["time"] for row in rows), default=0)
-    columns = case.machine.columns
-    own = np.isin(columns.tid, [row["tid"] for row in rows]) & (columns.time > looked_ns)
+    samples = case.machine.samples
+    own = np.isin(samples.tid, [row["tid"] for row in rows]) & (samples.time_ns > looked_ns)
     looked_at_s = case.machine.elapsed_s / case.node.cores
-    share = float(columns.weight[own].sum()) * case.machine.period_s / looked_at_s
+    share = float(samples.weight[own].sum()) * case.machine.period_s / looked_at_s
     if share >= _RUNS:
         return [case.seen(f"who was found in state D ran meanwhile, {share:.0%} of a core: slow I/O, not a hang", "samples")]
     share = case.machine.time_share(CLIENTS) * case.node.cores

@@ -67,12 +67,12 @@ def assess(case: Case) -> Assessment | None:
 
 def _new_per_s(case: Case) -> float:
     """Processes first seen after the first second: what ran there already is not new, and in a moment everybody is."""
-    columns = case.now.columns
-    if case.now.elapsed_s < _SHORTEST_S or not len(columns.time):
+    samples = case.now.samples
+    if case.now.elapsed_s < _SHORTEST_S or not len(samples.time_ns):
         return 0.0
-    order = np.argsort(columns.time, kind="stable")
-    _, first = np.unique(columns.pid[order], return_index=True)
-    began_ns = columns.time[order][first]
+    order = np.argsort(samples.time_ns, kind="stable")
+    _, first = np.unique(samples.pid[order], return_index=True)
+    began_ns = samples.time_ns[order][first]
     return float((began_ns > began_ns.min() + NS_PER_S).sum()) / (case.now.elapsed_s - 1.0)
 
 

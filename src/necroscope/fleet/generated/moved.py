@@ -12,9 +12,9 @@ from necroscope.model.reading import Gap
 from necroscope.model.tables import TABLES
 from necroscope.segment.arrow import schema_of
 from necroscope.segment.recording import Pin
+from necroscope.stacks.samples import SampleTables
 from necroscope.store.catalog import Catalog
 from necroscope.store.query import RecordingInfo, Store
-from necroscope.store.stacks import SampleWindow
 
 # Columns that hold a moment; all others of this type are lengths of time, or clocks that start at boot.
 _MOMENTS: Final = frozenset({"time", "end", "started_ns", "changed_ns", "finished_ns", "last_ns", "next_ns", "realtime_ns"})
@@ -45,7 +45,7 @@ class MovedStore(Store):
             rows = rows.sort_by("time") if "time" in rows.column_names else rows
         return self._moved(rows)
 
-    def samples(self, from_ns: int, to_ns: int, cpus: Collection[int] | None = None) -> SampleWindow:
+    def samples(self, from_ns: int, to_ns: int, cpus: Collection[int] | None = None) -> SampleTables:
         window = super().samples(from_ns - self._by_ns, to_ns - self._by_ns, cpus)
         return replace(window, samples=self._moved(window.samples))
 

@@ -8,9 +8,9 @@ import numpy as np
 from necroscope.fleet.questions.flame import LEFT_OUT
 from necroscope.model.frame import Frame
 from necroscope.model.units import parse_moment_ns
-from necroscope.store.flame import FlameTree
-from necroscope.store.flame_frame import GROUP, FrameNumbers
-from necroscope.store.forest import merge, totals
+from necroscope.stacks.flame_tree import FlameTree
+from necroscope.stacks.frames import GROUP, FrameNumbers
+from necroscope.stacks.merge import merge, tree_of
 
 _KERNEL_MARK: Final = "_[k]"
 
@@ -25,21 +25,12 @@ def trees(answer: dict[str, Any]) -> tuple[FlameTree, FlameTree | None]:
 
 def _tree(answer: dict[str, Any], stacks: Iterable[tuple[str, str, int]]) -> FlameTree:
     numbering = FrameNumbers()
-    node_of: dict[tuple[int, int], int] = {}
-    weights: dict[int, int] = {}
-    for comm, path, weight in stacks:
-        if weight:
-            node = -1
-            for frame in numbering.of(_frames(comm, path)).tolist():
-                node = node_of.setdefault((node, frame), len(node_of))
-            weights[node] = weights.get(node, 0) + weight
-    keys = np.array(list(node_of) or np.zeros((0, 2)), np.int64).reshape(-1, 2)
-    forest, place = merge(keys[:, 0], keys[:, 1])
-    own = np.zeros(len(forest.parent), np.int64)
-    np.add.at(own, place[list(weights)], list(weights.values()))
+    known = [(numbering.of(_frames(comm, path)).tolist(), weight) for comm, path, weight in stacks if weight]
+    interned, ends = tree_of(path for path, _ in known)
+    tree, (rows,) = merge(interned)
+    weights = np.array([weight for _, weight in known], np.int64)
     span = parse_moment_ns(answer["from"], 0), parse_moment_ns(answer["to"], 0)
-    arrays = forest.parent.astype(np.int32), forest.frame.astype(np.int32), own, totals(forest, own)
-    return FlameTree(*arrays, numbering.frames, *span, int(own.sum()), list(answer["left_out"]))
+    return FlameTree.of(tree, (rows[ends], weights), numbering.frames, span, answer["left_out"])
 
 
 def _frames(comm: str, path: str) -> list[Frame]:

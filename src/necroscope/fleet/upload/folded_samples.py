@@ -5,16 +5,13 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from necroscope.store.segment_stacks import numbers
+from necroscope.stacks.samples import codes, numbers
+from necroscope.stacks.tree import Numbers
 
 # Of so many different ones the lightest are none of the heaviest.
 _MOST_KEYS: Final = 50_000
 _NAME_BITS: Final = 20
-_NO_STACK: Final = -3
-
-Numbers = NDArray[np.int64]
 
 
 class FoldedSamples:
@@ -30,7 +27,7 @@ class FoldedSamples:
         self._numbers: dict[str, dict[str | None, int]] = {"comm": {}, "cgroup": {}}
 
     def add(self, rows: pa.Table) -> None:
-        keys = numbers(rows, "stack", _NO_STACK) << 2 * _NAME_BITS
+        keys = numbers(rows, "stack") << 2 * _NAME_BITS
         keys |= self._codes(rows, "comm") << _NAME_BITS | self._codes(rows, "cgroup")
         self._merge(*_summed(keys, numbers(rows, "weight", 1)))
 
@@ -54,13 +51,11 @@ class FoldedSamples:
             self.keys, self.weights, self.rest = self.keys[heavy], self.weights[heavy], self.rest + rest
 
     def _codes(self, rows: pa.Table, name: str) -> Numbers:
+        found, texts = codes(rows.column(name))
         known = self._numbers[name]
-        parts = [np.zeros(0, dtype=np.int64)]
-        for chunk in rows.column(name).chunks:
-            texts = [*chunk.dictionary.to_pylist(), None]
-            code_of = np.array([known.setdefault(text, len(known)) for text in texts], dtype=np.int64)
-            parts.append(code_of[chunk.indices.fill_null(len(texts) - 1).to_numpy(zero_copy_only=False)])
-        return np.concatenate(parts)
+        # The last is that of null, which is -1.
+        number_of = np.array([known.setdefault(text, len(known)) for text in [*texts, None]], dtype=np.int64)
+        return number_of[found]
 
 
 def _summed(keys: Numbers, weights: Numbers) -> tuple[Numbers, Numbers]:

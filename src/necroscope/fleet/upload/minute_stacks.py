@@ -5,17 +5,17 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from necroscope.analysis.sample_columns import period_of
 from necroscope.fleet.upload.folded_samples import FoldedSamples
 from necroscope.model.core_shares import MINUTE_NS
 from necroscope.model.units import NS_PER_S
 from necroscope.segment.reader import SegmentReader
-from necroscope.store.flame_frame import frames_at
+from necroscope.stacks.frames import frames_at
+from necroscope.stacks.samples import numbers, sample_period_ns
+from necroscope.stacks.segment_tree import CUT, SegmentTree
+from necroscope.stacks.tree import LOST, Numbers
 from necroscope.store.query import Store
 from necroscope.store.segment_selection import SegmentSelection
-from necroscope.store.segment_stacks import LOST, SegmentStacks
 from necroscope.store.selection import Selection
 from necroscope.store.time_limit import TimeLimit
 from necroscope.store.window_reading import WindowReading
@@ -26,14 +26,12 @@ LEFT_OUT: Final = "(left out)"
 _MOST_NAMED: Final = 1000
 # Of a deeper one the outermost frames are left out: what it does is at its inner end.
 _LONGEST_PATH: Final = 4000
-_CUT: Final = "(cut)"
 # Samples are folded piece by piece, so that a minute of 96 busy cores takes no more memory than a few seconds of it.
 _PIECE_NS: Final = 10 * NS_PER_S
 _KEYS: Final = ["stack", "comm", "cgroup"]
 _SELECTION: Final = Selection()
 
 Columns = dict[str, list[Any]]
-Numbers = NDArray[np.int64]
 Path = tuple[str, str | None, str]
 
 
@@ -87,7 +85,7 @@ def _of_segment(reader: SegmentReader, from_ns: int, to_ns: int) -> _Minute:
     return _named(folding, selected.stacks) if len(folding.keys) else _Minute()
 
 
-def _named(folding: FoldedSamples, stacks: SegmentStacks) -> _Minute:
+def _named(folding: FoldedSamples, stacks: SegmentTree) -> _Minute:
     heavy, rest = folding.heaviest(_MOST_NAMED)
     minute = _Minute(rest=folding.rest + rest)
     told = list(folding.told(heavy))
@@ -101,25 +99,18 @@ def _named(folding: FoldedSamples, stacks: SegmentStacks) -> _Minute:
     return minute
 
 
-def _paths(places: Numbers, stacks: SegmentStacks) -> dict[int, str]:
+def _paths(places: Numbers, stacks: SegmentTree) -> dict[int, str]:
     """The path of each stack as text; of its callers each is named once."""
-    chains = {place: _chain(place, stacks) for place in set(places.tolist())}
-    used = sorted({int(stacks.frame[row]) for chain in chains.values() for row in chain})
+    ends = np.unique(places).tolist()
+    paths = list(stacks.tree.paths(ends))
+    used = sorted({frame for path in paths for frame in path})
     frames = frames_at(stacks.frames, np.array(used, dtype=np.int64))
     names = {row: _name(frame.function, frame.module) for row, frame in zip(used, frames, strict=True)}
-    return {place: _bounded(";".join(names[int(stacks.frame[row])] for row in chain)) for place, chain in chains.items()}
+    return {end: _bounded(";".join(names[frame] for frame in path)) for end, path in zip(ends, paths, strict=True)}
 
 
 def _bounded(path: str) -> str:
-    return path if len(path) <= _LONGEST_PATH else f"{_CUT};{path[-_LONGEST_PATH:].partition(';')[2]}"
-
-
-def _chain(place: int, stacks: SegmentStacks) -> list[int]:
-    chain = []
-    while place >= 0:
-        chain.append(place)
-        place = int(stacks.parent[place])
-    return chain[::-1]
+    return path if len(path) <= _LONGEST_PATH else f"{CUT};{path[-_LONGEST_PATH:].partition(';')[2]}"
 
 
 def _name(function: str | None, module: str | None) -> str:
@@ -131,5 +122,4 @@ def _period_ns(store: Store, from_ns: int, to_ns: int) -> int:
     """What one sample stands for, measured in the middle of the minute."""
     middle_ns = (from_ns + to_ns) // 2
     rows = store.rows("samples", middle_ns, min(middle_ns + 3 * NS_PER_S, to_ns), columns=("time", "cpu"))
-    period_s = period_of(rows.column("time").to_numpy(), rows.column("cpu").to_numpy().astype(np.int64))
-    return round(period_s * NS_PER_S)
+    return round(sample_period_ns(numbers(rows, "time"), numbers(rows, "cpu")))

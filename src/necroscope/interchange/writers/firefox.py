@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from necroscope import __version__
 from necroscope.interchange.writers.firefox_markers import MARKER_SCHEMA, event_markers, no_markers
 from necroscope.interchange.writers.firefox_tables import CATEGORIES, Strings, libraries, shared_tables
-from necroscope.interchange.writers.window import UNKNOWN, Columns, SampleTables, WindowFacts, columns_of
+from necroscope.interchange.writers.window import UNKNOWN, Columns, WindowFacts, columns_of
 from necroscope.model.units import NS_PER_MS
+from necroscope.stacks.samples import SampleTables
 
 _PROCESSED_VERSION: Final = 61
 _GECKO_VERSION: Final = 31
@@ -39,7 +40,7 @@ def write_firefox(
     """`events` are rows of the table of that name."""
     columns = columns_of(tables)
     strings = Strings()
-    used = _with_callers(columns)
+    used = columns.tree.with_callers(columns.stack)
     shared = shared_tables(columns, used, strings)
     stacks = np.searchsorted(used, columns.stack)
     threads = [_events_thread(facts, events, strings)]
@@ -56,18 +57,6 @@ def write_firefox(
         "counters": [],
     }
     out.write(json.dumps(profile, separators=(",", ":")).encode())
-
-
-def _with_callers(columns: Columns) -> NDArray[np.int64]:
-    """The stacks that samples have, and all their callers."""
-    used = np.zeros(len(columns.parent) + 1, dtype=bool)
-    level = np.unique(columns.stack)
-    while level.size:
-        used[level] = True
-        level = np.unique(columns.parent[level])
-        # UNKNOWN, the caller of the outermost, is the place after the last stack.
-        level = level[(level != UNKNOWN) & ~used[level]]
-    return np.flatnonzero(used)
 
 
 def _meta(columns: Columns, facts: WindowFacts) -> Json:

@@ -67,13 +67,13 @@ def breakpad_id(build_id: str | None) -> str:
 def shared_tables(columns: Columns, used: NDArray[np.int64], strings: Strings) -> Json:
     """`used` are the sorted stacks that occur, callers included: their places become the stack numbers of the profile."""
     modules = _modules(columns)
-    parents = columns.parent[used]
+    parents = columns.tree.parent[used]
     prefix = np.searchsorted(used, parents).tolist()
     count = len(columns.frames)
     nothing = [None] * count
     return {
         "stackTable": {
-            "frame": columns.frame[used].tolist(),
+            "frame": columns.tree.frame[used].tolist(),
             "prefix": [None if parent == UNKNOWN else place for parent, place in zip(parents.tolist(), prefix, strict=True)],
             "length": len(used),
         },

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, BinaryIO, Final
 
-from necroscope.interchange.writers.folded import WeightedTree
-from necroscope.interchange.writers.window import SampleTables, WindowFacts
+from necroscope.interchange.writers.window import WindowFacts
+from necroscope.stacks.flame_tree import FlameTree
+from necroscope.stacks.samples import SampleTables
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class TreeFormat:
     suffix: str
     opens_with: str
 
-    def write(self, tree: WeightedTree, out: BinaryIO) -> None:
+    def write(self, tree: FlameTree, out: BinaryIO) -> None:
         _writer(self.name)(tree, out)
 
 

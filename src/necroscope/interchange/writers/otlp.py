@@ -13,7 +13,8 @@ import numpy as np
 
 from necroscope import __version__
 from necroscope.errors import UsageError
-from necroscope.interchange.writers.window import UNKNOWN, Columns, SampleTables, WindowFacts, WrittenFrame, columns_of
+from necroscope.interchange.writers.window import UNKNOWN, Columns, WindowFacts, WrittenFrame, columns_of
+from necroscope.stacks.samples import SampleTables
 
 # Loaded when first used: it is an extra that most do without.
 _CLASSES: Final = "opentelemetry.proto.profiles.v1development.profiles_pb2"
@@ -118,10 +119,7 @@ class _Dictionary:
 
 def _add_samples(profile: Any, columns: Columns, dictionary: _Dictionary) -> None:
     locations = [dictionary.location(frame) for frame in columns.frames]
-    stacks = {
-        stack: dictionary.stack([locations[frame] for frame in columns.path(stack)])
-        for stack in np.unique(columns.stack).tolist()
-    }
+    stacks = {stack: dictionary.stack([locations[frame] for frame in reversed(path)]) for stack, path in columns.paths()}
     process_names = columns.process_names()
     keys = np.stack([columns.stack, columns.cpu, columns.pid, columns.tid, columns.comm, columns.cgroup], axis=1)
     identities, place = np.unique(keys, axis=0, return_inverse=True)

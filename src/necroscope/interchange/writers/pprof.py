@@ -12,7 +12,8 @@ from typing import BinaryIO, Final
 import numpy as np
 
 from necroscope.interchange.writers.protobuf_wire import bytes_field, number_field, packed_field, varints
-from necroscope.interchange.writers.window import UNKNOWN, Columns, SampleTables, WindowFacts, columns_of
+from necroscope.interchange.writers.window import UNKNOWN, Columns, WindowFacts, columns_of
+from necroscope.stacks.samples import SampleTables
 
 # gzip's default level takes three times as long for two per cent less.
 _COMPRESSION: Final = 4
@@ -65,7 +66,7 @@ def _samples(columns: Columns, strings: _Strings, period_ns: int, bucket_ns: int
         weights = np.bincount(place.ravel(), columns.weight, len(keys)).astype(np.int64)
         time_ns = keys[:, 1]
     # Ids count from 1: 0 is no location.
-    paths = {stack: packed_field(1, [f + 1 for f in columns.path(stack)]) for stack in np.unique(columns.stack).tolist()}
+    paths = {stack: packed_field(1, [frame + 1 for frame in reversed(path)]) for stack, path in columns.paths()}
     values = {weight: packed_field(2, (weight, weight * period_ns)) for weight in np.unique(weights).tolist()}
     # Not in nanoseconds: pprof takes those for a duration and shows the moment as a number of hours.
     key, unit = number_field(1, strings("timestamp")), number_field(4, strings("timestamp"))

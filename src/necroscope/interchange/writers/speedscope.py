@@ -1,9 +1,8 @@
 """speedscope's own JSON (https://github.com/jlfwong/speedscope/blob/main/src/lib/file-format-spec.ts), sampled profiles.
 
-Of samples: one profile a core or a thread in nanoseconds since the window's start. speedscope lays samples end to end, so the
+One profile a core or a thread in nanoseconds since the window's start. speedscope lays samples end to end, so the
 time between them is filled with empty stacks, and its time axis is the real one. A sample lasts one sampling period for each
-unit of its weight; until the next sample, if that comes earlier or less than half as much later. Of a call tree: one profile
-whose weights are samples.
+unit of its weight; until the next sample, if that comes earlier or less than half as much later.
 """
 
 import json
@@ -13,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from necroscope import __version__
-from necroscope.interchange.writers.folded import WeightedTree, path_of
-from necroscope.interchange.writers.window import UNKNOWN, Columns, SampleTables, WindowFacts, columns_of
-from necroscope.model.frame import frame_name
+from necroscope.interchange.writers.window import UNKNOWN, Columns, WindowFacts, columns_of
+from necroscope.stacks.samples import SampleTables
 
 _SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
 _EMPTY_STACK: Final = "[]"
@@ -24,7 +22,7 @@ _EMPTY_STACK: Final = "[]"
 def write_speedscope(tables: SampleTables, facts: WindowFacts, out: BinaryIO, *, by: Literal["core", "thread"] = "core") -> None:
     columns = columns_of(tables)
     keys = columns.cpu if by == "core" else columns.tid
-    stacks = {stack: json.dumps(columns.path(stack)[::-1]) for stack in np.unique(columns.stack).tolist()}
+    stacks = {stack: json.dumps(path) for stack, path in columns.paths()}
     numbers, counts = np.unique(keys, return_counts=True)
     period_ns = columns.period_ns(facts)
     profiles = [
@@ -33,17 +31,7 @@ def write_speedscope(tables: SampleTables, facts: WindowFacts, out: BinaryIO, *,
     ]
     active = int(np.argmax(counts)) if len(counts) else 0
     frames = [{"name": frame.name, "file": frame.module} for frame in columns.frames]
-    _write_file(out, frames, facts.title, active, profiles or [_profile("no samples", "nanoseconds", 0, "", "")])
-
-
-def write_speedscope_tree(tree: WeightedTree, title: str, out: BinaryIO) -> None:
-    parents, frame_of = tree.parent.tolist(), tree.frame.tolist()
-    weights = tree.self_weight.tolist()
-    nodes = [node for node, weight in enumerate(weights) if weight]
-    stacks = ",".join(json.dumps(path_of(parents, frame_of, node)) for node in nodes)
-    counts = ",".join(str(weights[node]) for node in nodes)
-    frames = [{"name": frame_name(frame.function, frame.module, frame.offset), "file": frame.module} for frame in tree.frames]
-    _write_file(out, frames, title, 0, [_profile(title, "none", sum(weights), stacks, counts)])
+    _write_file(out, frames, facts.title, active, profiles or [_profile("no samples", 0, "", "")])
 
 
 def _name(columns: Columns, by: str, number: int) -> str:
@@ -69,12 +57,12 @@ def _timed_profile(
             weights.append(str(before_ns))
         samples.append(stacks[stack])
         weights.append(str(duration_ns))
-    return _profile(name, "nanoseconds", max(facts.to_ns - facts.from_ns, int(ends[-1])), ",".join(samples), ",".join(weights))
+    return _profile(name, max(facts.to_ns - facts.from_ns, int(ends[-1])), ",".join(samples), ",".join(weights))
 
 
-def _profile(name: str, unit: str, end: int, samples: str, weights: str) -> str:
+def _profile(name: str, end: int, samples: str, weights: str) -> str:
     """As text: to build a list of lists that differ little, only to serialise it, takes most of the time and memory."""
-    head = f'{{"type":"sampled","name":{json.dumps(name)},"unit":"{unit}","startValue":0,"endValue":{end}'
+    head = f'{{"type":"sampled","name":{json.dumps(name)},"unit":"nanoseconds","startValue":0,"endValue":{end}'
     return f'{head},"samples":[{samples}],"weights":[{weights}]}}'
 
 

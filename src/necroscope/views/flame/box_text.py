@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from necroscope.store.differential import PerWhat
+from necroscope.stacks.differential import PerWhat
 from necroscope.views.flame.boxes import Boxes, Change, Cut, Name, Side
 from necroscope.views.flame.palette import MARKS, SIGNS, WORDS
 from necroscope.views.format import count

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from necroscope.model.frame import Frame, frame_name
-from necroscope.store.differential import DifferentialTree
-from necroscope.store.flame import FlameTree
-from necroscope.store.forest import depths
+from necroscope.stacks.differential import DifferentialTree
+from necroscope.stacks.flame_tree import FlameTree
+from necroscope.stacks.tree import Tree
 from necroscope.views.format import literal
 
 ALL: Final = "all"
@@ -78,7 +78,7 @@ def boxes_of(tree: FlameTree, least_share: float, deepest: int) -> Boxes:
     share = tree.total_weight / max(total, 1)
     window = Side(tree.total_weight, tree.self_weight, share)
     change = np.zeros(len(tree.parent), dtype=np.int64)
-    return _placed(tree.parent, tree.frame, tree.frames, tree.total_weight, window, None, change, least_share, deepest)
+    return _placed(tree, tree.frames, tree.total_weight, window, None, change, least_share, deepest)
 
 
 def differential_boxes(tree: DifferentialTree, least_share: float, deepest: int) -> Boxes:
@@ -90,7 +90,7 @@ def differential_boxes(tree: DifferentialTree, least_share: float, deepest: int)
     whole = float(mean[tree.parent == -1].sum()) or 1.0
     widths = np.floor(mean / whole * _RULER).astype(np.int64)
     change = _change(window, baseline, _NO_CHANGE * whole)
-    return _placed(tree.parent, tree.frame, tree.frames, widths, window, baseline, change, least_share, deepest)
+    return _placed(tree, tree.frames, widths, window, baseline, change, least_share, deepest)
 
 
 def _change(window: Side, baseline: Side, least: float) -> NDArray[np.int64]:
@@ -101,8 +101,7 @@ def _change(window: Side, baseline: Side, least: float) -> NDArray[np.int64]:
 
 
 def _placed(
-    parent: NDArray[np.int32],
-    frame: NDArray[np.int32],
+    tree: Tree,
     frames: list[Frame],
     weight: NDArray[np.int64],
     window: Side,
@@ -112,8 +111,9 @@ def _placed(
     deepest: int,
 ) -> Boxes:
     # One place more: the parent -1 of the outermost is the box of all.
+    parent, frame = tree.parent, tree.frame
     ruler = max(int(weight[parent == -1].sum()), 1)
-    depth = depths(parent.astype(np.int64)) + 1
+    depth = tree.depths() + 1
     drawn = (weight >= max(least_share * ruler, 1)) & (depth <= deepest)
     left = _left_edges(parent, weight, depth, _ranks(frames)[frame])
     order = np.flatnonzero(drawn)
@@ -146,7 +146,7 @@ def _ranks(frames: list[Frame]) -> NDArray[np.int64]:
 
 
 def _left_edges(
-    parent: NDArray[np.int32], weight: NDArray[np.int64], depth: NDArray[np.int64], rank: NDArray[np.int64]
+    parent: NDArray[np.int64], weight: NDArray[np.int64], depth: NDArray[np.int64], rank: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Callees side by side from their caller's left edge, in the order of their names, so that two graphs can be compared."""
     order = np.lexsort((rank, parent, depth))
@@ -161,7 +161,7 @@ def _left_edges(
     return left[:-1]
 
 
-def _side(side: Side, parent: NDArray[np.int32], order: NDArray[np.int64]) -> Side:
+def _side(side: Side, parent: NDArray[np.int64], order: NDArray[np.int64]) -> Side:
     total = int(side.total[parent == -1].sum())
     whole = float(side.share[parent == -1].sum())
     return Side(np.append(total, side.total[order]), np.append(0, side.own[order]), np.append(whole, side.share[order]))

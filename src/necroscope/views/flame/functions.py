@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from necroscope.model.frame import Frame
 from necroscope.model.units import format_moment
-from necroscope.store.differential import DifferentialTree
+from necroscope.stacks.differential import DifferentialTree
 from necroscope.store.functions import FunctionWeight, Part
 from necroscope.views.flame.boxes import shown
 from necroscope.views.flame.heading import Heading, Window
@@ -71,7 +71,8 @@ def differential_text(
         ("paths that are only in the baseline", tree.vanished(), tree.baseline_share),
     ):
         if nodes:
-            lines += ["", title, *(f"{shares[node]:>8.1%}  {_path(tree, node)}" for node in nodes[:_PATHS])]
+            shown_paths = zip(nodes, _shown_paths(tree, nodes[:_PATHS]), strict=False)
+            lines += ["", title, *(f"{shares[node]:>8.1%}  {_inner_end(path)}" for node, path in shown_paths)]
             lines += _rest(len(nodes) - _PATHS, "paths")
     return "\n".join([*lines, ""])
 
@@ -91,8 +92,8 @@ def differential_json(pairs: Sequence[Pair], tree: DifferentialTree, heading: He
         "node": heading.node,
         "baseline": _window_to_json(heading.baseline),
         "functions": functions,
-        "appeared": [_path_to_json(tree, node, float(tree.window_share[node])) for node in tree.appeared()],
-        "vanished": [_path_to_json(tree, node, float(tree.baseline_share[node])) for node in tree.vanished()],
+        "appeared": _paths_to_json(tree, tree.appeared(), tree.window_share.tolist()),
+        "vanished": _paths_to_json(tree, tree.vanished(), tree.baseline_share.tolist()),
         "left_out": list(heading.left_out),
     }
 
@@ -131,14 +132,17 @@ def _change(pair: Pair) -> float:
     return (now.total_share if now else 0.0) - (before.total_share if before else 0.0)
 
 
-def _path(tree: DifferentialTree, node: int) -> str:
+def _shown_paths(tree: DifferentialTree, rows: list[int]) -> Iterator[list[str]]:
+    return ([shown(tree.frames[frame]).text for frame in path] for path in tree.paths(rows))
+
+
+def _inner_end(names: list[str]) -> str:
     """The inner end of a path, which is where it is new."""
-    names = [shown(frame).text for frame in tree.path(node)]
     return " → ".join([*(["…"] if len(names) > _PATH_FRAMES else []), *names[-_PATH_FRAMES:]])
 
 
-def _path_to_json(tree: DifferentialTree, node: int, share: float) -> Json:
-    return {"share": share, "path": [shown(frame).text for frame in tree.path(node)]}
+def _paths_to_json(tree: DifferentialTree, rows: list[int], shares: list[float]) -> list[Json]:
+    return [{"share": shares[row], "path": path} for row, path in zip(rows, _shown_paths(tree, rows), strict=True)]
 
 
 def _frame_to_json(frame: Frame) -> Json:

@@ -8,8 +8,8 @@ from hashlib import sha256
 from html import escape
 from typing import Any, Final
 
-from necroscope.store.differential import DifferentialTree, PerWhat
-from necroscope.store.flame import FlameTree
+from necroscope.stacks.differential import DifferentialTree, PerWhat
+from necroscope.stacks.flame_tree import FlameTree
 from necroscope.views.flame.box_text import cut_line, explanations
 from necroscope.views.flame.boxes import Boxes, Change, boxes_of, differential_boxes
 from necroscope.views.flame.embedded import asset, embedded_json

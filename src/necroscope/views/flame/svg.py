@@ -8,8 +8,8 @@ from dataclasses import replace
 from html import escape
 from typing import Final
 
-from necroscope.store.differential import DifferentialTree, PerWhat
-from necroscope.store.flame import FlameTree
+from necroscope.stacks.differential import DifferentialTree, PerWhat
+from necroscope.stacks.flame_tree import FlameTree
 from necroscope.views.flame.box_text import cut_line, explanations, labels
 from necroscope.views.flame.boxes import Boxes, Change, Name, boxes_of, differential_boxes
 from necroscope.views.flame.embedded import asset, embedded_json

@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 
 from necroscope.model.frame import Frame, frame_name
 from necroscope.model.reading import Gap
+from necroscope.stacks.differential import DifferentialTree
+from necroscope.stacks.flame_tree import FlameTree
+from necroscope.stacks.frames import frames_at
+from necroscope.stacks.tree import Tree
 from necroscope.store.core_modes import CoreModes
-from necroscope.store.differential import DifferentialTree
-from necroscope.store.flame import FlameTree
 from necroscope.store.heatmap import Cell, HeatMap
 from necroscope.store.last_rows import LastRows
 from necroscope.store.query import RecordingInfo, Store
@@ -110,7 +112,7 @@ def _cell(cell: Cell | None) -> dict[str, Any] | None:
 
 def flame_answer(tree: FlameTree) -> bytes:
     names, kinds = _frames(tree.frames)
-    order, parent = _ordered(tree.parent, tree.frame, names)
+    order, parent = _ordered(tree, names)
     header = {
         "names": names,
         "samples": tree.samples,
@@ -130,7 +132,7 @@ def flame_answer(tree: FlameTree) -> bytes:
 
 def differential_answer(tree: DifferentialTree, window: FlameTree, baseline: FlameTree) -> bytes:
     names, kinds = _frames(tree.frames)
-    order, parent = _ordered(tree.parent, tree.frame, names)
+    order, parent = _ordered(tree, names)
     header = {
         "names": names,
         "samples": window.samples,
@@ -162,24 +164,17 @@ def _frames(frames: Sequence[Frame]) -> tuple[list[str], NDArray[np.uint8]]:
 
 def frame_names(frames: pa.Table) -> tuple[list[str], NDArray[np.uint8]]:
     """Of a table of frames, as `_frames` of a list."""
-    columns = (frames.column(name).to_pylist() for name in ("function", "module", "kind", "offset", "build_id"))
-    return _frames([Frame(*row) for row in zip(*columns, strict=True)])
+    return _frames(frames_at(frames, np.arange(frames.num_rows)))
 
 
-def _ordered(
-    parent: NDArray[np.int32], frame: NDArray[np.int32], names: list[str]
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def _ordered(tree: Tree, names: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Parents before children and the children of one parent by name, so that the page draws them as they come."""
-    # A list, because numpy takes long for one number at a time; parents come before their children here too.
-    depth = [-1] * (len(parent) + 1)
-    for node, above in enumerate(parent.tolist()):
-        depth[node] = depth[above] + 1
     rank = np.empty(len(names), np.int64)
     rank[np.argsort(np.array(names, object), kind="stable")] = np.arange(len(names))
-    order = np.lexsort((rank[frame] if len(frame) else frame, parent, np.array(depth[:-1], np.int64)))
-    place = np.empty(len(parent) + 1, np.int64)
-    place[order], place[-1] = np.arange(len(parent)), -1
-    return order, place[parent[order]].astype(np.int32)
+    order = np.lexsort((rank[tree.frame], tree.parent, tree.depths()))
+    place = np.empty(len(tree) + 1, np.int64)
+    place[order], place[-1] = np.arange(len(tree)), -1
+    return order, place[tree.parent[order]].astype(np.int32)
 
 
 def rows_answer(last: LastRows) -> dict[str, Any]:

@@ -18,8 +18,9 @@ from fastapi.staticfiles import StaticFiles
 
 from necroscope.errors import NecroscopeError, UsageError
 from necroscope.model.units import NS_PER_S
-from necroscope.store.differential import compare
-from necroscope.store.flame import GroupBy, read_flame
+from necroscope.stacks.differential import compare
+from necroscope.store.flame import read_flame
+from necroscope.store.groups import GroupBy
 from necroscope.store.heatmap import DEFAULT_ROWS, read_heat_map
 from necroscope.store.last_rows import read_last_rows
 from necroscope.store.query import Store

@@ -7,10 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
-import pytest
-
-from necroscope.interchange.writers.speedscope import write_speedscope, write_speedscope_tree
+from necroscope.interchange.writers.speedscope import write_speedscope
 from necroscope.interchange.writers.window import WindowFacts
 
 SCRIPT = Path(__file__).parents[3] / "data/interchange/writers/speedscope_import.js"
@@ -87,25 +84,3 @@ def test_speedscope_imports_hostile_names_as_they_are(hostile: Any, facts: Any, 
     found = imported(importers, file)
     assert found["errors"] == []
     assert {name for profile in found["profiles"] for name in profile["frames"]} == set(hostile.texts)
-
-
-@pytest.mark.parametrize("weights", [[0, 0, 7], [1, 2, 3]])
-def test_speedscope_imports_a_call_tree_by_weight(weights: list[int], importers: Path, tmp_path: Path) -> None:
-    frame = SimpleNamespace(module="[kernel]", kind="kernel", offset=None)
-    tree = SimpleNamespace(
-        parent=np.array([-1, 0, 1]),
-        frame=np.array([0, 1, 1]),
-        self_weight=np.array(weights),
-        frames=[SimpleNamespace(function=name, **vars(frame)) for name in ("outer", "recursive")],
-    )
-    file = tmp_path / "tree.speedscope.json"
-    with file.open("wb") as out:
-        write_speedscope_tree(tree, "a tree", out)
-    found = imported(importers, file)
-    assert found["errors"] == []
-    assert found["profiles"][0] == {
-        "name": "a tree",
-        "unit": "none",
-        "total": sum(weights),
-        "frames": {"outer": sum(weights), "recursive": sum(weights[1:])},
-    }

@@ -15,7 +15,8 @@ def test_samples_out_of_order_are_put_in_order(tables: Any) -> None:
 def test_a_stack_that_is_in_no_table_is_lost(tables: Any) -> None:
     torn = SimpleNamespace(samples=tables.samples, stacks=tables.stacks.slice(0, 2), frames=tables.frames)
     columns = columns_of(torn)
-    assert [columns.frames[columns.path(stack)[0]].name for stack in columns.stack.tolist()].count("[stack lost]") == 5
+    paths = dict(columns.paths())
+    assert [columns.frames[paths[stack][0]].name for stack in columns.stack.tolist()].count("[stack lost]") == 5
 
 
 def test_the_period_is_measured_where_it_is_not_given(tables: Any, facts: Any) -> None:

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from necroscope.model.frame import Frame
-from necroscope.store.differential import DifferentialTree, compare
-from necroscope.store.flame import FlameTree
+from necroscope.stacks.differential import DifferentialTree, compare
+from necroscope.stacks.flame_tree import FlameTree
 from necroscope.views.flame.heading import Heading, Window
 
 START_NS = 1_790_000_000_000_000_000

@@ -3,8 +3,8 @@
 import numpy as np
 
 from necroscope.model.frame import Frame
-from necroscope.store.differential import DifferentialTree
-from necroscope.store.flame import FlameTree
+from necroscope.stacks.differential import DifferentialTree
+from necroscope.stacks.flame_tree import FlameTree
 from necroscope.views.flame.boxes import Boxes, Change, boxes_of, differential_boxes, shown
 
 

@@ -4,7 +4,7 @@ import pytest
 from tests.unit.views.flame.conftest import draw_tree
 
 from necroscope.model.frame import Frame
-from necroscope.store.differential import compare
+from necroscope.stacks.differential import compare
 from necroscope.store.functions import FunctionWeight, Part, top_functions
 from necroscope.views.flame.functions import differential_json, differential_text, functions_json, functions_text, paired
 from necroscope.views.flame.heading import Heading, Window

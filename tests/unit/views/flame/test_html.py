@@ -5,8 +5,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from necroscope.store.differential import DifferentialTree
-from necroscope.store.flame import FlameTree
+from necroscope.stacks.differential import DifferentialTree
+from necroscope.stacks.flame_tree import FlameTree
 from necroscope.views.flame.heading import Heading
 from necroscope.views.flame.html import differential_html, flame_html
 

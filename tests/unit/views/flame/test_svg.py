@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from necroscope.model.frame import Frame
-from necroscope.store.differential import DifferentialTree
-from necroscope.store.flame import FlameTree
+from necroscope.stacks.differential import DifferentialTree
+from necroscope.stacks.flame_tree import FlameTree
 from necroscope.views.flame.heading import Heading, Window
 from necroscope.views.flame.svg import differential_svg, flame_svg
 

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from necroscope.model.tables import TABLES
 from necroscope.segment.arrow import batch_from_rows, empty
-from necroscope.store.stacks import SampleWindow, SegmentSamples, merge
+from necroscope.stacks.samples import SampleTables
+from necroscope.store.merged_samples import merge_samples
 
 FUNCTIONS = ["a", "b", "c", None]
 
@@ -15,13 +16,13 @@ def table(name: str, rows: list[tuple]) -> pa.Table:
     return pa.Table.from_batches([batch_from_rows(TABLES[name], rows)]) if rows else empty(TABLES[name])
 
 
-def segment(stacks: list[tuple], frames: list[str | None], samples: list[int], first_frame: int = 0) -> SegmentSamples:
+def segment(stacks: list[tuple], frames: list[str | None], samples: list[int], first_frame: int = 0) -> SampleTables:
     frame_rows = [(first_frame + i, function, "m", "kernel", None, None) for i, function in enumerate(frames)]
     sample_rows = [(i, 0, 1, 1, "c", None, stack, 1) for i, stack in enumerate(samples)]
-    return SegmentSamples(table("samples", sample_rows), table("stacks", stacks), table("frames", frame_rows))
+    return SampleTables(table("samples", sample_rows), table("stacks", stacks), table("frames", frame_rows))
 
 
-def paths(window: SampleWindow) -> list[tuple | None]:
+def paths(window: SampleTables) -> list[tuple | None]:
     """Of each sample, outermost function first; None if its stack is lost."""
     functions = window.frames.column("function").to_pylist()
     known: dict[int, tuple] = {-1: ()}
@@ -31,7 +32,7 @@ def paths(window: SampleWindow) -> list[tuple | None]:
 
 
 @st.composite
-def segments(draw: st.DrawFn) -> tuple[SegmentSamples, list[tuple]]:
+def segments(draw: st.DrawFn) -> tuple[SampleTables, list[tuple]]:
     """A segment with an interned tree of its own, and the paths its samples have."""
     frames = draw(st.permutations(FUNCTIONS))
     first_frame = draw(st.integers(0, 3))
@@ -50,7 +51,7 @@ def segments(draw: st.DrawFn) -> tuple[SegmentSamples, list[tuple]]:
 @settings(max_examples=150, deadline=None)
 @given(st.lists(segments(), max_size=3))
 def test_every_sample_keeps_its_path_and_no_path_is_there_twice(parts):
-    window = merge([part for part, _ in parts])
+    window = merge_samples([part for part, _ in parts])
     expected = [path for _, part_paths in parts for path in part_paths]
     assert paths(window) == expected
     stacks = [(row["parent"], row["frame"]) for row in window.stacks.to_pylist()]
@@ -70,12 +71,12 @@ def test_frames_differ_by_anything_that_is_known_of_them():
         (None, "m", "user", 1, None),
     ]
     rows += [(None, "m", "user", 2, None), ("f", "m", "kernel", None, None)]
-    part = SegmentSamples(
+    part = SampleTables(
         table("samples", [(i, 0, 1, 1, "c", None, i, 1) for i in range(len(rows))]),
         table("stacks", [(i, -1, i) for i in range(len(rows))]),
         table("frames", [(i, *row) for i, row in enumerate(rows)]),
     )
-    window = merge([part, part])
+    window = merge_samples([part, part])
     assert window.frames.num_rows == window.stacks.num_rows == len(rows)
 
 
@@ -83,5 +84,5 @@ def test_stacks_that_cannot_be_followed_are_lost():
     circle = [(1, 2, 0), (2, 1, 0)]
     orphan = [(4, 3, 0), (5, 4, 0)]
     no_frame = [(6, -1, 99), (7, 6, 0)]
-    window = merge([segment([(0, -1, 0), *circle, *orphan, *no_frame], ["a"], [0, 1, 2, 4, 5, 6, 7, 8, -1, -7])])
+    window = merge_samples([segment([(0, -1, 0), *circle, *orphan, *no_frame], ["a"], [0, 1, 2, 4, 5, 6, 7, 8, -1, -7])])
     assert paths(window) == [("a",), *[None] * 9]

@@ -1,10 +1,13 @@
 """Comparisons of drawn windows."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from tests.drawn_recording import at, draw
 
-from necroscope.store.differential import PerWhat, read_differential
+from necroscope.stacks.differential import DifferentialTree, PerWhat, compare
+from necroscope.store.flame import read_flame
 from necroscope.store.groups import GroupBy
 from necroscope.store.query import Store
 
@@ -17,14 +20,24 @@ RECORDING = """
 """
 
 
+def differential(
+    store: Store, window: tuple[int, int], baseline: tuple[int, int], group_by: Sequence[GroupBy] = (), **how
+) -> DifferentialTree:
+    return compare(*(read_flame(store, *span, group_by=group_by) for span in (window, baseline)), **how)
+
+
+def names(tree: DifferentialTree, rows: Sequence[int]) -> list[list[str]]:
+    return [[tree.frames[frame].function for frame in path] for path in tree.paths(rows)]
+
+
 @pytest.fixture
 def tree(tmp_path):
     store = Store.open(draw(tmp_path / "r", RECORDING, until=12))
-    return read_differential(store, (at(10), at(12)), (at(0), at(4)))
+    return differential(store, (at(10), at(12)), (at(0), at(4)))
 
 
 def by_path(tree, values) -> dict[str, float]:
-    return {";".join(f.function for f in tree.path(n)): values[n] for n in range(len(tree.parent))}
+    return {";".join(path): values[row] for row, path in enumerate(names(tree, range(len(tree))))}
 
 
 def test_shares_make_windows_of_unequal_length_comparable(tree):
@@ -40,33 +53,33 @@ def test_it_descends_into_new_code(tree):
     window, baseline = by_path(tree, tree.window_total), by_path(tree, tree.baseline_total)
     assert window["main;new;deeper;deepest"] == 1
     assert baseline["main;new;deeper;deepest"] == 0
-    assert [";".join(f.function for f in tree.path(n)) for n in tree.appeared()] == ["main;new"]
+    assert names(tree, tree.appeared()) == [["main", "new"]]
 
 
 def test_what_vanished_is_there_too(tree):
     assert by_path(tree, tree.baseline_total)["main;old;deep"] == 1
     assert by_path(tree, tree.window_total)["main;old;deep"] == 0
-    assert {";".join(f.function for f in tree.path(n)) for n in tree.vanished()} == {"main;old", "main;work"}
+    assert sorted(names(tree, tree.vanished())) == [["main", "old"], ["main", "work"]]
 
 
 def test_appeared_paths_are_ranked_and_a_new_root_is_one(tmp_path):
     store = Store.open(draw(tmp_path / "r", "time: 0  1  1.1  1.2\n a  b  a  b\n .  x  y  x", until=2))
-    tree = read_differential(store, (at(1), at(2)), (at(0), at(1)))
-    assert [[f.function for f in tree.path(n)] for n in tree.appeared()] == [["b"], ["a", "y"]]
+    tree = differential(store, (at(1), at(2)), (at(0), at(1)))
+    assert names(tree, tree.appeared()) == [["b"], ["a", "y"]]
     store = Store.open(draw(tmp_path / "other", "time: 0  1  1.1  1.2\n a  b  a  a\n .  x  y  y", until=2))
-    tree = read_differential(store, (at(1), at(2)), (at(0), at(1)))
-    assert [[f.function for f in tree.path(n)] for n in tree.appeared()] == [["a", "y"], ["b"]]
+    tree = differential(store, (at(1), at(2)), (at(0), at(1)))
+    assert names(tree, tree.appeared()) == [["a", "y"], ["b"]]
 
 
 def test_per_second_shows_a_load_that_grew_evenly(tmp_path):
     store = Store.open(draw(tmp_path / "r", "time: 0  1  10  10.2  10.4  10.6\n a  a  a  a  a  a", until=12))
-    tree = read_differential(store, (at(10), at(11)), (at(0), at(2)), per=PerWhat.SECOND)
+    tree = differential(store, (at(10), at(11)), (at(0), at(2)), per=PerWhat.SECOND)
     assert (tree.window_share[0], tree.baseline_share[0]) == (4, 1)
 
 
 def test_an_empty_side_has_no_shares_and_says_why(tmp_path):
     store = Store.open(draw(tmp_path / "r", "time: 0  1\n a  a"))
-    tree = read_differential(store, (at(0), at(2)), (at(50), at(60)))
+    tree = differential(store, (at(0), at(2)), (at(50), at(60)))
     assert tree.baseline_share.tolist() == [0]
     assert [tree.frames[tree.frame[n]].function for n in tree.appeared()] == ["a"]
     assert tree.left_out[-1].startswith("baseline: ")
@@ -75,9 +88,9 @@ def test_an_empty_side_has_no_shares_and_says_why(tmp_path):
 
 def test_a_crash_loop_is_one_name_whatever_its_pids(tmp_path):
     store = Store.open(draw(tmp_path / "r", "time: 0  1\n pid: 7  8\n comm: agent  agent\n a  a", until=2))
-    by_name = read_differential(store, (at(1), at(2)), (at(0), at(1)), group_by=[GroupBy.NAME])
+    by_name = differential(store, (at(1), at(2)), (at(0), at(1)), group_by=[GroupBy.NAME])
     assert by_name.appeared() == []
-    by_process = read_differential(store, (at(1), at(2)), (at(0), at(1)), group_by=[GroupBy.PROCESS])
+    by_process = differential(store, (at(1), at(2)), (at(0), at(1)), group_by=[GroupBy.PROCESS])
     assert len(by_process.appeared()) == 1
 
 

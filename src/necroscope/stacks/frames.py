@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from necroscope.model.frame import Frame
-from necroscope.store.forest import Numbers
+from necroscope.stacks.samples import codes
+from necroscope.stacks.tree import Numbers
 
 GROUP: Final = "group"
 
@@ -53,3 +54,13 @@ def values_of(column: pa.ChunkedArray) -> list[Any]:
         texts = chunk.dictionary.to_pylist()
         found += [None if place is None else texts[place] for place in chunk.indices.to_pylist()]
     return found
+
+
+def first_alike(frames: pa.Table) -> Numbers:
+    """For each frame the first row of which the same is known."""
+    alike = np.zeros(frames.num_rows, dtype=np.int64)
+    first = alike
+    for name in Frame._fields:
+        numbers, values = codes(frames.column(name))
+        _, first, alike = np.unique(alike * (len(values) + 1) + numbers + 1, return_index=True, return_inverse=True)
+    return first[alike]

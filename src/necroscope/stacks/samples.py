@@ -1,0 +1,91 @@
+"""Samples of a window: as tables, as arrays, and the time that one of them stands for."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from necroscope.model.units import NS_PER_S
+from necroscope.stacks.tree import Flags, Numbers
+
+# What a null becomes: an id that nothing has, and that is neither LOST nor a root.
+_NOTHING: Final = -3
+# Of a core that was sampled once only: the recorder's rate, unless somebody chose another.
+_DEFAULT_PERIOD_NS: Final = NS_PER_S / 97
+# Closer together are two events at once, not two beats of the sampling clock.
+_TOO_CLOSE_NS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class SampleTables:
+    """Rows of `samples`, `stacks` and `frames`: of one segment, in which they refer to each other by id, or of a merged window.
+
+    There a sample's `stack` is a row number of `stacks`, a stack's `frame` one of `frames`; stack -1 was lost in a gap.
+    """
+
+    samples: pa.Table
+    stacks: pa.Table
+    frames: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Samples as arrays; `comm` and `cgroup` are places in `comms` and `cgroups`, and what is not known is -1."""
+
+    time_ns: Numbers
+    cpu: Numbers
+    pid: Numbers
+    tid: Numbers
+    stack: Numbers
+    weight: Numbers
+    comm: Numbers
+    cgroup: Numbers
+    comms: list[str]
+    cgroups: list[str]
+
+    def at(self, rows: Flags | Numbers) -> Self:
+        return replace(self, **{name: getattr(self, name)[rows] for name in _COLUMNS})
+
+
+_COLUMNS: Final = ("time_ns", "cpu", "pid", "tid", "stack", "weight", "comm", "cgroup")
+
+
+def samples_of(rows: pa.Table) -> Samples:
+    time_ns, cpu, pid, tid, stack, weight = (numbers(rows, name, -1) for name in ("time", "cpu", "pid", "tid", "stack", "weight"))
+    comm, comms = codes(rows.column("comm"))
+    cgroup, cgroups = codes(rows.column("cgroup"))
+    return Samples(time_ns, cpu, pid, tid, stack, weight, comm, cgroup, comms, cgroups)
+
+
+def sample_period_ns(time_ns: Numbers, cpu: Numbers) -> float:
+    """What one sample stands for: the usual small distance between two of one core, as an idle core leaves holes."""
+    order = np.lexsort((time_ns, cpu))
+    apart = np.diff(time_ns[order])[np.diff(cpu[order]) == 0]
+    apart = apart[apart > _TOO_CLOSE_NS]
+    return float(np.percentile(apart, 25)) if len(apart) else _DEFAULT_PERIOD_NS
+
+
+def numbers(rows: pa.Table, column: str, missing: int = _NOTHING) -> Numbers:
+    """A column of numbers; a null becomes `missing`."""
+    return narrow_numbers(rows, column, missing).astype(np.int64, copy=False)
+
+
+def narrow_numbers(rows: pa.Table, column: str, missing: int = _NOTHING) -> NDArray[np.signedinteger[Any]]:
+    """As stored, for columns of very many rows of which only some are looked at: to widen takes as long as to read."""
+    values = rows.column(column)
+    found: NDArray[np.signedinteger[Any]] = (values.fill_null(missing) if values.null_count else values).to_numpy()
+    return found
+
+
+def codes(column: pa.ChunkedArray) -> tuple[Numbers, list[Any]]:
+    """A number for each different value of a column, -1 for null, and the values by number."""
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    if column.num_chunks != 1:
+        column = column.unify_dictionaries().combine_chunks() if column.num_chunks else pa.array([], column.type)
+    else:
+        column = column.chunk(0)
+    found: Numbers = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return found, column.dictionary.to_pylist()

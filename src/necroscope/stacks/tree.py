@@ -1,0 +1,152 @@
+"""Call trees as arrays, a row for each path, so that a question to all paths at once takes a few steps of numpy.
+
+    main               row      0      1      2          3
+    ├─ read            parent  -1      0      1          0     the caller's row; -1 (or less) at a root
+    │  └─ vfs_read     frame    5      2      9          4     the number of a frame
+    └─ work                    main   read   vfs_read   work
+
+A stack is the row in which it ends: stack 2 is main;read;vfs_read. Rows of a `Tree` may stand in any order. A `LevelTree` has its
+rows level by level, siblings side by side, and no path twice:
+
+                       row      0  |   1      2   |  3
+                       starts   0      1             3      4
+                              main | read   work  | vfs_read
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+# A row that is not there: the caller of a root, or a stack that a gap has taken. As an index it finds the last place, so that an
+# array with one place more than the tree has rows answers for it, too.
+LOST: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    parent: Numbers
+    frame: Numbers
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+    def paths(self, rows: Iterable[int]) -> Iterator[list[int]]:
+        """Of each row the frames from the root to it."""
+        # Lists, because numpy takes long for one number at a time.
+        parent, frame = self.parent.tolist(), self.frame.tolist()
+        for row in rows:
+            found, caller = [], row
+            while caller >= 0:
+                found.append(frame[caller])
+                caller = parent[caller]
+            yield found[::-1]
+
+    def depths(self) -> Numbers:
+        """By doubling: after each round the ancestor is twice as far away."""
+        ancestor = self.parent.copy()
+        depth = (ancestor >= 0).astype(np.int64)
+        rest = np.flatnonzero(depth)
+        while rest.size:
+            above = ancestor[rest]
+            depth[rest] += depth[above]
+            ancestor[rest] = farther = ancestor[above]
+            rest = rest[farther >= 0]
+        return depth
+
+    def levels(self) -> Sequence[Numbers | slice]:
+        """The rows of each depth, from the roots inward."""
+        depth = self.depths()
+        return np.split(np.argsort(depth, kind="stable"), np.cumsum(np.bincount(depth))[:-1]) if len(depth) else []
+
+    def on_path(self, flags: Flags) -> Flags:
+        """Whether a row or one of its callers has the flag."""
+        ancestor, found = self.parent.copy(), flags.copy()
+        rest = np.flatnonzero(ancestor >= 0)
+        while rest.size:
+            above = ancestor[rest]
+            found[rest] |= found[above]
+            ancestor[rest] = farther = ancestor[above]
+            rest = rest[farther >= 0]
+        return found
+
+    def with_callers(self, rows: Numbers) -> Numbers:
+        """These rows but LOST, and all that lead to them, in order."""
+        used = np.zeros(len(self), dtype=np.bool_)
+        place = np.zeros(len(self), dtype=np.int64)
+        rows = rows[rows >= 0]
+        while rows.size:
+            # Of a row that is there many times one stays: else a caller would be looked at once for each row below it.
+            number = np.arange(rows.size)
+            place[rows] = number
+            rows = rows[place[rows] == number]
+            used[rows] = True
+            rows = self.parent[rows]
+            rows = rows[rows >= 0]
+            rows = rows[~used[rows]]
+        return np.flatnonzero(used)
+
+    def pruned(self, rows: Numbers) -> tuple["Tree", Numbers]:
+        """Only these rows and their callers; and the new row of each old one, with a place more for LOST."""
+        used = self.with_callers(rows)
+        new = np.full(len(self) + 1, LOST, dtype=np.int64)
+        new[used] = np.arange(len(used))
+        return Tree(new[self.parent[used]], self.frame[used]), new
+
+    def sums(self, rows: Numbers, weights: NDArray[Any]) -> NDArray[Any]:
+        """The weights that end in each row of the tree."""
+        found: NDArray[Any] = np.zeros(len(self), dtype=weights.dtype)
+        np.add.at(found, rows, weights)
+        return found
+
+    def totals(self, weights: NDArray[Any]) -> NDArray[Any]:
+        """Of each row its own weight and that of all below."""
+        total = weights.copy()
+        for level in reversed(self.levels()[1:]):
+            np.add.at(total, self.parent[level], total[level])
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class LevelTree(Tree):
+    """Level i is `starts[i]` to `starts[i + 1]`."""
+
+    starts: list[int]
+
+    def levels(self) -> list[slice]:
+        return [slice(start, end) for start, end in zip(self.starts, self.starts[1:], strict=False)]
+
+    def is_outermost_of_its_frame(self) -> Flags:
+        """False where a caller is the same function: recursion, whose samples the caller has counted already.
+
+        Depth first a subtree is a stretch; of the stretches of one frame those are inner that begin before an earlier one ends.
+        """
+        first, size = self._stretches()
+        order = np.lexsort((first, self.frame))
+        base = self.frame[order] * (len(self) + 1)
+        ends = np.maximum.accumulate(base + first[order] + size[order])
+        is_outer = np.ones(len(self), dtype=np.bool_)
+        is_outer[order[1:]] = (base + first[order])[1:] >= ends[:-1]
+        return is_outer
+
+    def _stretches(self) -> tuple[Numbers, Numbers]:
+        """Number of each row counted depth first, and the rows in its subtree."""
+        size = self.totals(np.ones(len(self), dtype=np.int64))
+        first = np.zeros(len(self), dtype=np.int64)
+        for level in self.levels():
+            parent = self.parent[level]
+            before = np.cumsum(size[level]) - size[level]
+            eldest = np.searchsorted(parent, parent)
+            first[level] = before - before[eldest] + np.where(parent >= 0, first[parent] + 1, 0)
+        return first, size
+
+
+def compacted(numbers: Numbers, count: int) -> tuple[Numbers, Numbers]:
+    """Of numbers below `count` the different ones in order, and the place of each among them."""
+    is_used = np.zeros(count, dtype=np.bool_)
+    is_used[numbers] = True
+    return np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[numbers]

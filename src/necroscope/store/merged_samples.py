@@ -1,0 +1,55 @@
+"""Samples of several segments as one window: each segment counts its own ids from 0, a window's samples share one tree."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from necroscope.model.tables import TABLES
+from necroscope.segment.arrow import empty, schema_of
+from necroscope.segment.window import rows_at
+from necroscope.stacks.frames import first_alike
+from necroscope.stacks.merge import merge
+from necroscope.stacks.samples import SampleTables, numbers
+from necroscope.stacks.segment_tree import segment_tree
+from necroscope.stacks.tree import LOST, Numbers, Tree, compacted
+
+
+def merge_samples(parts: Sequence[SampleTables]) -> SampleTables:
+    """Frames are one if all that is known of them is the same; stacks, if caller and frame are. Keeps what samples refer to."""
+    parts = [part for part in parts if part.samples.num_rows]
+    if not parts:
+        return SampleTables(empty(TABLES["samples"]), empty(TABLES["stacks"]), empty(TABLES["frames"]))
+    samples = pa.concat_tables([part.samples for part in parts])
+    segments = [segment_tree(part.stacks, part.frames) for part in parts]
+    stacks = [segment.rows(numbers(part.samples, "stack")) for segment, part in zip(segments, parts, strict=True)]
+    frames = pa.concat_tables([segment.frames for segment in segments])
+    alike = first_alike(frames)
+    trees, rows, base = [], [], 0
+    for segment, stack in zip(segments, stacks, strict=True):
+        tree, row = segment.tree.pruned(stack)
+        trees.append(Tree(tree.parent, alike[tree.frame + base]))
+        rows.append(row)
+        base += segment.frames.num_rows
+    tree, merged = _merged(trees)
+    # By way of the stacks, of which there are far fewer than samples.
+    stack_columns = [
+        np.append(new, LOST).astype(np.int32)[row][stack] for new, row, stack in zip(merged, rows, stacks, strict=True)
+    ]
+    index = samples.schema.get_field_index("stack")
+    used, frame = compacted(tree.frame, frames.num_rows)
+    return SampleTables(
+        samples.set_column(index, samples.schema.field(index), pa.chunked_array(stack_columns, pa.int32())),
+        pa.table([np.arange(len(tree)), tree.parent, frame], schema=schema_of(TABLES["stacks"])),
+        rows_at(frames, used).set_column(0, schema_of(TABLES["frames"]).field(0), pa.array(np.arange(len(used)), pa.int32())),
+    )
+
+
+def _merged(trees: Sequence[Tree]) -> tuple[Tree, list[Numbers]]:
+    """One whole segment has each stack once, after its caller: it stays as it is."""
+    tree = trees[0]
+    if len(trees) == 1 and (tree.parent < np.arange(len(tree))).all():
+        keys = np.sort(tree.parent << 32 | tree.frame)
+        if not (keys[1:] == keys[:-1]).any():
+            return tree, [np.arange(len(tree))]
+    return merge(*trees)
