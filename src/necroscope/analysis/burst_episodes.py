@@ -69,7 +69,7 @@ def _slice(node: Node, from_ns: int, programs: dict[str, int]) -> _Slice | None:
         return None
     time, cpu = (rows.column(name).to_numpy().astype(np.int64) for name in ("time", "cpu"))
     code_of, texts = codes(rows.column("comm"))
-    names = [*map(shown_name, texts), "?"]
+    names = [*map(shown_name, texts.to_pylist()), "?"]
     busiest = np.bincount(cpu)
     is_busiest = cpu == int(np.argmax(busiest))
     period_s = sample_period_ns(time[is_busiest], cpu[is_busiest]) / NS_PER_S

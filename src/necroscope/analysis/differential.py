@@ -1,16 +1,15 @@
 """What is new on a core: weights by function path in the incident and in quiet time; what appears and vanishes counts."""
 
-from collections import defaultdict
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from necroscope.analysis.main_path import without_skid
+from necroscope.analysis.main_path import callees_of, inner_end, without_skid
 from necroscope.analysis.stacks import Stacks
 from necroscope.stacks.merge import tree_of
-from necroscope.stacks.tree import Tree
+from necroscope.stacks.tree import LOST, Tree
 
 _HEAVIEST: Final = 400
 _LEAST_CHANGE: Final = 0.05
@@ -70,17 +69,8 @@ def _paths(stacks: Stacks) -> list[tuple[list[int], float]]:
 
 def _frontier(tree: Tree, change: NDArray[np.float64], limit: int) -> list[int]:
     """From each outermost function that changed inward to where the change spreads over several callees."""
-    callees: dict[int, list[int]] = defaultdict(list)
-    for row, caller in enumerate(tree.parent.tolist()):
-        callees[caller].append(row)
-    found = []
-    for row in sorted(callees[-1], key=change.__getitem__, reverse=True)[: 2 * limit]:
-        end = row
-        while callees[end]:
-            inner = max(callees[end], key=change.__getitem__)
-            if change[inner] < _MAIN_BRANCH * change[end]:
-                break
-            end = inner
-        if change[end] >= _LEAST_CHANGE:
-            found.append(end)
+    callees = callees_of(tree)
+    outermost = sorted(callees[LOST], key=change.__getitem__, reverse=True)[: 2 * limit]
+    ends = [inner_end(callees, change, row, _MAIN_BRANCH) for row in outermost]
+    found = [row for row in ends if change[row] >= _LEAST_CHANGE]
     return sorted(found, key=change.__getitem__, reverse=True)[:limit]

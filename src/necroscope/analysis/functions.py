@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from necroscope.model.frame import frame_name
+from necroscope.stacks.frames import frames_at
 from necroscope.stacks.tree import Flags
 
 UNNAMED: Final = "[unknown]"
@@ -81,12 +82,8 @@ class FunctionNames:
 
 def frame_names(frames: pa.Table) -> list[str]:
     """How frames are called: by their function, else by module and offset."""
-    names: list[str | None] = frames.column("function").to_pylist()
-    return [name or _place(frames, row) for row, name in enumerate(names)]
-
-
-def _place(frames: pa.Table, row: int) -> str:
-    return frame_name(None, frames.column("module")[row].as_py() or "", frames.column("offset")[row].as_py())
+    every = frames_at(frames, np.arange(frames.num_rows))
+    return [frame_name(frame.function, frame.module or "", frame.offset) for frame in every]
 
 
 _NOTHING: Final = np.zeros(0, dtype=bool)

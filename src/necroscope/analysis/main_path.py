@@ -1,9 +1,14 @@
 """The main path through many stacks: from outside inward along the callee that holds most, as long as it is the main branch."""
 
-from collections import Counter
-from typing import Final
+from collections import defaultdict
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from necroscope.analysis.functions import functions
+from necroscope.stacks.merge import tree_of
+from necroscope.stacks.tree import LOST, Tree
 
 LONGEST_PATH: Final = 48
 # A path goes on into a callee as long as that holds so much of its caller's weight.
@@ -16,23 +21,30 @@ SKID: Final = functions(
 
 
 def main_path(paths: list[tuple[list[int], int]]) -> list[int]:
-    path: list[int] = []
-    held = sum(weight for _, weight in paths)
-    while len(path) < LONGEST_PATH:
-        depth = len(path)
-        branches: Counter[int] = Counter()
-        for functions_of, weight in paths:
-            if len(functions_of) > depth:
-                branches[functions_of[depth]] += weight
-        if not branches:
+    known = [(path, weight) for path, weight in paths if path]
+    tree, ends = tree_of(path for path, _ in known)
+    held = tree.totals(tree.sums(ends, np.array([weight for _, weight in known], dtype=np.int64)))
+    # The last place is that of the outermost functions' caller: all of the weight.
+    held = np.append(held, sum(weight for _, weight in paths))
+    (path,) = tree.paths([inner_end(callees_of(tree), held, LOST, _MAIN_BRANCH)])
+    return path[:LONGEST_PATH]
+
+
+def callees_of(tree: Tree) -> dict[int, list[int]]:
+    callees: dict[int, list[int]] = defaultdict(list)
+    for row, caller in enumerate(tree.parent.tolist()):
+        callees[caller].append(row)
+    return callees
+
+
+def inner_end(callees: dict[int, list[int]], held: NDArray[Any], row: int, least: float) -> int:
+    """From a row inward along the callee that holds most, as long as that has `least` of what its caller holds."""
+    while callees[row]:
+        inner = max(callees[row], key=held.__getitem__)
+        if held[inner] < least * held[row]:
             break
-        function, weight = branches.most_common(1)[0]
-        if weight < _MAIN_BRANCH * held:
-            break
-        path.append(function)
-        held = weight
-        paths = [(own, part) for own, part in paths if len(own) > depth and own[depth] == function]
-    return path
+        row = inner
+    return row
 
 
 def without_skid(path: list[str]) -> list[str]:

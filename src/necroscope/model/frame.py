@@ -15,6 +15,10 @@ class Frame(NamedTuple):
     offset: int | None
     build_id: str | None
 
+    @property
+    def name(self) -> str:
+        return frame_name(self.function, self.module, self.offset)
+
 
 def frame_name(function: str | None, module: str, offset: int | None) -> str:
     """The function; without a symbol `libc.so.6+0x1f3a0`, which a symboliser can still look up."""

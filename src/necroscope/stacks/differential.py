@@ -11,7 +11,7 @@ from necroscope.model.units import NS_PER_S
 from necroscope.stacks.flame_tree import FlameTree
 from necroscope.stacks.frames import FrameNumbers
 from necroscope.stacks.merge import merge
-from necroscope.stacks.tree import Numbers, Tree
+from necroscope.stacks.tree import LevelTree, Numbers, Tree
 
 
 class PerWhat(StrEnum):
@@ -22,57 +22,52 @@ class PerWhat(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Side:
+    """What one window says of each row: samples through it, samples of its own, and its share of the window."""
+
+    total: Numbers
+    own: Numbers
+    share: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
 class DifferentialTree(Tree):
     """Weights are raw; shares make windows of unequal length comparable."""
 
     frames: list[Frame]
-    window_total: Numbers
-    window_self: Numbers
-    baseline_total: Numbers
-    baseline_self: Numbers
-    window_share: NDArray[np.float64]
-    baseline_share: NDArray[np.float64]
+    window: Side
+    baseline: Side
     per: PerWhat
     left_out: list[str]
 
     def appeared(self) -> list[int]:
         """Rows where the window leaves all paths of the baseline, the heaviest first; what they call is new too."""
-        return self._only_in(self.window_share, self.baseline_total)
+        return self._only_in(self.window, self.baseline)
 
     def vanished(self) -> list[int]:
         """Rows where the baseline leaves all paths of the window, the heaviest first."""
-        return self._only_in(self.baseline_share, self.window_total)
+        return self._only_in(self.baseline, self.window)
 
-    def _only_in(self, share: NDArray[np.float64], other: Numbers) -> list[int]:
-        caller_is_in_other = np.where(self.parent < 0, True, other[self.parent] > 0)
-        nodes = np.flatnonzero((share > 0) & (other == 0) & caller_is_in_other)
-        return [int(node) for node in nodes[np.argsort(-share[nodes], kind="stable")]]
+    def _only_in(self, side: Side, other: Side) -> list[int]:
+        caller_is_in_other = np.where(self.parent < 0, True, other.total[self.parent] > 0)
+        rows = np.flatnonzero((side.share > 0) & (other.total == 0) & caller_is_in_other)
+        return [int(row) for row in rows[np.argsort(-side.share[rows], kind="stable")]]
 
 
 def compare(window: FlameTree, baseline: FlameTree, *, per: PerWhat = PerWhat.SAMPLES) -> DifferentialTree:
     numbering = FrameNumbers()
-    sides = window, baseline
-    frames = [numbering.of(side.frames)[side.frame] for side in sides]
-    tree, rows = merge(*(Tree(side.parent, frame) for side, frame in zip(sides, frames, strict=True)))
-    window_self, baseline_self = (tree.sums(row, side.self_weight) for row, side in zip(rows, sides, strict=True))
-    window_total, baseline_total = tree.totals(window_self), tree.totals(baseline_self)
-    return DifferentialTree(
-        tree.parent,
-        tree.frame,
-        numbering.frames,
-        window_total,
-        window_self,
-        baseline_total,
-        baseline_self,
-        window_total / _whole(window, per),
-        baseline_total / _whole(baseline, per),
-        per,
-        [f"window: {words}" for words in window.left_out] + [f"baseline: {words}" for words in baseline.left_out],
-    )
+    flames = window, baseline
+    frames = [numbering.of(flame.frames)[flame.frame] for flame in flames]
+    tree, rows = merge(*(Tree(flame.parent, frame) for flame, frame in zip(flames, frames, strict=True)))
+    now, before = (_side(tree, row, flame, per) for flame, row in zip(flames, rows, strict=True))
+    left_out = [f"window: {words}" for words in window.left_out] + [f"baseline: {words}" for words in baseline.left_out]
+    return DifferentialTree(tree.parent, tree.frame, numbering.frames, now, before, per, left_out)
 
 
-def _whole(tree: FlameTree, per: PerWhat) -> float:
+def _side(tree: LevelTree, row: Numbers, flame: FlameTree, per: PerWhat) -> Side:
     """A side without anything has no shares, rather than shares of nothing."""
-    if per is PerWhat.SAMPLES:
-        return tree.samples or 1
-    return (tree.recorded_ns or tree.to_ns - tree.from_ns) / NS_PER_S or 1.0
+    seconds = (flame.recorded_ns or flame.to_ns - flame.from_ns) / NS_PER_S
+    whole = flame.samples if per is PerWhat.SAMPLES else seconds
+    own = tree.sums(row, flame.self_weight)
+    total = tree.totals(own)
+    return Side(total, own, total / (whole or 1))

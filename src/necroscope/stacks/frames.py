@@ -35,25 +35,16 @@ def frames_at(frames: pa.Table, rows: Numbers) -> list[Frame]:
 
 
 def _values_at(column: pa.ChunkedArray, rows: Numbers) -> list[Any]:
-    """Most frames have a module and a kind, and neither an offset nor a build id."""
+    """By hand for a dictionary: Arrow's own ways take a step of Python a row, or load all of its functions."""
     if column.null_count == len(column):
         return [None] * len(rows)
-    if pa.types.is_dictionary(column.type) and column.num_chunks == 1 and not column.null_count:
-        texts = column.chunk(0).dictionary.to_pylist()
-        return [texts[place] for place in column.chunk(0).indices.to_numpy()[rows].tolist()]
-    values = values_of(column)
-    return [values[row] for row in rows.tolist()]
-
-
-def values_of(column: pa.ChunkedArray) -> list[Any]:
-    """By hand for a dictionary: Arrow's own ways take a step of Python a row, or load all of its functions."""
     if not pa.types.is_dictionary(column.type):
-        return list(column.to_pylist())
-    found: list[Any] = []
-    for chunk in column.chunks:
-        texts = chunk.dictionary.to_pylist()
-        found += [None if place is None else texts[place] for place in chunk.indices.to_pylist()]
-    return found
+        values = column.to_pylist()
+        return [values[row] for row in rows.tolist()]
+    numbers, texts = codes(column)
+    # The last is that of null, which is -1.
+    values = [*texts.to_pylist(), None]
+    return [values[number] for number in numbers[rows].tolist()]
 
 
 def first_alike(frames: pa.Table) -> Numbers:

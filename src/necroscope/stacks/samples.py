@@ -1,5 +1,6 @@
 """Samples of a window: as tables, as arrays, and the time that one of them stands for."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
@@ -56,7 +57,7 @@ def samples_of(rows: pa.Table) -> Samples:
     time_ns, cpu, pid, tid, stack, weight = (numbers(rows, name, -1) for name in ("time", "cpu", "pid", "tid", "stack", "weight"))
     comm, comms = codes(rows.column("comm"))
     cgroup, cgroups = codes(rows.column("cgroup"))
-    return Samples(time_ns, cpu, pid, tid, stack, weight, comm, cgroup, comms, cgroups)
+    return Samples(time_ns, cpu, pid, tid, stack, weight, comm, cgroup, comms.to_pylist(), cgroups.to_pylist())
 
 
 def sample_period_ns(time_ns: Numbers, cpu: Numbers) -> float:
@@ -79,7 +80,7 @@ def narrow_numbers(rows: pa.Table, column: str, missing: int = _NOTHING) -> NDAr
     return found
 
 
-def codes(column: pa.ChunkedArray) -> tuple[Numbers, list[Any]]:
+def codes(column: pa.ChunkedArray) -> tuple[Numbers, pa.Array]:
     """A number for each different value of a column, -1 for null, and the values by number."""
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
@@ -88,4 +89,11 @@ def codes(column: pa.ChunkedArray) -> tuple[Numbers, list[Any]]:
     else:
         column = column.chunk(0)
     found: Numbers = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return found, column.dictionary.to_pylist()
+    return found, column.dictionary
+
+
+def flags_of(column: pa.ChunkedArray, is_wanted: Callable[[Any], bool]) -> Flags:
+    """Of each value, decided once for each different one; null is never wanted."""
+    numbers, values = codes(column)
+    flags: Flags = np.array([*map(is_wanted, values.to_pylist()), False], dtype=np.bool_)[numbers]
+    return flags

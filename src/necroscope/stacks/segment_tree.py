@@ -50,7 +50,8 @@ def segment_tree(stacks: pa.Table, frames: pa.Table) -> SegmentTree:
 def _rows_of(wanted: Numbers, ids: Numbers) -> Numbers:
     """Row of each wanted id, or LOST; quick where ids are row numbers, as in a segment without damage."""
     if (ids == np.arange(len(ids))).all():
-        return np.where((wanted >= 0) & (wanted < len(ids)), wanted, LOST)
+        is_known = (wanted >= 0) & (wanted < len(ids))
+        return wanted if is_known.all() else np.where(is_known, wanted, LOST)
     order = np.argsort(ids, kind="stable")
     rows = order[np.minimum(np.searchsorted(ids, wanted, sorter=order), len(ids) - 1)]
     return np.where(ids[rows] == wanted, rows, LOST)

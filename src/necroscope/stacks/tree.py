@@ -76,19 +76,21 @@ class Tree:
 
     def with_callers(self, rows: Numbers) -> Numbers:
         """These rows but LOST, and all that lead to them, in order."""
-        used = np.zeros(len(self), dtype=np.bool_)
-        place = np.zeros(len(self), dtype=np.int64)
-        rows = rows[rows >= 0]
-        while rows.size:
-            # Of a row that is there many times one stays: else a caller would be looked at once for each row below it.
-            number = np.arange(rows.size)
-            place[rows] = number
-            rows = rows[place[rows] == number]
-            used[rows] = True
-            rows = self.parent[rows]
-            rows = rows[rows >= 0]
-            rows = rows[~used[rows]]
-        return np.flatnonzero(used)
+        used = np.zeros(len(self) + 1, dtype=np.bool_)
+        used[rows] = True
+        # So that the caller of a root is known already, and no row of the tree.
+        used[LOST] = True
+        new = np.flatnonzero(used[:-1])
+        place = np.zeros(len(used), dtype=np.int64)
+        while new.size:
+            new = self.parent[new]
+            new = new[~used[new]]
+            # Of a caller that is there many times one stays: else it would be looked at once for each row below it.
+            number = np.arange(new.size)
+            place[new] = number
+            new = new[place[new] == number]
+            used[new] = True
+        return np.flatnonzero(used[:-1])
 
     def pruned(self, rows: Numbers) -> tuple["Tree", Numbers]:
         """Only these rows and their callers; and the new row of each old one, with a place more for LOST."""

@@ -1,6 +1,5 @@
 """What a core was doing at a sample, judged by the innermost frame: an interrupt on an idle core is work."""
 
-from collections.abc import Collection
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
@@ -8,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from necroscope.model.idle import IDLE_FUNCTIONS
-from necroscope.stacks.frames import values_of
+from necroscope.stacks.samples import flags_of
 from necroscope.stacks.segment_tree import SegmentTree
-from necroscope.stacks.tree import Flags, Numbers
+from necroscope.stacks.tree import LOST, Numbers
 
 IDLE_TASK: Final = 0
 States = NDArray[np.int8]
@@ -44,11 +43,9 @@ class StackStates(NamedTuple):
 
 
 def stack_states(stacks: SegmentTree) -> StackStates:
-    frame = np.append(stacks.tree.frame, -1)
-    of_task = np.where(_frames_in(stacks, "kind", ["kernel"]), State.KERNEL, State.USER).astype(np.int8)
-    of_idle_task = np.where(_frames_in(stacks, "function", IDLE_FUNCTIONS), State.IDLE, State.INTERRUPT).astype(np.int8)
-    return StackStates(of_task[frame], of_idle_task[frame])
-
-
-def _frames_in(stacks: SegmentTree, column: str, wanted: Collection[str]) -> Flags:
-    return np.array([*(value in wanted for value in values_of(stacks.frames.column(column))), False], dtype=np.bool_)
+    in_kernel = flags_of(stacks.frames.column("kind"), "kernel".__eq__)
+    in_idle = flags_of(stacks.frames.column("function"), IDLE_FUNCTIONS.__contains__)
+    # A lost stack has no frame: the last, which is False.
+    in_kernel, in_idle = (np.append(flags, False)[np.append(stacks.tree.frame, LOST)] for flags in (in_kernel, in_idle))
+    of_task = np.where(in_kernel, State.KERNEL, State.USER).astype(np.int8)
+    return StackStates(of_task, np.where(in_idle, State.IDLE, State.INTERRUPT).astype(np.int8))

@@ -62,7 +62,8 @@ def group_tree(rows: pa.Table, by: Sequence[GroupBy]) -> GroupTree:
 
 def _labelled(rows: pa.Table, dimension: GroupBy) -> tuple[Numbers, list[str]]:
     """The label of each row, by its place among the labels; the last is that of null."""
-    numbers, values = codes(rows.column(KEYS[dimension][0]))
+    numbers, dictionary = codes(rows.column(KEYS[dimension][0]))
+    values = dictionary.to_pylist()
     numbers = np.where(numbers < 0, len(values), numbers)
     if dimension in (GroupBy.PROCESS, GroupBy.THREAD):
         names = _names(rows, KEYS[dimension])

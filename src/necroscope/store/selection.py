@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from necroscope.errors import UsageError
 from necroscope.segment.reader import SegmentReader
-from necroscope.stacks.samples import codes, narrow_numbers
+from necroscope.stacks.samples import flags_of, narrow_numbers
 from necroscope.stacks.tree import Flags
 from necroscope.store.frame_state import WORK, State
 
@@ -66,16 +66,16 @@ class Selection:
         return self.frames is not None or self.states != WORK or not reader.idle_samples
 
     def passing(self, samples: pa.Table) -> Flags:
-        """Samples that pass all but states and frames, which need stacks; dictionaries must be unified."""
+        """Samples that pass all but states and frames, which need stacks."""
         wanted = np.ones(samples.num_rows, dtype=np.bool_)
         for column, chosen in (("cpu", self.cpus), ("pid", self.pids), ("tid", self.tids)):
             if chosen is not None:
                 wanted &= np.isin(narrow_numbers(samples, column), list(chosen))
         if self.comms is not None:
-            wanted &= _texts_in(samples, "comm", lambda comm: comm in (self.comms or ()))
+            wanted &= flags_of(samples.column("comm"), self.comms.__contains__)
         if self.cgroup is not None:
             top = self.cgroup.rstrip("/")
-            wanted &= _texts_in(samples, "cgroup", lambda path: path == top or path.startswith(f"{top}/"))
+            wanted &= flags_of(samples.column("cgroup"), lambda path: path == top or path.startswith(f"{top}/"))
         return wanted
 
     def matching(self, frames: pa.Table) -> Flags:
@@ -94,11 +94,3 @@ def _found(expression: str, texts: pa.Array | pa.ChunkedArray) -> Flags:
 
 def _set(values: Iterable[Any] | None) -> frozenset[Any] | None:
     return frozenset(values) if values is not None else None
-
-
-def _texts_in(samples: pa.Table, column: str, is_wanted: Any) -> Flags:
-    """Decided once for each different text."""
-    numbers, texts = codes(samples.column(column))
-    # The last, which null (-1) finds, is no text.
-    found: Flags = np.array([*(text is not None and is_wanted(text) for text in texts), False], dtype=np.bool_)[numbers]
-    return found

@@ -41,24 +41,24 @@ def by_path(tree, values) -> dict[str, float]:
 
 
 def test_shares_make_windows_of_unequal_length_comparable(tree):
-    window, baseline = by_path(tree, tree.window_share), by_path(tree, tree.baseline_share)
+    window, baseline = by_path(tree, tree.window.share), by_path(tree, tree.baseline.share)
     assert (window["main"], baseline["main"]) == (1, 1)
     assert (window["main;read"], baseline["main;read"]) == (1 / 3, 2 / 4)
-    assert by_path(tree, tree.window_total)["main;new"] == 2
-    assert by_path(tree, tree.window_self)["main;new;deeper"] == 1
-    assert by_path(tree, tree.baseline_self)["main;read"] == 2
+    assert by_path(tree, tree.window.total)["main;new"] == 2
+    assert by_path(tree, tree.window.own)["main;new;deeper"] == 1
+    assert by_path(tree, tree.baseline.own)["main;read"] == 2
 
 
 def test_it_descends_into_new_code(tree):
-    window, baseline = by_path(tree, tree.window_total), by_path(tree, tree.baseline_total)
+    window, baseline = by_path(tree, tree.window.total), by_path(tree, tree.baseline.total)
     assert window["main;new;deeper;deepest"] == 1
     assert baseline["main;new;deeper;deepest"] == 0
     assert names(tree, tree.appeared()) == [["main", "new"]]
 
 
 def test_what_vanished_is_there_too(tree):
-    assert by_path(tree, tree.baseline_total)["main;old;deep"] == 1
-    assert by_path(tree, tree.window_total)["main;old;deep"] == 0
+    assert by_path(tree, tree.baseline.total)["main;old;deep"] == 1
+    assert by_path(tree, tree.window.total)["main;old;deep"] == 0
     assert sorted(names(tree, tree.vanished())) == [["main", "old"], ["main", "work"]]
 
 
@@ -74,13 +74,13 @@ def test_appeared_paths_are_ranked_and_a_new_root_is_one(tmp_path):
 def test_per_second_shows_a_load_that_grew_evenly(tmp_path):
     store = Store.open(draw(tmp_path / "r", "time: 0  1  10  10.2  10.4  10.6\n a  a  a  a  a  a", until=12))
     tree = differential(store, (at(10), at(11)), (at(0), at(2)), per=PerWhat.SECOND)
-    assert (tree.window_share[0], tree.baseline_share[0]) == (4, 1)
+    assert (tree.window.share[0], tree.baseline.share[0]) == (4, 1)
 
 
 def test_an_empty_side_has_no_shares_and_says_why(tmp_path):
     store = Store.open(draw(tmp_path / "r", "time: 0  1\n a  a"))
     tree = differential(store, (at(0), at(2)), (at(50), at(60)))
-    assert tree.baseline_share.tolist() == [0]
+    assert tree.baseline.share.tolist() == [0]
     assert [tree.frames[tree.frame[n]].function for n in tree.appeared()] == ["a"]
     assert tree.left_out[-1].startswith("baseline: ")
     assert tree.left_out[-1].endswith("nothing was recorded")

@@ -54,7 +54,7 @@ class FoldedSamples:
         found, texts = codes(rows.column(name))
         known = self._numbers[name]
         # The last is that of null, which is -1.
-        number_of = np.array([known.setdefault(text, len(known)) for text in [*texts, None]], dtype=np.int64)
+        number_of = np.array([known.setdefault(text, len(known)) for text in [*texts.to_pylist(), None]], dtype=np.int64)
         return number_of[found]
 
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from necroscope import __version__
 from necroscope.interchange.writers.firefox_markers import MARKER_SCHEMA, event_markers, no_markers
-from necroscope.interchange.writers.firefox_tables import CATEGORIES, Strings, libraries, shared_tables
-from necroscope.interchange.writers.window import UNKNOWN, Columns, WindowFacts, columns_of
+from necroscope.interchange.writers.firefox_tables import CATEGORIES, libraries, shared_tables
+from necroscope.interchange.writers.window import UNKNOWN, Columns, Strings, WindowFacts, columns_of
 from necroscope.model.units import NS_PER_MS
 from necroscope.stacks.samples import SampleTables
 
@@ -40,9 +40,8 @@ def write_firefox(
     """`events` are rows of the table of that name."""
     columns = columns_of(tables)
     strings = Strings()
-    used = columns.tree.with_callers(columns.stack)
-    shared = shared_tables(columns, used, strings)
-    stacks = np.searchsorted(used, columns.stack)
+    tree, new = columns.tree.pruned(columns.stack)
+    shared, stacks = shared_tables(columns, tree, strings), new[columns.stack]
     threads = [_events_thread(facts, events, strings)]
     if by != "thread":
         threads += _core_threads(columns, stacks, facts)
@@ -51,7 +50,7 @@ def write_firefox(
     profile = {
         "meta": _meta(columns, facts),
         "libs": libraries(columns),
-        "shared": shared | {"stringArray": strings.texts},
+        "shared": shared | {"stringArray": list(strings)},
         "threads": threads,
         "pages": [],
         "counters": [],

@@ -4,8 +4,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from necroscope.interchange.writers.firefox_tables import EVENT_CATEGORY, Strings
-from necroscope.interchange.writers.window import WindowFacts
+from necroscope.interchange.writers.firefox_tables import EVENT_CATEGORY
+from necroscope.interchange.writers.window import Strings, WindowFacts
 from necroscope.model.units import NS_PER_MS
 
 Json = dict[str, Any]

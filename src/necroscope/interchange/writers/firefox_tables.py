@@ -2,10 +2,8 @@
 
 from typing import Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from necroscope.interchange.writers.window import UNKNOWN, Columns
+from necroscope.interchange.writers.window import UNKNOWN, Columns, Strings
+from necroscope.stacks.tree import Tree
 
 Json = dict[str, Any]
 # The viewer takes the first grey one for what has no category.
@@ -23,21 +21,6 @@ EVENT_CATEGORY: Final = 4
 _CATEGORY_OF_KIND: Final = {"kernel": 1, "user": 2, "jit": 3}
 _LIBRARY_RESOURCE: Final = 1
 _NO_ADDRESS: Final = -1
-
-
-class Strings:
-    """The profile's one list of texts, which all other tables refer to by number."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-        self._numbers: dict[str, int] = {}
-
-    def __call__(self, text: str) -> int:
-        number = self._numbers.get(text)
-        if number is None:
-            number = self._numbers[text] = len(self.texts)
-            self.texts.append(text)
-        return number
 
 
 def _modules(columns: Columns) -> dict[tuple[str, str | None], int]:
@@ -64,18 +47,15 @@ def breakpad_id(build_id: str | None) -> str:
     return (raw[3::-1] + raw[5:3:-1] + raw[7:5:-1] + raw[8:]).hex().upper() + "0"
 
 
-def shared_tables(columns: Columns, used: NDArray[np.int64], strings: Strings) -> Json:
-    """`used` are the sorted stacks that occur, callers included: their places become the stack numbers of the profile."""
+def shared_tables(columns: Columns, stacks: Tree, strings: Strings) -> Json:
     modules = _modules(columns)
-    parents = columns.tree.parent[used]
-    prefix = np.searchsorted(used, parents).tolist()
     count = len(columns.frames)
     nothing = [None] * count
     return {
         "stackTable": {
-            "frame": columns.tree.frame[used].tolist(),
-            "prefix": [None if parent == UNKNOWN else place for parent, place in zip(parents.tolist(), prefix, strict=True)],
-            "length": len(used),
+            "frame": stacks.frame.tolist(),
+            "prefix": [None if parent == UNKNOWN else parent for parent in stacks.parent.tolist()],
+            "length": len(stacks),
         },
         "frameTable": {
             "address": [_NO_ADDRESS] * count,

@@ -9,7 +9,7 @@ from typing import BinaryIO, Final
 
 import numpy as np
 
-from necroscope.model.frame import Frame, frame_name
+from necroscope.model.frame import Frame
 from necroscope.model.names import LINE_LIMIT, clean
 from necroscope.stacks.flame_tree import FlameTree
 
@@ -27,5 +27,5 @@ def write_folded(flame: FlameTree, out: BinaryIO, *, annotate: bool = False) -> 
 
 
 def folded_name(frame: Frame, *, annotate: bool) -> str:
-    name = clean(frame_name(frame.function, frame.module, frame.offset), LINE_LIMIT).replace(";", "\\x3b")
+    name = clean(frame.name, LINE_LIMIT).replace(";", "\\x3b")
     return name + _ANNOTATIONS.get(frame.kind, "") if annotate else name

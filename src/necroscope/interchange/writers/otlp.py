@@ -13,7 +13,8 @@ import numpy as np
 
 from necroscope import __version__
 from necroscope.errors import UsageError
-from necroscope.interchange.writers.window import UNKNOWN, Columns, WindowFacts, WrittenFrame, columns_of
+from necroscope.interchange.writers.window import UNKNOWN, Columns, Strings, WindowFacts, columns_of
+from necroscope.model.frame import Frame
 from necroscope.stacks.samples import SampleTables
 
 # Loaded when first used: it is an extra that most do without.
@@ -68,16 +69,13 @@ class _Dictionary:
         for table in ("mapping", "location", "function", "attribute", "stack"):
             getattr(self._message, f"{table}_table").add()
         self._message.link_table.add(trace_id=bytes(16), span_id=bytes(8))
-        self._strings: dict[str, int] = {"": 0}
+        self.string = Strings({"": 0})
         self._attributes: dict[tuple[str, str | int], int] = {}
         self._mappings: dict[tuple[str, str | None], int] = {}
 
     def message(self) -> Any:
-        self._message.string_table.extend(self._strings)
+        self._message.string_table.extend(self.string)
         return self._message
-
-    def string(self, text: str) -> int:
-        return self._strings.setdefault(text, len(self._strings))
 
     def attribute(self, key: str, value: str | int) -> int:
         number = self._attributes.get((key, value))
@@ -90,7 +88,7 @@ class _Dictionary:
                 entry.value.int_value = value
         return number
 
-    def location(self, frame: WrittenFrame) -> int:
+    def location(self, frame: Frame) -> int:
         function = self._message.function_table.add(name_strindex=self.string(frame.name))
         function.system_name_strindex = function.name_strindex
         number = len(self._message.location_table)
@@ -102,7 +100,7 @@ class _Dictionary:
             location.attribute_indices.append(self.attribute("profile.frame.type", _FRAME_TYPE[frame.kind]))
         return number
 
-    def _mapping(self, frame: WrittenFrame) -> int:
+    def _mapping(self, frame: Frame) -> int:
         key = frame.module, frame.build_id
         number = self._mappings.get(key)
         if number is None:

@@ -12,7 +12,7 @@ from typing import BinaryIO, Final
 import numpy as np
 
 from necroscope.interchange.writers.protobuf_wire import bytes_field, number_field, packed_field, varints
-from necroscope.interchange.writers.window import UNKNOWN, Columns, WindowFacts, columns_of
+from necroscope.interchange.writers.window import UNKNOWN, Columns, Strings, WindowFacts, columns_of
 from necroscope.stacks.samples import SampleTables
 
 # gzip's default level takes three times as long for two per cent less.
@@ -22,19 +22,10 @@ _NUMBER: Final = b"\x18"
 _ADDRESS_MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
 
 
-class _Strings:
-    """The string table; its first entry is the empty text."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[str, int] = {"": 0}
-
-    def __call__(self, text: str) -> int:
-        return self.numbers.setdefault(text, len(self.numbers))
-
-
 def write_pprof(tables: SampleTables, facts: WindowFacts, out: BinaryIO, *, bucket_ns: int = 0) -> None:
     columns = columns_of(tables)
-    strings = _Strings()
+    # The first of them must be the empty text.
+    strings = Strings({"": 0})
     period_ns = columns.period_ns(facts)
     parts = [
         _value_type(1, strings("samples"), strings("count")),
@@ -48,7 +39,7 @@ def write_pprof(tables: SampleTables, facts: WindowFacts, out: BinaryIO, *, buck
         packed_field(13, [strings(text) for text in (facts.title, *facts.left_out)]),
         number_field(14, strings("samples")),
     ]
-    parts += [bytes_field(6, text.encode()) for text in strings.numbers]
+    parts += [bytes_field(6, text.encode()) for text in strings]
     # Without the time of writing, so that the same window gives the same bytes.
     out.write(gzip.compress(b"".join(parts), _COMPRESSION, mtime=0))
 
@@ -57,7 +48,7 @@ def _value_type(field: int, kind: int, unit: int) -> bytes:
     return bytes_field(field, number_field(1, kind) + number_field(2, unit))
 
 
-def _samples(columns: Columns, strings: _Strings, period_ns: int, bucket_ns: int) -> list[bytes]:
+def _samples(columns: Columns, strings: Strings, period_ns: int, bucket_ns: int) -> list[bytes]:
     time_ns = columns.time_ns // bucket_ns * bucket_ns if bucket_ns else columns.time_ns
     keys = np.stack([columns.stack, time_ns, columns.cpu, columns.pid, columns.tid, columns.comm, columns.cgroup], axis=1)
     weights = columns.weight
@@ -81,7 +72,7 @@ def _samples(columns: Columns, strings: _Strings, period_ns: int, bucket_ns: int
     return parts
 
 
-def _task_labels(columns: Columns, strings: _Strings, cpu: int, pid: int, tid: int, comm: int, cgroup: int) -> bytes:
+def _task_labels(columns: Columns, strings: Strings, cpu: int, pid: int, tid: int, comm: int, cgroup: int) -> bytes:
     numbers = {"cpu": cpu, "pid": pid, "tid": tid}
     texts = {"comm": (comm, columns.comms), "cgroup": (cgroup, columns.cgroups)}
     labels = [
@@ -98,7 +89,7 @@ def _task_labels(columns: Columns, strings: _Strings, cpu: int, pid: int, tid: i
     return b"".join(bytes_field(3, label) for label in labels)
 
 
-def _mappings_and_locations(columns: Columns, strings: _Strings) -> list[bytes]:
+def _mappings_and_locations(columns: Columns, strings: Strings) -> list[bytes]:
     """A location and a function for each frame, under the same id."""
     mappings: dict[tuple[str, str], int] = {}
     ends: dict[int, int] = {}

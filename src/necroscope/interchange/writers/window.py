@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
-from necroscope.model.frame import frame_name
+from necroscope.model.frame import Frame
 from necroscope.model.units import format_moment
 from necroscope.stacks.frames import frames_at
 from necroscope.stacks.samples import Samples, SampleTables, numbers, sample_period_ns, samples_of
@@ -31,15 +31,14 @@ class WindowFacts:
         return f"{self.node} {format_moment(self.from_ns)} to {format_moment(self.to_ns)}"
 
 
-class WrittenFrame(NamedTuple):
-    name: str
-    module: str
-    kind: str
-    offset: int | None
-    build_id: str | None
+class Strings(dict[str, int]):
+    """A format's one list of texts, which all else refers to by number."""
+
+    def __call__(self, text: str) -> int:
+        return self.setdefault(text, len(self))
 
 
-LOST_FRAME: Final = WrittenFrame("[stack lost]", "[unknown]", "lost", None, None)
+LOST_FRAME: Final = Frame("[stack lost]", "[unknown]", "lost", None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ class Columns(Samples):
     """Samples by time; every `stack` is a row of the tree, and a frame of that a place in `frames`."""
 
     tree: Tree
-    frames: list[WrittenFrame]
+    frames: list[Frame]
 
     def paths(self) -> Iterator[tuple[int, list[int]]]:
         """The stacks that samples have, and the frames of each, outermost first."""
@@ -69,8 +68,8 @@ def columns_of(tables: SampleTables) -> Columns:
     samples = samples.at(np.argsort(samples.time_ns, kind="stable"))
     tree = Tree(*(numbers(tables.stacks, name, UNKNOWN) for name in ("parent", "frame")))
     frames = [
-        WrittenFrame(frame_name(function, module or "", offset), module or "[unknown]", kind or "user", offset, build_id)
-        for function, module, kind, offset, build_id in frames_at(tables.frames, np.arange(tables.frames.num_rows))
+        frame._replace(module=frame.module or "[unknown]", kind=frame.kind or "user")
+        for frame in frames_at(tables.frames, np.arange(tables.frames.num_rows))
     ]
     lost = (samples.stack < 0) | (samples.stack >= len(tree))
     if lost.any():

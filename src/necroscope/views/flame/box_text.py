@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from necroscope.stacks.differential import PerWhat
-from necroscope.views.flame.boxes import Boxes, Change, Cut, Name, Side
+from necroscope.stacks.differential import PerWhat, Side
+from necroscope.views.flame.boxes import Boxes, Change, Cut, Name
 from necroscope.views.flame.palette import MARKS, SIGNS, WORDS
 from necroscope.views.format import count
 

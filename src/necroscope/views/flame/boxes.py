@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from necroscope.model.frame import Frame, frame_name
-from necroscope.stacks.differential import DifferentialTree
+from necroscope.model.frame import Frame
+from necroscope.stacks.differential import DifferentialTree, Side
 from necroscope.stacks.flame_tree import FlameTree
 from necroscope.stacks.tree import Tree
 from necroscope.views.format import literal
@@ -45,15 +45,6 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """What one window says of each box: samples through it, samples of its own, and its share of the window."""
-
-    total: NDArray[np.int64]
-    own: NDArray[np.int64]
-    share: NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
 class Boxes:
     """Boxes by depth, then from left to right; box 0 is all of the window. `left` and `width` are in steps of `ruler`."""
 
@@ -83,9 +74,8 @@ def boxes_of(tree: FlameTree, least_share: float, deepest: int) -> Boxes:
 
 def differential_boxes(tree: DifferentialTree, least_share: float, deepest: int) -> Boxes:
     """Widths are the mean of both shares: so what vanished has a width too, and callers are as wide as what they call."""
-    window = Side(tree.window_total, tree.window_self, tree.window_share)
-    baseline = Side(tree.baseline_total, tree.baseline_self, tree.baseline_share)
-    mean = (tree.window_share + tree.baseline_share) / 2
+    window, baseline = tree.window, tree.baseline
+    mean = (window.share + baseline.share) / 2
     # 1 where shares are of samples; where they are rates, the rate of all.
     whole = float(mean[tree.parent == -1].sum()) or 1.0
     widths = np.floor(mean / whole * _RULER).astype(np.int64)
@@ -139,7 +129,7 @@ def _placed(
 
 def _ranks(frames: list[Frame]) -> NDArray[np.int64]:
     """The place of each frame in the order of their names."""
-    names = [frame_name(each.function, each.module, each.offset) for each in frames]
+    names = [frame.name for frame in frames]
     ranks = np.zeros(len(names), dtype=np.int64)
     ranks[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
     return ranks
@@ -169,4 +159,4 @@ def _side(side: Side, parent: NDArray[np.int64], order: NDArray[np.int64]) -> Si
 
 def shown(frame: Frame) -> Name:
     """A nameless frame is its module and offset, by which a symboliser can still find it."""
-    return Name(literal(frame_name(frame.function, frame.module, frame.offset)), literal(frame.module), frame.kind)
+    return Name(literal(frame.name), literal(frame.module), frame.kind)

@@ -67,8 +67,8 @@ def differential_text(
         lines.append(_line(numbers, frame, width))
     lines += _rest(len(pairs) - top, "functions")
     for title, nodes, shares in (
-        ("paths that are new in the window", tree.appeared(), tree.window_share),
-        ("paths that are only in the baseline", tree.vanished(), tree.baseline_share),
+        ("paths that are new in the window", tree.appeared(), tree.window.share),
+        ("paths that are only in the baseline", tree.vanished(), tree.baseline.share),
     ):
         if nodes:
             shown_paths = zip(nodes, _shown_paths(tree, nodes[:_PATHS]), strict=False)
@@ -92,8 +92,8 @@ def differential_json(pairs: Sequence[Pair], tree: DifferentialTree, heading: He
         "node": heading.node,
         "baseline": _window_to_json(heading.baseline),
         "functions": functions,
-        "appeared": _paths_to_json(tree, tree.appeared(), tree.window_share.tolist()),
-        "vanished": _paths_to_json(tree, tree.vanished(), tree.baseline_share.tolist()),
+        "appeared": _paths_to_json(tree, tree.appeared(), tree.window.share.tolist()),
+        "vanished": _paths_to_json(tree, tree.vanished(), tree.baseline.share.tolist()),
         "left_out": list(heading.left_out),
     }
 

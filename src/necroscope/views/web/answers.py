@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from necroscope.model.frame import Frame, frame_name
+from necroscope.model.frame import Frame
 from necroscope.model.reading import Gap
 from necroscope.stacks.differential import DifferentialTree
 from necroscope.stacks.flame_tree import FlameTree
@@ -147,19 +147,16 @@ def differential_answer(tree: DifferentialTree, window: FlameTree, baseline: Fla
         "parent": parent,
         "name": tree.frame[order].astype(np.int32),
         "kind": kinds,
-        "total": tree.window_total[order].astype(np.float64),
-        "self": tree.window_self[order].astype(np.float64),
-        "baseline_total": tree.baseline_total[order].astype(np.float64),
-        "baseline_self": tree.baseline_self[order].astype(np.float64),
-        "share": tree.window_share[order].astype(np.float64),
-        "baseline_share": tree.baseline_share[order].astype(np.float64),
     }
+    for prefix, side in (("", tree.window), ("baseline_", tree.baseline)):
+        for name, values in (("total", side.total), ("self", side.own), ("share", side.share)):
+            arrays[prefix + name] = values[order].astype(np.float64)
     return packed(header, arrays)
 
 
 def _frames(frames: Sequence[Frame]) -> tuple[list[str], NDArray[np.uint8]]:
     kinds = np.array([_KINDS.get(frame.kind, _OTHER_KIND) for frame in frames], np.uint8)
-    return [frame_name(frame.function, frame.module, frame.offset) for frame in frames], kinds
+    return [frame.name for frame in frames], kinds
 
 
 def frame_names(frames: pa.Table) -> tuple[list[str], NDArray[np.uint8]]:

@@ -4,7 +4,6 @@ import io
 import json
 import subprocess
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,34 +11,35 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from necroscope.interchange.writers.folded import write_folded
+from necroscope.model.frame import Frame
+from necroscope.stacks.flame_tree import FlameTree
 
 SCRIPT = Path(__file__).parents[3] / "data/interchange/writers/speedscope_import.js"
 
 
-def frame(function: str | None, kind: str = "user", module: str = "/bin/app", offset: int | None = None) -> SimpleNamespace:
-    return SimpleNamespace(function=function, kind=kind, module=module, offset=offset)
+def frame(function: str | None, kind: str = "user", module: str = "/bin/app", offset: int | None = None) -> Frame:
+    return Frame(function, module, kind, offset, None)
 
 
-def chain(*frames: SimpleNamespace) -> SimpleNamespace:
+def flame(parent: list[int], numbers: list[int], weights: list[int], frames: list[Frame]) -> FlameTree:
+    arrays = [np.array(values, dtype=np.int64) for values in (parent, numbers, weights, weights)]
+    return FlameTree(*arrays, frames, 0, 1, sum(weights), [])
+
+
+def chain(*frames: Frame) -> FlameTree:
     """Each frame calls the next; the innermost has 3 samples."""
-    numbers = np.arange(len(frames))
-    weights = np.where(numbers == len(frames) - 1, 3, 0)
-    return SimpleNamespace(parent=numbers - 1, frame=numbers, self_weight=weights, frames=list(frames))
+    numbers = list(range(len(frames)))
+    return flame([number - 1 for number in numbers], numbers, [0] * (len(frames) - 1) + [3], list(frames))
 
 
-def folded(tree: SimpleNamespace, **options: Any) -> str:
+def folded(tree: FlameTree, **options: Any) -> str:
     out = io.BytesIO()
     write_folded(tree, out, **options)
     return out.getvalue().decode()
 
 
 def test_a_path_is_a_line_with_its_own_samples() -> None:
-    tree = SimpleNamespace(
-        parent=np.array([-1, 0, 0, 2]),
-        frame=np.array([0, 1, 2, 1]),
-        self_weight=np.array([0, 12, 1, 5]),
-        frames=[frame("main"), frame("work"), frame("call")],
-    )
+    tree = flame([-1, 0, 0, 2], [0, 1, 2, 1], [0, 12, 1, 5], [frame("main"), frame("work"), frame("call")])
     assert folded(tree) == "main;call 1\nmain;call;work 5\nmain;work 12\n"
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from necroscope.interchange.writers.formats import FORMATS, SampleFormat
+from necroscope.stacks.flame_tree import FlameTree
 
 
 @pytest.mark.parametrize("rows", [0, 6])
@@ -23,7 +24,7 @@ def test_the_format_writes(name: str, rows: int, tables: Any, facts: Any) -> Non
         )
         assert out.getvalue()
     else:
-        chosen.write(SimpleNamespace(parent=np.empty(0), frame=np.empty(0), self_weight=np.empty(0), frames=[]), out)
+        chosen.write(FlameTree(*np.zeros((4, 0), dtype=np.int64), [], 0, 1, 0, []), out)
 
 
 def test_suffixes_differ() -> None:

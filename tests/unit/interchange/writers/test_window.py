@@ -22,7 +22,7 @@ def test_a_stack_that_is_in_no_table_is_lost(tables: Any) -> None:
 def test_the_period_is_measured_where_it_is_not_given(tables: Any, facts: Any) -> None:
     unknown = WindowFacts(facts.node, facts.from_ns, facts.to_ns)
     assert columns_of(tables).period_ns(facts) == 10_000_000
-    assert columns_of(tables).period_ns(unknown) == 20_000_000
+    assert columns_of(tables).period_ns(unknown) == 10_000_000
 
 
 def test_no_samples_are_no_error(tables: Any, facts: Any) -> None:
