@@ -109,25 +109,8 @@ class Stacks:
     def tasks(self, group: Functions | None = None, inside: Functions | None = None) -> list[TaskShare]:
         """Who it was, the heaviest first: names with their cgroup, and the process if one of them has most of it."""
         if (group, inside) not in self._tasks:
-            samples = self.samples if group is None else self.samples.at(self.tree.holds(group, inside)[self.samples.stack])
-            self._tasks[group, inside] = self._programs(samples)
+            self._tasks[group, inside] = _programs((self if group is None else self.of(group, inside)).samples)
         return self._tasks[group, inside]
-
-    def _programs(self, samples: Samples) -> list[TaskShare]:
-        total = int(samples.weight.sum())
-        if not total:
-            return []
-        keys, place = np.unique(_process_names(samples) << 32 | (samples.cgroup + 1), return_inverse=True)
-        weights = np.bincount(place, weights=samples.weight)
-        found = []
-        for row in np.argsort(-weights, kind="stable")[:_MOST_TASKS]:
-            own = samples.at(place == row)
-            pid, tid = _main(own.pid, own.weight), _main(own.tid, own.weight)
-            # Both lists end with the name of what has none, which has code -1.
-            comm, cgroup = self.samples.comms[int(keys[row] >> 32)], int(keys[row] & 0xFFFF_FFFF) - 1
-            weight = int(weights[row])
-            found.append(TaskShare(comm, pid, tid, self.samples.cgroups[cgroup] if cgroup >= 0 else None, weight, weight / total))
-        return found
 
     def path(self, group: Functions | None = None) -> tuple[str, ...]:
         """The main path of these samples, outermost function first: kernel functions are the same below different callers."""
@@ -191,6 +174,23 @@ def stacks_of(tables: SampleTables, names: FunctionNames, elapsed_s: float, peri
     samples = samples_of(tables.samples)
     comms, cgroups = ([*map(shown_name, texts), "?"] for texts in (samples.comms, samples.cgroups))
     return Stacks(CallTree(tables, names), replace(samples, comms=comms, cgroups=cgroups), elapsed_s, period_s)
+
+
+def _programs(samples: Samples) -> list[TaskShare]:
+    total = int(samples.weight.sum())
+    if not total:
+        return []
+    keys, place = np.unique(_process_names(samples) << 32 | (samples.cgroup + 1), return_inverse=True)
+    weights = np.bincount(place, weights=samples.weight)
+    found = []
+    for row in np.argsort(-weights, kind="stable")[:_MOST_TASKS]:
+        own = samples.at(place == row)
+        pid, tid = _main(own.pid, own.weight), _main(own.tid, own.weight)
+        # Both lists end with the name of what has none, which has code -1.
+        comm, cgroup = samples.comms[int(keys[row] >> 32)], int(keys[row] & 0xFFFF_FFFF) - 1
+        weight = int(weights[row])
+        found.append(TaskShare(comm, pid, tid, samples.cgroups[cgroup] if cgroup >= 0 else None, weight, weight / total))
+    return found
 
 
 def _process_names(samples: Samples) -> Numbers:

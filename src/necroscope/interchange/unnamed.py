@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from necroscope.interchange.capture import StackTree
+from necroscope.stacks.tree import Tree
 
 _MOST_MODULES: Final = 20
 _REST: Final = 62  # the last bit but the sign
@@ -38,18 +39,10 @@ class UnnamedCount:
         for number, frame in enumerate(self._stacks.frames):
             if frame.function is None:
                 own[number] = 1 << min(bits.setdefault(frame.module, len(bits)), _REST)
+        tree = Tree(np.array(self._stacks.parents, np.int64), np.array(self._stacks.stack_frames, np.int64))
         sampled = np.flatnonzero(self._counts)
         # Far fewer sets of modules than stacks.
-        sets, places = np.unique(self._with_ancestors(own)[sampled], return_inverse=True)
+        sets, places = np.unique(tree.on_path(own[tree.frame])[sampled], return_inverse=True)
         samples = np.bincount(places, self._counts[sampled], len(sets))
         names = [module for module, bit in bits.items() if bit < _REST] + ["more modules"] * (len(bits) > _REST)
         return {name: int(samples[sets >> bit & 1 == 1].sum()) for bit, name in enumerate(names)}
-
-    def _with_ancestors(self, own: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The bits of each stack's frames and of all below them; ancestors are asked 1, 2, 4, ... steps away."""
-        touched = np.append(own[np.array(self._stacks.stack_frames, np.int64)], 0)
-        ancestor = np.append(np.array(self._stacks.parents, np.int64), -1)
-        while (ancestor >= 0).any():
-            touched |= touched[ancestor]
-            ancestor = ancestor[ancestor]
-        return touched[:-1]

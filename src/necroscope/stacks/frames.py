@@ -19,14 +19,15 @@ class FrameNumbers:
     """Numbers frames in the order in which they are first seen; frames are one if all that is known of them is the same."""
 
     def __init__(self) -> None:
-        self.frames: list[Frame] = []
         self._number_of: defaultdict[Frame, int] = defaultdict(count().__next__)
 
     def of(self, frames: Iterable[Frame]) -> Numbers:
         """The number of each."""
-        found = np.fromiter(map(self._number_of.__getitem__, frames), dtype=np.int64)
-        self.frames += list(self._number_of)[len(self.frames) :]
-        return found
+        return np.fromiter(map(self._number_of.__getitem__, frames), dtype=np.int64)
+
+    @property
+    def frames(self) -> list[Frame]:
+        return list(self._number_of)
 
 
 def frames_at(frames: pa.Table, rows: Numbers) -> list[Frame]:

@@ -15,13 +15,14 @@ rows level by level, siblings side by side, and no path twice:
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+Bits = TypeVar("Bits", np.bool_, np.int64)
 # A row that is not there: the caller of a root, or a stack that a gap has taken. As an index it finds the last place, so that an
 # array with one place more than the tree has rows answers for it, too.
 LOST: Final = -1
@@ -63,8 +64,8 @@ class Tree:
         depth = self.depths()
         return np.split(np.argsort(depth, kind="stable"), np.cumsum(np.bincount(depth))[:-1]) if len(depth) else []
 
-    def on_path(self, flags: Flags) -> Flags:
-        """Whether a row or one of its callers has the flag."""
+    def on_path(self, flags: NDArray[Bits]) -> NDArray[Bits]:
+        """Whether a row or one of its callers has the flag; of several flags as bits, which."""
         ancestor, found = self.parent.copy(), flags.copy()
         rest = np.flatnonzero(ancestor >= 0)
         while rest.size:
@@ -111,6 +112,12 @@ class Tree:
         for level in reversed(self.levels()[1:]):
             np.add.at(total, self.parent[level], total[level])
         return total
+
+    def by_name(self, depth: Numbers, names: Sequence[str]) -> Numbers:
+        """The rows level by level, callees of one caller side by side in the order of their frames' names."""
+        rank = np.zeros(len(names), dtype=np.int64)
+        rank[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
+        return np.lexsort((rank[self.frame], self.parent, depth))
 
 
 @dataclass(frozen=True, slots=True)

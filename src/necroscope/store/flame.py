@@ -6,11 +6,12 @@ import numpy as np
 
 from necroscope.stacks.flame_tree import FlameTree
 from necroscope.stacks.merge import Grown, split, turned
+from necroscope.stacks.samples import numbers
 from necroscope.stacks.tree import LevelTree
 from necroscope.store.groups import KEYS, GroupBy, GroupTree, group_tree
 from necroscope.store.query import Store
 from necroscope.store.selection import Selection
-from necroscope.store.stack_weights import StackWeights, read_weights
+from necroscope.store.stack_weights import read_weights
 from necroscope.store.time_limit import TimeLimit
 
 ALL = Selection()
@@ -32,16 +33,16 @@ def read_flame(
     cut = is_cut and selection.frames is not None
     weights = read_weights(store, (from_ns, to_ns), selection, keys, limit or TimeLimit(), is_cut=cut)
     groups = group_tree(weights.rows, group_by)
-    tree, row = _under_groups(_grown(weights, groups, is_turned), groups, len(weights.frames))
+    stack, weight = numbers(weights.rows, "stack"), numbers(weights.rows, "weight")
+    grown = Grown(weights.tree, stack)
+    if is_turned:
+        grown = turned(weights.tree, stack, groups.group)
+    elif groups.frames:
+        grown = split(weights.tree, stack, groups.group)
+    tree, row = _under_groups(grown, groups, len(weights.frames))
     frames, recorded = [*weights.frames, *groups.frames], weights.reading.recorded(selection.cpus)
     recorded_ns = sum(end - start for start, end in recorded)
-    return FlameTree.of(tree, (row, weights.weight), frames, weights.reading.answered(), weights.left_out, recorded_ns)
-
-
-def _grown(weights: StackWeights, groups: GroupTree, is_turned: bool) -> Grown:
-    if is_turned:
-        return turned(weights.tree, weights.stack, groups.group)
-    return split(weights.tree, weights.stack, groups.group) if groups.frames else Grown(weights.tree, weights.stack)
+    return FlameTree.of(tree, (row, weight), frames, weights.reading.answered(), weights.left_out, recorded_ns)
 
 
 def _under_groups(grown: Grown, groups: GroupTree, first_frame: int) -> Grown:

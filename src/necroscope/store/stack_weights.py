@@ -40,16 +40,6 @@ class StackWeights:
     reading: WindowReading
     left_out: list[str]
 
-    @property
-    def stack(self) -> Numbers:
-        stacks: Numbers = self.rows.column("stack").to_numpy()
-        return stacks
-
-    @property
-    def weight(self) -> Numbers:
-        weights: Numbers = self.rows.column("weight").to_numpy()
-        return weights
-
 
 class _Part(NamedTuple):
     """Rows over stacks that are not merged yet; frames are numbered over all parts."""

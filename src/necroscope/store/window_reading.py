@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
-from types import MappingProxyType
 from typing import Final, TypeVar
 
 from necroscope.model.reading import Gap
@@ -85,9 +84,9 @@ class WindowReading:
             return self.from_ns, self.from_ns
         return max(self.from_ns, spans[0][0]), max(min(self.read_to_ns, spans[-1][1] + 1), self.from_ns)
 
-    def left_out(self, samples: Mapping[str, int] = MappingProxyType({})) -> list[str]:
+    def left_out(self, samples: Mapping[str, int] | None = None) -> list[str]:
         """In words: what of the window is not in the answer, and the weight of samples that are not, by why."""
-        return [*self._outside(), *self._told_gaps(), *(f"{weight} samples {why}" for why, weight in samples.items())]
+        return [*self._outside(), *self._told_gaps(), *(f"{weight} samples {why}" for why, weight in (samples or {}).items())]
 
     def _stops_at(self, start_ns: int) -> bool:
         if self._limit.is_over():

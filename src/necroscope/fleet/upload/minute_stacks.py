@@ -1,7 +1,6 @@
 """A minute of samples as a bounded folded summary: the heaviest paths by name and cgroup, and one row for all that is left."""
 
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -32,15 +31,9 @@ _KEYS: Final = ["stack", "comm", "cgroup"]
 _SELECTION: Final = Selection()
 
 Columns = dict[str, list[Any]]
+# Name, cgroup and path; and what stands for all that are not named.
 Path = tuple[str, str | None, str]
-
-
-@dataclass(slots=True)
-class _Minute:
-    """Weights by name, cgroup and path; `rest` is the weight of those not named."""
-
-    weights: Counter[Path] = field(default_factory=Counter)
-    rest: int = 0
+_REST: Final[Path] = ("", None, LEFT_OUT)
 
 
 def stack_minutes(store: Store, from_ns: int, to_ns: int, limit: TimeLimit | None = None) -> Columns:
@@ -56,47 +49,38 @@ def stack_minutes(store: Store, from_ns: int, to_ns: int, limit: TimeLimit | Non
     return found if found["time"] else {}
 
 
-def _add_rows(found: Columns, minute_ns: int, minute: _Minute, period_ns: int) -> None:
-    heaviest = sorted(minute.weights.items(), key=lambda item: (-item[1], item[0][0], item[0][1] or "", item[0][2]))
-    kept = heaviest[: MOST_ROWS - 1]
-    rest = minute.rest + sum(weight for _, weight in heaviest[MOST_ROWS - 1 :])
-    rows = [(*path, weight) for path, weight in kept] + ([("", None, LEFT_OUT, rest)] if rest else [])
-    for comm, cgroup, path, weight in rows:
-        values = (minute_ns, comm, cgroup, path, weight, period_ns)
-        for name, value in zip(found, values, strict=True):
+def _add_rows(found: Columns, minute_ns: int, weights: Counter[Path], period_ns: int) -> None:
+    rest = weights.pop(_REST, 0)
+    heaviest = sorted(weights.items(), key=lambda item: (-item[1], item[0][0], item[0][1] or "", item[0][2]))
+    rest += sum(weight for _, weight in heaviest[MOST_ROWS - 1 :])
+    for path, weight in heaviest[: MOST_ROWS - 1] + ([(_REST, rest)] if rest else []):
+        for name, value in zip(found, (minute_ns, *path, weight, period_ns), strict=True):
             found[name].append(value)
 
 
-def _folded(store: Store, from_ns: int, to_ns: int, limit: TimeLimit) -> _Minute:
-    minute = _Minute()
+def _folded(store: Store, from_ns: int, to_ns: int, limit: TimeLimit) -> Counter[Path]:
     reading = WindowReading(store, from_ns, to_ns, limit)
-    for part in reading.segments(lambda reader: _of_segment(reader, from_ns, to_ns)):
-        minute.weights += part.weights
-        minute.rest += part.rest
-    return minute
+    return sum(reading.segments(lambda reader: _of_segment(reader, from_ns, to_ns)), Counter())
 
 
-def _of_segment(reader: SegmentReader, from_ns: int, to_ns: int) -> _Minute:
+def _of_segment(reader: SegmentReader, from_ns: int, to_ns: int) -> Counter[Path]:
     selected, folding = SegmentSelection(reader, _SELECTION), FoldedSamples()
     for start_ns in range(from_ns, to_ns, _PIECE_NS):
         rows = selected.samples(start_ns, min(start_ns + _PIECE_NS, to_ns), _KEYS).rows
         if rows.num_rows:
             folding.add(rows)
-    return _named(folding, selected.stacks) if len(folding.keys) else _Minute()
+    return _named(folding, selected.stacks) if len(folding.keys) else Counter()
 
 
-def _named(folding: FoldedSamples, stacks: SegmentTree) -> _Minute:
+def _named(folding: FoldedSamples, stacks: SegmentTree) -> Counter[Path]:
     heavy, rest = folding.heaviest(_MOST_NAMED)
-    minute = _Minute(rest=folding.rest + rest)
+    weights: Counter[Path] = Counter({_REST: folding.rest + rest})
     told = list(folding.told(heavy))
     places = stacks.rows(np.array([stack for stack, _, _ in told], dtype=np.int64))
     paths = _paths(places[places != LOST], stacks)
     for place, (_, comm, cgroup), weight in zip(places.tolist(), told, folding.weights[heavy].tolist(), strict=True):
-        if place == LOST:
-            minute.rest += weight
-        else:
-            minute.weights[comm, cgroup, paths[place]] += weight
-    return minute
+        weights[_REST if place == LOST else (comm, cgroup, paths[place])] += weight
+    return weights
 
 
 def _paths(places: Numbers, stacks: SegmentTree) -> dict[int, str]:

@@ -69,7 +69,7 @@ def boxes_of(tree: FlameTree, least_share: float, deepest: int) -> Boxes:
     share = tree.total_weight / max(total, 1)
     window = Side(tree.total_weight, tree.self_weight, share)
     change = np.zeros(len(tree.parent), dtype=np.int64)
-    return _placed(tree, tree.frames, tree.total_weight, window, None, change, least_share, deepest)
+    return _placed(tree, tree.total_weight, window, None, change, least_share, deepest)
 
 
 def differential_boxes(tree: DifferentialTree, least_share: float, deepest: int) -> Boxes:
@@ -80,7 +80,7 @@ def differential_boxes(tree: DifferentialTree, least_share: float, deepest: int)
     whole = float(mean[tree.parent == -1].sum()) or 1.0
     widths = np.floor(mean / whole * _RULER).astype(np.int64)
     change = _change(window, baseline, _NO_CHANGE * whole)
-    return _placed(tree, tree.frames, widths, window, baseline, change, least_share, deepest)
+    return _placed(tree, widths, window, baseline, change, least_share, deepest)
 
 
 def _change(window: Side, baseline: Side, least: float) -> NDArray[np.int64]:
@@ -91,8 +91,7 @@ def _change(window: Side, baseline: Side, least: float) -> NDArray[np.int64]:
 
 
 def _placed(
-    tree: Tree,
-    frames: list[Frame],
+    tree: FlameTree | DifferentialTree,
     weight: NDArray[np.int64],
     window: Side,
     baseline: Side | None,
@@ -105,7 +104,7 @@ def _placed(
     ruler = max(int(weight[parent == -1].sum()), 1)
     depth = tree.depths() + 1
     drawn = (weight >= max(least_share * ruler, 1)) & (depth <= deepest)
-    left = _left_edges(parent, weight, depth, _ranks(frames)[frame])
+    left = _left_edges(tree, weight, depth, [frame.name for frame in tree.frames])
     order = np.flatnonzero(drawn)
     order = order[np.lexsort((left[order], depth[order]))]
     place = np.zeros(len(parent) + 1, dtype=np.int64)
@@ -119,7 +118,7 @@ def _placed(
         np.append(0, left[order]),
         np.append(ruler, weight[order]),
         ruler,
-        [*(shown(frames[number]) for number in used.tolist()), Name(ALL, "", "group")],
+        [*(shown(tree.frames[number]) for number in used.tolist()), Name(ALL, "", "group")],
         _side(window, parent, order),
         None if baseline is None else _side(baseline, parent, order),
         np.append(Change.SAME, change[order]),
@@ -127,25 +126,15 @@ def _placed(
     )
 
 
-def _ranks(frames: list[Frame]) -> NDArray[np.int64]:
-    """The place of each frame in the order of their names."""
-    names = [frame.name for frame in frames]
-    ranks = np.zeros(len(names), dtype=np.int64)
-    ranks[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
-    return ranks
-
-
-def _left_edges(
-    parent: NDArray[np.int64], weight: NDArray[np.int64], depth: NDArray[np.int64], rank: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _left_edges(tree: Tree, weight: NDArray[np.int64], depth: NDArray[np.int64], names: list[str]) -> NDArray[np.int64]:
     """Callees side by side from their caller's left edge, in the order of their names, so that two graphs can be compared."""
-    order = np.lexsort((rank, parent, depth))
+    order = tree.by_name(depth, names)
     before = np.cumsum(weight[order]) - weight[order]
-    callers = parent[order]
+    callers = tree.parent[order]
     # Callees of one caller follow each other: from each is taken what came before the first of them.
     is_first = np.append(True, callers[1:] != callers[:-1])[: len(order)]
     within = before - before[is_first][np.cumsum(is_first) - 1]
-    left = np.zeros(len(parent) + 1, dtype=np.int64)
+    left = np.zeros(len(tree) + 1, dtype=np.int64)
     for level in np.split(np.arange(len(order)), np.flatnonzero(np.diff(depth[order])) + 1):
         left[order[level]] = left[callers[level]] + within[level]
     return left[:-1]

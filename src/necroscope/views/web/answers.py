@@ -12,7 +12,6 @@ from necroscope.model.reading import Gap
 from necroscope.stacks.differential import DifferentialTree
 from necroscope.stacks.flame_tree import FlameTree
 from necroscope.stacks.frames import frames_at
-from necroscope.stacks.tree import Tree
 from necroscope.store.core_modes import CoreModes
 from necroscope.store.heatmap import Cell, HeatMap
 from necroscope.store.last_rows import LastRows
@@ -111,47 +110,36 @@ def _cell(cell: Cell | None) -> dict[str, Any] | None:
 
 
 def flame_answer(tree: FlameTree) -> bytes:
-    names, kinds = _frames(tree.frames)
-    order, parent = _ordered(tree, names)
-    header = {
-        "names": names,
-        "samples": tree.samples,
-        "from": str(tree.from_ns),
-        "to": str(tree.to_ns),
-        "left_out": tree.left_out,
-    }
-    arrays: dict[str, NDArray[Any]] = {
-        "parent": parent,
-        "name": tree.frame[order].astype(np.int32),
-        "kind": kinds,
-        "total": tree.total_weight[order].astype(np.float64),
-        "self": tree.self_weight[order].astype(np.float64),
-    }
-    return packed(header, arrays)
+    return _tree_answer(tree, _window(tree), {"total": tree.total_weight, "self": tree.self_weight})
 
 
 def differential_answer(tree: DifferentialTree, window: FlameTree, baseline: FlameTree) -> bytes:
-    names, kinds = _frames(tree.frames)
-    order, parent = _ordered(tree, names)
-    header = {
-        "names": names,
-        "samples": window.samples,
-        "baseline_samples": baseline.samples,
-        "from": str(window.from_ns),
-        "to": str(window.to_ns),
-        "baseline_from": str(baseline.from_ns),
-        "baseline_to": str(baseline.to_ns),
-        "left_out": tree.left_out,
+    header = _window(window) | {f"baseline_{name}": value for name, value in _window(baseline).items()}
+    weights = {
+        f"{prefix}{name}": values
+        for prefix, side in (("", tree.window), ("baseline_", tree.baseline))
+        for name, values in (("total", side.total), ("self", side.own), ("share", side.share))
     }
+    return _tree_answer(tree, header, weights)
+
+
+def _window(tree: FlameTree) -> dict[str, Any]:
+    return {"samples": tree.samples, "from": str(tree.from_ns), "to": str(tree.to_ns)}
+
+
+def _tree_answer(tree: FlameTree | DifferentialTree, header: dict[str, Any], weights: dict[str, NDArray[Any]]) -> bytes:
+    """Parents before children and the children of one parent by name, so that the page draws them as they come."""
+    names, kinds = _frames(tree.frames)
+    order = tree.by_name(tree.depths(), names)
+    place = np.full(len(tree) + 1, -1, np.int32)
+    place[order] = np.arange(len(tree))
     arrays: dict[str, NDArray[Any]] = {
-        "parent": parent,
+        "parent": place[tree.parent[order]],
         "name": tree.frame[order].astype(np.int32),
         "kind": kinds,
     }
-    for prefix, side in (("", tree.window), ("baseline_", tree.baseline)):
-        for name, values in (("total", side.total), ("self", side.own), ("share", side.share)):
-            arrays[prefix + name] = values[order].astype(np.float64)
-    return packed(header, arrays)
+    arrays |= {name: values[order].astype(np.float64) for name, values in weights.items()}
+    return packed({"names": names, **header, "left_out": tree.left_out}, arrays)
 
 
 def _frames(frames: Sequence[Frame]) -> tuple[list[str], NDArray[np.uint8]]:
@@ -162,16 +150,6 @@ def _frames(frames: Sequence[Frame]) -> tuple[list[str], NDArray[np.uint8]]:
 def frame_names(frames: pa.Table) -> tuple[list[str], NDArray[np.uint8]]:
     """Of a table of frames, as `_frames` of a list."""
     return _frames(frames_at(frames, np.arange(frames.num_rows)))
-
-
-def _ordered(tree: Tree, names: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Parents before children and the children of one parent by name, so that the page draws them as they come."""
-    rank = np.empty(len(names), np.int64)
-    rank[np.argsort(np.array(names, object), kind="stable")] = np.arange(len(names))
-    order = np.lexsort((rank[tree.frame], tree.parent, tree.depths()))
-    place = np.empty(len(tree) + 1, np.int64)
-    place[order], place[-1] = np.arange(len(tree)), -1
-    return order, place[tree.parent[order]].astype(np.int32)
 
 
 def rows_answer(last: LastRows) -> dict[str, Any]:
