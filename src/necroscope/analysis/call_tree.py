@@ -1,6 +1,7 @@
 """The call tree of a window: for each stack which functions it holds, answered for all stacks at once."""
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 
 import numpy as np
 
@@ -19,7 +20,6 @@ class CallTree:
         self.tree = Tree(numbers(tables.stacks, "parent", LOST), ids[numbers(tables.stacks, "frame", LOST)])
         self.function: Numbers = np.append(self.tree.frame, LOST)
         self._inclusive: dict[tuple[Functions, Functions | None], Flags] = {}
-        self._is_kernel: Flags | None = None
 
     def is_in(self, group: Functions) -> Flags:
         """For each stack whether its innermost function is of the group."""
@@ -34,12 +34,10 @@ class CallTree:
             self._inclusive[key] = np.append(self.tree.on_path(own[:-1]), False)
         return self._inclusive[key]
 
-    @property
+    @cached_property
     def is_kernel(self) -> Flags:
         """For each stack whether its innermost function is the kernel's."""
-        if self._is_kernel is None:
-            self._is_kernel = np.append(self.names.is_kernel(), False)[self.function]
-        return self._is_kernel
+        return np.append(self.names.is_kernel(), False)[self.function]
 
     def paths(self, stacks: Iterable[int]) -> Iterator[list[int]]:
         """Function numbers of each stack, outermost first, as far as they are known."""

@@ -82,8 +82,7 @@ class FunctionNames:
 
 def frame_names(frames: pa.Table) -> list[str]:
     """How frames are called: by their function, else by module and offset."""
-    every = frames_at(frames, np.arange(frames.num_rows))
-    return [frame_name(frame.function, frame.module or "", frame.offset) for frame in every]
+    return [frame_name(frame.function, frame.module or "", frame.offset) for frame in frames_at(frames)]
 
 
 _NOTHING: Final = np.zeros(0, dtype=bool)

@@ -30,8 +30,9 @@ class FrameNumbers:
         return list(self._number_of)
 
 
-def frames_at(frames: pa.Table, rows: Numbers) -> list[Frame]:
-    """Rows of the table `frames`."""
+def frames_at(frames: pa.Table, rows: Numbers | None = None) -> list[Frame]:
+    """These rows, or all, of the table `frames`."""
+    rows = np.arange(frames.num_rows) if rows is None else rows
     return list(map(Frame, *(_values_at(frames.column(name), rows) for name in Frame._fields)))
 
 

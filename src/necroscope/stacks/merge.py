@@ -28,11 +28,14 @@ class _Levels:
     def add(self, parent: Numbers, frame: Numbers) -> Numbers:
         """A level: rows of the same parent and frame become one. Returns the row of each."""
         keys, place = np.unique((parent + 1) << _FRAME_BITS | frame, return_inverse=True)
-        self.parents.append((keys >> _FRAME_BITS) - 1)
-        self.frames.append(keys & ((1 << _FRAME_BITS) - 1))
-        self.starts.append(self.starts[-1] + len(keys))
-        rows: Numbers = self.starts[-2] + place
+        rows: Numbers = self.starts[-1] + place
+        self.append((keys >> _FRAME_BITS) - 1, keys & ((1 << _FRAME_BITS) - 1))
         return rows
+
+    def append(self, parent: Numbers, frame: Numbers) -> None:
+        self.parents.append(parent)
+        self.frames.append(frame)
+        self.starts.append(self.starts[-1] + len(frame))
 
     def tree(self) -> LevelTree:
         return LevelTree(np.concatenate(self.parents), np.concatenate(self.frames), self.starts)
@@ -98,11 +101,8 @@ def split(tree: LevelTree, row: Numbers, group: Numbers) -> Grown:
             levels[-1] = levels[-1][0], place[len(own) :]
         above = keys - keys % size + tree.parent[keys % size]
         levels.append((keys, -1 - keys // size))
-    levels.reverse()
-    # Parents were numbered within the level above.
-    starts = [0, *np.cumsum([len(keys) for keys, _ in levels]).tolist()]
-    parents = [parent + (starts[i - 1] if i else 0) for i, (_, parent) in enumerate(levels)]
-    frames = [tree.frame[keys % size] for keys, _ in levels]
-    nothing = [np.zeros(0, dtype=np.int64)]
-    grown = LevelTree(np.concatenate(parents or nothing), np.concatenate(frames or nothing), starts)
-    return Grown(grown, np.array(starts)[depth] + place_of_row)
+    grown = _Levels()
+    for keys, parent in reversed(levels):
+        # Parents were numbered within the level above; of roots they are groups.
+        grown.append(parent if grown.starts == [0] else parent + grown.starts[-2], tree.frame[keys % size])
+    return Grown(grown.tree(), np.array(grown.starts)[depth] + place_of_row)

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from necroscope.model.tables import TABLES
 from necroscope.segment.arrow import empty, schema_of
+from necroscope.segment.reader import SegmentReader
 from necroscope.segment.window import rows_at
 from necroscope.stacks.frames import first_alike
 from necroscope.stacks.merge import merge
@@ -15,27 +16,32 @@ from necroscope.stacks.segment_tree import segment_tree
 from necroscope.stacks.tree import LOST, Numbers, Tree, compacted
 
 
+def beside_stacks(reader: SegmentReader, samples: pa.Table) -> SampleTables:
+    """Samples of a segment with all its stacks and frames; without any samples these are not read."""
+    tables = (reader.read(name, 0, 0) if samples.num_rows else empty(TABLES[name]) for name in ("stacks", "frames"))
+    return SampleTables(samples, *tables)
+
+
 def merge_samples(parts: Sequence[SampleTables]) -> SampleTables:
     """Frames are one if all that is known of them is the same; stacks, if caller and frame are. Keeps what samples refer to."""
     parts = [part for part in parts if part.samples.num_rows]
     if not parts:
-        return SampleTables(empty(TABLES["samples"]), empty(TABLES["stacks"]), empty(TABLES["frames"]))
+        return SampleTables(*(empty(TABLES[name]) for name in ("samples", "stacks", "frames")))
     samples = pa.concat_tables([part.samples for part in parts])
     segments = [segment_tree(part.stacks, part.frames) for part in parts]
-    stacks = [segment.rows(numbers(part.samples, "stack")) for segment, part in zip(segments, parts, strict=True)]
     frames = pa.concat_tables([segment.frames for segment in segments])
     alike = first_alike(frames)
-    trees, rows, base = [], [], 0
-    for segment, stack in zip(segments, stacks, strict=True):
-        tree, row = segment.tree.pruned(stack)
+    trees, places, base = [], [], 0
+    for segment, part in zip(segments, parts, strict=True):
+        stack = segment.rows(numbers(part.samples, "stack"))
+        tree, pruned = segment.tree.pruned(stack)
         trees.append(Tree(tree.parent, alike[tree.frame + base]))
-        rows.append(row)
+        places.append((pruned, stack))
         base += segment.frames.num_rows
     tree, merged = _merged(trees)
     # By way of the stacks, of which there are far fewer than samples.
-    stack_columns = [
-        np.append(new, LOST).astype(np.int32)[row][stack] for new, row, stack in zip(merged, rows, stacks, strict=True)
-    ]
+    news = (np.append(new, LOST).astype(np.int32) for new in merged)
+    stack_columns = [new[pruned][stack] for new, (pruned, stack) in zip(news, places, strict=True)]
     index = samples.schema.get_field_index("stack")
     used, frame = compacted(tree.frame, frames.num_rows)
     return SampleTables(

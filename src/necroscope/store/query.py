@@ -19,7 +19,7 @@ from necroscope.segment.sealed import SegmentGoneError
 from necroscope.segment.window import Window, is_climbing, overlaps, rows_at, times_of
 from necroscope.stacks.samples import SampleTables
 from necroscope.store.catalog import Catalog
-from necroscope.store.merged_samples import merge_samples
+from necroscope.store.merged_samples import beside_stacks, merge_samples
 
 Answer = TypeVar("Answer")
 
@@ -69,14 +69,9 @@ class Store:
 
     def samples(self, from_ns: int, to_ns: int, cpus: Collection[int] | None = None) -> SampleTables:
         """The samples of a window, their stacks and frames merged over the segments."""
-
-        def read(reader: SegmentReader) -> SampleTables:
-            samples = _of_cpus(reader.read("samples", from_ns, to_ns), cpus)
-            if not samples.num_rows:
-                return SampleTables(samples, empty(TABLES["stacks"]), empty(TABLES["frames"]))
-            return SampleTables(samples, reader.read("stacks", from_ns, to_ns), reader.read("frames", from_ns, to_ns))
-
-        merged = merge_samples(self._ask((from_ns, to_ns), read))
+        window = from_ns, to_ns
+        parts = self._ask(window, lambda reader: beside_stacks(reader, _of_cpus(reader.read("samples", *window), cpus)))
+        merged = merge_samples(parts)
         return replace(merged, samples=_in_order(merged.samples).unify_dictionaries())
 
     def gaps(self, from_ns: int, to_ns: int, closest_ns: int | None = None) -> list[Gap]:

@@ -12,7 +12,7 @@ from necroscope.segment.arrow import empty
 from necroscope.segment.reader import SegmentReader
 from necroscope.stacks.samples import SampleTables
 from necroscope.store.flame import ALL
-from necroscope.store.merged_samples import merge_samples
+from necroscope.store.merged_samples import beside_stacks, merge_samples
 from necroscope.store.query import Store
 from necroscope.store.segment_selection import SegmentSelection
 from necroscope.store.selection import Selection
@@ -21,7 +21,6 @@ from necroscope.store.window_reading import WindowReading
 
 # About a gigabyte in the writers, and more than any viewer opens.
 MOST_SAMPLES: Final = 5_000_000
-_STACKS: Final = ("stacks", "frames")
 _COLUMNS: Final = [column.name for column in TABLES["samples"].columns]
 
 
@@ -69,5 +68,4 @@ def _read(reader: SegmentReader, reading: WindowReading, selection: Selection) -
         left_out += samples.left_out
         pieces.append(samples.rows.select(_COLUMNS))
     rows = pa.concat_tables([piece for piece in pieces if piece.num_rows] or pieces[:1])
-    tables = (reader.read(name, reading.from_ns, reading.to_ns) if rows.num_rows else empty(TABLES[name]) for name in _STACKS)
-    return SampleTables(rows, *tables), left_out
+    return beside_stacks(reader, rows), left_out

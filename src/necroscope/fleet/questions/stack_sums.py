@@ -17,8 +17,9 @@ from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.fact_matrix import NodeKey
 from necroscope.fleet.question_memory import question_bytes
 from necroscope.fleet.span import Span
+from necroscope.stacks.samples import codes
+from necroscope.stacks.tree import Numbers
 
-Numbers = NDArray[np.int64]
 Stack = tuple[str, str]
 _TEXTS: Final = ("cluster", "node", "comm", "cgroup", "path")
 _BATCH_ROWS: Final = 1 << 16
@@ -64,27 +65,24 @@ class _Sums:
         return {key: [of_side[number] for of_side in sums] for key, number in self._stacks.items()}
 
     def _add(self, batch: pa.RecordBatch) -> None:
-        clusters, nodes = batch.column("cluster"), batch.column("node")
-        names = nodes.dictionary.to_pylist()
-        known = [self._node_of.get((cluster, node), -1) for cluster in clusters.dictionary.to_pylist() for node in names]
-        node = np.array(known, np.int64)[_codes(clusters) * len(names) + _codes(nodes)]
+        coded = {name: codes(pa.chunked_array([batch.column(name)])) for name in _TEXTS}
+        clusters, nodes = (dictionary.to_pylist() for _, dictionary in (coded["cluster"], coded["node"]))
+        known = [self._node_of.get((cluster, node), -1) for cluster in clusters for node in nodes]
+        node = np.array(known, np.int64)[coded["cluster"][0] * len(nodes) + coded["node"][0]]
         rows = np.flatnonzero(node >= 0)
         if rows.size:
             samples, period_ns, time_ns = (batch.column(name).to_numpy()[rows] for name in ("samples", "period_ns", "time"))
-            texts = [_hashes(batch.column(name))[_codes(batch.column(name))[rows]] for name in ("comm", "cgroup", "path")]
+            texts = [_hashes(*coded[name])[rows] for name in ("comm", "cgroup", "path")]
             identity = _hash(node[rows], time_ns, samples, period_ns, *texts)
             weight = samples.astype(np.float64) * period_ns
-            self._rows.append((identity, self._numbers(batch, rows), weight, self._side_of[node[rows]]))
+            number = self._numbers(*coded["comm"], *coded["path"], rows)
+            self._rows.append((identity, number, weight, self._side_of[node[rows]]))
 
-    def _numbers(self, batch: pa.RecordBatch, rows: Numbers) -> NDArray[np.int32]:
+    def _numbers(self, comm: Numbers, comms: pa.Array, path: Numbers, paths: pa.Array, rows: Numbers) -> NDArray[np.int32]:
         """The number of each row's process and path."""
-        comms, paths = batch.column("comm"), batch.column("path")
-        width = len(paths.dictionary)
-        coded = pa.array(_codes(comms)[rows] * width + _codes(paths)[rows]).dictionary_encode()
-        pairs = [
-            (comms.dictionary[code // width].as_py(), paths.dictionary[code % width].as_py())
-            for code in coded.dictionary.to_pylist()
-        ]
+        width = len(paths)
+        coded = pa.array(comm[rows] * width + path[rows]).dictionary_encode()
+        pairs = [(comms[code // width].as_py(), paths[code % width].as_py()) for code in coded.dictionary.to_pylist()]
         numbers = np.array([self._stacks.setdefault(pair, len(self._stacks)) for pair in pairs], np.int32)
         return np.asarray(numbers[coded.indices.to_numpy()])
 
@@ -100,14 +98,8 @@ def _batches(questions: LakeQuestions, span: Span) -> Iterator[pa.RecordBatch]:
         yield from coded.scanner(columns=columns, filter=asked, batch_size=_BATCH_ROWS, batch_readahead=2).to_batches()
 
 
-def _codes(column: pa.DictionaryArray) -> Numbers:
-    """-1, the last, where there is none."""
-    indices = column.indices
-    return np.array((indices.fill_null(-1) if indices.null_count else indices).to_numpy(), np.int64)
-
-
-def _hashes(column: pa.DictionaryArray) -> NDArray[np.int64]:
-    return np.array([*map(hash, column.dictionary.to_pylist()), 0], np.int64)
+def _hashes(numbers: Numbers, texts: pa.Array) -> Numbers:
+    return np.array([*map(hash, texts.to_pylist()), 0], np.int64)[numbers]
 
 
 def _hash(*columns: NDArray[np.generic]) -> NDArray[np.uint64]:

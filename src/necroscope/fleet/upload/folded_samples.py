@@ -29,7 +29,12 @@ class FoldedSamples:
     def add(self, rows: pa.Table) -> None:
         keys = numbers(rows, "stack") << 2 * _NAME_BITS
         keys |= self._codes(rows, "comm") << _NAME_BITS | self._codes(rows, "cgroup")
-        self._merge(*_summed(keys, numbers(rows, "weight", 1)))
+        keys, weights = _summed(keys, numbers(rows, "weight", 1))
+        self.keys, self.weights = _summed(np.concatenate([self.keys, keys]), np.concatenate([self.weights, weights]))
+        if len(self.keys) > _MOST_KEYS:
+            heavy, rest = self.heaviest(_MOST_KEYS // 2)
+            heavy.sort()
+            self.keys, self.weights, self.rest = self.keys[heavy], self.weights[heavy], self.rest + rest
 
     def heaviest(self, most: int) -> tuple[Numbers, int]:
         """Places of the heaviest keys, and the weight of all others."""
@@ -42,13 +47,6 @@ class FoldedSamples:
         mask = (1 << _NAME_BITS) - 1
         for key in self.keys[places].tolist():
             yield key >> 2 * _NAME_BITS, comms[key >> _NAME_BITS & mask] or "", cgroups[key & mask]
-
-    def _merge(self, keys: Numbers, weights: Numbers) -> None:
-        self.keys, self.weights = _summed(np.concatenate([self.keys, keys]), np.concatenate([self.weights, weights]))
-        if len(self.keys) > _MOST_KEYS:
-            heavy, rest = self.heaviest(_MOST_KEYS // 2)
-            heavy.sort()
-            self.keys, self.weights, self.rest = self.keys[heavy], self.weights[heavy], self.rest + rest
 
     def _codes(self, rows: pa.Table, name: str) -> Numbers:
         found, texts = codes(rows.column(name))

@@ -13,9 +13,9 @@ from necroscope.stacks.frames import frames_at
 from necroscope.stacks.samples import numbers, sample_period_ns
 from necroscope.stacks.segment_tree import CUT, SegmentTree
 from necroscope.stacks.tree import LOST, Numbers
+from necroscope.store.flame import ALL
 from necroscope.store.query import Store
 from necroscope.store.segment_selection import SegmentSelection
-from necroscope.store.selection import Selection
 from necroscope.store.time_limit import TimeLimit
 from necroscope.store.window_reading import WindowReading
 
@@ -28,7 +28,6 @@ _LONGEST_PATH: Final = 4000
 # Samples are folded piece by piece, so that a minute of 96 busy cores takes no more memory than a few seconds of it.
 _PIECE_NS: Final = 10 * NS_PER_S
 _KEYS: Final = ["stack", "comm", "cgroup"]
-_SELECTION: Final = Selection()
 
 Columns = dict[str, list[Any]]
 # Name, cgroup and path; and what stands for all that are not named.
@@ -64,7 +63,7 @@ def _folded(store: Store, from_ns: int, to_ns: int, limit: TimeLimit) -> Counter
 
 
 def _of_segment(reader: SegmentReader, from_ns: int, to_ns: int) -> Counter[Path]:
-    selected, folding = SegmentSelection(reader, _SELECTION), FoldedSamples()
+    selected, folding = SegmentSelection(reader, ALL), FoldedSamples()
     for start_ns in range(from_ns, to_ns, _PIECE_NS):
         rows = selected.samples(start_ns, min(start_ns + _PIECE_NS, to_ns), _KEYS).rows
         if rows.num_rows:

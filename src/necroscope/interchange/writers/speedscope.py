@@ -1,8 +1,8 @@
 """speedscope's own JSON (https://github.com/jlfwong/speedscope/blob/main/src/lib/file-format-spec.ts), sampled profiles.
 
-One profile a core or a thread in nanoseconds since the window's start. speedscope lays samples end to end, so the
-time between them is filled with empty stacks, and its time axis is the real one. A sample lasts one sampling period for each
-unit of its weight; until the next sample, if that comes earlier or less than half as much later.
+One profile per core or thread, in nanoseconds since the window's start. speedscope lays samples end to end, so the time between
+them is filled with empty stacks, and its time axis is the real one. A sample lasts one sampling period for each unit of its
+weight; until the next sample, if that comes earlier or less than half as much later.
 """
 
 import json
@@ -29,9 +29,16 @@ def write_speedscope(tables: SampleTables, facts: WindowFacts, out: BinaryIO, *,
         _timed_profile(_name(columns, by, number), columns, np.flatnonzero(keys == number), stacks, facts, period_ns)
         for number in numbers.tolist()
     ]
-    active = int(np.argmax(counts)) if len(counts) else 0
-    frames = [{"name": frame.name, "file": frame.module} for frame in columns.frames]
-    _write_file(out, frames, facts.title, active, profiles or [_profile("no samples", 0, "", "")])
+    head = {
+        "$schema": _SCHEMA,
+        "exporter": f"necroscope@{__version__}",
+        "name": facts.title,
+        "activeProfileIndex": int(np.argmax(counts)) if len(counts) else 0,
+        "shared": {"frames": [{"name": frame.name, "file": frame.module} for frame in columns.frames]},
+    }
+    out.write(f'{json.dumps(head)[:-1]},"profiles":['.encode())
+    out.write(",\n".join(profiles or [_profile("no samples", 0, "", "")]).encode())
+    out.write(b"]}\n")
 
 
 def _name(columns: Columns, by: str, number: int) -> str:
@@ -64,16 +71,3 @@ def _profile(name: str, end: int, samples: str, weights: str) -> str:
     """As text: to build a list of lists that differ little, only to serialise it, takes most of the time and memory."""
     head = f'{{"type":"sampled","name":{json.dumps(name)},"unit":"nanoseconds","startValue":0,"endValue":{end}'
     return f'{head},"samples":[{samples}],"weights":[{weights}]}}'
-
-
-def _write_file(out: BinaryIO, frames: list[dict[str, str]], name: str, active: int, profiles: list[str]) -> None:
-    head = {
-        "$schema": _SCHEMA,
-        "exporter": f"necroscope@{__version__}",
-        "name": name,
-        "activeProfileIndex": active,
-        "shared": {"frames": frames},
-    }
-    out.write(f'{json.dumps(head)[:-1]},"profiles":['.encode())
-    out.write(",\n".join(profiles).encode())
-    out.write(b"]}\n")

@@ -67,10 +67,7 @@ def columns_of(tables: SampleTables) -> Columns:
     samples = samples_of(tables.samples)
     samples = samples.at(np.argsort(samples.time_ns, kind="stable"))
     tree = Tree(*(numbers(tables.stacks, name, UNKNOWN) for name in ("parent", "frame")))
-    frames = [
-        frame._replace(module=frame.module or "[unknown]", kind=frame.kind or "user")
-        for frame in frames_at(tables.frames, np.arange(tables.frames.num_rows))
-    ]
+    frames = [frame._replace(module=frame.module or "[unknown]", kind=frame.kind or "user") for frame in frames_at(tables.frames)]
     lost = (samples.stack < 0) | (samples.stack >= len(tree))
     if lost.any():
         # One more stack of one frame, so that the samples keep their time, core and task.

@@ -15,6 +15,8 @@ import pyarrow as pa
 
 from necroscope.lab.score.guess import Guess, Label
 from necroscope.lab.score.metrics import Outcome
+from necroscope.stacks.samples import flags_of, numbers
+from necroscope.stacks.tree import LOST
 from necroscope.store.query import Store
 
 MOST_CPU: Final = "the process with the most CPU"
@@ -38,11 +40,9 @@ def look(recording: Path) -> Sighting:
     if not window.samples.num_rows:
         return Sighting(Guess(), Guess(), None)
     names = window.frames.column("function").to_pylist()
-    kinds = window.frames.column("kind").to_pylist()
-    stack = window.samples.column("stack").to_numpy()
-    # A stack whose rows are damaged is -1 and has no innermost frame.
-    innermost = np.where(stack >= 0, window.stacks.column("frame").to_numpy()[stack], -1)
-    is_kernel = np.array([kind == "kernel" for kind in kinds] + [False])[innermost]
+    # A stack whose rows are damaged has no innermost frame.
+    innermost = np.append(numbers(window.stacks, "frame"), LOST)[numbers(window.samples, "stack")]
+    is_kernel = np.append(flags_of(window.frames.column("kind"), "kernel".__eq__), False)[innermost]
     symbols = np.array([*names, None], dtype=object)[innermost]
     return Sighting(
         _most_cpu(window.samples, is_kernel),

@@ -149,7 +149,7 @@ def _frames(frames: Sequence[Frame]) -> tuple[list[str], NDArray[np.uint8]]:
 
 def frame_names(frames: pa.Table) -> tuple[list[str], NDArray[np.uint8]]:
     """Of a table of frames, as `_frames` of a list."""
-    return _frames(frames_at(frames, np.arange(frames.num_rows)))
+    return _frames(frames_at(frames))
 
 
 def rows_answer(last: LastRows) -> dict[str, Any]:
