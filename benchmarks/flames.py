@@ -1,6 +1,7 @@
 """Captures to flame graphs beside perf script, stackcollapse and FlameScope in the same run: `scripts/bench flames [words]`.
 
-A capture of two busy cores is made by perf (997 Hz, 90 s) unless `--capture FILE` gives one. FlameScope is on no package index:
+Two captures of two busy cores are made by perf (997 Hz, 90 s) unless `--capture FILE` gives one: many programs with deep stacks,
+and a load of short processes, whose mappings outweigh their samples (`--short FILE`). FlameScope is on no package index:
 with `--flamescope DIR`, a checkout of https://github.com/Netflix/flamescope, its own parsers run, without its web server; else
 perf script and a minimal stackcollapse stand for it. `--recordings DIR` keeps the generated recordings of the store's questions.
 Every command is run in turns with its peers; the median of the wall times counts, process start included.
@@ -29,7 +30,7 @@ from necroscope.store.query import Store
 from necroscope.views.flame.heading import Heading, Window
 from necroscope.views.flame.svg import flame_svg
 from repeated_capture import repeat_capture
-from varied_capture import make_capture
+from varied_capture import SHORT_LOAD, make_capture
 
 NECROSCOPE = [sys.executable, "-m", "necroscope"]
 ENOUGH_SAMPLES = 150_000
@@ -157,7 +158,7 @@ def look_at(path: Path, work: Path) -> CaptureUnderTest:
         ["perf", "script", "--header-only", "-i", str(path)], capture_output=True, text=True, errors="replace"
     )
     first_s, last_s = (float(re.search(rf"time of {which} sample : ([\d.]+)", header.stdout)[1]) for which in ("first", "last"))
-    recording = work / "recording"
+    recording = work / f"recording-{path.stem}"
     done = subprocess.run([*NECROSCOPE, "import", str(path), "--dir", str(recording), "--json"], capture_output=True, check=True)
     report = json.loads(done.stdout)
     samples = report["rows"]["samples"] + report["idle_samples"]
@@ -172,7 +173,7 @@ def fresh(directory: Path) -> str:
     return str(directory)
 
 
-def imports(capture: CaptureUnderTest, work: Path, rounds: int) -> None:
+def imports(capture: CaptureUnderTest, work: Path, rounds: int, kind: str) -> None:
     text = work / "script.txt"
     commands: dict[str, Callable[[], list[str] | str]] = {
         "`perf script` to text": lambda: f"perf script -i {capture.path} > {text}",
@@ -187,7 +188,7 @@ def imports(capture: CaptureUnderTest, work: Path, rounds: int) -> None:
         [name, f"{runs.median_s:.2f}", runs.spread, f"{peaks[name] / MIB:.0f} MiB", f"{sizes[name] / MIB:.1f} MiB"]
         for name, runs in found.items()
     ]
-    title = f"Import: perf.data of {capture.samples:,} samples, {capture.size_bytes / MIB:.1f} MiB"
+    title = f"Import, {kind}: perf.data of {capture.samples:,} samples, {capture.size_bytes / MIB:.1f} MiB"
     table(title, ["command", "wall s", "min-max", "peak of all processes", "writes"], rows)
     memory = peaks["`necroscope import`"] / capture.size_bytes
     print(f"\nImport {theirs.median_s / ours.median_s:.1f}x faster; its peak is {memory:.1f}x the capture.")
@@ -301,11 +302,19 @@ def words() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sections", nargs="*", help="import, large, first, whole, store; all but large unless told")
     parser.add_argument("--capture", type=Path, help="a perf.data of at least 150,000 samples")
+    parser.add_argument("--short", type=Path, help="another one, of a load of short processes")
     parser.add_argument("--seconds", type=int, default=90, help="length of the capture that is made")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--flamescope", type=Path, help="a checkout of FlameScope")
     parser.add_argument("--recordings", type=Path, help="directory of the generated recordings")
     return parser.parse_args()
+
+
+def short_capture(given: argparse.Namespace, work: Path) -> CaptureUnderTest:
+    path = given.short or work / "short.data"
+    if given.short is None:
+        make_capture(path, given.seconds, SHORT_LOAD)
+    return look_at(path, work)
 
 
 def main() -> None:
@@ -320,7 +329,8 @@ def main() -> None:
             if capture.samples < ENOUGH_SAMPLES:
                 print(f"note: {capture.samples} samples are fewer than {ENOUGH_SAMPLES}", file=sys.stderr)
             if "import" in wanted:
-                imports(capture, work, given.rounds)
+                imports(capture, work, given.rounds, "many programs")
+                imports(short_capture(given, work), work, given.rounds, "short processes")
             if "large" in wanted:
                 large_import(capture, work)
             if "first" in wanted:

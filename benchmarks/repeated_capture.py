@@ -6,16 +6,17 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
+import numpy.typing as npt
 
 from necroscope.interchange.perf_data.format import FEATURE_SAMPLE_TIME
 from necroscope.interchange.perf_data.header import FileHeader, read_header
 from necroscope.interchange.perf_data.reader import sample_span_ns
-from necroscope.interchange.perf_data.stream import Block, RecordStream
-from necroscope.perf_abi.event_attr import SAMPLE_TIME
+from necroscope.perf_abi.event_attr import SAMPLE_CPU, SAMPLE_ID, SAMPLE_IDENTIFIER, SAMPLE_IP, SAMPLE_TID
 from necroscope.perf_abi.records import SAMPLE
 
 # Records of perf's own have no time behind them.
 FIRST_OF_PERF = 64
+SAMPLE_STREAM_ID = 1 << 9
 DATA_SIZE_AT = 48
 
 
@@ -28,22 +29,31 @@ def repeat_capture(source: Path, target: Path, times: int) -> None:
         struct.pack_into("<Q", head, DATA_SIZE_AT, times * data_bytes)
         out.write(head)
         first_ns, last_ns = sample_span_ns(source) or (0, 0)
+        file.seek(header.data_start)
+        records = np.frombuffer(file.read(data_bytes), np.uint64)
+        places = time_places(records, header)
+        places = places[records[places] != 0]  # what perf made up has the time 0
         for number in range(times):
-            for block in RecordStream(file, header.data_start, header.data_end).blocks():
-                out.write(later(block, header, number * (last_ns - first_ns)))
+            later = records.copy()
+            later[places] += np.uint64(number * (last_ns - first_ns))
+            out.write(later.tobytes())
         write_features(file, out, header, (times - 1) * data_bytes, (times - 1) * (last_ns - first_ns))
 
 
-def later(block: Block, header: FileHeader, by_ns: int) -> bytes:
-    """The records of a block with their times moved; what perf made up has the time 0."""
-    layout = header.events[0].layout
-    words = block.words.copy()
-    kinds = (words[block.starts] & np.uint64(0xFFFFFFFF)).astype(np.int64)
-    ends = block.starts + (words[block.starts] >> np.uint64(51)).astype(np.int64)
-    within = block.starts + (layout.position(SAMPLE_TIME) or 0)
-    places = np.where(kinds == SAMPLE, within, ends - (layout.words_before_end(SAMPLE_TIME) or 1))[kinds < FIRST_OF_PERF]
-    words[places[words[places] != 0]] += np.uint64(by_ns)
-    return words[: ends[-1]].tobytes()
+def time_places(records: npt.NDArray[np.uint64], header: FileHeader) -> npt.NDArray[np.int64]:
+    """Where the times of the kernel's records lie."""
+    sample_type = header.events[0].layout.sample_type
+    # Behind the header come identifier, instruction pointer and task; at the end of other records task, time and what follows.
+    within = 1 + sum(bool(sample_type & field) for field in (SAMPLE_IDENTIFIER, SAMPLE_IP, SAMPLE_TID))
+    before_end = 1 + sum(bool(sample_type & field) for field in (SAMPLE_ID, SAMPLE_STREAM_ID, SAMPLE_CPU, SAMPLE_IDENTIFIER))
+    found, at = [], 0
+    heads = records.tolist()
+    while at < len(heads):
+        kind, words = heads[at] & 0xFFFFFFFF, heads[at] >> 51
+        if kind < FIRST_OF_PERF:
+            found.append(at + within if kind == SAMPLE else at + words - before_end)
+        at += words
+    return np.array(found)
 
 
 def write_features(file: BinaryIO, out: BinaryIO, header: FileHeader, by_bytes: int, by_ns: int) -> None:

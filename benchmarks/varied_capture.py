@@ -1,7 +1,8 @@
-"""Makes a perf.data of many programs with deep stacks: `python benchmarks/varied_capture.py FILE [SECONDS]`.
+"""Makes a perf.data of many programs with deep stacks: `python benchmarks/varied_capture.py FILE [SECONDS [short]]`.
 
 Distributions build programs without frame pointers, so their stacks are two frames long; a service's are not. Hence a program of
 our own with 400 functions, built with frame pointers, whose paths are many, deep and end in system calls, beside the others.
+With `short` it is the other extreme: a thousand processes per second, each of which maps its files, runs for a moment and ends.
 """
 
 import os
@@ -37,6 +38,18 @@ for _ in range(20): ast.parse('x = [a + b * (c - d) for a in e if f(a)]\n' * 300
   seq 200000 | shuf | sort -n | md5sum
   perl -e 'my %h; $h{$_ % 777} .= $_ for 1 .. 200000;'
   grep -rc foo /usr/include
+done > /dev/null 2>&1
+"""
+# Scripts that start a program for each line they read: every process has mappings of its own, and few samples.
+SHORT_LOAD = r"""
+cd "$1"
+while :; do
+  for i in $(seq 100); do
+    echo "$i" | sed 's/1/2/' | tr 2 3
+    expr "$i" \* 3
+    test -d /usr && [ "$(basename /usr/include)" = include ] && date +%s
+    ls /usr/include | head -n 3
+  done
 done > /dev/null 2>&1
 """
 
@@ -82,7 +95,7 @@ def deep_program() -> str:
     return "\n".join([DEEP_HEAD, declared, bodies, main])
 
 
-def make_capture(path: Path, seconds: int) -> None:
+def make_capture(path: Path, seconds: int, load: str = VARIED_LOAD) -> None:
     """Three workers, so that both cores are never idle. The program stays beside the capture, which has its names from there."""
     deep = path.with_suffix(".deep").absolute()
     build = ["gcc", "-O1", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-x", "c", "-", "-o", deep]
@@ -92,11 +105,12 @@ def make_capture(path: Path, seconds: int) -> None:
         for number in range(3):
             folder = Path(directory) / str(number)
             folder.mkdir()
-            worker = subprocess.Popen(["bash", "-c", VARIED_LOAD, "load", folder, repository, deep], start_new_session=True)
+            worker = subprocess.Popen(["bash", "-c", load, "load", folder, repository, deep], start_new_session=True)
             ended.callback(worker.wait)
             ended.callback(os.killpg, worker.pid, signal.SIGKILL)
         subprocess.run([*RECORD, "-o", str(path), "--", "sleep", str(seconds)], check=True)
 
 
 if __name__ == "__main__":
-    make_capture(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 90)
+    wanted = SHORT_LOAD if sys.argv[3:] == ["short"] else VARIED_LOAD
+    make_capture(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 90, wanted)

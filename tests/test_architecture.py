@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "necroscope"
 
 FOUNDATION = {"errors", "settings", "model"}
-KERNEL_SIDE = {"perf_abi", "symbols", "sources", "recorder"}
+KERNEL_SIDE = {"perf_abi", "symbols", "profile", "sources", "recorder"}
 READING_SIDE = {"segment", "stacks", "store", "interchange", "analysis", "views", "fleet"}
 # The flow, in order: a part imports only those named here, and itself.
 MAY_IMPORT = {
@@ -18,14 +18,16 @@ MAY_IMPORT = {
     "errors": set(),
     "model": {"errors"},
     "settings": {"errors", "model"},
+    "native": {"errors"},
     "perf_abi": FOUNDATION,
-    "symbols": FOUNDATION | {"perf_abi"},
-    "sources": FOUNDATION | {"perf_abi", "symbols"},
+    "symbols": FOUNDATION | {"native", "perf_abi"},
+    "profile": FOUNDATION | {"native", "perf_abi", "symbols"},
+    "sources": FOUNDATION | {"perf_abi", "symbols", "profile"},
     "segment": FOUNDATION,
     "recorder": FOUNDATION | {"perf_abi", "symbols", "sources", "segment"},
     "stacks": {"errors", "model"},
     "store": FOUNDATION | {"segment", "stacks"},
-    "interchange": FOUNDATION | {"perf_abi", "symbols", "segment", "stacks", "store"},
+    "interchange": FOUNDATION | {"perf_abi", "symbols", "profile", "segment", "stacks", "store"},
     "analysis": FOUNDATION | {"stacks"},
     "views": FOUNDATION | {"stacks", "store", "analysis"},
     "fleet": FOUNDATION | {"segment", "stacks", "store", "interchange", "analysis", "views"},
@@ -35,7 +37,7 @@ MAY_IMPORT = {
 }
 # The recorder process lives for weeks on somebody's node: these, and all they import, are standard library only.
 RECORDER_SIDE = re.compile(
-    r"necroscope\.(errors|settings|(model|perf_abi|sources|recorder)(\..+)?"
+    r"necroscope\.(errors|settings|(model|perf_abi|profile|sources|recorder)(\..+)?"
     r"|segment\.(frame|journal|manifest|checksum|recording)|symbols\.lookup)"
 )
 # A laptop of any system opens a node's recording, so these import nothing at their top that only Unix has ...

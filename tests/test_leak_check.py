@@ -12,6 +12,9 @@ from necroscope.errors import NecroscopeError
 from necroscope.sources.perf.bpf import RawTracepointProgram
 from necroscope.sources.perf.bpf_assembler import Program
 
+# What other tests mount and start meanwhile would be seen, too.
+pytestmark = pytest.mark.alone
+
 Leaks = Callable[[], list[str]]
 
 # Leaves a sleeper behind that is nobody's child any more, and says its pid.

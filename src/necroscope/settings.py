@@ -22,6 +22,12 @@ class Setting:
 
 SETTINGS: Final = (
     Setting("hz", "97", "hertz", "stack samples a second on each core"),
+    Setting(
+        "idle-filter",
+        "off",
+        "switch",
+        "drop samples of idle cores in the kernel, by BPF; then code that runs other BPF programs is not sampled",
+    ),
     Setting("tick", "1s", "duration", "how often counters are read, 100ms to 10s"),
     Setting("segment", "5m", "duration", "length of a segment"),
     Setting("flush", "3s", "duration", "how often the journal is made durable: what a crash can lose"),
@@ -55,6 +61,7 @@ class Settings:
     """The settings of one run, in the units the code uses."""
 
     hz: int
+    is_idle_filtered: bool
     tick_ns: int
     segment_ns: int
     flush_ns: int
@@ -88,6 +95,7 @@ def parse(values: Mapping[str, str]) -> Settings:
     tick_ns = _between("tick", text["tick"], parse_duration_ns, NS_PER_S // 10, 10 * NS_PER_S)
     return Settings(
         hz=_between("hz", text["hz"], _whole, 1, 10_000),
+        is_idle_filtered=_switch("idle-filter", text["idle-filter"]),
         tick_ns=tick_ns,
         segment_ns=_between("segment", text["segment"], parse_duration_ns, 5 * NS_PER_S, 3600 * NS_PER_S),
         flush_ns=_between("flush", text["flush"], parse_duration_ns, NS_PER_S // 10, 60 * NS_PER_S),

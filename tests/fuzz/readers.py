@@ -13,10 +13,11 @@ import atheris
 
 with atheris.instrument_imports(include=["necroscope"]):
     from necroscope.errors import NecroscopeError
-    from necroscope.interchange.capture import Capture
+    from necroscope.interchange.capture import Capture, Plan
     from necroscope.interchange.detect import detect
     from necroscope.interchange.dmesg import read_dmesg
     from necroscope.interchange.folded import open_folded
+    from necroscope.interchange.import_profile import ImportProfile
     from necroscope.interchange.importer import Options, import_files
     from necroscope.interchange.mpstat import read_mpstat
     from necroscope.interchange.perf_data.reader import open_perf_data
@@ -29,9 +30,11 @@ NOWHERE = SymbolSearch(build_id_cache=None, root=Path("/nonexistent"))
 
 
 def drain(capture: Capture) -> None:
-    for batch in capture.batches():
-        assert (batch.stack < len(capture.stacks)).all()
-        assert (batch.comm < len(capture.comms.texts)).all()
+    profile = ImportProfile()
+    for batch in capture.batches(Plan(profile)):
+        profile.names.fetch().named()
+        assert all(0 <= stack < profile.core.view.node_count for stack in batch.stack)
+    profile.close()
 
 
 def whole_import(path: Path) -> None:

@@ -47,7 +47,9 @@ class WatchedDisk(Disk):
     sample_times: list[int]
 
     def write(self, batch: Batch, idle_samples: int, now_ns: int) -> None:
-        self.sample_times += [row[0] for row in batch.get("samples", [])]
+        for table, columns in batch.columns:
+            if table == "samples":
+                self.sample_times += memoryview(columns.buffers[1]).cast("q").tolist()
         super().write(batch, idle_samples, now_ns)
 
 

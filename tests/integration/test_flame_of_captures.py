@@ -86,7 +86,7 @@ def test_a_capture_whose_head_says_that_it_lies_outside_of_the_window_is_not_rea
         raise AssertionError("it was read")
 
     shutil.copy(CAPTURES / "wall_clock.data", tmp_path / "perf-node-7-20261115-120s.data")
-    monkeypatch.setattr("necroscope.interchange.imported_samples.open_perf_data", refuse)
+    monkeypatch.setattr("necroscope.interchange.perf_data.reader._Reading", refuse)
     with pytest.raises(UsageError, match="the capture is from 2026-11-15"):
         import_files([tmp_path], tmp_path / "d", Options(to_ns=1_500_000_000_000_000_000))
 

@@ -236,6 +236,7 @@ def test_hostile_names_are_text(page) -> None:
     assert page.locator("img").count() == 0
     button = page.locator("#lane-tasks button", has_text="onerror")
     changed(page, button.click)
+    page.wait_for_function("() => document.querySelector('#process').value")
     assert page.locator("#process").input_value() == HOSTILE
     page.wait_for_function("() => document.querySelector('#lane-flame h2').textContent.includes('onerror')")
     assert page.title() == "drawn-node · necroscope"

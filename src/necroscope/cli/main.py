@@ -67,6 +67,10 @@ def main() -> None:
     """Exit codes: 0 well, 1 to 7 by the error (see `errors.py`), 130 interrupted."""
     # No part multiplies matrices: the threads that numpy would start for it only cost time and memory.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if sys.argv[1:2] == ["import"]:
+        # It only writes: Arrow without numpy loads in half the time and 25 MB less, and malloc instead of mimalloc saves 40.
+        sys.modules.setdefault("numpy", None)  # type: ignore[arg-type]
+        os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     try:
         necroscope.main(standalone_mode=False)
     except NecroscopeError as error:

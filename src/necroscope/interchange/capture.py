@@ -1,145 +1,22 @@
-"""What a reader of other tools' profiles hands over: facts, notes, interned stacks and batches of samples in numpy columns."""
+"""What a reader of other tools' profiles hands over: facts, notes, and batches of samples as columns of the table `samples`."""
 
-from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
+from necroscope.interchange.import_profile import ImportProfile
+from necroscope.model.reading import Columns
 
-from necroscope.interchange.number_index import UNKNOWN, NumberIndex
-from necroscope.model.frame import Frame
-
-NO_PARENT: Final = -1
-# Beyond this a stack is cut at its innermost known frame; about 100 MB of interned stacks.
-MOST_STACKS: Final = 2_000_000
-# A name list longer than this is a hostile file: what comes after is shown as one name.
-MOST_NAMES: Final = 1_000_000
-
-
-class StackTree:
-    """Frames and stacks of the whole capture, numbered from 0; a parent's number is smaller than its children's."""
-
-    def __init__(self) -> None:
-        self.frames: list[Frame] = []
-        self.parents = array("i")
-        self.stack_frames = array("i")
-        self.cut = 0
-        self._frame_numbers: dict[Frame, int] = {}
-        self._known = NumberIndex()
-        self._odd_numbers = odd_numbers(256)
-
-    def __len__(self) -> int:
-        return len(self.parents)
-
-    def frame(self, frame: Frame) -> int:
-        number = self._frame_numbers.get(frame)
-        if number is None:
-            number = self._frame_numbers[frame] = len(self.frames)
-            self.frames.append(frame)
-        return number
-
-    def stacks(self, frames: npt.NDArray[np.int32], lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-        """Numbers of many stacks: `frames` has the frame numbers of one after the other, outermost first.
-
-        A stack is known by a hash of its frames, so that the shared outer parts of all of them are found at once.
-        """
-        found = np.full(len(lengths), NO_PARENT, np.int32)
-        if not len(frames):
-            return found
-        ends = np.cumsum(lengths)
-        firsts = ends - lengths
-        depths = np.arange(len(frames)) - np.repeat(firsts, lengths)
-        sums = np.cumsum((frames.astype(np.uint64) + np.uint64(1)) * self._factors(int(depths.max()) + 1)[depths])
-        before = np.where(firsts > 0, sums[firsts.clip(max=len(sums)) - 1], np.uint64(0))
-        hashes = sums - np.repeat(before, lengths)
-        numbers = self._known.find(hashes)
-        unknown = np.flatnonzero(numbers == UNKNOWN)
-        if len(unknown):
-            self._number(unknown, numbers, hashes, depths, frames)
-        has_any = lengths > 0
-        found[has_any] = numbers[ends[has_any] - 1]
-        return found
-
-    def _number(
-        self,
-        unknown: npt.NDArray[np.int64],
-        numbers: npt.NDArray[np.int32],
-        hashes: npt.NDArray[np.uint64],
-        depths: npt.NDArray[np.int64],
-        frames: npt.NDArray[np.int32],
-    ) -> None:
-        """Number what is new in the order of its first place, so that a parent comes before its children."""
-        keys, place, inverse = distinct(hashes[unknown])
-        order = np.argsort(place)
-        rank = np.empty(len(order), np.int64)
-        rank[order] = np.arange(len(order))
-        places = unknown[place[order]]
-        first, room = len(self.parents), MOST_STACKS - len(self.parents)
-        new = np.arange(first, first + len(places), dtype=np.int32)
-        numbers[unknown] = new[rank[inverse]]
-        above = np.where(depths[places] > 0, numbers[places - 1], np.int32(NO_PARENT))
-        self.parents.frombytes(above[:room].tobytes())
-        self.stack_frames.frombytes(frames[places[:room]].tobytes())
-        self._known.add(keys[order[:room]], new[:room])
-        if room < len(places):
-            self.cut += len(places) - room
-            for late in range(room, len(places)):
-                new[late] = above[late] if above[late] < first + room else new[above[late] - first]
-            numbers[unknown] = new[rank[inverse]]
-
-    def _factors(self, count: int) -> npt.NDArray[np.uint64]:
-        if count > len(self._odd_numbers):
-            self._odd_numbers = odd_numbers(2 * count)
-        return self._odd_numbers
-
-    def frames_of(self, stack: int) -> list[Frame]:
-        """Innermost first."""
-        found = []
-        while stack != NO_PARENT:
-            found.append(self.frames[self.stack_frames[stack]])
-            stack = self.parents[stack]
-        return found
-
-
-def odd_numbers(count: int) -> npt.NDArray[np.uint64]:
-    """As many odd 64-bit numbers without pattern, always the same: factors for hashes by place (splitmix64)."""
-    mixed = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ mixed >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ mixed >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-    return (mixed ^ mixed >> np.uint64(31)) | np.uint64(1)
-
-
-def distinct(
-    values: npt.NDArray[np.uint64],
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The different values, the first place of each and which of them each value is: as np.unique, but with the quicker sort."""
-    order = values.argsort()
-    ordered = values[order]
-    is_new = np.ones(len(values), bool)
-    is_new[1:] = ordered[1:] != ordered[:-1]
-    inverse = np.empty(len(values), np.int64)
-    inverse[order] = np.cumsum(is_new) - 1
-    begins = np.flatnonzero(is_new)
-    return ordered[begins], np.minimum.reduceat(order, begins) if len(begins) else begins, inverse
-
-
-class Names:
-    """Texts by number."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-        self._numbers: dict[str, int] = {}
-
-    def number(self, text: str) -> int:
-        number = self._numbers.get(text)
-        if number is None:
-            if len(self.texts) >= MOST_NAMES:
-                return 0
-            number = self._numbers[text] = len(self.texts)
-            self.texts.append(text)
-        return number
+LATEST_NS: Final = (1 << 62) - 1
+"""No time of a sample is later; what a file says beyond it is this."""
+# Where the columns of `samples` lie among its buffers (profile.sample_columns).
+_TIME: Final = 1
+_CPU: Final = 3
+_PID: Final = 5
+_TID: Final = 7
+_NAME: Final = 9
+_STACK: Final = 17
+_WEIGHT: Final = 19
 
 
 @dataclass(slots=True)
@@ -165,22 +42,55 @@ class CaptureFacts:
     since_boot_offset_ns: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SampleBatch:
-    """Samples in time order. -1 stands for an unknown cpu or cgroup, and for the stack of a sample without frames."""
+class SampleBatch(NamedTuple):
+    """Samples of one segment in time order, from the first to the last of them; those of idle cores are only counted.
 
-    time_ns: npt.NDArray[np.int64]
-    cpu: npt.NDArray[np.int32]
-    pid: npt.NDArray[np.int32]
-    tid: npt.NDArray[np.int32]
-    comm: npt.NDArray[np.int32]
-    cgroup: npt.NDArray[np.int32]
-    event: npt.NDArray[np.int32]
-    period: npt.NDArray[np.int64]
-    stack: npt.NDArray[np.int32]
+    `columns` is None where all were idle; a row stands for one sample unless they are weighted. Stacks are numbers of the
+    profile, until its segment is left.
+    """
+
+    segment: int
+    from_ns: int
+    to_ns: int
+    columns: Columns | None
+    idle: int
+    is_weighted: bool = False
 
     def __len__(self) -> int:
-        return len(self.time_ns)
+        return self.columns.count if self.columns is not None else 0
+
+    @property
+    def samples(self) -> int:
+        """Those of idle cores among them."""
+        return self.idle + (sum(self.weight) if self.is_weighted else len(self))
+
+    @property
+    def time_ns(self) -> "memoryview[int]":
+        return self._column(_TIME, "q")
+
+    @property
+    def cpu(self) -> "memoryview[int]":
+        return self._column(_CPU, "h")
+
+    @property
+    def pid(self) -> "memoryview[int]":
+        return self._column(_PID, "i")
+
+    @property
+    def tid(self) -> "memoryview[int]":
+        return self._column(_TID, "i")
+
+    @property
+    def stack(self) -> "memoryview[int]":
+        return self._column(_STACK, "i")
+
+    @property
+    def weight(self) -> "memoryview[int]":
+        return self._column(_WEIGHT, "i")
+
+    def _column(self, place: int, code: str) -> "memoryview[int]":
+        buffers = self.columns.buffers if self.columns is not None else ()
+        return memoryview(buffers[place] if buffers else b"").cast(code)  # type: ignore[call-overload,no-any-return]
 
 
 class Lost(NamedTuple):
@@ -191,20 +101,37 @@ class Lost(NamedTuple):
     samples: int
 
 
+def _one_segment(_time_ns: int) -> tuple[int, int]:
+    return 0, LATEST_NS + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a capture is read: into which profile, what is added to its times, what lies in the window of times that gives.
+
+    `segment_at` says in which segment a time lies, and where that ends. `event` is that of whose samples are wanted; of several
+    that of None is the one that samples time.
+    """
+
+    profile: ImportProfile = field(default_factory=ImportProfile)
+    offset_ns: int = 0
+    from_ns: int = 0
+    to_ns: int = LATEST_NS + 1
+    segment_at: Callable[[int], tuple[int, int]] = _one_segment
+    event: str | None = None
+    all_events: bool = False
+
+
 @dataclass(slots=True)
 class Capture:
-    """One profile. `batches` reads it from the start each time it is called; a batch and what is interned is held in memory.
+    """One profile. `batches` reads it from the start each time it is called, and holds one batch of it in memory.
 
-    `comms` and `cgroups` hold the names that the batches' numbers stand for; they, `stacks`, `lost` and `notes` grow while
-    batches are read, and may be replaced before by those of other captures, to number all of them alike. Notes say what could
-    not be read or named; what was read before a fault is kept. `bytes_read` is how far the reading has come in the file.
+    `lost` and `notes` grow while batches are read; `lost` has the times of the plan. Notes say what could not be read or named;
+    what was read before a fault is kept. `bytes_read` is how far the reading has come in the file.
     """
 
     facts: CaptureFacts
-    batches: Callable[[], Iterator[SampleBatch]]
-    stacks: StackTree = field(default_factory=StackTree)
-    comms: Names = field(default_factory=Names)
-    cgroups: Names = field(default_factory=Names)
+    batches: Callable[[Plan], Iterator[SampleBatch]]
     notes: list[str] = field(default_factory=list)
     lost: list[Lost] = field(default_factory=list)
     bytes_read: int = 0

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
 from necroscope.errors import CorruptData, UsageError
-from necroscope.interchange.capture import Capture, CaptureFacts, SampleBatch
+from necroscope.interchange.capture import Capture, CaptureFacts, Plan, SampleBatch
 from necroscope.interchange.text_pieces import read_pieces
+from necroscope.interchange.text_samples import GivenStacks, TextSample, TextSamples
 from necroscope.model.frame import Frame
 from necroscope.model.names import clean
 
@@ -26,7 +25,7 @@ def open_folded(path: Path) -> Capture:
         raise UsageError(
             f"{path} holds no folded stacks: it begins with {clean(first[:200])!r}", "a line is `outermost;...;innermost COUNT`"
         )
-    capture = Capture(facts, lambda: _read(path, capture))
+    capture = Capture(facts, lambda plan: _read(path, capture, plan))
     return capture
 
 
@@ -50,17 +49,25 @@ def _pieces(path: Path) -> Iterator[bytes]:
     return (piece.content for piece in read_pieces(path))
 
 
-def _read(path: Path, capture: Capture) -> Iterator[SampleBatch]:
-    known: dict[bytes, int] = {}
+def _read(path: Path, capture: Capture, plan: Plan) -> Iterator[SampleBatch]:
+    stacks = GivenStacks(plan.profile)
+    samples = TextSamples(capture.facts, plan, stacks)
+    known: dict[bytes, tuple[int, str | None]] = {}
     unread = 0
     notes = ["folded stacks have no time, core or process; the outermost frame is taken for the task's name"]
     try:
         for content in _pieces(path):
-            lines = [line for line in content.split(b"\n") if line.strip()]
-            parsed = [stack for line in lines if (stack := parse_line(line)) is not None]
-            unread += len(lines) - len(parsed)
-            if parsed:
-                yield _batch(capture, parsed, known)
+            for line in filter(bytes.strip, content.split(b"\n")):
+                parsed = parse_line(line)
+                if parsed is None:
+                    unread += 1
+                    continue
+                names, count = parsed
+                frames = [_number(name, stacks, known) for name in names]
+                place = stacks.add([number for number, _ in frames], frames[-1][1])
+                samples.add(TextSample(-1, -1, -1, -1, clean(names[0]), 0, count, place))
+            yield from samples.take()
+            stacks.clear()
     except CorruptData as error:
         notes.append(f"{error.facts}; what came before was read")
     if unread:
@@ -68,17 +75,10 @@ def _read(path: Path, capture: Capture) -> Iterator[SampleBatch]:
     capture.notes[:] = notes
 
 
-def _batch(capture: Capture, parsed: list[tuple[list[bytes], int]], known: dict[bytes, int]) -> SampleBatch:
-    frames: list[int] = []
-    for names, _ in parsed:
-        for name in names:
-            number = known.get(name)
-            if number is None:
-                number = known[name] = capture.stacks.frame(parse_frame(name))
-            frames.append(number)
-    stacks = capture.stacks.stacks(np.array(frames, np.int32), np.array([len(names) for names, _ in parsed], np.int64))
-    comms = np.array([capture.comms.number(clean(names[0])) for names, _ in parsed], np.int32)
-    unknown = np.full(len(parsed), -1, np.int32)
-    periods = np.array([count for _, count in parsed], np.int64)
-    zeros = np.zeros(len(parsed), np.int64)
-    return SampleBatch(zeros, unknown, unknown, unknown, comms, unknown, np.zeros(len(parsed), np.int32), periods, stacks)
+def _number(name: bytes, stacks: GivenStacks, known: dict[bytes, tuple[int, str | None]]) -> tuple[int, str | None]:
+    """Of a frame, and its function."""
+    found = known.get(name)
+    if found is None:
+        frame = parse_frame(name)
+        found = known[name] = stacks.frame(frame), frame.function
+    return found

@@ -1,29 +1,20 @@
 """The samples of all captures of an import, one capture after the other in the order of their start."""
 
-from dataclasses import replace
 from typing import Final, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-from necroscope.interchange.capture import Capture, SampleBatch
+from necroscope.interchange.capture import LATEST_NS, Capture, Plan, SampleBatch
 from necroscope.interchange.detect import Kind
 from necroscope.interchange.import_options import Options
+from necroscope.interchange.import_profile import ImportProfile
 from necroscope.interchange.inputs import Input
-from necroscope.interchange.interned import Interned
-from necroscope.interchange.perf_data.reader import open_perf_data, sample_span_ns
+from necroscope.interchange.perf_data.reader import sample_span_ns
 from necroscope.interchange.perf_script import last_time_ns
-from necroscope.interchange.profile_event import ProfileEvent
-from necroscope.interchange.segment_process import Segments
-from necroscope.interchange.unnamed import UnnamedCount
+from necroscope.interchange.segment_set import SegmentSet
 from necroscope.interchange.wall_clock import Placing, WallClock
-from necroscope.model.frame import UNKNOWN_USER
-from necroscope.model.idle import IDLE_FUNCTIONS
 from necroscope.model.names import clean
 from necroscope.model.reading import Gap
 from necroscope.model.units import NS_PER_MS, NS_PER_S
 
-_LARGEST_NS: Final = 1 << 62
 # A shorter hole between two rolling captures is what lies between two samples, or what dating by a name cannot tell.
 _SHORTEST_HOLE_NS: Final = 100 * NS_PER_MS
 _SHORTEST_ROUGH_HOLE_NS: Final = 2 * NS_PER_S
@@ -40,16 +31,16 @@ class _Placed(NamedTuple):
 class SampleImport:
     """`samples_of` counts the samples read by the id of their input; `idle` and `lost` are of all."""
 
-    def __init__(self, inputs: list[Input], segments: Segments, interned: Interned, clock: WallClock, options: Options) -> None:
+    def __init__(
+        self, inputs: list[Input], segments: SegmentSet, profile: ImportProfile, clock: WallClock, options: Options
+    ) -> None:
         self.samples_of: dict[int, int] = {}
         self.idle = 0
         self.lost = 0
-        self.unnamed = UnnamedCount(interned.stacks)
         self._inputs = inputs
         self._segments = segments
-        self._interned = interned
+        self._profile = profile
         self._options = options
-        self._idle = _IdleFunctions(interned)
         self._ends_ns: dict[object, tuple[int, str]] = {}
         self._all_bytes = sum(given.size_bytes for given in inputs) or 1
         self._done_bytes = 0
@@ -69,7 +60,7 @@ class SampleImport:
         return span[0] + placed.placing.offset_ns, span[1] + placed.placing.offset_ns
 
     def run(self) -> None:
-        next_starts_ns = [*(placed.start_ns for placed in self._placed[1:]), _LARGEST_NS]
+        next_starts_ns = [*(placed.start_ns for placed in self._placed[1:]), LATEST_NS + 1]
         for placed, next_start_ns in zip(self._placed, next_starts_ns, strict=False):
             if self._may_touch_window(placed):
                 self._import_one(placed, next_start_ns)
@@ -98,60 +89,37 @@ class SampleImport:
         return found
 
     def _import_one(self, placed: _Placed, next_start_ns: int) -> None:
-        given, capture = placed.given, self._windowed(placed)
-        capture.stacks, capture.comms, capture.cgroups = self._interned.stacks, self._interned.comms, self._interned.cgroups
-        event = ProfileEvent(capture.facts, self._options.event)
+        given, capture, options = placed.given, placed.capture, self._options
+        plan = Plan(
+            self._profile,
+            placed.placing.offset_ns,
+            options.from_ns or 0,
+            LATEST_NS + 1 if options.to_ns is None else options.to_ns,
+            self._segments.segment_at,
+            options.event,
+        )
         first_ns = last_ns = None
         lost_told = 0
-        for batch in capture.batches():
-            found = self._prepared(event.chosen(batch), capture, placed.placing)
-            if len(found):
-                last_ns = int(found.time_ns[-1]) if last_ns is None else max(last_ns, int(found.time_ns[-1]))
-                if first_ns is None:
-                    first_ns = since_ns = int(found.time_ns[0])
-                    self._begin(placed, first_ns)
-                self._add(given, found, since_ns)
-                since_ns = last_ns
-                self._segments.close_before(min(int(found.time_ns[0]), next_start_ns) - NS_PER_S)
-            lost_told = self._tell_lost(capture, placed.placing, lost_told)
-            self._options.progress(given.path.name, self._done_bytes + min(capture.bytes_read, given.size_bytes), self._all_bytes)
-        self._tell_lost(capture, placed.placing, lost_told)
+        for batch in capture.batches(plan):
+            last_ns = batch.to_ns if last_ns is None else max(last_ns, batch.to_ns)
+            if first_ns is None:
+                first_ns = since_ns = batch.from_ns
+                self._begin(placed, first_ns)
+            self._add(given, batch, since_ns)
+            since_ns = last_ns
+            self._segments.close_before(min(batch.from_ns, next_start_ns) - NS_PER_S)
+            lost_told = self._tell_lost(capture, lost_told)
+            options.progress(given.path.name, self._done_bytes + min(capture.bytes_read, given.size_bytes), self._all_bytes)
+        self._tell_lost(capture, lost_told)
         self._done_bytes += given.size_bytes
         # A fault of the file begins with its path, which stands before all notes of it anyway.
-        given.notes += [note.removeprefix(f"{given.path}: ") for note in (*capture.notes, *event.notes())]
+        given.notes += [note.removeprefix(f"{given.path}: ") for note in capture.notes]
         self._end(placed, first_ns, last_ns)
 
-    def _windowed(self, placed: _Placed) -> Capture:
-        options, offset_ns = self._options, placed.placing.offset_ns
-        if placed.given.kind is not Kind.PERF_DATA or not options.has_window:
-            return placed.capture
-        from_ns, to_ns = (None if at_ns is None else at_ns - offset_ns for at_ns in (options.from_ns, options.to_ns))
-        return open_perf_data(placed.given.path, options.search, from_ns, to_ns)
-
-    def _prepared(self, batch: SampleBatch, capture: Capture, placing: Placing) -> SampleBatch:
-        """On the wall clock and within the window, a sample without frames as one of an unknown frame."""
-        times = np.minimum(batch.time_ns, _LARGEST_NS - 1 - max(placing.offset_ns, 0)) + placing.offset_ns
-        times = np.maximum.accumulate(times.clip(min=0)) if not _is_climbing(times) else times.clip(min=0)
-        is_folded = capture.facts.kind == Kind.FOLDED.value
-        stacks = batch.stack
-        if len(stacks) and stacks.min() < 0:
-            stacks = np.where(stacks < 0, self._unknown_stack(), stacks)
-        ready = replace(batch, time_ns=times, stack=stacks, period=batch.period if is_folded else np.ones(len(times), np.int64))
-        first, end = self._options.from_ns, self._options.to_ns
-        low = 0 if first is None else int(np.searchsorted(times, first))
-        high = len(times) if end is None else int(np.searchsorted(times, end))
-        return ready if (low, high) == (0, len(times)) else _part(ready, slice(low, max(high, low)))
-
-    def _unknown_stack(self) -> int:
-        tree = self._interned.stacks
-        return int(tree.stacks(np.array([tree.frame(UNKNOWN_USER)], np.int32), np.array([1], np.int64))[0])
-
     def _add(self, given: Input, batch: SampleBatch, since_ns: int) -> None:
-        is_idle = self._idle.among(batch)
-        self.idle += int(batch.period[is_idle].sum())
-        self.samples_of[id(given)] = self.samples_of.get(id(given), 0) + int(batch.period.sum())
-        self.unnamed.add(batch.stack[~is_idle])
-        self._segments.add_samples(batch, is_idle, since_ns)
+        self.idle += batch.idle
+        self.samples_of[id(given)] = self.samples_of.get(id(given), 0) + batch.samples
+        self._segments.add_samples(batch, since_ns)
 
     def _begin(self, placed: _Placed, first_ns: int) -> None:
         """Told before the samples: a hole since the capture before, and times that are not the capture's own."""
@@ -175,9 +143,9 @@ class SampleImport:
         if given.folder is not None:
             self._ends_ns[given.folder] = max((last_ns, given.path.name), self._ends_ns.get(given.folder, (0, "")))
 
-    def _tell_lost(self, capture: Capture, placing: Placing, told: int) -> int:
+    def _tell_lost(self, capture: Capture, told: int) -> int:
         for lost in capture.lost[told:]:
-            at_ns = min(max(lost.time_ns + placing.offset_ns, 0), _LARGEST_NS)
+            at_ns = lost.time_ns
             self.lost += lost.samples
             cpu = lost.cpu if 0 <= lost.cpu < 1 << 15 else None
             if self._is_in_window(at_ns):
@@ -186,7 +154,7 @@ class SampleImport:
 
     def _is_in_window(self, at_ns: int) -> bool:
         options = self._options
-        return (options.from_ns or 0) <= at_ns < (_LARGEST_NS + 1 if options.to_ns is None else options.to_ns)
+        return (options.from_ns or 0) <= at_ns < (LATEST_NS + 2 if options.to_ns is None else options.to_ns)
 
     def _note_unread(self) -> None:
         """Captures of a directory that could not be opened: a gap where their names say that they were."""
@@ -195,29 +163,3 @@ class SampleImport:
             if given.fault and start_ns is not None and self._is_in_window(start_ns):
                 cause = clean(f"{given.path.name} could not be read: {given.fault}", _NOTE_LIMIT)
                 self._segments.add_gap(Gap("samples", start_ns, start_ns + (given.name.length_ns or 0), cause))
-
-
-class _IdleFunctions:
-    """Samples of a core with nothing to do: of the idle task, in a function that waits for an interrupt."""
-
-    def __init__(self, interned: Interned) -> None:
-        self._interned = interned
-        self._flags: list[bool] = []
-
-    def among(self, batch: SampleBatch) -> npt.NDArray[np.bool_]:
-        tree, comms = self._interned.stacks, self._interned.comms.texts
-        self._flags += [frame.function in IDLE_FUNCTIONS for frame in tree.frames[len(self._flags) :]]
-        is_waiting = np.array(self._flags, bool)[np.array(tree.stack_frames, np.int32)]
-        found: npt.NDArray[np.bool_] = (batch.pid == 0) & is_waiting[batch.stack]
-        if (batch.pid < 0).any():
-            is_idle_task = np.array([comm.startswith("swapper") for comm in comms], bool)
-            found |= (batch.pid < 0) & is_idle_task[batch.comm] & is_waiting[batch.stack]
-        return found
-
-
-def _is_climbing(times: npt.NDArray[np.int64]) -> bool:
-    return bool((times[1:] >= times[:-1]).all())
-
-
-def _part(batch: SampleBatch, part: slice) -> SampleBatch:
-    return SampleBatch(*(getattr(batch, name)[part] for name in SampleBatch.__slots__))

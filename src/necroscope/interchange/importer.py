@@ -10,11 +10,11 @@ from necroscope.errors import CorruptData, RecordingError, UsageError
 from necroscope.interchange.detect import Kind
 from necroscope.interchange.dmesg import MOST_CHARACTERS, MOST_LINES, LogText, read_dmesg
 from necroscope.interchange.import_options import IMPORTED_BOOT, Options
+from necroscope.interchange.import_profile import ImportProfile
 from necroscope.interchange.imported_samples import SampleImport
 from necroscope.interchange.inputs import Input, list_inputs
-from necroscope.interchange.interned import Interned
 from necroscope.interchange.mpstat import CoreUse, read_mpstat
-from necroscope.interchange.segment_process import Segments, open_segments
+from necroscope.interchange.segment_set import SegmentSet
 from necroscope.interchange.unfinished import unfinished
 from necroscope.interchange.wall_clock import WallClock
 from necroscope.model.names import clean
@@ -106,7 +106,6 @@ class _Import:
         self._directory = directory
         self._temporary = temporary
         self._options = options
-        self._interned = Interned()
         self._clock = WallClock()
         self._cores: list[tuple[Input, CoreUse]] = []
         self._logs: list[tuple[Input, list[LogText]]] = []
@@ -121,10 +120,10 @@ class _Import:
         node, notes = self._node()
         cpus = max([capture.facts.cpus or 0 for capture in captures] + [use.cpus or 0 for _, use in self._cores], default=0)
         make_recording(self._temporary, Identity(node, IMPORTED_BOOT, self._options.made_by, self._options.labels))
-        size_bytes = 0 if self._options.has_window else sum(given.size_bytes for given in self._inputs)
-        segments = open_segments(self._temporary, self._interned, node, cpus or None, size_bytes)
+        profile = ImportProfile()
+        segments = SegmentSet(self._temporary, profile, node, cpus or None)
         try:
-            samples = SampleImport(self._inputs, segments, self._interned, self._clock, self._options)
+            samples = SampleImport(self._inputs, segments, profile, self._clock, self._options)
             self._add_cores(segments)
             self._add_logs(segments, events_of)
             samples.run()
@@ -132,6 +131,8 @@ class _Import:
         except BaseException:
             segments.abandon()
             raise
+        finally:
+            profile.close()
         if not set(segments.rows) - {"gaps"}:
             raise self._nothing(samples.span())
         return self._report(node, notes, segments, samples)
@@ -182,14 +183,14 @@ class _Import:
         told = [f"the files are of different machines: {', '.join(found[:10])}"] if len(found) > 1 else []
         return (found[0] if found else "unknown"), told
 
-    def _add_cores(self, segments: Segments) -> None:
+    def _add_cores(self, segments: SegmentSet) -> None:
         for given, use in self._cores:
             segments.add_rows("cores", use.rows)
             self._reports[id(given)].rows = len(use.rows)
             given.notes += use.notes
             self._note_gaps(segments, given, "cores", use.rows)
 
-    def _add_logs(self, segments: Segments, events_of: EventsOf | None) -> None:
+    def _add_logs(self, segments: SegmentSet, events_of: EventsOf | None) -> None:
         for given, lines in self._logs:
             dated = self._dated(given, lines)
             rows = self._within([(time_ns, None, line.severity, line.facility, line.message) for time_ns, line in dated])
@@ -215,13 +216,13 @@ class _Import:
         first_ns, end_ns = self._window()
         return [row for row in rows if isinstance(row[0], int) and first_ns <= row[0] < end_ns]
 
-    def _note_gaps(self, segments: Segments, given: Input, table: str, rows: Rows) -> None:
+    def _note_gaps(self, segments: SegmentSet, given: Input, table: str, rows: Rows) -> None:
         time_ns = rows[0][0] if rows else None
         if isinstance(time_ns, int):
             for note in given.notes:
                 segments.add_gap(Gap(table, time_ns, time_ns, clean(f"{given.path.name}: {note}", 1000)))
 
-    def _report(self, node: str, notes: list[str], segments: Segments, samples: SampleImport) -> ImportReport:
+    def _report(self, node: str, notes: list[str], segments: SegmentSet, samples: SampleImport) -> ImportReport:
         for given in self._inputs:
             report = self._reports[id(given)]
             report.notes = ([given.fault] if given.fault else []) + given.notes
@@ -238,6 +239,6 @@ class _Import:
             samples.idle,
             samples.lost,
             list(self._reports.values()),
-            samples.unnamed.notes(),
+            segments.unnamed.notes(),
             notes,
         )

@@ -11,12 +11,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import numpy as np
-
 from necroscope.errors import CorruptData, UsageError
-from necroscope.interchange.capture import Capture, CaptureFacts, SampleBatch
+from necroscope.interchange.capture import Capture, CaptureFacts, Plan, SampleBatch
 from necroscope.interchange.script_frames import FrameLines
 from necroscope.interchange.text_pieces import Piece, open_text, read_pieces
+from necroscope.interchange.text_samples import GivenStacks, TextSample, TextSamples
 from necroscope.model.names import LINE_LIMIT, clean
 
 _TASK: Final = rb"(?P<pid>-?\d{1,10})(?:/(?P<tid>-?\d{1,10}))?"
@@ -39,10 +38,12 @@ _HEADERS: Final = tuple(
 )
 _FACT: Final = re.compile(rb"^# (hostname|os release|arch|nrcpus avail|cmdline) : (.*)$", re.MULTILINE)
 _LARGEST: Final = (1 << 63) - 1
+_LARGEST_TASK: Final = (1 << 31) - 1
 # A line of fields is short, and with a frame behind them as long as a name of C++. What is longer is cut: the forms try a run of
 # blanks at every place in it.
 _HEADER_BYTES: Final = 1 << 14
 _BATCH: Final = 1 << 16
+_MOST_NAMES: Final = 1 << 20
 _TAIL_BYTES: Final = 1 << 20
 _CLOCK: Final = "the text of `perf script` has the kernel's own clock, which no wall clock is known for"
 
@@ -78,7 +79,7 @@ def open_perf_script(path: Path) -> Capture:
     else:
         facts.why_not_wall_clock = "the samples have no time"
     _read_facts(first.content, facts)
-    capture = Capture(facts, lambda: _Reading(path, capture).batches())
+    capture = Capture(facts, lambda plan: _Reading(path, capture, plan).batches())
     return capture
 
 
@@ -92,17 +93,23 @@ def parse_header(line: bytes) -> _Header | None:
     else:
         return None
     comm, pid, tid, cpu, time, period, event, rest = found.group("comm", "pid", "tid", "cpu", "time", "period", "event", "rest")
-    number = int(pid) if pid else -1
+    number = _task(pid)
     return _Header(
         comm.rstrip() if comm else b"",
         number,
-        int(tid) if tid else number,
+        _task(tid) if tid else number,
         int(cpu) if cpu else -1,
         _time_ns(time) if time else -1,
         min(int(period), _LARGEST) if period else 1,
         event or b"",
         rest,
     )
+
+
+def _task(text: bytes | None) -> int:
+    """A number that no task can have is unknown."""
+    number = int(text) if text else -1
+    return number if -_LARGEST_TASK <= number <= _LARGEST_TASK else -1
 
 
 def _time_ns(text: bytes) -> int:
@@ -138,13 +145,14 @@ def _read_facts(content: bytes, facts: CaptureFacts) -> None:
 class _Reading:
     """One pass over the text."""
 
-    def __init__(self, path: Path, capture: Capture) -> None:
+    def __init__(self, path: Path, capture: Capture, plan: Plan) -> None:
+        stacks = GivenStacks(plan.profile)
         self._path = path
         self._capture = capture
-        self._frames = FrameLines(capture.stacks)
+        self._frames = FrameLines(stacks)
+        self._samples = TextSamples(capture.facts, plan, stacks)
         self._events: dict[bytes, int] = {}
-        self._comms: dict[bytes, int] = {}
-        self._columns: list[tuple[int, int, int, int, int, int, int, int]] = []
+        self._comms: dict[bytes, str] = {}
         self._unread = 0
         self._one_number = False
 
@@ -154,17 +162,16 @@ class _Reading:
             for piece in read_pieces(self._path, b"\n\n"):
                 self._read_piece(piece)
                 self._capture.bytes_read = piece.offset + len(piece.content)
-                if len(self._columns) >= _BATCH:
-                    yield self._take()
+                if len(self._samples) >= _BATCH:
+                    yield from self._take()
         except CorruptData as error:
             notes.append(f"{error.facts}; what came before was read")
-        if self._columns:
-            yield self._take()
+        yield from self._take()
         if self._unread:
             notes.append(f"{self._unread} lines are neither samples nor frames, and were left out")
         if self._one_number:
             notes.append("samples have one number for process and thread (perf script -F +pid gives both)")
-        self._capture.notes[:] = notes
+        self._capture.notes[:] = [*notes, *self._samples.notes()]
 
     def _read_piece(self, piece: Piece) -> None:
         for paragraph in piece.content.split(b"\n\n"):
@@ -199,19 +206,15 @@ class _Reading:
             return
         comm = self._comms.get(found.comm)
         if comm is None:
-            comm = self._comms[found.comm] = self._capture.comms.number(clean(found.comm))
+            comm = clean(found.comm)
+            if len(self._comms) < _MOST_NAMES:
+                self._comms[found.comm] = comm
         event = self._events.setdefault(found.event, len(self._events)) if len(self._events) < _BATCH else 0
         self._one_number |= found.pid == found.tid and b"/" not in head
         stack = self._frames.place(frames or found.rest.strip())
-        self._columns.append((found.time_ns, found.cpu, found.pid, found.tid, comm, event, found.period, stack))
+        self._samples.add(TextSample(found.time_ns, found.cpu, found.pid, found.tid, comm, event, 1, stack))
 
-    def _take(self) -> SampleBatch:
-        columns = np.array(self._columns, np.int64).reshape(-1, 8)
-        self._columns.clear()
+    def _take(self) -> Iterator[SampleBatch]:
         self._capture.facts.event_names[:] = [clean(event) for event in self._events]
-        # The last sample of a core may come before earlier ones of others.
-        columns = columns[np.argsort(columns[:, 0], kind="stable")]
-        stacks = self._frames.numbers()[columns[:, 7]]
-        cpu, pid, tid, comm, event = columns[:, 1:6].T.astype(np.int32)
-        unknown = np.full(len(columns), -1, np.int32)
-        return SampleBatch(columns[:, 0].clip(min=0), cpu, pid, tid, comm, unknown, event, columns[:, 6], stacks)
+        yield from self._samples.take()
+        self._frames.forget()

@@ -1,12 +1,11 @@
 """Which of a capture's events is imported: a recording has samples of time, of one event."""
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
-import numpy as np
-
 from necroscope.errors import UsageError
-from necroscope.interchange.capture import CaptureFacts, SampleBatch
+from necroscope.interchange.capture import CaptureFacts
 
 # Events that sample time, best first; another one is imported only where a capture has none of these.
 _PROFILES: Final = ("cpu-clock", "cycles", "cpu-cycles", "task-clock")
@@ -14,34 +13,29 @@ _WORD: Final = re.compile(r"[\w-]+")
 
 
 class ProfileEvent:
-    """Names of events may be known only while samples are read (text of `perf script`), so each batch is asked anew."""
+    """Names of events may be known only while samples are read (text of `perf script`), so it is asked again and again."""
 
     def __init__(self, facts: CaptureFacts, wanted: str | None) -> None:
         self._facts = facts
         self._wanted = wanted
         self._base: str | None = None
-        self._left_out: dict[str, int] = {}
 
-    def chosen(self, batch: SampleBatch) -> SampleBatch:
+    def others(self, sampled: Sequence[int]) -> list[int]:
+        """The events whose samples are left out; `sampled` are those of which there are samples, the first one first."""
         names = self._facts.event_names
         if len(names) < 2 and self._wanted is None:
-            return batch
+            return []
         bases = [base_of(name) for name in names]
         if self._base is None:
-            self._base = self._choose(bases, np.unique(batch.event).tolist())
-        counts = np.bincount(batch.event.clip(min=0), minlength=len(names))
-        others = [event for event, base in enumerate(bases) if base != self._base and counts[event]]
-        if not others:
-            return batch
-        for event in others:
-            self._left_out[names[event]] = self._left_out.get(names[event], 0) + int(counts[event])
-        kept = ~np.isin(batch.event, others)
-        return SampleBatch(*(getattr(batch, column)[kept] for column in SampleBatch.__slots__))
+            self._base = self._choose(bases, sampled)
+        return [event for event, base in enumerate(bases) if base != self._base]
 
-    def notes(self) -> list[str]:
-        return [f"{count} samples of event {name} were left out (--event imports them)" for name, count in self._left_out.items()]
+    def notes(self, left_out: Sequence[int]) -> list[str]:
+        """`left_out` counts the samples by event."""
+        counts = zip(self._facts.event_names, left_out, strict=False)
+        return [f"{count} samples of event {name} were left out (--event imports them)" for name, count in counts if count]
 
-    def _choose(self, bases: list[str], sampled: list[int]) -> str:
+    def _choose(self, bases: list[str], sampled: Sequence[int]) -> str:
         if self._wanted is not None:
             base = base_of(self._wanted)
             if base not in bases:

@@ -3,10 +3,7 @@
 import re
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
-
-from necroscope.interchange.capture import StackTree
+from necroscope.interchange.text_samples import GivenStacks
 from necroscope.model.frame import UNKNOWN_USER, Frame
 from necroscope.model.names import clean
 
@@ -19,7 +16,6 @@ _KERNEL_OBJECT: Final = re.compile(rb"([^/]+)\.ko(?:\.\w+)?$")
 _PERF_MAP: Final = re.compile(rb"perf-\d+\.map$")
 _KERNEL_MODULES: Final = (b"[kernel.kallsyms]", b"[kernel.vmlinux]", b"[kernel]", b"[guest.kernel.kallsyms]", b"vmlinux")
 _NOT_KERNEL: Final = (b"[unknown]", b"[vdso]", b"[vsyscall]", b"[heap]", b"[stack]", b"[anon]", b"[uprobes]")
-_MOST_PLACES: Final = 500_000
 _FUNCTION_LIMIT: Final = 200
 _MODULE_LIMIT: Final = 300
 
@@ -27,52 +23,48 @@ _MODULE_LIMIT: Final = 300
 class FrameLines:
     """Stacks by their text. The text of a stack is parsed once; what is kept of it is its hash."""
 
-    def __init__(self, stacks: StackTree) -> None:
+    def __init__(self, stacks: GivenStacks) -> None:
         self._stacks = stacks
-        self._frame_of_line: dict[bytes, int] = {}
-        self._frame_of_parts: dict[tuple[int, bytes, bytes, bytes], int] = {}
+        self._frame_of_line: dict[bytes, tuple[int, str | None]] = {}
+        self._frame_of_parts: dict[tuple[int, bytes, bytes, bytes], tuple[int, str | None]] = {}
         self._place_of_text: dict[int, int] = {}
-        self._numbers = np.zeros(0, np.int32)
-        self._new_frames: list[int] = []
-        self._new_lengths: list[int] = []
 
     def place(self, text: bytes) -> int:
-        """A place in `numbers` for the stack of this text."""
+        """The place of the stack of this text."""
         key = hash(text)
         place = self._place_of_text.get(key)
         if place is None:
-            place = self._place_of_text[key] = len(self._numbers) + len(self._new_lengths)
             frames = [self._frame(line) for line in reversed(text.split(b"\n")) if line.strip()]
-            self._new_frames += frames
-            self._new_lengths.append(len(frames))
+            place = self._place_of_text[key] = self._stacks.add(
+                [number for number, _ in frames], frames[-1][1] if frames else None
+            )
         return place
 
-    def numbers(self) -> npt.NDArray[np.int32]:
-        """Stack numbers by place; places given out before stay right only until `place` is called again."""
-        new = self._stacks.stacks(np.array(self._new_frames, np.int32), np.array(self._new_lengths, np.int64))
-        numbers = self._numbers = np.concatenate((self._numbers, new))
-        self._new_frames, self._new_lengths = [], []
-        if len(numbers) > _MOST_PLACES:
-            self._numbers = np.zeros(0, np.int32)
+    def forget(self) -> None:
+        """If there is much of it; no place may be in use."""
+        if self._stacks.is_full:
+            self._stacks.clear()
             self._place_of_text.clear()
             self._frame_of_parts.clear()
-        if len(self._frame_of_line) > _MOST_PLACES:
             self._frame_of_line.clear()
-        return numbers
 
-    def _frame(self, line: bytes) -> int:
-        number = self._frame_of_line.get(line)
-        if number is None:
+    def _frame(self, line: bytes) -> tuple[int, str | None]:
+        """Its number and name."""
+        known = self._frame_of_line.get(line)
+        if known is None:
             # Most new lines differ from known ones by address and offset alone.
             address, _, rest = line.strip().partition(b" ")
             symbol, _, module = rest.rpartition(b" (")
             key = (len(address), address[:1], symbol.partition(b"+0x")[0], module)
             is_whole = symbol != b"" and not address.strip(b"0123456789abcdef")
-            number = self._frame_of_parts.get(key) if is_whole else self._stacks.frame(parse_frame(line))
-            if number is None:
-                number = self._frame_of_parts[key] = self._stacks.frame(parse_frame(line))
-            self._frame_of_line[line] = number
-        return number
+            known = self._frame_of_parts.get(key) if is_whole else None
+            if known is None:
+                frame = parse_frame(line)
+                known = self._stacks.frame(frame), frame.function
+                if is_whole:
+                    self._frame_of_parts[key] = known
+            self._frame_of_line[line] = known
+        return known
 
 
 def parse_frame(line: bytes) -> Frame:

@@ -32,9 +32,22 @@ class Gap:
         return (self.from_ns, self.to_ns, self.table, self.cause, self.cpu, self.lost)
 
 
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Rows of one table that never were tuples: the buffers of all its columns, as `segment.columns` lays them out."""
+
+    count: int
+    buffers: tuple[bytes, ...]
+
+    def __len__(self) -> int:
+        return self.count
+
+
 @dataclass(slots=True)
 class Reading:
     """Rows by table name, each row a tuple in the order of the table's columns, and the gaps noticed on the way.
+
+    A source of very many rows gives them as `columns`.
 
     `trouble` is what fails while the rest is read, at every read for as long as it lasts: it becomes one gap, as a failure does.
     """
@@ -42,6 +55,7 @@ class Reading:
     rows: dict[str, Rows] = field(default_factory=dict)
     gaps: list[Gap] = field(default_factory=list)
     trouble: NecroscopeError | None = None
+    columns: dict[str, Columns] = field(default_factory=dict)
 
 
 class Source(Protocol):

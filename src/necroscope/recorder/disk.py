@@ -98,7 +98,7 @@ class Disk:
         self._thread.start()
 
     def write(self, batch: Batch, idle_samples: int, now_ns: int) -> None:
-        count = sum(len(rows) for rows in batch.values())
+        count = len(batch)
         from_ns, self._last_time_ns = self._last_time_ns, now_ns
         if self._waiting_rows and self._waiting_rows + count > _WAITING_ROWS:
             self._drop_rows(count, from_ns)
@@ -142,7 +142,7 @@ class Disk:
         while True:
             try:
                 # Each second only while a child seals: a wake for nothing costs as much as half a source.
-                job = self._jobs.get(timeout=1.0 if self._sealing or self._unsealed else None)
+                job = self._jobs.get(timeout=1.0 if self._seals.is_busy else None)
             except Empty:
                 self._keep_journals(self._seals.tend())
                 continue
@@ -224,8 +224,10 @@ class Disk:
 
     def _append(self, journal: JournalWriter, job: _Rows) -> None:
         self._append_gaps(journal, job.from_ns)
-        for table, rows in job.batch.items():
+        for table, rows in job.batch.rows.items():
             journal.append(table, rows)
+        for table, columns in job.batch.columns:
+            journal.append_columns(table, columns)
         journal.idle_samples = job.idle_samples
 
     def _append_gaps(self, journal: JournalWriter, until_ns: int) -> None:

@@ -10,6 +10,7 @@ from necroscope.model.reading import Row, Rows
 from necroscope.model.tables import TABLES
 from necroscope.model.top_source import Sampled
 from necroscope.recorder.sink import Batch
+from necroscope.segment.frame import rows_of
 from necroscope.segment.recording import Pin
 
 _MOST_ROWS: Final = 200_000
@@ -32,14 +33,18 @@ class MemorySegment:
 
     def write(self, batch: Batch, idle_samples: int, now_ns: int) -> None:  # noqa: ARG002
         with self._lock:
-            self._frames += batch.get("frames", [])
-            self._stacks += batch.get("stacks", [])
-            self._sampled.extend(self._sampled_of(row) for row in batch.get("samples", []))
-            for table, rows in batch.items():
-                if TABLES[table].is_timed and table != "samples":
+            self._frames += batch.rows.get("frames", [])
+            for table, columns in batch.columns:
+                rows = rows_of(TABLES[table], len(columns), map(memoryview, columns.buffers))
+                if table == "stacks":
+                    self._stacks += rows
+                else:
+                    self._sampled.extend(map(self._sampled_of, rows))
+            for table, rows in batch.rows.items():
+                if TABLES[table].is_timed:
                     self._rows[table].extend(rows)
-            if batch.get("cores"):
-                self._newest_ns = _time(batch["cores"][-1])
+            if batch.rows.get("cores"):
+                self._newest_ns = _time(batch.rows["cores"][-1])
             self._forget_old()
 
     def start_segment(self, start_ns: int) -> None:  # noqa: ARG002

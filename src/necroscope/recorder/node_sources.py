@@ -115,13 +115,19 @@ def _open_sampler(sources: NodeSources, settings: Settings, root: Path) -> None:
     rings = Rings(settings.hz, ledger.tracepoint_ids if ledger else ())
     online = cpus.parse(_read(root / "sys/devices/system/cpu/online"))
     try:
+        # The native library first: without it no ring needs to be opened.
+        sampler = Sampler(rings, sources.lookup, ledger, root, settings.flush_ns / NS_PER_S)
         rings.follow(online, len(online))
     except NecroscopeError as error:
         rings.close()
         sources.refused.append((Sampler.name, Sampler.tables, error))
         return
-    sources.sampler = Sampler(rings, sources.lookup, ledger, root)
+    sources.sampler = sampler
     sources.lookup.start()
+    if settings.is_idle_filtered:
+        refusal = sampler.filter_idle(len(cpus.parse(_read(root / "sys/devices/system/cpu/possible"))))
+        if refusal:
+            sources.refused.append(("idle filter", (), SourceUnavailable(refusal)))
 
 
 def _read(path: Path) -> str:

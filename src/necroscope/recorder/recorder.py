@@ -10,13 +10,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 from necroscope.errors import NecroscopeError
-from necroscope.model.clocks import STEP_NS, ClockReading, TimeLine
+from necroscope.model.clocks import TimeLine
 from necroscope.model.reading import Gap, Moment, Reading, Rows, Source
 from necroscope.model.units import NS_PER_S, format_duration
 from necroscope.recorder.budget import Budget
+from necroscope.recorder.clock_watch import Clock, ClockWatch, event_row
 from necroscope.recorder.gaps import FailureLedger
 from necroscope.recorder.node_sources import NodeSources
 from necroscope.recorder.own_cost import own_cpu_ns
@@ -28,15 +29,13 @@ from necroscope.segment.recording import Pin
 from necroscope.settings import Settings
 from necroscope.sources.procfs.interrupts import Interrupts
 
-_ANCHOR_NS: Final = 60 * NS_PER_S
 _LATE_TICKS: Final = 2
+# A tick comes a little earlier or later than the one before it.
+_TICK_JITTER_NS: Final = NS_PER_S // 20
+# Samples this old still say who is on a core.
+_FRESH_NS: Final = NS_PER_S // 2
 _LATE_NS: Final = 1_500_000_000
 _TRIGGER_EVENTS: Final = {"saturated": "core_saturated", "softirq_stall": "softirq_stall"}
-_WARNING: Final = 4
-
-
-class Clock(Protocol):
-    def read(self) -> ClockReading: ...
 
 
 @dataclass(slots=True)
@@ -65,16 +64,16 @@ class Recorder:
         self._flush_ns = settings.flush_ns if flush_ns is None else flush_ns
         self._sources = sources
         self._sink = sink
-        self._clock = clock
+        self._clocks = ClockWatch(clock, time_line)
         self._time_line = time_line
-        self._boot_gap_ns: int | None = None
         self._failures = FailureLedger()
         self._triggers = Triggers()
         self._budget = Budget(settings.hz, settings.budget_ratio)
         self._schedule = Schedule()
         self._by_name: dict[str, Source] = {}
         self._capture = TaskCapture(sources.sampler, sources.lookup, settings.host_root) if sources.sampler else None
-        self._batch: Batch = {}
+        self._batch = Batch()
+        self._drained_ns = 0
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._poll = select.epoll()
         self._log_descriptor: int | None = None
@@ -82,7 +81,6 @@ class Recorder:
         self._segment_started_ns = 0
         self._idle_before_segment = 0
         self._flushed_ns = 0
-        self._anchored_ns = 0
         self._started_monotonic_ns = 0
         self._lookup_restarts = 0
         self._symbols_followed_ns = 0
@@ -118,8 +116,8 @@ class Recorder:
         for source in self._sources.all():
             self._by_name[source.name] = source
             period_ns = round(source.period_s * NS_PER_S)
-            self._schedule.add(source.name, period_ns, now.monotonic_ns + period_ns)
-            if source is not self._sources.sampler:  # its rings fill by themselves
+            if source is not self._sources.sampler:  # its rings fill by themselves, and are emptied with each flush
+                self._schedule.add(source.name, period_ns, now.monotonic_ns + period_ns)
                 self._read(source, self._now())
         self._register()
         return now
@@ -152,7 +150,7 @@ class Recorder:
             self._read(self._sources.kernel_log, now)
         sampler = self._sources.sampler
         if sampler is not None and not descriptors.isdisjoint(sampler.rings.descriptors()):
-            self._read(sampler, now)
+            self._drain(now)
         hung_up = [descriptor for descriptor, what in ready if what & self._endings(descriptor)]
         if hung_up:
             self._let_go(hung_up)
@@ -186,6 +184,10 @@ class Recorder:
             self._note_gaps(self._failures.recovered(source.name, now.time_ns))
         if reading.gaps:
             self._note_gaps(reading.gaps)
+        for table, columns in reading.columns.items():
+            self._batch.columns.append((table, columns))
+            self.status.rows += len(columns)
+            self.status.samples += len(columns) if table == "samples" else 0
         for table, rows in reading.rows.items():
             self._add(table, rows)
             if table in WATCHED and (triggers := self._triggers.feed(table, rows, now.time_ns)):
@@ -194,17 +196,22 @@ class Recorder:
             for alarm in self._sources.kernel_log.alarms:
                 self._fire(self._triggers.alarm(alarm.kind, alarm.cpu, now.time_ns), now)
 
+    def _drain(self, now: Moment) -> None:
+        """Take what was sampled."""
+        if self._sources.sampler is not None:
+            self._drained_ns = now.monotonic_ns
+            self._read(self._sources.sampler, now)
+
     def _add(self, table: str, rows: Rows) -> None:
         if not rows:
             return
-        if table in self._batch:
-            self._batch[table] += rows
+        batch = self._batch.rows
+        if table in batch:
+            batch[table] += rows
         else:
-            self._batch[table] = rows[:]
+            batch[table] = rows[:]
         self.status.rows += len(rows)
-        if table == "samples":
-            self.status.samples += len(rows)
-        elif table == "events":
+        if table == "events":
             self.status.events += len(rows)
             self.status.last_event = f"{rows[-1][1]}: {rows[-1][11]}"
 
@@ -213,13 +220,15 @@ class Recorder:
             if trigger.kind in _TRIGGER_EVENTS:
                 cpu = None if trigger.cpu == NO_CPU else trigger.cpu
                 kind = _TRIGGER_EVENTS[trigger.kind]
-                self._add("events", [_event_row(now.time_ns, kind, cpu, trigger.detail)])
+                self._add("events", [event_row(now.time_ns, kind, cpu, trigger.detail)])
             settings = self._settings
             reason = f"{trigger.kind}: {trigger.detail}"
             if trigger.kind not in UNPINNED:
                 self._sink.pin(Pin(now.time_ns - settings.pin_before_ns, now.time_ns + settings.pin_after_ns, reason))
                 self._schedule.hasten(Interrupts.name, now.monotonic_ns)  # what came until now is told apart from what comes
             if self._capture is not None:
+                if now.monotonic_ns - self._drained_ns >= _FRESH_NS:  # many cores may fire at once
+                    self._drain(now)
                 self._describe(partial(self._capture.capture, trigger, now.time_ns), now)
 
     def _describe(self, tasks: Callable[[], Rows], now: Moment) -> None:
@@ -242,8 +251,11 @@ class Recorder:
         self._follow_cpus(now)
         self._follow_symbols(now)
         self._follow_budget(now)
-        is_flush_due = now.monotonic_ns - self._flushed_ns >= self._flush_ns
-        if (is_flush_due and self._observe_clocks()) or self._is_segment_over(now):
+        is_flush_due = now.monotonic_ns - self._flushed_ns >= self._flush_ns - _TICK_JITTER_NS
+        is_segment_over = self._is_segment_over(now)
+        if is_flush_due or is_segment_over:
+            self._drain(now)
+        if (is_flush_due and self._observe_clocks()) or is_segment_over:
             self._end_segment(now)
             self._begin_segment(self._now())
         elif is_flush_due:
@@ -251,7 +263,7 @@ class Recorder:
 
     def _is_segment_over(self, now: Moment) -> bool:
         sampler = self._sources.sampler
-        is_full = sampler is not None and sampler.symbolizer.interned.is_full
+        is_full = sampler is not None and sampler.wants_new_segment
         is_old = now.monotonic_ns - self._segment_started_ns >= self._settings.segment_ns
         return is_full or is_old or self._sink.take_loss()
 
@@ -265,7 +277,7 @@ class Recorder:
             start_segment = getattr(source, "start_segment", None)
             if start_segment is not None:
                 start_segment()
-        self._anchor(self._clock.read())
+        self._add("anchors", [self._clocks.anchor()])
 
     def _end_segment(self, now: Moment) -> None:
         self._note_gaps(self._failures.end_segment(now.time_ns))
@@ -273,35 +285,19 @@ class Recorder:
 
     def _flush(self, now: Moment) -> None:
         self._flushed_ns = now.monotonic_ns
-        batch, self._batch = self._batch, {}
+        batch, self._batch = self._batch, Batch()
         self._sink.write(batch, self._idle_samples() - self._idle_before_segment, now.time_ns)
 
     def _idle_samples(self) -> int:
         return self._sources.sampler.idle_dropped if self._sources.sampler is not None else 0
 
     def _observe_clocks(self) -> int:
-        """Follow the clocks; a step is an event and begins a new segment, a sleep of the machine is a gap."""
-        reading = self._clock.read()
-        before_ns = self._time_line.from_monotonic(reading.monotonic_ns)
-        step_ns = self._time_line.observe(reading)
-        now_ns = self._time_line.from_monotonic(reading.monotonic_ns)
-        if step_ns:
-            direction = "forward" if step_ns > 0 else "back"
-            detail = f"the clock was stepped {direction} by {format_duration(abs(step_ns))}"
-            self._add("events", [_event_row(before_ns, "clock_step", None, detail)])
-            if now_ns - before_ns >= STEP_NS:  # back and forth ends where it began, but for the jitter of the readings
-                self._note_gaps([Gap("*", before_ns, now_ns, detail)])
-        asleep_ns = reading.boottime_ns - reading.monotonic_ns
-        if self._boot_gap_ns is not None and asleep_ns - self._boot_gap_ns > NS_PER_S:
-            self._note_gaps([Gap("*", now_ns - (asleep_ns - self._boot_gap_ns), now_ns, "the machine slept")])
-        self._boot_gap_ns = asleep_ns
-        if step_ns or reading.monotonic_ns - self._anchored_ns >= _ANCHOR_NS:
-            self._anchor(reading)
+        """A step of the clock begins a new segment; 0 if there was none."""
+        step_ns, reading = self._clocks.observe()
+        self._note_gaps(reading.gaps)
+        for table, rows in reading.rows.items():
+            self._add(table, rows)
         return step_ns
-
-    def _anchor(self, reading: ClockReading) -> None:
-        self._anchored_ns = reading.monotonic_ns
-        self._add("anchors", [self._time_line.anchor_row(reading)])
 
     def _follow_cpus(self, now: Moment) -> None:
         sampler, online = self._sources.sampler, self._sources.cores.online
@@ -316,7 +312,7 @@ class Recorder:
 
     def _follow_symbols(self, now: Moment) -> None:
         """Names that are missing: the kernel's, known once they were asked for, and those that nobody was there to tell."""
-        hidden = self._sources.lookup.kernel_symbols_hidden
+        hidden = self._sources.sampler.hidden_symbols if self._sources.sampler is not None else None
         if hidden is not None:
             self._note_gaps(self._failures.failed("kernel symbols", ("frames",), hidden, now.time_ns))
         restarts = self._sources.lookup.restarts
@@ -377,12 +373,11 @@ class Recorder:
     def _finish(self) -> None:
         """A last look, so that nothing sampled is left in the rings."""
         now = self._now()
-        if self._sources.sampler is not None:
-            self._read(self._sources.sampler, now)
+        self._drain(now)
         self._read(self._sources.kernel_log, now, self._sources.kernel_log.finish)
         if self._capture is not None:
             self._add("tasks", self._capture.close())
-        self._anchor(self._clock.read())
+        self._add("anchors", [self._clocks.anchor()])
         self._end_segment(now)
 
     def _close(self) -> None:
@@ -391,7 +386,3 @@ class Recorder:
         os.close(self._wake_read)
         wake_write, self._wake_write = self._wake_write, -1  # the number may soon be another file's
         os.close(wake_write)
-
-
-def _event_row(time_ns: int, kind: str, cpu: int | None, message: str) -> tuple[int | str | bool | None, ...]:
-    return (time_ns, kind, None, cpu, None, None, None, None, _WARNING, False, None, message, None, None)

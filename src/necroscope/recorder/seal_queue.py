@@ -49,6 +49,10 @@ class SealQueue:
         """The journal that a child is at: it must stay until the child is gone."""
         return self._sealing.path if self._sealing else None
 
+    @property
+    def is_busy(self) -> bool:
+        return self._sealing is not None or bool(self._waiting)
+
     def unfinished_bytes(self) -> int:
         """What the child wrote so far."""
         return segment_bytes(_unfinished(self._sealing.path)) if self._sealing else 0

@@ -1,11 +1,22 @@
 """Where the loop's rows go: to disk (`disk.Disk`) or to memory (`memory.MemorySegment`)."""
 
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from necroscope.model.reading import Rows
+from necroscope.model.reading import Columns, Rows
 from necroscope.segment.recording import Pin
 
-Batch = dict[str, Rows]
+
+@dataclass(slots=True)
+class Batch:
+    """Rows by table, and columns of tables in the order in which they are to be written."""
+
+    rows: dict[str, Rows] = field(default_factory=dict)
+    columns: list[tuple[str, Columns]] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        """How many rows it holds."""
+        return sum(map(len, self.rows.values())) + sum(len(columns) for _, columns in self.columns)
 
 
 class Sink(Protocol):

@@ -20,7 +20,8 @@ from typing import Any, Final, Protocol
 from necroscope.model.names import clean
 from necroscope.model.reading import Gap, Row, Rows
 from necroscope.recorder.triggers import NO_CPU, Trigger
-from necroscope.sources.perf.sampler import Sampler, SeenTask
+from necroscope.sources.perf.sampler import Sampler
+from necroscope.sources.perf.seen_tasks import SeenTask
 from necroscope.sources.procfs.blocked_tasks import BlockedTask, read_blocked_tasks
 from necroscope.symbols.messages import TaskDescription
 
@@ -91,10 +92,10 @@ class TaskCapture:
             self._note_refusal(tasks, time_ns)
             return [self._blocked_row(trigger, time_ns, task) for task in tasks]
         if trigger.cpu != NO_CPU:
-            wanted = [(trigger.cpu, task) for task in self._sampler.seen_on(trigger.cpu)[:_TASKS_A_CORE]]
+            wanted = [(trigger.cpu, task) for task in self._sampler.seen_on(trigger.cpu, time_ns)[:_TASKS_A_CORE]]
         else:
             cpus = sorted(self._sampler.rings.cpus)
-            seen = [(cpu, task) for cpu in cpus for task in self._sampler.seen_on(cpu)[:1]]
+            seen = [(cpu, task) for cpu in cpus for task in self._sampler.seen_on(cpu, time_ns)[:1]]
             wanted = sorted(seen, key=lambda item: -item[1].samples)[:_CORES_WITHOUT_CPU]
         rows = (self._row(trigger, time_ns, cpu, task) for cpu, task in wanted)
         return [row for row in rows if row is not None]
@@ -123,7 +124,7 @@ class TaskCapture:
 
     def _row(self, trigger: Trigger, time_ns: int, cpu: int, task: SeenTask) -> Row | None:
         """None if py-spy was asked: the row comes with its answer."""
-        frames = self._sampler.symbolizer.interned.frames_of(task.stack)
+        frames = self._sampler.frames_of(task.stack)
         syscall = syscall_of([frame.function for frame in frames if frame.kind == "kernel" and frame.function is not None])
         told = self._describer.describe_task(task.pid, task.tid, _descriptor(task.first_argument) if syscall else None)
         stack = clean(";".join(frame.function or frame.module for frame in frames), _STACK_LIMIT)

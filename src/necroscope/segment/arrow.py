@@ -6,7 +6,7 @@ from typing import Final
 import pyarrow as pa
 
 from necroscope.errors import CorruptData
-from necroscope.model.reading import Gap, Rows
+from necroscope.model.reading import Columns, Gap, Rows
 from necroscope.model.tables import Table, Type
 from necroscope.segment.columns import BUFFER_COUNT
 from necroscope.segment.frame import Frame, payload_buffers
@@ -53,6 +53,13 @@ def batch_of(table: Table, frame: Frame) -> pa.RecordBatch:
     except (ValueError, struct.error, pa.ArrowException) as error:
         raise CorruptData(f"a frame of {table.name} contradicts itself: {error}") from None
     return batch
+
+
+def batch_from_columns(table: Table, columns: Columns) -> pa.RecordBatch:
+    """Buffers that this program has made: they are not checked."""
+    buffers = iter([pa.py_buffer(buffer) for buffer in columns.buffers])
+    arrays = [_array(c.type, columns.count, [next(buffers) for _ in range(BUFFER_COUNT[c.type])]) for c in table.columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema_of(table))
 
 
 def batch_from_rows(table: Table, rows: Rows) -> pa.RecordBatch:

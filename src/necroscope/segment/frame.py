@@ -19,13 +19,13 @@ import json
 import struct
 import zlib
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import Any, Final
 
 from necroscope.errors import CorruptData
-from necroscope.model.reading import Rows
+from necroscope.model.reading import Columns, Rows
 from necroscope.model.tables import SCHEMA_VERSION, Table, Type
 from necroscope.segment.columns import BUFFER_COUNT, decode_column, encode_column
 
@@ -102,6 +102,13 @@ def encode_frame(table: Table, rows: Rows) -> bytes:
     return _pack(table.name, KIND_ROWS, len(rows), _span(table, len(rows), lengths, raw), raw)
 
 
+def encode_columns(table: Table, columns: Columns) -> bytes:
+    """Columns that are buffers already, in one frame."""
+    lengths = list(map(len, columns.buffers))
+    raw = b"".join([_padded(struct.pack(f"<{len(lengths)}I", *lengths)), *map(_padded, columns.buffers)])
+    return _pack(table.name, KIND_ROWS, columns.count, _span(table, columns.count, lengths, raw), raw)
+
+
 def encode_note(name: str, values: Mapping[str, object]) -> bytes:
     return _pack(name, KIND_NOTE, 0, (0, 0), json.dumps(values).encode())
 
@@ -109,13 +116,17 @@ def encode_note(name: str, values: Mapping[str, object]) -> bytes:
 def decode_frame(table: Table, frame: Frame) -> Rows:
     """The rows of a frame; CorruptData if its content contradicts itself."""
     try:
-        buffers = iter(payload_buffers(table, frame.raw()))
-        columns = [
-            decode_column(column.type, frame.header.rows, [next(buffers) for _ in range(BUFFER_COUNT[column.type])])
-            for column in table.columns
-        ]
+        return rows_of(table, frame.header.rows, payload_buffers(table, frame.raw()))
     except (ValueError, IndexError, TypeError, struct.error) as error:
         raise CorruptData(f"a frame of {table.name} contradicts itself: {error}") from None
+
+
+def rows_of(table: Table, count: int, buffers: Iterable[memoryview]) -> Rows:
+    """The rows that these buffers hold."""
+    left = iter(buffers)
+    columns = [
+        decode_column(column.type, count, [next(left) for _ in range(BUFFER_COUNT[column.type])]) for column in table.columns
+    ]
     return list(zip(*columns, strict=True))
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from necroscope.errors import RecordingError
-from necroscope.model.reading import Rows
+from necroscope.model.reading import Columns, Rows
 from necroscope.model.tables import SCHEMA_VERSION, TABLES
 from necroscope.segment.checksum import sync_directory
-from necroscope.segment.frame import encode_frame, encode_note
+from necroscope.segment.frame import encode_columns, encode_frame, encode_note
 
 JOURNAL_FILE: Final = "journal"
 SEGMENT_NOTE: Final = "segment"
@@ -53,6 +53,7 @@ class JournalWriter:
         self.idle_samples = 0
         self._stored_idle_samples = 0
         self._pending: dict[str, Rows] = {name: [] for name in _ORDER}
+        self._pending_columns: list[tuple[str, Columns]] = []
         self._pending_rows = 0
         self._encoded: list[bytes] = [encode_note(SEGMENT_NOTE, asdict(header))]
         self._encoded_rows: dict[str, int] = {}
@@ -71,6 +72,11 @@ class JournalWriter:
         self._pending_rows += len(rows)
         if self._pending_rows >= FRAME_ROWS:
             self._encode_pending()
+
+    def append_columns(self, table_name: str, columns: Columns) -> None:
+        """Take columns; they are written behind all rows taken before them, and in the order in which they were taken."""
+        self._pending_columns.append((table_name, columns))
+        self._pending_rows += len(columns)
 
     def flush(self) -> int:
         """Make everything appended durable; returns the bytes written. JournalWriteError leaves the journal as it was before."""
@@ -121,6 +127,10 @@ class JournalWriter:
             if rows:
                 self._encoded_rows[name] = self._encoded_rows.get(name, 0) + len(rows)
                 self._pending[name] = []
+        for name, columns in self._pending_columns:
+            self._encoded.append(encode_columns(TABLES[name], columns))
+            self._encoded_rows[name] = self._encoded_rows.get(name, 0) + len(columns)
+        self._pending_columns.clear()
         self._pending_rows = 0
 
     def _forget_encoded(self) -> None:

@@ -1,4 +1,4 @@
-"""C++ and Rust names as people write them, by libraries: libstdc++ through cxxfilt, rust-demangler for Rust.
+"""C++ and Rust names as people write them, by libraries: libstdc++ for C++, rust-demangler for Rust.
 
 Names come from other people's files. Both libraries can be made to run for ever by a short name whose references unfold
 exponentially, so references (C++) and steps (Rust) are bounded; a name beyond the bounds is left as it is.
@@ -6,8 +6,9 @@ exponentially, so references (C++) and steps (Rust) are bounded; a name beyond t
 
 import re
 from contextlib import suppress
-from functools import lru_cache
-from typing import Final
+from ctypes import CDLL, POINTER, byref, c_char_p, c_int, c_void_p, string_at
+from functools import cache, lru_cache
+from typing import Any, Final
 
 from necroscope.model.names import clean
 from necroscope.symbols.symbol_names import FUNCTION_LIMIT, MANGLED, MANGLED_LIMIT
@@ -38,6 +39,37 @@ def _demangle(text: str) -> str:
         return demangle_rust.demangle_legacy(legacy[1]) if legacy else demangle_rust.demangle_v0(text[2:])
     if len(_REFERENCE.findall(text)) > _REFERENCES_LIMIT:
         return text
-    import cxxfilt  # noqa: PLC0415  (it starts ldconfig to find libstdc++)
+    return _demangle_cxx(text)
 
-    return str(cxxfilt.demangle(text))
+
+@cache
+def _cxx_demangler() -> Any:
+    """`__cxa_demangle` of the C++ ABI, which allocates its answer."""
+    for name in ("libstdc++.so.6", "libc++.so.1", "libc++.1.dylib"):
+        with suppress(OSError, AttributeError):
+            function = CDLL(name)["__cxa_demangle"]
+            function.restype, function.argtypes = c_void_p, (c_char_p, c_void_p, c_void_p, POINTER(c_int))
+            return function
+    return None
+
+
+def _demangle_cxx(text: str) -> str:
+    demangler, status = _cxx_demangler(), c_int()
+    found = demangler(text.encode(), None, None, byref(status)) if demangler is not None else None
+    if not found:
+        return text
+    try:
+        return string_at(found).decode("utf-8", "backslashreplace")
+    finally:
+        _free(found)
+
+
+@cache
+def _libc() -> Any:
+    libc = CDLL(None)
+    libc.free.restype, libc.free.argtypes = None, (c_void_p,)
+    return libc
+
+
+def _free(pointer: int) -> None:
+    _libc().free(pointer)

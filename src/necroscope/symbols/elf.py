@@ -6,9 +6,8 @@ Ours and not pyelftools because that builds a Python object for each symbol: it 
 
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
 
 from necroscope.symbols.image import Image, ImageError
 
@@ -63,36 +62,9 @@ class Segments:
         loads = sorted((header for header in headers if header.type == _PT_LOAD), key=lambda load: not load.flags & _PF_X)
         self.ranges = [(load.offset, load.size, load.address) for load in loads]
 
-    def addresses_of(self, offsets: Sequence[int]) -> list[int]:
-        """Virtual addresses of file offsets, 0 for what is not loaded: no function is there."""
-        return [
-            next((offset - start + address for start, size, address in self.ranges if 0 <= offset - start < size), 0)
-            for offset in offsets
-        ]
-
-    def addresses_at(self, offsets: Any) -> Any:
-        """The same for a numpy array of many signed offsets; numpy is not imported here for those who have few."""
-        found = offsets.astype("u8")
-        found[:] = 0
-        is_open = offsets >= 0
-        for start, size, address in self.ranges:
-            within = offsets.view("u8") - start
-            is_here = is_open & (within < size)
-            found[is_here] = within[is_here] + address
-            is_open &= ~is_here
-        return found
-
-    def pieces(self, low: int, high: int) -> Iterator[tuple[int, int, int]]:
-        """What of a range of file offsets is loaded: start and end in the file, in order, and what to add for the address."""
-        edges = {edge for offset, size, _ in self.ranges for edge in (offset, offset + size) if low < edge < high}
-        for start, end in pairwise((low, *sorted(edges), high)):
-            found = (address - offset for offset, size, address in self.ranges if 0 <= start - offset < size)
-            if (shift := next(found, None)) is not None:
-                yield start, end, shift
-
 
 class Elf:
-    """Headers only, to be used while the image is open; symbols are read by `elf_symbols`."""
+    """Headers only, to be used while the image is open; symbols are read by `function_index`."""
 
     def __init__(self, image: Image) -> None:
         """ImageError for what is no ELF file of ours (32 bit and other machines included)."""

@@ -7,8 +7,8 @@ owner's mount busy. So files are read with pread, and closed when the question i
 import os
 from typing import Final, Protocol
 
+# One more than a name may have to be demangled (symbol_names.MANGLED_LIMIT): what is left of a longer one is none of those.
 NAME_LIMIT_BYTES: Final = 1025
-_FIRST_READ_BYTES: Final = 160
 
 
 class ImageError(Exception):
@@ -36,13 +36,13 @@ class FileImage:
     """Borrows the descriptor: whoever opened it closes it."""
 
     def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+        self.descriptor = descriptor
         self.size_bytes = os.fstat(descriptor).st_size
 
     def read(self, offset: int, size_bytes: int) -> bytes:
         check_range(self, offset, size_bytes)
         try:
-            content = os.pread(self._descriptor, size_bytes, offset)
+            content = os.pread(self.descriptor, size_bytes, offset)
         except OSError as error:
             raise ImageError(error.strerror) from None
         if len(content) != size_bytes:
@@ -50,29 +50,6 @@ class FileImage:
         return content
 
 
-class PartImage:
-    """A stretch of another image, with offsets of its own."""
-
-    def __init__(self, image: Image, offset: int, size_bytes: int) -> None:
-        self._image = image
-        self._offset = offset
-        self.size_bytes = size_bytes
-
-    def read(self, offset: int, size_bytes: int) -> bytes:
-        check_range(self, offset, size_bytes)
-        return self._image.read(self._offset + offset, size_bytes)
-
-
 def check_range(image: Image, offset: int, size_bytes: int) -> None:
     if offset < 0 or size_bytes < 0 or offset + size_bytes > image.size_bytes:
         raise ImageError(f"{size_bytes} bytes at {offset} are not in a file of {image.size_bytes}")
-
-
-def read_name(image: Image, offset: int) -> bytes:
-    """The NUL-terminated name at an offset, cut after NAME_LIMIT_BYTES."""
-    for limit in (_FIRST_READ_BYTES, NAME_LIMIT_BYTES):
-        content = image.read(offset, min(limit, max(image.size_bytes - offset, 0)))
-        name, end, _ = content.partition(b"\0")
-        if end:
-            return name
-    return content

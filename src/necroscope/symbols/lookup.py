@@ -10,13 +10,10 @@ Nothing here raises for a bad target or a node that cannot fork: what is not kno
 """
 
 import time
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from necroscope.errors import SourceUnavailable
-from necroscope.symbols import kallsyms
-from necroscope.symbols.kallsyms import KernelSymbol, KernelSymbols
 from necroscope.symbols.lookup_child import ChildGone, LookupChild, command
 from necroscope.symbols.messages import FunctionBlock, Kind, ModuleAnswer, TaskDescription, UserRequest
 from necroscope.symbols.process_maps import Mapping
@@ -56,14 +53,6 @@ class Lookup:
         self._failures = 0
         self._failed_at = 0.0
         self._next_start_at = 0.0
-        self._root = root
-        self._kernel: KernelSymbols | None = None
-        self._hidden: str | None = None
-
-    @property
-    def kernel_symbols_hidden(self) -> str | None:
-        """Why there are no kernel symbols, with the way out; None if there are some, or before the first question."""
-        return self._hidden
 
     @property
     def is_loading(self) -> bool:
@@ -107,32 +96,6 @@ class Lookup:
         self._abandoned, self._child = children, None
         self._reap()
 
-    def kernel_place(self, address: int) -> int | None:
-        """A number for the symbol around an address of the kernel, good until symbols are read again.
-
-        The kernel's own list of them can neither hang nor lie, and is asked too often to be asked of another process.
-        """
-        if self._kernel is None and self._hidden is None:
-            self.reload_kernel_symbols()
-        return None if self._kernel is None else self._kernel.place(address)
-
-    def kernel_symbol(self, place: int) -> KernelSymbol | None:
-        """Function, as the linker has it, and module (`[kernel]` or `[name]`); None for what is no function."""
-        return None if self._kernel is None else self._kernel.symbol(place)
-
-    def kernel_ranges(self, functions: Collection[str]) -> list[tuple[int, int]]:
-        """From where to where functions of the kernel itself lie; empty where symbols are hidden."""
-        if self._kernel is None and self._hidden is None:
-            self.reload_kernel_symbols()
-        return [] if self._kernel is None else self._kernel.ranges(functions)
-
-    def reload_kernel_symbols(self) -> None:
-        """After modules or BPF programs came."""
-        try:
-            self._kernel, self._hidden = kallsyms.load(self._root), None
-        except SourceUnavailable as error:
-            self._kernel, self._hidden = None, f"{error.facts} ({error.hint})"
-
     def user_functions(self, requests: Sequence[UserRequest]) -> list[ModuleAnswer | None]:
         """The functions of blocks of mapped files."""
         blames = [(request.pid, request[1:5]) for request in requests]
@@ -149,14 +112,10 @@ class Lookup:
         (answer,) = self._ask(Kind.JIT, [(pid, list(addresses))], [(pid,)])
         return answer if answer is not None else [None] * len(addresses)
 
-    def vdso_symbols(self, offsets: Sequence[int]) -> list[str | None]:
-        (answer,) = self._ask(Kind.VDSO, [list(offsets)], [()])
-        return answer if answer is not None else [None] * len(offsets)
-
-    def process_maps(self, pid: int) -> list[Mapping] | None:
-        """Executable mappings; None if the process is gone or not ours to see."""
-        (answer,) = self._ask(Kind.MAPS, [(pid,)], [(pid,)])
-        return [Mapping(*mapping) for mapping in answer] if answer is not None else None
+    def process_maps(self, pids: Sequence[int]) -> list[tuple[list[Mapping], bool] | None]:
+        """Executable mappings of each, and whether there are more; None if the process is gone or not ours to see."""
+        answers = self._ask(Kind.MAPS, [(pid,) for pid in pids], [(pid,) for pid in pids])
+        return [answer and ([Mapping(*mapping) for mapping in answer[0]], answer[1]) for answer in answers]
 
     def describe_task(self, pid: int, tid: int, first_argument: int | None) -> TaskDescription:
         """`first_argument` is that of its system call: taken for a file descriptor."""

@@ -79,12 +79,11 @@ def _handlers(resolver: Resolver, root: Path) -> dict[Kind, Handler]:
 
     def maps(item: tuple[int]) -> object:
         found = resolver.process_maps(item[0])
-        return None if found is None else [tuple(mapping) for mapping in found]
+        return None if found is None else ([tuple(mapping) for mapping in found[0]], found[1])
 
     return {
         Kind.USER: user,
         Kind.JIT: lambda item: resolver.jit_symbols(*item),
-        Kind.VDSO: resolver.vdso_symbols,
         Kind.MAPS: maps,
         Kind.TASK: task,
         Kind.DEMANGLE: lambda item: [demangle(symbol.encode()) for symbol in item],

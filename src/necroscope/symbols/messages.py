@@ -7,8 +7,13 @@ process is (READY, None).
 
 import marshal
 import struct
+from array import array
+from collections.abc import Sequence
 from enum import IntEnum
+from itertools import accumulate
 from typing import Any, Final, NamedTuple
+
+from necroscope.symbols.image import NAME_LIMIT_BYTES
 
 READY: Final = 0
 MESSAGE_LIMIT_BYTES: Final = 64 << 20
@@ -22,8 +27,7 @@ class Kind(IntEnum):
 
     USER = 1  # UserRequest -> ModuleAnswer
     JIT = 2  # (pid, addresses) -> list of function or None
-    VDSO = 3  # (offsets) -> list of function or None
-    MAPS = 4  # (pid,) -> list of Mapping, or None
+    MAPS = 4  # (pid,) -> list of Mapping and whether there are more, or None
     TASK = 5  # (pid, tid, first argument) -> TaskDescription
     DEMANGLE = 6  # (symbols) -> list of names as people write them
 
@@ -40,13 +44,28 @@ class UserRequest(NamedTuple):
 
 
 class FunctionBlock(NamedTuple):
-    """Where in a block, counted from its start, which function begins; None where none is. The first begins at 0.
+    """The functions of a block as the native core keeps them: arrays of native integers, and all names in one text.
 
-    Names of C++ and Rust are as the linker has them: few of a block are ever shown, and those are demangled by a question.
+    `starts` (16 bits each) says where in the block, counted from its start, each function begins; the first begins at 0.
+    `name_ends` (32 bits each) says where in `names` the name of each ends; an empty name stands for no function. Names are as the
+    linker has them: few of a block are ever shown, and those are cleaned and demangled then.
     """
 
-    starts: list[int]
-    names: list[str | None]
+    starts: bytes
+    name_ends: bytes
+    names: bytes
+
+
+def pack_block(functions: Sequence[tuple[int, bytes]]) -> FunctionBlock:
+    """From where each function begins in its block, and its name."""
+    names = [name[:NAME_LIMIT_BYTES] for _, name in functions]
+    starts, ends = array("H", [start for start, _ in functions]), array("I", accumulate(map(len, names)))
+    return FunctionBlock(starts.tobytes(), ends.tobytes(), b"".join(names))
+
+
+def unpack_block(block: FunctionBlock) -> list[tuple[int, bytes]]:
+    starts, ends = array("H", block.starts), array("I", block.name_ends)
+    return [(start, block.names[begin:end]) for start, begin, end in zip(starts, [0, *ends[:-1]], ends, strict=True)]
 
 
 class ModuleAnswer(NamedTuple):
@@ -56,7 +75,7 @@ class ModuleAnswer(NamedTuple):
     functions: list[FunctionBlock]
 
 
-NO_FUNCTION: Final = FunctionBlock([0], [None])
+NO_FUNCTION: Final = pack_block([(0, b"")])
 
 
 def unknown_module(request: UserRequest) -> ModuleAnswer:

@@ -1,27 +1,25 @@
 """The lookup process's answers: the functions near an address. A symbol table is read once per build id, into a bounded cache."""
 
 import os
-from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby, pairwise
-from operator import itemgetter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from necroscope.symbols import process_maps, vdso
 from necroscope.symbols.debug_files import find_functions
 from necroscope.symbols.elf import Elf, Segments
-from necroscope.symbols.function_index import FunctionIndex, index_debugdata, index_dynsym, index_symtab
+from necroscope.symbols.function_index import FileFunctions, FunctionIndex, index_debugdata, index_dynsym, index_symtab
 from necroscope.symbols.image import FileImage, Image, ImageError
 from necroscope.symbols.jit import JitMaps
-from necroscope.symbols.messages import BLOCK_BITS, FunctionBlock, ModuleAnswer, UserRequest, unknown_module
+from necroscope.symbols.messages import ModuleAnswer, UserRequest, unknown_module
 from necroscope.symbols.process_maps import Mapping
-from necroscope.symbols.symbol_names import plain
-from necroscope.symbols.target_files import MAPS_LIMIT_BYTES, open_mapped, open_root, read_bounded
+from necroscope.symbols.target_files import open_mapped, open_root
 from necroscope.symbols.vdso import Vdso
 
 TABLES_LIMIT_BYTES: Final = 16 << 20
+# Of one process; as many as the native core keeps of one (core/profile.h).
+MOST_MAPPINGS: Final = 4096
 _MODULES_LIMIT: Final = 4096
 
 FileIdentity = tuple[int, int, int, int]
@@ -46,20 +44,17 @@ class Resolver:
         self._jit_maps = JitMaps(root)
         self.tables_read = 0
 
-    def vdso_symbols(self, offsets: Sequence[int]) -> list[str | None]:
-        if self._vdso is None:
-            self._vdso = vdso.load()
-        return self._vdso.lookup(list(offsets))
-
     def jit_symbols(self, pid: int, addresses: Sequence[int]) -> list[str | None]:
         return self._jit_maps.lookup(pid, addresses)
 
-    def process_maps(self, pid: int) -> list[Mapping] | None:
-        text = read_bounded(self._root / f"proc/{pid}/maps", MAPS_LIMIT_BYTES)
-        return None if text is None else process_maps.parse(text)
+    def process_maps(self, pid: int) -> tuple[list[Mapping], bool] | None:
+        """Executable mappings, and whether there are more than are told."""
+        return process_maps.read(self._root / f"proc/{pid}/maps", MOST_MAPPINGS)
 
     def user_functions(self, request: UserRequest) -> ModuleAnswer:
         unknown = unknown_module(request)
+        if request.path == vdso.PATH:
+            return self._vdso_functions(request) or unknown
         device = (request.device_major, request.device_minor)
         descriptor = open_mapped(self._root, request.pid, request.path, device, request.inode)
         if descriptor is None:
@@ -71,16 +66,20 @@ class Resolver:
         finally:
             os.close(descriptor)
 
+    def _vdso_functions(self, request: UserRequest) -> ModuleAnswer | None:
+        if self._vdso is None:
+            self._vdso = vdso.load()
+        if self._vdso.elf is None:
+            return None
+        functions = FileFunctions(self._vdso.elf.segments, self._vdso.tables)
+        return ModuleAnswer(None, [functions.block(block, self._vdso.image) for block in request.blocks])
+
     def _resolve(self, image: FileImage, identity: FileIdentity, request: UserRequest) -> ModuleAnswer | None:
         module = self._module(image, identity)
         if module is None:
             return None
-        tables = self._functions(module, image, request)
-        functions: list[FunctionBlock] = []
-        for first, last in _runs(request.blocks):
-            changes = _functions_between(first << BLOCK_BITS, (last + 1) << BLOCK_BITS, module.segments, tables, image)
-            functions += [_block_of(block, changes) for block in range(first, last + 1)]
-        return ModuleAnswer(module.build_id, functions)
+        functions = FileFunctions(module.segments, self._functions(module, image, request))
+        return ModuleAnswer(module.build_id, [functions.block(block, image) for block in request.blocks])
 
     def _module(self, image: FileImage, identity: FileIdentity) -> Module | None:
         """The headers are read once per file; what is no ELF file of ours is remembered as None."""
@@ -128,42 +127,6 @@ class Resolver:
         finally:
             for root in roots:
                 os.close(root)
-
-
-def _runs(blocks: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """First and last of blocks that follow each other."""
-    for _, run in groupby(enumerate(blocks), key=lambda item: item[1] - item[0]):
-        numbers = [block for _, block in run]
-        yield numbers[0], numbers[-1]
-
-
-def _functions_between(
-    low: int, high: int, segments: Segments, tables: list[FunctionIndex], image: Image
-) -> list[tuple[int, bytes | None]]:
-    """Where which function begins in a range of the file: in its parts that are loaded, by the first table that knows one."""
-    names: dict[int, bytes | None] = {low: None}
-    for start, end, shift in segments.pieces(low, high):
-        names |= {address - shift: name for address, name in _merged(tables, start + shift, end + shift, image)}
-        names.setdefault(end, None)
-    names.pop(high, None)
-    return [(low, names[low]), *(after for before, after in pairwise(names.items()) if after[1] != before[1])]
-
-
-def _block_of(block: int, changes: list[tuple[int, bytes | None]]) -> FunctionBlock:
-    low, high = block << BLOCK_BITS, (block + 1) << BLOCK_BITS
-    first = bisect_right(changes, low, key=itemgetter(0)) - 1
-    last = bisect_left(changes, high, key=itemgetter(0))
-    part = changes[first:last]
-    return FunctionBlock([max(at - low, 0) for at, _ in part], [None if name is None else plain(name) for _, name in part])
-
-
-def _merged(tables: list[FunctionIndex], low: int, high: int, image: Image) -> list[tuple[int, bytes | None]]:
-    answers = [table.functions(low, high, image) for table in tables]
-    if len(answers) == 1:
-        return answers[0]
-    edges = sorted({low, *(edge for answer in answers for edge, _ in answer)})
-    found = [[answer[bisect_right(answer, edge, key=itemgetter(0)) - 1][1] for answer in answers] for edge in edges]
-    return [(edge, next((name for name in names if name), None)) for edge, names in zip(edges, found, strict=True)]
 
 
 def _identity(descriptor: int) -> FileIdentity:

@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from necroscope.symbols.demangle import demangle
 from necroscope.symbols.elf import Elf
 from necroscope.symbols.function_index import FunctionIndex, index_dynsym, index_symtab
 from necroscope.symbols.image import BytesImage, ImageError
@@ -13,27 +12,18 @@ _SIZE_LIMIT_BYTES: Final = 1 << 20
 
 
 class Vdso:
-    """Functions by offset from the start of the mapping."""
+    """Its symbols; offsets are counted from the start of the mapping. `elf` is None where there is none that can be read."""
 
     def __init__(self, content: bytes) -> None:
-        self._image = BytesImage(content)
-        self._elf: Elf | None = None
-        self._functions: FunctionIndex | None = None
+        self.image = BytesImage(content)
+        self.elf: Elf | None = None
+        self.tables: list[FunctionIndex] = []
         try:
-            self._elf = Elf(self._image)
-            self._functions = index_symtab(self._elf, self._image) or index_dynsym(self._elf, self._image)
+            self.elf = Elf(self.image)
+            table = index_symtab(self.elf, self.image) or index_dynsym(self.elf, self.image)
         except ImageError:
-            pass
-
-    def lookup(self, offsets: list[int]) -> list[str | None]:
-        if self._elf is None or self._functions is None:
-            return [None] * len(offsets)
-        return [self._function(address) for address in self._elf.segments.addresses_of(offsets)]
-
-    def _function(self, address: int) -> str | None:
-        assert self._functions is not None
-        ((_, name),) = self._functions.functions(address, address + 1, self._image)
-        return None if name is None else demangle(name)
+            return
+        self.tables = [table] if table is not None else []
 
 
 def load() -> Vdso:

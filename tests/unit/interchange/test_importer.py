@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.read_capture import read_capture
 
 from necroscope.errors import RecordingError, UsageError
 from necroscope.interchange.importer import Options, import_files
@@ -53,7 +54,7 @@ def functions(store: Store, *window: int) -> list[str]:
 @pytest.mark.parametrize("name", ["file.data", "pipe.data", "compressed.data", "no_time.data", "dwarf.data", "file.script.txt"])
 def test_every_kind_of_capture_becomes_a_recording(tmp_path, name):
     read = open_perf_script(DATA / name) if name.endswith(".txt") else open_perf_data(DATA / name, SEARCH)
-    samples = sum(len(batch) for batch in read.batches())
+    samples = len(read_capture(read))
     report = import_files([DATA / name], tmp_path / "out", Options(search=SEARCH, labels={"case": "7"}))
     info = Store.open(tmp_path / "out").info()
     assert info.tables["samples"] == report.rows["samples"] == samples - report.idle_samples > 0
@@ -181,7 +182,7 @@ def test_one_event_is_imported_and_the_other_named(tmp_path):
     report = import_files([DATA / "two_events.data"], tmp_path / "out", Options(search=SEARCH))
     assert any("of event task-clock were left out" in note for note in report.files[0].notes)
     other = import_files([DATA / "two_events.data"], tmp_path / "other", Options(search=SEARCH, event="task-clock"))
-    read = sum(len(batch) for batch in open_perf_data(DATA / "two_events.data", SEARCH).batches())
+    read = len(read_capture(open_perf_data(DATA / "two_events.data", SEARCH)))
     assert other.files[0].rows + report.files[0].rows == read
     with pytest.raises(UsageError, match="no event 'cycles'"):
         import_files([DATA / "two_events.data"], tmp_path / "none", Options(search=SEARCH, event="cycles"))
@@ -266,3 +267,29 @@ def test_lines_beyond_the_bound_are_left_out_and_counted(tmp_path, monkeypatch, 
     ]
     (gap,) = Store.open(tmp_path / "out").info().gaps
     assert "5 lines" in gap.cause
+
+
+def test_captures_that_lie_over_each_other_keep_their_stacks(tmp_path):
+    """Both reach across the end of a segment: the second comes back to one whose stacks are numbered already."""
+    start_s = 300 - START_NS // NS % 300 - 5
+    paths = [
+        write_rolling(tmp_path / name, start_s, *((float(at), 0, name, f"{name}_{at}") for at in range(1, 11))) for name in "ab"
+    ]
+    report = import_files([path.parent for path in paths], tmp_path / "out")
+    assert report.segments == 2
+    store = Store.open(tmp_path / "out")
+    found = store.samples(*EVER)
+    comms = found.samples.column("comm").to_pylist()
+    assert sorted(zip(comms, functions(store, *EVER), strict=True)) == sorted(
+        (name, f"{name}_{at}") for name in "ab" for at in range(1, 11)
+    )
+
+
+def test_a_full_disk_is_told_and_leaves_nothing_behind(tmp_path, monkeypatch):
+    def refuse(*_words):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("necroscope.segment.table_writer.TableWriter.add", refuse)
+    with pytest.raises(RecordingError, match="No space left"):
+        import_files([DATA / "file.data"], tmp_path / "out", Options(search=SEARCH))
+    assert os.listdir(tmp_path) == []

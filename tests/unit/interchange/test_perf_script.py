@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.read_capture import Read, read_capture
 
 from necroscope.errors import CorruptData, UsageError
-from necroscope.interchange.capture import Capture, SampleBatch
+from necroscope.interchange.capture import Capture
 from necroscope.interchange.perf_data.reader import open_perf_data
 from necroscope.interchange.perf_script import open_perf_script, parse_header
 from necroscope.interchange.script_frames import parse_frame
@@ -19,29 +20,19 @@ from necroscope.interchange.symbol_search import SymbolSearch
 DATA = Path(__file__).parents[2] / "data" / "interchange"
 
 
-def read(tmp_path: Path, text: str | bytes) -> tuple[Capture, list[SampleBatch]]:
+def read(tmp_path: Path, text: str | bytes, *, keeps_idle: bool = True) -> Read:
     path = tmp_path / "text.stacks"
     path.write_bytes(text.encode() if isinstance(text, str) else text)
-    capture = open_perf_script(path)
-    return capture, list(capture.batches())
-
-
-def functions(capture: Capture, batch: SampleBatch) -> list[list[str | None]]:
-    return [[frame.function for frame in capture.stacks.frames_of(stack)] for stack in batch.stack.tolist()]
+    return read_capture(open_perf_script(path), keeps_idle=keeps_idle)
 
 
 def test_text_and_file_of_one_capture_agree(tmp_path: Path) -> None:
     text = open_perf_script(DATA / "file.script.txt")
     file = open_perf_data(DATA / "file.data", SymbolSearch(DATA / "kernel_symbols.txt", build_id_cache=None, root=tmp_path))
 
-    def keys(capture: Capture) -> Counter[tuple[int, int, str, int]]:
-        return Counter(
-            (time // 1000, cpu, capture.comms.texts[comm], period)
-            for batch in capture.batches()
-            for time, cpu, comm, period in zip(
-                batch.time_ns.tolist(), batch.cpu.tolist(), batch.comm.tolist(), batch.period.tolist(), strict=True
-            )
-        )
+    def keys(capture: Capture) -> Counter[tuple[int, int, str | None]]:
+        found = read_capture(capture)
+        return Counter((time // 1000, cpu, comm) for time, cpu, comm in zip(found.time_ns, found.cpu, found.comm, strict=True))
 
     assert keys(text) == keys(file)
     assert (text.facts.host, text.facts.kernel_release, text.facts.cpus) == ("vm", "6.18.44-fc-v445", 2)
@@ -51,9 +42,7 @@ def test_text_and_file_of_one_capture_agree(tmp_path: Path) -> None:
 def test_gzipped_text_is_read(tmp_path: Path) -> None:
     packed = tmp_path / "capture.stacks.gz"
     packed.write_bytes(gzip.compress((DATA / "file.script.txt").read_bytes()))
-    assert sum(map(len, open_perf_script(packed).batches())) == sum(
-        map(len, open_perf_script(DATA / "file.script.txt").batches())
-    )
+    assert read_capture(open_perf_script(packed)).stacks == read_capture(open_perf_script(DATA / "file.script.txt")).stacks
 
 
 @pytest.mark.parametrize(
@@ -116,14 +105,14 @@ def test_frame_lines(line: str, frame: tuple[str | None, str, str]) -> None:
 
 def test_samples_without_a_stack_follow_each_other(tmp_path: Path) -> None:
     text = "a 1 [000] 1.000000: 1 cycles:  7f00 read+0x1 (/libc)\na 1 [000] 2.000000: 1 cycles:  7f01 write+0x1 (/libc)\n"
-    capture, (batch,) = read(tmp_path, text)
-    assert functions(capture, batch) == [["read"], ["write"]]
+    found = read(tmp_path, text)
+    assert found.functions == [["read"], ["write"]]
 
 
 def test_frames_without_addresses_are_told_apart(tmp_path: Path) -> None:
     text = "a 1 [000] 1.000000: 1 cycles: \n\tfeed+0x1 (/x)\n\tface (/x)\n\n"
-    capture, (batch,) = read(tmp_path, text)
-    assert functions(capture, batch) == [["feed", "face"]]
+    found = read(tmp_path, text)
+    assert found.functions == [["feed", "face"]]
 
 
 def test_interrupt_on_an_idle_core_is_kept(tmp_path: Path) -> None:
@@ -131,27 +120,27 @@ def test_interrupt_on_an_idle_core_is_kept(tmp_path: Path) -> None:
         f"\tffffffff8100000{i} {name}+0x1 ([kernel.kallsyms])\n" for i, name in enumerate(("net_rx_action", "cpuidle_enter"))
     )
     text = f"swapper 0 [000] 1.000000: 1 cycles: \n{frames}\n"
-    capture, (batch,) = read(tmp_path, text)
-    assert functions(capture, batch) == [["net_rx_action", "cpuidle_enter"]]
+    found = read(tmp_path, text, keeps_idle=False)
+    assert found.functions == [["net_rx_action", "cpuidle_enter"]]
 
 
 def test_last_sample_out_of_order_is_put_in_its_place(tmp_path: Path) -> None:
     text = "".join(f"a 1 [000] {time}.000000: 1 cycles: \n\t 1 f (/x)\n\n" for time in (5, 6, 7, 2))
-    _, (batch,) = read(tmp_path, text)
-    assert batch.time_ns.tolist() == [2 * 10**9, 5 * 10**9, 6 * 10**9, 7 * 10**9]
+    found = read(tmp_path, text)
+    assert found.time_ns == [2 * 10**9, 5 * 10**9, 6 * 10**9, 7 * 10**9]
 
 
 def test_stack_ten_thousand_deep_is_read(tmp_path: Path) -> None:
     frames = "".join(f"\t {depth:x} f{depth}+0x1 (/x)\n" for depth in range(1, 10_001))
-    capture, (batch,) = read(tmp_path, f"a 1 [000] 1.000000: 1 cycles: \n{frames}\n")
-    assert len(functions(capture, batch)[0]) == 10_000
+    found = read(tmp_path, f"a 1 [000] 1.000000: 1 cycles: \n{frames}\n")
+    assert len(found.functions[0]) == 10_000
 
 
 def test_endless_line_is_an_error_with_its_byte_and_keeps_what_came_before(tmp_path: Path) -> None:
     sample = "a 1 [000] 1.000000: 1 cycles: \n\t 1 f (/x)\n\n"
-    capture, batches = read(tmp_path, sample * 60_000 + "x" * (64 << 20))
-    assert sum(map(len, batches)) >= 50_000
-    assert any("byte" in note and "what came before was read" in note for note in capture.notes)
+    found = read(tmp_path, sample * 60_000 + "x" * (64 << 20))
+    assert len(found) >= 50_000
+    assert any("byte" in note and "what came before was read" in note for note in found.capture.notes)
 
 
 def test_one_endless_line_alone_is_refused(tmp_path: Path) -> None:
@@ -175,14 +164,14 @@ def test_broken_gzip_keeps_what_came_before(tmp_path: Path) -> None:
     path = tmp_path / "cut.stacks.gz"
     path.write_bytes(packed[: len(packed) - 1000])
     capture = open_perf_script(path)
-    assert sum(map(len, capture.batches())) > 30_000
+    assert len(read_capture(capture)) > 30_000
     assert any("cut at byte" in note for note in capture.notes)
 
 
 def test_names_come_out_clean(tmp_path: Path) -> None:
-    capture, (batch,) = read(tmp_path, 'a\x1b[1m<b>;" 1 [000] 1.000000: 1 cycles: \n\t 1 f\x1b;<script> (/x\x07)\n\n')
-    assert capture.comms.texts == ['a\\x1b[1m<b>;"']
-    assert functions(capture, batch) == [["f\\x1b;<script>"]]
+    found = read(tmp_path, 'a\x1b[1m<b>;" 1 [000] 1.000000: 1 cycles: \n\t 1 f\x1b;<script> (/x\x07)\n\n')
+    assert found.comm == ['a\\x1b[1m<b>;"']
+    assert found.functions == [["f\\x1b;<script>"]]
 
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

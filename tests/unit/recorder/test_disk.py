@@ -16,6 +16,7 @@ from necroscope.recorder import disk as disk_module
 from necroscope.recorder import seal_queue
 from necroscope.recorder.disk import Disk
 from necroscope.recorder.retention import Limits
+from necroscope.recorder.sink import Batch
 from necroscope.segment.journal import SegmentHeader
 from necroscope.segment.lock import lock_directory
 from necroscope.segment.recording import PINS_FILE, Identity, Pin, make_recording, segment_name, segment_paths, segment_start_ns
@@ -49,7 +50,7 @@ def open_disk(directory: Path, max_bytes: int = 1 << 30) -> Disk:
 
 def write(disk: Disk, second: int) -> None:
     row = (START_NS + second * NS_PER_S, 0, NS_PER_S, *(0,) * 9)
-    disk.write({"cores": [row]}, 0, START_NS + second * NS_PER_S)
+    disk.write(Batch({"cores": [row]}), 0, START_NS + second * NS_PER_S)
 
 
 def told(disk: Disk, words: str) -> bool:
@@ -169,7 +170,7 @@ def test_the_gap_of_a_disk_that_hung_outlives_a_batch_that_cannot_be_written(
     disk: Disk, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hang(disk, monkeypatch, 3, 6)
-    disk.write({"no such table": [()]}, 0, START_NS + 9 * NS_PER_S)
+    disk.write(Batch({"no such table": [()]}), 0, START_NS + 9 * NS_PER_S)
     write(disk, 12)
     disk.close()
     assert recorded(directory, "cores", "time") == [(12,)]

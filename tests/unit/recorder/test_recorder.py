@@ -209,7 +209,7 @@ def test_a_lookup_process_that_was_left_behind_is_a_gap_of_names_once() -> None:
     recorder._sources.lookup.restarts = 1
     for _ in range(3):
         recorder._turn(None)
-    (gap,) = recorder._batch["gaps"]
+    (gap,) = recorder._batch.rows["gaps"]
     from_ns, to_ns, table, cause = gap[:4]
     assert from_ns <= before.time_ns <= to_ns
     assert (table, cause.partition(":")[0]) == ("frames", "the lookup process hung, ended or could not start")

@@ -17,7 +17,7 @@ from necroscope.model.tables import TABLES
 from necroscope.recorder import task_capture
 from necroscope.recorder.task_capture import TaskCapture, parse_py_spy, syscall_of
 from necroscope.recorder.triggers import NO_CPU, Trigger
-from necroscope.sources.perf.sampler import SeenTask
+from necroscope.sources.perf.seen_tasks import SeenTask
 from necroscope.sources.procfs.blocked_tasks import BlockedTask
 from necroscope.symbols.messages import TaskDescription
 
@@ -35,8 +35,8 @@ class FakeSampler:
 
     def __init__(self, tasks_of_core: dict[int, list[SeenTask]]) -> None:
         self.rings = SimpleNamespace(cpus=set(tasks_of_core))
-        self.symbolizer = SimpleNamespace(interned=SimpleNamespace(frames_of=lambda stack: READING))
-        self.seen_on = tasks_of_core.__getitem__
+        self.frames_of = lambda stack: READING
+        self.seen_on = lambda cpu, now_ns: tasks_of_core[cpu]
 
 
 class FakeDescriber:

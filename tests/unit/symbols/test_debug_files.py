@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.whole_symbol_table import functions_between
 
 from necroscope.symbols.debug_files import find_functions
 from necroscope.symbols.elf import Elf
@@ -25,7 +26,7 @@ def names_at(program: Path, root: Path, address: int) -> list[bytes | None] | No
     try:
         image = FileImage(program_descriptor)
         table = find_functions(Elf(image), image, f"/bin/{program.name}", [root_descriptor])
-        return None if table is None else [name for _, name in table.functions(address, address + 1, image)]
+        return None if table is None else [name for _, name in functions_between(table, address, address + 1, image)]
     finally:
         os.close(program_descriptor)
         os.close(root_descriptor)

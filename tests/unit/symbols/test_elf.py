@@ -4,17 +4,17 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.whole_symbol_table import DYNSYM, SYMTAB, WholeTable, addresses_of, functions_between, whole_debugdata, whole_table
 
 from necroscope.symbols import function_index
-from necroscope.symbols.elf import Elf, SegmentHeader, Segments
-from necroscope.symbols.elf_symbols import read_debugdata, read_dynsym, read_symtab
-from necroscope.symbols.function_index import index_debugdata, index_dynsym, index_symtab
+from necroscope.symbols.elf import Elf, Section, SegmentHeader, Segments
+from necroscope.symbols.function_index import FileFunctions, FunctionIndex, index_debugdata, index_dynsym, index_symtab
 from necroscope.symbols.image import BytesImage, FileImage, Image, ImageError
+from necroscope.symbols.messages import unpack_block
 
 REAL = Path(sys.executable).resolve().read_bytes()
 SEVERAL_NAMES = """
@@ -35,16 +35,17 @@ def names_by_address(path: Path) -> dict[str, int]:
 
 
 def find(path: Path, addresses: list[int]) -> list[bytes | None]:
-    """What both readers say."""
     image = BytesImage(path.read_bytes())
-    return find_in(Elf(image), image, addresses, read_symtab, index_symtab)
+    elf = Elf(image)
+    return find_in(whole_table(elf, image, SYMTAB), index_symtab(elf, image), image, addresses)
 
 
-def find_in(elf: Elf, image: Image, addresses: list[int], read: Any, index: Any) -> list[bytes | None]:
-    table, indexed = read(elf, image), index(elf, image)
-    assert table is not None
-    found: list[bytes | None] = table.find(addresses, image)
-    assert [indexed.functions(address, address + 1, image)[-1][1] for address in addresses] == found
+def find_in(whole: WholeTable | None, index: FunctionIndex | None, image: Image, addresses: list[int]) -> list[bytes | None]:
+    """What the index says, which is what the whole table says."""
+    assert whole is not None
+    assert index is not None
+    found = [functions_between(index, address, address + 1, image)[-1][1] for address in addresses]
+    assert found == [whole.find(address) for address in addresses]
     return found
 
 
@@ -55,19 +56,12 @@ def everything(content: bytes) -> None:
         elf = Elf(image)
     except ImageError:
         return
-    addresses = elf.segments.addresses_of([0, 0x1000, 1 << 63])
-    for read in (read_symtab, read_dynsym, read_debugdata):
-        try:
-            table = read(elf, image)
-        except ImageError:
-            continue
-        if table is not None:
-            table.find([*addresses, 0x401000], image)
+    addresses = addresses_of(elf.segments, [0, 0x1000, 1 << 63])
     for index in (index_symtab, index_dynsym, index_debugdata):
         try:
             indexed = index(elf, image)
             for address in (*addresses, 0x401000) if indexed is not None else ():
-                indexed.functions(address, address + 4096, image)
+                functions_between(indexed, address, address + 4096, image)
         except ImageError:
             continue
 
@@ -80,17 +74,22 @@ def test_function_is_found_by_its_file_offset(
     image = BytesImage(path.read_bytes())
     elf = Elf(image)
     offsets = [offset_of(path, "main"), offset_of(path, "rest"), offset_of(path, "hidden_helper")]
-    addresses = elf.segments.addresses_of(offsets)
-    assert find_in(elf, image, addresses, read_symtab, index_symtab) == [b"main", b"rest", b"hidden_helper"]
+    addresses = addresses_of(elf.segments, offsets)
+    assert find_in(whole_table(elf, image, SYMTAB), index_symtab(elf, image), image, addresses) == [
+        b"main",
+        b"rest",
+        b"hidden_helper",
+    ]
 
 
-def test_piece_of_an_offset_is_of_the_segment_that_gives_its_address() -> None:
+def test_offset_at_a_seam_is_of_the_segment_that_holds_code() -> None:
+    """The page at the seam belongs to both; code is in the second. What is not loaded has no function."""
     segments = Segments([SegmentHeader(1, 4, 0, 0, 0x1100), SegmentHeader(1, 5, 0x1000, 0x401000, 0x800)])
-    # The page at the seam belongs to both; code is in the second.
-    assert list(segments.pieces(0, 0x3000)) == [(0, 0x1000, 0), (0x1000, 0x1100, 0x400000), (0x1100, 0x1800, 0x400000)]
-    assert list(segments.pieces(0x1400, 0x1500)) == [(0x1400, 0x1500, 0x400000)]
-    assert list(segments.pieces(0x2000, 0x3000)) == []
-    assert segments.addresses_of([0xFFF, 0x1000, 0x17FF, 0x1800]) == [0xFFF, 0x401000, 0x4017FF, 0]
+    strings = b"\0data\0code\0"
+    symbols = struct.pack("<IBBHQQ", 1, 2, 0, 1, 0x800, 0x900) + struct.pack("<IBBHQQ", 6, 2, 0, 1, 0x401000, 0x1000)
+    index = FunctionIndex(symbols, [], Section(0, len(strings), 0), strings)
+    found = FileFunctions(segments, [index]).block(0, BytesImage(b""))
+    assert unpack_block(found) == [(0, b""), (0x800, b"data"), (0x1000, b"code"), (0x1800, b"")]
 
 
 def test_build_id_is_that_of_readelf(compile_c: Callable[..., Path]) -> None:
@@ -125,10 +124,13 @@ def test_stripped_file_has_its_dynamic_symbols_only(compile_c: Callable[..., Pat
     library = compile_c("library.so", "-shared", "-fPIC", "-s")
     image = BytesImage(library.read_bytes())
     elf = Elf(image)
-    assert read_symtab(elf, image) is None
-    table = read_dynsym(elf, image)
+    assert index_symtab(elf, image) is None
+    table = index_dynsym(elf, image)
     assert table is not None
-    assert 1 <= len(table) < 6
+    names = {name for _, name in functions_between(table, 0, library.stat().st_size, image)} - {None}
+    assert b"rest" in names
+    assert b"hidden_helper" not in names
+    assert len(names) < 6
 
 
 def test_version_of_a_symbol_is_not_shown() -> None:
@@ -143,7 +145,8 @@ def test_version_of_a_symbol_is_not_shown() -> None:
             ["readelf", "-W", "--dyn-syms", libc], capture_output=True, text=True, check=True
         ).stdout.splitlines()
         row = next(line.split() for line in lines if " getppid@@" in line)
-        assert find_in(elf, image, [int(row[1], 16) + 1], read_dynsym, index_dynsym) == [b"getppid"]
+        whole, index = whole_table(elf, image, DYNSYM), index_dynsym(elf, image)
+        assert find_in(whole, index, image, [int(row[1], 16) + 1]) == [b"getppid"]
     finally:
         os.close(descriptor)
 
@@ -158,13 +161,13 @@ def test_mini_debuginfo_is_unpacked(compile_c: Callable[..., Path], tmp_path: Pa
     subprocess.run(["objcopy", "--add-section", f".gnu_debugdata={mini}.xz", stripped], check=True)
     image = BytesImage(stripped.read_bytes())
     elf = Elf(image)
-    assert read_symtab(elf, image) is None
-    assert find_in(elf, image, [address + 1], read_debugdata, index_debugdata) == [b"hidden_helper"]
+    assert index_symtab(elf, image) is None
+    assert find_in(whole_debugdata(elf, image), index_debugdata(elf, image), image, [address + 1]) == [b"hidden_helper"]
 
 
 def test_page_shared_by_two_segments_belongs_to_the_executable_one() -> None:
     segments = Segments([SegmentHeader(1, 4, 0, 0x400000, 0x1800), SegmentHeader(1, 5, 0x1000, 0x502000, 0x1000)])
-    assert segments.addresses_of([0x10, 0x1010, 0x2010]) == [0x400010, 0x502010, 0]
+    assert addresses_of(segments, [0x10, 0x1010, 0x2010]) == [0x400010, 0x502010, 0]
 
 
 @pytest.mark.parametrize(
@@ -200,9 +203,8 @@ def test_debugdata_that_unpacks_without_end_is_cut(
     program = compile_c("program", "-s")
     subprocess.run(["objcopy", "--add-section", f".gnu_debugdata={bomb}.xz", program], check=True)
     image = BytesImage(program.read_bytes())
-    for read in (read_debugdata, index_debugdata):
-        with pytest.raises(ImageError):
-            read(Elf(image), image)
+    with pytest.raises(ImageError):
+        index_debugdata(Elf(image), image)
 
 
 @settings(max_examples=100, deadline=None)

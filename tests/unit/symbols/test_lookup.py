@@ -1,7 +1,6 @@
 import errno
 import os
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -12,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from necroscope.symbols import lookup as module
-from necroscope.symbols.lookup import FunctionBlock, Lookup, ModuleAnswer, TaskDescription, UserRequest
-from necroscope.symbols.messages import BLOCK_BITS, NO_FUNCTION
+from necroscope.symbols.lookup import Lookup, Mapping, ModuleAnswer, TaskDescription, UserRequest
+from necroscope.symbols.messages import BLOCK_BITS, NO_FUNCTION, pack_block, unpack_block
 
 TIMEOUT_S = 0.3
 NEVER_READY = "import time; time.sleep(1000)"
@@ -22,15 +21,15 @@ NEVER_ANSWERS = "import os, time; from necroscope.symbols.messages import pack; 
 PICKY = """
 import os, signal
 from necroscope.symbols.lookup_process import serve
-from necroscope.symbols.messages import Kind, pack
+from necroscope.symbols.messages import Kind, pack, pack_block
 def maps(item):
     if item[0] == 13: {fault}
-    return []
+    return ([], False)
 def user(item):
     if item[0] == 13: {fault}
-    return ("id", [([0], ["f"])] * len(item[5]))
+    return ("id", [tuple(pack_block([(0, b"f")]))] * len(item[5]))
 os.write(1, pack((0, None)))
-serve(0, 1, {{Kind.MAPS: maps, Kind.USER: user, Kind.VDSO: lambda item: ["v"] * len(item)}})
+serve(0, 1, {{Kind.MAPS: maps, Kind.USER: user, Kind.DEMANGLE: lambda item: ["d"] * len(item)}})
 """
 HANG = "signal.pause()"
 CRASH = "os.kill(os.getpid(), signal.SIGSEGV)"
@@ -108,16 +107,20 @@ def test_recorders_side_imports_the_standard_library_only() -> None:
 
 @pytest.mark.kernel
 def test_real_process_answers_everything(real: Lookup) -> None:
-    mappings = real.process_maps(os.getpid())
-    assert mappings is not None
+    found, absent = real.process_maps([os.getpid(), 1 << 22])
+    assert found is not None
+    assert absent is None
+    mappings, is_bounded = found
+    assert not is_bounded
     libc = next(mapping for mapping in mappings if "libc.so" in mapping.path)
     blocks = tuple(range(libc.file_offset >> BLOCK_BITS, (libc.file_offset + libc.end - libc.start) >> BLOCK_BITS))
     (answer,) = real.user_functions([UserRequest(os.getpid(), libc.path, *libc[3:6], blocks)])
     assert answer is not None
     assert len(answer.functions) == len(blocks)
-    assert sum(any(functions.names) for functions in answer.functions) > len(blocks) / 2
-    assert all(functions.starts == sorted({0, *functions.starts}) for functions in answer.functions)
-    assert any(real.vdso_symbols(list(range(0, 0x2000, 16)))) or "[vdso]" not in [mapping.path for mapping in mappings]
+    assert sum(bool(functions.names) for functions in answer.functions) > len(blocks) / 2
+    for functions in answer.functions:
+        starts = [start for start, _ in unpack_block(functions)]
+        assert starts == sorted({0, *starts})
     assert real.describe_task(os.getpid(), os.getpid(), 0).comm is not None
     assert real.jit_symbols(os.getpid(), [1]) == [None]
     assert real.demangle(["_ZN3foo3barEv", "_RNvCs1_3foo3bar", "plain", "_Z\\xff"]) == [
@@ -126,21 +129,13 @@ def test_real_process_answers_everything(real: Lookup) -> None:
         "plain",
         "_Z\\xff",
     ]
-    if real.kernel_place(0) is None and real.kernel_symbols_hidden is None:
-        lines = Path("/proc/kallsyms").read_text().splitlines()
-        address = next(int(line.split()[0], 16) for line in lines if line.endswith(" T schedule"))
-        place = real.kernel_place(address + 1)
-        assert place is not None
-        assert real.kernel_symbol(place) == ("schedule", "[kernel]")
-        real.reload_kernel_symbols()
-        assert real.kernel_place(address + 1) is not None
     assert real.restarts == 0
 
 
 @pytest.mark.kernel
 def test_targets_that_do_not_exist_are_unknown(real: Lookup) -> None:
-    assert real.process_maps(1 << 22) is None
-    assert real.process_maps(-1) is None
+    assert real.process_maps([1 << 22, -1]) == [None, None]
+    assert real.process_maps([]) == []
     assert real.describe_task(1 << 22, 1 << 22, 3) == TaskDescription()
     assert real.user_functions([user(1 << 22, "/\udcff\0", 2), user(0, "")]) == [
         ModuleAnswer(None, [NO_FUNCTION, NO_FUNCTION]),
@@ -148,7 +143,6 @@ def test_targets_that_do_not_exist_are_unknown(real: Lookup) -> None:
     ]
     assert real.user_functions([]) == []
     assert real.jit_symbols(1 << 22, [-5, 1 << 70]) == [None, None]
-    assert [real.kernel_place(address) for address in (-1, 1 << 64, 1 << 70)] == [None, None, None]
 
 
 @pytest.mark.kernel
@@ -160,30 +154,14 @@ def test_many_questions_pass_the_pipes(real: Lookup) -> None:
 
 @pytest.mark.kernel
 def test_signals_of_the_terminal_are_the_recorders(real: Lookup) -> None:
-    real.vdso_symbols([0])
+    real.demangle(["_Z1"])
     (pid,) = real.pids
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         os.kill(pid, number)
-    assert real.process_maps(os.getpid()) is not None
+    assert real.process_maps([os.getpid()]) != [None]
     assert real.pids == [pid]
     assert os.getpgid(pid) != os.getpgid(0)
     assert os.getpriority(os.PRIO_PROCESS, pid) == min(os.getpriority(os.PRIO_PROCESS, 0) + 5, 19)
-
-
-def test_hidden_kernel_symbols_are_unknown_and_say_why(tmp_path: Path, data: Path) -> None:
-    (tmp_path / "proc").mkdir()
-    shutil.copy(data / "kallsyms_restricted.txt", tmp_path / "proc/kallsyms")
-    lookup = Lookup(tmp_path)
-    assert lookup.kernel_symbols_hidden is None
-    assert lookup.kernel_place(0xFFFFFFFF81000000) is None
-    assert "kernel.kptr_restrict" in (lookup.kernel_symbols_hidden or "")
-    assert lookup.kernel_symbol(0) is None
-    shutil.copy(data / "kallsyms.txt", tmp_path / "proc/kallsyms")
-    assert lookup.kernel_place(0xFFFFFFFF81000000) is None, "it is not read again by itself"
-    lookup.reload_kernel_symbols()
-    assert lookup.kernel_symbols_hidden is None
-    assert lookup.kernel_place(0xFFFFFFFF81000000) is not None
-    assert lookup.pids == [], "nobody had to be asked"
 
 
 def test_start_does_not_wait(scripted: object) -> None:
@@ -207,13 +185,13 @@ def test_on_a_node_that_cannot_fork_everything_is_unknown_until_it_can(
         patched.setattr(subprocess, "Popen", refuse)
         lookup.start()
         assert lookup.user_functions([user(7), user(8)]) == [None, None]
-        assert lookup.vdso_symbols([1]) == [None]
+        assert lookup.demangle(["_Z1"]) == ["_Z1"]
         assert (lookup.pids, lookup.is_loading, lookup.unanswered, lookup.restarts) == ([], False, 3, 2)
         assert len(tries) == 2, "after the second failure it pauses"
-    assert lookup.vdso_symbols([1]) == [None]
+    assert lookup.demangle(["_Z1"]) == ["_Z1"]
     clock.added_s += module.PAUSE_LIMIT_S
     wait_until_ready(lookup)
-    assert lookup.vdso_symbols([1]) == ["v"]
+    assert lookup.demangle(["_Z1"]) == ["d"]
 
 
 def test_process_that_loads_slowly_is_left_alone_and_then_abandoned(
@@ -221,11 +199,11 @@ def test_process_that_loads_slowly_is_left_alone_and_then_abandoned(
 ) -> None:
     monkeypatch.setattr(module, "FIRST_USE_S", TIMEOUT_S)
     lookup = scripted(NEVER_READY)  # type: ignore[operator]
-    assert lookup.vdso_symbols([1]) == [None]
+    assert lookup.demangle(["_Z1"]) == ["_Z1"]
     (pid,) = lookup.pids
     assert lookup.restarts == 0
     clock.added_s += module.START_LIMIT_S
-    assert lookup.vdso_symbols([1]) == [None]
+    assert lookup.demangle(["_Z1"]) == ["_Z1"]
     assert lookup.restarts == 1
     wait_until_dead(pid)
     lookup.start()
@@ -238,7 +216,7 @@ def test_hung_process_is_abandoned_in_time_and_another_started(scripted: object)
     wait_until_ready(lookup)
     (first,) = lookup.pids
     start_s = time.monotonic()
-    assert lookup.vdso_symbols([1, 2]) == [None, None]
+    assert lookup.demangle(["_Z1", "_Z2"]) == ["_Z1", "_Z2"]
     assert TIMEOUT_S <= time.monotonic() - start_s < TIMEOUT_S + 0.5
     assert lookup.restarts == 1
     wait_until_dead(first)
@@ -253,42 +231,65 @@ def test_hung_process_is_abandoned_in_time_and_another_started(scripted: object)
 def test_only_the_target_at_fault_is_unknown_and_it_is_not_asked_again(fault: str, scripted: object, clock: FakeClock) -> None:
     lookup = scripted(PICKY.format(fault=fault))  # type: ignore[operator]
     requests = [user(1), user(13, "/hung/b.so"), user(2, "/lib/c.so")]
-    found, unknown = ModuleAnswer("id", [FunctionBlock([0], ["f"])]), None
+    found, unknown = ModuleAnswer("id", [pack_block([(0, b"f")])]), None
     assert lookup.user_functions(requests) == [found, unknown, unknown]
     assert lookup.restarts == 1
     wait_until_ready(lookup)
     assert lookup.user_functions(requests) == [found, unknown, found], "the one at fault is left out"
     assert lookup.user_functions([user(3, "/hung/b.so")]) == [unknown], "and so is its file for others"
-    assert lookup.process_maps(13) is None
+    assert lookup.process_maps([13]) == [None]
     assert lookup.restarts == 1
     clock.added_s += module.BLAME_S + 1
     assert lookup.user_functions(requests) == [found, unknown, unknown]
     assert lookup.restarts == 2
 
 
+def test_of_many_processes_only_the_one_at_fault_has_unknown_mappings(scripted: object) -> None:
+    lookup = scripted(PICKY.format(fault=HANG))  # type: ignore[operator]
+    pids, found = [1, 13, 2, 3], ([], False)
+    assert lookup.process_maps(pids) == [found, None, None, None]
+    wait_until_ready(lookup)
+    assert lookup.process_maps(pids) == [found, None, found, found]
+
+
+def test_mappings_say_whether_there_are_more(tmp_path: Path) -> None:
+    (tmp_path / "proc/7").mkdir(parents=True)
+    lines = [b"%x000-%x000 r-xp 00001000 08:01 5 /srv/\xff\n" % (number, number + 1) for number in range(1, 5000)]
+    (tmp_path / "proc/7/maps").write_bytes(b"".join(lines))
+    lookup = Lookup(tmp_path, timeout_s=5.0)
+    try:
+        (found,) = lookup.process_maps([7])
+    finally:
+        lookup.close()
+    assert found is not None
+    mappings, is_bounded = found
+    assert (len(mappings), is_bounded) == (4096, True)
+    assert mappings[0] == Mapping(0x1000, 0x2000, 0x1000, 8, 1, 5, "/srv/\udcff")
+
+
 def test_many_hanging_targets_cost_a_drain_no_more_than_two_waits(scripted: object, clock: FakeClock) -> None:
     lookup = scripted(PICKY.format(fault=HANG).replace("== 13", ">= 13"))  # type: ignore[operator]
-    assert lookup.process_maps(1) == []
+    assert lookup.process_maps([1]) == [([], False)]
     start_s = time.monotonic()
     for pid in range(13, 60):
-        assert lookup.process_maps(pid) is None
+        assert lookup.process_maps([pid]) == [None]
     assert lookup.restarts == 2
     assert time.monotonic() - start_s < 2 * TIMEOUT_S + 2.5
     clock.added_s += 2.1
     wait_until_ready(lookup)
-    assert lookup.process_maps(1) == [], "after the pause it is asked again"
+    assert lookup.process_maps([1]) == [([], False)], "after the pause it is asked again"
 
 
 def test_command_that_cannot_run_is_unknown_and_not_started_without_end(scripted: object) -> None:
     lookup = scripted("raise SystemExit(1)")  # type: ignore[operator]
     for _ in range(20):
-        assert lookup.vdso_symbols([1]) == [None]
+        assert lookup.demangle(["_Z1"]) == ["_Z1"]
     assert lookup.restarts == 2
 
 
 def test_nonsense_on_the_pipe_is_a_failure_not_an_exception(scripted: object) -> None:
     lookup = scripted("import os, time; os.write(1, b'\\xff' * 100); time.sleep(1000)")  # type: ignore[operator]
-    assert lookup.vdso_symbols([1]) == [None]
+    assert lookup.demangle(["_Z1"]) == ["_Z1"]
     assert lookup.restarts == 1
 
 
@@ -298,7 +299,7 @@ def test_answers_that_come_too_late_are_not_taken_for_others(scripted: object) -
     answers = lookup.user_functions([user(pid, f"/{pid}") for pid in range(1, 7)])
     known = sum(answer is not None for answer in answers)
     assert 1 <= known < 6, "answers kept coming, but the call ended after two time-outs"
-    assert lookup.vdso_symbols([1]) == ["v"]
+    assert lookup.demangle(["_Z1"]) == ["d"]
     assert lookup.restarts == 0
 
 
@@ -317,7 +318,7 @@ def test_close_ends_a_hung_process_too(scripted: object) -> None:
 def test_killed_recorder_leaves_no_process(root: str) -> None:
     code = (
         "import pathlib, sys; from necroscope.symbols.lookup import Lookup;"
-        f"lookup = Lookup(pathlib.Path({root!r}), 5.0); lookup.vdso_symbols([1]);"
+        f"lookup = Lookup(pathlib.Path({root!r}), 5.0); lookup.demangle(['_Z1']);"
         "print(*lookup.pids, flush=True); sys.stdin.read()"
     )
     recorder = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -333,9 +334,10 @@ def test_killed_recorder_leaves_no_process(root: str) -> None:
 
 @pytest.mark.kernel
 def test_process_holds_no_file_of_its_targets(real: Lookup) -> None:
-    mappings = real.process_maps(os.getpid()) or []
+    (found,) = real.process_maps([os.getpid()])
+    assert found is not None
     real.user_functions(
-        [UserRequest(os.getpid(), m.path, *m[3:6], (m.file_offset >> BLOCK_BITS,)) for m in mappings if m.path.startswith("/")]
+        [UserRequest(os.getpid(), m.path, *m[3:6], (m.file_offset >> BLOCK_BITS,)) for m in found[0] if m.path.startswith("/")]
     )
     (pid,) = real.pids
     descriptors = {os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd")}

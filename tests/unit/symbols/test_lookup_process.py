@@ -22,15 +22,18 @@ def converse(content: bytes, root: object = "/") -> list[tuple[Any, ...]]:
 
 @pytest.mark.kernel
 def test_process_says_ready_answers_in_order_and_ends_with_its_input() -> None:
-    messages = converse(pack((7, int(Kind.MAPS), [(os.getpid(),), (1 << 22,)])) + pack((8, int(Kind.VDSO), [[0]])))
+    messages = converse(pack((7, int(Kind.MAPS), [(os.getpid(),), (1 << 22,)])) + pack((8, int(Kind.DEMANGLE), [["plain"]])))
     assert [message[0] for message in messages] == [READY, 7, 7, 8]
-    assert messages[1][1]
+    mappings, is_bounded = messages[1][1]
+    assert mappings
+    assert is_bounded is False
     assert messages[2][1] is None
+    assert messages[3][1] == ["plain"]
 
 
 def test_item_that_makes_a_handler_fail_is_unknown_and_the_next_is_answered(tmp_path: object) -> None:
     items = [("no pid",), None, (1 << 80,)]
-    answers = converse(pack((1, int(Kind.MAPS), items)) + pack((2, int(Kind.VDSO), [[1 << 40]])), tmp_path)
+    answers = converse(pack((1, int(Kind.MAPS), items)) + pack((2, int(Kind.JIT), [(7, [1 << 40])])), tmp_path)
     assert [answer[1] for answer in answers[1:]] == [None, None, None, [None]]
 
 

@@ -5,17 +5,20 @@ import struct
 import subprocess
 from bisect import bisect_right
 from collections.abc import Callable
+from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.whole_symbol_table import DYNSYM, SYMTAB, addresses_of, whole_table
 
 from necroscope.symbols.elf import Elf, Section, SectionHeader, SegmentHeader, Segments
-from necroscope.symbols.elf_symbols import read_dynsym, read_symtab
 from necroscope.symbols.function_index import FunctionIndex
 from necroscope.symbols.image import BytesImage
-from necroscope.symbols.messages import BLOCK_BITS, NO_FUNCTION, FunctionBlock, UserRequest
-from necroscope.symbols.resolver import Module, Resolver
+from necroscope.symbols.messages import BLOCK_BITS, NO_FUNCTION, FunctionBlock, ModuleAnswer, UserRequest, unpack_block
+from necroscope.symbols.resolver import MOST_MAPPINGS, Module, Resolver
+from necroscope.symbols.vdso import Vdso
 
 SPARE_ID = "-Wl,--build-id=0xaabbccdd00"
 
@@ -36,13 +39,15 @@ def request(pid: int, path: Path | str, *offsets: int) -> UserRequest:
     return UserRequest(pid, str(path), 0, 0, 0, tuple(offset >> BLOCK_BITS for offset in offsets))
 
 
-def name_in(functions: FunctionBlock, offset: int) -> str | None:
-    return functions.names[bisect_right(functions.starts, offset & ((1 << BLOCK_BITS) - 1)) - 1]
+def name_in(functions: FunctionBlock, offset: int) -> bytes:
+    """Of the function around an offset; empty if there is none."""
+    known = unpack_block(functions)
+    return known[bisect_right(known, offset & ((1 << BLOCK_BITS) - 1), key=itemgetter(0)) - 1][1]
 
 
-def named(resolver: Resolver, pid: int, path: Path | str, *offsets: int) -> list[str | None]:
+def named(resolver: Resolver, pid: int, path: Path | str, *offsets: int) -> list[str]:
     answer = resolver.user_functions(request(pid, path, *offsets))
-    return [name_in(functions, offset) for functions, offset in zip(answer.functions, offsets, strict=True)]
+    return [name_in(functions, offset).decode() for functions, offset in zip(answer.functions, offsets, strict=True)]
 
 
 @pytest.mark.kernel
@@ -53,12 +58,12 @@ def test_functions_of_a_running_program_are_named(compile_c: Callable[..., Path]
     answer = Resolver(Path("/")).user_functions(request(process.pid, program, rest, 1 << 40, 0))
     assert answer.build_id == "aabbccdd00"
     first, far, zero = answer.functions
-    starts = [*first.starts, 1 << BLOCK_BITS]
-    extents = {name: (starts[at], starts[at + 1]) for at, name in enumerate(first.names)}
+    functions = unpack_block(first)
+    extents = {name: (start, end) for (start, name), (end, _) in pairwise([*functions, (1 << BLOCK_BITS, b"")])}
     within = (rest - 1) & ((1 << BLOCK_BITS) - 1)
-    assert extents["rest"] == (within, within + size_of(program, "rest"))
+    assert extents[b"rest"] == (within, within + size_of(program, "rest"))
     assert far == NO_FUNCTION
-    assert name_in(zero, 0) is None
+    assert name_in(zero, 0) == b""
 
 
 @pytest.mark.kernel
@@ -70,18 +75,27 @@ def test_answer_is_that_of_the_table_for_every_offset(compile_c: Callable[..., P
     answer = Resolver(Path("/")).user_functions(UserRequest(os.getpid(), str(program), 0, 0, 0, tuple(blocks)))
     image = BytesImage(program.read_bytes())
     elf = Elf(image)
-    table = read_symtab(elf, image) or read_dynsym(elf, image)
+    table = whole_table(elf, image, SYMTAB) or whole_table(elf, image, DYNSYM)
     assert table is not None
-    expected = table.find(elf.segments.addresses_of(offsets), image)
-    found = [name_in(answer.functions[offset >> BLOCK_BITS], offset) for offset in offsets]
+    expected = [table.find(address) or b"" for address in addresses_of(elf.segments, offsets)]
     assert b"main" in expected
-    assert found == [name and name.decode() for name in expected]
+    assert spread(answer)[: len(offsets)] == expected
+
+
+def spread(answer: ModuleAnswer) -> list[bytes]:
+    """The name of each byte of blocks in a row."""
+    return [
+        name
+        for functions in answer.functions
+        for (start, name), (end, _) in pairwise([*unpack_block(functions), (1 << BLOCK_BITS, b"")])
+        for _ in range(start, end)
+    ]
 
 
 def functions(*symbols: tuple[int, int]) -> FunctionIndex:
     """Functions by start and size, all named `f`."""
     content = b"".join(struct.pack("<IBBHQQ", 0, 2, 0, 1, *symbol) for symbol in symbols)
-    return FunctionIndex(content, [SectionHeader(0, 0, 0, 0, 0, 0, 0)], Section(0, 2, 0), BytesImage(b"f\0"))
+    return FunctionIndex(content, [SectionHeader(0, 0, 0, 0, 0, 0, 0)], Section(0, 2, 0), b"f\0")
 
 
 def test_blocks_in_a_row_are_answered_as_each_of_them(compile_c: Callable[..., Path]) -> None:
@@ -91,7 +105,7 @@ def test_blocks_in_a_row_are_answered_as_each_of_them(compile_c: Callable[..., P
     together = resolver.user_functions(UserRequest(os.getpid(), str(program), 0, 0, 0, blocks)).functions
     alone = [resolver.user_functions(UserRequest(os.getpid(), str(program), 0, 0, 0, (block,))).functions[0] for block in blocks]
     assert together == alone
-    assert sum(len(functions.names) for functions in together) > 50
+    assert sum(len(unpack_block(functions)) for functions in together) > 50
 
 
 def test_of_two_tables_the_first_that_has_a_name_gives_it() -> None:
@@ -102,15 +116,15 @@ def test_of_two_tables_the_first_that_has_a_name_gives_it() -> None:
     assert answer is not None
     (found,) = answer.functions
     assert [name_in(found, offset) for offset in (0x1008, 0x1014, 0x101C, 0x1020, 0x1040, 0x1090)] == [
-        "f",
-        "f",
-        "f",
-        None,
-        None,
-        "f",
+        b"f",
+        b"f",
+        b"f",
+        b"",
+        b"",
+        b"f",
     ]
     # The last function reaches far beyond its segment.
-    assert (found.starts[-1], found.names[-1]) == (0x1100, None)
+    assert unpack_block(found)[-1] == (0x1100, b"")
 
 
 @pytest.mark.kernel
@@ -141,7 +155,7 @@ def test_stripped_copy_of_one_build_does_not_spoil_the_other(
     subprocess.run(["strip", stripped], check=True)
     offset = offset_of(program, "hidden_helper")
     resolver = Resolver(Path("/"))
-    assert named(resolver, os.getpid(), stripped, offset) == [None]
+    assert named(resolver, os.getpid(), stripped, offset) == [""]
     assert named(resolver, os.getpid(), program, offset) == ["hidden_helper"]
 
 
@@ -212,10 +226,44 @@ def test_program_in_a_container_is_read_in_its_own_root(
 @pytest.mark.kernel
 def test_mappings_of_a_process_are_listed_and_those_of_none_are_not() -> None:
     resolver = Resolver(Path("/"))
-    mappings = resolver.process_maps(os.getpid())
-    assert mappings is not None
+    found = resolver.process_maps(os.getpid())
+    assert found is not None
+    mappings, is_bounded = found
     assert any("libc" in mapping.path for mapping in mappings)
+    assert not is_bounded
     assert resolver.process_maps(1 << 22) is None
+
+
+def test_process_with_ever_so_many_mappings_is_bounded(tmp_path: Path) -> None:
+    (tmp_path / "proc/7").mkdir(parents=True)
+    lines = [b"%x000-%x000 r-xp 00000000 00:00 0 \n" % (number, number + 1) for number in range(1, MOST_MAPPINGS + 2)]
+    for written, is_bounded in ((lines[:-1], False), (lines, True)):
+        (tmp_path / "proc/7/maps").write_bytes(b"".join(written))
+        found = Resolver(tmp_path).process_maps(7)
+        assert found is not None
+        assert (len(found[0]), found[0][-1].end, found[1]) == (MOST_MAPPINGS, (MOST_MAPPINGS + 1) << 12, is_bounded)
+
+
+@pytest.mark.kernel
+def test_functions_of_the_vdso_are_named_by_blocks_of_its_mapping() -> None:
+    resolver = Resolver(Path("/"))
+    found = resolver.process_maps(os.getpid())
+    assert found is not None
+    vdso = next((mapping for mapping in found[0] if mapping.path == "[vdso]"), None)
+    if vdso is None:
+        pytest.skip("this kernel has no vdso")
+    blocks = tuple(range((vdso.end - vdso.start - 1 >> BLOCK_BITS) + 1))
+    answer = resolver.user_functions(UserRequest(os.getpid(), vdso.path, *vdso[3:6], (*blocks, 1 << 20)))
+    names = {name for functions in answer.functions for _, name in unpack_block(functions)}
+    assert any(b"clock_gettime" in name for name in names)
+    assert len(answer.functions) == len(blocks) + 1
+    assert answer.functions[-1] == NO_FUNCTION, "nothing lies behind its end"
+
+
+def test_without_a_vdso_its_functions_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("necroscope.symbols.vdso.load", lambda: Vdso(b""))
+    answer = Resolver(Path("/")).user_functions(UserRequest(1, "[vdso]", 0, 0, 0, (0, 1)))
+    assert answer == (None, [NO_FUNCTION, NO_FUNCTION])
 
 
 @pytest.mark.kernel
@@ -236,5 +284,5 @@ def test_symbols_that_do_not_fit_into_memory_are_tried_once_and_the_exported_one
     resolver = Resolver(Path("/"))
     offsets = [offset_of(program, "rest"), offset_of(program, "hidden_helper")]
     for _ in range(2):
-        assert named(resolver, os.getpid(), program, *offsets) == ["rest", None]
+        assert named(resolver, os.getpid(), program, *offsets) == ["rest", ""]
     assert sizes == [section_bytes(program, ".symtab"), exported]

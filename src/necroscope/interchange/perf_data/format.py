@@ -13,7 +13,6 @@ CGROUP: Final = 19
 HEADER_ATTR: Final = 64
 HEADER_TRACING_DATA: Final = 66
 HEADER_BUILD_ID: Final = 67
-FINISHED_ROUND: Final = 68
 AUXTRACE: Final = 71
 EVENT_UPDATE: Final = 78
 HEADER_FEATURE: Final = 80
@@ -26,12 +25,6 @@ SPECIAL: Final = (HEADER_TRACING_DATA, AUXTRACE, COMPRESSED, COMPRESSED2)
 # Records whose size is not rounded up to words.
 UNALIGNED: Final = (HEADER_FEATURE, COMPRESSED)
 
-MISC_CPUMODE_MASK: Final = 7
-MISC_KERNEL: Final = 1
-MISC_GUEST_KERNEL: Final = 4
-MISC_GUEST_USER: Final = 5
-MISC_FORK_EXEC: Final = 1 << 13  # made up by perf for a process that was there before: it inherits no mappings
-MISC_MMAP_BUILD_ID: Final = 1 << 14
 MISC_BUILD_ID_SIZE: Final = 1 << 15
 
 UPDATE_NAME: Final = 2
@@ -43,9 +36,7 @@ FEATURE_ARCH: Final = 6
 FEATURE_NRCPUS: Final = 7
 FEATURE_CMDLINE: Final = 11
 FEATURE_EVENT_DESC: Final = 12
-FEATURE_AUXTRACE: Final = 18
 FEATURE_SAMPLE_TIME: Final = 21
-FEATURE_CLOCKID: Final = 23
 FEATURE_CLOCK_DATA: Final = 29
 
 # Names of events where the file gives none: perf_event.h, enum perf_hw_id and perf_sw_ids.

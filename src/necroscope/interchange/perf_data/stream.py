@@ -1,48 +1,34 @@
-"""The data section as blocks of whole records: read piece by piece, compressed records unpacked, hardware traces skipped.
+"""The data section as whole records: read piece by piece, compressed records unpacked, hardware traces skipped.
 
 Files are read and not mapped: a mapped file counts into our memory, and one that is cut while we read kills us with SIGBUS.
 """
 
 import struct
-from collections.abc import Iterator
-from typing import BinaryIO, Final, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Callable, Iterator
+from typing import BinaryIO, Final
 
 from necroscope.interchange.perf_data.format import (
     AUXTRACE,
     COMPRESSED,
     COMPRESSED2,
-    FINISHED_ROUND,
     HEADER_FEATURE,
     HEADER_TRACING_DATA,
     SPECIAL,
     UNALIGNED,
 )
 from necroscope.perf_abi.records import HEADER
+from necroscope.profile.core import skip_records
 
-Words = npt.NDArray[np.uint64]
-Places = npt.NDArray[np.int64]
+Feed = Callable[[bytes], int]
+"""Takes whole plain records from the start of some bytes, and says how many bytes they were (`Core.feed`)."""
 
 _PIECE_BYTES: Final = 1 << 20
 _PACKED_PIECE_BYTES: Final = 256 << 10
 _UNPACKED_PIECE_BYTES: Final = 1 << 20
+_RECORD_BYTES: Final = 1 << 16
 _HEADER_BYTES: Final = 8
-_HEADER_PARTS: Final = np.dtype([("type", "<u4"), ("misc", "<u2"), ("size", "<u2")])
-# Types of the kernel's records and of perf's own lie below; others are met one by one.
-_USUAL_TYPES: Final = 128
 # An empty last block: perf flushes its zstd frame but never ends it, and the reader takes an open end for a cut file.
 _ZSTD_END: Final = b"\x01\x00\x00"
-
-
-class Block(NamedTuple):
-    """Whole records: `starts` are their places in `words`. `ends_round`: a FINISHED_ROUND came since the block before."""
-
-    content: bytes
-    words: Words
-    starts: Places
-    ends_round: bool
 
 
 class RecordStream:
@@ -51,40 +37,36 @@ class RecordStream:
     def __init__(self, file: BinaryIO, start: int, end: int) -> None:
         self.fault: str | None = None
         self.skipped_trace_bytes = 0
+        self.is_packed = False
         self._file = file
         self._at = start
         self._end = end
         self._rest = b""
         self._aside: list[bytes] = []
-        self._round_seen = False
         self._piece_bytes = _PIECE_BYTES
 
-    def blocks(self) -> Iterator[Block]:
+    def pass_to(self, feed: Feed) -> Iterator[int]:
+        """Hand over all records; after each piece how many bytes it had."""
         while (kind := self._peek()) is not None:
             if kind in (COMPRESSED, COMPRESSED2):
-                yield from self._unpacked()
-            elif kind in SPECIAL:
-                self._skip_special()
-            elif kind == HEADER_FEATURE:
-                self._take(HEADER.unpack_from(self._rest)[2])
-            else:
-                yield self._plain()
+                yield from self._unpacked(feed)
+            elif not self._skipped(kind):
+                taken = feed(self._rest)
+                if not taken:
+                    self._stop("no record begins here")
+                    return
+                self._rest = self._rest[taken:]
+                yield taken
 
     def head_records(self, kinds: tuple[int, ...]) -> Iterator[bytes]:
-        """Only records of these types, copied; compressed ones are not looked into."""
+        """Only perf's own records of these types; compressed ones are not looked into."""
         while (kind := self._peek()) is not None:
-            if kind in (COMPRESSED, COMPRESSED2, HEADER_FEATURE):
+            if kind in kinds or kind in (COMPRESSED, COMPRESSED2):
                 record = self._take(HEADER.unpack_from(self._rest)[2])
                 if kind in kinds:
                     yield record
-            elif kind in SPECIAL:
-                self._skip_special()
-            else:
-                block = self._plain()
-                headers = block.words[block.starts]
-                for place in np.flatnonzero(np.isin((headers & np.uint64(0xFFFFFFFF)).astype(np.uint32), kinds)).tolist():
-                    at = int(block.starts[place]) * 8
-                    yield block.content[at : at + int(headers[place] >> np.uint64(48))]
+            elif not self._skipped(kind):
+                self._rest = self._rest[skip_records(self._rest) or HEADER.unpack_from(self._rest)[2] :]
 
     @property
     def position(self) -> int:
@@ -126,18 +108,13 @@ class RecordStream:
         taken, self._rest = self._rest[:size], self._rest[size:]
         return taken
 
-    def _plain(self) -> Block:
-        """All records at hand up to the first special one."""
-        starts, length = record_starts(self._rest)
-        words = np.frombuffer(self._rest, np.uint64, len(self._rest) // 8)
-        kinds = (words[starts] & np.uint64(0xFFFFFFFF)).astype(np.uint32)
-        special = np.flatnonzero(np.isin(kinds, (*SPECIAL, HEADER_FEATURE)))
-        if len(special):
-            length = int(starts[special[0]]) * 8
-            starts, kinds = starts[: special[0]], kinds[: special[0]]
-        content = self._rest
-        self._rest = content[length:]
-        return Block(content, words, starts, bool((kinds == FINISHED_ROUND).any()))
+    def _skipped(self, kind: int) -> bool:
+        """Past a record that is no plain one."""
+        if kind in SPECIAL:
+            self._skip_special()
+        elif kind == HEADER_FEATURE:
+            self._take(HEADER.unpack_from(self._rest)[2])
+        return kind in SPECIAL or kind == HEADER_FEATURE
 
     def _skip_special(self) -> None:
         kind, _, size = HEADER.unpack_from(self._rest)
@@ -157,29 +134,30 @@ class RecordStream:
         self._rest = self._rest[in_memory:]
         self._at += skipped - in_memory
 
-    def _unpacked(self) -> Iterator[Block]:
+    def _unpacked(self, feed: Feed) -> Iterator[int]:
         """From the first compressed record on; other records between them come after the piece they were met in."""
-        import pyarrow as pa  # noqa: PLC0415  (70 MB: only for those who have compressed files)
+        import pyarrow as pa  # noqa: PLC0415  (55 MB: only for those who have compressed files)
 
         unpacking = pa.CompressedInputStream(pa.PythonFile(_Payloads(self), mode="r"), "zstd")
+        self.is_packed = True
         self._piece_bytes = _PACKED_PIECE_BYTES  # each record taken moves what is left of the piece
         rest = b""
         while True:
-            self._round_seen = False
             try:
                 piece = unpacking.read(_UNPACKED_PIECE_BYTES)
             except (OSError, ValueError) as error:
                 self._stop(f"compressed records cannot be unpacked ({error})")
                 piece = b""
             content = rest + piece
-            starts, length = record_starts(content)
-            rest = content[length:]
-            if len(starts):
-                yield Block(content, np.frombuffer(content, np.uint64, len(content) // 8), starts, self._round_seen)
-            yield from self._take_aside()
+            taken = feed(content)
+            rest = content[taken:]
+            for record in self._aside:
+                feed(record)
+            self._aside.clear()
+            yield taken
             if not piece:
                 break
-            if len(rest) >= 1 << 16:
+            if len(rest) >= _RECORD_BYTES:
                 self._stop("unpacked bytes are no records")
                 break
         if rest:
@@ -194,21 +172,9 @@ class RecordStream:
             if kind == COMPRESSED2 and size >= 16:
                 record = self._take(size)
                 return record[16 : 16 + min(struct.unpack_from("<Q", record, 8)[0], size)]
-            if kind in SPECIAL:
-                self._skip_special()
-            elif kind == HEADER_FEATURE:
-                self._take(size)
-            else:
-                self._round_seen |= kind == FINISHED_ROUND
+            if not self._skipped(kind):
                 self._aside.append(self._take(size))
         return b""
-
-    def _take_aside(self) -> Iterator[Block]:
-        content = b"".join(self._aside)
-        self._aside.clear()
-        starts, _ = record_starts(content)
-        if len(starts):
-            yield Block(content, np.frombuffer(content, np.uint64), starts, False)
 
 
 class _Payloads:
@@ -232,34 +198,3 @@ class _Payloads:
 
     def close(self) -> None:
         self.closed = True
-
-
-def record_starts(content: bytes) -> tuple[Places, int]:
-    """Where the whole records begin, in words, and how many bytes they are; ends before the first impossible size.
-
-    Words that look like a header are found all at once; where each ends at the next one, they are records.
-    """
-    words = np.frombuffer(content, np.uint64, len(content) // 8)
-    headers = words.view(_HEADER_PARTS)
-    sizes = headers["size"]
-    likely = np.flatnonzero((headers["type"] - np.uint32(1) < np.uint32(_USUAL_TYPES)) & (sizes & 7 == 0) & (sizes != 0))
-    ends = likely + (sizes[likely] >> 3)
-    breaks = np.append(np.flatnonzero(ends[:-1] != likely[1:]), len(likely) - 1)
-    runs: list[Places] = []
-    at, limit = 0, len(words)
-    while at < limit:
-        place = int(np.searchsorted(likely, at))
-        if place < len(likely) and likely[place] == at:
-            last = int(breaks[np.searchsorted(breaks, place)])
-            runs.append(likely[place : last + 1])
-            at = int(ends[last])
-        else:
-            size = int(sizes[at])
-            if not size or size & 7:
-                break
-            runs.append(np.array([at], np.int64))
-            at += size >> 3
-    if at > limit:
-        at = int(runs[-1][-1])
-        runs[-1] = runs[-1][:-1]
-    return np.concatenate([np.zeros(0, np.int64), *runs]), at * 8

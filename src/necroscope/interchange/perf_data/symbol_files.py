@@ -1,27 +1,30 @@
-"""User functions by file offset: finds the right ELF file of each module and keeps its symbol table."""
+"""User functions by blocks of file offsets: finds the right ELF file of each module and keeps its symbol tables."""
 
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
 from necroscope.interchange.symbol_search import SymbolSearch
-from necroscope.symbols.demangle import demangle
 from necroscope.symbols.elf import Elf
-from necroscope.symbols.elf_symbols import FunctionTable, read_debugdata, read_dynsym, read_symtab, read_symtab_with_names
+from necroscope.symbols.function_index import (
+    FileFunctions,
+    FunctionIndex,
+    index_debugdata,
+    index_dynsym,
+    index_symtab,
+    index_symtab_with_names,
+)
 from necroscope.symbols.image import FileImage, ImageError
 from necroscope.symbols.perf_map import MAP_LIMIT_BYTES, PerfMap
-from necroscope.symbols.table import Addresses
 
 _MOST_INDEXED: Final = 20_000
-_SHT_SYMTAB: Final = 2
-_SHT_DYNSYM: Final = 11
-_ASKED_OFTEN: Final = 8
-_LARGE_BYTES: Final = 1 << 20
+# Of a symbol there are 24 bytes; beyond these tables are read again when they are asked for.
+_TABLES_LIMIT_BYTES: Final = 12 << 20
+# Names of a file that are kept with its tables; more are read as they are needed.
+_NAMES_BYTES: Final = 2 << 20
 _CACHED_NAMES: Final = ("elf", "vdso")
 
 
@@ -30,16 +33,26 @@ class SymbolFiles:
         self._search = search
         self._is_same_machine = is_same_machine
         self._loaded: dict[tuple[str, str | None], _LoadedFile | None] = {}
+        self._in_use: dict[_LoadedFile, int] = {}
         self._maps: dict[int, PerfMap | None] = {}
         self._index: dict[str, Path] | None = None
 
-    def functions(self, path: str, build_id: str | None, offsets: Sequence[int]) -> list[str | None]:
-        """The function at each file offset; all None where no file can be trusted to be the one that ran."""
+    @contextmanager
+    def functions(self, path: str, build_id: str | None) -> Iterator[tuple[FileFunctions | None, int]]:
+        """And the file that their names are read from; None where no file can be trusted to be the one that ran."""
         key = (path, build_id)
         if key not in self._loaded:
             self._loaded[key] = self._load(path, build_id)
         loaded = self._loaded[key]
-        return [None] * len(offsets) if loaded is None else loaded.functions(offsets)
+        with ExitStack() as opened:
+            try:
+                image = opened.enter_context(_image(loaded.path)) if loaded is not None else None
+                found = loaded.functions(image) if loaded is not None and image is not None else None
+            except (OSError, ImageError, ValueError):
+                image = found = None
+            if loaded is not None:
+                self._forget_oldest(loaded)
+            yield found, image.descriptor if image is not None else -1
 
     def jit_functions(self, pid: int, addresses: Sequence[int]) -> list[str | None]:
         if self._search.perf_maps is None:
@@ -49,11 +62,20 @@ class SymbolFiles:
         perf_map = self._maps[pid]
         return [None] * len(addresses) if perf_map is None else perf_map.lookup(addresses)
 
+    def _forget_oldest(self, asked: "_LoadedFile") -> None:
+        """Keeps the tables that are being asked about, whatever their size."""
+        self._in_use.pop(asked, None)
+        self._in_use[asked] = asked.known.size_bytes if asked.known is not None else 0
+        while sum(self._in_use.values()) > _TABLES_LIMIT_BYTES and len(self._in_use) > 1:
+            oldest = next(iter(self._in_use))
+            del self._in_use[oldest]
+            oldest.known = None
+
     def _load(self, path: str, build_id: str | None) -> "_LoadedFile | None":
         for candidate in self._candidates(path, build_id):
             loaded = _LoadedFile.open(candidate, build_id)
             if loaded is not None and (build_id is not None or self._may_trust(candidate)):
-                if not loaded.has_symtab and loaded.build_id is not None:
+                if loaded.build_id is not None:
                     loaded.debug_files = list(self._debug_files(loaded.build_id))
                 return loaded
         return None
@@ -107,16 +129,10 @@ class _LoadedFile:
 
     def __init__(self, path: Path, elf: Elf) -> None:
         self.build_id = elf.build_id
-        self.has_symtab = elf.section_of_type(_SHT_SYMTAB) is not None
         self.debug_files: list[Path] = []
-        self._path = path
+        self.known: FileFunctions | None = None
+        self.path = path
         self._segments = elf.segments
-        self._tables: list[FunctionTable] | None = None
-        self._is_large = any(
-            section is not None and section.size_bytes > _LARGE_BYTES
-            for section in (elf.section_of_type(_SHT_SYMTAB), elf.section_of_type(_SHT_DYNSYM))
-        )
-        self._asked = 0
 
     @classmethod
     def open(cls, path: Path, build_id: str | None) -> "_LoadedFile | None":
@@ -130,48 +146,24 @@ class _LoadedFile:
             return None
         return cls(path, elf)
 
-    def functions(self, offsets: Sequence[int]) -> list[str | None]:
+    def functions(self, image: FileImage) -> FileFunctions:
+        if self.known is None:
+            self.known = FileFunctions(self._segments, self._read_tables(Elf(image), image))
+        return self.known
+
+    def _read_tables(self, elf: Elf, image: FileImage) -> list[FunctionIndex]:
+        """The fullest there is: `.symtab`, a debug file's, or `.dynsym` with `.gnu_debugdata`."""
+        table = index_symtab(elf, image, _NAMES_BYTES) or next(filter(None, map(self._read_debug_file, self.debug_files)), None)
+        found = [table] if table is not None else [index_dynsym(elf, image, _NAMES_BYTES), index_debugdata(elf, image)]
+        return [table for table in found if table is not None]
+
+    def _read_debug_file(self, path: Path) -> FunctionIndex | None:
+        """Only its symbols: where the file's bytes lie in memory, the stripped file alone says."""
         try:
-            with _image(self._path) as image:
-                return self._find(offsets, image)
+            with _image(path) as image:
+                return index_symtab_with_names(image) if Elf(image).build_id == self.build_id else None
         except (OSError, ImageError, ValueError):
-            return [None] * len(offsets)
-
-    def _find(self, offsets: Sequence[int], image: FileImage) -> list[str | None]:
-        addresses = self._segments.addresses_at(np.array(offsets, np.int64))
-        names: list[bytes | None] = [None] * len(offsets)
-        for table in self._tables_for(addresses, image):
-            unnamed = [place for place, name in enumerate(names) if name is None]
-            for place, name in zip(unnamed, table.names(addresses[unnamed], image), strict=True):
-                names[place] = name
-        demangled = {name: demangle(name) for name in set(names) if name is not None}
-        return [None if name is None else demangled[name] for name in names]
-
-    def _tables_for(self, addresses: Addresses, image: FileImage) -> list[FunctionTable]:
-        """Of a large file only what these addresses need, until it was asked about again and again."""
-        if self._tables is not None:
-            return self._tables
-        debug = next((table for path in self.debug_files if (table := _read_debug_file(path, self.build_id))), None)
-        self._asked += 1
-        if debug is None and self._is_large and self._asked < _ASKED_OFTEN:
-            return _read_tables(Elf(image), image, addresses)
-        self._tables = [debug] if debug is not None else _read_tables(Elf(image), image, None)
-        return self._tables
-
-
-def _read_tables(elf: Elf, image: FileImage, near: Addresses | None) -> list[FunctionTable]:
-    table = read_symtab(elf, image, near)
-    found = [table] if table is not None else [read_dynsym(elf, image, near), read_debugdata(elf, image)]
-    return [table for table in found if table is not None]
-
-
-def _read_debug_file(path: Path, build_id: str | None) -> FunctionTable | None:
-    """Only its symbols: where the file's bytes lie in memory, the stripped file alone says."""
-    try:
-        with _image(path) as image:
-            return read_symtab_with_names(image) if Elf(image).build_id == build_id else None
-    except (OSError, ImageError, ValueError):
-        return None
+            return None
 
 
 @contextmanager

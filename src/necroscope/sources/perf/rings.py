@@ -1,24 +1,22 @@
-"""The rings of all cores: opens the sampling event on each, follows CPU hot-plug, and hands out records in time order.
+"""The rings of all cores: opens the sampling event on each, follows CPU hot-plug, and hands the rings to the native core.
 
 Tracepoint events are directed into the same rings (PERF_EVENT_IOC_SET_OUTPUT), so that one drain sees everything that happened on
-a core in its order. The hot loop is `_scan`: about half a microsecond a record. In an exec storm most processes come and go
-between two drains without a sample: their records are passed over unread (see `_TaskRecords`).
+a core in its order.
 """
 
 import errno
 import os
 import struct
-from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from ctypes import Array
 from fcntl import ioctl
-from operator import itemgetter
-from typing import Final
+from typing import Final, Protocol
 
 from necroscope.errors import NecroscopeError, SourceUnavailable
 from necroscope.model.units import NS_PER_S
 from necroscope.perf_abi import event_attr as abi
-from necroscope.perf_abi import records
+from necroscope.perf_abi.sample_layout import SampleLayout
+from necroscope.profile.library import Ring as NativeRing
 from necroscope.sources.perf.event import enable, event_id, open_event
 from necroscope.sources.perf.ring import PAGE_BYTES, Ring
 
@@ -36,105 +34,56 @@ _TRACEPOINT_SAMPLE_TYPE: Final = abi.SAMPLE_IDENTIFIER | abi.SAMPLE_TID | abi.SA
 _COMMON_FLAGS: Final = abi.FLAG_DISABLED | abi.FLAG_WATERMARK | abi.FLAG_SAMPLE_ID_ALL | abi.FLAG_USE_CLOCKID
 _TASK_FLAGS: Final = abi.FLAG_MMAP | abi.FLAG_MMAP2 | abi.FLAG_COMM | abi.FLAG_COMM_EXEC | abi.FLAG_TASK
 
-# Type, misc, size, and the first 16 bytes after them. Of a sample these are id, pid, tid; a task that has left the pid table has
-# pid and tid -1. Of a task's records they begin with the pid; those of FORK and EXIT are pid, parent, tid, parent's tid.
-_HEAD: Final = struct.Struct("<IHHQii").unpack_from
-_HEAD_BYTES: Final = 24
-_HEADER: Final = records.HEADER.unpack_from
-_HEADER_BYTES: Final = records.HEADER.size
-_PID_MASK: Final = 0xFFFF_FFFF
-# Of a sample: time, cpu, reserved, callchain length (or raw size).
-_SAMPLE_HEAD: Final = struct.Struct("<QIIQ").unpack_from
-_SAMPLE_HEAD_OFFSET: Final = 24
-_U64: Final = struct.Struct("<Q").unpack_from
-_SAMPLE: Final = records.SAMPLE
-_FORK: Final = records.FORK
-_EXIT: Final = records.EXIT
-_TASK_KINDS: Final = frozenset((records.MMAP2, records.COMM, records.FORK, records.EXIT))
-_CHAIN_OFFSET: Final = 48
-_RAW_OFFSET: Final = 44  # the raw size is 32 bits wide, the data follows it at once
-_TIME_FROM_END: Final = 24  # the trailing sample id of other records ends with time, cpu, identifier
-_LEAST_TASK_BYTES: Final = _HEAD_BYTES + _TIME_FROM_END
-_CPUMODE: Final = records.MISC_CPUMODE
-_KERNEL: Final = records.MISC_KERNEL
-
-# (time_ns, cpu, kind, pid, tid, body, first_argument): of a sample the body is its callchain, of other records all their bytes.
-Record = tuple[int, int, int, int, int, bytes, int | None]
-TRACEPOINT: Final = -1
+# How their records look, for the native core.
+SAMPLING_LAYOUT: Final = SampleLayout(_SAMPLE_TYPE, user_registers=abi.FIRST_ARGUMENT_REGISTER)
+TRACEPOINT_LAYOUT: Final = SampleLayout(_TRACEPOINT_SAMPLE_TYPE)
+TRACEPOINT_ID_OFFSET: Final = 8
+TRACEPOINT_RAW_OFFSET: Final = 44  # the raw size is 32 bits wide, the data follows it at once
 _SOFTWARE_CLOCK: Final = "cpu-clock"
-_TIME: Final = itemgetter(0)
 
 
-@dataclass(slots=True)
-class Drain:
-    """What one drain found: records in time order, and by core how many the kernel had to drop or throttle."""
-
-    records: list[Record] = field(default_factory=list)
-    idle: int = 0
-    lost: dict[int, int] = field(default_factory=dict)
-    throttled: dict[int, int] = field(default_factory=dict)
-
-
-class _TaskRecords:
-    """Where the records of processes lie in what was drained, and which processes nobody will ever ask about."""
-
-    def __init__(self, until_ns: int) -> None:
-        self.until_ns = until_ns
-        self._rings: list[tuple[bytes, int, list[tuple[int, int]]]] = []
-        self.sampled: set[int] = set()
-        self.forked: list[int] = []
-        self.exited: set[int] = set()
-        self.parents: set[int] = set()
-
-    def places(self, data: bytes, cpu: int) -> list[tuple[int, int]]:
-        """To be filled with the pid and the position of each record in this data."""
-        places: list[tuple[int, int]] = []
-        self._rings.append((data, cpu, places))
-        return places
-
-    def unseen(self) -> set[int]:
-        """Began and ended in this drain, were not sampled, and made neither thread nor child that goes by their name.
-
-        Of one that ended after `until_ns` a sample may still lie in a ring that was emptied before.
-        """
-        if len(set(self.forked)) != len(self.forked):
-            return set()  # a number was given twice, and the second owner may live
-        return self.exited.intersection(self.forked) - self.sampled - self.parents
-
-    def take(self) -> Iterator[Record]:
-        """The records of all others."""
-        unseen = self.unseen()
-        for data, cpu, places in self._rings:
-            for pid, position in places:
-                if pid not in unseen:
-                    kind, _, size = _HEADER(data, position)
-                    end = position + size
-                    yield _U64(data, end - _TIME_FROM_END)[0], cpu, kind, 0, 0, data[position:end], None
+class IdleFilter(Protocol):
+    def attach(self, descriptor: int) -> None:
+        """To the event behind this descriptor."""
+        ...
 
 
 class Rings:
-    """Sampling rings of the given cores. `idle_addresses` holds the packed instruction addresses known to be idle.
+    """Sampling rings of the given cores.
 
-    `tells_kernel_code`: the kernel writes a record when a BPF program comes or goes.
+    `tells_kernel_code`: the kernel writes a record when a BPF program comes or goes. `sampling_ids` and `tracepoint_of` hold the
+    ids of events: a sample carries that of its own.
     """
 
     def __init__(self, hz: int, tracepoint_ids: Sequence[int] = ()) -> None:
         self.hz = hz
         self.event_name = ""
         self.tells_kernel_code = True
-        self.idle_addresses: set[bytes] = set()
         self._tracepoint_ids = tuple(tracepoint_ids)
         self._rings: dict[int, Ring] = {}
-        self._sampling_id: dict[int, int] = {}
+        self.sampling_ids: dict[int, int] = {}
         self._event_of: dict[int, str] = {}
         self._tracepoint_descriptors: dict[int, list[int]] = {}
         self.tracepoint_of: dict[int, int] = {}
-        self._later: list[Record] = []
+        self._native: Array[NativeRing] | None = None
+        self._idle_filter: IdleFilter | None = None
         self._interrupted: set[int] = set()
 
     @property
     def cpus(self) -> frozenset[int]:
         return frozenset(self._rings)
+
+    def native(self) -> "Array[NativeRing]":
+        """All of them, as the native core drains them."""
+        if self._native is None:
+            self._native = (NativeRing * len(self._rings))(*(ring.native(cpu) for cpu, ring in self._rings.items()))
+        return self._native
+
+    def use_idle_filter(self, idle_filter: IdleFilter) -> None:
+        """Let the kernel drop what is idle, on the rings of now and of later."""
+        self._idle_filter = idle_filter
+        for ring in self._rings.values():
+            idle_filter.attach(ring.descriptor)
 
     def descriptors(self) -> list[int]:
         """To be polled: one becomes readable when its ring is half full."""
@@ -181,90 +130,9 @@ class Rings:
             value = NS_PER_S // hz if self._event_of[cpu] == _SOFTWARE_CLOCK else hz
             ioctl(ring.descriptor, abi.IOC_PERIOD, struct.pack("<Q", value))
 
-    def drain(self, until_ns: int) -> Drain:
-        """Records up to this monotonic moment; what comes while the rings are emptied one by one is kept for the next drain.
-
-        Otherwise a task's exec could be seen on one core before its fork on another.
-        """
-        drain, tasks = Drain(), _TaskRecords(until_ns)
-        self._take_later(drain, tasks)
-        for cpu, ring in self._rings.items():
-            data = ring.drain()
-            if data:
-                self._scan(data, cpu, self._sampling_id[cpu], drain, tasks)
-        drain.records += tasks.take()
-        # Each ring is sorted already, so this merges runs; a task's records may lie in several rings.
-        drain.records.sort(key=_TIME)
-        cut = bisect_right(drain.records, until_ns, key=_TIME)
-        self._later = drain.records[cut:]
-        del drain.records[cut:]
-        return drain
-
     def close(self) -> None:
         for cpu in list(self._rings):
             self._close_cpu(cpu)
-
-    def _take_later(self, drain: Drain, tasks: _TaskRecords) -> None:
-        """What the last drain kept; an address may have been found to be idle since then."""
-        for record in self._later:
-            _, _, kind, pid, _, body, _ = record
-            if kind == _SAMPLE and pid == 0 and body[8:16] in self.idle_addresses:
-                drain.idle += 1
-            else:
-                drain.records.append(record)
-                tasks.sampled.add(pid)
-
-    def _scan(self, data: bytes, cpu: int, sampling_id: int, drain: Drain, tasks: _TaskRecords) -> None:
-        append, idle_addresses = drain.records.append, self.idle_addresses
-        add_place, add_sampled = tasks.places(data, cpu).append, tasks.sampled.add
-        position, end = 0, len(data)
-        while position + _HEAD_BYTES <= end:
-            kind, misc, size, first, third, fourth = _HEAD(data, position)
-            after = position + size
-            if size < _HEADER_BYTES or after > end:
-                break  # cannot happen in a ring that only the kernel writes; never loop on it
-            if kind == _SAMPLE:
-                if size < _CHAIN_OFFSET:
-                    break
-                time_ns, _, _, length = _SAMPLE_HEAD(data, position + _SAMPLE_HEAD_OFFSET)
-                if first != sampling_id:
-                    append((time_ns, cpu, TRACEPOINT, third, fourth, data[position + _RAW_OFFSET : after], first))
-                else:
-                    start = position + _CHAIN_OFFSET
-                    # Innermost address of an idle core: the chain is the kernel marker, then the address.
-                    if third == 0 and data[start + 8 : start + 16] in idle_addresses:
-                        drain.idle += 1
-                    else:
-                        add_sampled(third)
-                        stop = start + 8 * length
-                        # Of a program that runs its own code the register says nothing.
-                        argument = None
-                        if misc & _CPUMODE == _KERNEL and stop + 16 <= after and _U64(data, stop)[0]:
-                            argument = _U64(data, stop + 8)[0]
-                        append((time_ns, cpu, _SAMPLE, third, fourth, data[start : stop if stop < after else after], argument))
-            elif kind in _TASK_KINDS and size >= _LEAST_TASK_BYTES:
-                pid = first & _PID_MASK
-                add_place((pid, position))
-                if kind == _FORK:
-                    tasks.parents.add(first >> 32)
-                    if pid == third:
-                        tasks.forked.append(pid)
-                elif kind == _EXIT and pid == third and _U64(data, after - _TIME_FROM_END)[0] <= tasks.until_ns:
-                    tasks.exited.add(pid)
-            else:
-                self._note(kind, data, position, size, cpu, drain)
-            position = after
-
-    def _note(self, kind: int, data: bytes, position: int, size: int, cpu: int, drain: Drain) -> None:
-        """The rare records: losses, throttling, and what is not of a task."""
-        if kind == records.LOST and size >= 8 + records.LOST_BODY.size:
-            lost = records.LOST_BODY.unpack_from(data, position + 8)[1]
-            drain.lost[cpu] = drain.lost.get(cpu, 0) + lost
-        elif kind == records.THROTTLE:
-            drain.throttled[cpu] = drain.throttled.get(cpu, 0) + 1
-        elif size >= 8 + _TIME_FROM_END:
-            time_ns = _U64(data, position + size - _TIME_FROM_END)[0]
-            drain.records.append((time_ns, cpu, kind, 0, 0, data[position : position + size], None))
 
     def _open_cpu(self, cpu: int, pages: int) -> None:
         descriptor = self._open_sampling_event(cpu, pages)
@@ -276,12 +144,15 @@ class Rings:
                 f"cannot map the ring of core {cpu}: {error.strerror}", "give CAP_IPC_LOCK, or raise kernel.perf_event_mlock_kb"
             ) from None
         self._rings[cpu] = ring
+        self._native = None
         self._event_of[cpu] = self.event_name
         self._tracepoint_descriptors[cpu] = []
         try:
-            self._sampling_id[cpu] = event_id(descriptor)
+            self.sampling_ids[cpu] = event_id(descriptor)
             for tracepoint_id in self._tracepoint_ids:
                 self._add_tracepoint(cpu, tracepoint_id, descriptor)
+            if self._idle_filter is not None:
+                self._idle_filter.attach(descriptor)
             enable(descriptor)
         except BaseException:
             self._close_cpu(cpu)  # a ring that never fills would look like a core that never works
@@ -328,8 +199,9 @@ class Rings:
         for descriptor in self._tracepoint_descriptors.pop(cpu):
             self.tracepoint_of.pop(event_id(descriptor), None)
             os.close(descriptor)
+        self._native = None
         self._rings.pop(cpu).close()
-        self._sampling_id.pop(cpu, None)
+        self.sampling_ids.pop(cpu, None)
         del self._event_of[cpu]
 
 

@@ -1,5 +1,7 @@
 """Records of a perf ring built byte by byte, as linux/perf_event.h lays them out, and a lookup that answers by rule."""
 
+import ctypes
+import mmap
 import struct
 from collections.abc import Callable, Sequence
 
@@ -7,12 +9,16 @@ import pytest
 
 from necroscope.perf_abi import records
 from necroscope.perf_abi.event_attr import CONTEXT_KERNEL, CONTEXT_USER
-from necroscope.sources.perf.rings import Drain, Rings
-from necroscope.symbols.messages import BLOCK_BITS, FunctionBlock, ModuleAnswer, UserRequest
+from necroscope.profile.library import Ring as NativeRing
+from necroscope.sources.perf.ring import PAGE_BYTES
+from necroscope.sources.perf.rings import Rings
+from necroscope.symbols.messages import BLOCK_BITS, FunctionBlock, ModuleAnswer, UserRequest, pack_block
 from necroscope.symbols.process_maps import Mapping
 
 KERNEL_BASE = 0xFFFF_FFFF_8100_0000
 IDLE = KERNEL_BASE + 0x1D1E
+# Behind its own text the kernel has modules and BPF programs, by blocks of 16 KiB.
+CORE_BYTES = 0x8000
 SAMPLING_ID = 700
 LEDGER_ID = 701
 MISC_USER = 2
@@ -113,16 +119,23 @@ class Build:
 
 
 class FakeRing:
-    """What the kernel would have written since the last drain."""
+    """A ring in our own memory, in which a test writes what the kernel would."""
 
     descriptor = -1
+    size_bytes = 1 << 20
 
     def __init__(self) -> None:
-        self.data = b""
+        self._map = mmap.mmap(-1, PAGE_BYTES + self.size_bytes)
+        self._start = ctypes.c_char.from_buffer(self._map)
 
-    def drain(self) -> bytes:
-        data, self.data = self.data, b""
-        return data
+    def write(self, data: bytes) -> None:
+        head = int.from_bytes(self._map[1024:1032], "little")
+        for at, byte in enumerate(data, head):
+            self._map[PAGE_BYTES + at % self.size_bytes] = byte
+        self._map[1024:1032] = (head + len(data)).to_bytes(8, "little")
+
+    def native(self, cpu: int) -> NativeRing:
+        return NativeRing(ctypes.addressof(self._start), self.size_bytes, PAGE_BYTES, cpu, 0)
 
     def close(self) -> None:
         pass
@@ -135,13 +148,13 @@ class FakeRings(Rings):
         super().__init__(97)
         self.fakes = [FakeRing() for _ in range(cpus)]
         self._rings = dict(enumerate(self.fakes))  # type: ignore[assignment]
-        self._sampling_id = dict.fromkeys(range(cpus), SAMPLING_ID)
+        self.sampling_ids = dict.fromkeys(range(cpus), SAMPLING_ID)
         self._event_of = dict.fromkeys(range(cpus), "cpu-clock")
         self._tracepoint_descriptors = {cpu: [] for cpu in range(cpus)}
         self.tracepoint_of = tracepoints or {}
 
     def write(self, cpu: int, *written: bytes) -> None:
-        self.fakes[cpu].data += b"".join(written)
+        self.fakes[cpu].write(b"".join(written))
 
 
 class FakeLookup:
@@ -155,7 +168,6 @@ class FakeLookup:
         self.user_asked: list[UserRequest] = []
         self.user_calls = 0
         self.jit_asked: list[tuple[int, list[int]]] = []
-        self.vdso_asked: list[list[int]] = []
         self.maps_asked: list[int] = []
         self.mangled_asked: list[list[str]] = []
         self.mangling = ""
@@ -164,29 +176,35 @@ class FakeLookup:
         self.unknown_offsets: set[int] = set()
         self.function_bytes = 16
         self.jit_names: dict[int, str] = {}
-        self.reloads = 0
+        self.core_text = KERNEL_BASE, KERNEL_BASE + CORE_BYTES
+        self.reloads = -1  # the first reading is none
         self.is_loading = False
         self.unanswered = 0
         self.is_gone = False
 
     @property
     def asked(self) -> int:
-        return self.user_calls + len(self.jit_asked) + len(self.vdso_asked) + len(self.maps_asked) + len(self.mangled_asked)
+        return self.user_calls + len(self.jit_asked) + len(self.maps_asked) + len(self.mangled_asked)
 
-    def kernel_place(self, address: int) -> int | None:
-        return address // self.function_bytes
+    def read_kernel_symbols(self) -> "FakeLookup":
+        """Itself: it has what is asked of kallsyms."""
+        self.reloads += 1
+        return self
 
-    def kernel_symbol(self, place: int) -> tuple[str, str] | None:
-        start = place * self.function_bytes
-        self.kernel_asked.append(start)
+    def block(self, number: int) -> FunctionBlock:
+        low = number << BLOCK_BITS
+        self.kernel_asked.append(low)
+        return pack_block([(start, self._kernel_name(low + start)) for start in range(0, 1 << BLOCK_BITS, self.function_bytes)])
+
+    def _kernel_name(self, start: int) -> bytes:
         for address, symbol in self.names.items():
             if start <= address < start + self.function_bytes:
-                return symbol
-        return f"k_{start - KERNEL_BASE:x}", "[kernel]"
+                return b"" if symbol is None else "\t".join(symbol).encode()
+        return b"k_%x" % (start - KERNEL_BASE)
 
     def _block(self, block: int, name: Callable[[int], str | None]) -> FunctionBlock:
         starts = range(0, 1 << BLOCK_BITS, self.function_bytes)
-        return FunctionBlock(list(starts), [name((block << BLOCK_BITS) + start) for start in starts])
+        return pack_block([(start, (name((block << BLOCK_BITS) + start) or "").encode()) for start in starts])
 
     def _user_name(self, start: int) -> str | None:
         return None if start in self.unknown_offsets else f"{self.mangling}f_{start:x}"
@@ -207,16 +225,9 @@ class FakeLookup:
         self.jit_asked.append((pid, list(addresses)))
         return [self.jit_names.get(address) for address in addresses]
 
-    def vdso_symbols(self, offsets: Sequence[int]) -> list[str | None]:
-        self.vdso_asked.append(list(offsets))
-        return [f"__vdso_{offset:x}" for offset in offsets]
-
-    def process_maps(self, pid: int) -> list[Mapping] | None:
-        self.maps_asked.append(pid)
-        return self.maps.get(pid)
-
-    def reload_kernel_symbols(self) -> None:
-        self.reloads += 1
+    def process_maps(self, pids: Sequence[int]) -> list[tuple[list[Mapping], bool] | None]:
+        self.maps_asked += pids
+        return [(self.maps[pid], False) if pid in self.maps else None for pid in pids]
 
 
 @pytest.fixture(scope="session")
@@ -232,8 +243,3 @@ def rings() -> FakeRings:
 @pytest.fixture
 def lookup() -> FakeLookup:
     return FakeLookup()
-
-
-@pytest.fixture
-def drain() -> Drain:
-    return Drain()

@@ -17,12 +17,12 @@ from necroscope.errors import PermissionMissing, SourceUnavailable
 from necroscope.model.idle import IDLE_FUNCTIONS
 from necroscope.perf_abi import event_attr as abi
 from necroscope.perf_abi import records
+from necroscope.profile import kernel_symbols
 from necroscope.sources.perf import bpf, idle_filter
 from necroscope.sources.perf.event import enable, open_event
 from necroscope.sources.perf.idle_filter import IdleFilter, filter_program, make_idle_filter, merge
 from necroscope.sources.perf.ring import Ring
 from necroscope.sources.sysfs.cpus import parse as parse_cpus
-from necroscope.symbols import kallsyms
 
 # Disassembled by hand; jumps count instructions, of which a 64-bit constant is two.
 PROGRAM = """
@@ -179,7 +179,7 @@ class Names:
 
 def make() -> IdleFilter:
     possible = parse_cpus((ROOT / "sys/devices/system/cpu/possible").read_text())
-    made, reason = make_idle_filter(kallsyms.load(ROOT).ranges(IDLE_FUNCTIONS), len(possible))
+    made, reason = make_idle_filter(kernel_symbols.read(ROOT / "proc/kallsyms").ranges(IDLE_FUNCTIONS), len(possible))
     assert made is not None, reason
     return made
 

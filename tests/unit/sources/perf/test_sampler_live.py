@@ -1,11 +1,10 @@
-"""The stacks source end to end on the running kernel, with a lookup that knows the kernel's symbols only."""
+"""The stacks source end to end on the running kernel."""
 
 import os
 import signal
 import subprocess
 import sys
 import time
-from bisect import bisect_right
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,13 @@ import pytest
 
 from necroscope.model.reading import Moment, Reading
 from necroscope.model.tables import TABLES
+from necroscope.segment.frame import rows_of as decoded
 from necroscope.sources.perf.cgroup_ledger import CgroupLedger
 from necroscope.sources.perf.rings import Rings
 from necroscope.sources.perf.sampler import Sampler
-from necroscope.sources.perf.symbolizer import Symbolizer
 from necroscope.sources.sysfs.cpus import parse as parse_cpus
 from necroscope.symbols.lookup import Lookup
-from necroscope.symbols.messages import BLOCK_BITS, FunctionBlock, UserRequest
+from necroscope.symbols.messages import BLOCK_BITS, UserRequest, unpack_block
 
 pytestmark = [pytest.mark.root, pytest.mark.kernel]
 
@@ -41,34 +40,15 @@ sys.stdin.readline()
 """
 
 
-class Kallsyms:
-    """The kernel's symbols, read plainly."""
-
-    def __init__(self) -> None:
-        symbols = []
-        for line in Path("/proc/kallsyms").read_text().splitlines():
-            address, kind, name, *_ = line.split()
-            if kind in "tTwW":
-                symbols.append((int(address, 16), name))
-        symbols.sort()
-        self.addresses = [address for address, _ in symbols]
-        self.names = [name for _, name in symbols]
-
-    def place(self, address: int) -> int:
-        return bisect_right(self.addresses, address) - 1
-
-    def symbol(self, place: int) -> tuple[str, str]:
-        return self.names[place], "[kernel]"
-
-
-@pytest.fixture(scope="module")
-def kallsyms() -> Kallsyms:
-    return Kallsyms()
+@pytest.fixture
+def lookup() -> Iterator[Lookup]:
+    lookup = Lookup(timeout_s=5.0)
+    yield lookup
+    lookup.close()
 
 
 @pytest.fixture
-def sampler(lookup: Any, kallsyms: Kallsyms) -> Iterator[Sampler]:
-    lookup.kernel_place, lookup.kernel_symbol = kallsyms.place, kallsyms.symbol
+def sampler(lookup: Lookup) -> Iterator[Sampler]:
     ledger = CgroupLedger(Path("/"))
     online = parse_cpus(Path("/sys/devices/system/cpu/online").read_text())
     rings = Rings(HZ, ledger.tracepoint_ids)
@@ -101,7 +81,10 @@ OFFSET_NS = time.time_ns() - time.monotonic_ns()
 
 def rows_of(reading: Reading, table: str) -> list[dict[str, Any]]:
     names = [column.name for column in TABLES[table].columns]
-    return [dict(zip(names, row, strict=True)) for row in reading.rows.get(table, [])]
+    rows, columns = reading.rows.get(table, []), reading.columns.get(table)
+    if columns is not None:
+        rows = decoded(TABLES[table], len(columns), map(memoryview, columns.buffers))
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def run(busy: subprocess.Popen[str]) -> float:
@@ -129,7 +112,7 @@ def test_a_busy_process_appears_with_its_name_and_about_its_samples(sampler: Sam
     cgroup = {row["cgroup"] for row in mine}
     assert len(cgroup) == 1
     assert cgroup.pop().startswith("/")
-    assert busy.pid in {task.pid for cpu in online for task in sampler.seen_on(cpu)}
+    assert busy.pid in {task.pid for cpu in online for task in sampler.seen_on(cpu, time.time_ns())}
 
 
 def test_every_sample_has_a_stack_written_before_it(sampler: Sampler, busy: subprocess.Popen[str]) -> None:
@@ -155,11 +138,10 @@ def test_idle_cores_give_no_samples_of_idling(sampler: Sampler) -> None:
         pytest.skip("an idle core has no cycles to sample")
     if sampler.idle_dropped == 0:
         pytest.skip("no core of this machine was idle for a moment in ten seconds")
-    interned = sampler.symbolizer.interned
     for reading in readings:
         for row in rows_of(reading, "samples"):
             if row["pid"] == 0:
-                assert interned.frames_of(row["stack"])[0].function not in (
+                assert sampler.frames_of(row["stack"])[0].function not in (
                     "default_idle",
                     "pv_native_safe_halt",
                     "native_safe_halt",
@@ -201,41 +183,24 @@ def test_programs_that_live_for_milliseconds_are_named_by_their_exec(sampler: Sa
     assert all(not Path(f"/proc/{row['pid']}").exists() for row in named)
 
 
-@pytest.fixture
-def real_lookup() -> Iterator[Lookup]:
-    real = Lookup(timeout_s=5.0)
-    yield real
-    real.close()
-
-
-def name_in(functions: FunctionBlock, address: int) -> str | None:
-    return functions.names[bisect_right(functions.starts, address & ((1 << BLOCK_BITS) - 1)) - 1]
-
-
-def test_names_kept_by_address_are_those_the_lookup_process_gives(
-    sampler: Sampler, busy: subprocess.Popen[str], real_lookup: Lookup
+def test_functions_are_those_that_the_programs_own_symbols_give(
+    sampler: Sampler, busy: subprocess.Popen[str], lookup: Lookup
 ) -> None:
-    symbolizer = sampler.symbolizer = Symbolizer(real_lookup)
-    sampler.rings.idle_addresses = symbolizer.idle_addresses
+    """The innermost function of each sample in Python's own code, against a question about that very file."""
     read(sampler)
     run(busy)
-    read(sampler)
-    functions = [frame.function for frame in symbolizer.interned._frame_of]
-    kernel = symbolizer.names.kernel
-    assert kernel
-    for address, number in kernel.items():
-        place = real_lookup.kernel_place(address)
-        symbol = None if place is None else real_lookup.kernel_symbol(place)
-        assert functions[number] == (symbol and symbol[0])
-    checked = 0
-    for (major, minor, inode, path), module in symbolizer.names._modules.items():
-        for offset, number in module.frames.items():
-            request = UserRequest(busy.pid, path, major, minor, inode, (offset >> BLOCK_BITS,))
-            (answer,) = real_lookup.user_functions([request])
-            if answer is not None and answer.build_id is not None and "python" in path:
-                assert functions[number] == name_in(answer.functions[0], offset)
-                checked += 1
-    assert checked > 10
+    mine = [row for row in rows_of(read(sampler), "samples") if row["pid"] == busy.pid]
+    frames = [sampler.frames_of(row["stack"])[0] for row in mine]
+    named = {frame.function for frame in frames if frame.kind == "user" and "python" in frame.module}
+    (executable,) = {frame.module for frame in frames if frame.kind == "user" and "python" in frame.module}
+    status = Path(executable).stat()
+    blocks = tuple(range((status.st_size >> BLOCK_BITS) + 1))[:1024]
+    request = UserRequest(busy.pid, executable, os.major(status.st_dev), os.minor(status.st_dev), status.st_ino, blocks)
+    (answer,) = lookup.user_functions([request])
+    assert answer is not None
+    known = {name.decode() for block in answer.functions for _, name in unpack_block(block)}
+    assert "_PyEval_EvalFrameDefault" in named
+    assert named - {None} <= known
 
 
 def test_a_stopped_process_gives_no_samples(sampler: Sampler, busy: subprocess.Popen[str]) -> None:

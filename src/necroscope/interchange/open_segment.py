@@ -1,0 +1,124 @@
+"""One segment of an import while rows come for it, and how it is sealed."""
+
+from array import array
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from necroscope.interchange.capture import SampleBatch
+from necroscope.interchange.import_options import IMPORTED_BOOT
+from necroscope.model.frame import Frame
+from necroscope.model.reading import Columns, Gap, Rows
+from necroscope.model.tables import SCHEMA_VERSION, TABLES
+from necroscope.segment.columns import encode_column
+from necroscope.segment.manifest import GAP_LIMIT, Manifest, merge_gaps
+from necroscope.segment.spans import Span
+
+if TYPE_CHECKING:
+    from necroscope.segment.table_writer import TableWriter
+
+
+class OpenSegment:
+    """Stacks of captures that lie over each other are numbered one capture after the other: the same frame may be there twice."""
+
+    def __init__(self, path: Path, start_ns: int) -> None:
+        self.rows: dict[str, Rows] = {}
+        self.gaps: list[Gap] = []
+        self._path = path
+        self._start_ns = start_ns
+        self._writers: dict[str, TableWriter] = {}
+        self._stacks = self._frames = 0
+        self._first_stack = self._first_frame = 0
+        self._span: Span | None = None
+        self._idle = 0
+        self._largest_cpu = -1
+        path.mkdir(mode=0o700)
+
+    def add_samples(
+        self, batch: SampleBatch, since_ns: int, stacks: tuple[bytes, bytes], frames: Sequence[Frame], *, is_begin: bool
+    ) -> None:
+        """With the stacks and frames that they are the first to need; `is_begin`: these are numbered from 0 again."""
+        first_ns, last_ns = self._span or (since_ns, batch.to_ns)
+        self._span = min(first_ns, since_ns), max(last_ns, batch.to_ns)
+        self._idle += batch.idle
+        self._add_stacks(stacks, frames, is_begin=is_begin)
+        if batch.columns is not None:
+            self._largest_cpu = max((self._largest_cpu, *batch.cpu))
+            span = max(batch.time_ns[0], self._start_ns), max(batch.to_ns, self._start_ns)
+            self._write("samples", _placed(batch.columns, batch, self._first_stack, self._start_ns), span)
+
+    def _add_stacks(self, stacks: tuple[bytes, bytes], frames: Sequence[Frame], *, is_begin: bool) -> None:
+        if is_begin:
+            self._first_stack, self._first_frame = self._stacks, self._frames
+        parents, stack_frames = (array("i", column) for column in stacks)
+        if self._first_stack:
+            parents = array("i", [parent + self._first_stack if parent >= 0 else parent for parent in parents])
+            stack_frames = array("i", [frame + self._first_frame for frame in stack_frames])
+        numbers = array("i", range(self._stacks, self._stacks + len(parents)))
+        if parents:
+            columns = (b"", numbers.tobytes(), b"", parents.tobytes(), b"", stack_frames.tobytes())
+            self._write("stacks", Columns(len(parents), columns), (0, 0))
+        if frames:
+            rows: Rows = [(number, *frame) for number, frame in enumerate(frames, self._frames)]
+            self._write("frames", _columns("frames", rows), (0, 0))
+        self._stacks += len(parents)
+        self._frames += len(frames)
+
+    def seal(self, node: str, cpus: int | None) -> Manifest:
+        if self.gaps:
+            self.rows["gaps"] = [gap.row() for gap in sorted(self.gaps, key=lambda gap: gap.from_ns)]
+        for name, rows in self.rows.items():
+            self._write(name, _columns(name, rows), self._reach_of(name, rows))
+        entries = {name: writer.close() for name, writer in self._writers.items()}
+        reaches = [(entry.from_ns, entry.to_ns) for name, entry in entries.items() if TABLES[name].is_timed]
+        from_ns, to_ns = self._span or (min(first for first, _ in reaches), max(last for _, last in reaches))
+        manifest = Manifest(
+            SCHEMA_VERSION,
+            self._path.name,
+            node,
+            IMPORTED_BOOT,
+            from_ns,
+            to_ns,
+            cpus or (self._largest_cpu + 1 or None),
+            entries,
+            self.gaps if len(self.gaps) <= GAP_LIMIT else merge_gaps(self.gaps),
+            len(self.gaps) > GAP_LIMIT,
+            sum(gap.lost or 0 for gap in self.gaps if gap.table == "samples"),
+            self._idle,
+        )
+        manifest.write(self._path)
+        return manifest
+
+    def abandon(self) -> None:
+        for writer in self._writers.values():
+            writer.abandon()
+
+    def _reach_of(self, name: str, rows: Rows) -> Span:
+        if name == "gaps":
+            return min(gap.from_ns for gap in self.gaps), max(gap.to_ns for gap in self.gaps)
+        times = [row[0] for row in rows if isinstance(row[0], int)]
+        return min(times), max(times)
+
+    def _write(self, name: str, columns: Columns, span: Span) -> None:
+        from necroscope.segment.arrow import batch_from_columns  # noqa: PLC0415  (loading Arrow is the writing thread's)
+        from necroscope.segment.table_writer import TableWriter  # noqa: PLC0415
+
+        if name not in self._writers:
+            self._writers[name] = TableWriter(TABLES[name], self._path / f"{name}.parquet")
+        self._writers[name].add(batch_from_columns(TABLES[name], columns), *span)
+
+
+def _placed(columns: Columns, batch: SampleBatch, first_stack: int, start_ns: int) -> Columns:
+    """With the segment's numbers of stacks, and no time before its start: a record may come too late for the one before."""
+    buffers = list(columns.buffers)
+    if first_stack:
+        buffers[17] = array("i", [stack + first_stack for stack in batch.stack]).tobytes()
+    if batch.from_ns < start_ns:
+        buffers[1] = array("q", [max(time_ns, start_ns) for time_ns in batch.time_ns]).tobytes()
+    return Columns(columns.count, tuple(buffers))
+
+
+def _columns(name: str, rows: Rows) -> Columns:
+    columns = zip(*rows, strict=True)
+    kinds = (column.type for column in TABLES[name].columns)
+    return Columns(len(rows), tuple(b for kind, column in zip(kinds, columns, strict=True) for b in encode_column(kind, column)))

@@ -1,0 +1,67 @@
+"""What the core asks while a capture is replayed, answered from files: functions of the kernel, of programs, of perf maps."""
+
+from collections import defaultdict
+from typing import Final
+
+from necroscope.interchange.import_profile import ImportProfile
+from necroscope.interchange.perf_data.kernel_names import KernelNames
+from necroscope.interchange.perf_data.symbol_files import SymbolFiles
+from necroscope.profile.core import KERNEL, Question, QuestionKind
+
+# Functions are asked for, then code that a mapping of the same turn lies over.
+_MOST_ROUNDS: Final = 4
+
+
+class Answers:
+    """`build_ids` are those that the head of the file has by path."""
+
+    def __init__(self, profile: ImportProfile, kernel: KernelNames, files: SymbolFiles, build_ids: dict[str, str]) -> None:
+        self._profile = profile
+        self._numbering = profile.numbering
+        self._core = profile.core
+        self._kernel = kernel
+        self._files = files
+        self._build_ids = build_ids
+        self._modules: dict[int, tuple[str, str | None]] = {}
+
+    def finish_turn(self) -> None:
+        """Answer until every row has its stack."""
+        for _ in range(_MOST_ROUNDS):
+            questions = self._core.questions()
+            if not questions:
+                break
+            self._answer(questions)
+            if not self._core.resume():
+                break
+        self._core.finish()
+
+    def _answer(self, questions: list[Question]) -> None:
+        modules: dict[int, None] = {}
+        places: defaultdict[int, list[Question]] = defaultdict(list)
+        for question in questions:
+            if question.kind == QuestionKind.PLACE:
+                places[question.pid].append(question)
+            elif question.module == KERNEL:
+                self._kernel.answer(question.where)
+            else:
+                modules[question.module] = None
+        for module in modules:
+            with self._files.functions(*self._module(module)) as (functions, descriptor):
+                self._core.learn_symbols(module, functions, descriptor)
+        for pid, asked in places.items():
+            names = self._files.jit_functions(pid, [question.where for question in asked])
+            for question, name in zip(asked, names, strict=True):
+                self._core.learn_place(question.module, question.where, (name or "").encode("utf-8", "backslashreplace"))
+
+    def _module(self, number: int) -> tuple[str, str | None]:
+        """Path and build id."""
+        if self._numbering != self._profile.numbering:  # modules may have other numbers
+            self._numbering = self._profile.numbering
+            self._modules.clear()
+        known = self._modules.get(number)
+        if known is None:
+            module = self._core.module(number)
+            path = module.path.decode("utf-8", "surrogateescape")
+            known = self._modules[number] = path, module.build_id or self._build_ids.get(path)
+            self._profile.names.build_ids[number] = known[1]
+        return known

@@ -1,0 +1,55 @@
+"""Follows the clocks: a step is an event, a sleep of the machine is a gap, and an anchor now and then shows all of them."""
+
+from typing import Final, Protocol
+
+from necroscope.model.clocks import STEP_NS, ClockReading, TimeLine
+from necroscope.model.reading import Gap, Reading, Row
+from necroscope.model.units import NS_PER_S, format_duration
+
+_ANCHOR_NS: Final = 60 * NS_PER_S
+_WARNING: Final = 4
+
+
+class Clock(Protocol):
+    def read(self) -> ClockReading: ...
+
+
+class ClockWatch:
+    def __init__(self, clock: Clock, time_line: TimeLine) -> None:
+        self._clock = clock
+        self._time_line = time_line
+        self._asleep_ns: int | None = None
+        self._anchored_ns = 0
+
+    def observe(self) -> tuple[int, Reading]:
+        """By how much the clock was stepped, 0 if it was not, and the rows and gaps of what happened to it."""
+        clocks, found = self._clock.read(), Reading()
+        before_ns = self._time_line.from_monotonic(clocks.monotonic_ns)
+        step_ns = self._time_line.observe(clocks)
+        now_ns = self._time_line.from_monotonic(clocks.monotonic_ns)
+        if step_ns:
+            direction = "forward" if step_ns > 0 else "back"
+            detail = f"the clock was stepped {direction} by {format_duration(abs(step_ns))}"
+            found.rows["events"] = [event_row(before_ns, "clock_step", None, detail)]
+            if now_ns - before_ns >= STEP_NS:  # back and forth ends where it began, but for the jitter of the readings
+                found.gaps.append(Gap("*", before_ns, now_ns, detail))
+        asleep_ns = clocks.boottime_ns - clocks.monotonic_ns
+        if self._asleep_ns is not None and asleep_ns - self._asleep_ns > NS_PER_S:
+            found.gaps.append(Gap("*", now_ns - (asleep_ns - self._asleep_ns), now_ns, "the machine slept"))
+        self._asleep_ns = asleep_ns
+        if step_ns or clocks.monotonic_ns - self._anchored_ns >= _ANCHOR_NS:
+            found.rows["anchors"] = [self._anchor(clocks)]
+        return step_ns, found
+
+    def anchor(self) -> Row:
+        """A row of `anchors`, whenever the last one was."""
+        return self._anchor(self._clock.read())
+
+    def _anchor(self, clocks: ClockReading) -> Row:
+        self._anchored_ns = clocks.monotonic_ns
+        return self._time_line.anchor_row(clocks)
+
+
+def event_row(time_ns: int, kind: str, cpu: int | None, message: str) -> Row:
+    """An event that the recorder itself has noticed."""
+    return (time_ns, kind, None, cpu, None, None, None, None, _WARNING, False, None, message, None, None)
