@@ -60,6 +60,9 @@ class SeenTasks:
         self._turns: deque[_Turn] = deque(maxlen=_MOST_TURNS)
 
     def add(self, core: Core, now_ns: int) -> None:
+        # At 9,300 samples per second a turn of three seconds takes more than a megabyte.
+        while self._turns and now_ns - self._turns[0].time_ns > _KEPT_NS:
+            self._turns.popleft()
         if core.row_count:
             self._turns.append(_Turn(core, now_ns))
 
