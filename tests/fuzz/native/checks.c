@@ -79,16 +79,19 @@ static void check_names(const profile *p) {
 }
 
 static void check_stacks(const profile *p) {
-  struct named_frame named;
+  struct frame_view named;
+  uint64_t text_length;
+  profile_text(p, &text_length);
   for (uint32_t node = 0; node < p->node_count; node++) {
     MUST(p->parents[node] >= -1 && p->parents[node] < (int32_t)node);
     MUST(p->node_frames[node] >= 0 && p->node_frames[node] < (int32_t)p->frame_count);
   }
   for (uint32_t frame = 0; frame < p->frame_count; frame++) {
     MUST(p->frames[frame] < p->function_count && p->functions[p->frames[frame]].frame == (int32_t)frame);
-    MUST(profile_frame(p, frame, &named) == 0 && named.module < p->module_count);
+    MUST(profile_frames(p, frame, 1, &named) == 1 && named.module < p->module_count);
+    MUST(named.name <= text_length && named.name_length <= text_length - named.name);
   }
-  MUST(profile_frame(p, p->frame_count, &named) == -1);
+  MUST(profile_frames(p, p->frame_count, 1, &named) == 0);
 }
 
 void check(const profile *p) {

@@ -47,7 +47,6 @@ void profile_replay(profile *p, uint64_t until_ns, int64_t offset_ns);
 uint32_t profile_resume(profile *p, uint32_t is_forced);
 void profile_finish(profile *p);
 void profile_view(const profile *p, struct view *view);
-int profile_frame(const profile *p, uint32_t frame, struct named_frame *named);
 int profile_module(const profile *p, uint32_t number, struct module_view *view);
 void profile_begin_mappings(profile *p, int32_t pid);
 void profile_end_mappings(profile *p, int32_t pid, uint32_t is_bounded);

@@ -74,11 +74,12 @@ static void add_row(const profile *p, uint32_t row, struct victims *seen) {
   value = digest(value, p->names + (size_t)rows->name[row] * NAME_BYTES, NAME_BYTES);
   value = digest(value, &p->cgroups[rows->cgroup[row]], 4);
   for (int32_t node = rows->stack[row]; node >= 0; node = p->parents[node]) {
-    struct named_frame named;
+    struct frame_view named;
+    uint64_t text_length;
     struct module_view module;
-    MUST(profile_frame(p, (uint32_t)p->node_frames[node], &named) == 0 && profile_module(p, named.module, &module) == 0);
+    MUST(profile_frames(p, (uint32_t)p->node_frames[node], 1, &named) == 1 && profile_module(p, named.module, &module) == 0);
     MUST(named.kind != FUNCTION_BOUNDED);
-    value = digest(digest(value, named.name, named.name_length), module.path, module.path_length);
+    value = digest(digest(value, profile_text(p, &text_length) + named.name, named.name_length), module.path, module.path_length);
     value = digest(digest(value, &named.offset, 8), &named.kind, 4);
   }
   seen->digest = value;

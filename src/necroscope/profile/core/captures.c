@@ -26,7 +26,7 @@ PUBLIC uint64_t profile_skip(const uint8_t *bytes, uint64_t length) {
   return at;
 }
 
-/* A time that no record still to come lies before; 0 if none is known. `most_rounds_ago`: records came later than the rounds they are of. */
+/* A time that no record still to come lies before; 0 if none is known. `is_late`: records came later than the rounds they are of. */
 PUBLIC uint64_t profile_safe_until(const profile *p, uint32_t is_late) { return p->round_ends[is_late ? 0 : 1]; }
 
 /* The time of the record that would be replayed next; UINT64_MAX if there is none. */

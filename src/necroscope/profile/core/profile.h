@@ -291,14 +291,7 @@ struct view {
   uint64_t samples, idle, malformed, refused, cut, rounds, bounded, processes, functions;
 };
 
-struct named_frame {
-  uint32_t module, kind;
-  uint64_t offset;
-  const char *name;
-  uint32_t name_length, has_offset;
-};
-
-/* A frame among many: `name` is a place in the text. */
+/* What a frame of the segment stands for: `name` is a place in the text. */
 struct frame_view {
   uint64_t name, offset;
   uint32_t module, kind, name_length, has_offset;

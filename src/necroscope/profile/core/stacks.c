@@ -63,12 +63,3 @@ int32_t find_stack(profile *p, uint32_t tenant, const uint32_t *functions, uint3
   }
   return node;
 }
-
-/* What a frame of this segment stands for. */
-PUBLIC int profile_frame(const profile *p, uint32_t frame, struct named_frame *named) {
-  if (frame >= p->frame_count) return -1;
-  const struct function *function = &p->functions[p->frames[frame]];
-  *named = (struct named_frame){function->module, function->kind, function->offset, p->text.bytes + function->name, function->name_length,
-                                function->has_offset};
-  return 0;
-}
