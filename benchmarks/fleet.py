@@ -1,4 +1,6 @@
-"""The fleet: `scripts/bench fleet SECTION [words]`; without a section it lists them. A section is a file `fleet_SECTION.py`."""
+"""The fleet: `scripts/bench fleet SECTION [words]`; without a section it lists them. A section is a
+file `fleet_SECTION.py`.
+"""
 
 import argparse
 from importlib import import_module
@@ -7,7 +9,9 @@ from pathlib import Path
 
 def sections() -> list[str]:
     """Each has a docstring, `add_arguments(parser)` and `run(arguments)`."""
-    return sorted(path.stem.removeprefix("fleet_") for path in Path(__file__).parent.glob("fleet_*.py"))
+    return sorted(
+        path.stem.removeprefix("fleet_") for path in Path(__file__).parent.glob("fleet_*.py")
+    )
 
 
 def main() -> None:

@@ -1,9 +1,10 @@
 """One collector under the steady push of many nodes: `scripts/bench fleet push [--seconds 30]`.
 
-Every node is a real HTTP client (`http.client`) with a connection of its own that sends a batch a minute: the minute summaries of
-96 cores, 200 folded stacks, a few events, a pulse. The time from the first byte of a request to its answer counts. Beside it
-`/healthz` is asked all the time: how long it waits is how long the event loop was held. At the end the collector is told to end,
-and every batch that was acknowledged must be in the lake once.
+Every node is a real HTTP client (`http.client`) with a connection of its own that sends a batch a
+minute: the minute summaries of 96 cores, 200 folded stacks, a few events, a pulse. The time from
+the first byte of a request to its answer counts. Beside it `/healthz` is asked all the time: how
+long it waits is how long the event loop was held. At the end the collector is told to end, and
+every batch that was acknowledged must be in the lake once.
 """
 
 import argparse
@@ -37,14 +38,27 @@ CPUS = 96
 STACKS = 200
 TOKEN = "necro_benchmark"
 SENDERS = 48
-SHARES = ["user", "system", "irq", "softirq", "steal", "idle", "worst_busy", "worst_system", "worst_softirq", "worst_steal"]
+SHARES = [
+    "user",
+    "system",
+    "irq",
+    "softirq",
+    "steal",
+    "idle",
+    "worst_busy",
+    "worst_system",
+    "worst_softirq",
+    "worst_steal",
+]
 SERVE = [sys.executable, "-m", "necroscope", "fleet", "serve"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=600)
-    parser.add_argument("--every", type=float, default=60, help="seconds between two batches of a node")
+    parser.add_argument(
+        "--every", type=float, default=60, help="seconds between two batches of a node"
+    )
     parser.add_argument("--lake", help="instead of a directory that is removed after it")
     parser.add_argument("--json", action="store_true")
 
@@ -66,7 +80,13 @@ class Node:
         minute_ns = time_ns - time_ns % (60 * NS) + self.batches
         shares = {name: [round(pick.random(), 4) for _ in range(CPUS)] for name in SHARES}
         delays = [pick.randrange(10**7) for _ in range(CPUS)]
-        cores = {"time": [minute_ns] * CPUS, "cpu": list(range(CPUS)), "ticks": [60] * CPUS, **shares, "worst_delay_ns": delays}
+        cores = {
+            "time": [minute_ns] * CPUS,
+            "cpu": list(range(CPUS)),
+            "ticks": [60] * CPUS,
+            **shares,
+            "worst_delay_ns": delays,
+        }
         stacks = {
             "time": [minute_ns] * STACKS,
             "comm": [f"worker-{number % 24}" for number in range(STACKS)],
@@ -82,10 +102,27 @@ class Node:
             "kind": ["unit_restart"] * 3,
             "message": [f"unit {pick.randrange(50)} was started again"] * 3,
         }
-        pulses = {"time": [time_ns], "cpus": [CPUS], "span_from": [minute_ns], "span_to": [minute_ns + 60 * NS]}
-        tables: dict[str, Any] = {"core_minutes": cores, "stack_minutes": stacks, "events": events, "pulses": pulses}
+        pulses = {
+            "time": [time_ns],
+            "cpus": [CPUS],
+            "span_from": [minute_ns],
+            "span_to": [minute_ns + 60 * NS],
+        }
+        tables: dict[str, Any] = {
+            "core_minutes": cores,
+            "stack_minutes": stacks,
+            "events": events,
+            "pulses": pulses,
+        }
         self.batches += 1
-        return Batch(self.name, "boot", f"boot-{self.batches}", time_ns, {"zone": f"z{len(self.name) % 3}"}, tables)
+        return Batch(
+            self.name,
+            "boot",
+            f"boot-{self.batches}",
+            time_ns,
+            {"zone": f"z{len(self.name) % 3}"},
+            tables,
+        )
 
 
 @dataclass
@@ -120,7 +157,9 @@ def send_all(due: "queue.Queue[Node | None]", measured: Measured) -> None:
         push(node, measured)
 
 
-def ask_health(port: int, pid: int, began_s: float, measured: Measured, done: threading.Event) -> None:
+def ask_health(
+    port: int, pid: int, began_s: float, measured: Measured, done: threading.Event
+) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     page_bytes, told_s = os.sysconf("SC_PAGE_SIZE"), -1e9
     while not done.wait(0.1):
@@ -134,10 +173,14 @@ def ask_health(port: int, pid: int, began_s: float, measured: Measured, done: th
             pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
             measured.resident_mib.append((now_s - began_s, pages * page_bytes / MIB))
     connection.request("GET", "/metrics")
-    found = re.findall(r"_(commit|compaction)_seconds_(sum|count) (\S+)", connection.getresponse().read().decode())
+    found = re.findall(
+        r"_(commit|compaction)_seconds_(sum|count) (\S+)", connection.getresponse().read().decode()
+    )
     spent = {(what, part): float(value) for what, part, value in found}
     for what in ("commit", "compaction"):
-        measured.mean_ms[what] = round(1000 * spent[what, "sum"] / max(1.0, spent[what, "count"]), 1)
+        measured.mean_ms[what] = round(
+            1000 * spent[what, "sum"] / max(1.0, spent[what, "count"]), 1
+        )
     connection.close()
 
 
@@ -153,7 +196,9 @@ def start(lake: str, scratch: Path) -> tuple["subprocess.Popen[str]", int]:
 
 
 def drive(process: "subprocess.Popen[str]", port: int, arguments: argparse.Namespace) -> Measured:
-    """Every node in its own second of the minute, so that they come evenly; a sender that is late sends at once."""
+    """Every node in its own second of the minute, so that they come evenly; a sender that is late
+    sends at once.
+    """
     measured, done = Measured(), threading.Event()
     due: queue.Queue[Node | None] = queue.Queue()
     nodes = [Node(number, port) for number in range(arguments.nodes)]
@@ -191,8 +236,13 @@ def summary(measured: Measured, used_s: float, elapsed_s: float, lake: Lake) -> 
         "batches": len(latencies),
         "batches_per_s": round(len(latencies) / elapsed_s, 1),
         "statuses": dict(measured.statuses),
-        "acknowledge_ms": {name: round(float(np.percentile(latencies, at)), 1) for name, at in percentiles().items()},
-        "health_ms": {name: round(float(np.percentile(health, at)), 1) for name, at in percentiles().items()},
+        "acknowledge_ms": {
+            name: round(float(np.percentile(latencies, at)), 1)
+            for name, at in percentiles().items()
+        },
+        "health_ms": {
+            name: round(float(np.percentile(health, at)), 1) for name, at in percentiles().items()
+        },
         "mean_ms_in_collector": measured.mean_ms,
         "resident_mib_by_minute": by_minute(measured.resident_mib),
         "core_share": round(used_s / elapsed_s, 3),
@@ -204,7 +254,9 @@ def summary(measured: Measured, used_s: float, elapsed_s: float, lake: Lake) -> 
 
 
 def by_minute(samples: list[tuple[float, float]]) -> list[str]:
-    """Lowest and highest: what merging takes for a moment is in the highest, what leaks is in the lowest."""
+    """Lowest and highest: what merging takes for a moment is in the highest, what leaks is in the
+    lowest.
+    """
     minutes: dict[int, list[float]] = {}
     for at_s, mib in samples:
         minutes.setdefault(int(at_s // 60), []).append(mib)
@@ -228,7 +280,9 @@ def run(arguments: argparse.Namespace) -> None:
             process.communicate(timeout=120)
         found = summary(measured, used_s, elapsed_s, Lake.open(url))
     print(json.dumps(found) if arguments.json else told(found))
-    assert found["acknowledged"] == found["in_lake_once"], "an acknowledged batch is missing, or there twice"
+    assert found["acknowledged"] == found["in_lake_once"], (
+        "an acknowledged batch is missing, or there twice"
+    )
 
 
 def told(found: dict[str, Any]) -> str:

@@ -1,4 +1,6 @@
-"""Questions over 30 days of 1,000 nodes, and the flame graph of their last hour: seconds of each, in a process that is up."""
+"""Questions over 30 days of 1,000 nodes, and the flame graph of their last hour: seconds of each,
+in a process that is up.
+"""
 
 import argparse
 import statistics
@@ -29,7 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--days", type=int, default=30)
     parser.add_argument("--events", type=int, default=20, help="of a node and day")
     parser.add_argument("--pulses", type=int, default=288, help="of a node and day")
-    parser.add_argument("--stacks", type=int, default=200, help="of a node and minute of the last hour")
+    parser.add_argument(
+        "--stacks", type=int, default=200, help="of a node and minute of the last hour"
+    )
 
 
 def run(arguments: argparse.Namespace) -> list[list[str]]:
@@ -42,10 +46,20 @@ def run(arguments: argparse.Namespace) -> list[list[str]]:
         for name, words in _QUESTIONS.items():
             most = MOST_SECONDS_OF_FLAME if name == "flame" else MOST_SECONDS
             seconds = [_seconds(questions, name, {**span, **words}) for _ in range(5)]
-            rows.append([name, f"{statistics.median(seconds):.2f} s", f"{max(seconds):.2f} s", f"< {most:g} s"])
+            rows.append(
+                [
+                    name,
+                    f"{statistics.median(seconds):.2f} s",
+                    f"{max(seconds):.2f} s",
+                    f"< {most:g} s",
+                ]
+            )
     events = arguments.nodes * arguments.days * arguments.events
     stacks = arguments.nodes * 60 * arguments.stacks
-    print(f"{events:,} events, {arguments.nodes * arguments.days * arguments.pulses:,} pulses, {stacks:,} stacks")
+    print(
+        f"{events:,} events, {arguments.nodes * arguments.days * arguments.pulses:,} pulses,"
+        f" {stacks:,} stacks"
+    )
     for row in rows:
         print(" | ".join(row))
     return rows

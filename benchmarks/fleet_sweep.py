@@ -1,8 +1,9 @@
 """`fleet sweep` on Ray: two workers against one, and what Ray adds to each bundle.
 
-`scripts/bench fleet sweep --bundles 48`. Starts a Ray cluster of its own on loopback (`scripts/test-ray` installs Ray). The cost
-of a bundle is taken from the first result to the last, so that connecting and starting workers is told apart from it; in time,
-and in CPU time of driver, raylet, GCS and workers, which a busy machine disturbs less.
+`scripts/bench fleet sweep --bundles 48`. Starts a Ray cluster of its own on loopback
+(`scripts/test-ray` installs Ray). The cost of a bundle is taken from the first result to the last,
+so that connecting and starting workers is told apart from it; in time, and in CPU time of driver,
+raylet, GCS and workers, which a busy machine disturbs less.
 """
 
 import argparse
@@ -25,7 +26,8 @@ from necroscope.fleet.sweep_processes import Processes
 
 RECORDING = Path(__file__).parents[1] / "src" / "necroscope" / "lab" / "demo_recording"
 MINUTE_NS = 60_000_000_000
-# Not 127.0.0.1: a driver that is given that one asks for the machine's address in the network instead.
+# Not 127.0.0.1: a driver that is given that one asks for the machine's address in the network
+# instead.
 LOOPBACK = "127.0.0.2"
 DIFFERENT = 4
 LEAST_SPEEDUP = 1.6
@@ -38,7 +40,10 @@ def fill(lake: Lake, bundles: int) -> None:
     """The shipped recording at a few moments, under the names of many nodes."""
     story = read_story(RECORDING)
     with tempfile.TemporaryDirectory() as work:
-        made = [(number, *story.bundle(number * MINUTE_NS, "measured", Path(work))) for number in range(DIFFERENT)]
+        made = [
+            (number, *story.bundle(number * MINUTE_NS, "measured", Path(work)))
+            for number in range(DIFFERENT)
+        ]
     for node in range(bundles):
         number, name, content = made[node % DIFFERENT]
         day = day_of(story.window[0] + number * MINUTE_NS)
@@ -70,7 +75,9 @@ class Watched:
     def __call__(self, evidence: Iterable[Evidence], now_ns: int) -> Iterator[Judged]:
         for count, judged in enumerate(self._judges(evidence, now_ns), 1):
             # The results of a chunk come together: the first moment is that of the last of them.
-            if count == 1 or (self.first[0] == count - 1 and time.monotonic() - self.first[1] < AT_ONCE_S):
+            if count == 1 or (
+                self.first[0] == count - 1 and time.monotonic() - self.first[1] < AT_ONCE_S
+            ):
                 self.first = count, time.monotonic(), cpu_seconds()
             if count == self._bundles:
                 self.last = count, time.monotonic(), cpu_seconds()
@@ -83,7 +90,9 @@ class Watched:
 
 
 def cpu_seconds() -> float:
-    """Of this process and of those below it that do the work; Ray's agents and monitors idle beside it."""
+    """Of this process and of those below it that do the work; Ray's agents and monitors idle beside
+    it.
+    """
     parents: dict[int, int] = {}
     ticks: dict[int, int] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
@@ -91,11 +100,16 @@ def cpu_seconds() -> float:
             name, _, rest = stat.read_text().partition("(")[2].rpartition(")")
             fields = rest.split()
             parents[int(stat.parent.name)] = int(fields[1])
-            ticks[int(stat.parent.name)] = int(fields[11]) + int(fields[12]) if WORKS.match(name) else 0
+            ticks[int(stat.parent.name)] = (
+                int(fields[11]) + int(fields[12]) if WORKS.match(name) else 0
+            )
     ours = {os.getpid()}
     while more := {pid for pid, parent in parents.items() if parent in ours} - ours:
         ours |= more
-    return sum(ticks.get(pid, 0) for pid in ours - {os.getpid()}) / os.sysconf("SC_CLK_TCK") + time.process_time()
+    return (
+        sum(ticks.get(pid, 0) for pid in ours - {os.getpid()}) / os.sysconf("SC_CLK_TCK")
+        + time.process_time()
+    )
 
 
 def measure(lake: Lake, judges: Judges, bundles: int) -> tuple[float, float, float]:
@@ -124,7 +138,12 @@ def all_measured(lake: Lake, bundles: int, rounds: int) -> dict[str, Any]:
     """The best of some rounds, taken in turn: the machine has other things to do as well."""
     from necroscope.fleet.sweep_ray import RayWorkers
 
-    found: dict[str, list[tuple[float, float, float]]] = {"process": [], "ray_1": [], "ray_2": [], "processes": []}
+    found: dict[str, list[tuple[float, float, float]]] = {
+        "process": [],
+        "ray_1": [],
+        "ray_2": [],
+        "processes": [],
+    }
     with ray_cluster(2) as address:
         ways: dict[str, Callable[[], Judges]] = {
             "process": lambda: Processes(lake.url, 1),
@@ -134,7 +153,10 @@ def all_measured(lake: Lake, bundles: int, rounds: int) -> dict[str, Any]:
         }
         for name in [*ways] * rounds:
             found[name].append(measure(lake, ways[name](), bundles))
-    whole, each, cpu = ({name: min(one[place] for one in all_) for name, all_ in found.items()} for place in range(3))
+    whole, each, cpu = (
+        {name: min(one[place] for one in all_) for name, all_ in found.items()}
+        for place in range(3)
+    )
     return {
         "bundles": bundles,
         "seconds": {name: round(value, 2) for name, value in whole.items()},

@@ -1,6 +1,8 @@
-"""`fleet why`: time and memory over 10,000 nodes x 2,000 facts, and how often it is right where the truth is known.
+"""`fleet why`: time and memory over 10,000 nodes x 2,000 facts, and how often it is right where the
+truth is known.
 
-`scripts/bench fleet why [--runs 200]`. The command is run as a user runs it, in a process of its own.
+`scripts/bench fleet why [--runs 200]`. The command is run as a user runs it, in a process of its
+own.
 """
 
 import argparse
@@ -32,7 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> list[list[str]]:
-    rows = [["what", "measured", "must be"], *_scale(arguments.nodes, arguments.facts), *_truth(arguments.runs, arguments.seed)]
+    rows = [
+        ["what", "measured", "must be"],
+        *_scale(arguments.nodes, arguments.facts),
+        *_truth(arguments.runs, arguments.seed),
+    ]
     for row in rows:
         print(" | ".join(row))
     return rows
@@ -48,13 +54,27 @@ def _scale(nodes: int, facts: int) -> list[list[str]]:
         [f"{what}, the whole command, median of 5", f"{walls[2]:.2f} s", f"< {MOST_SECONDS:g} s"],
         [f"{what}, slowest of 5", f"{walls[-1]:.2f} s", ""],
         [f"{what}, CPU", f"{np.median([cost[1] for cost in costs]):.2f} s", ""],
-        [f"{what}, peak memory", f"{max(cost[2] for cost in costs) / (1 << 20):.0f} MiB", f"< {MOST_BYTES >> 20} MiB"],
+        [
+            f"{what}, peak memory",
+            f"{max(cost[2] for cost in costs) / (1 << 20):.0f} MiB",
+            f"< {MOST_BYTES >> 20} MiB",
+        ],
     ]
 
 
 def _asked(lake: Path) -> tuple[float, float, int]:
     """Wall and CPU seconds and peak bytes of one question."""
-    words = ["--event", "nic_reset", "--since", "2026-04-01", "--until", "2026-04-11", "--lake", str(lake), "--json"]
+    words = [
+        "--event",
+        "nic_reset",
+        "--since",
+        "2026-04-01",
+        "--until",
+        "2026-04-11",
+        "--lake",
+        str(lake),
+        "--json",
+    ]
     started = time.monotonic()
     child = subprocess.Popen([sys.executable, "-c", _RUN, *words], stdout=subprocess.PIPE)
     assert child.stdout is not None
@@ -79,7 +99,11 @@ def _truth(runs: int, seed: int) -> list[list[str]]:
     what = f"200 nodes, {runs} runs"
     return [
         [f"{what}, 20 disagree: the right fact first", f"{first:.1%}", f">= {LEAST_FIRST:.0%}"],
-        [f"{what}, 20 disagree: named as the only one", f"{(len(named) - (runs - round(cannot * runs))) / runs:.1%}", ""],
+        [
+            f"{what}, 20 disagree: named as the only one",
+            f"{(len(named) - (runs - round(cannot * runs))) / runs:.1%}",
+            "",
+        ],
         [f"{what} of each: a wrong fact named", str(wrong), "0"],
         [f"{what} of each: a place named", str(places), "0"],
         [f"{what}, none disagrees: cannot separate", f"{cannot:.1%}", "100%"],
@@ -88,4 +112,6 @@ def _truth(runs: int, seed: int) -> list[list[str]]:
 
 def _is_right(decision: Decision) -> bool:
     first = decision.first
-    return first is not None and any((each.kind, each.name) == UNIT for each in first.candidate.predicates)
+    return first is not None and any(
+        (each.kind, each.name) == UNIT for each in first.candidate.predicates
+    )

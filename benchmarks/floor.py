@@ -1,7 +1,8 @@
 """What the running recorder costs without stacks, by source: `scripts/bench recorder floor`.
 
-Under load others' work empties the caches between two ticks, so that the same code costs several times what `tick` measures.
-The whole is measured from outside, on a recorder as it is; the parts in another run, with a clock around each of them.
+Under load others' work empties the caches between two ticks, so that the same code costs several
+times what `tick` measures. The whole is measured from outside, on a recorder as it is; the parts in
+another run, with a clock around each of them.
 """
 
 import json
@@ -25,18 +26,35 @@ def floor_rows(work: Path) -> list[list[str]]:
     whole = [_cpu_us_a_second(work / f"floor-{number}") for number in range(ROUNDS)]
     _cpu_us_a_second(work / "floor-timed", work / "parts.json")
     parts = json.loads((work / "parts.json").read_text())
-    rows = [[name, f"{count:.2f}", f"{us / count:.0f}", f"{us:.0f}"] for name, (count, us) in parts.items() if count]
+    rows = [
+        [name, f"{count:.2f}", f"{us / count:.0f}", f"{us:.0f}"]
+        for name, (count, us) in parts.items()
+        if count
+    ]
     rows.sort(key=lambda row: -int(row[3]))
     told = ", ".join(f"{us:.0f}" for us in whole)
-    return [*rows, [f"**the process, without these clocks** ({told})", "", "", f"{statistics.median(whole):.0f}"]]
+    return [
+        *rows,
+        [
+            f"**the process, without these clocks** ({told})",
+            "",
+            "",
+            f"{statistics.median(whole):.0f}",
+        ],
+    ]
 
 
 def _cpu_us_a_second(directory: Path, parts: Path | None = None) -> float:
     with mixed(WARM_S + WINDOW_S + 3):
         time.sleep(1)
         options = ["record", "--dir", str(directory), "--json", "--free-floor", "0"]
-        start = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import floor; floor.record_without_stacks()"
-        child = MeasuredChild([sys.executable, "-c", start, str(parts or ""), *options], directory.with_suffix(".log"))
+        start = (
+            f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import floor;"
+            " floor.record_without_stacks()"
+        )
+        child = MeasuredChild(
+            [sys.executable, "-c", start, str(parts or ""), *options], directory.with_suffix(".log")
+        )
         time.sleep(WARM_S)
         cpu_ns, started = _process_cpu_ns(child.pid), time.monotonic()
         time.sleep(WINDOW_S)
@@ -46,7 +64,9 @@ def _cpu_us_a_second(directory: Path, parts: Path | None = None) -> float:
 
 
 def _process_cpu_ns(pid: int) -> int:
-    """All threads, ended ones too (clock_getcpuclockid(3)); /proc/PID/stat counts in ticks, which is too coarse here."""
+    """All threads, ended ones too (clock_getcpuclockid(3)); /proc/PID/stat counts in ticks, which
+    is too coarse here.
+    """
     return time.clock_gettime_ns((~pid << 3) | 2)
 
 
@@ -74,14 +94,21 @@ class _Parts:
 
     def write(self, path: Path) -> None:
         seconds = time.monotonic() - self._from
-        parts = {name: (count / seconds, ns / 1e3 / seconds) for name, (count, ns) in self.spent.items()}
+        parts = {
+            name: (count / seconds, ns / 1e3 / seconds) for name, (count, ns) in self.spent.items()
+        }
         count, us = parts[_LOOP]
-        parts[_LOOP] = (count, us - sum(us for name, (_, us) in parts.items() if name not in (_LOOP, _DISK)))
+        parts[_LOOP] = (
+            count,
+            us - sum(us for name, (_, us) in parts.items() if name not in (_LOOP, _DISK)),
+        )
         path.write_text(json.dumps(parts))
 
 
 def record_without_stacks() -> None:
-    """`necroscope` with the words behind the first, which is the file to write the parts to, or empty."""
+    """`necroscope` with the words behind the first, which is the file to write the parts to, or
+    empty.
+    """
     from necroscope.cli.main import main
     from necroscope.recorder import node_sources
     from necroscope.recorder.disk import Disk

@@ -1,4 +1,6 @@
-"""Fleets whose cause is known: three zones, facts that follow the zone nearly or exactly, noise, and one unit that matters."""
+"""Fleets whose cause is known: three zones, facts that follow the zone nearly or exactly, noise,
+and one unit that matters.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,9 +11,17 @@ UNIT = ("unit_outcome", "ecs-agent.service")
 
 
 def generated_truth(
-    rng: np.random.Generator, *, nodes: int = 200, disagree: int = 20, exact: int = 10, near: int = 10, noise: int = 300
+    rng: np.random.Generator,
+    *,
+    nodes: int = 200,
+    disagree: int = 20,
+    exact: int = 10,
+    near: int = 10,
+    noise: int = 300,
 ) -> tuple[FactMatrix, NDArray[np.bool_]]:
-    """Nodes with the unit fail with probability 0.25, others with 0.01; on `disagree` nodes unit and zone disagree."""
+    """Nodes with the unit fail with probability 0.25, others with 0.01; on `disagree` nodes unit
+    and zone disagree.
+    """
     zone = rng.integers(0, 3, nodes)
     in_a = zone == 0
     has_unit = in_a.copy()
@@ -28,6 +38,8 @@ def generated_truth(
         columns["package", f"nearly-{number}"] = ["1" if each else "2" for each in follows]
     for number in range(noise):
         shares = rng.dirichlet(np.ones(int(rng.integers(2, 5))))
-        columns["sysctl", f"noise-{number}"] = [str(each) for each in rng.choice(len(shares), nodes, p=shares)]
+        columns["sysctl", f"noise-{number}"] = [
+            str(each) for each in rng.choice(len(shares), nodes, p=shares)
+        ]
     affected = rng.random(nodes) < np.where(has_unit, 0.25, 0.01)
     return matrix_of([f"gpu-{number:03d}" for number in range(nodes)], columns), affected

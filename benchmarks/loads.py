@@ -23,7 +23,9 @@ _EXEC_STORM = "end=$((SECONDS + {seconds})); while [ $SECONDS -lt $end ]; do /bi
 
 @contextmanager
 def mixed(seconds: int, workers: int = 2) -> Iterator[None]:
-    """Interpreter, compression, sorting, file walks and hashing on as many cores as there are workers."""
+    """Interpreter, compression, sorting, file walks and hashing on as many cores as there are
+    workers.
+    """
     with _shells(_MIXED.format(seconds=seconds, python=sys.executable), workers):
         yield
 
@@ -37,7 +39,9 @@ def exec_storm(seconds: int) -> Iterator[None]:
 
 @contextmanager
 def _shells(script: str, count: int) -> Iterator[None]:
-    shells = [subprocess.Popen(["bash", "-c", script], start_new_session=True) for _ in range(count)]
+    shells = [
+        subprocess.Popen(["bash", "-c", script], start_new_session=True) for _ in range(count)
+    ]
     try:
         yield
     finally:

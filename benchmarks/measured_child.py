@@ -1,4 +1,6 @@
-"""Run a program and learn what it cost: CPU seconds with all its children, and the memory of the largest and of all together."""
+"""Run a program and learn what it cost: CPU seconds with all its children, and the memory of the
+largest and of all together.
+"""
 
 import os
 import signal
@@ -28,8 +30,12 @@ class MeasuredChild:
         self._log = open(log, "wb") if log else None  # noqa: SIM115 - closed in finish
         output = self._log or subprocess.DEVNULL
         # As installed: byte code is kept, whatever the developer's shell says.
-        environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-        self._child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment)
+        environment = {
+            name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
+        }
+        self._child = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment
+        )
         self.pid = self._child.pid
         self._peak = self._tree = self._last = self._shared_once = 0
         self._done = threading.Event()
@@ -59,7 +65,9 @@ class MeasuredChild:
         self._watch.join()
         if self._log:
             self._log.close()
-        return Cost(usage.ru_utime + usage.ru_stime, self._peak, self._tree, self._last, self._shared_once)
+        return Cost(
+            usage.ru_utime + usage.ru_stime, self._peak, self._tree, self._last, self._shared_once
+        )
 
     def _observe(self) -> None:
         while not self._done.wait(0.25):
@@ -74,7 +82,11 @@ class MeasuredChild:
 
 def _children(pid: int) -> list[int]:
     try:
-        return [int(child) for path in Path(f"/proc/{pid}/task").iterdir() for child in (path / "children").read_text().split()]
+        return [
+            int(child)
+            for path in Path(f"/proc/{pid}/task").iterdir()
+            for child in (path / "children").read_text().split()
+        ]
     except OSError:
         return []
 

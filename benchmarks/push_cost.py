@@ -1,7 +1,9 @@
-"""What pushing costs a node: `python benchmarks/push_cost.py [CPUS] [MINUTES] [BUSY]`, CPU seconds a minute and memory.
+"""What pushing costs a node: `python benchmarks/push_cost.py [CPUS] [MINUTES] [BUSY]`, CPU seconds
+a minute and memory.
 
-A journal of that many cores at 97 Hz grows by a minute at a time, flushed every 3 s as a recorder does, sealed every five; the
-push process sees a clock that jumps by a minute. So it does what it does in a minute, and nobody waits for one.
+A journal of that many cores at 97 Hz grows by a minute at a time, flushed every 3 s as a recorder
+does, sealed every five; the push process sees a clock that jumps by a minute. So it does what it
+does in a minute, and nobody waits for one.
 """
 
 import json
@@ -58,9 +60,17 @@ class GrowingNode:
                 self._next_segment()
             assert self._writer is not None
             start_ns = START_NS + self._second * NS
-            self._writer.append("cores", [row for tick in range(FLUSH_S) for row in self._cores(start_ns + (tick + 1) * NS)])
             self._writer.append(
-                "softirq_delay", [row for tick in range(FLUSH_S) for row in self._delays(start_ns + (tick + 1) * NS)]
+                "cores",
+                [row for tick in range(FLUSH_S) for row in self._cores(start_ns + (tick + 1) * NS)],
+            )
+            self._writer.append(
+                "softirq_delay",
+                [
+                    row
+                    for tick in range(FLUSH_S)
+                    for row in self._delays(start_ns + (tick + 1) * NS)
+                ],
             )
             self._writer.append("samples", self._samples(start_ns))
             self._writer.flush()
@@ -72,12 +82,20 @@ class GrowingNode:
             seal(self._writer.path.parent)
         start_ns = START_NS + self._second * NS
         path = new_segment_path(self.directory, start_ns)
-        self._writer = JournalWriter(path, SegmentHeader(path.name.removesuffix(LIVE), "generated", "boot", start_ns, self._cpus))
+        self._writer = JournalWriter(
+            path,
+            SegmentHeader(path.name.removesuffix(LIVE), "generated", "boot", start_ns, self._cpus),
+        )
         self._writer.idle_samples = 1
         self._writer.append("frames", _rows(self._trees.frames))
         self._writer.append("stacks", _rows(self._trees.stacks))
-        self._writer.append("facts", [(start_ns, "sysctl", f"fact.{number}", "1") for number in range(2000)])
-        self._writer.append("events", [(start_ns, "unit_restart", *[None] * 6, 4, False, None, "restarted", None, None)])
+        self._writer.append(
+            "facts", [(start_ns, "sysctl", f"fact.{number}", "1") for number in range(2000)]
+        )
+        self._writer.append(
+            "events",
+            [(start_ns, "unit_restart", *[None] * 6, 4, False, None, "restarted", None, None)],
+        )
 
     def _cores(self, time_ns: int) -> Iterator[tuple[Any, ...]]:
         for cpu in range(self._cpus):
@@ -121,8 +139,16 @@ def push_cost_rows(cpus: int = 96, minutes: int = 12, busy: float = 0.99) -> lis
     sizes = [later["sent_bytes"] - sooner["sent_bytes"] for sooner, later in pairwise(seen[1:])]
     named = f"{cpus} cores, {busy:.0%} busy"
     return [
-        [f"{named}: CPU s a minute, mean (largest)", f"{sum(costs) / len(costs):.3f} ({max(costs):.3f})", "0.5"],
-        [f"{named}: RSS MB, largest (at the end)", f"{seen[-1]['peak_mb']:.0f} ({seen[-1]['rss_mb']:.0f})", "120"],
+        [
+            f"{named}: CPU s a minute, mean (largest)",
+            f"{sum(costs) / len(costs):.3f} ({max(costs):.3f})",
+            "0.5",
+        ],
+        [
+            f"{named}: RSS MB, largest (at the end)",
+            f"{seen[-1]['peak_mb']:.0f} ({seen[-1]['rss_mb']:.0f})",
+            "120",
+        ],
         [f"{named}: sent KB a minute", f"{sum(sizes) / len(sizes) / 1e3:.1f}", ""],
     ]
 
@@ -162,9 +188,15 @@ def push(directory: Path, url: str) -> None:
         now[0] += 61.0
         used = resource.getrusage(resource.RUSAGE_SELF)
         rss_kb = next(
-            int(line.split()[1]) for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS")
+            int(line.split()[1])
+            for line in Path("/proc/self/status").read_text().splitlines()
+            if line.startswith("VmRSS")
         )
-        told = {"cpu_s": time.process_time(), "rss_mb": rss_kb / 1e3, "peak_mb": used.ru_maxrss / 1e3}
+        told = {
+            "cpu_s": time.process_time(),
+            "rss_mb": rss_kb / 1e3,
+            "peak_mb": used.ru_maxrss / 1e3,
+        }
         print(json.dumps(told | {"sent_bytes": delivery.delivered.bytes}), flush=True)
     pusher.close()
 
@@ -174,7 +206,9 @@ def main() -> None:
         push(Path(sys.argv[2]), sys.argv[3])
         return
     words = dict(zip(("cpus", "minutes", "busy"), sys.argv[1:], strict=False))
-    rows = push_cost_rows(int(words.get("cpus", 96)), int(words.get("minutes", 12)), float(words.get("busy", 0.99)))
+    rows = push_cost_rows(
+        int(words.get("cpus", 96)), int(words.get("minutes", 12)), float(words.get("busy", 0.99))
+    )
     for row in [HEAD, *rows]:
         print("| " + " | ".join(row) + " |")
 

@@ -1,4 +1,6 @@
-"""How long a minute of a recording takes to read back: a busy one of 96 cores in an hour and in a day, and one of two cores."""
+"""How long a minute of a recording takes to read back: a busy one of 96 cores in an hour and in a
+day, and one of two cores.
+"""
 
 import shutil
 import statistics
@@ -14,7 +16,9 @@ _MINUTE_NS = 60 * 10**9
 
 
 def reading_rows(work: Path) -> list[list[str]]:
-    """Generated recordings (see generated_recording.py), of which one segment an hour is busy on all cores."""
+    """Generated recordings (see generated_recording.py), of which one segment an hour is busy on
+    all cores.
+    """
     rows = []
     for hours, cpus in ((1, 2), (1, 96), (24, 96)):
         directory = generate(work / f"generated-{hours}-{cpus}", hours, cpus)
@@ -37,4 +41,9 @@ def _read_minute(directory: Path, from_ns: int) -> list[str]:
         walls_ms.append(1000 * (time.perf_counter() - wall_s))
         cpus_ms.append(1000 * (time.process_time() - cpu_s))
         count = window.samples.num_rows
-    return [f"{count:,}", f"{walls_ms[0]:.0f}", f"{statistics.median(walls_ms[1:]):.0f}", f"{statistics.median(cpus_ms[1:]):.0f}"]
+    return [
+        f"{count:,}",
+        f"{walls_ms[0]:.0f}",
+        f"{statistics.median(walls_ms[1:]):.0f}",
+        f"{statistics.median(cpus_ms[1:]):.0f}",
+    ]

@@ -1,7 +1,8 @@
-"""What the recorder costs and keeps, beside `perf record` in the same run: `scripts/bench recorder [SECTION...]`.
+"""What the recorder costs and keeps, beside `perf record` in the same run: `scripts/bench recorder
+[SECTION...]`.
 
-Sections: steady, floor, others, storm, rates, cores96, tick, read. Each prints a table for docs/benchmarks.md. Needs root, perf
-and a quiet machine.
+Sections: steady, floor, others, storm, rates, cores96, tick, read. Each prints a table for
+docs/benchmarks.md. Needs root, perf and a quiet machine.
 """
 
 import json
@@ -38,7 +39,16 @@ PERF = ["perf", "record", "-q", "-F", "97", "-g", "-a", "-e", "cpu-clock"]
 
 def recorder(directory: Path, *options: str) -> MeasuredChild:
     shutil.rmtree(directory, ignore_errors=True)
-    command = [*NECROSCOPE, "record", "--dir", str(directory), "--json", "--free-floor", "0", *options]
+    command = [
+        *NECROSCOPE,
+        "record",
+        "--dir",
+        str(directory),
+        "--json",
+        "--free-floor",
+        "0",
+        *options,
+    ]
     return MeasuredChild(command, directory.with_suffix(".log"))
 
 
@@ -47,7 +57,11 @@ def perf(data: Path, *options: str) -> MeasuredChild:
 
 
 def tree_bytes(directory: Path, *names: str) -> int:
-    return sum(file.stat().st_size for file in directory.rglob("*") if file.is_file() and (not names or file.stem in names))
+    return sum(
+        file.stat().st_size
+        for file in directory.rglob("*")
+        if file.is_file() and (not names or file.stem in names)
+    )
 
 
 def table(title: str, head: list[str], rows: list[list[str]]) -> None:
@@ -70,13 +84,31 @@ def side_by_side(work: Path, seconds: int) -> tuple[Cost, Cost, Path, Path]:
 
 
 def perf_samples(data: Path, from_s: float, to_s: float) -> int:
-    """Non-idle samples of perf.data between two monotonic seconds, by the rule that the recorder uses."""
-    command = ["perf", "script", "-i", str(data), "-F", "pid,time,ip,sym", "--time", f"{from_s:.6f},{to_s:.6f}"]
+    """Non-idle samples of perf.data between two monotonic seconds, by the rule that the recorder
+    uses.
+    """
+    command = [
+        "perf",
+        "script",
+        "-i",
+        str(data),
+        "-F",
+        "pid,time,ip,sym",
+        "--time",
+        f"{from_s:.6f},{to_s:.6f}",
+    ]
     count, head = 0, None
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace") as script:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace"
+    ) as script:
         assert script.stdout is not None
         for line in script.stdout:
-            if line.startswith(("\t", " ")) and head is not None and line.split()[:1] and not line.rstrip().endswith(":"):
+            if (
+                line.startswith(("\t", " "))
+                and head is not None
+                and line.split()[:1]
+                and not line.rstrip().endswith(":")
+            ):
                 symbol = line.split()[1] if len(line.split()) > 1 else ""
                 count += not (head == "0" and symbol in IDLE_FUNCTIONS)
                 head = None
@@ -86,7 +118,9 @@ def perf_samples(data: Path, from_s: float, to_s: float) -> int:
 
 
 def steady(work: Path) -> None:
-    """97 Hz under a mixed load on two cores, at two lengths: the difference is what a minute costs, start-up apart."""
+    """97 Hz under a mixed load on two cores, at two lengths: the difference is what a minute costs,
+    start-up apart.
+    """
     ours: list[tuple[Cost, Cost]] = []
     theirs: list[tuple[Cost, Cost]] = []
     for _ in range(ROUNDS):
@@ -94,25 +128,50 @@ def steady(work: Path) -> None:
         ours_long, theirs_long, recording, data = side_by_side(work, LONG_S)
         ours.append((ours_short, ours_long))
         theirs.append((theirs_short, theirs_long))
-    whole, perf_whole = (statistics.median(long.cpu_s for _, long in costs) for costs in (ours, theirs))
+    whole, perf_whole = (
+        statistics.median(long.cpu_s for _, long in costs) for costs in (ours, theirs)
+    )
     slope, perf_slope = (statistics.median(map(minute_cpu_s, costs)) for costs in (ours, theirs))
     start, perf_start = (statistics.median(map(start_cpu_s, costs)) for costs in (ours, theirs))
     info = Store.open(recording).info()
     samples_bytes = tree_bytes(recording, "samples", "stacks", "frames")
     all_bytes, perf_bytes = tree_bytes(recording), data.stat().st_size
-    own_rss, perf_rss = (max(long.peak_rss_bytes for _, long in costs) / 1e6 for costs in (ours, theirs))
+    own_rss, perf_rss = (
+        max(long.peak_rss_bytes for _, long in costs) / 1e6 for costs in (ours, theirs)
+    )
     tree_mb, shared_once_mb = (
-        max(getattr(long, name) for _, long in ours) / 1e6 for name in ("tree_rss_bytes", "tree_pss_bytes")
+        max(getattr(long, name) for _, long in ours) / 1e6
+        for name in ("tree_rss_bytes", "tree_pss_bytes")
     )
     rows = [
-        [f"CPU s in a run of {LONG_S} s, all of it", f"{whole:.2f}", f"{perf_whole:.2f}", f"{whole / perf_whole:.2f}"],
+        [
+            f"CPU s in a run of {LONG_S} s, all of it",
+            f"{whole:.2f}",
+            f"{perf_whole:.2f}",
+            f"{whole / perf_whole:.2f}",
+        ],
         ["CPU s a minute, start-up and end apart", f"{slope:.3f}", f"{perf_slope:.3f}", ""],
         ["the same, all rounds", ", ".join(f"{minute_cpu_s(cost):.2f}" for cost in ours), "", ""],
         ["CPU s of start-up and end", f"{start:.2f}", f"{perf_start:.2f}", ""],
         ["RSS, MB", f"{own_rss:.0f}", f"{perf_rss:.0f}", ""],
-        ["RSS with children at once; PSS (shared pages once), MB", f"{tree_mb:.0f}; {shared_once_mb:.0f}", "", ""],
-        ["bytes, whole recording", f"{all_bytes}", f"{perf_bytes}", f"1/{perf_bytes / all_bytes:.1f}"],
-        ["bytes, samples + stacks + frames", f"{samples_bytes}", f"{perf_bytes}", f"1/{perf_bytes / samples_bytes:.1f}"],
+        [
+            "RSS with children at once; PSS (shared pages once), MB",
+            f"{tree_mb:.0f}; {shared_once_mb:.0f}",
+            "",
+            "",
+        ],
+        [
+            "bytes, whole recording",
+            f"{all_bytes}",
+            f"{perf_bytes}",
+            f"1/{perf_bytes / all_bytes:.1f}",
+        ],
+        [
+            "bytes, samples + stacks + frames",
+            f"{samples_bytes}",
+            f"{perf_bytes}",
+            f"1/{perf_bytes / samples_bytes:.1f}",
+        ],
         ["lost samples", str(info.lost_samples), "", ""],
         ["gaps", str(len(info.gaps)), "", ""],
         ["non-idle samples of one middle minute", *compare_samples(recording, data)],
@@ -139,19 +198,25 @@ def compare_samples(recording: Path, data: Path) -> list[str]:
     info = store.info()
     from_ns, to_ns = info.from_ns + 10 * 10**9, info.from_ns + 70 * 10**9
     ours = store.rows("samples", from_ns, to_ns).num_rows
-    theirs = perf_samples_monotonic(data, (from_ns - offset_ns) / 1e9, (to_ns - offset_ns) / 1e9, store)
+    theirs = perf_samples_monotonic(
+        data, (from_ns - offset_ns) / 1e9, (to_ns - offset_ns) / 1e9, store
+    )
     return [str(ours), str(theirs), f"{ours / theirs:.3f}"]
 
 
 def perf_samples_monotonic(data: Path, from_s: float, to_s: float, store: Store) -> int:
-    """perf stamps with the scheduler's clock, as the kernel log does: the anchors tell how far it is from ours."""
+    """perf stamps with the scheduler's clock, as the kernel log does: the anchors tell how far it
+    is from ours.
+    """
     anchor = store.rows("anchors", 0, 1 << 62).to_pylist()[0]
     drift_s = (anchor["monotonic_ns"] - anchor["log_clock_ns"]) / 1e9
     return perf_samples(data, from_s - drift_s, to_s - drift_s)
 
 
 def others(work: Path) -> None:
-    """What it costs others: each victim alone and recorded, in turns, and the median of the pairs' ratios."""
+    """What it costs others: each victim alone and recorded, in turns, and the median of the pairs'
+    ratios.
+    """
 
     @contextmanager
     def recorded() -> Iterator[None]:
@@ -161,7 +226,11 @@ def others(work: Path) -> None:
         finally:
             child.finish()
 
-    table(f"Speed of others, recorder on against off, {TURNS} turns", OTHERS_HEAD, others_rows(recorded))
+    table(
+        f"Speed of others, recorder on against off, {TURNS} turns",
+        OTHERS_HEAD,
+        others_rows(recorded),
+    )
 
 
 def storm(work: Path) -> None:
@@ -184,9 +253,19 @@ def storm(work: Path) -> None:
     named = sum(comm in ("true", "bash", "sh") for comm in samples["comm"])
     unnamed = sum(comm.startswith(":") for comm in samples["comm"])
     rows = [
-        ["CPU s, whole run", f"{ours_cost.cpu_s:.2f}", f"{theirs_cost.cpu_s:.2f}", f"{ours_cost.cpu_s / theirs_cost.cpu_s:.2f}"],
+        [
+            "CPU s, whole run",
+            f"{ours_cost.cpu_s:.2f}",
+            f"{theirs_cost.cpu_s:.2f}",
+            f"{ours_cost.cpu_s / theirs_cost.cpu_s:.2f}",
+        ],
         ["bytes", f"{tree_bytes(recording)}", f"{data.stat().st_size}", ""],
-        ["RSS, MB", f"{ours_cost.peak_rss_bytes / 1e6:.0f}", f"{theirs_cost.peak_rss_bytes / 1e6:.0f}", ""],
+        [
+            "RSS, MB",
+            f"{ours_cost.peak_rss_bytes / 1e6:.0f}",
+            f"{theirs_cost.peak_rss_bytes / 1e6:.0f}",
+            "",
+        ],
         ["RSS after 4 s, after 30 s, MB", f"{first / 1e6:.1f}, {last / 1e6:.1f}", "", ""],
         ["lost samples", str(info.lost_samples), "", ""],
         ["samples of the shells and `true`; with no name", f"{named}; {unnamed}", "", ""],
@@ -199,7 +278,9 @@ def _rss_now(pid: int) -> int:
 
 
 def rates(work: Path) -> None:
-    """Higher rates stand for more cores: 4,656 Hz on two cores is as many samples as 96 cores at 97 Hz give."""
+    """Higher rates stand for more cores: 4,656 Hz on two cores is as many samples as 96 cores at 97
+    Hz give.
+    """
     rows = []
     for hz in (97, 997, 4656):
         recording = work / f"rate-{hz}"
@@ -214,18 +295,32 @@ def rates(work: Path) -> None:
         info = Store.open(recording).info()
         seconds = (info.to_ns - info.from_ns) / 1e9
         samples = info.tables.get("samples", 0)
-        row = [str(hz), f"{samples / seconds:,.0f}", f"{share:.2%}", str(info.lost_samples), f"{cost.peak_rss_bytes / 1e6:.0f}"]
+        row = [
+            str(hz),
+            f"{samples / seconds:,.0f}",
+            f"{share:.2%}",
+            str(info.lost_samples),
+            f"{cost.peak_rss_bytes / 1e6:.0f}",
+        ]
         rows.append([*row, f"{tree_bytes(recording) / max(1, samples):.1f}"])
-    table("Higher rates, two cores, mixed load", ["Hz", "samples/s", "of one core", "lost", "RSS, MB", "bytes a sample"], rows)
+    table(
+        "Higher rates, two cores, mixed load",
+        ["Hz", "samples/s", "of one core", "lost", "RSS, MB", "bytes a sample"],
+        rows,
+    )
 
 
 def cores96(work: Path) -> None:
     """The memory of a node of 96 cores."""
-    table("96 cores' worth of samples and counters, two seals", MANY_CORES_HEAD, many_cores_rows(work))
+    table(
+        "96 cores' worth of samples and counters, two seals", MANY_CORES_HEAD, many_cores_rows(work)
+    )
 
 
 def tick(_: Path) -> None:
-    """The cost of a tick by source; the kernel's own work of writing a large machine's files is not in the synthetic column."""
+    """The cost of a tick by source; the kernel's own work of writing a large machine's files is not
+    in the synthetic column.
+    """
     head = ["source", "every", "CPU µs, this machine", "CPU µs, synthetic root of 96 cores"]
     table("One reading of each source", head, tick_rows())
 
@@ -241,11 +336,22 @@ def read(work: Path) -> None:
 
 
 def main() -> None:
-    sections = {section.__name__: section for section in (steady, floor, others, storm, rates, cores96, tick, read)}
+    sections = {
+        section.__name__: section
+        for section in (steady, floor, others, storm, rates, cores96, tick, read)
+    }
     chosen = sys.argv[1:] or list(sections)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     print(f"machine: {os.cpu_count()} cores, {os.uname().release}, Python {sys.version.split()[0]}")
-    print(json.dumps({"perf": subprocess.run(["perf", "--version"], capture_output=True, text=True).stdout.strip()}))
+    print(
+        json.dumps(
+            {
+                "perf": subprocess.run(
+                    ["perf", "--version"], capture_output=True, text=True
+                ).stdout.strip()
+            }
+        )
+    )
     with tempfile.TemporaryDirectory(prefix="necroscope-bench-") as work:
         for name in chosen:
             sections[name](Path(work))

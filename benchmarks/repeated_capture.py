@@ -1,4 +1,6 @@
-"""Makes a long perf.data of a short one, its records again and again and ever later: `repeated_capture.py IN OUT TIMES`."""
+"""Makes a long perf.data of a short one, its records again and again and ever later:
+`repeated_capture.py IN OUT TIMES`.
+"""
 
 import struct
 import sys
@@ -11,7 +13,13 @@ import numpy.typing as npt
 from necroscope.interchange.perf_data.format import FEATURE_SAMPLE_TIME
 from necroscope.interchange.perf_data.header import FileHeader, read_header
 from necroscope.interchange.perf_data.reader import sample_span_ns
-from necroscope.perf_abi.event_attr import SAMPLE_CPU, SAMPLE_ID, SAMPLE_IDENTIFIER, SAMPLE_IP, SAMPLE_TID
+from necroscope.perf_abi.event_attr import (
+    SAMPLE_CPU,
+    SAMPLE_ID,
+    SAMPLE_IDENTIFIER,
+    SAMPLE_IP,
+    SAMPLE_TID,
+)
 from necroscope.perf_abi.records import SAMPLE
 
 # Records of perf's own have no time behind them.
@@ -37,15 +45,23 @@ def repeat_capture(source: Path, target: Path, times: int) -> None:
             later = records.copy()
             later[places] += np.uint64(number * (last_ns - first_ns))
             out.write(later.tobytes())
-        write_features(file, out, header, (times - 1) * data_bytes, (times - 1) * (last_ns - first_ns))
+        write_features(
+            file, out, header, (times - 1) * data_bytes, (times - 1) * (last_ns - first_ns)
+        )
 
 
 def time_places(records: npt.NDArray[np.uint64], header: FileHeader) -> npt.NDArray[np.int64]:
     """Where the times of the kernel's records lie."""
     sample_type = header.events[0].layout.sample_type
-    # Behind the header come identifier, instruction pointer and task; at the end of other records task, time and what follows.
-    within = 1 + sum(bool(sample_type & field) for field in (SAMPLE_IDENTIFIER, SAMPLE_IP, SAMPLE_TID))
-    before_end = 1 + sum(bool(sample_type & field) for field in (SAMPLE_ID, SAMPLE_STREAM_ID, SAMPLE_CPU, SAMPLE_IDENTIFIER))
+    # Behind the header come identifier, instruction pointer and task; at the end of other records
+    # task, time and what follows.
+    within = 1 + sum(
+        bool(sample_type & field) for field in (SAMPLE_IDENTIFIER, SAMPLE_IP, SAMPLE_TID)
+    )
+    before_end = 1 + sum(
+        bool(sample_type & field)
+        for field in (SAMPLE_ID, SAMPLE_STREAM_ID, SAMPLE_CPU, SAMPLE_IDENTIFIER)
+    )
     found, at = [], 0
     heads = records.tolist()
     while at < len(heads):
@@ -56,7 +72,9 @@ def time_places(records: npt.NDArray[np.uint64], header: FileHeader) -> npt.NDAr
     return np.array(found)
 
 
-def write_features(file: BinaryIO, out: BinaryIO, header: FileHeader, by_bytes: int, by_ns: int) -> None:
+def write_features(
+    file: BinaryIO, out: BinaryIO, header: FileHeader, by_bytes: int, by_ns: int
+) -> None:
     """What lies behind the data: a table of places, then the sections."""
     file.seek(header.data_end)
     rest = bytearray(file.read())

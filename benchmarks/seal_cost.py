@@ -1,6 +1,8 @@
-"""Memory and CPU of the child that seals a segment, by the length of the segment: `scripts/bench seal_cost`.
+"""Memory and CPU of the child that seals a segment, by the length of the segment: `scripts/bench
+seal_cost`.
 
-Journals are generated: samples of 40 programs and 60,000 stacks at 97 Hz, in order of time, and the counters of every core.
+Journals are generated: samples of 40 programs and 60,000 stacks at 97 Hz, in order of time, and the
+counters of every core.
 """
 
 import os
@@ -20,7 +22,8 @@ from necroscope.segment.recording import Identity, make_recording, new_segment_p
 HEAD = ["segment", "journal, MB", "peak RSS, MB", "CPU s"]
 HZ = 97
 _SIZES = ((2, 300), (96, 60), (96, 300))
-# The child as the recorder starts it, which tells its own peak at its end: what a parent learns of it holds the parent's pages.
+# The child as the recorder starts it, which tells its own peak at its end: what a parent learns of
+# it holds the parent's pages.
 _MEASURED = """
 import os, resource, runpy, sys
 def tell(code):
@@ -42,15 +45,24 @@ def seal_rows(work: Path) -> Iterator[list[str]]:
         live = write_journal(recording, trees, cpus, seconds)
         size_mb = (live / "journal").stat().st_size / 1e6
         peak_bytes, cpu_s = sorted(measure(live, work / "copy") for _ in range(3))[1]
-        yield [f"{cpus} cores, {seconds} s", f"{size_mb:.1f}", f"{peak_bytes / 1e6:.1f}", f"{cpu_s:.2f}"]
+        yield [
+            f"{cpus} cores, {seconds} s",
+            f"{size_mb:.1f}",
+            f"{peak_bytes / 1e6:.1f}",
+            f"{cpu_s:.2f}",
+        ]
 
 
 def measure(live: Path, copy: Path) -> tuple[int, float]:
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(live.parent, copy)
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment = {
+        name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
+    }
     command = [sys.executable, "-P", "-c", _MEASURED, str(copy / live.name)]
-    peak, cpu = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True).stdout.split()
+    peak, cpu = subprocess.run(
+        command, env=environment, stdout=subprocess.PIPE, check=True
+    ).stdout.split()
     return int(peak), float(cpu)
 
 
@@ -59,7 +71,9 @@ def write_journal(recording: Path, trees: CallTrees, cpus: int, seconds: int) ->
     live = new_segment_path(recording, START_NS)
     writer = JournalWriter(live, SegmentHeader(live.name, "generated", "generated", START_NS, cpus))
     leaves = [ends.tolist() for ends in trees.leaves]
-    interned = {name: [tuple(row.values()) for row in rows.to_pylist()] for name, rows in _interned(trees)}
+    interned = {
+        name: [tuple(row.values()) for row in rows.to_pylist()] for name, rows in _interned(trees)
+    }
     known = dict.fromkeys(interned, 0)
     for second in range(seconds):
         for name, rows in interned.items():
@@ -88,7 +102,10 @@ def samples(random: Random, leaves: list[list[int]], start_ns: int, cpus: int) -
                 process = int(PROCESSES * random.random() ** 2)
             ends, pid = leaves[process % PROGRAMS], 1000 + process * 16
             time_ns = start_ns + tick * NS // HZ + cpu * 1000 + random.randrange(20_000)
-            name, cgroup = f"program-{process % PROGRAMS}", f"/kubepods/burstable/pod{process % 60}/container{process}"
+            name, cgroup = (
+                f"program-{process % PROGRAMS}",
+                f"/kubepods/burstable/pod{process % 60}/container{process}",
+            )
             stack = ends[int(len(ends) * random.random() ** 3)]
             rows.append((time_ns, cpu, pid, pid + random.randrange(8), name, cgroup, stack, 1))
     return sorted(rows)
@@ -98,10 +115,20 @@ def counters(random: Random, now_ns: int, cpus: int) -> dict[str, Rows]:
     tick_ns, number = NS // 100, random.randrange
     cores = range(cpus)
     return {
-        "cores": [(now_ns, cpu, NS + number(10**6), *(number(50) * tick_ns for _ in range(9))) for cpu in cores],
-        "softirqs": [(now_ns, cpu, NS + number(10**6), *(number(3000) for _ in range(10))) for cpu in cores],
-        "softnet": [(now_ns, cpu, NS + number(10**6), number(9999), 0, 0, 0, 0, 0) for cpu in cores],
-        "runqueue": [(now_ns, cpu, 20 + cpu, f"ksoftirqd/{cpu}", "S", NS, number(10**7), number(10**6), 9) for cpu in cores],
+        "cores": [
+            (now_ns, cpu, NS + number(10**6), *(number(50) * tick_ns for _ in range(9)))
+            for cpu in cores
+        ],
+        "softirqs": [
+            (now_ns, cpu, NS + number(10**6), *(number(3000) for _ in range(10))) for cpu in cores
+        ],
+        "softnet": [
+            (now_ns, cpu, NS + number(10**6), number(9999), 0, 0, 0, 0, 0) for cpu in cores
+        ],
+        "runqueue": [
+            (now_ns, cpu, 20 + cpu, f"ksoftirqd/{cpu}", "S", NS, number(10**7), number(10**6), 9)
+            for cpu in cores
+        ],
         "softirq_delay": [
             (now_ns, cpu, vector, number(1000), number(10**6), 0, [number(100) for _ in range(24)])
             for cpu in cores

@@ -34,7 +34,9 @@ SOURCES: dict[str, Callable[[Path], Source]] = {
 }
 
 
-def cost_us(source: Source, before_each: Callable[[int], None] | None = None, times: int = 200) -> float:
+def cost_us(
+    source: Source, before_each: Callable[[int], None] | None = None, times: int = 200
+) -> float:
     """CPU microseconds a read: the best of five batches, because what disturbs only ever adds."""
     best = float("inf")
     step = 0
@@ -54,7 +56,9 @@ def cost_us(source: Source, before_each: Callable[[int], None] | None = None, ti
 
 
 def tick_rows() -> list[list[str]]:
-    """Rows for a table: source, cadence, microseconds here, microseconds at 96 cores with every counter moving."""
+    """Rows for a table: source, cadence, microseconds here, microseconds at 96 cores with every
+    counter moving.
+    """
     rows = []
     with tempfile.TemporaryDirectory(prefix="necroscope-ticks-") as name:
         root = make_root(Path(name), 96, cgroups=240)
@@ -66,5 +70,12 @@ def tick_rows() -> list[list[str]]:
             here = cost_us(make(Path("/")))
             many = cost_us(make(root), move if label != "cgroups" else None, times=25)
             rows.append([label, f"{make(Path('/')).period_s:g} s", f"{here:.0f}", f"{many:.0f}"])
-    rows.append(["softirq delay (BPF)", "1 s", f"{cost_us(SoftirqDelay(Path('/'), range(2))):.0f}", "not measured"])
+    rows.append(
+        [
+            "softirq delay (BPF)",
+            "1 s",
+            f"{cost_us(SoftirqDelay(Path('/'), range(2))):.0f}",
+            "not measured",
+        ]
+    )
     return rows

@@ -1,8 +1,10 @@
-"""Makes a perf.data of many programs with deep stacks: `python benchmarks/varied_capture.py FILE [SECONDS [short]]`.
+"""Makes a perf.data of many programs with deep stacks: `python benchmarks/varied_capture.py FILE
+[SECONDS [short]]`.
 
-Distributions build programs without frame pointers, so their stacks are two frames long; a service's are not. Hence a program of
-our own with 400 functions, built with frame pointers, whose paths are many, deep and end in system calls, beside the others.
-With `short` it is the other extreme: a thousand processes per second, each of which maps its files, runs for a moment and ends.
+Distributions build programs without frame pointers, so their stacks are two frames long; a
+service's are not. Hence a program of our own with 400 functions, built with frame pointers, whose
+paths are many, deep and end in system calls, beside the others. With `short` it is the other
+extreme: a thousand processes per second, each of which maps its files, runs for a moment and ends.
 """
 
 import os
@@ -13,10 +15,24 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-# Where a BPF program is unloaded meanwhile, perf 6.1 cannot read its own file: "failed to process type: 17".
-RECORD = ["perf", "record", "-q", "-a", "-g", "-F", "997", "-e", "cpu-clock", "-k", "CLOCK_MONOTONIC"]
+# Where a BPF program is unloaded meanwhile, perf 6.1 cannot read its own file: "failed to process
+# type: 17".
+RECORD = [
+    "perf",
+    "record",
+    "-q",
+    "-a",
+    "-g",
+    "-F",
+    "997",
+    "-e",
+    "cpu-clock",
+    "-k",
+    "CLOCK_MONOTONIC",
+]
 RECORD += ["--no-bpf-event", "-N", "-m", "4M"]
-# Compilers, interpreters, version control, file walks, sorting and compression, so that there are many programs and deep stacks.
+# Compilers, interpreters, version control, file walks, sorting and compression, so that there are
+# many programs and deep stacks.
 VARIED_LOAD = r"""
 cd "$1"
 while :; do
@@ -40,7 +56,8 @@ for _ in range(20): ast.parse('x = [a + b * (c - d) for a in e if f(a)]\n' * 300
   grep -rc foo /usr/include
 done > /dev/null 2>&1
 """
-# Scripts that start a program for each line they read: every process has mappings of its own, and few samples.
+# Scripts that start a program for each line they read: every process has mappings of its own, and
+# few samples.
 SHORT_LOAD = r"""
 cd "$1"
 while :; do
@@ -83,29 +100,45 @@ def deep_program() -> str:
     """Each function calls one of three others, to a depth of 6 to 20."""
     declared = "\n".join(f"void work_{n}(int, unsigned);" for n in range(FUNCTIONS))
     bodies = "\n".join(
-        f"__attribute__((noinline)) void work_{n}(int depth, unsigned seed) {{ unsigned next = seed * 1103515245u + 12345u;"
-        " for (int i = 0; i < 40; i++) spent += i;"
-        " if (depth <= 0) leaf(next >> 8); else switch (next >> 16 & 15) {"
-        f" case 0: work_{(n * 7 + 1) % FUNCTIONS}(depth - 1, next); break; case 1: case 2:"
-        f" work_{(n * 3 + 2) % FUNCTIONS}(depth - 1, next); break; default: work_{(n + 11) % FUNCTIONS}(depth - 1, next); }}"
-        " spent++; }"
+        f"__attribute__((noinline)) void work_{n}(int depth, unsigned seed) {{ unsigned next = seed"
+        " * 1103515245u + 12345u; for (int i = 0; i < 40; i++) spent += i; if (depth <= 0)"
+        " leaf(next >> 8); else switch (next >> 16 & 15) { case 0:"
+        f" work_{(n * 7 + 1) % FUNCTIONS}(depth - 1, next); break; case 1: case 2:"
+        f" work_{(n * 3 + 2) % FUNCTIONS}(depth - 1, next); break; default:"
+        f" work_{(n + 11) % FUNCTIONS}(depth - 1, next); }} spent++; }}"
         for n in range(FUNCTIONS)
     )
-    main = "int main(void) { for (unsigned n = getpid();; n++) work_0(6 + n % 15, n * 2654435761u); }"
+    main = (
+        "int main(void) { for (unsigned n = getpid();; n++) work_0(6 + n % 15, n * 2654435761u); }"
+    )
     return "\n".join([DEEP_HEAD, declared, bodies, main])
 
 
 def make_capture(path: Path, seconds: int, load: str = VARIED_LOAD) -> None:
-    """Three workers, so that both cores are never idle. The program stays beside the capture, which has its names from there."""
+    """Three workers, so that both cores are never idle. The program stays beside the capture, which
+    has its names from there.
+    """
     deep = path.with_suffix(".deep").absolute()
-    build = ["gcc", "-O1", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-x", "c", "-", "-o", deep]
+    build = [
+        "gcc",
+        "-O1",
+        "-fno-omit-frame-pointer",
+        "-fno-optimize-sibling-calls",
+        "-x",
+        "c",
+        "-",
+        "-o",
+        deep,
+    ]
     subprocess.run(build, input=deep_program().encode(), check=True)
     repository = Path(__file__).parents[1]
     with tempfile.TemporaryDirectory() as directory, ExitStack() as ended:
         for number in range(3):
             folder = Path(directory) / str(number)
             folder.mkdir()
-            worker = subprocess.Popen(["bash", "-c", load, "load", folder, repository, deep], start_new_session=True)
+            worker = subprocess.Popen(
+                ["bash", "-c", load, "load", folder, repository, deep], start_new_session=True
+            )
             ended.callback(worker.wait)
             ended.callback(os.killpg, worker.pid, signal.SIGKILL)
         subprocess.run([*RECORD, "-o", str(path), "--", "sleep", str(seconds)], check=True)

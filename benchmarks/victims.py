@@ -1,8 +1,9 @@
-"""Programs whose own speed tells what somebody else's recorder costs them: `python victims.py NAME SECONDS CORE`.
+"""Programs whose own speed tells what somebody else's recorder costs them: `python victims.py NAME
+SECONDS CORE`.
 
-A process of its own, so that it is small (a fork copies page tables) and pinned. It prints a line for each tenth of a second:
-operations, seconds of CPU, seconds. CPU time holds the interrupts and tracepoints that ran on its account, and leaves out whoever
-else ran on the core.
+A process of its own, so that it is small (a fork copies page tables) and pinned. It prints a line
+for each tenth of a second: operations, seconds of CPU, seconds. CPU time holds the interrupts and
+tracepoints that ran on its account, and leaves out whoever else ran on the core.
 """
 
 import os
@@ -17,11 +18,14 @@ _SLICE_S = 0.1
 
 
 def packets() -> Callable[[], int]:
-    """UDP packets over loopback, sent and received by one process: two system calls and a softirq each."""
+    """UDP packets over loopback, sent and received by one process: two system calls and a softirq
+    each.
+    """
     receiver, sender = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2))
     receiver.bind(("127.0.0.1", 0))
     sender.connect(receiver.getsockname())
-    # A flood by somebody else can push a packet out of the core's backlog. Python's own timeout would be a system call more.
+    # A flood by somebody else can push a packet out of the core's backlog. Python's own timeout
+    # would be a system call more.
     receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, 100_000))
 
     def send_and_receive() -> int:

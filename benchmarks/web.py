@@ -1,6 +1,8 @@
-"""The time machine in a real Chromium: `python benchmarks/web.py [RECORDING]`; without one a day of 96 cores is generated.
+"""The time machine in a real Chromium: `python benchmarks/web.py [RECORDING]`; without one a day of
+96 cores is generated.
 
-Each number is measured in the page: what a person waits for, from the press of the key to the picture on the screen.
+Each number is measured in the page: what a person waits for, from the press of the key to the
+picture on the screen.
 """
 
 import gzip
@@ -40,8 +42,8 @@ _FRAMES = """async ([selector, duration, zooms]) => {
   }
   return frames / ((performance.now() - began) / 1000);
 }"""
-# From now until these lanes were answered anew and have drawn it. A lane asks, and draws, only after the next picture: its title
-# alone says nothing.
+# From now until these lanes were answered anew and have drawn it. A lane asks, and draws, only
+# after the next picture: its title alone says nothing.
 _DRAWN = """async (lanes) => {
   const began = performance.now();
   performance.clearResourceTimings();
@@ -108,7 +110,10 @@ def flames_ms(page: Any, start_s: int) -> list[float]:
 def brushes_ms(page: Any, core: str) -> list[float]:
     """Windows of five seconds in a view of five minutes, by drags over the core map."""
     first = START_NS // 1000
-    page.evaluate(_FLAME, f"#view={first}-{first + 300_000_000}&window={first}-{first + 5_000_000}&mode=system{core}")
+    page.evaluate(
+        _FLAME,
+        f"#view={first}-{first + 300_000_000}&window={first}-{first + 5_000_000}&mode=system{core}",
+    )
     box = page.locator("#lane-cores .surface").bounding_box()
     found = []
     for number in range(12):
@@ -134,7 +139,9 @@ def large_flame(page: Any) -> int:
 
 
 def frames_rows(page: Any, what: str, selector: str) -> list[Row]:
-    """By the clock, and by the processor time of a picture, which says what a machine with nothing else to do shows."""
+    """By the clock, and by the processor time of a picture, which says what a machine with nothing
+    else to do shows.
+    """
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
     rows: list[Row] = []
@@ -142,14 +149,24 @@ def frames_rows(page: Any, what: str, selector: str) -> list[Row]:
         before_s = _thread_s(session)
         rate = page.evaluate(_FRAMES, [selector, FRAMES_MS, zooms])
         cost_ms = (_thread_s(session) - before_s) * 1000 / (rate * FRAMES_MS / 1000)
-        rows.append((f"{word} of {what}", f"{rate:.0f} frames a second, {cost_ms:.1f} ms each", f">= {BARS['frames']}"))
+        rows.append(
+            (
+                f"{word} of {what}",
+                f"{rate:.0f} frames a second, {cost_ms:.1f} ms each",
+                f">= {BARS['frames']}",
+            )
+        )
     session.detach()
     return rows
 
 
 def _thread_s(session: Any) -> float:
     return float(
-        next(item["value"] for item in session.send("Performance.getMetrics")["metrics"] if item["name"] == "TaskDuration")
+        next(
+            item["value"]
+            for item in session.send("Performance.getMetrics")["metrics"]
+            if item["name"] == "TaskDuration"
+        )
     )
 
 
@@ -173,7 +190,11 @@ def code_kb() -> float:
 def opened_rows(browser: Any, address: str) -> list[Row]:
     first_ms, whole_ms = first_picture_ms(browser, address)
     return [
-        ("first useful picture, server just started", f"{first_ms:.0f} ms", f"< {BARS['first picture']} ms"),
+        (
+            "first useful picture, server just started",
+            f"{first_ms:.0f} ms",
+            f"< {BARS['first picture']} ms",
+        ),
         ("the whole recording in the core map", f"{whole_ms:.0f} ms", "-"),
     ]
 
@@ -184,12 +205,20 @@ def page_rows(browser: Any, address: str) -> list[Row]:
     page.wait_for_selector("#core-map[data-complete=yes]", timeout=60_000)
     rows = frames_rows(page, "the core map", "#lane-cores .surface")
     times = flames_ms(page, 20)
-    rows.append((f"flame graph of {FLAME_S} s, median", f"{statistics.median(times):.0f} ms", f"< {BARS['flame']} ms"))
+    rows.append(
+        (
+            f"flame graph of {FLAME_S} s, median",
+            f"{statistics.median(times):.0f} ms",
+            f"< {BARS['flame']} ms",
+        )
+    )
     rows.append((f"flame graph of {FLAME_S} s, worst of {len(times)}", f"{max(times):.0f} ms", "-"))
     for who, core in (("one core", "&core=3"), ("all cores", "")):
         times = brushes_ms(page, core)
         what = f"all lanes after a brush of {FLAME_S} s, {who}"
-        rows.append((f"{what}, median", f"{statistics.median(times):.0f} ms", f"< {BARS['lanes']} ms"))
+        rows.append(
+            (f"{what}, median", f"{statistics.median(times):.0f} ms", f"< {BARS['lanes']} ms")
+        )
         rows.append((f"{what}, worst of {len(times)}", f"{max(times):.0f} ms", "-"))
     rows += frames_rows(page, f"a flame graph of {large_flame(page):,} frames", "#flame")
     rows.append(("memory of the tab", f"{memory_mb(browser):.0f} MB", f"< {BARS['memory']} MB"))
@@ -208,7 +237,11 @@ def measure(recording: Path) -> list[Row]:
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as work:
-        recording = Path(sys.argv[1]) if len(sys.argv) > 1 else generate(Path(work) / "day", 24, full_every=288, more=more_tables)
+        recording = (
+            Path(sys.argv[1])
+            if len(sys.argv) > 1
+            else generate(Path(work) / "day", 24, full_every=288, more=more_tables)
+        )
         for row in measure(recording):
             print("| " + " | ".join(row) + " |")
 

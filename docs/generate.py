@@ -1,4 +1,6 @@
-"""Writes the pages that repeat what the code says: tables.md and settings.md from their tables, causes.md, top.md."""
+"""Writes the pages that repeat what the code says: tables.md and settings.md from their tables,
+causes.md, top.md.
+"""
 
 import inspect
 from collections.abc import Iterator
@@ -125,7 +127,9 @@ Every mechanism that a verdict can name. A cause is named only with its confirmi
 
 
 def causes_page() -> str:
-    contents = (f"| [{cause.slug}](#{cause.slug}) | {_cell(cause.title)} |" for cause in all_causes())
+    contents = (
+        f"| [{cause.slug}](#{cause.slug}) | {_cell(cause.title)} |" for cause in all_causes()
+    )
     sections = ("\n".join(_cause_section(cause)) for cause in all_causes())
     return CAUSES_PAGE.format(contents="\n".join(contents), sections="\n\n".join(sections))
 
@@ -150,18 +154,28 @@ def _cause_section(cause: Cause) -> Iterator[str]:
 
 
 def _text(line: str) -> str:
-    return line.replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_") if "`" not in line else line
+    return (
+        line.replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
+        if "`" not in line
+        else line
+    )
 
 
 def tables_page() -> str:
-    contents = (f"| [{table.name}](#{table.name}) | {_cell(table.meaning)} |" for table in TABLES.values())
+    contents = (
+        f"| [{table.name}](#{table.name}) | {_cell(table.meaning)} |" for table in TABLES.values()
+    )
     sections = ("\n".join(_section(table)) for table in TABLES.values())
-    return TABLES_PAGE.format(version=SCHEMA_VERSION, contents="\n".join(contents), sections="\n\n".join(sections))
+    return TABLES_PAGE.format(
+        version=SCHEMA_VERSION, contents="\n".join(contents), sections="\n\n".join(sections)
+    )
 
 
 def settings_page() -> str:
     example = (_toml_line(setting) for setting in SETTINGS if setting.default)
-    return SETTINGS_PAGE.format(lines="\n".join(map(_setting_line, SETTINGS)), example="\n".join(example))
+    return SETTINGS_PAGE.format(
+        lines="\n".join(map(_setting_line, SETTINGS)), example="\n".join(example)
+    )
 
 
 def top_page() -> str:
@@ -173,7 +187,14 @@ def top_page() -> str:
 
 
 def _section(table: Table) -> Iterator[str]:
-    yield from (f"## {table.name}", "", f"{table.meaning[:1].upper()}{table.meaning[1:]}.", "", f"From: {table.origin}.", "")
+    yield from (
+        f"## {table.name}",
+        "",
+        f"{table.meaning[:1].upper()}{table.meaning[1:]}.",
+        "",
+        f"From: {table.origin}.",
+        "",
+    )
     yield from ("| column | type | meaning |", "| --- | --- | --- |")
     yield from map(_column_line, table.columns)
 
@@ -197,7 +218,12 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-PAGES = {"tables.md": tables_page, "settings.md": settings_page, "causes.md": causes_page, "top.md": top_page}
+PAGES = {
+    "tables.md": tables_page,
+    "settings.md": settings_page,
+    "causes.md": causes_page,
+    "top.md": top_page,
+}
 
 if __name__ == "__main__":
     for name, page in PAGES.items():

@@ -1,4 +1,6 @@
-"""Makes docs/fleet-page.png: the fleet's page over a generated fleet, in a real Chromium. Run it when the page has changed."""
+"""Makes docs/fleet-page.png: the fleet's page over a generated fleet, in a real Chromium. Run it
+when the page has changed.
+"""
 
 import asyncio
 import contextlib
@@ -25,7 +27,10 @@ TOKEN = "reader"
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as place, as_file(files("necroscope.lab").joinpath("demo_recording")) as recording:
+    with (
+        tempfile.TemporaryDirectory() as place,
+        as_file(files("necroscope.lab").joinpath("demo_recording")) as recording,
+    ):
         lake = Lake.open(f"{place}/lake")
         write_fleet(lake, recording, time.time_ns())
         with served(lake) as address:

@@ -1,6 +1,8 @@
-"""Makes docs/pictures: the time machine over the demo's recording, light and dark, as Debian's Chromium shows it.
+"""Makes docs/pictures: the time machine over the demo's recording, light and dark, as Debian's
+Chromium shows it.
 
-`scripts/pictures [NAME...]`. A picture is a palette of 256 colours, so that a page with two of them loads quickly.
+`scripts/pictures [NAME...]`. A picture is a palette of 256 colours, so that a page with two of them
+loads quickly.
 """
 
 import base64
@@ -102,11 +104,24 @@ def palette_png(picture: Picture) -> bytes:
     values = np.stack([colours >> 16, colours >> 8 & 255, colours & 255], axis=1).astype(np.int32)
     kept = values[np.argsort(-count, kind="stable")[:256]]
     # In pieces: all distances at once are a gigabyte.
-    nearest = np.concatenate([((part[:, None] - kept) ** 2).sum(axis=2).argmin(axis=1) for part in np.array_split(values, 64)])
-    rows = np.hstack([np.zeros((height, 1), np.uint8), nearest[place].reshape(height, width).astype(np.uint8)])
-    chunks = [(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)), (b"PLTE", kept.astype(np.uint8).tobytes())]
+    nearest = np.concatenate(
+        [
+            ((part[:, None] - kept) ** 2).sum(axis=2).argmin(axis=1)
+            for part in np.array_split(values, 64)
+        ]
+    )
+    rows = np.hstack(
+        [np.zeros((height, 1), np.uint8), nearest[place].reshape(height, width).astype(np.uint8)]
+    )
+    chunks = [
+        (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
+        (b"PLTE", kept.astype(np.uint8).tobytes()),
+    ]
     chunks += [(b"IDAT", zlib.compress(rows.tobytes(), 9)), (b"IEND", b"")]
-    framed = (struct.pack(">I", len(text)) + kind + text + struct.pack(">I", zlib.crc32(kind + text)) for kind, text in chunks)
+    framed = (
+        struct.pack(">I", len(text)) + kind + text + struct.pack(">I", zlib.crc32(kind + text))
+        for kind, text in chunks
+    )
     return b"\x89PNG\r\n\x1a\n" + b"".join(framed)
 
 

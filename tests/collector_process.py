@@ -1,4 +1,6 @@
-"""`necroscope fleet serve` as a process of its own, and nodes that push to it until they are told that it is stored."""
+"""`necroscope fleet serve` as a process of its own, and nodes that push to it until they are told
+that it is stored.
+"""
 
 import contextlib
 import http.client
@@ -26,12 +28,27 @@ class CollectorProcess:
     """Started when it serves. `log` grows as it speaks."""
 
     def __init__(
-        self, lake: str, tokens: Path, *options: str, ca_file: Path | None = None, preexec: Callable[[], None] | None = None
+        self,
+        lake: str,
+        tokens: Path,
+        *options: str,
+        ca_file: Path | None = None,
+        preexec: Callable[[], None] | None = None,
     ) -> None:
         if not tokens.exists():
             tokens.write_text(entry_text(TOKEN, Grant(CLUSTER, "push")), "utf-8")
-        words = [*_SERVE, "--lake", lake, "--tokens", str(tokens), *(() if "--port" in options else ("--port", "0")), *options]
-        self._process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, preexec_fn=preexec)
+        words = [
+            *_SERVE,
+            "--lake",
+            lake,
+            "--tokens",
+            str(tokens),
+            *(() if "--port" in options else ("--port", "0")),
+            *options,
+        ]
+        self._process = subprocess.Popen(
+            words, stderr=subprocess.PIPE, text=True, preexec_fn=preexec
+        )
         self._context = ssl.create_default_context(cafile=ca_file) if ca_file else None
         self.log: list[str] = []
         self.port = self._read_port()
@@ -52,10 +69,14 @@ class CollectorProcess:
 
     def connect(self, timeout_s: float = 30) -> http.client.HTTPConnection:
         if self._context is not None:
-            return http.client.HTTPSConnection("localhost", self.port, timeout=timeout_s, context=self._context)
+            return http.client.HTTPSConnection(
+                "localhost", self.port, timeout=timeout_s, context=self._context
+            )
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout_s)
 
-    def ask(self, method: str, path: str, body: bytes | None = None, token: str = TOKEN) -> tuple[int, str]:
+    def ask(
+        self, method: str, path: str, body: bytes | None = None, token: str = TOKEN
+    ) -> tuple[int, str]:
         with contextlib.closing(self.connect()) as connection:
             connection.request(method, path, body, {"Authorization": f"Bearer {token}"})
             response = connection.getresponse()
@@ -66,7 +87,13 @@ class CollectorProcess:
 
     def metric(self, name: str) -> float:
         text = self.ask("GET", "/metrics")[1]
-        return float(next(line.split()[1] for line in text.splitlines() if line.startswith(f"necroscope_collector_{name} ")))
+        return float(
+            next(
+                line.split()[1]
+                for line in text.splitlines()
+                if line.startswith(f"necroscope_collector_{name} ")
+            )
+        )
 
     def kill(self) -> None:
         self._end(signal.SIGKILL)

@@ -1,4 +1,6 @@
-"""What every test may ask for: skips with their reason for what cannot run here, and a check that nothing is left behind."""
+"""What every test may ask for: skips with their reason for what cannot run here, and a check that
+nothing is left behind.
+"""
 
 import ctypes
 import gc
@@ -18,15 +20,30 @@ BPF_PROG_GET_NEXT_ID = 11
 LEAK_MARK = "NECROSCOPE_LEAK_MARK"
 # Integration tests that record nothing: whatever else runs on the machine does not matter to them.
 BESIDE_OTHERS = {
-    *("test_flame", "test_flame_of_captures", "test_import", "test_guest_recordings", "test_lab_recordings", "test_demo_fleet"),
-    *("test_fleet_collector", "test_fleet_questions", "test_fleet_s3", "test_fleet_sweep_s3", "test_fleet_page"),
+    *(
+        "test_flame",
+        "test_flame_of_captures",
+        "test_import",
+        "test_guest_recordings",
+        "test_lab_recordings",
+        "test_demo_fleet",
+    ),
+    *(
+        "test_fleet_collector",
+        "test_fleet_questions",
+        "test_fleet_s3",
+        "test_fleet_sweep_s3",
+        "test_fleet_page",
+    ),
     *("test_view_page", "test_demo", "test_notify", "test_prometheus"),
 }
 SETTLE_S = 3.0
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:
-    """Bytes are told by their place: what gzip makes of them holds the time, and every worker must give a test the same name."""
+    """Bytes are told by their place: what gzip makes of them holds the time, and every worker must
+    give a test the same name.
+    """
     return "bytes" if isinstance(val, bytes) else None
 
 
@@ -39,7 +56,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         reasons["kernel"] = reasons["root"] = "needs a Linux kernel"
     for item in items:
         is_whole_machine = "integration" in item.path.parts and item.path.stem not in BESIDE_OTHERS
-        if is_whole_machine or item.get_closest_marker("kernel") or item.get_closest_marker("one_thread"):
+        if (
+            is_whole_machine
+            or item.get_closest_marker("kernel")
+            or item.get_closest_marker("one_thread")
+        ):
             item.add_marker(pytest.mark.alone)
         for marker, reason in reasons.items():
             if item.get_closest_marker(marker):
@@ -71,17 +92,23 @@ class Footprint:
         return [
             f"{kind.name}: {left}"
             for kind in fields(self)
-            for left in sorted((getattr(self, kind.name) or set()) - (getattr(before, kind.name) or set()))
+            for left in sorted(
+                (getattr(self, kind.name) or set()) - (getattr(before, kind.name) or set())
+            )
         ]
 
 
 def _processes(mark: str) -> Iterator[str]:
-    """Children of this process, and whoever inherited the mark in its environment, however often it was re-parented."""
+    """Children of this process, and whoever inherited the mark in its environment, however often it
+    was re-parented.
+    """
     for directory in Path("/proc").glob("[0-9]*"):
         if directory.name == str(os.getpid()):
             continue
         try:
-            comm, numbers = (directory / "stat").read_text(errors="replace").split("(", 1)[1].rsplit(")", 1)
+            comm, numbers = (
+                (directory / "stat").read_text(errors="replace").split("(", 1)[1].rsplit(")", 1)
+            )
             is_child = int(numbers.split()[1]) == os.getpid()
             if is_child or mark.encode() in (directory / "environ").read_bytes():
                 yield f"{directory.name} {comm}"
@@ -102,7 +129,9 @@ def _bpf_programs() -> frozenset[str] | None:
 
 
 def _empty_cgroups(root: Path) -> Iterator[str]:
-    """Leaves without a process. One with a process belongs to somebody else on this machine, or that process is the leak."""
+    """Leaves without a process. One with a process belongs to somebody else on this machine, or
+    that process is the leak.
+    """
     for directory, children, files in os.walk(root):
         if not children and "cgroup.procs" in files:
             try:
@@ -122,7 +151,9 @@ def _descriptors() -> Iterator[str]:
 
 @pytest.fixture
 def leaks(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
-    """A function that says what this test has left behind so far; it waits a moment for what is on its way out."""
+    """A function that says what this test has left behind so far; it waits a moment for what is on
+    its way out.
+    """
     mark = uuid.uuid4().hex
     monkeypatch.setenv(LEAK_MARK, mark)
     before = Footprint.take(mark)

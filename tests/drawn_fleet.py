@@ -1,4 +1,6 @@
-"""A small lake in which a zone only seems to matter: the unit that most of its nodes run does. Names are hostile."""
+"""A small lake in which a zone only seems to matter: the unit that most of its nodes run does.
+Names are hostile.
+"""
 
 import json
 from pathlib import Path
@@ -24,7 +26,8 @@ MINUTE_NS: Final = 60 * NS
 UNIT: Final = "ecs-agent.service"
 CAUSE: Final = "irq-core-collision"
 BUNDLE: Final = "2026-core1"
-# In zone a all but three nodes run the unit; elsewhere only two do. Of those that run it, four in five were reset.
+# In zone a all but three nodes run the unit; elsewhere only two do. Of those that run it, four in
+# five were reset.
 NODES: Final = [(f"gpu-{number:02}", "abc"[number // 20]) for number in range(60)]
 WITHOUT_UNIT: Final = frozenset({"gpu-03", "gpu-09", "gpu-16"})
 WITH_UNIT: Final = frozenset({"gpu-27", "gpu-45"})
@@ -48,18 +51,28 @@ def drawn_fleet(directory: Path, now_ns: int) -> Lake:
     put_in_inbox(lake, now_ns, "drawn", *batches)
     Compactor(lake, "drawn", lambda: now_ns).compact()
     evidence = pack(write(directory.parent / f"{directory.name}-evidence", drawn_incident()))
-    lake.put(f"bundles/cluster=eu-1/date={day_of(now_ns - HOUR_NS)}/gpu-00--{BUNDLE}.bundle", evidence)
+    lake.put(
+        f"bundles/cluster=eu-1/date={day_of(now_ns - HOUR_NS)}/gpu-00--{BUNDLE}.bundle", evidence
+    )
     return lake
 
 
 def _batch(node: str, zone: str, place: int, now_ns: int) -> Batch:
     begun_ns = now_ns - 30 * HOUR_NS
-    moments = [now_ns - HOUR_NS - (place * 7 + turn * 11) % 28 * HOUR_NS for turn in range(3)] if is_affected(node, zone) else []
+    moments = (
+        [now_ns - HOUR_NS - (place * 7 + turn * 11) % 28 * HOUR_NS for turn in range(3)]
+        if is_affected(node, zone)
+        else []
+    )
     moments = [now_ns - HOUR_NS, *moments[1:]] if node == "gpu-00" else moments
-    labels = {"zone": zone, "image": "v2" if place % 3 else "v1"} | ({"note": HOSTILE} if node == "gpu-01" else {})
+    labels = {"zone": zone, "image": "v2" if place % 3 else "v1"} | (
+        {"note": HOSTILE} if node == "gpu-01" else {}
+    )
     tables = {
         "pulses": _pulses(begun_ns, now_ns),
-        "facts": _facts(node, zone, place, begun_ns, labels, now_ns - 2 * HOUR_NS if node in CHANGED else None),
+        "facts": _facts(
+            node, zone, place, begun_ns, labels, now_ns - 2 * HOUR_NS if node in CHANGED else None
+        ),
         "events": _events(moments, now_ns),
         "incidents": _incidents(moments, node, now_ns),
         "core_minutes": _cores(moments or [now_ns - HOUR_NS], is_held=bool(moments)),
@@ -72,7 +85,12 @@ def _batch(node: str, zone: str, place: int, now_ns: int) -> Batch:
 def _pulses(begun_ns: int, now_ns: int) -> dict[str, list[Any]]:
     times = [*range(begun_ns, now_ns, HOUR_NS), now_ns - MINUTE_NS]
     count = len(times)
-    return {"time": times, "cpus": [96] * count, "span_from": [begun_ns] * count, "span_to": [now_ns] * count}
+    return {
+        "time": times,
+        "cpus": [96] * count,
+        "span_from": [begun_ns] * count,
+        "span_to": [now_ns] * count,
+    }
 
 
 def _facts(
@@ -88,7 +106,10 @@ def _facts(
     }
     rows = [(time_ns, kind, name, value) for (kind, name), value in facts.items()]
     rows += [(changed_ns, "sysctl", "kernel.watchdog", "0")] if changed_ns is not None else []
-    return {name: [row[place] for row in rows] for place, name in enumerate(("time", "kind", "name", "value"))}
+    return {
+        name: [row[place] for row in rows]
+        for place, name in enumerate(("time", "kind", "name", "value"))
+    }
 
 
 def _events(moments: list[int], now_ns: int) -> dict[str, list[Any]]:
@@ -123,7 +144,9 @@ def _incidents(moments: list[int], node: str, now_ns: int) -> dict[str, list[Any
         "origin_name": [UNIT] * len(moments),
         "events": ['["nic_reset"]'] * len(moments),
         "report": [json.dumps({"verdict": VERDICT})] * len(moments),
-        "bundle": [BUNDLE if node == "gpu-00" and time_ns == newest else None for time_ns in moments],
+        "bundle": [
+            BUNDLE if node == "gpu-00" and time_ns == newest else None for time_ns in moments
+        ],
         "analysed_by": ["0"] * len(moments),
         "analysed_ns": [now_ns] * len(moments),
     }
@@ -131,14 +154,28 @@ def _incidents(moments: list[int], node: str, now_ns: int) -> dict[str, list[Any
 
 def _cores(moments: list[int], *, is_held: bool) -> dict[str, list[Any]]:
     minutes = [time_ns // MINUTE_NS * MINUTE_NS for time_ns in moments]
-    shares = {name: [0.1] * len(minutes) for name in ("user", "system", "irq", "softirq", "steal", "idle")}
-    worst = {f"worst_{name}": [1.0 if is_held else 0.2] * len(minutes) for name in ("busy", "system")}
-    return {"time": minutes, "cpu": [1] * len(minutes), "ticks": [60] * len(minutes), **shares, **worst}
+    shares = {
+        name: [0.1] * len(minutes) for name in ("user", "system", "irq", "softirq", "steal", "idle")
+    }
+    worst = {
+        f"worst_{name}": [1.0 if is_held else 0.2] * len(minutes) for name in ("busy", "system")
+    }
+    return {
+        "time": minutes,
+        "cpu": [1] * len(minutes),
+        "ticks": [60] * len(minutes),
+        **shares,
+        **worst,
+    }
 
 
 def _stacks(moments: list[int], *, is_held: bool) -> dict[str, list[Any]]:
     minute_ns = max(moments) // MINUTE_NS * MINUTE_NS
-    held = [("collector", "main;read;entry_SYSCALL_64;do_syscall_64;vfs_read;timer_list_show", 900)] if is_held else []
+    held = (
+        [("collector", "main;read;entry_SYSCALL_64;do_syscall_64;vfs_read;timer_list_show", 900)]
+        if is_held
+        else []
+    )
     rows = [("worker", "main;compute;multiply", 3000), (HOSTILE, f"main;{HOSTILE}", 50), *held]
     return {
         "time": [minute_ns] * len(rows),

@@ -1,12 +1,15 @@
-"""A node drawn as text, so that a test reads like the picture it means: the seconds of each core, and who was on it.
+"""A node drawn as text, so that a test reads like the picture it means: the seconds of each core,
+and who was on it.
 
     core 0:  ....................
     core 1:  ..........kkkkkk....
-    k: system  kubelet[1872]  /system.slice/kubelet.service  main, Read > ksys_read, vfs_read, memcg_stat_show, mem_cgroup_iter
+    k: system  kubelet[1872]  /system.slice/kubelet.service  main, Read > ksys_read, vfs_read,
+    memcg_stat_show, mem_cgroup_iter
 
-A character is a second of a core. `.` is a core with little to do, `_` one whose time is in no mode. Any other letter is
-explained by a line of its own: the mode (or `user+system`, half and half), the task with its pid, its cgroup, and its stack,
-outermost frame first: user frames, `>`, kernel frames. Cells are two or more spaces apart. Two lines of one letter take turns.
+A character is a second of a core. `.` is a core with little to do, `_` one whose time is in no
+mode. Any other letter is explained by a line of its own: the mode (or `user+system`, half and
+half), the task with its pid, its cgroup, and its stack, outermost frame first: user frames, `>`,
+kernel frames. Cells are two or more spaces apart. Two lines of one letter take turns.
 """
 
 import re
@@ -66,7 +69,9 @@ class Work:
 
 @dataclass
 class DrawnNode:
-    """A `Recording` in memory. All methods that add rows return the node, so that a test is one expression."""
+    """A `Recording` in memory. All methods that add rows return the node, so that a test is one
+    expression.
+    """
 
     cores: dict[int, str]
     works: dict[str, list[Work]]
@@ -75,9 +80,14 @@ class DrawnNode:
     made: dict[tuple[str, int], pa.Table] = field(default_factory=dict)
 
     def add(self, table: str, second: float, **values: Any) -> "DrawnNode":
-        """A row; what is not given is 0 where the column may not be null, else null. `elapsed_ns` is a second."""
+        """A row; what is not given is 0 where the column may not be null, else null. `elapsed_ns`
+        is a second.
+        """
         given = {"time": at(second), "elapsed_ns": NS} | values
-        row = tuple(given.pop(c.name, None if c.nullable else _nothing(c.type.value)) for c in TABLES[table].columns)
+        row = tuple(
+            given.pop(c.name, None if c.nullable else _nothing(c.type.value))
+            for c in TABLES[table].columns
+        )
         unknown = set(given) - {"elapsed_ns"}
         assert not unknown, f"{table} has no column {unknown}"
         self.added.setdefault(table, []).append(row)
@@ -88,8 +98,15 @@ class DrawnNode:
             self.add(table, second, **values)
         return self
 
-    def delay(self, second: float, cpu: int, wait_s: float, vector: str = "net_rx", pending_s: float = 0) -> "DrawnNode":
-        waits = {"worst_ns": round(wait_s * NS), "pending_ns": round(pending_s * NS), "count": 1, "histogram": [0] * 24}
+    def delay(
+        self, second: float, cpu: int, wait_s: float, vector: str = "net_rx", pending_s: float = 0
+    ) -> "DrawnNode":
+        waits = {
+            "worst_ns": round(wait_s * NS),
+            "pending_ns": round(pending_s * NS),
+            "count": 1,
+            "histogram": [0] * 24,
+        }
         return self.add("softirq_delay", second, cpu=cpu, vector=vector, **waits)
 
     def event(self, second: float, kind: str, message: str = "", **values: Any) -> "DrawnNode":
@@ -97,7 +114,15 @@ class DrawnNode:
         return self.add("events", second, kind=kind, message=message or kind, **given)
 
     def zombies(self, second: float, dead: int, live: int = 200) -> "DrawnNode":
-        return self.add("cgroups", second, controller="memory", path="/", tracked=dead + live, visible=live, dying=dead)
+        return self.add(
+            "cgroups",
+            second,
+            controller="memory",
+            path="/",
+            tracked=dead + live,
+            visible=live,
+            dying=dead,
+        )
 
     def forget(self, *tables: str) -> "DrawnNode":
         """As if these tables had not been recorded."""
@@ -107,7 +132,12 @@ class DrawnNode:
     # --- as a Recording
 
     def rows(
-        self, table: str, from_ns: int, to_ns: int, cpus: Collection[int] | None = None, columns: Sequence[str] | None = None
+        self,
+        table: str,
+        from_ns: int,
+        to_ns: int,
+        cpus: Collection[int] | None = None,
+        columns: Sequence[str] | None = None,
     ) -> pa.Table:
         if table not in TABLES:
             return pa.table({})
@@ -119,15 +149,28 @@ class DrawnNode:
         return found if columns is None else found.select(list(columns))
 
     def samples(self, from_ns: int, to_ns: int, cpus: Collection[int] | None = None) -> Tables:
-        return Tables(self.rows("samples", from_ns, to_ns, cpus), self._table("stacks"), self._table("frames"))
+        return Tables(
+            self.rows("samples", from_ns, to_ns, cpus), self._table("stacks"), self._table("frames")
+        )
 
     def gaps(self, from_ns: int, to_ns: int) -> list[Gap]:
-        return [gap for gap in gaps_of(self._table("gaps")) if gap.from_ns < to_ns and gap.to_ns >= from_ns]
+        return [
+            gap
+            for gap in gaps_of(self._table("gaps"))
+            if gap.from_ns < to_ns and gap.to_ns >= from_ns
+        ]
 
     def info(self) -> Info:
         counts = {name: len(self._rows(name)) for name in TABLES}
         length = max(map(len, self.cores.values()), default=0)
-        return Info(1, "drawn", at(0), at(length), len(self.cores), {name: count for name, count in counts.items() if count})
+        return Info(
+            1,
+            "drawn",
+            at(0),
+            at(length),
+            len(self.cores),
+            {name: count for name, count in counts.items() if count},
+        )
 
     # --- from the picture
 
@@ -171,7 +214,10 @@ def _work(text: str) -> Work:
     found = _TASK.fullmatch(task)
     assert found is not None, f"write the task as comm[pid]: {task}"
     user, _, kernel = (stack[0] if stack else "main").partition(">")
-    frames = [*((name, "user") for name in _names(user)), *((name, "kernel") for name in _names(kernel))]
+    frames = [
+        *((name, "user") for name in _names(user)),
+        *((name, "kernel") for name in _names(kernel)),
+    ]
     return Work(tuple(mode.split("+")), found[1], int(found[2]), cgroup, tuple(frames))
 
 
@@ -194,7 +240,9 @@ def _draw(cores: dict[int, str], works: dict[str, list[Work]]) -> dict[str, Rows
                 work = own[number % len(own)]
                 time_ns = at(second) + number * NS // HZ + cpu
                 stack = _intern(work.stack, frames, stacks)
-                rows["samples"].append((time_ns, cpu, work.pid, work.pid, work.comm, work.cgroup, stack, 1))
+                rows["samples"].append(
+                    (time_ns, cpu, work.pid, work.pid, work.comm, work.cgroup, stack, 1)
+                )
     rows["stacks"] = [(number, *key) for key, number in stacks.items()]
     rows["frames"] = [
         (number, name, "[kernel]" if kind == "kernel" else "/bin/program", kind, None, None)
@@ -213,7 +261,11 @@ def _core_row(cpu: int, second: int, letter: str, work: Work) -> Row:
     return (at(second + 1), cpu, NS, *(round(shares.get(mode, 0) * NS) for mode in _MODES))
 
 
-def _intern(path: Sequence[tuple[str, str]], frames: dict[tuple[str, str], int], stacks: dict[tuple[int, int], int]) -> int:
+def _intern(
+    path: Sequence[tuple[str, str]],
+    frames: dict[tuple[str, str], int],
+    stacks: dict[tuple[int, int], int],
+) -> int:
     stack = -1
     for name in path:
         frame = frames.setdefault(name, len(frames))

@@ -1,7 +1,9 @@
-"""A profile drawn as text: records of named processes go into the native core, and rows come out as one line each.
+"""A profile drawn as text: records of named processes go into the native core, and rows come out as
+one line each.
 
-A chain is written as people read a stack, outermost first, the kernel's part behind `>`: `main work > do_syscall_64 vfs_read`.
-Each user function lies in /bin/NAME of its process unless the chain says `libc.so:read`; a number is an address of nothing.
+A chain is written as people read a stack, outermost first, the kernel's part behind `>`: `main work
+> do_syscall_64 vfs_read`. Each user function lies in /bin/NAME of its process unless the chain says
+`libc.so:read`; a number is an address of nothing.
 """
 
 import ctypes
@@ -9,9 +11,22 @@ import struct
 from collections import defaultdict
 from typing import Any, Final
 
-from necroscope.perf_abi.event_attr import SAMPLE_CALLCHAIN, SAMPLE_CPU, SAMPLE_IP, SAMPLE_TID, SAMPLE_TIME
+from necroscope.perf_abi.event_attr import (
+    SAMPLE_CALLCHAIN,
+    SAMPLE_CPU,
+    SAMPLE_IP,
+    SAMPLE_TID,
+    SAMPLE_TIME,
+)
 from necroscope.perf_abi.sample_layout import SampleLayout
-from necroscope.profile.core import Core, CoreFrame, CoreLimits, FunctionKind, Question, QuestionKind
+from necroscope.profile.core import (
+    Core,
+    CoreFrame,
+    CoreLimits,
+    FunctionKind,
+    Question,
+    QuestionKind,
+)
 from necroscope.profile.library import Ring
 from necroscope.symbols.messages import BLOCK_BITS, FunctionBlock, pack_block
 from necroscope.symbols.process_maps import Mapping
@@ -19,7 +34,9 @@ from necroscope.symbols.process_maps import Mapping
 MMAP2, LOST, COMM, EXIT, FORK, SAMPLE, KSYMBOL = 10, 2, 3, 4, 7, 9, 17
 EXEC: Final = 1 << 13
 KERNEL_MARK, USER_MARK, GUEST_MARK = ((1 << 64) - below for below in (128, 512, 2176))
-ROOMY: Final = CoreLimits(64 << 20, 16 << 20, tenant_stacks=100_000, tenant_unnamed=1000, most_stacks=1_000_000)
+ROOMY: Final = CoreLimits(
+    64 << 20, 16 << 20, tenant_stacks=100_000, tenant_unnamed=1000, most_stacks=1_000_000
+)
 LAYOUT: Final = SampleLayout(SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_CPU | SAMPLE_CALLCHAIN)
 _KERNEL: Final = 0xFFFF_FFFF_8100_0000
 _FUNCTION_BYTES: Final = 0x100
@@ -42,9 +59,13 @@ def padded(text: bytes) -> bytes:
 
 
 class DrawnProfile:
-    """`feed` takes records as they are made; `turn` replays, answers every question by what was drawn, and reads the rows."""
+    """`feed` takes records as they are made; `turn` replays, answers every question by what was
+    drawn, and reads the rows.
+    """
 
-    def __init__(self, limits: CoreLimits = ROOMY, *, asks: bool = True, answers: bool = True) -> None:
+    def __init__(
+        self, limits: CoreLimits = ROOMY, *, asks: bool = True, answers: bool = True
+    ) -> None:
         self.core = Core(limits, asks=asks)
         self.core.add_event(LAYOUT)
         self.answers = answers
@@ -75,18 +96,33 @@ class DrawnProfile:
 
     def mapping(self, path: str, start: int | None = None, size: int = _FILE_BYTES) -> Mapping:
         return Mapping(
-            self.file_start(path) if start is None else start, (start or self.file_start(path)) + size, 0, 8, 1, 7, path
+            self.file_start(path) if start is None else start,
+            (start or self.file_start(path)) + size,
+            0,
+            8,
+            1,
+            7,
+            path,
         )
 
     def chain(self, pid: int, text: str) -> list[int]:
         user, _, kernel = text.partition(">")
         words: list[int] = []
         if kernel.split():
-            words += [KERNEL_MARK, *(self._word("", name, index) for index, name in enumerate(reversed(kernel.split())))]
+            words += [
+                KERNEL_MARK,
+                *(
+                    self._word("", name, index)
+                    for index, name in enumerate(reversed(kernel.split()))
+                ),
+            ]
         if user.split():
             words += [
                 USER_MARK,
-                *(self._word(f"/bin/{self.names[pid]}", name, at) for at, name in enumerate(reversed(user.split()))),
+                *(
+                    self._word(f"/bin/{self.names[pid]}", name, at)
+                    for at, name in enumerate(reversed(user.split()))
+                ),
             ]
         return words
 
@@ -112,27 +148,53 @@ class DrawnProfile:
     def sample(self, time: int, pid: int, text: str, cpu: int = 0, tid: int | None = None) -> bytes:
         return self.sample_words(time, pid, self.chain(pid, text), cpu, tid)
 
-    def sample_words(self, time: int, pid: int, words: list[int], cpu: int = 0, tid: int | None = None) -> bytes:
-        head = struct.pack("<QiiQIIQ", 0, pid, pid if tid is None else tid, time, cpu, 0, len(words))
+    def sample_words(
+        self, time: int, pid: int, words: list[int], cpu: int = 0, tid: int | None = None
+    ) -> bytes:
+        head = struct.pack(
+            "<QiiQIIQ", 0, pid, pid if tid is None else tid, time, cpu, 0, len(words)
+        )
         return self.feed(pack_record(SAMPLE, head + struct.pack(f"<{len(words)}Q", *words), misc=2))
 
     def fork(self, time: int, child: int, parent: int) -> bytes:
         return self.feed(
-            pack_record(FORK, struct.pack("<iiiiQ", child, parent, child, parent, time) + trailer(parent, parent, time))
+            pack_record(
+                FORK,
+                struct.pack("<iiiiQ", child, parent, child, parent, time)
+                + trailer(parent, parent, time),
+            )
         )
 
     def exit(self, time: int, pid: int) -> bytes:
-        return self.feed(pack_record(EXIT, struct.pack("<iiiiQ", pid, 1, pid, 1, time) + trailer(pid, pid, time)))
+        return self.feed(
+            pack_record(EXIT, struct.pack("<iiiiQ", pid, 1, pid, 1, time) + trailer(pid, pid, time))
+        )
 
     def execs(self, time: int, pid: int, name: str) -> bytes:
         """Its new name, and the mapping of its program."""
         self.names[pid] = name
-        comm = self.feed(pack_record(COMM, struct.pack("<ii", pid, pid) + padded(name.encode()) + trailer(pid, pid, time), EXEC))
+        comm = self.feed(
+            pack_record(
+                COMM,
+                struct.pack("<ii", pid, pid) + padded(name.encode()) + trailer(pid, pid, time),
+                EXEC,
+            )
+        )
         return comm + self.maps(time, pid, f"/bin/{name}")
 
-    def maps(self, time: int, pid: int, path: str, start: int | None = None, size: int = _FILE_BYTES, inode: int = 7) -> bytes:
+    def maps(
+        self,
+        time: int,
+        pid: int,
+        path: str,
+        start: int | None = None,
+        size: int = _FILE_BYTES,
+        inode: int = 7,
+    ) -> bytes:
         start = self.file_start(path) if start is None else start
-        body = struct.pack("<iiQQQIIQQII", pid, pid, start, size, 0, 8, 1, inode, 0, 5, 2) + padded(path.encode())
+        body = struct.pack("<iiQQQIIQQII", pid, pid, start, size, 0, 8, 1, inode, 0, 5, 2) + padded(
+            path.encode()
+        )
         return self.feed(pack_record(MMAP2, body + trailer(pid, pid, time)))
 
     # A turn.
@@ -154,7 +216,10 @@ class DrawnProfile:
     def _answer(self, question: Question) -> None:
         core = self.core
         if question.kind == QuestionKind.NAME:
-            core.set_name(question.tid, self.names.get(question.tid, self.names.get(question.pid, "?")).encode())
+            core.set_name(
+                question.tid,
+                self.names.get(question.tid, self.names.get(question.pid, "?")).encode(),
+            )
         elif question.kind == QuestionKind.CGROUP:
             core.set_cgroup(question.pid, self.cgroups.get(question.pid, -1))
         elif question.kind == QuestionKind.MAPPINGS:
@@ -171,11 +236,16 @@ class DrawnProfile:
         for index, name in enumerate(self._places[path]):
             if first <= index * _FUNCTION_BYTES < last and name not in self.nameless:
                 functions.append((index * _FUNCTION_BYTES - first, name.encode()))
-        return pack_block(functions[1:] if len(functions) > 1 and functions[1][0] == 0 else functions)
+        return pack_block(
+            functions[1:] if len(functions) > 1 and functions[1][0] == 0 else functions
+        )
 
     def _row(self, number: int) -> str:
         core = self.core
-        column = lambda name, item: memoryview(core.column(name, struct.calcsize(item))).cast(item)[number]  # noqa: E731
+
+        def column(name: str, item: str) -> int:
+            return memoryview(core.column(name, struct.calcsize(item))).cast(item)[number]
+
         name = core.names()[column("name", "i")].decode()
         time, cpu, tid = column("time", "q"), column("cpu", "h"), column("tid", "i")
         return f"{time} cpu{cpu} {name}/{tid}: {self.stack(column('stack', 'i'))}"
@@ -186,16 +256,32 @@ class DrawnProfile:
         while number >= 0:
             found.insert(0, self.core.frames(frames[number])[0])
             number = parents[number]
-        kernel = [self._frame(one) for one in found if one.kind in (FunctionKind.KERNEL, FunctionKind.GUEST)]
-        user = [self._frame(one) for one in found if one.kind not in (FunctionKind.KERNEL, FunctionKind.GUEST)]
+        kernel = [
+            self._frame(one)
+            for one in found
+            if one.kind in (FunctionKind.KERNEL, FunctionKind.GUEST)
+        ]
+        user = [
+            self._frame(one)
+            for one in found
+            if one.kind not in (FunctionKind.KERNEL, FunctionKind.GUEST)
+        ]
         return " ".join([*user, *([">", *kernel] if kernel else [])])
 
     def _frame(self, frame: CoreFrame) -> str:
-        fixed: dict[Any, str] = {FunctionKind.UNKNOWN: "?", FunctionKind.GUEST: "[guest]", FunctionKind.BOUNDED: "[bounded]"}
+        fixed: dict[Any, str] = {
+            FunctionKind.UNKNOWN: "?",
+            FunctionKind.GUEST: "[guest]",
+            FunctionKind.BOUNDED: "[bounded]",
+        }
         if frame.kind in fixed:
             return fixed[frame.kind]
         if frame.name:
-            return f"jit:{frame.name.decode()}" if frame.kind == FunctionKind.JIT else frame.name.decode()
+            return (
+                f"jit:{frame.name.decode()}"
+                if frame.kind == FunctionKind.JIT
+                else frame.name.decode()
+            )
         path = self.core.module(frame.module).path.decode().rpartition("/")[2]
         return path if frame.offset is None else f"{path}+{frame.offset:#x}"
 

@@ -1,7 +1,8 @@
-"""Recordings drawn as text, so that a test reads like the picture it means; written by the real journal and sealed.
+"""Recordings drawn as text, so that a test reads like the picture it means; written by the real
+journal and sealed.
 
-A column is a sample, cells are two or more spaces apart. Lines that begin with a word and a colon say what a sample is, all other
-lines are its stack, outermost frame first; `.` is an empty cell:
+A column is a sample, cells are two or more spaces apart. Lines that begin with a word and a colon
+say what a sample is, all other lines are its stack, outermost frame first; `.` is an empty cell:
 
     time:  0.0   0.1        0.2
     comm:  sh    worker 12  sh
@@ -9,8 +10,9 @@ lines are its stack, outermost frame first; `.` is an empty cell:
            read  run        read
            .     .          vfs_read@kernel
 
-Defaults: time 0.1 s apart (in s after START_NS), cpu 0, pid 7, tid as pid, comm "sh", cgroup "/", weight 1. A frame is of
-/bin/program unless it is `name@kernel`, `name@jit` or `name@/a/file`; `?+77@/a/file` has no name but an offset.
+Defaults: time 0.1 s apart (in s after START_NS), cpu 0, pid 7, tid as pid, comm "sh", cgroup "/",
+weight 1. A frame is of /bin/program unless it is `name@kernel`, `name@jit` or `name@/a/file`;
+`?+77@/a/file` has no name but an offset.
 """
 
 import re
@@ -46,17 +48,23 @@ def draw(
     cpus: int = 2,
     idle_samples: int = 0,
 ) -> Path:
-    """A recording of these segments, the last `live` of them not sealed; it goes on until `until`, though without samples."""
+    """A recording of these segments, the last `live` of them not sealed; it goes on until `until`,
+    though without samples.
+    """
     make_recording(directory, Identity("node-a", "boot-1", "drawn", {}))
     for number, text in enumerate(segments):
         rows = drawn_rows(text)
         is_last = number == len(segments) - 1
         if is_last:
             rows["gaps"] = [gap.row() for gap in gaps]
-            rows["cores"] = [(at(until), 0, NS, 0, 0, 0, 0, 0, 0, 0, 0, 0)] if until is not None else []
+            rows["cores"] = (
+                [(at(until), 0, NS, 0, 0, 0, 0, 0, 0, 0, 0, 0)] if until is not None else []
+            )
         start_ns = START_NS if number == 0 else min(time_ns for time_ns, *_ in rows["samples"])
         path = new_segment_path(directory, start_ns)
-        writer = JournalWriter(path, SegmentHeader(path.name.removesuffix(LIVE), "node-a", "boot-1", start_ns, cpus))
+        writer = JournalWriter(
+            path, SegmentHeader(path.name.removesuffix(LIVE), "node-a", "boot-1", start_ns, cpus)
+        )
         for table, found in rows.items():
             writer.append(table, found)
         writer.idle_samples = idle_samples
@@ -73,7 +81,9 @@ def drawn_rows(text: str) -> dict[str, Rows]:
     interned = _Interned()
     samples: Rows = []
     for column in range(count):
-        path = [cells[column] for cells in stack_lines if column < len(cells) and cells[column] != EMPTY]
+        path = [
+            cells[column] for cells in stack_lines if column < len(cells) and cells[column] != EMPTY
+        ]
         samples.append(_sample(facts, column, interned.stack(path)))
     return {"frames": interned.frames, "stacks": interned.stacks, "samples": samples}
 
@@ -84,7 +94,11 @@ def folded(tree: FlameTree) -> dict[str, int]:
     paths: list[str] = []
     for parent, frame in zip(tree.parent.tolist(), tree.frame.tolist(), strict=True):
         paths.append(f"{paths[parent]};{names[frame]}" if parent >= 0 else names[frame])
-    return {path: weight for path, weight in zip(paths, tree.self_weight.tolist(), strict=True) if weight}
+    return {
+        path: weight
+        for path, weight in zip(paths, tree.self_weight.tolist(), strict=True)
+        if weight
+    }
 
 
 class _Interned:
@@ -129,7 +143,16 @@ def _sample(facts: dict[str, list[str]], column: int, stack: int) -> Row:
 
     time_ns = at(facts["time"][column]) if "time" in facts else START_NS + column * NS // 10
     tid = facts["tid"][column] if "tid" in facts else fact("pid")
-    return (time_ns, int(fact("cpu")), int(fact("pid")), int(tid), fact("comm"), fact("cgroup"), stack, int(fact("weight")))
+    return (
+        time_ns,
+        int(fact("cpu")),
+        int(fact("pid")),
+        int(tid),
+        fact("comm"),
+        fact("cgroup"),
+        stack,
+        int(fact("weight")),
+    )
 
 
 def _frame(cell: str) -> tuple[Value, ...]:

@@ -1,4 +1,6 @@
-"""A daemon on a unix or TCP socket that answers as it is told to, or never: for every source that talks to one."""
+"""A daemon on a unix or TCP socket that answers as it is told to, or never: for every source that
+talks to one.
+"""
 
 import contextlib
 import socket
@@ -12,7 +14,8 @@ Answer = Callable[[bytes], bytes | None]
 class FakeDaemon:
     """`closes`: the end of an answer is the end of its connection, as in HTTP/1.0.
 
-    `answer` is given what came so far and returns bytes to send, or None to wait for more; b"" closes the connection.
+    `answer` is given what came so far and returns bytes to send, or None to wait for more; b""
+    closes the connection.
     """
 
     def __init__(self, listener: socket.socket, answer: Answer, *, closes: bool) -> None:
@@ -88,13 +91,22 @@ def never(_: bytes) -> None:
 
 
 def http(bodies: dict[str, bytes | int]) -> Answer:
-    """Answers by the start of the request's target; a number is a status. The longest start wins."""
+    """Answers by the start of the request's target; a number is a status. The longest start
+    wins.
+    """
 
     def answer(request: bytes) -> bytes | None:
         if b"\r\n\r\n" not in request:
             return None
         target = request.split(b" ")[1].decode()
-        found = next((bodies[start] for start in sorted(bodies, key=len, reverse=True) if target.startswith(start)), 404)
+        found = next(
+            (
+                bodies[start]
+                for start in sorted(bodies, key=len, reverse=True)
+                if target.startswith(start)
+            ),
+            404,
+        )
         status, body = (found, b"") if isinstance(found, int) else (200, found)
         return b"HTTP/1.0 %d X\r\nContent-Type: application/json\r\n\r\n" % status + body
 

@@ -14,7 +14,9 @@ MINUTE_NS = 60 * NS
 CLUSTER = "eu-1"
 
 
-def made_batch(node: str = "gpu-17", number: int = 0, *, labels: dict[str, str] | None = None, **tables: Any) -> Batch:
+def made_batch(
+    node: str = "gpu-17", number: int = 0, *, labels: dict[str, str] | None = None, **tables: Any
+) -> Batch:
     """One event and one pulse of minute `number`, and whatever tables are given."""
     time_ns = START_NS + number * MINUTE_NS
     event = {
@@ -24,12 +26,27 @@ def made_batch(node: str = "gpu-17", number: int = 0, *, labels: dict[str, str] 
         "kind": ["nic_reset"],
         "message": [f"reset {number}"],
     }
-    pulse = {"time": [time_ns], "cpus": [96], "span_from": [time_ns], "span_to": [time_ns + MINUTE_NS]}
-    return Batch(node, "boot", f"boot-{number}", time_ns, labels or {}, {"events": event, "pulses": pulse, **tables})
+    pulse = {
+        "time": [time_ns],
+        "cpus": [96],
+        "span_from": [time_ns],
+        "span_to": [time_ns + MINUTE_NS],
+    }
+    return Batch(
+        node,
+        "boot",
+        f"boot-{number}",
+        time_ns,
+        labels or {},
+        {"events": event, "pulses": pulse, **tables},
+    )
 
 
 def put_in_inbox(lake: Lake, time_ns: int, collector: str, *batches: Batch) -> None:
-    lake.put(inbox_path(time_ns, collector), pack(Receipt(CLUSTER, time_ns, None, encode(batch)) for batch in batches))
+    lake.put(
+        inbox_path(time_ns, collector),
+        pack(Receipt(CLUSTER, time_ns, None, encode(batch)) for batch in batches),
+    )
 
 
 def rows_in(lake: Lake, table: str = "events") -> list[dict[str, Any]]:

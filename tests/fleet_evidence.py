@@ -1,4 +1,6 @@
-"""Lakes with evidence bundles: the shipped recording of a real incident, moved in time, under the names of nodes."""
+"""Lakes with evidence bundles: the shipped recording of a real incident, moved in time, under the
+names of nodes.
+"""
 
 import functools
 import tempfile
@@ -28,7 +30,9 @@ def made_bundle(minutes: int) -> tuple[str, bytes, int]:
     return name, content, story.window[0] + minutes * MINUTE_NS
 
 
-def put_bundle(lake: Lake, node: str, minutes: int = 0, content: bytes | None = None, cluster: str = CLUSTER) -> Evidence:
+def put_bundle(
+    lake: Lake, node: str, minutes: int = 0, content: bytes | None = None, cluster: str = CLUSTER
+) -> Evidence:
     name, made, start_ns = made_bundle(minutes)
     path = f"bundles/cluster={cluster}/date={day_of(start_ns)}/{node}--{name}.bundle"
     lake.put(path, made if content is None else content)
@@ -38,6 +42,8 @@ def put_bundle(lake: Lake, node: str, minutes: int = 0, content: bytes | None = 
 
 
 def verdicts_in(lake: Lake) -> list[tuple[Any, ...]]:
-    """All rows of `incidents` in one order, each as often as it is stored, without the time of the analysis."""
+    """All rows of `incidents` in one order, each as often as it is stored, without the time of the
+    analysis.
+    """
     rows = lake.dataset("incidents").to_table().drop_columns(["analysed_ns"]).to_pylist()
     return sorted(tuple(row.values()) for row in rows)

@@ -1,4 +1,6 @@
-"""Lakes drawn as Python: nodes with facts, events, jobs and minute stacks, written by the collector's own writer."""
+"""Lakes drawn as Python: nodes with facts, events, jobs and minute stacks, written by the
+collector's own writer.
+"""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -26,28 +28,76 @@ class DrawnLake:
         self._rows: dict[str, list[dict[str, Any]]] = {}
         self._sequence = 0
 
-    def add(self, table: str, node: str, time_ns: int, cluster: str = CLUSTER, **columns: Any) -> None:
-        self._rows.setdefault(table, []).append({"cluster": cluster, "node": node, "time": time_ns, **columns})
+    def add(
+        self, table: str, node: str, time_ns: int, cluster: str = CLUSTER, **columns: Any
+    ) -> None:
+        self._rows.setdefault(table, []).append(
+            {"cluster": cluster, "node": node, "time": time_ns, **columns}
+        )
 
-    def fact(self, node: str, kind: str, name: str, value: str | None, day: float = 0, cluster: str = CLUSTER) -> None:
+    def fact(
+        self,
+        node: str,
+        kind: str,
+        name: str,
+        value: str | None,
+        day: float = 0,
+        cluster: str = CLUSTER,
+    ) -> None:
         self.add("facts", node, moment(day), cluster, kind=kind, name=name, value=value)
 
     def event(self, node: str, kind: str, day: float, cluster: str = CLUSTER) -> None:
         self._sequence += 1
-        self.add("events", node, moment(day), cluster, boot_id="b", source_sequence=self._sequence, kind=kind, message="m")
+        self.add(
+            "events",
+            node,
+            moment(day),
+            cluster,
+            boot_id="b",
+            source_sequence=self._sequence,
+            kind=kind,
+            message="m",
+        )
 
     def alive(self, node: str, days: Iterable[int], cluster: str = CLUSTER) -> None:
         for day in days:
             span = {"span_from": moment(day), "span_to": moment(day + 1)}
-            self.add("pulses", node, moment(day + 0.99), cluster, recorder_version="1.0", cpus=96, clock_offset_ns=5, **span)
+            self.add(
+                "pulses",
+                node,
+                moment(day + 0.99),
+                cluster,
+                recorder_version="1.0",
+                cpus=96,
+                clock_offset_ns=5,
+                **span,
+            )
 
     def job(self, node: str, name: str, outcome: str, day: float, kind: str = "unit") -> None:
         self.add("jobs", node, moment(day), kind=kind, name=name, outcome=outcome)
 
-    def stack(self, node: str, path: str, samples: int, day: float, comm: str = "kubelet", period_ns: int = 10_000_000) -> None:
-        self.add("stack_minutes", node, moment(day), comm=comm, path=path, samples=samples, period_ns=period_ns)
+    def stack(
+        self,
+        node: str,
+        path: str,
+        samples: int,
+        day: float,
+        comm: str = "kubelet",
+        period_ns: int = 10_000_000,
+    ) -> None:
+        self.add(
+            "stack_minutes",
+            node,
+            moment(day),
+            comm=comm,
+            path=path,
+            samples=samples,
+            period_ns=period_ns,
+        )
 
-    def incident(self, node: str, identity: str, cause: str, day: float, analysed_ns: int = 1) -> None:
+    def incident(
+        self, node: str, identity: str, cause: str, day: float, analysed_ns: int = 1
+    ) -> None:
         columns: dict[str, Any] = {
             "end": moment(day) + 10**9, "id": identity, "core": 3, "mode": "system", "cause": cause, "confidence": 0.9,
             "title": "t", "summary": "s", "culprit_comm": "kubelet", "origin_kind": "unit", "origin_name": UNIT,
@@ -59,7 +109,9 @@ class DrawnLake:
     def write(self, writer: str = "w1") -> Lake:
         for table, rows in self._rows.items():
             schema = LAKE_TABLES[table]
-            columns = [pa.array([row.get(field.name) for row in rows], field.type) for field in schema]
+            columns = [
+                pa.array([row.get(field.name) for row in rows], field.type) for field in schema
+            ]
             write_rows(self.lake, table, pa.table(columns, schema=schema), writer, 1)
         self._rows.clear()
         return self.lake
@@ -69,8 +121,12 @@ def moment(day: float) -> int:
     return START_NS + round(day * DAY_NS)
 
 
-def draw_story(place: Path | str, *, nodes: int = 60, disagree: int = 12, seed: int = 1) -> DrawnLake:
-    """Three zones; in zone a a unit crash-loops, but for `disagree` nodes; nodes with the unit have resets from day 2 to 8."""
+def draw_story(
+    place: Path | str, *, nodes: int = 60, disagree: int = 12, seed: int = 1
+) -> DrawnLake:
+    """Three zones; in zone a a unit crash-loops, but for `disagree` nodes; nodes with the unit have
+    resets from day 2 to 8.
+    """
     rng = np.random.default_rng(seed)
     drawn = DrawnLake(place)
     odd = set(rng.choice(nodes, disagree, replace=False).tolist())
@@ -83,7 +139,9 @@ def draw_story(place: Path | str, *, nodes: int = 60, disagree: int = 12, seed: 
         drawn.fact(node, "label", "image", f"v{rng.integers(3)}")
         drawn.fact(node, "cloud", "instance_id", f"i-{number}")
         drawn.fact(node, "unit_outcome", UNIT, "crash-loop" if has_unit else "never-started")
-        drawn.fact(node, "config_file", "/etc/resolv.conf", "hash-a" if zone == "a" else "hash-other")
+        drawn.fact(
+            node, "config_file", "/etc/resolv.conf", "hash-a" if zone == "a" else "hash-other"
+        )
         drawn.fact(node, "kernel", "release", "5.4.0")
         for fact in range(20):
             drawn.fact(node, "sysctl", f"noise{fact}", str(rng.integers(3)))
@@ -94,5 +152,7 @@ def draw_story(place: Path | str, *, nodes: int = 60, disagree: int = 12, seed: 
             # What the failure leaves behind comes after it.
             drawn.fact(node, "nic", "eth0 state", "was reset", day=9)
         drawn.fact(node, "nic", "eth0 state", "up")
-        drawn.stack(node, "entry;read;mem_cgroup_walk" if has_unit else "entry;read;copy", 100, day=9.9)
+        drawn.stack(
+            node, "entry;read;mem_cgroup_walk" if has_unit else "entry;read;copy", 100, day=9.9
+        )
     return drawn

@@ -1,4 +1,6 @@
-"""A live recording of a drawn node that grows as a test lets it: written by the real journal, flushed, pinned, sealed."""
+"""A live recording of a drawn node that grows as a test lets it: written by the real journal,
+flushed, pinned, sealed.
+"""
 
 from pathlib import Path
 from typing import Self
@@ -7,21 +9,34 @@ from tests.drawn_node import START_NS, DrawnNode, at
 
 from necroscope.model.tables import TABLES
 from necroscope.segment.journal import JournalWriter, SegmentHeader
-from necroscope.segment.recording import LIVE, Identity, Pin, make_recording, new_segment_path, write_pins
+from necroscope.segment.recording import (
+    LIVE,
+    Identity,
+    Pin,
+    make_recording,
+    new_segment_path,
+    write_pins,
+)
 from necroscope.segment.sealing import seal
 
 
 class GrowingRecording:
-    """Begins empty. `grow(20)` appends the rows of the first 20 drawn seconds that are not written yet."""
+    """Begins empty. `grow(20)` appends the rows of the first 20 drawn seconds that are not written
+    yet.
+    """
 
-    def __init__(self, directory: Path, node: DrawnNode, labels: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, directory: Path, node: DrawnNode, labels: dict[str, str] | None = None
+    ) -> None:
         self.directory = directory
         self._node = node
         self._second = 0.0
         self._pins: list[Pin] = []
         make_recording(directory, Identity("drawn-node", "boot-1", "drawn", labels or {}))
         self._path = new_segment_path(directory, START_NS)
-        header = SegmentHeader(self._path.name.removesuffix(LIVE), "drawn-node", "boot-1", START_NS, len(node.cores))
+        header = SegmentHeader(
+            self._path.name.removesuffix(LIVE), "drawn-node", "boot-1", START_NS, len(node.cores)
+        )
         self._writer = JournalWriter(self._path, header)
 
     def grow(self, until: float) -> Self:

@@ -1,4 +1,5 @@
-"""Keeps one seed of `necroscope lab score` as test data: each recording cut to its incident, the machine's names taken out of it.
+"""Keeps one seed of `necroscope lab score` as test data: each recording cut to its incident, the
+machine's names taken out of it.
 
 `python -m tests.keep_lab_recordings SCORE_DIR SEED OLD=NEW...` writes tests/data/lab anew.
 """
@@ -21,7 +22,9 @@ BEFORE_NS, AFTER_NS = 15 * NS_PER_S, 3 * NS_PER_S
 
 
 class WithoutFacts(Store):
-    """The packages and settings of one machine say nothing about its incidents, and are most of such a recording."""
+    """The packages and settings of one machine say nothing about its incidents, and are most of
+    such a recording.
+    """
 
     def rows(self, table: str, *arguments: Any, **words: Any) -> pa.Table:
         found = super().rows(table, *arguments, **words)
@@ -31,7 +34,9 @@ class WithoutFacts(Store):
 def keep(recording: Path, directory: Path, renames: dict[str, str]) -> None:
     label = read_label(recording)
     from_ns, to_ns = (parse_moment_ns(label[key], 0) for key in ("from", "to"))
-    write_excerpt(WithoutFacts.open(recording), from_ns - BEFORE_NS, to_ns + AFTER_NS, directory, renames)
+    write_excerpt(
+        WithoutFacts.open(recording), from_ns - BEFORE_NS, to_ns + AFTER_NS, directory, renames
+    )
     text = (recording / LABEL_FILE).read_text("utf-8")
     for old, new in renames.items():
         text = text.replace(old, new)

@@ -1,4 +1,6 @@
-"""Rows of `events` as the recorder makes them of lines of the kernel log, for nodes that are drawn."""
+"""Rows of `events` as the recorder makes them of lines of the kernel log, for nodes that are
+drawn.
+"""
 
 import re
 from collections.abc import Iterable
@@ -23,7 +25,11 @@ def event_rows(lines: Iterable[LogLine]) -> Rows:
 
 def captured(name: str, second: float) -> list[LogLine]:
     """The lines of a capture, the first of them at this second of a drawn node."""
-    found = [match.groups() for match in map(_LINE.fullmatch, (CAPTURES / name).read_text().splitlines()) if match]
+    found = [
+        match.groups()
+        for match in map(_LINE.fullmatch, (CAPTURES / name).read_text().splitlines())
+        if match
+    ]
     start_ns = at(second) - round(float(found[0][1]) * NS)
     return [
         LogLine(start_ns + round(float(time) * NS), number, int(severity), 0, True, text)

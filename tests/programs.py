@@ -1,4 +1,6 @@
-"""Programs that tests need and no Python package brings: from PATH, or from beside this Python, where scripts/setup puts some."""
+"""Programs that tests need and no Python package brings: from PATH, or from beside this Python,
+where scripts/setup puts some.
+"""
 
 import os
 import shutil
@@ -9,9 +11,18 @@ import pytest
 
 
 def program(name: str) -> str | None:
-    return shutil.which(name, path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]))
+    return shutil.which(
+        name,
+        path=os.pathsep.join(
+            [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
+        ),
+    )
 
 
-needs_promtool = pytest.mark.skipif(program("promtool") is None, reason="needs promtool, of Debian's package prometheus")
-needs_prometheus = pytest.mark.skipif(program("prometheus") is None, reason="needs prometheus, of Debian's package of that name")
+needs_promtool = pytest.mark.skipif(
+    program("promtool") is None, reason="needs promtool, of Debian's package prometheus"
+)
+needs_prometheus = pytest.mark.skipif(
+    program("prometheus") is None, reason="needs prometheus, of Debian's package of that name"
+)
 needs_kubectl = pytest.mark.skipif(program("kubectl") is None, reason="needs kubectl")

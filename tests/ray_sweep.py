@@ -1,7 +1,9 @@
-"""A sweep on a real Ray cluster of three raylets on this machine, one of which is killed in the middle.
+"""A sweep on a real Ray cluster of three raylets on this machine, one of which is killed in the
+middle.
 
-`python -m tests.ray_sweep LAKE DEADLY_LAKE` prints what came of it. The second lake holds a bundle that kills every worker that
-judges it. A process of its own, because Ray leaves threads and handlers in the one it was used in.
+`python -m tests.ray_sweep LAKE DEADLY_LAKE` prints what came of it. The second lake holds a bundle
+that kills every worker that judges it. A process of its own, because Ray leaves threads and
+handlers in the one it was used in.
 """
 
 import json
@@ -21,7 +23,8 @@ from necroscope.fleet.judging import Judged, judge
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.sweep import sweep
 
-# Not 127.0.0.1: a driver that is given that one asks for the machine's address in the network instead.
+# Not 127.0.0.1: a driver that is given that one asks for the machine's address in the network
+# instead.
 LOOPBACK = "127.0.0.2"
 RAYLETS = 2
 KILL_WORKER_AFTER, KILL_RAYLET_AFTER = 2, 6

@@ -1,4 +1,6 @@
-"""Captures read whole, with the names that their numbers stand for: what tests of the readers ask."""
+"""Captures read whole, with the names that their numbers stand for: what tests of the readers
+ask.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,7 +12,9 @@ from necroscope.model.frame import Frame
 
 
 def text_column(batch: SampleBatch, place: int) -> list[str | None]:
-    """A column of texts: the buffers from `place` on are its validity, numbers, offsets and texts."""
+    """A column of texts: the buffers from `place` on are its validity, numbers, offsets and
+    texts.
+    """
     if batch.columns is None:
         return []
     valid, numbers, offsets, texts = batch.columns.buffers[place : place + 4]

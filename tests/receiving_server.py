@@ -1,4 +1,6 @@
-"""A real HTTP or HTTPS server on loopback that a test scripts: it keeps what it was sent, and answers as it is told."""
+"""A real HTTP or HTTPS server on loopback that a test scripts: it keeps what it was sent, and
+answers as it is told.
+"""
 
 import json
 import socket
@@ -29,7 +31,9 @@ class Received:
 
 @dataclass
 class ReceivingServer:
-    """`replies` are given one after the other; then `reply` decides, which says 200 unless the test sets another."""
+    """`replies` are given one after the other; then `reply` decides, which says 200 unless the test
+    sets another.
+    """
 
     url: str = ""
     received: list[Received] = field(default_factory=list)
@@ -49,7 +53,9 @@ def receiving_server(certificate: Path | None = None) -> Iterator[ReceivingServe
     class Handler(BaseHTTPRequestHandler):
         def handle_any(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            status, headers, answer = told.answer(Received(self.command, self.path, dict(self.headers.items()), body))
+            status, headers, answer = told.answer(
+                Received(self.command, self.path, dict(self.headers.items()), body)
+            )
             if status == 0:  # hang up without a word
                 return
             self.send_response(status)
@@ -82,7 +88,9 @@ def receiving_server(certificate: Path | None = None) -> Iterator[ReceivingServe
 
 @contextmanager
 def dripping_server(answer: bytes) -> Iterator[str]:
-    """Gives its first client this answer, and then another x every 20 ms until it goes; yields host and port."""
+    """Gives its first client this answer, and then another x every 20 ms until it goes; yields host
+    and port.
+    """
     server = socket.create_server(("127.0.0.1", 0))
     server.settimeout(10)
     is_over = threading.Event()
@@ -105,11 +113,25 @@ def dripping_server(answer: bytes) -> Iterator[str]:
 
 
 def make_certificate(directory: Path, *addresses: str) -> Path:
-    """Key and certificate of these addresses (none: 127.0.0.1) in one file, which is its own authority too."""
+    """Key and certificate of these addresses (none: 127.0.0.1) in one file, which is its own
+    authority too.
+    """
     names = ",".join(f"IP:{address}" for address in addresses or ("127.0.0.1",))
     key, certificate, both = directory / "key.pem", directory / "ca.crt", directory / "server.pem"
     subject = ["-subj", "/CN=necroscope test", "-addext", f"subjectAltName={names}", "-days", "2"]
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", *subject]
-    subprocess.run([*command, "-keyout", key, "-out", certificate], check=True, capture_output=True, timeout=30)
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+        *subject,
+    ]
+    subprocess.run(
+        [*command, "-keyout", key, "-out", certificate], check=True, capture_output=True, timeout=30
+    )
     both.write_text(key.read_text() + certificate.read_text())
     return both

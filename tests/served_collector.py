@@ -30,7 +30,9 @@ def served(app: FastAPI, **options: Any) -> Iterator[httpx.Client]:
     thread.start()
     try:
         assert started.wait(20)
-        with httpx.Client(base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=30) as client:
+        with httpx.Client(
+            base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=30
+        ) as client:
             yield client
     finally:
         server.should_exit = True

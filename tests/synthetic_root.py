@@ -1,7 +1,9 @@
-"""A made-up node below a directory: /proc and /sys of as many cores as asked for, for tests and for the cost of a tick.
+"""A made-up node below a directory: /proc and /sys of as many cores as asked for, for tests and for
+the cost of a tick.
 
-Formats are those of a 5.15 kernel with ENA and cgroup v1 (fs/proc, kernel/irq/proc.c, net/core/net-procfs.c). `step` moves every
-counter on; writing the same root again keeps the files' inodes, so that descriptors kept open see the new figures.
+Formats are those of a 5.15 kernel with ENA and cgroup v1 (fs/proc, kernel/irq/proc.c,
+net/core/net-procfs.c). `step` moves every counter on; writing the same root again keeps the files'
+inodes, so that descriptors kept open see the new figures.
 """
 
 from pathlib import Path
@@ -32,7 +34,9 @@ def at_second(seconds: float) -> Moment:
 
 
 def make_root(path: Path, cpus: int, step: int = 0, queues: int = 32, cgroups: int = 8) -> Path:
-    """Write the root, or move its counters to `step`; returns `path`. A node like the one of the story has 240 cgroups."""
+    """Write the root, or move its counters to `step`; returns `path`. A node like the one of the
+    story has 240 cgroups.
+    """
     files = {
         "proc/stat": _stat(cpus, step),
         "proc/softirqs": _softirqs(cpus, step),
@@ -67,39 +71,81 @@ def write_files(root: Path, files: dict[str, str]) -> None:
 
 
 def put_into_a_cgroup_namespace(root: Path) -> None:
-    """The reader's own cgroup is /pods/recorder of v2, and what its namespace shows; mounts are a directory and a link here."""
+    """The reader's own cgroup is /pods/recorder of v2, and what its namespace shows; mounts are a
+    directory and a link here.
+    """
     (root / "host/pods/recorder").mkdir(parents=True)
     (root / "own").symlink_to("host/pods/recorder")
-    mounts = f"2 1 0:26 / {root}/own ro - cgroup2 cgroup rw\n3 1 0:26 /../.. {root}/host ro - cgroup2 cgroup2 rw\n"
+    mounts = (
+        f"2 1 0:26 / {root}/own ro - cgroup2 cgroup rw\n3 1 0:26 /../.. {root}/host ro - cgroup2"
+        " cgroup2 rw\n"
+    )
     write_files(root, {"proc/self/mountinfo": mounts})
 
 
 def _stat(cpus: int, step: int) -> str:
-    lines = [f"cpu{cpu} {90000 + 60 * step} 12 {3000 + 30 * step} {800000 + 10 * step} 55 0 7 3 0 0" for cpu in range(cpus)]
+    lines = [
+        f"cpu{cpu} {90000 + 60 * step} 12 {3000 + 30 * step} {800000 + 10 * step} 55 0 7 3 0 0"
+        for cpu in range(cpus)
+    ]
     total = "cpu  8640000 1152 288000 76800000 5280 0 672 288 0 0"
     interrupts = " ".join(str((irq * 7919 + step) % 100000) for irq in range(16 * cpus))
-    return "\n".join([total, *lines, f"intr 99 {interrupts}", "ctxt 1", "btime 1794780126", "softirq 5 0 1 2 3 4"]) + "\n"
+    return (
+        "\n".join(
+            [
+                total,
+                *lines,
+                f"intr 99 {interrupts}",
+                "ctxt 1",
+                "btime 1794780126",
+                "softirq 5 0 1 2 3 4",
+            ]
+        )
+        + "\n"
+    )
 
 
 def _softirqs(cpus: int, step: int) -> str:
     header = " " * 20 + "".join(f"CPU{cpu:<8}" for cpu in range(cpus))
-    rows = [f"{name.upper():>12}:" + "".join(f" {1000 * cpu + 250 * step:10}" for cpu in range(cpus)) for name in SOFTIRQ_VECTORS]
+    rows = [
+        f"{name.upper():>12}:" + "".join(f" {1000 * cpu + 250 * step:10}" for cpu in range(cpus))
+        for name in SOFTIRQ_VECTORS
+    ]
     return "\n".join([header, *rows]) + "\n"
 
 
 def _interrupts(cpus: int, step: int, queues: int) -> str:
     header = " " * 11 + "".join(f"CPU{cpu:<8}" for cpu in range(cpus))
-    rows = [_interrupt(str(24 + nvme), cpus, nvme, 5000, f"  PCI-MSI {nvme}-edge      nvme0q{nvme}") for nvme in range(cpus)]
+    rows = [
+        _interrupt(str(24 + nvme), cpus, nvme, 5000, f"  PCI-MSI {nvme}-edge      nvme0q{nvme}")
+        for nvme in range(cpus)
+    ]
     for queue in range(queues):
         count = 70000 + 900 * step
-        rows.append(_interrupt(str(300 + queue), cpus, queue, count, f"  PCI-MSI {81920 + queue}-edge      eth0-Tx-Rx-{queue}"))
+        rows.append(
+            _interrupt(
+                str(300 + queue),
+                cpus,
+                queue,
+                count,
+                f"  PCI-MSI {81920 + queue}-edge      eth0-Tx-Rx-{queue}",
+            )
+        )
     for name, text in _NAMED_INTERRUPTS.items():
-        rows.append(f"{name}:" + "".join(f" {500000 + cpu + 1000 * step:10}" for cpu in range(cpus)) + f"   {text}")
+        rows.append(
+            f"{name}:"
+            + "".join(f" {500000 + cpu + 1000 * step:10}" for cpu in range(cpus))
+            + f"   {text}"
+        )
     return "\n".join([header, *rows, "ERR:          0", "MIS:          0"]) + "\n"
 
 
 def _interrupt(label: str, cpus: int, owner: int, count: int, text: str) -> str:
-    return f"{label:>4}:" + "".join(f" {count if cpu == owner % cpus else 0:10}" for cpu in range(cpus)) + text
+    return (
+        f"{label:>4}:"
+        + "".join(f" {count if cpu == owner % cpus else 0:10}" for cpu in range(cpus))
+        + text
+    )
 
 
 def _softnet(cpus: int, step: int) -> str:
@@ -111,7 +157,10 @@ def _softnet(cpus: int, step: int) -> str:
 
 
 def _pressure(step: int) -> str:
-    return "".join(f"{kind} avg10=0.00 avg60=0.00 avg300=0.00 total={1000 + 200 * step}\n" for kind in ("some", "full"))
+    return "".join(
+        f"{kind} avg10=0.00 avg60=0.00 avg300=0.00 total={1000 + 200 * step}\n"
+        for kind in ("some", "full")
+    )
 
 
 def _vmstat(step: int) -> str:
@@ -125,29 +174,46 @@ def _threads(cpus: int, step: int) -> dict[str, str]:
     files["proc/2/task/2/children"] = " ".join(map(str, pids)) + " "
     for cpu, pid in enumerate(pids):
         files[f"proc/{pid}/comm"] = f"ksoftirqd/{cpu}\n"
-        files[f"proc/{pid}/schedstat"] = f"{40_000_000 + 2_000_000 * step} {900_000 + 40_000 * step} {969 + 5 * step}\n"
+        files[f"proc/{pid}/schedstat"] = (
+            f"{40_000_000 + 2_000_000 * step} {900_000 + 40_000 * step} {969 + 5 * step}\n"
+        )
         zeros = " 0" * 13
         files[f"proc/{pid}/stat"] = (
-            f"{pid} (ksoftirqd/{cpu}) S 2 0 0 0 -1 69238848 0 0 0 0 4 0 0 0 20 0 1 0 31 0 0 18446744073709551615"
-            f" 0 0 0 0 0 0 0 2147483647 0 1 0 0 17 {cpu}{zeros}\n"
+            f"{pid} (ksoftirqd/{cpu}) S 2 0 0 0 -1 69238848 0 0 0 0 4 0 0 0 20 0 1 0 31 0 0"
+            f" 18446744073709551615 0 0 0 0 0 0 0 2147483647 0 1 0 0 17 {cpu}{zeros}\n"
         )
     return files
 
 
 def _network_device(cpus: int, step: int, queues: int) -> dict[str, str]:
     base = "sys/class/net/eth0"
-    files = {f"proc/irq/{300 + queue}/effective_affinity_list": f"{queue % cpus}\n" for queue in range(queues)}
-    files |= {f"{base}/queues/tx-{queue}/tx_timeout": f"{step if queue == 3 else 0}\n" for queue in range(queues)}
+    files = {
+        f"proc/irq/{300 + queue}/effective_affinity_list": f"{queue % cpus}\n"
+        for queue in range(queues)
+    }
+    files |= {
+        f"{base}/queues/tx-{queue}/tx_timeout": f"{step if queue == 3 else 0}\n"
+        for queue in range(queues)
+    }
     files |= {f"{base}/device/msi_irqs/{300 + queue}": "msix\n" for queue in range(queues)}
     counters = ("rx_dropped", "tx_dropped", "rx_errors", "tx_errors", "rx_packets", "tx_packets")
-    files |= {f"{base}/statistics/{name}": f"{5 if name.endswith('dropped') else 7000 + step}\n" for name in counters}
+    files |= {
+        f"{base}/statistics/{name}": f"{5 if name.endswith('dropped') else 7000 + step}\n"
+        for name in counters
+    }
     files |= {f"{base}/carrier_changes": "2\n", f"{base}/ifindex": "2\n", f"{base}/iflink": "2\n"}
     return files
 
 
 def _make_cgroups(root: Path, cgroups: int) -> None:
     for controller, extra in (
-        ("memory", {"memory.failcnt": "0\n", "memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 0\n"}),
+        (
+            "memory",
+            {
+                "memory.failcnt": "0\n",
+                "memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 0\n",
+            },
+        ),
         ("cpu,cpuacct", {"cpu.stat": "nr_periods 0\nnr_throttled 0\nthrottled_time 0\n"}),
     ):
         top = root / "sys/fs/cgroup" / controller

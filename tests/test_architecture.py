@@ -1,4 +1,6 @@
-"""The tree is the architecture: who may import whom, what runs without numpy or Linux, and how long a file may grow."""
+"""The tree is the architecture: who may import whom, what runs without numpy or Linux, and how long
+a file may grow.
+"""
 
 import ast
 import re
@@ -35,13 +37,25 @@ MAY_IMPORT = {
     "cli": FOUNDATION | KERNEL_SIDE | READING_SIDE | {"lab"},
     "__main__": {"cli"},
 }
-# The recorder process lives for weeks on somebody's node: these, and all they import, are standard library only.
+# The recorder process lives for weeks on somebody's node: these, and all they import, are standard
+# library only.
 RECORDER_SIDE = re.compile(
     r"necroscope\.(errors|settings|(model|perf_abi|profile|sources|recorder)(\..+)?"
     r"|segment\.(frame|journal|manifest|checksum|recording)|symbols\.lookup)"
 )
-# A laptop of any system opens a node's recording, so these import nothing at their top that only Unix has ...
-ANY_SYSTEM = {"errors", "settings", "model", "segment", "stacks", "store", "interchange", "analysis", "views"}
+# A laptop of any system opens a node's recording, so these import nothing at their top that only
+# Unix has ...
+ANY_SYSTEM = {
+    "errors",
+    "settings",
+    "model",
+    "segment",
+    "stacks",
+    "store",
+    "interchange",
+    "analysis",
+    "views",
+}
 UNIX_MODULES = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
 # ... but for what only the writer of a recording needs, and the others leave alone.
 UNIX_ONLY = {"necroscope.segment.lock", "necroscope.segment.seal", "necroscope.segment.sealing"}
@@ -78,12 +92,18 @@ def layer_of(name: str) -> str:
 
 
 def imported_by(node: ast.AST) -> Iterator[str]:
-    """Full names an import statement may load: `from a import b` loads a, and a.b where that is a module."""
+    """Full names an import statement may load: `from a import b` loads a, and a.b where that is a
+    module.
+    """
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom) and node.module:
         yield node.module
-        yield from (f"{node.module}.{alias.name}" for alias in node.names if f"{node.module}.{alias.name}" in MODULES)
+        yield from (
+            f"{node.module}.{alias.name}"
+            for alias in node.names
+            if f"{node.module}.{alias.name}" in MODULES
+        )
 
 
 def imports(name: str) -> set[str]:
@@ -98,7 +118,9 @@ def imports_when_run(name: str, *, in_functions: bool) -> set[str]:
     found: set[str] = set()
     while waiting:
         node = waiting.pop()
-        if not isinstance(node, later) and not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+        if not isinstance(node, later) and not (
+            isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        ):
             found.update(imported_by(node))
             waiting.extend(ast.iter_child_nodes(node))
     return found
@@ -116,7 +138,9 @@ def reached_from(names: set[str]) -> set[str]:
     waiting = set(names)
     while waiting:
         reached |= waiting
-        loaded = {imported for name in waiting for imported in imports_when_run(name, in_functions=True)} | waiting
+        loaded = {
+            imported for name in waiting for imported in imports_when_run(name, in_functions=True)
+        } | waiting
         waiting = (loaded.union(*map(packages_of, loaded)) & MODULES.keys()) - reached
     return reached
 
@@ -125,13 +149,19 @@ def test_every_part_imports_only_what_it_may() -> None:
     for name in MODULES:
         layer = layer_of(name)
         assert layer in MAY_IMPORT, f"{name}: its part has no place in the import table"
-        used = {layer_of(imported) for imported in imports(name) if imported.startswith("necroscope.")}
+        used = {
+            layer_of(imported) for imported in imports(name) if imported.startswith("necroscope.")
+        }
         assert not used - MAY_IMPORT[layer] - {layer}, f"{name} may not import these"
 
 
 def test_imports_are_absolute() -> None:
     for name, tree in TREES.items():
-        assert not [node.lineno for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level], name
+        assert not [
+            node.lineno
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and node.level
+        ], name
 
 
 def test_the_import_table_has_no_cycle() -> None:
@@ -144,7 +174,10 @@ def test_the_import_table_has_no_cycle() -> None:
 
 def test_modules_import_each_other_in_no_cycle() -> None:
     # A module's own packages do not count: they have begun to run before the module does.
-    needs = {name: imports_when_run(name, in_functions=False) - {name} - packages_of(name) for name in MODULES}
+    needs = {
+        name: imports_when_run(name, in_functions=False) - {name} - packages_of(name)
+        for name in MODULES
+    }
     while needs:
         ready = {name for name, found in needs.items() if not found & needs.keys()}
         assert ready, f"cycle among {sorted(needs)}"
@@ -153,8 +186,12 @@ def test_modules_import_each_other_in_no_cycle() -> None:
 
 def test_the_recorder_side_is_standard_library_only() -> None:
     for name in reached_from({name for name in MODULES if RECORDER_SIDE.fullmatch(name)}):
-        packages = {imported.split(".")[0] for imported in imports_when_run(name, in_functions=True)}
-        assert not packages - sys.stdlib_module_names - {"necroscope"}, f"{name} is loaded by the recorder"
+        packages = {
+            imported.split(".")[0] for imported in imports_when_run(name, in_functions=True)
+        }
+        assert not packages - sys.stdlib_module_names - {"necroscope"}, (
+            f"{name} is loaded by the recorder"
+        )
 
 
 def test_what_opens_recordings_imports_on_any_system() -> None:
@@ -164,9 +201,15 @@ def test_what_opens_recordings_imports_on_any_system() -> None:
 
 
 def test_children_look_for_no_module_where_we_were_started() -> None:
-    """`python -m` finds modules in the current directory first, which may be anybody's, and a recorder's children are root."""
+    """`python -m` finds modules in the current directory first, which may be anybody's, and a
+    recorder's children are root.
+    """
     for name, tree in TREES.items():
-        commands = [[ast.unparse(word) for word in node.elts] for node in ast.walk(tree) if isinstance(node, ast.List)]
+        commands = [
+            [ast.unparse(word) for word in node.elts]
+            for node in ast.walk(tree)
+            if isinstance(node, ast.List)
+        ]
         pythons = [words for words in commands if {"sys.executable", "'-m'"} & set(words)]
         assert not [words for words in pythons if words[1] != "'-P'"], name
 
@@ -176,7 +219,9 @@ def test_views_do_not_import_each_other() -> None:
     # How values are written is the same in all of them.
     others = views - {"necroscope.views.format"}
     for name in views:
-        assert not {other for other in imports(name) & others if other.split(".")[2] != name.split(".")[2]}, name
+        assert not {
+            other for other in imports(name) & others if other.split(".")[2] != name.split(".")[2]
+        }, name
 
 
 def test_every_module_says_what_it_is_for() -> None:
@@ -184,25 +229,48 @@ def test_every_module_says_what_it_is_for() -> None:
 
 
 def test_files_stay_short() -> None:
-    assert not {relative(path): lines for path in PYTHON_FILES if (lines := path.read_text("utf-8").count("\n")) > FILE_LINES}
+    assert not {
+        relative(path): lines
+        for path in PYTHON_FILES
+        if (lines := path.read_text("utf-8").count("\n")) > FILE_LINES
+    }
 
 
 def test_functions_stay_short() -> None:
     for path in PYTHON_FILES:
-        functions = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.FunctionDef)]
-        lengths = {function.name: (function.end_lineno or 0) - function.lineno + 1 for function in functions}
-        assert not {name for name, lines in lengths.items() if lines > FUNCTION_LINES}, relative(path)
+        functions = [
+            node
+            for node in ast.walk(ast.parse(path.read_text("utf-8")))
+            if isinstance(node, ast.FunctionDef)
+        ]
+        lengths = {
+            function.name: (function.end_lineno or 0) - function.lineno + 1
+            for function in functions
+        }
+        assert not {name for name, lines in lengths.items() if lines > FUNCTION_LINES}, relative(
+            path
+        )
 
 
 def test_names_say_something() -> None:
     for path in PYTHON_FILES:
-        classes = [node.name for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.ClassDef)]
-        words = re.findall(r"[A-Za-z][a-z]*", " ".join([*path.relative_to(ROOT).with_suffix("").parts, *classes]))
+        classes = [
+            node.name
+            for node in ast.walk(ast.parse(path.read_text("utf-8")))
+            if isinstance(node, ast.ClassDef)
+        ]
+        words = re.findall(
+            r"[A-Za-z][a-z]*", " ".join([*path.relative_to(ROOT).with_suffix("").parts, *classes])
+        )
         assert not {word.lower() for word in words} & EMPTY_WORDS, relative(path)
 
 
 def test_files_name_no_registry_and_no_machine_path() -> None:
     registry = r"(?:pypi|pythonhosted|npmjs|crates)\.(?:org|com|io)|[-_]index[-_]url"
-    working_copy = "/" + r"work/(?:main|shared)\b|/root/\.pyenv"  # in two parts, so that this file does not hold one itself
+    working_copy = (
+        "/" + r"work/(?:main|shared)\b|/root/\.pyenv"
+    )  # in two parts, so that this file does not hold one itself
     for path in FILES:
-        assert not re.search(f"{registry}|{working_copy}", path.read_text("utf-8", errors="replace")), relative(path)
+        assert not re.search(
+            f"{registry}|{working_copy}", path.read_text("utf-8", errors="replace")
+        ), relative(path)

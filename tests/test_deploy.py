@@ -1,4 +1,6 @@
-"""What deploy/ holds works with the rest: commands exist, privileges are the least, metrics that are named are made."""
+"""What deploy/ holds works with the rest: commands exist, privileges are the least, metrics that
+are named are made.
+"""
 
 import json
 import os
@@ -69,16 +71,25 @@ def check_words(words: list[str]) -> None:
 
 def made_metrics(directory: Path) -> set[str]:
     """Names of all series of a node and of a collector."""
-    node = drawn_node("core 0:  kkkkkkkkkk\nk: system  a[1]  /  main > b").zombies(5, 10).delay(4, 0, 0.2).event(3, "nic_reset")
+    node = (
+        drawn_node("core 0:  kkkkkkkkkk\nk: system  a[1]  /  main > b")
+        .zombies(5, 10)
+        .delay(4, 0, 0.2)
+        .event(3, "nic_reset")
+    )
     recording = GrowingRecording(directory / "recording", node).grow(10)
     metrics = NodeMetrics(Store.open(recording.directory), at(0), "1", ["rt-hog"])
     metrics.verdicts.take("rt-hog", 0.9, at(1), at(2), 0)
     metrics.note_recorder(1, 1)
-    with MetricsServer(("127.0.0.1", 0), metrics, recording.directory, with_verdicts=False) as server:
+    with MetricsServer(
+        ("127.0.0.1", 0), metrics, recording.directory, with_verdicts=False
+    ) as server:
         text = server.text()
     collector = import_module("necroscope.fleet.collector.metrics")
     text += collector.Metrics().text(dict.fromkeys(collector._GAUGES, 1.0))
-    return set(re.findall(r"^(necroscope_\w+)", text, re.MULTILINE)) | set(re.findall(r"^# TYPE (\w+)", text, re.MULTILINE))
+    return set(re.findall(r"^(necroscope_\w+)", text, re.MULTILINE)) | set(
+        re.findall(r"^# TYPE (\w+)", text, re.MULTILINE)
+    )
 
 
 def expressions_of_board() -> list[str]:
@@ -89,7 +100,10 @@ def expressions_of_board() -> list[str]:
 
 def test_metrics_that_are_named_are_made(tmp_path: Path) -> None:
     made = made_metrics(tmp_path)
-    texts = {path.name: path.read_text("utf-8") for path in (*(DEPLOY / "prometheus").iterdir(), ROOT / "docs" / "prometheus.md")}
+    texts = {
+        path.name: path.read_text("utf-8")
+        for path in (*(DEPLOY / "prometheus").iterdir(), ROOT / "docs" / "prometheus.md")
+    }
     texts["board"] = "\n".join(expressions_of_board())
     named = {name: set(re.findall(r"\bnecroscope_(?:\w+)", text)) for name, text in texts.items()}
     assert not {name: words - made for name, words in named.items() if words - made}
@@ -105,15 +119,28 @@ def test_every_metric_is_explained(tmp_path: Path) -> None:
 @needs_promtool
 def test_rules_are_right_and_fire_when_they_should() -> None:
     for words in (["check", "rules", RULES.name], ["test", "rules", "necroscope-rules-test.yaml"]):
-        ran = subprocess.run([str(program("promtool")), *words], cwd=RULES.parent, capture_output=True, text=True, timeout=60)
+        ran = subprocess.run(
+            [str(program("promtool")), *words],
+            cwd=RULES.parent,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
         assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 def test_every_alert_has_a_test() -> None:
     rules = yaml.safe_load(RULES.read_text("utf-8"))
     alerts = {rule["alert"] for group in rules["groups"] for rule in group["rules"]}
-    tests = yaml.safe_load((RULES.parent / "necroscope-rules-test.yaml").read_text("utf-8"))["tests"]
-    firing = {one["alertname"] for test in tests for one in test["alert_rule_test"] if one.get("exp_alerts")}
+    tests = yaml.safe_load((RULES.parent / "necroscope-rules-test.yaml").read_text("utf-8"))[
+        "tests"
+    ]
+    firing = {
+        one["alertname"]
+        for test in tests
+        for one in test["alert_rule_test"]
+        if one.get("exp_alerts")
+    }
     assert firing == alerts
 
 
@@ -125,9 +152,14 @@ def test_the_board_asks_what_prometheus_understands(tmp_path: Path) -> None:
         for variable, value in known.items():
             expression = expression.replace(variable, value)  # noqa: PLW2901
         rules.append({"record": f"panel:{number}", "expr": expression})
-    (tmp_path / "board.json").write_text(json.dumps({"groups": [{"name": "board", "rules": rules}]}))
+    (tmp_path / "board.json").write_text(
+        json.dumps({"groups": [{"name": "board", "rules": rules}]})
+    )
     ran = subprocess.run(
-        [str(program("promtool")), "check", "rules", tmp_path / "board.json"], capture_output=True, text=True, timeout=60
+        [str(program("promtool")), "check", "rules", tmp_path / "board.json"],
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
@@ -146,14 +178,25 @@ def test_units_start_commands_that_exist(unit: Path) -> None:
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 def test_systemd_understands_the_units(unit: Path, tmp_path: Path) -> None:
     copy = tmp_path / unit.name
-    copy.write_text(unit.read_text("utf-8").replace("/opt/necroscope/bin/necroscope", "/bin/true"), "utf-8")
-    ran = subprocess.run(["systemd-analyze", "verify", copy], capture_output=True, text=True, timeout=60)
+    copy.write_text(
+        unit.read_text("utf-8").replace("/opt/necroscope/bin/necroscope", "/bin/true"), "utf-8"
+    )
+    ran = subprocess.run(
+        ["systemd-analyze", "verify", copy], capture_output=True, text=True, timeout=60
+    )
     assert not [line for line in ran.stderr.splitlines() if unit.name in line], ran.stderr
 
 
 def test_only_the_recorder_has_capabilities() -> None:
-    granted = {unit.stem: re.findall(r"^CapabilityBoundingSet=(.*)$", unit.read_text("utf-8"), re.MULTILINE) for unit in UNITS}
-    assert set(granted.pop("necroscope")[0].split()) == {f"CAP_{name}" for name in RECORDER_CAPABILITIES}
+    granted = {
+        unit.stem: re.findall(
+            r"^CapabilityBoundingSet=(.*)$", unit.read_text("utf-8"), re.MULTILINE
+        )
+        for unit in UNITS
+    }
+    assert set(granted.pop("necroscope")[0].split()) == {
+        f"CAP_{name}" for name in RECORDER_CAPABILITIES
+    }
     assert set(map(tuple, granted.values())) == {("",)}
 
 
@@ -161,9 +204,9 @@ def test_a_child_of_the_recorder_takes_its_own_share_of_the_memory_and_is_killed
     unit = (DEPLOY / "necroscope.service").read_text("utf-8")
     assert re.findall(r"^OOMPolicy=(.*)$", unit, re.MULTILINE) == ["continue"]
     (unit_mib,) = re.findall(r"^MemoryMax=(\d+)M$", unit, re.MULTILINE)
-    (container,) = yaml.safe_load((DEPLOY / "kubernetes/base/recorder.yaml").read_text("utf-8"))["spec"]["template"]["spec"][
-        "containers"
-    ]
+    (container,) = yaml.safe_load((DEPLOY / "kubernetes/base/recorder.yaml").read_text("utf-8"))[
+        "spec"
+    ]["template"]["spec"]["containers"]
     pod_mib = container["resources"]["limits"]["memory"].removesuffix("Mi")
     children_bytes = lookup_process._DATA_LIMIT_BYTES + collect._DATA_LIMIT_BYTES
     assert children_bytes >> 20 <= min(int(unit_mib), int(pod_mib)) - RECORDER_MIB
@@ -192,13 +235,21 @@ def test_kustomizations_render_and_their_parts_fit(name: str) -> None:
             for container in (*spec["containers"], *spec.get("initContainers", ())):
                 assert {mount["name"] for mount in container["volumeMounts"]} <= volumes
                 assert container["image"].startswith("registry.example/necroscope")
-            assert one["spec"]["selector"]["matchLabels"].items() <= one["spec"]["template"]["metadata"]["labels"].items()
+            assert (
+                one["spec"]["selector"]["matchLabels"].items()
+                <= one["spec"]["template"]["metadata"]["labels"].items()
+            )
 
 
 @needs_kubectl
-@pytest.mark.parametrize("component", sorted(path.name for path in (DEPLOY / "kubernetes/components").iterdir()))
+@pytest.mark.parametrize(
+    "component", sorted(path.name for path in (DEPLOY / "kubernetes/components").iterdir())
+)
 def test_every_component_fits_the_base(component: str, tmp_path: Path) -> None:
-    base, added = (os.path.relpath(DEPLOY / "kubernetes" / name, tmp_path) for name in ("base", f"components/{component}"))
+    base, added = (
+        os.path.relpath(DEPLOY / "kubernetes" / name, tmp_path)
+        for name in ("base", f"components/{component}")
+    )
     overlay = {"resources": [base], "components": [added]}
     (tmp_path / "kustomization.yaml").write_text(json.dumps(overlay))
     command = [str(program("kubectl")), "kustomize", str(tmp_path)]
@@ -209,10 +260,20 @@ def test_every_component_fits_the_base(component: str, tmp_path: Path) -> None:
 
 @needs_kubectl
 def test_patches_in_the_docs_fit(tmp_path: Path) -> None:
-    blocks = re.findall(r"```yaml\n(patches:.*?)```", (ROOT / "docs" / "kubernetes.md").read_text("utf-8"), re.DOTALL)
+    blocks = re.findall(
+        r"```yaml\n(patches:.*?)```",
+        (ROOT / "docs" / "kubernetes.md").read_text("utf-8"),
+        re.DOTALL,
+    )
     assert len(blocks) == 3
-    places = {name: os.path.relpath(DEPLOY / "kubernetes" / name, tmp_path) for name in ("base", "collector", "components/push")}
-    parts = {"resources": [places["base"], places["collector"]], "components": [places["components/push"]]}
+    places = {
+        name: os.path.relpath(DEPLOY / "kubernetes" / name, tmp_path)
+        for name in ("base", "collector", "components/push")
+    }
+    parts = {
+        "resources": [places["base"], places["collector"]],
+        "components": [places["components/push"]],
+    }
     for block in blocks:
         (tmp_path / "kustomization.yaml").write_text(json.dumps({**parts, **yaml.safe_load(block)}))
         command = [str(program("kubectl")), "kustomize", str(tmp_path)]
@@ -222,15 +283,21 @@ def test_patches_in_the_docs_fit(tmp_path: Path) -> None:
 
 @needs_kubectl
 def test_the_zone_of_a_node_is_pushed_where_its_pods_carry_it() -> None:
-    (push,) = [one for one in pod("DaemonSet", "necroscope-outlet")["containers"] if one["name"] == "push"]
+    (push,) = [
+        one for one in pod("DaemonSet", "necroscope-outlet")["containers"] if one["name"] == "push"
+    ]
     (zone,) = [one for one in push["env"] if one["name"] == "NECROSCOPE_LABEL_ZONE"]
-    assert zone["valueFrom"] == {"fieldRef": {"fieldPath": "metadata.labels['topology.kubernetes.io/zone']"}}
+    assert zone["valueFrom"] == {
+        "fieldRef": {"fieldPath": "metadata.labels['topology.kubernetes.io/zone']"}
+    }
 
 
 @needs_kubectl
 def test_containers_start_commands_that_exist() -> None:
     for one in rendered("example"):
-        for container in one.get("spec", {}).get("template", {}).get("spec", {}).get("containers", ()):
+        for container in (
+            one.get("spec", {}).get("template", {}).get("spec", {}).get("containers", ())
+        ):
             check_words(container["args"])
 
 
@@ -239,16 +306,29 @@ def test_the_recorder_has_five_capabilities_and_talks_to_nobody() -> None:
     spec = pod("DaemonSet", "necroscope-recorder")
     (container,) = spec["containers"]
     context = container["securityContext"]
-    assert (spec["hostPID"], spec["hostNetwork"], spec["automountServiceAccountToken"]) == (True, True, False)
+    assert (spec["hostPID"], spec["hostNetwork"], spec["automountServiceAccountToken"]) == (
+        True,
+        True,
+        False,
+    )
     assert context["capabilities"]["drop"] == ["ALL"]
     assert set(context["capabilities"]["add"]) == RECORDER_CAPABILITIES
-    assert (context["privileged"], context["allowPrivilegeEscalation"], context["readOnlyRootFilesystem"]) == (False, False, True)
+    assert (
+        context["privileged"],
+        context["allowPrivilegeEscalation"],
+        context["readOnlyRootFilesystem"],
+    ) == (False, False, True)
     assert "ports" not in container
-    assert [mount["name"] for mount in container["volumeMounts"] if not mount.get("readOnly")] == ["recording", "tmp"]
+    assert [mount["name"] for mount in container["volumeMounts"] if not mount.get("readOnly")] == [
+        "recording",
+        "tmp",
+    ]
 
 
 @needs_kubectl
-@pytest.mark.parametrize(("kind", "name"), [("DaemonSet", "necroscope-outlet"), ("Deployment", "necroscope-collector")])
+@pytest.mark.parametrize(
+    ("kind", "name"), [("DaemonSet", "necroscope-outlet"), ("Deployment", "necroscope-collector")]
+)
 def test_whoever_talks_sees_nothing_of_the_node(kind: str, name: str) -> None:
     spec = pod(kind, name)
     assert not {"hostPID", "hostNetwork", "hostIPC"} & spec.keys()
@@ -256,7 +336,11 @@ def test_whoever_talks_sees_nothing_of_the_node(kind: str, name: str) -> None:
     for container in (*spec["containers"], *spec.get("initContainers", ())):
         context = container["securityContext"]
         assert context["capabilities"] == {"drop": ["ALL"]}
-        assert (context["privileged"], context["allowPrivilegeEscalation"], context["readOnlyRootFilesystem"]) == (
+        assert (
+            context["privileged"],
+            context["allowPrivilegeEscalation"],
+            context["readOnlyRootFilesystem"],
+        ) == (
             False,
             False,
             True,
@@ -264,29 +348,47 @@ def test_whoever_talks_sees_nothing_of_the_node(kind: str, name: str) -> None:
         assert container["resources"]["requests"].keys() == {"cpu", "memory"}
         assert "memory" in container["resources"]["limits"]
     paths = {volume["hostPath"]["path"] for volume in spec["volumes"] if "hostPath" in volume}
-    assert paths == ({"/var/lib/necroscope", "/var/lib/necroscope-outlet"} if kind == "DaemonSet" else set())
+    assert paths == (
+        {"/var/lib/necroscope", "/var/lib/necroscope-outlet"} if kind == "DaemonSet" else set()
+    )
 
 
 @needs_kubectl
 def test_only_notify_gets_a_token_and_may_do_two_things() -> None:
     containers = pod("DaemonSet", "necroscope-outlet")["containers"]
-    holding = [one["name"] for one in containers for mount in one["volumeMounts"] if mount["name"] == "credentials"]
+    holding = [
+        one["name"]
+        for one in containers
+        for mount in one["volumeMounts"]
+        if mount["name"] == "credentials"
+    ]
     assert holding == ["notify"]
-    rules = [rule for kind in ("Role", "ClusterRole") for role in objects(kind).values() for rule in role["rules"]]
+    rules = [
+        rule
+        for kind in ("Role", "ClusterRole")
+        for role in objects(kind).values()
+        for rule in role["rules"]
+    ]
     assert sorted((tuple(rule["resources"]), tuple(rule["verbs"])) for rule in rules) == [
         (("events",), ("create",)),
         (("nodes/status",), ("patch",)),
     ]
     for kind in ("RoleBinding", "ClusterRoleBinding"):
         for binding in objects(kind).values():
-            assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "necroscope-outlet", "namespace": "necroscope"}]
+            assert binding["subjects"] == [
+                {"kind": "ServiceAccount", "name": "necroscope-outlet", "namespace": "necroscope"}
+            ]
 
 
 @needs_kubectl
 def test_the_way_to_the_kernel_log_device_is_the_one_privileged_container() -> None:
-    overlay = [name for name in KUSTOMIZATIONS if '"privileged": true' in json.dumps(rendered(name))]
+    overlay = [
+        name for name in KUSTOMIZATIONS if '"privileged": true' in json.dumps(rendered(name))
+    ]
     assert overlay == []
-    component = yaml.safe_load((DEPLOY / "kubernetes/components/kernel-log-device/kustomization.yaml").read_text("utf-8"))
+    component = yaml.safe_load(
+        (DEPLOY / "kubernetes/components/kernel-log-device/kustomization.yaml").read_text("utf-8")
+    )
     assert "privileged: true" in component["patches"][0]["patch"]
 
 

@@ -1,4 +1,6 @@
-"""The docs say what the code does: generated pages are fresh, links lead somewhere, commands and scripts that are named exist."""
+"""The docs say what the code does: generated pages are fresh, links lead somewhere, commands and
+scripts that are named exist.
+"""
 
 import importlib.util
 import re
@@ -20,7 +22,10 @@ def words_after(start: str) -> dict[str, set[str]]:
     """The words that follow `start` in code spans and blocks, by page."""
     code = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
     word = re.compile(rf"(?<![\w/.-]){re.escape(start)}([a-z][\w-]*)")
-    return {page.name: set(word.findall("\n".join(code.findall(page.read_text("utf-8"))))) for page in PAGES}
+    return {
+        page.name: set(word.findall("\n".join(code.findall(page.read_text("utf-8")))))
+        for page in PAGES
+    }
 
 
 @pytest.fixture(scope="module")
@@ -34,11 +39,17 @@ def generate() -> ModuleType:
 
 
 def test_generated_pages_are_up_to_date(generate: ModuleType) -> None:
-    stale = [name for name, page in generate.PAGES.items() if (ROOT / "docs" / name).read_text("utf-8") != page()]
+    stale = [
+        name
+        for name, page in generate.PAGES.items()
+        if (ROOT / "docs" / name).read_text("utf-8") != page()
+    ]
     assert not stale, "run scripts/generate-docs"
 
 
-def test_the_settings_file_in_the_docs_holds_the_defaults(generate: ModuleType, tmp_path: Path) -> None:
+def test_the_settings_file_in_the_docs_holds_the_defaults(
+    generate: ModuleType, tmp_path: Path
+) -> None:
     example = re.search(r"```toml\n(.*?)```", generate.settings_page(), re.DOTALL)
     assert example is not None
     file = tmp_path / "necroscope.toml"
@@ -57,34 +68,54 @@ def test_the_patterns_in_the_docs_are_read(generate: ModuleType) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_to_files(page: Path) -> None:
-    assert not [target for target in LINK.findall(page.read_text("utf-8")) if not (page.parent / target).exists()]
+    assert not [
+        target
+        for target in LINK.findall(page.read_text("utf-8"))
+        if not (page.parent / target).exists()
+    ]
 
 
 def test_pictures_are_there_small_and_shown() -> None:
-    shown = {(page.parent / target).resolve() for page in PAGES for target in PICTURE.findall(page.read_text("utf-8"))}
+    shown = {
+        (page.parent / target).resolve()
+        for page in PAGES
+        for target in PICTURE.findall(page.read_text("utf-8"))
+    }
     kept = set((ROOT / "docs" / "pictures").iterdir())
     assert shown == kept
     assert not [path.name for path in kept if path.stat().st_size >= 200_000]
 
 
 def test_the_readme_leads_to_every_page() -> None:
-    linked = {(ROOT / target).resolve() for target in LINK.findall((ROOT / "README.md").read_text("utf-8"))}
+    linked = {
+        (ROOT / target).resolve()
+        for target in LINK.findall((ROOT / "README.md").read_text("utf-8"))
+    }
     assert not {page.name for page in PAGES} - {path.name for path in linked} - {"README.md"}
 
 
 def test_commands_that_are_named_exist() -> None:
     commands = {path.stem for path in (ROOT / "src" / "necroscope" / "cli").glob("*.py")}
-    assert not {page: words - commands for page, words in words_after("necroscope ").items() if words - commands}
+    assert not {
+        page: words - commands
+        for page, words in words_after("necroscope ").items()
+        if words - commands
+    }
 
 
 def test_scripts_that_are_named_exist() -> None:
     scripts = {path.name for path in (ROOT / "scripts").iterdir()}
-    assert not {page: words - scripts for page, words in words_after("scripts/").items() if words - scripts}
+    assert not {
+        page: words - scripts for page, words in words_after("scripts/").items() if words - scripts
+    }
 
 
 def test_the_unit_and_the_docs_name_the_same_capabilities() -> None:
     unit = (ROOT / "deploy" / "necroscope.service").read_text("utf-8")
-    granted = [set(line.split()) for line in re.findall(r"^(?:Ambient|Bounding|Capability\w*)\w*=(.*)$", unit, re.MULTILINE)]
+    granted = [
+        set(line.split())
+        for line in re.findall(r"^(?:Ambient|Bounding|Capability\w*)\w*=(.*)$", unit, re.MULTILINE)
+    ]
     assert len(granted) == 2
     assert granted[0] == granted[1]
     documented = set(re.findall(r"CAP_\w+", (ROOT / "docs" / "privileges.md").read_text("utf-8")))

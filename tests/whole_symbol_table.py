@@ -1,4 +1,6 @@
-"""All functions of an ELF symbol section, one address at a time: the index, which looks only near by, must agree with it."""
+"""All functions of an ELF symbol section, one address at a time: the index, which looks only near
+by, must agree with it.
+"""
 
 import lzma
 import struct
@@ -37,7 +39,10 @@ class WholeTable:
             for number, fields in enumerate(struct.iter_unpack("<IBBHQQ", symbols))
             if (symbol := _symbol(number, fields, sections, strings)) is not None
         )
-        in_order = sorted((symbol for symbol in kept if not symbol.is_label), key=lambda symbol: (symbol.start, symbol.number))
+        in_order = sorted(
+            (symbol for symbol in kept if not symbol.is_label),
+            key=lambda symbol: (symbol.start, symbol.number),
+        )
         shown: dict[int, _Symbol] = {}
         for symbol in kept:
             if not symbol.is_label or not _is_covered(symbol.start, in_order):
@@ -50,7 +55,9 @@ class WholeTable:
         for number in reversed(range(max(after - _LOOK_BACK, 0), after)):
             symbol = self._shown[number]
             following = self._shown[number + 1].start if number + 1 < len(self._shown) else 1 << 64
-            if address < (symbol.start + symbol.size if symbol.size else min(following, symbol.limit)):
+            if address < (
+                symbol.start + symbol.size if symbol.size else min(following, symbol.limit)
+            ):
                 return symbol.name
         return None
 
@@ -73,7 +80,9 @@ def whole_debugdata(elf: Elf, image: Image) -> WholeTable | None:
     return whole_table(Elf(inner), inner, SYMTAB)
 
 
-def _symbol(number: int, fields: tuple[int, ...], sections: Sequence[SectionHeader], strings: bytes) -> _Symbol | None:
+def _symbol(
+    number: int, fields: tuple[int, ...], sections: Sequence[SectionHeader], strings: bytes
+) -> _Symbol | None:
     place, info, _, section, start, size = fields
     name = strings[place:].partition(b"\0")[0].partition(b"@")[0]
     is_label = info & 15 == _LABEL
@@ -84,7 +93,9 @@ def _symbol(number: int, fields: tuple[int, ...], sections: Sequence[SectionHead
         return None
     underscores = name.startswith(b"_") + name.startswith(b"__")
     rank = 32 * is_label + 16 * (size == 0) + 4 * (info >> 4 == 0) + underscores
-    limit = sections[section].address + sections[section].size if section < len(sections) else 1 << 64
+    limit = (
+        sections[section].address + sections[section].size if section < len(sections) else 1 << 64
+    )
     return _Symbol(start, rank, number, is_label, size, limit, name)
 
 
@@ -94,8 +105,12 @@ def _is_covered(address: int, functions: list[_Symbol]) -> bool:
     return after > 0 and address < functions[after - 1].start + max(functions[after - 1].size, 1)
 
 
-def functions_between(index: FunctionIndex, low: int, high: int, image: Image) -> list[tuple[int, bytes | None]]:
-    """What an index says of addresses, as if the file lay at address 0: where which function begins, the first at `low`."""
+def functions_between(
+    index: FunctionIndex, low: int, high: int, image: Image
+) -> list[tuple[int, bytes | None]]:
+    """What an index says of addresses, as if the file lay at address 0: where which function
+    begins, the first at `low`.
+    """
     whole = FileFunctions(Segments([SegmentHeader(1, 5, 0, 0, 1 << 63)]), [index])
     found = [
         (max((block << BLOCK_BITS) + start, low), name or None)
@@ -111,6 +126,13 @@ def functions_between(index: FunctionIndex, low: int, high: int, image: Image) -
 def addresses_of(segments: Segments, offsets: Sequence[int]) -> list[int]:
     """Virtual addresses of file offsets, 0 for what is not loaded: no function is there."""
     return [
-        next((offset - start + address for start, size, address in segments.ranges if 0 <= offset - start < size), 0)
+        next(
+            (
+                offset - start + address
+                for start, size, address in segments.ranges
+                if 0 <= offset - start < size
+            ),
+            0,
+        )
         for offset in offsets
     ]

@@ -9,7 +9,8 @@ NecroscopeError
 ├── CorruptData             bytes that fail their checksum: becomes a gap                   exit 6
 └── LabError                of lab/scenario.py: it cannot be provoked, or left something    exit 7
 
-The thrower states facts; only `cli/main.py` prints them. A SourceUnavailable or CorruptData never ends a recording.
+The thrower states facts; only `cli/main.py` prints them. A SourceUnavailable or CorruptData never
+ends a recording.
 """
 
 

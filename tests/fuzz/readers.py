@@ -1,6 +1,8 @@
-"""Feeds the readers of other tools' files what atheris makes of our captures: run by `scripts/fuzz READER [SECONDS]`.
+"""Feeds the readers of other tools' files what atheris makes of our captures: run by `scripts/fuzz
+READER [SECONDS]`.
 
-Nothing but one of our own errors may come out; libFuzzer ends it on any other, on a run of more than 20 s and on 1 GiB of memory.
+Nothing but one of our own errors may come out; libFuzzer ends it on any other, on a run of more
+than 20 s and on 1 GiB of memory.
 """
 
 import contextlib
@@ -58,7 +60,9 @@ READERS: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 def main() -> None:
-    """The corpus grows in the directory that is given; ours is only read. libFuzzer itself ends the process."""
+    """The corpus grows in the directory that is given; ours is only read. libFuzzer itself ends the
+    process.
+    """
     name, corpus, *words = sys.argv[1:]
     read, seeds = READERS[name]
     seeding, file = Path(f"{corpus}-seeds"), Path(f"{corpus}-input")

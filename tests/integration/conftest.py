@@ -25,22 +25,43 @@ COMMAND = [sys.executable, "-m", "necroscope"]
 
 
 class RunningRecorder:
-    """`necroscope record` under way; `stop` ends it as Ctrl-C would. Rows are on the disk sooner than by default."""
+    """`necroscope record` under way; `stop` ends it as Ctrl-C would. Rows are on the disk sooner
+    than by default.
+    """
 
-    def __init__(self, directory: Path, *options: str, preexec: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, directory: Path, *options: str, preexec: Callable[[], None] | None = None
+    ) -> None:
         self.directory = directory
         often = [] if "--flush" in options else ["--flush", "500ms"]
-        command = [*COMMAND, "record", "--dir", str(directory), "--json", "--free-floor", "0", *often, *options]
+        command = [
+            *COMMAND,
+            "record",
+            "--dir",
+            str(directory),
+            "--json",
+            "--free-floor",
+            "0",
+            *often,
+            *options,
+        ]
         descriptor, path = tempfile.mkstemp(prefix="necroscope-test-")
         self._stderr = Path(path)
         try:
             self.process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=descriptor, text=True, preexec_fn=preexec
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=descriptor,
+                text=True,
+                preexec_fn=preexec,
             )
         finally:
             os.close(descriptor)
 
-    def wait_until(self, is_true: Callable[[], Any], seconds: float = 20, every_s: float = 0.2) -> Any:
+    def wait_until(
+        self, is_true: Callable[[], Any], seconds: float = 20, every_s: float = 0.2
+    ) -> Any:
         """What `is_true` answers, as soon as it is true."""
         deadline = time.monotonic() + seconds
         while not (answer := is_true()):
@@ -55,8 +76,14 @@ class RunningRecorder:
         except Exception:  # noqa: BLE001 - not there yet
             return []
 
-    def wait_for_rows(self, table: str, count: int = 1, seconds: float = 20) -> list[dict[str, Any]]:
-        return list(self.wait_until(lambda: rows if len(rows := self.rows(table)) >= count else None, seconds))
+    def wait_for_rows(
+        self, table: str, count: int = 1, seconds: float = 20
+    ) -> list[dict[str, Any]]:
+        return list(
+            self.wait_until(
+                lambda: rows if len(rows := self.rows(table)) >= count else None, seconds
+            )
+        )
 
     def wait_for_end(self, seconds: float = 60) -> tuple[int, dict[str, Any], str]:
         """Exit code, the JSON it printed, and what it said on standard error."""
@@ -83,7 +110,9 @@ class RunningRecorder:
 @contextmanager
 def served(recording: Path) -> Iterator[str]:
     """The address of `necroscope view` over a recording."""
-    with subprocess.Popen([*COMMAND, "view", str(recording), "--no-browser"], stdout=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(
+        [*COMMAND, "view", str(recording), "--no-browser"], stdout=subprocess.PIPE, text=True
+    ) as server:
         assert server.stdout is not None
         found = re.search(r"http\S+", server.stdout.readline())
         assert found is not None
@@ -93,8 +122,14 @@ def served(recording: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Debian's Chromium, driven as a person would. Ends with the module: its driver keeps an event loop in this thread."""
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    """Debian's Chromium, driven as a person would. Ends with the module: its driver keeps an event
+    loop in this thread.
+    """
+    program = (
+        shutil.which("chromium")
+        or shutil.which("chromium-browser")
+        or shutil.which("google-chrome")
+    )
     if program is None:
         pytest.skip("Chromium is not installed")
     if not (STATIC / "index.html").exists():
@@ -109,7 +144,9 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="session", autouse=True)
 def undone_laboratory() -> None:
-    """What a lab run that was killed earlier left on this machine would be seen by every recorder below."""
+    """What a lab run that was killed earlier left on this machine would be seen by every recorder
+    below.
+    """
     if os.geteuid() == 0:
         subprocess.run([*COMMAND, "lab", "clean"], capture_output=True, timeout=100, check=True)
 
@@ -118,7 +155,9 @@ def undone_laboratory() -> None:
 def record(tmp_path: Path) -> Iterator[Callable[..., RunningRecorder]]:
     started = []
 
-    def start(*options: str, directory: Path | None = None, preexec: Callable[[], None] | None = None) -> RunningRecorder:
+    def start(
+        *options: str, directory: Path | None = None, preexec: Callable[[], None] | None = None
+    ) -> RunningRecorder:
         recorder = RunningRecorder(directory or tmp_path / "recording", *options, preexec=preexec)
         started.append(recorder)
         return recorder
@@ -134,7 +173,12 @@ def busy() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
     started: list[subprocess.Popen[bytes]] = []
 
     def start(program: str, **options: Any) -> subprocess.Popen[bytes]:
-        child = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.DEVNULL, start_new_session=True, **options)
+        child = subprocess.Popen(
+            [sys.executable, "-c", program],
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            **options,
+        )
         started.append(child)
         return child
 
@@ -155,7 +199,9 @@ def leaks_of_module() -> Iterator[Callable[[], list[str]]]:
 
         def left() -> list[str]:
             deadline = time.monotonic() + SETTLE_S
-            while (found := Footprint.take(mark).left_since(before)) and time.monotonic() < deadline:
+            while (
+                found := Footprint.take(mark).left_since(before)
+            ) and time.monotonic() < deadline:
                 time.sleep(0.05)
             return found
 

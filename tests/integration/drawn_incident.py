@@ -1,4 +1,6 @@
-"""A recording on disk of a drawn incident: a poll waits behind a kernel section, the device is reset, and names are hostile."""
+"""A recording on disk of a drawn incident: a poll waits behind a kernel section, the device is
+reset, and names are hostile.
+"""
 
 from pathlib import Path
 
@@ -11,7 +13,9 @@ from necroscope.segment.recording import LIVE, Identity, make_recording, new_seg
 from necroscope.segment.sealing import seal
 
 HOSTILE = '<img src=x onerror="document.title=1">'
-SECTION = "main, read > do_syscall_64, ksys_read, vfs_read, seq_read_iter, timer_list_show, print_cpu"
+SECTION = (
+    "main, read > do_syscall_64, ksys_read, vfs_read, seq_read_iter, timer_list_show, print_cpu"
+)
 PICTURE = f"""
     core 0:  {"." * 10}{"w" * 10}{"." * 40}
     core 1:  {"." * 15}{"k" * 6}{"." * 39}
@@ -21,7 +25,10 @@ PICTURE = f"""
     w: user  worker[600]  /user.slice/worker  main, compute, multiply
     h: user  {HOSTILE}[700]  /user.slice/evil  main, {HOSTILE}
 """
-RESET = "ena 0000:00:05.0 eth0: TX q 1 is paused for too long (threshold 5000000). napi scheduled: 1. napi CPU: 1"
+RESET = (
+    "ena 0000:00:05.0 eth0: TX q 1 is paused for too long (threshold 5000000). napi scheduled: 1."
+    " napi CPU: 1"
+)
 
 
 def drawn_incident() -> DrawnNode:
@@ -29,7 +36,15 @@ def drawn_incident() -> DrawnNode:
     for second in range(1, 60):
         is_waiting = 16 <= second <= 20
         values = {"state": "R" if is_waiting else "S", "run_ns": 0 if is_waiting else 1_000_000}
-        node.add("runqueue", second, cpu=1, pid=99, comm="napi/eth0-7", delay_ns=5 * NS if second == 21 else 0, **values)
+        node.add(
+            "runqueue",
+            second,
+            cpu=1,
+            pid=99,
+            comm="napi/eth0-7",
+            delay_ns=5 * NS if second == 21 else 0,
+            **values,
+        )
         node.delay(second, 1, 4.5 if second == 20 else 0.0001)
     for second in range(0, 60, 10):
         node.zombies(second, 60_000 + second * 10)
@@ -38,15 +53,32 @@ def drawn_incident() -> DrawnNode:
     hot = {"cpu": 1, "trigger": "saturated"}
     stack = "print_cpu;timer_list_show;seq_read_iter;vfs_read;read;main"
     doing = {"syscall": "read", "file": "/proc/timer_list", "stack": stack}
-    node.add("tasks", 17, pid=500, tid=500, comm="collector", samples=97, argv0="collector", **hot, **doing)
-    node.add("tasks", 17, pid=700, tid=700, comm=HOSTILE, samples=1, argv0=HOSTILE, stack=HOSTILE, **hot)
+    node.add(
+        "tasks",
+        17,
+        pid=500,
+        tid=500,
+        comm="collector",
+        samples=97,
+        argv0="collector",
+        **hot,
+        **doing,
+    )
+    node.add(
+        "tasks", 17, pid=700, tid=700, comm=HOSTILE, samples=1, argv0=HOSTILE, stack=HOSTILE, **hot
+    )
     return node
 
 
 def write(directory: Path, node: DrawnNode) -> Path:
     make_recording(directory, Identity("drawn-node", "boot-1", "drawn", {}))
     path = new_segment_path(directory, START_NS)
-    writer = JournalWriter(path, SegmentHeader(path.name.removesuffix(LIVE), "drawn-node", "boot-1", START_NS, len(node.cores)))
+    writer = JournalWriter(
+        path,
+        SegmentHeader(
+            path.name.removesuffix(LIVE), "drawn-node", "boot-1", START_NS, len(node.cores)
+        ),
+    )
     for table in TABLES:
         if rows := node._rows(table):
             writer.append(table, sorted(rows, key=lambda row: row[0]))

@@ -18,12 +18,16 @@ class Done(NamedTuple):
 
 
 class FlameCommand:
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, captured: pytest.CaptureFixture[bytes]) -> None:
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, captured: pytest.CaptureFixture[bytes]
+    ) -> None:
         self._monkeypatch = monkeypatch
         self._captured = captured
 
     def __call__(self, *words: object, command: str = "flame") -> Done:
-        """With the exit code, standard output and standard error of the command, or of another one."""
+        """With the exit code, standard output and standard error of the command, or of another
+        one.
+        """
         self._monkeypatch.setattr(sys, "argv", ["necroscope", command, *map(str, words)])
         self._captured.readouterr()
         code = 0
@@ -38,7 +42,10 @@ class FlameCommand:
 
 def folded(done: Done) -> dict[str, int]:
     assert done.code == 0, done.said
-    return {path: int(weight) for path, weight in (line.rsplit(" ", 1) for line in done.out.decode().splitlines())}
+    return {
+        path: int(weight)
+        for path, weight in (line.rsplit(" ", 1) for line in done.out.decode().splitlines())
+    }
 
 
 def svg_titles(content: bytes) -> list[str]:

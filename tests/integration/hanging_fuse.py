@@ -1,8 +1,10 @@
-"""`hanging_fuse.py MOUNT_POINT FILE`: a file system with one file, `/program`, that stops answering at SIGUSR1.
+"""`hanging_fuse.py MOUNT_POINT FILE`: a file system with one file, `/program`, that stops answering
+at SIGUSR1.
 
-Speaks the protocol of /dev/fuse itself (include/uapi/linux/fuse.h). Says `mounted` on standard output, and after the signal the
-number of each request that it took and does not answer: whoever asked can then not even be killed. Closing /dev/fuse, as the
-death of this process does, lets them all go.
+Speaks the protocol of /dev/fuse itself (include/uapi/linux/fuse.h). Says `mounted` on standard
+output, and after the signal the number of each request that it took and does not answer: whoever
+asked can then not even be killed. Closing /dev/fuse, as the death of this process does, lets them
+all go.
 """
 
 import ctypes
@@ -13,7 +15,17 @@ import struct
 import sys
 from pathlib import Path
 
-LOOKUP, FORGET, GETATTR, OPEN, READ, RELEASE, FLUSH, INIT, BATCH_FORGET = 1, 2, 3, 14, 15, 18, 25, 26, 42
+LOOKUP, FORGET, GETATTR, OPEN, READ, RELEASE, FLUSH, INIT, BATCH_FORGET = (
+    1,
+    2,
+    3,
+    14,
+    15,
+    18,
+    25,
+    26,
+    42,
+)
 NO_ANSWER = (FORGET, BATCH_FORGET)
 ROOT, PROGRAM = 1, 2
 ENOENT, ENOSYS = 2, 38
@@ -63,7 +75,11 @@ class Server:
         return (0, b"") if operation in (RELEASE, FLUSH) else (ENOSYS, b"")
 
     def _attr(self, node: int) -> bytes:
-        mode, size = (stat.S_IFDIR | 0o755, 0) if node == ROOT else (stat.S_IFREG | 0o755, len(self._content))
+        mode, size = (
+            (stat.S_IFDIR | 0o755, 0)
+            if node == ROOT
+            else (stat.S_IFREG | 0o755, len(self._content))
+        )
         return struct.pack("<6Q10I", node, size, 1, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
 
 

@@ -25,7 +25,9 @@ def recorder_of(root: Path, memory: MemorySegment) -> Iterator[tuple[Recorder, N
 
 
 def run_until_done(recorder: Recorder, steps: list[Callable[[int], bool]]) -> int:
-    """Each step is called at every tick until it says that what it waits for is there; returns the ticks."""
+    """Each step is called at every tick until it says that what it waits for is there; returns the
+    ticks.
+    """
     ticks = 0
 
     def on_tick(_: Status, __: list[str]) -> None:

@@ -1,4 +1,5 @@
-"""What a child is shown of the machine before it runs: its own mounts, fewer capabilities, another user. All ends with the child.
+"""What a child is shown of the machine before it runs: its own mounts, fewer capabilities, another
+user. All ends with the child.
 
 For `preexec_fn` of a child: nothing here may be called in the test's own process.
 """
@@ -26,11 +27,17 @@ def own_mounts() -> None:
 
 
 def mount(kind: str, target: Path) -> None:
-    _check(_libc.mount(b"none", os.fsencode(target), kind.encode(), 0, None), f"mount {kind} on {target}")
+    _check(
+        _libc.mount(b"none", os.fsencode(target), kind.encode(), 0, None),
+        f"mount {kind} on {target}",
+    )
 
 
 def bind(source: Path, target: Path) -> None:
-    _check(_libc.mount(os.fsencode(source), os.fsencode(target), None, _MS_BIND | _MS_REC, None), f"bind {source} to {target}")
+    _check(
+        _libc.mount(os.fsencode(source), os.fsencode(target), None, _MS_BIND | _MS_REC, None),
+        f"bind {source} to {target}",
+    )
 
 
 def unmount(target: Path) -> None:
@@ -46,7 +53,9 @@ def drop_capabilities(*capabilities: int) -> None:
 
 
 def become_nobody(stage: Path) -> None:
-    """`stage` is an empty directory of the test's. The interpreter and this package are made reachable where only root may go."""
+    """`stage` is an empty directory of the test's. The interpreter and this package are made
+    reachable where only root may go.
+    """
     own_mounts()
     _open_up([Path(sys.base_prefix), Path(sys.prefix), Path(necroscope.__file__).parents[1]], stage)
     os.setgroups([])
@@ -55,7 +64,9 @@ def become_nobody(stage: Path) -> None:
 
 
 def _open_up(needed: list[Path], stage: Path) -> None:
-    """A directory closed to others is replaced by an open one that holds only what is needed of it."""
+    """A directory closed to others is replaced by an open one that holds only what is needed of
+    it.
+    """
     for closed in {closed for path in needed if (closed := _closed_ancestor(path)) is not None}:
         inside = [path.resolve() for path in needed if path.resolve().is_relative_to(closed)]
         kept = [stage / str(number) for number in range(len(inside))]

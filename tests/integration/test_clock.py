@@ -1,4 +1,5 @@
-"""The clock stepped back and forth by an hour: order stays, the step is an event, what it skips is a gap, anchors tell both.
+"""The clock stepped back and forth by an hour: order stays, the step is an event, what it skips is
+a gap, anchors tell both.
 
 The machine's clock is left alone: the recorder is given one that steps.
 """
@@ -24,7 +25,8 @@ from necroscope.store.query import Store
 
 pytestmark = [pytest.mark.kernel, pytest.mark.root]
 HOUR_NS = 3600 * NS_PER_S
-# Where the clock stands, relative to the true time, from the tenth tick on, from the twentieth, and so on.
+# Where the clock stands, relative to the true time, from the tenth tick on, from the twentieth, and
+# so on.
 STEPS_NS = (0, -HOUR_NS, 0, HOUR_NS, 0)
 TICKS_A_STEP = 8
 
@@ -96,7 +98,9 @@ def test_a_stepped_clock_reorders_nothing_and_is_told(tmp_path, busy, leaks):
     assert_skipped_hour_is_a_gap(store)
     offsets_ns = [row["realtime_ns"] - row["time"] for row in rows_of(store, "anchors")]
     for expected_ns in (0, -HOUR_NS):
-        assert any(abs(offset_ns - expected_ns) < NS_PER_S for offset_ns in offsets_ns), "the clock, as far as it is off the line"
+        assert any(abs(offset_ns - expected_ns) < NS_PER_S for offset_ns in offsets_ns), (
+            "the clock, as far as it is off the line"
+        )
     assert store.info().segments == len(STEPS_NS)
     assert leaks() == []
 
@@ -115,9 +119,13 @@ def assert_order_is_that_of_the_monotonic_clock(store: Store) -> None:
     anchors = sorted(rows_of(store, "anchors"), key=lambda row: row["monotonic_ns"])
     assert [row["time"] for row in anchors] == sorted(row["time"] for row in anchors)
     rows = store.rows("cores", 0, 1 << 62, cpus=[0]).to_pylist()
-    # Differences are measured on the monotonic clock: no row is longer than the others, and the time line has one jump.
+    # Differences are measured on the monotonic clock: no row is longer than the others, and the
+    # time line has one jump.
     assert max(row["elapsed_ns"] for row in rows) < 60 * NS_PER_S
-    jumps = [later["time"] - earlier["time"] - later["elapsed_ns"] for earlier, later in itertools.pairwise(rows)]
+    jumps = [
+        later["time"] - earlier["time"] - later["elapsed_ns"]
+        for earlier, later in itertools.pairwise(rows)
+    ]
     assert [round(jump / HOUR_NS) for jump in jumps if abs(jump) > NS_PER_S // 100] == [1]
 
 

@@ -1,4 +1,6 @@
-"""Real Docker and Podman daemons with a container that crashes again and again; started here, ended here."""
+"""Real Docker and Podman daemons with a container that crashes again and again; started here, ended
+here.
+"""
 
 import errno
 import io
@@ -22,7 +24,8 @@ from necroscope.sources.containers.containers import Containers
 
 pytestmark = [pytest.mark.kernel, pytest.mark.root]
 COLUMNS = [column.name for column in TABLES["containers"].columns]
-# A program that needs no library: it is all there is in the image. It ends at once, not knowing the option it is given.
+# A program that needs no library: it is all there is in the image. It ends at once, not knowing the
+# option it is given.
 PROGRAM = shutil.which("busybox") or shutil.which("ldconfig", path="/sbin:/usr/sbin")
 CRASH = ["/program", "--no-such-option"]
 # Without these runc inherits limits that a container may not have.
@@ -54,10 +57,16 @@ def wait_for(is_true: Callable[[], Any], seconds: float = 30) -> Any:
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A short path: sockets lie deep below it, and their paths must not be longer than 107 bytes."""
+    """A short path: sockets lie deep below it, and their paths must not be longer than 107
+    bytes.
+    """
     path = Path(tempfile.mkdtemp(prefix="necroscope-"))
     yield path
-    subprocess.run(["umount", str(path / "data-root"), str(path / "root/overlay")], capture_output=True, check=False)
+    subprocess.run(
+        ["umount", str(path / "data-root"), str(path / "root/overlay")],
+        capture_output=True,
+        check=False,
+    )
     shutil.rmtree(path, ignore_errors=True)
 
 
@@ -67,14 +76,28 @@ def podman(place: Path) -> Iterator[tuple[str, Path, list[str]]]:
     if program is None or PROGRAM is None:
         pytest.skip("needs podman and a program without libraries")
     places = [f"--{name}={place / name}" for name in ("root", "runroot", "tmpdir")]
-    command = [program, *places, "--runtime=runc", "--cgroup-manager=cgroupfs", "--events-backend=file"]
+    command = [
+        program,
+        *places,
+        "--runtime=runc",
+        "--cgroup-manager=cgroupfs",
+        "--events-backend=file",
+    ]
     socket = place / "podman.sock"
-    service = subprocess.Popen([*command, "system", "service", "--time", "0", f"unix://{socket}"], stderr=subprocess.DEVNULL)
+    service = subprocess.Popen(
+        [*command, "system", "service", "--time", "0", f"unix://{socket}"],
+        stderr=subprocess.DEVNULL,
+    )
     try:
         wait_for(socket.exists)
         yield "podman", socket, command
     finally:
-        subprocess.run([*command, "rm", "--force", "--time", "0", "--all"], capture_output=True, timeout=60, check=False)
+        subprocess.run(
+            [*command, "rm", "--force", "--time", "0", "--all"],
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
         service.terminate()
         service.wait(20)
         remove_cgroups("libpod_parent")
@@ -87,16 +110,33 @@ def docker(place: Path) -> Iterator[tuple[str, Path, list[str]]]:
         pytest.skip("needs dockerd and a program without libraries")
     socket = place / "docker.sock"
     places = [f"--{name}={place / name}" for name in ("data-root", "exec-root", "pidfile")]
-    options = ["--iptables=false", "--ip6tables=false", "--bridge=none", "--storage-driver=overlay2", f"--host=unix://{socket}"]
+    options = [
+        "--iptables=false",
+        "--ip6tables=false",
+        "--bridge=none",
+        "--storage-driver=overlay2",
+        f"--host=unix://{socket}",
+    ]
     with (place / "log").open("wb") as log:
         daemon = subprocess.Popen([program, *places, *options], stdout=log, stderr=log)
     command = [client, f"--host=unix://{socket}"]
     try:
-        wait_for(lambda: subprocess.run([*command, "info"], capture_output=True, check=False).returncode == 0, 60)
+        wait_for(
+            lambda: (
+                subprocess.run([*command, "info"], capture_output=True, check=False).returncode == 0
+            ),
+            60,
+        )
         yield "docker", socket, command
     finally:
-        names = subprocess.run([*command, "ps", "-aq"], capture_output=True, check=False).stdout.decode().split()
-        subprocess.run([*command, "rm", "--force", *names], capture_output=True, timeout=60, check=False)
+        names = (
+            subprocess.run([*command, "ps", "-aq"], capture_output=True, check=False)
+            .stdout.decode()
+            .split()
+        )
+        subprocess.run(
+            [*command, "rm", "--force", *names], capture_output=True, timeout=60, check=False
+        )
         daemon.terminate()
         daemon.wait(30)
         remove_cgroups("docker")
@@ -117,10 +157,22 @@ def remove_cgroups(name: str) -> None:
 
 
 @pytest.mark.parametrize("runtime", ["podman", "docker"])
-def test_a_crash_loop_has_its_restarts_its_deaths_and_its_exit_code(runtime: str, request: pytest.FixtureRequest) -> None:
+def test_a_crash_loop_has_its_restarts_its_deaths_and_its_exit_code(
+    runtime: str, request: pytest.FixtureRequest
+) -> None:
     name, socket, command = request.getfixturevalue(runtime)
     run(*command, "import", "-", "tiny", input=image())
-    started = [*command, "run", "--detach", "--name=crash", "--network=none", *LIMITS, "--restart=always", "tiny", *CRASH]
+    started = [
+        *command,
+        "run",
+        "--detach",
+        "--name=crash",
+        "--network=none",
+        *LIMITS,
+        "--restart=always",
+        "tiny",
+        *CRASH,
+    ]
     run(*started)
     source = Containers(Path("/"), NS_PER_S, ((name, str(socket)),))
     rows: list[dict[str, Any]] = []
@@ -129,15 +181,21 @@ def test_a_crash_loop_has_its_restarts_its_deaths_and_its_exit_code(runtime: str
     def has_crashed_again() -> bool:
         reading = source.read(Moment(time.time_ns(), time.monotonic_ns()))
         assert reading.trouble is None
-        rows.extend(dict(zip(COLUMNS, row, strict=True)) for row in reading.rows.get("containers", []))
+        rows.extend(
+            dict(zip(COLUMNS, row, strict=True)) for row in reading.rows.get("containers", [])
+        )
         events.extend(reading.rows.get("events", []))
         counts = {row["restarts"] for row in rows if row["name"] == "crash"}
-        return len(counts) > 2 and {"container_die", "container_start"} <= {row[1] for row in events}
+        return len(counts) > 2 and {"container_die", "container_start"} <= {
+            row[1] for row in events
+        }
 
     wait_for(has_crashed_again)
     source.close()
     crash = [row for row in rows if row["name"] == "crash"]
     assert {row["runtime"] for row in crash} == {name}
     ended = subprocess.run([PROGRAM, CRASH[1]], capture_output=True, check=False).returncode
-    assert {json.loads(row[13])["exit_code"] for row in events if row[1] == "container_die"} == {ended}
+    assert {json.loads(row[13])["exit_code"] for row in events if row[1] == "container_die"} == {
+        ended
+    }
     assert [row["restarts"] for row in crash] == sorted(row["restarts"] for row in crash)

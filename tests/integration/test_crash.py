@@ -1,4 +1,6 @@
-"""kill -9 and SIGSTOP: what was flushed stays, what was missed is told, and nobody is left behind."""
+"""kill -9 and SIGSTOP: what was flushed stays, what was missed is told, and nobody is left
+behind.
+"""
 
 import signal
 import time
@@ -24,13 +26,18 @@ def children(pid: int) -> Iterator[tuple[int, str]]:
     for listing in Path(f"/proc/{pid}/task").glob("*/children"):
         for child in listing.read_text().split():
             try:
-                yield int(child), Path(f"/proc/{child}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+                yield (
+                    int(child),
+                    Path(f"/proc/{child}/cmdline").read_bytes().replace(b"\0", b" ").decode(),
+                )
             except FileNotFoundError:
                 continue
 
 
 def sealing_children(pid: int) -> list[int]:
-    """A segment of seconds is sealed in a third of a second: who looks for the child must look often."""
+    """A segment of seconds is sealed in a third of a second: who looks for the child must look
+    often.
+    """
     return [child for child, line in children(pid) if "segment.seal" in line]
 
 
@@ -39,7 +46,11 @@ def is_alive(pid: int) -> bool:
 
 
 def unfinished(directory: Path) -> list[str]:
-    return [path.name for path in directory.iterdir() if path.name.endswith((".live", ".sealing", ".removing"))]
+    return [
+        path.name
+        for path in directory.iterdir()
+        if path.name.endswith((".live", ".sealing", ".removing"))
+    ]
 
 
 def kill_9(recorder) -> int:
@@ -92,7 +103,10 @@ def test_a_stopped_recorder_keeps_samples_and_tells_what_it_missed(record, busy,
     time.sleep(STOPPED_S)
     resumed_ns = time.time_ns()
     recorder.process.send_signal(signal.SIGCONT)
-    recorder.wait_until(lambda: [row for row in recorder.rows("cores") if row["time"] > resumed_ns + 2 * NS_PER_S], 60)
+    recorder.wait_until(
+        lambda: [row for row in recorder.rows("cores") if row["time"] > resumed_ns + 2 * NS_PER_S],
+        60,
+    )
     code, _, _ = recorder.stop()
     spinner.kill()
     spinner.wait()
@@ -102,16 +116,27 @@ def test_a_stopped_recorder_keeps_samples_and_tells_what_it_missed(record, busy,
     late = {
         row["table"]
         for row in gaps
-        if "the recorder was not run for" in row["cause"] and row["end"] - row["time"] > 10 * NS_PER_S
+        if "the recorder was not run for" in row["cause"]
+        and row["end"] - row["time"] > 10 * NS_PER_S
     }
-    assert late >= {"cores", "softirqs", "softirq_delay", "runqueue", "softnet", "pressure", "memory"}
+    assert late >= {
+        "cores",
+        "softirqs",
+        "softirq_delay",
+        "runqueue",
+        "softnet",
+        "pressure",
+        "memory",
+    }
     seconds = Counter(
         (row["time"] - stopped_ns) // NS_PER_S
         for row in store.rows("samples", 0, 1 << 62).to_pylist()
         if row["comm"] == "spinner-15" and stopped_ns < row["time"] < resumed_ns
     )
     has_gap = any(row["table"] == "samples" and "ring full" in row["cause"] for row in gaps)
-    assert has_gap or all(seconds[second] for second in range(STOPPED_S)), f"seconds with samples: {sorted(seconds)}"
+    assert has_gap or all(seconds[second] for second in range(STOPPED_S)), (
+        f"seconds with samples: {sorted(seconds)}"
+    )
     assert_rows_cover_all_time(store.rows("cores", 0, 1 << 62, cpus=[0]).to_pylist())
     assert leaks() == []
 
@@ -122,5 +147,9 @@ def assert_rows_cover_all_time(rows: list[dict[str, int]]) -> None:
     )
     longest = max(rows, key=lambda row: row["elapsed_ns"])
     assert longest["elapsed_ns"] > (STOPPED_S - 1) * NS_PER_S
-    modes_ns = sum(value for name, value in longest.items() if name.endswith("_ns") and name != "elapsed_ns")
-    assert modes_ns == pytest.approx(longest["elapsed_ns"], rel=0.1), "shares of the long row are right"
+    modes_ns = sum(
+        value for name, value in longest.items() if name.endswith("_ns") and name != "elapsed_ns"
+    )
+    assert modes_ns == pytest.approx(longest["elapsed_ns"], rel=0.1), (
+        "shares of the long row are right"
+    )

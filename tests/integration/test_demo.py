@@ -24,17 +24,29 @@ def test_the_shipped_recording_yields_the_right_verdict() -> None:
     with as_file(files("necroscope.lab").joinpath("demo_recording")) as directory:
         (incident,) = diagnose(Store.open(directory)).incidents
         size_bytes = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
-    assert (incident.core, incident.mode, incident.verdict.cause) == (1, "system", "zombie-memcg-walk")
+    assert (incident.core, incident.mode, incident.verdict.cause) == (
+        1,
+        "system",
+        "zombie-memcg-walk",
+    )
     assert incident.verdict.confidence >= 0.8
     assert incident.verdict.culprit is not None
     assert incident.verdict.culprit.comm == "probe-agent-qe"
     assert incident.verdict.origin is not None
-    assert (incident.verdict.origin.kind, incident.verdict.origin.name) == ("container", "78e9e52c136f")
+    assert (incident.verdict.origin.kind, incident.verdict.origin.name) == (
+        "container",
+        "78e9e52c136f",
+    )
     assert size_bytes < 2_000_000
 
 
 def test_the_demo_tells_the_story_and_ends() -> None:
-    done = subprocess.run([sys.executable, "-m", "necroscope", "demo", "--once"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-m", "necroscope", "demo", "--once"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode == 0, done.stderr
     assert "walked 10,590 dead memory cgroups" in done.stdout
     assert "what will not help" in done.stdout
@@ -56,10 +68,16 @@ def test_the_demo_needs_no_module_that_only_linux_has() -> None:
 
 def test_the_demo_serves_its_page_until_ctrl_c() -> None:
     words = [sys.executable, "-u", "-m", "necroscope", "demo", "--no-browser"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as server:
         assert server.stdout is not None
-        found = next(match for line in server.stdout if (match := re.search(r"(http\S+)\?token=(\S+)", line)))
-        recording = httpx.get(f"{found[1]}api/recording", headers={"authorization": f"Bearer {found[2]}"}, timeout=30)
+        found = next(
+            match for line in server.stdout if (match := re.search(r"(http\S+)\?token=(\S+)", line))
+        )
+        recording = httpx.get(
+            f"{found[1]}api/recording", headers={"authorization": f"Bearer {found[2]}"}, timeout=30
+        )
         assert recording.json()["cpus"] == [0, 1]
         assert httpx.get(f"{found[1]}api/recording").status_code == 401
         server.send_signal(signal.SIGINT)
@@ -81,7 +99,9 @@ class Lab(subprocess.CompletedProcess):
     wait = poll
 
 
-def test_a_live_demo_once_tells_the_verdict_and_serves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_live_demo_once_tells_the_verdict_and_serves_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(demo.subprocess, "Popen", Lab)
     monkeypatch.setattr(demo, "serve", lambda *_, **__: pytest.fail("it serves"))

@@ -1,4 +1,6 @@
-"""The generated fleet as people meet it: the answer, what a real collector tells the page, and a clean end."""
+"""The generated fleet as people meet it: the answer, what a real collector tells the page, and a
+clean end.
+"""
 
 import json
 import re
@@ -25,7 +27,9 @@ def test_the_demo_answers_serves_and_leaves_nothing_behind() -> None:
             assert line, demo.communicate()[1]
             said += line
         address, token = re.findall(r"the fleet is at (\S+)/#token=(\S+)", said)[0]
-        request = urllib.request.Request(f"{address}/v1/why?event=nic_reset", headers={"Authorization": f"Bearer {token}"})
+        request = urllib.request.Request(
+            f"{address}/v1/why?event=nic_reset", headers={"Authorization": f"Bearer {token}"}
+        )
         with urllib.request.urlopen(request, timeout=30) as answer:
             why = json.load(answer)
         (lake,) = set(re.findall(r"--lake (\S+)", said))
@@ -33,9 +37,14 @@ def test_the_demo_answers_serves_and_leaves_nothing_behind() -> None:
         _, errors = demo.communicate(timeout=30)
     assert demo.returncode == 0, errors
     assert "This fleet is generated" in said
-    assert "unit_outcome metrics-d.service is crash-loop goes with nic_reset" in " ".join(said.split())
+    assert "unit_outcome metrics-d.service is crash-loop goes with nic_reset" in " ".join(
+        said.split()
+    )
     assert why["outcome"] == "separated"
-    assert (why["nodes"], why["leaders"][0]["name"]) == (500, "unit_outcome metrics-d.service is crash-loop")
+    assert (why["nodes"], why["leaders"][0]["name"]) == (
+        500,
+        "unit_outcome metrics-d.service is crash-loop",
+    )
     assert not Path(lake).exists()
 
 
@@ -46,8 +55,14 @@ def test_two_demos_at_once_are_refused() -> None:
 
 def test_without_the_database_no_fleet_is_written_and_the_way_out_is_told() -> None:
     code = "import sys; sys.modules['duckdb'] = None; from necroscope.cli.main import main; main()"
-    ended = subprocess.run([sys.executable, "-c", code, "demo", "--fleet", "--once"], capture_output=True, text=True)
-    assert (ended.returncode, ended.stdout, "pip install '.[fleet]'" in ended.stderr) == (2, "", True), ended.stderr
+    ended = subprocess.run(
+        [sys.executable, "-c", code, "demo", "--fleet", "--once"], capture_output=True, text=True
+    )
+    assert (ended.returncode, ended.stdout, "pip install '.[fleet]'" in ended.stderr) == (
+        2,
+        "",
+        True,
+    ), ended.stderr
 
 
 def test_a_question_that_is_not_answered_fails_the_demo(tmp_path: Path) -> None:
@@ -55,8 +70,13 @@ def test_a_question_that_is_not_answered_fails_the_demo(tmp_path: Path) -> None:
         demo_fleet._ask_why(tmp_path)
 
 
-def test_a_collector_that_does_not_come_up_is_told_with_its_reason_and_its_hint(tmp_path: Path) -> None:
+def test_a_collector_that_does_not_come_up_is_told_with_its_reason_and_its_hint(
+    tmp_path: Path,
+) -> None:
     collector = demo_fleet._collector(tmp_path / "lake", tmp_path / "no tokens", 0)
-    with pytest.raises(NecroscopeError, match="did not start: cannot read tokens") as caught, collector:
+    with (
+        pytest.raises(NecroscopeError, match="did not start: cannot read tokens") as caught,
+        collector,
+    ):
         pass
     assert "fleet token new" in caught.value.hint

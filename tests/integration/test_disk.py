@@ -1,4 +1,6 @@
-"""A full disk: the oldest segments go, then the recorder pauses with a gap and goes on when there is room; it never ends."""
+"""A full disk: the oldest segments go, then the recorder pauses with a gap and goes on when there
+is room; it never ends.
+"""
 
 import contextlib
 import itertools
@@ -82,7 +84,12 @@ def newest_start_ns(directory: Path) -> int:
 
 def knows_all_stacks(directory: Path) -> bool:
     """Of the newest segment; -1 is a stack that was lost."""
-    stacks = Store.open(directory).samples(newest_start_ns(directory), 1 << 62).samples.column("stack").to_pylist()
+    stacks = (
+        Store.open(directory)
+        .samples(newest_start_ns(directory), 1 << 62)
+        .samples.column("stack")
+        .to_pylist()
+    )
     return len(stacks) > 97 and min(stacks) >= 0
 
 
@@ -97,13 +104,16 @@ def test_a_full_disk_costs_the_oldest_segments_then_a_pause(small_disk, fill, le
     before = recorder.wait_for_rows("cores", 8)
     ballast = fill()
     recorder.wait_until(lambda: not sealed(directory) & old)
-    # Journals that wait to be sealed go as well. Then nothing is left to drop, and new segments cannot even be opened.
+    # Journals that wait to be sealed go as well. Then nothing is left to drop, and new segments
+    # cannot even be opened.
     recorder.wait_until(lambda: "recording pauses" in recorder.said(), 60)
     time.sleep(11)  # longer than a segment
     ballast.let_go()
     gaps = recorder.wait_for_rows("gaps")
     gap_end = gaps[-1]["end"]
-    recorder.wait_until(lambda: newest_start_ns(directory) > gap_end and knows_all_stacks(directory))
+    recorder.wait_until(
+        lambda: newest_start_ns(directory) > gap_end and knows_all_stacks(directory)
+    )
     code, facts, said = recorder.stop()
     spinner.kill()
     spinner.wait()
@@ -115,7 +125,9 @@ def test_a_full_disk_costs_the_oldest_segments_then_a_pause(small_disk, fill, le
     store = Store.open(directory)
     rows = store.rows("cores", 0, 1 << 62, cpus=[0]).to_pylist()
     assert rows[0]["time"] >= before[0]["time"] - NS_PER_S
-    assert_every_missing_second_is_in_a_gap([row["time"] for row in rows], store.rows("gaps", 0, 1 << 62).to_pylist())
+    assert_every_missing_second_is_in_a_gap(
+        [row["time"] for row in rows], store.rows("gaps", 0, 1 << 62).to_pylist()
+    )
     assert leaks() == []
 
 
@@ -124,7 +136,10 @@ def assert_every_missing_second_is_in_a_gap(times: list[int], gaps: list[dict]) 
     for earlier, later in itertools.pairwise(times):
         if later - earlier > 2 * NS_PER_S:
             assert any(
-                gap["table"] == "*" and gap["time"] <= earlier + NS_PER_S and gap["end"] >= later - 2 * NS_PER_S for gap in gaps
+                gap["table"] == "*"
+                and gap["time"] <= earlier + NS_PER_S
+                and gap["end"] >= later - 2 * NS_PER_S
+                for gap in gaps
             ), (earlier, later, gaps)
 
 
@@ -159,7 +174,9 @@ def test_rows_that_cannot_be_written_cost_a_gap_not_the_recorder(tmp_path):
         disk.write(Batch({table: [core_row(second)]}), 0, START_NS + second * NS_PER_S)
     disk.close()
     store = Store.open(tmp_path / "recording")
-    assert [(row["time"] - START_NS) // NS_PER_S for row in store.rows("cores", 0, 1 << 62).to_pylist()] == [1, 3, 4]
+    assert [
+        (row["time"] - START_NS) // NS_PER_S for row in store.rows("cores", 0, 1 << 62).to_pylist()
+    ] == [1, 3, 4]
     (gap,) = store.rows("gaps", 0, 1 << 62).to_pylist()
     assert "internal error" in gap["cause"]
     assert (gap["time"], gap["end"]) == (START_NS + NS_PER_S, START_NS + 2 * NS_PER_S)
@@ -191,11 +208,15 @@ def test_a_loss_begins_a_new_segment_whose_stacks_are_whole():
         return ticks > 0
 
     with recorder_of(Path("/"), memory) as (recorder, _):
-        run_until_done(recorder, [lose, lambda _: len(memory.starts_ns) == 2, lambda ticks: ticks > 10])
+        run_until_done(
+            recorder, [lose, lambda _: len(memory.starts_ns) == 2, lambda ticks: ticks > 10]
+        )
     assert len(memory.starts_ns) == 2
 
 
-def test_a_journal_that_cannot_be_sealed_counts_into_the_ring_and_can_be_dropped(tmp_path, monkeypatch):
+def test_a_journal_that_cannot_be_sealed_counts_into_the_ring_and_can_be_dropped(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr("necroscope.recorder.seal_queue.sys.executable", "/bin/false")
     disk = make_disk(tmp_path / "recording")
     for second in (0, 10, 20):
@@ -203,7 +224,9 @@ def test_a_journal_that_cannot_be_sealed_counts_into_the_ring_and_can_be_dropped
         disk.write(Batch({"cores": [core_row(second + 1)]}), 0, START_NS + (second + 1) * NS_PER_S)
     disk.close()
     assert disk.segments == 3
-    assert disk.size_bytes == sum(file.stat().st_size for file in (tmp_path / "recording").glob("*.live/*"))
+    assert disk.size_bytes == sum(
+        file.stat().st_size for file in (tmp_path / "recording").glob("*.live/*")
+    )
     disk._drop(missing_bytes=1)
     assert len(list((tmp_path / "recording").glob("*.live"))) == 2, "the oldest went"
 

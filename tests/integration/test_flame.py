@@ -1,4 +1,6 @@
-"""`necroscope flame` as a user types it: every format read back, times, filters, comparisons, and what goes wrong."""
+"""`necroscope flame` as a user types it: every format read back, times, filters, comparisons, and
+what goes wrong.
+"""
 
 import gzip
 import json
@@ -19,7 +21,8 @@ from necroscope.cli.flame_formats import OUTPUTS
 from necroscope.model.reading import Gap
 
 OLDEST = Path(__file__).parents[1] / "data" / "formats" / "v1"
-# Begins at 2025-10-09T08:53:20Z. The first five seconds are the baseline, then core 1 walks zombies.
+# Begins at 2025-10-09T08:53:20Z. The first five seconds are the baseline, then core 1 walks
+# zombies.
 DRAWN = """
     time:    0.0    1.0    2.0    3.0     4.0     5.0        6.0             7.0             8.0    9.0
     cpu:     0      1      0      1       0       1          1               1               0      0
@@ -34,7 +37,9 @@ ALL_FORMATS = list(OUTPUTS)
 
 
 @pytest.fixture
-def flame(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> FlameCommand:
+def flame(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> FlameCommand:
     return FlameCommand(monkeypatch, capfdbinary)
 
 
@@ -69,7 +74,17 @@ def test_the_suffix_tells_the_format(flame, recording, tmp_path):
 
 
 def test_svg_is_a_graph_of_the_window_and_core_that_were_asked_for(flame, recording):
-    done = flame(recording, "--format", "svg", "--cpu", "1", "--from", "2025-10-09T08:53:25Z", "--to", "2025-10-09T08:53:28Z")
+    done = flame(
+        recording,
+        "--format",
+        "svg",
+        "--cpu",
+        "1",
+        "--from",
+        "2025-10-09T08:53:25Z",
+        "--to",
+        "2025-10-09T08:53:28Z",
+    )
     titles = svg_titles(done.out)
     assert any(title.startswith("walk\nkernel, [kernel]\n2 samples, 66.67 %") for title in titles)
     assert "core 1" in done.out.decode()
@@ -87,28 +102,46 @@ def test_speedscope_has_a_profile_a_core_or_a_thread(flame, recording):
     cores = json.loads(flame(recording, "--format", "speedscope").out)
     assert [profile["name"] for profile in cores["profiles"]] == ["core 0", "core 1"]
     threads = json.loads(flame(recording, "--format", "speedscope", "--by", "thread").out)
-    assert [profile["name"] for profile in threads["profiles"]] == ["swapper/0 (0)", "sh (7)", "kubelet (8)"]
+    assert [profile["name"] for profile in threads["profiles"]] == [
+        "swapper/0 (0)",
+        "sh (7)",
+        "kubelet (8)",
+    ]
 
 
 def test_pprof_keeps_each_sample_with_its_core(flame, recording, pprof_class):  # noqa: F811
-    profile = pprof_class.FromString(gzip.decompress(flame(recording, "--format", "pprof", "--cpu", "1").out))
+    profile = pprof_class.FromString(
+        gzip.decompress(flame(recording, "--format", "pprof", "--cpu", "1").out)
+    )
     texts = profile.string_table
-    labels = [{texts[label.key]: label.num or texts[label.str] for label in sample.label} for sample in profile.sample]
+    labels = [
+        {texts[label.key]: label.num or texts[label.str] for label in sample.label}
+        for sample in profile.sample
+    ]
     assert len(labels) == 5
     assert {label["cpu"] for label in labels} == {1}
     assert {label["comm"] for label in labels} == {"kubelet"}
 
 
 def test_otlp_keeps_times_and_cores(flame, recording):
-    classes = pytest.importorskip("opentelemetry.proto.profiles.v1development.profiles_pb2", reason="no opentelemetry-proto")
-    data = classes.ProfilesData.FromString(flame(recording, "--format", "otlp", "--frames", "walk").out)
+    classes = pytest.importorskip(
+        "opentelemetry.proto.profiles.v1development.profiles_pb2", reason="no opentelemetry-proto"
+    )
+    data = classes.ProfilesData.FromString(
+        flame(recording, "--format", "otlp", "--frames", "walk").out
+    )
     (sample,) = data.resource_profiles[0].scope_profiles[0].profiles[0].samples
-    assert [time_ns // 10**9 for time_ns in sample.timestamps_unix_nano] == [1_760_000_006, 1_760_000_007]
+    assert [time_ns // 10**9 for time_ns in sample.timestamps_unix_nano] == [
+        1_760_000_006,
+        1_760_000_007,
+    ]
 
 
 def test_firefox_has_tracks_of_cores_and_threads(flame, recording):
     profile = json.loads(flame(recording, "--format", "firefox").out)
-    assert {"events", "core 0", "core 1", "kubelet", "sh"} <= {thread["name"] for thread in profile["threads"]}
+    assert {"events", "core 0", "core 1", "kubelet", "sh"} <= {
+        thread["name"] for thread in profile["threads"]
+    }
     of_cores = json.loads(flame(recording, "--format", "firefox", "--by", "core").out)
     assert [thread["name"] for thread in of_cores["threads"]] == ["events", "core 0", "core 1"]
 
@@ -129,7 +162,10 @@ def test_firefox_has_the_events_of_the_window_as_markers(flame):
         (["--state", "interrupt"], {"start;irq": 1}),
         (["--state", "kernel", "--state", "interrupt"], {"main;stat;walk": 2, "start;irq": 1}),
         (["--cpu", "0,1-3", "--frames", "walk", "--callers"], {"walk;stat;main": 2}),
-        (["--frames", "walk", "--by", "name", "--by", "core"], {"kubelet;core 1;main;stat;walk": 2}),
+        (
+            ["--frames", "walk", "--by", "name", "--by", "core"],
+            {"kubelet;core 1;main;stat;walk": 2},
+        ),
         (["--at", "2025-10-09T08:53:26.5", "--around", "2s"], {"main;stat;walk": 2}),
         (["--from", "-3s", "--to", "-2s"], {"main;stat;walk": 1}),
     ],
@@ -161,10 +197,27 @@ def test_json_says_the_same(flame, recording):
 
 
 def test_what_was_left_out_is_a_note_on_standard_error(flame, tmp_path):
-    gap = Gap("samples", 1_760_000_002_000_000_000, 1_760_000_003_000_000_000, "ring \x1b[31moverran", 1, 3)
-    done = flame(draw(tmp_path / "gap", DRAWN, gaps=[gap]), "--format", "folded", "--from", "2025-10-09T08:53:00Z")
+    gap = Gap(
+        "samples",
+        1_760_000_002_000_000_000,
+        1_760_000_003_000_000_000,
+        "ring \x1b[31moverran",
+        1,
+        3,
+    )
+    done = flame(
+        draw(tmp_path / "gap", DRAWN, gaps=[gap]),
+        "--format",
+        "folded",
+        "--from",
+        "2025-10-09T08:53:00Z",
+    )
     notes = done.said.splitlines()
-    assert notes[0] == "note: 2025-10-09T08:53:00.000Z to 2025-10-09T08:53:20.000Z: the recording begins after it"
+    assert (
+        notes[0]
+        == "note: 2025-10-09T08:53:00.000Z to 2025-10-09T08:53:20.000Z: the recording begins"
+        " after it"
+    )
     assert notes[1].endswith(r"ring \x1b[31moverran, core 1, 3 lost")
     assert "\x1b" not in done.said
 
@@ -177,14 +230,29 @@ def test_the_time_limit_is_told(flame, recording):
 
 @pytest.mark.parametrize("name", ["svg", "html"])
 def test_a_comparison_marks_what_is_new(flame, recording, name):
-    done = flame(recording, "--format", name, "--from", "-5s", "--baseline", "2025-10-09T08:53:20Z..2025-10-09T08:53:25Z")
+    done = flame(
+        recording,
+        "--format",
+        name,
+        "--from",
+        "-5s",
+        "--baseline",
+        "2025-10-09T08:53:20Z..2025-10-09T08:53:25Z",
+    )
     assert done.code == 0
     assert "new in the window" in done.out.decode()
     assert "only in the baseline" in done.out.decode()
 
 
 def test_a_comparison_as_text_and_json_descends_into_new_code(flame, recording):
-    words = ["--cpu", "1", "--from", "-5s", "--baseline", "2025-10-09T08:53:20Z..2025-10-09T08:53:25Z"]
+    words = [
+        "--cpu",
+        "1",
+        "--from",
+        "-5s",
+        "--baseline",
+        "2025-10-09T08:53:20Z..2025-10-09T08:53:25Z",
+    ]
     text = flame(recording, *words).out.decode()
     assert re.search(r"^   66\.7% +– +\+66\.7%  walk  \[kernel\]$", text, re.MULTILINE)
     assert "paths that are new in the window\n  100.0%  main → stat" in text
@@ -208,7 +276,16 @@ HOSTILE = """
 def test_hostile_names_stay_text(flame, tmp_path, name):
     recording = draw(tmp_path / "hostile", HOSTILE)
     words = ["--by", "name"] if name in ("svg", "html", "folded", "text") else []
-    out = flame(recording, "--format", name, *words, "--comm", "<script>alert(1)</script>", "--comm", "a;b\x1b[31m").out
+    out = flame(
+        recording,
+        "--format",
+        name,
+        *words,
+        "--comm",
+        "<script>alert(1)</script>",
+        "--comm",
+        "a;b\x1b[31m",
+    ).out
     assert out
     assert b"\x1b" not in (b"" if name in ("pprof", "heatmap-png", "otlp") else out)
     if name == "svg":
@@ -249,7 +326,10 @@ def test_hostile_names_stay_text(flame, tmp_path, name):
         (["--by", "core", "--by", "thread", "--format", "firefox"], "cannot be grouped"),
         (["--format", "heatmap-svg", "--rows", "0"], "0 rows"),
         (["--format", "heatmap-svg", "--column", "1ms"], "no whole number of seconds"),
-        (["--format", "heatmap-png", "--from", "2020-01-01", "--to", "2020-01-02"], "the recording is from"),
+        (
+            ["--format", "heatmap-png", "--from", "2020-01-01", "--to", "2020-01-02"],
+            "the recording is from",
+        ),
         (["-o", "/nonexistent/x.svg"], "cannot write /nonexistent/x.svg"),
     ],
 )

@@ -1,4 +1,6 @@
-"""`necroscope flame` straight from other tools' captures, and of directories of rolling captures."""
+"""`necroscope flame` straight from other tools' captures, and of directories of rolling
+captures.
+"""
 
 import json
 import os
@@ -17,7 +19,9 @@ CAPTURES = Path(__file__).parents[1] / "data" / "interchange"
 
 
 @pytest.fixture
-def flame(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> FlameCommand:
+def flame(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> FlameCommand:
     return FlameCommand(monkeypatch, capfdbinary)
 
 
@@ -71,17 +75,26 @@ def test_only_the_window_of_a_capture_is_imported(flame, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["wall_clock.data", "pipe.data", "file.script.txt"])
-def test_a_window_outside_of_a_capture_is_told_with_its_span_and_read_once(flame, monkeypatch, name):
+def test_a_window_outside_of_a_capture_is_told_with_its_span_and_read_once(
+    flame, monkeypatch, name
+):
     calls = []
-    monkeypatch.setattr(importer, "import_files", lambda *words: (calls.append(words), import_files(*words))[1])
+    monkeypatch.setattr(
+        importer, "import_files", lambda *words: (calls.append(words), import_files(*words))[1]
+    )
     done = flame(CAPTURES / name, "--at", "2020-01-01T00:00:00Z")
     assert done.code == 2
-    said = r"error: no samples from 2019-12-31T23:59:57.500Z to 2020-01-01T00:00:02.500Z; the capture is from 20\S+Z to 20\S+Z"
+    said = (
+        r"error: no samples from 2019-12-31T23:59:57.500Z to 2020-01-01T00:00:02.500Z; the capture"
+        r" is from 20\S+Z to 20\S+Z"
+    )
     assert re.search(said, done.said), done.said
     assert len(calls) == 1
 
 
-def test_a_capture_whose_head_says_that_it_lies_outside_of_the_window_is_not_read(tmp_path, monkeypatch):
+def test_a_capture_whose_head_says_that_it_lies_outside_of_the_window_is_not_read(
+    tmp_path, monkeypatch
+):
     def refuse(*_words):
         raise AssertionError("it was read")
 
@@ -92,7 +105,9 @@ def test_a_capture_whose_head_says_that_it_lies_outside_of_the_window_is_not_rea
 
 
 def rolling_captures(folder: Path) -> None:
-    """Three captures of two minutes, ten seconds apart, as text; at 10:33:07 core 1 walks zombies."""
+    """Three captures of two minutes, ten seconds apart, as text; at 10:33:07 core 1 walks
+    zombies.
+    """
     folder.mkdir()
     for number, name in enumerate(("103000", "103210", "103420")):
         lines = []
@@ -100,21 +115,35 @@ def rolling_captures(folder: Path) -> None:
             is_stall = number == 1 and 55 <= second <= 59
             for cpu in (0, 1):
                 stack = ["mem_cgroup_iter", "cgroup_walk"] if is_stall and cpu == 1 else ["work"]
-                lines.append(f"kubelet 77/78 [{cpu:03}] {5000 + 130 * number + second}.{cpu}00000:          1 cycles: ")
-                lines += [f"\tffffffff81000000 {function}+0x1 ([kernel.kallsyms])" for function in stack]
+                lines.append(
+                    f"kubelet 77/78 [{cpu:03}] {5000 + 130 * number + second}.{cpu}00000:         "
+                    " 1 cycles: "
+                )
+                lines += [
+                    f"\tffffffff81000000 {function}+0x1 ([kernel.kallsyms])" for function in stack
+                ]
                 lines += ["\t          401000 main+0x10 (/usr/bin/kubelet)", ""]
         (folder / f"perf-node-7-20260415-{name}-120s.stacks").write_text("\n".join(lines) + "\n")
 
 
-def test_rolling_captures_and_the_five_seconds_around_a_moment_of_one_core_in_two_commands(flame, tmp_path):
+def test_rolling_captures_and_the_five_seconds_around_a_moment_of_one_core_in_two_commands(
+    flame, tmp_path
+):
     rolling_captures(tmp_path / "captures")
     assert flame(tmp_path / "captures", "--dir", tmp_path / "d", command="import").code == 0
     moment = "2026-04-15T10:33:07Z"
-    assert flame(tmp_path / "d", "--at", moment, "--cpu", "1", "-o", tmp_path / "core1.svg").code == 0
+    assert (
+        flame(tmp_path / "d", "--at", moment, "--cpu", "1", "-o", tmp_path / "core1.svg").code == 0
+    )
     picture = (tmp_path / "core1.svg").read_bytes()
-    assert any(title.startswith("mem_cgroup_iter\nkernel") and "100.00 %" in title for title in svg_titles(picture))
+    assert any(
+        title.startswith("mem_cgroup_iter\nkernel") and "100.00 %" in title
+        for title in svg_titles(picture)
+    )
     assert b"node-7, core 1: 2026-04-15T10:33:04.500Z to 2026-04-15T10:33:09.500Z" in picture
-    assert folded(flame(tmp_path / "d", "--at", moment, "--cpu", "0", "--format", "folded")) == {"main;work": 5}
+    assert folded(flame(tmp_path / "d", "--at", moment, "--cpu", "0", "--format", "folded")) == {
+        "main;work": 5
+    }
 
 
 def test_rolling_captures_are_one_recording_with_its_gaps(flame, tmp_path):
@@ -127,8 +156,14 @@ def test_rolling_captures_are_one_recording_with_its_gaps(flame, tmp_path):
 def test_rolling_perf_data_is_dated_by_its_names(flame, tmp_path):
     (tmp_path / "captures").mkdir()
     for name in ("103000", "103200"):
-        shutil.copy(CAPTURES / "file.data", tmp_path / "captures" / f"perf-node-7-20260415-{name}-120s.data")
+        shutil.copy(
+            CAPTURES / "file.data", tmp_path / "captures" / f"perf-node-7-20260415-{name}-120s.data"
+        )
     assert flame(tmp_path / "captures", "--dir", tmp_path / "d", command="import").code == 0
-    found = json.loads(flame(tmp_path / "d", "--at", "2026-04-15T10:32:01Z", "--around", "2s", "--cpu", "0", "--json").out)
+    found = json.loads(
+        flame(
+            tmp_path / "d", "--at", "2026-04-15T10:32:01Z", "--around", "2s", "--cpu", "0", "--json"
+        ).out
+    )
     assert found["samples"] > 20
     assert found["from"] >= "2026-04-15T10:32:00"

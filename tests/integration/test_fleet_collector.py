@@ -1,4 +1,6 @@
-"""The collector as a process: killed while nodes push, twice at once, on a full and a read-only disk, over TLS, told to end."""
+"""The collector as a process: killed while nodes push, twice at once, on a full and a read-only
+disk, over TLS, told to end.
+"""
 
 import contextlib
 import http.client
@@ -45,7 +47,9 @@ class Node(threading.Thread):
 
 
 def _status(port: int, body: bytes) -> int | None:
-    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=10)) as connection:
+    with contextlib.closing(
+        http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    ) as connection:
         try:
             connection.request("POST", BATCHES_PATH, body, {"Authorization": f"Bearer {TOKEN}"})
             return connection.getresponse().status
@@ -86,7 +90,9 @@ def test_killed_while_nodes_push_every_batch_is_there_once(tmp_path: Path) -> No
 
 
 def in_lake_with_inbox(lake: Lake, copy: Path) -> set[tuple[str, int]]:
-    """Of a copy, made while the next collector works: the inbox first, because its files become tables meanwhile."""
+    """Of a copy, made while the next collector works: the inbox first, because its files become
+    tables meanwhile.
+    """
     twin = Lake.open(str(copy))
     for place in ("inbox", "tables"):
         for path in lake.list(place):
@@ -98,7 +104,10 @@ def in_lake_with_inbox(lake: Lake, copy: Path) -> set[tuple[str, int]]:
 
 def test_two_collectors_at_once_that_get_every_batch_both(tmp_path: Path) -> None:
     lake, tokens = Lake.open(str(tmp_path / "lake")), tmp_path / "tokens.toml"
-    with collector(lake.url, tokens, *QUICK) as first, collector(lake.url, tokens, *QUICK) as second:
+    with (
+        collector(lake.url, tokens, *QUICK) as first,
+        collector(lake.url, tokens, *QUICK) as second,
+    ):
         nodes = [Node(f"n{number}", [first.port, second.port]) for number in range(NODES)]
         for node in nodes:
             node.start()
@@ -138,7 +147,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.root
 @pytest.mark.kernel
-def test_a_full_disk_acknowledges_nothing_that_it_cannot_keep(tmp_path: Path, small_disk: Path) -> None:
+def test_a_full_disk_acknowledges_nothing_that_it_cannot_keep(
+    tmp_path: Path, small_disk: Path
+) -> None:
     lake = Lake.open(str(small_disk / "lake"))
     ballast = small_disk / "ballast"
     ballast.write_bytes(bytes(1 << 20))
@@ -148,7 +159,12 @@ def test_a_full_disk_acknowledges_nothing_that_it_cannot_keep(tmp_path: Path, sm
             while file.write(bytes(4096)):
                 pass
         with contextlib.closing(process.connect()) as connection:
-            connection.request("POST", BATCHES_PATH, encode(made_batch("n1", 1)), {"Authorization": f"Bearer {TOKEN}"})
+            connection.request(
+                "POST",
+                BATCHES_PATH,
+                encode(made_batch("n1", 1)),
+                {"Authorization": f"Bearer {TOKEN}"},
+            )
             answer = connection.getresponse()
             assert (answer.status, answer.getheader("Retry-After")) == (503, "30")
             assert b"the lake is full" in answer.read()
@@ -209,8 +225,28 @@ def test_a_gigabyte_is_refused_without_being_read(tmp_path: Path) -> None:
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     directory = tmp_path_factory.mktemp("tls")
     cert, key = directory / "cert.pem", directory / "key.pem"
-    words = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
-    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(cert)]
+    words = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+        "-days",
+        "2",
+    ]
+    names = [
+        "-subj",
+        "/CN=localhost",
+        "-addext",
+        "subjectAltName=DNS:localhost",
+        "-keyout",
+        str(key),
+        "-out",
+        str(cert),
+    ]
     subprocess.run([*words, *names], check=True, capture_output=True)
     return cert, key
 
@@ -218,11 +254,15 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def test_over_tls_on_a_public_address(tmp_path: Path, certificate: tuple[Path, Path]) -> None:
     cert, key = certificate
     options = ("--host", "0.0.0.0", "--tls-cert", str(cert), "--tls-key", str(key), *QUICK)
-    with collector(str(tmp_path / "lake"), tmp_path / "tokens.toml", *options, ca_file=cert) as process:
+    with collector(
+        str(tmp_path / "lake"), tmp_path / "tokens.toml", *options, ca_file=cert
+    ) as process:
         assert "https://0.0.0.0:" in process.log[0]
         assert process.push("n1", 0) == 200
         assert process.ask("GET", "/v1/nodes")[0] == 403, "who pushes may not read"
-        assert _status(process.port, encode(made_batch("n1", 1))) is None, "nobody is answered in the clear"
+        assert _status(process.port, encode(made_batch("n1", 1))) is None, (
+            "nobody is answered in the clear"
+        )
     assert sequences_in(Lake.open(str(tmp_path / "lake"))) == [("n1", 0)]
 
 

@@ -1,4 +1,6 @@
-"""The fleet's page as a person uses it: a real Chromium, a real collector, a small lake in which a zone is only a proxy."""
+"""The fleet's page as a person uses it: a real Chromium, a real collector, a small lake in which a
+zone is only a proxy.
+"""
 
 import time
 from collections.abc import Iterator
@@ -14,7 +16,9 @@ from necroscope.fleet.collector.whole import whole_app
 from necroscope.fleet.tokens import Grant, Tokens, digest_of
 from necroscope.views.web.app import STATIC
 
-pytestmark = pytest.mark.skipif(not (STATIC / "fleet.html").exists(), reason="the page was not built (scripts/setup builds it)")
+pytestmark = pytest.mark.skipif(
+    not (STATIC / "fleet.html").exists(), reason="the page was not built (scripts/setup builds it)"
+)
 WIDE = {"width": 1440, "height": 1000}
 SOON_MS = 10_000
 TOKEN = "necro_reader"
@@ -38,11 +42,15 @@ def context(browser) -> Iterator:
 
 @pytest.fixture
 def page(context, address: str) -> Iterator:
-    """The page, opened by a link with a token; a script error or a refused resource fails the test."""
+    """The page, opened by a link with a token; a script error or a refused resource fails the
+    test.
+    """
     page = context.new_page()
     told: list[str] = []
     page.on("pageerror", lambda error: told.append(str(error)))
-    page.on("console", lambda message: told.append(message.text) if message.type == "error" else None)
+    page.on(
+        "console", lambda message: told.append(message.text) if message.type == "error" else None
+    )
     page.goto(f"{address}/#token={TOKEN}&since=-48h")
     page.wait_for_selector("#why")
     yield page
@@ -53,7 +61,10 @@ def page(context, address: str) -> Iterator:
 
 def words(page) -> dict[str, str]:
     """The state as it stands in the address."""
-    return {name: values[0] for name, values in parse_qs(page.evaluate("location.hash.slice(1)")).items()}
+    return {
+        name: values[0]
+        for name, values in parse_qs(page.evaluate("location.hash.slice(1)")).items()
+    }
 
 
 def changed(page, action) -> dict[str, str]:
@@ -109,9 +120,15 @@ def test_without_a_token_nothing_is_shown(browser, address: str) -> None:
 def test_bars_are_stacked_by_the_chosen_label_and_narrowed_by_a_drag(page) -> None:
     names = page.locator(".stack-names")
     names.locator("button").nth(2).wait_for()
-    assert [part.split()[0] for part in names.locator("button").all_inner_texts()] == ["a", "b", "c"]
+    assert [part.split()[0] for part in names.locator("button").all_inner_texts()] == [
+        "a",
+        "b",
+        "c",
+    ]
     assert changed(page, lambda: page.select_option("#by", "image"))["by"] == "image"
-    page.wait_for_function("() => document.querySelector('.stack-names').textContent.includes('v2')")
+    page.wait_for_function(
+        "() => document.querySelector('.stack-names').textContent.includes('v2')"
+    )
     box = page.locator(".bars").bounding_box()
     y = box["y"] + 40
 
@@ -124,7 +141,10 @@ def test_bars_are_stacked_by_the_chosen_label_and_narrowed_by_a_drag(page) -> No
 
     state = changed(page, drag)
     assert state["since"] < state["until"]
-    assert changed(page, lambda: page.locator(".stack-names button", has_text="v2").click())["where"] == "image=v2"
+    assert (
+        changed(page, lambda: page.locator(".stack-names button", has_text="v2").click())["where"]
+        == "image=v2"
+    )
     page.wait_for_function("() => document.querySelectorAll('.stack-names button').length === 1")
 
 
@@ -133,7 +153,9 @@ def test_nodes_sort_by_any_column_and_are_chosen_by_their_labels(page) -> None:
     assert changed(page, lambda: page.click("#nodes th button:has-text('node')"))["sort"] == "node"
     assert page.locator("#nodes tbody tr").first.inner_text().startswith("✕ gpu-00")
     assert changed(page, lambda: page.click("#nodes th button:has-text('node')"))["sort"] == "-node"
-    page.wait_for_function("() => document.querySelector('#nodes tbody tr').textContent.startsWith('gpu-59')")
+    page.wait_for_function(
+        "() => document.querySelector('#nodes tbody tr').textContent.startsWith('gpu-59')"
+    )
     page.wait_for_selector("#nodes :text('100 % system, core 1')")
     # Names from the machines are text, also where they choose nodes.
     changed(page, page.locator("#nodes button.label", has_text="onerror").first.click)
@@ -168,7 +190,10 @@ def test_an_incident_opens_its_evidence_in_the_time_machine(page) -> None:
 
 def test_two_cohorts_are_compared(page) -> None:
     text = opened(page, "compare", "#differences tbody tr")
-    assert page.locator("#differences tbody tr").first.inner_text().split()[:2] == ["unit_file", UNIT]
+    assert page.locator("#differences tbody tr").first.inner_text().split()[:2] == [
+        "unit_file",
+        UNIT,
+    ]
     assert "disabled" in text
     page.fill("#cohort-a", "node=gpu-00")
     assert changed(page, lambda: page.keyboard.press("Enter"))["a"] == "node=gpu-00"
@@ -183,9 +208,13 @@ def test_the_flame_graph_of_the_affected_differs_from_the_others(page) -> None:
     note = page.locator("#flame-note").inner_text()
     assert "of 16 nodes against" in note
     page.fill("#search", "timer_list_show")
-    page.wait_for_function("() => document.querySelector('#flame-note').textContent.includes('timer_list_show')")
+    page.wait_for_function(
+        "() => document.querySelector('#flame-note').textContent.includes('timer_list_show')"
+    )
     assert changed(page, lambda: page.click("#alone"))["alone"] == "1"
-    page.wait_for_function("() => !document.querySelector('#flame-note').textContent.includes('against')")
+    page.wait_for_function(
+        "() => !document.querySelector('#flame-note').textContent.includes('against')"
+    )
 
 
 def test_a_change_is_judged_by_before_and_after(page) -> None:
@@ -206,7 +235,9 @@ def test_back_and_forward_restore_what_was_chosen(page) -> None:
     page.wait_for_function("() => document.querySelector('#about').value === 'event=nic_reset'")
     assert words(page) == first
     page.go_forward()
-    page.wait_for_function("cause => document.querySelector('#about').value === cause", arg=f"cause={CAUSE}")
+    page.wait_for_function(
+        "cause => document.querySelector('#about').value === cause", arg=f"cause={CAUSE}"
+    )
     assert words(page) == second
 
 
@@ -228,14 +259,24 @@ def test_everything_can_be_done_with_the_keyboard(page) -> None:
 
 def test_light_small_and_large_screens_have_no_sideways_scrolling(browser, address: str) -> None:
     for width, height, scheme in ((1280, 720, "light"), (3840, 2160, "dark")):
-        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme
+        )
         try:
             page = context.new_page()
             page.goto(f"{address}/#token={TOKEN}&since=-48h")
-            for tab, shown in (("why", "#why"), ("incidents", "#incidents"), ("nodes", "#nodes"), ("compare", "#differences")):
+            for tab, shown in (
+                ("why", "#why"),
+                ("incidents", "#incidents"),
+                ("nodes", "#nodes"),
+                ("compare", "#differences"),
+            ):
                 page.click(f"#tab-{tab}")
                 page.wait_for_selector(shown, timeout=SOON_MS)
-                assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (width, tab)
+                assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (
+                    width,
+                    tab,
+                )
             assert page.evaluate("document.documentElement.dataset.theme") == scheme
         finally:
             context.close()

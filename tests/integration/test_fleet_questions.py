@@ -1,4 +1,6 @@
-"""Questions as people ask them: of a lake in an object store, and of a collector that runs, by the command line."""
+"""Questions as people ask them: of a lake in an object store, and of a collector that runs, by the
+command line.
+"""
 
 import json
 import subprocess
@@ -17,7 +19,11 @@ from tests.fleet_lakes import CLUSTER, UNIT, draw_story
 from necroscope.fleet.tokens import Grant, entry_text
 
 SPAN = ["--since", "2026-04-01", "--until", "2026-04-11"]
-_FLEET = [sys.executable, "-c", "from necroscope.cli.fleet import command; command(prog_name='necroscope fleet')"]
+_FLEET = [
+    sys.executable,
+    "-c",
+    "from necroscope.cli.fleet import command; command(prog_name='necroscope fleet')",
+]
 QUESTIONS = {
     "why": ["why", "--event", "nic_reset"],
     "nodes": ["nodes", "--where", "event=nic_reset"],
@@ -27,14 +33,20 @@ QUESTIONS = {
 
 def asked(name: str, *source: str) -> dict[str, Any]:
     words = [*_FLEET, *QUESTIONS[name], *SPAN, *source, "--json"]
-    answer: dict[str, Any] = json.loads(subprocess.run(words, check=True, capture_output=True, timeout=60).stdout)
+    answer: dict[str, Any] = json.loads(
+        subprocess.run(words, check=True, capture_output=True, timeout=60).stdout
+    )
     return answer
 
 
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The URL of a lake in an object store on loopback."""
-    for name, value in {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_EC2_METADATA_DISABLED": "true"}.items():
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "x",
+        "AWS_SECRET_ACCESS_KEY": "x",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }.items():
         monkeypatch.setenv(name, value)
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()
@@ -42,7 +54,9 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     client = boto3.client("s3", endpoint_url=address, region_name="us-east-1")
     client.create_bucket(Bucket="fleet")
     client.close()
-    yield f"s3://fleet/lake?region=us-east-1&scheme=http&endpoint_override={quote(address, safe='')}"
+    yield (
+        f"s3://fleet/lake?region=us-east-1&scheme=http&endpoint_override={quote(address, safe='')}"
+    )
     server.stop()
 
 

@@ -1,4 +1,6 @@
-"""A lake in an object store, over the real S3 protocol: moto's server on loopback, reached through pyarrow."""
+"""A lake in an object store, over the real S3 protocol: moto's server on loopback, reached through
+pyarrow.
+"""
 
 import contextlib
 import time
@@ -25,7 +27,11 @@ DAY_NS = 86_400 * 10**9
 def store() -> Iterator[str]:
     """The address of an object store with our bucket."""
     with pytest.MonkeyPatch.context() as environment:
-        for name, value in {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_EC2_METADATA_DISABLED": "true"}.items():
+        for name, value in {
+            "AWS_ACCESS_KEY_ID": "x",
+            "AWS_SECRET_ACCESS_KEY": "x",
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }.items():
             environment.setenv(name, value)
         server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
         server.start()
@@ -65,7 +71,9 @@ def test_batches_become_rows_and_small_objects_become_one(url: str) -> None:
     moments = iter(range(START_NS, START_NS + 10**6))
     compactor = Compactor(lake, "me", lambda: next(moments))
     for number in range(TOGETHER):
-        put_in_inbox(lake, START_NS + number, "me", made_batch("n1", number), made_batch("n2", number))
+        put_in_inbox(
+            lake, START_NS + number, "me", made_batch("n1", number), made_batch("n2", number)
+        )
         compactor.compact()
     merger = Merger(lake, "me", lambda: next(moments))
     assert merger.merge() == 2 * TOGETHER
@@ -73,7 +81,9 @@ def test_batches_become_rows_and_small_objects_become_one(url: str) -> None:
     assert len(lake.table_files("events")) == 1
     assert len(sequences_in(lake)) == len(rows_in(lake, "pulses")) == 2 * TOGETHER
     assert lake.dataset("events", START_NS + DAY_NS, None).count_rows() == 0
-    assert lake.dataset("events", START_NS, START_NS + DAY_NS, ["eu-1"]).count_rows() == 2 * TOGETHER
+    assert (
+        lake.dataset("events", START_NS, START_NS + DAY_NS, ["eu-1"]).count_rows() == 2 * TOGETHER
+    )
 
 
 def test_two_collectors_work_on_one_store_and_one_may_be_killed(url: str, tmp_path: Path) -> None:
@@ -97,7 +107,10 @@ def test_a_bucket_that_is_not_there_is_an_error_with_facts(url: str) -> None:
 
 
 def test_a_store_that_is_away_is_an_error_within_its_time_limit(tmp_path: Path, store: str) -> None:
-    lake = Lake.open("s3://fleet/x?region=us-east-1&scheme=http&endpoint_override=" + quote("http://127.0.0.1:1", safe=""))
+    lake = Lake.open(
+        "s3://fleet/x?region=us-east-1&scheme=http&endpoint_override="
+        + quote("http://127.0.0.1:1", safe="")
+    )
     began_s = time.monotonic()
     with pytest.raises(LakeError) as caught, contextlib.suppress(NotInLake):
         lake.put("inbox/a", b"x")

@@ -1,6 +1,8 @@
-"""A sweep on a real Ray cluster of three raylets: a worker and a raylet die in the middle, the result is complete and the same.
+"""A sweep on a real Ray cluster of three raylets: a worker and a raylet die in the middle, the
+result is complete and the same.
 
-Run by `scripts/test-ray`: a cluster alone takes half a minute to start and to end on a small machine.
+Run by `scripts/test-ray`: a cluster alone takes half a minute to start and to end on a small
+machine.
 """
 
 import json
@@ -24,7 +26,9 @@ ROOT = Path(__file__).parents[2]
 BUNDLES = 24
 
 pytestmark = [
-    pytest.mark.skipif("NECROSCOPE_TEST_RAY" not in os.environ, reason="starts a Ray cluster: run scripts/test-ray"),
+    pytest.mark.skipif(
+        "NECROSCOPE_TEST_RAY" not in os.environ, reason="starts a Ray cluster: run scripts/test-ray"
+    ),
     pytest.mark.timeout(400),
 ]
 
@@ -45,10 +49,22 @@ def told(place: Path) -> dict[str, Any]:
     command = [sys.executable, "-m", "tests.ray_sweep", lake.url, deadly.url]
     # Ray's sockets lie below it, and their paths must be short.
     places = {"RAY_TMPDIR": str(place), "TMPDIR": str(place)}
-    environment = {**os.environ, **places, "RAY_USAGE_STATS_ENABLED": "0", "PYTHONWARNINGS": "ignore"}
-    # A session of its own: whatever of it does not end can be ended by its number, and nothing else.
+    environment = {
+        **os.environ,
+        **places,
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "PYTHONWARNINGS": "ignore",
+    }
+    # A session of its own: whatever of it does not end can be ended by its number, and nothing
+    # else.
     with subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     ) as running:
         try:
             out, errors = running.communicate(timeout=300)
@@ -72,7 +88,11 @@ def test_a_worker_and_a_raylet_were_killed_in_the_middle(told: dict[str, Any]) -
 
 def test_the_result_is_complete(told: dict[str, Any]) -> None:
     swept = told["swept"]
-    assert (swept["bundles"], swept["judged"], swept["incidents"]) == (BUNDLES + 1, BUNDLES + 1, BUNDLES)
+    assert (swept["bundles"], swept["judged"], swept["incidents"]) == (
+        BUNDLES + 1,
+        BUNDLES + 1,
+        BUNDLES,
+    )
     assert list(swept["unread"]) == []
     assert len(swept["broken"]) == 1
 
@@ -84,7 +104,9 @@ def test_the_result_is_the_same_as_here(told: dict[str, Any], place: Path) -> No
     assert verdicts_in(Lake.open(str(place / "ray"))) == verdicts_in(here)
 
 
-def test_a_bundle_that_kills_every_worker_costs_only_its_own_verdict(told: dict[str, Any], place: Path) -> None:
+def test_a_bundle_that_kills_every_worker_costs_only_its_own_verdict(
+    told: dict[str, Any], place: Path
+) -> None:
     (path,) = told["deadly"]["unread"]
     assert "/deadly--" in path
     assert told["deadly"]["judged"] == 3

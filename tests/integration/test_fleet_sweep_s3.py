@@ -1,4 +1,6 @@
-"""A sweep over an object store: the processes read the bundles themselves, over the real S3 protocol."""
+"""A sweep over an object store: the processes read the bundles themselves, over the real S3
+protocol.
+"""
 
 from collections.abc import Iterator
 from urllib.parse import quote
@@ -17,7 +19,11 @@ BUCKET = "fleet"
 
 @pytest.fixture
 def lake(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lake]:
-    for name, value in {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_EC2_METADATA_DISABLED": "true"}.items():
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "x",
+        "AWS_SECRET_ACCESS_KEY": "x",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }.items():
         monkeypatch.setenv(name, value)
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()
@@ -26,7 +32,9 @@ def lake(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lake]:
     client = boto3.client("s3", endpoint_url=address, region_name="us-east-1")
     client.create_bucket(Bucket=BUCKET)
     client.close()
-    yield Lake.open(f"s3://{BUCKET}/lake?region=us-east-1&scheme=http&endpoint_override={quote(address, safe='')}")
+    yield Lake.open(
+        f"s3://{BUCKET}/lake?region=us-east-1&scheme=http&endpoint_override={quote(address, safe='')}"
+    )
     server.stop()
 
 

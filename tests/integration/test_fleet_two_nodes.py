@@ -1,6 +1,8 @@
-"""Two real recorders in two network namespaces push over TLS; one lives through an incident; the page says which, what and why.
+"""Two real recorders in two network namespaces push over TLS; one lives through an incident; the
+page says which, what and why.
 
-Both record this one kernel, so they take turns: one while nothing happens, the other while the lab provokes a blackout.
+Both record this one kernel, so they take turns: one while nothing happens, the other while the lab
+provokes a blackout.
 """
 
 import ctypes
@@ -33,7 +35,9 @@ SOON_MS = 30_000
 
 @dataclass(frozen=True)
 class Namespace:
-    """A network of its own under a host name of its own. /sys stays the machine's, as in a container with the host's network."""
+    """A network of its own under a host name of its own. /sys stays the machine's, as in a
+    container with the host's network.
+    """
 
     host: str
     name: str
@@ -54,15 +58,34 @@ def ip(*words: str) -> None:
 @pytest.fixture
 def namespaces() -> Iterator[dict[str, Namespace]]:
     """The collector's, and those of the nodes, each with a wire to it and nowhere else."""
-    made = {host: Namespace(host, f"necroscope-{os.getpid()}-{host}") for host in ("collector", *ZONES)}
+    made = {
+        host: Namespace(host, f"necroscope-{os.getpid()}-{host}") for host in ("collector", *ZONES)
+    }
     with ExitStack() as undo:
         for namespace in made.values():
             ip("netns", "add", namespace.name)
             undo.callback(ip, "netns", "delete", namespace.name)
         middle = made["collector"].name
         for host, zone in ZONES.items():
-            ip("-n", middle, "link", "add", "name", zone, "type", "veth", "peer", "name", "up0", "netns", made[host].name)
-            ends = (middle, zone, collector_address(host)), (made[host].name, "up0", f"10.213.{ord(zone)}.2")
+            ip(
+                "-n",
+                middle,
+                "link",
+                "add",
+                "name",
+                zone,
+                "type",
+                "veth",
+                "peer",
+                "name",
+                "up0",
+                "netns",
+                made[host].name,
+            )
+            ends = (
+                (middle, zone, collector_address(host)),
+                (made[host].name, "up0", f"10.213.{ord(zone)}.2"),
+            )
             for name, device, address in ends:
                 ip("-n", name, "address", "add", f"{address}/24", "dev", device)
                 ip("-n", name, "link", "set", "dev", device, "up")
@@ -77,7 +100,19 @@ def collector_address(host: str) -> str:
 
 def provoke(directory: Path) -> dict[str, Any]:
     """What the lab knows to be true of the incident that it made."""
-    words = ["lab", "run", SCENARIO, "--dir", str(directory), "--seconds", "8", "--baseline", "2", "--force", "--json"]
+    words = [
+        "lab",
+        "run",
+        SCENARIO,
+        "--dir",
+        str(directory),
+        "--seconds",
+        "8",
+        "--baseline",
+        "2",
+        "--force",
+        "--json",
+    ]
     done = subprocess.run([*COMMAND, *words], capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
     label: dict[str, Any] = json.loads(done.stdout)
@@ -85,47 +120,100 @@ def provoke(directory: Path) -> dict[str, Any]:
 
 
 def cause_told(recording: Path) -> str:
-    """What the node's own diagnosis says; the fleet must say the same. How right that is, tests/data/lab tells."""
-    done = subprocess.run([*COMMAND, "diagnose", str(recording), "--json"], capture_output=True, text=True, timeout=100)
-    (first, *_) = sorted(json.loads(done.stdout)["incidents"], key=lambda incident: -incident["verdict"]["confidence"])
+    """What the node's own diagnosis says; the fleet must say the same. How right that is,
+    tests/data/lab tells.
+    """
+    done = subprocess.run(
+        [*COMMAND, "diagnose", str(recording), "--json"],
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    (first, *_) = sorted(
+        json.loads(done.stdout)["incidents"],
+        key=lambda incident: -incident["verdict"]["confidence"],
+    )
     return str(first["verdict"]["cause"])
 
 
 def test_the_page_names_the_node_the_cause_and_the_fact(
-    namespaces: dict[str, Namespace], record: Callable[..., RunningRecorder], browser: Any, tmp_path: Path
+    namespaces: dict[str, Namespace],
+    record: Callable[..., RunningRecorder],
+    browser: Any,
+    tmp_path: Path,
 ) -> None:
     make_certificate(tmp_path, *map(collector_address, ZONES))
-    token, ca_file, tokens, lake = (tmp_path / name for name in ("token", "ca.crt", "tokens.toml", "lake"))
+    token, ca_file, tokens, lake = (
+        tmp_path / name for name in ("token", "ca.crt", "tokens.toml", "lake")
+    )
     token.touch(mode=0o600)
     token.write_text(TOKEN)
-    tokens.write_text(entry_text(TOKEN, Grant(CLUSTER, "push")) + entry_text(READ_TOKEN, Grant(CLUSTER, "read")))
-    public = ("--host", "0.0.0.0", "--tls-cert", str(ca_file), "--tls-key", str(tmp_path / "key.pem"), "--compact-every", "1s")
+    tokens.write_text(
+        entry_text(TOKEN, Grant(CLUSTER, "push")) + entry_text(READ_TOKEN, Grant(CLUSTER, "read"))
+    )
+    public = (
+        "--host",
+        "0.0.0.0",
+        "--tls-cert",
+        str(ca_file),
+        "--tls-key",
+        str(tmp_path / "key.pem"),
+        "--compact-every",
+        "1s",
+    )
     with collector(str(lake), tokens, *public, preexec=namespaces["collector"].enter) as pushed_to:
         for node, zone in ZONES.items():
-            url, enter = f"https://{collector_address(node)}:{pushed_to.port}", namespaces[node].enter
-            pushing = ["--push", url, "--push-token-file", str(token), "--push-ca-file", str(ca_file)]
+            url, enter = (
+                f"https://{collector_address(node)}:{pushed_to.port}",
+                namespaces[node].enter,
+            )
+            pushing = [
+                "--push",
+                url,
+                "--push-token-file",
+                str(token),
+                "--push-ca-file",
+                str(ca_file),
+            ]
             pins = ["--pin-before", "20s", "--pin-after", "2s"]
-            recorder = record(*pushing, *pins, "--label", f"zone={zone}", directory=tmp_path / node, preexec=enter)
+            recorder = record(
+                *pushing, *pins, "--label", f"zone={zone}", directory=tmp_path / node, preexec=enter
+            )
             recorder.wait_for_rows("facts", seconds=60)
             if node == SICK:
                 label = provoke(tmp_path / "lab")
             assert recorder.stop()[0] == 0
             # What the push process could not send in the time that it is given at the end.
-            words = ["fleet", "push", str(tmp_path / node), "--to", url, "--token-file", str(token), "--ca-file", str(ca_file)]
-            done = subprocess.run([*COMMAND, *words], capture_output=True, text=True, timeout=100, preexec_fn=enter)
+            words = [
+                "fleet",
+                "push",
+                str(tmp_path / node),
+                "--to",
+                url,
+                "--token-file",
+                str(token),
+                "--ca-file",
+                str(ca_file),
+            ]
+            done = subprocess.run(
+                [*COMMAND, *words], capture_output=True, text=True, timeout=100, preexec_fn=enter
+            )
             assert (done.returncode, done.stderr) == (0, "")
     cause = cause_told(tmp_path / SICK)
     # Another collector over the same lake, which this machine's browser can reach.
     with collector(str(lake), tokens) as asked:
         page = browser.new_page()
         page.set_default_timeout(SOON_MS)
-        page.goto(f"http://127.0.0.1:{asked.port}/#token={READ_TOKEN}&tab=incidents&cause={cause}&since=-1h")
+        page.goto(
+            f"http://127.0.0.1:{asked.port}/#token={READ_TOKEN}&tab=incidents&cause={cause}&since=-1h"
+        )
         shown = page.locator("#incidents tbody tr", has_text=SICK)
         shown.first.wait_for()
         assert cause in shown.first.inner_text()
         assert label["culprit"]["comm"] in shown.first.inner_text()
         assert page.locator("#incidents tbody tr", has_text=WELL).count() == 0
-        # Two nodes are too few to weigh anything, and it says so; what differs between them can be read.
+        # Two nodes are too few to weigh anything, and it says so; what differs between them can be
+        # read.
         page.click("#tab-why")
         page.click("#why button:has-text('in which facts do they differ?')")
         differs = page.locator("#differences tbody tr", has_text="net.core.somaxconn")

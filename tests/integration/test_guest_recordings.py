@@ -1,4 +1,6 @@
-"""Recordings from other kernels, made by scripts/test-kernels: the same verdict on every machine, without root."""
+"""Recordings from other kernels, made by scripts/test-kernels: the same verdict on every machine,
+without root.
+"""
 
 import json
 from pathlib import Path
@@ -29,7 +31,11 @@ def told(incident: Incident) -> dict[str, Any]:
 def test_the_verdict_on_a_guests_recording_is_the_truth(directory: Path) -> None:
     truth = json.loads((directory / "truth.json").read_text())
     place = truth["verdict"]["cause"], truth["verdict"]["core"]
-    found = [one for one in diagnose(Store.open(directory)).incidents if (one.verdict.cause, one.core) == place]
+    found = [
+        one
+        for one in diagnose(Store.open(directory)).incidents
+        if (one.verdict.cause, one.core) == place
+    ]
     assert len(found) == 1
     assert truth["verdict"].items() <= told(found[0]).items()
     assert found[0].verdict.confidence >= 0.5 or truth["verdict"]["cause"] == "unknown"
@@ -38,26 +44,41 @@ def test_the_verdict_on_a_guests_recording_is_the_truth(directory: Path) -> None
 @pytest.mark.parametrize("directory", RECORDINGS, ids=lambda path: path.name)
 def test_the_drivers_own_lines_are_joined_to_the_core_by_its_interrupt(directory: Path) -> None:
     truth = json.loads((directory / "truth.json").read_text())
-    events = [event for one in diagnose(Store.open(directory)).incidents for event in one.events if event.kind.startswith("nic_")]
-    assert {event.core for event in events} == ({truth["verdict"]["core"]} if truth["resets"] else set())
+    events = [
+        event
+        for one in diagnose(Store.open(directory)).incidents
+        for event in one.events
+        if event.kind.startswith("nic_")
+    ]
+    assert {event.core for event in events} == (
+        {truth["verdict"]["core"]} if truth["resets"] else set()
+    )
     rows = Store.open(directory).rows("events", 0, 1 << 62).to_pylist()
     assert all(row["by_kernel"] for row in rows if row["kind"].startswith("nic_"))
 
 
 def test_the_core_of_the_watchdogs_timer_is_not_taken_for_the_queues() -> None:
     (line,) = (
-        row for row in Store.open(GUESTS / "6.12-driver-reset").rows("events", 0, 1 << 62).to_pylist() if row["queue"] == 0
+        row
+        for row in Store.open(GUESTS / "6.12-driver-reset").rows("events", 0, 1 << 62).to_pylist()
+        if row["queue"] == 0
     )
     assert "CPU: 0" in line["message"]
     incidents = diagnose(Store.open(GUESTS / "6.12-driver-reset")).incidents
-    assert [event.core for one in incidents for event in one.events if event.kind == "nic_reset"] == [1]
+    assert [
+        event.core for one in incidents for event in one.events if event.kind == "nic_reset"
+    ] == [1]
 
 
 def test_a_waiting_ksoftirqd_is_a_false_alarm_where_softirqs_run_without_it() -> None:
     store = Store.open(GUESTS / "6.12-no-reset")
-    waits_ns = [row["delay_ns"] or 0 for row in store.rows("runqueue", 0, 1 << 62, cpus=[1]).to_pylist()]
+    waits_ns = [
+        row["delay_ns"] or 0 for row in store.rows("runqueue", 0, 1 << 62, cpus=[1]).to_pylist()
+    ]
     assert sum(waits_ns) > 5e9
-    assert not [one for one in diagnose(store).incidents if one.verdict.cause == "irq-core-collision"]
+    assert not [
+        one for one in diagnose(store).incidents if one.verdict.cause == "irq-core-collision"
+    ]
 
 
 def test_recordings_are_small_and_say_where_they_come_from() -> None:

@@ -1,4 +1,6 @@
-"""Names that lie: empty, 200 bytes long, not UTF-8, full of terminal escapes and markup. Recorded all the same, and harmless."""
+"""Names that lie: empty, 200 bytes long, not UTF-8, full of terminal escapes and markup. Recorded
+all the same, and harmless.
+"""
 
 import os
 import shutil
@@ -81,7 +83,9 @@ class Spinners:
             process.wait()
 
     def _start(self, command: list[str | bytes]) -> int:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=lambda: os.nice(19))
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, preexec_fn=lambda: os.nice(19)
+        )
         self._started.append(process)
         return process.pid
 
@@ -98,19 +102,29 @@ def is_harmless(text: str) -> bool:
 
 
 def output_of(*words: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-m", "necroscope", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return subprocess.Popen(
+        [sys.executable, "-m", "necroscope", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
 
 
-def test_hostile_names_are_recorded_and_shown_without_harm(leak_check, make_cgroup, spinners, record):
-    pids = {kind: spinners.start(name) for kind, name in NAMES.items()} | {"empty": spinners.start_without_name()}
+def test_hostile_names_are_recorded_and_shown_without_harm(
+    leak_check, make_cgroup, spinners, record
+):
+    pids = {kind: spinners.start(name) for kind, name in NAMES.items()} | {
+        "empty": spinners.start_without_name()
+    }
     for kind, pid in pids.items():
         cgroup = make_cgroup(NAMES.get(kind, b" "))
         Path(os.fsdecode(cgroup), "cgroup.procs").write_text(str(pid))
     top = [output_of("top", "--once"), output_of("top", "--json")]
     recorder = record("--label", "zone=\x1b[31mred")
-    recorder.wait_until(lambda: {row["pid"] for row in recorder.rows("samples")} >= set(pids.values()), 40)
+    recorder.wait_until(
+        lambda: {row["pid"] for row in recorder.rows("samples")} >= set(pids.values()), 40
+    )
     remove_cgroup(make_cgroup(b"made \x1b[5m and gone"))
-    recorder.wait_until(lambda: [row for row in recorder.rows("cgroup_ledger") if "and gone" in row["path"]])
+    recorder.wait_until(
+        lambda: [row for row in recorder.rows("cgroup_ledger") if "and gone" in row["path"]]
+    )
     screens = [run.communicate(timeout=60) for run in top]
     spinners.end()
     code, _, said = recorder.stop()
@@ -118,7 +132,10 @@ def test_hostile_names_are_recorded_and_shown_without_harm(leak_check, make_cgro
     assert is_harmless(said)
     assert_rows_are_printable(recorder.directory)
     assert_tasks_have_their_names(recorder.directory, pids)
-    texts = [output_of("info", *options, str(recorder.directory)).communicate(timeout=60) for options in ((), ("--json",))]
+    texts = [
+        output_of("info", *options, str(recorder.directory)).communicate(timeout=60)
+        for options in ((), ("--json",))
+    ]
     for out, err in (*screens, *texts):
         assert err == b""
         assert out
@@ -129,9 +146,17 @@ def assert_rows_are_printable(directory: Path) -> None:
     store = Store.open(directory)
     for table in ("samples", "cgroups", "cgroup_ledger", "tasks", "events", "gaps"):
         for row in store.rows(table, 0, 1 << 62).to_pylist():
-            assert all(is_harmless(value) for value in row.values() if isinstance(value, str)), (table, row)
+            assert all(is_harmless(value) for value in row.values() if isinstance(value, str)), (
+                table,
+                row,
+            )
     frames = store.samples(0, 1 << 62).frames.to_pylist()
-    assert all(value.isprintable() for frame in frames for value in frame.values() if isinstance(value, str))
+    assert all(
+        value.isprintable()
+        for frame in frames
+        for value in frame.values()
+        if isinstance(value, str)
+    )
     modules = {frame["module"].rpartition("/")[2] for frame in frames}
     assert NAMES["long"].decode() in modules
     assert "\\xff\\xfe\\x80 caf\\xe9" in modules

@@ -1,4 +1,6 @@
-"""Programs of `nobody` choose mappings and stacks that hurt the profile: it stays small, and they harm only themselves."""
+"""Programs of `nobody` choose mappings and stacks that hurt the profile: it stays small, and they
+harm only themselves.
+"""
 
 import os
 import shutil
@@ -19,7 +21,8 @@ NOBODY = 65534
 MOST_RSS_BYTES = 100 << 20
 PROCESSES, MAPPINGS = 40, 62_000
 MEMORY_CGROUPS = [Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")]
-# Pages that may and may not be executed in turns are a mapping each. Then a little work now and then.
+# Pages that may and may not be executed in turns are a mapping each. Then a little work now and
+# then.
 MANY_MAPPINGS = r"""
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -33,7 +36,8 @@ int main(int count, char **words) {
     for (volatile int spin = 0; spin < 6000000; spin++) {}
 }
 """
-# The kernel follows frame pointers through user memory: a program chooses all callers that a sample shows.
+# The kernel follows frame pointers through user memory: a program chooses all callers that a sample
+# shows.
 FORGED_STACKS = r"""
 #include <stdint.h>
 #include <stdlib.h>
@@ -76,7 +80,17 @@ def compiled() -> Iterator[Callable[[str], str]]:
 
     def compile_one(source: str) -> str:
         (folder / "program.c").write_text(source)
-        subprocess.run([compiler, "-O1", "-fno-omit-frame-pointer", "-o", folder / "program", folder / "program.c"], check=True)
+        subprocess.run(
+            [
+                compiler,
+                "-O1",
+                "-fno-omit-frame-pointer",
+                "-o",
+                folder / "program",
+                folder / "program.c",
+            ],
+            check=True,
+        )
         return str(folder / "program")
 
     yield compile_one
@@ -98,25 +112,38 @@ def in_cgroup(made: Path) -> Callable[[], None]:
 
 def bounded_gaps(store: Store) -> set[str]:
     rows = store.rows("gaps", 0, 1 << 62).to_pylist()
-    return {row["cause"] for row in rows if row["table"] == "frames" and "used up its share" in row["cause"]}
+    return {
+        row["cause"]
+        for row in rows
+        if row["table"] == "frames" and "used up its share" in row["cause"]
+    }
 
 
 def frames_of_others(store: Store, own: str) -> set[str]:
     """Modules of the innermost frames of samples outside of that cgroup."""
-    samples, stacks, frames = (store.rows(table, 0, 1 << 62).to_pylist() for table in ("samples", "stacks", "frames"))
+    samples, stacks, frames = (
+        store.rows(table, 0, 1 << 62).to_pylist() for table in ("samples", "stacks", "frames")
+    )
     frame_of = {row["stack"]: row["frame"] for row in stacks}
     module_of = {row["frame"]: row["module"] for row in frames}
-    return {module_of[frame_of[row["stack"]]] for row in samples if own not in (row["cgroup"] or "")}
+    return {
+        module_of[frame_of[row["stack"]]] for row in samples if own not in (row["cgroup"] or "")
+    }
 
 
 def test_forty_programs_of_62000_mappings_do_not_fill_the_recorder(record, cgroup, compiled, leaks):
     command = [compiled(MANY_MAPPINGS), str(MAPPINGS)]
-    hostile = [subprocess.Popen(command, preexec_fn=in_cgroup(cgroup), cwd="/", stdout=subprocess.PIPE) for _ in range(PROCESSES)]
+    hostile = [
+        subprocess.Popen(command, preexec_fn=in_cgroup(cgroup), cwd="/", stdout=subprocess.PIPE)
+        for _ in range(PROCESSES)
+    ]
     try:
         assert [process.stdout.read(1) for process in hostile] == [b"."] * PROCESSES
         recorder = record("--segment", "10s")
         recorder.wait_for_rows("samples", 400, seconds=40)
-        largest = max(rss_bytes(recorder.process.pid) for _ in recorder.wait_for_rows("cores", 12, seconds=40))
+        largest = max(
+            rss_bytes(recorder.process.pid) for _ in recorder.wait_for_rows("cores", 12, seconds=40)
+        )
     finally:
         for process in hostile:
             process.kill()
@@ -129,12 +156,17 @@ def test_forty_programs_of_62000_mappings_do_not_fill_the_recorder(record, cgrou
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the program sets x86's frame pointer")
-def test_forged_stacks_on_all_cores_bound_only_those_who_forge_them(record, cgroup, compiled, leaks):
+def test_forged_stacks_on_all_cores_bound_only_those_who_forge_them(
+    record, cgroup, compiled, leaks
+):
     command = [compiled(FORGED_STACKS), "60"]
     recorder = record("--hz", "997", "--budget", "100")
     recorder.wait_for_rows("samples", 10)
     before = rss_bytes(recorder.process.pid)
-    hostile = [subprocess.Popen(command, preexec_fn=in_cgroup(cgroup), cwd="/") for _ in range(os.cpu_count() or 1)]
+    hostile = [
+        subprocess.Popen(command, preexec_fn=in_cgroup(cgroup), cwd="/")
+        for _ in range(os.cpu_count() or 1)
+    ]
     try:
         seen = len(recorder.rows("cores"))
         recorder.wait_for_rows("cores", seen + 16, seconds=60)
@@ -145,7 +177,11 @@ def test_forged_stacks_on_all_cores_bound_only_those_who_forge_them(record, cgro
             process.wait()
     code, facts, _ = recorder.stop()
     store = Store.open(recorder.directory)
-    assert (code, facts["lost_samples"], facts["segments"]) == (0, 0, 1), "no segment is closed early for them"
+    assert (code, facts["lost_samples"], facts["segments"]) == (
+        0,
+        0,
+        1,
+    ), "no segment is closed early for them"
     assert largest < MOST_RSS_BYTES
     assert largest - before < 40 << 20
     assert any(cgroup.name in cause for cause in bounded_gaps(store))

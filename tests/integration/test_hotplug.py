@@ -1,7 +1,8 @@
-"""A core that goes and comes back: /proc/stat below a made-up root says so, the rings are the kernel's own.
+"""A core that goes and comes back: /proc/stat below a made-up root says so, the rings are the
+kernel's own.
 
-The machine's cores are left alone. What a ring does when its core is really unplugged, a hang-up that poll reports for ever, is
-provoked by an event on a process that ends.
+The machine's cores are left alone. What a ring does when its core is really unplugged, a hang-up
+that poll reports for ever, is provoked by an event on a process that ends.
 """
 
 import os
@@ -36,7 +37,11 @@ def set_cpus(root: Path, cpus: list[int], step: int) -> None:
     make_root(root, cpus=2, step=step, queues=2)
     stat = root / "proc/stat"
     lines = stat.read_text().splitlines(keepends=True)
-    stat.write_text("".join(line for line in lines if line[:3] != "cpu" or line[3] == " " or int(line[3:5]) in cpus))
+    stat.write_text(
+        "".join(
+            line for line in lines if line[:3] != "cpu" or line[3] == " " or int(line[3:5]) in cpus
+        )
+    )
 
 
 def causes_of(memory: MemorySegment, table: str) -> list[tuple[str, int]]:
@@ -57,15 +62,25 @@ def test_the_ring_of_a_lost_core_is_closed_and_opened_again(root, leaks):
 
     def sampled_again(ticks: int) -> bool:
         set_cpus(root, [0, 1], ticks)
-        return any(sampled.cpu == 1 and sampled.time_ns > gap_end() for sampled in memory.sampled(0, 1 << 62))
+        return any(
+            sampled.cpu == 1 and sampled.time_ns > gap_end()
+            for sampled in memory.sampled(0, 1 << 62)
+        )
 
     def gap_end() -> int:
-        return max((row[1] for row in memory.rows("gaps", 0, 1 << 62) if row[2] == "cores"), default=1 << 62)
+        return max(
+            (row[1] for row in memory.rows("gaps", 0, 1 << 62) if row[2] == "cores"),
+            default=1 << 62,
+        )
 
-    with subprocess.Popen([sys.executable, "-c", "import os\nos.sched_setaffinity(0, {1})\nwhile True: pass"]) as spinner:
+    with subprocess.Popen(
+        [sys.executable, "-c", "import os\nos.sched_setaffinity(0, {1})\nwhile True: pass"]
+    ) as spinner:
         try:
             with recorder_of(root, memory) as (recorder, sources):
-                run_until_done(recorder, [wait_for([0, 1]), wait_for([0]), wait_for([0, 1]), sampled_again])
+                run_until_done(
+                    recorder, [wait_for([0, 1]), wait_for([0]), wait_for([0, 1]), sampled_again]
+                )
         finally:
             spinner.kill()
     assert frozenset({0}) in seen
@@ -83,7 +98,11 @@ def test_a_ring_that_hangs_up_is_no_busy_loop_and_is_opened_again(root, monkeypa
         monkeypatch.setattr(
             rings,
             "open_event",
-            lambda attr, cpu: opened(attr, pid=targets[cpu].pop(), cpu=cpu) if targets.get(cpu) else opened(attr, cpu=cpu),
+            lambda attr, cpu: (
+                opened(attr, pid=targets[cpu].pop(), cpu=cpu)
+                if targets.get(cpu)
+                else opened(attr, cpu=cpu)
+            ),
         )
         reads = 0
 

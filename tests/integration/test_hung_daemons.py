@@ -1,4 +1,6 @@
-"""Daemons that take a connection and never answer, and the whole recorder: each costs a gap that names it, and nothing else."""
+"""Daemons that take a connection and never answer, and the whole recorder: each costs a gap that
+names it, and nothing else.
+"""
 
 from pathlib import Path
 

@@ -67,19 +67,24 @@ def test_without_impact_there_is_no_label_and_all_is_undone(tmp_path: Path, stat
     before = MachineState.take("")
     setting = Path("/proc/sys/kernel/printk_ratelimit_burst").read_text()
     with pytest.raises(ImpactMissing, match="nothing came of it"):
-        run(Everything, Request(tmp_path / "r", seconds=1, baseline_s=0, force=True), lambda _: None)
+        run(
+            Everything, Request(tmp_path / "r", seconds=1, baseline_s=0, force=True), lambda _: None
+        )
     assert not (tmp_path / "r" / LABEL_FILE).exists()
     assert Path("/proc/sys/kernel/printk_ratelimit_burst").read_text() == setting
     assert Everything.names
     # Another run may be under way, and make and purge its zombies.
-    assert [each for each in left_behind(before, "", Everything.names).by_run if "tracked" not in each] == []
+    assert [
+        each for each in left_behind(before, "", Everything.names).by_run if "tracked" not in each
+    ] == []
     assert {path.name for path in state.iterdir()} == {"lock", "queue"}
 
 
 def test_kill_9_leaves_a_ledger_and_clean_undoes_it(tmp_path: Path, state: Path) -> None:
     before = MachineState.take("")
     started = subprocess.Popen(
-        [*LAB, "run", "softirq-blackout", "--dir", str(tmp_path / "r"), "--force"], stderr=subprocess.DEVNULL
+        [*LAB, "run", "softirq-blackout", "--dir", str(tmp_path / "r"), "--force"],
+        stderr=subprocess.DEVNULL,
     )
     wait_for(lambda: list((tmp_path / "r").glob("*.live")))
     (ledger,) = state.glob("*/")
@@ -92,19 +97,28 @@ def test_kill_9_leaves_a_ledger_and_clean_undoes_it(tmp_path: Path, state: Path)
     assert (done.returncode, done.stdout) == (0, "1 unfinished run undone\n"), done.stderr
     assert left_behind(before, ledger.name, [*namespaces]).by_run == []
     assert not ledger.exists()
-    assert subprocess.run([*LAB, "clean"], capture_output=True, text=True).stdout == "0 unfinished runs undone\n"
+    assert (
+        subprocess.run([*LAB, "clean"], capture_output=True, text=True).stdout
+        == "0 unfinished runs undone\n"
+    )
 
 
-@pytest.mark.parametrize(("number", "is_heard"), [(signal.SIGINT, True), (signal.SIGTERM, True), (signal.SIGTERM, False)])
+@pytest.mark.parametrize(
+    ("number", "is_heard"), [(signal.SIGINT, True), (signal.SIGTERM, True), (signal.SIGTERM, False)]
+)
 def test_a_signal_undoes_the_run(number: int, is_heard: bool, tmp_path: Path, state: Path) -> None:
     reader, writer = os.pipe()
-    started = subprocess.Popen([*LAB, "run", "softirq-blackout", "--dir", str(tmp_path / "r"), "--force"], stderr=writer)
+    started = subprocess.Popen(
+        [*LAB, "run", "softirq-blackout", "--dir", str(tmp_path / "r"), "--force"], stderr=writer
+    )
     os.close(writer)
     wait_for(lambda: list((tmp_path / "r").glob("*.live")))
     file = next(state.glob("*/acts.jsonl"))
     acts, mark = file.read_text(), file.parent.name
     if not is_heard:
-        os.close(reader)  # the terminal goes with the run: it can say nothing more, and must undo all the same
+        os.close(
+            reader
+        )  # the terminal goes with the run: it can say nothing more, and must undo all the same
     started.send_signal(number)
     code = started.wait(40)
     if is_heard:
@@ -120,7 +134,10 @@ def test_a_signal_undoes_the_run(number: int, is_heard: bool, tmp_path: Path, st
 def test_clean_does_not_touch_a_run_that_lives(state: Path) -> None:
     with Ledger.make(state) as living:
         living.write("file", {"path": "/proc/sys/kernel/printk_ratelimit_burst", "old": "1"})
-        assert subprocess.run([*LAB, "clean"], capture_output=True, text=True).stdout == "0 unfinished runs undone\n"
+        assert (
+            subprocess.run([*LAB, "clean"], capture_output=True, text=True).stdout
+            == "0 unfinished runs undone\n"
+        )
         assert living.acts()
         living.discard()
 

@@ -1,4 +1,6 @@
-"""One seed of the whole lab, recorded on a real kernel: the same verdicts on every machine, without root."""
+"""One seed of the whole lab, recorded on a real kernel: the same verdicts on every machine, without
+root.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,8 @@ LAB = Path(__file__).parents[1] / "data" / "lab"
 LABELS = {path.parent.name: read_label(path.parent) for path in sorted(LAB.glob("*/label.json"))}
 INCIDENTS = [name for name, label in LABELS.items() if label["cause"] is not None]
 HEALTHY = [name for name, label in LABELS.items() if label["cause"] is None]
-# Both cores are held, by the writer and by the reader of its events: the verdict tells of the reader's.
+# Both cores are held, by the writer and by the reader of its events: the verdict tells of the
+# reader's.
 KNOWN_MISSES = {("fsnotify-storm", "core and mode")}
 
 

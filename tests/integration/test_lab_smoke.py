@@ -1,4 +1,6 @@
-"""Four scenarios on this kernel: provoked, measured, labelled, diagnosed, and nothing of them left behind."""
+"""Four scenarios on this kernel: provoked, measured, labelled, diagnosed, and nothing of them left
+behind.
+"""
 
 import json
 import subprocess
@@ -36,7 +38,11 @@ def run_lab(name: str, directory: Path, seconds: int, baseline: int = 2) -> dict
         "--seed",
         "1",
     ]
-    done = subprocess.run([*command, "--seconds", str(seconds), "--baseline", str(baseline)], capture_output=True, text=True)
+    done = subprocess.run(
+        [*command, "--seconds", str(seconds), "--baseline", str(baseline)],
+        capture_output=True,
+        text=True,
+    )
     if name == "idle" and "busy share" in done.stderr:
         pytest.skip(f"this machine is not idle: {done.stderr.splitlines()[-1]}")
     assert done.returncode == 0, done.stderr
@@ -46,7 +52,9 @@ def run_lab(name: str, directory: Path, seconds: int, baseline: int = 2) -> dict
 
 
 def causes_named(label: dict[str, Any], directory: Path) -> list[str | None]:
-    """The surest first. Such short runs are enough for the plainest only: the verdicts on all are held by tests/data/lab."""
+    """The surest first. Such short runs are enough for the plainest only: the verdicts on all are
+    held by tests/data/lab.
+    """
     return [guess.cause for guess in guesses(diagnose(directory), label) if guess.is_named]
 
 
@@ -60,7 +68,9 @@ def test_a_hog_fills_its_core(tmp_path: Path) -> None:
     assert (label["cause"], label["mode"]) == ("userspace-hog", "user")
     assert label["impact"]["user_share"] > 0.8
     samples = recorded_during(label, tmp_path / "r", "samples")
-    assert {sample["cpu"] for sample in samples if sample["comm"] == label["culprit"]["comm"]} == {label["core"]}
+    assert {sample["cpu"] for sample in samples if sample["comm"] == label["culprit"]["comm"]} == {
+        label["core"]
+    }
 
 
 def test_a_blackout_delays_packets(tmp_path: Path) -> None:
@@ -68,7 +78,8 @@ def test_a_blackout_delays_packets(tmp_path: Path) -> None:
     assert label["impact"]["packet_delay_max_ms"] > 800
     delays = recorded_during(label, tmp_path / "r", "softirq_delay")
     assert {delay["cpu"] for delay in delays if delay["worst_ns"] > 800_000_000} == {label["core"]}
-    # Eight seconds do not always tell it from its twin, in which a poll waits that softirqs would have run.
+    # Eight seconds do not always tell it from its twin, in which a poll waits that softirqs would
+    # have run.
     assert causes_named(label, tmp_path / "r")[0] in (label["cause"], label["twin"])
 
 

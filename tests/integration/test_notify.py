@@ -1,4 +1,6 @@
-"""The recording of a real incident, as it is shipped: the webhook is told of it once, with its cause; the metrics count it."""
+"""The recording of a real incident, as it is shipped: the webhook is told of it once, with its
+cause; the metrics count it.
+"""
 
 import os
 import subprocess
@@ -40,7 +42,13 @@ def test_a_real_incident_is_counted_by_its_cause() -> None:
     program = "from necroscope.cli.metrics import command; command()"
     with as_file(SHIPPED) as directory:
         words = [sys.executable, "-c", program, str(directory), "--once", "--since", "24h"]
-        ran = subprocess.run(words, capture_output=True, text=True, timeout=100, env=os.environ | {"OPENBLAS_NUM_THREADS": "1"})
+        ran = subprocess.run(
+            words,
+            capture_output=True,
+            text=True,
+            timeout=100,
+            env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+        )
     assert ran.returncode == 0, ran.stderr
     assert f'necroscope_incidents_total{{cause="{CAUSE}"}} 1' in ran.stdout
     assert 'necroscope_worst_core_ratio{mode="system"} 1\n' in ran.stdout

@@ -1,4 +1,6 @@
-"""Less than everything: as nobody, without BPF, tracefs, PSI or kernel symbols. Each degrades alone, once told, with a gap."""
+"""Less than everything: as nobody, without BPF, tracefs, PSI or kernel symbols. Each degrades
+alone, once told, with a gap.
+"""
 
 import os
 import shutil
@@ -15,7 +17,17 @@ from tests.integration.conftest import RunningRecorder
 from necroscope.store.query import Store
 
 pytestmark = [pytest.mark.kernel, pytest.mark.root]
-WITHOUT_PRIVILEGE = {"cores", "softirqs", "runqueue", "softnet", "interrupts", "nics", "pressure", "memory", "cgroups"}
+WITHOUT_PRIVILEGE = {
+    "cores",
+    "softirqs",
+    "runqueue",
+    "softnet",
+    "interrupts",
+    "nics",
+    "pressure",
+    "memory",
+    "cgroups",
+}
 SAMPLED = {"samples", "stacks", "frames"}
 TRACEFS = Path("/sys/kernel/tracing")
 
@@ -64,7 +76,9 @@ def without_pressure() -> None:
 
 def without_kernel_symbols(hidden: Path) -> Callable[[], None]:
     """As kernel.kptr_restrict=2 shows them: every address 0."""
-    names = (line.split(maxsplit=1)[1] for line in Path("/proc/kallsyms").read_text().splitlines()[:1000])
+    names = (
+        line.split(maxsplit=1)[1] for line in Path("/proc/kallsyms").read_text().splitlines()[:1000]
+    )
     hidden.write_text("".join(f"{0:016x} {name}\n" for name in names))
 
     def preexec() -> None:
@@ -75,7 +89,9 @@ def without_kernel_symbols(hidden: Path) -> Callable[[], None]:
 
 
 @pytest.fixture(scope="module")
-def outcomes(tmp_path_factory: pytest.TempPathFactory, leaks_of_module: Callable[[], list[str]]) -> Iterator[dict[str, Outcome]]:
+def outcomes(
+    tmp_path_factory: pytest.TempPathFactory, leaks_of_module: Callable[[], list[str]]
+) -> Iterator[dict[str, Outcome]]:
     """All of them record at once: what each is denied is its own."""
     # Directories for pytest's use are closed to nobody.
     open_place = Path(tempfile.mkdtemp(prefix="necroscope-test-"))
@@ -89,7 +105,9 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory, leaks_of_module: Callable
         "pressure": without_pressure,
         "kernel symbols": without_kernel_symbols(place / "kallsyms"),
     }
-    directories = {name: open_place / name if name == "nobody" else place / name for name in denials}
+    directories = {
+        name: open_place / name if name == "nobody" else place / name for name in denials
+    }
     recorders: dict[str, RunningRecorder] = {}
     try:
         for name, deny in denials.items():
@@ -117,7 +135,9 @@ def test_nobody_records_what_is_open_to_all_and_is_told_the_rest(outcomes):
     assert outcome.said_once("sysctl kernel.perf_event_paranoid=-1")
     assert any("CAP_SYS_ADMIN" in cause for cause in causes["softirq_delay"])
     if "log" not in outcome.filled():
-        assert any("CAP_SYSLOG" in cause and "kernel.dmesg_restrict=0" in cause for cause in causes["log"])
+        assert any(
+            "CAP_SYSLOG" in cause and "kernel.dmesg_restrict=0" in cause for cause in causes["log"]
+        )
 
 
 def test_refused_bpf_costs_only_the_softirq_delay(outcomes):
@@ -136,13 +156,20 @@ def test_absent_tracefs_costs_only_the_cgroup_ledger(outcomes):
     assert outcome.filled() >= WITHOUT_PRIVILEGE | SAMPLED | {"log", "softirq_delay"}
     causes = outcome.causes()
     assert causes.keys() == {"cgroup_ledger"}
-    assert all("tracefs" in cause and "CAP_SYS_ADMIN" in cause for found in causes.values() for cause in found)
+    assert all(
+        "tracefs" in cause and "CAP_SYS_ADMIN" in cause
+        for found in causes.values()
+        for cause in found
+    )
 
 
 def test_absent_pressure_costs_only_itself(outcomes):
     outcome = outcomes["pressure"]
     assert outcome.code == 0
-    assert outcome.filled() >= (WITHOUT_PRIVILEGE - {"pressure"}) | SAMPLED | {"softirq_delay", "log"}
+    assert outcome.filled() >= (WITHOUT_PRIVILEGE - {"pressure"}) | SAMPLED | {
+        "softirq_delay",
+        "log",
+    }
     causes = outcome.causes()
     assert causes.keys() == {"pressure"}
     assert all("/proc/pressure" in cause for cause in causes["pressure"])

@@ -1,4 +1,6 @@
-"""A crash loop: three thousand processes that live for a millisecond. Losses are counted, memory stays flat, they have names."""
+"""A crash loop: three thousand processes that live for a millisecond. Losses are counted, memory
+stays flat, they have names.
+"""
 
 import shutil
 import subprocess
@@ -15,7 +17,11 @@ MOST_GROWTH_BYTES = 8 << 20
 
 
 def rss_bytes(pid: int) -> int:
-    line = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS:"))
+    line = next(
+        line
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines()
+        if line.startswith("VmRSS:")
+    )
     return int(line.split()[1]) << 10
 
 
@@ -26,7 +32,9 @@ def test_three_thousand_short_lived_processes(record, tmp_path, leaks):
     recorder.wait_for_rows("cores", 6)
     before_bytes = rss_bytes(recorder.process.pid)
     loop = f"i=0; while [ $i -lt {TURNS} ]; do {blink}; i=$((i+1)); done"
-    shells = [subprocess.Popen(["/bin/sh", "-c", loop], stdin=subprocess.DEVNULL) for _ in range(SHELLS)]
+    shells = [
+        subprocess.Popen(["/bin/sh", "-c", loop], stdin=subprocess.DEVNULL) for _ in range(SHELLS)
+    ]
     assert [shell.wait(timeout=60) for shell in shells] == [0] * SHELLS
     seen = len(recorder.rows("cores"))
     recorder.wait_for_rows("cores", seen + 4)
@@ -35,7 +43,9 @@ def test_three_thousand_short_lived_processes(record, tmp_path, leaks):
     assert code == 0
     assert growth_bytes < MOST_GROWTH_BYTES
     store = Store.open(recorder.directory)
-    losses = [row for row in store.rows("gaps", 0, 1 << 62).to_pylist() if row["table"] == "samples"]
+    losses = [
+        row for row in store.rows("gaps", 0, 1 << 62).to_pylist() if row["table"] == "samples"
+    ]
     assert sum(row["lost"] for row in losses) == facts["lost_samples"], "what is lost is counted"
     comms = Counter(row["comm"] for row in store.rows("samples", 0, 1 << 62).to_pylist())
     nameless = sum(count for comm, count in comms.items() if comm.startswith(":"))

@@ -1,4 +1,6 @@
-"""A real Prometheus, of Debian's package, scrapes `necroscope metrics` while a recording grows, and its alerts fire."""
+"""A real Prometheus, of Debian's package, scrapes `necroscope metrics` while a recording grows, and
+its alerts fire.
+"""
 
 import json
 import socket
@@ -60,7 +62,14 @@ class Prometheus:
 
 @pytest.fixture
 def recording(tmp_path: Path) -> GrowingRecording:
-    node = drawn_node(NODE).event(20, "nic_reset").zombies(5, 68_680).zombies(25, 68_690).delay(4, 1, 0.2).delay(22, 1, 4.6)
+    node = (
+        drawn_node(NODE)
+        .event(20, "nic_reset")
+        .zombies(5, 68_680)
+        .zombies(25, 68_690)
+        .delay(4, 1, 0.2)
+        .delay(22, 1, 4.6)
+    )
     return GrowingRecording(tmp_path / "recording", node).grow(10)
 
 
@@ -68,7 +77,15 @@ def recording(tmp_path: Path) -> GrowingRecording:
 def scraped(recording: GrowingRecording) -> Iterator[str]:
     """Address of the metrics of the recording."""
     program = "from necroscope.cli.metrics import command; command()"
-    command = [sys.executable, "-c", program, str(recording.directory), "--listen", "127.0.0.1:0", "--no-verdicts"]
+    command = [
+        sys.executable,
+        "-c",
+        program,
+        str(recording.directory),
+        "--listen",
+        "127.0.0.1:0",
+        "--no-verdicts",
+    ]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         line = process.stderr.readline()
@@ -106,16 +123,24 @@ def prometheus(scraped: str, tmp_path: Path) -> Iterator[Prometheus]:
 def test_prometheus_scrapes_a_growing_recording_and_its_alerts_fire(
     prometheus: Prometheus, recording: GrowingRecording, leak_check: None
 ) -> None:
-    prometheus.wait_for(lambda: prometheus.value("necroscope_recorder_up") is not None, "the first scrape")
+    prometheus.wait_for(
+        lambda: prometheus.value("necroscope_recorder_up") is not None, "the first scrape"
+    )
     assert prometheus.value('necroscope_events_total{kind="nic_reset"}') == 0
     recording.grow(60)
-    prometheus.wait_for(lambda: prometheus.value('necroscope_events_total{kind="nic_reset"}') == 1, "the reset")
+    prometheus.wait_for(
+        lambda: prometheus.value('necroscope_events_total{kind="nic_reset"}') == 1, "the reset"
+    )
     assert prometheus.value('necroscope_worst_core_number{mode="system"}') == 1
     assert prometheus.value("max(necroscope_cgroups_dying)") == 68_690
     assert prometheus.value('necroscope_softirq_worst_delay_seconds{vector="net_rx"}') == 4.6
 
     def firing() -> set[str]:
-        return {one["labels"]["alertname"] for one in prometheus.get("/api/v1/alerts")["alerts"] if one["state"] == "firing"}
+        return {
+            one["labels"]["alertname"]
+            for one in prometheus.get("/api/v1/alerts")["alerts"]
+            if one["state"] == "firing"
+        }
 
     expected = {"NecroscopeNicReset", "NecroscopeCoreHeld", "NecroscopeSoftirqDelayed"}
     prometheus.wait_for(lambda: firing() >= expected, "the alerts")

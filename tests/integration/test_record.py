@@ -1,4 +1,6 @@
-"""The recorder on this machine: what it records, how it is stopped, and that it leaves nothing behind."""
+"""The recorder on this machine: what it records, how it is stopped, and that it leaves nothing
+behind.
+"""
 
 import json
 import os
@@ -12,7 +14,18 @@ import pytest
 from necroscope.store.query import Store
 
 pytestmark = [pytest.mark.kernel, pytest.mark.root]
-EVERY_TICK = {"samples", "stacks", "frames", "cores", "softirqs", "softirq_delay", "runqueue", "softnet", "pressure", "memory"}
+EVERY_TICK = {
+    "samples",
+    "stacks",
+    "frames",
+    "cores",
+    "softirqs",
+    "softirq_delay",
+    "runqueue",
+    "softnet",
+    "pressure",
+    "memory",
+}
 SPIN = "import ctypes\nctypes.CDLL(None).prctl(15, b'spinner-42', 0, 0, 0)\nwhile True: pass"
 # Reading random numbers is work of the kernel; nobody else on the core gets in its way.
 HOG = """
@@ -26,7 +39,11 @@ while True:
 
 
 def info(directory: Path) -> dict:
-    done = subprocess.run([sys.executable, "-m", "necroscope", "info", "--json", str(directory)], capture_output=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "necroscope", "info", "--json", str(directory)],
+        capture_output=True,
+        check=True,
+    )
     return json.loads(done.stdout)
 
 
@@ -43,8 +60,12 @@ def test_every_table_fills_and_nothing_is_left_behind(record, busy, leaks):
     assert (told["lost_samples"], told["labels"], told["segments"]) == (0, {"zone": "a"}, 1)
     assert facts["samples"] == told["tables"]["samples"]
     store = Store.open(recorder.directory)
-    spinning = [row for row in store.rows("samples", 0, 1 << 62).to_pylist() if row["comm"] == "spinner-42"]
-    assert len(spinning) > 97, "a process that never sleeps is sampled 97 times a second on some core"
+    spinning = [
+        row for row in store.rows("samples", 0, 1 << 62).to_pylist() if row["comm"] == "spinner-42"
+    ]
+    assert len(spinning) > 97, (
+        "a process that never sleeps is sampled 97 times a second on some core"
+    )
     assert {row["cgroup"] for row in spinning} != {None}
     assert leaks() == []
 
@@ -54,8 +75,15 @@ def test_a_core_held_in_system_mode_is_told_with_who_holds_it(record, busy):
     recorder.wait_for_rows("samples")
     core = max(os.sched_getaffinity(0))
     hog = busy(HOG.format(core=core))
-    row = recorder.wait_until(lambda: [row for row in recorder.rows("tasks") if row["pid"] == hog.pid], 40)[0]
-    assert (row["cpu"], row["trigger"], row["syscall"], row["file"]) == (core, "saturated", "read", "/dev/urandom")
+    row = recorder.wait_until(
+        lambda: [row for row in recorder.rows("tasks") if row["pid"] == hog.pid], 40
+    )[0]
+    assert (row["cpu"], row["trigger"], row["syscall"], row["file"]) == (
+        core,
+        "saturated",
+        "read",
+        "/dev/urandom",
+    )
     assert recorder.stop()[0] == 0
     told = info(recorder.directory)
     events = [row for row in recorder.rows("events") if row["kind"] == "core_saturated"]
@@ -69,7 +97,11 @@ def test_a_signal_seals_and_ends_well(record):
     code, facts, _ = recorder.stop(signal.SIGTERM)
     assert code == 0
     assert facts["segments"] == 1
-    assert [path.name for path in recorder.directory.iterdir() if path.name.endswith((".live", ".sealing"))] == []
+    assert [
+        path.name
+        for path in recorder.directory.iterdir()
+        if path.name.endswith((".live", ".sealing"))
+    ] == []
 
 
 def test_segments_follow_each_other_without_a_hole(record):
@@ -138,11 +170,16 @@ def test_bad_words_get_facts_a_hint_and_no_traceback(record, options, fact):
 
 def test_user_patterns_become_events(record, tmp_path):
     patterns = tmp_path / "patterns.toml"
-    patterns.write_text('[[pattern]]\nid = "mine.widget"\nkind = "widget_broke"\nregex = "widget (?P<device>\\\\S+) broke"\n')
+    patterns.write_text(
+        '[[pattern]]\nid = "mine.widget"\nkind = "widget_broke"\nregex = "widget (?P<device>\\\\S+)'
+        ' broke"\n'
+    )
     recorder = record("--patterns", str(patterns))
     recorder.wait_for_rows("cores")
     Path("/dev/kmsg").write_text("necroscope test: widget w7 broke, a harmless line\n")
-    event = recorder.wait_until(lambda: [row for row in recorder.rows("events") if row["kind"] == "widget_broke"])[-1]
+    event = recorder.wait_until(
+        lambda: [row for row in recorder.rows("events") if row["kind"] == "widget_broke"]
+    )[-1]
     assert (event["device"], event["by_kernel"]) == ("w7", False)
     assert recorder.stop()[0] == 0
 

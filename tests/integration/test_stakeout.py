@@ -24,8 +24,9 @@ for _ in range(100):
     if late > 1.0:
         sys.exit("starved")
 """
-# In the kernel, in real time. (The lab's own rt-hog hurts a thread of a device that it makes itself, of which a recorder that is
-# running already learns within a minute.) It goes on for as long as the stakeout lingers.
+# In the kernel, in real time. (The lab's own rt-hog hurts a thread of a device that it makes
+# itself, of which a recorder that is running already learns within a minute.) It goes on for as
+# long as the stakeout lingers.
 HOG = """
 import os, sys, time
 with open("/proc/self/comm", "w") as comm: comm.write("night-hog")
@@ -43,7 +44,19 @@ def summary(tmp_path: Path) -> dict:
     core = max(os.sched_getaffinity(0))
     directory = tmp_path / "night"
     job = [sys.executable, "-c", JOB, str(core)]
-    command = [sys.executable, "-m", "necroscope", "stakeout", "--dir", str(directory), "--for", "60s", "--json", "--", *job]
+    command = [
+        sys.executable,
+        "-m",
+        "necroscope",
+        "stakeout",
+        "--dir",
+        str(directory),
+        "--for",
+        "60s",
+        "--json",
+        "--",
+        *job,
+    ]
     stakeout = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 60
     while len(runs_of(directory)) < 2:
@@ -54,7 +67,11 @@ def summary(tmp_path: Path) -> dict:
     said, complaints = stakeout.communicate(timeout=90)
     hog.wait(30)
     assert stakeout.returncode == 1, complaints
-    return json.loads(said) | {"kept": json.loads((directory / "stakeout.json").read_text()), "dir": directory, "core": core}
+    return json.loads(said) | {
+        "kept": json.loads((directory / "stakeout.json").read_text()),
+        "dir": directory,
+        "core": core,
+    }
 
 
 def runs_of(directory: Path) -> list:
@@ -78,7 +95,11 @@ def test_the_first_failure_ends_it_and_is_explained(summary: dict) -> None:
     assert summary["kept"]["runs"] == summary["runs"]
     assert (summary["dir"] / "recording" / "recording.json").exists()
     held = [one for one in summary["report"]["incidents"] if one["core"] == summary["core"]]
-    assert [(one["mode"], one["verdict"]["culprit"]["comm"]) for one in held] == [("system", "night-hog")]
+    assert [(one["mode"], one["verdict"]["culprit"]["comm"]) for one in held] == [
+        ("system", "night-hog")
+    ]
     (kept,) = summary["excerpts"]
     assert kept == f"0001-run-{summary['runs'][-1]['run']:04}"
-    assert summary["core"] in [one.core for one in diagnose(Store.open(summary["dir"] / "catches" / kept)).incidents]
+    assert summary["core"] in [
+        one.core for one in diagnose(Store.open(summary["dir"] / "catches" / kept)).incidents
+    ]

@@ -1,4 +1,6 @@
-"""Processes that are hard to look at: stopped, on a file system that hangs, with a root that lies. Recording goes on."""
+"""Processes that are hard to look at: stopped, on a file system that hangs, with a root that lies.
+Recording goes on.
+"""
 
 import os
 import shutil
@@ -33,7 +35,13 @@ def compile_spinner(tmp_path: Path) -> Callable[[str], Path]:
     def compile_source(function: str) -> Path:
         program, source = tmp_path / function, tmp_path / f"{function}.c"
         source.write_text(SOURCE)
-        options = ["-O1", "-static", "-nostdlib", "-fno-omit-frame-pointer", f"-DFUNCTION={function}"]
+        options = [
+            "-O1",
+            "-static",
+            "-nostdlib",
+            "-fno-omit-frame-pointer",
+            f"-DFUNCTION={function}",
+        ]
         subprocess.run(["gcc", *options, "-o", program, source], check=True)
         return program
 
@@ -42,7 +50,9 @@ def compile_spinner(tmp_path: Path) -> Callable[[str], Path]:
 
 @pytest.fixture
 def spin() -> Iterator[Callable[..., int]]:
-    """Starts a program that spins when nobody else wants the core, and waits until it does; ended with the test."""
+    """Starts a program that spins when nobody else wants the core, and waits until it does; ended
+    with the test.
+    """
     started: list[subprocess.Popen[bytes]] = []
 
     def start(program: str | Path, root: Path = Path("/")) -> int:
@@ -50,7 +60,9 @@ def spin() -> Iterator[Callable[..., int]]:
             os.nice(10)
             os.chroot(root)
 
-        started.append(subprocess.Popen([str(program)], stdin=subprocess.DEVNULL, preexec_fn=preexec))
+        started.append(
+            subprocess.Popen([str(program)], stdin=subprocess.DEVNULL, preexec_fn=preexec)
+        )
         while user_ticks(started[-1].pid) < 2:
             time.sleep(0.01)
         return started[-1].pid
@@ -69,10 +81,14 @@ class Fuse:
     def __init__(self, mount_point: Path, file: Path) -> None:
         self.mount_point = mount_point
         command = [sys.executable, hanging_fuse.__file__, str(mount_point), str(file)]
-        self._server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self._server = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
         assert self._server.stdout is not None
         if self._server.stdout.readline() != b"mounted\n":
-            pytest.skip(f"no FUSE here: {self._server.communicate()[1].decode().strip().splitlines()[-1]}")
+            pytest.skip(
+                f"no FUSE here: {self._server.communicate()[1].decode().strip().splitlines()[-1]}"
+            )
         os.set_blocking(self._server.stdout.fileno(), False)
 
     def hang(self) -> None:
@@ -84,7 +100,9 @@ class Fuse:
         return self._server.stdout.read() or b""
 
     def let_go(self) -> None:
-        """The end of the server aborts the connection; until then nobody who waits for an answer can be killed."""
+        """The end of the server aborts the connection; until then nobody who waits for an answer
+        can be killed.
+        """
         self._server.kill()
         self._server.communicate()
         subprocess.run(["umount", "-l", self.mount_point], check=False, stderr=subprocess.DEVNULL)
@@ -121,10 +139,15 @@ def samples_of(recorder, pid: int) -> list[dict]:
 
 
 def longest_tick_ns(directory: Path, since_ns: int = 0) -> int:
-    return max(row["elapsed_ns"] for row in Store.open(directory).rows("cores", since_ns, 1 << 62).to_pylist())
+    return max(
+        row["elapsed_ns"]
+        for row in Store.open(directory).rows("cores", since_ns, 1 << 62).to_pylist()
+    )
 
 
-def test_files_on_a_hung_file_system_cost_names_not_time(leak_check, compile_spinner, mount_fuse, spin, record):
+def test_files_on_a_hung_file_system_cost_names_not_time(
+    leak_check, compile_spinner, mount_fuse, spin, record
+):
     fuse = mount_fuse(compile_spinner("spin_on_fuse"))
     hung = spin(fuse.mount_point / "program")
     os.kill(hung, signal.SIGSTOP)
@@ -149,15 +172,21 @@ def test_a_stopped_process_is_looked_at_like_any_other(leak_check, compile_spinn
     warm_ns = recorder.wait_for_rows("samples")[-1]["time"]
     os.kill(pid, signal.SIGSTOP)
     stopped_ns = time.time_ns()
-    recorder.wait_until(lambda: [row for row in recorder.rows("cores") if row["time"] > stopped_ns + 2 * NS_PER_S])
+    recorder.wait_until(
+        lambda: [row for row in recorder.rows("cores") if row["time"] > stopped_ns + 2 * NS_PER_S]
+    )
     os.kill(pid, signal.SIGCONT)
-    recorder.wait_until(lambda: [row for row in samples_of(recorder, pid) if row["time"] > stopped_ns + NS_PER_S])
+    recorder.wait_until(
+        lambda: [row for row in samples_of(recorder, pid) if row["time"] > stopped_ns + NS_PER_S]
+    )
     assert recorder.stop()[0] == 0
     assert functions_of(recorder.directory, pid) == {"spin_and_stop"}
     assert longest_tick_ns(recorder.directory, warm_ns) < LONGEST_TICK_NS
 
 
-def test_a_symlink_out_of_a_process_root_does_not_lend_it_the_hosts_names(leak_check, compile_spinner, spin, record, tmp_path):
+def test_a_symlink_out_of_a_process_root_does_not_lend_it_the_hosts_names(
+    leak_check, compile_spinner, spin, record, tmp_path
+):
     true, host = compile_spinner("spin_in_container"), compile_spinner("spin_of_the_host")
     root = tmp_path / "container"
     root.mkdir()
@@ -165,7 +194,9 @@ def test_a_symlink_out_of_a_process_root_does_not_lend_it_the_hosts_names(leak_c
     pid = spin("/program", root)
     (root / "program").unlink()
     (root / "program").symlink_to(host)
-    assert (root / "program").resolve() == host, "seen from the host, it leads to the host's program"
+    assert (root / "program").resolve() == host, (
+        "seen from the host, it leads to the host's program"
+    )
     recorder = record()
     recorder.wait_until(lambda: len(samples_of(recorder, pid)) > 20, 40)
     assert recorder.stop()[0] == 0

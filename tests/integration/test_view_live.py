@@ -1,4 +1,6 @@
-"""The time machine over a recording that grows: it follows, unless somebody looks at something else."""
+"""The time machine over a recording that grows: it follows, unless somebody looks at something
+else.
+"""
 
 import time
 from collections.abc import Callable, Iterator
@@ -40,7 +42,9 @@ def test_new_seconds_come_on_the_screen_until_somebody_looks_elsewhere(page: Any
     for _ in range(2):
         page.wait_for_function(MOVED, arg=page.evaluate(TITLE))
     drawn = page.evaluate("document.querySelector('#core-map').toDataURL()")
-    page.wait_for_function("before => document.querySelector('#core-map').toDataURL() !== before", arg=drawn)
+    page.wait_for_function(
+        "before => document.querySelector('#core-map').toDataURL() !== before", arg=drawn
+    )
     # The last second on the screen is one of the last that passed on this machine.
     shown = page.evaluate(TITLE).split(" – ")[1].split(" ")[0]
     recent = {time.strftime("%H:%M:%S", time.gmtime(time.time() - ago)) for ago in range(15)}

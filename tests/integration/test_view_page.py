@@ -1,4 +1,6 @@
-"""The time machine as a person uses it: a real Chromium, the real server, a recording with one incident."""
+"""The time machine as a person uses it: a real Chromium, the real server, a recording with one
+incident.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,7 +30,9 @@ def page(browser, address: str) -> Iterator:
     page.set_default_timeout(SOON_MS)
     told: list[str] = []
     page.on("pageerror", lambda error: told.append(str(error)))
-    page.on("console", lambda message: told.append(message.text) if message.type == "error" else None)
+    page.on(
+        "console", lambda message: told.append(message.text) if message.type == "error" else None
+    )
     page.goto(address)
     page.wait_for_selector("#flame canvas")
     yield page
@@ -38,7 +42,10 @@ def page(browser, address: str) -> Iterator:
 
 def words(page) -> dict[str, str]:
     """The state as it stands in the address."""
-    return {name: values[0] for name, values in parse_qs(page.evaluate("location.hash.slice(1)")).items()}
+    return {
+        name: values[0]
+        for name, values in parse_qs(page.evaluate("location.hash.slice(1)")).items()
+    }
 
 
 def changed(page, action) -> dict[str, str]:
@@ -99,7 +106,9 @@ def test_a_brush_chooses_a_window_for_all_lanes(page) -> None:
     assert (start, end) == (pytest.approx(15, abs=0.2), pytest.approx(21, abs=0.2))
     for lane in ("events", "cores", "cgroups"):
         page.wait_for_selector(f"#lane-{lane} .band.window")
-    page.wait_for_function("() => document.querySelector('#lane-flame h2').textContent.includes('core 1')")
+    page.wait_for_function(
+        "() => document.querySelector('#lane-flame h2').textContent.includes('core 1')"
+    )
     assert samples(page) in range(295, 305)
 
 
@@ -123,9 +132,13 @@ def test_lanes_wait_for_a_wheel_to_rest_but_not_after_a_brush(page) -> None:
 def test_another_core_shows_who_ran_there(page) -> None:
     changed(page, lambda: page.select_option("#core", "0"))
     changed(page, lambda: brush(page, "events", 0.17, 0.30))
-    page.wait_for_function("() => document.querySelector('#lane-flame h2').textContent.includes('core 0')")
+    page.wait_for_function(
+        "() => document.querySelector('#lane-flame h2').textContent.includes('core 0')"
+    )
     page.fill("#search", "multiply")
-    page.wait_for_function("() => document.querySelector('#lane-flame .note').textContent.includes('in 100.0 %')")
+    page.wait_for_function(
+        "() => document.querySelector('#lane-flame .note').textContent.includes('in 100.0 %')"
+    )
     page.wait_for_function("() => location.hash.includes('search=multiply')")
 
 
@@ -136,9 +149,13 @@ def test_the_graph_can_be_of_one_process(page) -> None:
     page.wait_for_selector("#processes option[value='worker (600)']", state="attached")
     page.fill("#process", "worker (600)")
     assert changed(page, lambda: page.keyboard.press("Enter"))["pid"] == "600"
-    page.wait_for_function("() => document.querySelector('#lane-flame h2').textContent.includes('pid 600')")
+    page.wait_for_function(
+        "() => document.querySelector('#lane-flame h2').textContent.includes('pid 600')"
+    )
     page.fill("#search", "multiply")
-    page.wait_for_function("() => document.querySelector('#lane-flame .note').textContent.includes('in 100.0 %')")
+    page.wait_for_function(
+        "() => document.querySelector('#lane-flame .note').textContent.includes('in 100.0 %')"
+    )
     page.fill("#process", "collector")
     state = changed(page, lambda: page.keyboard.press("Enter"))
     assert (state.get("pid"), state["comm"]) == (None, "collector")
@@ -147,7 +164,9 @@ def test_the_graph_can_be_of_one_process(page) -> None:
 def test_a_click_into_the_core_map_looks_at_that_core(page) -> None:
     box = page.locator("#lane-cores .surface").bounding_box()
     row = box["height"] / 4
-    state = changed(page, lambda: page.mouse.click(box["x"] + box["width"] * 0.5, box["y"] + row * 2.5))
+    state = changed(
+        page, lambda: page.mouse.click(box["x"] + box["width"] * 0.5, box["y"] + row * 2.5)
+    )
     assert state["core"] == "2"
 
 
@@ -178,7 +197,10 @@ def test_a_link_shows_a_colleague_the_same(page, browser) -> None:
     colleague = page.context.new_page()
     colleague.goto(page.url)
     colleague.wait_for_selector("#flame canvas")
-    assert colleague.locator("#lane-flame h2").inner_text() == page.locator("#lane-flame h2").inner_text()
+    assert (
+        colleague.locator("#lane-flame h2").inner_text()
+        == page.locator("#lane-flame h2").inner_text()
+    )
 
 
 def test_the_zoom_of_the_flame_graph_is_in_the_link_and_comes_back(page) -> None:
@@ -187,7 +209,9 @@ def test_the_zoom_of_the_flame_graph_is_in_the_link_and_comes_back(page) -> None
     page.wait_for_selector("#lane-flame .spinner", state="hidden")
     nodes = page.get_attribute("#flame", "data-nodes")
     changed(page, lambda: page.select_option("#group", "process"))
-    page.wait_for_function("before => document.querySelector('#flame').dataset.nodes !== before", arg=nodes)
+    page.wait_for_function(
+        "before => document.querySelector('#flame').dataset.nodes !== before", arg=nodes
+    )
     zoomed = changed(page, lambda: page.locator("#flame").click(position={"x": 30, "y": 5}))
     start, end = (float(share) for share in zoomed["zoom"].split("-"))
     assert 0 <= start < end < 1
@@ -215,7 +239,9 @@ def test_everything_can_be_done_with_the_keyboard(page) -> None:
     changed(page, lambda: page.keyboard.press("+"))
     page.keyboard.press("/")
     page.keyboard.type("main")
-    page.wait_for_function("() => document.querySelector('#lane-flame .note').textContent.includes('“main”')")
+    page.wait_for_function(
+        "() => document.querySelector('#lane-flame .note').textContent.includes('“main”')"
+    )
     page.keyboard.press("Escape")
     page.keyboard.press("g")
     page.keyboard.press("ArrowDown")
@@ -225,20 +251,27 @@ def test_everything_can_be_done_with_the_keyboard(page) -> None:
 def test_a_gap_is_drawn_as_a_gap(page) -> None:
     page.keyboard.press("0")
     page.wait_for_selector("#lane-cores .band.gap")
-    box, gap = page.locator("#lane-cores .surface").bounding_box(), page.locator("#lane-cores .band.gap").first.bounding_box()
+    box, gap = (
+        page.locator("#lane-cores .surface").bounding_box(),
+        page.locator("#lane-cores .band.gap").first.bounding_box(),
+    )
     assert (gap["x"] - box["x"]) / box["width"] == pytest.approx(45 / 60, abs=0.01)
 
 
 def test_hostile_names_are_text(page) -> None:
     page.select_option("#core", "all")
     page.select_option("#group", "name")
-    page.wait_for_function("() => document.querySelector('#lane-tasks').textContent.includes('onerror')")
+    page.wait_for_function(
+        "() => document.querySelector('#lane-tasks').textContent.includes('onerror')"
+    )
     assert page.locator("img").count() == 0
     button = page.locator("#lane-tasks button", has_text="onerror")
     changed(page, button.click)
     page.wait_for_function("() => document.querySelector('#process').value")
     assert page.locator("#process").input_value() == HOSTILE
-    page.wait_for_function("() => document.querySelector('#lane-flame h2').textContent.includes('onerror')")
+    page.wait_for_function(
+        "() => document.querySelector('#lane-flame h2').textContent.includes('onerror')"
+    )
     assert page.title() == "drawn-node · necroscope"
 
 
@@ -254,7 +287,10 @@ def test_an_export_opens_offline_and_can_still_be_asked(page, browser, tmp_path:
     try:
         offline, told = context.new_page(), []
         offline.on("pageerror", lambda error: told.append(str(error)))
-        offline.on("request", lambda request: told.append(request.url) if request.url.startswith("http") else None)
+        offline.on(
+            "request",
+            lambda request: told.append(request.url) if request.url.startswith("http") else None,
+        )
         offline.goto(file.as_uri())
         offline.wait_for_selector("#flame canvas", timeout=SOON_MS)
         assert offline.locator("#lane-flame h2").inner_text() == title
@@ -262,7 +298,9 @@ def test_an_export_opens_offline_and_can_still_be_asked(page, browser, tmp_path:
         assert samples(offline) in range(295, 305)
         changed(offline, lambda: offline.select_option("#core", "2"))
         changed(offline, lambda: offline.click("#compare"))
-        offline.wait_for_selector("#lane-flame .key:has-text('more than in the baseline')", timeout=SOON_MS)
+        offline.wait_for_selector(
+            "#lane-flame .key:has-text('more than in the baseline')", timeout=SOON_MS
+        )
         assert told == []
     finally:
         context.close()
@@ -281,7 +319,9 @@ def test_speedscope_shows_the_window(page) -> None:
 
 def test_light_small_and_large_screens_have_no_sideways_scrolling(browser, address: str) -> None:
     for width, height, scheme in ((1280, 720, "light"), (3840, 2160, "dark")):
-        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme
+        )
         try:
             page = context.new_page()
             page.goto(address)

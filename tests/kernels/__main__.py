@@ -1,4 +1,6 @@
-"""Boots Debian's kernels under QEMU and runs the recorder and the diagnosis in them: `scripts/test-kernels`."""
+"""Boots Debian's kernels under QEMU and runs the recorder and the diagnosis in them:
+`scripts/test-kernels`.
+"""
 
 # ruff: noqa: T201 - what it has to say goes to a terminal
 
@@ -32,24 +34,40 @@ def main() -> int:
     chosen = _arguments()
     if chosen.list:
         for kernel in KERNELS:
-            checks = ", ".join(check.name for planned in plan.whole(kernel) for check in planned.checks)
+            checks = ", ".join(
+                check.name for planned in plan.whole(kernel) for check in planned.checks
+            )
             print(f"{kernel.name:10} {kernel.package} of {kernel.suite}: {checks}")
         return 0
     workshop = Workshop(chosen.dir)
-    kernels = [kernel_named(SMOKE)] if chosen.smoke else [one for one in KERNELS if one.name in (chosen.kernel or [one.name])]
+    kernels = (
+        [kernel_named(SMOKE)]
+        if chosen.smoke
+        else [one for one in KERNELS if one.name in (chosen.kernel or [one.name])]
+    )
     try:
         _say("making the root image and the wheel")
         root, wheel = workshop.root_image(), workshop.wheel()
-        results = [result for kernel in kernels for result in _test(kernel, workshop, root, wheel, chosen)]
+        results = [
+            result for kernel in kernels for result in _test(kernel, workshop, root, wheel, chosen)
+        ]
     except CannotTestError as error:
-        print(f"error: {error.facts}" + (f"\nhint: {error.hint}" if error.hint else ""), file=sys.stderr)
+        print(
+            f"error: {error.facts}" + (f"\nhint: {error.hint}" if error.hint else ""),
+            file=sys.stderr,
+        )
         return 2
     failed = [result for result in results if not result.holds]
-    print(f"{len(results) - len(failed)} of {len(results)} checks hold; recordings and consoles: {chosen.dir}/runs")
+    print(
+        f"{len(results) - len(failed)} of {len(results)} checks hold; recordings and consoles:"
+        f" {chosen.dir}/runs"
+    )
     return 1 if failed or not results else 0
 
 
-def _test(kernel: Kernel, workshop: Workshop, root: Path, wheel: Path, chosen: argparse.Namespace) -> list[Result]:
+def _test(
+    kernel: Kernel, workshop: Workshop, root: Path, wheel: Path, chosen: argparse.Namespace
+) -> list[Result]:
     boots = plan.smoke() if chosen.smoke else plan.whole(kernel)
     boots = [planned for planned in boots if not chosen.boot or planned.boot.name in chosen.boot]
     bootable = workshop.bootable(kernel)
@@ -64,29 +82,54 @@ def _test(kernel: Kernel, workshop: Workshop, root: Path, wheel: Path, chosen: a
             _say("the emulator ended the guest, see docs/kernels.md; once more")
             outcome = guest.run(bootable, root, planned.boot, job, directory)
         own = _results(kernel, bootable.release, planned, outcome)
-        (outcome.directory / "checks.json").write_text(json.dumps([asdict(result) for result in own], indent=1))
+        (outcome.directory / "checks.json").write_text(
+            json.dumps([asdict(result) for result in own], indent=1)
+        )
         results += own
     return results
 
 
-def _results(kernel: Kernel, release: str, planned: plan.Planned, outcome: guest.Outcome) -> list[Result]:
+def _results(
+    kernel: Kernel, release: str, planned: plan.Planned, outcome: guest.Outcome
+) -> list[Result]:
     if not outcome.steps:
         _say(f"nothing came back; the guest's last words:\n{outcome.console[-1500:]}")
     found = []
     for check in planned.checks:
         step = outcome.steps.get(check.name, {})
-        holds, told = plan.verdict_of(check, outcome.directory, step.get("code"), outcome.said(check.name))
-        result = Result(kernel.name, release, planned.boot.name, check.name, holds, told, step.get("seconds", 0.0))
-        print(f"{'ok' if holds else 'FAILED':6} {kernel.name:10} {check.name:10} {result.seconds:6.1f} s  {told}", flush=True)
+        holds, told = plan.verdict_of(
+            check, outcome.directory, step.get("code"), outcome.said(check.name)
+        )
+        result = Result(
+            kernel.name,
+            release,
+            planned.boot.name,
+            check.name,
+            holds,
+            told,
+            step.get("seconds", 0.0),
+        )
+        print(
+            f"{'ok' if holds else 'FAILED':6} {kernel.name:10} {check.name:10}"
+            f" {result.seconds:6.1f} s  {told}",
+            flush=True,
+        )
         found.append(result)
     return found
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/test-kernels", description=__doc__)
-    parser.add_argument("--smoke", action="store_true", help=f"kernel {SMOKE} alone, and one recording of 15 s in it")
     parser.add_argument(
-        "--kernel", action="append", choices=[kernel.name for kernel in KERNELS], help="only this; may be repeated"
+        "--smoke",
+        action="store_true",
+        help=f"kernel {SMOKE} alone, and one recording of 15 s in it",
+    )
+    parser.add_argument(
+        "--kernel",
+        action="append",
+        choices=[kernel.name for kernel in KERNELS],
+        help="only this; may be repeated",
     )
     parser.add_argument(
         "--boot",
@@ -95,9 +138,14 @@ def _arguments() -> argparse.Namespace:
         help="only this boot; may be repeated",
     )
     parser.add_argument(
-        "--dir", type=Path, default=ROOT / "build/kernels", help="images, recordings and consoles [build/kernels]"
+        "--dir",
+        type=Path,
+        default=ROOT / "build/kernels",
+        help="images, recordings and consoles [build/kernels]",
     )
-    parser.add_argument("--list", action="store_true", help="the kernels and what is checked in each")
+    parser.add_argument(
+        "--list", action="store_true", help="the kernels and what is checked in each"
+    )
     return parser.parse_args()
 
 

@@ -1,4 +1,6 @@
-"""Packages of any Debian suite, fetched by an apt with a state of its own: this machine's packages stay as they are."""
+"""Packages of any Debian suite, fetched by an apt with a state of its own: this machine's packages
+stay as they are.
+"""
 
 import re
 from collections.abc import Sequence
@@ -9,11 +11,27 @@ from tests.kernels.programs import run
 
 
 def mirrors() -> dict[str, str]:
-    """Where this machine's apt gets Debian from: the archive's label (Debian, Debian-Security) to its address."""
-    targets = run(["apt-get", "indextargets", "--format", "$(ORIGIN)|$(LABEL)|$(REPO_URI)", "Created-By: Packages"])
-    found = {label: address for origin, label, address in (line.split("|") for line in targets.split()) if origin == "Debian"}
+    """Where this machine's apt gets Debian from: the archive's label (Debian, Debian-Security) to
+    its address.
+    """
+    targets = run(
+        [
+            "apt-get",
+            "indextargets",
+            "--format",
+            "$(ORIGIN)|$(LABEL)|$(REPO_URI)",
+            "Created-By: Packages",
+        ]
+    )
+    found = {
+        label: address
+        for origin, label, address in (line.split("|") for line in targets.split())
+        if origin == "Debian"
+    }
     if "Debian" not in found:
-        raise CannotTestError("no Debian archive is known to apt here", "run `apt-get update`, on a Debian machine")
+        raise CannotTestError(
+            "no Debian archive is known to apt here", "run `apt-get update`, on a Debian machine"
+        )
     return found
 
 
@@ -43,7 +61,13 @@ class Suite:
         """Newer suites keep the modules of a kernel, or its image, in packages of their own."""
         release = package.removeprefix("linux-image-")
         words = self._apt("apt-cache", "depends", "--important", package).split()
-        return sorted({word for word in words if word.startswith("linux-") and word.endswith(release) and word != package})
+        return sorted(
+            {
+                word
+                for word in words
+                if word.startswith("linux-") and word.endswith(release) and word != package
+            }
+        )
 
     def _apt(self, *words: str, cwd: Path | None = None) -> str:
         self._fetch_lists()

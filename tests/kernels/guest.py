@@ -1,7 +1,9 @@
-"""A guest: one boot of a kernel under QEMU's software emulation, with a job to do and a time to be done in.
+"""A guest: one boot of a kernel under QEMU's software emulation, with a job to do and a time to be
+done in.
 
-Three disks: the root, whose changes are thrown away; the job as a tar; room for the results as a tar. The only network is QEMU's
-own, cut off from the world. The guest switches itself off when it is done; one that is not done in time is ended.
+Three disks: the root, whose changes are thrown away; the job as a tar; room for the results as a
+tar. The only network is QEMU's own, cut off from the world. The guest switches itself off when it
+is done; one that is not done in time is ended.
 """
 
 import io
@@ -20,17 +22,24 @@ from tests.kernels.image import ROOT, Bootable
 # Wheels of today want the instructions of this processor; the emulation of later ones is slower.
 _PROCESSOR: Final = "Westmere"
 _COMMAND_LINE: Final = (
-    "console=ttyS0 root=/dev/vda rw quiet loglevel=2 panic=-1 mitigations=off net.ifnames=0 systemd.getty_auto=0"
+    "console=ttyS0 root=/dev/vda rw quiet loglevel=2 panic=-1 mitigations=off net.ifnames=0"
+    " systemd.getty_auto=0"
 )
 _RESULT_BYTES: Final = 1 << 30
 _NICE: Final = ("nice", "-n", "10")
 _PATCHED_TOO_LATE: Final = "Oops: int3"
-FILES: Final = ("tests/kernels/sets", "tests/kernels/recorder.py", "tests/integration/private_view.py")
+FILES: Final = (
+    "tests/kernels/sets",
+    "tests/kernels/recorder.py",
+    "tests/integration/private_view.py",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Boot:
-    """How to boot: words added to the kernel's command line, cores, and QEMU's name of a network device if there is one."""
+    """How to boot: words added to the kernel's command line, cores, and QEMU's name of a network
+    device if there is one.
+    """
 
     name: str
     command_line: str = ""
@@ -50,7 +59,9 @@ class Outcome:
 
     @property
     def is_emulators_fault(self) -> bool:
-        """While the kernel patches itself, an emulator on several threads may run a breakpoint that is gone by then."""
+        """While the kernel patches itself, an emulator on several threads may run a breakpoint that
+        is gone by then.
+        """
         return _PATCHED_TOO_LATE in self.console
 
     def said(self, step: str) -> str:
@@ -67,11 +78,17 @@ def run(kernel: Bootable, root: Path, boot: Boot, job: "Job", directory: Path) -
         results.truncate(_RESULT_BYTES)
     command = _command(kernel, root, boot, directory)
     try:
-        subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=job.seconds, check=True)
+        subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=job.seconds, check=True
+        )
     except FileNotFoundError:
-        raise CannotTestError("qemu-system-x86_64 is missing", "apt-get install qemu-system-x86") from None
+        raise CannotTestError(
+            "qemu-system-x86_64 is missing", "apt-get install qemu-system-x86"
+        ) from None
     except subprocess.CalledProcessError as error:
-        raise CannotTestError(f"QEMU failed: {error.stderr.decode(errors='replace').strip()[-500:]}") from None
+        raise CannotTestError(
+            f"QEMU failed: {error.stderr.decode(errors='replace').strip()[-500:]}"
+        ) from None
     except subprocess.TimeoutExpired:
         pass
     return _unpacked(directory)
@@ -79,7 +96,9 @@ def run(kernel: Bootable, root: Path, boot: Boot, job: "Job", directory: Path) -
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Steps to do inside, each a name and a command; the files they need; `seconds` for all, from the start of QEMU."""
+    """Steps to do inside, each a name and a command; the files they need; `seconds` for all, from
+    the start of QEMU.
+    """
 
     steps: Sequence[Sequence[str]]
     wheel: Path
@@ -92,7 +111,9 @@ class Job:
             archive.add(self.wheel, arcname=self.wheel.name)
             for name in (*FILES, *self.files):
                 archive.add(ROOT / name, arcname=name, filter=_without_caches)
-            told = json.dumps({"steps": [list(step) for step in self.steps], "seconds_a_step": self.seconds}).encode()
+            told = json.dumps(
+                {"steps": [list(step) for step in self.steps], "seconds_a_step": self.seconds}
+            ).encode()
             entry = tarfile.TarInfo("job.json")
             entry.size = len(told)
             archive.addfile(entry, io.BytesIO(told))
@@ -104,15 +125,49 @@ def _without_caches(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
 
 def _command(kernel: Bootable, root: Path, boot: Boot, directory: Path) -> list[str]:
     disks = [f"file={root},if=virtio,format=raw,snapshot=on"]
-    disks += [f"file={directory / name},if=virtio,format=raw" for name in ("job.tar", "results.tar")]
-    command = [*_NICE, "qemu-system-x86_64", "-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", _PROCESSOR]
-    command += ["-smp", str(boot.cpus), "-m", str(boot.memory_mb), "-no-reboot", "-display", "none", "-monitor", "none"]
-    command += ["-serial", f"file:{directory / 'console.txt'}", "-kernel", str(kernel.image), "-initrd", str(kernel.initramfs)]
+    disks += [
+        f"file={directory / name},if=virtio,format=raw" for name in ("job.tar", "results.tar")
+    ]
+    command = [
+        *_NICE,
+        "qemu-system-x86_64",
+        "-machine",
+        "q35",
+        "-accel",
+        "tcg,thread=multi",
+        "-cpu",
+        _PROCESSOR,
+    ]
+    command += [
+        "-smp",
+        str(boot.cpus),
+        "-m",
+        str(boot.memory_mb),
+        "-no-reboot",
+        "-display",
+        "none",
+        "-monitor",
+        "none",
+    ]
+    command += [
+        "-serial",
+        f"file:{directory / 'console.txt'}",
+        "-kernel",
+        str(kernel.image),
+        "-initrd",
+        str(kernel.initramfs),
+    ]
     command += ["-append", f"{_COMMAND_LINE} {boot.command_line}"]
     command += [word for disk in disks for word in ("-drive", disk)]
     if boot.network_device is None:
         return [*command, "-nic", "none"]
-    return [*command, "-netdev", "user,id=net,restrict=on", "-device", f"{boot.network_device},netdev=net"]
+    return [
+        *command,
+        "-netdev",
+        "user,id=net,restrict=on",
+        "-device",
+        f"{boot.network_device},netdev=net",
+    ]
 
 
 def _unpacked(directory: Path) -> Outcome:
@@ -126,4 +181,6 @@ def _unpacked(directory: Path) -> Outcome:
         return Outcome(directory, console)
     finally:
         (directory / "results.tar").unlink()
-    return Outcome(directory, console, results["release"], {step["name"]: step for step in results["steps"]})
+    return Outcome(
+        directory, console, results["release"], {step["name"]: step for step in results["steps"]}
+    )

@@ -1,7 +1,8 @@
-"""What is booted: one root image from Debian's packages, and for each kernel its image and an initramfs. Made once, then kept.
+"""What is booted: one root image from Debian's packages, and for each kernel its image and an
+initramfs. Made once, then kept.
 
-The root holds systemd, Python and the wheels that necroscope needs, fetched here: a guest has no network. necroscope's own wheel
-is installed inside, at every boot.
+The root holds systemd, Python and the wheels that necroscope needs, fetched here: a guest has no
+network. necroscope's own wheel is installed inside, at every boot.
 """
 
 import hashlib
@@ -21,12 +22,27 @@ from tests.kernels.programs import run
 
 ROOT: Final = Path(__file__).parents[2]
 _SUITE: Final = "bookworm"
-_PACKAGES: Final = ("systemd", "systemd-sysv", "dbus", "python3", "python3-pip", "iproute2", "kmod", "procps")
+_PACKAGES: Final = (
+    "systemd",
+    "systemd-sysv",
+    "dbus",
+    "python3",
+    "python3-pip",
+    "iproute2",
+    "kmod",
+    "procps",
+)
 _PYTHON: Final = "3.11"
 _FOR_TESTS: Final = ("pytest>=8", "pytest-timeout>=2.3", "hypothesis>=6.100")
 _PLATFORMS: Final = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
 # A guest does what it is told and nothing else.
-_MASKED: Final = ("apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer", "e2scrub_all.timer", "fstrim.timer")
+_MASKED: Final = (
+    "apt-daily.timer",
+    "apt-daily-upgrade.timer",
+    "dpkg-db-backup.timer",
+    "e2scrub_all.timer",
+    "fstrim.timer",
+)
 _UNIT: Final = """\
 [Unit]
 Description=What this guest was booted for
@@ -78,7 +94,9 @@ class Workshop:
         return image
 
     def wheel(self) -> Path:
-        """necroscope of the working tree, as `pip install` would get it; made anew when a file is younger."""
+        """necroscope of the working tree, as `pip install` would get it; made anew when a file is
+        younger.
+        """
         directory = self._directory / "wheel"
         made = next(directory.glob("necroscope-*.whl"), None)
         if made is None or _changed_since(made):
@@ -107,9 +125,15 @@ class Workshop:
     def _shell(self) -> Path:
         directory = self._directory / "busybox"
         if not directory.exists():
-            (package,) = Suite(_SUITE, self._directory).download(["busybox-static"], self._directory / "packages")
+            (package,) = Suite(_SUITE, self._directory).download(
+                ["busybox-static"], self._directory / "packages"
+            )
             unpack(package, directory)
-        return next(path for path in directory.rglob("busybox") if path.is_file() and os.access(path, os.X_OK))
+        return next(
+            path
+            for path in directory.rglob("busybox")
+            if path.is_file() and os.access(path, os.X_OK)
+        )
 
     def _stamp(self) -> str:
         told = (_PACKAGES, _UNIT, _MASKED, _requirements())
@@ -139,9 +163,15 @@ class Workshop:
 
 
 def _changed_since(made: Path) -> bool:
-    """Whether a file that goes into the wheel is younger than it; what the build itself writes does not count."""
+    """Whether a file that goes into the wheel is younger than it; what the build itself writes does
+    not count.
+    """
     when_s = made.stat().st_mtime
-    places = [ROOT / "pyproject.toml", *(ROOT / "src").rglob("*.py"), *(ROOT / "web/src").rglob("*")]
+    places = [
+        ROOT / "pyproject.toml",
+        *(ROOT / "src").rglob("*.py"),
+        *(ROOT / "web/src").rglob("*"),
+    ]
     return any(path.stat().st_mtime > when_s for path in places)
 
 
@@ -155,9 +185,32 @@ def _write_image(root: Path, image: Path) -> None:
     new = image.with_suffix(".new")
     new.unlink(missing_ok=True)
     used_bytes = sum(path.lstat().st_blocks * 512 for path in root.rglob("*"))
-    run(["mke2fs", "-q", "-t", "ext4", "-b", "4096", "-d", str(root), str(new), f"{used_bytes * 5 // 4096 // 4 + 200_000}"])
+    run(
+        [
+            "mke2fs",
+            "-q",
+            "-t",
+            "ext4",
+            "-b",
+            "4096",
+            "-d",
+            str(root),
+            str(new),
+            f"{used_bytes * 5 // 4096 // 4 + 200_000}",
+        ]
+    )
     new.rename(image)
 
 
 def _pip(*words: str) -> None:
-    run([sys.executable, "-m", "pip", words[0], "--quiet", "--disable-pip-version-check", *words[1:]])
+    run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            words[0],
+            "--quiet",
+            "--disable-pip-version-check",
+            *words[1:],
+        ]
+    )

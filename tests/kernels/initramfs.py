@@ -1,7 +1,9 @@
-"""What a kernel needs before its root is mounted: a shell, the modules of the disk, and an init that hands over.
+"""What a kernel needs before its root is mounted: a shell, the modules of the disk, and an init
+that hands over.
 
-Written as a cpio archive in the "newc" format (Documentation/driver-api/early-userspace/buffer-format.rst), so that no program is
-needed for it. The modules travel to the root, so that one root image serves every kernel.
+Written as a cpio archive in the "newc" format
+(Documentation/driver-api/early-userspace/buffer-format.rst), so that no program is needed for it.
+The modules travel to the root, so that one root image serves every kernel.
 """
 
 import lzma
@@ -12,10 +14,22 @@ from typing import Final
 
 from tests.kernels.failure import CannotTestError
 
-# Loaded before the root is mounted, in this order; what they depend on comes first. A kernel may have some of them built in.
+# Loaded before the root is mounted, in this order; what they depend on comes first. A kernel may
+# have some of them built in.
 _FOR_THE_ROOT: Final = ("virtio_pci", "virtio_blk", "crc32c_generic", "ext4")
 _FOR_THE_TESTS: Final = (
-    *("e1000", "e1000e", "virtio_net", "vmxnet3", "dummy", "veth", "autofs4", "fuse", "overlay", "sch_fq_codel"),
+    *(
+        "e1000",
+        "e1000e",
+        "virtio_net",
+        "vmxnet3",
+        "dummy",
+        "veth",
+        "autofs4",
+        "fuse",
+        "overlay",
+        "sch_fq_codel",
+    ),
     *("ip_tables", "iptable_filter", "xt_tcpudp", "tun", "inet_diag", "tcp_diag", "udp_diag"),
 )
 _NAMES_FOR_DEPMOD: Final = ("modules.builtin", "modules.order", "modules.builtin.modinfo")
@@ -46,7 +60,9 @@ class Modules:
         self._paths = {path.name.split(".")[0].replace("-", "_"): path for path in found}
 
     def closure(self, names: Iterable[str]) -> list[str]:
-        """These and all they depend on, each after what it needs; unknown names are left out: they may be built in."""
+        """These and all they depend on, each after what it needs; unknown names are left out: they
+        may be built in.
+        """
         ordered: list[str] = []
         for name in names:
             if name in self._paths and name not in ordered:
@@ -65,11 +81,17 @@ class Modules:
     def _needs(self, name: str) -> list[str]:
         """The .modinfo section is a row of texts that end with 0."""
         found = re.search(rb"\0depends=([^\0]*)\0", self.content(name))
-        return [need.replace("-", "_") for need in found[1].decode().split(",") if need] if found else []
+        return (
+            [need.replace("-", "_") for need in found[1].decode().split(",") if need]
+            if found
+            else []
+        )
 
 
 def write(file: Path, modules: Path, shell: Path) -> None:
-    """`modules` is lib/modules/RELEASE of a kernel's package, `shell` a statically linked busybox."""
+    """`modules` is lib/modules/RELEASE of a kernel's package, `shell` a statically linked
+    busybox.
+    """
     archive = _Archive()
     own = Modules(modules)
     home = f"lib/modules/{modules.name}"
@@ -100,8 +122,24 @@ class _Archive:
         return b"".join([*self._entries.values(), self._entry("TRAILER!!!", b"", 0)])
 
     def _entry(self, name: str, content: bytes, mode: int) -> bytes:
-        """Thirteen fields of eight hexadecimal digits; name and content are filled up to multiples of four."""
+        """Thirteen fields of eight hexadecimal digits; name and content are filled up to multiples
+        of four.
+        """
         encoded = name.encode() + b"\0"
-        fields = (len(self._entries) + 1, mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(encoded), 0)
+        fields = (
+            len(self._entries) + 1,
+            mode,
+            0,
+            0,
+            1,
+            0,
+            len(content),
+            0,
+            0,
+            0,
+            0,
+            len(encoded),
+            0,
+        )
         head = b"070701" + b"".join(b"%08X" % field for field in fields) + encoded
         return head + bytes(-len(head) % 4) + content + bytes(-len(content) % 4)

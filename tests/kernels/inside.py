@@ -1,7 +1,8 @@
-"""Runs in the guest, as the only thing it was booted for: installs the wheel, does the job step by step, hands the results out.
+"""Runs in the guest, as the only thing it was booted for: installs the wheel, does the job step by
+step, hands the results out.
 
-The job came as a tar on the second disk and lies in /job; what is left in /out goes back as a tar onto the third. Standard
-library only: nothing but Debian's Python may be taken for granted here.
+The job came as a tar on the second disk and lies in /job; what is left in /out goes back as a tar
+onto the third. Standard library only: nothing but Debian's Python may be taken for granted here.
 """
 
 # ruff: noqa: T201 - what it has to say goes to the console
@@ -35,7 +36,9 @@ def main() -> None:
 
 
 def _hand_out() -> None:
-    """After every step, all of it: a guest that is ended later has still told what it found until then."""
+    """After every step, all of it: a guest that is ended later has still told what it found until
+    then.
+    """
     with open(DISK_FOR_RESULTS, "wb") as disk:
         with tarfile.open(fileobj=disk, mode="w") as archive:
             archive.add(OUT, arcname=".")
@@ -46,7 +49,15 @@ def _hand_out() -> None:
 def _install() -> list[str]:
     (wheel,) = JOB.glob("*.whl")
     quiet = ["--quiet", "--disable-pip-version-check", "--root-user-action=ignore"]
-    return ["install", "--no-index", "--no-deps", "--break-system-packages", "--no-compile", *quiet, str(wheel)]
+    return [
+        "install",
+        "--no-index",
+        "--no-deps",
+        "--break-system-packages",
+        "--no-compile",
+        *quiet,
+        str(wheel),
+    ]
 
 
 def _do(name: str, command: list[str], seconds: int) -> dict[str, Any]:
@@ -56,7 +67,9 @@ def _do(name: str, command: list[str], seconds: int) -> dict[str, Any]:
     start_s = time.monotonic()
     with (place / "said.txt").open("wb") as said:
         try:
-            code = subprocess.run(command, cwd=JOB, stdout=said, stderr=said, timeout=seconds, check=False).returncode
+            code = subprocess.run(
+                command, cwd=JOB, stdout=said, stderr=said, timeout=seconds, check=False
+            ).returncode
         except subprocess.TimeoutExpired:
             code = 124
     return {"name": name, "code": code, "seconds": round(time.monotonic() - start_s, 1)}

@@ -1,10 +1,12 @@
 """The kernels that are booted: what Debian's suites offer by name.
 
-The table holds no release number to compare with: what a kernel can do is told by what it does. `softirqs_wait` is the truth that
-the checks of a driver's reset are held against: softirqs do not run at interrupt exit while ksoftirqd is runnable (commits
-4cd13c21b207 in v4.9, d15121be7485 in v6.5), and a task in the kernel is not preempted there. `has_v1_memory`: the memory
-controller of cgroup v1 is built in (CONFIG_MEMCG_V1, which newer ones leave out). `keeps_dead_cgroups`: page cache keeps a
-removed memory cgroup alive (in 7.2 it moves to the parent). `has_bpf_loop`: with it softirqs are kept off (v5.17).
+The table holds no release number to compare with: what a kernel can do is told by what it does.
+`softirqs_wait` is the truth that the checks of a driver's reset are held against: softirqs do not
+run at interrupt exit while ksoftirqd is runnable (commits 4cd13c21b207 in v4.9, d15121be7485 in
+v6.5), and a task in the kernel is not preempted there. `has_v1_memory`: the memory controller of
+cgroup v1 is built in (CONFIG_MEMCG_V1, which newer ones leave out). `keeps_dead_cgroups`: page
+cache keeps a removed memory cgroup alive (in 7.2 it moves to the parent). `has_bpf_loop`: with it
+softirqs are kept off (v5.17).
 """
 
 from dataclasses import dataclass
@@ -13,7 +15,9 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """`package` is Debian's meta-package in `suite`; `softirqs_wait` is None where the tests' network driver is not in it."""
+    """`package` is Debian's meta-package in `suite`; `softirqs_wait` is None where the tests'
+    network driver is not in it.
+    """
 
     name: str
     suite: str
@@ -30,7 +34,14 @@ KERNELS: Final = (
     Kernel("6.1-cloud", "bookworm", "linux-image-cloud-amd64", softirqs_wait=None),
     Kernel("6.1-rt", "bookworm", "linux-image-rt-amd64", softirqs_wait=False),
     Kernel("6.12", "bookworm", "linux-image-6.12-amd64", softirqs_wait=False, has_v1_memory=False),
-    Kernel("newest", "sid", "linux-image-amd64", softirqs_wait=False, has_v1_memory=False, keeps_dead_cgroups=False),
+    Kernel(
+        "newest",
+        "sid",
+        "linux-image-amd64",
+        softirqs_wait=False,
+        has_v1_memory=False,
+        keeps_dead_cgroups=False,
+    ),
 )
 SMOKE: Final = "6.1"
 

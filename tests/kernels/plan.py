@@ -8,7 +8,19 @@ from typing import Final
 
 from tests.kernels.guest import Boot
 from tests.kernels.kernels import Kernel
-from tests.kernels.sets import blackout, clock, denied, features, hotplug, incidents, own_tests, plain, reset, service, zombies
+from tests.kernels.sets import (
+    blackout,
+    clock,
+    denied,
+    features,
+    hotplug,
+    incidents,
+    own_tests,
+    plain,
+    reset,
+    service,
+    zombies,
+)
 
 # systemd's own words for cgroup v1 alone; with psi=0 the kernel has no /proc/pressure.
 _V1: Final = "systemd.unified_cgroup_hierarchy=0 systemd.legacy_systemd_cgroup_controller=1"
@@ -18,7 +30,9 @@ Verify = Callable[[Path], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One set in one boot: its module runs inside with a directory of its own, `verify` looks at what came out."""
+    """One set in one boot: its module runs inside with a directory of its own, `verify` looks at
+    what came out.
+    """
 
     name: str
     module: str
@@ -27,7 +41,14 @@ class Check:
 
     @property
     def step(self) -> list[str]:
-        return [self.name, "python3", "-m", f"tests.kernels.sets.{self.module}", f"/out/{self.name}", *self.words]
+        return [
+            self.name,
+            "python3",
+            "-m",
+            f"tests.kernels.sets.{self.module}",
+            f"/out/{self.name}",
+            *self.words,
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +78,19 @@ def whole(kernel: Kernel) -> list[Planned]:
     own = (Check("own-tests", "own_tests", own_tests.verify),)
     boots = [
         Planned(Boot("v2"), v2, seconds=900),
-        Planned(Boot("service"), (Check("service", "service", service.verify),), seconds=600, files=(service.FILE,)),
+        Planned(
+            Boot("service"),
+            (Check("service", "service", service.verify),),
+            seconds=600,
+            files=(service.FILE,),
+        ),
         Planned(Boot("tests"), own, seconds=900, files=own_tests.FILES),
         Planned(Boot("incidents", "preempt=none"), lab, seconds=1200),
     ]
     if kernel.has_v1_memory:
-        boots.append(Planned(Boot("v1", f"{_V1} psi=0"), (_plain("record-v1", is_v1=True),), seconds=600))
+        boots.append(
+            Planned(Boot("v1", f"{_V1} psi=0"), (_plain("record-v1", is_v1=True),), seconds=600)
+        )
     if kernel.softirqs_wait is not None:
         boots.append(_reset_boot(softirqs_wait=kernel.softirqs_wait))
         if kernel.has_bpf_loop:
@@ -75,21 +103,32 @@ def whole(kernel: Kernel) -> list[Planned]:
 def _reset_boot(*, softirqs_wait: bool) -> Planned:
     verify = partial(reset.verify, softirqs_wait=softirqs_wait)
     runs = reset.RUNS if softirqs_wait else reset.RUNS_WITHOUT
-    return Planned(_with_network("reset"), (Check("reset", "reset", verify, (str(runs),)),), seconds=2400)
+    return Planned(
+        _with_network("reset"), (Check("reset", "reset", verify, (str(runs),)),), seconds=2400
+    )
 
 
 def _blackout_boot(*, softirqs_wait: bool) -> Planned:
     verify = partial(blackout.verify, softirqs_wait=softirqs_wait)
-    return Planned(_with_network("blackout"), (Check("blackout", "blackout", verify),), seconds=1200)
+    return Planned(
+        _with_network("blackout"), (Check("blackout", "blackout", verify),), seconds=1200
+    )
 
 
 def _with_network(name: str) -> Boot:
-    """preempt=none is how a server's kernel is set up; one that cannot choose its model ignores it."""
+    """preempt=none is how a server's kernel is set up; one that cannot choose its model ignores
+    it.
+    """
     return Boot(name, "preempt=none", network_device=_NETWORK_DEVICE)
 
 
 def _zombie_boot(*, is_v1: bool) -> Planned:
-    boot = Boot("zombies", f"{_V1 if is_v1 else ''} preempt=none", memory_mb=3072, network_device=_NETWORK_DEVICE)
+    boot = Boot(
+        "zombies",
+        f"{_V1 if is_v1 else ''} preempt=none",
+        memory_mb=3072,
+        network_device=_NETWORK_DEVICE,
+    )
     return Planned(boot, (Check("zombies", "zombies", zombies.verify),), seconds=900)
 
 

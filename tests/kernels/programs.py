@@ -1,4 +1,6 @@
-"""Programs of this machine that make what is booted: bounded in time, and told with their last words when they fail."""
+"""Programs of this machine that make what is booted: bounded in time, and told with their last
+words when they fail.
+"""
 
 import subprocess
 from collections.abc import Sequence
@@ -14,11 +16,17 @@ _LONGEST_S: Final = 1200
 def run(command: Sequence[str], cwd: Path | None = None) -> str:
     """What it said on its standard output."""
     try:
-        done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=_LONGEST_S, check=False)
+        done = subprocess.run(
+            command, cwd=cwd, capture_output=True, text=True, timeout=_LONGEST_S, check=False
+        )
     except FileNotFoundError:
-        raise CannotTestError(f"{command[0]} is missing", "scripts/test-kernels installs what it needs") from None
+        raise CannotTestError(
+            f"{command[0]} is missing", "scripts/test-kernels installs what it needs"
+        ) from None
     except subprocess.TimeoutExpired:
         raise CannotTestError(f"{command[0]} did not end within {_LONGEST_S // 60} min") from None
     if done.returncode:
-        raise CannotTestError(f"{command[0]} failed: {(done.stderr.strip() or done.stdout.strip())[-800:]}")
+        raise CannotTestError(
+            f"{command[0]} failed: {(done.stderr.strip() or done.stdout.strip())[-800:]}"
+        )
     return done.stdout

@@ -1,6 +1,8 @@
-"""The tables of docs/kernels.md, from what the guests answered and which checks held: `python -m tests.kernels.table`.
+"""The tables of docs/kernels.md, from what the guests answered and which checks held: `python -m
+tests.kernels.table`.
 
-By hand: `since` and `else` below, the cells of a row without probes, and the column of the machine this is developed on.
+By hand: `since` and `else` below, the cells of a row without probes, and the column of the machine
+this is developed on.
 """
 
 # ruff: noqa: T201 - it prints a table
@@ -17,9 +19,11 @@ from tests.kernels.kernels import KERNELS
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """A row: what it is called, the mainline release that brought it and where that was read, what the guests were asked for it.
+    """A row: what it is called, the mainline release that brought it and where that was read, what
+    the guests were asked for it.
 
-    `since` is `to 6.11` for what went away after it. With `is_optional` a kernel may also be built without it.
+    `since` is `to 6.11` for what went away after it. With `is_optional` a kernel may also be built
+    without it.
     """
 
     name: str
@@ -30,7 +34,8 @@ class Feature:
     is_optional: bool = False
 
 
-# `read_in` names a man page (6.03), a document of the kernel, or a commit. "By date": no text was found that names the release.
+# `read_in` names a man page (6.03), a document of the kernel, or a commit. "By date": no text was
+# found that names the release.
 FEATURES: Final = (
     Feature(
         "stacks by `perf_event_open`, user registers",
@@ -42,7 +47,8 @@ FEATURES: Final = (
     Feature(
         "names of BPF programs as they load (KSYMBOL records)",
         "5.1",
-        "76193a94522f of 2019-01-21 came with the merge of perf-core on 2019-03-06, after 5.0; perf_event_open(2) says 5.0",
+        "76193a94522f of 2019-01-21 came with the merge of perf-core on 2019-03-06, after 5.0;"
+        " perf_event_open(2) says 5.0",
         ("KSYMBOL records of perf",),
         "kallsyms is read again within a minute, as it is for modules",
     ),
@@ -56,7 +62,8 @@ FEATURES: Final = (
     Feature(
         "softirq delay by BPF on raw tracepoints, its maps addressed directly",
         "5.2",
-        "d8eca5bbb2be of 2019-04-09 (mostlynerdless.de of 2024-05-21: 5.2); raw tracepoints: 4.17 (bcc, kernel-versions.md)",
+        "d8eca5bbb2be of 2019-04-09 (mostlynerdless.de of 2024-05-21: 5.2); raw tracepoints: 4.17"
+        " (bcc, kernel-versions.md)",
         ("BPF on raw tracepoints",),
         "tracepoints behind perf, which cost more and need tracefs",
     ),
@@ -84,7 +91,8 @@ FEATURES: Final = (
     Feature(
         "cgroup ledger by tracepoints",
         "4.9",
-        "by date: ed1777de25e4 of 2016-08-10, when 4.8 was being finished; read in 4.11-rc5, with the same fields in 4.14.332",
+        "by date: ed1777de25e4 of 2016-08-10, when 4.8 was being finished; read in 4.11-rc5, with"
+        " the same fields in 4.14.332",
         ("cgroup tracepoints",),
         "counts only",
     ),
@@ -135,7 +143,8 @@ FEATURES: Final = (
     Feature(
         "softnet: backlog and core number",
         "5.10",
-        "by date: 7d58e6555870 of 2020-09-21 in net-next, when 5.9 was being finished; absent in 5.4, present in 5.10",
+        "by date: 7d58e6555870 of 2020-09-21 in net-next, when 5.9 was being finished; absent in"
+        " 5.4, present in 5.10",
         ("softnet: core number",),
         "backlog null; lines numbered by the online cores",
     ),
@@ -149,14 +158,16 @@ FEATURES: Final = (
     Feature(
         "`Percpu` of meminfo",
         "4.19",
-        "by date: 7e8a6304d541, posted on 2018-08-07, a week before the window for 4.19; read in two vendors' trees of 4.19",
+        "by date: 7e8a6304d541, posted on 2018-08-07, a week before the window for 4.19; read in"
+        " two vendors' trees of 4.19",
         ("Percpu of meminfo",),
         "null, and a gap that says so",
     ),
     Feature(
         "effective affinity of interrupts",
         "4.13",
-        "by date: `genirq: Introduce effective affinity mask` of 2017-06-22 in irq/core, when 4.12 was being finished",
+        "by date: `genirq: Introduce effective affinity mask` of 2017-06-22 in irq/core, when 4.12"
+        " was being finished",
         ("effective affinity",),
         "the affinity that was asked for",
     ),
@@ -203,13 +214,24 @@ def checks(runs: Path) -> str:
         for file in sorted(runs.glob(f"{kernel.name}-*/checks.json")):
             for result in json.loads(file.read_text()):
                 if result["kernel"] == kernel.name:
-                    held.setdefault(result["check"], {})[kernel.name] = "holds" if result["holds"] else "fails"
-    names = [kernel.name for kernel in KERNELS if any(kernel.name in found for found in held.values())]
-    return _table([["check", *names], *([check, *(found.get(name, "-") for name in names)] for check, found in held.items())])
+                    held.setdefault(result["check"], {})[kernel.name] = (
+                        "holds" if result["holds"] else "fails"
+                    )
+    names = [
+        kernel.name for kernel in KERNELS if any(kernel.name in found for found in held.values())
+    ]
+    return _table(
+        [
+            ["check", *names],
+            *([check, *(found.get(name, "-") for name in names)] for check, found in held.items()),
+        ]
+    )
 
 
 def _table(rows: list[list[str]]) -> str:
-    return "\n".join(f"| {' | '.join(row)} |" for row in [rows[0], ["---"] * len(rows[0]), *rows[1:]])
+    return "\n".join(
+        f"| {' | '.join(row)} |" for row in [rows[0], ["---"] * len(rows[0]), *rows[1:]]
+    )
 
 
 if __name__ == "__main__":

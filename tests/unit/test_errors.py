@@ -6,14 +6,22 @@ from necroscope import errors
 from necroscope.errors import NecroscopeError
 from necroscope.lab.scenario import LabError
 
-OWN = [value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, NecroscopeError)]
+OWN = [
+    value
+    for value in vars(errors).values()
+    if isinstance(value, type) and issubclass(value, NecroscopeError)
+]
 ALL = [*OWN, LabError]
 
 
 @pytest.mark.parametrize("error", ALL)
 def test_an_error_states_facts_and_a_hint(error: type[NecroscopeError]) -> None:
     raised = error("what happened", "what to do")
-    assert (str(raised), raised.facts, raised.hint) == ("what happened", "what happened", "what to do")
+    assert (str(raised), raised.facts, raised.hint) == (
+        "what happened",
+        "what happened",
+        "what to do",
+    )
     assert error("facts").hint == ""
 
 
@@ -25,4 +33,8 @@ def test_exit_codes_are_those_the_tree_shows() -> None:
 
 def _drawn() -> list[tuple[str, str]]:
     lines = (errors.__doc__ or "").splitlines()
-    return [(line.split()[1], line.split()[-1]) for line in lines if line.startswith(("├", "└")) and "exit" in line]
+    return [
+        (line.split()[1], line.split()[-1])
+        for line in lines
+        if line.startswith(("├", "└")) and "exit" in line
+    ]

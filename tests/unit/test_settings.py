@@ -22,26 +22,40 @@ def test_the_defaults_are_those_of_the_design() -> None:
     assert settings.budget_ratio == 0.05
     assert settings.host_root == Path("/")
     assert settings.patterns is None
-    assert (settings.units_ns, settings.containers_ns, settings.facts_ns) == (10 * NS_PER_S, 10 * NS_PER_S, 3600 * NS_PER_S)
+    assert (settings.units_ns, settings.containers_ns, settings.facts_ns) == (
+        10 * NS_PER_S,
+        10 * NS_PER_S,
+        3600 * NS_PER_S,
+    )
     assert not settings.is_cloud_metadata_asked
     assert (settings.ray_root, settings.ray_dashboard) == ("/tmp/ray", None)
 
 
 def test_sources_beside_the_kernel_can_be_switched_off_and_on() -> None:
-    settings = parse({"units": "0s", "containers": "0s", "facts": "0s", "ray-root": "", "cloud-metadata": "on"})
-    assert (settings.units_ns, settings.containers_ns, settings.facts_ns, settings.ray_root) == (0, 0, 0, None)
+    settings = parse(
+        {"units": "0s", "containers": "0s", "facts": "0s", "ray-root": "", "cloud-metadata": "on"}
+    )
+    assert (settings.units_ns, settings.containers_ns, settings.facts_ns, settings.ray_root) == (
+        0,
+        0,
+        0,
+        None,
+    )
     assert settings.is_cloud_metadata_asked
 
 
 def test_every_setting_says_what_it_is_for_and_is_named_once() -> None:
     assert len({setting.name for setting in SETTINGS}) == len(SETTINGS)
     assert all(
-        setting.help and setting.unit in ("duration", "bytes", "hertz", "percent", "switch", "text") for setting in SETTINGS
+        setting.help and setting.unit in ("duration", "bytes", "hertz", "percent", "switch", "text")
+        for setting in SETTINGS
     )
 
 
 def test_given_values_replace_defaults() -> None:
-    settings = parse({"hz": "997", "tick": "100ms", "host-root": "/host", "patterns": "/etc/patterns.toml"})
+    settings = parse(
+        {"hz": "997", "tick": "100ms", "host-root": "/host", "patterns": "/etc/patterns.toml"}
+    )
     assert (settings.hz, settings.tick_ns) == (997, NS_PER_S // 10)
     assert (settings.host_root, settings.patterns) == (Path("/host"), Path("/etc/patterns.toml"))
 
@@ -89,7 +103,9 @@ def test_a_value_out_of_range_is_refused_by_name(name: str, text: str) -> None:
         ("hz", "0", "1 to 10000: "),
     ],
 )
-def test_a_value_out_of_range_is_told_what_would_be_in_it(name: str, text: str, allowed: str) -> None:
+def test_a_value_out_of_range_is_told_what_would_be_in_it(
+    name: str, text: str, allowed: str
+) -> None:
     with pytest.raises(UsageError) as caught:
         parse({name: text})
     assert caught.value.hint.startswith(allowed)
@@ -126,7 +142,9 @@ def test_a_file_gives_texts_by_name_and_leaves_labels_alone(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("content", [b"hz = ", b"hz 97", b"\xff\xfe", b"hz = 1\nhz = 2"])
-def test_a_file_that_is_no_toml_is_a_usage_error_that_names_it(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_no_toml_is_a_usage_error_that_names_it(
+    tmp_path: Path, content: bytes
+) -> None:
     path = tmp_path / "bad.toml"
     path.write_bytes(content)
     with pytest.raises(UsageError) as caught:

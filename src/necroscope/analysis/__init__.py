@@ -1,4 +1,6 @@
-"""Thinks: from the tables of a recording to incidents, each with a verdict. Pure: no clock, disk, network or printing.
+"""Thinks: from the tables of a recording to incidents, each with a verdict. Pure: no clock, disk,
+network or printing.
 
-`recording -> episodes -> incidents (joined with events) -> a case each -> causes -> origin -> verdict -> Report`
+`recording -> episodes -> incidents (joined with events) -> a case each -> causes -> origin ->
+verdict -> Report`
 """

@@ -1,4 +1,6 @@
-"""Who did it: the program that was on the core, and the path it was in. A task that only was interrupted did nothing."""
+"""Who did it: the program that was on the core, and the path it was in. A task that only was
+interrupted did nothing.
+"""
 
 from typing import Final
 
@@ -13,9 +15,16 @@ _LEAST_SHARE: Final = 0.1
 
 
 def culprit_of(
-    now: Stacks, before: Stacks, node: Node, group: Functions | None, inside: Functions | None, is_interrupt: bool
+    now: Stacks,
+    before: Stacks,
+    node: Node,
+    group: Functions | None,
+    inside: Functions | None,
+    is_interrupt: bool,
 ) -> Culprit | None:
-    """The task with most of the samples in the group, or without a group the one whose use of the core grew most."""
+    """The task with most of the samples in the group, or without a group the one whose use of the
+    core grew most.
+    """
     if group is not None:
         own = now.of(group, inside)
         found = own.tasks()
@@ -31,11 +40,15 @@ def named(task: TaskShare, path: tuple[str, ...], node: Node) -> Culprit:
     """A task with the names of its unit and container."""
     container = container_of(task.cgroup, node)
     unit = parse_unit(task.cgroup) if task.cgroup else None
-    return Culprit(task.comm, task.pid, task.cgroup, unit if not container else None, container, path)
+    return Culprit(
+        task.comm, task.pid, task.cgroup, unit if not container else None, container, path
+    )
 
 
 def container_of(cgroup: str | None, node: Node) -> str | None:
-    """As people call the container of a cgroup path, where the table `containers` knows its name; else its id."""
+    """As people call the container of a cgroup path, where the table `containers` knows its name;
+    else its id.
+    """
     found = parse_container(cgroup) if cgroup else None
     if found is None or found.container is None:
         return None
@@ -45,7 +58,9 @@ def container_of(cgroup: str | None, node: Node) -> str | None:
 
 
 def _grown(now: Stacks, before: Stacks) -> list[TaskShare]:
-    """Tasks by how much more of the core they had than in quiet time: what ran all along did not start the incident."""
+    """Tasks by how much more of the core they had than in quiet time: what ran all along did not
+    start the incident.
+    """
     if not before.elapsed_s:
         return now.tasks()
 

@@ -1,4 +1,6 @@
-"""How far apart episodes of one core and mode may lie and still be one incident: some seconds, or a bit over their own beat."""
+"""How far apart episodes of one core and mode may lie and still be one incident: some seconds, or a
+bit over their own beat.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -35,7 +37,13 @@ def bridges(episodes: Iterable[Episode]) -> Bridges:
         if episode.kind in ACTIVE and episode.kind is not Kind.BURST:
             starts.setdefault(_key(episode), []).append((episode.from_ns + episode.to_ns) // 2)
     periods = {key: period_of_starts(found) for key, found in starts.items()}
-    return Bridges({key: max(_BURSTS_NS, round(_PERIODS * p * NS_PER_S)) for key, p in periods.items() if p is not None})
+    return Bridges(
+        {
+            key: max(_BURSTS_NS, round(_PERIODS * p * NS_PER_S))
+            for key, p in periods.items()
+            if p is not None
+        }
+    )
 
 
 def _key(episode: Episode) -> Key:

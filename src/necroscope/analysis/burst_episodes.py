@@ -1,8 +1,10 @@
-"""Episodes of bursts at a steady beat: a program that takes a core for a second or some, is gone, and comes again on the dot.
+"""Episodes of bursts at a steady beat: a program that takes a core for a second or some, is gone,
+and comes again on the dot.
 
-One burst is nothing; only where several come at equal distances each of them is a weak episode. A core's own figures do not tell
-them on a busy machine, so these are the only episodes that look at samples, and of them only at time, core and name. An hour of a
-large node has tens of millions: they are read a minute at a time, and of a program only the bins are kept that it filled.
+One burst is nothing; only where several come at equal distances each of them is a weak episode. A
+core's own figures do not tell them on a busy machine, so these are the only episodes that look at
+samples, and of them only at time, core and name. An hour of a large node has tens of millions: they
+are read a minute at a time, and of a program only the bins are kept that it filled.
 """
 
 from collections.abc import Iterator
@@ -38,7 +40,9 @@ _FEW_CELLS: Final = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class _Slice:
-    """Rows of program, place and count: of bins that a program filled, and of cores it was on; of programs that filled any."""
+    """Rows of program, place and count: of bins that a program filled, and of cores it was on; of
+    programs that filled any.
+    """
 
     in_bins: Numbers
     on_cores: Numbers
@@ -64,7 +68,9 @@ def burst_episodes(node: Node) -> Iterator[Episode]:
 
 def _slice(node: Node, from_ns: int, programs: dict[str, int]) -> _Slice | None:
     """`programs` are those known so far and their numbers; it grows."""
-    rows = node.recording.rows("samples", from_ns, min(from_ns + _SLICE_NS, node.span[1]), columns=("time", "cpu", "comm"))
+    rows = node.recording.rows(
+        "samples", from_ns, min(from_ns + _SLICE_NS, node.span[1]), columns=("time", "cpu", "comm")
+    )
     if not len(rows):
         return None
     time, cpu = (rows.column(name).to_numpy().astype(np.int64) for name in ("time", "cpu"))
@@ -81,14 +87,19 @@ def _slice(node: Node, from_ns: int, programs: dict[str, int]) -> _Slice | None:
     rank[frequent] = np.arange(len(frequent))
     own = np.flatnonzero(rank[code_of] >= 0)
     program = rank[code_of[own]]
-    number = np.array([programs.setdefault(names[code], len(programs)) for code in frequent.tolist()], dtype=np.int64)
+    number = np.array(
+        [programs.setdefault(names[code], len(programs)) for code in frequent.tolist()],
+        dtype=np.int64,
+    )
     in_bins = _counted(program, (time[own] - node.span[0]) // _BIN_NS, number)
     on_cores = _counted(program, cpu[own], number)
     return _Slice(in_bins[in_bins[:, 2] >= least], on_cores, int(busiest.max()), period_s)
 
 
 def _counted(program: Numbers, place: Numbers, number: Numbers) -> Numbers:
-    """Rows of program, place and how often they come together, in that order; `number` is what a program is called in the end."""
+    """Rows of program, place and how often they come together, in that order; `number` is what a
+    program is called in the end.
+    """
     if not len(program):
         return np.zeros((0, 3), dtype=np.int64)
     first = int(place.min())
@@ -128,17 +139,24 @@ def _of_program(
         mode = _mode(shares, core, span)
         level, seconds = min(1.0, float(busy[first:end].mean())), (end - first) * _BIN_NS / NS_PER_S
         words = f"{{subject}} took core {{cpu}} for about {{amount:.1f}} s, {told(period)}"
-        yield Episode(Kind.BURST, core, mode, *span, level, words, "samples", False, comm, amount=seconds)
+        yield Episode(
+            Kind.BURST, core, mode, *span, level, words, "samples", False, comm, amount=seconds
+        )
 
 
 def _bursts(busy: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Iterator[tuple[int, int]]:
-    """First bin and the one after the last of each, with a rest before it; none if it works in between as well."""
+    """First bin and the one after the last of each, with a rest before it; none if it works in
+    between as well.
+    """
     flags = busy >= _FULL
     last_end = -_REST_BINS
     for first, end in runs(flags, np.append(True, np.zeros(len(busy) - 1, dtype=bool))):
         is_rested = first - last_end >= _REST_BINS
         last_end = end
-        if is_rested and _SHORTEST_S <= float(busy[first:end].sum()) * _BIN_NS / NS_PER_S <= _LONGEST_S:
+        if (
+            is_rested
+            and _SHORTEST_S <= float(busy[first:end].sum()) * _BIN_NS / NS_PER_S <= _LONGEST_S
+        ):
             yield first, end
 
 
@@ -148,4 +166,8 @@ def _mode(shares: CoreShares, core: int, span: Span) -> str:
         return "user"
     time = shares.rows["time"]
     inside = (shares.rows["cpu"] == core) & (time > span[0]) & (time <= span[1] + NS_PER_S)
-    return "user" if shares.shares["user"][inside].sum() >= shares.shares["kernel"][inside].sum() else "system"
+    return (
+        "user"
+        if shares.shares["user"][inside].sum() >= shares.shares["kernel"][inside].sum()
+        else "system"
+    )

@@ -1,4 +1,6 @@
-"""The call tree of a window: for each stack which functions it holds, answered for all stacks at once."""
+"""The call tree of a window: for each stack which functions it holds, answered for all stacks at
+once.
+"""
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -11,13 +13,19 @@ from necroscope.stacks.tree import LOST, Flags, Numbers, Tree
 
 
 class CallTree:
-    """Stacks by row number; what is said of each of them has one place more, which LOST finds: no function, and nothing holds."""
+    """Stacks by row number; what is said of each of them has one place more, which LOST finds: no
+    function, and nothing holds.
+    """
 
     def __init__(self, tables: SampleTables, names: FunctionNames) -> None:
         self.names = names
         kinds = tables.frames.column("kind").to_pylist()
-        ids = np.append(names.ids(frame_names(tables.frames), [kind == "kernel" for kind in kinds]), LOST)
-        self.tree = Tree(numbers(tables.stacks, "parent", LOST), ids[numbers(tables.stacks, "frame", LOST)])
+        ids = np.append(
+            names.ids(frame_names(tables.frames), [kind == "kernel" for kind in kinds]), LOST
+        )
+        self.tree = Tree(
+            numbers(tables.stacks, "parent", LOST), ids[numbers(tables.stacks, "frame", LOST)]
+        )
         self.function: Numbers = np.append(self.tree.frame, LOST)
         self._inclusive: dict[tuple[Functions, Functions | None], Flags] = {}
 
@@ -27,7 +35,9 @@ class CallTree:
         return np.asarray(members[self.function])
 
     def holds(self, group: Functions, inside: Functions | None = None) -> Flags:
-        """For each stack whether one of its functions is of the group, and is called from one of `inside` if that is given."""
+        """For each stack whether one of its functions is of the group, and is called from one of
+        `inside` if that is given.
+        """
         key = group, inside
         if key not in self._inclusive:
             own = self.is_in(group) if inside is None else self.is_in(group) & self.holds(inside)
@@ -41,4 +51,6 @@ class CallTree:
 
     def paths(self, stacks: Iterable[int]) -> Iterator[list[int]]:
         """Function numbers of each stack, outermost first, as far as they are known."""
-        return ([function for function in path if function >= 0] for path in self.tree.paths(stacks))
+        return (
+            [function for function in path if function >= 0] for path in self.tree.paths(stacks)
+        )

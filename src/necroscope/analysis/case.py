@@ -1,4 +1,6 @@
-"""The case of one incident: all that causes ask for, of its time and core, beside the quiet time before it."""
+"""The case of one incident: all that causes ask for, of its time and core, beside the quiet time
+before it.
+"""
 
 from functools import cached_property
 from typing import Any, Final
@@ -19,7 +21,9 @@ _FEW_CORES: Final = 4
 
 
 class Case(CaseCounters):
-    """`now` and `before` are samples of the incident's core, `machine` and `machine_before` of all cores."""
+    """`now` and `before` are samples of the incident's core, `machine` and `machine_before` of all
+    cores.
+    """
 
     def __init__(self, node: Node, gathered: Gathered) -> None:
         super().__init__(node, gathered)
@@ -55,11 +59,24 @@ class Case(CaseCounters):
         """What ran on all cores in quiet time."""
         return self._machine_samples.where(None, self._machine_quiet, self.node.cores)
 
-    def culprit(self, group: Functions | None = None, inside: Functions | None = None) -> Culprit | None:
-        """Who was in these functions on the core, else on the machine; without a group: whose weight rose most on the core."""
-        found = culprit_of(self.now, self.before, self.node, group, inside, is_interrupt=self.mode in ("softirq", "irq"))
+    def culprit(
+        self, group: Functions | None = None, inside: Functions | None = None
+    ) -> Culprit | None:
+        """Who was in these functions on the core, else on the machine; without a group: whose
+        weight rose most on the core.
+        """
+        found = culprit_of(
+            self.now,
+            self.before,
+            self.node,
+            group,
+            inside,
+            is_interrupt=self.mode in ("softirq", "irq"),
+        )
         if found is None and self.core is not None and group is not None:
-            return culprit_of(self.machine, self.machine_before, self.node, group, inside, is_interrupt=False)
+            return culprit_of(
+                self.machine, self.machine_before, self.node, group, inside, is_interrupt=False
+            )
         return found
 
     @cached_property
@@ -74,7 +91,9 @@ class Case(CaseCounters):
         return self.now.of_task(culprit.comm, culprit.cgroup, culprit.pid).total / self.now.total
 
     def rows(self, table: str, before_s: float = 0, after_s: float = 2) -> list[dict[str, Any]]:
-        """Rows of any table around the incident, as dictionaries; of one that lasts for hours, of its first."""
+        """Rows of any table around the incident, as dictionaries; of one that lasts for hours, of
+        its first.
+        """
         end_ns = min(self.window[1], self.node.span[1])
         span = self.window[0] - round(before_s * NS_PER_S), end_ns + round(after_s * NS_PER_S)
         self.node.looked_at.add(table)
@@ -83,7 +102,9 @@ class Case(CaseCounters):
 
     @property
     def tasks(self) -> list[dict[str, Any]]:
-        """Rows of `tasks` of the core, captured in the incident by a trigger: policy, cpus_allowed, syscall, file, stack."""
+        """Rows of `tasks` of the core, captured in the incident by a trigger: policy, cpus_allowed,
+        syscall, file, stack.
+        """
         self.node.looked_at.add("tasks")
         return self._tasks
 
@@ -96,9 +117,13 @@ class Case(CaseCounters):
 
     def has(self, *kinds: Kind) -> bool:
         """Whether such an episode belongs to the incident, on its core or the machine."""
-        return any(episode.kind in kinds and episode.cpu in (self.core, None) for episode in self.episodes)
+        return any(
+            episode.kind in kinds and episode.cpu in (self.core, None) for episode in self.episodes
+        )
 
-    def seen(self, text: str, table: str | None = None, cpu: int | None = None, span: Span | None = None) -> Evidence:
+    def seen(
+        self, text: str, table: str | None = None, cpu: int | None = None, span: Span | None = None
+    ) -> Evidence:
         """A piece of evidence; without a stretch of its own it speaks of the incident."""
         from_ns, to_ns = span or self.window
         return Evidence(text, from_ns, to_ns, cpu, table)

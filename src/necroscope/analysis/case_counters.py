@@ -1,4 +1,6 @@
-"""How much: what the counters of an incident's time and core say, beside those of its quiet time."""
+"""How much: what the counters of an incident's time and core say, beside those of its quiet
+time.
+"""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -21,7 +23,9 @@ _MOSTLY: Final = 0.4
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Events a second in the incident and in the quiet time before; None where it was not recorded."""
+    """Events a second in the incident and in the quiet time before; None where it was not
+    recorded.
+    """
 
     now: float | None
     before: float | None
@@ -32,7 +36,11 @@ class Rate:
         return max(0.0, (self.now or 0.0) - (self.before or 0.0))
 
     def grew(self, factor: float, at_least: float = 0.0) -> bool:
-        return self.now is not None and self.now >= at_least and self.now >= factor * (self.before or 0.0)
+        return (
+            self.now is not None
+            and self.now >= at_least
+            and self.now >= factor * (self.before or 0.0)
+        )
 
 
 class CaseCounters(CaseTimes):
@@ -43,7 +51,9 @@ class CaseCounters(CaseTimes):
         self.mode = self.mode or self._main_mode()
 
     def share(self, mode: str, cpu: int | None = None) -> float | None:
-        """Of the core's time in the incident: user (with nice), system, irq, softirq, steal, idle, iowait, kernel, missing."""
+        """Of the core's time in the incident: user (with nice), system, irq, softirq, steal, idle,
+        iowait, kernel, missing.
+        """
         return self._mode_share(mode, self.spans, self.core if cpu is None else cpu)
 
     def share_before(self, mode: str, cpu: int | None = None) -> float | None:
@@ -54,49 +64,86 @@ class CaseCounters(CaseTimes):
         return self._mode_share(mode, self.spans, None)
 
     def rate(self, table: str, *columns: str, cpu: int | None = None) -> Rate:
-        """Events a second of counters that count since the row before: memory, softirqs, softnet, cgroups, pressure, runqueue."""
+        """Events a second of counters that count since the row before: memory, softirqs, softnet,
+        cgroups, pressure, runqueue.
+        """
         rows = self.node.columns(table).of_core(cpu)
         quiet = rows.within(self.quiet)
-        return Rate(rows.within(self._ticks(table)).per_second(*columns), quiet.per_second(*columns) if len(quiet) else None)
+        return Rate(
+            rows.within(self._ticks(table)).per_second(*columns),
+            quiet.per_second(*columns) if len(quiet) else None,
+        )
 
     def interrupts(self, name: str, cpu: int | None = None) -> Rate:
-        """Interrupts a second of one line of /proc/interrupts (TLB, CAL, RES, LOC, a number), of a core or of all."""
+        """Interrupts a second of one line of /proc/interrupts (TLB, CAL, RES, LOC, a number), of a
+        core or of all.
+        """
         rows = self.node.columns("interrupts").of_core(cpu)
         rows = rows.at(rows["irq"] == name)
-        return Rate(self._counted(rows.within(self._ticks("interrupts"))), self._counted(rows.within(self.quiet)))
+        return Rate(
+            self._counted(rows.within(self._ticks("interrupts"))),
+            self._counted(rows.within(self.quiet)),
+        )
 
     def pressure(self, resource: str, column: str = "some_ns") -> float | None:
-        """Share of the incident's time in which work stalled for want of cpu, memory or io; `full_ns`: all work."""
+        """Share of the incident's time in which work stalled for want of cpu, memory or io;
+        `full_ns`: all work.
+        """
         rows = self.node.columns("pressure")
-        per_second = rows.at(rows["resource"] == resource).within(self._ticks("pressure")).per_second(column)
+        per_second = (
+            rows.at(rows["resource"] == resource).within(self._ticks("pressure")).per_second(column)
+        )
         return None if per_second is None else per_second / NS_PER_S
 
     def level(self, table: str, column: str) -> float | None:
-        """The last known amount at the end of the incident: memory's `free_bytes`, softnet's `backlog`."""
-        values: Floats = self.node.columns(table).within([(self.window[0] - BEFORE_NS, self._late_ns)])[column]
+        """The last known amount at the end of the incident: memory's `free_bytes`, softnet's
+        `backlog`.
+        """
+        values: Floats = self.node.columns(table).within(
+            [(self.window[0] - BEFORE_NS, self._late_ns)]
+        )[column]
         known = values[np.isfinite(values)]
         return float(known[-1]) if len(known) else None
 
-    def softirq_delay_s(self, vectors: Collection[str] | None = None, cpu: int | None = None) -> float | None:
+    def softirq_delay_s(
+        self, vectors: Collection[str] | None = None, cpu: int | None = None
+    ) -> float | None:
         """The longest that a raised softirq waited on the core; None if that was not measured."""
         rows = self.node.columns("softirq_delay")
         if not len(rows):
             return None
-        rows = rows.of_core(self.core if cpu is None else cpu).within([(self.window[0], self._late_ns)])
+        rows = rows.of_core(self.core if cpu is None else cpu).within(
+            [(self.window[0], self._late_ns)]
+        )
         if vectors is not None:
             rows = rows.at(np.isin(rows["vector"].astype(str), list(vectors)))
-        return float(np.fmax(rows["worst_ns"], rows["pending_ns"]).max()) / NS_PER_S if len(rows) else 0.0
+        return (
+            float(np.fmax(rows["worst_ns"], rows["pending_ns"]).max()) / NS_PER_S
+            if len(rows)
+            else 0.0
+        )
 
     def thread_wait_share(self, prefix: str = "napi/", cpu: int | None = None) -> float | None:
-        """Of the incident's time: how much of it the core's napi (or ksoftirqd) threads were runnable and did not run."""
-        rows = self.node.columns("runqueue").of_core(self.core if cpu is None else cpu).within(self.spans)
-        rows = rows.at(np.array([str(comm).startswith(prefix) for comm in rows["comm"]], dtype=bool))
+        """Of the incident's time: how much of it the core's napi (or ksoftirqd) threads were
+        runnable and did not run.
+        """
+        rows = (
+            self.node.columns("runqueue")
+            .of_core(self.core if cpu is None else cpu)
+            .within(self.spans)
+        )
+        rows = rows.at(
+            np.array([str(comm).startswith(prefix) for comm in rows["comm"]], dtype=bool)
+        )
         elapsed_ns = rows.total("elapsed_ns")
         if not elapsed_ns:
             return None
-        # The delay is booked when the wait ends; until then the thread is runnable with unchanged run time.
+        # The delay is booked when the wait ends; until then the thread is runnable with unchanged
+        # run time.
         is_starving = (rows["state"] == "R") & (rows["run_ns"] == 0)
-        waited = np.where(is_starving, rows["elapsed_ns"], np.minimum(rows["delay_ns"], rows["elapsed_ns"]))
+        waited = np.where(
+            is_starving, rows["elapsed_ns"], np.minimum(rows["delay_ns"], rows["elapsed_ns"])
+        )
         return float(waited.sum()) / elapsed_ns
 
     def columns(self, table: str) -> Columns:
@@ -108,7 +155,9 @@ class CaseCounters(CaseTimes):
         return bool(self.node.tables.get(table))
 
     def hidden_by(self, table: str) -> str | None:
-        """The cause of a gap that hides most of the incident from a table of counters; a late row tells of the time before."""
+        """The cause of a gap that hides most of the incident from a table of counters; a late row
+        tells of the time before.
+        """
         causes = [gap.cause for gap in self._gaps if gap.table == table]
         if not causes:
             return None
@@ -116,7 +165,9 @@ class CaseCounters(CaseTimes):
         if not any(column.name == "elapsed_ns" for column in TABLES[table].columns):
             return None if len(rows["time"]) else causes[0]
         _, first = np.unique(rows["time"], return_index=True)
-        is_seen = float(rows["elapsed_ns"][first].sum()) >= _MOSTLY * sum(to_ns - from_ns for from_ns, to_ns in self.spans)
+        is_seen = float(rows["elapsed_ns"][first].sum()) >= _MOSTLY * sum(
+            to_ns - from_ns for from_ns, to_ns in self.spans
+        )
         return None if is_seen else causes[0]
 
     # --- inner
@@ -124,8 +175,16 @@ class CaseCounters(CaseTimes):
     @cached_property
     def _gaps(self) -> list[Gap]:
         """Those over the incident, on its core or the machine."""
-        own = [gap for gap in self.node.recording.gaps(*self.window) if gap.to_ns > gap.from_ns and gap.cpu in (None, self.core)]
-        return [gap for gap in own if any(touches(span, (gap.from_ns, gap.to_ns)) for span in self.spans)]
+        own = [
+            gap
+            for gap in self.node.recording.gaps(*self.window)
+            if gap.to_ns > gap.from_ns and gap.cpu in (None, self.core)
+        ]
+        return [
+            gap
+            for gap in own
+            if any(touches(span, (gap.from_ns, gap.to_ns)) for span in self.spans)
+        ]
 
     @property
     def _late_ns(self) -> int:
@@ -133,7 +192,9 @@ class CaseCounters(CaseTimes):
         return self.window[1] + 2 * TICK_NS
 
     def _ticks(self, table: str) -> list[Span]:
-        """Stretches wide enough to hold rows of the table: those that are read every 10 s come late."""
+        """Stretches wide enough to hold rows of the table: those that are read every 10 s come
+        late.
+        """
         late_ns = 11 * NS_PER_S if table in ("interrupts", "cgroups", "nics") else TICK_NS // 2
         return [(from_ns, to_ns + late_ns) for from_ns, to_ns in self.spans]
 
@@ -141,22 +202,34 @@ class CaseCounters(CaseTimes):
         """Where no episode tells it: the mode the core was in most of the time."""
         if self.core is None:
             return None
-        shares = {mode: self.share(mode) or 0.0 for mode in ("system", "softirq", "irq", "steal", "user")}
+        shares = {
+            mode: self.share(mode) or 0.0 for mode in ("system", "softirq", "irq", "steal", "user")
+        }
         best = max(shares, key=lambda mode: shares[mode])
         return best if shares[best] >= _MOSTLY else None
 
     def _mode_share(self, mode: str, spans: list[Span], cpu: int | None) -> float | None:
         own = self.node.columns("cores").of_core(cpu)
         # Of a stretch shorter than a tick the tick in which it ends tells.
-        rows = own.within(spans) if len(own.within(spans)) else own.within([(a, b + TICK_NS) for a, b in spans])
+        rows = (
+            own.within(spans)
+            if len(own.within(spans))
+            else own.within([(a, b + TICK_NS) for a, b in spans])
+        )
         elapsed_ns = rows.total("elapsed_ns")
         if not elapsed_ns:
             return None
         booked_ns = rows.total(*(MODES[mode] if mode != "missing" else MODES["all"])) or 0.0
-        return max(0.0, 1 - booked_ns / elapsed_ns) if mode == "missing" else min(1.0, booked_ns / elapsed_ns)
+        return (
+            max(0.0, 1 - booked_ns / elapsed_ns)
+            if mode == "missing"
+            else min(1.0, booked_ns / elapsed_ns)
+        )
 
     def _counted(self, rows: Columns) -> float | None:
-        """Rows of interrupts are by core and only of those that came: the time is that of the reads, not of the rows."""
+        """Rows of interrupts are by core and only of those that came: the time is that of the
+        reads, not of the rows.
+        """
         if not self.is_recorded("interrupts"):
             return None
         if not len(rows):

@@ -1,4 +1,6 @@
-"""When: the stretches of an incident that count, those that are looked at, and the quiet time it is compared with."""
+"""When: the stretches of an incident that count, those that are looked at, and the quiet time it is
+compared with.
+"""
 
 from functools import cached_property
 from typing import Final
@@ -9,13 +11,15 @@ from necroscope.analysis.node import Node
 from necroscope.analysis.periodicity import period_of_starts
 from necroscope.model.units import NS_PER_S
 
-# How far back the quiet time is looked for, and how much of the incident is looked at: what bounds memory.
+# How far back the quiet time is looked for, and how much of the incident is looked at: what bounds
+# memory.
 BEFORE_NS: Final = 120 * NS_PER_S
 _LOOKED_AT_NS: Final = 30 * NS_PER_S
 # Weak candidates are many and mostly nothing: less of them is looked at.
 _WEAK_BEFORE_NS: Final = 40 * NS_PER_S
 _WEAK_LOOKED_AT_NS: Final = 12 * NS_PER_S
-# Of an incident of many bursts those around the strongest are looked at: samples are read in one piece.
+# Of an incident of many bursts those around the strongest are looked at: samples are read in one
+# piece.
 _NEAR_NS: Final = 300 * NS_PER_S
 TICK_NS: Final = NS_PER_S
 
@@ -38,13 +42,23 @@ class CaseTimes:
     @property
     def seconds(self) -> float:
         """How long it lasted on its core, the time between its episodes left out."""
-        return sum(b - a for a, b in joined(episode.span for episode in self._telling) or [self.window]) / NS_PER_S
+        return (
+            sum(
+                b - a for a, b in joined(episode.span for episode in self._telling) or [self.window]
+            )
+            / NS_PER_S
+        )
 
     @cached_property
     def spans(self) -> list[Span]:
-        """What is looked at: the first part of each episode, the strongest first until there is enough, in order of time."""
+        """What is looked at: the first part of each episode, the strongest first until there is
+        enough, in order of time.
+        """
         # What a later stretch of the recording has added is not among the rows that were read.
-        wanted = sorted((e for e in self._telling if e.from_ns < self.node.span[1]), key=lambda episode: -episode.weight)
+        wanted = sorted(
+            (e for e in self._telling if e.from_ns < self.node.span[1]),
+            key=lambda episode: -episode.weight,
+        )
         found: list[Span] = []
         for episode in wanted:
             is_near = abs(episode.from_ns - wanted[0].from_ns) <= _NEAR_NS
@@ -54,11 +68,15 @@ class CaseTimes:
 
     @cached_property
     def quiet(self) -> list[Span]:
-        """Stretches of the core without any episode before what is looked at, else after it, else after the whole incident."""
+        """Stretches of the core without any episode before what is looked at, else after it, else
+        after the whole incident.
+        """
         first_ns, last_ns = self.node.span
         # A core that computes in user mode all day is what the incident is compared with.
         usual = set() if self.mode == "user" else {Kind.USER_BUSY}
-        busy = [e.span for e in self.node.episodes if e.cpu in (self.core, None) and e.kind not in usual]
+        busy = [
+            e.span for e in self.node.episodes if e.cpu in (self.core, None) and e.kind not in usual
+        ]
         own = [episode.span for episode in self._telling] or [self.window]
         holes = [(a - TICK_NS, b + TICK_NS) for a, b in joined([*busy, *own])]
         from_ns, to_ns, end_ns = self.spans[0][0], self.spans[-1][1], self.window[1]
@@ -74,12 +92,18 @@ class CaseTimes:
     @cached_property
     def period_s(self) -> float | None:
         """How often such episodes come on this core, if they come regularly."""
-        alike = [e for e in self.node.episodes if e.cpu == self.core and e.mode == self.mode and e.kind in ACTIVE]
+        alike = [
+            e
+            for e in self.node.episodes
+            if e.cpu == self.core and e.mode == self.mode and e.kind in ACTIVE
+        ]
         return period_of_starts([(episode.from_ns + episode.to_ns) // 2 for episode in alike])
 
     @cached_property
     def _telling(self) -> list[Episode]:
-        """The episodes that say how long it lasted: on its core before others, strong before weak, in its mode before others."""
+        """The episodes that say how long it lasted: on its core before others, strong before weak,
+        in its mode before others.
+        """
         own = [e for e in self.episodes if e.cpu == self.core] or list(self.episodes)
         best = [e for e in own if e.is_strong] or own
         return [e for e in best if e.kind in ACTIVE and e.mode == self.gathered.mode] or best

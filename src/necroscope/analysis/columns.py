@@ -1,4 +1,6 @@
-"""Columns of a table as numpy arrays: numbers with NaN for what is null, names as they are; sorted by core, then time."""
+"""Columns of a table as numpy arrays: numbers with NaN for what is null, names as they are; sorted
+by core, then time.
+"""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -21,7 +23,9 @@ ALL_TIME: Final = (0, 1 << 62)
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Rows of one table. `time` and `cpu` are whole numbers (cpu -1: none), names are objects, all else is float with NaN."""
+    """Rows of one table. `time` and `cpu` are whole numbers (cpu -1: none), names are objects, all
+    else is float with NaN.
+    """
 
     table: str
     values: dict[str, NDArray[Any]]
@@ -36,7 +40,9 @@ class Columns:
         return Columns(self.table, {name: values[rows] for name, values in self.values.items()})
 
     def within(self, spans: Sequence[Span]) -> "Columns":
-        """Rows whose time lies in one of these stretches, the end of each included: a row tells of the time before it."""
+        """Rows whose time lies in one of these stretches, the end of each included: a row tells of
+        the time before it.
+        """
         inside = np.zeros(len(self), dtype=bool)
         for from_ns, to_ns in spans:
             inside |= (self["time"] > from_ns) & (self["time"] <= to_ns)
@@ -69,21 +75,31 @@ def read(
     by_core: bool = False,
 ) -> Columns:
     """Rows of a table in a stretch of time; without any the columns are there and empty."""
-    wanted = [column.name for column in TABLES[table].columns] if names is None else list(dict.fromkeys(["time", *names]))
+    wanted = (
+        [column.name for column in TABLES[table].columns]
+        if names is None
+        else list(dict.fromkeys(["time", *names]))
+    )
     rows = recording.rows(table, *span, cpus, wanted)
-    columns = Columns(table, {name: _array(rows, name) for name in wanted if name in rows.column_names})
+    columns = Columns(
+        table, {name: _array(rows, name) for name in wanted if name in rows.column_names}
+    )
     if by_core and len(columns):
         return columns.at(np.lexsort((columns["time"], columns["cpu"])))
     return columns
 
 
 def runs(flags: Flags, breaks: Flags) -> list[tuple[int, int]]:
-    """First row and row after the last of each stretch of flagged rows; a row with `breaks` begins a new stretch."""
+    """First row and row after the last of each stretch of flagged rows; a row with `breaks` begins
+    a new stretch.
+    """
     if not flags.any():
         return []
     is_first = flags & (breaks | ~np.append(False, flags[:-1]))
     is_last = flags & np.append(breaks[1:] | ~flags[1:], True)
-    return list(zip(np.flatnonzero(is_first).tolist(), (np.flatnonzero(is_last) + 1).tolist(), strict=True))
+    return list(
+        zip(np.flatnonzero(is_first).tolist(), (np.flatnonzero(is_last) + 1).tolist(), strict=True)
+    )
 
 
 def core_breaks(cpu: Numbers) -> Flags:
@@ -96,7 +112,8 @@ def _array(rows: pa.Table, name: str) -> NDArray[Any]:
     if pa.types.is_integer(column.type):
         if name in ("time", "cpu"):
             return np.asarray(column.fill_null(-1).to_numpy(), dtype=np.int64)
-        # Moments in ns are too large for a float and lose some hundred ns, which is no reason to fail.
+        # Moments in ns are too large for a float and lose some hundred ns, which is no reason to
+        # fail.
         return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
     if pa.types.is_dictionary(column.type):
         whole = column.unify_dictionaries().combine_chunks()

@@ -1,9 +1,11 @@
-"""Episodes in how cores spend their time: held in a kernel mode, held by user code beside idle cores, time in no mode.
+"""Episodes in how cores spend their time: held in a kernel mode, held by user code beside idle
+cores, time in no mode.
 
-Shares are of elapsed time. What is much is judged beside the machine's own usual: the median of the core over the stretch, or of
-all cores if that is lower, so that a core that was held all the time is still seen beside its neighbours. In a short recording
-the incident itself may be most of it: there the lower quarter stands for the usual. Nine tenths of a core in the kernel for
-seconds are an episode whatever is usual.
+Shares are of elapsed time. What is much is judged beside the machine's own usual: the median of the
+core over the stretch, or of all cores if that is lower, so that a core that was held all the time
+is still seen beside its neighbours. In a short recording the incident itself may be most of it:
+there the lower quarter stands for the usual. Nine tenths of a core in the kernel for seconds are an
+episode whatever is usual.
 """
 
 from collections.abc import Iterator
@@ -17,7 +19,8 @@ from necroscope.analysis.episodes import Episode, Kind
 from necroscope.analysis.node import MODES, Node
 from necroscope.model.units import NS_PER_MS, NS_PER_S
 
-# A core is held from here on; rows that are part of such a stretch may have less, because it begins and ends between two ticks.
+# A core is held from here on; rows that are part of such a stretch may have less, because it begins
+# and ends between two ticks.
 SATURATED: Final = 0.9
 _PART: Final = 0.5
 _FULL: Final = 0.95
@@ -48,15 +51,22 @@ class CoreShares:
     shares: dict[str, Floats]
 
     def usual(self, mode: str) -> Floats:
-        """For each row what is usual: the median of its core, or of the whole machine if that is lower."""
+        """For each row what is usual: the median of its core, or of the whole machine if that is
+        lower.
+        """
         values, cpus = self.shares[mode], self.rows["cpu"]
         numbers, place = np.unique(cpus, return_inverse=True)
         of_machine = usual(values, self.rows["time"])
-        of_core = [min(of_machine, usual(values[place == row], self.rows["time"])) for row in range(len(numbers))]
+        of_core = [
+            min(of_machine, usual(values[place == row], self.rows["time"]))
+            for row in range(len(numbers))
+        ]
         return np.array(of_core)[place]
 
     def span(self, first: int, end: int, mode: str | None = None) -> tuple[int, int]:
-        """From the first to the last row of a stretch; with a mode to the part of a second that its edges were held in it."""
+        """From the first to the last row of a stretch; with a mode to the part of a second that its
+        edges were held in it.
+        """
         times, elapsed_ns = self.rows["time"], self.rows["elapsed_ns"]
         start_ns, end_ns = int(times[first] - elapsed_ns[first]), int(times[end - 1])
         if mode is None or end - first < 2:
@@ -66,13 +76,18 @@ class CoreShares:
         end_ns -= int((1 - share[end - 1]) * elapsed_ns[end - 1])
         # A row that is full may have begun in the one before, which had too little to count.
         if share[first] >= _FULL and not self.breaks[first]:
-            start_ns -= int(share[first - 1] * elapsed_ns[first - 1]) if share[first - 1] >= _SOME else 0
+            start_ns -= (
+                int(share[first - 1] * elapsed_ns[first - 1]) if share[first - 1] >= _SOME else 0
+            )
         if share[end - 1] >= _FULL and end < len(share) and not self.breaks[end]:
             end_ns += int(share[end] * elapsed_ns[end]) if share[end] >= _SOME else 0
         return start_ns, end_ns
 
     def held_s(self, mode: str, first: int, end: int) -> float:
-        return float((self.shares[mode][first:end] * self.rows["elapsed_ns"][first:end]).sum()) / NS_PER_S
+        return (
+            float((self.shares[mode][first:end] * self.rows["elapsed_ns"][first:end]).sum())
+            / NS_PER_S
+        )
 
 
 def usual(values: Floats, times: Numbers) -> float:
@@ -95,7 +110,11 @@ def core_shares(node: Node) -> CoreShares:
 def _core_shares(rows: Columns) -> CoreShares:
     rows = rows.at(rows["elapsed_ns"] > 0) if len(rows) else rows
     shares = {
-        mode: np.minimum(sum((np.nan_to_num(rows[name]) for name in names), np.zeros(len(rows))) / rows["elapsed_ns"], 1.0)
+        mode: np.minimum(
+            sum((np.nan_to_num(rows[name]) for name in names), np.zeros(len(rows)))
+            / rows["elapsed_ns"],
+            1.0,
+        )
         for mode, names in MODES.items()
     }
     return CoreShares(rows, core_breaks(rows["cpu"]), shares)
@@ -127,21 +146,32 @@ def _held(cores: CoreShares) -> Iterator[Episode]:
         yield _core_episode(cores, first, end, mode, is_strong, float(common[first]))
 
 
-def _core_episode(cores: CoreShares, first: int, end: int, mode: str, is_strong: bool, common: float) -> Episode:
+def _core_episode(
+    cores: CoreShares, first: int, end: int, mode: str, is_strong: bool, common: float
+) -> Episode:
     cpu, span = int(cores.rows["cpu"][first]), cores.span(first, end, "kernel")
     # The first and the last row are cut by the ticks: the level is that of what lies between them.
     inner = slice(first + 1, end - 1) if end - first > 2 else slice(first, end)
     level = float(cores.shares["kernel"][inner].mean())
     seconds = cores.held_s("kernel", first, end)
     kind, word = (Kind.SATURATED, "held") if is_strong else (Kind.ELEVATED, "busy")
-    words = f"core {{cpu}} was {word} {{level:.0%}} in the kernel, mostly {{mode}}, for {{amount:.1f}} s (usual: {{beside:.0%}})"
-    return Episode(kind, cpu, mode, *span, level, words, "cores", is_strong, amount=seconds, beside=common)
+    words = (
+        f"core {{cpu}} was {word} {{level:.0%}} in the kernel, mostly {{mode}}, for {{amount:.1f}}"
+        " s (usual: {beside:.0%})"
+    )
+    return Episode(
+        kind, cpu, mode, *span, level, words, "cores", is_strong, amount=seconds, beside=common
+    )
 
 
 def _held_by_user(cores: CoreShares, node: Node) -> Iterator[Episode]:
-    """One core full of user code beside cores with nothing to do: one thread, or one that may run nowhere else."""
+    """One core full of user code beside cores with nothing to do: one thread, or one that may run
+    nowhere else.
+    """
     user = cores.shares["user"]
-    flags = (user + cores.shares["kernel"] >= _USER) & (user >= _PART) & (cores.usual("user") < _PART)
+    flags = (
+        (user + cores.shares["kernel"] >= _USER) & (user >= _PART) & (cores.usual("user") < _PART)
+    )
     for first, end in runs(flags, cores.breaks):
         held_s = cores.held_s("user", first, end)
         if held_s < _USER_S:
@@ -154,15 +184,31 @@ def _held_by_user(cores: CoreShares, node: Node) -> Iterator[Episode]:
         if node.cores > 1 and idle < _OTHERS_IDLE:
             continue
         level = float(user[first:end].mean())
-        words = "core {cpu} was busy {level:.0%} in user mode for {amount:.1f} s while other cores were {beside:.0%} idle"
-        yield Episode(Kind.USER_BUSY, cpu, "user", *span, level, words, "cores", False, amount=held_s, beside=idle)
+        words = (
+            "core {cpu} was busy {level:.0%} in user mode for {amount:.1f} s while other cores were"
+            " {beside:.0%} idle"
+        )
+        yield Episode(
+            Kind.USER_BUSY,
+            cpu,
+            "user",
+            *span,
+            level,
+            words,
+            "cores",
+            False,
+            amount=held_s,
+            beside=idle,
+        )
 
 
 def _machine_elevated(cores: CoreShares) -> Iterator[Episode]:
     """The kernel's share of all cores together, for what spreads itself over them."""
     ticks, place = np.unique(cores.rows["time"] // NS_PER_S, return_inverse=True)
     elapsed_ns = np.bincount(place, weights=cores.rows["elapsed_ns"])
-    kernel = np.bincount(place, weights=cores.shares["kernel"] * cores.rows["elapsed_ns"]) / np.maximum(elapsed_ns, 1)
+    kernel = np.bincount(
+        place, weights=cores.shares["kernel"] * cores.rows["elapsed_ns"]
+    ) / np.maximum(elapsed_ns, 1)
     common = usual(kernel, ticks * NS_PER_S)
     flags = (kernel >= _MACHINE) & (kernel >= 2 * common + 0.1)
     for first, end in runs(flags, np.append(True, np.diff(ticks) > 2)):
@@ -170,12 +216,28 @@ def _machine_elevated(cores: CoreShares) -> Iterator[Episode]:
             continue
         level = float(kernel[first:end].mean())
         span = int(ticks[first]) * NS_PER_S - NS_PER_S, int(ticks[end - 1] + 1) * NS_PER_S
-        words = "all cores together were {level:.0%} in the kernel for {amount:.0f} s (usual: {beside:.0%})"
-        yield Episode(Kind.ELEVATED, None, "system", *span, level, words, "cores", False, amount=end - first, beside=common)
+        words = (
+            "all cores together were {level:.0%} in the kernel for {amount:.0f} s (usual:"
+            " {beside:.0%})"
+        )
+        yield Episode(
+            Kind.ELEVATED,
+            None,
+            "system",
+            *span,
+            level,
+            words,
+            "cores",
+            False,
+            amount=end - first,
+            beside=common,
+        )
 
 
 def _missing(cores: CoreShares) -> Iterator[Episode]:
-    """A tick that comes late books one tick: time with interrupts off, or while the machine itself stood still, is in no mode."""
+    """A tick that comes late books one tick: time with interrupts off, or while the machine itself
+    stood still, is in no mode.
+    """
     missing = 1.0 - cores.shares["all"]
     common = usual(missing, cores.rows["time"])
     long_enough = cores.rows["elapsed_ns"] >= _MISSING_TICK_NS
@@ -183,6 +245,19 @@ def _missing(cores: CoreShares) -> Iterator[Episode]:
     for first, end in runs(flags, cores.breaks):
         cpu, span = int(cores.rows["cpu"][first]), cores.span(first, end)
         lost_s = float((missing[first:end] * cores.rows["elapsed_ns"][first:end]).sum()) / NS_PER_S
-        words = "{amount:.2f} s of core {cpu} are in no mode: interrupts were off there, or the machine stood still"
+        words = (
+            "{amount:.2f} s of core {cpu} are in no mode: interrupts were off there, or the machine"
+            " stood still"
+        )
         level = float(missing[first:end].max())
-        yield Episode(Kind.TIME_MISSING, cpu, None, *span, level, words, "cores", is_strong=lost_s >= 0.5, amount=lost_s)
+        yield Episode(
+            Kind.TIME_MISSING,
+            cpu,
+            None,
+            *span,
+            level,
+            words,
+            "cores",
+            is_strong=lost_s >= 0.5,
+            amount=lost_s,
+        )

@@ -1,8 +1,10 @@
-"""Joins episodes and events into what belongs together in time, core and queue: the incidents to be explained.
+"""Joins episodes and events into what belongs together in time, core and queue: the incidents to be
+explained.
 
-A network reset is joined to its core by the best evidence there is, and says which: the driver's own word, else its queue's
-interrupt, else the only core with an episode; where its interrupts are recorded, a core that takes none of them is left out. One
-driver (ENA 2.17.0) prints core and queue in each other's place; where the interrupts say so, they are put right.
+A network reset is joined to its core by the best evidence there is, and says which: the driver's
+own word, else its queue's interrupt, else the only core with an episode; where its interrupts are
+recorded, a core that takes none of them is left out. One driver (ENA 2.17.0) prints core and queue
+in each other's place; where the interrupts say so, they are put right.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -11,7 +13,17 @@ from typing import Final
 
 from necroscope.analysis.beats import Bridges, bridges
 from necroscope.analysis.columns import Columns
-from necroscope.analysis.episodes import ACTIVE, SUFFERING, Episode, Kind, Span, coincide, key_of, merged, touches
+from necroscope.analysis.episodes import (
+    ACTIVE,
+    SUFFERING,
+    Episode,
+    Kind,
+    Span,
+    coincide,
+    key_of,
+    merged,
+    touches,
+)
 from necroscope.analysis.happenings import Happening
 from necroscope.analysis.queue_cores import core_of_queue, cores_of_device
 from necroscope.model.units import NS_PER_S
@@ -67,8 +79,12 @@ class Gathered:
         return sum(episode.weight for episode in self.episodes) + 100.0 * len(self.events)
 
 
-def gather(episodes: Sequence[Episode], found: Sequence[Happening], interrupts: Columns) -> list[Gathered]:
-    """Incidents in order of time; weak ones are candidates that need a cause with its confirming signal."""
+def gather(
+    episodes: Sequence[Episode], found: Sequence[Happening], interrupts: Columns
+) -> list[Gathered]:
+    """Incidents in order of time; weak ones are candidates that need a cause with its confirming
+    signal.
+    """
     clusters = _all_clusters(episodes)
     events: list[list[JoinedEvent]] = [[] for _ in clusters]
     alone: list[JoinedEvent] = []
@@ -85,12 +101,21 @@ def gather(episodes: Sequence[Episode], found: Sequence[Happening], interrupts: 
     return sorted(gathered, key=lambda one: one.span)
 
 
-def join(happening: Happening, episodes: Iterable[Episode], interrupts: Columns, takers: Collection[int] | None) -> JoinedEvent:
-    """An event and its core, by the best evidence there is. `takers` are the cores that take its device's interrupts."""
+def join(
+    happening: Happening,
+    episodes: Iterable[Episode],
+    interrupts: Columns,
+    takers: Collection[int] | None,
+) -> JoinedEvent:
+    """An event and its core, by the best evidence there is. `takers` are the cores that take its
+    device's interrupts.
+    """
     core, queue = happening.core, happening.queue
     if core is not None:
         if queue is not None and queue != core and _is_swapped(happening, core, queue, interrupts):
-            return JoinedEvent(happening, queue, core, f"{BY_DRIVER}, with core and queue in each other's place")
+            return JoinedEvent(
+                happening, queue, core, f"{BY_DRIVER}, with core and queue in each other's place"
+            )
         return JoinedEvent(happening, core, queue, BY_DRIVER)
     if queue is not None:
         core = core_of_queue(interrupts, happening, queue)
@@ -107,20 +132,33 @@ def join(happening: Happening, episodes: Iterable[Episode], interrupts: Columns,
 
 
 def _is_swapped(happening: Happening, core: int, queue: int, interrupts: Columns) -> bool:
-    """The interrupts say that the queue of that number is another core's, and that the other way round it fits."""
+    """The interrupts say that the queue of that number is another core's, and that the other way
+    round it fits.
+    """
     said = core_of_queue(interrupts, happening, queue)
     turned = core_of_queue(interrupts, happening, core)
-    return said != core and turned == queue and str(happening.pattern or "").startswith("ena.lost_tx")
+    return (
+        said != core and turned == queue and str(happening.pattern or "").startswith("ena.lost_tx")
+    )
 
 
 def _all_clusters(episodes: Sequence[Episode]) -> list[list[Episode]]:
-    """Strong ones, with the weak that belong to them; then the bursts of each program; then what is left."""
+    """Strong ones, with the weak that belong to them; then the bursts of each program; then what is
+    left.
+    """
     reach = bridges(episodes)
     strong = _clusters([episode for episode in episodes if episode.is_strong], reach)
     left: list[Episode] = []
     for episode in episodes:
         if not episode.is_strong:
-            home = next((own for own in strong if any(e.is_strong and _is_part(episode, e, reach) for e in own)), None)
+            home = next(
+                (
+                    own
+                    for own in strong
+                    if any(e.is_strong and _is_part(episode, e, reach) for e in own)
+                ),
+                None,
+            )
             home.append(episode) if home is not None else left.append(episode)
     others = [episode for episode in left if episode.kind is not Kind.BURST]
     return [*strong, *_of_programs(left), *_clusters(others, reach)]
@@ -133,12 +171,17 @@ def _is_part(weak: Episode, strong: Episode, reach: Bridges) -> bool:
 
 
 def _of_programs(weak: Sequence[Episode]) -> list[list[Episode]]:
-    """However far apart, a program's bursts are one candidate, with what suffered on the core while they lasted."""
+    """However far apart, a program's bursts are one candidate, with what suffered on the core while
+    they lasted.
+    """
     bursts: dict[tuple[object, ...], list[Episode]] = {}
     for episode in weak:
         if episode.kind is Kind.BURST:
             bursts.setdefault((episode.cpu, episode.subject), []).append(episode)
-    return [[*own, *(e for e in weak if e.kind in SUFFERING and _touches_any(e, own))] for own in bursts.values()]
+    return [
+        [*own, *(e for e in weak if e.kind in SUFFERING and _touches_any(e, own))]
+        for own in bursts.values()
+    ]
 
 
 def _touches_any(episode: Episode, bursts: Sequence[Episode]) -> bool:
@@ -149,7 +192,11 @@ def _clusters(episodes: Sequence[Episode], reach: Bridges) -> list[list[Episode]
     """Episodes that belong together, also by way of a third."""
     clusters: list[list[Episode]] = []
     for episode in sorted(episodes, key=lambda one: one.from_ns):
-        near = [cluster for cluster in clusters if any(_belongs(episode, other, reach) for other in cluster)]
+        near = [
+            cluster
+            for cluster in clusters
+            if any(_belongs(episode, other, reach) for other in cluster)
+        ]
         for other in near[1:]:
             near[0].extend(other)
             clusters.remove(other)
@@ -158,17 +205,28 @@ def _clusters(episodes: Sequence[Episode], reach: Bridges) -> list[list[Episode]
 
 
 def _belongs(one: Episode, other: Episode, reach: Bridges) -> bool:
-    """Bursts on one core every few seconds, or at a beat, are one incident; on other cores only what is at the same time."""
+    """Bursts on one core every few seconds, or at a beat, are one incident; on other cores only
+    what is at the same time.
+    """
     if one.mode == other.mode == "steal":
         return touches(one.span, other.span, _STEAL_NS)
     if one.cpu == other.cpu or one.cpu is None or other.cpu is None:
-        is_alike = one.kind in ACTIVE and other.kind in ACTIVE and one.mode == other.mode and one.cpu is not None
+        is_alike = (
+            one.kind in ACTIVE
+            and other.kind in ACTIVE
+            and one.mode == other.mode
+            and one.cpu is not None
+        )
         return touches(one.span, other.span, reach.between(one, other) if is_alike else _TOUCH_NS)
     return coincide(one.span, other.span)
 
 
-def _home(event: JoinedEvent, clusters: Sequence[Sequence[Episode]], takers: Collection[int] | None) -> int | None:
-    """The cluster an event belongs to: one with its core before one without, a strong one before a weak one."""
+def _home(
+    event: JoinedEvent, clusters: Sequence[Sequence[Episode]], takers: Collection[int] | None
+) -> int | None:
+    """The cluster an event belongs to: one with its core before one without, a strong one before a
+    weak one.
+    """
     if event.happening.is_of_the_device and event.core is None:
         return None
     span = event.happening.began_ns, event.time_ns + _TOUCH_NS
@@ -177,13 +235,21 @@ def _home(event: JoinedEvent, clusters: Sequence[Sequence[Episode]], takers: Col
         own = [episode for episode in cluster if touches(episode.span, span)]
         if not own or not _may_hold(own, event.core, takers):
             continue
-        rank = any(e.cpu == event.core for e in own), any(e.is_strong for e in own), sum(e.weight for e in own)
+        rank = (
+            any(e.cpu == event.core for e in own),
+            any(e.is_strong for e in own),
+            sum(e.weight for e in own),
+        )
         best = max(best, (rank, place)) if best else (rank, place)
     return best[1] if best else None
 
 
-def _may_hold(episodes: Sequence[Episode], core: int | None, takers: Collection[int] | None) -> bool:
-    """Whether they are of the event's core; if that is not known, of one that takes its device's interrupts, or of no core."""
+def _may_hold(
+    episodes: Sequence[Episode], core: int | None, takers: Collection[int] | None
+) -> bool:
+    """Whether they are of the event's core; if that is not known, of one that takes its device's
+    interrupts, or of no core.
+    """
     if core is not None:
         return any(episode.cpu in (core, None) for episode in episodes)
     telling = [episode for episode in episodes if episode.is_strong] or episodes
@@ -206,16 +272,27 @@ def _gathered(episodes: Sequence[Episode], events: Sequence[JoinedEvent]) -> Gat
     core = core_of(episodes, major)
     # What is weak may belong to it, but does not make it longer.
     telling = [episode for episode in episodes if episode.is_strong] or episodes
-    spans = [episode.span for episode in telling] or [(event.happening.began_ns, event.time_ns) for event in events]
+    spans = [episode.span for episode in telling] or [
+        (event.happening.began_ns, event.time_ns) for event in events
+    ]
     ends = [*(span[1] for span in spans), *(event.time_ns for event in major)]
     span = min(start for start, _ in spans), max(ends)
     is_strong = bool(major) or any(episode.is_strong for episode in episodes)
     ordered = tuple(sorted(episodes, key=lambda one: (one.from_ns, one.kind)))
-    return Gathered(span, core, mode_of(episodes, core), ordered, tuple(sorted(events, key=lambda e: e.time_ns)), is_strong)
+    return Gathered(
+        span,
+        core,
+        mode_of(episodes, core),
+        ordered,
+        tuple(sorted(events, key=lambda e: e.time_ns)),
+        is_strong,
+    )
 
 
 def core_of(episodes: Iterable[Episode], events: Iterable[JoinedEvent]) -> int | None:
-    """An event's own word first, then the core where something suffered, then the one that was held longest."""
+    """An event's own word first, then the core where something suffered, then the one that was held
+    longest.
+    """
     for event in events:
         if event.core is not None:
             return event.core
@@ -230,13 +307,19 @@ def core_of(episodes: Iterable[Episode], events: Iterable[JoinedEvent]) -> int |
 
 def mode_of(episodes: Iterable[Episode], core: int | None) -> str | None:
     """The mode the core was held in longest, by strong episodes if there are any."""
-    held = [episode for episode in episodes if episode.kind in ACTIVE and episode.mode and episode.cpu in (core, None)]
+    held = [
+        episode
+        for episode in episodes
+        if episode.kind in ACTIVE and episode.mode and episode.cpu in (core, None)
+    ]
     held = [episode for episode in held if episode.is_strong] or held
     return max(held, key=lambda episode: episode.weight).mode if held else None
 
 
 def is_same(one: Gathered, other: Gathered) -> bool:
-    """Whether two stretches of a recording that overlap tell of the same incident: they share an episode, an event, a program."""
+    """Whether two stretches of a recording that overlap tell of the same incident: they share an
+    episode, an event, a program.
+    """
     known = {(event.time_ns, event.kind) for event in one.events}
     if any((event.time_ns, event.kind) in known for event in other.events):
         return True
@@ -244,12 +327,16 @@ def is_same(one: Gathered, other: Gathered) -> bool:
 
 
 def _are_parts(mine: Episode, theirs: Episode) -> bool:
-    return key_of(mine) == key_of(theirs) and (mine.kind is Kind.BURST or touches(mine.span, theirs.span, _TOUCH_NS))
+    return key_of(mine) == key_of(theirs) and (
+        mine.kind is Kind.BURST or touches(mine.span, theirs.span, _TOUCH_NS)
+    )
 
 
 def united(one: Gathered, later: Gathered) -> Gathered:
     """The same incident as two stretches of a recording tell it."""
-    events = {(event.time_ns, event.kind, event.core): event for event in (*one.events, *later.events)}
+    events = {
+        (event.time_ns, event.kind, event.core): event for event in (*one.events, *later.events)
+    }
     return replace(
         one,
         span=(min(one.span[0], later.span[0]), max(one.span[1], later.span[1])),
@@ -259,11 +346,26 @@ def united(one: Gathered, later: Gathered) -> Gathered:
     )
 
 
-def asked(gathered: Sequence[Gathered], at_ns: int, around_ns: int, core: int | None) -> list[Gathered]:
-    """What a moment lies in, then what is near, on that core if one is given; strong before weak, then by distance."""
-    near = [replace(one, is_asked=True) for one in gathered if touches(one.span, (at_ns, at_ns), around_ns)]
-    own = near if core is None else [found for one in near if (found := _on_core(one, core)) is not None]
-    return sorted(own, key=lambda one: (_distance_ns(one, at_ns) > 0, not one.is_strong, _distance_ns(one, at_ns)))
+def asked(
+    gathered: Sequence[Gathered], at_ns: int, around_ns: int, core: int | None
+) -> list[Gathered]:
+    """What a moment lies in, then what is near, on that core if one is given; strong before weak,
+    then by distance.
+    """
+    near = [
+        replace(one, is_asked=True)
+        for one in gathered
+        if touches(one.span, (at_ns, at_ns), around_ns)
+    ]
+    own = (
+        near
+        if core is None
+        else [found for one in near if (found := _on_core(one, core)) is not None]
+    )
+    return sorted(
+        own,
+        key=lambda one: (_distance_ns(one, at_ns) > 0, not one.is_strong, _distance_ns(one, at_ns)),
+    )
 
 
 def _on_core(one: Gathered, core: int) -> Gathered | None:
@@ -275,6 +377,10 @@ def _on_core(one: Gathered, core: int) -> Gathered | None:
 
 
 def _distance_ns(one: Gathered, at_ns: int) -> int:
-    """From a moment to what told of the incident; between the bursts of one that comes at a beat nothing went on."""
-    spans = [episode.span for episode in one.episodes if episode.is_strong or not one.is_strong] or [one.span]
+    """From a moment to what told of the incident; between the bursts of one that comes at a beat
+    nothing went on.
+    """
+    spans = [
+        episode.span for episode in one.episodes if episode.is_strong or not one.is_strong
+    ] or [one.span]
     return min(max(from_ns - at_ns, at_ns - to_ns, 0) for from_ns, to_ns in spans)

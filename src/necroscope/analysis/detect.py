@@ -1,4 +1,6 @@
-"""All episodes of a stretch, found in the cheap tables; of samples only time, core and name are looked at."""
+"""All episodes of a stretch, found in the cheap tables; of samples only time, core and name are
+looked at.
+"""
 
 from collections.abc import Iterator
 from typing import Final
@@ -14,7 +16,8 @@ from necroscope.analysis.node import MODES, Node
 from necroscope.analysis.softirq_episodes import softirq_episodes
 from necroscope.model.units import NS_PER_S
 
-# Ticks of a second cut a stretch where it dips for a moment; bursts at a beat of a few seconds stay apart.
+# Ticks of a second cut a stretch where it dips for a moment; bursts at a beat of a few seconds stay
+# apart.
 _BRIDGE_NS: Final = 6 * NS_PER_S // 5
 # A busy node has many weak ones; joining them costs the square of their number.
 _MOST_WEAK: Final = 400
@@ -24,13 +27,17 @@ _LEAST_SHARE: Final = 0.2
 def detect(node: Node) -> list[Episode]:
     """In order of time."""
     found = merged(_all(node), _BRIDGE_NS)
-    weak = sorted((episode for episode in found if not episode.is_strong), key=lambda one: -one.weight)
+    weak = sorted(
+        (episode for episode in found if not episode.is_strong), key=lambda one: -one.weight
+    )
     kept = set(map(id, weak[:_MOST_WEAK]))
     return [episode for episode in found if episode.is_strong or id(episode) in kept]
 
 
 def busiest_core(node: Node, span: Span, core: int | None = None) -> tuple[int | None, str | None]:
-    """The core that worked most in a stretch, or the given one, and in which mode: where to look when asked about a moment."""
+    """The core that worked most in a stretch, or the given one, and in which mode: where to look
+    when asked about a moment.
+    """
     rows = node.columns("cores").within([span]).of_core(core)
     best: tuple[float, int, str] | None = None
     for cpu in np.unique(rows["cpu"]):

@@ -1,4 +1,6 @@
-"""What is new on a core: weights by function path in the incident and in quiet time; what appears and vanishes counts."""
+"""What is new on a core: weights by function path in the incident and in quiet time; what appears
+and vanishes counts.
+"""
 
 from dataclasses import dataclass
 from typing import Final
@@ -19,7 +21,9 @@ _MAIN_BRANCH: Final = 0.6
 
 @dataclass(frozen=True, slots=True)
 class PathChange:
-    """A path, outermost function first, and its shares of the core's time: in the incident and in quiet time."""
+    """A path, outermost function first, and its shares of the core's time: in the incident and in
+    quiet time.
+    """
 
     path: tuple[str, ...]
     now: float
@@ -39,7 +43,9 @@ class Differential:
 
 
 def compared(now: Stacks, before: Stacks, limit: int = 3) -> Differential:
-    """Both must be of the same call tree. Below different callers in user code the kernel's own paths are the same."""
+    """Both must be of the same call tree. Below different callers in user code the kernel's own
+    paths are the same.
+    """
     sides = [_paths(stacks) for stacks in (now, before)]
     tree, ends = tree_of(path for side in sides for path, _ in side)
     ends_of_sides = ends[: len(sides[0])], ends[len(sides[0]) :]
@@ -51,14 +57,19 @@ def compared(now: Stacks, before: Stacks, limit: int = 3) -> Differential:
     def told(rows: list[int]) -> tuple[PathChange, ...]:
         names = ([now.tree.names.name(function) for function in path] for path in tree.paths(rows))
         pairs = ([float(share[row]) for share in shares] for row in rows)
-        return tuple(PathChange(tuple(without_skid(path)), *pair) for path, pair in zip(names, pairs, strict=True))
+        return tuple(
+            PathChange(tuple(without_skid(path)), *pair)
+            for path, pair in zip(names, pairs, strict=True)
+        )
 
     change = shares[0] - shares[1]
     return Differential(told(_frontier(tree, change, limit)), told(_frontier(tree, -change, limit)))
 
 
 def _paths(stacks: Stacks) -> list[tuple[list[int], float]]:
-    """The kernel's part of each stack, or all of it if it is in user code, with its share of the time."""
+    """The kernel's part of each stack, or all of it if it is in user code, with its share of the
+    time.
+    """
     is_kernel = stacks.tree.names.is_kernel()
     paths = []
     for whole, weight in stacks.heaviest_paths(_HEAVIEST):
@@ -68,7 +79,9 @@ def _paths(stacks: Stacks) -> list[tuple[list[int], float]]:
 
 
 def _frontier(tree: Tree, change: NDArray[np.float64], limit: int) -> list[int]:
-    """From each outermost function that changed inward to where the change spreads over several callees."""
+    """From each outermost function that changed inward to where the change spreads over several
+    callees.
+    """
     callees = callees_of(tree)
     outermost = sorted(callees[LOST], key=change.__getitem__, reverse=True)[: 2 * limit]
     ends = [inner_end(callees, change, row, _MAIN_BRANCH) for row in outermost]

@@ -1,4 +1,6 @@
-"""From a recording to a report: episodes over the whole span from the cheap tables, then samples around each incident only."""
+"""From a recording to a report: episodes over the whole span from the cheap tables, then samples
+around each incident only.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -26,12 +28,14 @@ Progress = Callable[[float], None]
 # Weak candidates are many on a busy node; the heaviest are looked at.
 _MOST_WEAK: Final = 40
 _MOST_STRONG: Final = 120
-# A core held for a moment is nobody's incident unless something suffered; where it was not even full it must last longer.
+# A core held for a moment is nobody's incident unless something suffered; where it was not even
+# full it must last longer.
 _HELD_S: Final = 4.0
 _NAMED_HELD_S: Final = 0.9
 _NAMED_ELEVATED_S: Final = 2.0
 _AROUND_NS: Final = 5 * NS_PER_S
-# Of what lies at or near a moment that was asked about, so much is judged; and so many other cores are named.
+# Of what lies at or near a moment that was asked about, so much is judged; and so many other cores
+# are named.
 _MOST_ASKED: Final = 8
 _MOST_ALSO: Final = 8
 _MOSTLY: Final = 0.5
@@ -44,23 +48,46 @@ def diagnose(
     progress: Progress | None = None,
     core: int | None = None,
 ) -> Report:
-    """All incidents of a recording or of a stretch of it, or with `at_ns` what happened around that moment; all or on a core."""
+    """All incidents of a recording or of a stretch of it, or with `at_ns` what happened around that
+    moment; all or on a core.
+    """
     info = recording.info()
-    if info.from_ns is None or info.to_ns is None or not (info.tables or recording.gaps(info.from_ns, info.to_ns + 1)):
+    if (
+        info.from_ns is None
+        or info.to_ns is None
+        or not (info.tables or recording.gaps(info.from_ns, info.to_ns + 1))
+    ):
         return Report(info.schema, info.node, None, None, (), (), ("nothing is recorded yet",))
     whole = info.from_ns, info.to_ns + 1
     if span is not None:
         whole = max(whole[0], span[0]), min(whole[1], span[1])
     notes: list[str] = []
-    found = _all(recording, whole, notes, progress) if at_ns is None else _about(recording, whole, at_ns, core, notes)
+    found = (
+        _all(recording, whole, notes, progress)
+        if at_ns is None
+        else _about(recording, whole, at_ns, core, notes)
+    )
     incidents = [one for one in found if core is None or at_ns is not None or _concerns(one, core)]
     numbered = (replace(one, id=f"{format_moment(one.from_ns)}-{_place(one)}") for one in incidents)
     ordered = tuple(sorted(numbered, key=lambda one: one.from_ns))
-    return Report(info.schema, info.node, *whole, ordered, tuple(recording.gaps(*whole)), tuple(notes), at_ns, core)
+    return Report(
+        info.schema,
+        info.node,
+        *whole,
+        ordered,
+        tuple(recording.gaps(*whole)),
+        tuple(notes),
+        at_ns,
+        core,
+    )
 
 
-def _all(recording: Recording, whole: Span, notes: list[str], progress: Progress | None) -> Iterator[Incident]:
-    """Stretch by stretch; what goes on beyond the end of one is carried on to the next and told as a whole when it is over."""
+def _all(
+    recording: Recording, whole: Span, notes: list[str], progress: Progress | None
+) -> Iterator[Incident]:
+    """Stretch by stretch; what goes on beyond the end of one is carried on to the next and told as
+    a whole when it is over.
+    """
     carried: list[Carried] = []
     parts = list(stretches(whole))
     is_read = False
@@ -72,7 +99,9 @@ def _all(recording: Recording, whole: Span, notes: list[str], progress: Progress
         over = [one for one in carried if not goes_on(one.gathered, own, whole)]
         chosen = _chosen(fresh, notes)
         here = [one for one in chosen if not goes_on(one, own, whole)]
-        for place, case in enumerate([*_cases(recording, over), *(Case(node, one) for one in here)]):
+        for place, case in enumerate(
+            [*_cases(recording, over), *(Case(node, one) for one in here)]
+        ):
             incident = _judged(case)
             if incident is not None:
                 yield incident
@@ -84,7 +113,9 @@ def _all(recording: Recording, whole: Span, notes: list[str], progress: Progress
         raise _unreadable(recording, whole)
 
 
-def _about(recording: Recording, whole: Span, at_ns: int, core: int | None, notes: list[str]) -> Iterator[Incident]:
+def _about(
+    recording: Recording, whole: Span, at_ns: int, core: int | None, notes: list[str]
+) -> Iterator[Incident]:
     """What happened around a moment, also if nothing was wrong."""
     around = max(whole[0], at_ns - STRETCH_NS // 2), min(whole[1], at_ns + STRETCH_NS // 2)
     node = _node(recording, around, notes)
@@ -93,7 +124,9 @@ def _about(recording: Recording, whole: Span, at_ns: int, core: int | None, note
     found = asked(_gathered(node), at_ns, _AROUND_NS, core)[:_MOST_ASKED]
     if not found:
         span = at_ns - _AROUND_NS, at_ns + _AROUND_NS
-        found = [Gathered(span, *busiest_core(node, span, core), (), (), is_strong=False, is_asked=True)]
+        found = [
+            Gathered(span, *busiest_core(node, span, core), (), (), is_strong=False, is_asked=True)
+        ]
     best: Incident | None = None
     for one in found:
         # What is weak is often nothing, and what the question is about may be some seconds off.
@@ -109,20 +142,33 @@ def _about(recording: Recording, whole: Span, at_ns: int, core: int | None, note
 
 def _also(node: Node, at_ns: int, told: int | None) -> list[str]:
     """Other cores on which something was wrong at the same moment."""
-    there = {episode.cpu for episode in node.episodes if episode.is_strong and episode.from_ns <= at_ns <= episode.to_ns}
+    there = {
+        episode.cpu
+        for episode in node.episodes
+        if episode.is_strong and episode.from_ns <= at_ns <= episode.to_ns
+    }
     others = sorted(cpu for cpu in there if cpu is not None and cpu != told)
     if not others:
         return []
     more = f" and {len(others) - _MOST_ALSO} more" if len(others) > _MOST_ALSO else ""
-    return [f"also at that moment: core {', '.join(map(str, others[:_MOST_ALSO]))}{more}; ask about one with --at and --cpu"]
+    return [
+        (
+            f"also at that moment: core {', '.join(map(str, others[:_MOST_ALSO]))}{more}; ask about"
+            " one with --at and --cpu"
+        )
+    ]
 
 
 def _unreadable(recording: Recording, span: Span) -> NecroscopeError:
     """Where nothing can be read nothing can be said, least of all that there was no incident."""
     damage = [gap.cause for gap in recording.gaps(*span) if is_damage(gap)]
     if damage:
-        return CorruptData(f"nothing of it can be read: {damage[0]}", "diagnose another copy or an older recording")
-    facts = f"nothing tells how the node was from {format_moment(span[0])} to {format_moment(span[1])}"
+        return CorruptData(
+            f"nothing of it can be read: {damage[0]}", "diagnose another copy or an older recording"
+        )
+    facts = (
+        f"nothing tells how the node was from {format_moment(span[0])} to {format_moment(span[1])}"
+    )
     return RecordingError(facts, "record on the node with `necroscope record`, or import samples")
 
 
@@ -153,8 +199,8 @@ def _chosen(gathered: Sequence[Gathered], notes: list[str]) -> list[Gathered]:
     if len(strong) > _MOST_STRONG:
         first = format_moment(min(one.span[0] for one in strong))
         notes.append(
-            f"{len(strong)} incidents in the hour from {first}: only the {_MOST_STRONG} heaviest were looked at;"
-            " ask about a moment with --at"
+            f"{len(strong)} incidents in the hour from {first}: only the {_MOST_STRONG} heaviest"
+            " were looked at; ask about a moment with --at"
         )
     return [*strong[:_MOST_STRONG], *weak[:_MOST_WEAK]]
 
@@ -163,7 +209,11 @@ def _judged(case: Case) -> Incident | None:
     """None if it is no incident: too short to matter to anybody, or weak and without a cause."""
     _refine_mode(case)
     verdict, alternatives = decide(case, all_causes(), shortcomings(case))
-    named = next((cause for cause in all_causes() if cause.slug == verdict.cause), None) if verdict.confidence >= NAMED else None
+    named = (
+        next((cause for cause in all_causes() if cause.slug == verdict.cause), None)
+        if verdict.confidence >= NAMED
+        else None
+    )
     matters = _matters(case, named)
     if not matters and not case.is_asked:
         return None
@@ -182,13 +232,22 @@ def _judged(case: Case) -> Incident | None:
 
 
 def _refine_mode(case: Case) -> None:
-    """Without IRQ_TIME_ACCOUNTING softirqs are booked as whatever the tick finds; samples see them."""
-    if case.mode in ("system", None) and case.core is not None and case.now.total and case.now.share(SOFTIRQ) >= _MOSTLY:
+    """Without IRQ_TIME_ACCOUNTING softirqs are booked as whatever the tick finds; samples see
+    them.
+    """
+    if (
+        case.mode in ("system", None)
+        and case.core is not None
+        and case.now.total
+        and case.now.share(SOFTIRQ) >= _MOSTLY
+    ):
         case.mode = "softirq"
 
 
 def _matters(case: Case, named: Cause | None) -> bool:
-    """Whether somebody or something suffered, or a core was held long enough; what is weak needs a cause besides."""
+    """Whether somebody or something suffered, or a core was held long enough; what is weak needs a
+    cause besides.
+    """
     is_strong = case.gathered.is_strong
     if named is None and not is_strong:
         return False
@@ -203,7 +262,9 @@ def _matters(case: Case, named: Cause | None) -> bool:
 
 def _concerns(incident: Incident, core: int) -> bool:
     """Of an incident of several cores one is told first; it is the others' as well."""
-    return incident.core in (core, None) or any(episode.core == core for episode in incident.episodes)
+    return incident.core in (core, None) or any(
+        episode.core == core for episode in incident.episodes
+    )
 
 
 def _place(incident: Incident) -> str:
@@ -212,8 +273,18 @@ def _place(incident: Incident) -> str:
 
 def _event_seen(event: JoinedEvent) -> EventSeen:
     what = event.happening
-    return EventSeen(what.time_ns, what.kind, event.core, what.device, event.queue, event.joined_by, what.message)
+    return EventSeen(
+        what.time_ns, what.kind, event.core, what.device, event.queue, event.joined_by, what.message
+    )
 
 
 def _episode_seen(episode: Episode) -> EpisodeSeen:
-    return EpisodeSeen(episode.kind.value, episode.cpu, episode.mode, episode.from_ns, episode.to_ns, episode.text, episode.table)
+    return EpisodeSeen(
+        episode.kind.value,
+        episode.cpu,
+        episode.mode,
+        episode.from_ns,
+        episode.to_ns,
+        episode.text,
+        episode.table,
+    )

@@ -1,7 +1,8 @@
-"""Episodes: intervals, mostly on one core, with something abnormal and measured. The rules are in the files named `*_episodes`.
+"""Episodes: intervals, mostly on one core, with something abnormal and measured. The rules are in
+the files named `*_episodes`.
 
-A strong episode is an incident in its own right. A weak one is normal on some machines: it makes an incident only if a cause is
-found that has its confirming signal.
+A strong episode is an incident in its own right. A weak one is normal on some machines: it makes an
+incident only if a cause is found that has its confirming signal.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,7 +35,15 @@ class Kind(StrEnum):
 # A core is held in a mode.
 ACTIVE = frozenset({Kind.SATURATED, Kind.ELEVATED, Kind.USER_BUSY, Kind.BURST})
 # These say that something waited which should not wait.
-SUFFERING = frozenset({Kind.SOFTIRQ_DELAYED, Kind.SOFTIRQ_FROZEN, Kind.THREAD_DELAYED, Kind.TIME_MISSING, Kind.PACKETS_DROPPED})
+SUFFERING = frozenset(
+    {
+        Kind.SOFTIRQ_DELAYED,
+        Kind.SOFTIRQ_FROZEN,
+        Kind.THREAD_DELAYED,
+        Kind.TIME_MISSING,
+        Kind.PACKETS_DROPPED,
+    }
+)
 
 # And these too, that tasks wait for memory, a device or their quota.
 HURT = SUFFERING | {Kind.MEMORY_STALLED, Kind.IO_BLOCKED, Kind.THROTTLED}
@@ -44,10 +53,12 @@ _WAITS: Final = frozenset({Kind.SOFTIRQ_DELAYED, Kind.SOFTIRQ_FROZEN, Kind.THREA
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """`level` is a share of the time, or for waits the longest one in seconds; `cpu` None is the whole machine.
+    """`level` is a share of the time, or for waits the longest one in seconds; `cpu` None is the
+    whole machine.
 
-    `words` tell it with the figures left open (`held {level:.0%} for {amount:.1f} s`), so that the text of what is made one of
-    two parts speaks of both. `amount` adds up: seconds, packets, times. `beside` is what it is compared with.
+    `words` tell it with the figures left open (`held {level:.0%} for {amount:.1f} s`), so that the
+    text of what is made one of two parts speaks of both. `amount` adds up: seconds, packets, times.
+    `beside` is what it is compared with.
     """
 
     kind: Kind
@@ -65,7 +76,12 @@ class Episode:
 
     @property
     def text(self) -> str:
-        figures = {"level": self.level, "wait_ms": 1000 * self.level, "amount": self.amount, "beside": self.beside}
+        figures = {
+            "level": self.level,
+            "wait_ms": 1000 * self.level,
+            "amount": self.amount,
+            "beside": self.beside,
+        }
         return self.words.format(cpu=self.cpu, mode=self.mode, subject=self.subject, **figures)
 
     @property
@@ -78,12 +94,16 @@ class Episode:
 
     @property
     def weight(self) -> float:
-        """How much it matters beside others: its length times its level, much less if it is weak."""
+        """How much it matters beside others: its length times its level, much less if it is
+        weak.
+        """
         return self.seconds * min(self.level, 1.0) * (1.0 if self.is_strong else 0.2)
 
 
 def joined(spans: Iterable[Span], bridge_ns: int = 0) -> list[Span]:
-    """Stretches in order of time, those that touch or lie no farther apart than `bridge_ns` made one."""
+    """Stretches in order of time, those that touch or lie no farther apart than `bridge_ns` made
+    one.
+    """
     found: list[Span] = []
     for from_ns, to_ns in sorted(spans):
         if found and from_ns - found[-1][1] <= bridge_ns:
@@ -108,7 +128,9 @@ def touches(one: Span, other: Span, within_ns: int = 0) -> bool:
 
 def coincide(one: Span, other: Span) -> bool:
     """Whether they share most of the shorter one: the ends of two rows may touch."""
-    return 2 * (min(one[1], other[1]) - max(one[0], other[0])) > min(one[1] - one[0], other[1] - other[0])
+    return 2 * (min(one[1], other[1]) - max(one[0], other[0])) > min(
+        one[1] - one[0], other[1] - other[0]
+    )
 
 
 def merged(episodes: Iterable[Episode], bridge_ns: int) -> list[Episode]:
@@ -122,7 +144,10 @@ def merged(episodes: Iterable[Episode], bridge_ns: int) -> list[Episode]:
             latest[key_of(episode)] = episode
         else:
             latest[key_of(episode)] = _as_one(last, episode)
-    return sorted([*done, *latest.values()], key=lambda found: (found.from_ns, found.cpu if found.cpu is not None else -1))
+    return sorted(
+        [*done, *latest.values()],
+        key=lambda found: (found.from_ns, found.cpu if found.cpu is not None else -1),
+    )
 
 
 def key_of(episode: Episode) -> tuple[Kind, int | None, str | None, str | None]:
@@ -138,13 +163,19 @@ def _as_one(first: Episode, second: Episode) -> Episode:
     old_s, new_s = first.seconds, new * second.seconds
 
     def mean(one: float, other: float) -> float:
-        return (one * old_s + other * new_s) / (old_s + new_s) if old_s + new_s > 0 else max(one, other)
+        return (
+            (one * old_s + other * new_s) / (old_s + new_s)
+            if old_s + new_s > 0
+            else max(one, other)
+        )
 
     return replace(
         worst,
         from_ns=first.from_ns,
         to_ns=max(first.to_ns, second.to_ns),
-        level=max(first.level, second.level) if first.kind in _WAITS else mean(first.level, second.level),
+        level=max(first.level, second.level)
+        if first.kind in _WAITS
+        else mean(first.level, second.level),
         amount=first.amount + new * second.amount,
         beside=mean(first.beside, second.beside),
     )

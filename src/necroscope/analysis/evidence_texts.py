@@ -12,7 +12,8 @@ def what_held_the_core(case: Case) -> list[Evidence]:
     return [
         case.seen(episode.text, episode.table, episode.cpu, episode.span)
         for episode in case.episodes
-        if episode.kind in (Kind.SATURATED, Kind.ELEVATED, Kind.USER_BUSY) and episode.cpu in (case.core, None)
+        if episode.kind in (Kind.SATURATED, Kind.ELEVATED, Kind.USER_BUSY)
+        and episode.cpu in (case.core, None)
     ][:2]
 
 
@@ -21,7 +22,8 @@ def suffering(case: Case) -> list[Evidence]:
     found = [
         case.seen(episode.text, episode.table, episode.cpu, episode.span)
         for episode in case.episodes
-        if episode.kind in SUFFERING or episode.kind in (Kind.MEMORY_STALLED, Kind.IO_BLOCKED, Kind.THROTTLED)
+        if episode.kind in SUFFERING
+        or episode.kind in (Kind.MEMORY_STALLED, Kind.IO_BLOCKED, Kind.THROTTLED)
     ]
     return [*found[:4], *(of_event(case, event) for event in case.events[:3])]
 
@@ -29,17 +31,33 @@ def suffering(case: Case) -> list[Evidence]:
 def of_event(case: Case, event: JoinedEvent) -> Evidence:
     """What the log said, and how it is known which core it is of."""
     how = f" (core {event.core}: {event.joined_by})" if event.joined_by else ""
-    return case.seen(f"{event.happening.message}{how}", "events", event.core, (event.time_ns, event.time_ns + 1))
+    return case.seen(
+        f"{event.happening.message}{how}", "events", event.core, (event.time_ns, event.time_ns + 1)
+    )
 
 
-def in_samples(case: Case, group: Functions, what: str, inside: Functions | None = None) -> Evidence:
-    """`what` with its share of the core's samples in the incident and in quiet time: `the walk over memory cgroups`."""
+def in_samples(
+    case: Case, group: Functions, what: str, inside: Functions | None = None
+) -> Evidence:
+    """`what` with its share of the core's samples in the incident and in quiet time: `the walk over
+    memory cgroups`.
+    """
     now, before = case.now.share(group, inside), case.before.time_share(group, inside)
     place = "the machine's" if case.core is None else f"core {case.core}'s"
-    return case.seen(f"{what}: {now:.0%} of {place} samples, {before:.1%} of its time before", "samples", case.core)
+    return case.seen(
+        f"{what}: {now:.0%} of {place} samples, {before:.1%} of its time before",
+        "samples",
+        case.core,
+    )
 
 
 def file_of(case: Case, culprit: Culprit | None) -> list[Evidence]:
-    """The file that the culprit's system call was about, as captured on the core; anybody's where there is no culprit."""
-    files = [row["file"] for row in case.tasks if row["file"] and (culprit is None or row["comm"] == culprit.comm)]
+    """The file that the culprit's system call was about, as captured on the core; anybody's where
+    there is no culprit.
+    """
+    files = [
+        row["file"]
+        for row in case.tasks
+        if row["file"] and (culprit is None or row["comm"] == culprit.comm)
+    ]
     return [case.seen(f"the file is {files[0]}", "tasks", case.core)] if files else []

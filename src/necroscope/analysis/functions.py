@@ -1,4 +1,6 @@
-"""Groups of functions by name, over kernel versions and compilers; each cause says which of them are its signature."""
+"""Groups of functions by name, over kernel versions and compilers; each cause says which of them
+are its signature.
+"""
 
 import re
 from collections.abc import Iterable
@@ -14,7 +16,8 @@ from necroscope.stacks.frames import frames_at
 from necroscope.stacks.tree import Flags
 
 UNNAMED: Final = "[unknown]"
-# What compilers append to a function they split, cloned or moved: `.isra.0`, `.constprop.0.isra.0`, `.cold`, `.llvm.1234`.
+# What compilers append to a function they split, cloned or moved: `.isra.0`, `.constprop.0.isra.0`,
+# `.cold`, `.llvm.1234`.
 _SUFFIX: Final = re.compile(r"\.(?:isra|constprop|part|cold|llvm|lto_priv|localalias)\b.*")
 
 
@@ -33,9 +36,13 @@ class Functions:
 
 
 def functions(*names: str, is_user: bool = False) -> Functions:
-    """A group: names separated by blanks, `*` stands for anything. `functions("mem_cgroup_iter css_next_descendant_*")`."""
+    """A group: names separated by blanks, `*` stands for anything. `functions("mem_cgroup_iter
+    css_next_descendant_*")`.
+    """
     words = [word for text in names for word in text.split()]
-    return Functions(re.compile("|".join(re.escape(word).replace(r"\*", ".*") for word in words)), is_user)
+    return Functions(
+        re.compile("|".join(re.escape(word).replace(r"\*", ".*") for word in words)), is_user
+    )
 
 
 def bare(name: str) -> str:
@@ -44,7 +51,9 @@ def bare(name: str) -> str:
 
 
 class FunctionNames:
-    """Numbers for the functions of one analysis, so that a group is matched with each name once and not with each frame."""
+    """Numbers for the functions of one analysis, so that a group is matched with each name once and
+    not with each frame.
+    """
 
     def __init__(self) -> None:
         self._ids: dict[tuple[str, bool], int] = {}
@@ -53,7 +62,10 @@ class FunctionNames:
         self._members: dict[Functions, Flags] = {}
 
     def ids(self, names: Iterable[str], is_kernel: Iterable[bool]) -> NDArray[np.int64]:
-        return np.array([self._id(bare(name), kernel) for name, kernel in zip(names, is_kernel, strict=True)], dtype=np.int64)
+        return np.array(
+            [self._id(bare(name), kernel) for name, kernel in zip(names, is_kernel, strict=True)],
+            dtype=np.int64,
+        )
 
     def name(self, number: int) -> str:
         return self._names[number]
@@ -68,7 +80,9 @@ class FunctionNames:
         if len(known) < len(self._names):
             matches = group.regex.fullmatch
             new = zip(self._names[len(known) :], self._is_kernel[len(known) :], strict=True)
-            flags = [is_kernel != group.is_user and matches(name) is not None for name, is_kernel in new]
+            flags = [
+                is_kernel != group.is_user and matches(name) is not None for name, is_kernel in new
+            ]
             known = self._members[group] = np.concatenate([known, np.array(flags, dtype=bool)])
         return known
 
@@ -82,7 +96,9 @@ class FunctionNames:
 
 def frame_names(frames: pa.Table) -> list[str]:
     """How frames are called: by their function, else by module and offset."""
-    return [frame_name(frame.function, frame.module or "", frame.offset) for frame in frames_at(frames)]
+    return [
+        frame_name(frame.function, frame.module or "", frame.offset) for frame in frames_at(frames)
+    ]
 
 
 _NOTHING: Final = np.zeros(0, dtype=bool)

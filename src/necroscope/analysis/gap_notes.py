@@ -1,4 +1,6 @@
-"""Gaps in words: a line a cause, with the time they cover together counted once; what is damaged comes first."""
+"""Gaps in words: a line a cause, with the time they cover together counted once; what is damaged
+comes first.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -17,13 +19,17 @@ def is_damage(gap: Gap) -> bool:
 
 
 def gap_notes(gaps: Iterable[Gap]) -> list[str]:
-    """`damaged, cannot be read: ...`, then `the rings were full: 2 gaps in samples, 3.1 s together`."""
+    """`damaged, cannot be read: ...`, then `the rings were full: 2 gaps in samples, 3.1 s
+    together`.
+    """
     found = list(gaps)
     by_cause: dict[str, list[Gap]] = {}
     for gap in found:
         if gap.to_ns > gap.from_ns or is_damage(gap):
             by_cause.setdefault(gap.cause, []).append(gap)
-    ordered = sorted(by_cause.items(), key=lambda item: (not is_damage(item[1][0]), -_covered_ns(item[1])))
+    ordered = sorted(
+        by_cause.items(), key=lambda item: (not is_damage(item[1][0]), -_covered_ns(item[1]))
+    )
     return [_told(cause, own) for cause, own in ordered]
 
 
@@ -37,4 +43,6 @@ def _told(cause: str, gaps: Sequence[Gap]) -> str:
 
 
 def _covered_ns(gaps: Iterable[Gap]) -> int:
-    return sum(to_ns - from_ns for from_ns, to_ns in joined((gap.from_ns, gap.to_ns) for gap in gaps))
+    return sum(
+        to_ns - from_ns for from_ns, to_ns in joined((gap.from_ns, gap.to_ns) for gap in gaps)
+    )

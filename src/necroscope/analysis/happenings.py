@@ -1,4 +1,6 @@
-"""Events that matter here, from the log, the node's daemons and Ray: how bad each kind is, and how far back it began."""
+"""Events that matter here, from the log, the node's daemons and Ray: how bad each kind is, and how
+far back it began.
+"""
 
 import json
 from dataclasses import dataclass, field
@@ -9,9 +11,10 @@ import numpy as np
 from necroscope.analysis.columns import Columns
 from necroscope.model.units import NS_PER_MS, NS_PER_S, NS_PER_US
 
-# Seconds between the start of the trouble and the line that tells of it. A NIC's transmit watchdog waits 5 s, or twice that
-# while NAPI is scheduled; soft lockups need 20 s, RCU stalls 21 to 60, workqueues 30, hung tasks 120, calls of NFS over TCP
-# 180; Ray declares a node dead after 65 s, and an object lost after ten minutes.
+# Seconds between the start of the trouble and the line that tells of it. A NIC's transmit watchdog
+# waits 5 s, or twice that while NAPI is scheduled; soft lockups need 20 s, RCU stalls 21 to 60,
+# workqueues 30, hung tasks 120, calls of NFS over TCP 180; Ray declares a node dead after 65 s, and
+# an object lost after ten minutes.
 _LOOK_BACK_S: Final = {
     "nic_reset": 12,
     "nic_reset_done": 12,
@@ -60,16 +63,24 @@ _MINOR_S: Final = {
     "unit_restart": 3,
     "perf_slow": 2,
 }
-# A line that is read again has the same key in its boot, and nearly the same time: the clocks are measured anew.
+# A line that is read again has the same key in its boot, and nearly the same time: the clocks are
+# measured anew.
 _AGAIN_NS: Final = 10 * NS_PER_S
 NIC_KINDS: Final = frozenset(kind for kind in _LOOK_BACK_S if kind.startswith("nic_"))
 # Fields of a pattern that say how long it had lasted, by their unit.
-_AGES: Final = {"napi_us": NS_PER_US, "napi_ms": NS_PER_MS, "pending_ms": NS_PER_MS, "stuck_s": NS_PER_S, "blocked_s": NS_PER_S}
+_AGES: Final = {
+    "napi_us": NS_PER_US,
+    "napi_ms": NS_PER_MS,
+    "pending_ms": NS_PER_MS,
+    "stuck_s": NS_PER_S,
+    "blocked_s": NS_PER_S,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """One event. `fields` is what its pattern caught; `core` is as the line names it; `by_kernel`: nobody else wrote the line.
+    """One event. `fields` is what its pattern caught; `core` is as the line names it; `by_kernel`:
+    nobody else wrote the line.
 
     `sequence` is the key of its first line in the log of one boot.
     """
@@ -98,36 +109,60 @@ class Happening:
 
     @property
     def began_ns(self) -> int:
-        """When the trouble may have begun, at the earliest: as the line says, else as long as such a line takes to come."""
-        said_ns = [int(value * unit) for name, unit in _AGES.items() if isinstance(value := self.fields.get(name), int)]
+        """When the trouble may have begun, at the earliest: as the line says, else as long as such
+        a line takes to come.
+        """
+        said_ns = [
+            int(value * unit)
+            for name, unit in _AGES.items()
+            if isinstance(value := self.fields.get(name), int)
+        ]
         usual_ns = (_LOOK_BACK_S | _MINOR_S).get(self.kind, 5) * NS_PER_S
-        return self.time_ns - max([usual_ns, *(age_ns + 2 * NS_PER_S for age_ns in said_ns if age_ns < 3600 * NS_PER_S)])
+        return self.time_ns - max(
+            [usual_ns, *(age_ns + 2 * NS_PER_S for age_ns in said_ns if age_ns < 3600 * NS_PER_S)]
+        )
 
 
 def happenings(events: Columns) -> list[Happening]:
     """Of the rows of `events` those that matter and that not just anybody may have written.
 
-    A line that looks like the kernel's is its own, or came through /dev/kmsg (it has a sequence number then), which only root
-    writes to; in a syslog file it may be anybody's. An event without a pattern is no line: the recorder's, a daemon's, Ray's.
+    A line that looks like the kernel's is its own, or came through /dev/kmsg (it has a sequence
+    number then), which only root writes to; in a syslog file it may be anybody's. An event without
+    a pattern is no line: the recorder's, a daemon's, Ray's.
 
-    A recorder that is started anew reads the log again from its beginning: what two tell of one line is one happening.
+    A recorder that is started anew reads the log again from its beginning: what two tell of one
+    line is one happening.
     """
-    return _told_once([_happening(events, row) for row in range(len(events)) if _matters(events, row)])
+    return _told_once(
+        [_happening(events, row) for row in range(len(events)) if _matters(events, row)]
+    )
 
 
 def _matters(events: Columns, row: int) -> bool:
-    is_trusted = bool(events["by_kernel"][row]) or not events["pattern"][row] or np.isfinite(events["sequence"][row])
-    return bool(is_trusted) and (events["kind"][row] in _LOOK_BACK_S or events["kind"][row] in _MINOR_S)
+    is_trusted = (
+        bool(events["by_kernel"][row])
+        or not events["pattern"][row]
+        or np.isfinite(events["sequence"][row])
+    )
+    return bool(is_trusted) and (
+        events["kind"][row] in _LOOK_BACK_S or events["kind"][row] in _MINOR_S
+    )
 
 
 def _told_once(happenings: list[Happening]) -> list[Happening]:
-    """Of two that begin with the same line the fuller one: a recorder that was stopped may have heard only its beginning."""
+    """Of two that begin with the same line the fuller one: a recorder that was stopped may have
+    heard only its beginning.
+    """
     found: list[Happening] = []
     places: dict[tuple[int | None, str | None, str], int] = {}
     for one in happenings:
         key = one.sequence, one.pattern, one.message
         place = places.get(key)
-        if one.sequence is not None and place is not None and one.time_ns - found[place].time_ns <= _AGAIN_NS:
+        if (
+            one.sequence is not None
+            and place is not None
+            and one.time_ns - found[place].time_ns <= _AGAIN_NS
+        ):
             found[place] = max(found[place], one, key=lambda told: len(told.fields))
         else:
             places[key] = len(found)

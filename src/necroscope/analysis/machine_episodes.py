@@ -1,4 +1,6 @@
-"""Episodes of the whole machine: work that stalls for memory or waits for input and output, cgroups without quota left."""
+"""Episodes of the whole machine: work that stalls for memory or waits for input and output, cgroups
+without quota left.
+"""
 
 from collections.abc import Iterator
 from math import ceil
@@ -16,7 +18,12 @@ _MEMORY: Final = 0.1
 _MEMORY_STRONG: Final = 0.4
 _IO: Final = 0.5
 _IO_SOME: Final = 0.3
-_STALLS_PER_S: Final = {"allocstall": 50.0, "compact_stall": 10.0, "pgscan_kswapd": 20_000.0, "pgscan_direct": 20_000.0}
+_STALLS_PER_S: Final = {
+    "allocstall": 50.0,
+    "compact_stall": 10.0,
+    "pgscan_kswapd": 20_000.0,
+    "pgscan_direct": 20_000.0,
+}
 _LASTS_S: Final = 1.5
 _IO_LASTS_S: Final = 4.0
 _THROTTLED: Final = 0.1
@@ -29,13 +36,16 @@ def machine_episodes(node: Node) -> Iterator[Episode]:
     pressure = node.columns("pressure")
     yield from _pressed(pressure, "memory", "some_ns", Kind.MEMORY_STALLED, _MEMORY, _LASTS_S)
     yield from _pressed(pressure, "io", "full_ns", Kind.IO_BLOCKED, _IO, _IO_LASTS_S)
-    # Beside busy cores not all work stalls, however many tasks stand still: then the level is half or less, and flat.
+    # Beside busy cores not all work stalls, however many tasks stand still: then the level is half
+    # or less, and flat.
     yield from _pressed(pressure, "io", "some_ns", Kind.IO_BLOCKED, _IO_SOME, 2 * _IO_LASTS_S)
     yield from _memory_events(node.columns("memory"))
     yield from _throttled(node.columns("cgroups"))
 
 
-def _pressed(rows: Columns, resource: str, column: str, kind: Kind, least: float, lasts_s: float) -> Iterator[Episode]:
+def _pressed(
+    rows: Columns, resource: str, column: str, kind: Kind, least: float, lasts_s: float
+) -> Iterator[Episode]:
     rows = rows.at(rows["resource"] == resource) if len(rows) else rows
     if not len(rows):
         return
@@ -46,11 +56,27 @@ def _pressed(rows: Columns, resource: str, column: str, kind: Kind, least: float
         if seconds < lasts_s:
             continue
         level = float(share[first:end].mean())
-        is_strong = kind is Kind.MEMORY_STALLED and level >= _MEMORY_STRONG and seconds >= 2 * lasts_s
+        is_strong = (
+            kind is Kind.MEMORY_STALLED and level >= _MEMORY_STRONG and seconds >= 2 * lasts_s
+        )
         who = "all work" if column == "full_ns" else "some work"
-        words = f"{who} stalled for {resource} {{level:.0%}} of {{amount:.0f}} s (usual: {{beside:.0%}})"
+        words = (
+            f"{who} stalled for {resource} {{level:.0%}} of {{amount:.0f}} s (usual:"
+            " {beside:.0%})"
+        )
         span = _span(rows, first, end)
-        yield Episode(kind, None, None, *span, level, words, "pressure", is_strong, amount=seconds, beside=common)
+        yield Episode(
+            kind,
+            None,
+            None,
+            *span,
+            level,
+            words,
+            "pressure",
+            is_strong,
+            amount=seconds,
+            beside=common,
+        )
 
 
 def _memory_events(rows: Columns) -> Iterator[Episode]:
@@ -63,11 +89,24 @@ def _memory_events(rows: Columns) -> Iterator[Episode]:
             events = float((per_s[first:end] * rows["elapsed_ns"][first:end]).sum()) / NS_PER_S
             words = f"{name} rose by {{amount:,.0f}}, beside {common:,.0f} a second usually"
             span = _span(rows, first, end)
-            yield Episode(Kind.MEMORY_STALLED, None, None, *span, 0.3, words, "memory", False, name, amount=events)
+            yield Episode(
+                Kind.MEMORY_STALLED,
+                None,
+                None,
+                *span,
+                0.3,
+                words,
+                "memory",
+                False,
+                name,
+                amount=events,
+            )
 
 
 def _throttled(rows: Columns) -> Iterator[Episode]:
-    """Cgroups that had used up their quota; a row tells of the time since its path was read before, with or without a row."""
+    """Cgroups that had used up their quota; a row tells of the time since its path was read before,
+    with or without a row.
+    """
     if not len(rows):
         return
     turn_ns = _READ_EVERY_NS * max(1, ceil(np.nan_to_num(rows["visible"]).max() / _READ_AT_ONCE))
@@ -77,7 +116,9 @@ def _throttled(rows: Columns) -> Iterator[Episode]:
         before_ns = np.append(own["time"][0] - turn_ns, own["time"][:-1])
         elapsed_ns = np.clip(own["time"] - before_ns, NS_PER_S, turn_ns + NS_PER_S)
         share = own["throttled_ns"] / elapsed_ns
-        for first, end in runs(share >= _THROTTLED, np.append(True, np.diff(own["time"]) > 1.5 * turn_ns)):
+        for first, end in runs(
+            share >= _THROTTLED, np.append(True, np.diff(own["time"]) > 1.5 * turn_ns)
+        ):
             span = int(own["time"][first] - elapsed_ns[first]), int(own["time"][end - 1])
             level = float(share[first:end].mean())
             times = int(own["nr_throttled"][first:end].sum())
@@ -85,7 +126,18 @@ def _throttled(rows: Columns) -> Iterator[Episode]:
                 "{subject} had used up its CPU quota {amount:,.0f} times,"
                 " {level:.1f} s of its threads' time a second were throttled"
             )
-            yield Episode(Kind.THROTTLED, None, None, *span, level, words, "cgroups", False, path, amount=times)
+            yield Episode(
+                Kind.THROTTLED,
+                None,
+                None,
+                *span,
+                level,
+                words,
+                "cgroups",
+                False,
+                path,
+                amount=times,
+            )
 
 
 def _breaks(rows: Columns) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

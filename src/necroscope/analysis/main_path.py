@@ -1,4 +1,6 @@
-"""The main path through many stacks: from outside inward along the callee that holds most, as long as it is the main branch."""
+"""The main path through many stacks: from outside inward along the callee that holds most, as long
+as it is the main branch.
+"""
 
 from collections import defaultdict
 from typing import Any, Final
@@ -13,10 +15,11 @@ from necroscope.stacks.tree import LOST, Tree
 LONGEST_PATH: Final = 48
 # A path goes on into a callee as long as that holds so much of its caller's weight.
 _MAIN_BRANCH: Final = 0.4
-# Without a PMU the sampling timer fires where interrupts come back on: that function did nothing, its caller did the work.
+# Without a PMU the sampling timer fires where interrupts come back on: that function did nothing,
+# its caller did the work.
 SKID: Final = functions(
-    "_raw_*_unlock* __raw_*_unlock* *_unlock_irqrestore finish_task_switch* asm_sysvec_* sysvec_* asm_common_interrupt"
-    " common_interrupt el1h_64_irq"
+    "_raw_*_unlock* __raw_*_unlock* *_unlock_irqrestore finish_task_switch* asm_sysvec_* sysvec_*"
+    " asm_common_interrupt common_interrupt el1h_64_irq"
 )
 
 
@@ -38,7 +41,9 @@ def callees_of(tree: Tree) -> dict[int, list[int]]:
 
 
 def inner_end(callees: dict[int, list[int]], held: NDArray[Any], row: int, least: float) -> int:
-    """From a row inward along the callee that holds most, as long as that has `least` of what its caller holds."""
+    """From a row inward along the callee that holds most, as long as that has `least` of what its
+    caller holds.
+    """
     while callees[row]:
         inner = max(callees[row], key=held.__getitem__)
         if held[inner] < least * held[row]:

@@ -1,4 +1,6 @@
-"""What is known of the node over the stretch under analysis: each table is read once, samples only where they are asked for."""
+"""What is known of the node over the stretch under analysis: each table is read once, samples only
+where they are asked for.
+"""
 
 from collections.abc import Collection, Sequence
 from functools import cached_property
@@ -30,7 +32,9 @@ _BY_CORE: Final = frozenset({"cores", "softirqs", "softnet", "softirq_delay", "r
 
 
 class Node:
-    """One stretch of a recording. `episodes` are all that were found in it; they are set once, by the engine."""
+    """One stretch of a recording. `episodes` are all that were found in it; they are set once, by
+    the engine.
+    """
 
     def __init__(self, recording: Recording, span: Span) -> None:
         self.recording = recording
@@ -46,7 +50,8 @@ class Node:
         self._columns: dict[str, Columns] = {}
         # What rules work out of the tables and share.
         self.derived: dict[str, object] = {}
-        # Tables that were asked for since somebody cleared it: what a rule leans on, recorded or not.
+        # Tables that were asked for since somebody cleared it: what a rule leans on, recorded or
+        # not.
         self.looked_at: set[str] = set()
 
     @cached_property
@@ -61,13 +66,19 @@ class Node:
 
     @cached_property
     def has_core_times(self) -> bool:
-        """Whether the time of cores was recorded and can be read, and is not only estimated from samples."""
+        """Whether the time of cores was recorded and can be read, and is not only estimated from
+        samples.
+        """
         return bool(len(self._recorded_cores))
 
     @property
     def is_blank(self) -> bool:
-        """Whether nothing can be read here of how the node was: neither cores nor samples, nor what was logged."""
-        return not len(self.columns("cores")) and not any(len(self.columns(table)) for table in _TELLING)
+        """Whether nothing can be read here of how the node was: neither cores nor samples, nor what
+        was logged.
+        """
+        return not len(self.columns("cores")) and not any(
+            len(self.columns(table)) for table in _TELLING
+        )
 
     def expected_rows(self, table: str) -> int:
         """About how many rows the stretch has, known before they are read."""
@@ -87,13 +98,19 @@ class Node:
 
     @cached_property
     def period_s(self) -> float:
-        """What one sample stands for: measured where it is busiest, because an idle core leaves holes."""
+        """What one sample stands for: measured where it is busiest, because an idle core leaves
+        holes.
+        """
         middle_ns, cpus = self._busiest()
-        samples = self.recording.samples(middle_ns - 5 * NS_PER_S, middle_ns + 5 * NS_PER_S, cpus).samples
+        samples = self.recording.samples(
+            middle_ns - 5 * NS_PER_S, middle_ns + 5 * NS_PER_S, cpus
+        ).samples
         return sample_period_ns(numbers(samples, "time"), numbers(samples, "cpu")) / NS_PER_S
 
     def _busiest(self) -> tuple[int, list[int] | None]:
-        """When, and on which core if that is known; an episode may be one in which everybody stands still."""
+        """When, and on which core if that is known; an episode may be one in which everybody stands
+        still.
+        """
         rows = self._recorded_cores
         if len(rows):
             idle = np.nan_to_num(rows["idle_ns"]) + np.nan_to_num(rows["iowait_ns"])
@@ -106,7 +123,11 @@ class Node:
         if table not in TABLES:
             return Columns(table, {"time": np.zeros(0, dtype=np.int64)})
         if table == "cores":
-            return self._recorded_cores if self.has_core_times else cores_from_samples(self.recording, self.span, self.names)
+            return (
+                self._recorded_cores
+                if self.has_core_times
+                else cores_from_samples(self.recording, self.span, self.names)
+            )
         return self._rows(table)
 
     @cached_property

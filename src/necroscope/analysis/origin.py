@@ -1,4 +1,6 @@
-"""Where the dead cgroups come from: who makes and leaves them, how fast, since when, and when it will hurt."""
+"""Where the dead cgroups come from: who makes and leaves them, how fast, since when, and when it
+will hurt.
+"""
 
 import re
 from collections import Counter
@@ -17,16 +19,23 @@ from necroscope.model.units import NS_PER_S, format_duration
 # Ids and counters in a name: what a loop makes anew each time.
 _CHANGING: Final = re.compile(r"[0-9a-f]{12,64}|\d+")
 _LEAST_LEFT: Final = 3
-# Restarts and dead cgroups that belong together are within this factor: a start may leave two, and some are released.
+# Restarts and dead cgroups that belong together are within this factor: a start may leave two, and
+# some are released.
 _ABOUT_AS_MANY: Final = 2
 _RESTARTING: Final = (("unit", "units", "unit"), ("container", "containers", "name"))
-# What a walk over so many takes on kernels that walk: 10,000 cost 0.7 s before v5.8, 68,000 cost 5 s on 5.4.
-_HURTS_AT: Final = ((7_000, "a walk of half a second"), (70_000, "a walk of 5 s, in which network cards reset"))
+# What a walk over so many takes on kernels that walk: 10,000 cost 0.7 s before v5.8, 68,000 cost 5
+# s on 5.4.
+_HURTS_AT: Final = (
+    (7_000, "a walk of half a second"),
+    (70_000, "a walk of 5 s, in which network cards reset"),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Dead:
-    """Dead memory cgroups at a moment, and how many more they are than at the first row, `seconds` before."""
+    """Dead memory cgroups at a moment, and how many more they are than at the first row, `seconds`
+    before.
+    """
 
     count: int
     live: int | None
@@ -38,7 +47,9 @@ class Dead:
         return self.grown / self.seconds * 3600 if self.seconds > 0 else 0.0
 
     def told_growth(self) -> str | None:
-        """Since when, and when it will hurt, if they always come as fast as in what was recorded; None if they hardly grow."""
+        """Since when, and when it will hurt, if they always come as fast as in what was recorded;
+        None if they hardly grow.
+        """
         if self.grown < _LEAST_LEFT or self.per_hour <= 0:
             return None
         text = f"the work of {self._told_time(self.count)}"
@@ -62,7 +73,9 @@ class Producer:
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """Cgroups of one kind of path that were removed and not released in the stretch that was recorded."""
+    """Cgroups of one kind of path that were removed and not released in the stretch that was
+    recorded.
+    """
 
     pattern: str
     paths: tuple[str, ...]
@@ -73,7 +86,13 @@ class Leak:
 def dead_cgroups(node: Node, until_ns: int) -> Dead | None:
     """From the rows of the whole hierarchy; None if no row tells how many are dead."""
     rows = node.columns("cgroups")
-    rows = rows.at((rows["path"] == "/") & np.isin(rows["controller"].astype(str), ("memory", "unified"))) if len(rows) else rows
+    rows = (
+        rows.at(
+            (rows["path"] == "/") & np.isin(rows["controller"].astype(str), ("memory", "unified"))
+        )
+        if len(rows)
+        else rows
+    )
     rows = rows.at(rows["time"] <= until_ns) if len(rows) else rows
     if len(rows) and (rows["controller"] == "memory").any():
         rows = rows.at(rows["controller"] == "memory")
@@ -89,11 +108,14 @@ def dead_cgroups(node: Node, until_ns: int) -> Dead | None:
 
 
 def leaks(node: Node) -> list[Leak]:
-    """Who leaves dead cgroups behind, the worst first: removed in this stretch and not released in it."""
+    """Who leaves dead cgroups behind, the worst first: removed in this stretch and not released in
+    it.
+    """
     rows = node.columns("cgroup_ledger")
     if not len(rows):
         return []
-    # Before Linux 5.5 (commit 743210386c03) an id is given to the next cgroup as soon as its owner is released.
+    # Before Linux 5.5 (commit 743210386c03) an id is given to the next cgroup as soon as its owner
+    # is released.
     held: dict[tuple[int, int], str] = {}
     keys = zip(rows["hierarchy"].tolist(), rows["cgroup_id"].tolist(), strict=True)
     for key, action, path in zip(keys, rows["action"], rows["path"], strict=True):
@@ -106,7 +128,9 @@ def leaks(node: Node) -> list[Leak]:
         left.setdefault(_pattern(path), []).append(path)
     seconds = float(node.span[1] - node.span[0]) / NS_PER_S
     found = [Leak(name, tuple(paths), len(paths), seconds) for name, paths in left.items()]
-    return sorted((leak for leak in found if leak.left >= _LEAST_LEFT), key=lambda leak: -leak.left)[:5]
+    return sorted(
+        (leak for leak in found if leak.left >= _LEAST_LEFT), key=lambda leak: -leak.left
+    )[:5]
 
 
 def producer(node: Node) -> Producer | None:
@@ -115,9 +139,20 @@ def producer(node: Node) -> Producer | None:
     if not found:
         return _crash_loop(node) or _dying_subtree(node)
     leak, origin = found[0], _leaker(found[0], node)
-    told = f"{leak.left} cgroups {leak.pattern} were removed and not released in {leak.seconds:.0f} s"
-    count = next((dict(restarts(node, *where)).get(origin.name) for kind, *where in _RESTARTING if kind == origin.kind), None)
-    return Producer(origin, f"{told}; {origin.name} restarted {count} times" if count else told, "cgroup_ledger")
+    told = (
+        f"{leak.left} cgroups {leak.pattern} were removed and not released in {leak.seconds:.0f} s"
+    )
+    count = next(
+        (
+            dict(restarts(node, *where)).get(origin.name)
+            for kind, *where in _RESTARTING
+            if kind == origin.kind
+        ),
+        None,
+    )
+    return Producer(
+        origin, f"{told}; {origin.name} restarted {count} times" if count else told, "cgroup_ledger"
+    )
 
 
 def restarts(node: Node, table: str, name_column: str) -> list[tuple[str, int]]:
@@ -150,12 +185,18 @@ def _crash_loop(node: Node) -> Producer | None:
 def _dying_subtree(node: Node) -> Producer | None:
     """On cgroup v2 each directory counts its own dead: the deepest that has nearly all of them."""
     rows = node.columns("cgroups")
-    rows = rows.at((rows["path"] != "/") & (np.nan_to_num(rows["dying"]) > 0)) if len(rows) else rows
+    rows = (
+        rows.at((rows["path"] != "/") & (np.nan_to_num(rows["dying"]) > 0)) if len(rows) else rows
+    )
     if not len(rows):
         return None
     latest = rows.at(rows["time"] == rows["time"].max())
     most = float(latest["dying"].max())
-    paths = [str(path) for path, dying in zip(latest["path"], latest["dying"], strict=True) if dying >= 0.5 * most]
+    paths = [
+        str(path)
+        for path, dying in zip(latest["path"], latest["dying"], strict=True)
+        if dying >= 0.5 * most
+    ]
     path = max(paths, key=len)
     owner = _owner(path, node) or Origin("cgroup", path)
     return Producer(owner, f"{int(most)} dead cgroups lie below {path}", "cgroups")

@@ -1,4 +1,6 @@
-"""What is recorded of the origin itself: which file makes a unit run and who enabled it, which image a container is of."""
+"""What is recorded of the origin itself: which file makes a unit run and who enabled it, which
+image a container is of.
+"""
 
 from typing import Final
 
@@ -32,7 +34,9 @@ def _is_of(rows: Columns, origin: Origin) -> Flags:
 
 
 def _of_unit(rows: Columns) -> list[str]:
-    fragment, state, preset, result = (rows[name][-1] for name in ("fragment", "file_state", "preset", "result"))
+    fragment, state, preset, result = (
+        rows[name][-1] for name in ("fragment", "file_state", "preset", "result")
+    )
     by_vendor = " as the vendor presets it" if state == preset == "enabled" else ""
     facts = [f"unit file {fragment}"] if fragment else []
     facts += [f"{state}{by_vendor}"] if state else []

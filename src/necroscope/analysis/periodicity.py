@@ -9,13 +9,16 @@ from necroscope.model.units import NS_PER_S
 
 _LEAST_BURSTS: Final = 4
 _SHORTEST_S: Final = 1.0
-# How far a burst may lie from where the period puts it, as a share of the period; and how many of them may be missing.
+# How far a burst may lie from where the period puts it, as a share of the period; and how many of
+# them may be missing.
 _JITTER: Final = 0.12
 _MISSING: Final = 0.34
 
 
 def period_of_starts(starts_ns: Sequence[int], bridge_s: float = 0.5) -> float | None:
-    """Seconds between bursts, if they come at a steady beat; a missed one now and then does not break it."""
+    """Seconds between bursts, if they come at a steady beat; a missed one now and then does not
+    break it.
+    """
     starts = np.unique(np.array(sorted(starts_ns), dtype=np.float64)) / NS_PER_S
     starts = starts[np.append(True, np.diff(starts) > bridge_s)] if len(starts) else starts
     if len(starts) < _LEAST_BURSTS:

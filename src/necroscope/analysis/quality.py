@@ -1,4 +1,6 @@
-"""What a recording could not see of an incident, what that costs in confidence, and how to record it."""
+"""What a recording could not see of an incident, what that costs in confidence, and how to record
+it.
+"""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -12,11 +14,21 @@ from necroscope.model.units import NS_PER_S, format_duration
 _FEW_SAMPLES: Final = 30
 _SAMPLED: Final = 0.8
 _SHORT_NS: Final = 10 * NS_PER_S
-# Nothing has to happen in these: that they were not recorded is told by a gap of the table named, not by their having no rows.
-# Events come from daemons too; those of the kernel are missing where its log is.
+# Nothing has to happen in these: that they were not recorded is told by a gap of the table named,
+# not by their having no rows. Events come from daemons too; those of the kernel are missing where
+# its log is.
 _OF_HAPPENINGS: Final = {"events": "log", "cgroup_ledger": "cgroup_ledger", "tasks": "tasks"}
-# Read all the time, on a quiet node as well. The delay of softirqs is not: its probe rests where nothing waits.
-_COUNTERS: Final = ("memory", "pressure", "softnet", "softirqs", "runqueue", "cgroups", "interrupts")
+# Read all the time, on a quiet node as well. The delay of softirqs is not: its probe rests where
+# nothing waits.
+_COUNTERS: Final = (
+    "memory",
+    "pressure",
+    "softnet",
+    "softirqs",
+    "runqueue",
+    "cgroups",
+    "interrupts",
+)
 # Tables without which a class of causes cannot be told, and how to get them.
 _WANTED: Final = {
     "samples": "record as root or with CAP_PERFMON, so that stacks are sampled",
@@ -28,7 +40,10 @@ _WANTED: Final = {
     "cgroups": "/sys/fs/cgroup has to be mounted, or dead cgroups and quotas cannot be told",
     "runqueue": "needs a kernel with CONFIG_SCHED_INFO, so that threads are seen to wait",
     "softnet": "/proc/net/softnet_stat has to be readable, or dropped packets cannot be told",
-    "pressure": "needs a kernel with CONFIG_PSI (boot with psi=1), so that waits for memory and disks are seen",
+    "pressure": (
+        "needs a kernel with CONFIG_PSI (boot with psi=1), so that waits for memory and disks are"
+        " seen"
+    ),
     "tasks": "record as root, so that the task on a held core is described",
 }
 
@@ -49,14 +64,28 @@ def shortcomings(case: Case) -> list[Shortcoming]:
 def hidden(case: Case, tables: Collection[str]) -> list[Shortcoming]:
     """Of what a rule looked at, what lies in a gap over the incident."""
     found = {table: case.hidden_by(table) for table in _COUNTERS if table in tables}
-    return [Shortcoming(f"a gap lies over the incident: {table}, {cause}", 0.9) for table, cause in found.items() if cause]
+    return [
+        Shortcoming(f"a gap lies over the incident: {table}, {cause}", 0.9)
+        for table, cause in found.items()
+        if cause
+    ]
 
 
 def unseen(case: Case, tables: Collection[str]) -> str:
-    """In words: which of these were not recorded, at all or in the incident. Silence of such a table says nothing."""
-    found = [table for table in _COUNTERS if table in tables and (not case.is_recorded(table) or case.hidden_by(table))]
+    """In words: which of these were not recorded, at all or in the incident. Silence of such a
+    table says nothing.
+    """
+    found = [
+        table
+        for table in _COUNTERS
+        if table in tables and (not case.is_recorded(table) or case.hidden_by(table))
+    ]
     found += ["tasks"] if "tasks" in tables and not case.tasks else []
-    return f"{' and '.join(found)} {'was' if len(found) == 1 else 'were'} not recorded" if found else ""
+    return (
+        f"{' and '.join(found)} {'was' if len(found) == 1 else 'were'} not recorded"
+        if found
+        else ""
+    )
 
 
 def lacking(node: Node) -> list[str]:
@@ -65,7 +94,9 @@ def lacking(node: Node) -> list[str]:
     if node.span[1] - node.span[0] < _SHORT_NS:
         length = format_duration(node.span[1] - node.span[0])
         found.insert(
-            0, f"the recording is only {length} long: with a few minutes before the incident there is something to compare"
+            0,
+            f"the recording is only {length} long: with a few minutes before the incident there is"
+            " something to compare",
         )
     return found
 
@@ -78,14 +109,27 @@ def _is_capture(node: Node) -> bool:
 def _of_a_capture(node: Node) -> list[str]:
     missing = ", ".join(table for table in _WANTED if not node.tables.get(table))
     estimated = "" if node.has_core_times else "the time of cores is estimated from samples; "
-    return [f"a capture of another tool: {estimated}{missing} are not in it: `necroscope record` on the node has them"]
+    return [
+        (
+            f"a capture of another tool: {estimated}{missing} are not in it: `necroscope record` on"
+            " the node has them"
+        )
+    ]
 
 
 def _of_a_recording(node: Node) -> list[str]:
     missed = {gap.table for gap in node.recording.gaps(*node.span)}
-    found = [f"{table} was not recorded: {hint}" for table, hint in _WANTED.items() if _is_missing(table, node, missed)]
+    found = [
+        f"{table} was not recorded: {hint}"
+        for table, hint in _WANTED.items()
+        if _is_missing(table, node, missed)
+    ]
     if not node.has_core_times:
-        found.insert(0, "the time of cores was not recorded and is estimated from samples: use `necroscope record` on the node")
+        found.insert(
+            0,
+            "the time of cores was not recorded and is estimated from samples: use `necroscope"
+            " record` on the node",
+        )
     return found
 
 
@@ -94,9 +138,13 @@ def _is_missing(table: str, node: Node, missed: set[str]) -> bool:
 
 
 def _is_sampled(case: Case) -> bool:
-    """Whether there are samples of nearly every second: at a lower rate, or with some lost, what ran is still seen."""
+    """Whether there are samples of nearly every second: at a lower rate, or with some lost, what
+    ran is still seen.
+    """
     seconds = {ns // NS_PER_S for ns in case.now.samples.time_ns.tolist()}
-    return len(seconds) >= _SAMPLED * sum(to_ns - from_ns for from_ns, to_ns in case.spans) / NS_PER_S
+    return (
+        len(seconds) >= _SAMPLED * sum(to_ns - from_ns for from_ns, to_ns in case.spans) / NS_PER_S
+    )
 
 
 def _of_case(case: Case) -> Iterator[Shortcoming]:
@@ -107,15 +155,29 @@ def _of_case(case: Case) -> Iterator[Shortcoming]:
     if not case.is_recorded("samples"):
         yield Shortcoming("no stacks were sampled", 0.8)
     elif case.now.total < _FEW_SAMPLES and case.mode in ("system", "softirq", "irq", "user"):
-        yield Shortcoming(f"only {case.now.total} samples of the incident: record at a higher rate with --hz", 0.85)
+        yield Shortcoming(
+            f"only {case.now.total} samples of the incident: record at a higher rate with --hz",
+            0.85,
+        )
     for gap in case.node.recording.gaps(*case.window):
-        if gap.table in ("*", "samples", "cores") and gap.to_ns > gap.from_ns and gap.cpu in (None, case.core):
+        if (
+            gap.table in ("*", "samples", "cores")
+            and gap.to_ns > gap.from_ns
+            and gap.cpu in (None, case.core)
+        ):
             is_over = any(touches(span, (gap.from_ns, gap.to_ns)) for span in case.spans)
             if is_over and not (gap.table == "samples" and _is_sampled(case)):
                 yield Shortcoming(f"a gap lies over the incident: {gap.table}, {gap.cause}", 0.85)
                 break
     lines = [event.happening for event in case.events if event.happening.is_major]
     if lines and not any(line.by_kernel for line in lines):
-        yield Shortcoming("the log's lines were not written by the kernel itself but by somebody with root's rights", 0.85)
+        yield Shortcoming(
+            "the log's lines were not written by the kernel itself but by somebody with root's"
+            " rights",
+            0.85,
+        )
     if not case.quiet:
-        yield Shortcoming("nothing quiet was recorded to compare with: record some minutes before the incident", 0.93)
+        yield Shortcoming(
+            "nothing quiet was recorded to compare with: record some minutes before the incident",
+            0.93,
+        )

@@ -1,4 +1,6 @@
-"""Which core polls a queue: queue -> interrupt -> the core it goes to; and which cores take the interrupts of a device."""
+"""Which core polls a queue: queue -> interrupt -> the core it goes to; and which cores take the
+interrupts of a device.
+"""
 
 from typing import Final
 
@@ -14,11 +16,14 @@ _LATE_NS: Final = 15 * NS_PER_S
 
 
 def core_of_queue(interrupts: Columns, happening: Happening, queue: int) -> int | None:
-    """The only core that the queue's interrupt goes to, else the one that took most of them last; None if that cannot be told."""
+    """The only core that the queue's interrupt goes to, else the one that took most of them last;
+    None if that cannot be told.
+    """
     if not len(interrupts):
         return None
     if happening.kind not in NIC_KINDS:
-        # A disk's queue: its affinity is read only once, and says nothing of where its interrupt goes now.
+        # A disk's queue: its affinity is read only once, and says nothing of where its interrupt
+        # goes now.
         own = interrupts.at(interrupts["action"] == f"{happening.device}q{queue}")
         return _took_most(_known_then(own, happening.time_ns), happening.time_ns)
     rows = _known_then(_of_queue(interrupts, happening.device, queue), happening.time_ns)
@@ -27,33 +32,44 @@ def core_of_queue(interrupts: Columns, happening: Happening, queue: int) -> int 
 
 
 def cores_of_device(interrupts: Columns, happening: Happening) -> frozenset[int] | None:
-    """Cores that take an interrupt of the network device, or may; None if no interrupt of it is recorded."""
+    """Cores that take an interrupt of the network device, or may; None if no interrupt of it is
+    recorded.
+    """
     if happening.kind not in NIC_KINDS or not len(interrupts):
         return None
     rows = _known_then(_of_device(interrupts, happening.device), happening.time_ns)
     if not len(rows):
         return None
     # What is newest of each tells where it goes also if nothing came.
-    newest = {irq: time_ns for time_ns, irq in sorted(set(zip(rows["time"].tolist(), rows["irq"], strict=True)))}
+    newest = {
+        irq: time_ns
+        for time_ns, irq in sorted(set(zip(rows["time"].tolist(), rows["irq"], strict=True)))
+    }
     is_newest = np.array([newest[irq] for irq in rows["irq"]]) == rows["time"]
     return frozenset(rows.at(is_newest | _came(rows, happening.time_ns))["cpu"].tolist())
 
 
 def _known_then(rows: Columns, time_ns: int) -> Columns:
-    """What was known when the line was written; after it a reset may have sent the interrupts elsewhere."""
+    """What was known when the line was written; after it a reset may have sent the interrupts
+    elsewhere.
+    """
     before = rows.at(rows["time"] <= time_ns)
     return before if len(before) else rows.at(rows["time"] <= time_ns + _LATE_NS)
 
 
 def _goes_to(rows: Columns) -> int | None:
-    """The core of the newest affinity if it is a single one. Each change of it has a row, also of a queue that stands still."""
+    """The core of the newest affinity if it is a single one. Each change of it has a row, also of a
+    queue that stands still.
+    """
     newest = set(rows.at(rows["time"] == rows["time"].max())["affinity"]) if len(rows) else set()
     only = newest.pop() if len(newest) == 1 else None
     return int(only) if only is not None and only.isdigit() else None
 
 
 def _took_most(rows: Columns, time_ns: int) -> int | None:
-    """The core that took most of the interrupts in the last read in which any came: before that they may have gone elsewhere."""
+    """The core that took most of the interrupts in the last read in which any came: before that
+    they may have gone elsewhere.
+    """
     came = rows.at(_came(rows, time_ns))
     if not len(came):
         return None
@@ -71,17 +87,34 @@ def _of_queue(interrupts: Columns, device: str | None, queue: int) -> Columns:
     numbered = own.at(own["queue"] == queue)
     if len(numbered) or np.isfinite(own["queue"]).any():
         return numbered
-    # A device without numbered interrupts may have one for all its queues (e1000e with IntMode=1, every device on a shared line;
-    # virtio has another for its configuration). Of several nobody knows which is the queue's.
-    irqs = {irq for irq, action in zip(own["irq"], own["action"], strict=True) if not action.endswith("-config")}
+    # A device without numbered interrupts may have one for all its queues (e1000e with IntMode=1,
+    # every device on a shared line; virtio has another for its configuration). Of several nobody
+    # knows which is the queue's.
+    irqs = {
+        irq
+        for irq, action in zip(own["irq"], own["action"], strict=True)
+        if not action.endswith("-config")
+    }
     return own.at(np.isin(own["irq"], list(irqs))) if len(irqs) == 1 else numbered
 
 
 def _of_device(interrupts: Columns, device: str | None) -> Columns:
-    """By its name, else by its bus address, which a line may give instead; with one network device there is no doubt."""
-    own = interrupts.at(interrupts["device"] == device) if device is not None else interrupts.at(slice(0))
+    """By its name, else by its bus address, which a line may give instead; with one network device
+    there is no doubt.
+    """
+    own = (
+        interrupts.at(interrupts["device"] == device)
+        if device is not None
+        else interrupts.at(slice(0))
+    )
     if len(own):
         return own
-    known = {(name, action) for name, action in zip(interrupts["device"], interrupts["action"], strict=True) if name is not None}
-    names = {name for name, action in known if action.replace("@pci:", "@").endswith(f"@{device}")} or {name for name, _ in known}
+    known = {
+        (name, action)
+        for name, action in zip(interrupts["device"], interrupts["action"], strict=True)
+        if name is not None
+    }
+    names = {
+        name for name, action in known if action.replace("@pci:", "@").endswith(f"@{device}")
+    } or {name for name, _ in known}
     return interrupts.at(interrupts["device"] == names.pop()) if len(names) == 1 else own

@@ -1,4 +1,6 @@
-"""What the analysis is handed: the tables of a window of time. `store.query.Store` is one; so is a drawn node in a test."""
+"""What the analysis is handed: the tables of a window of time. `store.query.Store` is one; so is a
+drawn node in a test.
+"""
 
 from collections.abc import Collection, Sequence
 from typing import Protocol
@@ -32,13 +34,22 @@ class About(Protocol):
 
 
 class Recording(Protocol):
-    """Rows have from_ns <= time < to_ns and come in order of time; a table that was not recorded has no rows."""
+    """Rows have from_ns <= time < to_ns and come in order of time; a table that was not recorded
+    has no rows.
+    """
 
     def rows(
-        self, table: str, from_ns: int, to_ns: int, cpus: Collection[int] | None = None, columns: Sequence[str] | None = None
+        self,
+        table: str,
+        from_ns: int,
+        to_ns: int,
+        cpus: Collection[int] | None = None,
+        columns: Sequence[str] | None = None,
     ) -> pa.Table: ...
 
-    def samples(self, from_ns: int, to_ns: int, cpus: Collection[int] | None = None) -> SampleTables: ...
+    def samples(
+        self, from_ns: int, to_ns: int, cpus: Collection[int] | None = None
+    ) -> SampleTables: ...
 
     def gaps(self, from_ns: int, to_ns: int) -> list[Gap]: ...
 

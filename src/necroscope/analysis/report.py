@@ -1,4 +1,6 @@
-"""The typed answer that every view shows: incidents, each with its verdict. `as_json` is what `diagnose --json` promises."""
+"""The typed answer that every view shows: incidents, each with its verdict. `as_json` is what
+`diagnose --json` promises.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -12,7 +14,9 @@ UNKNOWN: Final = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One thing that was seen, in words, and the place in the recording it speaks of, so that a view can lead there."""
+    """One thing that was seen, in words, and the place in the recording it speaks of, so that a
+    view can lead there.
+    """
 
     text: str
     from_ns: int
@@ -27,7 +31,9 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Culprit:
-    """The task that was on the core, and the path it was in, outermost function first. What is not known is None."""
+    """The task that was on the core, and the path it was in, outermost function first. What is not
+    known is None.
+    """
 
     comm: str | None = None
     pid: int | None = None
@@ -37,7 +43,11 @@ class Culprit:
     path: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        task = {"comm": self.comm if is_name(self.comm) else None, "pid": self.pid, "cgroup": self.cgroup}
+        task = {
+            "comm": self.comm if is_name(self.comm) else None,
+            "pid": self.pid,
+            "cgroup": self.cgroup,
+        }
         return {**task, "unit": self.unit, "container": self.container, "path": list(self.path)}
 
 
@@ -106,12 +116,18 @@ class Alternative:
     why_not: str
 
     def as_json(self) -> dict[str, Any]:
-        return {"cause": self.cause, "confidence": round(self.confidence, 2), "why_not": self.why_not}
+        return {
+            "cause": self.cause,
+            "confidence": round(self.confidence, 2),
+            "why_not": self.why_not,
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeSeen:
-    """An interval with something abnormal and measured; `core` is None where it is of the whole machine."""
+    """An interval with something abnormal and measured; `core` is None where it is of the whole
+    machine.
+    """
 
     kind: str
     core: int | None
@@ -123,12 +139,21 @@ class EpisodeSeen:
 
     def as_json(self) -> dict[str, Any]:
         window = {"from": format_moment(self.from_ns), "to": format_moment(self.to_ns)}
-        return {"kind": self.kind, "core": self.core, "mode": self.mode, **window, "text": self.text, "table": self.table}
+        return {
+            "kind": self.kind,
+            "core": self.core,
+            "mode": self.mode,
+            **window,
+            "text": self.text,
+            "table": self.table,
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class EventSeen:
-    """Something that happened at a moment; `core` is the core it was joined to, `joined_by` how that is known."""
+    """Something that happened at a moment; `core` is the core it was joined to, `joined_by` how
+    that is known.
+    """
 
     time_ns: int
     kind: str
@@ -139,13 +164,24 @@ class EventSeen:
     message: str
 
     def as_json(self) -> dict[str, Any]:
-        place = {"core": self.core, "device": self.device, "queue": self.queue, "joined_by": self.joined_by}
-        return {"time": format_moment(self.time_ns), "kind": self.kind, **place, "message": self.message}
+        place = {
+            "core": self.core,
+            "device": self.device,
+            "queue": self.queue,
+            "joined_by": self.joined_by,
+        }
+        return {
+            "time": format_moment(self.time_ns),
+            "kind": self.kind,
+            **place,
+            "message": self.message,
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """Events and episodes that belong together, and what did it. `mode` is the mode the core was held in.
+    """Events and episodes that belong together, and what did it. `mode` is the mode the core was
+    held in.
 
     `is_wrong` is False only for a moment that was asked about and at which nothing was wrong.
     """
@@ -177,9 +213,11 @@ class Incident:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A healthy recording has no incidents. `notes` say in words what could not be seen, and how to record it.
+    """A healthy recording has no incidents. `notes` say in words what could not be seen, and how to
+    record it.
 
-    `asked_ns` and `asked_core` are what somebody asked about; then what was there is told also if nothing was wrong.
+    `asked_ns` and `asked_core` are what somebody asked about; then what was there is told also if
+    nothing was wrong.
     """
 
     schema: int

@@ -1,4 +1,6 @@
-"""How cores spent their time, estimated from samples alone: for a capture of another tool, which has no /proc/stat beside it."""
+"""How cores spent their time, estimated from samples alone: for a capture of another tool, which
+has no /proc/stat beside it.
+"""
 
 from typing import Any, Final
 
@@ -30,23 +32,42 @@ def cores_from_samples(recording: Recording, span: Span, names: FunctionNames) -
     parts: list[Columns] = []
     busiest, period_s = 0, _LONGEST_PERIOD_S
     for from_ns in range(span[0], span[1], _SLICE_NS):
-        stacks = stacks_of(recording.samples(from_ns, min(from_ns + _SLICE_NS, span[1])), names, 0.0, 0.0)
+        stacks = stacks_of(
+            recording.samples(from_ns, min(from_ns + _SLICE_NS, span[1])), names, 0.0, 0.0
+        )
         if stacks.total:
             count, found_s = _busiest_second(stacks.samples, from_ns)
             busiest, period_s = max((busiest, period_s), (count, found_s), key=lambda one: one[0])
             parts.append(_counted(stacks, from_ns))
     if not parts:
-        return Columns("cores", {name: np.zeros(0, dtype=np.int64 if name in ("time", "cpu") else np.float64) for name in _NAMES})
-    whole = Columns("cores", {name: np.concatenate([part[name] for part in parts]) for name in _NAMES})
-    return _as_time(whole.at(np.lexsort((whole["time"], whole["cpu"]))), min(period_s, _LONGEST_PERIOD_S) * NS_PER_S)
+        return Columns(
+            "cores",
+            {
+                name: np.zeros(0, dtype=np.int64 if name in ("time", "cpu") else np.float64)
+                for name in _NAMES
+            },
+        )
+    whole = Columns(
+        "cores", {name: np.concatenate([part[name] for part in parts]) for name in _NAMES}
+    )
+    return _as_time(
+        whole.at(np.lexsort((whole["time"], whole["cpu"]))),
+        min(period_s, _LONGEST_PERIOD_S) * NS_PER_S,
+    )
 
 
 def _busiest_second(samples: Samples, from_ns: int) -> tuple[int, float]:
-    """Samples of the core and second that has most, and how far apart they are: a core that rests leaves holes."""
+    """Samples of the core and second that has most, and how far apart they are: a core that rests
+    leaves holes.
+    """
     second = (samples.time_ns - from_ns) // NS_PER_S
-    _, place, counts = np.unique(samples.cpu * NS_PER_S + second, return_inverse=True, return_counts=True)
+    _, place, counts = np.unique(
+        samples.cpu * NS_PER_S + second, return_inverse=True, return_counts=True
+    )
     inside = place == int(np.argmax(counts))
-    return int(counts.max()), sample_period_ns(samples.time_ns[inside], samples.cpu[inside]) / NS_PER_S
+    return int(counts.max()), sample_period_ns(
+        samples.time_ns[inside], samples.cpu[inside]
+    ) / NS_PER_S
 
 
 def _counted(stacks: Stacks, from_ns: int) -> Columns:
@@ -59,7 +80,9 @@ def _counted(stacks: Stacks, from_ns: int) -> Columns:
     values: dict[str, NDArray[Any]] = {name: np.zeros(rows) for name in _NAMES}
     for name, flags in _modes(tree, samples.stack).items():
         values[name] = np.bincount(cell, weights=samples.weight * flags, minlength=rows)
-    values["time"] = np.tile(from_ns + np.arange(1, seconds + 1, dtype=np.int64) * NS_PER_S, len(cpus))
+    values["time"] = np.tile(
+        from_ns + np.arange(1, seconds + 1, dtype=np.int64) * NS_PER_S, len(cpus)
+    )
     values["cpu"] = np.repeat(cpus, seconds)
     return Columns("cores", values)
 
@@ -69,11 +92,15 @@ def _as_time(counted: Columns, period_ns: float) -> Columns:
     held = {name: np.minimum(counted[name] * period_ns, NS_PER_S) for name in _MODES}
     busy = np.minimum(sum(held.values(), np.zeros(len(counted))), NS_PER_S)
     elapsed = np.full(len(counted), float(NS_PER_S))
-    return Columns("cores", {**counted.values, **held, "elapsed_ns": elapsed, "idle_ns": elapsed - busy})
+    return Columns(
+        "cores", {**counted.values, **held, "elapsed_ns": elapsed, "idle_ns": elapsed - busy}
+    )
 
 
 def _modes(tree: CallTree, stack: Numbers) -> dict[str, Flags]:
     is_idle = tree.is_in(_IDLE)[stack]
     is_softirq = tree.holds(SOFTIRQ)[stack] & ~is_idle
     is_kernel = tree.is_kernel[stack] & ~is_softirq & ~is_idle
-    return dict(zip(_MODES, (~(is_idle | is_softirq | is_kernel), is_kernel, is_softirq), strict=True))
+    return dict(
+        zip(_MODES, (~(is_idle | is_softirq | is_kernel), is_kernel, is_softirq), strict=True)
+    )

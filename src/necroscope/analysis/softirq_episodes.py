@@ -1,8 +1,10 @@
-"""Episodes of softirqs that do not run: raised and waiting, frozen on a busy core, their threads without a core, packets lost.
+"""Episodes of softirqs that do not run: raised and waiting, frozen on a busy core, their threads
+without a core, packets lost.
 
-No single signal sees all of them. A thread's run delay is booked only when the wait ends; and of ksoftirqd it is a stall only
-where softirqs do not run without it: since v6.5 (commit d15121be7485) they run at every interrupt exit, and its delay is a false
-alarm. That is decided by what the data shows, never by the kernel's version: the core's softirqs must have stopped too.
+No single signal sees all of them. A thread's run delay is booked only when the wait ends; and of
+ksoftirqd it is a stall only where softirqs do not run without it: since v6.5 (commit d15121be7485)
+they run at every interrupt exit, and its delay is a false alarm. That is decided by what the data
+shows, never by the kernel's version: the core's softirqs must have stopped too.
 """
 
 from collections.abc import Iterator
@@ -39,19 +41,38 @@ def _delayed(rows: Columns) -> Iterator[Episode]:
         return
     wait_ns = np.fmax(np.nan_to_num(rows["worst_ns"]), np.nan_to_num(rows["pending_ns"]))
     for row in np.flatnonzero(wait_ns >= _WEAK_STALL_NS):
-        cpu, vector, wait_s = int(rows["cpu"][row]), rows["vector"][row], float(wait_ns[row]) / NS_PER_S
+        cpu, vector, wait_s = (
+            int(rows["cpu"][row]),
+            rows["vector"][row],
+            float(wait_ns[row]) / NS_PER_S,
+        )
         time_ns = int(rows["time"][row])
         is_over = rows["pending_ns"][row] < rows["worst_ns"][row]
-        words = f"{vector} on core {{cpu}} {'waited' if is_over else 'has waited'} {{wait_ms:.0f}} ms for its handler"
+        words = (
+            f"{vector} on core {{cpu}} {'waited' if is_over else 'has waited'} {{wait_ms:.0f}} ms"
+            " for its handler"
+        )
         start_ns = time_ns - int(wait_ns[row]) - (NS_PER_S if is_over else 0)
         is_strong = bool(wait_ns[row] >= STALL_NS)
-        yield Episode(Kind.SOFTIRQ_DELAYED, cpu, None, start_ns, time_ns, wait_s, words, "softirq_delay", is_strong)
+        yield Episode(
+            Kind.SOFTIRQ_DELAYED,
+            cpu,
+            None,
+            start_ns,
+            time_ns,
+            wait_s,
+            words,
+            "softirq_delay",
+            is_strong,
+        )
 
 
 def _frozen(node: Node) -> Iterator[Episode]:
-    """A busy core takes timer interrupts, and these raise softirqs: none in a second means they are held back.
+    """A busy core takes timer interrupts, and these raise softirqs: none in a second means they are
+    held back.
 
-    A nohz_full core in user mode takes none while it is well: there the core must be in the kernel, or a wait measured.
+    A nohz_full core in user mode takes none while it is well: there the core must be in the kernel,
+    or a wait measured.
     """
     rows = node.columns("softirqs")
     if not len(rows) or not node.has_core_times:
@@ -63,12 +84,19 @@ def _frozen(node: Node) -> Iterator[Episode]:
         frozen_ns = float(rows["elapsed_ns"][first:end].sum())
         cpu = int(rows["cpu"][first])
         span = int(rows["time"][first] - rows["elapsed_ns"][first]), int(rows["time"][end - 1])
-        if frozen_ns < _FROZEN_NS or (kernel[first:end].mean() < 0.5 and not _waited(node, cpu, span)):
+        if frozen_ns < _FROZEN_NS or (
+            kernel[first:end].mean() < 0.5 and not _waited(node, cpu, span)
+        ):
             continue
         if is_measured and not _waited(node, cpu, span):
             continue
-        words, frozen_s = "no softirq of any kind ran on busy core {cpu} for {amount:.1f} s", frozen_ns / NS_PER_S
-        yield Episode(Kind.SOFTIRQ_FROZEN, cpu, None, *span, frozen_s, words, "softirqs", amount=frozen_s)
+        words, frozen_s = (
+            "no softirq of any kind ran on busy core {cpu} for {amount:.1f} s",
+            frozen_ns / NS_PER_S,
+        )
+        yield Episode(
+            Kind.SOFTIRQ_FROZEN, cpu, None, *span, frozen_s, words, "softirqs", amount=frozen_s
+        )
 
 
 def _threads(node: Node, frozen: list[Episode]) -> Iterator[Episode]:
@@ -84,17 +112,34 @@ def _threads(node: Node, frozen: list[Episode]) -> Iterator[Episode]:
     flags = ((share >= _DELAYED) & (rows["delay_ns"] >= STALL_NS)) | is_starving
     for first, end in runs(flags, breaks):
         cpu, comm = int(rows["cpu"][first]), str(rows["comm"][first])
-        delay_s = _waited_s(rows["delay_ns"][first:end], np.where(is_starving, rows["elapsed_ns"], 0.0)[first:end])
+        delay_s = _waited_s(
+            rows["delay_ns"][first:end], np.where(is_starving, rows["elapsed_ns"], 0.0)[first:end]
+        )
         # What was booked now had begun before.
-        span = int(rows["time"][first] - max(rows["elapsed_ns"][first], rows["delay_ns"][first])), int(rows["time"][end - 1])
+        span = (
+            int(rows["time"][first] - max(rows["elapsed_ns"][first], rows["delay_ns"][first])),
+            int(rows["time"][end - 1]),
+        )
         if comm.startswith("ksoftirqd/") and not _softirqs_stopped(node, cpu, span, frozen):
             continue
         words = "{subject} was runnable on core {cpu} and got no time for {amount:.2f} s"
-        yield Episode(Kind.THREAD_DELAYED, cpu, None, *span, delay_s, words, "runqueue", subject=comm, amount=delay_s)
+        yield Episode(
+            Kind.THREAD_DELAYED,
+            cpu,
+            None,
+            *span,
+            delay_s,
+            words,
+            "runqueue",
+            subject=comm,
+            amount=delay_s,
+        )
 
 
 def _waited_s(booked_ns: Floats, starving_ns: Floats) -> float:
-    """What was booked, and what goes on since then: a wait is booked as a whole when it ends, its seconds before are in it."""
+    """What was booked, and what goes on since then: a wait is booked as a whole when it ends, its
+    seconds before are in it.
+    """
     last = int(np.flatnonzero(booked_ns > 0).max(initial=-1))
     return float(np.nansum(booked_ns) + starving_ns[last + 1 :].sum()) / NS_PER_S
 
@@ -109,7 +154,17 @@ def _dropped(rows: Columns) -> Iterator[Episode]:
         span = int(rows["time"][first] - rows["elapsed_ns"][first]), int(rows["time"][end - 1])
         lost = int(rows["dropped"][first:end].sum())
         words = "{amount:,.0f} packets were dropped from the backlog of core {cpu}"
-        yield Episode(Kind.PACKETS_DROPPED, cpu, None, *span, 0.5, words, "softnet", is_strong=False, amount=lost)
+        yield Episode(
+            Kind.PACKETS_DROPPED,
+            cpu,
+            None,
+            *span,
+            0.5,
+            words,
+            "softnet",
+            is_strong=False,
+            amount=lost,
+        )
 
 
 def _handled(rows: Columns) -> Floats:
@@ -123,7 +178,9 @@ def _known(rows: Columns) -> Flags:
 
 
 def _shares_at(node: Node, rows: Columns) -> tuple[Floats, Floats]:
-    """The busy and the kernel's share of each row's core at that time: the row of `cores` of the same tick."""
+    """The busy and the kernel's share of each row's core at that time: the row of `cores` of the
+    same tick.
+    """
     cores = core_shares(node)
     if not len(cores.rows):
         return np.zeros(len(rows)), np.zeros(len(rows))
@@ -132,17 +189,26 @@ def _shares_at(node: Node, rows: Columns) -> tuple[Floats, Floats]:
     place = np.clip(np.searchsorted(key, wanted - 0.05), 0, len(key) - 1)
     busy = 1.0 - cores.shares["idle"]
     is_same = np.abs(key[place] - wanted) < 0.5
-    return np.where(is_same, busy[place], 0.0), np.where(is_same, cores.shares["kernel"][place], 0.0)
+    return np.where(is_same, busy[place], 0.0), np.where(
+        is_same, cores.shares["kernel"][place], 0.0
+    )
 
 
 def _waited(node: Node, cpu: int, span: tuple[int, int]) -> bool:
     rows = node.columns("softirq_delay").of_core(cpu).within([(span[0], span[1] + 2 * NS_PER_S)])
-    return bool(len(rows)) and bool((np.fmax(rows["worst_ns"], rows["pending_ns"]) >= STALL_NS).any())
+    return bool(len(rows)) and bool(
+        (np.fmax(rows["worst_ns"], rows["pending_ns"]) >= STALL_NS).any()
+    )
 
 
 def _softirqs_stopped(node: Node, cpu: int, span: tuple[int, int], frozen: list[Episode]) -> bool:
-    """Whether the core's softirqs stood still or nearly so in that time, or one was measured to wait."""
-    if any(episode.cpu == cpu and episode.from_ns < span[1] and episode.to_ns > span[0] for episode in frozen):
+    """Whether the core's softirqs stood still or nearly so in that time, or one was measured to
+    wait.
+    """
+    if any(
+        episode.cpu == cpu and episode.from_ns < span[1] and episode.to_ns > span[0]
+        for episode in frozen
+    ):
         return True
     if _waited(node, cpu, span):
         return True
@@ -153,4 +219,6 @@ def _softirqs_stopped(node: Node, cpu: int, span: tuple[int, int], frozen: list[
         return False
     common = float(np.median(_handled(rows) / rows["elapsed_ns"]))
     then = rows.within([span])
-    return bool(len(then)) and float(np.median(_handled(then) / then["elapsed_ns"])) < _SLOWED * common
+    return (
+        bool(len(then)) and float(np.median(_handled(then) / then["elapsed_ns"])) < _SLOWED * common
+    )

@@ -1,4 +1,6 @@
-"""Samples of a stretch of time on some cores, weighed by the functions in their stacks and by the tasks they are of."""
+"""Samples of a stretch of time on some cores, weighed by the functions in their stacks and by the
+tasks they are of.
+"""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -17,12 +19,14 @@ from necroscope.stacks.tree import Flags, Numbers
 
 Span = tuple[int, int]
 # Entered from outside: what runs below these is not the work of the task that was interrupted.
-SOFTIRQ: Final = functions("__do_softirq handle_softirqs do_softirq do_softirq_own_stack run_ksoftirqd napi_threaded_poll*")
+SOFTIRQ: Final = functions(
+    "__do_softirq handle_softirqs do_softirq do_softirq_own_stack run_ksoftirqd napi_threaded_poll*"
+)
 HARDIRQ: Final = functions(
-    "asm_sysvec_* sysvec_* asm_common_interrupt common_interrupt do_IRQ handle_irq_event* smp_apic_timer_interrupt"
-    " apic_timer_interrupt call_on_irqstack asm_call_irq_on_stack irq_exit irq_exit_rcu"
-    " __irq_exit_rcu smp_call_function_interrupt"
-    " el1h_64_irq el0t_64_irq el1_irq el0_irq gic_handle_irq __handle_domain_irq"
+    "asm_sysvec_* sysvec_* asm_common_interrupt common_interrupt do_IRQ handle_irq_event*"
+    " smp_apic_timer_interrupt apic_timer_interrupt call_on_irqstack asm_call_irq_on_stack irq_exit"
+    " irq_exit_rcu __irq_exit_rcu smp_call_function_interrupt el1h_64_irq el0t_64_irq el1_irq"
+    " el0_irq gic_handle_irq __handle_domain_irq"
 )
 INTERRUPT: Final = SOFTIRQ | HARDIRQ
 _HEAVIEST: Final = 300
@@ -31,7 +35,8 @@ _MOST_TASKS: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class TaskShare:
-    """What one program had: its threads, and its processes of the same name in the same cgroup, are taken together.
+    """What one program had: its threads, and its processes of the same name in the same cgroup, are
+    taken together.
 
     Its name is that of the thread that had most.
     """
@@ -45,7 +50,9 @@ class TaskShare:
 
 
 class Stacks:
-    """`elapsed_s` is the time of all selected cores together, `period_s` what one sample stands for."""
+    """`elapsed_s` is the time of all selected cores together, `period_s` what one sample stands
+    for.
+    """
 
     def __init__(self, tree: CallTree, samples: Samples, elapsed_s: float, period_s: float) -> None:
         self.tree = tree
@@ -55,14 +62,20 @@ class Stacks:
         self.total = int(samples.weight.sum())
         self._tasks: dict[tuple[Functions | None, Functions | None], list[TaskShare]] = {}
 
-    def where(self, cpus: Collection[int] | None, spans: Sequence[Span], cores: int = 1) -> "Stacks":
+    def where(
+        self, cpus: Collection[int] | None, spans: Sequence[Span], cores: int = 1
+    ) -> "Stacks":
         """Only samples of these cores (None: all of `cores`) within these stretches."""
         inside = np.zeros(len(self.samples.time_ns), dtype=bool)
         for from_ns, to_ns in spans:
             inside |= (self.samples.time_ns >= from_ns) & (self.samples.time_ns < to_ns)
         if cpus is not None:
             inside &= np.isin(self.samples.cpu, list(cpus))
-        elapsed_s = sum(to_ns - from_ns for from_ns, to_ns in spans) / NS_PER_S * (cores if cpus is None else len(cpus))
+        elapsed_s = (
+            sum(to_ns - from_ns for from_ns, to_ns in spans)
+            / NS_PER_S
+            * (cores if cpus is None else len(cpus))
+        )
         return self._with(inside, elapsed_s)
 
     def of(self, group: Functions, inside: Functions | None = None) -> "Stacks":
@@ -73,16 +86,29 @@ class Stacks:
         return self._with(~self.tree.holds(group)[self.samples.stack])
 
     def of_task(self, comm: str, cgroup: str | None = None, pid: int | None = None) -> "Stacks":
-        """Only samples of that name, in that cgroup if it is given; and all of that process, whatever its threads are called."""
-        named = np.isin(self.samples.comm, [code for code, name in enumerate(self.samples.comms) if name == comm])
+        """Only samples of that name, in that cgroup if it is given; and all of that process,
+        whatever its threads are called.
+        """
+        named = np.isin(
+            self.samples.comm,
+            [code for code, name in enumerate(self.samples.comms) if name == comm],
+        )
         if cgroup is not None:
-            named &= np.isin(self.samples.cgroup, [code for code, name in enumerate(self.samples.cgroups) if name == cgroup])
+            named &= np.isin(
+                self.samples.cgroup,
+                [code for code, name in enumerate(self.samples.cgroups) if name == cgroup],
+            )
         if pid is not None and pid > 0:
             named |= self.samples.pid == pid
         return self._with(named)
 
     def without_task(self, comm: str) -> "Stacks":
-        return self._with(~np.isin(self.samples.comm, [code for code, name in enumerate(self.samples.comms) if name == comm]))
+        return self._with(
+            ~np.isin(
+                self.samples.comm,
+                [code for code, name in enumerate(self.samples.comms) if name == comm],
+            )
+        )
 
     def share(self, group: Functions, inside: Functions | None = None) -> float:
         """Of all that ran: samples with a function of the group anywhere in their stack."""
@@ -106,14 +132,22 @@ class Stacks:
         """Of all that ran: samples in the kernel."""
         return self._weight(self.tree.is_kernel) / self.total if self.total else 0.0
 
-    def tasks(self, group: Functions | None = None, inside: Functions | None = None) -> list[TaskShare]:
-        """Who it was, the heaviest first: names with their cgroup, and the process if one of them has most of it."""
+    def tasks(
+        self, group: Functions | None = None, inside: Functions | None = None
+    ) -> list[TaskShare]:
+        """Who it was, the heaviest first: names with their cgroup, and the process if one of them
+        has most of it.
+        """
         if (group, inside) not in self._tasks:
-            self._tasks[group, inside] = _programs((self if group is None else self.of(group, inside)).samples)
+            self._tasks[group, inside] = _programs(
+                (self if group is None else self.of(group, inside)).samples
+            )
         return self._tasks[group, inside]
 
     def path(self, group: Functions | None = None) -> tuple[str, ...]:
-        """The main path of these samples, outermost function first: kernel functions are the same below different callers."""
+        """The main path of these samples, outermost function first: kernel functions are the same
+        below different callers.
+        """
         stacks = self if group is None else self.of(group)
         paths = stacks.heaviest_paths(_HEAVIEST)
         if not paths:
@@ -122,18 +156,26 @@ class Stacks:
         kernel = [([f for f in path if is_kernel[f]], weight) for path, weight in paths]
         user = [([f for f in path if not is_kernel[f]], weight) for path, weight in paths]
         main = [*main_path(user)[-12:], *main_path(kernel)]
-        return tuple(without_skid([self.tree.names.name(function) for function in main])[-LONGEST_PATH:])
+        return tuple(
+            without_skid([self.tree.names.name(function) for function in main])[-LONGEST_PATH:]
+        )
 
     def leaders(self, limit: int = 5) -> list[tuple[str, float]]:
         """Innermost functions and their share of all that ran, the heaviest first."""
         weights: Counter[str] = Counter()
         used, place = np.unique(self.tree.function[self.samples.stack], return_inverse=True)
-        for function, weight in zip(used, np.bincount(place, weights=self.samples.weight) if len(used) else (), strict=True):
-            weights[self.tree.names.name(int(function)) if function >= 0 else "[lost]"] += int(weight)
+        for function, weight in zip(
+            used, np.bincount(place, weights=self.samples.weight) if len(used) else (), strict=True
+        ):
+            weights[self.tree.names.name(int(function)) if function >= 0 else "[lost]"] += int(
+                weight
+            )
         return [(name, weight / self.total) for name, weight in weights.most_common(limit)]
 
     def callers(self, group: Functions, limit: int = 5) -> list[tuple[str, float]]:
-        """Functions that called into the group, innermost call, with their share of the group's samples."""
+        """Functions that called into the group, innermost call, with their share of the group's
+        samples.
+        """
         is_in, parent = self.tree.is_in(group), self.tree.tree.parent
         found: Counter[str] = Counter()
         for stack, weight in self.of(group).weights():
@@ -150,12 +192,20 @@ class Stacks:
     def heaviest_paths(self, most: int) -> list[tuple[list[int], int]]:
         """Functions of the heaviest stacks, outermost first, and their weight."""
         heaviest = sorted(self.weights(), key=lambda one: -one[1])[:most]
-        return list(zip(self.tree.paths(stack for stack, _ in heaviest), (weight for _, weight in heaviest), strict=True))
+        return list(
+            zip(
+                self.tree.paths(stack for stack, _ in heaviest),
+                (weight for _, weight in heaviest),
+                strict=True,
+            )
+        )
 
     def weights(self) -> list[tuple[int, int]]:
         """The stacks that occur, and the weight of each."""
         stacks, place = np.unique(self.samples.stack, return_inverse=True)
-        weights = np.bincount(place, weights=self.samples.weight, minlength=len(stacks)).astype(np.int64)
+        weights = np.bincount(place, weights=self.samples.weight, minlength=len(stacks)).astype(
+            np.int64
+        )
         return list(zip(stacks.tolist(), weights.tolist(), strict=True))
 
     def _weight(self, holds: Flags) -> int:
@@ -169,18 +219,24 @@ class Stacks:
         return Stacks(self.tree, self.samples.at(rows), kept, self.period_s)
 
 
-def stacks_of(tables: SampleTables, names: FunctionNames, elapsed_s: float, period_s: float) -> Stacks:
+def stacks_of(
+    tables: SampleTables, names: FunctionNames, elapsed_s: float, period_s: float
+) -> Stacks:
     """All samples of a window."""
     samples = samples_of(tables.samples)
     comms, cgroups = ([*map(shown_name, texts), "?"] for texts in (samples.comms, samples.cgroups))
-    return Stacks(CallTree(tables, names), replace(samples, comms=comms, cgroups=cgroups), elapsed_s, period_s)
+    return Stacks(
+        CallTree(tables, names), replace(samples, comms=comms, cgroups=cgroups), elapsed_s, period_s
+    )
 
 
 def _programs(samples: Samples) -> list[TaskShare]:
     total = int(samples.weight.sum())
     if not total:
         return []
-    keys, place = np.unique(_process_names(samples) << 32 | (samples.cgroup + 1), return_inverse=True)
+    keys, place = np.unique(
+        _process_names(samples) << 32 | (samples.cgroup + 1), return_inverse=True
+    )
     weights = np.bincount(place, weights=samples.weight)
     found = []
     for row in np.argsort(-weights, kind="stable")[:_MOST_TASKS]:
@@ -189,18 +245,31 @@ def _programs(samples: Samples) -> list[TaskShare]:
         # Both lists end with the name of what has none, which has code -1.
         comm, cgroup = samples.comms[int(keys[row] >> 32)], int(keys[row] & 0xFFFF_FFFF) - 1
         weight = int(weights[row])
-        found.append(TaskShare(comm, pid, tid, samples.cgroups[cgroup] if cgroup >= 0 else None, weight, weight / total))
+        found.append(
+            TaskShare(
+                comm,
+                pid,
+                tid,
+                samples.cgroups[cgroup] if cgroup >= 0 else None,
+                weight,
+                weight / total,
+            )
+        )
     return found
 
 
 def _process_names(samples: Samples) -> Numbers:
-    """Of each sample the name that has most of its process: threads are called by what they do. The idle task is one by core."""
+    """Of each sample the name that has most of its process: threads are called by what they do. The
+    idle task is one by core.
+    """
     pairs, place = np.unique(samples.pid << 32 | (samples.comm + 1), return_inverse=True)
     pids = pairs >> 32
     order = np.lexsort((-np.bincount(place, weights=samples.weight), pids))
     known, first = np.unique(pids[order], return_index=True)
     heaviest = (pairs[order][first] & 0xFFFF_FFFF) - 1
-    names: Numbers = np.where(samples.pid > 0, heaviest[np.searchsorted(known, samples.pid)], samples.comm)
+    names: Numbers = np.where(
+        samples.pid > 0, heaviest[np.searchsorted(known, samples.pid)], samples.comm
+    )
     return names
 
 

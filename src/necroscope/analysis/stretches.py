@@ -1,4 +1,6 @@
-"""A long recording is looked at an hour at a time, so that memory stays bounded; an incident may go on from one to the next."""
+"""A long recording is looked at an hour at a time, so that memory stays bounded; an incident may go
+on from one to the next.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +18,9 @@ _MARGIN_NS: Final = 180 * NS_PER_S
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """An incident that is not over at the end of its stretch, with what is needed to judge it in the end."""
+    """An incident that is not over at the end of its stretch, with what is needed to judge it in
+    the end.
+    """
 
     stretch: Span
     episodes: Sequence[Episode]
@@ -28,23 +32,34 @@ def stretches(whole: Span) -> Iterator[tuple[Span, Span]]:
     count = max(1, round((whole[1] - whole[0]) / STRETCH_NS))
     bounds = [whole[0] + (whole[1] - whole[0]) * place // count for place in range(count + 1)]
     for from_ns, to_ns in pairwise(bounds):
-        yield (max(whole[0], from_ns - _MARGIN_NS), min(whole[1], to_ns + _MARGIN_NS)), (from_ns, to_ns)
+        yield (
+            (max(whole[0], from_ns - _MARGIN_NS), min(whole[1], to_ns + _MARGIN_NS)),
+            (from_ns, to_ns),
+        )
 
 
 def goes_on(gathered: Gathered, own: Span, whole: Span) -> bool:
-    """Whether the next stretch may see more of it: it reaches into what both see, or it comes at a program's own beat."""
+    """Whether the next stretch may see more of it: it reaches into what both see, or it comes at a
+    program's own beat.
+    """
     if own[1] >= whole[1]:
         return False
-    is_beat = any(episode.kind is Kind.BURST for episode in gathered.episodes) and not gathered.is_strong
+    is_beat = (
+        any(episode.kind is Kind.BURST for episode in gathered.episodes) and not gathered.is_strong
+    )
     return gathered.span[1] > own[1] - _MARGIN_NS or (is_beat and gathered.span[1] > own[0])
 
 
-def continued(carried: Sequence[Carried], found: Sequence[Gathered]) -> tuple[list[Carried], list[Gathered]]:
+def continued(
+    carried: Sequence[Carried], found: Sequence[Gathered]
+) -> tuple[list[Carried], list[Gathered]]:
     """What was carried on, with all that this stretch adds to it; and what is new."""
     fresh: list[Gathered] = []
     longer = list(carried)
     for one in found:
-        place = next((place for place, other in enumerate(longer) if is_same(other.gathered, one)), None)
+        place = next(
+            (place for place, other in enumerate(longer) if is_same(other.gathered, one)), None
+        )
         if place is None:
             fresh.append(one)
         else:

@@ -1,4 +1,6 @@
-"""What tasks are called: one whose name nobody saw is sampled as `:PID`, which is no name to act on."""
+"""What tasks are called: one whose name nobody saw is sampled as `:PID`, which is no name to act
+on.
+"""
 
 import re
 from typing import Final

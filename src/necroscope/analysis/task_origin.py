@@ -1,4 +1,6 @@
-"""What to act on where the task on the core is itself the one to change: its container, unit or cgroup, else the process."""
+"""What to act on where the task on the core is itself the one to change: its container, unit or
+cgroup, else the process.
+"""
 
 from necroscope.analysis.report import Culprit, Origin
 from necroscope.analysis.stacks import TaskShare
@@ -20,4 +22,8 @@ def process_origin(comm: str | None) -> Origin | None:
 
 def cgroup_or_process(task: TaskShare | Culprit) -> Origin | None:
     """A limit or a cache belongs to the cgroup; in the root cgroup there is only the process."""
-    return Origin("cgroup", task.cgroup) if task.cgroup and task.cgroup != "/" else process_origin(task.comm)
+    return (
+        Origin("cgroup", task.cgroup)
+        if task.cgroup and task.cgroup != "/"
+        else process_origin(task.comm)
+    )

@@ -1,4 +1,6 @@
-"""Ranks the causes of a case. A cause without its confirming signal is never named; `unknown` is a right answer."""
+"""Ranks the causes of a case. A cause without its confirming signal is never named; `unknown` is a
+right answer.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -12,17 +14,21 @@ from necroscope.analysis.quality import Shortcoming, hidden, unseen
 from necroscope.analysis.report import UNKNOWN, Alternative, Culprit, Evidence, Verdict
 
 NAMED: Final = 0.5
-# Chosen so that a confirmed cause that explains all is nearly sure, and an unconfirmed one is never named.
+# Chosen so that a confirmed cause that explains all is nearly sure, and an unconfirmed one is never
+# named.
 _CONFIRMED: Final = 0.95
 _UNCONFIRMED: Final = 0.45
-# From this share of the incident on a mechanism explains it; what a core does besides is always some.
+# From this share of the incident on a mechanism explains it; what a core does besides is always
+# some.
 _EXPLAINS_ALL: Final = 0.6
-# Two causes that explain the same incident nearly as well cannot both be right with full confidence.
+# Two causes that explain the same incident nearly as well cannot both be right with full
+# confidence.
 _CLOSE: Final = 0.08
 _CLOSE_FACTOR: Final = 0.85
 _AS_MUCH: Final = 0.5
 _STRONG_DOUBT: Final = 0.5
-# Evidence of the mechanism comes first, and what is known of the origin before it gets long: views show the first six pieces.
+# Evidence of the mechanism comes first, and what is known of the origin before it gets long: views
+# show the first six pieces.
 _BEFORE_ORIGIN: Final = 5
 _MOST_ALTERNATIVES: Final = 4
 _LEAST_ALTERNATIVE: Final = 0.05
@@ -30,7 +36,9 @@ _LEAST_ALTERNATIVE: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """A cause with its assessment, what it is worth here, what it could not see, and why it lost if it did."""
+    """A cause with its assessment, what it is worth here, what it could not see, and why it lost if
+    it did.
+    """
 
     cause: Cause
     assessment: Assessment
@@ -40,22 +48,30 @@ class Weighed:
     why_not: str = ""
 
 
-def decide(case: Case, causes: Iterable[Cause], lacks: Sequence[Shortcoming]) -> tuple[Verdict, tuple[Alternative, ...]]:
+def decide(
+    case: Case, causes: Iterable[Cause], lacks: Sequence[Shortcoming]
+) -> tuple[Verdict, tuple[Alternative, ...]]:
     """The verdict and the causes that lost, with the reason."""
     causes = list(causes)
     quality = prod(lack.factor for lack in lacks)
     weighed = [_weighed(case, cause, quality) for cause in causes if cause.slug != UNKNOWN]
-    ranked = sorted(_yielded([one for one in weighed if one is not None]), key=lambda one: -one.confidence)
+    ranked = sorted(
+        _yielded([one for one in weighed if one is not None]), key=lambda one: -one.confidence
+    )
     if ranked and ranked[0].confidence >= NAMED:
         best, others = _tempered(ranked), ranked[1:]
     else:
         unknown = next(cause for cause in causes if cause.slug == UNKNOWN)
         # What is weak and has no cause is no incident: nobody will read what is known of it.
         is_told = case.gathered.is_strong or case.is_asked
-        found = (unknown.assess(case) if is_told else None) or Assessment(0.0, is_confirmed=False, culprit=Culprit())
+        found = (unknown.assess(case) if is_told else None) or Assessment(
+            0.0, is_confirmed=False, culprit=Culprit()
+        )
         best, others = Weighed(unknown, found, 0.3 * quality), ranked
     doubts = tuple(Evidence(lack.text, *case.window, case.core) for lack in (*lacks, *best.lacks))
-    return _verdict(case, best, doubts), tuple(_alternative(other, best) for other in _worth_telling(others))
+    return _verdict(case, best, doubts), tuple(
+        _alternative(other, best) for other in _worth_telling(others)
+    )
 
 
 def _weighed(case: Case, cause: Cause, quality: float) -> Weighed | None:
@@ -78,14 +94,20 @@ def confidence(found: Assessment) -> float:
 
 def _yielded(weighed: Sequence[Weighed]) -> list[Weighed]:
     """Where another says the same more exactly, the general cause steps behind it."""
-    return [_behind(one, [other for other in weighed if _is_more_exact(other, one)]) for one in weighed]
+    return [
+        _behind(one, [other for other in weighed if _is_more_exact(other, one)]) for one in weighed
+    ]
 
 
 def _behind(one: Weighed, exact: Sequence[Weighed]) -> Weighed:
     if not exact:
         return one
     best = max(exact, key=lambda other: other.confidence)
-    return replace(one, confidence=min(one.confidence, 0.8 * best.confidence), why_not=f"{best.cause.slug} says it more exactly")
+    return replace(
+        one,
+        confidence=min(one.confidence, 0.8 * best.confidence),
+        why_not=f"{best.cause.slug} says it more exactly",
+    )
 
 
 def _is_more_exact(other: Weighed, one: Weighed) -> bool:
@@ -98,7 +120,11 @@ def _is_more_exact(other: Weighed, one: Weighed) -> bool:
 
 def _tempered(ranked: Sequence[Weighed]) -> Weighed:
     best = ranked[0]
-    rivals = [other for other in ranked[1:] if not other.why_not and best.confidence - other.confidence < _CLOSE]
+    rivals = [
+        other
+        for other in ranked[1:]
+        if not other.why_not and best.confidence - other.confidence < _CLOSE
+    ]
     return replace(best, confidence=max(NAMED, _CLOSE_FACTOR * best.confidence)) if rivals else best
 
 
@@ -113,7 +139,11 @@ def _verdict(case: Case, best: Weighed, doubts: tuple[Evidence, ...]) -> Verdict
         summary=found.summary or cause.title,
         culprit=culprit,
         origin=found.origin,
-        evidence=(*told[:_BEFORE_ORIGIN], *origin_facts.about(case, found.origin), *told[_BEFORE_ORIGIN:]),
+        evidence=(
+            *told[:_BEFORE_ORIGIN],
+            *origin_facts.about(case, found.origin),
+            *told[_BEFORE_ORIGIN:],
+        ),
         against=(*found.against, *doubts),
         fix=(*found.fix, *cause.fix),
         verify=tuple(cause.verify),
@@ -121,19 +151,29 @@ def _verdict(case: Case, best: Weighed, doubts: tuple[Evidence, ...]) -> Verdict
     )
 
 
-def _with_share(case: Case, culprit: Culprit | None, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
-    """The evidence, and after its first pieces how much of the core the culprit had; if somebody had more, that too."""
+def _with_share(
+    case: Case, culprit: Culprit | None, evidence: Sequence[Evidence]
+) -> tuple[Evidence, ...]:
+    """The evidence, and after its first pieces how much of the core the culprit had; if somebody
+    had more, that too.
+    """
     share = case.has_share(culprit)
     if case.core is None or culprit is None or not share:
         return tuple(evidence)
     most = case.now.tasks()[0]
-    more = "" if most.comm == culprit.comm or most.share <= share else f", {most.comm} {most.share:.0%}"
+    more = (
+        ""
+        if most.comm == culprit.comm or most.share <= share
+        else f", {most.comm} {most.share:.0%}"
+    )
     text = f"{culprit.comm} has {share:.0%} of core {case.core}'s samples{more}"
     return (*evidence[:2], case.seen(text, "samples", case.core), *evidence[2:])
 
 
 def _worth_telling(others: Sequence[Weighed]) -> list[Weighed]:
-    return [other for other in others if other.confidence >= _LEAST_ALTERNATIVE][:_MOST_ALTERNATIVES]
+    return [other for other in others if other.confidence >= _LEAST_ALTERNATIVE][
+        :_MOST_ALTERNATIVES
+    ]
 
 
 def _alternative(other: Weighed, best: Weighed) -> Alternative:
@@ -147,7 +187,13 @@ def _why_not(other: Weighed, best: Weighed) -> str:
     if found.against and (found.is_confirmed or found.doubt >= _STRONG_DOUBT):
         return found.against[0].text
     if not found.is_confirmed:
-        return f"not confirmed{', and ' if other.unseen else ''}{other.unseen}: {found.would_confirm or other.cause.confirming}"
+        return (
+            f"not confirmed{', and ' if other.unseen else ''}{other.unseen}:"
+            f" {found.would_confirm or other.cause.confirming}"
+        )
     if best.cause.slug != UNKNOWN and found.explains < best.assessment.explains:
-        return f"it explains {found.explains:.0%} of the incident, {best.cause.slug} explains {best.assessment.explains:.0%}"
+        return (
+            f"it explains {found.explains:.0%} of the incident, {best.cause.slug} explains"
+            f" {best.assessment.explains:.0%}"
+        )
     return f"it explains only {found.explains:.0%} of the incident"

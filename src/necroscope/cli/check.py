@@ -1,4 +1,6 @@
-"""`necroscope check`: a second of looking at this node, and what is wrong with it. Exit 0 well, 1 problem, 2 could not tell."""
+"""`necroscope check`: a second of looking at this node, and what is wrong with it. Exit 0 well, 1
+problem, 2 could not tell.
+"""
 
 import json
 import sys
@@ -31,15 +33,23 @@ _KEEP_NS: Final = 400 * 86400 * NS_PER_S
 
 
 @click.command()
-@click.option("--probe", "is_probing", is_flag=True, help="also time a read of cgroup statistics, from small to large, with care")
+@click.option(
+    "--probe",
+    "is_probing",
+    is_flag=True,
+    help="also time a read of cgroup statistics, from small to large, with care",
+)
 @click.option("--plugin", is_flag=True, help="one line, for node-problem-detector")
 @click.option("--json", "as_json", is_flag=True, help="findings as JSON")
 @settings_options
-def command(is_probing: bool, plugin: bool, as_json: bool, settings_file: Path | None, **options: str | None) -> None:
-    """Is this node well? Held cores, softirq stalls, resets in the log, dead cgroups, crash loops, colliding interrupts.
+def command(
+    is_probing: bool, plugin: bool, as_json: bool, settings_file: Path | None, **options: str | None
+) -> None:
+    """Is this node well? Held cores, softirq stalls, resets in the log, dead cgroups, crash loops,
+    colliding interrupts.
 
-    Takes under two seconds (three more if a core is held, to see whether it stays so) and writes nothing to disk. Exit 0 well, 1
-    problem, 2 could not tell.
+    Takes under two seconds (three more if a core is held, to see whether it stays so) and writes
+    nothing to disk. Exit 0 well, 1 problem, 2 could not tell.
 
     \b
     Examples:
@@ -61,7 +71,9 @@ def _look(settings: Settings, look_ns: int) -> Seen:
     memory = MemorySegment(_KEEP_NS)
     clock = LogClock()
     time_line = TimeLine.starting_at(clock.read())
-    recorder = Recorder(settings, open_sources(settings, time_line), memory, clock, time_line, flush_ns=0)
+    recorder = Recorder(
+        settings, open_sources(settings, time_line), memory, clock, time_line, flush_ns=0
+    )
     recorder.run(look_ns)
     memory.describe("", recorder.notices())
     now_ns = time_line.from_monotonic(clock.read().monotonic_ns)
@@ -71,7 +83,11 @@ def _look(settings: Settings, look_ns: int) -> Seen:
 
 def _probed(settings: Settings, seen: Seen) -> tuple[Finding, ...]:
     cpus = [row["cpu"] for row in seen.newest("cores", "cpu") if isinstance(row["cpu"], int)]
-    of_network = [row["cpu"] for row in seen.rows("interrupts") if row["device"] is not None and isinstance(row["cpu"], int)]
+    of_network = [
+        row["cpu"]
+        for row in seen.rows("interrupts")
+        if row["device"] is not None and isinstance(row["cpu"], int)
+    ]
     try:
         probed = probe(settings.host_root, cpus, of_network, zombie_cgroups.held(seen))
     except (NecroscopeError, OSError) as error:
@@ -87,7 +103,12 @@ def _timed(probed: Probed) -> Finding:
     took = "over 2 s" if slowest.duration_ns is None else format_duration(slowest.duration_ns)
     is_slow = slowest.duration_ns is None or slowest.duration_ns > QUICK_NS
     title = f"the slowest read of cgroup statistics took {took}: {slowest.path}"
-    hint = "every reader of it (kubelet, cAdvisor, agents) holds a core for so long: find who leaks cgroups" if is_slow else ""
+    hint = (
+        "every reader of it (kubelet, cAdvisor, agents) holds a core for so long: find who leaks"
+        " cgroups"
+        if is_slow
+        else ""
+    )
     return Finding("probe", Level.PROBLEM if is_slow else Level.NOTICE, title, left_out, hint)
 
 

@@ -19,4 +19,6 @@ def command(context: click.Context, shell: str) -> None:
     """
     completion = get_completion_class(shell)
     assert completion is not None
-    click.echo(completion(context.find_root().command, {}, "necroscope", "_NECROSCOPE_COMPLETE").source())
+    click.echo(
+        completion(context.find_root().command, {}, "necroscope", "_NECROSCOPE_COMPLETE").source()
+    )

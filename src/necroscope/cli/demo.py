@@ -1,4 +1,6 @@
-"""`necroscope demo`: the story in a minute, from the shipped recording of a real incident, or live."""
+"""`necroscope demo`: the story in a minute, from the shipped recording of a real incident, or
+live.
+"""
 
 import contextlib
 import os
@@ -27,27 +29,45 @@ _LOOPBACK: Final = "127.0.0.1"
 _START_S: Final = 300.0
 _SEE: Final = f"see what it says: necroscope lab run {SCENARIO} --dir D"
 _STORY: Final = """\
-A container that nobody uses crashes at every start, and each start leaves a dead memory cgroup behind: thousands by now.
-Then an agent asks the kernel for something that visits them all. One core is held for seconds. Recorded on a real kernel:
+A container that nobody uses crashes at every start, and each start leaves a dead memory cgroup
+behind: thousands by now. Then an agent asks the kernel for something that visits them all. One core
+is held for seconds. Recorded on a real kernel:
 """
 _PROVOKED: Final = """\
-Now on this machine: a container that crashes at every start, thousands of dead memory cgroups, and an agent that has the kernel
-walk them. It takes two minutes, costs one core for half a minute, and is undone after.
+Now on this machine: a container that crashes at every start, thousands of dead memory cgroups, and
+an agent that has the kernel walk them. It takes two minutes, costs one core for half a minute, and
+is undone after.
 """
 _CLICK: Final = """
-On the page: read the verdict on the left; click a line of its evidence, and the page goes there. Drag over the cores to choose a
-window, and the flame graph below is of that window. ? shows all keys. Your own node: necroscope record --dir D, then view D.
+On the page: read the verdict on the left; click a line of its evidence, and the page goes there.
+Drag over the cores to choose a window, and the flame graph below is of that window. ? shows all
+keys. Your own node: necroscope record --dir D, then view D.
 """
 
 
 @click.command()
 @click.option("--once", is_flag=True, help="print the verdict and end")
-@click.option("--live", is_flag=True, help="provoke the incident on this machine, as root, and watch it happen")
-@click.option("--fleet", is_flag=True, help="500 generated nodes: which difference between them predicts the failures?")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="port to listen on [any that is free]")
+@click.option(
+    "--live",
+    is_flag=True,
+    help="provoke the incident on this machine, as root, and watch it happen",
+)
+@click.option(
+    "--fleet",
+    is_flag=True,
+    help="500 generated nodes: which difference between them predicts the failures?",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    metavar="N",
+    help="port to listen on [any that is free]",
+)
 @click.option("--no-browser", is_flag=True, help="print the address, open nothing")
 def command(once: bool, live: bool, fleet: bool, port: int, no_browser: bool) -> None:
-    """The story in a minute: a real incident that was recorded, its verdict, and the time machine over it.
+    """The story in a minute: a real incident that was recorded, its verdict, and the time machine
+    over it.
 
     Needs neither root nor Linux, but for --live.
 
@@ -76,14 +96,22 @@ def command(once: bool, live: bool, fleet: bool, port: int, no_browser: bool) ->
 
 
 def _provoke(port: int, *, is_once: bool, opens_browser: bool) -> None:
-    """The lab in a process of its own, the page over the recording that it makes unless once, and the verdict when it is over."""
+    """The lab in a process of its own, the page over the recording that it makes unless once, and
+    the verdict when it is over.
+    """
     if os.geteuid() != 0:
-        raise PermissionMissing("provoking an incident needs root", "sudo necroscope demo --live, or without --live")
+        raise PermissionMissing(
+            "provoking an incident needs root", "sudo necroscope demo --live, or without --live"
+        )
     click.echo(_PROVOKED)
     place = Path(tempfile.mkdtemp(prefix="necroscope-demo-"))
     words = ["lab", "run", SCENARIO, "--dir", str(place / "recording")]
     # A session of its own: Ctrl-C is for us, and it is told once, when we end.
-    lab = subprocess.Popen([sys.executable, "-P", "-m", "necroscope", *words], stdout=subprocess.DEVNULL, start_new_session=True)
+    lab = subprocess.Popen(
+        [sys.executable, "-P", "-m", "necroscope", *words],
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )
     try:
         if is_once:
             _tell_verdict(lab, place / "recording")

@@ -1,4 +1,6 @@
-"""`necroscope demo --fleet`: a generated fleet of 500 nodes, the answer to why some of them lose the network, and the page."""
+"""`necroscope demo --fleet`: a generated fleet of 500 nodes, the answer to why some of them lose
+the network, and the page.
+"""
 
 import re
 import signal
@@ -21,20 +23,23 @@ from necroscope.errors import NecroscopeError
 _EVENT: Final = "nic_reset"
 _ADDRESS: Final = re.compile(r"the collector is at (\S+),")
 _STORY: Final = """\
-500 nodes in three zones. In the last week some lost the network, again and again, and nearly all of those are in one zone. Twenty
-settings differ between the zones. Which of them is it, or is it the zone?
+500 nodes in three zones. In the last week some lost the network, again and again, and nearly all of
+those are in one zone. Twenty settings differ between the zones. Which of them is it, or is it the
+zone?
 
-This fleet is generated: its nodes do not exist. Incident, stacks and counters are those of one real recording, moved in time;
-resets and facts were drawn by lot. It is stored and asked as a real one is.
+This fleet is generated: its nodes do not exist. Incident, stacks and counters are those of one real
+recording, moved in time; resets and facts were drawn by lot. It is stored and asked as a real one
+is.
 """
 _TOLD: Final = """\
-written: {nodes} generated nodes, {affected} of them with {resets} incidents, {bundles} of which come with their evidence.
+written: {nodes} generated nodes, {affected} of them with {resets} incidents, {bundles} of which
+come with their evidence.
 """
 _CLICK: Final = """
-On the page: above are the resets of the week, by zone. `Why` is the answer you read here, with its counts and the nodes that
-decide; click one of them. `Incidents` have their verdicts, `Compare` is for two zones, `Did it help` for the fact
-unit_file:metrics-d.service=masked: on some nodes somebody has tried it two days ago.
-The same in a terminal, while this runs:
+On the page: above are the resets of the week, by zone. `Why` is the answer you read here, with its
+counts and the nodes that decide; click one of them. `Incidents` have their verdicts, `Compare` is
+for two zones, `Did it help` for the fact unit_file:metrics-d.service=masked: on some nodes somebody
+has tried it two days ago. The same in a terminal, while this runs:
   necroscope fleet change --fact unit_file:metrics-d.service=masked --event nic_reset --lake {lake}
   necroscope fleet diff zone=us-east-1a zone=us-east-1b --lake {lake}
   necroscope fleet sweep --again --lake {lake}
@@ -44,16 +49,27 @@ Your own nodes: necroscope fleet serve, then necroscope record --push URL on eac
 
 def show_fleet(port: int, *, is_once: bool, opens_browser: bool) -> None:
     """Blocks until interrupted, unless it is only once."""
-    from necroscope.fleet.generated.writing import write_fleet  # noqa: PLC0415 - only this demo needs a lake
+    # Only this demo needs a lake.
+    from necroscope.fleet.generated.writing import write_fleet  # noqa: PLC0415
     from necroscope.fleet.lake import Lake  # noqa: PLC0415
 
-    import_module("necroscope.fleet.ask")  # says what is missing before a fleet is written for nothing
+    import_module(
+        "necroscope.fleet.ask"
+    )  # says what is missing before a fleet is written for nothing
     click.echo(_STORY)
     recorded = files("necroscope.lab").joinpath("demo_recording")
-    with tempfile.TemporaryDirectory(prefix="necroscope-fleet-") as place, as_file(recorded) as recording:
+    with (
+        tempfile.TemporaryDirectory(prefix="necroscope-fleet-") as place,
+        as_file(recorded) as recording,
+    ):
         lake = Path(place) / "lake"
         fleet = write_fleet(Lake.open(str(lake)), recording, time.time_ns())
-        told = {"nodes": len(fleet.nodes), "affected": len(fleet.affected), "resets": fleet.incidents, "bundles": fleet.bundles}
+        told = {
+            "nodes": len(fleet.nodes),
+            "affected": len(fleet.affected),
+            "resets": fleet.incidents,
+            "bundles": fleet.bundles,
+        }
         click.echo(_TOLD.format(**told))
         _ask_why(lake)
         if not is_once:
@@ -65,7 +81,9 @@ def _ask_why(lake: Path) -> None:
     words = ["fleet", "why", "--event", _EVENT, "--lake"]
     click.echo(f"$ necroscope {' '.join(words)} {lake}\n")
     sys.stdout.flush()
-    ended = subprocess.run([sys.executable, "-P", "-m", "necroscope", *words, str(lake)], check=False)
+    ended = subprocess.run(
+        [sys.executable, "-P", "-m", "necroscope", *words, str(lake)], check=False
+    )
     if ended.returncode:
         raise NecroscopeError("the fleet was not asked", "what it says above is why")
 
@@ -73,7 +91,8 @@ def _ask_why(lake: Path) -> None:
 def _serve(lake: Path, tokens: Path, port: int, *, opens_browser: bool) -> None:
     from necroscope.fleet.tokens import Grant, entry_text, new_token  # noqa: PLC0415
 
-    # Told to end in whichever way, also in the background of a shell, where Ctrl-C's signal is ignored: the collector ends too.
+    # Told to end in whichever way, also in the background of a shell, where Ctrl-C's signal is
+    # ignored: the collector ends too.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     token = new_token()
@@ -113,4 +132,6 @@ def _address(collector: subprocess.Popen[str]) -> str:
             return match[1]
         said += line
     facts, _, hint = said.strip().removeprefix("error: ").partition("\nhint: ")
-    raise NecroscopeError(f"the collector did not start: {facts}", hint or "see: necroscope fleet serve --help")
+    raise NecroscopeError(
+        f"the collector did not start: {facts}", hint or "see: necroscope fleet serve --help"
+    )

@@ -31,16 +31,42 @@ _BAR_CELLS: Final = 30
 
 @click.command()
 @click.argument("source", type=click.Path(path_type=Path, readable=False), metavar="DIR|FILE")
-@click.option("--at", "at_text", metavar="T", help="ask about a moment: ISO 8601, or -5m before the end of the recording")
-@click.option("--cpu", "core", type=click.IntRange(min=0), metavar="N", help="only of this core; with --at: ask about it")
+@click.option(
+    "--at",
+    "at_text",
+    metavar="T",
+    help="ask about a moment: ISO 8601, or -5m before the end of the recording",
+)
+@click.option(
+    "--cpu",
+    "core",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="only of this core; with --at: ask about it",
+)
 @click.option("--json", "as_json", is_flag=True, help="as JSON")
-@click.option("--html", "page", type=click.Path(path_type=Path), metavar="F", help="also as one page with its pictures")
-@click.option("--watch", is_flag=True, help="stay on a live recording: tell what comes, and when it is over")
-def command(source: Path, at_text: str | None, core: int | None, as_json: bool, page: Path | None, watch: bool) -> None:
+@click.option(
+    "--html",
+    "page",
+    type=click.Path(path_type=Path),
+    metavar="F",
+    help="also as one page with its pictures",
+)
+@click.option(
+    "--watch", is_flag=True, help="stay on a live recording: tell what comes, and when it is over"
+)
+def command(
+    source: Path,
+    at_text: str | None,
+    core: int | None,
+    as_json: bool,
+    page: Path | None,
+    watch: bool,
+) -> None:
     """What happened, who did it, why we think so, what to do, and what will not help.
 
-    A recording or a capture of another tool (perf.data, perf script). A healthy one has no incident. What could not be seen is
-    said, and how to record it.
+    A recording or a capture of another tool (perf.data, perf script). A healthy one has no
+    incident. What could not be seen is said, and how to record it.
 
     \b
     Examples:
@@ -51,7 +77,9 @@ def command(source: Path, at_text: str | None, core: int | None, as_json: bool, 
       necroscope diagnose /var/lib/necroscope --watch
     """
     if watch and (at_text or as_json or page or core is not None):
-        raise UsageError("--watch tells what comes, as text", "leave --at, --cpu, --json and --html away")
+        raise UsageError(
+            "--watch tells what comes, as text", "leave --at, --cpu, --json and --html away"
+        )
     _check_access(source)
     with opened_recording(source, None, None) as (store, notes):
         if watch and is_recorded_now(store):
@@ -76,13 +104,17 @@ def _check_access(source: Path) -> None:
     except PermissionError:
         is_there, needed = True, os.R_OK
     if is_there and not os.access(source, needed):
-        raise PermissionMissing(f"may not read {source}", "run as the user who recorded it, or root")
+        raise PermissionMissing(
+            f"may not read {source}", "run as the user who recorded it, or root"
+        )
 
 
 def _core(core: int | None, store: Store) -> int | None:
     cores = store.info().cpus
     if core is not None and cores is not None and core not in {*range(cores), *_numbered(store)}:
-        raise UsageError(f"the recording has no core {core}", f"it has {cores}; see: necroscope info")
+        raise UsageError(
+            f"the recording has no core {core}", f"it has {cores}; see: necroscope info"
+        )
     return core
 
 
@@ -97,7 +129,9 @@ def _moment(text: str, span: tuple[int, int]) -> int:
     at_ns = parse_moment_ns(text, span[1])
     if not span[0] <= at_ns <= span[1]:
         facts = f"{format_moment(at_ns)} is not in the recording"
-        raise UsageError(facts, f"it holds {format_moment(span[0])} to {format_moment(span[1])}, in UTC")
+        raise UsageError(
+            facts, f"it holds {format_moment(span[0])} to {format_moment(span[1])}, in UTC"
+        )
     return at_ns
 
 
@@ -116,7 +150,11 @@ def _progress() -> Iterator[Progress | None]:
     def show(share: float) -> None:
         if time.monotonic() - started_s >= _SILENT_S:
             cells = int(_BAR_CELLS * share)
-            click.echo(f"\r\x1b[K{'█' * cells}{'░' * (_BAR_CELLS - cells)} {share:4.0%}", nl=False, err=True)
+            click.echo(
+                f"\r\x1b[K{'█' * cells}{'░' * (_BAR_CELLS - cells)} {share:4.0%}",
+                nl=False,
+                err=True,
+            )
 
     try:
         yield show

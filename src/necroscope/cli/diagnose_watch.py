@@ -1,4 +1,6 @@
-"""`diagnose --watch`: each incident of a live recording told when it is seen and once more when it is over."""
+"""`diagnose --watch`: each incident of a live recording told when it is seen and once more when it
+is over.
+"""
 
 import time
 from collections.abc import Callable
@@ -17,7 +19,8 @@ _BACK_NS: Final = 600 * NS_PER_S
 _LONGEST_BACK_NS: Final = 3600 * NS_PER_S
 # What was quiet for so long is over.
 _OVER_NS: Final = 5 * NS_PER_S
-# A recorder writes every second or some; a live segment that has not grown for so long was left behind.
+# A recorder writes every second or some; a live segment that has not grown for so long was left
+# behind.
 _LEFT_BEHIND_NS: Final = 30 * NS_PER_S
 _MOST_KNOWN: Final = 100
 
@@ -28,8 +31,14 @@ def watch(store: Store, width: int, tell: Callable[[str], None]) -> None:
     while True:
         first_ns, last_ns = span_of(store)
         is_ended = not is_recorded_now(store)
-        from_ns = max(first_ns, last_ns - _LONGEST_BACK_NS, min(last_ns - _BACK_NS, told.since_ns(last_ns) - 60 * NS_PER_S))
-        for text in told.news(diagnose(store, span=(from_ns, last_ns + 1)), last_ns, is_ended=is_ended):
+        from_ns = max(
+            first_ns,
+            last_ns - _LONGEST_BACK_NS,
+            min(last_ns - _BACK_NS, told.since_ns(last_ns) - 60 * NS_PER_S),
+        )
+        for text in told.news(
+            diagnose(store, span=(from_ns, last_ns + 1)), last_ns, is_ended=is_ended
+        ):
             tell(text + "\n")
         if is_ended:
             return
@@ -64,12 +73,17 @@ class Told:
             if before is not None and before not in self.going_on:
                 continue
             unseen = [one for one in unseen if one is not before]
-            whole = replace(incident, from_ns=min(incident.from_ns, before.from_ns)) if before else incident
+            whole = (
+                replace(incident, from_ns=min(incident.from_ns, before.from_ns))
+                if before
+                else incident
+            )
             if before is None or is_over:
                 texts.append(incident_to_text(whole, self.width, goes_on=not is_over))
             self._keep(before, whole, is_over=is_over)
         for incident in unseen:
-            # With more to compare it may be part of another, or nothing: it was told, so its end is.
+            # With more to compare it may be part of another, or nothing: it was told, so its end
+            # is.
             if is_ended or incident.to_ns < last_ns - _OVER_NS:
                 texts.append(incident_to_text(incident, self.width))
                 self._keep(incident, incident, is_over=True)
@@ -77,8 +91,14 @@ class Told:
 
     def _keep(self, before: Incident | None, now: Incident, *, is_over: bool) -> None:
         self.known = [*(one for one in self.known if one is not before), now][-_MOST_KNOWN:]
-        self.going_on = [one for one in self.going_on if one is not before] + ([] if is_over else [now])
+        self.going_on = [one for one in self.going_on if one is not before] + (
+            [] if is_over else [now]
+        )
 
 
 def _is_same(one: Incident, other: Incident) -> bool:
-    return one.core == other.core and one.from_ns <= other.to_ns + _OVER_NS and other.from_ns <= one.to_ns + _OVER_NS
+    return (
+        one.core == other.core
+        and one.from_ns <= other.to_ns + _OVER_NS
+        and other.from_ns <= one.to_ns + _OVER_NS
+    )

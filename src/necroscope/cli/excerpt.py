@@ -13,18 +13,45 @@ from necroscope.store.excerpt import write_excerpt
 
 @click.command()
 @click.argument("source", type=click.Path(path_type=Path, readable=False), metavar="DIR")
-@click.option("--from", "from_text", required=True, metavar="T", help="ISO 8601 in UTC, or -5m before the end of the recording")
+@click.option(
+    "--from",
+    "from_text",
+    required=True,
+    metavar="T",
+    help="ISO 8601 in UTC, or -5m before the end of the recording",
+)
 @click.option("--to", "to_text", metavar="T", help="likewise [the end]")
-@click.option("--dir", "directory", type=click.Path(path_type=Path), required=True, metavar="D", help="new directory")
-@click.option("--rename", "renames", multiple=True, metavar="OLD=NEW", help="replace a text in every name; may be repeated")
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="D",
+    help="new directory",
+)
+@click.option(
+    "--rename",
+    "renames",
+    multiple=True,
+    metavar="OLD=NEW",
+    help="replace a text in every name; may be repeated",
+)
 @click.option("--json", "as_json", is_flag=True, help="what it holds, as JSON")
-def command(source: Path, from_text: str, to_text: str | None, directory: Path, renames: tuple[str, ...], as_json: bool) -> None:
-    """Cut a window out of a recording: a recording of its own, to send to a colleague or to keep with the incident.
+def command(
+    source: Path,
+    from_text: str,
+    to_text: str | None,
+    directory: Path,
+    renames: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Cut a window out of a recording: a recording of its own, to send to a colleague or to keep
+    with the incident.
 
     \b
     Examples:
-      necroscope excerpt /var/lib/necroscope --from 2026-04-15T10:28 --to 2026-04-15T10:32 --dir incident-7
-      necroscope excerpt D --from -5m --dir public --rename node-17.corp=node-a --rename secret-job=job
+      necroscope excerpt D --from 2026-04-15T10:28 --to 2026-04-15T10:32 --dir incident-7
+      necroscope excerpt D --from -5m --dir public --rename node-17=node-a --rename secret-job=job
       tar czf incident-7.tar.gz incident-7
     """
     pairs = dict(_pair(text) for text in renames)
@@ -34,15 +61,26 @@ def command(source: Path, from_text: str, to_text: str | None, directory: Path, 
         to_ns = min(parse_moment_ns(to_text, last_ns), last_ns + 1) if to_text else last_ns + 1
         if from_ns >= to_ns:
             span = f"{format_moment(first_ns)} to {format_moment(last_ns)}"
-            raise UsageError("the window holds nothing", f"the recording is from {span}; times without a zone are UTC")
+            raise UsageError(
+                "the window holds nothing",
+                f"the recording is from {span}; times without a zone are UTC",
+            )
         manifest = write_excerpt(store, from_ns, to_ns, directory, pairs)
     rows = {name: entry.rows for name, entry in manifest.tables.items()}
     size_bytes = sum(entry.bytes for entry in manifest.tables.values())
     if as_json:
-        answer = {"dir": str(directory), "from": format_moment(from_ns), "to": format_moment(to_ns), "bytes": size_bytes}
+        answer = {
+            "dir": str(directory),
+            "from": format_moment(from_ns),
+            "to": format_moment(to_ns),
+            "bytes": size_bytes,
+        }
         click.echo(json.dumps({**answer, "tables": rows}))
     else:
-        click.echo(f"{sum(rows.values()):,} rows in {format_bytes(size_bytes)}: necroscope info {directory}")
+        click.echo(
+            f"{sum(rows.values()):,} rows in {format_bytes(size_bytes)}: necroscope info"
+            f" {directory}"
+        )
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -1,4 +1,6 @@
-"""`necroscope flame`: any window of a recording or capture as a flame graph, a heat map, a table, or another viewer's format."""
+"""`necroscope flame`: any window of a recording or capture as a flame graph, a heat map, a table,
+or another viewer's format.
+"""
 
 import sys
 from collections.abc import Iterator
@@ -21,15 +23,35 @@ _STANDARD_OUTPUT: Final = Path("-")
 @click.command()
 @click.argument("source", type=click.Path(path_type=Path, readable=False), metavar="DIR|FILE")
 @question_options
-@click.option("--format", "format_name", type=click.Choice(list(OUTPUTS)), help="[by the suffix of -o, else text]")
-@click.option("--output", "-o", type=click.Path(path_type=Path), metavar="F", help="a file [-, standard output]")
+@click.option(
+    "--format",
+    "format_name",
+    type=click.Choice(list(OUTPUTS)),
+    help="[by the suffix of -o, else text]",
+)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    metavar="F",
+    help="a file [-, standard output]",
+)
 @click.option("--top", type=click.IntRange(min=1), metavar="N", help="functions in the text [30]")
 @click.option("--json", "as_json", is_flag=True, help="the text as JSON")
-def command(source: Path, format_name: str | None, output: Path | None, top: int | None, as_json: bool, **options: Any) -> None:
-    """A window of a recording, or of a capture (perf.data, perf script text, folded), in any viewer's format.
+def command(
+    source: Path,
+    format_name: str | None,
+    output: Path | None,
+    top: int | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """A window of a recording, or of a capture (perf.data, perf script text, folded), in any
+    viewer's format.
 
-    Without --from, --to and --at it is all of the recording. Times without a zone are UTC; -5m is five minutes before the END
-    of the recording, not before now. What is not in the answer is told on standard error.
+    Without --from, --to and --at it is all of the recording. Times without a zone are UTC; -5m is
+    five minutes before the END of the recording, not before now. What is not in the answer is told
+    on standard error.
 
     \b
     Examples:
@@ -67,6 +89,11 @@ def _output(file: Path | None) -> Iterator[BinaryIO]:
 
 def _check_output(name: str, file: Path | None, as_json: bool) -> None:
     if as_json and name != "text":
-        raise UsageError(f"--json and {name} are two formats", "leave one of them away: --json is the text as JSON")
+        raise UsageError(
+            f"--json and {name} are two formats",
+            "leave one of them away: --json is the text as JSON",
+        )
     if file is None and not OUTPUTS[name].is_text and sys.stdout.isatty():
-        raise UsageError(f"{name} is nothing for a terminal", f"give -o FILE{OUTPUTS[name].suffixes[0]}")
+        raise UsageError(
+            f"{name} is nothing for a terminal", f"give -o FILE{OUTPUTS[name].suffixes[0]}"
+        )

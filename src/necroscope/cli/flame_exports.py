@@ -23,7 +23,10 @@ def _write_folded(question: Question, out: BinaryIO, _style: TextStyle) -> Notes
 
 
 def _write_samples(
-    write: Callable[[Question, SampleTables, WindowFacts, BinaryIO], None], question: Question, out: BinaryIO, _style: TextStyle
+    write: Callable[[Question, SampleTables, WindowFacts, BinaryIO], None],
+    question: Question,
+    out: BinaryIO,
+    _style: TextStyle,
 ) -> Notes:
     found = question.samples()
     facts = WindowFacts(question.node, found.from_ns, found.to_ns, left_out=tuple(found.left_out))
@@ -31,8 +34,12 @@ def _write_samples(
     return found.left_out
 
 
-def _speedscope(question: Question, tables: SampleTables, facts: WindowFacts, out: BinaryIO) -> None:
-    write_speedscope(tables, facts, out, by="thread" if question.group_by == (GroupBy.THREAD,) else "core")
+def _speedscope(
+    question: Question, tables: SampleTables, facts: WindowFacts, out: BinaryIO
+) -> None:
+    write_speedscope(
+        tables, facts, out, by="thread" if question.group_by == (GroupBy.THREAD,) else "core"
+    )
 
 
 def _firefox(question: Question, tables: SampleTables, facts: WindowFacts, out: BinaryIO) -> None:
@@ -40,7 +47,9 @@ def _firefox(question: Question, tables: SampleTables, facts: WindowFacts, out: 
     if question.group_by == (GroupBy.CORE,):
         write_firefox(tables, facts, out, events=events, by="core")
     else:
-        write_firefox(tables, facts, out, events=events, by="thread" if question.group_by else "both")
+        write_firefox(
+            tables, facts, out, events=events, by="thread" if question.group_by else "both"
+        )
 
 
 WRITERS: Final = {

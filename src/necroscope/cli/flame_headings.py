@@ -11,7 +11,9 @@ def flame_heading(question: Question, tree: FlameTree) -> Heading:
 
 def comparison_heading(question: Question, found: Comparison) -> Heading:
     title = f"Differential flame graph of {question.node}"
-    return question.heading(title, _window(found.window), found.tree.left_out, _window(found.baseline))
+    return question.heading(
+        title, _window(found.window), found.tree.left_out, _window(found.baseline)
+    )
 
 
 def _window(tree: FlameTree) -> Window:

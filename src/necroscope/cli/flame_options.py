@@ -25,21 +25,69 @@ _STATES: Final = [state.name.lower() for state in State]
 _GROUPS: Final = [by.value for by in GroupBy]
 
 _OPTIONS: Final = (
-    click.option("--from", "start", metavar="T", help="the window's start: ISO 8601, or -5m before the END of the recording"),
+    click.option(
+        "--from",
+        "start",
+        metavar="T",
+        help="the window's start: ISO 8601, or -5m before the END of the recording",
+    ),
     click.option("--to", "end", metavar="T", help="the window's end, written in the same way"),
     click.option("--at", metavar="T", help="a moment in the middle of the window"),
     click.option("--around", metavar="T", help="length of the window around --at [5s]"),
-    click.option("--baseline", metavar="T..T", help="compare with this stretch of time: svg, html and text"),
+    click.option(
+        "--baseline", metavar="T..T", help="compare with this stretch of time: svg, html and text"
+    ),
     click.option("--cpu", metavar="LIST", help="only these cores: 3, or 0-3,7"),
-    click.option("--pid", "pids", type=int, multiple=True, metavar="P", help="only this process; may be repeated"),
-    click.option("--tid", "tids", type=int, multiple=True, metavar="T", help="only this thread; may be repeated"),
-    click.option("--comm", "comms", multiple=True, metavar="NAME", help="only tasks of this name; may be repeated"),
+    click.option(
+        "--pid",
+        "pids",
+        type=int,
+        multiple=True,
+        metavar="P",
+        help="only this process; may be repeated",
+    ),
+    click.option(
+        "--tid",
+        "tids",
+        type=int,
+        multiple=True,
+        metavar="T",
+        help="only this thread; may be repeated",
+    ),
+    click.option(
+        "--comm",
+        "comms",
+        multiple=True,
+        metavar="NAME",
+        help="only tasks of this name; may be repeated",
+    ),
     click.option("--cgroup", metavar="PATH", help="only this cgroup and those below it"),
-    click.option("--state", "states", type=click.Choice(_STATES), multiple=True, help="only these [all but idle]"),
-    click.option("--frames", metavar="REGEX", help="only stacks that have such a function or module"),
-    click.option("--by", type=click.Choice(_GROUPS), multiple=True, help="group by this; repeated: one within the other"),
-    click.option("--callers", is_flag=True, help="turned: from the innermost function out to its callers"),
-    click.option("--rows", type=int, default=DEFAULT_ROWS, metavar="N", help=f"rows of a heat map [{DEFAULT_ROWS}]"),
+    click.option(
+        "--state",
+        "states",
+        type=click.Choice(_STATES),
+        multiple=True,
+        help="only these [all but idle]",
+    ),
+    click.option(
+        "--frames", metavar="REGEX", help="only stacks that have such a function or module"
+    ),
+    click.option(
+        "--by",
+        type=click.Choice(_GROUPS),
+        multiple=True,
+        help="group by this; repeated: one within the other",
+    ),
+    click.option(
+        "--callers", is_flag=True, help="turned: from the innermost function out to its callers"
+    ),
+    click.option(
+        "--rows",
+        type=int,
+        default=DEFAULT_ROWS,
+        metavar="N",
+        help=f"rows of a heat map [{DEFAULT_ROWS}]",
+    ),
     click.option("--column", metavar="T", help="time of a heat map's column [1s, or what fits]"),
     click.option("--time-limit", default="30s", metavar="T", help="read no longer than this [30s]"),
 )
@@ -62,7 +110,9 @@ def question_of(options: Options, store: Store, span: Span) -> Question:
         words_of(options).within(span),
         _selection(options),
         TimeLimit(parse_duration_ns(options["time_limit"]) / NS_PER_S),
-        f"core{'s' * (not options['cpu'].isdigit())} {options['cpu']}" if options["cpu"] is not None else "all cores",
+        f"core{'s' * (not options['cpu'].isdigit())} {options['cpu']}"
+        if options["cpu"] is not None
+        else "all cores",
         tuple(_filters(options)),
         tuple(dict.fromkeys(GroupBy(value) for value in options["by"])),
         options["callers"],
@@ -95,8 +145,12 @@ def _selection(options: Options) -> Selection:
 def _filters(options: Options) -> list[str]:
     """The selection in words, as headings and errors show it."""
     several = (("pid", "pids"), ("tid", "tids"), ("comm", "comms"), ("state", "states"))
-    words = [f"{word} {' or '.join(map(str, options[name]))}" for word, name in several if options[name]]
-    return words + [f"{name} {options[name]}" for name in ("cgroup", "frames") if options[name] is not None]
+    words = [
+        f"{word} {' or '.join(map(str, options[name]))}" for word, name in several if options[name]
+    ]
+    return words + [
+        f"{name} {options[name]}" for name in ("cgroup", "frames") if options[name] is not None
+    ]
 
 
 def _cpus(text: str) -> tuple[int, ...]:
@@ -108,5 +162,7 @@ def _cpus(text: str) -> tuple[int, ...]:
 def _column_s(text: str) -> int:
     column_ns = parse_duration_ns(text)
     if column_ns % NS_PER_S or not column_ns:
-        raise UsageError(f"a column of {text} is no whole number of seconds", "write it as 1s, 5s or 1m")
+        raise UsageError(
+            f"a column of {text} is no whole number of seconds", "write it as 1s, 5s or 1m"
+        )
     return column_ns // NS_PER_S

@@ -31,4 +31,7 @@ def _write(
     return list(heading.left_out)
 
 
-WRITERS: Final = {"svg": partial(_write, flame_svg, differential_svg), "html": partial(_write, flame_html, differential_html)}
+WRITERS: Final = {
+    "svg": partial(_write, flame_svg, differential_svg),
+    "html": partial(_write, flame_html, differential_html),
+}

@@ -1,4 +1,6 @@
-"""Which stretch of time a question is about: the words of the options, and what they mean in a recording of a given span."""
+"""Which stretch of time a question is about: the words of the options, and what they mean in a
+recording of a given span.
+"""
 
 from dataclasses import dataclass
 from typing import Final
@@ -23,7 +25,9 @@ class Windows:
 
 @dataclass(frozen=True, slots=True)
 class WindowWords:
-    """As they were typed; `-5m` is before the end of the recording, because that of an old one is what its reader looks at."""
+    """As they were typed; `-5m` is before the end of the recording, because that of an old one is
+    what its reader looks at.
+    """
 
     start: str | None = None
     end: str | None = None
@@ -34,7 +38,8 @@ class WindowWords:
     def __post_init__(self) -> None:
         if self.at and (self.start or self.end):
             raise UsageError(
-                "--at and --from or --to are two ways to say the same", "give --at T --around 5s, or --from T --to T"
+                "--at and --from or --to are two ways to say the same",
+                "give --at T --around 5s, or --from T --to T",
             )
         if self.around and not self.at:
             raise UsageError("--around needs the moment it is around", "give it by --at T")
@@ -43,10 +48,14 @@ class WindowWords:
         """Of a recording from its first to its last time."""
         start_ns = _moment_ns(self.start, span[1]) if self.start else span[0]
         end_ns = _moment_ns(self.end, span[1]) if self.end else span[1] + 1
-        return Windows(_checked(self._around(span[1]) or (start_ns, end_ns)), self._baseline(span[1]))
+        return Windows(
+            _checked(self._around(span[1]) or (start_ns, end_ns)), self._baseline(span[1])
+        )
 
     def reach(self) -> tuple[int | None, int | None]:
-        """All that will be asked for, as far as it is known before the recording is: None is no bound."""
+        """All that will be asked for, as far as it is known before the recording is: None is no
+        bound.
+        """
         words = [self.start, self.end, self.at, *(self.baseline or "").split("..")]
         if any(word and word.startswith("-") for word in words):
             return None, None
@@ -75,7 +84,10 @@ class WindowWords:
             return None
         start, dots, end = self.baseline.partition("..")
         if not dots or not start or not end:
-            raise UsageError(f"{self.baseline!r} is no stretch of time", "write it as T..T, for example -10m..-5m")
+            raise UsageError(
+                f"{self.baseline!r} is no stretch of time",
+                "write it as T..T, for example -10m..-5m",
+            )
         return _checked((_moment_ns(start, last_ns), _moment_ns(end, last_ns)))
 
 
@@ -86,5 +98,9 @@ def _moment_ns(text: str, last_ns: int) -> int:
 def _checked(window: Span) -> Span:
     if window[0] >= window[1]:
         facts = f"the window from {format_moment(window[0])} to {format_moment(window[1])} is empty"
-        raise UsageError(facts, "--from is the earlier moment; one that begins with - is before the end of the recording")
+        raise UsageError(
+            facts,
+            "--from is the earlier moment; one that begins with - is before the end of the"
+            " recording",
+        )
     return window

@@ -1,4 +1,6 @@
-"""`necroscope fleet`: many nodes. Finds the sub-command in `cli/fleet_NAME.py` and loads only that."""
+"""`necroscope fleet`: many nodes. Finds the sub-command in `cli/fleet_NAME.py` and loads only
+that.
+"""
 
 from importlib import import_module
 from typing import Final
@@ -38,12 +40,13 @@ class FleetCommands(click.Group):
 
 @click.group("fleet", cls=FleetCommands)
 def command() -> None:
-    """Many nodes: collect what they record, and find which difference between them predicts the failures.
+    """Many nodes: collect what they record, and find which difference between them predicts the
+    failures.
 
     \b
     Examples:
       necroscope fleet token new --cluster eu-1 --role push --to tokens.toml
       necroscope fleet serve --lake /var/lib/necroscope-lake --tokens tokens.toml
-      necroscope fleet push /var/lib/necroscope --to https://collector:7443 --token-file token --follow
+      necroscope fleet push D --to https://collector:7443 --token-file token --follow
       necroscope fleet why --event nic_reset --lake /var/lib/necroscope-lake
     """

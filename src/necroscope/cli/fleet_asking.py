@@ -1,4 +1,6 @@
-"""How the questions of `necroscope fleet` are asked: of a lake, or of a collector, with the same words and the same answer."""
+"""How the questions of `necroscope fleet` are asked: of a lake, or of a collector, with the same
+words and the same answer.
+"""
 
 import functools
 import json
@@ -31,9 +33,12 @@ class Source:
     def ask(self, name: str, words: dict[str, str | None]) -> dict[str, Any]:
         if (self.lake is None) == (self.url is None):
             raise UsageError(
-                "say whom to ask: a lake or a collector", "--lake DIR|URL, or --url https://collector:7443 --token-file F"
+                "say whom to ask: a lake or a collector",
+                "--lake DIR|URL, or --url https://collector:7443 --token-file F",
             )
-        return self._of_lake(name, words) if self.lake is not None else self._of_collector(name, words)
+        return (
+            self._of_lake(name, words) if self.lake is not None else self._of_collector(name, words)
+        )
 
     def _of_lake(self, name: str, words: dict[str, str | None]) -> dict[str, Any]:
         from necroscope.fleet.ask import LakeQuestions  # noqa: PLC0415 - DuckDB is loaded only where a lake is read
@@ -43,7 +48,8 @@ class Source:
         lake = Lake.open(str(self.lake))
         if not any(map(lake.days, ("pulses", "facts", "events"))):
             raise UsageError(
-                f"the lake {self.lake} is empty", "fill it with: necroscope fleet serve, and fleet push on the nodes"
+                f"the lake {self.lake} is empty",
+                "fill it with: necroscope fleet serve, and fleet push on the nodes",
             )
         return answer(name, LakeQuestions(lake, time.time_ns()), words)
 
@@ -52,7 +58,10 @@ class Source:
         from necroscope.fleet.tokens import read_token  # noqa: PLC0415
 
         if self.token_file is None:
-            raise UsageError("a collector wants a token", "--token-file F, with one from: necroscope fleet token new --role read")
+            raise UsageError(
+                "a collector wants a token",
+                "--token-file F, with one from: necroscope fleet token new --role read",
+            )
         if warning := reading_warning(self.token_file):
             click.echo(f"warning: {warning}", err=True)
         client = CollectorClient(str(self.url), read_token(self.token_file), self.ca_file)
@@ -63,14 +72,34 @@ def asking(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that every question has; the command gets them as its `source`."""
 
     @functools.wraps(command)
-    def asked(lake: str | None, url: str | None, token_file: Path | None, ca_file: Path | None, **words: Any) -> Any:
+    def asked(
+        lake: str | None,
+        url: str | None,
+        token_file: Path | None,
+        ca_file: Path | None,
+        **words: Any,
+    ) -> Any:
         return command(source=Source(lake, url, token_file, ca_file), **words)
 
     for option in (
-        click.option("--ca-file", type=click.Path(path_type=Path), metavar="FILE", help="whom to trust for TLS (PEM)"),
-        click.option("--token-file", type=click.Path(path_type=Path), metavar="FILE", help="a token with role read"),
+        click.option(
+            "--ca-file",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="whom to trust for TLS (PEM)",
+        ),
+        click.option(
+            "--token-file",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="a token with role read",
+        ),
         click.option("--url", metavar="URL", help="ask this collector"),
-        click.option("--lake", metavar="DIR|URL", help="ask this lake: a directory, s3://bucket/prefix or gs://bucket/prefix"),
+        click.option(
+            "--lake",
+            metavar="DIR|URL",
+            help="ask this lake: a directory, s3://bucket/prefix or gs://bucket/prefix",
+        ),
     ):
         asked = option(asked)
     return asked
@@ -81,12 +110,16 @@ def spanned(since: str) -> Callable[[Command], Command]:
 
     def add(command: Command) -> Command:
         told = click.option("--until", metavar="T", help="up to this moment [now]")(command)
-        return click.option("--since", metavar="T", help=f"ISO 8601, or -7d before now [{since}]")(told)
+        return click.option("--since", metavar="T", help=f"ISO 8601, or -7d before now [{since}]")(
+            told
+        )
 
     return add
 
 
-def show(answer: dict[str, Any], to_text: Callable[[dict[str, Any], int], str], *, as_json: bool) -> None:
+def show(
+    answer: dict[str, Any], to_text: Callable[[dict[str, Any], int], str], *, as_json: bool
+) -> None:
     click.echo(json.dumps(answer) if as_json else to_text(answer, width()))
 
 

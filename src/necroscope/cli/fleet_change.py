@@ -7,7 +7,12 @@ from necroscope.views.fleet.change import change_to_text
 
 
 @click.command("change")
-@click.option("--fact", required=True, metavar="FACT", help="kind:name=value as it became, or label=value; the value may hold *")
+@click.option(
+    "--fact",
+    required=True,
+    metavar="FACT",
+    help="kind:name=value as it became, or label=value; the value may hold *",
+)
 @click.option("--event", metavar="KIND", help="count this event before and after")
 @click.option("--cause", metavar="SLUG", help="or incidents of this cause")
 @spanned("-30d")
@@ -22,7 +27,8 @@ def command(
     source: Source,
     as_json: bool,
 ) -> None:
-    """How often something happened before and after a fact changed, with its interval, and how units and Ray jobs ended.
+    """How often something happened before and after a fact changed, with its interval, and how
+    units and Ray jobs ended.
 
     Each node is compared with itself; nodes that did not change tell what would have been without.
 

@@ -9,7 +9,12 @@ from necroscope.views.fleet.diff import diff_to_text
 @click.command("diff")
 @click.argument("a")
 @click.argument("b")
-@click.option("--all", "with_all", is_flag=True, help="also host names, ids, boot times and what is different on every node")
+@click.option(
+    "--all",
+    "with_all",
+    is_flag=True,
+    help="also host names, ids, boot times and what is different on every node",
+)
 @spanned("-7d")
 @asking
 @click.option("--json", "as_json", is_flag=True, help="as JSON")
@@ -22,7 +27,8 @@ def command(
     source: Source,
     as_json: bool,
 ) -> None:
-    """The facts in which A and B differ, the rarest difference first. Both are names of nodes, or expressions.
+    """The facts in which A and B differ, the rarest difference first. Both are names of nodes, or
+    expressions.
 
     \b
     Examples:

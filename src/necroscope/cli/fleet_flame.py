@@ -17,9 +17,13 @@ _SUFFIXES: Final = {".svg": "svg", ".html": "html", ".folded": "folded", ".txt":
 @click.command("flame")
 @click.option("--where", metavar="EXPR", help="of these nodes [all]")
 @click.option("--baseline", metavar="EXPR", help="compared with these")
-@click.option("--format", "form", type=click.Choice(FORMATS), help="[by the file's suffix, else text]")
+@click.option(
+    "--format", "form", type=click.Choice(FORMATS), help="[by the file's suffix, else text]"
+)
 @click.option("--json", "as_json", is_flag=True, help="as JSON: all stacks")
-@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="F", help="write to this file")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="F", help="write to this file"
+)
 @spanned("-1h")
 @asking
 def command(
@@ -37,12 +41,17 @@ def command(
     \b
     Examples:
       necroscope fleet flame --where zone=a --lake L
-      necroscope fleet flame --where event=nic_reset --baseline 'not event=nic_reset' --since -6h -o why.html --lake L
+      necroscope fleet flame --where event=nic_reset --baseline 'zone=b' -o a.html --lake L
     """
     form = "json" if as_json else form or _by_suffix(output)
     if output is None and form in ("svg", "html") and sys.stdout.isatty():
         raise UsageError(f"{form} is nothing for a terminal", f"give -o FILE.{form}")
-    words: dict[str, str | None] = {"where": where, "baseline": baseline, "since": since, "until": until}
+    words: dict[str, str | None] = {
+        "where": where,
+        "baseline": baseline,
+        "since": since,
+        "until": until,
+    }
     answer = source.ask("flame", words)
     if output is None:
         stream: BinaryIO = sys.stdout.buffer
@@ -57,5 +66,8 @@ def _by_suffix(output: Path | None) -> str:
     if output is None:
         return "text"
     if output.suffix not in _SUFFIXES:
-        raise UsageError(f"the suffix of {str(output)!r} tells no format", f"give --format, or one of {', '.join(_SUFFIXES)}")
+        raise UsageError(
+            f"the suffix of {str(output)!r} tells no format",
+            f"give --format, or one of {', '.join(_SUFFIXES)}",
+        )
     return _SUFFIXES[output.suffix]

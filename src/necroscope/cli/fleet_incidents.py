@@ -9,7 +9,14 @@ from necroscope.views.fleet.incidents import incidents_to_text
 @click.command("incidents")
 @click.option("--where", metavar="EXPR", help="only of these nodes")
 @click.option("--cause", metavar="SLUG", help="only of this cause")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, metavar="N", help="the newest N in JSON")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 10_000),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="the newest N in JSON",
+)
 @spanned("-7d")
 @asking
 @click.option("--json", "as_json", is_flag=True, help="as JSON")

@@ -35,19 +35,64 @@ _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
 
 @click.command("push")
 @click.argument("recording", type=click.Path(path_type=Path, readable=False), metavar="DIR")
-@click.option("--to", "url", required=True, metavar="URL", help="the collector, for example https://collector:7443")
-@click.option("--token-file", type=click.Path(path_type=Path), metavar="F", help="file with the token; read anew at each request")
-@click.option("--ca-file", type=click.Path(path_type=Path), metavar="F", help="certificates to trust, PEM [the system's]")
-@click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="label of this node, as often as you like")
-@click.option("--labels-file", type=click.Path(path_type=Path), metavar="F", help="key=value lines, or a downward API volume")
-@click.option("--node", metavar="NAME", help="the node's name [of the recording; with --follow $NODE_NAME if set]")
-@click.option("--follow", is_flag=True, help="stay, and push what comes, until Ctrl-C or SIGTERM")
-@click.option("--spool", "spool_directory", type=click.Path(path_type=Path), metavar="D", help="where batches wait [DIR/.push]")
 @click.option(
-    "--spool-bytes", default=str(DEFAULT_BYTES), metavar="BYTES", help="bound of the spool [256MiB]; then the oldest go"
+    "--to",
+    "url",
+    required=True,
+    metavar="URL",
+    help="the collector, for example https://collector:7443",
+)
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path),
+    metavar="F",
+    help="file with the token; read anew at each request",
+)
+@click.option(
+    "--ca-file",
+    type=click.Path(path_type=Path),
+    metavar="F",
+    help="certificates to trust, PEM [the system's]",
+)
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="label of this node, as often as you like",
+)
+@click.option(
+    "--labels-file",
+    type=click.Path(path_type=Path),
+    metavar="F",
+    help="key=value lines, or a downward API volume",
+)
+@click.option(
+    "--node",
+    metavar="NAME",
+    help="the node's name [of the recording; with --follow $NODE_NAME if set]",
+)
+@click.option("--follow", is_flag=True, help="stay, and push what comes, until Ctrl-C or SIGTERM")
+@click.option(
+    "--spool",
+    "spool_directory",
+    type=click.Path(path_type=Path),
+    metavar="D",
+    help="where batches wait [DIR/.push]",
+)
+@click.option(
+    "--spool-bytes",
+    default=str(DEFAULT_BYTES),
+    metavar="BYTES",
+    help="bound of the spool [256MiB]; then the oldest go",
 )
 @click.option("--json", "as_json", is_flag=True, help="what was pushed, as JSON")
-@click.option("--while-stdin", is_flag=True, hidden=True, help="end when standard input closes: whoever started us has gone")
+@click.option(
+    "--while-stdin",
+    is_flag=True,
+    hidden=True,
+    help="end when standard input closes: whoever started us has gone",
+)
 def command(
     recording: Path,
     url: str,
@@ -62,14 +107,16 @@ def command(
     as_json: bool,
     while_stdin: bool,
 ) -> None:
-    """Push a recording: events, facts, a summary of each minute, verdicts and their evidence; not the recording itself.
+    """Push a recording: events, facts, a summary of each minute, verdicts and their evidence; not
+    the recording itself.
 
-    What was pushed is remembered: run again, it goes on where it stopped. What a collector cannot take now waits in a spool.
+    What was pushed is remembered: run again, it goes on where it stopped. What a collector cannot
+    take now waits in a spool.
 
     \b
     Examples:
-      necroscope fleet push /var/lib/necroscope --to https://collector:7443 --token-file /etc/necroscope/token --follow
-      necroscope fleet push ./incident --to http://127.0.0.1:7443 --token-file token --label zone=us-east-1a --json
+      necroscope fleet push D --to https://collector:7443 --token-file /etc/token --follow
+      necroscope fleet push D --to http://127.0.0.1:7443 --token-file token --label zone=a --json
     """
     _stay_small()
     sender = Sender(url, token_file, ca_file)
@@ -94,7 +141,10 @@ def command(
     _report(pusher, delivery, state, name, as_json=as_json)
     if not is_whole:
         said = delivery.last_answer.text if delivery.last_answer else "the collector did not answer"
-        hint = f"{delivery.waiting} batches wait in {spool.directory}: run it again, and it goes on from there"
+        hint = (
+            f"{delivery.waiting} batches wait in {spool.directory}: run it again, and it goes on"
+            " from there"
+        )
         raise NecroscopeError(f"not all was pushed: {said}", hint)
 
 
@@ -108,13 +158,18 @@ def _warn_of_readers(sender: Sender, token_file: Path | None) -> None:
 def _bound(text: str) -> int:
     size_bytes = parse_bytes(text)
     if size_bytes < _LEAST_BYTES:
-        raise UsageError(f"a spool of {text} holds nothing", f"give it at least {format_bytes(_LEAST_BYTES)}")
+        raise UsageError(
+            f"a spool of {text} holds nothing", f"give it at least {format_bytes(_LEAST_BYTES)}"
+        )
     return size_bytes
 
 
 def _inside(recording: Path) -> Path:
     if not recording.is_dir():
-        raise RecordingError(f"there is no directory {recording}", "name a directory that `necroscope record --dir` made")
+        raise RecordingError(
+            f"there is no directory {recording}",
+            "name a directory that `necroscope record --dir` made",
+        )
     with contextlib.suppress(CorruptData):
         read_identity(recording)
     return recording / _SPOOL
@@ -124,12 +179,18 @@ def _who(recording: Path, node: str | None, *, follow: bool) -> tuple[str, dict[
     """In a pod the host's name is another than the node's."""
     store = Store.open(recording)
     known = store.catalog.identity
-    named = node or (os.environ.get(NODE_VARIABLE) if follow else None) or (known.node if known else store.info().node)
+    named = (
+        node
+        or (os.environ.get(NODE_VARIABLE) if follow else None)
+        or (known.node if known else store.info().node)
+    )
     return safe_name(named), dict(known.labels) if known else {}
 
 
 def _comes(recording: Path, is_over: IsOver) -> bool:
-    """Who follows may be started before the recorder is; False if it is told to end before there is a recording."""
+    """Who follows may be started before the recorder is; False if it is told to end before there is
+    a recording.
+    """
     if not (recording / RECORDING_FILE).exists():
         _tell(f"there is no recording in {recording} yet; waiting for one")
     while not (recording / RECORDING_FILE).exists():
@@ -149,7 +210,9 @@ def _follow(pusher: Pusher, is_over: IsOver) -> bool:
 
 
 def _stay_small() -> None:
-    """We live on somebody's node for weeks: memory goes back when it is free, and nothing is worth a thread."""
+    """We live on somebody's node for weeks: memory goes back when it is free, and nothing is worth
+    a thread.
+    """
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
         libc.mallopt(_M_MMAP_THRESHOLD, 1 << 17)
@@ -165,7 +228,9 @@ def _tell(text: str) -> None:
         click.echo(clean(f"warning: {text}", 1000), err=True)
 
 
-def _report(pusher: Pusher, delivery: Delivery, state: PushState, node: str, *, as_json: bool) -> None:
+def _report(
+    pusher: Pusher, delivery: Delivery, state: PushState, node: str, *, as_json: bool
+) -> None:
     done = delivery.delivered
     facts = {
         "node": node,

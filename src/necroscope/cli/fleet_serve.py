@@ -31,25 +31,82 @@ _FREE_FLOOR_BYTES: Final = 1 << 30
 
 @click.command("serve")
 @click.option(
-    "--lake", "lake_url", required=True, metavar="DIR|URL", help="a directory, s3://bucket/prefix or gs://bucket/prefix"
+    "--lake",
+    "lake_url",
+    required=True,
+    metavar="DIR|URL",
+    help="a directory, s3://bucket/prefix or gs://bucket/prefix",
 )
 @click.option(
-    "--tokens", "tokens_file", type=click.Path(path_type=Path), required=True, metavar="FILE", help="who may push and read"
+    "--tokens",
+    "tokens_file",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="FILE",
+    help="who may push and read",
 )
-@click.option("--host", default=_LOOPBACK, show_default=True, metavar="H", help="address to listen on")
-@click.option("--port", type=click.IntRange(0, 65535), default=7443, show_default=True, metavar="N", help="0: any that is free")
-@click.option("--tls-cert", type=click.Path(path_type=Path), metavar="FILE", help="certificate chain (PEM)")
-@click.option("--tls-key", type=click.Path(path_type=Path), metavar="FILE", help="its private key (PEM)")
-@click.option("--insecure", is_flag=True, help="listen on a public address without TLS: tokens can be read on the way")
-@click.option("--commit-every", default="250ms", show_default=True, metavar="DURATION", help="how long a push waits for others")
-@click.option("--compact-every", default="10s", show_default=True, metavar="DURATION", help="how often pushes become tables")
-@click.option("--max-body", default="2MiB", show_default=True, metavar="BYTES", help="largest batch, as sent")
-@click.option("--max-queue", default="64MiB", show_default=True, metavar="BYTES", help="on the way to the lake at once; then 503")
 @click.option(
-    "--node-rate", type=click.FloatRange(0.01, 1000), default=4.0, show_default=True, metavar="N", help="batches a second"
+    "--host", default=_LOOPBACK, show_default=True, metavar="H", help="address to listen on"
 )
-@click.option("--keep", metavar="DURATION", help="remove days that are older, all but facts [keep all]")
-@click.option("--free-floor", metavar="BYTES", help="space of the lake's disk that stays free [1GiB, at most 5%]")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=7443,
+    show_default=True,
+    metavar="N",
+    help="0: any that is free",
+)
+@click.option(
+    "--tls-cert", type=click.Path(path_type=Path), metavar="FILE", help="certificate chain (PEM)"
+)
+@click.option(
+    "--tls-key", type=click.Path(path_type=Path), metavar="FILE", help="its private key (PEM)"
+)
+@click.option(
+    "--insecure",
+    is_flag=True,
+    help="listen on a public address without TLS: tokens can be read on the way",
+)
+@click.option(
+    "--commit-every",
+    default="250ms",
+    show_default=True,
+    metavar="DURATION",
+    help="how long a push waits for others",
+)
+@click.option(
+    "--compact-every",
+    default="10s",
+    show_default=True,
+    metavar="DURATION",
+    help="how often pushes become tables",
+)
+@click.option(
+    "--max-body", default="2MiB", show_default=True, metavar="BYTES", help="largest batch, as sent"
+)
+@click.option(
+    "--max-queue",
+    default="64MiB",
+    show_default=True,
+    metavar="BYTES",
+    help="on the way to the lake at once; then 503",
+)
+@click.option(
+    "--node-rate",
+    type=click.FloatRange(0.01, 1000),
+    default=4.0,
+    show_default=True,
+    metavar="N",
+    help="batches a second",
+)
+@click.option(
+    "--keep", metavar="DURATION", help="remove days that are older, all but facts [keep all]"
+)
+@click.option(
+    "--free-floor",
+    metavar="BYTES",
+    help="space of the lake's disk that stays free [1GiB, at most 5%]",
+)
 def command(
     lake_url: str,
     tokens_file: Path,
@@ -68,19 +125,23 @@ def command(
 ) -> None:
     """The collector: takes what nodes push, and says so only when it is durable in the lake.
 
-    It keeps nothing but the lake, so several may work on one behind a balancer. SIGTERM and Ctrl-C end it, when what
-    has come is answered.
+    It keeps nothing but the lake, so several may work on one behind a balancer. SIGTERM and Ctrl-C
+    end it, when what has come is answered.
 
     \b
     Examples:
       necroscope fleet serve --lake /var/lib/necroscope-lake --tokens tokens.toml
-      necroscope fleet serve --lake s3://bucket/fleet --tokens tokens.toml --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
+      necroscope fleet serve --lake s3://bucket/fleet --tokens t.toml --tls-cert c.pem --tls-key k
     """
     _check_address(host, tls_cert, tls_key, is_insecure=insecure)
     lake = Lake.open(lake_url)
     lake.list("inbox")
     options = {
-        "limits": Limits(body_bytes=parse_bytes(max_body), queued_bytes=parse_bytes(max_queue), node_batches_per_s=node_rate),
+        "limits": Limits(
+            body_bytes=parse_bytes(max_body),
+            queued_bytes=parse_bytes(max_queue),
+            node_batches_per_s=node_rate,
+        ),
         "commit_every_s": parse_duration_ns(commit_every) / NS_PER_S,
         "compact_every_s": parse_duration_ns(compact_every) / NS_PER_S,
         "keep_ns": parse_duration_ns(keep) if keep else None,
@@ -90,12 +151,16 @@ def command(
     app = _app(lake, tokens, options)
     listener = _listener(host, port)
     scheme = "https" if tls_cert else "http"
-    _say(f"the collector is at {scheme}://{host}:{listener.getsockname()[1]}, its lake is {lake_url}")
+    _say(
+        f"the collector is at {scheme}://{host}:{listener.getsockname()[1]}, its lake is {lake_url}"
+    )
     _serve(app, listener, tls_cert, tls_key)
     _say("the collector has ended; everything acknowledged is in the lake")
 
 
-def _check_address(host: str, tls_cert: Path | None, tls_key: Path | None, *, is_insecure: bool) -> None:
+def _check_address(
+    host: str, tls_cert: Path | None, tls_key: Path | None, *, is_insecure: bool
+) -> None:
     if (tls_cert is None) != (tls_key is None):
         raise UsageError("--tls-cert and --tls-key belong together")
     if tls_cert is not None and tls_key is not None:
@@ -103,11 +168,13 @@ def _check_address(host: str, tls_cert: Path | None, tls_key: Path | None, *, is
             ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(tls_cert, tls_key)
         except (OSError, ssl.SSLError) as error:
             raise UsageError(
-                f"cannot use {tls_cert} with {tls_key}: {error}", "both in PEM, the certificate first of its chain"
+                f"cannot use {tls_cert} with {tls_key}: {error}",
+                "both in PEM, the certificate first of its chain",
             ) from None
     elif not _is_loopback(host) and not is_insecure:
         raise UsageError(
-            f"{host} is open to the network, and without TLS anybody on the way can read the tokens",
+            f"{host} is open to the network, and without TLS anybody on the way can read the"
+            " tokens",
             "give --tls-cert and --tls-key, or --insecure behind a balancer that speaks TLS",
         )
 
@@ -126,14 +193,20 @@ def _free_floor_bytes(lake: Lake) -> int:
 
 def _listener(host: str, port: int) -> socket.socket:
     try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=1024)
+        return socket.create_server(
+            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=1024
+        )
     except OSError as error:
-        raise UsageError(f"cannot listen on {host} port {port}: {error.strerror}", "choose another --host or --port") from None
+        raise UsageError(
+            f"cannot listen on {host} port {port}: {error.strerror}",
+            "choose another --host or --port",
+        ) from None
 
 
 def _app(lake: Lake, tokens: TokenFile, options: dict[str, Any]) -> Any:
     """Made before anybody is told where it is: the database may be missing."""
-    from necroscope.cli.view import recording_of  # noqa: PLC0415 - the server is loaded only where it serves
+    # The server is loaded only where it serves.
+    from necroscope.cli.view import recording_of  # noqa: PLC0415
     from necroscope.fleet.collector.whole import whole_app  # noqa: PLC0415
 
     return whole_app(lake, tokens, recording_of, say=_say, **options)
@@ -163,7 +236,9 @@ def _serve(app: Any, listener: socket.socket, tls_cert: Path | None, tls_key: Pa
 
 
 async def _until_told(server: Any, listener: socket.socket, hurry: Callable[[], None]) -> None:
-    """uvicorn's own handlers end the process by the signal after the drain; a drained collector has ended well."""
+    """uvicorn's own handlers end the process by the signal after the drain; a drained collector has
+    ended well.
+    """
     loop = asyncio.get_running_loop()
     server.capture_signals = contextlib.nullcontext
 

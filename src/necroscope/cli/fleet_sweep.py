@@ -16,12 +16,34 @@ from necroscope.model.units import NS_PER_S, format_duration, parse_moment_ns
 
 @click.command("sweep")
 @click.option(
-    "--lake", "lake_url", required=True, metavar="DIR|URL", help="a directory, s3://bucket/prefix or gs://bucket/prefix"
+    "--lake",
+    "lake_url",
+    required=True,
+    metavar="DIR|URL",
+    help="a directory, s3://bucket/prefix or gs://bucket/prefix",
 )
-@click.option("--ray", "ray_address", metavar="ADDRESS", help="judge on this Ray cluster: auto, host:port or ray://host:port")
-@click.option("--workers", type=click.IntRange(1, 10_000), metavar="N", help="at once [one a core, here or of the cluster]")
-@click.option("--since", metavar="T", help="only evidence from that day on: 2026-04-15T10:30:00Z, or -7d")
-@click.option("--cluster", "clusters", multiple=True, metavar="NAME", help="only of this cluster; as often as you like")
+@click.option(
+    "--ray",
+    "ray_address",
+    metavar="ADDRESS",
+    help="judge on this Ray cluster: auto, host:port or ray://host:port",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 10_000),
+    metavar="N",
+    help="at once [one a core, here or of the cluster]",
+)
+@click.option(
+    "--since", metavar="T", help="only evidence from that day on: 2026-04-15T10:30:00Z, or -7d"
+)
+@click.option(
+    "--cluster",
+    "clusters",
+    multiple=True,
+    metavar="NAME",
+    help="only of this cluster; as often as you like",
+)
 @click.option("--again", is_flag=True, help="also what this version has judged already")
 @click.option("--json", "as_json", is_flag=True, help="what came of it, as JSON")
 def command(
@@ -33,9 +55,11 @@ def command(
     again: bool,
     as_json: bool,
 ) -> None:
-    """Judge all evidence in a lake: after an upgrade, old incidents get the verdict of the new version.
+    """Judge all evidence in a lake: after an upgrade, old incidents get the verdict of the new
+    version.
 
-    Verdicts go into the lake as they come. A sweep that was ended goes on where it stopped when it is run again.
+    Verdicts go into the lake as they come. A sweep that was ended goes on where it stopped when it
+    is run again.
 
     \b
     Examples:
@@ -43,7 +67,11 @@ def command(
       necroscope fleet sweep --lake s3://bucket/fleet --since -30d --ray auto
     """
     lake = Lake.open(lake_url)
-    judges = Processes(lake_url, workers) if ray_address is None else _on_ray(ray_address, lake_url, workers)
+    judges = (
+        Processes(lake_url, workers)
+        if ray_address is None
+        else _on_ray(ray_address, lake_url, workers)
+    )
     with progress_bar() as show:
         swept = sweep(
             lake,
@@ -62,23 +90,34 @@ def command(
 
 def _on_ray(address: str, lake_url: str, workers: int | None) -> Judges:
     try:
-        from necroscope.fleet.sweep_ray import RayWorkers  # noqa: PLC0415 - Ray is loaded only where it is asked for
+        # Ray is loaded only where it is asked for.
+        from necroscope.fleet.sweep_ray import RayWorkers  # noqa: PLC0415
     except ImportError:
-        raise UsageError("--ray needs Ray, which is not installed here", "pip install '.[ray]' in the source tree") from None
+        raise UsageError(
+            "--ray needs Ray, which is not installed here",
+            "pip install '.[ray]' in the source tree",
+        ) from None
     return RayWorkers(address, lake_url, workers)
 
 
 def _in_words(swept: Swept) -> str:
     if not swept.bundles:
         return "there is no evidence in this lake"
-    lines = [f"{swept.bundles:,} bundles, of which {swept.known:,} were judged before by version {__version__}"]
+    lines = [
+        (
+            f"{swept.bundles:,} bundles, of which {swept.known:,} were judged before by version"
+            f" {__version__}"
+        )
+    ]
     if swept.bundles > swept.known:
         took = format_duration(round(swept.seconds * NS_PER_S))
         lines.append(f"{swept.judged:,} judged in {took}: {swept.incidents:,} incidents")
     lines += [f"  {count:6,}  {cause}" for cause, count in swept.causes.most_common()]
     if swept.changed:
         lines.append(f"{swept.changed.total():,} verdicts changed")
-        lines += [f"  {count:6,}  {old} is now {new}" for (old, new), count in swept.changed.most_common()]
+        lines += [
+            f"  {count:6,}  {old} is now {new}" for (old, new), count in swept.changed.most_common()
+        ]
     if swept.broken:
         lines.append(f"{len(swept.broken):,} are broken and were skipped")
     return "\n".join(lines)

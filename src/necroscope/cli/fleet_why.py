@@ -24,13 +24,14 @@ def command(
 ) -> None:
     """Which label or fact separates the affected nodes from the rest, and how sure that is.
 
-    A place (zone, rack) is never named, only what it carries; the nodes that decide are told by name. Where the nodes cannot
-    tell, the answer is `cannot separate`, with the experiment that would.
+    A place (zone, rack) is never named, only what it carries; the nodes that decide are told by
+    name. Where the nodes cannot tell, the answer is `cannot separate`, with the experiment that
+    would.
 
     \b
     Examples:
       necroscope fleet why --event nic_reset --lake /var/lib/necroscope-lake
-      necroscope fleet why --cause zombie-memcg-walk --since -7d --url https://collector:7443 --token-file token
+      necroscope fleet why --cause zombie-memcg-walk --url https://collector:7443 --token-file token
     """
     words = {"event": event, "cause": cause, "where": where, "since": since, "until": until}
     show(source.ask("why", words), why_to_text, as_json=as_json)

@@ -1,4 +1,5 @@
 """`necroscope import`: captures of other tools as one recording."""
+
 # ruff: noqa: N999 - a command's file has its name, and is loaded by it
 
 import gc
@@ -28,17 +29,51 @@ _FOLDER: Final = click.Path(path_type=Path)
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
-@click.option("--dir", "directory", type=_FOLDER, required=True, help="directory of the recording, new or empty")
-@click.option("--from", "from_text", metavar="TIME", help="leave out what is before, for example 2026-04-15T10:30:00Z")
+@click.argument(
+    "files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE..."
+)
+@click.option(
+    "--dir",
+    "directory",
+    type=_FOLDER,
+    required=True,
+    help="directory of the recording, new or empty",
+)
+@click.option(
+    "--from",
+    "from_text",
+    metavar="TIME",
+    help="leave out what is before, for example 2026-04-15T10:30:00Z",
+)
 @click.option("--to", "to_text", metavar="TIME", help="leave out what is from here on")
-@click.option("--kallsyms", type=_FOLDER, help="copy of /proc/kallsyms of the machine the capture is from")
-@click.option("--binaries", multiple=True, type=_FOLDER, help="directory of that machine's programs and libraries")
+@click.option(
+    "--kallsyms", type=_FOLDER, help="copy of /proc/kallsyms of the machine the capture is from"
+)
+@click.option(
+    "--binaries",
+    multiple=True,
+    type=_FOLDER,
+    help="directory of that machine's programs and libraries",
+)
 @click.option("--perf-maps", type=_FOLDER, help="directory of perf-PID.map files")
-@click.option("--event", metavar="NAME", help="import this event's samples, of a capture that has several")
-@click.option("--utc-offset", metavar="+HH:MM", help="what clocks that name no zone are ahead of UTC (mpstat, dmesg -T, names)")
-@click.option("--year", type=click.IntRange(1970, 2261), help="year of kernel log times that have none")
-@click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="label of the recording, as often as you like")
+@click.option(
+    "--event", metavar="NAME", help="import this event's samples, of a capture that has several"
+)
+@click.option(
+    "--utc-offset",
+    metavar="+HH:MM",
+    help="what clocks that name no zone are ahead of UTC (mpstat, dmesg -T, names)",
+)
+@click.option(
+    "--year", type=click.IntRange(1970, 2261), help="year of kernel log times that have none"
+)
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="label of the recording, as often as you like",
+)
 @click.option("--json", "as_json", is_flag=True, help="print what was imported as JSON")
 def command(
     files: tuple[Path, ...],
@@ -54,7 +89,8 @@ def command(
     labels: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Make a recording of captures: perf.data, perf script, folded stacks, mpstat and dmesg, and directories of them.
+    """Make a recording of captures: perf.data, perf script, folded stacks, mpstat and dmesg, and
+    directories of them.
 
     \b
     Examples:
@@ -62,11 +98,16 @@ def command(
       necroscope import /var/captures dmesg.txt mpstat.txt --dir ./trouble --utc-offset +02:00
       necroscope import perf.data --dir ./trouble --kallsyms kallsyms.txt --binaries ./node-root
     """
-    # Rows come by the million and none is part of a cycle: looking for cycles among them takes a tenth of the time.
+    # Rows come by the million and none is part of a cycle: looking for cycles among them takes a
+    # tenth of the time.
     gc.set_threshold(1_000_000, 20, 100)
     now_ns = time.time_ns()
     options = Options(
-        search=SymbolSearch(_existing(kallsyms), tuple(folder for folder in binaries if _existing(folder)), _existing(perf_maps)),
+        search=SymbolSearch(
+            _existing(kallsyms),
+            tuple(folder for folder in binaries if _existing(folder)),
+            _existing(perf_maps),
+        ),
         from_ns=None if from_text is None else parse_moment_ns(from_text, now_ns),
         to_ns=None if to_text is None else parse_moment_ns(to_text, now_ns),
         year=year,
@@ -75,7 +116,11 @@ def command(
         event=event,
         made_by=f"necroscope {__version__} import",
     )
-    if options.from_ns is not None and options.to_ns is not None and options.from_ns >= options.to_ns:
+    if (
+        options.from_ns is not None
+        and options.to_ns is not None
+        and options.from_ns >= options.to_ns
+    ):
         raise UsageError("--from is not before --to", "give the earlier moment to --from")
     with progress_bar() as progress:
         report = import_files(files, directory, replace(options, progress=progress), events_of)
@@ -84,7 +129,10 @@ def command(
 
 def _existing(path: Path | None) -> Path | None:
     if path is not None and not path.exists():
-        raise UsageError(f"there is no {path}", "check the path, or leave the option away: fewer functions have names then")
+        raise UsageError(
+            f"there is no {path}",
+            "check the path, or leave the option away: fewer functions have names then",
+        )
     return path
 
 
@@ -97,14 +145,26 @@ def _seconds(text: str) -> int:
 
 def _to_text(report: ImportReport) -> str:
     rows = report.rows
-    lines = [f"{clean(file.path.name)}: {file.kind}, {file.rows} rows" for file in report.files[:_FILES_SHOWN]]
+    lines = [
+        f"{clean(file.path.name)}: {file.kind}, {file.rows} rows"
+        for file in report.files[:_FILES_SHOWN]
+    ]
     if len(report.files) > _FILES_SHOWN:
         lines.append(f"and {len(report.files) - _FILES_SHOWN} more files")
     lines += [f"note: {note}" for note in report.told()]
-    kept = ", ".join(f"{count} {name}" for name, count in rows.items() if name not in ("stacks", "frames"))
-    lines.append(f"{format_moment(report.from_ns)} to {format_moment(report.to_ns)} of {report.node}")
-    lines.append(f"{kept}; {report.idle_samples} samples of idle cores dropped, {report.lost_samples} lost")
-    lines.append(f"{report.segments} segments, {format_bytes(report.size_bytes)}: necroscope info {report.directory}")
+    kept = ", ".join(
+        f"{count} {name}" for name, count in rows.items() if name not in ("stacks", "frames")
+    )
+    lines.append(
+        f"{format_moment(report.from_ns)} to {format_moment(report.to_ns)} of {report.node}"
+    )
+    lines.append(
+        f"{kept}; {report.idle_samples} samples of idle cores dropped, {report.lost_samples} lost"
+    )
+    lines.append(
+        f"{report.segments} segments, {format_bytes(report.size_bytes)}: necroscope info"
+        f" {report.directory}"
+    )
     return "\n".join(clean(line, 1000) for line in lines)
 
 
@@ -119,7 +179,10 @@ def _to_json(report: ImportReport) -> dict[str, object]:
         "rows": report.rows,
         "idle_samples": report.idle_samples,
         "lost_samples": report.lost_samples,
-        "files": [{"path": str(f.path), "kind": f.kind, "rows": f.rows, "notes": f.notes} for f in report.files],
+        "files": [
+            {"path": str(f.path), "kind": f.kind, "rows": f.rows, "notes": f.notes}
+            for f in report.files
+        ],
         "unnamed": report.unnamed,
         "notes": report.notes,
     }

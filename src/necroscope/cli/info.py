@@ -13,7 +13,8 @@ from necroscope.views.info import info_to_json, info_to_text
 @click.argument("directory", type=click.Path(path_type=Path, readable=False))
 @click.option("--json", "as_json", is_flag=True, help="as JSON")
 def command(directory: Path, as_json: bool) -> None:
-    """Span, cores, tables and rows, bytes, gaps, lost samples and pinned windows of a recording, also of a live one.
+    """Span, cores, tables and rows, bytes, gaps, lost samples and pinned windows of a recording,
+    also of a live one.
 
     \b
     Examples:

@@ -1,4 +1,6 @@
-"""`necroscope lab`: real incidents, provoked on this machine, measured and undone; and the score of the verdicts on them."""
+"""`necroscope lab`: real incidents, provoked on this machine, measured and undone; and the score of
+the verdicts on them.
+"""
 
 import contextlib
 import json
@@ -44,18 +46,39 @@ def list_scenarios(as_json: bool) -> None:
     width = max(len(each["name"]) for each in found)
     for each in found:
         kind = each["cause"] or "healthy"
-        missing = click.style(f"  (needs {', '.join(each['missing'])})", fg="yellow") if each["missing"] else ""
+        missing = (
+            click.style(f"  (needs {', '.join(each['missing'])})", fg="yellow")
+            if each["missing"]
+            else ""
+        )
         click.echo(f"{each['name']:<{width}}  {kind:<24}  {each['title']}{missing}")
 
 
 @command.command("run")
 @click.argument("name")
-@click.option("--dir", "directory", type=click.Path(path_type=Path), required=True, help="new directory for recording and label")
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="new directory for recording and label",
+)
 @click.option("--seconds", type=float, help="length of the incident")
-@click.option("--seed", type=click.IntRange(min=0), help="chooses the core, names and numbers; the same again gives the same")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    help="chooses the core, names and numbers; the same again gives the same",
+)
 @click.option("--core", type=click.IntRange(min=0), help="the core to provoke it on")
-@click.option("--baseline", type=click.FloatRange(min=0, max=3600), default=BASELINE_S, help="seconds to record before it")
-@click.option("--force", is_flag=True, help="also on a Kubernetes node or a machine with many users")
+@click.option(
+    "--baseline",
+    type=click.FloatRange(min=0, max=3600),
+    default=BASELINE_S,
+    help="seconds to record before it",
+)
+@click.option(
+    "--force", is_flag=True, help="also on a Kubernetes node or a machine with many users"
+)
 @click.option("--json", "as_json", is_flag=True, help="print the label as JSON")
 def run_scenario(
     name: str,
@@ -67,14 +90,17 @@ def run_scenario(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Provoke one incident under the recorder, and write down the truth beside the recording as label.json.
+    """Provoke one incident under the recorder, and write down the truth beside the recording as
+    label.json.
 
     \b
     Examples:
       necroscope lab run softirq-blackout --dir ./blackout --core 1
       necroscope lab run zombie-memcg-walk --dir ./zombies --seconds 60 --seed 7 --json
     """
-    label = run(catalog.find(name), Request(directory, seconds, seed, core, baseline, force), Progress().say)
+    label = run(
+        catalog.find(name), Request(directory, seconds, seed, core, baseline, force), Progress().say
+    )
     click.echo(json.dumps(label) if as_json else _label_text(label, directory))
 
 
@@ -93,20 +119,42 @@ def clean() -> None:
 
 
 @command.command("score")
-@click.option("--dir", "directory", type=click.Path(path_type=Path), required=True, help="directory of the recordings, one each")
-@click.option("--scenario", "names", multiple=True, metavar="NAME", help="only this one, as often as you like")
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="directory of the recordings, one each",
+)
+@click.option(
+    "--scenario", "names", multiple=True, metavar="NAME", help="only this one, as often as you like"
+)
 @click.option("--seeds", type=click.IntRange(1, 1000), default=1, help="runs of each scenario")
-@click.option("--reuse", is_flag=True, help="keep the recordings that are there, and run only what is missing")
-@click.option("--no-run", is_flag=True, help="run nothing: score the recordings that are there (needs no root)")
-@click.option("--force", is_flag=True, help="also on a Kubernetes node or a machine with many users")
+@click.option(
+    "--reuse", is_flag=True, help="keep the recordings that are there, and run only what is missing"
+)
+@click.option(
+    "--no-run",
+    is_flag=True,
+    help="run nothing: score the recordings that are there (needs no root)",
+)
+@click.option(
+    "--force", is_flag=True, help="also on a Kubernetes node or a machine with many users"
+)
 @click.option("--json", "as_json", is_flag=True, help="as JSON")
 def score_scenarios(
-    directory: Path, names: tuple[str, ...], seeds: int, reuse: bool, no_run: bool, force: bool, as_json: bool
+    directory: Path,
+    names: tuple[str, ...],
+    seeds: int,
+    reuse: bool,
+    no_run: bool,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Run scenarios over seeds, diagnose each recording, and say how often the verdict is right.
 
-    Three levels: core and mode; cause; culprit and origin. Beside it the same for three simple ways to answer, and how often
-    something was named on a healthy machine.
+    Three levels: core and mode; cause; culprit and origin. Beside it the same for three simple ways
+    to answer, and how often something was named on a healthy machine.
 
     \b
     Examples:
@@ -118,12 +166,18 @@ def score_scenarios(
     plan = Plan(directory, chosen, seeds, reuse, force)
     say = Progress().say
     unlabelled = [] if no_run else provoke(plan, say)
-    there = _labelled(directory, {scenario.name for scenario in chosen}) if no_run else _planned(plan)
+    there = (
+        _labelled(directory, {scenario.name for scenario in chosen}) if no_run else _planned(plan)
+    )
     if not there:
         raise LabError(f"there is nothing to score in {directory}", "run without --no-run")
     scores, rows = judge(there, diagnose, say)
     if as_json:
-        found = {"scores": {name: each.as_json() for name, each in scores.items()}, "runs": rows, "not_scored": unlabelled}
+        found = {
+            "scores": {name: each.as_json() for name, each in scores.items()},
+            "runs": rows,
+            "not_scored": unlabelled,
+        }
         click.echo(json.dumps(found))
     else:
         click.echo(score_to_text(scores, rows, unlabelled))
@@ -134,7 +188,11 @@ def _planned(plan: Plan) -> list[Path]:
 
 
 def _labelled(directory: Path, names: set[str]) -> list[Path]:
-    return [path.parent for path in sorted(directory.glob(f"*/{LABEL_FILE}")) if read_label(path.parent)["scenario"] in names]
+    return [
+        path.parent
+        for path in sorted(directory.glob(f"*/{LABEL_FILE}"))
+        if read_label(path.parent)["scenario"] in names
+    ]
 
 
 class Progress:

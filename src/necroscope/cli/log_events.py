@@ -15,6 +15,8 @@ def events_of(lines: Sequence[tuple[int, LogText]]) -> Rows:
     sequencer = Sequencer(PatternSet())
     events = []
     for time_ns, line in lines:
-        read = LogLine(time_ns, None, line.severity, line.facility, line.facility == 0, line.message)
+        read = LogLine(
+            time_ns, None, line.severity, line.facility, line.facility == 0, line.message
+        )
         events += sequencer.feed(read, time_ns)[0]
     return [event.row() for event in (*events, *sequencer.finish())]

@@ -1,4 +1,6 @@
-"""The `necroscope` command: finds the sub-command, runs it, and prints what goes wrong as facts and a way out."""
+"""The `necroscope` command: finds the sub-command, runs it, and prints what goes wrong as facts and
+a way out.
+"""
 
 import os
 import sys
@@ -65,10 +67,12 @@ def necroscope() -> None:
 
 def main() -> None:
     """Exit codes: 0 well, 1 to 7 by the error (see `errors.py`), 130 interrupted."""
-    # No part multiplies matrices: the threads that numpy would start for it only cost time and memory.
+    # No part multiplies matrices: the threads that numpy would start for it only cost time and
+    # memory.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if sys.argv[1:2] == ["import"]:
-        # It only writes: Arrow without numpy loads in half the time and 25 MB less, and malloc instead of mimalloc saves 40.
+        # It only writes: Arrow without numpy loads in half the time and 25 MB less, and malloc
+        # instead of mimalloc saves 40.
         sys.modules.setdefault("numpy", None)  # type: ignore[arg-type]
         os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     try:
@@ -83,16 +87,22 @@ def main() -> None:
     except click.ClickException as error:
         _fail(error.format_message(), "", error.exit_code)
     except BrokenPipeError as error:
-        # The reader of our output has gone (`| head`): nothing is left to say, not even at interpreter exit.
+        # The reader of our output has gone (`| head`): nothing is left to say, not even at
+        # interpreter exit.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.dup2(nowhere, sys.stderr.fileno())
-        # click says a line before it aborts: then it is the line that could not be said, and Ctrl-C that ended us.
+        # click says a line before it aborts: then it is the line that could not be said, and Ctrl-C
+        # that ended us.
         if isinstance(error.__context__, KeyboardInterrupt):
             sys.exit(130)
     except PermissionError as error:
         hint = "run as the user whose files these are, or as root"
-        _fail(clean(f"{error.strerror}: {error.filename or 'it does not say of what'}"), hint, PermissionMissing.exit_code)
+        _fail(
+            clean(f"{error.strerror}: {error.filename or 'it does not say of what'}"),
+            hint,
+            PermissionMissing.exit_code,
+        )
 
 
 def _fail(facts: str, hint: str, exit_code: int) -> None:

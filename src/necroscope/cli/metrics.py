@@ -20,15 +20,31 @@ _LISTEN: Final = "127.0.0.1:9419"
 
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path, readable=False), metavar="DIR")
-@click.option("--listen", default=_LISTEN, metavar="HOST:PORT", help=f"where to serve /metrics [{_LISTEN}]; has no password")
-@click.option("--once", is_flag=True, help="print them and end; counters tell of the time of --since")
-@click.option("--since", default="1h", metavar="T", help="with --once: count what happened so long before the end [1h]")
-@click.option("--no-verdicts", is_flag=True, help="leave the analysis of new incidents to somebody else")
+@click.option(
+    "--listen",
+    default=_LISTEN,
+    metavar="HOST:PORT",
+    help=f"where to serve /metrics [{_LISTEN}]; has no password",
+)
+@click.option(
+    "--once", is_flag=True, help="print them and end; counters tell of the time of --since"
+)
+@click.option(
+    "--since",
+    default="1h",
+    metavar="T",
+    help="with --once: count what happened so long before the end [1h]",
+)
+@click.option(
+    "--no-verdicts", is_flag=True, help="leave the analysis of new incidents to somebody else"
+)
 def command(directory: Path, listen: str, once: bool, since: str, no_verdicts: bool) -> None:
-    """Worst-core figures and histograms, softirq delays, zombie cgroups, events, gaps, verdicts, and what the recorder costs.
+    """Worst-core figures and histograms, softirq delays, zombie cgroups, events, gaps, verdicts,
+    and what the recorder costs.
 
-    A live recording is followed; each scrape reads only what came since the last. No series per core: a core is a value, never a
-    label. Counters begin at the start of this process. Ctrl-C ends it.
+    A live recording is followed; each scrape reads only what came since the last. No series per
+    core: a core is a value, never a label. Counters begin at the start of this process. Ctrl-C ends
+    it.
 
     \b
     Examples:
@@ -44,14 +60,20 @@ def command(directory: Path, listen: str, once: bool, since: str, no_verdicts: b
         return
     metrics = NodeMetrics(store, _end_ns(store, time.time_ns()), __version__, _causes())
     with MetricsServer((host, port), metrics, directory, with_verdicts=not no_verdicts) as server:
-        click.echo(f"metrics are at http://{host}:{server.server_address[1]}/metrics\nCtrl-C ends it", err=True)
+        click.echo(
+            f"metrics are at http://{host}:{server.server_address[1]}/metrics\nCtrl-C ends it",
+            err=True,
+        )
         server.run()
 
 
 def parse_listen(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65535:
-        raise UsageError(f"{text!r} is no address to listen on", f"write it as {_LISTEN}, or 0.0.0.0:9419 for all interfaces")
+        raise UsageError(
+            f"{text!r} is no address to listen on",
+            f"write it as {_LISTEN}, or 0.0.0.0:9419 for all interfaces",
+        )
     return host.strip("[]"), int(port)
 
 
@@ -64,7 +86,9 @@ def _at_once(store: Store, since_ns: int, *, with_verdicts: bool) -> str:
     metrics.look(time.time_ns())
     if with_verdicts:
         for one in diagnose(store, span=(from_ns, last_ns + 1)).wrong:
-            metrics.verdicts.take(one.verdict.cause, one.verdict.confidence, one.from_ns, one.to_ns, one.core)
+            metrics.verdicts.take(
+                one.verdict.cause, one.verdict.confidence, one.from_ns, one.to_ns, one.core
+            )
     return metrics.text()
 
 

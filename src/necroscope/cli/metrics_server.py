@@ -1,4 +1,6 @@
-"""The HTTP side of `necroscope metrics`: one scrape at a time; new incidents are analysed in a process of their own."""
+"""The HTTP side of `necroscope metrics`: one scrape at a time; new incidents are analysed in a
+process of their own.
+"""
 
 import resource
 import socket
@@ -31,11 +33,20 @@ _INDEX: Final = b"necroscope: the metrics are at /metrics\n"
 
 
 class MetricsServer(HTTPServer):
-    """Answers GET /metrics and /healthz. One thread: two scrapes at once would only wait for the same rows."""
+    """Answers GET /metrics and /healthz. One thread: two scrapes at once would only wait for the
+    same rows.
+    """
 
     allow_reuse_address = True
 
-    def __init__(self, address: tuple[str, int], metrics: NodeMetrics, directory: Path, *, with_verdicts: bool) -> None:
+    def __init__(
+        self,
+        address: tuple[str, int],
+        metrics: NodeMetrics,
+        directory: Path,
+        *,
+        with_verdicts: bool,
+    ) -> None:
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         try:
             super().__init__(address, _Handler)
@@ -48,10 +59,16 @@ class MetricsServer(HTTPServer):
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._recorder: tuple[int, float] | None = None
-        self._own_cpu = Counter("necroscope_metrics_cpu_seconds_total", "CPU time of this exporter and its analyses.")
+        self._own_cpu = Counter(
+            "necroscope_metrics_cpu_seconds_total", "CPU time of this exporter and its analyses."
+        )
         self._own_seconds = 0.0
-        self._look_seconds = Gauge("necroscope_metrics_read_seconds", "How long the last look at the recording took.")
-        self._errors = Counter("necroscope_metrics_errors_total", "Looks at the recording and analyses that failed.")
+        self._look_seconds = Gauge(
+            "necroscope_metrics_read_seconds", "How long the last look at the recording took."
+        )
+        self._errors = Counter(
+            "necroscope_metrics_errors_total", "Looks at the recording and analyses that failed."
+        )
 
     def run(self) -> None:
         """Until interrupted."""
@@ -65,7 +82,9 @@ class MetricsServer(HTTPServer):
             self._stopping.set()
 
     def text(self) -> str:
-        """What a scrape gets; while the recording cannot be read, the figures of before and an error counted."""
+        """What a scrape gets; while the recording cannot be read, the figures of before and an
+        error counted.
+        """
         started_s = time.perf_counter()
         with self._lock:
             try:
@@ -95,18 +114,27 @@ class MetricsServer(HTTPServer):
         self._recorder = cost.pid, max(cost.cpu_seconds, before)
 
     def _judge(self) -> None:
-        watch = Watch(self._directory, judge, NewIncidents(time.time_ns()), lambda facts: self._failed(NecroscopeError(facts)))
+        watch = Watch(
+            self._directory,
+            judge,
+            NewIncidents(time.time_ns()),
+            lambda facts: self._failed(NecroscopeError(facts)),
+        )
         while not self._stopping.wait(_LOOK_S):
             for one in watch.look(time.time_ns()):
                 with self._lock:
-                    self._metrics.verdicts.take(one.cause, one.confidence, one.from_ns, one.to_ns, one.core)
+                    self._metrics.verdicts.take(
+                        one.cause, one.confidence, one.from_ns, one.to_ns, one.core
+                    )
 
     def _failed(self, error: NecroscopeError) -> None:
         self._errors.add()
         click.echo(f"warning: {clean(error.facts, 500)}", err=True)
 
     def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002 - as socketserver calls it
-        """A scraper that hangs up is no error of ours; whatever else went wrong is said, and the next scrape is answered."""
+        """A scraper that hangs up is no error of ours; whatever else went wrong is said, and the
+        next scrape is answered.
+        """
         error = sys.exc_info()[1]
         if not isinstance(error, ConnectionError | TimeoutError):
             self._failed(NecroscopeError(f"internal error: {error!r}"))

@@ -27,16 +27,35 @@ _NOTEBOOK: Final = ".notify.json"
 
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path, readable=False), metavar="DIR")
-@click.option("--webhook", metavar="URL", envvar="NECROSCOPE_WEBHOOK", help="POST each incident there [$NECROSCOPE_WEBHOOK]")
-@click.option("--webhook-secret-file", type=click.Path(path_type=Path), metavar="F", help="sign with the secret in this file")
 @click.option(
-    "--webhook-ca-file", type=click.Path(path_type=Path), metavar="F", help="trust these certificates, in place of the system's"
+    "--webhook",
+    metavar="URL",
+    envvar="NECROSCOPE_WEBHOOK",
+    help="POST each incident there [$NECROSCOPE_WEBHOOK]",
 )
 @click.option(
-    "--kubernetes", "to_kubernetes", is_flag=True, help="set the node's condition CoreStarved, and make an Event of each incident"
+    "--webhook-secret-file",
+    type=click.Path(path_type=Path),
+    metavar="F",
+    help="sign with the secret in this file",
 )
 @click.option(
-    "--node-name", metavar="N", envvar="NODE_NAME", help="the node's name in Kubernetes [$NODE_NAME, else the recording's]"
+    "--webhook-ca-file",
+    type=click.Path(path_type=Path),
+    metavar="F",
+    help="trust these certificates, in place of the system's",
+)
+@click.option(
+    "--kubernetes",
+    "to_kubernetes",
+    is_flag=True,
+    help="set the node's condition CoreStarved, and make an Event of each incident",
+)
+@click.option(
+    "--node-name",
+    metavar="N",
+    envvar="NODE_NAME",
+    help="the node's name in Kubernetes [$NODE_NAME, else the recording's]",
 )
 @click.option("--kubernetes-api", metavar="URL", help="the API server [as the pod is told]")
 @click.option(
@@ -46,9 +65,21 @@ _NOTEBOOK: Final = ".notify.json"
     metavar="D",
     help="directory of token and ca.crt [the pod's service account]",
 )
-@click.option("--clear-after", default="10m", metavar="T", help="the condition is false so long after the last incident [10m]")
-@click.option("--state", type=click.Path(path_type=Path), metavar="F", help=f"what was told, and what is to be [DIR/{_NOTEBOOK}]")
-@click.option("--once", is_flag=True, help="look and tell once; exit 1 if something could not be delivered")
+@click.option(
+    "--clear-after",
+    default="10m",
+    metavar="T",
+    help="the condition is false so long after the last incident [10m]",
+)
+@click.option(
+    "--state",
+    type=click.Path(path_type=Path),
+    metavar="F",
+    help=f"what was told, and what is to be [DIR/{_NOTEBOOK}]",
+)
+@click.option(
+    "--once", is_flag=True, help="look and tell once; exit 1 if something could not be delivered"
+)
 def command(
     directory: Path,
     webhook: str | None,
@@ -62,14 +93,16 @@ def command(
     state: Path | None,
     once: bool,
 ) -> None:
-    """Follow a live recording and tell of each new incident, once: when it is over, or has gone on for a minute.
+    """Follow a live recording and tell of each new incident, once: when it is over, or has gone on
+    for a minute.
 
-    What could not be delivered is kept through restarts and tried again for a day. A webhook gets what `diagnose --json` says of
-    the incident, signed; Kubernetes gets a condition of the node and an Event. Ctrl-C ends it.
+    What could not be delivered is kept through restarts and tried again for a day. A webhook gets
+    what `diagnose --json` says of the incident, signed; Kubernetes gets a condition of the node and
+    an Event. Ctrl-C ends it.
 
     \b
     Examples:
-      necroscope notify /var/lib/necroscope --webhook https://alerts.example/hook --webhook-secret-file /etc/necroscope/secret
+      necroscope notify D --webhook https://alerts.example/hook --webhook-secret-file secret
       necroscope notify /recording --kubernetes                  in a pod of the DaemonSet
       necroscope notify D --webhook http://127.0.0.1:8080/ --once
     """
@@ -82,13 +115,22 @@ def command(
             read_secret(webhook_secret_file)
             if warning := reading_warning(webhook_secret_file):
                 _say(f"warning: {warning}")
-        channels.append(Webhook(Endpoint.parse(webhook, webhook_ca_file), webhook_secret_file, identity.labels))
+        channels.append(
+            Webhook(Endpoint.parse(webhook, webhook_ca_file), webhook_secret_file, identity.labels)
+        )
     if to_kubernetes:
         channels.append(_kubernetes(identity, node_name, kubernetes_api, kubernetes_credentials))
     if not channels:
         raise UsageError("nobody is to be told", "name --webhook URL, --kubernetes, or both")
     watch = Watch(directory, judge, fresh_incidents(time.time_ns()), _say)
-    follower = Follower(watch, channels, state or directory / _NOTEBOOK, _say, random.random, parse_duration_ns(clear_after))
+    follower = Follower(
+        watch,
+        channels,
+        state or directory / _NOTEBOOK,
+        _say,
+        random.random,
+        parse_duration_ns(clear_after),
+    )
     signal.signal(signal.SIGTERM, _leave)
     if once:
         follower.turn(time.time_ns())
@@ -96,7 +138,9 @@ def command(
     _follow(follower)
 
 
-def _kubernetes(identity: Identity, node_name: str | None, api: str | None, credentials: Path) -> Kubernetes:
+def _kubernetes(
+    identity: Identity, node_name: str | None, api: str | None, credentials: Path
+) -> Kubernetes:
     return Kubernetes.in_pod(node_name or identity.node, api, credentials)
 
 

@@ -1,4 +1,6 @@
-"""A recording to ask: a directory of ours, or a capture of another tool, which is imported for the time being."""
+"""A recording to ask: a directory of ours, or a capture of another tool, which is imported for the
+time being.
+"""
 
 import signal
 import sys
@@ -15,8 +17,12 @@ from necroscope.store.query import Store
 
 
 @contextmanager
-def opened_recording(path: Path, from_ns: int | None, to_ns: int | None) -> Iterator[tuple[Store, list[str]]]:
-    """The store, and what an import could not read or name; of a capture only what lies between the two times is imported."""
+def opened_recording(
+    path: Path, from_ns: int | None, to_ns: int | None
+) -> Iterator[tuple[Store, list[str]]]:
+    """The store, and what an import could not read or name; of a capture only what lies between the
+    two times is imported.
+    """
     if not _is_capture(path):
         yield Store.open(path), []
         return
@@ -26,16 +32,23 @@ def opened_recording(path: Path, from_ns: int | None, to_ns: int | None) -> Iter
 
 
 def span_of(store: Store) -> tuple[int, int]:
-    """First and last time that was recorded; the kernel log, which reaches back farther, does not count."""
+    """First and last time that was recorded; the kernel log, which reaches back farther, does not
+    count.
+    """
     segments = store.catalog.segments
     if not segments:
-        raise RecordingError(f"{store.catalog.directory} holds nothing yet", "record or import something into it first")
+        raise RecordingError(
+            f"{store.catalog.directory} holds nothing yet",
+            "record or import something into it first",
+        )
     last = max(segments, key=lambda segment: segment.to_ns)
     return store.catalog.reader(segments[0]).span[0], store.catalog.reader(last).span[1]
 
 
 def _is_capture(path: Path) -> bool:
-    """A file, or a directory that holds captures and is no recording. What we may not look at is left to the store to refuse."""
+    """A file, or a directory that holds captures and is no recording. What we may not look at is
+    left to the store to refuse.
+    """
     try:
         if not path.is_dir():
             return path.exists()
@@ -51,7 +64,9 @@ def _imported(path: Path, directory: Path, from_ns: int | None, to_ns: int | Non
     from necroscope.interchange.importer import import_files  # noqa: PLC0415
 
     with progress_bar() as progress:
-        report = import_files([path], directory, Options(from_ns=from_ns, to_ns=to_ns, progress=progress), events_of)
+        report = import_files(
+            [path], directory, Options(from_ns=from_ns, to_ns=to_ns, progress=progress), events_of
+        )
     return report.told()
 
 

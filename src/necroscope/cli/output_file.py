@@ -1,4 +1,6 @@
-"""A file that is there whole or not at all: written beside its place and renamed; what is no regular file is written straight."""
+"""A file that is there whole or not at all: written beside its place and renamed; what is no
+regular file is written straight.
+"""
 
 import os
 from collections.abc import Iterator
@@ -32,5 +34,6 @@ def output_file(path: Path) -> Iterator[BinaryIO]:
                 raise
     except OSError as error:
         raise NecroscopeError(
-            f"cannot write {clean(str(path))}: {error.strerror}", "name a file in a directory you own"
+            f"cannot write {clean(str(path))}: {error.strerror}",
+            "name a file in a directory you own",
         ) from None

@@ -37,7 +37,11 @@ class _Bar:
         self._is_shown = True
         cells = _CELLS * done_bytes // max(all_bytes, 1)
         bar = "█" * cells + "░" * (_CELLS - cells)
-        click.echo(f"\r\x1b[K{bar} {done_bytes / max(all_bytes, 1):4.0%}  {clean(name, 60)}", nl=False, err=True)
+        click.echo(
+            f"\r\x1b[K{bar} {done_bytes / max(all_bytes, 1):4.0%}  {clean(name, 60)}",
+            nl=False,
+            err=True,
+        )
 
     def end(self) -> None:
         if self._is_shown:

@@ -1,4 +1,6 @@
-"""The process that pushes a live recording, as its recorder sees it: started, looked at, started again, never waited for."""
+"""The process that pushes a live recording, as its recorder sees it: started, looked at, started
+again, never waited for.
+"""
 
 import contextlib
 import os
@@ -22,14 +24,32 @@ _PIPE_BYTES: Final = 1 << 16
 
 def push_command(directory: Path, settings: Settings) -> list[str]:
     """The command line that pushes this recording; the token is in a file, not here."""
-    files = {"--token-file": settings.push_token_file, "--ca-file": settings.push_ca_file, "--labels-file": settings.push_labels}
-    options = [word for name, value in files.items() if value is not None for word in (name, str(value))]
-    base = [sys.executable, "-P", "-m", "necroscope", "fleet", "push", str(directory), "--to", settings.push_url or ""]
+    files = {
+        "--token-file": settings.push_token_file,
+        "--ca-file": settings.push_ca_file,
+        "--labels-file": settings.push_labels,
+    }
+    options = [
+        word for name, value in files.items() if value is not None for word in (name, str(value))
+    ]
+    base = [
+        sys.executable,
+        "-P",
+        "-m",
+        "necroscope",
+        "fleet",
+        "push",
+        str(directory),
+        "--to",
+        settings.push_url or "",
+    ]
     return [*base, *options, "--follow", "--while-stdin", "--json"]
 
 
 class PushProcess:
-    """It hears of our end, however we end, by its standard input; what it has to say comes back by its standard error."""
+    """It hears of our end, however we end, by its standard input; what it has to say comes back by
+    its standard error.
+    """
 
     def __init__(self, command: Sequence[str], clock: Callable[[], float] = time.monotonic) -> None:
         self._command = list(command)
@@ -56,7 +76,9 @@ class PushProcess:
         return [*told, f"pushing ended with {code}; recording goes on, and it is started again"]
 
     def end(self) -> list[str]:
-        """Let it finish, for a while: the recording has ended, and what it has not sent by then waits in its spool."""
+        """Let it finish, for a while: the recording has ended, and what it has not sent by then
+        waits in its spool.
+        """
         if self._child is None:
             return []
         if self._child.stdin is not None:
@@ -73,7 +95,9 @@ class PushProcess:
     def _start(self) -> list[str]:
         try:
             pipe = subprocess.PIPE
-            self._child = subprocess.Popen(self._command, stdin=pipe, stdout=subprocess.DEVNULL, stderr=pipe)
+            self._child = subprocess.Popen(
+                self._command, stdin=pipe, stdout=subprocess.DEVNULL, stderr=pipe
+            )
         except OSError as error:
             self._not_before_s = self._clock() + _LONGEST_PAUSE_S
             return [f"pushing cannot be started: {error.strerror}"]
@@ -89,7 +113,11 @@ class PushProcess:
         with contextlib.suppress(OSError):
             self._said += os.read(self._child.stderr.fileno(), _PIPE_BYTES)
         *lines, self._said = self._said[-_PIPE_BYTES:].split(b"\n")
-        return [f"push: {clean(line.removeprefix(b'warning: '), 1000)}" for line in lines if line.strip()]
+        return [
+            f"push: {clean(line.removeprefix(b'warning: '), 1000)}"
+            for line in lines
+            if line.strip()
+        ]
 
     def _let_go(self) -> None:
         child, self._child, self._said = self._child, None, b""

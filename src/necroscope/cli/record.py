@@ -13,11 +13,22 @@ import click
 
 from necroscope import __version__
 from necroscope.cli.push_process import PushProcess, push_command
-from necroscope.cli.recorder_options import chosen_labels, chosen_settings, push_options, settings_options
+from necroscope.cli.recorder_options import (
+    chosen_labels,
+    chosen_settings,
+    push_options,
+    settings_options,
+)
 from necroscope.cli.told_to_end import ending_signals
 from necroscope.model.clocks import ClockReading, TimeLine
 from necroscope.model.names import clean
-from necroscope.model.units import NS_PER_S, format_bytes, format_duration, format_share, parse_duration_ns
+from necroscope.model.units import (
+    NS_PER_S,
+    format_bytes,
+    format_duration,
+    format_share,
+    parse_duration_ns,
+)
 from necroscope.recorder.disk import Disk
 from necroscope.recorder.node_sources import open_sources
 from necroscope.recorder.recorder import Recorder, Status
@@ -30,9 +41,23 @@ from necroscope.sources.perf.log_clock import LogClock
 
 
 @click.command()
-@click.option("--dir", "directory", type=click.Path(path_type=Path), required=True, help="directory of the recording")
-@click.option("--for", "duration", metavar="DURATION", help="stop after this long, for example 20s or 2h")
-@click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="label of this node, as often as you like")
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="directory of the recording",
+)
+@click.option(
+    "--for", "duration", metavar="DURATION", help="stop after this long, for example 20s or 2h"
+)
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="label of this node, as often as you like",
+)
 @click.option("--quiet", is_flag=True, help="no live line")
 @click.option("--json", "as_json", is_flag=True, help="print what was recorded as JSON at the end")
 @settings_options
@@ -46,16 +71,18 @@ def command(
     settings_file: Path | None,
     **options: str | None,
 ) -> None:
-    """Record every core, every second, until Ctrl-C, SIGTERM or --for. Under nohup it goes on when its terminal is closed.
+    """Record every core, every second, until Ctrl-C, SIGTERM or --for. Under nohup it goes on when
+    its terminal is closed.
 
-    Root sees everything; without it, what the kernel allows is recorded and the rest is named as a gap.
+    Root sees everything; without it, what the kernel allows is recorded and the rest is named as a
+    gap.
 
     \b
     Examples:
       necroscope record --dir /var/lib/necroscope
       necroscope record --dir ./trouble --for 10m --label zone=us-east-1a
       necroscope record --dir /data/rec --max-bytes 20GiB --max-age 14d
-      necroscope record --dir /var/lib/necroscope --push https://collector:7443 --push-token-file /etc/necroscope/token
+      necroscope record --dir D --push https://collector:7443 --push-token-file /etc/token
     """
     settings = chosen_settings(settings_file, options)
     limit_ns = parse_duration_ns(duration) if duration else None
@@ -65,7 +92,9 @@ def command(
         write_identity(directory, identity)
         clock = LogClock()
         reading = clock.read()
-        status, disk = _record(settings, directory, identity, clock, reading, limit_ns, _LiveLine(quiet=quiet))
+        status, disk = _record(
+            settings, directory, identity, clock, reading, limit_ns, _LiveLine(quiet=quiet)
+        )
         clock.close()
     _report(directory, status, disk, as_json=as_json)
 
@@ -79,7 +108,8 @@ def _record(
     limit_ns: int | None,
     line: "_LiveLine",
 ) -> tuple[Status, Disk]:
-    # First of all, because the lookup process takes over what it finds: on a starving node its answers must come in time.
+    # First of all, because the lookup process takes over what it finds: on a starving node its
+    # answers must come in time.
     _claim_priority()
     time_line = TimeLine.starting_at(reading)
     sources = open_sources(settings, time_line, identity.labels)
@@ -109,21 +139,30 @@ def _record(
 
 
 def _calm_garbage_collector() -> None:
-    """Rows come and go by the thousand and none is part of a cycle: looking for cycles among them is a fifth of our cost."""
+    """Rows come and go by the thousand and none is part of a cycle: looking for cycles among them
+    is a fifth of our cost.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(200_000, 20, 100)
 
 
 def _claim_priority() -> None:
-    """A starved node is when it matters to be run in time, and we need little; the children lower themselves again."""
+    """A starved node is when it matters to be run in time, and we need little; the children lower
+    themselves again.
+    """
     with contextlib.suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, 0, -10)
 
 
 def _identity(settings: Settings, labels: dict[str, str]) -> Identity:
     kernel = settings.host_root / "proc/sys/kernel"
-    return Identity(_read(kernel / "hostname"), _read(kernel / "random/boot_id"), f"necroscope {__version__}", labels)
+    return Identity(
+        _read(kernel / "hostname"),
+        _read(kernel / "random/boot_id"),
+        f"necroscope {__version__}",
+        labels,
+    )
 
 
 def _read(path: Path) -> str:
@@ -134,7 +173,9 @@ def _read(path: Path) -> str:
 
 
 def _stop_on_signals(recorder: Recorder) -> None:
-    """The first SIGINT, SIGTERM or SIGHUP ends the recording and seals it; a second one ends the process at once."""
+    """The first SIGINT, SIGTERM or SIGHUP ends the recording and seals it; a second one ends the
+    process at once.
+    """
 
     def stop(number: int, _: FrameType | None) -> None:
         signal.signal(number, signal.SIG_DFL)
@@ -145,7 +186,9 @@ def _stop_on_signals(recorder: Recorder) -> None:
 
 
 class _LiveLine:
-    """One line on a terminal, rewritten each second; what there is to tell gets lines of its own."""
+    """One line on a terminal, rewritten each second; what there is to tell gets lines of its
+    own.
+    """
 
     def __init__(self, *, quiet: bool) -> None:
         self._is_live = not quiet and sys.stderr.isatty()
@@ -166,14 +209,17 @@ class _LiveLine:
     def tell(self, happenings: list[str]) -> None:
         """What happened is told each time it happens."""
         for happening in happenings:
-            self._write(("\r\x1b[K" if self._is_live else "") + clean(f"warning: {happening}", 1000))
+            self._write(
+                ("\r\x1b[K" if self._is_live else "") + clean(f"warning: {happening}", 1000)
+            )
 
     def end(self, text: str) -> None:
         if self._is_live:
             self._write(f"\r\x1b[K{text}")
 
     def _write(self, text: str, *, ends_line: bool = True) -> None:
-        # That nobody listens any more (a pipe's reader that ended, a terminal that was closed) must not end the recording.
+        # That nobody listens any more (a pipe's reader that ended, a terminal that was closed) must
+        # not end the recording.
         with contextlib.suppress(OSError):
             click.echo(text, nl=ends_line, err=True)
 
@@ -210,6 +256,6 @@ def _report(directory: Path, status: Status, disk: Disk, *, as_json: bool) -> No
         click.echo(json.dumps(facts))
         return
     click.echo(
-        f"{status.samples} samples, {status.events} events, {gaps} gaps in {format_bytes(disk.size_bytes)}: "
-        f"necroscope info {directory}"
+        f"{status.samples} samples, {status.events} events, {gaps} gaps in"
+        f" {format_bytes(disk.size_bytes)}: necroscope info {directory}"
     )

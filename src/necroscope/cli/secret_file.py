@@ -5,9 +5,15 @@ from pathlib import Path
 
 
 def reading_warning(path: Path) -> str | None:
-    """If everybody on this machine may read it; None for one that is not there: whoever reads it says so."""
+    """If everybody on this machine may read it; None for one that is not there: whoever reads it
+    says so.
+    """
     try:
         is_open = path.stat().st_mode & stat.S_IROTH
     except OSError:
         return None
-    return f"everybody on this machine may read {path}; end that with: chmod 600 {path}" if is_open else None
+    return (
+        f"everybody on this machine may read {path}; end that with: chmod 600 {path}"
+        if is_open
+        else None
+    )

@@ -13,15 +13,25 @@ IsOver = Callable[[float], bool]
 
 
 def ending_signals() -> list[int]:
-    """What we were started to ignore stays ignored: SIGHUP by nohup, SIGINT by a script's shell for its background."""
-    return [signal.SIGTERM, *(number for number in (signal.SIGINT, signal.SIGHUP) if signal.getsignal(number) != signal.SIG_IGN)]
+    """What we were started to ignore stays ignored: SIGHUP by nohup, SIGINT by a script's shell for
+    its background.
+    """
+    return [
+        signal.SIGTERM,
+        *(
+            number
+            for number in (signal.SIGINT, signal.SIGHUP)
+            if signal.getsignal(number) != signal.SIG_IGN
+        ),
+    ]
 
 
 @contextlib.contextmanager
 def told_to_end(*, while_stdin: bool) -> Iterator[IsOver]:
     """A function that sleeps, and is True once a signal has come, or whoever started us has gone.
 
-    Whoever started us gets the same signal (Ctrl-C goes to all, systemd's too) and ends us after itself.
+    Whoever started us gets the same signal (Ctrl-C goes to all, systemd's too) and ends us after
+    itself.
     """
     read_end, write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 

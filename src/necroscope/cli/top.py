@@ -31,7 +31,8 @@ _ONCE_NS = 2_200_000_000
 @click.option("--json", "as_json", is_flag=True, help="the same as JSON")
 @settings_options
 def command(once: bool, as_json: bool, settings_file: Path | None, **options: str | None) -> None:
-    """Every core now: its mode, who is on it and in which kernel function, softirq delay, zombies, events.
+    """Every core now: its mode, who is on it and in which kernel function, softirq delay, zombies,
+    events.
 
     Nothing is written to disk; the last ten minutes can be looked back at. Press ? for the keys.
 
@@ -63,15 +64,23 @@ def _run(settings: Settings, memory: MemorySegment, limit_ns: int | None) -> Non
 
 
 class _Live:
-    """The recorder in a thread of its own; opened here, so that what goes wrong at once is told before the screen is taken."""
+    """The recorder in a thread of its own; opened here, so that what goes wrong at once is told
+    before the screen is taken.
+    """
 
-    def __init__(self, settings: Settings, memory: MemorySegment, limit_ns: int | None = None) -> None:
+    def __init__(
+        self, settings: Settings, memory: MemorySegment, limit_ns: int | None = None
+    ) -> None:
         self._clock = LogClock()
         time_line = TimeLine.starting_at(self._clock.read())
         self._memory = memory
-        self._recorder = Recorder(settings, open_sources(settings, time_line), memory, self._clock, time_line, flush_ns=0)
+        self._recorder = Recorder(
+            settings, open_sources(settings, time_line), memory, self._clock, time_line, flush_ns=0
+        )
         self._error: Exception | None = None
-        self._thread = threading.Thread(target=self._work, args=(limit_ns,), name="necroscope-recorder")
+        self._thread = threading.Thread(
+            target=self._work, args=(limit_ns,), name="necroscope-recorder"
+        )
         self._thread.start()
 
     def stop(self) -> None:
@@ -92,5 +101,8 @@ class _Live:
 
     def _describe(self, status: Status, notices: list[str]) -> None:
         elapsed_s = max(1.0, (time.time_ns() - status.started_ns) / NS_PER_S)
-        text = f"{status.samples / elapsed_s:.0f} samples/s at {status.hz} Hz, {format_share(status.cpu_share)} of a core"
+        text = (
+            f"{status.samples / elapsed_s:.0f} samples/s at {status.hz} Hz,"
+            f" {format_share(status.cpu_share)} of a core"
+        )
         self._memory.describe(text, [*self._recorder.notices(), *notices])

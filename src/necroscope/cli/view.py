@@ -29,18 +29,31 @@ _EVERYWHERE: Final = ("0.0.0.0", "::")
 
 @click.command()
 @click.argument("source", type=click.Path(path_type=Path, readable=False), metavar="DIR|FILE")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="port to listen on [any that is free]")
-@click.option("--host", default=_LOOPBACK, metavar="H", help="address to listen on; anything but loopback is open to the network")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    metavar="N",
+    help="port to listen on [any that is free]",
+)
+@click.option(
+    "--host",
+    default=_LOOPBACK,
+    metavar="H",
+    help="address to listen on; anything but loopback is open to the network",
+)
 @click.option("--no-browser", is_flag=True, help="print the address, open nothing")
 def command(source: Path, port: int, host: str, no_browser: bool) -> None:
-    """The time machine: every core, event, flame graph and verdict of a recording on one page, from weeks to microseconds.
+    """The time machine: every core, event, flame graph and verdict of a recording on one page, from
+    weeks to microseconds.
 
-    Serves on loopback; the address holds a token without which nothing is answered. A live recording is followed. Ctrl-C ends it.
+    Serves on loopback; the address holds a token without which nothing is answered. A live
+    recording is followed. Ctrl-C ends it.
 
     \b
     Examples:
       necroscope view /var/lib/necroscope
-      necroscope view D --port 8080 --no-browser       then, from your laptop: ssh -L 8080:localhost:8080 node
+      necroscope view D --port 8080 --no-browser   then: ssh -L 8080:localhost:8080 node
       necroscope view perf.data
     """
     with opened_recording(source, None, None) as (store, notes):
@@ -62,7 +75,9 @@ def serve(store: Store, host: str, port: int, *, opens_browser: bool) -> None:
     click.echo(f"the time machine is at {address}\nCtrl-C ends it")
     if opens_browser:
         webbrowser.open(address)
-    config = uvicorn.Config(make_app(recording_of(store), token, own_hosts(host)), log_level="warning", access_log=False)
+    config = uvicorn.Config(
+        make_app(recording_of(store), token, own_hosts(host)), log_level="warning", access_log=False
+    )
     # The server ends well on Ctrl-C, and then raises it once more.
     with contextlib.suppress(KeyboardInterrupt):
         uvicorn.Server(config).run([listener])
@@ -73,9 +88,13 @@ def address_of(host: str, port: int, token: str) -> str:
 
 
 def own_hosts(host: str) -> frozenset[str]:
-    """Names under which we may be asked; on all addresses also the machine's own. Addresses the guard sees by itself."""
+    """Names under which we may be asked; on all addresses also the machine's own. Addresses the
+    guard sees by itself.
+    """
     names = {socket.gethostname(), socket.getfqdn()} if host in _EVERYWHERE else set()
-    return frozenset(name.lower() for name in ("localhost", _LOOPBACK, "[::1]", _bracketed(host), *names))
+    return frozenset(
+        name.lower() for name in ("localhost", _LOOPBACK, "[::1]", _bracketed(host), *names)
+    )
 
 
 def _bracketed(host: str) -> str:
@@ -84,20 +103,28 @@ def _bracketed(host: str) -> str:
 
 def recording_of(store: Store) -> "Recording":
     """A recording to show, joined with what diagnoses and exports it."""
-    from necroscope.views.web.app import Recording  # noqa: PLC0415 - the server is loaded only where it serves
+    # The server is loaded only where it serves.
+    from necroscope.views.web.app import Recording  # noqa: PLC0415
 
     return Recording(store, __version__, diagnosed, _speedscope)
 
 
 def _listener(host: str, port: int) -> socket.socket:
     try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        return socket.create_server(
+            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET
+        )
     except OSError as error:
-        raise UsageError(f"cannot listen on {host} port {port}: {error.strerror}", "choose another --port, or none") from None
+        raise UsageError(
+            f"cannot listen on {host} port {port}: {error.strerror}",
+            "choose another --port, or none",
+        ) from None
 
 
 def diagnosed(directory: Path, at_ns: int | None, span: tuple[int, int] | None) -> dict[str, Any]:
-    """`diagnose --json` with moments in ns and the causes in words; runs in a process of its own for a long recording."""
+    """`diagnose --json` with moments in ns and the causes in words; runs in a process of its own
+    for a long recording.
+    """
     report = diagnose(Store.open(directory), at_ns, span)
     answer = report.as_json()
     for item, incident in zip(answer["incidents"], report.incidents, strict=True):
@@ -109,7 +136,12 @@ def diagnosed(directory: Path, at_ns: int | None, span: tuple[int, int] | None) 
 def _speedscope(store: Store, from_ns: int, to_ns: int, selection: Selection) -> bytes:
     found = read_samples(store, from_ns, to_ns, selection)
     identity = store.catalog.identity
-    facts = WindowFacts(identity.node if identity else "unknown node", found.from_ns, found.to_ns, left_out=tuple(found.left_out))
+    facts = WindowFacts(
+        identity.node if identity else "unknown node",
+        found.from_ns,
+        found.to_ns,
+        left_out=tuple(found.left_out),
+    )
     out = io.BytesIO()
     write_speedscope(found.tables, facts, out)
     return out.getvalue()

@@ -1,1 +1,3 @@
-"""7 Many nodes: what they push, the collector that takes it, the lake it lies in, and the questions over it."""
+"""7 Many nodes: what they push, the collector that takes it, the lake it lies in, and the questions
+over it.
+"""

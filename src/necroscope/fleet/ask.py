@@ -1,6 +1,8 @@
-"""DuckDB over a lake: a view for each table that a question needs, of the days and clusters that can answer it, every row once.
+"""DuckDB over a lake: a view for each table that a question needs, of the days and clusters that
+can answer it, every row once.
 
-The files are read by pyarrow, which knows all kinds of lakes; DuckDB needs no extension for that and may load none.
+The files are read by pyarrow, which knows all kinds of lakes; DuckDB needs no extension for that
+and may load none.
 """
 
 import threading
@@ -22,7 +24,10 @@ from necroscope.model.units import format_bytes
 try:
     import duckdb
 except ImportError:
-    raise UsageError("a lake is asked with DuckDB, which is not installed", "pip install '.[fleet]' in the source tree") from None
+    raise UsageError(
+        "a lake is asked with DuckDB, which is not installed",
+        "pip install '.[fleet]' in the source tree",
+    ) from None
 
 Answer = TypeVar("Answer")
 _SETTINGS: Final = {
@@ -52,7 +57,9 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class LakeQuestions:
-    """`clusters` are those that may be seen; None: all. `now_ns` is the end of what is asked about unless said otherwise."""
+    """`clusters` are those that may be seen; None: all. `now_ns` is the end of what is asked about
+    unless said otherwise.
+    """
 
     lake: Lake
     now_ns: int
@@ -79,19 +86,29 @@ class LakeQuestions:
             return ask()
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             facts = f"the lake {self.lake.url} cannot be read: {str(error).splitlines()[0][:300]}"
-            raise NecroscopeError(facts, "look at its rights and network, and at its files with a Parquet reader") from None
+            raise NecroscopeError(
+                facts, "look at its rights and network, and at its files with a Parquet reader"
+            ) from None
 
     def took_too_long(self) -> NecroscopeError:
         return NecroscopeError(f"the question took longer than {self.longest_s:.0f} s", _LESS)
 
     def _asked(
-        self, query: str, views: Mapping[str, View], parameters: Sequence[Any], tables: Mapping[str, pa.Table]
+        self,
+        query: str,
+        views: Mapping[str, View],
+        parameters: Sequence[Any],
+        tables: Mapping[str, pa.Table],
     ) -> list[tuple[Any, ...]]:
-        with duckdb.connect(":memory:", config={**_SETTINGS, "memory_limit": f"{question_bytes()}B"}) as connection:
+        with duckdb.connect(
+            ":memory:", config={**_SETTINGS, "memory_limit": f"{question_bytes()}B"}
+        ) as connection:
             for name, table in tables.items():
                 connection.register(name, table)
             for name, view in views.items():
-                for part, stored in zip(("alone", "shared"), self._files(name, view.span), strict=True):
+                for part, stored in zip(
+                    ("alone", "shared"), self._files(name, view.span), strict=True
+                ):
                     connection.register(f"{name}_{part}", stored)
                 connection.execute(f"CREATE VIEW {name} AS {_select(name, view)}")
             timer = threading.Timer(self.longest_s, connection.interrupt)
@@ -107,7 +124,9 @@ class LakeQuestions:
                 timer.cancel()
 
     def _files(self, table: str, span: Span) -> tuple[Any, Any]:
-        """Files that have their day and cluster to themselves, and the others: only those can hold a row twice."""
+        """Files that have their day and cluster to themselves, and the others: only those can hold
+        a row twice.
+        """
         together: dict[str, list[str]] = defaultdict(list)
         for path in self.lake.table_files(table, span.from_ns, span.to_ns, self.clusters):
             together[path.rpartition("/")[0]].append(path)
@@ -120,10 +139,15 @@ class LakeQuestions:
 
 
 def _select(table: str, view: View) -> str:
-    names: Iterable[str] = LAKE_TABLES[table].names if view.columns is None else ("cluster", "node", "time", *view.columns)
+    names: Iterable[str] = (
+        LAKE_TABLES[table].names
+        if view.columns is None
+        else ("cluster", "node", "time", *view.columns)
+    )
     columns = ", ".join(f'"{name}"' for name in names)
     within = f"WHERE time >= {int(view.span.from_ns)} AND time < {int(view.span.to_ns)}"
     alone, shared = (
-        f"{words} {columns} FROM {table}_{part} {within}" for words, part in (("SELECT", "alone"), ("SELECT DISTINCT", "shared"))
+        f"{words} {columns} FROM {table}_{part} {within}"
+        for words, part in (("SELECT", "alone"), ("SELECT DISTINCT", "shared"))
     )
     return f"{alone} UNION ALL {shared}"

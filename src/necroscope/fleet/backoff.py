@@ -1,4 +1,6 @@
-"""Pauses between tries that fail: doubled each time, at random shorter, never shorter than the other side asks. No I/O."""
+"""Pauses between tries that fail: doubled each time, at random shorter, never shorter than the
+other side asks. No I/O.
+"""
 
 from collections.abc import Callable
 from typing import Final
@@ -11,7 +13,9 @@ _LONGEST_WAIT_NS: Final = 3600 * NS_PER_S
 
 
 class Backoff:
-    """`jitter` is a random number from 0 to 1: nodes that lost the same receiver must not come back at the same moment."""
+    """`jitter` is a random number from 0 to 1: nodes that lost the same receiver must not come back
+    at the same moment.
+    """
 
     def __init__(self, jitter: Callable[[], float]) -> None:
         self._jitter = jitter

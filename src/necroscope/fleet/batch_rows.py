@@ -1,4 +1,6 @@
-"""A batch's rows as the lake's tables have them: with cluster and node, texts cleaned, labels as facts, the clock's offset."""
+"""A batch's rows as the lake's tables have them: with cluster and node, texts cleaned, labels as
+facts, the clock's offset.
+"""
 
 from typing import Any
 
@@ -9,18 +11,26 @@ from necroscope.fleet.protocol import LABEL, Batch, Columns
 from necroscope.model.names import NAME_LIMIT, clean
 
 
-def rows_of(batch: Batch, cluster: str, received_ns: int, sent_ns: int | None) -> dict[str, pa.Table]:
-    """By table; those without rows are not there. `sent_ns` is better than the batch's own, which may have waited in a spool."""
+def rows_of(
+    batch: Batch, cluster: str, received_ns: int, sent_ns: int | None
+) -> dict[str, pa.Table]:
+    """By table; those without rows are not there. `sent_ns` is better than the batch's own, which
+    may have waited in a spool.
+    """
     tables = dict(batch.tables)
     if batch.labels:
         tables["facts"] = _with_labels(tables.get("facts", {}), batch)
     offset_ns = received_ns - (batch.sent_ns if sent_ns is None else sent_ns)
     given = {"cluster": cluster, "node": batch.node, "clock_offset_ns": offset_ns}
-    return {name: _arrow(name, columns, given) for name, columns in tables.items() if columns["time"]}
+    return {
+        name: _arrow(name, columns, given) for name, columns in tables.items() if columns["time"]
+    }
 
 
 def _with_labels(facts: Columns, batch: Batch) -> Columns:
-    """Labels hold for what the batch speaks of: a recording may be pushed long after it was made."""
+    """Labels hold for what the batch speaks of: a recording may be pushed long after it was
+    made.
+    """
     time_ns = min(batch.tables.get("pulses", {}).get("span_from", ()), default=batch.sent_ns)
     count = len(facts.get("time", ()))
     return {
@@ -37,7 +47,9 @@ def _arrow(table: str, columns: Columns, given: dict[str, Any]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=LAKE_TABLES[table])
 
 
-def _array(table: str, field: pa.Field, columns: Columns, given: dict[str, Any], count: int) -> pa.Array:
+def _array(
+    table: str, field: pa.Field, columns: Columns, given: dict[str, Any], count: int
+) -> pa.Array:
     if field.name in given:
         return pa.repeat(pa.scalar(given[field.name], field.type), count)
     values = columns.get(field.name)
@@ -50,6 +62,9 @@ def _array(table: str, field: pa.Field, columns: Columns, given: dict[str, Any],
 
 def _cleaned(texts: list[str | None], limit: int) -> list[str | None]:
     """Most columns are clean already, and looked at as a whole."""
-    if "".join(text for text in texts if text).isprintable() and max((len(text) for text in texts if text), default=0) <= limit:
+    if (
+        "".join(text for text in texts if text).isprintable()
+        and max((len(text) for text in texts if text), default=0) <= limit
+    ):
         return texts
     return [None if text is None else clean(text, limit) for text in texts]

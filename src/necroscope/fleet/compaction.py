@@ -1,8 +1,9 @@
-"""From the inbox into the tables: what was acknowledged becomes rows. No batch is lost by a kill, nor by two collectors at once.
+"""From the inbox into the tables: what was acknowledged becomes rows. No batch is lost by a kill,
+nor by two collectors at once.
 
-The rows are durable before the inbox files they came from go. Who is killed in between leaves both, and the rows come a second
-time; who reads takes each once. A collector takes its own files, and those of others only when they are so old that their owner
-must be dead.
+The rows are durable before the inbox files they came from go. Who is killed in between leaves both,
+and the rows come a second time; who reads takes each once. A collector takes its own files, and
+those of others only when they are so old that their owner must be dead.
 """
 
 import zlib
@@ -46,7 +47,9 @@ Place = tuple[str, date, str]
 
 @dataclass(slots=True)
 class Compacted:
-    """What a compaction did. `refused` are the paths of what could not be read any more, kept aside."""
+    """What a compaction did. `refused` are the paths of what could not be read any more, kept
+    aside.
+    """
 
     files: int = 0
     batches: int = 0
@@ -83,10 +86,13 @@ class Compactor:
         return [
             path
             for path, origin in origins.items()
-            if origin is not None and (origin[1] == self._collector or now_ns - origin[0] > ABANDONED_NS)
+            if origin is not None
+            and (origin[1] == self._collector or now_ns - origin[0] > ABANDONED_NS)
         ]
 
-    def _compact_round(self, paths: list[str], done: Compacted, *, is_second_try: bool = False) -> None:
+    def _compact_round(
+        self, paths: list[str], done: Compacted, *, is_second_try: bool = False
+    ) -> None:
         with self._marks.round(paths, is_second_try=is_second_try):
             taken = []
             found: defaultdict[Place, list[pa.Table]] = defaultdict(list)
@@ -116,7 +122,12 @@ class Compactor:
     def _take(self, receipt: Receipt, found: dict[Place, list[pa.Table]], done: Compacted) -> int:
         """How many bytes its rows are."""
         try:
-            tables = rows_of(decode(receipt.body, _ACCEPTED_ONCE), receipt.cluster, receipt.received_ns, receipt.sent_ns)
+            tables = rows_of(
+                decode(receipt.body, _ACCEPTED_ONCE),
+                receipt.cluster,
+                receipt.received_ns,
+                receipt.sent_ns,
+            )
         except (BadBatch, TooLarge):
             self._keep_aside(receipt.body, done)
             return 0

@@ -1,9 +1,11 @@
-"""Evidence bundles as they lie in a lake, and which of them a version of the analysis has judged already.
+"""Evidence bundles as they lie in a lake, and which of them a version of the analysis has judged
+already.
 
-    bundles/cluster=C/date=YYYY-MM-DD/NODE--ID.bundle
-    swept/VERSION/<time_ns>-<writer>.json              notes of a sweep: the bundles it has judged, also those without incident
+    bundles/cluster=C/date=YYYY-MM-DD/NODE--ID.bundle swept/VERSION/<time_ns>-<writer>.json
+    notes of a sweep: the bundles it has judged, also those without incident
 
-A node's own verdict counts as well: its row in `incidents` names the bundle and the version that judged.
+A node's own verdict counts as well: its row in `incidents` names the bundle and the version that
+judged.
 """
 
 import contextlib
@@ -22,14 +24,18 @@ from necroscope.fleet.lake_files import NotInLake
 BUNDLES: Final = "bundles"
 NOTES: Final = "swept"
 # A bundle's id holds no `--`, a node's name may.
-_PATH: Final = re.compile(r"bundles/cluster=([^/]+)/date=(\d{4}-\d\d-\d\d)/([^/]+)--([^/]+)\.bundle")
+_PATH: Final = re.compile(
+    r"bundles/cluster=([^/]+)/date=(\d{4}-\d\d-\d\d)/([^/]+)--([^/]+)\.bundle"
+)
 
 Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A bundle by its path. Cluster and node are those that its token stood for, whatever the bundle says of itself."""
+    """A bundle by its path. Cluster and node are those that its token stood for, whatever the
+    bundle says of itself.
+    """
 
     path: str
     cluster: str
@@ -51,12 +57,16 @@ class Evidence:
         return cls(path, cluster, node, name, date.fromisoformat(day))
 
 
-def evidence_in(lake: Lake, from_ns: int | None = None, clusters: Iterable[str] | None = None) -> list[Evidence]:
+def evidence_in(
+    lake: Lake, from_ns: int | None = None, clusters: Iterable[str] | None = None
+) -> list[Evidence]:
     """The newest first, from the day of `from_ns` on."""
     first = date.min if from_ns is None else day_of(from_ns)
     wanted = None if clusters is None else set(clusters)
     found = [one for path in lake.list(BUNDLES) if (one := Evidence.of(path)) is not None]
-    chosen = [one for one in found if one.day >= first and (wanted is None or one.cluster in wanted)]
+    chosen = [
+        one for one in found if one.day >= first and (wanted is None or one.cluster in wanted)
+    ]
     return sorted(chosen, key=lambda one: (one.day, one.id, one.path), reverse=True)
 
 
@@ -65,20 +75,30 @@ def judged_by(lake: Lake, version: str) -> set[Key]:
     return _in_notes(lake, version) | _in_incidents(lake, version)
 
 
-def note_judged(lake: Lake, version: str, judged: Iterable[Evidence], writer: str, now_ns: int) -> None:
+def note_judged(
+    lake: Lake, version: str, judged: Iterable[Evidence], writer: str, now_ns: int
+) -> None:
     content = {"judged": sorted(one.path for one in judged)}
     lake.put(f"{NOTES}/{version}/{now_ns:020d}-{writer}.json", json.dumps(content).encode())
 
 
 def causes_before(lake: Lake, evidence: Iterable[Evidence]) -> dict[Key, str]:
-    """What was said until now of the incidents in these bundles: the newest cause by cluster, node and incident."""
+    """What was said until now of the incidents in these bundles: the newest cause by cluster, node
+    and incident.
+    """
     wanted = {one.key for one in evidence}
     columns = ["cluster", "node", "bundle", "id", "analysed_ns", "cause"]
     found: dict[Key, tuple[int, str]] = {}
-    for batch in lake.dataset("incidents").to_batches(columns=columns, filter=pc.field("bundle").is_valid()):
-        for cluster, node, bundle, name, *told in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+    for batch in lake.dataset("incidents").to_batches(
+        columns=columns, filter=pc.field("bundle").is_valid()
+    ):
+        for cluster, node, bundle, name, *told in zip(
+            *(column.to_pylist() for column in batch.columns), strict=True
+        ):
             if (cluster, node, bundle) in wanted:
-                found[cluster, node, name] = max(found.get((cluster, node, name), (0, "")), (told[0], told[1]))
+                found[cluster, node, name] = max(
+                    found.get((cluster, node, name), (0, "")), (told[0], told[1])
+                )
     return {key: cause for key, (_, cause) in found.items()}
 
 

@@ -1,7 +1,8 @@
-"""The facts of many nodes as they stood at a moment of each, out of the lake, as the matrix that `cohorts` works on.
+"""The facts of many nodes as they stood at a moment of each, out of the lake, as the matrix that
+`cohorts` works on.
 
-Twenty million rows are read in seconds: texts come as dictionaries, so that rows are numbers from the file on, and a fact's last
-value before the node's moment is scattered into its cell.
+Twenty million rows are read in seconds: texts come as dictionaries, so that rows are numbers from
+the file on, and a fact's last value before the node's moment is scattered into its cell.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,7 +26,8 @@ _NEW: Final = -2
 _LEAST_FACTS: Final = 256
 _LAST_SECOND: Final = (1 << 32) - 1
 _TURNED: Final = 64
-# That may be numbered ahead. There are few kinds and thousands of names, unless a node makes up both.
+# That may be numbered ahead. There are few kinds and thousands of names, unless a node makes up
+# both.
 _MOST_PAIRS: Final = 1 << 22
 
 
@@ -35,7 +37,9 @@ def read_fact_matrix(
     clusters: Iterable[str] | None = None,
     is_wanted: Callable[[Fact], bool] | None = None,
 ) -> FactMatrix:
-    """Of each node the facts as they stood at its moment, in the order of `moments`; rows of other nodes are passed over."""
+    """Of each node the facts as they stood at its moment, in the order of `moments`; rows of other
+    nodes are passed over.
+    """
     scatter = _Scatter(list(moments), np.array(list(moments.values()), np.int64), is_wanted)
     if moments:
         for batch in _batches(lake, max(moments.values()) + 1, clusters):
@@ -51,8 +55,16 @@ def with_clusters(matrix: FactMatrix, keys: Sequence[NodeKey]) -> FactMatrix:
     first = len(matrix.values)
     row = np.array([[first + clusters.index(cluster) for cluster, _ in keys]], np.int32)
     facts = [*matrix.facts, ("label", "cluster")]
-    fact_of_pair = np.append(matrix.fact_of_pair, np.full(len(clusters), len(matrix.facts), np.int32))
-    return FactMatrix(matrix.nodes, facts, np.concatenate([matrix.pair, row]), fact_of_pair, [*matrix.values, *clusters])
+    fact_of_pair = np.append(
+        matrix.fact_of_pair, np.full(len(clusters), len(matrix.facts), np.int32)
+    )
+    return FactMatrix(
+        matrix.nodes,
+        facts,
+        np.concatenate([matrix.pair, row]),
+        fact_of_pair,
+        [*matrix.values, *clusters],
+    )
 
 
 def without_facts(matrix: FactMatrix) -> NDArray[np.bool_]:
@@ -79,8 +91,14 @@ def _batches(lake: Lake, to_ns: int, clusters: Iterable[str] | None) -> Iterator
     if stored.files:
         form = ds.ParquetFileFormat(dictionary_columns=list(_TEXTS))
         coded = ds.dataset(stored.files, filesystem=stored.filesystem, format=form)
-        # Small pieces and few of them ahead: what is worked on stays in the processor's cache, and in little memory.
-        scan = coded.scanner(columns=[*_TEXTS, "time"], batch_size=_BATCH_ROWS, batch_readahead=2, fragment_readahead=1)
+        # Small pieces and few of them ahead: what is worked on stays in the processor's cache, and
+        # in little memory.
+        scan = coded.scanner(
+            columns=[*_TEXTS, "time"],
+            batch_size=_BATCH_ROWS,
+            batch_readahead=2,
+            fragment_readahead=1,
+        )
         yield from scan.to_batches()
 
 
@@ -96,10 +114,16 @@ class _Numbered:
 
 
 class _Joined:
-    """Numbers of pairs of texts. Each pair is numbered once for the dictionaries it comes with, which many batches share."""
+    """Numbers of pairs of texts. Each pair is numbered once for the dictionaries it comes with,
+    which many batches share.
+    """
 
-    def __init__(self, number: Callable[[list[Any]], Numbers], *, are_all_there: bool = False) -> None:
-        """`are_all_there`: every first text goes with every second one, so that all are numbered at once."""
+    def __init__(
+        self, number: Callable[[list[Any]], Numbers], *, are_all_there: bool = False
+    ) -> None:
+        """`are_all_there`: every first text goes with every second one, so that all are numbered at
+        once.
+        """
         self._number = number
         self._are_all_there = are_all_there
         self._texts: tuple[pa.Array, pa.Array] | None = None
@@ -118,7 +142,9 @@ class _Joined:
             self._texts = texts
             self._number_of = np.full(len(texts[0]) * width, _NEW, np.int64)
             if self._are_all_there:
-                self._number_of[:] = self._number(list(product(texts[0].to_pylist(), texts[1].to_pylist())))
+                self._number_of[:] = self._number(
+                    list(product(texts[0].to_pylist(), texts[1].to_pylist()))
+                )
         found = self._number_of[code]
         if found.min(initial=0) == _NEW:
             new = np.flatnonzero(np.bincount(code[found == _NEW]))
@@ -129,25 +155,33 @@ class _Joined:
 
 def _keys(texts: tuple[pa.Array, pa.Array], pairs: Numbers) -> list[Any]:
     width = len(texts[1])
-    return [(texts[0][each // width].as_py(), texts[1][each % width].as_py()) for each in pairs.tolist()]
+    return [
+        (texts[0][each // width].as_py(), texts[1][each % width].as_py()) for each in pairs.tolist()
+    ]
 
 
 class _Scatter:
     """Rows in any order; `matrix` is what they come to."""
 
-    def __init__(self, nodes: list[NodeKey], moments: Numbers, is_wanted: Callable[[Fact], bool] | None) -> None:
+    def __init__(
+        self, nodes: list[NodeKey], moments: Numbers, is_wanted: Callable[[Fact], bool] | None
+    ) -> None:
         self._nodes = nodes
         self._moments = moments
         self._is_wanted = is_wanted
         self._earliest_ns = int(moments.min()) if len(moments) else 0
         self._node_of = {key: number for number, key in enumerate(nodes)}
         self._facts, self._values = _Numbered(), _Numbered([None])
-        self._joined_nodes, self._joined_facts = _Joined(self._number_nodes, are_all_there=True), _Joined(self._number_facts)
+        self._joined_nodes, self._joined_facts = (
+            _Joined(self._number_nodes, are_all_there=True),
+            _Joined(self._number_facts),
+        )
         self._texts: pa.Array | None = None
         self._text_numbers = np.zeros(0, np.int64)
-        # One row of cells a node, as the files have it: the number of a fact's value, and the second it was told in. Most facts
-        # are told once, when a node is first met: that moment is kept for the node, and is 0 in the cell. Within a second the
-        # row that is read later counts: files are sorted by time.
+        # One row of cells a node, as the files have it: the number of a fact's value, and the
+        # second it was told in. Most facts are told once, when a node is first met: that moment is
+        # kept for the node, and is 0 in the cell. Within a second the row that is read later
+        # counts: files are sorted by time.
         self._value_of_cell = np.zeros((len(nodes), 0), np.int32)
         self._second_of_cell = np.zeros((len(nodes), 0), np.uint32)
         self._first_ns = np.zeros(len(nodes), np.int64)
@@ -182,7 +216,9 @@ class _Scatter:
                 fact_of_pair += [fact] * len(coded.dictionary)
             some[:] = turned.T
         pair = self._value_of_cell[:, : len(facts)].T
-        return FactMatrix(node_names(self._nodes), facts, pair, np.array(fact_of_pair, np.int32), values)
+        return FactMatrix(
+            node_names(self._nodes), facts, pair, np.array(fact_of_pair, np.int32), values
+        )
 
     def _put(self, node: Numbers, fact: Numbers, value: Numbers, time_ns: Numbers) -> None:
         """What is newer than what the cell holds; of rows for one cell the last stays."""
@@ -229,7 +265,9 @@ class _Scatter:
         if self._is_wanted is None:
             return self._facts.of(keys)
         wanted = [self._is_wanted(key) for key in keys]
-        numbers = iter(self._facts.of(key for key, is_one in zip(keys, wanted, strict=True) if is_one).tolist())
+        numbers = iter(
+            self._facts.of(key for key, is_one in zip(keys, wanted, strict=True) if is_one).tolist()
+        )
         return np.array([next(numbers) if is_one else -1 for is_one in wanted], np.int64)
 
     def _number_nodes(self, keys: list[NodeKey]) -> Numbers:
@@ -242,7 +280,9 @@ def _seconds(time_ns: Numbers) -> NDArray[np.uint32]:
 
 
 def _is_unordered(node: Numbers, time_ns: Numbers) -> bool:
-    """Whether an older row of a node follows a newer one: files are sorted by node and time, but for those of other writers."""
+    """Whether an older row of a node follows a newer one: files are sorted by node and time, but
+    for those of other writers.
+    """
     steps = np.diff(node)
     falls = np.diff(time_ns) < 0
     # A node that comes again after another may be older there.
@@ -250,9 +290,13 @@ def _is_unordered(node: Numbers, time_ns: Numbers) -> bool:
 
 
 def _is_same(texts: pa.Array, others: pa.Array) -> bool:
-    """Batches of one row group share their dictionaries; looking at the memory is enough for those."""
+    """Batches of one row group share their dictionaries; looking at the memory is enough for
+    those.
+    """
     return texts is others or (
-        len(texts) == len(others) and texts.offset == others.offset and texts.buffers() == others.buffers()
+        len(texts) == len(others)
+        and texts.offset == others.offset
+        and texts.buffers() == others.buffers()
     )
 
 

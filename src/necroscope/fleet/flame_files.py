@@ -1,4 +1,6 @@
-"""The flame graph of a fleet as a file: folded stacks, SVG or a page, by the writers that draw a recording's."""
+"""The flame graph of a fleet as a file: folded stacks, SVG or a page, by the writers that draw a
+recording's.
+"""
 
 import json
 from typing import Any, BinaryIO, Final
@@ -19,7 +21,9 @@ FORMATS: Final = ("text", "folded", "svg", "html", "json")
 _TOP: Final = 30
 
 
-def write_flame(answer: dict[str, Any], form: str, out: BinaryIO, *, width: int | None = None) -> None:
+def write_flame(
+    answer: dict[str, Any], form: str, out: BinaryIO, *, width: int | None = None
+) -> None:
     """Of the JSON of a `FlameAnswer`."""
     if form == "json":
         out.write(json.dumps(answer).encode() + b"\n")
@@ -27,12 +31,18 @@ def write_flame(answer: dict[str, Any], form: str, out: BinaryIO, *, width: int 
     window, baseline = trees(answer)
     if form == "folded":
         if baseline is not None:
-            raise UsageError("folded stacks cannot show a comparison", "--baseline goes with text, svg and html")
+            raise UsageError(
+                "folded stacks cannot show a comparison", "--baseline goes with text, svg and html"
+            )
         write_folded(window, out)
         return
     heading = _heading(answer, window, baseline)
     out.write(
-        (_alone(window, heading, form, width) if baseline is None else _compared(window, baseline, heading, form, width)).encode()
+        (
+            _alone(window, heading, form, width)
+            if baseline is None
+            else _compared(window, baseline, heading, form, width)
+        ).encode()
     )
 
 
@@ -42,7 +52,9 @@ def _alone(tree: FlameTree, heading: Heading, form: str, width: int | None) -> s
     return flame_svg(tree, heading) if form == "svg" else flame_html(tree, heading)
 
 
-def _compared(window: FlameTree, baseline: FlameTree, heading: Heading, form: str, width: int | None) -> str:
+def _compared(
+    window: FlameTree, baseline: FlameTree, heading: Heading, form: str, width: int | None
+) -> str:
     found = compare(window, baseline)
     if form == "text":
         pairs = paired(top_functions(window), top_functions(baseline))
@@ -52,10 +64,22 @@ def _compared(window: FlameTree, baseline: FlameTree, heading: Heading, form: st
 
 def _heading(answer: dict[str, Any], window: FlameTree, baseline: FlameTree | None) -> Heading:
     group = answer["where"] or "all nodes"
-    title = f"Flame graph of {group}" if baseline is None else f"{group} against {answer['baseline']}"
+    title = (
+        f"Flame graph of {group}" if baseline is None else f"{group} against {answer['baseline']}"
+    )
     span = parse_moment_ns(answer["from"], 0), parse_moment_ns(answer["to"], 0)
     filters = (
-        (f"{answer['nodes']} nodes",) if baseline is None else (f"{answer['nodes']} against {answer['baseline_nodes']} nodes",)
+        (f"{answer['nodes']} nodes",)
+        if baseline is None
+        else (f"{answer['nodes']} against {answer['baseline_nodes']} nodes",)
     )
     other = None if baseline is None else Window(*span, baseline.samples)
-    return Heading(title, group, Window(*span, window.samples), "all cores", filters, other, tuple(answer["left_out"]))
+    return Heading(
+        title,
+        group,
+        Window(*span, window.samples),
+        "all cores",
+        filters,
+        other,
+        tuple(answer["left_out"]),
+    )

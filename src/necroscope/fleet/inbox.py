@@ -1,7 +1,8 @@
-"""The inbox of a lake: batches as they came, one immutable file per group commit, read back only to fill the tables.
+"""The inbox of a lake: batches as they came, one immutable file per group commit, read back only to
+fill the tables.
 
-A file is MAGIC, then for each batch its lengths and the CRC32 of it all (little endian), where it came
-from as JSON, and its body.
+A file is MAGIC, then for each batch its lengths and the CRC32 of it all (little endian), where it
+came from as JSON, and its body.
 """
 
 import json
@@ -23,7 +24,8 @@ _HEAD_BYTES: Final = _LENGTHS.size + _SUM.size
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """A batch's body, the cluster that its token stands for, and the collector's clock when it came.
+    """A batch's body, the cluster that its token stands for, and the collector's clock when it
+    came.
 
     `sent_ns` is the node's clock at that sending, where it told.
     """
@@ -41,7 +43,11 @@ def inbox_path(time_ns: int, collector: str) -> str:
 def origin_of(path: str) -> tuple[int, str] | None:
     """When and by which collector a file was written; None if it is none of ours."""
     time_ns, dash, collector = PurePosixPath(path).stem.partition("-")
-    return (int(time_ns), collector) if dash and time_ns.isdecimal() and path.endswith(".batches") else None
+    return (
+        (int(time_ns), collector)
+        if dash and time_ns.isdecimal() and path.endswith(".batches")
+        else None
+    )
 
 
 def pack(receipts: Iterable[Receipt]) -> bytes:

@@ -1,6 +1,8 @@
-"""One bundle judged: unpacked, the same analysis as on the node, its incidents as rows of the lake. Done by a sweep's workers.
+"""One bundle judged: unpacked, the same analysis as on the node, its incidents as rows of the lake.
+Done by a sweep's workers.
 
-Whatever is in a bundle came from elsewhere: it may be broken, or made to break its reader, and costs at most its own verdict.
+Whatever is in a bundle came from elsewhere: it may be broken, or made to break its reader, and
+costs at most its own verdict.
 """
 
 import contextlib
@@ -41,7 +43,8 @@ _LIMITS: Final = Limits(inflated_bytes=64 << 20)
 class Judged:
     """Rows of `incidents`, none where all was well; or why there are no rows.
 
-    `broken` is for good: the bundle itself is at fault. `unread` may be otherwise next time: the lake or the worker was.
+    `broken` is for good: the bundle itself is at fault. `unread` may be otherwise next time: the
+    lake or the worker was.
     """
 
     evidence: Evidence
@@ -50,12 +53,16 @@ class Judged:
     unread: str | None = None
 
 
-def without_rows(evidence: Evidence, *, broken: str | None = None, unread: str | None = None) -> Judged:
+def without_rows(
+    evidence: Evidence, *, broken: str | None = None, unread: str | None = None
+) -> Judged:
     return Judged(evidence, LAKE_TABLES[_TABLE].empty_table(), broken, unread)
 
 
 def prepare_worker() -> None:
-    """One bundle needs one core: the next one is another worker's. Too much memory is an error here, not the machine's end."""
+    """One bundle needs one core: the next one is another worker's. Too much memory is an error
+    here, not the machine's end.
+    """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     pa.set_cpu_count(1)
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
@@ -73,7 +80,9 @@ def read_and_judge(lake: Lake, evidence: Evidence, now_ns: int) -> Judged:
 
 
 def judge(evidence: Evidence, content: bytes, now_ns: int, limit_s: float = LIMIT_S) -> Judged:
-    """`now_ns` becomes `analysed_ns`: one number for all of a sweep, so that its rows do not depend on who judged when."""
+    """`now_ns` becomes `analysed_ns`: one number for all of a sweep, so that its rows do not depend
+    on who judged when.
+    """
     try:
         with _at_most(limit_s), tempfile.TemporaryDirectory(prefix="necroscope-sweep-") as work:
             rows = _incidents(open_bundle(content, Path(work) / "recording"), now_ns)
@@ -83,9 +92,15 @@ def judge(evidence: Evidence, content: bytes, now_ns: int, limit_s: float = LIMI
     except OSError as error:
         told = clean(f"its analysis failed: {error}", 300)
         # Arrow's own errors about a file's content are of this class too, and have no number.
-        return without_rows(evidence, broken=told) if error.errno is None else without_rows(evidence, unread=told)
+        return (
+            without_rows(evidence, broken=told)
+            if error.errno is None
+            else without_rows(evidence, unread=told)
+        )
     except Exception as error:  # noqa: BLE001 - a bundle can be wrong in more ways than can be named
-        return without_rows(evidence, broken=clean(f"its analysis failed: {type(error).__name__}: {error}", 300))
+        return without_rows(
+            evidence, broken=clean(f"its analysis failed: {type(error).__name__}: {error}", 300)
+        )
 
 
 def _incidents(store: Store, now_ns: int) -> list[dict[str, Any]]:
@@ -93,14 +108,18 @@ def _incidents(store: Store, now_ns: int) -> list[dict[str, Any]]:
     if info.from_ns is None or info.to_ns is None:
         raise CorruptData("the bundle holds no segment")
     window = info.from_ns, info.to_ns + 1
-    return analyse(store, window, 0, is_final=False, now_ns=now_ns, work=store.catalog.directory).incidents
+    return analyse(
+        store, window, 0, is_final=False, now_ns=now_ns, work=store.catalog.directory
+    ).incidents
 
 
 def _as_lake_rows(rows: list[dict[str, Any]], evidence: Evidence, now_ns: int) -> pa.Table:
     """Through the same door as what nodes send: times, types and texts are checked there."""
     if not rows:
         return LAKE_TABLES[_TABLE].empty_table()
-    columns = {name: [row[name] for row in rows] for name in rows[0]} | {"bundle": [evidence.id] * len(rows)}
+    columns = {name: [row[name] for row in rows] for name in rows[0]} | {
+        "bundle": [evidence.id] * len(rows)
+    }
     batch = Batch(evidence.node, _SWEEP, _SWEEP, now_ns, {}, {_TABLE: columns})
     return rows_of(decode(encode(batch), _LIMITS, now_ns), evidence.cluster, now_ns, now_ns)[_TABLE]
 

@@ -1,13 +1,15 @@
-"""A lake: what the nodes pushed, as files that any Parquet reader opens, on a directory or an object store.
+"""A lake: what the nodes pushed, as files that any Parquet reader opens, on a directory or an
+object store.
 
-    inbox/<time_ns>-<collector>.batches                                     acknowledged, not yet in the tables
-    compacting/<collector>                                                  which of them it is about to take
-    tables/<table>/date=YYYY-MM-DD/cluster=C/<time_ns>-<writer>-<rows>.parquet
-    bundles/cluster=C/date=YYYY-MM-DD/NODE--ID.bundle
-    swept/VERSION/*.json                                                    evidence that this version has judged
-    refused/...                                                             acknowledged once and unreadable now: kept for people
+    inbox/<time_ns>-<collector>.batches                                     acknowledged, not yet in
+    the tables compacting/<collector>                                                  which of them
+    it is about to take tables/<table>/date=YYYY-MM-DD/cluster=C/<time_ns>-<writer>-<rows>.parquet
+    bundles/cluster=C/date=YYYY-MM-DD/NODE--ID.bundle swept/VERSION/*.json
+    evidence that this version has judged refused/...
+    acknowledged once and unreadable now: kept for people
 
-Files are written once, whole, and never changed. A row may be in several files; `ask` reads it once.
+Files are written once, whole, and never changed. A row may be in several files; `ask` reads it
+once.
 """
 
 from collections.abc import Callable, Iterable
@@ -27,7 +29,9 @@ from necroscope.model.units import NS_PER_S
 
 Parameters = ParamSpec("Parameters")
 Answer = TypeVar("Answer")
-_WAY_OUT: Final = "look at the lake's space, rights and network; nothing was acknowledged that is not stored"
+_WAY_OUT: Final = (
+    "look at the lake's space, rights and network; nothing was acknowledged that is not stored"
+)
 
 
 class Lake:
@@ -39,16 +43,22 @@ class Lake:
 
     @classmethod
     def open(cls, url: str) -> "Lake":
-        """A path, `file://`, `s3://bucket/prefix` or `gs://bucket/prefix`, with options as `object_files.open_store` has them."""
+        """A path, `file://`, `s3://bucket/prefix` or `gs://bucket/prefix`, with options as
+        `object_files.open_store` has them.
+        """
         parts = urlsplit(url)
         if parts.scheme in {"", "file"}:
             return cls(DirectoryFiles(Path(parts.path if parts.scheme else url)), url)
         if parts.scheme not in SCHEMES or not parts.netloc:
-            raise UsageError(f"{url!r} is no lake", "a directory, s3://bucket/prefix or gs://bucket/prefix")
+            raise UsageError(
+                f"{url!r} is no lake", "a directory, s3://bucket/prefix or gs://bucket/prefix"
+            )
         try:
             return cls(open_store(parts), url)
         except (OSError, ValueError, pa.ArrowException) as error:
-            raise LakeError(f"cannot open {url}: {error}", "look at its credentials and its region") from None
+            raise LakeError(
+                f"cannot open {url}: {error}", "look at its credentials and its region"
+            ) from None
 
     def put(self, path: str, data: bytes) -> None:
         """Durable when it returns; readers see the whole file or none."""
@@ -72,12 +82,22 @@ class Lake:
     def days(self, table: str) -> list[date]:
         """The days (UTC) of which a table has rows."""
         names = self._asked(self._files.directories, f"tables/{table}")
-        return [date.fromisoformat(name.removeprefix("date=")) for name in names if name.startswith("date=")]
+        return [
+            date.fromisoformat(name.removeprefix("date="))
+            for name in names
+            if name.startswith("date=")
+        ]
 
     def table_files(
-        self, table: str, from_ns: int | None = None, to_ns: int | None = None, clusters: Iterable[str] | None = None
+        self,
+        table: str,
+        from_ns: int | None = None,
+        to_ns: int | None = None,
+        clusters: Iterable[str] | None = None,
     ) -> list[str]:
-        """Files that can hold rows with a time in [from_ns, to_ns) of these clusters; None: of all."""
+        """Files that can hold rows with a time in [from_ns, to_ns) of these clusters; None: of
+        all.
+        """
         if from_ns is None and to_ns is None:
             paths = self.list(f"tables/{table}")
         else:
@@ -87,15 +107,26 @@ class Lake:
             paths = [path for day in days for path in self.list(f"tables/{table}/date={day}")]
         wanted = None if clusters is None else {f"cluster={name}" for name in clusters}
         return [
-            path for path in paths if path.endswith(".parquet") and (wanted is None or PurePosixPath(path).parts[3] in wanted)
+            path
+            for path in paths
+            if path.endswith(".parquet")
+            and (wanted is None or PurePosixPath(path).parts[3] in wanted)
         ]
 
     def dataset(
-        self, table: str, from_ns: int | None = None, to_ns: int | None = None, clusters: Iterable[str] | None = None
+        self,
+        table: str,
+        from_ns: int | None = None,
+        to_ns: int | None = None,
+        clusters: Iterable[str] | None = None,
     ) -> ds.Dataset:
-        """Of the days and clusters that can hold it; rows are not filtered further, and may be there twice."""
+        """Of the days and clusters that can hold it; rows are not filtered further, and may be
+        there twice.
+        """
         if table not in LAKE_TABLES:
-            raise UsageError(f"a lake has no table {table!r}", f"tables are: {', '.join(LAKE_TABLES)}")
+            raise UsageError(
+                f"a lake has no table {table!r}", f"tables are: {', '.join(LAKE_TABLES)}"
+            )
         return self.dataset_of(table, self.table_files(table, from_ns, to_ns, clusters))
 
     def dataset_of(self, table: str, paths: Iterable[str]) -> ds.Dataset:
@@ -105,15 +136,25 @@ class Lake:
         fragments = [form.make_fragment(files.place(path), files.filesystem) for path in paths]
         return ds.FileSystemDataset(fragments, LAKE_TABLES[table], form, files.filesystem)
 
-    def _asked(self, verb: Callable[Parameters, Answer], *arguments: Parameters.args, **options: Parameters.kwargs) -> Answer:
+    def _asked(
+        self,
+        verb: Callable[Parameters, Answer],
+        *arguments: Parameters.args,
+        **options: Parameters.kwargs,
+    ) -> Answer:
         try:
             return verb(*arguments, **options)
         except FileNotFoundError as error:
             raise NotInLake(
-                f"{arguments[0] if arguments else error} is not in the lake {self.url}", "it was merged or removed"
+                f"{arguments[0] if arguments else error} is not in the lake {self.url}",
+                "it was merged or removed",
             ) from None
         except (OSError, pa.ArrowException) as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)[:300]
+            reason = (
+                error.strerror
+                if isinstance(error, OSError) and error.strerror
+                else str(error)[:300]
+            )
             raise LakeError(f"the lake {self.url} refuses: {reason}", _WAY_OUT) from None
 
     # The last method: behind it `list` is no longer the type.
@@ -130,5 +171,7 @@ def _checked(path: str) -> str:
     """Never outside the lake, whatever a name in it is."""
     parts = path.split("/")
     if not path or any(part in {"", ".", ".."} for part in parts) or "\\" in path or "\0" in path:
-        raise UsageError(f"{path!r} is no path in a lake", "relative, with '/', without '.' and '..'")
+        raise UsageError(
+            f"{path!r} is no path in a lake", "relative, with '/', without '.' and '..'"
+        )
     return path

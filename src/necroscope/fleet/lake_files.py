@@ -1,4 +1,5 @@
-"""A lake's files on a directory, and the verbs that an object store has too. A put is whole and durable, or it was not.
+"""A lake's files on a directory, and the verbs that an object store has too. A put is whole and
+durable, or it was not.
 
 pyarrow.fs writes local files without fsync, so this is code of our own.
 """
@@ -54,7 +55,9 @@ class DirectoryFiles:
         return str(self.root / path)
 
     def put(self, path: str, data: bytes) -> None:
-        """fsync before the rename, so that the name never stands for less than the data; then fsync of the name."""
+        """fsync before the rename, so that the name never stands for less than the data; then fsync
+        of the name.
+        """
         target = self.root / path
         temporary = target.with_name(f".{target.name}.{uuid4().hex}.tmp")
         self._make_directory(target.parent)
@@ -85,7 +88,9 @@ class DirectoryFiles:
         found = []
         for directory, _, names in os.walk(self.root / prefix, onerror=_raise_unless_missing):
             base = Path(directory).relative_to(self.root).as_posix()
-            found += [f"{base}/{name}".removeprefix("./") for name in names if not name.startswith(".")]
+            found += [
+                f"{base}/{name}".removeprefix("./") for name in names if not name.startswith(".")
+            ]
         return sorted(found)
 
     def directories(self, prefix: str) -> list[str]:
@@ -107,7 +112,11 @@ class DirectoryFiles:
     def remove_leftovers(self) -> None:
         before = time.time() - _LEFTOVER_AGE_S
         for directory, _, names in os.walk(self.root):
-            for path in (Path(directory) / name for name in names if name.startswith(".") and name.endswith(".tmp")):
+            for path in (
+                Path(directory) / name
+                for name in names
+                if name.startswith(".") and name.endswith(".tmp")
+            ):
                 with contextlib.suppress(OSError):
                     if path.stat().st_mtime < before:
                         path.unlink()

@@ -1,7 +1,9 @@
-"""The tables of a lake: pyarrow schemas, how long their texts may be, and how rows that came twice are read once.
+"""The tables of a lake: pyarrow schemas, how long their texts may be, and how rows that came twice
+are read once.
 
-Every row starts with cluster, node and time (ns UTC, by the node's clock) and carries its own identity: a batch that is stored
-twice gives equal rows, and `ask` reads them once. Nothing is ever updated.
+Every row starts with cluster, node and time (ns UTC, by the node's clock) and carries its own
+identity: a batch that is stored twice gives equal rows, and `ask` reads them once. Nothing is ever
+updated.
 """
 
 from typing import Final
@@ -20,35 +22,52 @@ _TYPES: Final = {
 
 def _schema(columns: str) -> pa.Schema:
     """`cpu int16?, ...`: names with types; a question mark where it may be null."""
-    pairs = [column.split() for column in f"cluster text, node text, time int64, {columns}".split(",")]
-    return pa.schema([pa.field(name, _TYPES[kind.rstrip("?")], nullable=kind.endswith("?")) for name, kind in pairs])
+    pairs = [
+        column.split() for column in f"cluster text, node text, time int64, {columns}".split(",")
+    ]
+    return pa.schema(
+        [
+            pa.field(name, _TYPES[kind.rstrip("?")], nullable=kind.endswith("?"))
+            for name, kind in pairs
+        ]
+    )
 
 
 LAKE_TABLES: Final[dict[str, pa.Schema]] = {
-    # `source_sequence`: the kernel log's sequence number, else a running number of the recording; beside boot_id.
+    # `source_sequence`: the kernel log's sequence number, else a running number of the recording;
+    # beside boot_id.
     "events": _schema(
-        "boot_id text, source_sequence int64, kind text, cpu int16?, device text?, queue int32?, pid int32?, comm text?,"
-        " severity int16?, by_kernel bool?, message text?"
+        "boot_id text, source_sequence int64, kind text, cpu int16?, device text?, queue int32?,"
+        " pid int32?, comm text?, severity int16?, by_kernel bool?, message text?"
     ),
     "episodes": _schema("end int64, kind text, cpu int16?, mode text?, text text?"),
     # Changes only; a null value: gone. The labels of a batch become facts of kind `label`.
     "facts": _schema("kind text, name text, value text?"),
-    # `time` is the start of the minute; shares are means of the minute, `worst_` those of its worst tick.
+    # `time` is the start of the minute; shares are means of the minute, `worst_` those of its worst
+    # tick.
     "core_minutes": _schema(
-        "cpu int16, ticks int32, user float?, system float?, irq float?, softirq float?, steal float?, idle float?,"
-        " worst_busy float?, worst_system float?, worst_softirq float?, worst_steal float?, worst_delay_ns int64?"
+        "cpu int16, ticks int32, user float?, system float?, irq float?, softirq float?, steal"
+        " float?, idle float?, worst_busy float?, worst_system float?, worst_softirq float?,"
+        " worst_steal float?, worst_delay_ns int64?"
     ),
-    # `path`: functions, outermost first, joined by ';'. What was left out of a minute is one row with path `(left out)`.
+    # `path`: functions, outermost first, joined by ';'. What was left out of a minute is one row
+    # with path `(left out)`.
     "stack_minutes": _schema("comm text, cgroup text?, path text, samples int32, period_ns int64"),
-    # The same incident may be there by push and by sweep: readers take the newest analysed_ns of (cluster, node, id).
+    # The same incident may be there by push and by sweep: readers take the newest analysed_ns of
+    # (cluster, node, id).
     "incidents": _schema(
-        "end int64, id text, core int16?, mode text?, cause text, confidence float, title text?, summary text?,"
-        " culprit_comm text?, culprit_cgroup text?, culprit_unit text?, culprit_container text?, origin_kind text?,"
-        " origin_name text?, events text?, report text, bundle text?, analysed_by text, analysed_ns int64"
+        "end int64, id text, core int16?, mode text?, cause text, confidence float, title text?,"
+        " summary text?, culprit_comm text?, culprit_cgroup text?, culprit_unit text?,"
+        " culprit_container text?, origin_kind text?, origin_name text?, events text?, report text,"
+        " bundle text?, analysed_by text, analysed_ns int64"
     ),
     "gaps": _schema("end int64, table text, cause text"),
-    # One row a batch: who is alive, and what was observed. The collector fills clock_offset_ns: its clock minus the node's.
-    "pulses": _schema("recorder_version text?, cpus int32?, clock_offset_ns int64?, span_from int64, span_to int64"),
+    # One row a batch: who is alive, and what was observed. The collector fills clock_offset_ns: its
+    # clock minus the node's.
+    "pulses": _schema(
+        "recorder_version text?, cpus int32?, clock_offset_ns int64?, span_from int64, span_to"
+        " int64"
+    ),
     # One row per end of a run: kind is unit, ray_job or stakeout; outcome is success or failure.
     "jobs": _schema("kind text, name text, outcome text, detail text?"),
 }

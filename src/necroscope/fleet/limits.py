@@ -1,4 +1,6 @@
-"""What a collector accepts of one node, so that no node can fill its memory, its lake or its time."""
+"""What a collector accepts of one node, so that no node can fill its memory, its lake or its
+time.
+"""
 
 from dataclasses import dataclass
 
@@ -7,11 +9,14 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Defaults fit a node of 96 cores that sends a batch of 15 to 30 KiB a minute, with room for its days without a collector."""
+    """Defaults fit a node of 96 cores that sends a batch of 15 to 30 KiB a minute, with room for
+    its days without a collector.
+    """
 
     body_bytes: int = 2 * _MIB
     inflated_bytes: int = 16 * _MIB
-    # Commas and brackets of the JSON: parsing holds the interpreter, and takes a second per few million of them.
+    # Commas and brackets of the JSON: parsing holds the interpreter, and takes a second per few
+    # million of them.
     marks: int = 400_000
     bundle_bytes: int = 2 * _MIB
     labels: int = 64
@@ -23,10 +28,12 @@ class Limits:
     rows: int = 20_000
     # Every day of a batch is a file of its own in every table it has.
     days: int = 64
-    # Of batches on their way from the socket to the lake, over all nodes: what the process may hold.
+    # Of batches on their way from the socket to the lake, over all nodes: what the process may
+    # hold.
     queued_bytes: int = 64 * _MIB
     queued_requests: int = 1000
-    # Of one node with a token of its own, which sends one after the other: a slow body holds its place for half a minute.
+    # Of one node with a token of its own, which sends one after the other: a slow body holds its
+    # place for half a minute.
     node_requests: int = 8
     node_batches_per_s: float = 4.0
     node_burst: int = 240

@@ -1,7 +1,9 @@
-"""Sixteen small files of a table become one, and a day that has ended becomes few: readers open files, not rows.
+"""Sixteen small files of a table become one, and a day that has ended becomes few: readers open
+files, not rows.
 
-The merged file is durable before the small ones go, and those go a while later, so that a question that has listed them can
-still open them. A kill or a second collector in between leaves rows in two files; who reads takes each once.
+The merged file is durable before the small ones go, and those go a while later, so that a question
+that has listed them can still open them. A kill or a second collector in between leaves rows in two
+files; who reads takes each once.
 """
 
 from collections import defaultdict
@@ -20,7 +22,8 @@ TOGETHER: Final = 16
 MOST_ROWS: Final = 1 << 20
 # Reports are kilobytes each, and paths hundreds of bytes: what is merged is in memory as a whole.
 _MOST_ROWS_OF: Final = {"incidents": 1 << 14, "stack_minutes": 1 << 18}
-# With all texts written out, however much they repeat: what was small as a dictionary may not be so in the merged file.
+# With all texts written out, however much they repeat: what was small as a dictionary may not be so
+# in the merged file.
 _MOST_BYTES: Final = 256 << 20
 ABANDONED_NS: Final = 600 * NS_PER_S
 # A day that ended this long ago gets no more than latecomers.
@@ -30,15 +33,24 @@ GRACE_NS: Final = 60 * NS_PER_S
 
 
 def plan(files: Iterable[TableFile], now_ns: int) -> list[list[TableFile]]:
-    """Which files to merge: sixteen of about the same size, so that a row is written again once per factor of sixteen."""
+    """Which files to merge: sixteen of about the same size, so that a row is written again once per
+    factor of sixteen.
+    """
     places: defaultdict[tuple[str, date, str], list[TableFile]] = defaultdict(list)
     for file in files:
         if file.rows < most_rows(file.table) // 2:
             places[file.table, file.day, file.cluster].append(file)
     groups = []
     for (table, day, _), found in sorted(places.items()):
-        has_ended = day < day_of(now_ns - DAY_NS) and max(file.written_ns for file in found) < now_ns - _SETTLED_NS
-        groups += [_fitting(found, table)] if has_ended else [_fitting(tier, table) for tier in _tiers(found)]
+        has_ended = (
+            day < day_of(now_ns - DAY_NS)
+            and max(file.written_ns for file in found) < now_ns - _SETTLED_NS
+        )
+        groups += (
+            [_fitting(found, table)]
+            if has_ended
+            else [_fitting(tier, table) for tier in _tiers(found)]
+        )
     return [group for group in groups if len(group) > 1]
 
 
@@ -77,7 +89,8 @@ class Merger:
         self._full: set[str] = set()
 
     def merge(self, *, is_all_days: bool = True) -> int:
-        """Merge what is ready, of all days or only of the last, which change most; answers how many files became fewer.
+        """Merge what is ready, of all days or only of the last, which change most; answers how many
+        files became fewer.
 
         DamagedFile once for each that is; the next merge goes on without it.
         """
@@ -91,7 +104,9 @@ class Merger:
 
     def remove_retired(self, *, at_once: bool = False) -> None:
         now_ns = self._clock_ns()
-        for path in [path for path, due_ns in self._retired_ns.items() if at_once or due_ns <= now_ns]:
+        for path in [
+            path for path, due_ns in self._retired_ns.items() if at_once or due_ns <= now_ns
+        ]:
             self._lake.delete(path)
             del self._retired_ns[path]
 
@@ -120,7 +135,15 @@ class Merger:
         if len(found.paths) < 2:
             self._full.update(found.large)
             return 0
-        write_file(self._lake, first.table, first.day, first.cluster, found.rows, self._collector, self._clock_ns())
+        write_file(
+            self._lake,
+            first.table,
+            first.day,
+            first.cluster,
+            found.rows,
+            self._collector,
+            self._clock_ns(),
+        )
         due_ns = self._clock_ns() + GRACE_NS
         self._retired_ns |= dict.fromkeys(found.paths, due_ns)
         return len(found.paths)

@@ -1,4 +1,6 @@
-"""A lake's files in an object store, through pyarrow.fs, with time limits: a store that hangs must become a 503."""
+"""A lake's files in an object store, through pyarrow.fs, with time limits: a store that hangs must
+become a 503.
+"""
 
 import contextlib
 import os
@@ -18,7 +20,9 @@ _ATTEMPTS: Final = 3
 
 
 def open_store(url: SplitResult) -> "ObjectFiles":
-    """`s3://bucket/prefix?region=R` or `gs://bucket/prefix`; `endpoint_override` and `scheme` lead to a store of one's own."""
+    """`s3://bucket/prefix?region=R` or `gs://bucket/prefix`; `endpoint_override` and `scheme` lead
+    to a store of one's own.
+    """
     options = dict(parse_qsl(url.query))
     if options.keys() - _OPTIONS:
         raise UsageError(
@@ -45,12 +49,16 @@ def _gcs(options: dict[str, str]) -> fs.FileSystem:
     known = {name: value for name, value in options.items() if name != "region"}
     # Emulators of it know no credentials.
     return fs.GcsFileSystem(
-        **known, anonymous="endpoint_override" in known, retry_time_limit=timedelta(seconds=_REQUEST_TIMEOUT_S)
+        **known,
+        anonymous="endpoint_override" in known,
+        retry_time_limit=timedelta(seconds=_REQUEST_TIMEOUT_S),
     )
 
 
 class ObjectFiles:
-    """Objects under `base`, which is bucket/prefix. A PUT that was answered is durable; a cut one leaves no object."""
+    """Objects under `base`, which is bucket/prefix. A PUT that was answered is durable; a cut one
+    leaves no object.
+    """
 
     def __init__(self, filesystem: fs.FileSystem, base: str) -> None:
         self.filesystem = filesystem
@@ -69,14 +77,24 @@ class ObjectFiles:
         return content
 
     def _selected(self, prefix: str, kind: fs.FileType, *, recursive: bool) -> list[str]:
-        selector = fs.FileSelector(self.place(prefix).rstrip("/"), recursive=recursive, allow_not_found=True)
-        return sorted(info.path for info in self.filesystem.get_file_info(selector) if info.type == kind)
+        selector = fs.FileSelector(
+            self.place(prefix).rstrip("/"), recursive=recursive, allow_not_found=True
+        )
+        return sorted(
+            info.path for info in self.filesystem.get_file_info(selector) if info.type == kind
+        )
 
     def paths(self, prefix: str) -> list[str]:
-        return [path.removeprefix(f"{self._base}/") for path in self._selected(prefix, fs.FileType.File, recursive=True)]
+        return [
+            path.removeprefix(f"{self._base}/")
+            for path in self._selected(prefix, fs.FileType.File, recursive=True)
+        ]
 
     def directories(self, prefix: str) -> list[str]:
-        return [path.rpartition("/")[2] for path in self._selected(prefix, fs.FileType.Directory, recursive=False)]
+        return [
+            path.rpartition("/")[2]
+            for path in self._selected(prefix, fs.FileType.Directory, recursive=False)
+        ]
 
     def delete(self, path: str) -> None:
         with contextlib.suppress(FileNotFoundError):

@@ -1,4 +1,6 @@
-"""A bundle that came from elsewhere, opened as a recording: what it claims is looked at before anything in it is read."""
+"""A bundle that came from elsewhere, opened as a recording: what it claims is looked at before
+anything in it is read.
+"""
 
 import contextlib
 from pathlib import Path
@@ -23,29 +25,54 @@ _TEXT: Final = "BYTE_ARRAY"
 
 
 def open_bundle(content: bytes, directory: Path) -> Store:
-    """The recording in a bundle, unpacked into a new directory; CorruptData if it is none, or claims more than one can hold."""
+    """The recording in a bundle, unpacked into a new directory; CorruptData if it is none, or
+    claims more than one can hold.
+    """
     unpack(content, directory)
     _check_tables(directory)
     store = Store.open(directory)
     info = store.info()
-    if info.from_ns is not None and info.to_ns is not None and info.to_ns - info.from_ns > _LONGEST_SPAN_NS:
-        raise CorruptData(f"the bundle says that it is of {format_duration(info.to_ns - info.from_ns)}")
+    if (
+        info.from_ns is not None
+        and info.to_ns is not None
+        and info.to_ns - info.from_ns > _LONGEST_SPAN_NS
+    ):
+        raise CorruptData(
+            f"the bundle says that it is of {format_duration(info.to_ns - info.from_ns)}"
+        )
     return store
 
 
 def _check_tables(directory: Path) -> None:
-    """By their footers first: some bytes of a file can stand for any number of equal rows, and a row for any number of values."""
-    footers = {path: footer for path in directory.glob("*/*.parquet") if (footer := _footer(path)) is not None}
-    groups = [footer.row_group(number) for footer in footers.values() for number in range(footer.num_row_groups)]
-    values, size_bytes = sum(map(_values, groups)), sum(abs(group.total_byte_size) for group in groups)
+    """By their footers first: some bytes of a file can stand for any number of equal rows, and a
+    row for any number of values.
+    """
+    footers = {
+        path: footer
+        for path in directory.glob("*/*.parquet")
+        if (footer := _footer(path)) is not None
+    }
+    groups = [
+        footer.row_group(number)
+        for footer in footers.values()
+        for number in range(footer.num_row_groups)
+    ]
+    values, size_bytes = (
+        sum(map(_values, groups)),
+        sum(abs(group.total_byte_size) for group in groups),
+    )
     if values > _MOST_VALUES or size_bytes > _MOST_BYTES:
-        raise CorruptData(f"the bundle says that it holds {values:,} values of {size_bytes:,} bytes")
+        raise CorruptData(
+            f"the bundle says that it holds {values:,} values of {size_bytes:,} bytes"
+        )
     text_bytes = 0
     for path, footer in footers.items():
         columns = [footer.schema.column(number) for number in range(len(footer.schema))]
         texts = [column for column in columns if column.physical_type == _TEXT]
         if any(column.max_repetition_level for column in texts):
-            raise CorruptData(f"the bundle's {path.name} holds lists of texts, which is no table of a recording")
+            raise CorruptData(
+                f"the bundle's {path.name} holds lists of texts, which is no table of a recording"
+            )
         text_bytes += _text_bytes(path, [column.name for column in texts])
         if text_bytes > _MOST_TEXT_BYTES:
             raise CorruptData(f"the bundle holds texts of {text_bytes:,} bytes")
@@ -66,6 +93,8 @@ def _values(group: Any) -> int:
 def _text_bytes(path: Path, names: list[str]) -> int:
     """With each text written out as often as it is there."""
     try:
-        return plain_bytes(pq.read_table(path, columns=names, read_dictionary=names)) if names else 0
+        return (
+            plain_bytes(pq.read_table(path, columns=names, read_dictionary=names)) if names else 0
+        )
     except (OSError, pa.ArrowException) as error:
         raise CorruptData(f"the bundle's {path.name} cannot be read: {error}") from None

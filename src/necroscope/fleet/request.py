@@ -1,4 +1,6 @@
-"""One bounded HTTP request: certificates are checked, redirects are not followed, of the answer only the start is read."""
+"""One bounded HTTP request: certificates are checked, redirects are not followed, of the answer
+only the start is read.
+"""
 
 import contextlib
 import http.client
@@ -23,7 +25,9 @@ _LONGEST_WAIT_S: Final = 3600.0
 
 
 class DeliveryError(NecroscopeError):
-    """It did not arrive, or nobody said that it did; `wait_s` is how long the other side asks to be left alone."""
+    """It did not arrive, or nobody said that it did; `wait_s` is how long the other side asks to be
+    left alone.
+    """
 
     def __init__(self, facts: str, wait_s: float | None = None) -> None:
         super().__init__(facts)
@@ -40,13 +44,17 @@ class Answer:
         """DeliveryError if it is another; `what` was asked, without anything secret in it."""
         if self.status not in statuses:
             said = clean(self.body[:200]).strip()
-            raise DeliveryError(f"{what}: answered {self.status}" + (f": {said}" if said else ""), self.wait_s)
+            raise DeliveryError(
+                f"{what}: answered {self.status}" + (f": {said}" if said else ""), self.wait_s
+            )
 
 
 class Connection(http.client.HTTPConnection):
     """Plain, or over TLS if there is a context."""
 
-    def __init__(self, host: str, port: int | None, context: ssl.SSLContext | None, timeout_s: float) -> None:
+    def __init__(
+        self, host: str, port: int | None, context: ssl.SSLContext | None, timeout_s: float
+    ) -> None:
         self.default_port = http.client.HTTP_PORT if context is None else http.client.HTTPS_PORT
         super().__init__(host, port or self.default_port, timeout=timeout_s)
         self._tls = context
@@ -61,7 +69,9 @@ class Connection(http.client.HTTPConnection):
 
     @contextlib.contextmanager
     def ended_after(self, seconds: float) -> Iterator[None]:
-        """TimeoutError then: a server that drips a byte now and then keeps every single read from timing out."""
+        """TimeoutError then: a server that drips a byte now and then keeps every single read from
+        timing out.
+        """
         is_done, is_over = threading.Event(), threading.Event()
 
         def end() -> None:
@@ -69,7 +79,8 @@ class Connection(http.client.HTTPConnection):
             while not is_done.wait(pause_s):
                 is_over.set()
                 if self._line is not None:
-                    # Not TLS's own, which would forget its state under the hands of the one who reads.
+                    # Not TLS's own, which would forget its state under the hands of the one who
+                    # reads.
                     with contextlib.suppress(OSError):
                         socket.socket.shutdown(self._line, socket.SHUT_RDWR)
                 pause_s = _AGAIN_S  # it may not have been connected yet
@@ -97,29 +108,48 @@ class Endpoint:
 
     @classmethod
     def parse(cls, url: str, ca_file: Path | None = None) -> "Endpoint":
-        """UsageError if this is no address to send to. It may hold a secret, so no error repeats more than its host."""
+        """UsageError if this is no address to send to. It may hold a secret, so no error repeats
+        more than its host.
+        """
         try:
             parts = urlsplit(url)
             host, port = parts.hostname, parts.port
         except ValueError:
             host, port, parts = None, None, urlsplit("")
-        if parts.scheme not in ("http", "https") or not host or parts.username is not None or not url.isascii() or " " in url:
+        if (
+            parts.scheme not in ("http", "https")
+            or not host
+            or parts.username is not None
+            or not url.isascii()
+            or " " in url
+        ):
             raise UsageError(
-                "the address to send to is no URL", "write it as https://host[:port]/path, without user and password"
+                "the address to send to is no URL",
+                "write it as https://host[:port]/path, without user and password",
             )
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         return cls(host, port, path, _context(ca_file) if parts.scheme == "https" else None)
 
-    def send(self, method: str, headers: dict[str, str], body: bytes = b"", path: str | None = None) -> Answer:
+    def send(
+        self, method: str, headers: dict[str, str], body: bytes = b"", path: str | None = None
+    ) -> Answer:
         """The answer, whatever its status; DeliveryError if there was none."""
         connection = self.connection(_TIMEOUT_S)
         try:
             with connection.ended_after(DEADLINE_S):
-                connection.request(method, self.path if path is None else path, body or None, headers)
+                connection.request(
+                    method, self.path if path is None else path, body or None, headers
+                )
                 response = connection.getresponse()
-                return Answer(response.status, response.read1(_ANSWER_BYTES), _wait_s(response.getheader("Retry-After")))
+                return Answer(
+                    response.status,
+                    response.read1(_ANSWER_BYTES),
+                    _wait_s(response.getheader("Retry-After")),
+                )
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise DeliveryError(f"{clean(self.host)}: {clean(str(error) or type(error).__name__)}") from None
+            raise DeliveryError(
+                f"{clean(self.host)}: {clean(str(error) or type(error).__name__)}"
+            ) from None
         finally:
             connection.close()
 
@@ -131,9 +161,15 @@ def _context(ca_file: Path | None) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=str(ca_file) if ca_file else None)
     except (OSError, ssl.SSLError) as error:
-        raise UsageError(f"cannot use the certificates in {ca_file}: {error}", "name a file of PEM certificates") from None
+        raise UsageError(
+            f"cannot use the certificates in {ca_file}: {error}", "name a file of PEM certificates"
+        ) from None
 
 
 def _wait_s(text: str | None) -> float | None:
     """Retry-After in seconds; a date in its place is left to our own back-off."""
-    return min(float(text), _LONGEST_WAIT_S) if text and text.isascii() and text.isdecimal() and len(text) < 10 else None
+    return (
+        min(float(text), _LONGEST_WAIT_S)
+        if text and text.isascii() and text.isdecimal() and len(text) < 10
+        else None
+    )

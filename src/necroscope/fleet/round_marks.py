@@ -1,8 +1,11 @@
-"""Which files of the inbox a collector is about to take: what is left of a round that its collector did not survive.
+"""Which files of the inbox a collector is about to take: what is left of a round that its collector
+did not survive.
 
-    compacting/<collector>      the files of its round, when that began, and whether it was their second try
+    compacting/<collector>      the files of its round, when that began, and whether it was their
+    second try
 
-Files of such a round are tried once more, each alone. One that ends a collector then as well would end all that come after it.
+Files of such a round are tried once more, each alone. One that ends a collector then as well would
+end all that come after it.
 """
 
 import contextlib
@@ -23,7 +26,9 @@ _UNFINISHED_NS: Final = 60 * NS_PER_S
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """Files of rounds that have not ended; `fatal` are those of them that were alone, on their second try."""
+    """Files of rounds that have not ended; `fatal` are those of them that were alone, on their
+    second try.
+    """
 
     begun: frozenset[str] = frozenset()
     fatal: frozenset[str] = frozenset()
@@ -37,7 +42,11 @@ class RoundMarks:
 
     @contextmanager
     def round(self, paths: Collection[str], *, is_second_try: bool) -> Iterator[None]:
-        content = {"begun_ns": self._clock_ns(), "is_second_try": is_second_try, "paths": list(paths)}
+        content = {
+            "begun_ns": self._clock_ns(),
+            "is_second_try": is_second_try,
+            "paths": list(paths),
+        }
         self._lake.put(self._path, json.dumps(content).encode())
         try:
             yield
@@ -58,7 +67,9 @@ class RoundMarks:
                 content = json.loads(self._lake.read(mark))
                 there = set(content["paths"]).intersection(inbox)
                 begun |= there
-                if content["is_second_try"] and (mark == self._path or self._clock_ns() - content["begun_ns"] > _UNFINISHED_NS):
+                if content["is_second_try"] and (
+                    mark == self._path or self._clock_ns() - content["begun_ns"] > _UNFINISHED_NS
+                ):
                     fatal |= there
                 if not there:
                     self._lake.delete(mark)

@@ -19,7 +19,8 @@ class Span(NamedTuple):
         to_ns = now_ns if until is None else parse_moment_ns(until, now_ns)
         if from_ns >= to_ns:
             raise UsageError(
-                f"{since!r} is not before {until or 'now'!r}", "give the older moment as --since, for example -7d or 2026-04-15"
+                f"{since!r} is not before {until or 'now'!r}",
+                "give the older moment as --since, for example -7d or 2026-04-15",
             )
         # The first and last moments that a date can be written for bound what is asked.
         return cls(max(from_ns, 0), to_ns)

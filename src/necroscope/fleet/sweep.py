@@ -1,7 +1,9 @@
-"""A sweep: the analysis over all evidence in a lake, its verdicts back into the lake as rows of `incidents`.
+"""A sweep: the analysis over all evidence in a lake, its verdicts back into the lake as rows of
+`incidents`.
 
-Whoever judges (`sweep_processes`, `sweep_ray`), in whatever order, the rows are the same. They are durable before the note that
-says so: a sweep that is killed goes on where it stopped, and what it had written twice is read once (the newest `analysed_ns`).
+Whoever judges (`sweep_processes`, `sweep_ray`), in whatever order, the rows are the same. They are
+durable before the note that says so: a sweep that is killed goes on where it stopped, and what it
+had written twice is read once (the newest `analysed_ns`).
 """
 
 import time
@@ -14,12 +16,20 @@ from uuid import uuid4
 import pyarrow as pa
 
 from necroscope import __version__
-from necroscope.fleet.evidence import Evidence, Key, causes_before, evidence_in, judged_by, note_judged
+from necroscope.fleet.evidence import (
+    Evidence,
+    Key,
+    causes_before,
+    evidence_in,
+    judged_by,
+    note_judged,
+)
 from necroscope.fleet.judging import Judged
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.table_files import write_rows
 
-# What is held back in memory before it is written: as few files as possible, and little lost by a kill.
+# What is held back in memory before it is written: as few files as possible, and little lost by a
+# kill.
 _FLUSH_BUNDLES: Final = 500
 _FLUSH_BYTES: Final = 16 << 20
 _FLUSH_S: Final = 20.0
@@ -32,7 +42,8 @@ Tell = Callable[[str], None]
 
 @dataclass(slots=True)
 class Swept:
-    """What a sweep came to. `known` were judged before by this version; `broken` and `unread` are paths and why.
+    """What a sweep came to. `known` were judged before by this version; `broken` and `unread` are
+    paths and why.
 
     `changed` counts verdicts whose cause was another before, by the old and the new one.
     """
@@ -54,7 +65,10 @@ class Swept:
             "judged": self.judged,
             "incidents": self.incidents,
             "causes": dict(sorted(self.causes.items(), key=lambda item: (-item[1], item[0]))),
-            "changed": [{"from": old, "to": new, "incidents": count} for (old, new), count in self.changed.most_common()],
+            "changed": [
+                {"from": old, "to": new, "incidents": count}
+                for (old, new), count in self.changed.most_common()
+            ],
             "broken": dict(sorted(self.broken.items())),
             "unread": dict(sorted(self.unread.items())),
             "seconds": round(self.seconds, 2),
@@ -73,7 +87,9 @@ def sweep(
     tell: Tell = lambda _: None,
     clock_ns: Callable[[], int] = time.time_ns,
 ) -> Swept:
-    """All bundles that this version has not judged yet; with `is_again` all. Ended early, it has kept what was judged."""
+    """All bundles that this version has not judged yet; with `is_again` all. Ended early, it has
+    kept what was judged.
+    """
     began_s = time.monotonic()
     found = evidence_in(lake, from_ns, clusters)
     known = set() if is_again else judged_by(lake, __version__)
@@ -134,7 +150,15 @@ class _Keeper:
         """The rows first: a note must not speak of verdicts that may never come."""
         rows = [judged.rows for judged in self._held if judged.rows.num_rows]
         if rows:
-            write_rows(self._lake, "incidents", pa.concat_tables(rows), self._writer, self._clock_ns())
+            write_rows(
+                self._lake, "incidents", pa.concat_tables(rows), self._writer, self._clock_ns()
+            )
         if self._held:
-            note_judged(self._lake, __version__, [one.evidence for one in self._held], self._writer, self._clock_ns())
+            note_judged(
+                self._lake,
+                __version__,
+                [one.evidence for one in self._held],
+                self._writer,
+                self._clock_ns(),
+            )
         self._held, self._held_bytes, self._flushed_s = [], 0, time.monotonic()

@@ -1,4 +1,6 @@
-"""A sweep on this machine: one process a core, one bundle at a time. A process that is killed costs one bundle its verdict."""
+"""A sweep on this machine: one process a core, one bundle at a time. A process that is killed costs
+one bundle its verdict.
+"""
 
 import multiprocessing
 import os
@@ -39,8 +41,12 @@ class Processes:
                 if (yield from self._judged(iter([one]), 1, now_ns)):
                     yield without_rows(one, unread=_KILLED)
 
-    def _judged(self, waiting: Iterator[Evidence], count: int, now_ns: int) -> Generator[Judged, None, list[Evidence]]:
-        """Returns those that were under way when a process was killed: with it the executor loses all that it has."""
+    def _judged(
+        self, waiting: Iterator[Evidence], count: int, now_ns: int
+    ) -> Generator[Judged, None, list[Evidence]]:
+        """Returns those that were under way when a process was killed: with it the executor loses
+        all that it has.
+        """
         # The parent has threads of Arrow's, so a fork could hang.
         context = multiprocessing.get_context("spawn")
         # What a killed process had unpacked goes with this directory.
@@ -68,7 +74,9 @@ class Processes:
 
 
 def _begin(work: str) -> None:
-    """Ctrl-C is for who started us, and ends us by not giving more; a death that gives no sign is watched for."""
+    """Ctrl-C is for who started us, and ends us by not giving more; a death that gives no sign is
+    watched for.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     tempfile.tempdir = work

@@ -1,7 +1,8 @@
-"""A sweep on a Ray cluster: bundles in chunks, so that what Ray adds to each is small against judging it. Only this needs Ray.
+"""A sweep on a Ray cluster: bundles in chunks, so that what Ray adds to each is small against
+judging it. Only this needs Ray.
 
-Ray runs a chunk again when its worker or node dies. A chunk that keeps killing its workers is taken apart: only the bundle that
-does it goes without a verdict.
+Ray runs a chunk again when its worker or node dies. A chunk that keeps killing its workers is taken
+apart: only the bundle that does it goes without a verdict.
 """
 
 import logging
@@ -40,7 +41,8 @@ Item = tuple[Evidence, bytes | None]
 class RayWorkers:
     """Judges for `sweep`. `count` is how many workers at most; else the cluster's cores.
 
-    Of a lake on a directory the contents travel with the tasks: the cluster's machines need not see it.
+    Of a lake on a directory the contents travel with the tasks: the cluster's machines need not see
+    it.
     """
 
     def __init__(self, address: str, lake_url: str, count: int | None = None) -> None:
@@ -64,12 +66,16 @@ class RayWorkers:
                 items, unread = self._items(chunk)
                 yield from unread
                 if items:
-                    running[_JUDGE_CHUNK.remote(self._lake_url, items, now_ns)] = [one for one, _ in items]
+                    running[_JUDGE_CHUNK.remote(self._lake_url, items, now_ns)] = [
+                        one for one, _ in items
+                    ]
             if running:
                 (ended, *_), _ = ray.wait(list(running))
                 yield from self._result(ended, running.pop(ended), waiting)
 
-    def _result(self, ended: Any, chunk: list[Evidence], waiting: deque[list[Evidence]]) -> list[Judged]:
+    def _result(
+        self, ended: Any, chunk: list[Evidence], waiting: deque[list[Evidence]]
+    ) -> list[Judged]:
         try:
             judged: list[Judged] = ray.get(ended)
             return judged
@@ -125,12 +131,18 @@ def _chunks(bundles: Sequence[Evidence], size: int) -> Iterator[list[Evidence]]:
 
 @contextmanager
 def _connected(address: str) -> Iterator[None]:
-    """Connected, and sure that the cluster's workers are of our version: their verdicts are told to be ours."""
+    """Connected, and sure that the cluster's workers are of our version: their verdicts are told to
+    be ours.
+    """
     try:
         _check_reachable(address)
         ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, RuntimeError, ValueError, RayError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error).strip().splitlines()[0][:300]
+        reason = (
+            error.strerror
+            if isinstance(error, OSError) and error.strerror
+            else str(error).strip().splitlines()[0][:300]
+        )
         hint = f"is it there, and of Ray {version('ray')}? see: ray status --address {address}"
         raise UsageError(f"cannot use the Ray cluster at {address}: {reason}", hint) from None
     try:
@@ -151,16 +163,21 @@ def _check_version() -> None:
     try:
         there = ray.get(_VERSION_THERE.remote(), timeout=_FIRST_ANSWER_S)
     except GetTimeoutError:
-        raise NecroscopeError(f"the Ray cluster gave no worker in {_FIRST_ANSWER_S:.0f} s", "see: ray status") from None
+        raise NecroscopeError(
+            f"the Ray cluster gave no worker in {_FIRST_ANSWER_S:.0f} s", "see: ray status"
+        ) from None
     except RayError as error:
         raise _cannot(error) from None
     if there != __version__:
         hint = f"install necroscope {__version__} on all of the cluster, also for its workers"
-        raise UsageError(f"the cluster's workers have necroscope {there}, this is {__version__}", hint)
+        raise UsageError(
+            f"the cluster's workers have necroscope {there}, this is {__version__}", hint
+        )
 
 
 def _cannot(error: RayError) -> NecroscopeError:
     last = str(error).strip().splitlines()[-1][:300]
     return NecroscopeError(
-        f"the Ray workers cannot judge: {last}", f"install necroscope {__version__} on all of the cluster, also for its workers"
+        f"the Ray workers cannot judge: {last}",
+        f"install necroscope {__version__} on all of the cluster, also for its workers",
     )

@@ -1,4 +1,6 @@
-"""The files of a lake's tables: named by their writer and their rows, each row once, sorted by node and time."""
+"""The files of a lake's tables: named by their writer and their rows, each row once, sorted by node
+and time.
+"""
 
 import functools
 import io
@@ -17,7 +19,9 @@ from necroscope.fleet.lake import Lake, day_of
 from necroscope.fleet.lake_tables import LAKE_TABLES, RECEIPT_COLUMNS
 from necroscope.fleet.protocol import DAY_NS, NAME
 
-_FILE: Final = re.compile(r"tables/(\w+)/date=(\d{4}-\d\d-\d\d)/cluster=([^/]+)/(\d+)-(\w+)-(\d+)\.parquet")
+_FILE: Final = re.compile(
+    r"tables/(\w+)/date=(\d{4}-\d\d-\d\d)/cluster=([^/]+)/(\d+)-(\w+)-(\d+)\.parquet"
+)
 _FILES_AT_ONCE: Final = 4
 _TEXT: Final = pa.string()
 _TEXT_IN_MEMORY: Final = pa.dictionary(pa.int32(), _TEXT)
@@ -27,7 +31,9 @@ class DamagedFile(CorruptData):
     """A file of the lake whose bytes are not those that were written."""
 
     def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"{path} is damaged: {reason[:200]}", "restore it from a copy, or remove it")
+        super().__init__(
+            f"{path} is damaged: {reason[:200]}", "restore it from a copy, or remove it"
+        )
         self.path = path
 
 
@@ -58,12 +64,16 @@ class TableFile:
 
 
 def write_rows(lake: Lake, table: str, rows: pa.Table, writer: str, now_ns: int) -> list[str]:
-    """Add rows of any days and clusters; durable when it returns. `writer` is a word of its own for each process that writes."""
+    """Add rows of any days and clusters; durable when it returns. `writer` is a word of its own for
+    each process that writes.
+    """
     rows = rows.cast(LAKE_TABLES[table])
     paths = []
     for cluster in pc.unique(rows["cluster"]).to_pylist():
         if not NAME.fullmatch(cluster):
-            raise UsageError(f"{cluster!r} is no name of a cluster", "letters, digits, '.', '_' and '-'")
+            raise UsageError(
+                f"{cluster!r} is no name of a cluster", "letters, digits, '.', '_' and '-'"
+            )
         of_cluster = rows.filter(pc.equal(rows["cluster"], cluster))
         for day, of_day in by_day(of_cluster):
             paths.append(write_file(lake, table, day, cluster, of_day, writer, now_ns))
@@ -75,10 +85,15 @@ def by_day(rows: pa.Table) -> Iterable[tuple[date, pa.Table]]:
     if span["min"] // DAY_NS == span["max"] // DAY_NS:
         return [(day_of(span["min"]), rows)]
     days = pc.divide(rows["time"], DAY_NS)
-    return [(day_of(day * DAY_NS), rows.filter(pc.equal(days, day))) for day in pc.unique(days).to_pylist()]
+    return [
+        (day_of(day * DAY_NS), rows.filter(pc.equal(days, day)))
+        for day in pc.unique(days).to_pylist()
+    ]
 
 
-def write_file(lake: Lake, table: str, day: date, cluster: str, rows: pa.Table, writer: str, now_ns: int) -> str:
+def write_file(
+    lake: Lake, table: str, day: date, cluster: str, rows: pa.Table, writer: str, now_ns: int
+) -> str:
     """One file of one day and cluster."""
     rows = distinct(table, rows)
     if table == "facts":
@@ -93,7 +108,9 @@ def write_file(lake: Lake, table: str, day: date, cluster: str, rows: pa.Table, 
 
 
 class FilesRead(NamedTuple):
-    """`paths` are those whose rows these are; `large` are more than half of what was asked for, each."""
+    """`paths` are those whose rows these are; `large` are more than half of what was asked for,
+    each.
+    """
 
     rows: pa.Table
     paths: list[str]
@@ -101,10 +118,12 @@ class FilesRead(NamedTuple):
 
 
 def read_files(lake: Lake, table: str, paths: list[str], most_bytes: int) -> FilesRead:
-    """Rows of as many files, the first ones, as are `most_bytes` together; DamagedFile for the first that is.
+    """Rows of as many files, the first ones, as are `most_bytes` together; DamagedFile for the
+    first that is.
 
-    Texts repeat from minute to minute and from file to file: one dictionary of them all is a tenth in memory. It is made a few
-    files at a time, for to make it costs time, and to hold those of all files costs memory.
+    Texts repeat from minute to minute and from file to file: one dictionary of them all is a tenth
+    in memory. It is made a few files at a time, for to make it costs time, and to hold those of all
+    files costs memory.
     """
     schema = _in_memory(LAKE_TABLES[table])
     texts = [field.name for field in LAKE_TABLES[table] if field.type == _TEXT]
@@ -134,7 +153,10 @@ def _joined(parts: list[pa.Table]) -> pa.Table:
 def plain_bytes(rows: pa.Table) -> int:
     """With every text written out, as readers have them."""
     return sum(
-        sum(map(_text_bytes, column.chunks)) if pa.types.is_dictionary(column.type) else column.nbytes for column in rows.columns
+        sum(map(_text_bytes, column.chunks))
+        if pa.types.is_dictionary(column.type)
+        else column.nbytes
+        for column in rows.columns
     )
 
 
@@ -151,18 +173,31 @@ def _read(lake: Lake, path: str, texts: list[str]) -> pa.Table:
 
 
 def _in_memory(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([field.with_type(_TEXT_IN_MEMORY) if field.type == _TEXT else field for field in schema])
+    return pa.schema(
+        [field.with_type(_TEXT_IN_MEMORY) if field.type == _TEXT else field for field in schema]
+    )
 
 
 def _as(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    columns = [rows[field.name] if field.name in rows.column_names else pa.nulls(len(rows), field.type) for field in schema]
-    return pa.Table.from_arrays([column.cast(field.type) for column, field in zip(columns, schema, strict=True)], schema=schema)
+    columns = [
+        rows[field.name] if field.name in rows.column_names else pa.nulls(len(rows), field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(
+        [column.cast(field.type) for column, field in zip(columns, schema, strict=True)],
+        schema=schema,
+    )
 
 
 def sorted_by(rows: pa.Table, *names: str) -> pa.Table:
     """pyarrow sorts no dictionaries: the columns to sort by are texts for the time being."""
-    keys = {name: rows[name].cast(_TEXT) if pa.types.is_dictionary(rows[name].type) else rows[name] for name in names}
-    return rows.take(pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in names]))
+    keys = {
+        name: rows[name].cast(_TEXT) if pa.types.is_dictionary(rows[name].type) else rows[name]
+        for name in names
+    }
+    return rows.take(
+        pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in names])
+    )
 
 
 def distinct(table: str, rows: pa.Table) -> pa.Table:
@@ -175,11 +210,15 @@ def distinct(table: str, rows: pa.Table) -> pa.Table:
 
 
 def without_repetitions(facts: pa.Table) -> pa.Table:
-    """Facts are changes: of a run of equal values the first and the last stay (the last, for rows of other files in between)."""
+    """Facts are changes: of a run of equal values the first and the last stay (the last, for rows
+    of other files in between).
+    """
     facts = sorted_by(facts, "node", "kind", "name", "time")
     if len(facts) < 3:
         return facts
-    is_same = functools.reduce(pc.and_, [_equal_to_next(facts[name]) for name in ("node", "kind", "name", "value")])
+    is_same = functools.reduce(
+        pc.and_, [_equal_to_next(facts[name]) for name in ("node", "kind", "name", "value")]
+    )
     is_inner = pc.and_(is_same[:-1], is_same[1:])
     keep = pa.concat_arrays([pa.array([True]), pc.invert(is_inner), pa.array([True])])
     return facts.filter(keep)
@@ -188,6 +227,10 @@ def without_repetitions(facts: pa.Table) -> pa.Table:
 def _equal_to_next(column: pa.ChunkedArray) -> pa.Array:
     """For each row but the last; null equals null."""
     values = column.combine_chunks()
-    codes = values.indices if pa.types.is_dictionary(values.type) else values.dictionary_encode().indices
+    codes = (
+        values.indices
+        if pa.types.is_dictionary(values.type)
+        else values.dictionary_encode().indices
+    )
     codes = pc.fill_null(codes, -1)
     return pc.equal(codes[:-1], codes[1:])

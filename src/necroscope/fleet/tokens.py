@@ -49,7 +49,9 @@ class Tokens:
         self._grants = {digest[:_SHELF]: (digest, grant) for digest, grant in grants.items()}
 
     def grant_of(self, token: str) -> Grant | None:
-        """In time that does not depend on how much of a token was right: it is the hash that is looked up and compared."""
+        """In time that does not depend on how much of a token was right: it is the hash that is
+        looked up and compared.
+        """
         digest = digest_of(token)
         known, grant = self._grants.get(digest[:_SHELF], ("", None))
         return grant if hmac.compare_digest(known, digest) else None
@@ -60,7 +62,9 @@ class Tokens:
 
 
 class TokenFile:
-    """Tokens that follow their file: a token that was taken out is refused within seconds, without a restart."""
+    """Tokens that follow their file: a token that was taken out is refused within seconds, without
+    a restart.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -71,7 +75,9 @@ class TokenFile:
         return self._tokens.grant_of(token)
 
     def refresh(self) -> bool:
-        """Whether the file had changed; one that is broken now is an error, each time, and the tokens stay as they were."""
+        """Whether the file had changed; one that is broken now is an error, each time, and the
+        tokens stay as they were.
+        """
         seen = _state(self._path)
         if seen == self._seen:
             return False
@@ -93,19 +99,28 @@ def read_tokens(path: Path, *, may_be_none: bool = False) -> Tokens:
     try:
         content = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"cannot read tokens from {path}: {error}", "make one with: necroscope fleet token new") from None
+        raise UsageError(
+            f"cannot read tokens from {path}: {error}", "make one with: necroscope fleet token new"
+        ) from None
     entries = content.get("token", [])
     if not isinstance(entries, list) or not (entries or may_be_none):
         raise UsageError(f"{path} holds no [[token]]", "make one with: necroscope fleet token new")
-    return Tokens(dict(_entry(entry, f"token {number} of {path}") for number, entry in enumerate(entries, 1)))
+    return Tokens(
+        dict(_entry(entry, f"token {number} of {path}") for number, entry in enumerate(entries, 1))
+    )
 
 
 def _entry(entry: Any, what: str) -> tuple[str, Grant]:
     if not isinstance(entry, dict) or entry.keys() - {"sha256", "cluster", "role", "node", "note"}:
         raise UsageError(f"{what} has keys other than sha256, cluster, role, node and note")
-    digest, cluster, role, node = (entry.get(name) for name in ("sha256", "cluster", "role", "node"))
+    digest, cluster, role, node = (
+        entry.get(name) for name in ("sha256", "cluster", "role", "node")
+    )
     if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
-        raise UsageError(f"{what}: sha256 is no hash of 64 hexadecimal digits", "the token itself does not belong into the file")
+        raise UsageError(
+            f"{what}: sha256 is no hash of 64 hexadecimal digits",
+            "the token itself does not belong into the file",
+        )
     if role not in ROLES:
         raise UsageError(f"{what}: role is {role!r}", "push or read")
     check_grant(str(cluster), cast("Role", role), node, what)
@@ -114,9 +129,14 @@ def _entry(entry: Any, what: str) -> tuple[str, Grant]:
 
 def check_grant(cluster: str, role: Role, node: object, what: str) -> None:
     if not NAME.fullmatch(cluster) and not (cluster == EVERY_CLUSTER and role == "read"):
-        raise UsageError(f"{what}: {cluster!r} is no name of a cluster", "letters, digits, '.', '_' and '-'; '*' only to read")
+        raise UsageError(
+            f"{what}: {cluster!r} is no name of a cluster",
+            "letters, digits, '.', '_' and '-'; '*' only to read",
+        )
     if node is not None and (not isinstance(node, str) or not NAME.fullmatch(node)):
-        raise UsageError(f"{what}: {node!r} is no name of a node", "letters, digits, '.', '_' and '-'")
+        raise UsageError(
+            f"{what}: {node!r} is no name of a node", "letters, digits, '.', '_' and '-'"
+        )
 
 
 def new_token() -> str:
@@ -131,7 +151,12 @@ def digest_of(token: str) -> str:
 
 def entry_text(token: str, grant: Grant) -> str:
     """The lines for the tokens file."""
-    lines = ["[[token]]", f'sha256 = "{digest_of(token)}"', f'cluster = "{grant.cluster}"', f'role = "{grant.role}"']
+    lines = [
+        "[[token]]",
+        f'sha256 = "{digest_of(token)}"',
+        f'cluster = "{grant.cluster}"',
+        f'role = "{grant.role}"',
+    ]
     return "\n".join(lines + ([f'node = "{grant.node}"'] if grant.node else [])) + "\n"
 
 
@@ -140,7 +165,11 @@ def read_token(path: Path) -> str:
     try:
         text = path.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise NecroscopeError(f"cannot read a token from {path}: {error}", "make one with: necroscope fleet token new") from None
+        raise NecroscopeError(
+            f"cannot read a token from {path}: {error}", "make one with: necroscope fleet token new"
+        ) from None
     if not text or any(character.isspace() for character in text):
-        raise NecroscopeError(f"{path} holds no token", "one line, as `necroscope fleet token new` prints it")
+        raise NecroscopeError(
+            f"{path} holds no token", "one line, as `necroscope fleet token new` prints it"
+        )
     return text

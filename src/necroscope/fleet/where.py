@@ -1,11 +1,13 @@
-"""Expressions that choose nodes: `zone=a and image!=x`, `unit_file:ecs-agent.service=enabled or not event=nic_reset`.
+"""Expressions that choose nodes: `zone=a and image!=x`, `unit_file:ecs-agent.service=enabled or not
+event=nic_reset`.
 
     expression  = all { "or" all }
     all         = each { "and" each }
     each        = "not" each | "(" expression ")" | NAME [ ("=" | "!=") VALUE ]
 
-A NAME is a label, `kind:name` of a fact, or `node`, `cluster`, `event`, `cause`. A VALUE may hold `*` and `?`. What has blanks or
-signs stands in quotes. A bare NAME chooses nodes that have it; a node without a label is chosen by `!=`.
+A NAME is a label, `kind:name` of a fact, or `node`, `cluster`, `event`, `cause`. A VALUE may hold
+`*` and `?`. What has blanks or signs stands in quotes. A bare NAME chooses nodes that have it; a
+node without a label is chosen by `!=`.
 """
 
 import re
@@ -17,11 +19,15 @@ from typing import Final, NamedTuple, Protocol
 from necroscope.errors import UsageError
 
 Node = tuple[str, str]
-_TOKEN: Final = re.compile(r"""\s*(?:(?P<quoted>"[^"]*"|'[^']*')|(?P<sign>!=|==|=|\(|\))|(?P<word>[^\s()=!"']+))""")
+_TOKEN: Final = re.compile(
+    r"""\s*(?:(?P<quoted>"[^"]*"|'[^']*')|(?P<sign>!=|==|=|\(|\))|(?P<word>[^\s()=!"']+))"""
+)
 _RESERVED: Final = frozenset({"and", "or", "not"})
 _LONGEST: Final = 4096
 _DEEPEST: Final = 50
-_EXAMPLE: Final = "write it like: zone=a and not image=old*, with and, or, not, = , != and parentheses"
+_EXAMPLE: Final = (
+    "write it like: zone=a and not image=old*, with and, or, not, = , != and parentheses"
+)
 
 
 class Nodes(Protocol):
@@ -92,7 +98,9 @@ def parse(text: str) -> Expression:
 class _Parser:
     def __init__(self, text: str) -> None:
         if len(text) > _LONGEST:
-            raise UsageError(f"the expression has {len(text):,} characters", f"at most {_LONGEST:,}")
+            raise UsageError(
+                f"the expression has {len(text):,} characters", f"at most {_LONGEST:,}"
+            )
         self._text = text
         self._tokens = _tokens(text)
         self._next = 0
@@ -146,7 +154,9 @@ class _Parser:
 
     def _name(self, wanted: str) -> str:
         token = self._token
-        if token.kind not in ("word", "quoted") or (token.kind == "word" and token.text in _RESERVED):
+        if token.kind not in ("word", "quoted") or (
+            token.kind == "word" and token.text in _RESERVED
+        ):
             raise self._wrong(wanted)
         self._next += 1
         return token.text
@@ -160,7 +170,11 @@ class _Parser:
     def _wrong(self, wanted: str) -> UsageError:
         token = self._token
         met = "it ends" if token.kind == "end" else f"there is {token.text!r}"
-        return UsageError(f"cannot read {self._text!r} at character {token.place}: {met}, where {wanted} should be", _EXAMPLE)
+        return UsageError(
+            f"cannot read {self._text!r} at character {token.place}: {met}, where {wanted}"
+            " should be",
+            _EXAMPLE,
+        )
 
 
 def _tokens(text: str) -> list[_Token]:
@@ -169,10 +183,16 @@ def _tokens(text: str) -> list[_Token]:
         match = _TOKEN.match(text, at)
         if match is None:
             place = at + len(text[at:]) - len(text[at:].lstrip()) + 1
-            what = "a quote is not closed" if text[place - 1] in "\"'" else f"{text[place - 1]!r} means nothing here"
+            what = (
+                "a quote is not closed"
+                if text[place - 1] in "\"'"
+                else f"{text[place - 1]!r} means nothing here"
+            )
             raise UsageError(f"cannot read {text!r} at character {place}: {what}", _EXAMPLE)
         kind = str(match.lastgroup)
         value = match[kind]
-        found.append(_Token(kind, value[1:-1] if kind == "quoted" else value, match.start(kind) + 1))
+        found.append(
+            _Token(kind, value[1:-1] if kind == "quoted" else value, match.start(kind) + 1)
+        )
         at = match.end()
     return [*found, _Token("end", "", len(text) + 1)]

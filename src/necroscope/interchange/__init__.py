@@ -1,1 +1,3 @@
-"""Other tools' files in and out: perf.data, perf script, folded stacks, mpstat and dmesg are read here."""
+"""Other tools' files in and out: perf.data, perf script, folded stacks, mpstat and dmesg are read
+here.
+"""

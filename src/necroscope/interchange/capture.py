@@ -1,4 +1,6 @@
-"""What a reader of other tools' profiles hands over: facts, notes, and batches of samples as columns of the table `samples`."""
+"""What a reader of other tools' profiles hands over: facts, notes, and batches of samples as
+columns of the table `samples`.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -21,10 +23,11 @@ _WEIGHT: Final = 19
 
 @dataclass(slots=True)
 class CaptureFacts:
-    """What a capture says about itself. Times are UTC only where `time_is_wall_clock`; else `why_not_wall_clock` says why.
+    """What a capture says about itself. Times are UTC only where `time_is_wall_clock`; else
+    `why_not_wall_clock` says why.
 
-    `first_ns` is that of the first sample in the file, where that is known.
-    `since_boot_offset_ns` is what to add to the kernel's clock since boot to have UTC, where the capture knows both.
+    `first_ns` is that of the first sample in the file, where that is known. `since_boot_offset_ns`
+    is what to add to the kernel's clock since boot to have UTC, where the capture knows both.
     """
 
     kind: str
@@ -43,10 +46,11 @@ class CaptureFacts:
 
 
 class SampleBatch(NamedTuple):
-    """Samples of one segment in time order, from the first to the last of them; those of idle cores are only counted.
+    """Samples of one segment in time order, from the first to the last of them; those of idle cores
+    are only counted.
 
-    `columns` is None where all were idle; a row stands for one sample unless they are weighted. Stacks are numbers of the
-    profile, until its segment is left.
+    `columns` is None where all were idle; a row stands for one sample unless they are weighted.
+    Stacks are numbers of the profile, until its segment is left.
     """
 
     segment: int
@@ -107,10 +111,11 @@ def _one_segment(_time_ns: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a capture is read: into which profile, what is added to its times, what lies in the window of times that gives.
+    """How a capture is read: into which profile, what is added to its times, what lies in the
+    window of times that gives.
 
-    `segment_at` says in which segment a time lies, and where that ends. `event` is that of whose samples are wanted; of several
-    that of None is the one that samples time.
+    `segment_at` says in which segment a time lies, and where that ends. `event` is that of whose
+    samples are wanted; of several that of None is the one that samples time.
     """
 
     profile: ImportProfile = field(default_factory=ImportProfile)
@@ -124,10 +129,12 @@ class Plan:
 
 @dataclass(slots=True)
 class Capture:
-    """One profile. `batches` reads it from the start each time it is called, and holds one batch of it in memory.
+    """One profile. `batches` reads it from the start each time it is called, and holds one batch of
+    it in memory.
 
-    `lost` and `notes` grow while batches are read; `lost` has the times of the plan. Notes say what could not be read or named;
-    what was read before a fault is kept. `bytes_read` is how far the reading has come in the file.
+    `lost` and `notes` grow while batches are read; `lost` has the times of the plan. Notes say what
+    could not be read or named; what was read before a fault is kept. `bytes_read` is how far the
+    reading has come in the file.
     """
 
     facts: CaptureFacts

@@ -18,7 +18,8 @@ from necroscope.model.names import clean
 _HEAD_BYTES: Final = 1 << 16
 _MPSTAT: Final = re.compile(rb"^Linux \S+ \([^)]*\)\s+\S+\s+_\w+_\s+\(\d+ CPU\)", re.MULTILINE)
 _HINT: Final = (
-    "give perf.data, the text of `perf script`, folded stacks, `mpstat -P ALL` as text or JSON, or dmesg; gzipped or not"
+    "give perf.data, the text of `perf script`, folded stacks, `mpstat -P ALL` as text or JSON, or"
+    " dmesg; gzipped or not"
 )
 
 
@@ -31,19 +32,25 @@ class Kind(Enum):
 
 
 def detect(path: Path) -> Kind:
-    """UsageError with the first bytes for what is none of them; a gzipped perf.data has to be unpacked first."""
+    """UsageError with the first bytes for what is none of them; a gzipped perf.data has to be
+    unpacked first.
+    """
     head, is_packed = _head(path)
     if head[:8] in (MAGIC, MAGIC_BIG_ENDIAN, MAGIC_OLD):
         if is_packed:
             raise UsageError(f"{path} is a gzipped perf.data", "unpack it first: gunzip -k FILE")
         return Kind.PERF_DATA
     if not head:
-        raise UsageError(f"{path} is empty", "whoever was to write it did not get so far: capture again")
+        raise UsageError(
+            f"{path} is empty", "whoever was to write it did not get so far: capture again"
+        )
     if b"\0" not in head:
         kind = _kind_of_text(head)
         if kind is not None:
             return kind
-    raise UsageError(f"{path} is of no kind that can be imported: it begins with {clean(head[:32])!r}", _HINT)
+    raise UsageError(
+        f"{path} is of no kind that can be imported: it begins with {clean(head[:32])!r}", _HINT
+    )
 
 
 def _head(path: Path) -> tuple[bytes, bool]:
@@ -59,15 +66,21 @@ def _head(path: Path) -> tuple[bytes, bool]:
             return packed.read(_HEAD_BYTES), True
     except (OSError, EOFError, zlib.error) as error:
         raise UsageError(
-            f"{path} is a broken gzip file: {clean(str(error))}", "copy it again, or unpack what is left of it: zcat FILE > TEXT"
+            f"{path} is a broken gzip file: {clean(str(error))}",
+            "copy it again, or unpack what is left of it: zcat FILE > TEXT",
         ) from None
 
 
 def _kind_of_text(head: bytes) -> Kind | None:
     if b'"sysstat"' in head[:4096] or _MPSTAT.search(head[:4096]):
         return Kind.MPSTAT
-    lines = [line for line in head.split(b"\n")[:-1] or [head] if line.strip() and not line.startswith((b"#", b"-- "))][:50]
-    # A kernel log's `[  12.345678]` looks like a core and a time to the reader of perf script, so it is asked for first.
+    lines = [
+        line
+        for line in head.split(b"\n")[:-1] or [head]
+        if line.strip() and not line.startswith((b"#", b"-- "))
+    ][:50]
+    # A kernel log's `[  12.345678]` looks like a core and a time to the reader of perf script, so
+    # it is asked for first.
     if any(parse_dmesg_line(line, 2000) is not None for line in lines[:5]):
         return Kind.DMESG
     if any(parse_header(line) is not None for line in lines):

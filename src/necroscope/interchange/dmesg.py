@@ -1,6 +1,8 @@
-"""Kernel log text: `dmesg` with seconds since boot, -T or ISO times, -x or -r levels, and `journalctl -k`.
+"""Kernel log text: `dmesg` with seconds since boot, -T or ISO times, -x or -r levels, and
+`journalctl -k`.
 
-Lines only: what they mean is said by the patterns of the kernel log source, which the caller applies.
+Lines only: what they mean is said by the patterns of the kernel log source, which the caller
+applies.
 """
 
 import re
@@ -16,24 +18,41 @@ from necroscope.model.units import NS_PER_S, NS_PER_US
 
 # A line that does not say its level has that of most of the kernel's lines.
 UNKNOWN_SEVERITY: Final = 6
-# An import holds all lines at once, each in some 500 bytes beside its text: the kernel keeps ten thousand, and a journal of
-# weeks that has more is of a node that writes the same line again and again.
+# An import holds all lines at once, each in some 500 bytes beside its text: the kernel keeps ten
+# thousand, and a journal of weeks that has more is of a node that writes the same line again and
+# again.
 MOST_LINES: Final = 1_000_000
 MOST_CHARACTERS: Final = 256 << 20
-_LEVELS: Final = {b"emerg": 0, b"alert": 1, b"crit": 2, b"err": 3, b"warn": 4, b"notice": 5, b"info": 6, b"debug": 7}
+_LEVELS: Final = {
+    b"emerg": 0,
+    b"alert": 1,
+    b"crit": 2,
+    b"err": 3,
+    b"warn": 4,
+    b"notice": 5,
+    b"info": 6,
+    b"debug": 7,
+}
 _FACILITIES: Final = {b"kern": 0, b"user": 1, b"mail": 2, b"daemon": 3, b"auth": 4, b"syslog": 5}
 _PREFIX: Final = re.compile(
-    rb"<(?P<priority>\d{1,4})>|(?P<facility>[a-z0-9]+) *:(?P<level>emerg|alert|crit|err|warn|notice|info|debug) *: "
+    rb"<(?P<priority>\d{1,4})>|(?P<facility>[a-z0-9]+)"
+    rb" *:(?P<level>emerg|alert|crit|err|warn|notice|info|debug) *: "
 )
 _BOOT: Final = re.compile(rb"\[ *(?P<seconds>\d{1,12})\.(?P<micros>\d{6})\](?:\[ *[TC]\d+\])? ?")
-_DATE: Final = re.compile(rb"\[(?P<date>[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})\] ?")
-_ISO: Final = re.compile(rb"(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:[+-]\d\d:?\d\d|Z)?) ?")
+_DATE: Final = re.compile(
+    rb"\[(?P<date>[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})\] ?"
+)
+_ISO: Final = re.compile(
+    rb"(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:[+-]\d\d:?\d\d|Z)?) ?"
+)
 _SYSLOG: Final = re.compile(rb"(?P<date>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,6})?) ")
 _SENDER: Final = re.compile(rb"\S+ kernel: ?")
 
 
 class LogText(NamedTuple):
-    """One line. Either `time_ns` (UTC) or `since_boot_ns` (the log's own clock) is known, in some forms both."""
+    """One line. Either `time_ns` (UTC) or `since_boot_ns` (the log's own clock) is known, in some
+    forms both.
+    """
 
     time_ns: int | None
     since_boot_ns: int | None
@@ -45,8 +64,9 @@ class LogText(NamedTuple):
 def read_dmesg(path: Path, year: int | None = None, utc_offset_s: int = 0) -> Iterator[LogText]:
     """Lines in their order; those without a time belong to the one before and have its time.
 
-    `year` is for `journalctl` times, which have none; `utc_offset_s` is how far the machine's clock is ahead of UTC, for forms
-    that do not say. UsageError when the first lines are no kernel log; CorruptData with the byte where it ceases to be text.
+    `year` is for `journalctl` times, which have none; `utc_offset_s` is how far the machine's clock
+    is ahead of UTC, for forms that do not say. UsageError when the first lines are no kernel log;
+    CorruptData with the byte where it ceases to be text.
     """
     last: LogText | None = None
     seen = 0
@@ -62,7 +82,10 @@ def read_dmesg(path: Path, year: int | None = None, utc_offset_s: int = 0) -> It
                 last = line
                 yield line
             elif seen >= 20:
-                raise UsageError(f"{path} is no kernel log: its first {seen} lines have no time", "give what dmesg wrote")
+                raise UsageError(
+                    f"{path} is no kernel log: its first {seen} lines have no time",
+                    "give what dmesg wrote",
+                )
     if last is None:
         raise CorruptData(f"{path} holds no line of a kernel log")
 
@@ -92,7 +115,13 @@ def parse_line(raw: bytes, year: int, utc_offset_s: int = 0) -> LogText | None:
     else:
         return None
     # Tabs become spaces, so that patterns meet the same text whoever wrote it down.
-    return LogText(time_ns, since_boot_ns, severity, facility, clean(rest.rstrip().replace(b"\t", b" "), LINE_LIMIT))
+    return LogText(
+        time_ns,
+        since_boot_ns,
+        severity,
+        facility,
+        clean(rest.rstrip().replace(b"\t", b" "), LINE_LIMIT),
+    )
 
 
 def _take_level(raw: bytes) -> tuple[int, int, bytes]:
@@ -105,7 +134,9 @@ def _take_level(raw: bytes) -> tuple[int, int, bytes]:
     return _LEVELS[found["level"]], _FACILITIES.get(found["facility"], 1), raw[found.end() :]
 
 
-def _moment_ns(form: re.Pattern[bytes], found: re.Match[bytes], year: int, utc_offset_s: int) -> int | None:
+def _moment_ns(
+    form: re.Pattern[bytes], found: re.Match[bytes], year: int, utc_offset_s: int
+) -> int | None:
     try:
         if form is _ISO:
             text = found["iso"].decode("ascii").replace(",", ".")
@@ -114,9 +145,13 @@ def _moment_ns(form: re.Pattern[bytes], found: re.Match[bytes], year: int, utc_o
             moment = datetime.strptime(found["date"].decode("ascii"), "%a %b %d %H:%M:%S %Y")
         else:
             text = found["date"].decode("ascii")
-            moment = datetime.strptime(f"{year} {text}", "%Y %b %d %H:%M:%S.%f" if "." in text else "%Y %b %d %H:%M:%S")
+            moment = datetime.strptime(
+                f"{year} {text}", "%Y %b %d %H:%M:%S.%f" if "." in text else "%Y %b %d %H:%M:%S"
+            )
         ahead_s = 0 if moment.tzinfo is not None else utc_offset_s
         moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-        return (int(moment.replace(microsecond=0).timestamp()) - ahead_s) * NS_PER_S + moment.microsecond * NS_PER_US
+        return (
+            int(moment.replace(microsecond=0).timestamp()) - ahead_s
+        ) * NS_PER_S + moment.microsecond * NS_PER_US
     except (ValueError, OverflowError):
         return None

@@ -18,12 +18,22 @@ _FUNCTION_LIMIT: Final = 200
 
 
 def open_folded(path: Path) -> Capture:
-    """A capture of folded stacks: no time, core or process; the outermost frame, which is most often the name, is its comm."""
-    facts = CaptureFacts("folded stacks", has_time=False, has_cpu=False, why_not_wall_clock="folded stacks have no time")
-    first = next((line for piece in _pieces(path) for line in piece.split(b"\n") if line.strip()), b"")
+    """A capture of folded stacks: no time, core or process; the outermost frame, which is most
+    often the name, is its comm.
+    """
+    facts = CaptureFacts(
+        "folded stacks",
+        has_time=False,
+        has_cpu=False,
+        why_not_wall_clock="folded stacks have no time",
+    )
+    first = next(
+        (line for piece in _pieces(path) for line in piece.split(b"\n") if line.strip()), b""
+    )
     if parse_line(first) is None:
         raise UsageError(
-            f"{path} holds no folded stacks: it begins with {clean(first[:200])!r}", "a line is `outermost;...;innermost COUNT`"
+            f"{path} holds no folded stacks: it begins with {clean(first[:200])!r}",
+            "a line is `outermost;...;innermost COUNT`",
         )
     capture = Capture(facts, lambda plan: _read(path, capture, plan))
     return capture
@@ -54,7 +64,12 @@ def _read(path: Path, capture: Capture, plan: Plan) -> Iterator[SampleBatch]:
     samples = TextSamples(capture.facts, plan, stacks)
     known: dict[bytes, tuple[int, str | None]] = {}
     unread = 0
-    notes = ["folded stacks have no time, core or process; the outermost frame is taken for the task's name"]
+    notes = [
+        (
+            "folded stacks have no time, core or process; the outermost frame is taken for the"
+            " task's name"
+        )
+    ]
     try:
         for content in _pieces(path):
             for line in filter(bytes.strip, content.split(b"\n")):
@@ -75,7 +90,9 @@ def _read(path: Path, capture: Capture, plan: Plan) -> Iterator[SampleBatch]:
     capture.notes[:] = notes
 
 
-def _number(name: bytes, stacks: GivenStacks, known: dict[bytes, tuple[int, str | None]]) -> tuple[int, str | None]:
+def _number(
+    name: bytes, stacks: GivenStacks, known: dict[bytes, tuple[int, str | None]]
+) -> tuple[int, str | None]:
     """Of a frame, and its function."""
     found = known.get(name)
     if found is None:

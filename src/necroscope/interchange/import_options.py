@@ -19,7 +19,9 @@ def _say_nothing(_name: str, _done_bytes: int, _all_bytes: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`year` and `utc_offset_s` are for times that do not say theirs; `event` is which of a capture's events is imported."""
+    """`year` and `utc_offset_s` are for times that do not say theirs; `event` is which of a
+    capture's events is imported.
+    """
 
     search: SymbolSearch = field(default_factory=SymbolSearch)
     from_ns: int | None = None

@@ -1,4 +1,6 @@
-"""The profile of all captures of an import: one native core, names for its frames, and the segment whose stacks it numbers."""
+"""The profile of all captures of an import: one native core, names for its frames, and the segment
+whose stacks it numbers.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +15,9 @@ from necroscope.profile.kernel_symbols import KernelSymbols
 from necroscope.symbols.demangle import demangle
 
 # About 100 MB of stacks at most; a usual import needs a tenth of it.
-LIMITS: Final = CoreLimits(256 << 20, 256 << 20, tenant_stacks=2_000_000, tenant_unnamed=500_000, most_stacks=2_000_000)
+LIMITS: Final = CoreLimits(
+    256 << 20, 256 << 20, tenant_stacks=2_000_000, tenant_unnamed=500_000, most_stacks=2_000_000
+)
 # Functions kept from one segment to the next.
 _MOST_FUNCTIONS: Final = 200_000
 _TURN_RECORDS: Final = 1 << 14

@@ -1,4 +1,6 @@
-"""The samples of all captures of an import, one capture after the other in the order of their start."""
+"""The samples of all captures of an import, one capture after the other in the order of their
+start.
+"""
 
 from typing import Final, NamedTuple
 
@@ -15,7 +17,8 @@ from necroscope.model.names import clean
 from necroscope.model.reading import Gap
 from necroscope.model.units import NS_PER_MS, NS_PER_S
 
-# A shorter hole between two rolling captures is what lies between two samples, or what dating by a name cannot tell.
+# A shorter hole between two rolling captures is what lies between two samples, or what dating by a
+# name cannot tell.
 _SHORTEST_HOLE_NS: Final = 100 * NS_PER_MS
 _SHORTEST_ROUGH_HOLE_NS: Final = 2 * NS_PER_S
 _NOTE_LIMIT: Final = 1000
@@ -29,10 +32,17 @@ class _Placed(NamedTuple):
 
 
 class SampleImport:
-    """`samples_of` counts the samples read by the id of their input; `idle` and `lost` are of all."""
+    """`samples_of` counts the samples read by the id of their input; `idle` and `lost` are of
+    all.
+    """
 
     def __init__(
-        self, inputs: list[Input], segments: SegmentSet, profile: ImportProfile, clock: WallClock, options: Options
+        self,
+        inputs: list[Input],
+        segments: SegmentSet,
+        profile: ImportProfile,
+        clock: WallClock,
+        options: Options,
     ) -> None:
         self.samples_of: dict[int, int] = {}
         self.idle = 0
@@ -54,7 +64,11 @@ class SampleImport:
     @staticmethod
     def _span_of(placed: _Placed) -> tuple[int, int] | None:
         path, first_ns = placed.given.path, placed.capture.facts.first_ns
-        span = sample_span_ns(path) if placed.given.kind is Kind.PERF_DATA else (first_ns, last_time_ns(path))
+        span = (
+            sample_span_ns(path)
+            if placed.given.kind is Kind.PERF_DATA
+            else (first_ns, last_time_ns(path))
+        )
         if span is None or span[0] is None or span[1] is None:
             return None
         return span[0] + placed.placing.offset_ns, span[1] + placed.placing.offset_ns
@@ -67,9 +81,15 @@ class SampleImport:
         self._note_unread()
 
     def _may_touch_window(self, placed: _Placed) -> bool:
-        """Not if it begins after it; the first sample in a file may be a little later than the earliest."""
+        """Not if it begins after it; the first sample in a file may be a little later than the
+        earliest.
+        """
         first_ns, to_ns = placed.capture.facts.first_ns, self._options.to_ns
-        return first_ns is None or to_ns is None or first_ns + placed.placing.offset_ns - NS_PER_S < to_ns
+        return (
+            first_ns is None
+            or to_ns is None
+            or first_ns + placed.placing.offset_ns - NS_PER_S < to_ns
+        )
 
     def _place_all(self, clock: WallClock) -> list[_Placed]:
         found = []
@@ -80,11 +100,15 @@ class SampleImport:
             placing = clock.place_capture(given, capture)
             facts = capture.facts
             if self._options.has_window and not facts.has_time:
-                given.notes.append("left out: its samples have no time, so none is known to lie in the window")
+                given.notes.append(
+                    "left out: its samples have no time, so none is known to lie in the window"
+                )
                 continue
             start_ns = (facts.first_ns or 0) + placing.offset_ns
             if facts.first_ns is None and facts.has_time:
-                start_ns = given.name.start_ns or (given.written_ns if not facts.time_is_wall_clock else 0)
+                start_ns = given.name.start_ns or (
+                    given.written_ns if not facts.time_is_wall_clock else 0
+                )
             found.append(_Placed(given, capture, placing, start_ns))
         return found
 
@@ -109,7 +133,11 @@ class SampleImport:
             since_ns = last_ns
             self._segments.close_before(min(batch.from_ns, next_start_ns) - NS_PER_S)
             lost_told = self._tell_lost(capture, lost_told)
-            options.progress(given.path.name, self._done_bytes + min(capture.bytes_read, given.size_bytes), self._all_bytes)
+            options.progress(
+                given.path.name,
+                self._done_bytes + min(capture.bytes_read, given.size_bytes),
+                self._all_bytes,
+            )
         self._tell_lost(capture, lost_told)
         self._done_bytes += given.size_bytes
         # A fault of the file begins with its path, which stands before all notes of it anyway.
@@ -122,12 +150,18 @@ class SampleImport:
         self._segments.add_samples(batch, since_ns)
 
     def _begin(self, placed: _Placed, first_ns: int) -> None:
-        """Told before the samples: a hole since the capture before, and times that are not the capture's own."""
+        """Told before the samples: a hole since the capture before, and times that are not the
+        capture's own.
+        """
         given, why = placed.given, placed.capture.facts.why_not_wall_clock
         if placed.placing.origin is not None:
-            given.notes.append(f"times are not wall clock: {why}; placed by {placed.placing.origin}")
+            given.notes.append(
+                f"times are not wall clock: {why}; placed by {placed.placing.origin}"
+            )
         before = self._ends_ns.get(given.folder) if given.folder is not None else None
-        shortest_ns = _SHORTEST_HOLE_NS if placed.placing.origin is None else _SHORTEST_ROUGH_HOLE_NS
+        shortest_ns = (
+            _SHORTEST_HOLE_NS if placed.placing.origin is None else _SHORTEST_ROUGH_HOLE_NS
+        )
         if before is not None and first_ns - before[0] >= shortest_ns:
             cause = clean(f"no capture between {before[1]} and {given.path.name}", _NOTE_LIMIT)
             self._segments.add_gap(Gap("samples", before[0], first_ns, cause))
@@ -139,9 +173,13 @@ class SampleImport:
             return
         for note in given.notes:
             at_ns = first_ns if note.startswith("times are") else last_ns
-            self._segments.add_gap(Gap("samples", at_ns, at_ns, clean(f"{given.path.name}: {note}", _NOTE_LIMIT)))
+            self._segments.add_gap(
+                Gap("samples", at_ns, at_ns, clean(f"{given.path.name}: {note}", _NOTE_LIMIT))
+            )
         if given.folder is not None:
-            self._ends_ns[given.folder] = max((last_ns, given.path.name), self._ends_ns.get(given.folder, (0, "")))
+            self._ends_ns[given.folder] = max(
+                (last_ns, given.path.name), self._ends_ns.get(given.folder, (0, ""))
+            )
 
     def _tell_lost(self, capture: Capture, told: int) -> int:
         for lost in capture.lost[told:]:
@@ -149,17 +187,34 @@ class SampleImport:
             self.lost += lost.samples
             cpu = lost.cpu if 0 <= lost.cpu < 1 << 15 else None
             if self._is_in_window(at_ns):
-                self._segments.add_gap(Gap("samples", at_ns, at_ns, "samples lost: perf was too slow to read", cpu, lost.samples))
+                self._segments.add_gap(
+                    Gap(
+                        "samples",
+                        at_ns,
+                        at_ns,
+                        "samples lost: perf was too slow to read",
+                        cpu,
+                        lost.samples,
+                    )
+                )
         return len(capture.lost)
 
     def _is_in_window(self, at_ns: int) -> bool:
         options = self._options
-        return (options.from_ns or 0) <= at_ns < (LATEST_NS + 2 if options.to_ns is None else options.to_ns)
+        return (
+            (options.from_ns or 0)
+            <= at_ns
+            < (LATEST_NS + 2 if options.to_ns is None else options.to_ns)
+        )
 
     def _note_unread(self) -> None:
-        """Captures of a directory that could not be opened: a gap where their names say that they were."""
+        """Captures of a directory that could not be opened: a gap where their names say that they
+        were.
+        """
         for given in self._inputs:
             start_ns = given.name.start_ns
             if given.fault and start_ns is not None and self._is_in_window(start_ns):
                 cause = clean(f"{given.path.name} could not be read: {given.fault}", _NOTE_LIMIT)
-                self._segments.add_gap(Gap("samples", start_ns, start_ns + (given.name.length_ns or 0), cause))
+                self._segments.add_gap(
+                    Gap("samples", start_ns, start_ns + (given.name.length_ns or 0), cause)
+                )

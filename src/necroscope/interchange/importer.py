@@ -1,4 +1,6 @@
-"""Other tools' captures become one recording: samples, core use and kernel log on one time axis, in sealed segments."""
+"""Other tools' captures become one recording: samples, core use and kernel log on one time axis, in
+sealed segments.
+"""
 
 import os
 from collections.abc import Callable, Sequence
@@ -40,7 +42,9 @@ class FileReport:
 
 @dataclass(slots=True)
 class ImportReport:
-    """What was read and what was not; `unnamed` are the modules whose functions have no names, with the samples that touches."""
+    """What was read and what was not; `unnamed` are the modules whose functions have no names, with
+    the samples that touches.
+    """
 
     directory: Path
     node: str
@@ -61,7 +65,11 @@ class ImportReport:
         for file in self.files:
             for note in file.notes:
                 files_of.setdefault(note, []).append(clean(file.path.name))
-        others = {note: f" and {len(names) - 1} more files" for note, names in files_of.items() if len(names) > 1}
+        others = {
+            note: f" and {len(names) - 1} more files"
+            for note, names in files_of.items()
+            if len(names) > 1
+        }
         told = [f"{names[0]}{others.get(note, '')}: {note}" for note, names in files_of.items()]
         return [*told, *self.notes, *self.unnamed]
 
@@ -81,7 +89,8 @@ def import_files(
             return _Import(inputs, made, directory, options).run(events_of)
     except OSError as error:
         raise RecordingError(
-            f"cannot write {directory}: {error.strerror}", "choose one with room that you may write to"
+            f"cannot write {directory}: {error.strerror}",
+            "choose one with room that you may write to",
         ) from None
 
 
@@ -91,17 +100,28 @@ def refuse_used_directory(directory: Path) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise RecordingError(f"cannot use {directory}: {error.strerror}", "choose a new directory") from None
+        raise RecordingError(
+            f"cannot use {directory}: {error.strerror}", "choose a new directory"
+        ) from None
     if any(name.endswith(".live") for name in held):
-        raise RecordingError(f"{directory} holds a live recording", "an import makes one of its own: choose a new directory")
+        raise RecordingError(
+            f"{directory} holds a live recording",
+            "an import makes one of its own: choose a new directory",
+        )
     if RECORDING_FILE in held:
-        raise RecordingError(f"{directory} holds a recording already", "choose a new directory, or remove that one")
+        raise RecordingError(
+            f"{directory} holds a recording already", "choose a new directory, or remove that one"
+        )
     if held:
-        raise RecordingError(f"{directory} holds something else than a recording", "choose an empty or new directory")
+        raise RecordingError(
+            f"{directory} holds something else than a recording", "choose an empty or new directory"
+        )
 
 
 class _Import:
-    def __init__(self, inputs: list[Input], temporary: Path, directory: Path, options: Options) -> None:
+    def __init__(
+        self, inputs: list[Input], temporary: Path, directory: Path, options: Options
+    ) -> None:
         self._inputs = inputs
         self._directory = directory
         self._temporary = temporary
@@ -109,7 +129,10 @@ class _Import:
         self._clock = WallClock()
         self._cores: list[tuple[Input, CoreUse]] = []
         self._logs: list[tuple[Input, list[LogText]]] = []
-        self._reports = {id(given): FileReport(given.path, given.kind.value if given.kind else "unread") for given in inputs}
+        self._reports = {
+            id(given): FileReport(given.path, given.kind.value if given.kind else "unread")
+            for given in inputs
+        }
 
     def run(self, events_of: EventsOf | None) -> ImportReport:
         self._read_tables()
@@ -118,8 +141,15 @@ class _Import:
         for _, lines in self._logs:
             self._clock.learn_from_log(lines)
         node, notes = self._node()
-        cpus = max([capture.facts.cpus or 0 for capture in captures] + [use.cpus or 0 for _, use in self._cores], default=0)
-        make_recording(self._temporary, Identity(node, IMPORTED_BOOT, self._options.made_by, self._options.labels))
+        cpus = max(
+            [capture.facts.cpus or 0 for capture in captures]
+            + [use.cpus or 0 for _, use in self._cores],
+            default=0,
+        )
+        make_recording(
+            self._temporary,
+            Identity(node, IMPORTED_BOOT, self._options.made_by, self._options.labels),
+        )
         profile = ImportProfile()
         segments = SegmentSet(self._temporary, profile, node, cpus or None)
         try:
@@ -140,18 +170,33 @@ class _Import:
     def _nothing(self, span: tuple[int, int] | None) -> UsageError:
         if not self._options.has_window or span is None:
             shown = "`perf script -i FILE | head` shows whether there is a sample"
-            hint = "ask for more between --from and --to; times without a zone are UTC" if self._options.has_window else shown
+            hint = (
+                "ask for more between --from and --to; times without a zone are UTC"
+                if self._options.has_window
+                else shown
+            )
             return UsageError("none of the files holds anything to import", hint)
         first_ns, end_ns = self._options.from_ns, self._options.to_ns
-        window = [f"{word} {format_moment(at_ns)}" for word, at_ns in (("from", first_ns), ("to", end_ns)) if at_ns is not None]
-        facts = f"no samples {' '.join(window)}; the capture is from {format_moment(span[0])} to {format_moment(span[1])}"
+        window = [
+            f"{word} {format_moment(at_ns)}"
+            for word, at_ns in (("from", first_ns), ("to", end_ns))
+            if at_ns is not None
+        ]
+        facts = (
+            f"no samples {' '.join(window)}; the capture is from {format_moment(span[0])} to"
+            f" {format_moment(span[1])}"
+        )
         return UsageError(facts, "ask for a window within it; times without a zone are UTC")
 
     def _read_tables(self) -> None:
-        """Kernel logs and reports of mpstat are small beside samples: they are read first, and held whole, up to a bound."""
+        """Kernel logs and reports of mpstat are small beside samples: they are read first, and held
+        whole, up to a bound.
+        """
         for given in self._inputs:
             if given.kind is Kind.MPSTAT:
-                self._cores.append((given, read_mpstat(given.path, self._options.utc_offset_s, *self._window())))
+                self._cores.append(
+                    (given, read_mpstat(given.path, self._options.utc_offset_s, *self._window()))
+                )
             elif given.kind is Kind.DMESG:
                 self._logs.append((given, self._read_log(given)))
 
@@ -168,10 +213,13 @@ class _Import:
         except CorruptData as error:
             if not lines:
                 raise
-            given.notes.append(f"{error.facts.removeprefix(f'{given.path}: ')}; what came before was read")
+            given.notes.append(
+                f"{error.facts.removeprefix(f'{given.path}: ')}; what came before was read"
+            )
         if left_out:
             given.notes.append(
-                f"{left_out} lines after the first {len(lines)} were left out: give the part of the log that matters"
+                f"{left_out} lines after the first {len(lines)} were left out: give the part of the"
+                " log that matters"
             )
         return lines
 
@@ -180,7 +228,11 @@ class _Import:
         hosts += [use.host for _, use in self._cores]
         hosts += [given.name.host for given in self._inputs if given.folder is not None]
         found = list(dict.fromkeys(clean(host) for host in hosts if host))
-        told = [f"the files are of different machines: {', '.join(found[:10])}"] if len(found) > 1 else []
+        told = (
+            [f"the files are of different machines: {', '.join(found[:10])}"]
+            if len(found) > 1
+            else []
+        )
         return (found[0] if found else "unknown"), told
 
     def _add_cores(self, segments: SegmentSet) -> None:
@@ -193,7 +245,12 @@ class _Import:
     def _add_logs(self, segments: SegmentSet, events_of: EventsOf | None) -> None:
         for given, lines in self._logs:
             dated = self._dated(given, lines)
-            rows = self._within([(time_ns, None, line.severity, line.facility, line.message) for time_ns, line in dated])
+            rows = self._within(
+                [
+                    (time_ns, None, line.severity, line.facility, line.message)
+                    for time_ns, line in dated
+                ]
+            )
             segments.add_rows("log", rows)
             if events_of is not None:
                 segments.add_rows("events", self._within(events_of(dated)))
@@ -205,12 +262,24 @@ class _Import:
         if any(line.time_ns is None for line in lines):
             placing = self._clock.place_log(given, lines)
             offset_ns = placing.offset_ns
-            given.notes.append(f"times are not wall clock: they count from boot, and are placed by {placing.origin}")
-        times = [line.time_ns if line.time_ns is not None else (line.since_boot_ns or 0) + offset_ns for line in lines]
-        return [(min(max(time_ns, 0), _LATEST_NS), line) for time_ns, line in zip(times, lines, strict=True)]
+            given.notes.append(
+                "times are not wall clock: they count from boot, and are placed by"
+                f" {placing.origin}"
+            )
+        times = [
+            line.time_ns if line.time_ns is not None else (line.since_boot_ns or 0) + offset_ns
+            for line in lines
+        ]
+        return [
+            (min(max(time_ns, 0), _LATEST_NS), line)
+            for time_ns, line in zip(times, lines, strict=True)
+        ]
 
     def _window(self) -> tuple[int, int]:
-        return self._options.from_ns or 0, _LATEST_NS if self._options.to_ns is None else self._options.to_ns
+        return (
+            self._options.from_ns or 0,
+            _LATEST_NS if self._options.to_ns is None else self._options.to_ns,
+        )
 
     def _within(self, rows: Rows) -> Rows:
         first_ns, end_ns = self._window()
@@ -220,9 +289,13 @@ class _Import:
         time_ns = rows[0][0] if rows else None
         if isinstance(time_ns, int):
             for note in given.notes:
-                segments.add_gap(Gap(table, time_ns, time_ns, clean(f"{given.path.name}: {note}", 1000)))
+                segments.add_gap(
+                    Gap(table, time_ns, time_ns, clean(f"{given.path.name}: {note}", 1000))
+                )
 
-    def _report(self, node: str, notes: list[str], segments: SegmentSet, samples: SampleImport) -> ImportReport:
+    def _report(
+        self, node: str, notes: list[str], segments: SegmentSet, samples: SampleImport
+    ) -> ImportReport:
         for given in self._inputs:
             report = self._reports[id(given)]
             report.notes = ([given.fault] if given.fault else []) + given.notes

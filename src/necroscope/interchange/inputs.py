@@ -1,4 +1,6 @@
-"""What an import is given: files of any kind and directories of rolling captures, each opened as far as its head."""
+"""What an import is given: files of any kind and directories of rolling captures, each opened as
+far as its head.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -17,7 +19,8 @@ from necroscope.interchange.unreadable import unreadable
 
 @dataclass(slots=True)
 class Input:
-    """One file. `folder` is the directory of rolling captures it came from; `capture` only for kinds that hold samples.
+    """One file. `folder` is the directory of rolling captures it came from; `capture` only for
+    kinds that hold samples.
 
     `fault` says why it could not be opened, which only a file of a directory survives.
     """
@@ -34,10 +37,14 @@ class Input:
 
 
 def list_inputs(paths: Iterable[Path], search: SymbolSearch, utc_offset_s: int) -> list[Input]:
-    """UsageError for a file that cannot be imported; one that a directory holds is kept with its fault."""
+    """UsageError for a file that cannot be imported; one that a directory holds is kept with its
+    fault.
+    """
     found = [given for path in paths for given in _of_path(path, search, utc_offset_s)]
     if not found:
-        raise UsageError("there is nothing to import", "name files, or directories of rolling captures")
+        raise UsageError(
+            "there is nothing to import", "name files, or directories of rolling captures"
+        )
     return found
 
 

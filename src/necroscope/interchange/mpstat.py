@@ -1,7 +1,8 @@
 """`mpstat -P ALL`, as text or JSON (sysstat, mpstat.c): rows for the `cores` table.
 
-The text has the clock of the machine and the language of whoever ran it: 12 or 24 hours, decimal point or comma, any order of the
-date. It has no time zone: the caller gives one, or it is taken for UTC and a note says so.
+The text has the clock of the machine and the language of whoever ran it: 12 or 24 hours, decimal
+point or comma, any order of the date. It has no time zone: the caller gives one, or it is taken for
+UTC and a note says so.
 """
 
 import json
@@ -21,11 +22,13 @@ from necroscope.model.units import NS_PER_S
 
 _JSON_MOST_BYTES: Final = 256 << 20
 _MOST_CORES: Final = 1 << 15
-# All rows are held at once, in some 400 bytes each: a second of 96 cores is 96 of them, and this is three hours.
+# All rows are held at once, in some 400 bytes each: a second of 96 cores is 96 of them, and this is
+# three hours.
 MOST_ROWS: Final = 1_000_000
 _LATEST_NS: Final = (1 << 63) - 1
 _BANNER: Final = re.compile(
-    rb"^Linux (?P<release>\S+) \((?P<host>[^)]*)\)\s+(?P<date>\S+)\s+_(?P<arch>\w+)_\s+\((?P<cpus>\d{1,6}) CPU\)"
+    rb"^Linux (?P<release>\S+)"
+    rb" \((?P<host>[^)]*)\)\s+(?P<date>\S+)\s+_(?P<arch>\w+)_\s+\((?P<cpus>\d{1,6}) CPU\)"
 )
 _STAMP: Final = re.compile(rb"(\d{1,2}):(\d\d):(\d\d)(?:[\s\xa0\xc2]*\b([AaPp])\.?[Mm]\.?)?\s+(.*)")
 # Columns of `cores` after the elapsed time, and what mpstat calls them now and called them.
@@ -61,8 +64,11 @@ class _Report(NamedTuple):
     cores: dict[int, Mapping[str, float]]
 
 
-def read_mpstat(path: Path, utc_offset_s: int = 0, from_ns: int = 0, to_ns: int = _LATEST_NS) -> CoreUse:
-    """Rows of every core of every report between the two times, up to a bound; averages are left out.
+def read_mpstat(
+    path: Path, utc_offset_s: int = 0, from_ns: int = 0, to_ns: int = _LATEST_NS
+) -> CoreUse:
+    """Rows of every core of every report between the two times, up to a bound; averages are left
+    out.
 
     `utc_offset_s` is what the machine's clock is ahead of UTC.
     """
@@ -72,12 +78,21 @@ def read_mpstat(path: Path, utc_offset_s: int = 0, from_ns: int = 0, to_ns: int 
     rows = _rows(reports, utc_offset_s)
     first = next(rows, None)
     if first is None:
-        raise UsageError(f"{path} holds no report of single cores", "run `mpstat -P ALL 1`, not `mpstat 1`")
-    wanted = (row for row in chain((first,), rows) if isinstance(row[0], int) and from_ns <= row[0] < to_ns)
+        raise UsageError(
+            f"{path} holds no report of single cores", "run `mpstat -P ALL 1`, not `mpstat 1`"
+        )
+    wanted = (
+        row
+        for row in chain((first,), rows)
+        if isinstance(row[0], int) and from_ns <= row[0] < to_ns
+    )
     use.rows = list(islice(wanted, MOST_ROWS))
     left_out = sum(1 for _ in wanted)
     if left_out:
-        use.notes.append(f"{left_out} rows after the first {MOST_ROWS} were left out: --from and --to choose others")
+        use.notes.append(
+            f"{left_out} rows after the first {MOST_ROWS} were left out: --from and --to choose"
+            " others"
+        )
     if utc_offset_s == 0:
         use.notes.append("mpstat writes no time zone: its times are taken for UTC")
     return use
@@ -98,7 +113,11 @@ def _text_reports(path: Path, use: CoreUse) -> Iterator[_Report]:
         banner = _BANNER.match(line)
         if banner is not None:
             clock = _Clock(parse_date(banner["date"].decode("ascii", "replace")))
-            use.host, use.kernel_release, use.cpus = clean(banner["host"]), clean(banner["release"]), int(banner["cpus"])
+            use.host, use.kernel_release, use.cpus = (
+                clean(banner["host"]),
+                clean(banner["release"]),
+                int(banner["cpus"]),
+            )
             continue
         stamp = _STAMP.match(line)
         if stamp is None or clock.day is None:
@@ -107,14 +126,26 @@ def _text_reports(path: Path, use: CoreUse) -> Iterator[_Report]:
         moment_s = clock.at_s(*_hours(stamp))
         is_heading = fields[:1] == [b"CPU"]
         if is_heading:
-            columns = [name.decode("ascii", "replace").lstrip("%") for name in fields[1:]] if b"%idle" in fields else []
+            columns = (
+                [name.decode("ascii", "replace").lstrip("%") for name in fields[1:]]
+                if b"%idle" in fields
+                else []
+            )
         if is_heading or moment_s != report.at_s:
             if report.cores:
                 yield report
             # The line of names has the time at which the interval began.
             report = _Report(report.at_s or None, moment_s, {})
-        if columns and fields and fields[0].isdigit() and len(fields) == len(columns) + 1 and len(report.cores) < _MOST_CORES:
-            report.cores[int(fields[0][:5])] = dict(zip(columns, map(_percent, fields[1:]), strict=True))
+        if (
+            columns
+            and fields
+            and fields[0].isdigit()
+            and len(fields) == len(columns) + 1
+            and len(report.cores) < _MOST_CORES
+        ):
+            report.cores[int(fields[0][:5])] = dict(
+                zip(columns, map(_percent, fields[1:]), strict=True)
+            )
     if report.cores:
         yield report
 
@@ -141,7 +172,11 @@ class _Clock:
     def at_s(self, hour: int, minute: int, second: int) -> int:
         day = self.day or date(1970, 1, 1)
         try:
-            at_s = int(datetime(day.year, day.month, day.day, hour, minute, min(second, 59), tzinfo=UTC).timestamp())
+            at_s = int(
+                datetime(
+                    day.year, day.month, day.day, hour, minute, min(second, 59), tzinfo=UTC
+                ).timestamp()
+            )
         except ValueError:
             return self._last_s
         if at_s < self._last_s - 43200 and day < date.max - timedelta(days=1):
@@ -152,7 +187,9 @@ class _Clock:
 
 
 def parse_date(text: str) -> date | None:
-    """2026-04-15, 04/15/2026, 04/15/26, 15.04.2026, 15/04/2026; where both could be the month, the first is, as in `en_US`."""
+    """2026-04-15, 04/15/2026, 04/15/26, 15.04.2026, 15/04/2026; where both could be the month, the
+    first is, as in `en_US`.
+    """
     parts = re.findall(r"\d+", text)
     if len(parts) != 3 or max(map(len, parts)) > 4:
         return None
@@ -175,29 +212,38 @@ def _json_reports(path: Path, use: CoreUse) -> Iterator[_Report]:
         content += piece.content
         if len(content) > _JSON_MOST_BYTES:
             raise UsageError(
-                f"{path} has more than {_JSON_MOST_BYTES} bytes of JSON", "import the text of mpstat, which is read in pieces"
+                f"{path} has more than {_JSON_MOST_BYTES} bytes of JSON",
+                "import the text of mpstat, which is read in pieces",
             )
     try:
         found = json.loads(content)
         for host in found["sysstat"]["hosts"]:
-            use.host, use.kernel_release = clean(str(host.get("nodename"))), clean(str(host.get("release")))
+            use.host, use.kernel_release = (
+                clean(str(host.get("nodename"))),
+                clean(str(host.get("release"))),
+            )
             use.cpus = int(host.get("number-of-cpus", 0)) or None
             yield from _host_reports(host)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CorruptData(
-            f"{path} is no JSON of mpstat: {clean(str(error))}", "a mpstat that was killed leaves its JSON open"
+            f"{path} is no JSON of mpstat: {clean(str(error))}",
+            "a mpstat that was killed leaves its JSON open",
         ) from None
 
 
 def _host_reports(host: dict[str, Any]) -> Iterator[_Report]:
     clock = _Clock(parse_date(str(host["date"])))
     for report in host["statistics"]:
-        found = re.match(rb"(\d{1,2}):(\d\d):(\d\d)(?:\s*([AaPp])[Mm])?", str(report["timestamp"]).encode())
+        found = re.match(
+            rb"(\d{1,2}):(\d\d):(\d\d)(?:\s*([AaPp])[Mm])?", str(report["timestamp"]).encode()
+        )
         if found is None or clock.day is None:
             continue
         loads = [load for load in report.get("cpu-load", []) if str(load["cpu"]).isdigit()]
         cores: dict[int, Mapping[str, float]] = {
-            int(str(load["cpu"])[:5]): {name: _percent(str(value).encode()) for name, value in load.items() if name != "cpu"}
+            int(str(load["cpu"])[:5]): {
+                name: _percent(str(value).encode()) for name, value in load.items() if name != "cpu"
+            }
             for load in loads[:_MOST_CORES]
         }
         if cores:
@@ -205,7 +251,8 @@ def _host_reports(host: dict[str, Any]) -> Iterator[_Report]:
 
 
 def _rows(reports: Iterator[_Report], utc_offset_s: int) -> Iterator[Row]:
-    """Percent of the time a report covers; in JSON the first does not say, and has the length of the second.
+    """Percent of the time a report covers; in JSON the first does not say, and has the length of
+    the second.
 
     A core that is all zero is offline and has no row.
     """

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 
 class OpenSegment:
-    """Stacks of captures that lie over each other are numbered one capture after the other: the same frame may be there twice."""
+    """Stacks of captures that lie over each other are numbered one capture after the other: the
+    same frame may be there twice.
+    """
 
     def __init__(self, path: Path, start_ns: int) -> None:
         self.rows: dict[str, Rows] = {}
@@ -35,9 +37,17 @@ class OpenSegment:
         path.mkdir(mode=0o700)
 
     def add_samples(
-        self, batch: SampleBatch, since_ns: int, stacks: tuple[bytes, bytes], frames: Sequence[Frame], *, is_begin: bool
+        self,
+        batch: SampleBatch,
+        since_ns: int,
+        stacks: tuple[bytes, bytes],
+        frames: Sequence[Frame],
+        *,
+        is_begin: bool,
     ) -> None:
-        """With the stacks and frames that they are the first to need; `is_begin`: these are numbered from 0 again."""
+        """With the stacks and frames that they are the first to need; `is_begin`: these are
+        numbered from 0 again.
+        """
         first_ns, last_ns = self._span or (since_ns, batch.to_ns)
         self._span = min(first_ns, since_ns), max(last_ns, batch.to_ns)
         self._idle += batch.idle
@@ -45,14 +55,20 @@ class OpenSegment:
         if batch.columns is not None:
             self._largest_cpu = max((self._largest_cpu, *batch.cpu))
             span = max(batch.time_ns[0], self._start_ns), max(batch.to_ns, self._start_ns)
-            self._write("samples", _placed(batch.columns, batch, self._first_stack, self._start_ns), span)
+            self._write(
+                "samples", _placed(batch.columns, batch, self._first_stack, self._start_ns), span
+            )
 
-    def _add_stacks(self, stacks: tuple[bytes, bytes], frames: Sequence[Frame], *, is_begin: bool) -> None:
+    def _add_stacks(
+        self, stacks: tuple[bytes, bytes], frames: Sequence[Frame], *, is_begin: bool
+    ) -> None:
         if is_begin:
             self._first_stack, self._first_frame = self._stacks, self._frames
         parents, stack_frames = (array("i", column) for column in stacks)
         if self._first_stack:
-            parents = array("i", [parent + self._first_stack if parent >= 0 else parent for parent in parents])
+            parents = array(
+                "i", [parent + self._first_stack if parent >= 0 else parent for parent in parents]
+            )
             stack_frames = array("i", [frame + self._first_frame for frame in stack_frames])
         numbers = array("i", range(self._stacks, self._stacks + len(parents)))
         if parents:
@@ -66,12 +82,19 @@ class OpenSegment:
 
     def seal(self, node: str, cpus: int | None) -> Manifest:
         if self.gaps:
-            self.rows["gaps"] = [gap.row() for gap in sorted(self.gaps, key=lambda gap: gap.from_ns)]
+            self.rows["gaps"] = [
+                gap.row() for gap in sorted(self.gaps, key=lambda gap: gap.from_ns)
+            ]
         for name, rows in self.rows.items():
             self._write(name, _columns(name, rows), self._reach_of(name, rows))
         entries = {name: writer.close() for name, writer in self._writers.items()}
-        reaches = [(entry.from_ns, entry.to_ns) for name, entry in entries.items() if TABLES[name].is_timed]
-        from_ns, to_ns = self._span or (min(first for first, _ in reaches), max(last for _, last in reaches))
+        reaches = [
+            (entry.from_ns, entry.to_ns) for name, entry in entries.items() if TABLES[name].is_timed
+        ]
+        from_ns, to_ns = self._span or (
+            min(first for first, _ in reaches),
+            max(last for _, last in reaches),
+        )
         manifest = Manifest(
             SCHEMA_VERSION,
             self._path.name,
@@ -109,7 +132,9 @@ class OpenSegment:
 
 
 def _placed(columns: Columns, batch: SampleBatch, first_stack: int, start_ns: int) -> Columns:
-    """With the segment's numbers of stacks, and no time before its start: a record may come too late for the one before."""
+    """With the segment's numbers of stacks, and no time before its start: a record may come too
+    late for the one before.
+    """
     buffers = list(columns.buffers)
     if first_stack:
         buffers[17] = array("i", [stack + first_stack for stack in batch.stack]).tobytes()
@@ -121,4 +146,11 @@ def _placed(columns: Columns, batch: SampleBatch, first_stack: int, start_ns: in
 def _columns(name: str, rows: Rows) -> Columns:
     columns = zip(*rows, strict=True)
     kinds = (column.type for column in TABLES[name].columns)
-    return Columns(len(rows), tuple(b for kind, column in zip(kinds, columns, strict=True) for b in encode_column(kind, column)))
+    return Columns(
+        len(rows),
+        tuple(
+            b
+            for kind, column in zip(kinds, columns, strict=True)
+            for b in encode_column(kind, column)
+        ),
+    )

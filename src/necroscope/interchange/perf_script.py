@@ -1,6 +1,8 @@
-"""The text of `perf script` (tools/perf/builtin-script.c), as FlameScope reads it: any selection of fields that -F gives.
+"""The text of `perf script` (tools/perf/builtin-script.c), as FlameScope reads it: any selection of
+fields that -F gives.
 
-A sample is a line of fields and, with call chains, a line for each frame and an empty one. Frames are innermost first.
+A sample is a line of fields and, with call chains, a line for each frame and an empty one. Frames
+are innermost first.
 """
 
 import os
@@ -21,9 +23,13 @@ from necroscope.model.names import LINE_LIMIT, clean
 _TASK: Final = rb"(?P<pid>-?\d{1,10})(?:/(?P<tid>-?\d{1,10}))?"
 _CPU: Final = rb"(?:\[(?P<cpu>\d{1,6})\][ \t]+)?(?:[a-zA-Z.]{4,6}[ \t]+)?"
 _TIME: Final = rb"(?P<time>\d{1,12}\.\d{6,9}):"
-_REST: Final = rb"(?:[ \t]+(?P<period>\d{1,19})(?=[ \t]|$))?(?:[ \t]+(?P<event>[^ \t]{1,200}):(?=[ \t]|$))?(?P<rest>.*)"
-# The kernel's names have up to 15 characters, which may be spaces, digits and colons: the longest such name wins, so that a
-# task called `a 1 2.5: b` keeps its name; only then longer ones, then lines without a task, then those without a time.
+_REST: Final = (
+    rb"(?:[ \t]+(?P<period>\d{1,19})(?=[ \t]|$))?(?:[ \t]+(?P<event>[^ \t]{1,200}):(?=["
+    rb" \t]|$))?(?P<rest>.*)"
+)
+# The kernel's names have up to 15 characters, which may be spaces, digits and colons: the longest
+# such name wins, so that a task called `a 1 2.5: b` keeps its name; only then longer ones, then
+# lines without a task, then those without a time.
 _HEADERS: Final = tuple(
     re.compile(form + _REST)
     for form in (
@@ -33,19 +39,24 @@ _HEADERS: Final = tuple(
         rb"(?P<comm>[^ \t\[].{0,14}?)?(?P<pid>)(?P<tid>)[ \t]*" + _CPU + _TIME,
         rb"(?P<comm>[^ \t].{0,200}?)[ \t]+"
         + _TASK
-        + rb"(?:[ \t]+\[(?P<cpu>\d{1,6})\])?(?P<time>)(?=[ \t]+(?:\d{1,19}[ \t]+)?[^ \t]{1,200}:(?:[ \t]|$))",
+        + rb"(?:[ \t]+\[(?P<cpu>\d{1,6})\])?(?P<time>)(?=[ \t]+(?:\d{1,19}[ \t]+)?[^"
+        rb" \t]{1,200}:(?:[ \t]|$))",
     )
 )
-_FACT: Final = re.compile(rb"^# (hostname|os release|arch|nrcpus avail|cmdline) : (.*)$", re.MULTILINE)
+_FACT: Final = re.compile(
+    rb"^# (hostname|os release|arch|nrcpus avail|cmdline) : (.*)$", re.MULTILINE
+)
 _LARGEST: Final = (1 << 63) - 1
 _LARGEST_TASK: Final = (1 << 31) - 1
-# A line of fields is short, and with a frame behind them as long as a name of C++. What is longer is cut: the forms try a run of
-# blanks at every place in it.
+# A line of fields is short, and with a frame behind them as long as a name of C++. What is longer
+# is cut: the forms try a run of blanks at every place in it.
 _HEADER_BYTES: Final = 1 << 14
 _BATCH: Final = 1 << 16
 _MOST_NAMES: Final = 1 << 20
 _TAIL_BYTES: Final = 1 << 20
-_CLOCK: Final = "the text of `perf script` has the kernel's own clock, which no wall clock is known for"
+_CLOCK: Final = (
+    "the text of `perf script` has the kernel's own clock, which no wall clock is known for"
+)
 
 
 class _Header(NamedTuple):
@@ -65,8 +76,17 @@ def open_perf_script(path: Path) -> Capture:
     try:
         first = next(read_pieces(path), Piece(0, b""))
     except CorruptData as error:
-        raise UsageError(error.facts, "give the text that `perf script` wrote, or perf.data itself") from None
-    header = next((found for line in first.content.split(b"\n") if line[:1] != b"#" and (found := parse_header(line))), None)
+        raise UsageError(
+            error.facts, "give the text that `perf script` wrote, or perf.data itself"
+        ) from None
+    header = next(
+        (
+            found
+            for line in first.content.split(b"\n")
+            if line[:1] != b"#" and (found := parse_header(line))
+        ),
+        None,
+    )
     if header is None:
         line = first.content.lstrip().partition(b"\n")[0]
         raise UsageError(
@@ -92,7 +112,9 @@ def parse_header(line: bytes) -> _Header | None:
             break
     else:
         return None
-    comm, pid, tid, cpu, time, period, event, rest = found.group("comm", "pid", "tid", "cpu", "time", "period", "event", "rest")
+    comm, pid, tid, cpu, time, period, event, rest = found.group(
+        "comm", "pid", "tid", "cpu", "time", "period", "event", "rest"
+    )
     number = _task(pid)
     return _Header(
         comm.rstrip() if comm else b"",
@@ -135,8 +157,12 @@ def last_time_ns(path: Path) -> int | None:
 
 def _read_facts(content: bytes, facts: CaptureFacts) -> None:
     """`perf script --header` writes what perf.data says about itself."""
-    found = {name: clean(value.strip(), LINE_LIMIT) for name, value in _FACT.findall(content[: 1 << 16])}
-    facts.host, facts.kernel_release, facts.arch = (found.get(name) for name in (b"hostname", b"os release", b"arch"))
+    found = {
+        name: clean(value.strip(), LINE_LIMIT) for name, value in _FACT.findall(content[: 1 << 16])
+    }
+    facts.host, facts.kernel_release, facts.arch = (
+        found.get(name) for name in (b"hostname", b"os release", b"arch")
+    )
     facts.command_line = found.get(b"cmdline")
     cpus = found.get(b"nrcpus avail", "")
     facts.cpus = int(cpus) if cpus.isdecimal() and len(cpus) < 7 else None
@@ -170,7 +196,9 @@ class _Reading:
         if self._unread:
             notes.append(f"{self._unread} lines are neither samples nor frames, and were left out")
         if self._one_number:
-            notes.append("samples have one number for process and thread (perf script -F +pid gives both)")
+            notes.append(
+                "samples have one number for process and thread (perf script -F +pid gives both)"
+            )
         self._capture.notes[:] = [*notes, *self._samples.notes()]
 
     def _read_piece(self, piece: Piece) -> None:
@@ -178,13 +206,17 @@ class _Reading:
             head, _, frames = paragraph.strip(b"\n").partition(b"\n")
             if not head:
                 continue
-            if head[:1] == b"#" or (frames and frames.count(b"\n\t") != frames.count(b"\n") + (frames[:1] == b"\t") - 1):
+            if head[:1] == b"#" or (
+                frames and frames.count(b"\n\t") != frames.count(b"\n") + (frames[:1] == b"\t") - 1
+            ):
                 self._read_lines(paragraph.split(b"\n"))
             else:
                 self._add(head, frames)
 
     def _read_lines(self, lines: list[bytes]) -> None:
-        """Samples without a chain follow each other without an empty line, and comments may stand before them."""
+        """Samples without a chain follow each other without an empty line, and comments may stand
+        before them.
+        """
         head = b""
         frames: list[bytes] = []
         for line in chain(lines, (b"",)):
@@ -209,10 +241,16 @@ class _Reading:
             comm = clean(found.comm)
             if len(self._comms) < _MOST_NAMES:
                 self._comms[found.comm] = comm
-        event = self._events.setdefault(found.event, len(self._events)) if len(self._events) < _BATCH else 0
+        event = (
+            self._events.setdefault(found.event, len(self._events))
+            if len(self._events) < _BATCH
+            else 0
+        )
         self._one_number |= found.pid == found.tid and b"/" not in head
         stack = self._frames.place(frames or found.rest.strip())
-        self._samples.add(TextSample(found.time_ns, found.cpu, found.pid, found.tid, comm, event, 1, stack))
+        self._samples.add(
+            TextSample(found.time_ns, found.cpu, found.pid, found.tid, comm, event, 1, stack)
+        )
 
     def _take(self) -> Iterator[SampleBatch]:
         self._capture.facts.event_names[:] = [clean(event) for event in self._events]

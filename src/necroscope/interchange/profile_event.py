@@ -7,13 +7,16 @@ from typing import Final
 from necroscope.errors import UsageError
 from necroscope.interchange.capture import CaptureFacts
 
-# Events that sample time, best first; another one is imported only where a capture has none of these.
+# Events that sample time, best first; another one is imported only where a capture has none of
+# these.
 _PROFILES: Final = ("cpu-clock", "cycles", "cpu-cycles", "task-clock")
 _WORD: Final = re.compile(r"[\w-]+")
 
 
 class ProfileEvent:
-    """Names of events may be known only while samples are read (text of `perf script`), so it is asked again and again."""
+    """Names of events may be known only while samples are read (text of `perf script`), so it is
+    asked again and again.
+    """
 
     def __init__(self, facts: CaptureFacts, wanted: str | None) -> None:
         self._facts = facts
@@ -21,7 +24,9 @@ class ProfileEvent:
         self._base: str | None = None
 
     def others(self, sampled: Sequence[int]) -> list[int]:
-        """The events whose samples are left out; `sampled` are those of which there are samples, the first one first."""
+        """The events whose samples are left out; `sampled` are those of which there are samples,
+        the first one first.
+        """
         names = self._facts.event_names
         if len(names) < 2 and self._wanted is None:
             return []
@@ -33,13 +38,20 @@ class ProfileEvent:
     def notes(self, left_out: Sequence[int]) -> list[str]:
         """`left_out` counts the samples by event."""
         counts = zip(self._facts.event_names, left_out, strict=False)
-        return [f"{count} samples of event {name} were left out (--event imports them)" for name, count in counts if count]
+        return [
+            f"{count} samples of event {name} were left out (--event imports them)"
+            for name, count in counts
+            if count
+        ]
 
     def _choose(self, bases: list[str], sampled: Sequence[int]) -> str:
         if self._wanted is not None:
             base = base_of(self._wanted)
             if base not in bases:
-                raise UsageError(f"the capture has no event {self._wanted!r}", f"it has {', '.join(self._facts.event_names)}")
+                raise UsageError(
+                    f"the capture has no event {self._wanted!r}",
+                    f"it has {', '.join(self._facts.event_names)}",
+                )
             return base
         present = {bases[event] for event in sampled if 0 <= event < len(bases)}
         first = bases[sampled[0]] if sampled and 0 <= sampled[0] < len(bases) else bases[0]
@@ -47,7 +59,9 @@ class ProfileEvent:
 
 
 def base_of(name: str) -> str:
-    """`cycles` of `cycles:P` and of `cpu_core/cycles/u`: on a hybrid processor each kind of core has an event of its own."""
+    """`cycles` of `cycles:P` and of `cpu_core/cycles/u`: on a hybrid processor each kind of core
+    has an event of its own.
+    """
     unit, slash, rest = name.partition("/")
     if slash and rest and not rest.startswith("event="):
         name = rest

@@ -1,4 +1,6 @@
-"""Directories of rolling captures, as a loop of `perf record` leaves them: perf-HOST-DATE-120s.data, *.stacks, *.stacks.gz."""
+"""Directories of rolling captures, as a loop of `perf record` leaves them:
+perf-HOST-DATE-120s.data, *.stacks, *.stacks.gz.
+"""
 
 import re
 from dataclasses import dataclass
@@ -10,7 +12,12 @@ from necroscope.errors import UsageError
 from necroscope.interchange.unreadable import unreadable
 from necroscope.model.units import NS_PER_S
 
-_SUFFIXES: Final = {".data": "perf.data", ".perf": "perf.data", ".stacks": "perf script", ".stacks.gz": "perf script"}
+_SUFFIXES: Final = {
+    ".data": "perf.data",
+    ".perf": "perf.data",
+    ".stacks": "perf script",
+    ".stacks.gz": "perf script",
+}
 _SUFFIX: Final = re.compile(r"(\.data|\.perf|\.stacks\.gz|\.stacks)$")
 _LENGTH: Final = re.compile(r"[-_.](\d{1,6})s$")
 _DATE: Final = re.compile(
@@ -22,7 +29,9 @@ _EPOCH: Final = re.compile(r"(?<!\d)(1\d{9})(?!\d)")
 
 @dataclass(frozen=True, slots=True)
 class RollingCapture:
-    """`start_ns` and `length_ns` are what the name says; the start is taken for UTC, moved by the offset that was given."""
+    """`start_ns` and `length_ns` are what the name says; the start is taken for UTC, moved by the
+    offset that was given.
+    """
 
     path: Path
     kind: str
@@ -32,15 +41,24 @@ class RollingCapture:
 
 
 def list_rolling(folder: Path, utc_offset_s: int = 0) -> list[RollingCapture]:
-    """The captures of a directory in the order of their start, those without a date by name; UsageError when there are none."""
+    """The captures of a directory in the order of their start, those without a date by name;
+    UsageError when there are none.
+    """
     try:
-        paths = sorted(path for path in folder.iterdir() if _SUFFIX.search(path.name) and path.is_file())
+        paths = sorted(
+            path for path in folder.iterdir() if _SUFFIX.search(path.name) and path.is_file()
+        )
     except OSError as error:
         raise unreadable(folder, error) from None
     if not paths:
-        raise UsageError(f"{folder} holds no capture", "captures are named *.data, *.stacks or *.stacks.gz")
+        raise UsageError(
+            f"{folder} holds no capture", "captures are named *.data, *.stacks or *.stacks.gz"
+        )
     found = [parse_name(path, utc_offset_s) for path in paths]
-    return sorted(found, key=lambda capture: (capture.start_ns is None, capture.start_ns or 0, capture.path.name))
+    return sorted(
+        found,
+        key=lambda capture: (capture.start_ns is None, capture.start_ns or 0, capture.path.name),
+    )
 
 
 def parse_name(path: Path, utc_offset_s: int = 0) -> RollingCapture:

@@ -1,4 +1,6 @@
-"""Frame lines of `perf script`: `ADDRESS symbol+0xOFFSET (module)`, each of the three where -F asks for it."""
+"""Frame lines of `perf script`: `ADDRESS symbol+0xOFFSET (module)`, each of the three where -F asks
+for it.
+"""
 
 import re
 from typing import Final
@@ -14,8 +16,22 @@ _LINE: Final = re.compile(
 _OFFSET: Final = re.compile(rb"\+0x[0-9a-f]+$")
 _KERNEL_OBJECT: Final = re.compile(rb"([^/]+)\.ko(?:\.\w+)?$")
 _PERF_MAP: Final = re.compile(rb"perf-\d+\.map$")
-_KERNEL_MODULES: Final = (b"[kernel.kallsyms]", b"[kernel.vmlinux]", b"[kernel]", b"[guest.kernel.kallsyms]", b"vmlinux")
-_NOT_KERNEL: Final = (b"[unknown]", b"[vdso]", b"[vsyscall]", b"[heap]", b"[stack]", b"[anon]", b"[uprobes]")
+_KERNEL_MODULES: Final = (
+    b"[kernel.kallsyms]",
+    b"[kernel.vmlinux]",
+    b"[kernel]",
+    b"[guest.kernel.kallsyms]",
+    b"vmlinux",
+)
+_NOT_KERNEL: Final = (
+    b"[unknown]",
+    b"[vdso]",
+    b"[vsyscall]",
+    b"[heap]",
+    b"[stack]",
+    b"[anon]",
+    b"[uprobes]",
+)
 _FUNCTION_LIMIT: Final = 200
 _MODULE_LIMIT: Final = 300
 
@@ -73,7 +89,10 @@ def parse_frame(line: bytes) -> Frame:
     module = (found["module"] or b"") if found else b""
     address = found["address"] if found else b""
     if address and not symbol and address.isalpha():
-        symbol, address = address, b""  # a function called `feed` or `add`, printed without its address
+        symbol, address = (
+            address,
+            b"",
+        )  # a function called `feed` or `add`, printed without its address
     if module == b"inlined":
         module = b""
     name = None if symbol in (b"", b"[unknown]") else clean(symbol, _FUNCTION_LIMIT)
@@ -83,7 +102,11 @@ def parse_frame(line: bytes) -> Frame:
 
 def _frame_in(name: str | None, module: bytes, is_high: bool) -> Frame:
     kernel_object = _KERNEL_OBJECT.search(module)
-    if module.startswith(_KERNEL_MODULES) or module.endswith(b"/vmlinux") or (is_high and module in (b"", b"[unknown]")):
+    if (
+        module.startswith(_KERNEL_MODULES)
+        or module.endswith(b"/vmlinux")
+        or (is_high and module in (b"", b"[unknown]"))
+    ):
         return Frame(name, "[kernel]", "kernel", None, None)
     if kernel_object is not None:
         return Frame(name, f"[{clean(kernel_object[1].replace(b'-', b'_'))}]", "kernel", None, None)

@@ -1,4 +1,6 @@
-"""The segments of an import, five minutes each: open while rows may still come for them, sealed as time passes."""
+"""The segments of an import, five minutes each: open while rows may still come for them, sealed as
+time passes.
+"""
 
 import sys
 from collections.abc import Iterable
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
     from necroscope.interchange.open_segment import OpenSegment
 
 SEGMENT_NS: Final = 300 * NS_PER_S
-# Times that jump about would make a segment each; beyond these (a month) rows go to the segment before them.
+# Times that jump about would make a segment each; beyond these (a month) rows go to the segment
+# before them.
 MOST_SEGMENTS: Final = 10_000
 _NEVER_NS: Final = 1 << 63
 
@@ -29,10 +32,13 @@ _NEVER_NS: Final = 1 << 63
 class SegmentSet:
     """`rows`, `size_bytes` and `spans` are known once it is closed.
 
-    Arrow, which takes as long to load as a hundred thousand samples to read, is loaded and used by a thread of its own.
+    Arrow, which takes as long to load as a hundred thousand samples to read, is loaded and used by
+    a thread of its own.
     """
 
-    def __init__(self, directory: Path, profile: ImportProfile, node: str, cpus: int | None) -> None:
+    def __init__(
+        self, directory: Path, profile: ImportProfile, node: str, cpus: int | None
+    ) -> None:
         self.rows: dict[str, int] = {}
         self.size_bytes = 0
         self.spans: dict[str, Span] = {}
@@ -51,14 +57,18 @@ class SegmentSet:
         self._writing.do(_load_arrow)
 
     def segment_at(self, time_ns: int) -> tuple[int, int]:
-        """Its number, and the time at which the next one begins. What comes late goes to the first that is still open."""
+        """Its number, and the time at which the next one begins. What comes late goes to the first
+        that is still open.
+        """
         segment = max(time_ns // SEGMENT_NS, self._first)
         if segment not in self._made and len(self._made) >= MOST_SEGMENTS:
             return max(self._made), _NEVER_NS
         return segment, (segment + 1) * SEGMENT_NS
 
     def add_samples(self, batch: SampleBatch, since_ns: int) -> None:
-        """Samples with their wall clock; `since_ns` is from when on the capture was running without a break."""
+        """Samples with their wall clock; `since_ns` is from when on the capture was running without
+        a break.
+        """
         core, names = self._profile.core, self._profile.names
         segment = self._segment(batch.segment)
         if self._numbering != self._profile.numbering:
@@ -68,7 +78,9 @@ class SegmentSet:
         is_begin, self._taken = self._taken == (0, 0), (core.view.node_count, core.view.frame_count)
         self.unnamed.add(batch, frames)
         begin_ns = max(since_ns, batch.segment * SEGMENT_NS)
-        self._writing.do(lambda: segment.add_samples(batch, begin_ns, stacks, frames.named(), is_begin=is_begin))
+        self._writing.do(
+            lambda: segment.add_samples(batch, begin_ns, stacks, frames.named(), is_begin=is_begin)
+        )
 
     def add_rows(self, table: str, rows: Iterable[Row]) -> None:
         """Rows of a table whose first column is the time."""
@@ -81,7 +93,9 @@ class SegmentSet:
         self._segment(self.segment_at(gap.from_ns)[0]).gaps.append(gap)
 
     def close_before(self, time_ns: int) -> None:
-        """Seal what ended before this time; rows that come late for it go to the first segment still open."""
+        """Seal what ended before this time; rows that come late for it go to the first segment
+        still open.
+        """
         self._first = max(self._first, time_ns // SEGMENT_NS)
         for segment in sorted(segment for segment in self._open if segment < self._first):
             self._seal(segment)
@@ -104,7 +118,9 @@ class SegmentSet:
             from necroscope.interchange.open_segment import OpenSegment  # noqa: PLC0415
 
             self._made.add(number)
-            segment = self._open[number] = OpenSegment(self._directory / segment_name(number * SEGMENT_NS), number * SEGMENT_NS)
+            segment = self._open[number] = OpenSegment(
+                self._directory / segment_name(number * SEGMENT_NS), number * SEGMENT_NS
+            )
             self._unsealed.add(segment)
         return segment
 

@@ -1,4 +1,6 @@
-"""Where a capture's addresses get names from: what the user gives, perf's build-id cache, this machine if it is the same."""
+"""Where a capture's addresses get names from: what the user gives, perf's build-id cache, this
+machine if it is the same.
+"""
 
 import os
 import platform
@@ -13,7 +15,9 @@ def _default_cache() -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class SymbolSearch:
-    """`binaries` are directories searched by build id, then by path; `perf_maps` is one that holds perf-PID.map files."""
+    """`binaries` are directories searched by build id, then by path; `perf_maps` is one that holds
+    perf-PID.map files.
+    """
 
     kallsyms: Path | None = None
     binaries: tuple[Path, ...] = ()

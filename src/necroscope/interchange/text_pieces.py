@@ -1,4 +1,6 @@
-"""Text files, plain or gzipped, as pieces of whole lines: bounded in memory, with the byte offset of every fault."""
+"""Text files, plain or gzipped, as pieces of whole lines: bounded in memory, with the byte offset
+of every fault.
+"""
 
 import gzip
 import zlib
@@ -31,7 +33,9 @@ def open_text(path: Path) -> BinaryIO:
 
 
 def read_pieces(path: Path, ending: bytes = b"\n") -> Iterator[Piece]:
-    """Pieces that end with `ending`, but for the last. CorruptData for binary bytes, lines too long and a broken gzip stream."""
+    """Pieces that end with `ending`, but for the last. CorruptData for binary bytes, lines too long
+    and a broken gzip stream.
+    """
     offset = 0
     rest = b""
     with open_text(path) as file:
@@ -44,7 +48,8 @@ def read_pieces(path: Path, ending: bytes = b"\n") -> Iterator[Piece]:
             if cut < len(ending) and not at_end:
                 if len(content) > 8 * PIECE_BYTES:
                     raise CorruptData(
-                        f"{path}: byte {offset}: {len(content)} bytes without an end of {'sample' if len(ending) > 1 else 'line'}"
+                        f"{path}: byte {offset}: {len(content)} bytes without an end of"
+                        f" {'sample' if len(ending) > 1 else 'line'}"
                     )
                 rest = content
                 continue
@@ -66,8 +71,12 @@ def _check(content: bytes, path: Path, offset: int, rest: bytes) -> None:
     zero = content.find(b"\0")
     if zero >= 0:
         raise CorruptData(
-            f"{path}: byte {offset + zero}: a zero byte, so this is no text", "give the file that the tool wrote as text"
+            f"{path}: byte {offset + zero}: a zero byte, so this is no text",
+            "give the file that the tool wrote as text",
         )
     last_end = max(rest.rfind(b"\n"), 0)
     if len(content) >= LINE_MOST_BYTES and content.find(b"\n", 0, LINE_MOST_BYTES) < 0:
-        raise CorruptData(f"{path}: byte {offset - len(rest) + last_end}: a line of more than {LINE_MOST_BYTES} bytes")
+        raise CorruptData(
+            f"{path}: byte {offset - len(rest) + last_end}: a line of more than {LINE_MOST_BYTES}"
+            " bytes"
+        )

@@ -1,4 +1,6 @@
-"""Samples that a text holds, with names for frames: gathered until they are a batch, then put in order, dated and numbered."""
+"""Samples that a text holds, with names for frames: gathered until they are a batch, then put in
+order, dated and numbered.
+"""
 
 from array import array
 from collections.abc import Iterator, Sequence
@@ -32,7 +34,9 @@ class TextSample(NamedTuple):
 
 
 class GivenStacks:
-    """Stacks whose frames have their names already; each has a place here, and a number while its segment is written."""
+    """Stacks whose frames have their names already; each has a place here, and a number while its
+    segment is written.
+    """
 
     def __init__(self, profile: ImportProfile) -> None:
         self._profile = profile
@@ -71,7 +75,9 @@ class GivenStacks:
         new = [place for place in dict.fromkeys(places) if place not in self._numbers]
         frames = array("I", [frame for place in new for frame in self._stacks[place]])
         lengths = array("I", [len(self._stacks[place]) for place in new])
-        self._numbers.update(zip(new, self._profile.core.intern_stacks(frames, lengths), strict=True))
+        self._numbers.update(
+            zip(new, self._profile.core.intern_stacks(frames, lengths), strict=True)
+        )
         return array("i", map(self._numbers.__getitem__, places))
 
 
@@ -98,7 +104,10 @@ class TextSamples:
     def take(self) -> Iterator[SampleBatch]:
         """All that wait. The last sample of a core may come before earlier ones of others."""
         plan = self._plan
-        dated = [sample._replace(time_ns=self._moved(sample.time_ns)) for sample in self._of_one_event(self._waiting)]
+        dated = [
+            sample._replace(time_ns=self._moved(sample.time_ns))
+            for sample in self._of_one_event(self._waiting)
+        ]
         self._waiting = []
         dated = [sample for sample in dated if plan.from_ns <= sample.time_ns < plan.to_ns]
         dated.sort(key=attrgetter("time_ns"))
@@ -110,7 +119,11 @@ class TextSamples:
         return min(max(max(time_ns, 0) + self._plan.offset_ns, 0), LATEST_NS)
 
     def _of_one_event(self, samples: list[TextSample]) -> list[TextSample]:
-        others = [] if self._plan.all_events else self._event.others(sorted({sample.event for sample in samples}))
+        others = (
+            []
+            if self._plan.all_events
+            else self._event.others(sorted({sample.event for sample in samples}))
+        )
         self.left_out += [0] * (len(self._facts.event_names) - len(self.left_out))
         for event in others:
             self.left_out[event] += sum(sample.event == event for sample in samples)
@@ -137,7 +150,10 @@ class TextSamples:
             list(places),
             (bytes((len(kept) + 7) // 8), bytes(4 * len(kept))),
             [""],
-            (self._stacks.numbers(stacks).tobytes(), array("i", [min(weight, _LARGEST) for weight in weights]).tobytes()),
+            (
+                self._stacks.numbers(stacks).tobytes(),
+                array("i", [min(weight, _LARGEST) for weight in weights]).tobytes(),
+            ),
         )
         return SampleBatch(segment, from_ns, to_ns, columns, idle, is_weighted=True)
 

@@ -1,4 +1,6 @@
-"""A recording in the making: a directory beside its place, locked, so that what a killed import left is known and goes."""
+"""A recording in the making: a directory beside its place, locked, so that what a killed import
+left is known and goes.
+"""
 
 import os
 import shutil
@@ -32,7 +34,9 @@ def unfinished(directory: Path) -> Iterator[Path]:
 def _make(directory: Path) -> tuple[Path, int | None]:
     """Again if another import took it for one left over, in the moment before it was locked."""
     for _ in range(_ATTEMPTS):
-        made = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", suffix=_SUFFIX, dir=directory.parent))
+        made = Path(
+            tempfile.mkdtemp(prefix=f".{directory.name}.", suffix=_SUFFIX, dir=directory.parent)
+        )
         if os.name != "posix":
             return made, None
         lock = _locked(made)

@@ -13,7 +13,9 @@ _REST: Final = 62
 
 
 class UnnamedCount:
-    """Counts samples by the set of modules that their stacks lack names of; a set is a number with a bit for each module."""
+    """Counts samples by the set of modules that their stacks lack names of; a set is a number with
+    a bit for each module.
+    """
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -29,18 +31,35 @@ class UnnamedCount:
         """Samples, and the frames that came with them."""
         bits = self._bits
         for module in frames.unnamed_modules():
-            self._of_frame.append(0 if module is None else 1 << min(bits.setdefault(module, len(bits)), _REST))
+            self._of_frame.append(
+                0 if module is None else 1 << min(bits.setdefault(module, len(bits)), _REST)
+            )
         weights = None if batch.columns is None or not batch.is_weighted else bytes(batch.weight)
-        self._core.count_marks(self._of_frame, bytes(batch.stack), weights, self._sets, self._counts)
+        self._core.count_marks(
+            self._of_frame, bytes(batch.stack), weights, self._sets, self._counts
+        )
 
     def notes(self) -> list[str]:
-        names = [module for module, bit in self._bits.items() if bit < _REST] + ["more modules"] * (len(self._bits) > _REST)
+        names = [module for module, bit in self._bits.items() if bit < _REST] + ["more modules"] * (
+            len(self._bits) > _REST
+        )
         modules = {
-            name: sum(samples for touched, samples in zip(self._sets, self._counts, strict=True) if touched >> bit & 1)
+            name: sum(
+                samples
+                for touched, samples in zip(self._sets, self._counts, strict=True)
+                if touched >> bit & 1
+            )
             for bit, name in enumerate(names)
         }
-        found = sorted(((samples, module) for module, samples in modules.items() if samples), reverse=True)
-        notes = [f"functions of {module} could not be named: {samples} samples" for samples, module in found[:_MOST_MODULES]]
+        found = sorted(
+            ((samples, module) for module, samples in modules.items() if samples), reverse=True
+        )
+        notes = [
+            f"functions of {module} could not be named: {samples} samples"
+            for samples, module in found[:_MOST_MODULES]
+        ]
         if len(found) > _MOST_MODULES:
-            notes.append(f"functions of {len(found) - _MOST_MODULES} more modules could not be named")
+            notes.append(
+                f"functions of {len(found) - _MOST_MODULES} more modules could not be named"
+            )
         return notes

@@ -6,4 +6,6 @@ from necroscope.errors import UsageError
 
 
 def unreadable(path: Path, error: OSError) -> UsageError:
-    return UsageError(f"cannot read {path}: {error.strerror}", "check the path, and that you may read it")
+    return UsageError(
+        f"cannot read {path}: {error.strerror}", "check the path, and that you may read it"
+    )

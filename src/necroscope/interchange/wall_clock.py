@@ -1,4 +1,6 @@
-"""Dates captures that have no wall clock: by a kernel log that has both clocks, the file's name, or when it was last written."""
+"""Dates captures that have no wall clock: by a kernel log that has both clocks, the file's name, or
+when it was last written.
+"""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -12,19 +14,24 @@ from necroscope.interchange.perf_script import last_time_ns
 from necroscope.model.units import NS_PER_S
 
 _DAY_NS: Final = 86400 * NS_PER_S
-# Names and file times are good to a second or some: within this two captures are of one boot and keep their distance.
+# Names and file times are good to a second or some: within this two captures are of one boot and
+# keep their distance.
 _SAME_BOOT_NS: Final = 10 * NS_PER_S
 
 
 class Placing(NamedTuple):
-    """What to add to a capture's times to have UTC, and where that is from if it is not the capture itself."""
+    """What to add to a capture's times to have UTC, and where that is from if it is not the capture
+    itself.
+    """
 
     offset_ns: int
     origin: str | None
 
 
 class WallClock:
-    """The kernel's own clock (perf without -k, dmesg without -T) counts from boot: one offset holds for all of one boot."""
+    """The kernel's own clock (perf without -k, dmesg without -T) counts from boot: one offset holds
+    for all of one boot.
+    """
 
     def __init__(self) -> None:
         self._known: Placing | None = None
@@ -38,10 +45,14 @@ class WallClock:
     def learn_from_log(self, lines: Sequence[LogText]) -> None:
         """Lines with both clocks say the offset itself, to about a second."""
         offsets = [
-            line.time_ns - line.since_boot_ns for line in lines if line.time_ns is not None and line.since_boot_ns is not None
+            line.time_ns - line.since_boot_ns
+            for line in lines
+            if line.time_ns is not None and line.since_boot_ns is not None
         ]
         if offsets:
-            self._known = Placing(sorted(offsets)[len(offsets) // 2], "the kernel log, which has both clocks")
+            self._known = Placing(
+                sorted(offsets)[len(offsets) // 2], "the kernel log, which has both clocks"
+            )
 
     def place_capture(self, given: Input, capture: Capture) -> Placing:
         facts = capture.facts
@@ -49,19 +60,30 @@ class WallClock:
             return Placing(0, None)
         start_ns = _start_by_name_ns(given)
         if not facts.has_time:
-            return Placing(given.written_ns, "the file's time") if start_ns is None else Placing(start_ns, "the file's name")
+            return (
+                Placing(given.written_ns, "the file's time")
+                if start_ns is None
+                else Placing(start_ns, "the file's name")
+            )
         if start_ns is not None and facts.first_ns is not None:
             return self._settle(Placing(start_ns - facts.first_ns, "the file's name"))
         if self._known is not None and given.folder is None:
             return self._known
-        return self._settle(Placing(given.written_ns - (_find_last_ns(given) or 0), "the file's time"))
+        return self._settle(
+            Placing(given.written_ns - (_find_last_ns(given) or 0), "the file's time")
+        )
 
     def place_log(self, given: Input, lines: Sequence[LogText]) -> Placing:
-        last_ns = next((line.since_boot_ns for line in reversed(lines) if line.since_boot_ns is not None), 0)
+        last_ns = next(
+            (line.since_boot_ns for line in reversed(lines) if line.since_boot_ns is not None), 0
+        )
         return self._known or self._settle(Placing(given.written_ns - last_ns, "the file's time"))
 
     def _settle(self, placing: Placing) -> Placing:
-        if self._known is not None and abs(self._known.offset_ns - placing.offset_ns) < _SAME_BOOT_NS:
+        if (
+            self._known is not None
+            and abs(self._known.offset_ns - placing.offset_ns) < _SAME_BOOT_NS
+        ):
             return self._known
         self._known = placing
         return placing
@@ -74,7 +96,9 @@ def _start_by_name_ns(given: Input) -> int | None:
 
 
 def _find_last_ns(given: Input) -> int | None:
-    """By the tail of a text, or one pass over times alone: the head does not say when a capture ended."""
+    """By the tail of a text, or one pass over times alone: the head does not say when a capture
+    ended.
+    """
     if given.kind is Kind.PERF_SCRIPT:
         return last_time_ns(given.path)
     span = sample_span_ns(given.path)

@@ -1,4 +1,6 @@
-"""A process of the lab: started through `launch.py`, which bounds it, and ended with its whole session."""
+"""A process of the lab: started through `launch.py`, which bounds it, and ended with its whole
+session.
+"""
 
 import contextlib
 import json
@@ -28,7 +30,9 @@ FILES: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where and how a process runs; `cpu` is one core or several, `policy` other, batch, idle, fifo or rr."""
+    """Where and how a process runs; `cpu` is one core or several, `policy` other, batch, idle, fifo
+    or rr.
+    """
 
     cpu: int | Sequence[int] | None = None
     policy: str = "other"
@@ -73,9 +77,15 @@ class Actor:
 
 
 def start(
-    body: Sequence[str] | Callable[..., object], arguments: Sequence[Any], comm: str, place: Place, order: dict[str, Any]
+    body: Sequence[str] | Callable[..., object],
+    arguments: Sequence[Any],
+    comm: str,
+    place: Place,
+    order: dict[str, Any],
 ) -> Actor:
-    """`order` brings what the stage decides: scratch directory, mark, longest life and where standard error goes."""
+    """`order` brings what the stage decides: scratch directory, mark, longest life and where
+    standard error goes.
+    """
     reader, writer = os.pipe()
     with contextlib.ExitStack() as opened:
         opened.callback(os.close, reader)
@@ -83,7 +93,13 @@ def start(
             handed.callback(os.close, writer)
             output = handed.enter_context(Path(order["output"]).open("ab"))
             process = subprocess.Popen(
-                [comm, "-P", "-m", "necroscope.lab.launch", json.dumps(_order(body, arguments, comm, place, order, writer))],
+                [
+                    comm,
+                    "-P",
+                    "-m",
+                    "necroscope.lab.launch",
+                    json.dumps(_order(body, arguments, comm, place, order, writer)),
+                ],
                 executable=sys.executable,
                 env=_environment(order["mark"]),
                 stdin=subprocess.DEVNULL,
@@ -114,17 +130,27 @@ def _order(
         "policy": place.policy,
         "priority": place.priority,
         "nice": place.nice,
-        "cgroups": [str(path) for path in dict.fromkeys(place.cgroup.directories.values())] if place.cgroup else [],
+        "cgroups": [str(path) for path in dict.fromkeys(place.cgroup.directories.values())]
+        if place.cgroup
+        else [],
         "netns": place.netns,
         "memory_bytes": place.memory_bytes,
         "files": place.files,
     }
     if callable(body):
-        return common | {"argv": None, "module": body.__module__, "function": body.__name__, "arguments": list(arguments)}
+        return common | {
+            "argv": None,
+            "module": body.__module__,
+            "function": body.__name__,
+            "arguments": list(arguments),
+        }
     program = shutil.which(body[0])
     if program is None:
         raise CannotProvoke(f"there is no program {body[0]}", "install it")
-    return common | {"file": _named(program, comm, Path(order["scratch"])), "argv": [comm, *body[1:]]}
+    return common | {
+        "file": _named(program, comm, Path(order["scratch"])),
+        "argv": [comm, *body[1:]],
+    }
 
 
 def _named(program: str, comm: str, scratch: Path) -> str:
@@ -137,9 +163,15 @@ def _named(program: str, comm: str, scratch: Path) -> str:
 
 
 def _environment(mark: str) -> dict[str, str]:
-    """argv[0] is the invented name, from which Python cannot find its own library: say where it is."""
+    """argv[0] is the invented name, from which Python cannot find its own library: say where it
+    is.
+    """
     source = str(Path(necroscope.__file__).parents[1])
-    return os.environ | {"PYTHONHOME": sys.base_prefix, "PYTHONPATH": os.pathsep.join([source, *sys.path]), MARK: mark}
+    return os.environ | {
+        "PYTHONHOME": sys.base_prefix,
+        "PYTHONPATH": os.pathsep.join([source, *sys.path]),
+        MARK: mark,
+    }
 
 
 def _wait_until_ready(actor: Actor, reader: int) -> None:
@@ -155,7 +187,10 @@ def marked(mark: str) -> Iterator[int]:
     wanted = f"{MARK}={mark}\0".encode()
     for directory in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if wanted in (directory / "environ").read_bytes() + b"\0" and int(directory.name) != os.getpid():
+            if (
+                wanted in (directory / "environ").read_bytes() + b"\0"
+                and int(directory.name) != os.getpid()
+            ):
                 yield int(directory.name)
 
 

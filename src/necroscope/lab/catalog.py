@@ -1,4 +1,6 @@
-"""The scenarios there are, found by listing `incidents` and `healthy`: a new file is all that a new scenario needs."""
+"""The scenarios there are, found by listing `incidents` and `healthy`: a new file is all that a new
+scenario needs.
+"""
 
 import importlib
 import inspect
@@ -24,7 +26,11 @@ _PACKAGES: Final = {
 
 def scenarios() -> dict[str, type[Scenario]]:
     """By name, incidents first."""
-    found = [cls for package in (incidents, healthy) for cls in _in_package(package.__path__, package.__name__)]
+    found = [
+        cls
+        for package in (incidents, healthy)
+        for cls in _in_package(package.__path__, package.__name__)
+    ]
     return {cls.name: cls for cls in found}
 
 
@@ -37,18 +43,29 @@ def find(name: str) -> type[Scenario]:
 
 def missing_needs(scenario: type[Scenario]) -> list[str]:
     """Which of its programs and kernel files this machine lacks."""
-    return [need for need in scenario.needs if not (Path(need).exists() if "/" in need else shutil.which(need))]
+    return [
+        need
+        for need in scenario.needs
+        if not (Path(need).exists() if "/" in need else shutil.which(need))
+    ]
 
 
 def install_hint(missing: list[str]) -> str:
     programs = [_PACKAGES.get(need, need) for need in missing if "/" not in need]
-    return f"sudo apt-get install -y --no-install-recommends {' '.join(programs)}" if programs else "this kernel cannot do it"
+    return (
+        f"sudo apt-get install -y --no-install-recommends {' '.join(programs)}"
+        if programs
+        else "this kernel cannot do it"
+    )
 
 
 def _in_package(paths: Iterable[str], package: str) -> list[type[Scenario]]:
     names = sorted(module.name for module in pkgutil.iter_modules(paths))
     modules = [importlib.import_module(f"{package}.{name}") for name in names]
     classes = [
-        cls for module in modules for _, cls in inspect.getmembers(module, inspect.isclass) if cls.__module__ == module.__name__
+        cls
+        for module in modules
+        for _, cls in inspect.getmembers(module, inspect.isclass)
+        if cls.__module__ == module.__name__
     ]
     return [cls for cls in classes if issubclass(cls, Scenario) and not inspect.isabstract(cls)]

@@ -1,4 +1,6 @@
-"""Control groups of the lab, on v1 (a directory in each controller's hierarchy) and v2 (one directory) alike."""
+"""Control groups of the lab, on v1 (a directory in each controller's hierarchy) and v2 (one
+directory) alike.
+"""
 
 import os
 from dataclasses import dataclass
@@ -35,7 +37,9 @@ class Cgroup:
 
     @property
     def is_v2(self) -> bool:
-        return any((directory / "cgroup.controllers").exists() for directory in self.directories.values())
+        return any(
+            (directory / "cgroup.controllers").exists() for directory in self.directories.values()
+        )
 
 
 def mount_points(controllers: tuple[str, ...]) -> dict[str, Path]:
@@ -49,7 +53,10 @@ def mount_points(controllers: tuple[str, ...]) -> dict[str, Path]:
         found |= {controller: point for controller in controllers if controller in offered}
     missing = [controller for controller in controllers if controller not in found]
     if missing:
-        raise CannotProvoke(f"no cgroup hierarchy has the controller {', '.join(missing)}", "mount it, or boot with it on")
+        raise CannotProvoke(
+            f"no cgroup hierarchy has the controller {', '.join(missing)}",
+            "mount it, or boot with it on",
+        )
     return found
 
 

@@ -1,4 +1,6 @@
-"""A real container that crashes at every start and leaks a memory cgroup each time, by podman with storage of its own."""
+"""A real container that crashes at every start and leaks a memory cgroup each time, by podman with
+storage of its own.
+"""
 
 import os
 import shutil
@@ -12,12 +14,17 @@ from necroscope.lab.stage import Stage
 NEEDS: Final = ("podman", "runc", "sh", "sleep", "ldd", "taskset")
 # A container outlives the lab if that is killed; so it stops by itself after a few minutes.
 _MOST_RESTARTS: Final = 1500
-_DUMP: Final = 'read id < /proc/sys/kernel/random/uuid; sleep {:.2f}; echo "$id: no backend" > "/state/$id"; exit 3'
+_DUMP: Final = (
+    'read id < /proc/sys/kernel/random/uuid; sleep {:.2f}; echo "$id: no backend" > "/state/$id";'
+    " exit 3"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class CrashLoop:
-    """`parent` is its cgroup in every hierarchy; `state` the memory-backed volume whose files outlive each start."""
+    """`parent` is its cgroup in every hierarchy; `state` the memory-backed volume whose files
+    outlive each start.
+    """
 
     name: str
     id: str
@@ -26,7 +33,9 @@ class CrashLoop:
 
 
 def start_crash_loop(stage: Stage) -> CrashLoop:
-    """Each start has a cgroup of its own, writes one file that stays, and fails. The file keeps the dead cgroup alive."""
+    """Each start has a cgroup of its own, writes one file that stays, and fails. The file keeps the
+    dead cgroup alive.
+    """
     name, parent = stage.invent("agent"), stage.invent("app")
     state = stage.mount_tmpfs(1 << 30, nr_inodes=200_000)
     rootfs = _make_rootfs(stage)
@@ -38,7 +47,18 @@ def start_crash_loop(stage: Stage) -> CrashLoop:
     volume = ["--volume", f"{state}:/state", "--rootfs", str(rootfs)]
     restart = ["--restart", f"on-failure:{_MOST_RESTARTS}", "--cgroup-parent", f"/{parent}"]
     crash = ["/bin/sh", "-c", _DUMP.format(stage.random.uniform(0.3, 1.0))]
-    run = ["run", "--detach", "--name", name, "--network", "none", *restart, *limits, *volume, *crash]
+    run = [
+        "run",
+        "--detach",
+        "--name",
+        name,
+        "--network",
+        "none",
+        *restart,
+        *limits,
+        *volume,
+        *crash,
+    ]
     # Away from the chosen core: a container is restarted by whoever has time for it.
     elsewhere = ["taskset", "--cpu-list", ",".join(map(str, stage.other_cores))]
     return CrashLoop(name, stage.run([*elsewhere, *podman, *run]).strip(), parent, state)
@@ -48,7 +68,16 @@ def _podman(storage: Path) -> list[str]:
     """Systemd and the journal are not needed; cgroups are made directly."""
     places = {"--root": "root", "--runroot": "run", "--tmpdir": "tmp"}
     own = [word for option, name in places.items() for word in (option, str(storage / name))]
-    return ["podman", *own, "--runtime", "runc", "--cgroup-manager", "cgroupfs", "--events-backend", "file"]
+    return [
+        "podman",
+        *own,
+        "--runtime",
+        "runc",
+        "--cgroup-manager",
+        "cgroupfs",
+        "--events-backend",
+        "file",
+    ]
 
 
 def _make_rootfs(stage: Stage) -> Path:

@@ -1,7 +1,8 @@
-"""A FUSE file system of one endless file, whose server can stop answering reads: the kernel's protocol (linux/fuse.h), spoken
-directly.
+"""A FUSE file system of one endless file, whose server can stop answering reads: the kernel's
+protocol (linux/fuse.h), spoken directly.
 
-Its mount is safe: who waits for it can be killed, and all that wait are freed when the server is gone.
+Its mount is safe: who waits for it can be killed, and all that wait are freed when the server is
+gone.
 """
 
 import ctypes
@@ -19,7 +20,8 @@ from typing import Final
 # len, opcode, unique, nodeid (and uid, gid, pid)
 _REQUEST: Final = struct.Struct("<IIQQ16x")
 _ANSWER: Final = struct.Struct("<IiQ")
-# fuse_init_out: major, minor, max_readahead, flags, max_background, congestion_threshold, max_write, time_gran, max_pages
+# fuse_init_out: major, minor, max_readahead, flags, max_background, congestion_threshold,
+# max_write, time_gran, max_pages
 _INIT: Final = struct.Struct("<IIIIHHIIH34x")
 # fuse_attr: ino, size, (blocks, times), mode, nlink, (uid, gid, rdev), blksize, (flags)
 _ATTRIBUTES: Final = struct.Struct("<QQ44xII12xI4x")
@@ -88,7 +90,9 @@ class _Server:
 
     def _answer(self, unique: int, content: bytes, error: int = 0) -> None:
         with suppress(FileNotFoundError):  # who asked has been killed
-            os.write(self._device, _ANSWER.pack(_ANSWER.size + len(content), -error, unique) + content)
+            os.write(
+                self._device, _ANSWER.pack(_ANSWER.size + len(content), -error, unique) + content
+            )
 
 
 def content_of(opcode: int, node: int) -> bytes | None:
@@ -116,7 +120,9 @@ def _attributes(node: int) -> bytes:
 
 
 def serve(source: str, path: str) -> None:
-    """A process: mounts at the path and serves it; SIGUSR1 makes it leave reads unanswered, SIGUSR2 answer them again."""
+    """A process: mounts at the path and serves it; SIGUSR1 makes it leave reads unanswered, SIGUSR2
+    answer them again.
+    """
     device = os.open("/dev/fuse", os.O_RDWR)
     options = f"fd={device},rootmode=40000,user_id=0,group_id=0,allow_other"
     libc = ctypes.CDLL(None, use_errno=True)

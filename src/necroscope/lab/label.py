@@ -1,4 +1,6 @@
-"""`label.json`: the truth about a recording of the lab, in the shape that `lab run --json` promises."""
+"""`label.json`: the truth about a recording of the lab, in the shape that `lab run --json`
+promises.
+"""
 
 import json
 import platform
@@ -14,15 +16,25 @@ LABEL_FILE: Final = "label.json"
 _KEYS: Final = ("scenario", "core", "mode", "cause", "culprit", "origin", "impact", "from", "to")
 
 
-def label_of(scenario: Scenario, truth: Truth, incident: Window, seed: int, emulated: list[str]) -> dict[str, Any]:
-    """`also`: names that are as right; `tolerates`: causes that are no false naming; `emulated`: what the kernel did not do."""
+def label_of(
+    scenario: Scenario, truth: Truth, incident: Window, seed: int, emulated: list[str]
+) -> dict[str, Any]:
+    """`also`: names that are as right; `tolerates`: causes that are no false naming; `emulated`:
+    what the kernel did not do.
+    """
     culprit, origin = truth.culprit, truth.origin
     return {
         "scenario": scenario.name,
         "core": truth.core,
         "mode": truth.mode,
         "cause": scenario.cause,
-        "culprit": culprit and {"comm": culprit.comm, "pid": culprit.pid, "cgroup": culprit.cgroup, "also": list(culprit.also)},
+        "culprit": culprit
+        and {
+            "comm": culprit.comm,
+            "pid": culprit.pid,
+            "cgroup": culprit.cgroup,
+            "also": list(culprit.also),
+        },
         "origin": origin and {"kind": origin.kind, "name": origin.name, "also": list(origin.also)},
         "impact": truth.impact,
         "from": format_moment(incident[0]),
@@ -39,7 +51,9 @@ def read_label(directory: Path) -> dict[str, Any]:
     try:
         label: Any = json.loads((directory / LABEL_FILE).read_text("utf-8"))
     except OSError:
-        raise RecordingError(f"{directory} has no {LABEL_FILE}", "only `necroscope lab run` writes one") from None
+        raise RecordingError(
+            f"{directory} has no {LABEL_FILE}", "only `necroscope lab run` writes one"
+        ) from None
     except ValueError:
         raise CorruptData(f"{directory / LABEL_FILE} is no JSON") from None
     if not isinstance(label, dict) or any(key not in label for key in _KEYS):

@@ -1,8 +1,9 @@
-"""The first thing a process of the lab runs: bound itself, move to its place, then become the program or call the function.
+"""The first thing a process of the lab runs: bound itself, move to its place, then become the
+program or call the function.
 
-Run as `python -m necroscope.lab.launch ORDER` where ORDER is JSON, with descriptor `ready` to say `ready` or what failed on.
-Nothing here is left to the parent, so that no process of the lab is ever unbounded, not even when its parent dies at the
-worst moment.
+Run as `python -m necroscope.lab.launch ORDER` where ORDER is JSON, with descriptor `ready` to say
+`ready` or what failed on. Nothing here is left to the parent, so that no process of the lab is ever
+unbounded, not even when its parent dies at the worst moment.
 """
 
 import contextlib
@@ -20,7 +21,12 @@ _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_NAME: Final = 15
 _CLONE_NEWNET: Final = 0x40000000
 _libc: Final = ctypes.CDLL(None, use_errno=True)
-_POLICIES: Final = {"fifo": os.SCHED_FIFO, "rr": os.SCHED_RR, "batch": os.SCHED_BATCH, "idle": os.SCHED_IDLE}
+_POLICIES: Final = {
+    "fifo": os.SCHED_FIFO,
+    "rr": os.SCHED_RR,
+    "batch": os.SCHED_BATCH,
+    "idle": os.SCHED_IDLE,
+}
 
 
 def main() -> None:
@@ -61,12 +67,15 @@ def _move(order: dict[str, Any]) -> None:
     if order["netns"]:
         with open(f"/run/netns/{order['netns']}", "rb") as namespace:
             if _libc.setns(namespace.fileno(), _CLONE_NEWNET):
-                raise OSError(ctypes.get_errno(), f"cannot enter network namespace {order['netns']}")
+                raise OSError(
+                    ctypes.get_errno(), f"cannot enter network namespace {order['netns']}"
+                )
     if order["cpus"]:
         os.sched_setaffinity(0, order["cpus"])
     if order["nice"]:
         os.setpriority(os.PRIO_PROCESS, 0, order["nice"])
-        # Where autogroups are on, niceness counts only within a session, and the session has its own (kernel/sched/autogroup.c).
+        # Where autogroups are on, niceness counts only within a session, and the session has its
+        # own (kernel/sched/autogroup.c).
         if os.path.exists("/proc/self/autogroup"):
             Path("/proc/self/autogroup").write_text(str(order["nice"]))
     if order["policy"] != "other":

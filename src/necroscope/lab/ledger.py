@@ -1,8 +1,10 @@
-"""The ledger of a run: each act that changes the machine is written here, and is on disk, before it is done.
+"""The ledger of a run: each act that changes the machine is written here, and is on disk, before it
+is done.
 
-A ledger is a directory of its own below `state_directory()`, which does not outlive a reboot, as the acts themselves do not:
-`acts.jsonl`, a line an act, and the lock that its run holds as long as it lives. An act is data, a kind and its arguments, which
-`undo.py` knows how to take back; so what a killed run has left is undone by whoever comes next.
+A ledger is a directory of its own below `state_directory()`, which does not outlive a reboot, as
+the acts themselves do not: `acts.jsonl`, a line an act, and the lock that its run holds as long as
+it lives. An act is data, a kind and its arguments, which `undo.py` knows how to take back; so what
+a killed run has left is undone by whoever comes next.
 """
 
 import fcntl
@@ -28,7 +30,9 @@ class Act:
 
 
 def state_directory() -> Path:
-    """Where the ledgers are: the same place for every run on this machine, unless a test says otherwise."""
+    """Where the ledgers are: the same place for every run on this machine, unless a test says
+    otherwise.
+    """
     return Path(os.environ.get(ENVIRONMENT, "/run/necroscope-lab"))
 
 
@@ -42,7 +46,9 @@ class Ledger:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self._file.close()
-            raise LabError(f"the run of {directory.name} is still under way", "end it first") from None
+            raise LabError(
+                f"the run of {directory.name} is still under way", "end it first"
+            ) from None
 
     @classmethod
     def make(cls, state: Path) -> Self:

@@ -1,4 +1,6 @@
-"""What a run must leave as it was: cgroups, mounts, network namespaces, firewall rules, processes and BPF programs."""
+"""What a run must leave as it was: cgroups, mounts, network namespaces, firewall rules, processes
+and BPF programs.
+"""
 
 import contextlib
 import ctypes
@@ -25,7 +27,9 @@ _SETTLE_S: Final = 8.0
 
 @dataclass(frozen=True, slots=True)
 class MachineState:
-    """`tracked` counts by controller the cgroups that the kernel holds, dead ones included; the others are names."""
+    """`tracked` counts by controller the cgroups that the kernel holds, dead ones included; the
+    others are names.
+    """
 
     tracked: dict[str, int]
     cgroups: frozenset[str]
@@ -37,16 +41,21 @@ class MachineState:
 
     @classmethod
     def take(cls, mark: str) -> "MachineState":
-        """Processes are those with the run's mark; what a process without it holds belongs to somebody else."""
+        """Processes are those with the run's mark; what a process without it holds belongs to
+        somebody else.
+        """
         pids = frozenset(marked(mark))
         return cls(
             tracked={c.name: c.cgroups for c in parse_cgroups(Path("/proc/cgroups").read_bytes())},
             cgroups=frozenset(_unused_cgroups(Path("/sys/fs/cgroup"))),
             mounts=frozenset(_mounts()),
-            namespaces=frozenset(os.listdir("/run/netns")) if os.path.isdir("/run/netns") else frozenset(),
+            namespaces=frozenset(os.listdir("/run/netns"))
+            if os.path.isdir("/run/netns")
+            else frozenset(),
             rules=frozenset(_rules()),
             processes=frozenset(f"{pid}" for pid in pids),
-            bpf_programs=frozenset(str(i) for i in _bpf_programs()) - frozenset(_held_by_others(pids)),
+            bpf_programs=frozenset(str(i) for i in _bpf_programs())
+            - frozenset(_held_by_others(pids)),
         )
 
     def left_since(self, before: "MachineState") -> list[str]:
@@ -61,24 +70,36 @@ class MachineState:
         }
         found = [f"{kind} {name}" for kind, names in named.items() for name in sorted(names)]
         grown = {name: count - before.tracked.get(name, 0) for name, count in self.tracked.items()}
-        return found + [f"{more} more {name} cgroups tracked" for name, more in grown.items() if more > _TRACKED_SLACK]
+        return found + [
+            f"{more} more {name} cgroups tracked"
+            for name, more in grown.items()
+            if more > _TRACKED_SLACK
+        ]
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What is there after a run and was not before: of the run, and of others on the machine, who also live on."""
+    """What is there after a run and was not before: of the run, and of others on the machine, who
+    also live on.
+    """
 
     by_run: list[str]
     by_others: list[str]
 
 
 def left_behind(before: MachineState, mark: str, own_names: list[str]) -> Left:
-    """What is on its way out (a cgroup is freed later, by a worker) gets a moment. A name of the run tells what is its own;
-    processes and programs are told apart already, and only the run makes dead cgroups by the hundred."""
+    """What is on its way out (a cgroup is freed later, by a worker) gets a moment. A name of the
+    run tells what is its own; processes and programs are told apart already, and only the run makes
+    dead cgroups by the hundred.
+    """
     deadline = time.monotonic() + _SETTLE_S
     while True:
         found = MachineState.take(mark).left_since(before)
-        named = [each for each in found if each.startswith(("cgroup", "mount", "network namespace", "firewall rule"))]
+        named = [
+            each
+            for each in found
+            if each.startswith(("cgroup", "mount", "network namespace", "firewall rule"))
+        ]
         by_others = [each for each in named if not any(name in each for name in own_names)]
         by_run = [each for each in found if each not in by_others]
         if not by_run or time.monotonic() > deadline:
@@ -87,7 +108,9 @@ def left_behind(before: MachineState, mark: str, own_names: list[str]) -> Left:
 
 
 def _unused_cgroups(root: Path) -> Iterator[str]:
-    """Leaves without a process; one with a process is somebody's, or that process is what was left."""
+    """Leaves without a process; one with a process is somebody's, or that process is what was
+    left.
+    """
     for directory, children, files in os.walk(root):
         if not children and "cgroup.procs" in files:
             with contextlib.suppress(OSError):
@@ -105,8 +128,14 @@ def _rules() -> Iterator[str]:
     """Of this network namespace; counters and comments are no rules."""
     for program in ("iptables-save", "ip6tables-save"):
         if shutil.which(program):
-            done = subprocess.run([program], capture_output=True, text=True, timeout=30, check=False)
-            yield from (re.sub(r" ?\[\d+:\d+\]", "", line) for line in done.stdout.splitlines() if line[:1] not in ("#", ""))
+            done = subprocess.run(
+                [program], capture_output=True, text=True, timeout=30, check=False
+            )
+            yield from (
+                re.sub(r" ?\[\d+:\d+\]", "", line)
+                for line in done.stdout.splitlines()
+                if line[:1] not in ("#", "")
+            )
 
 
 def _bpf_programs() -> Iterator[int]:
@@ -123,7 +152,9 @@ def _bpf_programs() -> Iterator[int]:
 
 
 def _held_by_others(pids: frozenset[int]) -> Iterator[str]:
-    """Programs that are held by a descriptor of a process without the mark: another recorder, a tracer."""
+    """Programs that are held by a descriptor of a process without the mark: another recorder, a
+    tracer.
+    """
     for directory in Path("/proc").glob("[0-9]*/fd"):
         if int(directory.parent.name) in pids:
             continue

@@ -1,4 +1,6 @@
-"""A process that walks through a large mapped file, so that page cache comes and, under pressure, has to go again."""
+"""A process that walks through a large mapped file, so that page cache comes and, under pressure,
+has to go again.
+"""
 
 import mmap
 import os
@@ -23,7 +25,9 @@ def read_once(path: str) -> None:
 
 
 def stream(path: str, start_bytes: int, pause_s: float) -> None:
-    """Map every page of the file in turn, round and round; with the pauses it has little to do while memory is there."""
+    """Map every page of the file in turn, round and round; with the pauses it has little to do
+    while memory is there.
+    """
     descriptor = os.open(path, os.O_RDONLY)
     area = mmap.mmap(descriptor, 0, flags=mmap.MAP_SHARED, prot=mmap.PROT_READ)
     offset = start_bytes

@@ -1,4 +1,6 @@
-"""Questions to what the meter read: the lab's own measurement, independent of the recorder that is to be judged."""
+"""Questions to what the meter read: the lab's own measurement, independent of the recorder that is
+to be judged.
+"""
 
 import os
 from bisect import bisect_left
@@ -30,7 +32,9 @@ class Delays:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """All readings of all watched files, and the packets; a question without a window asks about the incident."""
+    """All readings of all watched files, and the packets; a question without a window asks about
+    the incident.
+    """
 
     readings: dict[str, list[Reading]]
     baseline: Window
@@ -41,7 +45,9 @@ class Measured:
     def texts(self, path: str, window: Window | None = None) -> list[Reading]:
         """What the file held, at each moment it was read."""
         from_ns, to_ns = window or self.incident
-        return [reading for reading in self.readings.get(path, []) if from_ns <= reading[0] <= to_ns]
+        return [
+            reading for reading in self.readings.get(path, []) if from_ns <= reading[0] <= to_ns
+        ]
 
     def shares(self, core: int, window: Window | None = None) -> dict[str, float]:
         """Share of elapsed time by mode (`MODES`), from /proc/stat."""
@@ -50,8 +56,12 @@ class Measured:
             return dict.fromkeys(MODES, 0.0)
         return _shares(ticks[0], ticks[-1])
 
-    def peak_share(self, core: int, modes: Sequence[str], seconds: float, window: Window | None = None) -> float:
-        """The highest share that these modes together had over any stretch of this length: for what comes and goes."""
+    def peak_share(
+        self, core: int, modes: Sequence[str], seconds: float, window: Window | None = None
+    ) -> float:
+        """The highest share that these modes together had over any stretch of this length: for what
+        comes and goes.
+        """
         ticks = self._core_ticks(core, window)
         times_ns = [time_ns for time_ns, _ in ticks]
         highest = 0.0
@@ -63,18 +73,30 @@ class Measured:
         return highest
 
     def growth(self, path: str, key: str, window: Window | None = None) -> int:
-        """By how much a number grew in a file of `key value` lines: /proc/vmstat, cpu.stat; 0 if it is not there."""
-        values = [value for _, text in self.texts(path, window) if (value := _value_of(text, key)) is not None]
+        """By how much a number grew in a file of `key value` lines: /proc/vmstat, cpu.stat; 0 if it
+        is not there.
+        """
+        values = [
+            value
+            for _, text in self.texts(path, window)
+            if (value := _value_of(text, key)) is not None
+        ]
         return values[-1] - values[0] if values else 0
 
     def highest(self, path: str, key: str = "", window: Window | None = None) -> int:
         """The highest value of a key, or of a file that holds one number."""
-        values = [_value_of(text, key) if key else _number(text) for _, text in self.texts(path, window)]
+        values = [
+            _value_of(text, key) if key else _number(text) for _, text in self.texts(path, window)
+        ]
         return max((value for value in values if value is not None), default=0)
 
     def tracked_cgroups(self, controller: str = "memory", window: Window | None = None) -> int:
         """The most cgroups that the kernel held at a time, dead ones included (/proc/cgroups)."""
-        rows = [line.split() for _, text in self.texts("/proc/cgroups", window) for line in text.splitlines()]
+        rows = [
+            line.split()
+            for _, text in self.texts("/proc/cgroups", window)
+            for line in text.splitlines()
+        ]
         return max((int(row[2]) for row in rows if row[0] == controller), default=0)
 
     def softirqs(self, core: int, vector: str, window: Window | None = None) -> int:
@@ -92,13 +114,24 @@ class Measured:
         return {name: rows[-1][i] - rows[0][i] if rows else 0 for i, name in enumerate(_SOFTNET)}
 
     def schedstat(self, pid: int, window: Window | None = None) -> tuple[float, float]:
-        """Seconds run and seconds waited for a core by a task that the stage watches (`stage.watch_task`)."""
-        rows = [[int(word) for word in text.split()] for _, text in self.texts(f"/proc/{pid}/schedstat", window)]
+        """Seconds run and seconds waited for a core by a task that the stage watches
+        (`stage.watch_task`).
+        """
+        rows = [
+            [int(word) for word in text.split()]
+            for _, text in self.texts(f"/proc/{pid}/schedstat", window)
+        ]
         rows = [row for row in rows if len(row) >= 2]
-        return ((rows[-1][0] - rows[0][0]) / NS_PER_S, (rows[-1][1] - rows[0][1]) / NS_PER_S) if rows else (0.0, 0.0)
+        return (
+            ((rows[-1][0] - rows[0][0]) / NS_PER_S, (rows[-1][1] - rows[0][1]) / NS_PER_S)
+            if rows
+            else (0.0, 0.0)
+        )
 
     def longest_softirq_freeze_s(self, core: int, window: Window | None = None) -> float:
-        """The longest stretch in which no softirq at all ran on the core although the timer interrupt came."""
+        """The longest stretch in which no softirq at all ran on the core although the timer
+        interrupt came.
+        """
         sums = zip(self._row_sums(core, window), self._timer_ticks(core, window), strict=False)
         longest_ns, since_ns = 0, None
         for ((time_ns, before), ticks_before), ((next_ns, after), ticks_after) in pairwise(sums):
@@ -114,8 +147,13 @@ class Measured:
         from_ns, to_ns = window or self.incident
         sent = [delay for time_ns, delay in self.packets if from_ns <= time_ns <= to_ns]
         came = sorted(delay / NS_PER_MS for delay in sent if delay is not None)
-        p50, p99, worst = (came[min(len(came) - 1, int(len(came) * part))] if came else 0.0 for part in (0.5, 0.99, 1.0))
-        return Delays(len(sent), len(sent) - len(came), round(p50, 3), round(p99, 3), round(worst, 3))
+        p50, p99, worst = (
+            came[min(len(came) - 1, int(len(came) * part))] if came else 0.0
+            for part in (0.5, 0.99, 1.0)
+        )
+        return Delays(
+            len(sent), len(sent) - len(came), round(p50, 3), round(p99, 3), round(worst, 3)
+        )
 
     def _core_ticks(self, core: int, window: Window | None) -> list[tuple[int, list[int]]]:
         name = f"cpu{core} "
@@ -127,7 +165,11 @@ class Measured:
         ]
 
     def _row_growth(self, path: str, row: str, core: int, window: Window | None) -> int:
-        values = [value for _, text in self.texts(path, window) if (value := _cell(text, row, core)) is not None]
+        values = [
+            value
+            for _, text in self.texts(path, window)
+            if (value := _cell(text, row, core)) is not None
+        ]
         return values[-1] - values[0] if values else 0
 
     def _row_sums(self, core: int, window: Window | None) -> Iterator[tuple[int, int]]:
@@ -142,7 +184,9 @@ class Measured:
 
 def _shares(first: tuple[int, list[int]], last: tuple[int, list[int]]) -> dict[str, float]:
     elapsed_ns = max(1, last[0] - first[0])
-    return {mode: (last[1][i] - first[1][i]) * _JIFFY_NS / elapsed_ns for i, mode in enumerate(MODES)}
+    return {
+        mode: (last[1][i] - first[1][i]) * _JIFFY_NS / elapsed_ns for i, mode in enumerate(MODES)
+    }
 
 
 def _value_of(text: str, key: str) -> int | None:
@@ -174,7 +218,9 @@ def _cell(text: str, row: str, core: int) -> int | None:
 
 
 def _softnet_row(text: str, core: int) -> list[int] | None:
-    """Hexadecimal; since 5.10 the thirteenth column is the core, before that row i is the i-th core that is on."""
+    """Hexadecimal; since 5.10 the thirteenth column is the core, before that row i is the i-th core
+    that is on.
+    """
     rows = [[int(word, 16) for word in line.split()] for line in text.splitlines()]
     for i, row in enumerate(rows):
         if (row[12] if len(row) > 12 else i) == core:

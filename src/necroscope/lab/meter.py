@@ -1,4 +1,6 @@
-"""The lab's own measurement: reads the kernel's files ten times a second in a thread that nothing it measures can starve."""
+"""The lab's own measurement: reads the kernel's files ten times a second in a thread that nothing
+it measures can starve.
+"""
 
 import contextlib
 import os
@@ -54,8 +56,12 @@ class Meter:
 
 
 def _read(path: str) -> str:
-    """Devices have a line for each of their interrupts, hundreds on a large machine: only those of the cores are kept."""
+    """Devices have a line for each of their interrupts, hundreds on a large machine: only those of
+    the cores are kept.
+    """
     text = Path(path).read_text(errors="replace")
     if path != "/proc/interrupts":
         return text
-    return "".join(line for line in text.splitlines(keepends=True) if not line.lstrip()[:1].isdigit())
+    return "".join(
+        line for line in text.splitlines(keepends=True) if not line.lstrip()[:1].isdigit()
+    )

@@ -1,4 +1,6 @@
-"""A veth pair between two network namespaces of the lab, received on the chosen core, and a probe across it."""
+"""A veth pair between two network namespaces of the lab, received on the chosen core, and a probe
+across it.
+"""
 
 import contextlib
 import socket
@@ -16,7 +18,9 @@ _PACKET: Final = struct.Struct("<QQ")
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Packets from `near` to `far` are received on `core`: receive packet steering of the far end leads there."""
+    """Packets from `near` to `far` are received on `core`: receive packet steering of the far end
+    leads there.
+    """
 
     near: str
     far: str
@@ -31,7 +35,21 @@ def setup_commands(network: Network) -> list[list[str]]:
     return [
         ["ip", "netns", "add", near],
         ["ip", "netns", "add", far],
-        ["ip", "-n", near, "link", "add", network.near_device, "type", "veth", "peer", "name", network.far_device, "netns", far],
+        [
+            "ip",
+            "-n",
+            near,
+            "link",
+            "add",
+            network.near_device,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            network.far_device,
+            "netns",
+            far,
+        ],
         ["ip", "-n", near, "address", "add", f"{NEAR_ADDRESS}/30", "dev", network.near_device],
         ["ip", "-n", far, "address", "add", f"{FAR_ADDRESS}/30", "dev", network.far_device],
         *(["ip", "-n", name, "link", "set", "lo", "up"] for name in (near, far)),
@@ -44,7 +62,10 @@ def setup_commands(network: Network) -> list[list[str]]:
             far,
             "sh",
             "-c",
-            f"echo {1 << network.core:x} > /sys/class/net/{network.far_device}/queues/rx-0/rps_cpus",
+            (
+                f"echo {1 << network.core:x} >"
+                f" /sys/class/net/{network.far_device}/queues/rx-0/rps_cpus"
+            ),
         ],
     ]
 
@@ -57,7 +78,9 @@ def send(gap_s: float, log: str) -> None:
         while True:
             sent.write(f"{number} {time.time_ns()}\n")
             with contextlib.suppress(OSError):  # a full queue is what this measures
-                sender.sendto(_PACKET.pack(number, time.monotonic_ns()) + bytes(48), (FAR_ADDRESS, PORT))
+                sender.sendto(
+                    _PACKET.pack(number, time.monotonic_ns()) + bytes(48), (FAR_ADDRESS, PORT)
+                )
             number += 1
             time.sleep(gap_s)
 

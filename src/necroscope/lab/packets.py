@@ -1,4 +1,6 @@
-"""Senders of many small packets from Python: one sendmmsg(2) carries hundreds, so that the kernel is the bottleneck."""
+"""Senders of many small packets from Python: one sendmmsg(2) carries hundreds, so that the kernel
+is the bottleneck.
+"""
 
 import ctypes
 import socket
@@ -10,7 +12,8 @@ _ETH_P_IP: Final = 0x0800
 _SOL_PACKET: Final = 263
 _PACKET_QDISC_BYPASS: Final = 20
 _SO_SNDBUFFORCE: Final = 32
-# What is on its way counts as the sender's: with less it would wait for the receiver instead of overrunning it.
+# What is on its way counts as the sender's: with less it would wait for the receiver instead of
+# overrunning it.
 _BUFFER_BYTES: Final = 64 << 20
 _UDP: Final = 17
 _libc: Final = ctypes.CDLL(None, use_errno=True)
@@ -21,7 +24,9 @@ class _Iovec(ctypes.Structure):
 
 
 class _Message(ctypes.Structure):
-    """struct mmsghdr (linux/socket.h): struct msghdr, padded to eight bytes, and the number of bytes sent."""
+    """struct mmsghdr (linux/socket.h): struct msghdr, padded to eight bytes, and the number of
+    bytes sent.
+    """
 
     _fields_ = [
         ("name", ctypes.c_void_p),
@@ -36,13 +41,21 @@ class _Message(ctypes.Structure):
 
 
 def flood(
-    device: str, source: str, target: str, target_hardware: str, port: int, size_bytes: int, packets_per_s: float | None
+    device: str,
+    source: str,
+    target: str,
+    target_hardware: str,
+    port: int,
+    size_bytes: int,
+    packets_per_s: float | None,
 ) -> None:
     """UDP packets straight to the device past the sender's own stack, as long as it lives."""
     frame = _frame(device, source, target, target_hardware, port, size_bytes)
     buffer = ctypes.create_string_buffer(frame, len(frame))
     vector = _Iovec(ctypes.addressof(buffer), len(frame))
-    messages = (_Message * _BATCH)(*(_Message(vector=ctypes.pointer(vector), vector_length=1) for _ in range(_BATCH)))
+    messages = (_Message * _BATCH)(
+        *(_Message(vector=ctypes.pointer(vector), vector_length=1) for _ in range(_BATCH))
+    )
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as sender:
         sender.bind((device, 0))
         sender.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, _BUFFER_BYTES)
@@ -50,7 +63,9 @@ def flood(
         _send_for_ever(sender.fileno(), messages, packets_per_s)
 
 
-def _send_for_ever(descriptor: int, messages: "ctypes.Array[_Message]", packets_per_s: float | None) -> None:
+def _send_for_ever(
+    descriptor: int, messages: "ctypes.Array[_Message]", packets_per_s: float | None
+) -> None:
     batch = _BATCH if packets_per_s is None else max(1, min(_BATCH, int(packets_per_s / 500)))
     due = time.monotonic()
     while True:
@@ -60,12 +75,16 @@ def _send_for_ever(descriptor: int, messages: "ctypes.Array[_Message]", packets_
             time.sleep(max(0.0, due - time.monotonic()))
 
 
-def _frame(device: str, source: str, target: str, target_hardware: str, port: int, size_bytes: int) -> bytes:
+def _frame(
+    device: str, source: str, target: str, target_hardware: str, port: int, size_bytes: int
+) -> bytes:
     """An Ethernet frame with IPv4 and UDP; a UDP checksum of 0 says that there is none."""
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as sender:
         sender.bind((device, 0))
         own_hardware: bytes = sender.getsockname()[4]
-    udp = b"".join(value.to_bytes(2, "big") for value in (40_000 + port % 10_000, port, 8 + size_bytes, 0)) + bytes(size_bytes)
+    udp = b"".join(
+        value.to_bytes(2, "big") for value in (40_000 + port % 10_000, port, 8 + size_bytes, 0)
+    ) + bytes(size_bytes)
     head = bytearray([0x45, 0, *(20 + len(udp)).to_bytes(2, "big"), 0, 0, 0x40, 0, 64, _UDP, 0, 0])
     head += socket.inet_aton(source) + socket.inet_aton(target)
     head[10:12] = _checksum(bytes(head)).to_bytes(2, "big")

@@ -1,4 +1,6 @@
-"""The recorder that is to be judged, as a user would start it: a process of its own, from the same interpreter."""
+"""The recorder that is to be judged, as a user would start it: a process of its own, from the same
+interpreter.
+"""
 
 import contextlib
 import os
@@ -26,7 +28,18 @@ class RecorderChild:
         # In its own session, for Ctrl-C is for the lab, which ends the recorder when it is time.
         with output.open("ab") as said:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "necroscope", "record", "--dir", str(directory), "--quiet", "--free-floor", "1"],
+                [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "necroscope",
+                    "record",
+                    "--dir",
+                    str(directory),
+                    "--quiet",
+                    "--free-floor",
+                    "1",
+                ],
                 env=os.environ | {MARK: mark},
                 stdin=subprocess.DEVNULL,
                 stdout=said,
@@ -38,9 +51,13 @@ class RecorderChild:
         deadline = time.monotonic() + _START_S
         while not self._has_rows():
             if self._process.poll() is not None:
-                raise LabError(f"the recorder ended with {self._process.returncode}: {self._said()}")
+                raise LabError(
+                    f"the recorder ended with {self._process.returncode}: {self._said()}"
+                )
             if time.monotonic() > deadline:
-                raise LabError(f"the recorder recorded nothing within {_START_S:g} s: {self._said()}")
+                raise LabError(
+                    f"the recorder recorded nothing within {_START_S:g} s: {self._said()}"
+                )
             time.sleep(0.2)
 
     def stop(self) -> None:
@@ -51,7 +68,9 @@ class RecorderChild:
             code = self._process.wait(_SEAL_S)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise LabError(f"the recorder did not seal within {_SEAL_S:g} s: {self._said()}") from None
+            raise LabError(
+                f"the recorder did not seal within {_SEAL_S:g} s: {self._said()}"
+            ) from None
         if code:
             raise LabError(f"the recorder ended with {code}: {self._said()}")
 

@@ -54,7 +54,9 @@ def run(scenario: type[Scenario], request: Request, say: Say) -> dict[str, Any]:
     """The label, also written as `label.json`; ImpactMissing if there is none to write."""
     safety.check(force=request.force)
     if missing := catalog.missing_needs(scenario):
-        raise CannotProvoke(f"{scenario.name} needs {', '.join(missing)}", catalog.install_hint(missing))
+        raise CannotProvoke(
+            f"{scenario.name} needs {', '.join(missing)}", catalog.install_hint(missing)
+        )
     _check(request)
     state = state_directory()
     with safety.alone(state, say), _signals_raise(), Ledger.make(state) as ledger:
@@ -79,7 +81,10 @@ def _undo(ledger: Ledger, before: MachineState, own_names: list[str], say: Say) 
     for each in failures + found.by_run:
         say(f"left behind: {each}")
     if found.by_others:
-        say(f"others have added {len(found.by_others)} things to this machine meanwhile, such as {found.by_others[0]}")
+        say(
+            f"others have added {len(found.by_others)} things to this machine meanwhile, such as"
+            f" {found.by_others[0]}"
+        )
     return failures + found.by_run
 
 
@@ -112,7 +117,9 @@ class _Run:
 
     def _record(self) -> tuple[Window, Window]:
         """The windows of baseline and incident; the recorder is stopped whatever happens."""
-        recorder = RecorderChild(self._request.directory, self._ledger.name, self._stage.scratch / "recorder")
+        recorder = RecorderChild(
+            self._request.directory, self._ledger.name, self._stage.scratch / "recorder"
+        )
         try:
             recorder.wait_until_it_records()
             self._meter.start()
@@ -143,7 +150,9 @@ class _Run:
         # The same seed gives other names to another scenario.
         seed = f"{self._scenario.name} {self._seed}"
         random = Random(f"place of {seed}")
-        core = random.choice(sorted(os.sched_getaffinity(0))) if request.core is None else request.core
+        core = (
+            random.choice(sorted(os.sched_getaffinity(0))) if request.core is None else request.core
+        )
         scratch = Path(tempfile.gettempdir(), f"{invent(random, 'tool')}-{secrets.token_hex(4)}")
         self._ledger.write("tree", {"path": str(scratch)})
         scratch.mkdir(mode=0o700)
@@ -156,13 +165,20 @@ class _Run:
 
 def _check(request: Request) -> None:
     if request.directory.exists() and any(request.directory.iterdir()):
-        raise UsageError(f"{request.directory} is not empty", "name a new directory: one recording holds one run")
+        raise UsageError(
+            f"{request.directory} is not empty", "name a new directory: one recording holds one run"
+        )
     if request.seconds is not None and not 1 <= request.seconds <= MOST_SECONDS:
-        raise UsageError(f"an incident of {request.seconds:g} s is out of bounds", f"choose 1 to {MOST_SECONDS} seconds")
+        raise UsageError(
+            f"an incident of {request.seconds:g} s is out of bounds",
+            f"choose 1 to {MOST_SECONDS} seconds",
+        )
     if request.core is not None and request.core not in os.sched_getaffinity(0):
         raise UsageError(f"there is no core {request.core} to use", "see: nproc")
     if shutil.disk_usage(_existing(request.directory)).free < 256 << 20:
-        raise LabError(f"less than 256 MiB are free at {request.directory}", "choose another directory")
+        raise LabError(
+            f"less than 256 MiB are free at {request.directory}", "choose another directory"
+        )
 
 
 def _existing(path: Path) -> Path:

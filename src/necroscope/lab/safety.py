@@ -23,7 +23,10 @@ _QUEUE_S: Final = 900.0
 def check(root: Path = Path("/"), *, force: bool = False) -> None:
     """Raises what forbids a run; `force` is for whoever knows that the machine is theirs."""
     if os.geteuid() != 0:
-        raise PermissionMissing("the lab needs root: it makes cgroups, namespaces and real-time tasks", "run it with sudo")
+        raise PermissionMissing(
+            "the lab needs root: it makes cgroups, namespaces and real-time tasks",
+            "run it with sudo",
+        )
     if force:
         return
     hint = "choose a machine that is only yours, or use --force"
@@ -52,7 +55,11 @@ def logged_in(root: Path) -> set[str]:
     with contextlib.suppress(OSError):
         data = (root / "run/utmp").read_bytes()
         records = _UTMP.iter_unpack(data[: len(data) // _UTMP.size * _UTMP.size])
-        return {user.rstrip(b"\0").decode(errors="replace") for kind, _, _, _, user in records if kind == _USER_PROCESS}
+        return {
+            user.rstrip(b"\0").decode(errors="replace")
+            for kind, _, _, _, user in records
+            if kind == _USER_PROCESS
+        }
     return set()
 
 
@@ -60,7 +67,8 @@ def logged_in(root: Path) -> set[str]:
 def alone(state: Path, say: Callable[[str], None]) -> Iterator[None]:
     """One run at a time: two incidents at once are neither. Waits for the other to end.
 
-    Who is next holds the queue, so that a score, which begins a run as soon as it has ended one, does not shut others out.
+    Who is next holds the queue, so that a score, which begins a run as soon as it has ended one,
+    does not shut others out.
     """
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
     deadline = time.monotonic() + _QUEUE_S

@@ -1,4 +1,6 @@
-"""What a scenario is: a class with a name, the truth about what it does, and three steps. The file's docstring is its story."""
+"""What a scenario is: a class with a name, the truth about what it does, and three steps. The
+file's docstring is its story.
+"""
 
 import inspect
 import sys
@@ -16,7 +18,9 @@ MODES: Final = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "s
 
 
 class LabError(NecroscopeError):
-    """The lab or a stakeout cannot do its work here, or something of it was left behind. Exit code 1 is a stakeout's catch."""
+    """The lab or a stakeout cannot do its work here, or something of it was left behind. Exit code
+    1 is a stakeout's catch.
+    """
 
     exit_code = 7
 
@@ -26,12 +30,16 @@ class CannotProvoke(LabError):  # noqa: N818 - the name says the fact
 
 
 class ImpactMissing(LabError):  # noqa: N818 - the name says the fact
-    """It was provoked, but the lab's own measurement does not show the impact: the run has no label."""
+    """It was provoked, but the lab's own measurement does not show the impact: the run has no
+    label.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Culprit:
-    """The task on the core. `also` are other names that are as right (a thread of it, the kernel thread that works for it)."""
+    """The task on the core. `also` are other names that are as right (a thread of it, the kernel
+    thread that works for it).
+    """
 
     comm: str
     pid: int | None = None
@@ -41,7 +49,9 @@ class Culprit:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The object to act on. `kind`: unit, container, cgroup, process, setting, device, kernel, host."""
+    """The object to act on. `kind`: unit, container, cgroup, process, setting, device, kernel,
+    host.
+    """
 
     kind: str
     name: str
@@ -50,7 +60,9 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What happened, as measured. `core` and `mode` are None where no core was hot; `impact` is what the lab measured."""
+    """What happened, as measured. `core` and `mode` are None where no core was hot; `impact` is
+    what the lab measured.
+    """
 
     impact: dict[str, Any]
     core: int | None = None
@@ -74,7 +86,9 @@ class Scenario(ABC):
     needs: ClassVar[tuple[str, ...]] = ()
 
     def prepare(self, stage: "Stage") -> None:  # noqa: B027 - most have nothing to prepare
-        """Before the recorder starts: what is there already when the incident comes. Nothing by default."""
+        """Before the recorder starts: what is there already when the incident comes. Nothing by
+        default.
+        """
 
     @abstractmethod
     def provoke(self, stage: "Stage") -> None:
@@ -89,10 +103,17 @@ class Scenario(ABC):
         return inspect.cleandoc(sys.modules[cls.__module__].__doc__ or "")
 
 
-def reached(what: str, value: float, *, at_least: float | None = None, at_most: float | None = None) -> float:
+def reached(
+    what: str, value: float, *, at_least: float | None = None, at_most: float | None = None
+) -> float:
     """The value, rounded for the label; ImpactMissing if it is not within the bounds."""
     if at_least is not None and value < at_least:
-        raise ImpactMissing(f"{what} is {value:.4g}, which is under the {at_least:.4g} that make the incident")
+        raise ImpactMissing(
+            f"{what} is {value:.4g}, which is under the {at_least:.4g} that make the incident"
+        )
     if at_most is not None and value > at_most:
-        raise ImpactMissing(f"{what} is {value:.4g}, which is over the {at_most:.4g} that keep it out of the ordinary")
+        raise ImpactMissing(
+            f"{what} is {value:.4g}, which is over the {at_most:.4g} that keep it out of the"
+            " ordinary"
+        )
     return round(value, 4)

@@ -1,4 +1,6 @@
-"""Many memory cgroups that each have a little to their name, as the containers of a node have: what reclaim has to go through."""
+"""Many memory cgroups that each have a little to their name, as the containers of a node have: what
+reclaim has to go through.
+"""
 
 import os
 from pathlib import Path
@@ -18,7 +20,9 @@ def settle_many(stage: Stage, parent: Cgroup, count: int) -> list[Cgroup]:
     home = stage.scratch / stage.invent("app")
     home.mkdir()
     names_each = stage.random.randrange(20, 40)
-    stage.start(settle, str(directory), [each.name for each in made], str(home), names_each).wait(120)
+    stage.start(settle, str(directory), [each.name for each in made], str(home), names_each).wait(
+        120
+    )
     return [Cgroup(f"{parent.path}/{each.name}", {"memory": each}) for each in made]
 
 

@@ -1,8 +1,10 @@
-"""Keeps softirqs off on the core it runs on, for a chosen time: a BPF program that only loops, run by BPF_PROG_TEST_RUN.
+"""Keeps softirqs off on the core it runs on, for a chosen time: a BPF program that only loops, run
+by BPF_PROG_TEST_RUN.
 
-The kernel holds local_bh_disable() around a test run (net/bpf/test_run.c), so that nothing but hard interrupts gets in while the
-program loops: what a driver does that keeps a spin_lock_bh too long, without a driver. Two nested bpf_loop() calls make it long
-enough; their callbacks are functions of the program, for which the kernel wants types (BTF, Documentation/bpf/btf.rst).
+The kernel holds local_bh_disable() around a test run (net/bpf/test_run.c), so that nothing but hard
+interrupts gets in while the program loops: what a driver does that keeps a spin_lock_bh too long,
+without a driver. Two nested bpf_loop() calls make it long enough; their callbacks are functions of
+the program, for which the kernel wants types (BTF, Documentation/bpf/btf.rst).
 """
 
 import ctypes
@@ -19,7 +21,8 @@ _LOOP: Final = 181  # the number of the function bpf_loop
 _DURATION_OFFSET: Final = 36  # of `duration` in the attributes of a test run
 _INNER: Final = 1 << 20
 _CALIBRATION: Final = 16
-# Below what a network driver bears (5 s), and far below what makes the kernel complain of a soft lockup (20 s).
+# Below what a network driver bears (5 s), and far below what makes the kernel complain of a soft
+# lockup (20 s).
 LONGEST_S: Final = 4.0
 _MOST_OUTER: Final = 1 << 16
 
@@ -34,7 +37,9 @@ class SoftirqHold:
 
     def hold(self, seconds: float) -> float:
         """How long it was in fact, in seconds."""
-        return self._run(max(1, min(int(min(seconds, self._longest_s) / self._s_per_round), _MOST_OUTER)))
+        return self._run(
+            max(1, min(int(min(seconds, self._longest_s) / self._s_per_round), _MOST_OUTER))
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -45,14 +50,16 @@ class SoftirqHold:
     def _run(self, rounds: int) -> float:
         program = _load_program(rounds, self._btf)
         packet = ctypes.create_string_buffer(64)
-        content = struct.pack("<IIIIQQII", program, 0, 64, 0, ctypes.addressof(packet), 0, 1, 0) + bytes(32)
+        content = struct.pack(
+            "<IIIIQQII", program, 0, 64, 0, ctypes.addressof(packet), 0, 1, 0
+        ) + bytes(32)
         attr = ctypes.create_string_buffer(content, len(content))
         try:
             syscall("bpf", _PROG_TEST_RUN, attr, len(attr))
         finally:
             os.close(program)
-        # The kernel's own figure: by the clock on the wall the loop seems four times as slow where others wait for the core, for
-        # they get it as soon as the run is over.
+        # The kernel's own figure: by the clock on the wall the loop seems four times as slow where
+        # others wait for the core, for they get it as soon as the run is over.
         return int(struct.unpack_from("<I", attr, _DURATION_OFFSET)[0]) / NS_PER_S
 
 
@@ -61,14 +68,21 @@ def _load_types() -> int:
     names = b"\0int\0main\0outer\0inner\0"
     types = struct.pack("<IIII", 1, 1 << 24, 4, 1 << 24 | 32)  # int, 4 bytes, signed, 32 bits
     types += struct.pack("<III", 0, 13 << 24, 1)  # a prototype that returns it
-    types += b"".join(struct.pack("<III", names.index(name), 12 << 24, 2) for name in (b"main", b"outer", b"inner"))
+    types += b"".join(
+        struct.pack("<III", names.index(name), 12 << 24, 2)
+        for name in (b"main", b"outer", b"inner")
+    )
     header = struct.pack("<HBBIIIII", 0xEB9F, 1, 0, 24, 0, len(types), len(types), len(names))
     data = ctypes.create_string_buffer(header + types + names, 24 + len(types) + len(names))
-    return _bpf(_BTF_LOAD, struct.pack("<QQIII", ctypes.addressof(data), 0, len(data), 0, 0) + bytes(4))
+    return _bpf(
+        _BTF_LOAD, struct.pack("<QQIII", ctypes.addressof(data), 0, len(data), 0, 0) + bytes(4)
+    )
 
 
 def _load_program(rounds: int, btf: int) -> int:
-    """main calls `outer` so many times, each calls `inner` a million times, which returns 0: go on."""
+    """main calls `outer` so many times, each calls `inner` a million times, which returns 0: go
+    on.
+    """
     loops = [*_loop(rounds, callback=8 - 1), *_loop(_INNER, callback=16 - 9)]
     instructions = b"".join([*loops, _instruction(0xB7), _instruction(0x95)])
     code = ctypes.create_string_buffer(instructions, len(instructions))
@@ -77,14 +91,27 @@ def _load_program(rounds: int, btf: int) -> int:
     info = ctypes.create_string_buffer(functions, len(functions))
     attr = struct.pack(
         "<IIQQIIQII16sIIIIQI4x",
-        *(_SCHED_CLS, len(instructions) // 8, ctypes.addressof(code), ctypes.addressof(licence), 0, 0, 0, 0, 0, b""),
+        *(
+            _SCHED_CLS,
+            len(instructions) // 8,
+            ctypes.addressof(code),
+            ctypes.addressof(licence),
+            0,
+            0,
+            0,
+            0,
+            0,
+            b"",
+        ),
         *(0, 0, btf, 8, ctypes.addressof(info), 3),
     )
     return _bpf(_PROG_LOAD, attr)
 
 
 def _loop(count: int, callback: int) -> list[bytes]:
-    """bpf_loop(count, callback, NULL, 0); return 0. The callback is named by its distance from the load that names it."""
+    """bpf_loop(count, callback, NULL, 0); return 0. The callback is named by its distance from the
+    load that names it.
+    """
     return [
         _instruction(0xB7, 1, constant=count),
         _instruction(0x18, 2, 4, constant=callback - 1),

@@ -1,4 +1,6 @@
-"""What a scenario is given: the chosen core, its seed, and the only ways in which it may change the machine."""
+"""What a scenario is given: the chosen core, its seed, and the only ways in which it may change the
+machine.
+"""
 
 import os
 import re
@@ -27,7 +29,15 @@ _MOST_TMPFS_BYTES: Final = 4 << 30
 class Stage:
     """Every act goes into the ledger first, so that it is undone whatever happens."""
 
-    def __init__(self, ledger: Ledger, core: int, seconds: float, seed: int | str, scratch: Path, baseline_s: float = 0) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        core: int,
+        seconds: float,
+        seed: int | str,
+        scratch: Path,
+        baseline_s: float = 0,
+    ) -> None:
         self.core = core
         self.seconds = seconds
         self.random = Random(seed)
@@ -60,24 +70,32 @@ class Stage:
         return max(0.0, self.seconds - self.elapsed_s)
 
     def hold(self, *actors: Actor) -> None:
-        """Wait until the incident has lasted `seconds`; LabError if one of these processes ends before that."""
+        """Wait until the incident has lasted `seconds`; LabError if one of these processes ends
+        before that.
+        """
         while self.remaining_s > 0:
             for actor in actors:
                 if actor.exit_code is not None:
-                    raise LabError(f"{actor.comm} ended with {actor.exit_code} too early: {self.output()}")
+                    raise LabError(
+                        f"{actor.comm} ended with {actor.exit_code} too early: {self.output()}"
+                    )
             time.sleep(min(0.2, self.remaining_s))
 
     # Names
 
     def invent(self, kind: str) -> str:
-        """A believable name that depends on the seed: `agent`, `app` or `tool`. It fits into a comm."""
+        """A believable name that depends on the seed: `agent`, `app` or `tool`. It fits into a
+        comm.
+        """
         name = names.invent(self.random, kind)
         self.own_names.append(name)
         return name
 
     @property
     def other_cores(self) -> list[int]:
-        """All that this process may use but the chosen one; the chosen one where there is no other."""
+        """All that this process may use but the chosen one; the chosen one where there is no
+        other.
+        """
         return sorted(os.sched_getaffinity(0) - {self.core}) or [self.core]
 
     # Processes
@@ -96,7 +114,9 @@ class Stage:
         memory_bytes: int = MEMORY_BYTES,
         files: int = FILES,
     ) -> Actor:
-        """A program and its arguments, or a function at the top of a module (arguments go as JSON), in a process of its own."""
+        """A program and its arguments, or a function at the top of a module (arguments go as JSON),
+        in a process of its own.
+        """
         if len(self._actors) >= _MOST_ACTORS:
             raise LabError(f"a scenario may start at most {_MOST_ACTORS} processes")
         place = Place(cpu, policy, priority, nice, cgroup, netns, memory_bytes, files)
@@ -110,13 +130,26 @@ class Stage:
         self._actors.append(actor)
         return actor
 
-    def run(self, argv: Sequence[str], *, feed: str | None = None, netns: str | None = None, seconds: float = 60.0) -> str:
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        feed: str | None = None,
+        netns: str | None = None,
+        seconds: float = 60.0,
+    ) -> str:
         """A short command, to its end: its standard output. CannotProvoke if it fails."""
         command = ["ip", "netns", "exec", netns, *argv] if netns else list(argv)
         environment = os.environ | {MARK: self._ledger.name}
         try:
             done = subprocess.run(
-                command, input=feed, capture_output=True, text=True, timeout=seconds, check=False, env=environment
+                command,
+                input=feed,
+                capture_output=True,
+                text=True,
+                timeout=seconds,
+                check=False,
+                env=environment,
             )
         except FileNotFoundError:
             raise CannotProvoke(f"there is no program {command[0]}", "install it") from None
@@ -134,11 +167,17 @@ class Stage:
     # What outlives a process
 
     def will_undo(self, kind: str, **data: Any) -> None:
-        """For an act that no method here does: call it BEFORE the act, with a kind that `undo.py` knows."""
+        """For an act that no method here does: call it BEFORE the act, with a kind that `undo.py`
+        knows.
+        """
         self._ledger.write(kind, data)
 
-    def make_cgroup(self, path: str | None = None, controllers: tuple[str, ...] = ("memory",)) -> Cgroup:
-        """By its path below the root; `start(cgroup=...)` puts a process there. Its top directory must not exist yet."""
+    def make_cgroup(
+        self, path: str | None = None, controllers: tuple[str, ...] = ("memory",)
+    ) -> Cgroup:
+        """By its path below the root; `start(cgroup=...)` puts a process there. Its top directory
+        must not exist yet.
+        """
         planned = cgroups.plan(path or self.invent("app"), controllers)
         tops = {d: _topmost_missing(d) for d in planned.directories.values()}
         self.will_undo("cgroup", directories=[str(top) for top in tops.values()])
@@ -152,13 +191,19 @@ class Stage:
         path = self.scratch / self.invent("tool")
         path.mkdir()
         self.will_undo("mount", path=str(path))
-        chosen = ",".join(f"{name}={value}" for name, value in ({"size": size_bytes} | options).items())
+        chosen = ",".join(
+            f"{name}={value}" for name, value in ({"size": size_bytes} | options).items()
+        )
         self.run(["mount", "-t", "tmpfs", "-o", chosen, "tmpfs", str(path)])
         return path
 
     def make_network(self, *, gap_s: float | None = 0.01) -> Network:
-        """Two namespaces and a veth pair, received on the chosen core; with a gap, a probe sends a packet that often."""
-        made = Network(self.invent("app"), self.invent("app"), self._device(), self._device(), self.core)
+        """Two namespaces and a veth pair, received on the chosen core; with a gap, a probe sends a
+        packet that often.
+        """
+        made = Network(
+            self.invent("app"), self.invent("app"), self._device(), self._device(), self.core
+        )
         for name in (made.near, made.far):
             self.will_undo("netns", name=name)
         for command in network.setup_commands(made):
@@ -176,15 +221,22 @@ class Stage:
         Path(path).write_text(str(value))
 
     def move_task(self, pid: int, *, cpu: int, nice: int) -> None:
-        """A task that is not the lab's own, such as a kernel thread: to one core and another nice value, and back at the end."""
+        """A task that is not the lab's own, such as a kernel thread: to one core and another nice
+        value, and back at the end.
+        """
         comm = Path(f"/proc/{pid}/comm").read_text().strip()
-        old = {"nice": os.getpriority(os.PRIO_PROCESS, pid), "cpus": sorted(os.sched_getaffinity(pid))}
+        old = {
+            "nice": os.getpriority(os.PRIO_PROCESS, pid),
+            "cpus": sorted(os.sched_getaffinity(pid)),
+        }
         self.will_undo("task", pid=pid, comm=comm, **old)
         os.setpriority(os.PRIO_PROCESS, pid, nice)
         os.sched_setaffinity(pid, {cpu})
 
     def write_kmsg(self, text: str, level: int = 4) -> None:
-        """A line in the kernel log, as a driver would write it; the label says that it was emulated."""
+        """A line in the kernel log, as a driver would write it; the label says that it was
+        emulated.
+        """
         with open("/dev/kmsg", "w", encoding="utf-8") as log:
             log.write(f"<{level}>{text}\n")
         self.emulate("kernel log lines")
@@ -197,7 +249,9 @@ class Stage:
     # Measurement
 
     def watch(self, path: str | Path) -> str:
-        """Have the meter read this file too, ten times a second; `measured.growth(path, key)` asks for it."""
+        """Have the meter read this file too, ten times a second; `measured.growth(path, key)` asks
+        for it.
+        """
         self.watched.append(str(path))
         return str(path)
 
@@ -206,7 +260,9 @@ class Stage:
         self.watch(f"/proc/{pid}/schedstat")
 
     def stop_actors(self, *, only_of_incident: bool = False) -> None:
-        """All, or only those that were started after `begin`: what `prepare` started belongs to the machine as it was."""
+        """All, or only those that were started after `begin`: what `prepare` started belongs to the
+        machine as it was.
+        """
         for actor in reversed(self._actors[self._prepared if only_of_incident else 0 :]):
             actor.stop()
 
@@ -215,10 +271,23 @@ class Stage:
         sent, received = map(str, self.probe_logs)
         # The probe must not be starved by what it measures.
         self.start(
-            network.receive, received, comm=self.invent("tool"), cpu=self.other_cores, policy="fifo", priority=60, netns=made.far
+            network.receive,
+            received,
+            comm=self.invent("tool"),
+            cpu=self.other_cores,
+            policy="fifo",
+            priority=60,
+            netns=made.far,
         )
         self.start(
-            network.send, gap_s, sent, comm=self.invent("tool"), cpu=self.other_cores, policy="fifo", priority=60, netns=made.near
+            network.send,
+            gap_s,
+            sent,
+            comm=self.invent("tool"),
+            cpu=self.other_cores,
+            policy="fifo",
+            priority=60,
+            netns=made.near,
         )
 
     def _device(self) -> str:

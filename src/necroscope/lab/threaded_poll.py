@@ -1,7 +1,9 @@
-"""Has the far end of the lab's veth pair polled by a kernel thread of its own, bound to the chosen core (threaded NAPI).
+"""Has the far end of the lab's veth pair polled by a kernel thread of its own, bound to the chosen
+core (threaded NAPI).
 
-A veth has a NAPI only while its GRO is on, and packets of a local socket pass it only if the sending end has no TSO
-(`veth_skb_is_eligible_for_gro`, drivers/net/veth.c). What is set here belongs to the devices and goes with them.
+A veth has a NAPI only while its GRO is on, and packets of a local socket pass it only if the
+sending end has no TSO (`veth_skb_is_eligible_for_gro`, drivers/net/veth.c). What is set here
+belongs to the devices and goes with them.
 """
 
 import array
@@ -24,16 +26,24 @@ _START_S: Final = 5.0
 
 
 def poll_by_thread(stage: Stage, network: Network) -> int:
-    """The pid of the thread `napi/DEVICE-N`, which from now on takes the packets on the chosen core and no other."""
+    """The pid of the thread `napi/DEVICE-N`, which from now on takes the packets on the chosen core
+    and no other.
+    """
     for device, namespace, command, value in (
         (network.near_device, network.near, _ETHTOOL_STSO, 0),
         (network.far_device, network.far, _ETHTOOL_SGRO, 1),
     ):
-        if stage.start(set_offload, device, command, value, comm=stage.invent("tool"), netns=namespace).wait(_START_S):
+        if stage.start(
+            set_offload, device, command, value, comm=stage.invent("tool"), netns=namespace
+        ).wait(_START_S):
             raise CannotProvoke(f"the offloads of {device} cannot be set: {stage.output()}")
     directory = f"/sys/class/net/{network.far_device}"
-    # Steering would put the packets into the core's backlog, which softirqs take and not the thread.
-    stage.run(["sh", "-c", f"echo 0 > {directory}/queues/rx-0/rps_cpus && echo 1 > {directory}/threaded"], netns=network.far)
+    # Steering would put the packets into the core's backlog, which softirqs take and not the
+    # thread.
+    stage.run(
+        ["sh", "-c", f"echo 0 > {directory}/queues/rx-0/rps_cpus && echo 1 > {directory}/threaded"],
+        netns=network.far,
+    )
     pid = _thread(f"napi/{network.far_device}-")
     os.sched_setaffinity(pid, {stage.core})
     stage.watch_task(pid)
@@ -41,7 +51,9 @@ def poll_by_thread(stage: Stage, network: Network) -> int:
 
 
 def set_offload(device: str, command: int, value: int) -> None:
-    """struct ethtool_value of linux/ethtool.h, by the ioctl: there may be no program `ethtool` here."""
+    """struct ethtool_value of linux/ethtool.h, by the ioctl: there may be no program `ethtool`
+    here.
+    """
     content = array.array("I", [command, value])
     address, _ = content.buffer_info()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:

@@ -1,8 +1,10 @@
-"""A kernel section of chosen length without a point where the core may switch tasks: /proc/timer_list with many timers.
+"""A kernel section of chosen length without a point where the core may switch tasks:
+/proc/timer_list with many timers.
 
-`print_active_timers` (kernel/time/timer_list.c) finds each timer of a core by counting from the first one again, all within one
-line of the file, and seq_file starts that line again with twice the buffer until it fits: the time grows with the square of the
-number of timers. Interrupts and softirqs run in between; where the kernel does not preempt itself no task does.
+`print_active_timers` (kernel/time/timer_list.c) finds each timer of a core by counting from the
+first one again, all within one line of the file, and seq_file starts that line again with twice the
+buffer until it fits: the time grows with the square of the number of timers. Interrupts and
+softirqs run in between; where the kernel does not preempt itself no task does.
 """
 
 import ctypes
@@ -19,7 +21,9 @@ _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
 def arm(count: int) -> list[int]:
-    """Descriptors of timers on the core that this runs on, none of which expires in the lab's time."""
+    """Descriptors of timers on the core that this runs on, none of which expires in the lab's
+    time.
+    """
     descriptors = []
     for i in range(count):
         descriptor = _libc.timerfd_create(_CLOCK_MONOTONIC, os.O_CLOEXEC)

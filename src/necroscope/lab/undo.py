@@ -1,4 +1,6 @@
-"""How each kind of act is taken back. Every one can be repeated, and does nothing where there is nothing left to undo."""
+"""How each kind of act is taken back. Every one can be repeated, and does nothing where there is
+nothing left to undo.
+"""
 
 import contextlib
 import os
@@ -17,7 +19,9 @@ _BUSY_S: Final = 10.0
 
 
 def undo_all(ledger: Ledger) -> list[str]:
-    """Undo in the opposite order, processes before all else; what could not be undone, in words. Then the ledger is gone."""
+    """Undo in the opposite order, processes before all else; what could not be undone, in words.
+    Then the ledger is gone.
+    """
     acts = ledger.acts()
     failures = [f"process {pid} does not end" for pid in kill_marked(ledger.name)]
     for act in reversed(acts):
@@ -31,7 +35,9 @@ def undo_all(ledger: Ledger) -> list[str]:
 
 
 def _remove_tree(data: dict[str, Any]) -> None:
-    """Of the lab's own files, once all that is mounted below it is gone: a container's volumes, for one."""
+    """Of the lab's own files, once all that is mounted below it is gone: a container's volumes, for
+    one.
+    """
     path = Path(data["path"])
     for point in reversed(_mounted_below(path)):
         _command("umount", "--lazy", point)
@@ -76,8 +82,13 @@ def _delete_netns(data: dict[str, Any]) -> None:
 
 
 def _restore_file(data: dict[str, Any]) -> None:
-    """A sysctl or another file of the kernel; if it is gone with what it belonged to, it is not made anew."""
-    with contextlib.suppress(FileNotFoundError), Path(data["path"]).open("r+", encoding="utf-8") as file:
+    """A sysctl or another file of the kernel; if it is gone with what it belonged to, it is not
+    made anew.
+    """
+    with (
+        contextlib.suppress(FileNotFoundError),
+        Path(data["path"]).open("r+", encoding="utf-8") as file,
+    ):
         file.truncate(0)
         file.write(data["old"])
 

@@ -1,10 +1,12 @@
-"""Memory made scarce without using it up: the kernel's watermarks of free memory are lifted up to what is free, for seconds at a
-time.
+"""Memory made scarce without using it up: the kernel's watermarks of free memory are lifted up to
+what is free, for seconds at a time.
 
-A zone's watermarks follow from vm.min_free_kbytes (mm/page_alloc.c, __setup_per_zone_wmarks): `low` is 5/4 of `min` and `high`
-6/4 of it. Below `low` an allocation wakes kswapd, which works until `high`; below `min` it has to reclaim itself. What could go
-wrong is kept away: out of memory, since the caches that can be given back always reach above `min`; throttled writers, since
-their limit follows free memory unless it is set in bytes; a killed run, since a process that outlives it puts everything back.
+A zone's watermarks follow from vm.min_free_kbytes (mm/page_alloc.c, __setup_per_zone_wmarks): `low`
+is 5/4 of `min` and `high` 6/4 of it. Below `low` an allocation wakes kswapd, which works until
+`high`; below `min` it has to reclaim itself. What could go wrong is kept away: out of memory, since
+the caches that can be given back always reach above `min`; throttled writers, since their limit
+follows free memory unless it is set in bytes; a killed run, since a process that outlives it puts
+everything back.
 """
 
 import os
@@ -36,7 +38,9 @@ _LEAST_MIN_KB: Final = 64 * _MIB_KB
 
 @dataclass(frozen=True, slots=True)
 class Zone:
-    """The highest zone, which ordinary allocations come from; `share` is its part of all that watermarks are spread over."""
+    """The highest zone, which ordinary allocations come from; `share` is its part of all that
+    watermarks are spread over.
+    """
 
     free_kb: int
     share: float
@@ -45,25 +49,34 @@ class Zone:
 def prepare(stage: Stage) -> None:
     """Into the ledger, and what keeps others out of it; nothing is scarce yet."""
     if _value_kb(Path("/proc/meminfo").read_text(), "MemFree") < _LEAST_FREE_KB:
-        raise CannotProvoke("less than 4 GiB of memory are free", "the lab needs room to play scarcity")
+        raise CannotProvoke(
+            "less than 4 GiB of memory are free", "the lab needs room to play scarcity"
+        )
     stage.set_file(MIN_FREE, Path(MIN_FREE).read_text())
     # A lower zone must not help out, as none does on a machine whose memory is really used.
     stage.set_file(_RESERVE, " ".join("1" for _ in Path(_RESERVE).read_text().split()))
-    for ratio, limit, size in ((_DIRTY_BACKGROUND_RATIO, "dirty_background_bytes", 256), (_DIRTY_RATIO, "dirty_bytes", 1024)):
+    for ratio, limit, size in (
+        (_DIRTY_BACKGROUND_RATIO, "dirty_background_bytes", 256),
+        (_DIRTY_RATIO, "dirty_bytes", 1024),
+    ):
         if Path(ratio).read_text().strip() != "0":  # 0: the limit is in bytes already
             stage.set_file(ratio, Path(ratio).read_text())
             Path(ratio).with_name(limit).write_text(str(size << 20))
 
 
 def press(kind: str, on_s: float, off_s: float, old: str) -> None:
-    """A process: scarcity for `on_s`, plenty for `off_s`, and so on. `kind` is kswapd (below `low`) or direct (below `min`)."""
+    """A process: scarcity for `on_s`, plenty for `off_s`, and so on. `kind` is kswapd (below `low`)
+    or direct (below `min`).
+    """
     _leave_guardian(old)
     for end in _bursts(on_s, off_s):
         lifted_kb = 0
         while time.monotonic() < end:
             zone = parse_zone(Path("/proc/zoneinfo").read_text())
             lifted_kb = max(lifted_kb, wanted_min_kb(kind, zone))
-            Path(MIN_FREE).write_text(str(min(lifted_kb, safe_min_kb(zone, cache_kb(Path("/proc/meminfo").read_text())))))
+            Path(MIN_FREE).write_text(
+                str(min(lifted_kb, safe_min_kb(zone, cache_kb(Path("/proc/meminfo").read_text()))))
+            )
             time.sleep(0.05 if kind == "direct" else 0.5)
         Path(MIN_FREE).write_text(old)
 
@@ -90,7 +103,9 @@ def wanted_min_kb(kind: str, zone: Zone) -> int:
 
 
 def safe_min_kb(zone: Zone, caches_kb: int) -> int:
-    """With all caches given back there would still be a good GiB above it, so that nothing is ever out of memory."""
+    """With all caches given back there would still be a good GiB above it, so that nothing is ever
+    out of memory.
+    """
     return max(_LEAST_MIN_KB, int((zone.free_kb + caches_kb - _LEAST_CACHE_KB) / zone.share))
 
 

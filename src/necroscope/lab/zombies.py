@@ -1,4 +1,6 @@
-"""Memory cgroups that are removed but not released: each is pinned by one page of a file that was written while it lived."""
+"""Memory cgroups that are removed but not released: each is pinned by one page of a file that was
+written while it lived.
+"""
 
 import contextlib
 import os
@@ -20,14 +22,20 @@ _LEAK_S: Final = 120.0
 
 
 def speed_up(stage: Stage, loop: CrashLoop, count: int) -> None:
-    """Months of a crash loop in seconds: the same leak, in the same place, without starting the container for each."""
+    """Months of a crash loop in seconds: the same leak, in the same place, without starting the
+    container for each.
+    """
     parent = mount_points(("memory",))["memory"] / loop.parent
     stage.start(leak, str(parent), str(loop.state), count, comm=stage.invent("tool")).wait(_LEAK_S)
-    stage.emulate(f"{count} of the leaked cgroups were made directly, as the crash loop makes them but faster")
+    stage.emulate(
+        f"{count} of the leaked cgroups were made directly, as the crash loop makes them but faster"
+    )
 
 
 def leak(parent: str, files: str, count: int) -> None:
-    """Live in a new cgroup just long enough to write a page into a file that stays, then leave and remove it."""
+    """Live in a new cgroup just long enough to write a page into a file that stays, then leave and
+    remove it.
+    """
     pid, block = str(os.getpid()).encode(), bytes(4096)
     home = os.open(Path(parent).parent / "cgroup.procs", os.O_WRONLY)
     for _ in range(count):
@@ -47,20 +55,33 @@ def _write(path: str, data: bytes) -> None:
 
 
 def start_walker(stage: Stage, loop: CrashLoop, log: Path) -> Actor:
-    """An agent that has the kernel walk all cgroups below the container's parent, again and again."""
+    """An agent that has the kernel walk all cgroups below the container's parent, again and
+    again.
+    """
     directory = mount_points(("memory",))["memory"] / loop.parent
     asks = [(directory / "memory.force_empty", "1"), (directory / "memory.reclaim", "1G")]
     ask = next(((str(path), value) for path, value in asks if path.exists()), None)
     if ask is None:
         raise CannotProvoke("this kernel has neither memory.force_empty nor memory.reclaim")
     patience_s, pause_s = stage.random.uniform(2.0, 4.5), stage.random.uniform(1.5, 4.0)
-    return stage.start(walk, *ask, patience_s, pause_s, str(log), comm=stage.invent("agent"), cpu=stage.core, nice=-10)
+    return stage.start(
+        walk,
+        *ask,
+        patience_s,
+        pause_s,
+        str(log),
+        comm=stage.invent("agent"),
+        cpu=stage.core,
+        nice=-10,
+    )
 
 
 def walk(file: str, value: str, patience_s: float, pause_s: float, log: str) -> None:
-    """Writes down when each walk began and ended: when all was tried, or at the first chance after the agent lost its patience.
+    """Writes down when each walk began and ended: when all was tried, or at the first chance after
+    the agent lost its patience.
 
-    As long as the container makes new pages there is always something to reclaim, and the kernel would go on for ever.
+    As long as the container makes new pages there is always something to reclaim, and the kernel
+    would go on for ever.
     """
 
     def give_up(_number: int, _frame: FrameType | None) -> None:
@@ -71,8 +92,9 @@ def walk(file: str, value: str, patience_s: float, pause_s: float, log: str) -> 
     with Path(log).open("w", encoding="ascii") as walks:
         while True:
             print(time.time_ns(), end=" ", file=walks, flush=True)
-            # The timers that count CPU time send their signal only on the way back to user space: too late here. This one bounds
-            # the life of the process (`launch.py`), and gets the rest of it back.
+            # The timers that count CPU time send their signal only on the way back to user space:
+            # too late here. This one bounds the life of the process (`launch.py`), and gets the
+            # rest of it back.
             life_s, _ = signal.setitimer(signal.ITIMER_REAL, patience_s)
             with contextlib.suppress(OSError):
                 os.write(ask, value.encode())  # a buffered file would write again what was given up
@@ -88,7 +110,9 @@ def read_walks_s(log: Path, end_ns: int) -> list[float]:
 
 
 def read_statistics(file: str, pause_s: float) -> None:
-    """What kubelet does all the time: on kernels since 5.x the sums are kept, and nothing is walked."""
+    """What kubelet does all the time: on kernels since 5.x the sums are kept, and nothing is
+    walked.
+    """
     while True:
         Path(file).read_text()
         time.sleep(pause_s)

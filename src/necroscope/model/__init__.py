@@ -1,1 +1,3 @@
-"""The words every part of necroscope speaks: units, names, clocks, tables, readings. Standard library only."""
+"""The words every part of necroscope speaks: units, names, clocks, tables, readings. Standard
+library only.
+"""

@@ -1,4 +1,5 @@
-"""Which container, pod and unit a cgroup path belongs to, for every runtime that puts an id into its path.
+"""Which container, pod and unit a cgroup path belongs to, for every runtime that puts an id into
+its path.
 
 The forms (v1 and v2 paths alike, also below another cgroup, as in kind or in nested runtimes):
 
@@ -6,14 +7,17 @@ The forms (v1 and v2 paths alike, also below another cgroup, as in kind or in ne
     /system.slice/docker-ID.scope                                      Docker, systemd driver
     /machine.slice/libpod-ID.scope[/container]   /libpod_parent/libpod-ID   Podman
     /kubepods[/burstable]/podUID/ID                                    kubelet, cgroupfs driver
-    /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podUID.slice/cri-containerd-ID.scope   kubelet, systemd driver
+    /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podUID.slice/cri-containerd-ID.scope
+    kubelet, systemd driver
     .../crio-ID.scope   .../crio-conmon-ID.scope (the monitor, no container)   CRI-O
-    /system.slice/containerd.service/kubepods-...:cri-containerd:ID    containerd without the systemd driver on a systemd node
+    /system.slice/containerd.service/kubepods-...:cri-containerd:ID    containerd without the
+    systemd driver on a systemd node
     /ecs/TASK/ID   /ecs/CLUSTER/TASK/ID                                Amazon ECS
     /lxc/NAME   /lxc.payload.NAME   /machine.slice/machine-NAME.scope  LXC, LXD, nspawn, libvirt
 
-Sources: kubernetes pkg/kubelet/cm/cgroup_manager_linux.go and pod_container_manager_linux.go, runc libcontainer/cgroups/systemd,
-podman libpod/container_internal_linux.go, cri-o internal/config/cgmgr, lxc src/lxc/cgroups.
+Sources: kubernetes pkg/kubelet/cm/cgroup_manager_linux.go and pod_container_manager_linux.go, runc
+libcontainer/cgroups/systemd, podman libpod/container_internal_linux.go, cri-o
+internal/config/cgmgr, lxc src/lxc/cgroups.
 """
 
 import re
@@ -38,14 +42,22 @@ _RUNTIMES: Final = {
     "nerdctl": "containerd",
     "crio": "cri-o",
 }
-_PARENTS: Final = {"docker": "docker", "ecs": "ecs", "libpod_parent": "podman", "actions_job": "docker", "buildkit": "buildkit"}
+_PARENTS: Final = {
+    "docker": "docker",
+    "ecs": "ecs",
+    "libpod_parent": "podman",
+    "actions_job": "docker",
+    "buildkit": "buildkit",
+}
 # conmon watches a container from a scope of its own: that is not the container.
 _MONITORS: Final = ("libpod-conmon", "crio-conmon")
 GUARANTEED: Final = "guaranteed"
 
 
 class ContainerPath(NamedTuple):
-    """`container` is the runtime's id, or a name where the runtime uses names (LXC, machines); `qos` is Kubernetes' class."""
+    """`container` is the runtime's id, or a name where the runtime uses names (LXC, machines);
+    `qos` is Kubernetes' class.
+    """
 
     runtime: str | None
     container: str | None
@@ -54,7 +66,9 @@ class ContainerPath(NamedTuple):
 
 
 def parse_container(cgroup_path: str) -> ContainerPath | None:
-    """The innermost container of a cgroup path; a pod's own cgroup has no container. None if it is no container's."""
+    """The innermost container of a cgroup path; a pod's own cgroup has no container. None if it is
+    no container's.
+    """
     parts = [part for part in cgroup_path.split("/") if part]
     found = _innermost(parts)
     pod_uid, qos = _pod(parts)
@@ -96,7 +110,11 @@ def _of_part(parts: list[str], place: int) -> tuple[str | None, str] | None:
         return runtime, match["id"]
     named = _LXC.fullmatch(part)
     if named is not None:
-        return ("lxc", named["payload"]) if named["payload"] else ("machine", named["machine"].replace("\\x2d", "-"))
+        return (
+            ("lxc", named["payload"])
+            if named["payload"]
+            else ("machine", named["machine"].replace("\\x2d", "-"))
+        )
     if place > 0 and parts[place - 1] == "lxc":
         return "lxc", part
     return None
@@ -107,7 +125,9 @@ def _runtime_above(parts: list[str]) -> str | None:
 
 
 def _pod(parts: list[str]) -> tuple[str | None, str | None]:
-    """A pod without a class of its own above it is guaranteed. systemd's names have `_` where the uid has `-`."""
+    """A pod without a class of its own above it is guaranteed. systemd's names have `_` where the
+    uid has `-`.
+    """
     qos = None
     for part in parts:
         match = _POD.fullmatch(part)

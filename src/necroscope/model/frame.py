@@ -4,9 +4,11 @@ from typing import Final, NamedTuple
 
 
 class Frame(NamedTuple):
-    """The identity by which frames are the same function; without a symbol it is the module and the offset.
+    """The identity by which frames are the same function; without a symbol it is the module and the
+    offset.
 
-    `kind` is kernel, user or jit; in a flame graph also group, of a label that stands for some samples.
+    `kind` is kernel, user or jit; in a flame graph also group, of a label that stands for some
+    samples.
     """
 
     function: str | None

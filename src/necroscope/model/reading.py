@@ -1,4 +1,6 @@
-"""What a source hands to the recorder: rows of tables, and gaps where something that should be there was not."""
+"""What a source hands to the recorder: rows of tables, and gaps where something that should be
+there was not.
+"""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
@@ -11,7 +13,9 @@ Rows = list[Row]
 
 
 class Moment(NamedTuple):
-    """One instant on two clocks: `time_ns` is the recording's UTC time line, `monotonic_ns` measures what elapsed."""
+    """One instant on two clocks: `time_ns` is the recording's UTC time line, `monotonic_ns`
+    measures what elapsed.
+    """
 
     time_ns: int
     monotonic_ns: int
@@ -19,7 +23,9 @@ class Moment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A stretch of a table that should have been recorded and was not; `lost` counts records where that is known."""
+    """A stretch of a table that should have been recorded and was not; `lost` counts records where
+    that is known.
+    """
 
     table: str
     from_ns: int
@@ -34,7 +40,9 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Rows of one table that never were tuples: the buffers of all its columns, as `segment.columns` lays them out."""
+    """Rows of one table that never were tuples: the buffers of all its columns, as
+    `segment.columns` lays them out.
+    """
 
     count: int
     buffers: tuple[bytes, ...]
@@ -45,11 +53,13 @@ class Columns:
 
 @dataclass(slots=True)
 class Reading:
-    """Rows by table name, each row a tuple in the order of the table's columns, and the gaps noticed on the way.
+    """Rows by table name, each row a tuple in the order of the table's columns, and the gaps
+    noticed on the way.
 
     A source of very many rows gives them as `columns`.
 
-    `trouble` is what fails while the rest is read, at every read for as long as it lasts: it becomes one gap, as a failure does.
+    `trouble` is what fails while the rest is read, at every read for as long as it lasts: it
+    becomes one gap, as a failure does.
     """
 
     rows: dict[str, Rows] = field(default_factory=dict)
@@ -61,11 +71,13 @@ class Reading:
 class Source(Protocol):
     """One kernel interface, read on a cadence.
 
-    The first `read` of a source whose rows are differences may return no rows: it has nothing to compare with.
-    A failure is `SourceUnavailable`, which the recorder turns into a gap of every table in `tables`; the next `read`
-    tries again. A field that this kernel lacks is None in the row and one gap at the first read.
+    The first `read` of a source whose rows are differences may return no rows: it has nothing to
+    compare with. A failure is `SourceUnavailable`, which the recorder turns into a gap of every
+    table in `tables`; the next `read` tries again. A field that this kernel lacks is None in the
+    row and one gap at the first read.
 
-    A source that knows when it will have work again may say so in `idle_until_ns` (monotonic): until then it is not read.
+    A source that knows when it will have work again may say so in `idle_until_ns` (monotonic):
+    until then it is not read.
     """
 
     name: str

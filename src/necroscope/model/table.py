@@ -28,7 +28,8 @@ class Column:
 class Table:
     """`time` is always the first column, but for the interned tables, which have none.
 
-    A derived table holds what follows from others: nobody records it, and a segment may be without it.
+    A derived table holds what follows from others: nobody records it, and a segment may be without
+    it.
     """
 
     name: str

@@ -1,4 +1,6 @@
-"""The stored schema: every table and column of a recording, its type, unit and meaning. Docs and format read it here."""
+"""The stored schema: every table and column of a recording, its type, unit and meaning. Docs and
+format read it here.
+"""
 
 from typing import Final
 
@@ -6,11 +8,20 @@ from necroscope.model.core_shares import MEAN_MODES, WORST_MODES
 from necroscope.model.service_tables import SERVICE_TABLES
 from necroscope.model.table import Column, Table, Type
 
-__all__ = ["SCHEMA_VERSION", "SOFTIRQ_DELAY_BUCKETS", "SOFTIRQ_VECTORS", "TABLES", "Column", "Table", "Type"]
+__all__ = [
+    "SCHEMA_VERSION",
+    "SOFTIRQ_DELAY_BUCKETS",
+    "SOFTIRQ_VECTORS",
+    "TABLES",
+    "Column",
+    "Table",
+    "Type",
+]
 
 SCHEMA_VERSION: Final = 1
 
-# The kernel's softirq vectors in their order (include/linux/interrupt.h); also the columns of `softirqs`.
+# The kernel's softirq vectors in their order (include/linux/interrupt.h); also the columns of
+# `softirqs`.
 SOFTIRQ_VECTORS: Final = (
     "hi",
     "timer",
@@ -23,7 +34,8 @@ SOFTIRQ_VECTORS: Final = (
     "hrtimer",
     "rcu",
 )
-# Upper bounds of the softirq delay histogram: bucket i counts delays below 2**(i+1) us, the last one all above.
+# Upper bounds of the softirq delay histogram: bucket i counts delays below 2**(i+1) us, the last
+# one all above.
 SOFTIRQ_DELAY_BUCKETS: Final = 24
 
 
@@ -36,11 +48,15 @@ def _cpu(meaning: str = "core number") -> Column:
 
 
 def _elapsed() -> Column:
-    return Column("elapsed_ns", Type.INT64, "time since the row before it: the denominator of every share")
+    return Column(
+        "elapsed_ns", Type.INT64, "time since the row before it: the denominator of every share"
+    )
 
 
 def _ints(names: str, meaning: str, *, nullable: bool = False) -> tuple[Column, ...]:
-    return tuple(Column(name, Type.INT64, meaning.format(name=name), nullable) for name in names.split())
+    return tuple(
+        Column(name, Type.INT64, meaning.format(name=name), nullable) for name in names.split()
+    )
 
 
 def _share(name: str, meaning: str) -> Column:
@@ -55,10 +71,14 @@ _TABLES = (
         (
             _time(),
             _cpu(),
-            Column("pid", Type.INT32, "process, in the node's own pid namespace; 0 is the idle task"),
+            Column(
+                "pid", Type.INT32, "process, in the node's own pid namespace; 0 is the idle task"
+            ),
             Column("tid", Type.INT32, "thread"),
             Column("comm", Type.CATEGORY, "the thread's name at that moment"),
-            Column("cgroup", Type.CATEGORY, "cgroup path (v1: of the memory controller)", nullable=True),
+            Column(
+                "cgroup", Type.CATEGORY, "cgroup path (v1: of the memory controller)", nullable=True
+            ),
             Column("stack", Type.INT32, "row of `stacks` of the same segment"),
             Column("weight", Type.INT32, "sample periods it stands for: 1 unless imported"),
         ),
@@ -68,7 +88,11 @@ _TABLES = (
         "call stacks as a tree: a stack is its caller's stack plus one frame",
         "interned per segment at function level",
         (
-            Column("stack", Type.INT32, "id, counted from 0 in this segment; a parent's is smaller than its children's"),
+            Column(
+                "stack",
+                Type.INT32,
+                "id, counted from 0 in this segment; a parent's is smaller than its children's",
+            ),
             Column("parent", Type.INT32, "the caller's stack, or -1 at the outermost frame"),
             Column("frame", Type.INT32, "row of `frames` of the same segment"),
         ),
@@ -79,10 +103,20 @@ _TABLES = (
         "kallsyms, ELF symbols, perf maps; resolved on the node while the process lives",
         (
             Column("frame", Type.INT32, "id, counted from 0 in this segment"),
-            Column("function", Type.UTF8, "function name, demangled; None if no symbol covers the address", nullable=True),
+            Column(
+                "function",
+                Type.UTF8,
+                "function name, demangled; None if no symbol covers the address",
+                nullable=True,
+            ),
             Column("module", Type.CATEGORY, "file, [kernel], [module], [vdso], [jit] or [unknown]"),
             Column("kind", Type.CATEGORY, "kernel, user or jit"),
-            Column("offset", Type.INT64, "file offset (kernel: address), only where `function` is None", nullable=True),
+            Column(
+                "offset",
+                Type.INT64,
+                "file offset (kernel: address), only where `function` is None",
+                nullable=True,
+            ),
             Column("build_id", Type.CATEGORY, "of the module, where it has one", nullable=True),
         ),
     ),
@@ -96,21 +130,36 @@ _TABLES = (
             _elapsed(),
             *_ints(
                 "user_ns nice_ns system_ns idle_ns iowait_ns irq_ns softirq_ns steal_ns guest_ns",
-                "time in mode {name}; the nine exclude each other: user and nice are without guests",
+                "time in mode {name}; the nine exclude each other: user and nice are without"
+                " guests",
             ),
         ),
     ),
     Table(
         "core_minutes",
-        "each core minute by minute, for pictures of days; a row is of the ticks that touch its minute",
-        "`cores` and `softirq_delay`, when a segment is sealed; the minute between two segments has a row in both",
+        "each core minute by minute, for pictures of days; a row is of the ticks that touch its"
+        " minute",
+        "`cores` and `softirq_delay`, when a segment is sealed; the minute between two segments has"
+        " a row in both",
         (
             _time("start of the minute, in ns UTC"),
             _cpu(),
-            Column("ticks", Type.INT16, "ticks that touch it: one across its edge is counted on both sides"),
+            Column(
+                "ticks",
+                Type.INT16,
+                "ticks that touch it: one across its edge is counted on both sides",
+            ),
             *(_share(f"mean_{mode}", f"share of time in mode {mode}") for mode in MEAN_MODES),
-            *(_share(f"worst_{mode}", f"largest share of a tick in mode {mode}") for mode in WORST_MODES),
-            Column("worst_delay_ns", Type.INT64, "longest wait of a softirq, ended or not; null if none was seen", nullable=True),
+            *(
+                _share(f"worst_{mode}", f"largest share of a tick in mode {mode}")
+                for mode in WORST_MODES
+            ),
+            Column(
+                "worst_delay_ns",
+                Type.INT64,
+                "longest wait of a softirq, ended or not; null if none was seen",
+                nullable=True,
+            ),
         ),
         is_derived=True,
     ),
@@ -128,16 +177,25 @@ _TABLES = (
     Table(
         "softirq_delay",
         "how long raised softirqs waited for their handler; only cores and vectors with any",
-        "BPF on irq:softirq_raise and irq:softirq_entry. While no softirq waits 10 ms, and the probe would cost a core more than"
-        " 1 %, it rests for up to 14 ticks of 15, until counters show a stall: each rest is a gap, and then a tick is measured",
+        "BPF on irq:softirq_raise and irq:softirq_entry. While no softirq waits 10 ms, and the"
+        " probe would cost a core more than 1 %, it rests for up to 14 ticks of 15, until counters"
+        " show a stall: each rest is a gap, and then a tick is measured",
         (
             _time(),
             _cpu(),
             Column("vector", Type.CATEGORY, "softirq vector, as the columns of `softirqs`"),
             Column("count", Type.INT64, "softirqs entered since the row before"),
             Column("worst_ns", Type.INT64, "longest wait that ended since the row before"),
-            Column("pending_ns", Type.INT64, "age of a raise that still waits, 0 if none: a stall in progress"),
-            Column("histogram", Type.INT32_LIST, "waits by power of two: item i counts those below 2**(i+1) us"),
+            Column(
+                "pending_ns",
+                Type.INT64,
+                "age of a raise that still waits, 0 if none: a stall in progress",
+            ),
+            Column(
+                "histogram",
+                Type.INT32_LIST,
+                "waits by power of two: item i counts those below 2**(i+1) us",
+            ),
         ),
     ),
     Table(
@@ -149,9 +207,16 @@ _TABLES = (
             _cpu("core it last ran on"),
             Column("pid", Type.INT32, "thread"),
             Column("comm", Type.CATEGORY, "thread name"),
-            Column("state", Type.CATEGORY, "one letter, as in /proc/PID/stat: R with no run time is starving now"),
+            Column(
+                "state",
+                Type.CATEGORY,
+                "one letter, as in /proc/PID/stat: R with no run time is starving now",
+            ),
             _elapsed(),
-            *_ints("run_ns delay_ns", "{name} since the row before; a delay is booked only when the wait ends"),
+            *_ints(
+                "run_ns delay_ns",
+                "{name} since the row before; a delay is booked only when the wait ends",
+            ),
             Column("slices", Type.INT64, "times it got a core since the row before"),
         ),
     ),
@@ -163,19 +228,27 @@ _TABLES = (
             _time(),
             _cpu(),
             _elapsed(),
-            *_ints("processed dropped time_squeeze received_rps", "packets or events: {name}", nullable=True),
+            *_ints(
+                "processed dropped time_squeeze received_rps",
+                "packets or events: {name}",
+                nullable=True,
+            ),
             *_ints("flow_limit backlog", "{name} (backlog: its length now)", nullable=True),
         ),
     ),
     Table(
         "interrupts",
-        "interrupts by core since the row before; only those that came, and each with its affinity at the first row",
-        "/proc/interrupts, /proc/irq/N/effective_affinity_list; every 10 s and when a trigger fires",
+        "interrupts by core since the row before; only those that came, and each with its affinity"
+        " at the first row",
+        "/proc/interrupts, /proc/irq/N/effective_affinity_list; every 10 s and when a trigger"
+        " fires",
         (
             _time(),
             _cpu(),
             Column("irq", Type.CATEGORY, "number or name (LOC, TLB, CAL)"),
-            Column("action", Type.CATEGORY, "what /proc/interrupts calls it, for example eth0-Tx-Rx-3"),
+            Column(
+                "action", Type.CATEGORY, "what /proc/interrupts calls it, for example eth0-Tx-Rx-3"
+            ),
             Column("device", Type.CATEGORY, "network device it belongs to", nullable=True),
             Column("queue", Type.INT32, "that device's queue", nullable=True),
             Column("affinity", Type.CATEGORY, "cores that may take it", nullable=True),
@@ -192,7 +265,11 @@ _TABLES = (
             Column("device", Type.CATEGORY, "network device"),
             Column("driver", Type.CATEGORY, "its driver", nullable=True),
             Column("firmware", Type.CATEGORY, "driver and firmware version", nullable=True),
-            Column("counter", Type.CATEGORY, "for example tx-3/tx_timeout, rx_dropped, suspected_poll_starvation"),
+            Column(
+                "counter",
+                Type.CATEGORY,
+                "for example tx-3/tx_timeout, rx_dropped, suspected_poll_starvation",
+            ),
             Column("value", Type.INT64, "as the device counts: since it came up"),
         ),
     ),
@@ -209,37 +286,52 @@ _TABLES = (
     ),
     Table(
         "memory",
-        "the memory figures that tell the causes apart: events since the row before, and amounts now",
+        "the memory figures that tell the causes apart: events since the row before, and"
+        " amounts now",
         "/proc/vmstat, /proc/meminfo, /proc/sys/fs/dentry-state, /proc/sys/fs/inode-nr",
         (
             _time(),
             _elapsed(),
             *_ints(
-                "pgscan_kswapd pgscan_direct pgsteal_kswapd pgsteal_direct allocstall compact_stall compact_fail"
-                " compact_success compact_migrate_scanned compact_free_scanned pgfault pgmajfault pswpin pswpout"
-                " workingset_refault thp_fault_alloc thp_fault_fallback thp_split_page numa_pages_migrated pgmigrate_success"
-                " drop_pagecache drop_slab slabs_scanned oom_kill",
+                "pgscan_kswapd pgscan_direct pgsteal_kswapd pgsteal_direct allocstall compact_stall"
+                " compact_fail compact_success compact_migrate_scanned compact_free_scanned pgfault"
+                " pgmajfault pswpin pswpout workingset_refault thp_fault_alloc thp_fault_fallback"
+                " thp_split_page numa_pages_migrated pgmigrate_success drop_pagecache drop_slab"
+                " slabs_scanned oom_kill",
                 "events of /proc/vmstat: {name}, summed over zones and kinds",
                 nullable=True,
             ),
             *_ints(
-                "free_bytes available_bytes cached_bytes dirty_bytes writeback_bytes anon_bytes shmem_bytes slab_bytes"
-                " slab_reclaimable_bytes percpu_bytes page_tables_bytes kernel_stack_bytes swap_used_bytes total_bytes",
+                "free_bytes available_bytes cached_bytes dirty_bytes writeback_bytes anon_bytes"
+                " shmem_bytes slab_bytes slab_reclaimable_bytes percpu_bytes page_tables_bytes"
+                " kernel_stack_bytes swap_used_bytes total_bytes",
                 "{name} of /proc/meminfo now",
                 nullable=True,
             ),
-            *_ints("dentries dentries_unused dentries_negative inodes", "{name} now", nullable=True),
+            *_ints(
+                "dentries dentries_unused dentries_negative inodes", "{name} now", nullable=True
+            ),
         ),
     ),
     Table(
         "cgroups",
-        "cgroups alive and dead, and what their limits did; the row of path `/` is the whole hierarchy",
+        "cgroups alive and dead, and what their limits did; the row of path `/` is the whole"
+        " hierarchy",
         "/proc/cgroups, cgroup directories, cgroup.stat, cpu.stat, memory.events",
         (
             _time(),
-            Column("controller", Type.CATEGORY, "controller (memory, cpu, ...) or `unified` for all of cgroup v2"),
+            Column(
+                "controller",
+                Type.CATEGORY,
+                "controller (memory, cpu, ...) or `unified` for all of cgroup v2",
+            ),
             Column("path", Type.CATEGORY, "cgroup path"),
-            Column("tracked", Type.INT64, "cgroups the kernel holds below and with this path, dead ones included", nullable=True),
+            Column(
+                "tracked",
+                Type.INT64,
+                "cgroups the kernel holds below and with this path, dead ones included",
+                nullable=True,
+            ),
             Column("visible", Type.INT64, "directories below and with this path", nullable=True),
             Column("dying", Type.INT64, "cgroups removed but not released: zombies", nullable=True),
             *_ints(
@@ -256,7 +348,9 @@ _TABLES = (
         (
             _time(),
             Column("action", Type.CATEGORY, "made, removed or released"),
-            Column("hierarchy", Type.INT32, "hierarchy id as in /proc/cgroups; 0 or 1 is cgroup v2"),
+            Column(
+                "hierarchy", Type.INT32, "hierarchy id as in /proc/cgroups; 0 or 1 is cgroup v2"
+            ),
             Column("cgroup_id", Type.INT64, "kernel id, unique within the hierarchy"),
             Column("level", Type.INT32, "depth below the root"),
             Column("path", Type.UTF8, "cgroup path"),
@@ -273,23 +367,51 @@ _TABLES = (
             Column(
                 "trigger",
                 Type.CATEGORY,
-                "saturated, softirq_stall, kernel_log, user_busy (full of user code), io_blocked (in state D while work stalls"
-                " for I/O) or io_hung (still there 6 s later, and has not run)",
+                "saturated, softirq_stall, kernel_log, user_busy (full of user code), io_blocked"
+                " (in state D while work stalls for I/O) or io_hung (still there 6 s later, and has"
+                " not run)",
             ),
             Column("pid", Type.INT32, "process"),
             Column("tid", Type.INT32, "thread"),
             Column("comm", Type.CATEGORY, "thread name"),
             Column("samples", Type.INT32, "samples of that thread on that core in the last second"),
-            Column("argv0", Type.UTF8, "the program (never its arguments, which may hold secrets)", nullable=True),
+            Column(
+                "argv0",
+                Type.UTF8,
+                "the program (never its arguments, which may hold secrets)",
+                nullable=True,
+            ),
             Column("cgroup", Type.CATEGORY, "cgroup path", nullable=True),
             Column("state", Type.CATEGORY, "one letter, as in /proc/PID/stat", nullable=True),
-            Column("policy", Type.CATEGORY, "other, batch, idle, fifo, rr, deadline or ext", nullable=True),
+            Column(
+                "policy",
+                Type.CATEGORY,
+                "other, batch, idle, fifo, rr, deadline or ext",
+                nullable=True,
+            ),
             Column("priority", Type.INT32, "real-time priority, or nice value", nullable=True),
             Column("cpus_allowed", Type.CATEGORY, "cores it may run on", nullable=True),
-            Column("syscall", Type.CATEGORY, "system call it was in, by its kernel frames", nullable=True),
-            Column("file", Type.UTF8, "file behind the system call's first argument", nullable=True),
-            Column("stack", Type.UTF8, "its commonest stack, innermost first, separated by `;`", nullable=True),
-            Column("python_stack", Type.UTF8, "Python frames, innermost first, separated by `;`", nullable=True),
+            Column(
+                "syscall",
+                Type.CATEGORY,
+                "system call it was in, by its kernel frames",
+                nullable=True,
+            ),
+            Column(
+                "file", Type.UTF8, "file behind the system call's first argument", nullable=True
+            ),
+            Column(
+                "stack",
+                Type.UTF8,
+                "its commonest stack, innermost first, separated by `;`",
+                nullable=True,
+            ),
+            Column(
+                "python_stack",
+                Type.UTF8,
+                "Python frames, innermost first, separated by `;`",
+                nullable=True,
+            ),
         ),
     ),
     Table(
@@ -301,7 +423,8 @@ _TABLES = (
             Column(
                 "kind",
                 Type.CATEGORY,
-                "for example nic_reset, oom_kill, unit_restart, container_die, ray_node_dead, clock_step",
+                "for example nic_reset, oom_kill, unit_restart, container_die, ray_node_dead,"
+                " clock_step",
             ),
             Column("pattern", Type.CATEGORY, "id of the pattern that matched", nullable=True),
             Column("cpu", Type.INT16, "core it names, if it names the right one", nullable=True),
@@ -310,8 +433,17 @@ _TABLES = (
             Column("pid", Type.INT32, "process it names", nullable=True),
             Column("comm", Type.CATEGORY, "process name it names", nullable=True),
             Column("severity", Type.INT16, "syslog level, 0 to 7"),
-            Column("by_kernel", Type.BOOL, "written by the kernel itself; False: anybody may have written it"),
-            Column("sequence", Type.INT64, "kernel log sequence number of the first line, or its stamp in us", nullable=True),
+            Column(
+                "by_kernel",
+                Type.BOOL,
+                "written by the kernel itself; False: anybody may have written it",
+            ),
+            Column(
+                "sequence",
+                Type.INT64,
+                "kernel log sequence number of the first line, or its stamp in us",
+                nullable=True,
+            ),
             Column("message", Type.UTF8, "first line"),
             Column("lines", Type.UTF8, "all lines, separated by newlines", nullable=True),
             Column("fields", Type.UTF8, "what the pattern caught, as JSON", nullable=True),
@@ -326,7 +458,8 @@ _TABLES = (
             Column(
                 "sequence",
                 Type.INT64,
-                "kernel log sequence number, or the line's stamp in us where a log does not keep it",
+                "kernel log sequence number, or the line's stamp in us where a log does not"
+                " keep it",
                 nullable=True,
             ),
             Column("severity", Type.INT16, "syslog level, 0 to 7"),
@@ -354,7 +487,12 @@ _TABLES = (
         (
             _time("the recording's time line: monotonic plus an offset that never steps back"),
             *_ints("realtime_ns monotonic_ns boottime_ns", "{name} clock at that moment"),
-            Column("log_clock_ns", Type.INT64, "the clock of kernel log lines at that moment", nullable=True),
+            Column(
+                "log_clock_ns",
+                Type.INT64,
+                "the clock of kernel log lines at that moment",
+                nullable=True,
+            ),
         ),
     ),
 )

@@ -6,7 +6,9 @@ from necroscope.model.reading import Rows
 
 
 class Sampled(NamedTuple):
-    """One stack sample, cut down to who was on the core and the innermost function on each side of the kernel's door."""
+    """One stack sample, cut down to who was on the core and the innermost function on each side of
+    the kernel's door.
+    """
 
     time_ns: int
     cpu: int
@@ -19,9 +21,11 @@ class Sampled(NamedTuple):
 
 
 class TopSource(Protocol):
-    """Minutes of a recording in memory. The view asks from a thread of its own; answers are in the order of time.
+    """Minutes of a recording in memory. The view asks from a thread of its own; answers are in the
+    order of time.
 
-    A window holds what has `from_ns < time <= to_ns`, so that the tick that ended at `to_ns` is in it and the one before is not.
+    A window holds what has `from_ns < time <= to_ns`, so that the tick that ended at `to_ns` is in
+    it and the one before is not.
     """
 
     def span(self) -> tuple[int, int] | None:

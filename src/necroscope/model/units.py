@@ -61,7 +61,9 @@ def parse_moment_ns(text: str, now_ns: int) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise UsageError(f"{text!r} is no moment", "write it as 2026-04-15T10:30:00Z or -5m") from None
+        raise UsageError(
+            f"{text!r} is no moment", "write it as 2026-04-15T10:30:00Z or -5m"
+        ) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     whole = moment.replace(microsecond=0)
@@ -86,7 +88,11 @@ def format_duration(duration_ns: int) -> str:
     if seconds < 60:
         return f"{seconds:.3g} s"
     whole = round(seconds)
-    for size, name, lower, lower_name in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+    for size, name, lower, lower_name in (
+        (86400, "d", 3600, "h"),
+        (3600, "h", 60, "min"),
+        (60, "min", 1, "s"),
+    ):
         if whole >= size:
             rest = whole % size // lower
             return f"{whole // size} {name}" + (f" {rest} {lower_name}" if rest else "")
@@ -97,7 +103,11 @@ def format_bytes(count_bytes: float) -> str:
     """`512 B`, `1.4 MiB`."""
     for name in ("B", "KiB", "MiB", "GiB"):
         if abs(count_bytes) < 1024:
-            return f"{count_bytes:.0f} {name}" if name == "B" else f"{_three_digits(count_bytes)} {name}"
+            return (
+                f"{count_bytes:.0f} {name}"
+                if name == "B"
+                else f"{_three_digits(count_bytes)} {name}"
+            )
         count_bytes /= 1024
     return f"{_three_digits(count_bytes)} TiB"
 

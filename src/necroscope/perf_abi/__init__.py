@@ -1,1 +1,3 @@
-"""The kernel's perf structures: what live rings and perf.data files have in common. Standard library only."""
+"""The kernel's perf structures: what live rings and perf.data files have in common. Standard
+library only.
+"""

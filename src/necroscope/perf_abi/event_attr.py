@@ -51,18 +51,22 @@ CONTEXT_KERNEL: Final = (1 << 64) - 128
 CONTEXT_USER: Final = (1 << 64) - 512
 CONTEXT_MAX: Final = (1 << 64) - 4095
 
-# The register that holds a system call's first argument while the kernel runs it (arch/*/include/uapi/asm/perf_regs.h):
-# x86's DI; aarch64's X0, which the kernel overwrites with the result only on return (never run here).
+# The register that holds a system call's first argument while the kernel runs it
+# (arch/*/include/uapi/asm/perf_regs.h): x86's DI; aarch64's X0, which the kernel overwrites with
+# the result only on return (never run here).
 FIRST_ARGUMENT_REGISTER: Final = {"x86_64": 1 << 5, "aarch64": 1 << 0}.get(platform.machine(), 0)
 
-# PERF_ATTR_SIZE_VER5 (4.1): every kernel we support knows it; a kernel that knows more fills the rest with zero.
+# PERF_ATTR_SIZE_VER5 (4.1): every kernel we support knows it; a kernel that knows more fills the
+# rest with zero.
 _SIZE: Final = 112
 _STRUCT: Final = struct.Struct("<IIQQQQQIIQQQQIiQIHH")
 
 
 @dataclass(frozen=True, slots=True)
 class EventAttr:
-    """What to count and what to write for each sample; `frequency` samples a second, or each event when it is None."""
+    """What to count and what to write for each sample; `frequency` samples a second, or each event
+    when it is None.
+    """
 
     type: int
     config: int
@@ -77,7 +81,28 @@ class EventAttr:
         flags = self.flags | (FLAG_FREQ if self.frequency is not None else 0)
         period = self.frequency if self.frequency is not None else 1
         packed = _STRUCT.pack(
-            *(self.type, _SIZE, self.config, period, self.sample_type, 0, flags, self.wakeup_watermark_bytes, 0, 0, 0, 0),
-            *(self.user_registers, 0, CLOCK_MONOTONIC if flags & FLAG_USE_CLOCKID else 0, 0, 0, self.max_stack, 0),
+            *(
+                self.type,
+                _SIZE,
+                self.config,
+                period,
+                self.sample_type,
+                0,
+                flags,
+                self.wakeup_watermark_bytes,
+                0,
+                0,
+                0,
+                0,
+            ),
+            *(
+                self.user_registers,
+                0,
+                CLOCK_MONOTONIC if flags & FLAG_USE_CLOCKID else 0,
+                0,
+                0,
+                self.max_stack,
+                0,
+            ),
         )
         return packed.ljust(_SIZE, b"\0")

@@ -1,4 +1,6 @@
-"""Records of a perf ring or file: types and the layouts of those that our events write (perf_event.h, enum perf_event_type)."""
+"""Records of a perf ring or file: types and the layouts of those that our events write
+(perf_event.h, enum perf_event_type).
+"""
 
 import struct
 from typing import Final
@@ -22,6 +24,8 @@ HEADER: Final = struct.Struct("<IHH")  # type, misc, size
 LOST_BODY: Final = struct.Struct("<QQ")  # id, lost
 COMM_BODY: Final = struct.Struct("<II")  # pid, tid, then the name
 TASK_BODY: Final = struct.Struct("<IIIIQ")  # pid, ppid, tid, ptid, time: of FORK and EXIT
-MMAP2_BODY: Final = struct.Struct("<IIQQQIIQQII")  # pid tid addr len pgoff major minor inode generation prot flags, then name
+MMAP2_BODY: Final = struct.Struct(
+    "<IIQQQIIQQII"
+)  # pid tid addr len pgoff major minor inode generation prot flags, then name
 KSYMBOL_BODY: Final = struct.Struct("<QIHH")  # address, length, type, flags, then name
 KSYMBOL_GONE: Final = 1  # of the flags: unregistered

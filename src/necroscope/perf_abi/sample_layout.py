@@ -1,4 +1,6 @@
-"""What decides how a PERF_RECORD_SAMPLE looks (include/uapi/linux/perf_event.h); the native core takes samples apart."""
+"""What decides how a PERF_RECORD_SAMPLE looks (include/uapi/linux/perf_event.h); the native core
+takes samples apart.
+"""
 
 from dataclasses import dataclass
 from typing import Final

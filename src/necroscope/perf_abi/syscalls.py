@@ -1,6 +1,7 @@
 """System calls that Python has no function for, by name, on x86_64 and aarch64.
 
-Numbers from arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h. The aarch64 column was never run here.
+Numbers from arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h. The
+aarch64 column was never run here.
 """
 
 import ctypes
@@ -24,7 +25,9 @@ def syscall(name: str, *arguments: int | ctypes.Array[ctypes.c_char] | None) -> 
     number = _numbers.get(name)
     if number is None:
         raise OSError(38, f"no number for system call {name} on {platform.machine()}")
-    converted = [ctypes.c_long(argument) if isinstance(argument, int) else argument for argument in arguments]
+    converted = [
+        ctypes.c_long(argument) if isinstance(argument, int) else argument for argument in arguments
+    ]
     result = int(_libc.syscall(ctypes.c_long(number), *converted))
     if result < 0:
         code = ctypes.get_errno()

@@ -1,9 +1,20 @@
-"""The native core as one typed object: records in, questions out, answers in, rows out. Names and policy are its callers'."""
+"""The native core as one typed object: records in, questions out, answers in, rows out. Names and
+policy are its callers'.
+"""
 
 import struct
 from array import array
 from collections.abc import Collection, Iterator, Sequence
-from ctypes import Array, byref, c_int32, c_int64, c_uint32, c_uint64, create_string_buffer, string_at
+from ctypes import (
+    Array,
+    byref,
+    c_int32,
+    c_int64,
+    c_uint32,
+    c_uint64,
+    create_string_buffer,
+    string_at,
+)
 from enum import IntEnum
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -12,7 +23,16 @@ from necroscope.errors import NecroscopeError
 from necroscope.model.idle import IDLE_FUNCTIONS
 from necroscope.native import LIBRARY
 from necroscope.perf_abi.sample_layout import SampleLayout
-from necroscope.profile.library import QUESTION, Event, Limits, ModuleKey, ModuleView, Ring, View, load
+from necroscope.profile.library import (
+    QUESTION,
+    Event,
+    Limits,
+    ModuleKey,
+    ModuleView,
+    Ring,
+    View,
+    load,
+)
 from necroscope.symbols.function_index import FileFunctions
 from necroscope.symbols.messages import FunctionBlock
 from necroscope.symbols.process_maps import Mapping
@@ -39,9 +59,11 @@ class QuestionKind(IntEnum):
 
 
 class Question(NamedTuple):
-    """`where` is a block's number or an address; `first` to `last` are the blocks of the mapping around it.
+    """`where` is a block's number or an address; `first` to `last` are the blocks of the mapping
+    around it.
 
-    `module` is the file whose block is asked for; of a PLACE it is the image in which the address lies.
+    `module` is the file whose block is asked for; of a PLACE it is the image in which the address
+    lies.
     """
 
     kind: int
@@ -66,7 +88,9 @@ class FunctionKind(IntEnum):
 
 
 class CoreFrame(NamedTuple):
-    """A frame of the segment, before it has a readable name; `kind` is a FunctionKind, `offset` only where there is no name."""
+    """A frame of the segment, before it has a readable name; `kind` is a FunctionKind, `offset`
+    only where there is no name.
+    """
 
     kind: int
     module: int
@@ -91,7 +115,9 @@ class PassedOn(NamedTuple):
 
 
 class CoreLimits(NamedTuple):
-    """Bytes in all and for one tenant; stacks and nameless functions of one tenant in a segment; stacks of all."""
+    """Bytes in all and for one tenant; stacks and nameless functions of one tenant in a segment;
+    stacks of all.
+    """
 
     limit_bytes: int
     tenant_bytes: int
@@ -101,7 +127,9 @@ class CoreLimits(NamedTuple):
 
 
 class Core:
-    """One profile under way. A turn is `replay`, answers to `questions` with `resume` between them, `finish`, then the rows."""
+    """One profile under way. A turn is `replay`, answers to `questions` with `resume` between them,
+    `finish`, then the rows.
+    """
 
     def __init__(
         self,
@@ -115,7 +143,9 @@ class Core:
     ) -> None:
         self._library = load(library)
         idle = b"".join(name.encode() + b"\0" for name in sorted(idle_functions))
-        self._handle = self._library.profile_new(byref(Limits(*limits, asks, has_time, has_trailer)), idle, len(idle))
+        self._handle = self._library.profile_new(
+            byref(Limits(*limits, asks, has_time, has_trailer)), idle, len(idle)
+        )
         if not self._handle:
             raise NecroscopeError(f"no memory for a profile of {limits.limit_bytes} bytes")
         self._key = ModuleKey()
@@ -127,10 +157,19 @@ class Core:
             self._library.profile_free(self._handle)
             self._handle = None
 
-    def add_event(self, layout: SampleLayout, *, ip_register: int = 64, is_passed_on: bool = False) -> int:
+    def add_event(
+        self, layout: SampleLayout, *, ip_register: int = 64, is_passed_on: bool = False
+    ) -> int:
         """Number of an event whose samples look like this."""
         registers = (layout.user_registers, layout.interrupt_registers)
-        event = Event(layout.sample_type, layout.read_format, layout.branch_sample_type, *registers, ip_register, is_passed_on)
+        event = Event(
+            layout.sample_type,
+            layout.read_format,
+            layout.branch_sample_type,
+            *registers,
+            ip_register,
+            is_passed_on,
+        )
         number = int(self._library.profile_add_event(self._handle, byref(event)))
         if number < 0:
             raise NecroscopeError("more events than a profile can have")
@@ -185,7 +224,9 @@ class Core:
             at += size
 
     def take_bounded(self) -> list[tuple[int, int]]:
-        """Tenants whose frames were bounded since the last call: the number of the cgroup, -1 if unknown, and how many frames."""
+        """Tenants whose frames were bounded since the last call: the number of the cgroup, -1 if
+        unknown, and how many frames.
+        """
         cgroups, counts = (c_int32 * _MOST_BOUNDED)(), (c_uint32 * _MOST_BOUNDED)()
         found = self._library.profile_take_bounded(self._handle, cgroups, counts, _MOST_BOUNDED)
         return list(zip(cgroups[:found], counts[:found], strict=True))
@@ -196,10 +237,14 @@ class Core:
         self._library.profile_set_name(self._handle, tid, name, len(name))
 
     def set_cgroup(self, pid: int, cgroup: int) -> None:
-        """A number of the caller's own, -1 if it is not known; it is also the tenant to which memory is charged."""
+        """A number of the caller's own, -1 if it is not known; it is also the tenant to which
+        memory is charged.
+        """
         self._library.profile_set_cgroup(self._handle, pid, cgroup)
 
-    def set_mappings(self, pid: int, mappings: Sequence[Mapping] | None, *, is_bounded: bool = False) -> None:
+    def set_mappings(
+        self, pid: int, mappings: Sequence[Mapping] | None, *, is_bounded: bool = False
+    ) -> None:
         """All there are; None if nobody could say."""
         self._library.profile_begin_mappings(self._handle, pid)
         key, add = self._key, self._library.profile_map
@@ -213,13 +258,21 @@ class Core:
         """What the lookup process answered; an answer that cannot be one counts as no functions."""
         starts, name_ends, names = functions
         count = len(starts) // 2 if 2 * len(starts) == len(name_ends) else 0
-        self._library.profile_learn_block(self._handle, module, block, count, starts, name_ends, names, len(names))
+        self._library.profile_learn_block(
+            self._handle, module, block, count, starts, name_ends, names, len(names)
+        )
 
     def learn_symbols(self, module: int, functions: FileFunctions | None, descriptor: int) -> None:
         """All blocks of a file that were asked for; None if nobody knows the file."""
-        handles, count = (functions.handles, len(functions.tables)) if functions is not None else (None, 0)
-        ranges, range_count = (functions.ranges, functions.range_count) if functions is not None else (b"", 0)
-        self._library.profile_learn_symbols(self._handle, module, handles, count, ranges, range_count, descriptor)
+        handles, count = (
+            (functions.handles, len(functions.tables)) if functions is not None else (None, 0)
+        )
+        ranges, range_count = (
+            (functions.ranges, functions.range_count) if functions is not None else (b"", 0)
+        )
+        self._library.profile_learn_symbols(
+            self._handle, module, handles, count, ranges, range_count, descriptor
+        )
 
     def learn_place(self, image: int, address: int, name: bytes) -> None:
         self._library.profile_learn_place(self._handle, image, address, name, len(name))
@@ -227,7 +280,9 @@ class Core:
     # Forgetting.
 
     def forget_blocks(self, module: int = EVERY, outside: tuple[int, int] = (0, 0)) -> None:
-        """Functions of a module, but for blocks from the first of `outside` to before the second."""
+        """Functions of a module, but for blocks from the first of `outside` to before the
+        second.
+        """
         self._library.profile_forget_blocks(self._handle, module, EVERY, *outside)
 
     def forget_block(self, module: int, block: int) -> None:
@@ -241,7 +296,8 @@ class Core:
         self._library.profile_forget_tasks(self._handle)
 
     def start_segment(self, most_functions: int) -> bool:
-        """Numbers of frames and stacks begin again; with more functions than these, names are learnt again too.
+        """Numbers of frames and stacks begin again; with more functions than these, names are
+        learnt again too.
 
         True: there were too many modules, and those that are left have other numbers now.
         """
@@ -262,7 +318,10 @@ class Core:
     def names(self) -> list[bytes]:
         """The texts that `name` in rows counts."""
         content = self._bytes(self.view.names, self.view.name_count * _NAME_BYTES)
-        return [content[at : at + _NAME_BYTES].rstrip(b"\0") for at in range(0, len(content), _NAME_BYTES)]
+        return [
+            content[at : at + _NAME_BYTES].rstrip(b"\0")
+            for at in range(0, len(content), _NAME_BYTES)
+        ]
 
     def cgroups(self) -> tuple[int, ...]:
         """The caller's numbers that `cgroup` in rows counts."""
@@ -272,7 +331,10 @@ class Core:
     def stacks(self, first: int = 0) -> tuple[bytes, bytes]:
         """Parents and frames of the segment's stacks from a number on."""
         count = self.view.node_count - first
-        parents, frames = (pointer + 4 * first if pointer else 0 for pointer in (self.view.parents, self.view.frames))
+        parents, frames = (
+            pointer + 4 * first if pointer else 0
+            for pointer in (self.view.parents, self.view.frames)
+        )
         return self._bytes(parents, 4 * count), self._bytes(frames, 4 * count)
 
     def frames(self, first: int, count: int | None = None) -> list[CoreFrame]:
@@ -285,7 +347,12 @@ class Core:
         self._library.profile_frames(self._handle, first, count, views)
         text_at = self._library.profile_text(self._handle, byref(text_bytes)) or 0
         return [
-            CoreFrame(kind, module, string_at(text_at + name, length) if length else b"", offset if has_offset else None)
+            CoreFrame(
+                kind,
+                module,
+                string_at(text_at + name, length) if length else b"",
+                offset if has_offset else None,
+            )
             for name, offset, module, kind, length, has_offset in _FRAME.iter_unpack(views.raw)
         ]
 
@@ -293,18 +360,32 @@ class Core:
         found = ModuleView()
         if self._library.profile_module(self._handle, number, byref(found)):
             raise IndexError(f"module {number}")
-        build_id = string_at(found.build_id, found.build_id_length).hex() if found.build_id_length else None
-        return CoreModule(string_at(found.path, found.path_length), found.major, found.minor, found.inode, build_id)
+        build_id = (
+            string_at(found.build_id, found.build_id_length).hex()
+            if found.build_id_length
+            else None
+        )
+        return CoreModule(
+            string_at(found.path, found.path_length),
+            found.major,
+            found.minor,
+            found.inode,
+            build_id,
+        )
 
     # Captures of other tools.
 
     def start_capture(self, *, has_time: bool, has_trailer: bool) -> None:
-        """Another capture: its events, tasks and addresses are others. Functions and stacks keep their numbers."""
+        """Another capture: its events, tasks and addresses are others. Functions and stacks keep
+        their numbers.
+        """
         self._library.profile_start_capture(self._handle, has_time, has_trailer)
         self._look()
 
     def scan(self, content: bytes, span: "Array[c_uint64]") -> int:
-        """Widen `span` by the times of samples; how many bytes of whole records that were. Nothing is queued."""
+        """Widen `span` by the times of samples; how many bytes of whole records that were. Nothing
+        is queued.
+        """
         return int(self._library.profile_scan(self._handle, content, len(content), span))
 
     @property
@@ -313,15 +394,26 @@ class Core:
         return int(self._library.profile_earliest(self._handle))
 
     def safe_until_ns(self, *, is_late: bool) -> int:
-        """No record still to come lies before this; `is_late`: the ends of rounds came before all of their records."""
+        """No record still to come lies before this; `is_late`: the ends of rounds came before all
+        of their records.
+        """
         return int(self._library.profile_safe_until(self._handle, is_late))
 
     def count_marks(
-        self, marks: "array[int]", stacks: bytes, weights: bytes | None, sets: "array[int]", counts: "array[int]"
+        self,
+        marks: "array[int]",
+        stacks: bytes,
+        weights: bytes | None,
+        sets: "array[int]",
+        counts: "array[int]",
     ) -> None:
-        """Count samples by the marks (bits of 64) of the frames of their stacks, into tables of MARK_SETS in which 0 is free."""
+        """Count samples by the marks (bits of 64) of the frames of their stacks, into tables of
+        MARK_SETS in which 0 is free.
+        """
         tables = (sets.buffer_info()[0], counts.buffer_info()[0])
-        self._library.profile_count_marks(self._handle, marks.tobytes(), len(marks), stacks, weights, len(stacks) // 4, *tables)
+        self._library.profile_count_marks(
+            self._handle, marks.tobytes(), len(marks), stacks, weights, len(stacks) // 4, *tables
+        )
 
     def limit_turn(self, records: int) -> None:
         """`replay` ends after so many, whatever still waits."""
@@ -343,13 +435,16 @@ class Core:
         return (span[0], span[1]) if self._library.profile_turn_span(self._handle, span) else None
 
     def intern_stacks(self, frames: "array[int]", lengths: "array[int]") -> "array[int]":
-        """Numbers of stacks whose frames are the caller's numbers (32 bits each), one stack after the other, outermost first.
+        """Numbers of stacks whose frames are the caller's numbers (32 bits each), one stack after
+        the other, outermost first.
 
         A stack without frames is -1.
         """
         stacks = array("i", bytes(4 * len(lengths)))
         address, count = stacks.buffer_info()
-        self._library.profile_intern_stacks(self._handle, frames.tobytes(), lengths.tobytes(), count, address)
+        self._library.profile_intern_stacks(
+            self._handle, frames.tobytes(), lengths.tobytes(), count, address
+        )
         self._look()
         return stacks
 

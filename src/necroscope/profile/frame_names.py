@@ -1,4 +1,6 @@
-"""Frames of the core as rows of `frames`: names cleaned, demangled, and put beside the module they belong to."""
+"""Frames of the core as rows of `frames`: names cleaned, demangled, and put beside the module they
+belong to.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
@@ -12,15 +14,22 @@ from necroscope.symbols.symbol_names import MANGLED, plain
 
 Demangle = Callable[[Sequence[str]], Sequence[str]]
 
-# As much of a path as is kept: the file's name is at its end, but nobody looks for it further in than this.
+# As much of a path as is kept: the file's name is at its end, but nobody looks for it further in
+# than this.
 _PATH_LIMIT: Final = 300
 GUEST: Final = Frame(None, "[guest]", "kernel", None, None)
 BOUNDED: Final = Frame(None, "[bounded]", "user", None, None)
-_FIXED: Final[dict[int, Frame]] = {FunctionKind.UNKNOWN: UNKNOWN_USER, FunctionKind.GUEST: GUEST, FunctionKind.BOUNDED: BOUNDED}
+_FIXED: Final[dict[int, Frame]] = {
+    FunctionKind.UNKNOWN: UNKNOWN_USER,
+    FunctionKind.GUEST: GUEST,
+    FunctionKind.BOUNDED: BOUNDED,
+}
 
 
 class FrameNames:
-    """`demangle` makes names of C++ and Rust readable, many at a time; `build_ids` are those that answers brought, by module."""
+    """`demangle` makes names of C++ and Rust readable, many at a time; `build_ids` are those that
+    answers brought, by module.
+    """
 
     def __init__(self, core: Core, demangle: Demangle) -> None:
         self.build_ids: dict[int, str | None] = {}
@@ -43,14 +52,20 @@ class FrameNames:
         return [(number, *frame) for number, frame in enumerate(self.fetch(first).named(), first)]
 
     def frames(self, numbers: Sequence[int]) -> list[Frame]:
-        return self._fetched([frame for number in numbers for frame in self._core.frames(number, 1)]).named()
+        return self._fetched(
+            [frame for number in numbers for frame in self._core.frames(number, 1)]
+        ).named()
 
     def fetch(self, first: int = 0) -> "FetchedFrames":
-        """Frames of the core from a number on; any thread may name them, whatever the core does meanwhile."""
+        """Frames of the core from a number on; any thread may name them, whatever the core does
+        meanwhile.
+        """
         return self._fetched(self._core.frames(first))
 
     def _fetched(self, found: list[CoreFrame]) -> "FetchedFrames":
-        for module in {frame.module for frame in found if frame.kind == FunctionKind.USER} - self._labels.keys():
+        for module in {
+            frame.module for frame in found if frame.kind == FunctionKind.USER
+        } - self._labels.keys():
             self._label(module)
         return FetchedFrames(found, self._labels, self.build_ids, self._given, self._demangle)
 
@@ -74,7 +89,9 @@ class FrameNames:
 
 
 class FetchedFrames(NamedTuple):
-    """Frames of the core, and what their names are made of; frames that were given have their names already."""
+    """Frames of the core, and what their names are made of; frames that were given have their names
+    already.
+    """
 
     frames: list[CoreFrame]
     labels: dict[int, str]
@@ -84,11 +101,20 @@ class FetchedFrames(NamedTuple):
 
     def named(self) -> list[Frame]:
         found = [self._frame(frame) for frame in self.frames]
-        mangled = sorted({frame.function for frame in found if frame.function and frame.function.startswith(MANGLED)})
+        mangled = sorted(
+            {
+                frame.function
+                for frame in found
+                if frame.function and frame.function.startswith(MANGLED)
+            }
+        )
         if not mangled:
             return found
         readable = dict(zip(mangled, self.demangle(mangled), strict=True))
-        return [frame._replace(function=readable.get(frame.function or "", frame.function)) for frame in found]
+        return [
+            frame._replace(function=readable.get(frame.function or "", frame.function))
+            for frame in found
+        ]
 
     def unnamed_modules(self) -> Iterator[str | None]:
         """The module of each frame that has no function, None for the others."""
@@ -105,10 +131,18 @@ class FetchedFrames(NamedTuple):
         kind, module, name, offset = frame
         if kind == FunctionKind.USER:
             function = plain(name) if name else None
-            return Frame(function, self.labels[module], "user", _signed(offset), self.build_ids.get(module))
+            return Frame(
+                function, self.labels[module], "user", _signed(offset), self.build_ids.get(module)
+            )
         if kind == FunctionKind.KERNEL:
             symbol, _, kernel_module = name.partition(b"\t")
-            return Frame(plain(symbol) or None, plain(kernel_module) or KERNEL_MODULE, "kernel", _signed(offset), None)
+            return Frame(
+                plain(symbol) or None,
+                plain(kernel_module) or KERNEL_MODULE,
+                "kernel",
+                _signed(offset),
+                None,
+            )
         if kind == FunctionKind.JIT:
             return Frame(plain(name) or None, "[jit]", "jit", None, None)
         return self.given[offset or 0] if kind == FunctionKind.GIVEN else _FIXED[kind]

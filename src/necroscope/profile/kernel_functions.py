@@ -1,20 +1,31 @@
-"""The kernel's functions for the native core, by blocks of addresses: kallsyms, and code that was loaded since it was read."""
+"""The kernel's functions for the native core, by blocks of addresses: kallsyms, and code that was
+loaded since it was read.
+"""
 
 from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 from necroscope.errors import SourceUnavailable
 from necroscope.profile.core import KERNEL, Core
-from necroscope.symbols.messages import BLOCK_BITS, NO_FUNCTION, FunctionBlock, pack_block, unpack_block
+from necroscope.symbols.messages import (
+    BLOCK_BITS,
+    NO_FUNCTION,
+    FunctionBlock,
+    pack_block,
+    unpack_block,
+)
 
-# Agents that load programs all the time are named by kallsyms; of the last ones the kernel's own records tell.
+# Agents that load programs all the time are named by kallsyms; of the last ones the kernel's own
+# records tell.
 _MOST_LOADED: Final = 256
 _BPF: Final = b"[bpf]"
 _BLOCK_BYTES: Final = 1 << BLOCK_BITS
 
 
 class Symbols(Protocol):
-    """What is asked of `kernel_symbols.KernelSymbols`. `core_text` are the addresses of what cannot come and go."""
+    """What is asked of `kernel_symbols.KernelSymbols`. `core_text` are the addresses of what cannot
+    come and go.
+    """
 
     core_text: tuple[int, int]
 
@@ -24,10 +35,12 @@ class Symbols(Protocol):
 
 
 class KernelFunctions:
-    """`read` gives kallsyms, which takes a twentieth of a second: at the first question, and when it may have changed.
+    """`read` gives kallsyms, which takes a twentieth of a second: at the first question, and when
+    it may have changed.
 
-    A node that starts BPF programs with every unit must not make us read it each time: only when an address outside of the
-    kernel's own text is sampled after a change, and `may_reload` is true, which the caller makes it now and then.
+    A node that starts BPF programs with every unit must not make us read it each time: only when an
+    address outside of the kernel's own text is sampled after a change, and `may_reload` is true,
+    which the caller makes it now and then.
     """
 
     def __init__(self, core: Core, read: Callable[[], Symbols]) -> None:
@@ -41,7 +54,9 @@ class KernelFunctions:
 
     @property
     def hidden(self) -> str | None:
-        """Why there are no kernel symbols, with the way out; None if there are some, or before the first question."""
+        """Why there are no kernel symbols, with the way out; None if there are some, or before the
+        first question.
+        """
         return None if self._hidden is None else f"{self._hidden.facts} ({self._hidden.hint})"
 
     @property
@@ -66,7 +81,9 @@ class KernelFunctions:
         self.note_change()
 
     def note_change(self) -> None:
-        """BPF programs or modules came or went: what is not the kernel's own text may mean something else now."""
+        """BPF programs or modules came or went: what is not the kernel's own text may mean
+        something else now.
+        """
         self._is_stale = True
         self._forget_changeable()
 
@@ -84,7 +101,12 @@ class KernelFunctions:
     def _functions(self, number: int) -> FunctionBlock:
         low = number << BLOCK_BITS
         symbols = self.symbols
-        if symbols is not None and self._is_stale and self.may_reload and number not in _core_blocks(symbols):
+        if (
+            symbols is not None
+            and self._is_stale
+            and self.may_reload
+            and number not in _core_blocks(symbols)
+        ):
             self.may_reload = False
             self._reload()
             # Others may have been answered since the change, when it was too early to read them.
@@ -104,7 +126,9 @@ def _core_blocks(symbols: Symbols | None) -> range:
 
 
 def _laid_over(block: FunctionBlock, start: int, end: int, name: bytes) -> FunctionBlock:
-    """With this function from `start` to `end`, counted from the block's start; what it covers of another goes on behind it."""
+    """With this function from `start` to `end`, counted from the block's start; what it covers of
+    another goes on behind it.
+    """
     functions = unpack_block(block)
     found = {at: other for at, other in functions if not start <= at < end}
     found[start] = name

@@ -1,4 +1,6 @@
-"""Kernel symbols, with modules and BPF programs, from /proc/kallsyms: read by the native library, asked by block."""
+"""Kernel symbols, with modules and BPF programs, from /proc/kallsyms: read by the native library,
+asked by block.
+"""
 
 import ctypes
 import os
@@ -17,8 +19,8 @@ _BLOCK_BYTES: Final = 1 << BLOCK_BITS
 # Names of one block: the kernel's static calls are 2,000 in one.
 _NAMES_BYTES: Final = 1 << 18
 _HINT: Final = (
-    "give the process CAP_SYSLOG and set kernel.kptr_restrict to 0 or 1 (2 hides the addresses from everybody): "
-    "sudo sysctl kernel.kptr_restrict=1"
+    "give the process CAP_SYSLOG and set kernel.kptr_restrict to 0 or 1 (2 hides the addresses from"
+    " everybody): sudo sysctl kernel.kptr_restrict=1"
 )
 
 
@@ -31,7 +33,10 @@ class KernelSymbols:
         self._handle = self._library.kallsyms_new()
         if not self._handle:
             raise NecroscopeError("no memory for the kernel's symbols")
-        self._starts, self._ends = (ctypes.c_uint16 * _BLOCK_BYTES)(), (ctypes.c_uint32 * _BLOCK_BYTES)()
+        self._starts, self._ends = (
+            (ctypes.c_uint16 * _BLOCK_BYTES)(),
+            (ctypes.c_uint32 * _BLOCK_BYTES)(),
+        )
         self._names = ctypes.create_string_buffer(_NAMES_BYTES)
         rest = b""
         for piece in text:
@@ -40,7 +45,9 @@ class KernelSymbols:
             rest = content[taken:][:_PIECE_BYTES] if taken >= 0 else b""
         self._functions = int(self._library.kallsyms_finish(self._handle))
         if self._functions < 0:
-            raise SourceUnavailable("kernel symbols are hidden: every address in /proc/kallsyms is 0", _HINT)
+            raise SourceUnavailable(
+                "kernel symbols are hidden: every address in /proc/kallsyms is 0", _HINT
+            )
         self.core_text = self._core_text()
 
     def __del__(self) -> None:
@@ -54,8 +61,13 @@ class KernelSymbols:
     def block(self, number: int) -> FunctionBlock:
         """The functions of a block of addresses: name and, behind a tab, its module."""
         low = number << BLOCK_BITS
-        count = self._library.kallsyms_block(self._handle, low, self._starts, self._ends, self._names, _NAMES_BYTES)
-        starts, ends = ctypes.string_at(self._starts, 2 * count), ctypes.string_at(self._ends, 4 * count)
+        count = self._library.kallsyms_block(
+            self._handle, low, self._starts, self._ends, self._names, _NAMES_BYTES
+        )
+        starts, ends = (
+            ctypes.string_at(self._starts, 2 * count),
+            ctypes.string_at(self._ends, 4 * count),
+        )
         return FunctionBlock(starts, ends, ctypes.string_at(self._names, self._ends[count - 1]))
 
     def address_of(self, name: str) -> int | None:
@@ -64,16 +76,22 @@ class KernelSymbols:
 
     def ranges(self, names: Iterable[str]) -> list[tuple[int, int]]:
         """From where to where functions of the kernel itself with these names lie, in order."""
-        return sorted((start, end) for name in names for start, end, is_shown in self._find(name) if is_shown)
+        return sorted(
+            (start, end) for name in names for start, end, is_shown in self._find(name) if is_shown
+        )
 
     def _find(self, name: str) -> Iterator[tuple[int, int, bool]]:
         place, end, is_shown = ctypes.c_uint32(), ctypes.c_uint64(), ctypes.c_uint32()
         found = tuple(map(ctypes.byref, (place, end, is_shown)))
-        while start := int(self._library.kallsyms_find(self._handle, name.encode("utf-8", "replace"), *found)):
+        while start := int(
+            self._library.kallsyms_find(self._handle, name.encode("utf-8", "replace"), *found)
+        ):
             yield start, end.value, bool(is_shown.value)
 
     def _core_text(self) -> tuple[int, int]:
-        """From the kernel's first function to behind its last: what lies outside can come and go. (0, 0) if it is not known."""
+        """From the kernel's first function to behind its last: what lies outside can come and go.
+        (0, 0) if it is not known.
+        """
         start, end = self.address_of("_stext"), self.address_of("_etext")
         return (start, end) if start and end else (0, 0)
 
@@ -91,7 +109,9 @@ def read(path: Path) -> KernelSymbols:
     except OSError as error:
         raise SourceUnavailable(f"cannot read {path}: {error.strerror}", _HINT) from None
     if not len(symbols):
-        raise SourceUnavailable(f"{path} holds no function", "the kernel was built without CONFIG_KALLSYMS")
+        raise SourceUnavailable(
+            f"{path} holds no function", "the kernel was built without CONFIG_KALLSYMS"
+        )
     return symbols
 
 

@@ -1,8 +1,10 @@
-"""The native core as Python sees it: the library beside this file, its structures and its functions (core/profile.h).
+"""The native core as Python sees it: the library beside this file, its structures and its functions
+(core/profile.h).
 
-Ours, and in C behind ctypes, because each sample is a few hundred memory accesses and nothing else: as Python objects they cost
-seven times as much, fetched through caches that the load keeps emptying. There is no Python.h in it, so one library serves every
-version of Python. `PROFILE_ABI` of core/profile.h and `native.ABI` change together.
+Ours, and in C behind ctypes, because each sample is a few hundred memory accesses and nothing else:
+as Python objects they cost seven times as much, fetched through caches that the load keeps
+emptying. There is no Python.h in it, so one library serves every version of Python. `PROFILE_ABI`
+of core/profile.h and `native.ABI` change together.
 """
 
 import ctypes
@@ -87,7 +89,10 @@ class Ring(Structure):
 
 class Rows(Structure):
     _fields_ = (
-        *((name, c_void_p) for name in ("time", "cpu", "pid", "tid", "name", "cgroup", "stack", "event")),
+        *(
+            (name, c_void_p)
+            for name in ("time", "cpu", "pid", "tid", "name", "cgroup", "stack", "event")
+        ),
         *((name, c_void_p) for name in ("cgroup_id", "argument", "has_argument", "has_cgroup")),
         *((name, c_uint32) for name in ("count", "capacity", "without_cgroup")),
     )
@@ -96,11 +101,26 @@ class Rows(Structure):
 class View(Structure):
     _fields_ = (
         ("rows", POINTER(Rows)),
-        *((name, c_void_p) for name in ("names", "cgroups", "parents", "frames", "questions", "passed_on")),
-        *((name, c_uint64) for name in ("name_count", "cgroup_count", "node_count", "frame_count", "question_count")),
+        *(
+            (name, c_void_p)
+            for name in ("names", "cgroups", "parents", "frames", "questions", "passed_on")
+        ),
+        *(
+            (name, c_uint64)
+            for name in (
+                "name_count",
+                "cgroup_count",
+                "node_count",
+                "frame_count",
+                "question_count",
+            )
+        ),
         *((name, c_uint64) for name in ("passed_on_bytes", "pending_count")),
         *((name, c_uint64) for name in ("latest_ns", "queued_bytes", "used_bytes", "limit_bytes")),
-        *((name, c_uint64) for name in ("samples", "idle", "malformed", "refused", "cut", "rounds", "bounded")),
+        *(
+            (name, c_uint64)
+            for name in ("samples", "idle", "malformed", "refused", "cut", "rounds", "bounded")
+        ),
         *((name, c_uint64) for name in ("processes", "functions")),
     )
 
@@ -122,12 +142,18 @@ _SIGNATURES: Final = {
     "profile_finish": (None, (c_void_p,)),
     "profile_view": (None, (c_void_p, POINTER(View))),
     "profile_module": (c_int, (c_void_p, c_uint32, POINTER(ModuleView))),
-    "profile_map": (None, (c_void_p, c_int32, c_uint64, c_uint64, c_uint64, POINTER(ModuleKey), c_char_p, c_uint64)),
+    "profile_map": (
+        None,
+        (c_void_p, c_int32, c_uint64, c_uint64, c_uint64, POINTER(ModuleKey), c_char_p, c_uint64),
+    ),
     "profile_begin_mappings": (None, (c_void_p, c_int32)),
     "profile_end_mappings": (None, (c_void_p, c_int32, c_uint32)),
     "profile_set_name": (None, (c_void_p, c_int32, c_char_p, c_uint64)),
     "profile_set_cgroup": (None, (c_void_p, c_int32, c_int32)),
-    "profile_learn_block": (c_int, (c_void_p, c_uint32, c_uint64, c_uint32, c_char_p, c_char_p, c_char_p, c_uint64)),
+    "profile_learn_block": (
+        c_int,
+        (c_void_p, c_uint32, c_uint64, c_uint32, c_char_p, c_char_p, c_char_p, c_uint64),
+    ),
     "profile_learn_place": (None, (c_void_p, c_uint32, c_uint64, c_char_p, c_uint64)),
     "profile_forget_blocks": (None, (c_void_p, c_uint32, c_uint32, c_uint64, c_uint64)),
     "profile_forget_block": (None, (c_void_p, c_uint32, c_uint64)),
@@ -151,15 +177,23 @@ _SIGNATURES: Final = {
     "profile_start_capture": (None, (c_void_p, c_uint32, c_uint32)),
     "profile_limit_turn": (None, (c_void_p, c_uint32)),
     "profile_safe_until": (c_uint64, (c_void_p, c_uint32)),
-    "profile_count_marks": (c_int, (c_void_p, c_char_p, c_uint32, c_char_p, c_char_p, c_uint32, c_void_p, c_void_p)),
+    "profile_count_marks": (
+        c_int,
+        (c_void_p, c_char_p, c_uint32, c_char_p, c_char_p, c_uint32, c_void_p, c_void_p),
+    ),
     "profile_frames": (c_uint32, (c_void_p, c_uint32, c_uint32, c_void_p)),
     "profile_text": (c_void_p, (c_void_p, POINTER(c_uint64))),
-    "profile_learn_symbols": (c_uint32, (c_void_p, c_uint32, c_void_p, c_uint32, c_char_p, c_uint32, c_int32)),
+    "profile_learn_symbols": (
+        c_uint32,
+        (c_void_p, c_uint32, c_void_p, c_uint32, c_char_p, c_uint32, c_int32),
+    ),
     "profile_intern_stacks": (None, (c_void_p, c_char_p, c_char_p, c_uint32, c_void_p)),
 }
 
 
 @cache
 def load(path: Path = LIBRARY) -> CDLL:
-    """The library; SourceUnavailable says why there is none. What needs no stacks works without it."""
+    """The library; SourceUnavailable says why there is none. What needs no stacks works without
+    it.
+    """
     return native.load(_SIGNATURES, path)

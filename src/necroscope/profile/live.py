@@ -1,8 +1,9 @@
-"""The live profile: rings in, rows of `samples`, `stacks` and `frames` out; what the core asks is answered from /proc and files.
+"""The live profile: rings in, rows of `samples`, `stacks` and `frames` out; what the core asks is
+answered from /proc and files.
 
-Everything that is known of tasks is a cache of the kernel's truth: when records were lost it is thrown away and filled again.
-What belongs to other processes is read by the lookup process, which may hang; their names and cgroups are files of the kernel's
-own that cannot.
+Everything that is known of tasks is a cache of the kernel's truth: when records were lost it is
+thrown away and filled again. What belongs to other processes is read by the lookup process, which
+may hang; their names and cgroups are files of the kernel's own that cannot.
 """
 
 import os
@@ -26,21 +27,26 @@ from necroscope.symbols.messages import NO_FUNCTION, ModuleAnswer, UserRequest
 from necroscope.symbols.process_maps import Mapping
 from necroscope.symbols.task_cgroup import parse_cgroup
 
-LIMITS: Final = CoreLimits(48 << 20, 12 << 20, tenant_stacks=80_000, tenant_unnamed=4_000, most_stacks=400_000)
+LIMITS: Final = CoreLimits(
+    48 << 20, 12 << 20, tenant_stacks=80_000, tenant_unnamed=4_000, most_stacks=400_000
+)
 # A segment that needs more stacks is closed early, so that its reader stays small.
 FULL_STACKS: Final = 300_000
 # Functions kept from one segment to the next, about 100 bytes each.
 _MOST_FUNCTIONS: Final = 60_000
 # Functions are asked for, then code that a mapping of the same turn lies over.
 _MOST_ROUNDS: Final = 4
-# Processes older than we are; each takes a question to the lookup process. More of them have to wait for the next turn.
+# Processes older than we are; each takes a question to the lookup process. More of them have to
+# wait for the next turn.
 _MOST_MAPPINGS_ASKED: Final = 256
-# A file of which ever new functions run: it is cheaper to learn all of them at once, if they are not too many.
+# A file of which ever new functions run: it is cheaper to learn all of them at once, if they are
+# not too many.
 _FEW_QUESTIONS: Final = 2
 _MOST_BLOCKS: Final = 256
 _MOST_CGROUPS: Final = 60_000
 _INIT: Final = 1
-# A task that has left the pid table (a thread that reaped itself) runs a little longer; the kernel gives it this number.
+# A task that has left the pid table (a thread that reaped itself) runs a little longer; the kernel
+# gives it this number.
 _KNOWN_NAMES: Final = {0: b"swapper", -1: b"[exited]"}
 
 
@@ -64,19 +70,28 @@ class Lookup(Protocol):
 
 @dataclass(slots=True)
 class Turn:
-    """What one turn gave. `frames` are rows, the others columns; `passed_on` is what is not about stacks."""
+    """What one turn gave. `frames` are rows, the others columns; `passed_on` is what is not about
+    stacks.
+    """
 
     samples: Columns | None = None
     stacks: Columns | None = None
     frames: Rows = field(default_factory=list)
     passed_on: list[PassedOn] = field(default_factory=list)
-    # By cgroup, or "" where it is unknown: frames that were bounded, and processes whose mappings were not asked for.
+    # By cgroup, or "" where it is unknown: frames that were bounded, and processes whose mappings
+    # were not asked for.
     bounded: dict[str, int] = field(default_factory=dict)
     unasked: int = 0
 
 
 class LiveProfile:
-    def __init__(self, lookup: Lookup, proc: Path, own_roots: MappingType[bytes, bytes], limits: CoreLimits = LIMITS) -> None:
+    def __init__(
+        self,
+        lookup: Lookup,
+        proc: Path,
+        own_roots: MappingType[bytes, bytes],
+        limits: CoreLimits = LIMITS,
+    ) -> None:
         self.core = Core(limits, asks=True)
         self.names = FrameNames(self.core, lookup.demangle)
         self.kernel = KernelFunctions(self.core, lambda: read_kernel_symbols(proc / "kallsyms"))
@@ -109,7 +124,9 @@ class LiveProfile:
         core.drain(rings)
         core.replay(until_ns, offset_ns)
         # First of all: kernel code that came in this turn has its own name at once.
-        turn.passed_on = [passed for passed in core.passed_on() if not self._take_kernel_code(passed.record)]
+        turn.passed_on = [
+            passed for passed in core.passed_on() if not self._take_kernel_code(passed.record)
+        ]
         for _ in range(_MOST_ROUNDS):
             questions = core.questions()
             if not questions:
@@ -143,7 +160,9 @@ class LiveProfile:
         turn.frames = self.names.rows(self._frames_taken)
         self._stacks_taken, self._frames_taken = core.view.node_count, core.view.frame_count
         for cgroup, count in core.take_bounded():
-            turn.bounded[self._cgroup_paths[cgroup] if 0 <= cgroup < len(self._cgroup_paths) else ""] = count
+            turn.bounded[
+                self._cgroup_paths[cgroup] if 0 <= cgroup < len(self._cgroup_paths) else ""
+            ] = count
 
     def _take_kernel_code(self, record: bytes) -> bool:
         """True if it was a record of a BPF program, or of other code, that came or went."""
@@ -168,13 +187,17 @@ class LiveProfile:
             self.core.set_name(question.tid, self._name(question))
         for question in by_kind[QuestionKind.CGROUP]:
             self.core.set_cgroup(question.pid, self._cgroup(question))
-        unasked = self._answer_mappings([question.pid for question in by_kind[QuestionKind.MAPPINGS]])
+        unasked = self._answer_mappings(
+            [question.pid for question in by_kind[QuestionKind.MAPPINGS]]
+        )
         self._answer_blocks(by_kind[QuestionKind.BLOCK])
         self._answer_places(by_kind[QuestionKind.PLACE])
         return unasked
 
     def _name(self, question: Question) -> bytes:
-        """Of one that exited before we looked, and whose exec would have been seen, the name it had from its parent."""
+        """Of one that exited before we looked, and whose exec would have been seen, the name it had
+        from its parent.
+        """
         known = _KNOWN_NAMES.get(question.tid)
         if known is not None:
             return known
@@ -186,7 +209,9 @@ class LiveProfile:
         return b":%d" % question.tid
 
     def _cgroup(self, question: Question) -> int:
-        """Its parent's if it exited before we looked, unless that is init, which moves its children before they exec."""
+        """Its parent's if it exited before we looked, unless that is init, which moves its children
+        before they exec.
+        """
         for pid in (question.pid, question.parent if question.parent > _INIT else 0):
             if pid <= 0:
                 continue
@@ -205,7 +230,9 @@ class LiveProfile:
 
     def _answer_mappings(self, pids: list[int]) -> int:
         asked, unasked = pids[:_MOST_MAPPINGS_ASKED], pids[_MOST_MAPPINGS_ASKED:]
-        for pid, answer in zip(asked, self._lookup.process_maps(asked) if asked else (), strict=True):
+        for pid, answer in zip(
+            asked, self._lookup.process_maps(asked) if asked else (), strict=True
+        ):
             mappings, is_bounded = answer if answer is not None else (None, False)
             self.core.set_mappings(pid, mappings, is_bounded=is_bounded)
         for pid in unasked:
@@ -220,7 +247,10 @@ class LiveProfile:
                 continue
             pid_and_blocks = wanted.setdefault(question.module, (question.pid, set()))
             pid_and_blocks[1].add(question.where)
-            if self._asked[question.module] >= _FEW_QUESTIONS and question.last - question.first < _MOST_BLOCKS:
+            if (
+                self._asked[question.module] >= _FEW_QUESTIONS
+                and question.last - question.first < _MOST_BLOCKS
+            ):
                 pid_and_blocks[1].update(range(question.first, question.last + 1))
         if wanted:
             self._answer_files(wanted)
@@ -229,9 +259,13 @@ class LiveProfile:
         requests = []
         for number, (pid, blocks) in wanted.items():
             path, major, minor, inode, _ = self.core.module(number)
-            requests.append(UserRequest(pid, os.fsdecode(path), major, minor, inode, tuple(sorted(blocks))))
+            requests.append(
+                UserRequest(pid, os.fsdecode(path), major, minor, inode, tuple(sorted(blocks)))
+            )
             self._asked[number] += 1
-        for number, request, answer in zip(wanted, requests, self._lookup.user_functions(requests), strict=True):
+        for number, request, answer in zip(
+            wanted, requests, self._lookup.user_functions(requests), strict=True
+        ):
             if answer is None:
                 # Nobody answered. There are no functions, until it is known why.
                 self._guessed += [(number, block) for block in request.blocks]
@@ -248,10 +282,15 @@ class LiveProfile:
         for pid, asked in by_pid.items():
             names = self._lookup.jit_symbols(pid, [question.where for question in asked])
             for question, name in zip(asked, names, strict=True):
-                self.core.learn_place(question.module, question.where, (name or "").encode("utf-8", "backslashreplace"))
+                self.core.learn_place(
+                    question.module,
+                    question.where,
+                    (name or "").encode("utf-8", "backslashreplace"),
+                )
 
     def _forget_guesses(self) -> None:
-        """What nobody answered was taken for nameless; it may have a name when it is asked for again.
+        """What nobody answered was taken for nameless; it may have a name when it is asked for
+        again.
 
         A target that is not asked because it hung stays nameless until it is forgotten.
         """

@@ -1,4 +1,6 @@
-"""Rows of the core as the buffers of `samples` and `stacks`, in Arrow's layout: they never become Python objects one by one."""
+"""Rows of the core as the buffers of `samples` and `stacks`, in Arrow's layout: they never become
+Python objects one by one.
+"""
 
 from array import array
 from collections.abc import Sequence
@@ -18,10 +20,15 @@ def sample_columns(core: Core, cgroup_paths: Sequence[str]) -> Columns | None:
     if not count:
         return None
     rows = core.view.rows.contents
-    has_cgroup = core.column("has_cgroup", 1)[: (count + 7) // 8] if rows.without_cgroup else _ALL_VALID
+    has_cgroup = (
+        core.column("has_cgroup", 1)[: (count + 7) // 8] if rows.without_cgroup else _ALL_VALID
+    )
     names = [readable_name(name) for name in core.names()]
     cgroups = [cgroup_paths[number] for number in core.cgroups()] or [""]
-    numbers = (core.column(name, width) for name, width in (("time", 8), ("cpu", 2), ("pid", 4), ("tid", 4)))
+    numbers = (
+        core.column(name, width)
+        for name, width in (("time", 8), ("cpu", 2), ("pid", 4), ("tid", 4))
+    )
     return columns_of(
         count,
         (*numbers, core.column("name", 4)),
@@ -40,12 +47,16 @@ def columns_of(
     cgroups: Sequence[str],
     stacks_and_weights: tuple[bytes, bytes],
 ) -> Columns:
-    """Times, cores, pids, tids and names; which rows have a cgroup, and which; stacks and weights."""
+    """Times, cores, pids, tids and names; which rows have a cgroup, and which; stacks and
+    weights.
+    """
     times, cpus, pids, tids, name_numbers = times_to_names
     stacks, weights = stacks_and_weights
     plain = (buffer for column in (times, cpus, pids, tids) for buffer in (_ALL_VALID, column))
     named = (_ALL_VALID, name_numbers, *_texts(names))
-    return Columns(count, (*plain, *named, *cgroup, *_texts(cgroups), _ALL_VALID, stacks, _ALL_VALID, weights))
+    return Columns(
+        count, (*plain, *named, *cgroup, *_texts(cgroups), _ALL_VALID, stacks, _ALL_VALID, weights)
+    )
 
 
 def stack_columns(core: Core, first: int) -> Columns | None:

@@ -1,4 +1,6 @@
-"""The recorder's own cost: when it is over budget the sampling rate goes down, and up again when there is room. No I/O."""
+"""The recorder's own cost: when it is over budget the sampling rate goes down, and up again when
+there is room. No I/O.
+"""
 
 from typing import Final
 
@@ -26,13 +28,17 @@ class Budget:
         self._calm = 0
 
     def is_asking(self, now_ns: int) -> bool:
-        """Whether `update` wants to know: once a minute, and every 5 s in the first one, for which there is no other share."""
+        """Whether `update` wants to know: once a minute, and every 5 s in the first one, for which
+        there is no other share.
+        """
         if self._last is None or self.share is None or now_ns - self._last[1] >= _CHECK_NS:
             return True
         return self._is_first_minute and now_ns - self._asked_ns >= _FIRST_CHECK_NS
 
     def update(self, cpu_ns: int, now_ns: int) -> int | None:
-        """A new rate, or None to stay. Costs are averaged over a minute, so that one seal does not count as too much."""
+        """A new rate, or None to stay. Costs are averaged over a minute, so that one seal does not
+        count as too much.
+        """
         self._asked_ns = now_ns
         if self._last is None:
             self._last = (cpu_ns, now_ns)

@@ -1,4 +1,6 @@
-"""Follows the clocks: a step is an event, a sleep of the machine is a gap, and an anchor now and then shows all of them."""
+"""Follows the clocks: a step is an event, a sleep of the machine is a gap, and an anchor now and
+then shows all of them.
+"""
 
 from typing import Final, Protocol
 
@@ -22,7 +24,9 @@ class ClockWatch:
         self._anchored_ns = 0
 
     def observe(self) -> tuple[int, Reading]:
-        """By how much the clock was stepped, 0 if it was not, and the rows and gaps of what happened to it."""
+        """By how much the clock was stepped, 0 if it was not, and the rows and gaps of what
+        happened to it.
+        """
         clocks, found = self._clock.read(), Reading()
         before_ns = self._time_line.from_monotonic(clocks.monotonic_ns)
         step_ns = self._time_line.observe(clocks)
@@ -31,11 +35,15 @@ class ClockWatch:
             direction = "forward" if step_ns > 0 else "back"
             detail = f"the clock was stepped {direction} by {format_duration(abs(step_ns))}"
             found.rows["events"] = [event_row(before_ns, "clock_step", None, detail)]
-            if now_ns - before_ns >= STEP_NS:  # back and forth ends where it began, but for the jitter of the readings
+            if (
+                now_ns - before_ns >= STEP_NS
+            ):  # back and forth ends where it began, but for the jitter of the readings
                 found.gaps.append(Gap("*", before_ns, now_ns, detail))
         asleep_ns = clocks.boottime_ns - clocks.monotonic_ns
         if self._asleep_ns is not None and asleep_ns - self._asleep_ns > NS_PER_S:
-            found.gaps.append(Gap("*", now_ns - (asleep_ns - self._asleep_ns), now_ns, "the machine slept"))
+            found.gaps.append(
+                Gap("*", now_ns - (asleep_ns - self._asleep_ns), now_ns, "the machine slept")
+            )
         self._asleep_ns = asleep_ns
         if step_ns or clocks.monotonic_ns - self._anchored_ns >= _ANCHOR_NS:
             found.rows["anchors"] = [self._anchor(clocks)]
@@ -52,4 +60,19 @@ class ClockWatch:
 
 def event_row(time_ns: int, kind: str, cpu: int | None, message: str) -> Row:
     """An event that the recorder itself has noticed."""
-    return (time_ns, kind, None, cpu, None, None, None, None, _WARNING, False, None, message, None, None)
+    return (
+        time_ns,
+        kind,
+        None,
+        cpu,
+        None,
+        None,
+        None,
+        None,
+        _WARNING,
+        False,
+        None,
+        message,
+        None,
+        None,
+    )

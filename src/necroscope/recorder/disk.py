@@ -1,8 +1,10 @@
-"""The recording's directory belongs to one thread: it writes the journal, seals segments, keeps the ring and the disk in bounds.
+"""The recording's directory belongs to one thread: it writes the journal, seals segments, keeps the
+ring and the disk in bounds.
 
-A disk can hang for minutes exactly when a node is sick. The loop hands over its rows and goes on; rows wait here within a bound,
-and beyond it they are dropped with a gap. A full disk costs the oldest segments, then a pause with a gap, never the recorder.
-Rows that were lost may have held stacks that later samples refer to: after a loss the recorder begins a new segment.
+A disk can hang for minutes exactly when a node is sick. The loop hands over its rows and goes on;
+rows wait here within a bound, and beyond it they are dropped with a gap. A full disk costs the
+oldest segments, then a pause with a gap, never the recorder. Rows that were lost may have held
+stacks that later samples refer to: after a loss the recorder begins a new segment.
 """
 
 import contextlib
@@ -37,7 +39,8 @@ from necroscope.segment.recording import (
     write_pins,
 )
 
-# Many cores and a long --flush make a batch larger than this: where nothing waits, it is taken all the same.
+# Many cores and a long --flush make a batch larger than this: where nothing waits, it is taken all
+# the same.
 _WAITING_ROWS: Final = 150_000
 _KEEP_HOUSE_S: Final = 10.0
 _MOST_PINS: Final = 1000
@@ -70,7 +73,14 @@ HeaderFactory = Callable[[str, int], SegmentHeader]
 class Disk:
     """A `Sink`. `close` waits until the last segment is sealed."""
 
-    def __init__(self, directory: Path, header: HeaderFactory, limits: Limits, free_floor_ratio: float, start_ns: int) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        header: HeaderFactory,
+        limits: Limits,
+        free_floor_ratio: float,
+        start_ns: int,
+    ) -> None:
         self.size_bytes = 0
         self.segments = 0
         self.pauses = 0
@@ -126,7 +136,9 @@ class Disk:
         self._thread.join()
 
     def _drop_rows(self, count: int, from_ns: int) -> None:
-        """One gap for as long as it lasts, kept here: as a row of the next batch it would be dropped with it."""
+        """One gap for as long as it lasts, kept here: as a row of the next batch it would be
+        dropped with it.
+        """
         cause = "the disk did not take writes in time"
         if self._dropping is None:
             self._notices.append(f"recording pauses: {cause}")
@@ -141,7 +153,8 @@ class Disk:
     def _run(self) -> None:
         while True:
             try:
-                # Each second only while a child seals: a wake for nothing costs as much as half a source.
+                # Each second only while a child seals: a wake for nothing costs as much as half a
+                # source.
                 job = self._jobs.get(timeout=1.0 if self._seals.is_busy else None)
             except Empty:
                 self._keep_journals(self._seals.tend())
@@ -232,7 +245,9 @@ class Disk:
 
     def _append_gaps(self, journal: JournalWriter, until_ns: int) -> None:
         """All that was lost until now, and again with the next rows if these cannot be written."""
-        paused = [Gap("*", self._pause[0], until_ns, self._pause[1])] if self._pause is not None else []
+        paused = (
+            [Gap("*", self._pause[0], until_ns, self._pause[1])] if self._pause is not None else []
+        )
         gaps = [*self._owed_gaps, *self._unsealed_gaps, *paused]
         if gaps:
             journal.append("gaps", [gap.row() for gap in gaps])
@@ -275,37 +290,56 @@ class Disk:
         return int(self._free_floor_ratio * space.f_blocks - space.f_bavail) * space.f_frsize
 
     def _keep_house(self, since_ns: int) -> None:
-        """Bounds of the ring and of the disk; when dropping everything was not enough, a pause begins, of all rows since then."""
+        """Bounds of the ring and of the disk; when dropping everything was not enough, a pause
+        begins, of all rows since then.
+        """
         self._house_kept = time.monotonic()
         self._measure()
         self._drop(self._missing_bytes())
         missing_bytes = self._missing_bytes()
         if missing_bytes > 0 and self._pause is None:
             floor = f"{self._free_floor_ratio:.0%}"
-            cause = f"the disk is {format_bytes(missing_bytes)} short of its free-space floor of {floor}"
+            cause = (
+                f"the disk is {format_bytes(missing_bytes)} short of its free-space floor of"
+                f" {floor}"
+            )
             self._pause = (since_ns, cause)
             self._notices.append(f"recording pauses: {cause}; free space, or lower --free-floor")
 
     def _measure(self) -> None:
-        """A week is two thousand segments: they are listed again only when the directory or what is unfinished in it changed."""
+        """A week is two thousand segments: they are listed again only when the directory or what is
+        unfinished in it changed.
+        """
         recording = self._journal.path.parent if self._journal else None
         listed = (self._directory.stat().st_mtime_ns, recording, self._seals.sealing)
         if listed != self._listed:
             busy = self._seals.sealing
-            self._stock = Stock(self._list_segments(recording), self._pins, self._limits, busy.name if busy else None)
+            self._stock = Stock(
+                self._list_segments(recording),
+                self._pins,
+                self._limits,
+                busy.name if busy else None,
+            )
             self._listed = listed
         self.segments = len(self._stock.segments)
         self.size_bytes = self._stock.size_bytes + self._live_bytes()
 
     def _list_segments(self, recording: Path | None) -> list[StoredSegment]:
-        """All but the one being recorded. The others never change, also those that wait to be sealed: each is measured once.
+        """All but the one being recorded. The others never change, also those that wait to be
+        sealed: each is measured once.
 
         A segment ends where the next begins.
         """
         known = {segment.name: segment for segment in self._stock.segments if segment.size_bytes}
         paths = [path for path in segment_paths(self._directory) if path != recording]
-        starts = [known[path.name].from_ns if path.name in known else segment_start_ns(path.name) for path in paths]
-        sizes = [known[path.name].size_bytes if path.name in known else segment_bytes(path) for path in paths]
+        starts = [
+            known[path.name].from_ns if path.name in known else segment_start_ns(path.name)
+            for path in paths
+        ]
+        sizes = [
+            known[path.name].size_bytes if path.name in known else segment_bytes(path)
+            for path in paths
+        ]
         ends = [*starts[1:], self._last_time_ns]
         names = [path.name for path in paths]
         return list(map(StoredSegment, names, starts, ends, sizes))
@@ -332,7 +366,9 @@ class Disk:
             return []
 
     def _keep_journals(self, given_up: Sequence[StaysJournal]) -> None:
-        """Segments that will not be sealed are reported, with a gap in the table that only a seal derives."""
+        """Segments that will not be sealed are reported, with a gap in the table that only a seal
+        derives.
+        """
         if not given_up:
             return
         with contextlib.suppress(OSError, RecordingError):
@@ -343,7 +379,9 @@ class Disk:
             self._notices.append(f"segment {name} stays a journal: {segment.cause}")
             start_ns = segment_start_ns(name)
             cause = f"the segment could not be sealed: {segment.cause}"
-            self._unsealed_gaps.append(Gap("core_minutes", start_ns, ends.get(name, start_ns), cause))
+            self._unsealed_gaps.append(
+                Gap("core_minutes", start_ns, ends.get(name, start_ns), cause)
+            )
         del self._unsealed_gaps[:-_MOST_UNSEALED_GAPS]
 
     def _finish(self) -> None:

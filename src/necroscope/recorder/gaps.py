@@ -1,4 +1,6 @@
-"""Turns a failing source into gaps: one when it begins, one for the whole stretch when it or the segment ends. No I/O."""
+"""Turns a failing source into gaps: one when it begins, one for the whole stretch when it or the
+segment ends. No I/O.
+"""
 
 from dataclasses import dataclass
 
@@ -13,7 +15,9 @@ class _Failure:
 
 
 class FailureLedger:
-    """Sources that fail now. Each says why once; its stretch is told again in every segment it touches."""
+    """Sources that fail now. Each says why once; its stretch is told again in every segment it
+    touches.
+    """
 
     def __init__(self) -> None:
         self._failures: dict[str, _Failure] = {}

@@ -1,4 +1,6 @@
-"""A segment in memory: the last minutes of every table, for `top` and `check`, which record nothing to disk."""
+"""A segment in memory: the last minutes of every table, for `top` and `check`, which record nothing
+to disk.
+"""
 
 import threading
 from bisect import bisect_right
@@ -17,7 +19,9 @@ _MOST_ROWS: Final = 200_000
 
 
 class MemorySegment:
-    """A `Sink` that can be asked: rows of the last `keep_ns`, bounded in number; written by one thread, read by others."""
+    """A `Sink` that can be asked: rows of the last `keep_ns`, bounded in number; written by one
+    thread, read by others.
+    """
 
     def __init__(self, keep_ns: int) -> None:
         self.size_bytes = 0
@@ -73,7 +77,9 @@ class MemorySegment:
             return (_time(cores[0]), _time(cores[-1])) if cores else None
 
     def rows(self, table: str, from_ns: int, to_ns: int) -> Rows:
-        """Rows with from_ns < time <= to_ns. Few tables are in strict order of time, so the end is looked for row by row."""
+        """Rows with from_ns < time <= to_ns. Few tables are in strict order of time, so the end is
+        looked for row by row.
+        """
         with self._lock:
             rows = self._rows[table]
             first = bisect_right(rows, from_ns, key=_time)
@@ -82,7 +88,11 @@ class MemorySegment:
     def sampled(self, from_ns: int, to_ns: int) -> list[Sampled]:
         with self._lock:
             first = bisect_right(self._sampled, from_ns, key=lambda sampled: sampled.time_ns)
-            return [sampled for sampled in islice(self._sampled, first, None) if sampled.time_ns <= to_ns]
+            return [
+                sampled
+                for sampled in islice(self._sampled, first, None)
+                if sampled.time_ns <= to_ns
+            ]
 
     def notices(self) -> list[str]:
         with self._lock:

@@ -1,4 +1,6 @@
-"""All sources of this node, opened once; one that cannot be opened is named with its reason, and the others go on."""
+"""All sources of this node, opened once; one that cannot be opened is named with its reason, and
+the others go on.
+"""
 
 import resource
 from collections.abc import Mapping
@@ -39,7 +41,9 @@ _LEDGER_TABLE = ("cgroup_ledger",)
 
 @dataclass(slots=True)
 class NodeSources:
-    """`ticked` are read in this order, cores first, so that triggers see a core's modes before its softirqs."""
+    """`ticked` are read in this order, cores first, so that triggers see a core's modes before its
+    softirqs.
+    """
 
     cores: Cores
     softirq_delay: SoftirqDelay
@@ -60,7 +64,9 @@ class NodeSources:
         self.lookup.close()
 
 
-def open_sources(settings: Settings, time_line: TimeLine, labels: Mapping[str, str] | None = None) -> NodeSources:
+def open_sources(
+    settings: Settings, time_line: TimeLine, labels: Mapping[str, str] | None = None
+) -> NodeSources:
     """`labels` are those the node was given; they are facts like the others."""
     root = settings.host_root
     _allow_descriptors()
@@ -89,7 +95,9 @@ def open_sources(settings: Settings, time_line: TimeLine, labels: Mapping[str, s
     return sources
 
 
-def _service_sources(settings: Settings, time_line: TimeLine, labels: Mapping[str, str]) -> list[Source]:
+def _service_sources(
+    settings: Settings, time_line: TimeLine, labels: Mapping[str, str]
+) -> list[Source]:
     """What the node's own daemons and files tell; each can be switched off."""
     root = settings.host_root
     sources: list[Source] = []
@@ -98,7 +106,11 @@ def _service_sources(settings: Settings, time_line: TimeLine, labels: Mapping[st
     if settings.containers_ns:
         sources.append(Containers(root, settings.containers_ns))
     if settings.facts_ns:
-        sources.append(Facts(root, settings.facts_ns, labels, is_metadata_asked=settings.is_cloud_metadata_asked))
+        sources.append(
+            Facts(
+                root, settings.facts_ns, labels, is_metadata_asked=settings.is_cloud_metadata_asked
+            )
+        )
     if settings.ray_root:
         dashboard = Dashboard(settings.ray_dashboard) if settings.ray_dashboard else None
         sources.append(Ray(root, settings.ray_root, dashboard))
@@ -106,7 +118,9 @@ def _service_sources(settings: Settings, time_line: TimeLine, labels: Mapping[st
 
 
 def _open_sampler(sources: NodeSources, settings: Settings, root: Path) -> None:
-    """The ledger's tracepoints need tracefs, the samples do not: without the one the other still works."""
+    """The ledger's tracepoints need tracefs, the samples do not: without the one the other still
+    works.
+    """
     ledger = None
     try:
         ledger = CgroupLedger(root)
@@ -125,7 +139,9 @@ def _open_sampler(sources: NodeSources, settings: Settings, root: Path) -> None:
     sources.sampler = sampler
     sources.lookup.start()
     if settings.is_idle_filtered:
-        refusal = sampler.filter_idle(len(cpus.parse(_read(root / "sys/devices/system/cpu/possible"))))
+        refusal = sampler.filter_idle(
+            len(cpus.parse(_read(root / "sys/devices/system/cpu/possible")))
+        )
         if refusal:
             sources.refused.append(("idle filter", (), SourceUnavailable(refusal)))
 
@@ -134,11 +150,15 @@ def _read(path: Path) -> str:
     try:
         return path.read_text()
     except OSError as error:
-        raise SourceUnavailable(f"cannot read {path}: {error.strerror}", "check --host-root") from None
+        raise SourceUnavailable(
+            f"cannot read {path}: {error.strerror}", "check --host-root"
+        ) from None
 
 
 def _allow_descriptors() -> None:
-    """A sampling event and three tracepoints a core pass the usual soft limit of 1024 on a large machine."""
+    """A sampling event and three tracepoints a core pass the usual soft limit of 1024 on a large
+    machine.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

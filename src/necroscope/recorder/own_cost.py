@@ -1,4 +1,6 @@
-"""What the recorder itself costs: the CPU time of this process, its ended children and the lookup process."""
+"""What the recorder itself costs: the CPU time of this process, its ended children and the lookup
+process.
+"""
 
 import os
 import time
@@ -14,7 +16,9 @@ def own_cpu_ns(lookup_pids: Iterable[int]) -> int:
 
 
 def _process_cpu_ns(pid: int) -> int:
-    """Field 1 of /proc/PID/schedstat (the main thread's run time; the lookup process has no other)."""
+    """Field 1 of /proc/PID/schedstat (the main thread's run time; the lookup process has no
+    other).
+    """
     try:
         return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])
     except (OSError, ValueError, IndexError):

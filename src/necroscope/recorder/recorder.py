@@ -1,6 +1,8 @@
-"""The one loop: waits for the next tick, a full ring or a log line, reads what is due, and hands rows to the sink.
+"""The one loop: waits for the next tick, a full ring or a log line, reads what is due, and hands
+rows to the sink.
 
-Everything it knows of the machine comes through its sources; everything it decides is in the pure modules beside it.
+Everything it knows of the machine comes through its sources; everything it decides is in the pure
+modules beside it.
 """
 
 import contextlib
@@ -55,10 +57,18 @@ class Status:
 
 
 class Recorder:
-    """Runs until `stop` or for `limit_ns`. `on_tick` is called after each tick with the status and what is new to be told."""
+    """Runs until `stop` or for `limit_ns`. `on_tick` is called after each tick with the status and
+    what is new to be told.
+    """
 
     def __init__(
-        self, settings: Settings, sources: NodeSources, sink: Sink, clock: Clock, time_line: TimeLine, flush_ns: int | None = None
+        self,
+        settings: Settings,
+        sources: NodeSources,
+        sink: Sink,
+        clock: Clock,
+        time_line: TimeLine,
+        flush_ns: int | None = None,
     ) -> None:
         self._settings = settings
         self._flush_ns = settings.flush_ns if flush_ns is None else flush_ns
@@ -71,7 +81,11 @@ class Recorder:
         self._budget = Budget(settings.hz, settings.budget_ratio)
         self._schedule = Schedule()
         self._by_name: dict[str, Source] = {}
-        self._capture = TaskCapture(sources.sampler, sources.lookup, settings.host_root) if sources.sampler else None
+        self._capture = (
+            TaskCapture(sources.sampler, sources.lookup, settings.host_root)
+            if sources.sampler
+            else None
+        )
         self._batch = Batch()
         self._drained_ns = 0
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -87,7 +101,9 @@ class Recorder:
         self.status = Status(0, hz=settings.hz)
 
     def stop(self) -> None:
-        """Ask the loop to end; safe in a signal handler and from another thread, also when it has ended."""
+        """Ask the loop to end; safe in a signal handler and from another thread, also when it has
+        ended.
+        """
         self._stopping = True
         with contextlib.suppress(OSError):
             os.write(self._wake_write, b"x")
@@ -95,7 +111,11 @@ class Recorder:
     def notices(self) -> list[str]:
         return self._failures.causes()
 
-    def run(self, limit_ns: int | None = None, on_tick: Callable[[Status, list[str]], None] | None = None) -> None:
+    def run(
+        self,
+        limit_ns: int | None = None,
+        on_tick: Callable[[Status, list[str]], None] | None = None,
+    ) -> None:
         try:
             start = self._start()
             until_ns = None if limit_ns is None else start.monotonic_ns + limit_ns
@@ -116,7 +136,9 @@ class Recorder:
         for source in self._sources.all():
             self._by_name[source.name] = source
             period_ns = round(source.period_s * NS_PER_S)
-            if source is not self._sources.sampler:  # its rings fill by themselves, and are emptied with each flush
+            if (
+                source is not self._sources.sampler
+            ):  # its rings fill by themselves, and are emptied with each flush
                 self._schedule.add(source.name, period_ns, now.monotonic_ns + period_ns)
                 self._read(source, self._now())
         self._register()
@@ -124,7 +146,11 @@ class Recorder:
 
     def _turn(self, until_ns: int | None) -> bool:
         """Wait, then read what is ready and due; True if a tick was among it."""
-        wake_ns = self._schedule.next_ns() if until_ns is None else min(until_ns, self._schedule.next_ns())
+        wake_ns = (
+            self._schedule.next_ns()
+            if until_ns is None
+            else min(until_ns, self._schedule.next_ns())
+        )
         ready = self._poll.poll(max(0, wake_ns - time.monotonic_ns()) / NS_PER_S)
         now = self._now()
         if ready:
@@ -138,7 +164,9 @@ class Recorder:
                 # Each at its own moment: the names of a drain may have kept us waiting.
                 now = self._now()
                 self._read(source, now)
-        if self._sources.kernel_log.fileno() != self._log_descriptor:  # its reader ended, or was started again
+        if (
+            self._sources.kernel_log.fileno() != self._log_descriptor
+        ):  # its reader ended, or was started again
             self._register()
         if due:
             self._after_tick(self._now())
@@ -156,11 +184,19 @@ class Recorder:
             self._let_go(hung_up)
 
     def _endings(self, descriptor: int) -> int:
-        """/dev/kmsg answers EPOLLERR when records were overwritten before they were read (devkmsg_poll), and goes on."""
-        return select.EPOLLHUP if descriptor == self._log_descriptor else select.EPOLLHUP | select.EPOLLERR
+        """/dev/kmsg answers EPOLLERR when records were overwritten before they were read
+        (devkmsg_poll), and goes on.
+        """
+        return (
+            select.EPOLLHUP
+            if descriptor == self._log_descriptor
+            else select.EPOLLHUP | select.EPOLLERR
+        )
 
     def _let_go(self, descriptors: list[int]) -> None:
-        """The ring of a core that went offline hangs up for ever; should the core be back by then, its ring is opened anew."""
+        """The ring of a core that went offline hangs up for ever; should the core be back by then,
+        its ring is opened anew.
+        """
         if self._sources.sampler is not None:
             self._sources.sampler.rings.close_descriptors(descriptors)
         self._register()
@@ -168,7 +204,9 @@ class Recorder:
             with contextlib.suppress(OSError):
                 self._poll.unregister(descriptor)
 
-    def _read(self, source: Source, now: Moment, read: Callable[[Moment], Reading] | None = None) -> None:
+    def _read(
+        self, source: Source, now: Moment, read: Callable[[Moment], Reading] | None = None
+    ) -> None:
         """One source degrades alone, whatever goes wrong in it."""
         try:
             reading = (read or source.read)(now)
@@ -176,7 +214,9 @@ class Recorder:
             self._note_failure(source.name, source.tables, error, now)
             return
         except Exception as error:  # noqa: BLE001 - a flight recorder outlives a bug in one of its sources
-            self._note_failure(source.name, source.tables, NecroscopeError(f"internal error: {error!r}"), now)
+            self._note_failure(
+                source.name, source.tables, NecroscopeError(f"internal error: {error!r}"), now
+            )
             return
         if reading.trouble is not None:
             self._note_failure(source.name, source.tables, reading.trouble, now)
@@ -224,19 +264,31 @@ class Recorder:
             settings = self._settings
             reason = f"{trigger.kind}: {trigger.detail}"
             if trigger.kind not in UNPINNED:
-                self._sink.pin(Pin(now.time_ns - settings.pin_before_ns, now.time_ns + settings.pin_after_ns, reason))
-                self._schedule.hasten(Interrupts.name, now.monotonic_ns)  # what came until now is told apart from what comes
+                self._sink.pin(
+                    Pin(
+                        now.time_ns - settings.pin_before_ns,
+                        now.time_ns + settings.pin_after_ns,
+                        reason,
+                    )
+                )
+                self._schedule.hasten(
+                    Interrupts.name, now.monotonic_ns
+                )  # what came until now is told apart from what comes
             if self._capture is not None:
                 if now.monotonic_ns - self._drained_ns >= _FRESH_NS:  # many cores may fire at once
                     self._drain(now)
                 self._describe(partial(self._capture.capture, trigger, now.time_ns), now)
 
     def _describe(self, tasks: Callable[[], Rows], now: Moment) -> None:
-        """What goes wrong in it costs the description only: a lookup process that was upgraded under us may answer otherwise."""
+        """What goes wrong in it costs the description only: a lookup process that was upgraded
+        under us may answer otherwise.
+        """
         try:
             self._add("tasks", tasks())
         except Exception as error:  # noqa: BLE001 - a flight recorder outlives a bug in one of its parts
-            self._note_failure("tasks", ("tasks",), NecroscopeError(f"internal error: {error!r}"), now)
+            self._note_failure(
+                "tasks", ("tasks",), NecroscopeError(f"internal error: {error!r}"), now
+            )
         else:
             self._note_gaps(self._failures.recovered("tasks", now.time_ns))
 
@@ -270,7 +322,8 @@ class Recorder:
     def _begin_segment(self, now: Moment) -> None:
         self._segment_started_ns = now.monotonic_ns
         self._idle_before_segment = self._idle_samples()
-        # Nothing in it refers to what was lost before it: one new segment is enough, whatever ended the last.
+        # Nothing in it refers to what was lost before it: one new segment is enough, whatever ended
+        # the last.
         self._sink.take_loss()
         self._sink.start_segment(now.time_ns)
         for source in self._sources.all():
@@ -311,14 +364,21 @@ class Recorder:
         self._register()
 
     def _follow_symbols(self, now: Moment) -> None:
-        """Names that are missing: the kernel's, known once they were asked for, and those that nobody was there to tell."""
+        """Names that are missing: the kernel's, known once they were asked for, and those that
+        nobody was there to tell.
+        """
         hidden = self._sources.sampler.hidden_symbols if self._sources.sampler is not None else None
         if hidden is not None:
-            self._note_gaps(self._failures.failed("kernel symbols", ("frames",), hidden, now.time_ns))
+            self._note_gaps(
+                self._failures.failed("kernel symbols", ("frames",), hidden, now.time_ns)
+            )
         restarts = self._sources.lookup.restarts
         if restarts != self._lookup_restarts:
             self._lookup_restarts = restarts
-            cause = "the lookup process hung, ended or could not start: functions that were asked about then have no name"
+            cause = (
+                "the lookup process hung, ended or could not start: functions that were asked about"
+                " then have no name"
+            )
             self._note_gaps([Gap("frames", self._symbols_followed_ns, now.time_ns, cause)])
         self._symbols_followed_ns = now.time_ns
 
@@ -328,7 +388,10 @@ class Recorder:
         hz = self._budget.update(own_cpu_ns(self._sources.lookup.pids), now.monotonic_ns)
         self.status.cpu_share = self._budget.share
         if hz is not None and self._sources.sampler is not None:
-            cause = f"the recorder used {self._budget.share:.1%} of a core: sampling at {hz} Hz instead of {self._settings.hz}"
+            cause = (
+                f"the recorder used {self._budget.share:.1%} of a core: sampling at {hz} Hz instead"
+                f" of {self._settings.hz}"
+            )
             try:
                 self._sources.sampler.rings.set_hz(hz)
             except OSError as error:  # the kernel may have lowered the highest rate it allows
@@ -339,12 +402,21 @@ class Recorder:
                 self._note_gaps(self._failures.failed("budget", ("samples",), cause, now.time_ns))
 
     def _note_lateness(self, source: Source, late_ns: int, now: Moment) -> None:
-        """Counters catch up by themselves, because rows hold the time that passed; that nothing was seen between is a gap."""
-        if late_ns >= _LATE_TICKS * source.period_s * NS_PER_S and source is not self._sources.sampler:
+        """Counters catch up by themselves, because rows hold the time that passed; that nothing was
+        seen between is a gap.
+        """
+        if (
+            late_ns >= _LATE_TICKS * source.period_s * NS_PER_S
+            and source is not self._sources.sampler
+        ):
             cause = f"the recorder was not run for {format_duration(late_ns)}"
-            self._note_gaps([Gap(table, now.time_ns - late_ns, now.time_ns, cause) for table in source.tables])
+            self._note_gaps(
+                [Gap(table, now.time_ns - late_ns, now.time_ns, cause) for table in source.tables]
+            )
 
-    def _note_failure(self, name: str, tables: tuple[str, ...], error: NecroscopeError, now: Moment) -> None:
+    def _note_failure(
+        self, name: str, tables: tuple[str, ...], error: NecroscopeError, now: Moment
+    ) -> None:
         cause = error.facts if not error.hint else f"{error.facts} ({error.hint})"
         self._note_gaps(self._failures.failed(name, tables, cause, now.time_ns))
 
@@ -356,10 +428,15 @@ class Recorder:
         self._add("gaps", [gap.row() for gap in gaps])
 
     def _register(self) -> None:
-        """Made anew whenever descriptors changed: a number may have been given to another file since."""
+        """Made anew whenever descriptors changed: a number may have been given to another file
+        since.
+        """
         self._poll.close()
         self._poll = select.epoll()
-        descriptors = [self._wake_read, *(self._sources.sampler.rings.descriptors() if self._sources.sampler else ())]
+        descriptors = [
+            self._wake_read,
+            *(self._sources.sampler.rings.descriptors() if self._sources.sampler else ()),
+        ]
         self._log_descriptor = self._sources.kernel_log.fileno()
         if self._log_descriptor is not None:
             descriptors.append(self._log_descriptor)

@@ -14,7 +14,9 @@ _AHEAD_NS: Final = 60 * NS_PER_S
 
 @dataclass(frozen=True, slots=True)
 class StoredSegment:
-    """A segment on disk, sealed or not; the one being recorded is not. Each ends where the next begins, and the last ends now."""
+    """A segment on disk, sealed or not; the one being recorded is not. Each ends where the next
+    begins, and the last ends now.
+    """
 
     name: str
     from_ns: int
@@ -42,18 +44,24 @@ def merge_pins(pins: Sequence[Pin]) -> list[Pin]:
 
 
 def oldest_first(segments: Sequence[StoredSegment]) -> list[StoredSegment]:
-    """By their start, but those that begin in the future before all: the clock was ahead, and was set right since.
+    """By their start, but those that begin in the future before all: the clock was ahead, and was
+    set right since.
 
-    By start alone they would outlive all that is recorded now, until the clock has come to where it was.
+    By start alone they would outlive all that is recorded now, until the clock has come to where it
+    was.
     """
     ordered = sorted(segments, key=lambda segment: segment.from_ns)
     if not ordered:
         return []
-    place = bisect_right(ordered, ordered[-1].to_ns + _AHEAD_NS, key=lambda segment: segment.from_ns)
+    place = bisect_right(
+        ordered, ordered[-1].to_ns + _AHEAD_NS, key=lambda segment: segment.from_ns
+    )
     return ordered[place:] + ordered[:place]
 
 
-def pinned_segments(segments: Sequence[StoredSegment], pins: Sequence[Pin], pin_bytes: int) -> set[str]:
+def pinned_segments(
+    segments: Sequence[StoredSegment], pins: Sequence[Pin], pin_bytes: int
+) -> set[str]:
     """Segments that a pin touches, newest first, as far as the pins' own budget goes."""
     windows = merge_pins(pins)
     ends_ns = [window.to_ns for window in windows]
@@ -70,21 +78,36 @@ def pinned_segments(segments: Sequence[StoredSegment], pins: Sequence[Pin], pin_
 
 
 class Stock:
-    """All stored segments, told apart once: what is in bounds is then known from sums, however many there are."""
+    """All stored segments, told apart once: what is in bounds is then known from sums, however many
+    there are.
+    """
 
-    def __init__(self, segments: Sequence[StoredSegment], pins: Sequence[Pin], limits: Limits, busy: str | None = None) -> None:
+    def __init__(
+        self,
+        segments: Sequence[StoredSegment],
+        pins: Sequence[Pin],
+        limits: Limits,
+        busy: str | None = None,
+    ) -> None:
         """`busy` is the segment that is being sealed: it counts, and cannot be dropped."""
         pinned = pinned_segments(segments, pins, limits.pin_bytes)
         ordered = oldest_first(segments)
         self.segments = ordered
         self.size_bytes = sum(segment.size_bytes for segment in ordered)
         self._limits = limits
-        self._pinned = [segment for segment in ordered if segment.name in pinned and segment.name != busy]
-        self._ring = [segment for segment in ordered if segment.name not in pinned and segment.name != busy]
-        self._ring_bytes = sum(segment.size_bytes for segment in ordered if segment.name not in pinned)
+        self._pinned = [
+            segment for segment in ordered if segment.name in pinned and segment.name != busy
+        ]
+        self._ring = [
+            segment for segment in ordered if segment.name not in pinned and segment.name != busy
+        ]
+        self._ring_bytes = sum(
+            segment.size_bytes for segment in ordered if segment.name not in pinned
+        )
 
     def to_drop(self, live_bytes: int, now_ns: int, missing_bytes: int) -> list[str]:
-        """Oldest first: what is too old, what the ring has no room for, and what frees `missing_bytes` of disk.
+        """Oldest first: what is too old, what the ring has no room for, and what frees
+        `missing_bytes` of disk.
 
         Pinned segments stay, but for the free-space floor, which comes before everything.
         """
@@ -94,7 +117,9 @@ class Stock:
             too_old = now_ns - segment.to_ns > limits.max_age_ns
             if not too_old and ring_bytes <= limits.max_bytes and missing_bytes <= 0:
                 if segment.from_ns > now_ns:
-                    continue  # of a clock that was ahead: it comes first, and those behind it may still be too old
+                    # of a clock that was ahead: it comes first, and those behind it may still be
+                    # too old
+                    continue
                 break
             drops.append(segment.name)
             ring_bytes -= segment.size_bytes

@@ -9,9 +9,11 @@ class Due(NamedTuple):
 
 
 class Schedule:
-    """Sources by name with their periods. A reading that is late is taken once; the readings it missed are not made up for.
+    """Sources by name with their periods. A reading that is late is taken once; the readings it
+    missed are not made up for.
 
-    Nearly all have the same period and the same grid, so they are kept by both: a tick moves a few groups, not every source.
+    Nearly all have the same period and the same grid, so they are kept by both: a tick moves a few
+    groups, not every source.
     """
 
     def __init__(self) -> None:
@@ -25,7 +27,9 @@ class Schedule:
         self._put([name], first_ns, period_ns)
 
     def hasten(self, name: str, now_ns: int) -> None:
-        """Due now, and from then on by its period; one that was not added yet is about to have its first turn anyway."""
+        """Due now, and from then on by its period; one that was not added yet is about to have its
+        first turn anyway.
+        """
         turn = next((turn for turn, names in self._groups.items() if name in names), None)
         if turn is not None and turn[0] > now_ns:
             self._remove(name)
@@ -35,7 +39,9 @@ class Schedule:
         return min(self._groups)[0]
 
     def take_due(self, now_ns: int) -> list[Due]:
-        """What is due now, in the order it was added; each is moved to its next turn on its own grid."""
+        """What is due now, in the order it was added; each is moved to its next turn on its own
+        grid.
+        """
         groups = [turn for turn in self._groups if turn[0] <= now_ns]
         due: list[Due] = []
         for turn in groups:
@@ -50,9 +56,13 @@ class Schedule:
     def _put(self, names: list[str], next_ns: int, period_ns: int) -> None:
         """Those on the same grid from now on stay together, in their order."""
         others = self._groups.get((next_ns, period_ns))
-        self._groups[next_ns, period_ns] = names if others is None else sorted([*others, *names], key=self._places.__getitem__)
+        self._groups[next_ns, period_ns] = (
+            names if others is None else sorted([*others, *names], key=self._places.__getitem__)
+        )
 
     def _remove(self, name: str) -> None:
         self._groups = {
-            turn: left for turn, names in self._groups.items() if (left := [other for other in names if other != name])
+            turn: left
+            for turn, names in self._groups.items()
+            if (left := [other for other in names if other != name])
         }

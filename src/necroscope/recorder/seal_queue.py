@@ -1,6 +1,8 @@
-"""Journals that wait to become Parquet: one child at a time seals the oldest. One that cannot be sealed stays a journal for good.
+"""Journals that wait to become Parquet: one child at a time seals the oldest. One that cannot be
+sealed stays a journal for good.
 
-A journal answers the same questions, but for the table `core_minutes`, which only a seal derives: that is a gap.
+A journal answers the same questions, but for the table `core_minutes`, which only a seal derives:
+that is a gap.
 """
 
 import os
@@ -17,7 +19,8 @@ from typing import Final
 from necroscope.segment.lock import lock_directory
 from necroscope.segment.recording import LIVE, SEALING, segment_bytes
 
-# A node that is an hour behind will not catch up, and whoever ends the recorder waits until all of them are sealed.
+# A node that is an hour behind will not catch up, and whoever ends the recorder waits until all of
+# them are sealed.
 MOST_WAITING: Final = 12
 _SEAL_SECONDS: Final = 600.0
 
@@ -38,7 +41,9 @@ class _Sealing:
 
 
 class SealQueue:
-    """`tend` is to be called now and then; it starts the next child and returns what was given up since."""
+    """`tend` is to be called now and then; it starts the next child and returns what was given up
+    since.
+    """
 
     def __init__(self, unsealed: Iterable[Path]) -> None:
         self._waiting = deque(unsealed)
@@ -68,7 +73,11 @@ class SealQueue:
     def tend(self) -> list[StaysJournal]:
         given_up = self._take_result()
         while len(self._waiting) > MOST_WAITING:
-            given_up.append(StaysJournal(self._waiting.popleft(), f"more than {MOST_WAITING} segments wait to be sealed"))
+            given_up.append(
+                StaysJournal(
+                    self._waiting.popleft(), f"more than {MOST_WAITING} segments wait to be sealed"
+                )
+            )
         if self._sealing is None and self._waiting:
             given_up += self._start(self._waiting.popleft())
         return given_up
@@ -115,7 +124,9 @@ def _unfinished(journal: Path) -> Path:
 
 
 def _remove_unfinished(journal: Path) -> None:
-    """A child that was killed leaves what it wrote. Under lock: a child that outlived an earlier recorder may be at it still."""
+    """A child that was killed leaves what it wrote. Under lock: a child that outlived an earlier
+    recorder may be at it still.
+    """
     try:
         lock = lock_directory(journal)
     except OSError:

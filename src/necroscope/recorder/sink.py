@@ -20,7 +20,9 @@ class Batch:
 
 
 class Sink(Protocol):
-    """Takes batches in order and never blocks the loop; what it cannot keep it writes down as a gap when it can again."""
+    """Takes batches in order and never blocks the loop; what it cannot keep it writes down as a gap
+    when it can again.
+    """
 
     def write(self, batch: Batch, idle_samples: int, now_ns: int) -> None: ...
 
@@ -29,7 +31,9 @@ class Sink(Protocol):
     def pin(self, pin: Pin) -> None: ...
 
     def take_loss(self) -> bool:
-        """True once after batches were lost: samples would refer to stacks that were in them, so begin a new segment."""
+        """True once after batches were lost: samples would refer to stacks that were in them, so
+        begin a new segment.
+        """
         ...
 
     def take_notices(self) -> list[str]: ...

@@ -1,7 +1,9 @@
-"""Who is on the core: at a trigger the tasks just sampled there are described at once, while they live. Or who stands still.
+"""Who is on the core: at a trigger the tasks just sampled there are described at once, while they
+live. Or who stands still.
 
-For a task in a system call `/proc/PID/syscall` says only `running`; the samples' user registers have the first argument, and the
-kernel frames name the call. A Python program's own frames come from py-spy, if it is installed, without stopping the program.
+For a task in a system call `/proc/PID/syscall` says only `running`; the samples' user registers
+have the first argument, and the kernel frames name the call. A Python program's own frames come
+from py-spy, if it is installed, without stopping the program.
 """
 
 import contextlib
@@ -31,12 +33,26 @@ _STACK_LIMIT: Final = 4096
 _PY_SPY_SECONDS: Final = 2.0
 _PY_SPY_AT_ONCE: Final = 2
 _END_SECONDS: Final = 0.5
-# The kernel keeps so much in a pipe that nobody reads (fs.pipe-max-size); a dump that is longer is given up.
+# The kernel keeps so much in a pipe that nobody reads (fs.pipe-max-size); a dump that is longer is
+# given up.
 _PY_SPY_BYTES: Final = 1 << 20
 _LARGEST_DESCRIPTOR: Final = 1 << 20
-_NO_STACK: Final = "tasks in state D have neither stack nor system call: /proc/PID/stack is refused (it needs CAP_SYS_ADMIN)"
-# arch/x86/include/asm/syscall_wrapper.h and arch/arm64/include/asm/syscall_wrapper.h name a call's entry so.
-_SYSCALL_PREFIXES: Final = ("__x64_sys_", "__arm64_sys_", "__ia32_sys_", "__do_sys_", "__se_sys_", "ksys_", "SyS_", "sys_")
+_NO_STACK: Final = (
+    "tasks in state D have neither stack nor system call: /proc/PID/stack is refused (it needs"
+    " CAP_SYS_ADMIN)"
+)
+# arch/x86/include/asm/syscall_wrapper.h and arch/arm64/include/asm/syscall_wrapper.h name a call's
+# entry so.
+_SYSCALL_PREFIXES: Final = (
+    "__x64_sys_",
+    "__arm64_sys_",
+    "__ia32_sys_",
+    "__do_sys_",
+    "__se_sys_",
+    "ksys_",
+    "SyS_",
+    "sys_",
+)
 
 
 class Describer(Protocol):
@@ -44,7 +60,9 @@ class Describer(Protocol):
 
 
 def syscall_of(kernel_functions: Sequence[str]) -> str | None:
-    """The system call that these functions, innermost first, are in: the outermost entry function's name."""
+    """The system call that these functions, innermost first, are in: the outermost entry function's
+    name.
+    """
     for function in reversed(kernel_functions):
         for prefix in _SYSCALL_PREFIXES:
             if function.startswith(prefix):
@@ -56,8 +74,13 @@ def parse_py_spy(output: bytes, tid: int) -> str | None:
     """`py-spy dump --json`: the frames of this thread, else of the first, innermost first."""
     try:
         threads: list[dict[str, Any]] = json.loads(output)
-        chosen = next((thread for thread in threads if thread.get("os_thread_id") == tid), threads[0])
-        frames = [f"{frame['name']} ({frame.get('short_filename') or '?'}:{frame.get('line')})" for frame in chosen["frames"]]
+        chosen = next(
+            (thread for thread in threads if thread.get("os_thread_id") == tid), threads[0]
+        )
+        frames = [
+            f"{frame['name']} ({frame.get('short_filename') or '?'}:{frame.get('line')})"
+            for frame in chosen["frames"]
+        ]
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
         return None
     return clean(";".join(frames), _STACK_LIMIT)
@@ -78,7 +101,9 @@ class TaskCapture:
         self._root = root
         self._sampler = sampler
         self._describer = describer
-        self._py_spy = shutil.which("py-spy") or shutil.which("py-spy", path=str(Path(sys.executable).parent))
+        self._py_spy = shutil.which("py-spy") or shutil.which(
+            "py-spy", path=str(Path(sys.executable).parent)
+        )
         self._waiting: list[_PySpy] = []
         self._abandoned: list[subprocess.Popen[bytes]] = []
         self._runs: dict[int, int | None] = {}
@@ -92,7 +117,10 @@ class TaskCapture:
             self._note_refusal(tasks, time_ns)
             return [self._blocked_row(trigger, time_ns, task) for task in tasks]
         if trigger.cpu != NO_CPU:
-            wanted = [(trigger.cpu, task) for task in self._sampler.seen_on(trigger.cpu, time_ns)[:_TASKS_A_CORE]]
+            wanted = [
+                (trigger.cpu, task)
+                for task in self._sampler.seen_on(trigger.cpu, time_ns)[:_TASKS_A_CORE]
+            ]
         else:
             cpus = sorted(self._sampler.rings.cpus)
             seen = [(cpu, task) for cpu in cpus for task in self._sampler.seen_on(cpu, time_ns)[:1]]
@@ -103,7 +131,11 @@ class TaskCapture:
     def collect(self) -> Rows:
         """Rows whose Python stack has come, or is not waited for any longer."""
         self._abandoned = [child for child in self._abandoned if child.poll() is None]
-        done = [waiting for waiting in self._waiting if waiting.child.poll() is not None or time.monotonic() > waiting.until]
+        done = [
+            waiting
+            for waiting in self._waiting
+            if waiting.child.poll() is not None or time.monotonic() > waiting.until
+        ]
         for waiting in done:
             self._waiting.remove(waiting)
         return [self._finished(waiting) for waiting in done]
@@ -125,22 +157,55 @@ class TaskCapture:
     def _row(self, trigger: Trigger, time_ns: int, cpu: int, task: SeenTask) -> Row | None:
         """None if py-spy was asked: the row comes with its answer."""
         frames = self._sampler.frames_of(task.stack)
-        syscall = syscall_of([frame.function for frame in frames if frame.kind == "kernel" and frame.function is not None])
-        told = self._describer.describe_task(task.pid, task.tid, _descriptor(task.first_argument) if syscall else None)
+        syscall = syscall_of(
+            [
+                frame.function
+                for frame in frames
+                if frame.kind == "kernel" and frame.function is not None
+            ]
+        )
+        told = self._describer.describe_task(
+            task.pid, task.tid, _descriptor(task.first_argument) if syscall else None
+        )
         stack = clean(";".join(frame.function or frame.module for frame in frames), _STACK_LIMIT)
         row: Row = (
-            *(time_ns, cpu, trigger.kind, task.pid, task.tid, task.comm, task.samples, told.argv0, told.cgroup or task.cgroup),
-            *(told.state, told.policy, told.priority, told.cpus_allowed, syscall, told.file, stack or None, None),
+            *(
+                time_ns,
+                cpu,
+                trigger.kind,
+                task.pid,
+                task.tid,
+                task.comm,
+                task.samples,
+                told.argv0,
+                told.cgroup or task.cgroup,
+            ),
+            *(
+                told.state,
+                told.policy,
+                told.priority,
+                told.cpus_allowed,
+                syscall,
+                told.file,
+                stack or None,
+                None,
+            ),
         )
         # Workers of Ray and others rename themselves: what they run tells.
-        is_python = any("python" in (name or "") for name in (told.executable, told.argv0, task.comm))
+        is_python = any(
+            "python" in (name or "") for name in (told.executable, told.argv0, task.comm)
+        )
         return None if is_python and self._ask_py_spy(row, task) else row
 
     def _blocked(self, *, is_second_look: bool) -> list[BlockedTask]:
         """Who stands; at the second look only who has not run since the first."""
         tasks = read_blocked_tasks(self._root)
         if is_second_look:
-            return [task for task in tasks if task.runs is not None and self._runs.get(task.pid) == task.runs]
+            return [
+                task
+                for task in tasks
+                if task.runs is not None and self._runs.get(task.pid) == task.runs
+            ]
         self._runs = {task.pid: task.runs for task in tasks}
         return tasks
 
@@ -155,8 +220,27 @@ class TaskCapture:
         functions = task.functions or ()
         stack = clean(";".join(functions), _STACK_LIMIT)
         return (
-            *(time_ns, task.cpu, trigger.kind, task.pid, task.pid, task.comm, 0, told.argv0, told.cgroup, told.state or "D"),
-            *(told.policy, told.priority, told.cpus_allowed, syscall_of(functions), told.file, stack or None, None),
+            *(
+                time_ns,
+                task.cpu,
+                trigger.kind,
+                task.pid,
+                task.pid,
+                task.comm,
+                0,
+                told.argv0,
+                told.cgroup,
+                told.state or "D",
+            ),
+            *(
+                told.policy,
+                told.priority,
+                told.cpus_allowed,
+                syscall_of(functions),
+                told.file,
+                stack or None,
+                None,
+            ),
         )
 
     def _ask_py_spy(self, row: Row, task: SeenTask) -> bool:
@@ -164,7 +248,9 @@ class TaskCapture:
             return False
         command = [self._py_spy, "dump", "--nonblocking", "--json", "--pid", str(task.pid)]
         try:
-            child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            child = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            )
         except OSError:
             return False
         assert child.stdout is not None
@@ -174,7 +260,9 @@ class TaskCapture:
         return True
 
     def _finished(self, waiting: _PySpy) -> Row:
-        """One that does not end reads a program's files from a disk that does not answer: killed, and nobody waits for it."""
+        """One that does not end reads a program's files from a disk that does not answer: killed,
+        and nobody waits for it.
+        """
         child, python_stack = waiting.child, None
         assert child.stdout is not None
         with child.stdout as stdout:
@@ -184,7 +272,9 @@ class TaskCapture:
             else:
                 os.set_blocking(stdout.fileno(), False)
                 with contextlib.suppress(BlockingIOError):
-                    python_stack = parse_py_spy(os.read(stdout.fileno(), _PY_SPY_BYTES), waiting.tid)
+                    python_stack = parse_py_spy(
+                        os.read(stdout.fileno(), _PY_SPY_BYTES), waiting.tid
+                    )
         return (*waiting.row[:-1], python_stack)
 
 

@@ -1,7 +1,9 @@
-"""When to look closer: a core held in the kernel, a softirq that waits, a line in the kernel log. Decisions without I/O.
+"""When to look closer: a core held in the kernel, a softirq that waits, a line in the kernel log.
+Decisions without I/O.
 
-Edge-triggered, at most once a core a minute. User time alone pins nothing: that is what busy nodes do all day; but who computes
-on one core without a pause is asked which cores it may run on, and who stands still while work stalls for I/O where it stands.
+Edge-triggered, at most once a core a minute. User time alone pins nothing: that is what busy nodes
+do all day; but who computes on one core without a pause is asked which cores it may run on, and who
+stands still while work stalls for I/O where it stands.
 """
 
 from dataclasses import dataclass
@@ -30,7 +32,8 @@ UNPINNED: Final = frozenset({"user_busy", "io_blocked", "io_hung"})
 WAIT_RATIO: Final = 0.3
 # A tick of a second is never exactly one.
 _WINDOW_NS: Final = 950 * NS_PER_MS
-# Rows of measured delays come every tick unless the probe rests; without them for so long the weaker signs count.
+# Rows of measured delays come every tick unless the probe rests; without them for so long the
+# weaker signs count.
 _DELAYS_FRESH_NS: Final = 3 * NS_PER_S
 # The tables that `feed` looks at.
 WATCHED: Final = frozenset({"cores", "softirq_delay", "softirqs", "runqueue", "pressure"})
@@ -58,7 +61,9 @@ _RUN_DELAY: Final = TABLES["runqueue"].index_of("delay_ns")
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """To look closer at. `kind` is a value of `tasks.trigger`; `cpu` is NO_CPU if no core is known."""
+    """To look closer at. `kind` is a value of `tasks.trigger`; `cpu` is NO_CPU if no core is
+    known.
+    """
 
     kind: str
     cpu: int
@@ -87,14 +92,18 @@ class Triggers:
                 # No column of `cores` is nullable or a text.
                 cores = cast("list[tuple[int, ...]]", rows)
                 found = self._saturated(cores)
-                return self._edges(table, found, now_ns) + self._edges("user", self._full_of_user(cores, found), now_ns)
+                return self._edges(table, found, now_ns) + self._edges(
+                    "user", self._full_of_user(cores, found), now_ns
+                )
             case "softirq_delay":
                 self._delays_seen_ns = now_ns
                 found = self._delayed(rows)
             case "softirqs":
                 found = self._softirqs_frozen(rows)
                 if now_ns - self._delays_seen_ns < _DELAYS_FRESH_NS:
-                    found = {}  # measured delays are better evidence, and a nohz_full core runs no softirqs while it is well
+                    # measured delays are better evidence, and a nohz_full core runs no softirqs
+                    # while it is well
+                    found = {}
             case "runqueue":
                 found = self._starving(rows)
                 self._is_starving = bool(found)
@@ -112,7 +121,9 @@ class Triggers:
 
     @property
     def sees_stall(self) -> bool:
-        """Whether softirqs stood still, or their threads starved, in the last tick: by counters alone, and whatever fired."""
+        """Whether softirqs stood still, or their threads starved, in the last tick: by counters
+        alone, and whatever fired.
+        """
         return bool(self._frozen) or self._is_starving
 
     def alarm(self, kind: str, cpu: int | None, now_ns: int) -> list[Trigger]:
@@ -133,7 +144,9 @@ class Triggers:
                 total_ns, held_ns = self._window(cpu, total_ns, held_ns)
             if held_ns >= SATURATED_RATIO * total_ns and total_ns >= _WINDOW_NS:
                 found[cpu] = Trigger(
-                    "saturated", cpu, f"{100 * held_ns // total_ns} % of {total_ns / NS_PER_S:.1f} s in the kernel"
+                    "saturated",
+                    cpu,
+                    f"{100 * held_ns // total_ns} % of {total_ns / NS_PER_S:.1f} s in the kernel",
                 )
         return found
 
@@ -145,8 +158,12 @@ class Triggers:
             del window[0]
         return sum(part for part, _ in window), sum(part for _, part in window)
 
-    def _full_of_user(self, rows: list[tuple[int, ...]], held: dict[int, Trigger]) -> dict[int, Trigger]:
-        """Only described, never pinned. Many such cores are a busy node, not a thread to ask about."""
+    def _full_of_user(
+        self, rows: list[tuple[int, ...]], held: dict[int, Trigger]
+    ) -> dict[int, Trigger]:
+        """Only described, never pinned. Many such cores are a busy node, not a thread to ask
+        about.
+        """
         full_ns = {}
         for row in rows:
             if row[_USER] + row[_NICE] + row[_GUEST] >= USER_RATIO * row[_CORE_ELAPSED]:
@@ -154,10 +171,15 @@ class Triggers:
         self._user_ns = full_ns
         if not full_ns:
             return {}
-        found = {cpu for cpu, stood_ns in full_ns.items() if stood_ns >= USER_NS and cpu not in held}
+        found = {
+            cpu for cpu, stood_ns in full_ns.items() if stood_ns >= USER_NS and cpu not in held
+        }
         if 2 * len(found) > len(rows):
             return {}
-        return {cpu: Trigger("user_busy", cpu, f"full of user code for {full_ns[cpu] // NS_PER_S} s") for cpu in found}
+        return {
+            cpu: Trigger("user_busy", cpu, f"full of user code for {full_ns[cpu] // NS_PER_S} s")
+            for cpu in found
+        }
 
     def _delayed(self, rows: Rows) -> dict[int, Trigger]:
         found: dict[int, Trigger] = {}
@@ -167,11 +189,16 @@ class Triggers:
             wait_ns = max(_DELAYS(row))
             if wait_ns >= STALL_NS:
                 cpu = _int(row[1])
-                found[cpu] = Trigger("softirq_stall", cpu, f"{row[2]} waited {wait_ns // NS_PER_MS} ms for its handler")
+                found[cpu] = Trigger(
+                    "softirq_stall",
+                    cpu,
+                    f"{row[2]} waited {wait_ns // NS_PER_MS} ms for its handler",
+                )
         return found
 
     def _softirqs_frozen(self, rows: Rows) -> dict[int, Trigger]:
-        """A busy core takes timer interrupts, and these raise softirqs: none in a second means they are held back.
+        """A busy core takes timer interrupts, and these raise softirqs: none in a second means they
+        are held back.
 
         A short tick proves nothing: a core that only computes was seen to run two in 100 ms.
         """
@@ -182,17 +209,26 @@ class Triggers:
                 frozen_ns[cpu] = self._frozen_ns.get(cpu, 0) + _int(row[_SOFTIRQS_ELAPSED])
         self._frozen_ns = frozen_ns
         self._frozen = {cpu for cpu, stood_ns in frozen_ns.items() if stood_ns >= _WINDOW_NS}
-        return {cpu: Trigger("softirq_stall", cpu, "no softirq ran on a busy core") for cpu in self._frozen}
+        return {
+            cpu: Trigger("softirq_stall", cpu, "no softirq ran on a busy core")
+            for cpu in self._frozen
+        }
 
     def _starving(self, rows: Rows) -> dict[int, Trigger]:
-        """Runnable with unchanged run time. Of ksoftirqd that is a stall only if softirqs do not run without it (before 6.5)."""
-        waiting = [row for row in rows if (row[_RUN_STATE] == "R" or row[_RUN_DELAY]) and _is_waiting(row)]
+        """Runnable with unchanged run time. Of ksoftirqd that is a stall only if softirqs do not
+        run without it (before 6.5).
+        """
+        waiting = [
+            row for row in rows if (row[_RUN_STATE] == "R" or row[_RUN_DELAY]) and _is_waiting(row)
+        ]
         # Seen once it may have been woken a moment ago.
         before, self._waiting = self._waiting, {_int(row[_RUN_PID]) for row in waiting}
         found = {}
         for row in waiting:
             cpu, comm = _int(row[1]), str(row[_RUN_COMM])
-            if row[_RUN_PID] in before and (cpu in self._frozen or not comm.startswith("ksoftirqd/")):
+            if row[_RUN_PID] in before and (
+                cpu in self._frozen or not comm.startswith("ksoftirqd/")
+            ):
                 found[cpu] = Trigger("softirq_stall", cpu, f"{comm} is runnable and gets no time")
         return found
 
@@ -205,13 +241,19 @@ class Triggers:
     def _stalled_for_io(self, kind: str, least_ns: int) -> dict[int, Trigger]:
         if self._io_ns < least_ns:
             return {}
-        return {NO_CPU: Trigger(kind, NO_CPU, f"work stalled for I/O for {self._io_ns // NS_PER_S} s")}
+        return {
+            NO_CPU: Trigger(kind, NO_CPU, f"work stalled for I/O for {self._io_ns // NS_PER_S} s")
+        }
 
     def _edges(self, table: str, found: dict[int, Trigger], now_ns: int) -> list[Trigger]:
-        """What has gone may come again as an edge; what the quiet minute held back fires when that is over, if it still lasts."""
+        """What has gone may come again as an edge; what the quiet minute held back fires when that
+        is over, if it still lasts.
+        """
         if not found and not self._active:
             return []
-        self._active -= {(name, cpu) for name, cpu in self._active if name == table and cpu not in found}
+        self._active -= {
+            (name, cpu) for name, cpu in self._active if name == table and cpu not in found
+        }
         fired = []
         for cpu, trigger in found.items():
             if (table, cpu) not in self._active and self._admit(trigger, now_ns):
@@ -229,7 +271,9 @@ class Triggers:
 
 
 def _is_waiting(row: Row) -> bool:
-    """Runnable without any time, or, of a napi thread, with so little that most of it is waiting."""
+    """Runnable without any time, or, of a napi thread, with so little that most of it is
+    waiting.
+    """
     elapsed_ns, delay_ns = _int(row[_RUN_ELAPSED]), _int(row[_RUN_DELAY])
     if row[_RUN_STATE] == "R" and not row[_RUN_NS] and elapsed_ns >= STALL_NS:
         return True

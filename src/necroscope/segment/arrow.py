@@ -1,4 +1,6 @@
-"""Our tables in Arrow's terms: the schema of a table, and a frame of the journal as a record batch, without a loop over rows."""
+"""Our tables in Arrow's terms: the schema of a table, and a frame of the journal as a record batch,
+without a loop over rows.
+"""
 
 import struct
 from typing import Final
@@ -23,15 +25,21 @@ _TYPES: Final = {
 }
 
 
-# By identity: tables are constants, and to hash all columns of one takes longer than to read a small frame of it.
+# By identity: tables are constants, and to hash all columns of one takes longer than to read a
+# small frame of it.
 _schemas: Final[dict[int, tuple[Table, pa.Schema]]] = {}
 _empty_tables: Final[dict[int, tuple[Table, pa.Table]]] = {}
 
 
 def schema_of(table: Table) -> pa.Schema:
-    """Every field may be null: a value that was no value is stored as null rather than as a made-up zero."""
+    """Every field may be null: a value that was no value is stored as null rather than as a made-up
+    zero.
+    """
     if id(table) not in _schemas:
-        _schemas[id(table)] = table, pa.schema([(column.name, _TYPES[column.type]) for column in table.columns])
+        _schemas[id(table)] = (
+            table,
+            pa.schema([(column.name, _TYPES[column.type]) for column in table.columns]),
+        )
     return _schemas[id(table)][1]
 
 
@@ -46,7 +54,10 @@ def batch_of(table: Table, frame: Frame) -> pa.RecordBatch:
     rows = frame.header.rows
     try:
         buffers = iter([pa.py_buffer(buffer) for buffer in payload_buffers(table, frame.raw())])
-        arrays = [_array(c.type, rows, [next(buffers) for _ in range(BUFFER_COUNT[c.type])]) for c in table.columns]
+        arrays = [
+            _array(c.type, rows, [next(buffers) for _ in range(BUFFER_COUNT[c.type])])
+            for c in table.columns
+        ]
         batch = pa.RecordBatch.from_arrays(arrays, schema=schema_of(table))
         # Offsets and indices that lead outside their buffers would crash whoever follows them.
         batch.validate(full=True)
@@ -58,7 +69,10 @@ def batch_of(table: Table, frame: Frame) -> pa.RecordBatch:
 def batch_from_columns(table: Table, columns: Columns) -> pa.RecordBatch:
     """Buffers that this program has made: they are not checked."""
     buffers = iter([pa.py_buffer(buffer) for buffer in columns.buffers])
-    arrays = [_array(c.type, columns.count, [next(buffers) for _ in range(BUFFER_COUNT[c.type])]) for c in table.columns]
+    arrays = [
+        _array(c.type, columns.count, [next(buffers) for _ in range(BUFFER_COUNT[c.type])])
+        for c in table.columns
+    ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema_of(table))
 
 
@@ -66,12 +80,17 @@ def batch_from_rows(table: Table, rows: Rows) -> pa.RecordBatch:
     """Rows as a batch, value by value: for the few rows that a reader adds itself."""
     schema = schema_of(table)
     columns = zip(*rows, strict=True)
-    return pa.RecordBatch.from_arrays([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema
+    )
 
 
 def gaps_of(rows: pa.Table | pa.RecordBatch) -> list[Gap]:
     """Rows of the table `gaps` as gaps."""
-    return [Gap(row["table"], row["time"], row["end"], row["cause"], row["cpu"], row["lost"]) for row in rows.to_pylist()]
+    return [
+        Gap(row["table"], row["time"], row["end"], row["cause"], row["cpu"], row["lost"])
+        for row in rows.to_pylist()
+    ]
 
 
 def _array(kind: Type, rows: int, buffers: list[pa.Buffer]) -> pa.Array:

@@ -1,6 +1,8 @@
-"""Small JSON files that are written whole or not at all, and whose every byte is covered by a CRC32.
+"""Small JSON files that are written whole or not at all, and whose every byte is covered by a
+CRC32.
 
-The file is `{"crc32": "89abcdef",\\n"content": BODY}\\n`: valid JSON for any reader, and the sum is of the bytes of BODY.
+The file is `{"crc32": "89abcdef",\\n"content": BODY}\\n`: valid JSON for any reader, and the sum is
+of the bytes of BODY.
 """
 
 import contextlib
@@ -23,7 +25,9 @@ def write_checked(path: Path, content: object) -> None:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Durable and atomic: a reader sees the old file or the new one. A link in the way is removed, never written through."""
+    """Durable and atomic: a reader sees the old file or the new one. A link in the way is removed,
+    never written through.
+    """
     temporary = path.with_name(f".{path.name}.tmp")
     temporary.unlink(missing_ok=True)
     with temporary.open("xb") as file:

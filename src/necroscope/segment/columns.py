@@ -1,7 +1,9 @@
-"""A column of values as Arrow-layout buffers and back, in pure Python, so that a reader with Arrow wraps them without a loop.
+"""A column of values as Arrow-layout buffers and back, in pure Python, so that a reader with Arrow
+wraps them without a loop.
 
-Layout: arrow.apache.org/docs/format/Columnar.html, little endian. First comes the validity bitmap, empty if nothing is null.
-Encoding never raises: what does not fit is clamped, what is no value of the type becomes null.
+Layout: arrow.apache.org/docs/format/Columnar.html, little endian. First comes the validity bitmap,
+empty if nothing is null. Encoding never raises: what does not fit is clamped, what is no value of
+the type becomes null.
 """
 
 from array import array
@@ -23,7 +25,8 @@ BUFFER_COUNT: Final = {
     Type.CATEGORY: 4,
     Type.INT32_LIST: 3,
 }
-# Texts of one column and frame together; longer ones are cut, so that int32 offsets hold and a frame stays readable.
+# Texts of one column and frame together; longer ones are cut, so that int32 offsets hold and a
+# frame stays readable.
 TEXT_LIMIT: Final = 1 << 24
 _TYPECODES: Final = {Type.INT16: "h", Type.INT32: "i", Type.INT64: "q"}
 _BITS: Final = {Type.INT16: 15, Type.INT32: 31, Type.INT64: 63}
@@ -31,7 +34,9 @@ _AS_DIGITS: Final = bytes([ord("0")]) + bytes([ord("1")]) * 255
 
 
 def encode_column(kind: Type, values: Sequence[Value]) -> list[bytes]:
-    """The buffers of one column; the fast path is C loops only and gives up at the first value that needs care."""
+    """The buffers of one column; the fast path is C loops only and gives up at the first value that
+    needs care.
+    """
     try:
         return _encode(kind, values)
     except (TypeError, OverflowError, ValueError, AttributeError):
@@ -39,14 +44,19 @@ def encode_column(kind: Type, values: Sequence[Value]) -> list[bytes]:
 
 
 def decode_column(kind: Type, rows: int, buffers: Sequence[memoryview]) -> list[Value]:
-    """The values of one column; ValueError, IndexError or TypeError if the buffers do not fit each other."""
+    """The values of one column; ValueError, IndexError or TypeError if the buffers do not fit each
+    other.
+    """
     validity, *rest = buffers
     values = _decode(kind, rows, rest)
     if len(values) != rows:
         raise ValueError(f"{len(values)} values in a column of {rows} rows")
     if not validity:
         return values
-    return [value if is_valid else None for value, is_valid in zip(values, _bits(validity, rows), strict=True)]
+    return [
+        value if is_valid else None
+        for value, is_valid in zip(values, _bits(validity, rows), strict=True)
+    ]
 
 
 def _encode(kind: Type, values: Sequence[Any]) -> list[bytes]:
@@ -65,7 +75,9 @@ def _encode(kind: Type, values: Sequence[Any]) -> list[bytes]:
 
 def _encode_with_care(kind: Type, values: Sequence[Value]) -> list[bytes]:
     repaired = [_repair(kind, value) for value in values]
-    missing: Value = "" if kind in (Type.UTF8, Type.CATEGORY) else [] if kind is Type.INT32_LIST else 0
+    missing: Value = (
+        "" if kind in (Type.UTF8, Type.CATEGORY) else [] if kind is Type.INT32_LIST else 0
+    )
     buffers = _encode(kind, [missing if value is None else value for value in repaired])
     return [_validity(repaired) if None in repaired else b"", *buffers[1:]]
 
@@ -104,9 +116,13 @@ def _validity(values: Sequence[Value]) -> bytes:
 
 
 def _bitmap(truths: Iterable[object]) -> bytes:
-    """Least significant bit first: read backwards it is a binary number, which Python parses and writes in C."""
+    """Least significant bit first: read backwards it is a binary number, which Python parses and
+    writes in C.
+    """
     flags = bytes(map(bool, truths))
-    return int(flags.translate(_AS_DIGITS)[::-1] or b"0", 2).to_bytes((len(flags) + 7) // 8, "little")
+    return int(flags.translate(_AS_DIGITS)[::-1] or b"0", 2).to_bytes(
+        (len(flags) + 7) // 8, "little"
+    )
 
 
 def _bits(bitmap: memoryview, rows: int) -> list[bool]:
@@ -123,7 +139,9 @@ def _repair(kind: Type, value: Value) -> Value:
     if kind is Type.BOOL:
         return bool(value)
     if kind is Type.INT32_LIST:
-        return [_clamp(31, item) or 0 for item in value] if isinstance(value, list | tuple) else None
+        return (
+            [_clamp(31, item) or 0 for item in value] if isinstance(value, list | tuple) else None
+        )
     return _clamp(_BITS[kind], value)
 
 

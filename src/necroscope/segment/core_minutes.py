@@ -1,6 +1,8 @@
-"""Derives the table `core_minutes` from `cores` and `softirq_delay`, row by row and without Arrow or numpy.
+"""Derives the table `core_minutes` from `cores` and `softirq_delay`, row by row and without Arrow
+or numpy.
 
-It runs in the sealing child, which streams a segment: for 96 cores and five minutes a tenth of a second of CPU.
+It runs in the sealing child, which streams a segment: for 96 cores and five minutes a tenth of a
+second of CPU.
 """
 
 from collections import defaultdict
@@ -41,7 +43,9 @@ class _Minute:
 
     def take_in(self) -> None:
         """Move what waits into the sums and the worst."""
-        _, _, elapsed_ns, user_ns, nice_ns, guest_ns, *kernel_ns, idle_ns, iowait_ns = zip(*self.waiting, strict=True)
+        _, _, elapsed_ns, user_ns, nice_ns, guest_ns, *kernel_ns, idle_ns, iowait_ns = zip(
+            *self.waiting, strict=True
+        )
         self._ticks += len(self.waiting)
         self._elapsed_ns += sum(elapsed_ns)
         self.waiting.clear()
@@ -92,4 +96,7 @@ class CoreMinutes:
     def rows(self) -> Rows:
         """Of `core_minutes`, in order of time and core."""
         keys = sorted({*self._minutes, *self._delays_ns})
-        return [(key[0] * MINUTE_NS, key[1], *self._minutes[key].columns(), self._delays_ns.get(key)) for key in keys]
+        return [
+            (key[0] * MINUTE_NS, key[1], *self._minutes[key].columns(), self._delays_ns.get(key))
+            for key in keys
+        ]

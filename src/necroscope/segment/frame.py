@@ -1,6 +1,8 @@
-"""A frame of the journal: rows of one table, or a note, behind a header with a CRC32 over everything in it.
+"""A frame of the journal: rows of one table, or a note, behind a header with a CRC32 over
+everything in it.
 
-    magic     4s   ff 4e 43 4a; 0xff occurs in no UTF-8 text, so text in a payload never looks like a frame
+    magic     4s   ff 4e 43 4a; 0xff occurs in no UTF-8 text, so text in a payload never looks like
+    a frame
     crc32     u32  of the header from here on and the payload
     payload   u32  bytes of payload as stored
     raw       u32  bytes of payload after inflating
@@ -11,8 +13,9 @@
     from, to  i64  first and last time of the rows in ns UTC, 0 and 0 for tables without time
     name      16s  table (or note), padded with zeros
 
-The payload of rows is the length of each buffer (u32), then the buffers themselves, lengths and each buffer padded to 8 bytes.
-The buffers of each column are those of `columns.py`, columns in the order of the table.
+The payload of rows is the length of each buffer (u32), then the buffers themselves, lengths and
+each buffer padded to 8 bytes. The buffers of each column are those of `columns.py`, columns in the
+order of the table.
 """
 
 import json
@@ -36,8 +39,8 @@ KIND_NOTE: Final = 1
 _PREFIX: Final = struct.Struct("<4sI")
 _HEADER: Final = struct.Struct("<IIIHBBqq16s")
 HEADER_BYTES: Final = _PREFIX.size + _HEADER.size
-# Below this, starting a zlib stream (11 us, 40 where others' work has taken the caches) costs more than the bytes it saves are
-# worth: a flush writes whole pages anyway.
+# Below this, starting a zlib stream (11 us, 40 where others' work has taken the caches) costs more
+# than the bytes it saves are worth: a flush writes whole pages anyway.
 _DEFLATE_FROM_BYTES: Final = 4096
 # Columns of each table by runs of one type: first and end of each.
 _RUNS: Final[dict[str, list[tuple[Type, int, int]]]] = {}
@@ -70,9 +73,16 @@ class Frame:
 
     def raw(self) -> bytes:
         """The payload as it was before deflating; CorruptData if it is not what the header says."""
-        raw = _inflate(self.payload, self.header.raw_bytes) if self.header.is_deflated else self.payload
+        raw = (
+            _inflate(self.payload, self.header.raw_bytes)
+            if self.header.is_deflated
+            else self.payload
+        )
         if len(raw) != self.header.raw_bytes:
-            raise CorruptData(f"a frame of {self.header.name} holds {len(raw)} bytes instead of {self.header.raw_bytes}")
+            raise CorruptData(
+                f"a frame of {self.header.name} holds {len(raw)} bytes instead of"
+                f" {self.header.raw_bytes}"
+            )
         return raw
 
     def note(self) -> dict[str, Any]:
@@ -94,7 +104,9 @@ def encode_frame(table: Table, rows: Rows) -> bytes:
             lengths += (0, 8 * len(rows)) * (end - first)
             parts.append(words)
         else:
-            buffers = [buffer for values in columns[first:end] for buffer in encode_column(kind, values)]
+            buffers = [
+                buffer for values in columns[first:end] for buffer in encode_column(kind, values)
+            ]
             lengths += map(len, buffers)
             parts += map(_padded, buffers)
     parts[0] = _padded(struct.pack(f"<{len(lengths)}I", *lengths))
@@ -105,8 +117,12 @@ def encode_frame(table: Table, rows: Rows) -> bytes:
 def encode_columns(table: Table, columns: Columns) -> bytes:
     """Columns that are buffers already, in one frame."""
     lengths = list(map(len, columns.buffers))
-    raw = b"".join([_padded(struct.pack(f"<{len(lengths)}I", *lengths)), *map(_padded, columns.buffers)])
-    return _pack(table.name, KIND_ROWS, columns.count, _span(table, columns.count, lengths, raw), raw)
+    raw = b"".join(
+        [_padded(struct.pack(f"<{len(lengths)}I", *lengths)), *map(_padded, columns.buffers)]
+    )
+    return _pack(
+        table.name, KIND_ROWS, columns.count, _span(table, columns.count, lengths, raw), raw
+    )
 
 
 def encode_note(name: str, values: Mapping[str, object]) -> bytes:
@@ -125,7 +141,8 @@ def rows_of(table: Table, count: int, buffers: Iterable[memoryview]) -> Rows:
     """The rows that these buffers hold."""
     left = iter(buffers)
     columns = [
-        decode_column(column.type, count, [next(left) for _ in range(BUFFER_COUNT[column.type])]) for column in table.columns
+        decode_column(column.type, count, [next(left) for _ in range(BUFFER_COUNT[column.type])])
+        for column in table.columns
     ]
     return list(zip(*columns, strict=True))
 
@@ -147,7 +164,9 @@ def parse_header(head: bytes) -> FrameHeader | None:
     """The header if these bytes can be one; its checksum is still to be tried with `is_intact`."""
     if len(head) < HEADER_BYTES or head[:4] != MAGIC:
         return None
-    payload, raw, rows, schema, kind, deflated, from_ns, to_ns, name = _HEADER.unpack_from(head, _PREFIX.size)
+    payload, raw, rows, schema, kind, deflated, from_ns, to_ns, name = _HEADER.unpack_from(
+        head, _PREFIX.size
+    )
     if raw > RAW_LIMIT:
         return None
     text = name.rstrip(b"\0").decode("ascii", "replace")
@@ -162,7 +181,9 @@ def is_intact(head: bytes, payload: bytes) -> bool:
 def _pack(name: str, kind: int, rows: int, span_ns: tuple[int, int], raw: bytes) -> bytes:
     deflated = len(raw) >= _DEFLATE_FROM_BYTES
     payload = zlib.compress(raw, 1) if deflated else raw
-    header = _HEADER.pack(len(payload), len(raw), rows, SCHEMA_VERSION, kind, deflated, *span_ns, name.encode("ascii"))
+    header = _HEADER.pack(
+        len(payload), len(raw), rows, SCHEMA_VERSION, kind, deflated, *span_ns, name.encode("ascii")
+    )
     return b"".join((_PREFIX.pack(MAGIC, zlib.crc32(payload, zlib.crc32(header))), header, payload))
 
 
@@ -170,7 +191,9 @@ def _runs(table: Table) -> list[tuple[Type, int, int]]:
     runs = _RUNS.get(table.name)
     if runs is None:
         runs = _RUNS[table.name] = []
-        for kind, run in groupby(range(len(table.columns)), key=lambda place: table.columns[place].type):
+        for kind, run in groupby(
+            range(len(table.columns)), key=lambda place: table.columns[place].type
+        ):
             places = list(run)
             runs.append((kind, places[0], places[-1] + 1))
     return runs
@@ -185,13 +208,19 @@ def _words(columns: list[tuple[Any, ...]]) -> bytes | None:
 
 
 def _span(table: Table, rows: int, lengths: list[int], raw: bytes) -> tuple[int, int]:
-    """First and last time, taken from what is stored; a gap lasts until its end, which is its second column."""
+    """First and last time, taken from what is stored; a gap lasts until its end, which is its
+    second column.
+    """
     if not rows or not table.is_timed:
         return 0, 0
     at = _round_up(4 * len(lengths)) + _round_up(lengths[0])
     times = memoryview(raw)[at : at + 8 * rows].cast("q").tolist()
     at += 8 * rows + _round_up(lengths[2])
-    ends = memoryview(raw)[at : at + 8 * rows].cast("q").tolist() if table.columns[1].name == "end" else times
+    ends = (
+        memoryview(raw)[at : at + 8 * rows].cast("q").tolist()
+        if table.columns[1].name == "end"
+        else times
+    )
     return min(times), max(ends)
 
 

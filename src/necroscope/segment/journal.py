@@ -1,8 +1,9 @@
-"""The writer of a live segment: rows gather in memory, and a flush makes them durable as frames with one write and one fdatasync.
+"""The writer of a live segment: rows gather in memory, and a flush makes them durable as frames
+with one write and one fdatasync.
 
-A flush is whole or did not happen: frames go to a known offset, and a write that fails is cut off again, so that a full disk
-never leaves half a frame. Frames and stacks come before the samples that refer to them, so that a tail cut off by a crash never
-leaves samples without their stacks.
+A flush is whole or did not happen: frames go to a known offset, and a write that fails is cut off
+again, so that a full disk never leaves half a frame. Frames and stacks come before the samples that
+refer to them, so that a tail cut off by a crash never leaves samples without their stacks.
 """
 
 import contextlib
@@ -26,7 +27,9 @@ _ORDER: Final = ("frames", "stacks", *(name for name in TABLES if name not in ("
 
 @dataclass(frozen=True, slots=True)
 class SegmentHeader:
-    """The first frame of a journal: what the segment is, whatever becomes of the directory around it."""
+    """The first frame of a journal: what the segment is, whatever becomes of the directory around
+    it.
+    """
 
     segment: str
     node: str
@@ -37,15 +40,21 @@ class SegmentHeader:
 
 
 class JournalWriteError(RecordingError):
-    """The disk took no more (`error_number`: ENOSPC, EIO); rows stay pending until `flush` succeeds or `discard` drops them."""
+    """The disk took no more (`error_number`: ENOSPC, EIO); rows stay pending until `flush` succeeds
+    or `discard` drops them.
+    """
 
     def __init__(self, path: Path, error: OSError) -> None:
-        super().__init__(f"cannot write {path}: {error.strerror}", "free some space, or lower --max-bytes")
+        super().__init__(
+            f"cannot write {path}: {error.strerror}", "free some space, or lower --max-bytes"
+        )
         self.error_number = error.errno
 
 
 class JournalWriter:
-    """`idle_samples` is the caller's count of idle samples dropped in this segment; a flush stores it when it changed."""
+    """`idle_samples` is the caller's count of idle samples dropped in this segment; a flush stores
+    it when it changed.
+    """
 
     def __init__(self, directory: Path, header: SegmentHeader) -> None:
         self.path = directory / JOURNAL_FILE
@@ -67,19 +76,25 @@ class JournalWriter:
         self._start(directory)
 
     def append(self, table_name: str, rows: Rows) -> None:
-        """Take rows; encoded when many are pending, so that memory stays bounded between flushes."""
+        """Take rows; encoded when many are pending, so that memory stays bounded between
+        flushes.
+        """
         self._pending[table_name] += rows
         self._pending_rows += len(rows)
         if self._pending_rows >= FRAME_ROWS:
             self._encode_pending()
 
     def append_columns(self, table_name: str, columns: Columns) -> None:
-        """Take columns; they are written behind all rows taken before them, and in the order in which they were taken."""
+        """Take columns; they are written behind all rows taken before them, and in the order in
+        which they were taken.
+        """
         self._pending_columns.append((table_name, columns))
         self._pending_rows += len(columns)
 
     def flush(self) -> int:
-        """Make everything appended durable; returns the bytes written. JournalWriteError leaves the journal as it was before."""
+        """Make everything appended durable; returns the bytes written. JournalWriteError leaves the
+        journal as it was before.
+        """
         self._encode_pending()
         if self.idle_samples != self._stored_idle_samples:
             self._encoded.append(encode_note(TOTALS_NOTE, {"idle_samples": self.idle_samples}))
@@ -145,7 +160,8 @@ class JournalWriter:
                 offset, rest = offset + written, rest[written:]
             os.fdatasync(self._descriptor)
         except OSError as error:
-            # Should this fail too, the next flush overwrites the same bytes, and a reader skips them by their checksum.
+            # Should this fail too, the next flush overwrites the same bytes, and a reader skips
+            # them by their checksum.
             with contextlib.suppress(OSError):
                 os.ftruncate(self._descriptor, self.size_bytes)
             raise JournalWriteError(self.path, error) from None

@@ -1,7 +1,9 @@
-"""The reader of a journal: every frame whose checksum is right, and a gap for every stretch of bytes that holds none.
+"""The reader of a journal: every frame whose checksum is right, and a gap for every stretch of
+bytes that holds none.
 
-After a damaged stretch it looks for the next magic that starts a right frame. It reads by chunks and never maps the file: a
-recorder on a full disk shortens its journal, and a mapped reader would die of SIGBUS.
+After a damaged stretch it looks for the next magic that starts a right frame. It reads by chunks
+and never maps the file: a recorder on a full disk shortens its journal, and a mapped reader would
+die of SIGBUS.
 """
 
 import errno
@@ -13,7 +15,15 @@ from typing import Any, BinaryIO, Final
 
 from necroscope.errors import CorruptData
 from necroscope.model.reading import Gap
-from necroscope.segment.frame import HEADER_BYTES, KIND_NOTE, KIND_ROWS, MAGIC, Frame, is_intact, parse_header
+from necroscope.segment.frame import (
+    HEADER_BYTES,
+    KIND_NOTE,
+    KIND_ROWS,
+    MAGIC,
+    Frame,
+    is_intact,
+    parse_header,
+)
 from necroscope.segment.journal import JOURNAL_FILE, SEGMENT_NOTE, TOTALS_NOTE, SegmentHeader
 
 _CHUNK_BYTES: Final = 1 << 16
@@ -62,7 +72,9 @@ def read_frame(file: BinaryIO, offset: int, size: int) -> Frame | None:
 
 
 class JournalReader:
-    """Follows a journal: `advance` yields the frames of rows that came since, and keeps header, totals and gaps up to date."""
+    """Follows a journal: `advance` yields the frames of rows that came since, and keeps header,
+    totals and gaps up to date.
+    """
 
     def __init__(self, directory: Path, start_ns: int) -> None:
         self.path = directory / JOURNAL_FILE
@@ -93,22 +105,36 @@ class JournalReader:
                 yield item
 
     def read_again(self, offsets: Iterable[int]) -> Iterator[Frame]:
-        """Frames that `advance` gave, from the file; OSError if the disk gives something else than then."""
+        """Frames that `advance` gave, from the file; OSError if the disk gives something else than
+        then.
+        """
         with self.path.open("rb") as file:
             for offset in offsets:
                 frame = read_frame(file, offset, self._offset)
                 if frame is None:
-                    raise OSError(errno.EIO, f"{self.path} has no right frame at byte {offset} any more")
+                    raise OSError(
+                        errno.EIO, f"{self.path} has no right frame at byte {offset} any more"
+                    )
                 yield frame
 
     def distrust(self, frame: Frame, cause: str) -> None:
         """The checksum of a frame is right and its content is not."""
-        self._gaps.append(Gap(frame.header.name, frame.header.from_ns, frame.header.to_ns, cause, lost=frame.header.rows))
+        self._gaps.append(
+            Gap(
+                frame.header.name,
+                frame.header.from_ns,
+                frame.header.to_ns,
+                cause,
+                lost=frame.header.rows,
+            )
+        )
 
     def _take_time(self, from_ns: int, to_ns: int) -> None:
         if not to_ns:
             return
-        self._gaps += [_gap(hole, self.last_ns, max(self.last_ns, from_ns)) for hole in self._open_holes]
+        self._gaps += [
+            _gap(hole, self.last_ns, max(self.last_ns, from_ns)) for hole in self._open_holes
+        ]
         self._open_holes = []
         self.last_ns = max(self.last_ns, to_ns)
 
@@ -135,7 +161,12 @@ def _segment_header(note: dict[str, Any]) -> SegmentHeader:
 
 
 def _gap(hole: Hole, from_ns: int, to_ns: int) -> Gap:
-    return Gap("*", from_ns, to_ns, f"journal damaged: no right frame from byte {hole.from_byte} to {hole.to_byte}")
+    return Gap(
+        "*",
+        from_ns,
+        to_ns,
+        f"journal damaged: no right frame from byte {hole.from_byte} to {hole.to_byte}",
+    )
 
 
 def _size(file: BinaryIO) -> int:

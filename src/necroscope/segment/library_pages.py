@@ -1,7 +1,9 @@
-"""Gives back the pages of shared libraries that only the dynamic linker needed: 18 of the 40 MB that importing Arrow takes.
+"""Gives back the pages of shared libraries that only the dynamic linker needed: 18 of the 40 MB
+that importing Arrow takes.
 
-Linking touches every symbol and relocation of a library, and the kernel maps the pages around each. They are clean and stay in
-the page cache: what is used again is mapped again, without reading the disk.
+Linking touches every symbol and relocation of a library, and the kernel maps the pages around each.
+They are clean and stay in the page cache: what is used again is mapped again, without reading the
+disk.
 """
 
 import ctypes
@@ -26,7 +28,8 @@ def release_library_pages(smaps: Path = Path("/proc/self/smaps")) -> None:
 def clean_stretches(smaps: Iterable[str]) -> Iterator[tuple[int, int]]:
     """Addresses of libraries' code and constants.
 
-    A mapping that may be written, or was before the linker protected it (Anonymous is not 0), would lose what was written.
+    A mapping that may be written, or was before the linker protected it (Anonymous is not 0), would
+    lose what was written.
     """
     stretch = None
     for line in smaps:

@@ -1,4 +1,6 @@
-"""A live segment as a reader sees it: the journal is scanned once, then only what came since; frames are read when needed."""
+"""A live segment as a reader sees it: the journal is scanned once, then only what came since;
+frames are read when needed.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +27,9 @@ class _Place:
 
 
 class LiveSegment:
-    """Frames that contradict themselves are left out and become a gap, as do stretches of the journal without a right frame."""
+    """Frames that contradict themselves are left out and become a gap, as do stretches of the
+    journal without a right frame.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -41,19 +45,27 @@ class LiveSegment:
         try:
             size_bytes = self._journal.path.stat().st_size
             if size_bytes < self._size_bytes:
-                self._places, self._journal = {}, JournalReader(self.path, segment_start_ns(self.path.name))
+                self._places, self._journal = (
+                    {},
+                    JournalReader(self.path, segment_start_ns(self.path.name)),
+                )
             if size_bytes != self._size_bytes:
                 for frame in self._journal.advance():
                     check_version(frame.header.schema)
-                    self._places.setdefault(frame.header.name, []).append(_Place(frame.header, frame.offset))
+                    self._places.setdefault(frame.header.name, []).append(
+                        _Place(frame.header, frame.offset)
+                    )
                 self.bytes_read += max(size_bytes - self._size_bytes, 0)
             self._size_bytes = size_bytes
         except OSError as error:
-            # A recorder that died between making the directory and the journal leaves an empty one: no rows, no gap.
+            # A recorder that died between making the directory and the journal leaves an empty one:
+            # no rows, no gap.
             if not self.path.is_dir():
                 raise SegmentGoneError(f"segment {self.path.name} is gone") from None
             if not isinstance(error, FileNotFoundError):
-                self._damage[-1] = Gap("*", *self.span, f"segment {self.path.name}: {error.strerror}")
+                self._damage[-1] = Gap(
+                    "*", *self.span, f"segment {self.path.name}: {error.strerror}"
+                )
 
     @property
     def schema(self) -> int:
@@ -74,18 +86,30 @@ class LiveSegment:
 
     @property
     def span(self) -> tuple[int, int]:
-        start_ns = self._journal.header.from_ns if self._journal.header else segment_start_ns(self.path.name)
+        start_ns = (
+            self._journal.header.from_ns
+            if self._journal.header
+            else segment_start_ns(self.path.name)
+        )
         return start_ns, max(start_ns, self._journal.last_ns)
 
     @property
     def reach(self) -> tuple[int, int]:
         from_ns, to_ns = self.span
-        starts = (place.header.from_ns for places in self._places.values() for place in places if place.header.to_ns)
+        starts = (
+            place.header.from_ns
+            for places in self._places.values()
+            for place in places
+            if place.header.to_ns
+        )
         return min(from_ns, min(starts, default=from_ns)), to_ns
 
     @property
     def tables(self) -> dict[str, int]:
-        return {name: sum(place.header.rows for place in places) for name, places in self._places.items()}
+        return {
+            name: sum(place.header.rows for place in places)
+            for name, places in self._places.items()
+        }
 
     @property
     def bytes(self) -> int:
@@ -93,12 +117,20 @@ class LiveSegment:
 
     def gaps(self) -> list[Gap]:
         table = LAYOUTS[self.schema]["gaps"]
-        recorded = [gap for rows in self.read(table, None, [c.name for c in table.columns]) for gap in gaps_of(rows)]
+        recorded = [
+            gap
+            for rows in self.read(table, None, [c.name for c in table.columns])
+            for gap in gaps_of(rows)
+        ]
         return [*recorded, *self._journal.gaps, *self._damage.values()]
 
     def read(self, table: Table, window: Window, columns: Sequence[str]) -> Iterator[pa.Table]:
         """The rows in the window, by frame."""
-        places = [p for p in self._places.get(table.name, ()) if overlaps(window, p.header.from_ns, p.header.to_ns)]
+        places = [
+            p
+            for p in self._places.get(table.name, ())
+            if overlaps(window, p.header.from_ns, p.header.to_ns)
+        ]
         if not places:
             return
         try:
@@ -115,6 +147,8 @@ class LiveSegment:
                     batch = batch_of(table, frame).select(list(columns))
                 except CorruptData as error:
                     header = place.header
-                    self._damage[place.offset] = Gap(header.name, header.from_ns, header.to_ns, error.facts, lost=header.rows)
+                    self._damage[place.offset] = Gap(
+                        header.name, header.from_ns, header.to_ns, error.facts, lost=header.rows
+                    )
                 else:
                     yield rows_within(pa.Table.from_batches([batch]), window)

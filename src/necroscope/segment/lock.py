@@ -1,4 +1,6 @@
-"""Exclusive use of a recording or of a segment: flock(2), which the kernel lets go of when its holder dies, however it dies."""
+"""Exclusive use of a recording or of a segment: flock(2), which the kernel lets go of when its
+holder dies, however it dies.
+"""
 
 import contextlib
 import fcntl
@@ -17,17 +19,25 @@ class RecordingLock:
 
     def __init__(self, directory: Path) -> None:
         try:
-            self._descriptor = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+            self._descriptor = os.open(
+                directory / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600
+            )
         except OSError as error:
-            raise RecordingError(f"cannot lock {directory}: {error.strerror}", "choose a directory you may write to") from None
+            raise RecordingError(
+                f"cannot lock {directory}: {error.strerror}", "choose a directory you may write to"
+            ) from None
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             holder = os.read(self._descriptor, 20).decode("ascii", "replace").strip() or "unknown"
             os.close(self._descriptor)
             hint = "stop it, or record to another directory with --dir"
-            raise RecordingBusy(f"another recorder (pid {holder}) writes to {directory}", hint) from None
-        with contextlib.suppress(OSError):  # the pid is for others to read; the lock holds without it, also on a full disk
+            raise RecordingBusy(
+                f"another recorder (pid {holder}) writes to {directory}", hint
+            ) from None
+        with contextlib.suppress(
+            OSError
+        ):  # the pid is for others to read; the lock holds without it, also on a full disk
             os.ftruncate(self._descriptor, 0)
             os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
 
@@ -37,12 +47,19 @@ class RecordingLock:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
 
 def lock_directory(path: Path) -> int | None:
-    """A descriptor that holds the lock of a directory while it is open; None if somebody else holds it."""
+    """A descriptor that holds the lock of a directory while it is open; None if somebody else holds
+    it.
+    """
     descriptor = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

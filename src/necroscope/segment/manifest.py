@@ -23,7 +23,9 @@ ByteRange = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class TableEntry:
-    """A table's file. `ranges` are (offset, length, crc32) and tile it: head, one for each row group, and the footer last."""
+    """A table's file. `ranges` are (offset, length, crc32) and tile it: head, one for each row
+    group, and the footer last.
+    """
 
     rows: int
     bytes: int
@@ -34,7 +36,9 @@ class TableEntry:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """`from_ns` and `to_ns` are the time recorded; a table may reach further back, as the kernel log does at the first start."""
+    """`from_ns` and `to_ns` are the time recorded; a table may reach further back, as the kernel
+    log does at the first start.
+    """
 
     schema: int
     segment: str
@@ -51,16 +55,24 @@ class Manifest:
 
     @property
     def reach(self) -> tuple[int, int]:
-        """First and last time of any row that was recorded, and of the time recorded: a derived row may begin before both."""
-        timed = [entry for name, entry in self.tables.items() if entry.to_ns and not _is_derived(name)]
-        return min([self.from_ns, *(entry.from_ns for entry in timed)]), max([self.to_ns, *(entry.to_ns for entry in timed)])
+        """First and last time of any row that was recorded, and of the time recorded: a derived row
+        may begin before both.
+        """
+        timed = [
+            entry for name, entry in self.tables.items() if entry.to_ns and not _is_derived(name)
+        ]
+        return min([self.from_ns, *(entry.from_ns for entry in timed)]), max(
+            [self.to_ns, *(entry.to_ns for entry in timed)]
+        )
 
     def write(self, directory: Path) -> None:
         write_checked(directory / MANIFEST_FILE, asdict(self))
 
 
 def read_manifest(directory: Path) -> Manifest:
-    """CorruptData if it is damaged, FileNotFoundError if there is none, RecordingError if it is newer than we know."""
+    """CorruptData if it is damaged, FileNotFoundError if there is none, RecordingError if it is
+    newer than we know.
+    """
     content = read_checked(directory / MANIFEST_FILE)
     try:
         check_version(content["schema"])
@@ -72,7 +84,9 @@ def read_manifest(directory: Path) -> Manifest:
 
 
 def merge_gaps(gaps: list[Gap], closest_ns: int = 1 << 63) -> list[Gap]:
-    """Gaps of one table, cause and core are one where no more than `closest_ns` lies between them; what was lost adds up."""
+    """Gaps of one table, cause and core are one where no more than `closest_ns` lies between them;
+    what was lost adds up.
+    """
     merged: dict[tuple[str, str, int | None], list[Gap]] = {}
     for gap in sorted(gaps, key=attrgetter("from_ns")):
         known = merged.setdefault((gap.table, gap.cause, gap.cpu), [])

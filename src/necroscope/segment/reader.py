@@ -15,32 +15,48 @@ from necroscope.segment.versions import LAYOUTS, upgraded
 
 
 class SegmentReader:
-    """Never an exception for damaged content: what cannot be trusted is a gap, listed by `gaps` once a read has met it.
+    """Never an exception for damaged content: what cannot be trusted is a gap, listed by `gaps`
+    once a read has met it.
 
-    A segment that goes away meanwhile is a `SegmentGoneError`, one of a newer schema a RecordingError.
+    A segment that goes away meanwhile is a `SegmentGoneError`, one of a newer schema a
+    RecordingError.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.is_live = path.name.endswith(LIVE)
-        self._content: SealedSegment | LiveSegment = LiveSegment(path) if self.is_live else SealedSegment(path)
+        self._content: SealedSegment | LiveSegment = (
+            LiveSegment(path) if self.is_live else SealedSegment(path)
+        )
 
     def refresh(self) -> None:
         """A live segment grows; a sealed one never changes."""
         if isinstance(self._content, LiveSegment):
             self._content.refresh()
 
-    def read(self, table: str, from_ns: int, to_ns: int, columns: Sequence[str] | None = None) -> pa.Table:
-        """Rows with from_ns <= time < to_ns; all rows of a table without time. A table that nobody knows is empty."""
+    def read(
+        self, table: str, from_ns: int, to_ns: int, columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        """Rows with from_ns <= time < to_ns; all rows of a table without time. A table that nobody
+        knows is empty.
+        """
         if table not in TABLES:
             return pa.table({})
-        wanted = list(columns) if columns is not None else [column.name for column in TABLES[table].columns]
+        wanted = (
+            list(columns)
+            if columns is not None
+            else [column.name for column in TABLES[table].columns]
+        )
         layout = LAYOUTS[self._content.schema].get(table)
         if layout is None:
             return empty(TABLES[table]).select(wanted)
         is_current = self._content.schema == SCHEMA_VERSION
-        needed = [c.name for c in layout.columns if not is_current or c.name in wanted or c.name == "time"]
-        parts = list(self._content.read(layout, (from_ns, to_ns) if layout.is_timed else None, needed))
+        needed = [
+            c.name for c in layout.columns if not is_current or c.name in wanted or c.name == "time"
+        ]
+        parts = list(
+            self._content.read(layout, (from_ns, to_ns) if layout.is_timed else None, needed)
+        )
         if not parts:
             return empty(TABLES[table]).select(wanted)
         return upgraded(table, pa.concat_tables(parts), self._content.schema).select(wanted)
@@ -62,7 +78,9 @@ class SegmentReader:
 
     @property
     def reach(self) -> tuple[int, int]:
-        """First and last time of any row; the kernel log at the first start lies before the span."""
+        """First and last time of any row; the kernel log at the first start lies before the
+        span.
+        """
         return self._content.reach
 
     @property

@@ -32,7 +32,9 @@ SPANS_FILE: Final = "spans.json"
 LIVE: Final = ".live"
 SEALING: Final = ".sealing"
 REMOVING: Final = ".removing"
-_SEGMENT: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z)(\.live|\.sealing|\.removing)?")
+_SEGMENT: Final = re.compile(
+    r"(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z)(\.live|\.sealing|\.removing)?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,48 +64,77 @@ def make_recording(directory: Path, identity: Identity) -> None:
 
 
 def make_directory(directory: Path) -> None:
-    """Make the directory, or take up an old recording in it; a directory that holds something else is refused."""
+    """Make the directory, or take up an old recording in it; a directory that holds something else
+    is refused.
+    """
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         entries = [entry.name for entry in directory.iterdir()]
         refuse_shared(directory)
     except OSError as error:
-        raise RecordingError(f"cannot make {directory}: {error.strerror}", "choose a directory you may write to") from None
+        raise RecordingError(
+            f"cannot make {directory}: {error.strerror}", "choose a directory you may write to"
+        ) from None
     if RECORDING_FILE in entries:
         with contextlib.suppress(CorruptData):
             read_identity(directory)
-    elif any(_SEGMENT.fullmatch(name) is None and not name.startswith((".", "recorder.lock", "lost+found")) for name in entries):
-        raise RecordingError(f"{directory} holds something else than a recording", "choose an empty or new directory")
+    elif any(
+        _SEGMENT.fullmatch(name) is None
+        and not name.startswith((".", "recorder.lock", "lost+found"))
+        for name in entries
+    ):
+        raise RecordingError(
+            f"{directory} holds something else than a recording", "choose an empty or new directory"
+        )
 
 
 def write_identity(directory: Path, identity: Identity) -> None:
     try:
         write_checked(directory / RECORDING_FILE, asdict(identity))
     except OSError as error:
-        raise RecordingError(f"cannot write to {directory}: {error.strerror}", "choose a directory you may write to") from None
+        raise RecordingError(
+            f"cannot write to {directory}: {error.strerror}", "choose a directory you may write to"
+        ) from None
 
 
 def refuse_shared(directory: Path) -> None:
-    """RecordingError where others may prepare what we write to: the directory, or a link to it, is theirs or everybody's."""
+    """RecordingError where others may prepare what we write to: the directory, or a link to it, is
+    theirs or everybody's.
+    """
     found = directory.stat()
     strangers = {found.st_uid, directory.lstat().st_uid} - {0, os.geteuid()}
     if strangers:
         facts = f"{directory} belongs to somebody else (uid {strangers.pop()})"
-        raise RecordingError(facts, "choose a new directory, run as its owner, or make it yours with chown")
+        raise RecordingError(
+            facts, "choose a new directory, run as its owner, or make it yours with chown"
+        )
     if found.st_mode & stat.S_IWOTH:
-        raise RecordingError(f"everybody may write to {directory}", f"choose a new directory, or: chmod o-w {directory}")
+        raise RecordingError(
+            f"everybody may write to {directory}",
+            f"choose a new directory, or: chmod o-w {directory}",
+        )
 
 
 def read_identity(directory: Path) -> Identity:
-    """RecordingError if this is no recording or a newer one than we know; CorruptData if only recording.json is damaged."""
+    """RecordingError if this is no recording or a newer one than we know; CorruptData if only
+    recording.json is damaged.
+    """
     try:
         content = read_checked(directory / RECORDING_FILE)
     except OSError:
-        raise RecordingError(f"{directory} is no recording", "name a directory that `necroscope record --dir` made") from None
+        raise RecordingError(
+            f"{directory} is no recording", "name a directory that `necroscope record --dir` made"
+        ) from None
     try:
         check_version(content["schema"])
         labels = {str(key): str(value) for key, value in content["labels"].items()}
-        return Identity(str(content["node"]), str(content["boot_id"]), str(content["made_by"]), labels, content["schema"])
+        return Identity(
+            str(content["node"]),
+            str(content["boot_id"]),
+            str(content["made_by"]),
+            labels,
+            content["schema"],
+        )
     except (KeyError, TypeError, AttributeError):
         raise CorruptData(f"{RECORDING_FILE} lacks what every recording has") from None
 
@@ -113,7 +144,9 @@ def segment_name(start_ns: int) -> str:
 
 
 def segment_start_ns(name: str) -> int:
-    """The start that a segment's name tells, to the millisecond; ValueError if it is no segment's name."""
+    """The start that a segment's name tells, to the millisecond; ValueError if it is no segment's
+    name.
+    """
     match = _SEGMENT.fullmatch(name)
     if match is None:
         raise ValueError(f"{name!r} is no name of a segment")
@@ -122,7 +155,9 @@ def segment_start_ns(name: str) -> int:
 
 
 def new_segment_path(directory: Path, start_ns: int) -> Path:
-    """Where to record a segment that starts now; moved on by milliseconds if the name is taken (the clock was stepped back)."""
+    """Where to record a segment that starts now; moved on by milliseconds if the name is taken (the
+    clock was stepped back).
+    """
     taken = {match[1] for entry in directory.iterdir() if (match := _SEGMENT.fullmatch(entry.name))}
     while (name := segment_name(start_ns)) in taken:
         start_ns += NS_PER_MS
@@ -134,15 +169,23 @@ def segment_paths(directory: Path) -> list[Path]:
     try:
         suffix_by_name = _suffixes(directory)
     except OSError as error:
-        raise RecordingError(f"cannot open {directory}: {error.strerror}", "run as the user who recorded it, or root") from None
-    present = ((name, "" if "" in suffixes else LIVE) for name, suffixes in suffix_by_name.items() if suffixes & {"", LIVE})
+        raise RecordingError(
+            f"cannot open {directory}: {error.strerror}", "run as the user who recorded it, or root"
+        ) from None
+    present = (
+        (name, "" if "" in suffixes else LIVE)
+        for name, suffixes in suffix_by_name.items()
+        if suffixes & {"", LIVE}
+    )
     return [directory / (name + suffix) for name, suffix in sorted(present)]
 
 
 def remove_leftovers(directory: Path) -> list[Path]:
-    """Remove what a crash left behind; returns the live segments that nobody sealed. For a recorder that holds the lock.
+    """Remove what a crash left behind; returns the live segments that nobody sealed. For a recorder
+    that holds the lock.
 
-    A `.sealing` beside its `.live` may belong to a sealing child that outlived its recorder: sealing again clears it, under lock.
+    A `.sealing` beside its `.live` may belong to a sealing child that outlived its recorder:
+    sealing again clears it, under lock.
     """
     unsealed = []
     for name, suffixes in sorted(_suffixes(directory).items()):
@@ -180,7 +223,10 @@ def read_pins(directory: Path) -> list[Pin]:
     """No file, no pins; CorruptData if it is damaged."""
     file = directory / PINS_FILE
     try:
-        return [Pin(_moment_ns(pin["from_ns"]), _moment_ns(pin["to_ns"]), str(pin["reason"])) for pin in read_checked(file)]
+        return [
+            Pin(_moment_ns(pin["from_ns"]), _moment_ns(pin["to_ns"]), str(pin["reason"]))
+            for pin in read_checked(file)
+        ]
     except FileNotFoundError:
         return []
     except (KeyError, TypeError):

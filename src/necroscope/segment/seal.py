@@ -1,13 +1,17 @@
-"""`python -m necroscope.segment.seal LIVE_DIR`: the child that seals a segment at low priority, on one core, and goes away."""
+"""`python -m necroscope.segment.seal LIVE_DIR`: the child that seals a segment at low priority, on
+one core, and goes away.
+"""
 
 import os
 import sys
 
 if __name__ == "__main__":
-    # Measured: pyarrow without numpy saves 0.06 s of CPU and 13 MB; malloc instead of mimalloc 40 MB on the 96-core segment.
+    # Measured: pyarrow without numpy saves 0.06 s of CPU and 13 MB; malloc instead of mimalloc 40
+    # MB on the 96-core segment.
     sys.modules["numpy"] = None  # type: ignore[assignment]
     os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"
-    # Before all else is loaded: the pages that linking Arrow touches are the most that the child ever has.
+    # Before all else is loaded: the pages that linking Arrow touches are the most that the child
+    # ever has.
     import pyarrow._parquet
 
     from necroscope.segment.library_pages import release_library_pages
@@ -36,7 +40,9 @@ def main(arguments: list[str]) -> int:
 
 
 def lower_priority() -> None:
-    """SCHED_BATCH and nice 19 rather than SCHED_IDLE, which on a saturated node would never let the seal end."""
+    """SCHED_BATCH and nice 19 rather than SCHED_IDLE, which on a saturated node would never let the
+    seal end.
+    """
     # Not os.nice, which adds: the recorder, whose child this is, runs at -10 where it may.
     os.setpriority(os.PRIO_PROCESS, 0, 19)
     os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
@@ -47,6 +53,7 @@ def lower_priority() -> None:
 if __name__ == "__main__":
     lower_priority()
     exit_code = main(sys.argv[1:])
-    # All files are closed and durable. Taking down the interpreter with Arrow in it would cost a tenth of the seal.
+    # All files are closed and durable. Taking down the interpreter with Arrow in it would cost a
+    # tenth of the seal.
     sys.stderr.flush()
     os._exit(exit_code)

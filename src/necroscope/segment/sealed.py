@@ -1,4 +1,6 @@
-"""A sealed segment as a reader sees it: the manifest at once, a table's footer when asked for, row groups only in the window."""
+"""A sealed segment as a reader sees it: the manifest at once, a table's footer when asked for, row
+groups only in the window.
+"""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -50,7 +52,8 @@ class SealedSegment:
     def reach(self) -> tuple[int, int]:
         return self._manifest.reach
 
-    # A sealed segment never changes, and every answer asks what a recording of thousands of them holds.
+    # A sealed segment never changes, and every answer asks what a recording of thousands of them
+    # holds.
     @cached_property
     def tables(self) -> dict[str, int]:
         return {name: entry.rows for name, entry in self._manifest.tables.items()}
@@ -63,7 +66,11 @@ class SealedSegment:
         recorded = self._manifest.gaps
         if self._manifest.gaps_are_merged:
             table = LAYOUTS[self.schema]["gaps"]
-            recorded = [gap for rows in self.read(table, None, [c.name for c in table.columns]) for gap in gaps_of(rows)]
+            recorded = [
+                gap
+                for rows in self.read(table, None, [c.name for c in table.columns])
+                for gap in gaps_of(rows)
+            ]
         return [*recorded, *self._damage.values()]
 
     def read(self, table: Table, window: Window, columns: Sequence[str]) -> Iterator[pa.Table]:
@@ -83,24 +90,38 @@ class SealedSegment:
             self.bytes_read += file.bytes_read
             file.close()
 
-    def _read_groups(self, file: VerifiedFile, table: Table, window: Window, columns: Sequence[str]) -> Iterator[pa.Table]:
+    def _read_groups(
+        self, file: VerifiedFile, table: Table, window: Window, columns: Sequence[str]
+    ) -> Iterator[pa.Table]:
         try:
             footer, parts = self._footer(file, table.name)
-            checked = [index for index in self._touched(parts, window) if self._is_checked(file, table.name, index, parts[index])]
+            checked = [
+                index
+                for index in self._touched(parts, window)
+                if self._is_checked(file, table.name, index, parts[index])
+            ]
             categories = [column.name for column in table.columns if column.type is Type.CATEGORY]
             source = pa.BufferReader(pa.py_buffer(file.content))
-            parquet = pq.ParquetFile(source, metadata=footer, read_dictionary=categories, pre_buffer=False)
+            parquet = pq.ParquetFile(
+                source, metadata=footer, read_dictionary=categories, pre_buffer=False
+            )
         except _NOT_READABLE as error:
             self._note_damage(table.name, -1, self._manifest.tables[table.name], error)
             return
         schema = pa.schema([schema_of(table).field(name) for name in columns])
-        # Together, because then columns come in one piece; one by one only to find out which of them cannot be decoded.
+        # Together, because then columns come in one piece; one by one only to find out which of
+        # them cannot be decoded.
         together = [checked] if checked else []
         while together:
             groups = together.pop()
             try:
-                rows = parquet.read_row_groups(groups, columns=list(columns), use_threads=len(groups) > _GROUPS_FOR_ONE_THREAD)
-                yield rows_within(rows if rows.schema.equals(schema) else rows.select(list(columns)).cast(schema), window)
+                rows = parquet.read_row_groups(
+                    groups, columns=list(columns), use_threads=len(groups) > _GROUPS_FOR_ONE_THREAD
+                )
+                yield rows_within(
+                    rows if rows.schema.equals(schema) else rows.select(list(columns)).cast(schema),
+                    window,
+                )
             except _NOT_READABLE as error:
                 if len(groups) == 1:
                     self._note_damage(table.name, groups[0], parts[groups[0]], error)
@@ -108,7 +129,9 @@ class SealedSegment:
                     together = [[group] for group in reversed(groups)]
 
     def _touched(self, parts: Sequence[TableEntry], window: Window) -> list[int]:
-        return [index for index, part in enumerate(parts) if overlaps(window, part.from_ns, part.to_ns)]
+        return [
+            index for index, part in enumerate(parts) if overlaps(window, part.from_ns, part.to_ns)
+        ]
 
     def _is_checked(self, file: VerifiedFile, table: str, group: int, part: TableEntry) -> bool:
         try:
@@ -119,11 +142,16 @@ class SealedSegment:
         return True
 
     def _footer(self, file: VerifiedFile, name: str) -> tuple[Any, list[TableEntry]]:
-        """Parsed from its own checked stretch: pyarrow would read 64 KiB from the end of the file to find it."""
+        """Parsed from its own checked stretch: pyarrow would read 64 KiB from the end of the file
+        to find it.
+        """
         if name not in self._footers:
             footer = pq.read_metadata(pa.BufferReader(file.footer()))
             entry = self._manifest.tables[name]
-            self._footers[name] = footer, [_part(footer.row_group(index), entry) for index in range(footer.num_row_groups)]
+            self._footers[name] = (
+                footer,
+                [_part(footer.row_group(index), entry) for index in range(footer.num_row_groups)],
+            )
         return self._footers[name]
 
     def _open_manifest(self) -> Manifest:
@@ -141,7 +169,9 @@ class SealedSegment:
 
     def _note_damage(self, table: str, group: int, part: TableEntry, error: Exception) -> None:
         from_ns, to_ns = (part.from_ns, part.to_ns) if part.to_ns else self.span
-        self._damage[table, group] = Gap(table, from_ns, to_ns, f"segment {self.path.name}: {error}", lost=part.rows)
+        self._damage[table, group] = Gap(
+            table, from_ns, to_ns, f"segment {self.path.name}: {error}", lost=part.rows
+        )
 
     def _raise_if_gone(self) -> None:
         if not self.path.is_dir():
@@ -149,7 +179,9 @@ class SealedSegment:
 
 
 def _part(group: Any, entry: TableEntry) -> TableEntry:
-    """A row group as if it were a table of its own; without statistics it may hold any time of its table."""
+    """A row group as if it were a table of its own; without statistics it may hold any time of its
+    table.
+    """
     statistics = group.column(0).statistics
     if statistics is None or not statistics.has_min_max:
         return TableEntry(group.num_rows, 0, entry.from_ns, entry.to_ns, [])

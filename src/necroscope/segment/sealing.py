@@ -1,6 +1,8 @@
-"""Turns a live segment into a sealed one, in steps such that a crash between any two leaves a segment that can be read.
+"""Turns a live segment into a sealed one, in steps such that a crash between any two leaves a
+segment that can be read.
 
-The journal is streamed into `.sealing`, which is made durable and renamed to the segment's name; only then the journal goes.
+The journal is streamed into `.sealing`, which is made durable and renamed to the segment's name;
+only then the journal goes.
 """
 
 import contextlib
@@ -30,7 +32,9 @@ _TimedBatch = tuple[pa.RecordBatch, int, int]
 
 
 def seal(live: Path) -> Path | None:
-    """Seal a live segment, or finish an earlier try; None if somebody else is at it or nothing was recorded."""
+    """Seal a live segment, or finish an earlier try; None if somebody else is at it or nothing was
+    recorded.
+    """
     sealed = live.with_name(live.name.removesuffix(LIVE))
     try:
         lock = lock_directory(live)
@@ -82,10 +86,11 @@ def _is_sealed(path: Path) -> bool:
 
 
 class SegmentWriter:
-    """Writes the tables of a sealed segment from its journal, one after another, and its manifest last.
+    """Writes the tables of a sealed segment from its journal, one after another, and its manifest
+    last.
 
-    The first pass over the journal finds the frames of each table, the second reads them table by table: memory holds one row
-    group of one table, however long the segment is.
+    The first pass over the journal finds the frames of each table, the second reads them table by
+    table: memory holds one row group of one table, however long the segment is.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -134,7 +139,9 @@ class SegmentWriter:
             self._entries[name] = self._writer.close()
             self._writer = None
 
-    def _recorded(self, name: str, reader: JournalReader, offsets: Sequence[int]) -> Iterator[_TimedBatch]:
+    def _recorded(
+        self, name: str, reader: JournalReader, offsets: Sequence[int]
+    ) -> Iterator[_TimedBatch]:
         for frame in reader.read_again(offsets):
             header = frame.header
             try:
@@ -150,7 +157,9 @@ class SegmentWriter:
                 yield rows, header.from_ns, header.to_ns
 
     def _all_gaps(self, reader: JournalReader, offsets: Sequence[int]) -> Iterator[_TimedBatch]:
-        """Those recorded, and then those that reading the whole journal found: the stretches of it that cannot be read."""
+        """Those recorded, and then those that reading the whole journal found: the stretches of it
+        that cannot be read.
+        """
         for rows, from_ns, to_ns in self._recorded("gaps", reader, offsets):
             self._gaps += gaps_of(rows)
             yield rows, from_ns, to_ns
@@ -184,4 +193,8 @@ def _tuples(rows: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[int,
     """Rows of these columns, without those that have a null."""
     chosen = [rows.column(name) for name in columns]
     found = zip(*(column.to_pylist() for column in chosen), strict=True)
-    return (row for row in found if None not in row) if any(column.null_count for column in chosen) else found
+    return (
+        (row for row in found if None not in row)
+        if any(column.null_count for column in chosen)
+        else found
+    )

@@ -1,4 +1,6 @@
-"""A sealed table: Parquet in row groups sorted by time, written through a sink that keeps the checksum of each stretch."""
+"""A sealed table: Parquet in row groups sorted by time, written through a sink that keeps the
+checksum of each stretch.
+"""
 
 import contextlib
 import os
@@ -16,7 +18,8 @@ from necroscope.segment.manifest import ByteRange, TableEntry
 GROUP_ROWS: Final = 32_768
 # A group is written before it is much larger: Arrow needs several times its bytes to encode it.
 _GROUP_BYTES: Final = 1 << 20
-# A batch takes a kilobyte for each of its columns, however few rows it has: small ones are joined before they are many.
+# A batch takes a kilobyte for each of its columns, however few rows it has: small ones are joined
+# before they are many.
 _SMALL_BATCHES: Final = 64
 _SMALL_ROWS: Final = 4096
 # More stretches than these are sorted by Arrow.
@@ -63,13 +66,17 @@ class ChecksummedSink:
             self._file.close()
 
     def abandon(self) -> None:
-        """Let go of the file as it is; pyarrow still writes a footer when its writer goes, to nowhere."""
+        """Let go of the file as it is; pyarrow still writes a footer when its writer goes, to
+        nowhere.
+        """
         with contextlib.suppress(OSError):
             self._file.close()
 
 
 class TableWriter:
-    """Gathers batches and writes them as a row group before they are too many, so that memory holds one row group of a table."""
+    """Gathers batches and writes them as a row group before they are too many, so that memory holds
+    one row group of a table.
+    """
 
     def __init__(self, table: Table, path: Path) -> None:
         self._table = table
@@ -99,7 +106,9 @@ class TableWriter:
         self._parquet.close()
         self._sink.end_range()
         self._sink.close()
-        return TableEntry(self._rows, self._sink.size_bytes, *(self._span_ns or (0, 0)), self._sink.ranges)
+        return TableEntry(
+            self._rows, self._sink.size_bytes, *(self._span_ns or (0, 0)), self._sink.ranges
+        )
 
     def abandon(self) -> None:
         self._sink.abandon()
@@ -125,14 +134,18 @@ class TableWriter:
         if self._pieces:
             rows = _in_one_piece(self._pieces)
             self._pieces, self._rows_in_group = [], 0
-            self._parquet.write_table(_sorted(rows) if self._table.is_timed else rows, row_group_size=GROUP_ROWS)
+            self._parquet.write_table(
+                _sorted(rows) if self._table.is_timed else rows, row_group_size=GROUP_ROWS
+            )
             self._sink.end_range()
 
 
 def _parquet_writer(sink: ChecksummedSink, table: Table) -> Any:
-    """What pyarrow.parquet.ParquetWriter wraps: that module loads file systems and OpenSSL, 5 MB and 5 ms of each sealing child.
+    """What pyarrow.parquet.ParquetWriter wraps: that module loads file systems and OpenSSL, 5 MB
+    and 5 ms of each sealing child.
 
-    It is not of the public API: where another pyarrow has it otherwise, the public one writes the same file.
+    It is not of the public API: where another pyarrow has it otherwise, the public one writes the
+    same file.
     """
     options, schema = parquet_options(table), schema_of(table)
     try:
@@ -146,41 +159,60 @@ def _parquet_writer(sink: ChecksummedSink, table: Table) -> Any:
 
 
 def _in_one_piece(batches: list[pa.RecordBatch]) -> pa.Table:
-    """In one piece, and each category column with one dictionary: Parquet gives up its own where they differ."""
+    """In one piece, and each category column with one dictionary: Parquet gives up its own where
+    they differ.
+    """
     return pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
 
 
 def _sorted(rows: pa.Table) -> pa.Table:
     """By time, without numpy, and mostly without pyarrow.compute, which takes 10 MB.
 
-    What a recorder writes is sorted, or made of few sorted stretches: those are put in order as they are.
+    What a recorder writes is sorted, or made of few sorted stretches: those are put in order as
+    they are.
     """
     times = [time_ns for chunk in rows.column("time").chunks for time_ns in _int64(chunk)]
     if times == sorted(times):
         return rows
     order = sorted(range(len(times)), key=times.__getitem__)
-    starts = [place for place, (one, next_one) in enumerate(pairwise(order), 1) if next_one != one + 1]
+    starts = [
+        place for place, (one, next_one) in enumerate(pairwise(order), 1) if next_one != one + 1
+    ]
     if len(starts) > _MOST_STRETCHES:
         return rows.sort_by("time")
     stretches = pairwise([0, *starts, len(order)])
-    return pa.concat_tables(rows.slice(order[start], end - start) for start, end in stretches).combine_chunks()
+    return pa.concat_tables(
+        rows.slice(order[start], end - start) for start, end in stretches
+    ).combine_chunks()
 
 
 def _int64(values: pa.Array) -> list[int]:
-    return memoryview(values.buffers()[1]).cast("q")[values.offset : values.offset + len(values)].tolist()
+    return (
+        memoryview(values.buffers()[1])
+        .cast("q")[values.offset : values.offset + len(values)]
+        .tolist()
+    )
 
 
 def parquet_options(table: Table) -> dict[str, Any]:
-    """Chosen by measuring, see docs/format.md; a stored Arrow schema alone would be as long as most tables of a segment."""
-    deltas = {column.name: "DELTA_BINARY_PACKED" for column in table.columns if _is_delta(table, column)}
+    """Chosen by measuring, see docs/format.md; a stored Arrow schema alone would be as long as most
+    tables of a segment.
+    """
+    deltas = {
+        column.name: "DELTA_BINARY_PACKED" for column in table.columns if _is_delta(table, column)
+    }
     return {
         "compression": "zstd",
         "compression_level": 3,
         "use_dictionary": [
-            _path(column) for column in table.columns if column.name not in deltas and column.type is not Type.UTF8
+            _path(column)
+            for column in table.columns
+            if column.name not in deltas and column.type is not Type.UTF8
         ],
         "column_encoding": deltas,
-        "write_statistics": [column.name for column in table.columns if column.name in ("time", "cpu")],
+        "write_statistics": [
+            column.name for column in table.columns if column.name in ("time", "cpu")
+        ],
         "write_page_checksum": True,
         "store_schema": False,
         "version": "2.6",
@@ -190,13 +222,16 @@ def parquet_options(table: Table) -> dict[str, Any]:
 
 
 def _is_delta(table: Table, column: Column) -> bool:
-    """Times and counters are long and rarely twice the same, ids climb; modes of a core are multiples of a kernel tick.
+    """Times and counters are long and rarely twice the same, ids climb; modes of a core are
+    multiples of a kernel tick.
 
     A derived table has few rows: dictionaries of its shares would be as long as themselves.
     """
     if column.type is Type.INT64:
         return table.name != "cores" or column.name in ("time", "elapsed_ns")
-    return (column.type is Type.INT32 and not table.is_timed) or (column.type is Type.INT16 and table.is_derived)
+    return (column.type is Type.INT32 and not table.is_timed) or (
+        column.type is Type.INT16 and table.is_derived
+    )
 
 
 def _path(column: Column) -> str:

@@ -1,4 +1,6 @@
-"""A table's file of which only checked bytes are given out; each checked stretch is read at most once, when asked for."""
+"""A table's file of which only checked bytes are given out; each checked stretch is read at most
+once, when asked for.
+"""
 
 import os
 import zlib
@@ -11,7 +13,8 @@ from necroscope.segment.manifest import ByteRange, TableEntry
 
 
 class VerifiedFile:
-    """`content` is as long as the file and holds what was checked so far; the rest is zeros, which take no memory.
+    """`content` is as long as the file and holds what was checked so far; the rest is zeros, which
+    take no memory.
 
     Not mapped: a file that is cut while it is mapped ends whoever reads it.
     """
@@ -50,17 +53,23 @@ class VerifiedFile:
             try:
                 size = os.preadv(self._file.fileno(), [stretch], offset)
             except OSError as error:
-                raise CorruptData(f"{self._name} cannot be read at byte {offset}: {error.strerror}") from None
+                raise CorruptData(
+                    f"{self._name} cannot be read at byte {offset}: {error.strerror}"
+                ) from None
             self.bytes_read += size
             if size != length or zlib.crc32(stretch) != crc:
                 stretch[:] = bytes(length)
-                raise CorruptData(f"{self._name} fails its checksum between bytes {offset} and {offset + length}")
+                raise CorruptData(
+                    f"{self._name} fails its checksum between bytes {offset} and {offset + length}"
+                )
             self._checked.add(index)
         return stretch
 
 
 def _tiling(name: str, entry: TableEntry) -> list[ByteRange]:
-    """The ranges, if they lie one after the other and cover the file: a byte outside of them would go unchecked."""
+    """The ranges, if they lie one after the other and cover the file: a byte outside of them would
+    go unchecked.
+    """
     position = 0
     for offset, length, _ in entry.ranges:
         if offset != position or length <= 0:

@@ -1,7 +1,8 @@
 """Schema versions: what a stored table looked like in each, and one upgrader per step to the next.
 
-To change the schema: raise `SCHEMA_VERSION` in `model/tables.py`, put the tables as they were into `LAYOUTS`, add the upgrader of
-that step, and keep a recording of the old version in `tests/data/formats/`.
+To change the schema: raise `SCHEMA_VERSION` in `model/tables.py`, put the tables as they were into
+`LAYOUTS`, add the upgrader of that step, and keep a recording of the old version in
+`tests/data/formats/`.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,7 +1,9 @@
-"""A reading that may have to wait for somebody else, done in a thread, so that the recorder's loop never waits.
+"""A reading that may have to wait for somebody else, done in a thread, so that the recorder's loop
+never waits.
 
-Daemons hang and file systems hang; a socket's answer has a deadline, a file's read has none. The loop starts the work, looks
-again at each of its turns, and takes what is there. A thread that hangs for good is left: it ends with the process.
+Daemons hang and file systems hang; a socket's answer has a deadline, a file's read has none. The
+loop starts the work, looks again at each of its turns, and takes what is there. A thread that hangs
+for good is left: it ends with the process.
 """
 
 import threading
@@ -33,12 +35,16 @@ class Background(Generic[Result]):
         assert self.is_idle, "the work before was not taken"
         self.is_idle = False
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name=f"necroscope-{self._name}", daemon=True)
+            self._thread = threading.Thread(
+                target=self._run, name=f"necroscope-{self._name}", daemon=True
+            )
             self._thread.start()
         self._work.put(work)
 
     def take(self, wait_s: float = 0.0) -> Result | None:
-        """What the work returned, once; None while there is nothing. What it raised is raised here."""
+        """What the work returned, once; None while there is nothing. What it raised is raised
+        here.
+        """
         if wait_s:
             self.wait(wait_s)
         if not self._results:

@@ -1,8 +1,9 @@
-"""A connection to a daemon with one deadline for everything said over it: a daemon that hangs costs the deadline, no more.
+"""A connection to a daemon with one deadline for everything said over it: a daemon that hangs costs
+the deadline, no more.
 
-The socket may lie below a host mount, whose path can be longer than the 107 bytes that sockaddr_un holds, and on a node it may be
-a symlink (/var/run -> /run) that must not lead out of the mount: so it is opened by openat2 below the root (O_PATH), and reached
-by /proc/self/fd.
+The socket may lie below a host mount, whose path can be longer than the 107 bytes that sockaddr_un
+holds, and on a node it may be a symlink (/var/run -> /run) that must not lead out of the mount: so
+it is opened by openat2 below the root (O_PATH), and reached by /proc/self/fd.
 """
 
 import errno
@@ -27,7 +28,9 @@ class HungUp(SourceUnavailable):
 class DaemonSocket:
     """Bytes to and from one daemon; every failure is a SourceUnavailable that names it."""
 
-    def __init__(self, name: str, connection: socket.socket, timeout_s: float, limit_bytes: int) -> None:
+    def __init__(
+        self, name: str, connection: socket.socket, timeout_s: float, limit_bytes: int
+    ) -> None:
         self._name = name
         self._socket = connection
         self._left_bytes = limit_bytes
@@ -35,7 +38,9 @@ class DaemonSocket:
         self.set_deadline(timeout_s)
 
     @classmethod
-    def connect_unix(cls, root: Path, path: str, timeout_s: float, limit_bytes: int) -> "DaemonSocket":
+    def connect_unix(
+        cls, root: Path, path: str, timeout_s: float, limit_bytes: int
+    ) -> "DaemonSocket":
         """A socket file of the node below `root`."""
         try:
             place = _open_socket_file(root, path)
@@ -43,19 +48,34 @@ class DaemonSocket:
             raise _unavailable(path, error) from None
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            return cls._connected(path, connection, f"/proc/self/fd/{place}", timeout_s, limit_bytes)
+            return cls._connected(
+                path, connection, f"/proc/self/fd/{place}", timeout_s, limit_bytes
+            )
         finally:
             os.close(place)
 
     @classmethod
-    def connect_tcp(cls, host: str, port: int, timeout_s: float, limit_bytes: int) -> "DaemonSocket":
+    def connect_tcp(
+        cls, host: str, port: int, timeout_s: float, limit_bytes: int
+    ) -> "DaemonSocket":
         """`host` is an address: a name would be looked up, and a resolver has no deadline."""
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return cls._connected(f"{host}:{port}", socket.socket(family, socket.SOCK_STREAM), (host, port), timeout_s, limit_bytes)
+        return cls._connected(
+            f"{host}:{port}",
+            socket.socket(family, socket.SOCK_STREAM),
+            (host, port),
+            timeout_s,
+            limit_bytes,
+        )
 
     @classmethod
     def _connected(
-        cls, name: str, connection: socket.socket, address: str | tuple[str, int], timeout_s: float, limit_bytes: int
+        cls,
+        name: str,
+        connection: socket.socket,
+        address: str | tuple[str, int],
+        timeout_s: float,
+        limit_bytes: int,
     ) -> "DaemonSocket":
         try:
             connection.settimeout(timeout_s)
@@ -135,7 +155,9 @@ def _unavailable(name: str, error: Exception) -> SourceUnavailable:
     if isinstance(error, TimeoutError):
         return SourceUnavailable(f"{name} did not answer in time")
     if isinstance(error, PermissionError):
-        return SourceUnavailable(f"{name} refuses us: {error.strerror}", "run as root, or see docs/privileges.md")
+        return SourceUnavailable(
+            f"{name} refuses us: {error.strerror}", "run as root, or see docs/privileges.md"
+        )
     if isinstance(error, OSError) and error.strerror:
         return SourceUnavailable(f"{name}: {error.strerror}")
     return SourceUnavailable(f"{name}: {clean(str(error))}")

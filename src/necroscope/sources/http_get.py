@@ -1,4 +1,5 @@
-"""One HTTP GET with one deadline (RFC 1945): asked as HTTP/1.0, so that the answer is neither chunked nor kept open.
+"""One HTTP GET with one deadline (RFC 1945): asked as HTTP/1.0, so that the answer is neither
+chunked nor kept open.
 
 Not `http.client`: it brings `email` and `ssl` into the recorder, 8 MB for one request line.
 """
@@ -14,7 +15,10 @@ _HEAD_LIMIT_BYTES: Final = 1 << 16
 
 
 def http_get(
-    connect: Callable[[], DaemonSocket], target: str, headers: tuple[str, ...] = (), method: str = "GET"
+    connect: Callable[[], DaemonSocket],
+    target: str,
+    headers: tuple[str, ...] = (),
+    method: str = "GET",
 ) -> tuple[int, bytes]:
     """Status and body of the answer. The connection's own limits bound time and size."""
     connection = connect()

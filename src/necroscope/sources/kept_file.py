@@ -1,4 +1,6 @@
-"""A kernel file read again and again: one descriptor kept open, read from offset 0, opened anew when it breaks."""
+"""A kernel file read again and again: one descriptor kept open, read from offset 0, opened anew
+when it breaks.
+"""
 
 import errno
 import os
@@ -11,7 +13,8 @@ from necroscope.model.names import LINE_LIMIT, clean
 
 Parsed = TypeVar("Parsed")
 
-# A sequence file hands out at most a few pages a call whatever is asked; this holds most files in one call.
+# A sequence file hands out at most a few pages a call whatever is asked; this holds most files in
+# one call.
 _CHUNK_BYTES: Final = 1 << 16
 _LEAST_PAGE_BYTES: Final = 4096
 _REFUSED: Final = (errno.EACCES, errno.EPERM)
@@ -24,12 +27,16 @@ def unavailable(path: Path, error: OSError) -> SourceUnavailable:
     if error.errno in _REFUSED:
         return SourceUnavailable(facts, "run as root")
     if error.errno in _ABSENT:
-        return SourceUnavailable(facts, "this kernel lacks it, or --host-root does not lead to the node's /proc and /sys")
+        return SourceUnavailable(
+            facts, "this kernel lacks it, or --host-root does not lead to the node's /proc and /sys"
+        )
     return SourceUnavailable(facts)
 
 
 def read_once(path: str | bytes) -> bytes | None:
-    """One read of a small file that is not worth a descriptor of its own; None if it cannot be read."""
+    """One read of a small file that is not worth a descriptor of its own; None if it cannot be
+    read.
+    """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -43,7 +50,9 @@ def read_once(path: str | bytes) -> bytes | None:
 
 
 class KeptFile:
-    """Opened at the first read. The path is not followed again: a file replaced by another of its name is not noticed."""
+    """Opened at the first read. The path is not followed again: a file replaced by another of its
+    name is not noticed.
+    """
 
     __slots__ = ("_fd", "path")
 
@@ -54,8 +63,9 @@ class KeptFile:
     def read(self, longest_record_bytes: int = _LEAST_PAGE_BYTES) -> bytes:
         """The whole file, in as many calls as it takes.
 
-        The kernel fills a page until the next record does not fit (seq_read_iter): where a record of `longest_record_bytes`
-        would have fitted, there is none, and no call is made to learn that.
+        The kernel fills a page until the next record does not fit (seq_read_iter): where a record
+        of `longest_record_bytes` would have fitted, there is none, and no call is made to learn
+        that.
         """
         data = chunk = self._read_first()
         while len(chunk) > _LEAST_PAGE_BYTES - longest_record_bytes:
@@ -64,9 +74,11 @@ class KeptFile:
         return data
 
     def read_record(self) -> bytes:
-        """All of a file that the kernel writes as a single record (/proc/stat, meminfo, softirqs, pressure, schedstat, sysctls).
+        """All of a file that the kernel writes as a single record (/proc/stat, meminfo, softirqs,
+        pressure, schedstat, sysctls).
 
-        One call, unless it is filled to the brim: the kernel keeps the rest of that record for the next (seq_read_iter).
+        One call, unless it is filled to the brim: the kernel keeps the rest of that record for the
+        next (seq_read_iter).
         """
         try:
             data = os.pread(self._fd, _CHUNK_BYTES, 0)
@@ -79,14 +91,22 @@ class KeptFile:
         return data
 
     def parse(
-        self, parse: Callable[[bytes], Parsed], *, record: bool = False, longest_record_bytes: int = _LEAST_PAGE_BYTES
+        self,
+        parse: Callable[[bytes], Parsed],
+        *,
+        record: bool = False,
+        longest_record_bytes: int = _LEAST_PAGE_BYTES,
     ) -> Parsed:
-        """What `parse` makes of the file; text that it does not know (ValueError) is an interface that is not there."""
+        """What `parse` makes of the file; text that it does not know (ValueError) is an interface
+        that is not there.
+        """
         data = self.read_record() if record else self.read(longest_record_bytes)
         try:
             return parse(data)
         except (ValueError, IndexError) as error:
-            facts = f"{clean(str(self.path), LINE_LIMIT)} is not in a known format: {clean(str(error))}"
+            facts = (
+                f"{clean(str(self.path), LINE_LIMIT)} is not in a known format: {clean(str(error))}"
+            )
             raise SourceUnavailable(facts, "keep the file's text and report it") from None
 
     def close(self) -> None:

@@ -1,4 +1,6 @@
-"""Two windows of any length compared: the union of their call trees, with the paths that appear and those that vanish."""
+"""Two windows of any length compared: the union of their call trees, with the paths that appear and
+those that vanish.
+"""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,7 +17,9 @@ from necroscope.stacks.tree import LevelTree, Numbers, Tree
 
 
 class PerWhat(StrEnum):
-    """What a share is of: all samples of its window (0 to 1), or a recorded second, which also shows a load that grew evenly."""
+    """What a share is of: all samples of its window (0 to 1), or a recorded second, which also
+    shows a load that grew evenly.
+    """
 
     SAMPLES = "samples"
     SECOND = "second"
@@ -23,7 +27,9 @@ class PerWhat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What one window says of each row: samples through it, samples of its own, and its share of the window."""
+    """What one window says of each row: samples through it, samples of its own, and its share of
+    the window.
+    """
 
     total: Numbers
     own: Numbers
@@ -41,7 +47,9 @@ class DifferentialTree(Tree):
     left_out: list[str]
 
     def appeared(self) -> list[int]:
-        """Rows where the window leaves all paths of the baseline, the heaviest first; what they call is new too."""
+        """Rows where the window leaves all paths of the baseline, the heaviest first; what they
+        call is new too.
+        """
         return self._only_in(self.window, self.baseline)
 
     def vanished(self) -> list[int]:
@@ -54,13 +62,19 @@ class DifferentialTree(Tree):
         return [int(row) for row in rows[np.argsort(-side.share[rows], kind="stable")]]
 
 
-def compare(window: FlameTree, baseline: FlameTree, *, per: PerWhat = PerWhat.SAMPLES) -> DifferentialTree:
+def compare(
+    window: FlameTree, baseline: FlameTree, *, per: PerWhat = PerWhat.SAMPLES
+) -> DifferentialTree:
     numbering = FrameNumbers()
     flames = window, baseline
     frames = [numbering.of(flame.frames)[flame.frame] for flame in flames]
-    tree, rows = merge(*(Tree(flame.parent, frame) for flame, frame in zip(flames, frames, strict=True)))
+    tree, rows = merge(
+        *(Tree(flame.parent, frame) for flame, frame in zip(flames, frames, strict=True))
+    )
     now, before = (_side(tree, row, flame, per) for flame, row in zip(flames, rows, strict=True))
-    left_out = [f"window: {words}" for words in window.left_out] + [f"baseline: {words}" for words in baseline.left_out]
+    left_out = [f"window: {words}" for words in window.left_out] + [
+        f"baseline: {words}" for words in baseline.left_out
+    ]
     return DifferentialTree(tree.parent, tree.frame, numbering.frames, now, before, per, left_out)
 
 

@@ -10,10 +10,12 @@ from necroscope.stacks.tree import LevelTree, Numbers, Tree
 
 @dataclass(frozen=True, slots=True)
 class FlameTree(Tree):
-    """A frame of the tree is one of `frames`; `from_ns` and `to_ns` are the part of the window that could be answered.
+    """A frame of the tree is one of `frames`; `from_ns` and `to_ns` are the part of the window that
+    could be answered.
 
-    A row's own weight is that of the samples whose path ends in it: whose innermost frame it is, or outermost if turned.
-    `left_out` says in words what the answer does not contain; `recorded_ns` is the time in it that has no gap.
+    A row's own weight is that of the samples whose path ends in it: whose innermost frame it is, or
+    outermost if turned. `left_out` says in words what the answer does not contain; `recorded_ns` is
+    the time in it that has no gap.
     """
 
     self_weight: Numbers
@@ -37,4 +39,14 @@ class FlameTree(Tree):
     ) -> Self:
         """`weights` are rows of the tree, and the weight that ends in each."""
         own = tree.sums(*weights)
-        return cls(tree.parent, tree.frame, own, tree.totals(own), frames, *span, int(own.sum()), list(left_out), recorded_ns)
+        return cls(
+            tree.parent,
+            tree.frame,
+            own,
+            tree.totals(own),
+            frames,
+            *span,
+            int(own.sum()),
+            list(left_out),
+            recorded_ns,
+        )

@@ -16,7 +16,9 @@ GROUP: Final = "group"
 
 
 class FrameNumbers:
-    """Numbers frames in the order in which they are first seen; frames are one if all that is known of them is the same."""
+    """Numbers frames in the order in which they are first seen; frames are one if all that is known
+    of them is the same.
+    """
 
     def __init__(self) -> None:
         self._number_of: defaultdict[Frame, int] = defaultdict(count().__next__)
@@ -37,7 +39,9 @@ def frames_at(frames: pa.Table, rows: Numbers | None = None) -> list[Frame]:
 
 
 def _values_at(column: pa.ChunkedArray, rows: Numbers) -> list[Any]:
-    """By hand for a dictionary: Arrow's own ways take a step of Python a row, or load all of its functions."""
+    """By hand for a dictionary: Arrow's own ways take a step of Python a row, or load all of its
+    functions.
+    """
     if column.null_count == len(column):
         return [None] * len(rows)
     if not pa.types.is_dictionary(column.type):
@@ -55,5 +59,7 @@ def first_alike(frames: pa.Table) -> Numbers:
     first = alike
     for name in Frame._fields:
         numbers, values = codes(frames.column(name))
-        _, first, alike = np.unique(alike * (len(values) + 1) + numbers + 1, return_index=True, return_inverse=True)
+        _, first, alike = np.unique(
+            alike * (len(values) + 1) + numbers + 1, return_index=True, return_inverse=True
+        )
     return first[alike]

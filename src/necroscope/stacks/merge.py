@@ -1,4 +1,6 @@
-"""Trees made of trees: many merged to one, one split by groups, one turned inside out. Loops go over levels, never over rows."""
+"""Trees made of trees: many merged to one, one split by groups, one turned inside out. Loops go
+over levels, never over rows.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
@@ -42,9 +44,14 @@ class _Levels:
 
 
 def merge(*trees: Tree) -> tuple[LevelTree, list[Numbers]]:
-    """One tree of all paths, and for each tree the new row of each of its rows; frames must be numbered over all of them."""
+    """One tree of all paths, and for each tree the new row of each of its rows; frames must be
+    numbered over all of them.
+    """
     bases = np.cumsum([0, *map(len, trees)])
-    parents = [np.where(tree.parent < 0, -1, tree.parent + base) for tree, base in zip(trees, bases, strict=False)]
+    parents = [
+        np.where(tree.parent < 0, -1, tree.parent + base)
+        for tree, base in zip(trees, bases, strict=False)
+    ]
     whole = Tree(np.concatenate(parents), np.concatenate([tree.frame for tree in trees]))
     levels = _Levels()
     merged = np.zeros(len(whole) + 1, dtype=np.int64)
@@ -56,7 +63,9 @@ def merge(*trees: Tree) -> tuple[LevelTree, list[Numbers]]:
 
 
 def tree_of(paths: Iterable[Sequence[int]]) -> tuple[Tree, Numbers]:
-    """The tree of some paths of frames, root first, and the row in which each of them ends; rows in the order first seen."""
+    """The tree of some paths of frames, root first, and the row in which each of them ends; rows in
+    the order first seen.
+    """
     rows: dict[tuple[int, int], int] = {}
     ends = []
     for path in paths:
@@ -69,7 +78,9 @@ def tree_of(paths: Iterable[Sequence[int]]) -> tuple[Tree, Numbers]:
 
 
 def turned(tree: Tree, row: Numbers, group: Numbers) -> Grown:
-    """The paths that end in `row` from the innermost frame outwards, and where each ends; a root's parent is -1 - group."""
+    """The paths that end in `row` from the innermost frame outwards, and where each ends; a root's
+    parent is -1 - group.
+    """
     levels = _Levels()
     rest, inner, above = np.arange(len(row)), row, group
     found = np.zeros(len(row), dtype=np.int64)
@@ -83,7 +94,9 @@ def turned(tree: Tree, row: Numbers, group: Numbers) -> Grown:
 
 
 def split(tree: LevelTree, row: Numbers, group: Numbers) -> Grown:
-    """A tree of its own for each group of the paths that end in `row`; a root's parent is -1 - group."""
+    """A tree of its own for each group of the paths that end in `row`; a root's parent is -1 -
+    group.
+    """
     size = max(len(tree), 1)
     depth = np.searchsorted(np.array(tree.starts[1:]), row, side="right")
     order = np.argsort(depth, kind="stable")
@@ -104,5 +117,7 @@ def split(tree: LevelTree, row: Numbers, group: Numbers) -> Grown:
     grown = _Levels()
     for keys, parent in reversed(levels):
         # Parents were numbered within the level above; of roots they are groups.
-        grown.append(parent if grown.starts == [0] else parent + grown.starts[-2], tree.frame[keys % size])
+        grown.append(
+            parent if grown.starts == [0] else parent + grown.starts[-2], tree.frame[keys % size]
+        )
     return Grown(grown.tree(), np.array(grown.starts)[depth] + place_of_row)

@@ -21,9 +21,11 @@ _TOO_CLOSE_NS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class SampleTables:
-    """Rows of `samples`, `stacks` and `frames`: of one segment, in which they refer to each other by id, or of a merged window.
+    """Rows of `samples`, `stacks` and `frames`: of one segment, in which they refer to each other
+    by id, or of a merged window.
 
-    There a sample's `stack` is a row number of `stacks`, a stack's `frame` one of `frames`; stack -1 was lost in a gap.
+    There a sample's `stack` is a row number of `stacks`, a stack's `frame` one of `frames`; stack
+    -1 was lost in a gap.
     """
 
     samples: pa.Table
@@ -33,7 +35,9 @@ class SampleTables:
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Samples as arrays; `comm` and `cgroup` are places in `comms` and `cgroups`, and what is not known is -1."""
+    """Samples as arrays; `comm` and `cgroup` are places in `comms` and `cgroups`, and what is not
+    known is -1.
+    """
 
     time_ns: Numbers
     cpu: Numbers
@@ -54,14 +58,20 @@ _COLUMNS: Final = ("time_ns", "cpu", "pid", "tid", "stack", "weight", "comm", "c
 
 
 def samples_of(rows: pa.Table) -> Samples:
-    time_ns, cpu, pid, tid, stack, weight = (numbers(rows, name, -1) for name in ("time", "cpu", "pid", "tid", "stack", "weight"))
+    time_ns, cpu, pid, tid, stack, weight = (
+        numbers(rows, name, -1) for name in ("time", "cpu", "pid", "tid", "stack", "weight")
+    )
     comm, comms = codes(rows.column("comm"))
     cgroup, cgroups = codes(rows.column("cgroup"))
-    return Samples(time_ns, cpu, pid, tid, stack, weight, comm, cgroup, comms.to_pylist(), cgroups.to_pylist())
+    return Samples(
+        time_ns, cpu, pid, tid, stack, weight, comm, cgroup, comms.to_pylist(), cgroups.to_pylist()
+    )
 
 
 def sample_period_ns(time_ns: Numbers, cpu: Numbers) -> float:
-    """What one sample stands for: the usual small distance between two of one core, as an idle core leaves holes."""
+    """What one sample stands for: the usual small distance between two of one core, as an idle core
+    leaves holes.
+    """
     order = np.lexsort((time_ns, cpu))
     apart = np.diff(time_ns[order])[np.diff(cpu[order]) == 0]
     apart = apart[apart > _TOO_CLOSE_NS]
@@ -73,10 +83,16 @@ def numbers(rows: pa.Table, column: str, missing: int = _NOTHING) -> Numbers:
     return narrow_numbers(rows, column, missing).astype(np.int64, copy=False)
 
 
-def narrow_numbers(rows: pa.Table, column: str, missing: int = _NOTHING) -> NDArray[np.signedinteger[Any]]:
-    """As stored, for columns of very many rows of which only some are looked at: to widen takes as long as to read."""
+def narrow_numbers(
+    rows: pa.Table, column: str, missing: int = _NOTHING
+) -> NDArray[np.signedinteger[Any]]:
+    """As stored, for columns of very many rows of which only some are looked at: to widen takes as
+    long as to read.
+    """
     values = rows.column(column)
-    found: NDArray[np.signedinteger[Any]] = (values.fill_null(missing) if values.null_count else values).to_numpy()
+    found: NDArray[np.signedinteger[Any]] = (
+        values.fill_null(missing) if values.null_count else values
+    ).to_numpy()
     return found
 
 
@@ -85,7 +101,11 @@ def codes(column: pa.ChunkedArray) -> tuple[Numbers, pa.Array]:
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     if column.num_chunks != 1:
-        column = column.unify_dictionaries().combine_chunks() if column.num_chunks else pa.array([], column.type)
+        column = (
+            column.unify_dictionaries().combine_chunks()
+            if column.num_chunks
+            else pa.array([], column.type)
+        )
     else:
         column = column.chunk(0)
     found: Numbers = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)

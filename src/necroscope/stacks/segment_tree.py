@@ -1,4 +1,6 @@
-"""The tables `stacks` and `frames` of one segment as a tree, whatever a gap has taken out of them and however deep they are."""
+"""The tables `stacks` and `frames` of one segment as a tree, whatever a gap has taken out of them
+and however deep they are.
+"""
 
 from dataclasses import dataclass
 from typing import Final
@@ -9,7 +11,8 @@ import pyarrow as pa
 from necroscope.stacks.samples import numbers
 from necroscope.stacks.tree import LOST, Flags, Numbers, Tree
 
-# A recorder walks 127 frames. A file may say any number, and what goes level by level would take as long as it likes.
+# A recorder walks 127 frames. A file may say any number, and what goes level by level would take as
+# long as it likes.
 MOST_FRAMES: Final = 1024
 # Stands for the outermost frames of a path that has more.
 CUT: Final = "(cut)"
@@ -32,9 +35,13 @@ class SegmentTree:
 
 
 def segment_tree(stacks: pa.Table, frames: pa.Table) -> SegmentTree:
-    """A stack is lost if its frame or its caller is, or is numbered after it; and so are all that it calls."""
+    """A stack is lost if its frame or its caller is, or is numbered after it; and so are all that
+    it calls.
+    """
     ids, parents = numbers(stacks, "stack"), numbers(stacks, "parent")
-    tree = Tree(_rows_of(parents, ids), _rows_of(numbers(stacks, "frame"), numbers(frames, "frame")))
+    tree = Tree(
+        _rows_of(parents, ids), _rows_of(numbers(stacks, "frame"), numbers(frames, "frame"))
+    )
     is_bad = (tree.frame == LOST) | (parents != -1) & ((tree.parent == LOST) | (parents >= ids))
     is_lost = None
     if is_bad.any():
@@ -48,7 +55,9 @@ def segment_tree(stacks: pa.Table, frames: pa.Table) -> SegmentTree:
 
 
 def _rows_of(wanted: Numbers, ids: Numbers) -> Numbers:
-    """Row of each wanted id, or LOST; quick where ids are row numbers, as in a segment without damage."""
+    """Row of each wanted id, or LOST; quick where ids are row numbers, as in a segment without
+    damage.
+    """
     if (ids == np.arange(len(ids))).all():
         is_known = (wanted >= 0) & (wanted < len(ids))
         return wanted if is_known.all() else np.where(is_known, wanted, LOST)
@@ -66,9 +75,11 @@ def _is_deeper(tree: Tree, most: int) -> bool:
 
 
 def _cut(tree: Tree, cut_frame: int) -> Tree:
-    """Deep paths begin anew below a row of `cut_frame`, with at least half of the frames that a path may have.
+    """Deep paths begin anew below a row of `cut_frame`, with at least half of the frames that a
+    path may have.
 
-    Levels are taken in bands of that half. A row of band 2 or deeper keeps its own band and the one outside of it:
+    Levels are taken in bands of that half. A row of band 2 or deeper keeps its own band and the one
+    outside of it:
 
         band     0           1           2           3
         rows     a -- b -- c -- d -- e -- f -- g -- h
@@ -76,7 +87,8 @@ def _cut(tree: Tree, cut_frame: int) -> Tree:
         copy     cut           c'-- d'-- e -- f
         copy     cut                     e'-- f'-- g -- h
 
-    So a row has at most one copy, which only rows of the band inside of it have as a caller, and the work stays linear.
+    So a row has at most one copy, which only rows of the band inside of it have as a caller, and
+    the work stays linear.
     """
     band = tree.depths() // ((MOST_FRAMES - 1) // 2)
     copied = np.flatnonzero(band >= 1)
@@ -86,4 +98,7 @@ def _cut(tree: Tree, cut_frame: int) -> Tree:
     begins_band = (tree.parent >= 0) & (band != band[tree.parent])
     parent = np.where(begins_band & (band >= 2), copy_of[tree.parent], tree.parent)
     parent_of_copy = np.where(begins_band, count, copy_of[tree.parent])[copied]
-    return Tree(np.concatenate([parent, [LOST], parent_of_copy]), np.concatenate([tree.frame, [cut_frame], tree.frame[copied]]))
+    return Tree(
+        np.concatenate([parent, [LOST], parent_of_copy]),
+        np.concatenate([tree.frame, [cut_frame], tree.frame[copied]]),
+    )

@@ -1,12 +1,14 @@
-"""Call trees as arrays, a row for each path, so that a question to all paths at once takes a few steps of numpy.
+"""Call trees as arrays, a row for each path, so that a question to all paths at once takes a few
+steps of numpy.
 
     main               row      0      1      2          3
-    ├─ read            parent  -1      0      1          0     the caller's row; -1 (or less) at a root
+    ├─ read            parent  -1      0      1          0     the caller's row; -1 (or less) at a
+    root
     │  └─ vfs_read     frame    5      2      9          4     the number of a frame
     └─ work                    main   read   vfs_read   work
 
-A stack is the row in which it ends: stack 2 is main;read;vfs_read. Rows of a `Tree` may stand in any order. A `LevelTree` has its
-rows level by level, siblings side by side, and no path twice:
+A stack is the row in which it ends: stack 2 is main;read;vfs_read. Rows of a `Tree` may stand in
+any order. A `LevelTree` has its rows level by level, siblings side by side, and no path twice:
 
                        row      0  |   1      2   |  3
                        starts   0      1             3      4
@@ -23,8 +25,9 @@ from numpy.typing import NDArray
 Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Bits = TypeVar("Bits", np.bool_, np.int64)
-# A row that is not there: the caller of a root, or a stack that a gap has taken. As an index it finds the last place, so that an
-# array with one place more than the tree has rows answers for it, too.
+# A row that is not there: the caller of a root, or a stack that a gap has taken. As an index it
+# finds the last place, so that an array with one place more than the tree has rows answers for it,
+# too.
 LOST: Final = -1
 
 
@@ -62,7 +65,11 @@ class Tree:
     def levels(self) -> Sequence[Numbers | slice]:
         """The rows of each depth, from the roots inward."""
         depth = self.depths()
-        return np.split(np.argsort(depth, kind="stable"), np.cumsum(np.bincount(depth))[:-1]) if len(depth) else []
+        return (
+            np.split(np.argsort(depth, kind="stable"), np.cumsum(np.bincount(depth))[:-1])
+            if len(depth)
+            else []
+        )
 
     def on_path(self, flags: NDArray[Bits]) -> NDArray[Bits]:
         """Whether a row or one of its callers has the flag; of several flags as bits, which."""
@@ -86,7 +93,8 @@ class Tree:
         while new.size:
             new = self.parent[new]
             new = new[~used[new]]
-            # Of a caller that is there many times one stays: else it would be looked at once for each row below it.
+            # Of a caller that is there many times one stays: else it would be looked at once for
+            # each row below it.
             number = np.arange(new.size)
             place[new] = number
             new = new[place[new] == number]
@@ -94,7 +102,9 @@ class Tree:
         return np.flatnonzero(used[:-1])
 
     def pruned(self, rows: Numbers) -> tuple["Tree", Numbers]:
-        """Only these rows and their callers; and the new row of each old one, with a place more for LOST."""
+        """Only these rows and their callers; and the new row of each old one, with a place more for
+        LOST.
+        """
         used = self.with_callers(rows)
         new = np.full(len(self) + 1, LOST, dtype=np.int64)
         new[used] = np.arange(len(used))
@@ -114,7 +124,9 @@ class Tree:
         return total
 
     def by_name(self, depth: Numbers, names: Sequence[str]) -> Numbers:
-        """The rows level by level, callees of one caller side by side in the order of their frames' names."""
+        """The rows level by level, callees of one caller side by side in the order of their frames'
+        names.
+        """
         rank = np.zeros(len(names), dtype=np.int64)
         rank[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
         return np.lexsort((rank[self.frame], self.parent, depth))
@@ -130,9 +142,11 @@ class LevelTree(Tree):
         return [slice(start, end) for start, end in zip(self.starts, self.starts[1:], strict=False)]
 
     def is_outermost_of_its_frame(self) -> Flags:
-        """False where a caller is the same function: recursion, whose samples the caller has counted already.
+        """False where a caller is the same function: recursion, whose samples the caller has
+        counted already.
 
-        Depth first a subtree is a stretch; of the stretches of one frame those are inner that begin before an earlier one ends.
+        Depth first a subtree is a stretch; of the stretches of one frame those are inner that begin
+        before an earlier one ends.
         """
         first, size = self._stretches()
         order = np.lexsort((first, self.frame))

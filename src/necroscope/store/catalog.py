@@ -1,4 +1,6 @@
-"""The segments of a recording, oldest first, with the time they reach over; opened only when a question needs them."""
+"""The segments of a recording, oldest first, with the time they reach over; opened only when a
+question needs them.
+"""
 
 import os
 import time
@@ -43,11 +45,14 @@ class Catalog:
         self.refresh()
 
     def refresh(self) -> None:
-        """Take in what came and went since; costs a listing if the directory changed, and what a live journal grew by."""
+        """Take in what came and went since; costs a listing if the directory changed, and what a
+        live journal grew by.
+        """
         changed_ns = self._changed_ns()
         if changed_ns != self._listed_ns:
             self._list()
-            # File times are as coarse as a kernel tick: a listing so soon after a change may have missed the next one.
+            # File times are as coarse as a kernel tick: a listing so soon after a change may have
+            # missed the next one.
             self._listed_ns = changed_ns if time.time_ns() - changed_ns > _COARSE_NS else 0
         elif not self._live:
             return
@@ -59,18 +64,29 @@ class Catalog:
         return self._reader(segment.path)
 
     def within(self, window: Window) -> list[Segment]:
-        return [segment for segment in self.segments if overlaps(window, segment.from_ns, segment.to_ns)]
+        return [
+            segment for segment in self.segments if overlaps(window, segment.from_ns, segment.to_ns)
+        ]
 
     def _list(self) -> None:
         paths = segment_paths(self.directory)
         self._live = [path for path in paths if path.name.endswith(LIVE)]
         sealed = [path for path in paths if not path.name.endswith(LIVE)]
         spans = {} if all(path in self._sealed for path in sealed) else read_spans(self.directory)
-        known = ((path, self._sealed.get(path) or self._segment(path, span=spans.get(path.name))) for path in sealed)
+        known = (
+            (path, self._sealed.get(path) or self._segment(path, span=spans.get(path.name)))
+            for path in sealed
+        )
         self._sealed = {path: segment for path, segment in known if segment is not None}
-        self._readers = {path: reader for path, reader in self._readers.items() if path in self._sealed or path in self._live}
+        self._readers = {
+            path: reader
+            for path, reader in self._readers.items()
+            if path in self._sealed or path in self._live
+        }
 
-    def _segment(self, path: Path, *, is_live: bool = False, span: Span | None = None) -> Segment | None:
+    def _segment(
+        self, path: Path, *, is_live: bool = False, span: Span | None = None
+    ) -> Segment | None:
         """None if it went away just now; the next listing will show what became of it."""
         try:
             if span is None:
@@ -98,11 +114,16 @@ def _open_identity(directory: Path) -> tuple[Identity | None, str | None]:
     """Who made the recording; if only that file is damaged, the segments still answer."""
     try:
         os.scandir(directory).close()
-    except PermissionError:  # also below a directory that is closed to us, as /var/lib/private of a service is
-        raise PermissionMissing(f"may not read {directory}", "run as the user who recorded it, or root") from None
+    except (
+        PermissionError
+    ):  # also below a directory that is closed to us, as /var/lib/private of a service is
+        raise PermissionMissing(
+            f"may not read {directory}", "run as the user who recorded it, or root"
+        ) from None
     except (FileNotFoundError, NotADirectoryError):
         raise RecordingError(
-            f"there is no directory {directory}", "name a directory that `necroscope record --dir` made"
+            f"there is no directory {directory}",
+            "name a directory that `necroscope record --dir` made",
         ) from None
     except OSError as error:
         raise RecordingError(f"cannot open {directory}: {error.strerror}") from None

@@ -1,6 +1,8 @@
-"""Cores by time for a picture: in each column the worst tick of each mode, and the worst softirq delay.
+"""Cores by time for a picture: in each column the worst tick of each mode, and the worst softirq
+delay.
 
-Columns of whole minutes are read from `core_minutes`, a sixtieth of the rows; a segment without it gives the same from its ticks.
+Columns of whole minutes are read from `core_minutes`, a sixtieth of the rows; a segment without it
+gives the same from its ticks.
 """
 
 from collections.abc import Sequence
@@ -19,7 +21,12 @@ from necroscope.store.time_limit import TimeLimit
 from necroscope.store.window_reading import WindowReading
 
 MODES: Final = WORST_MODES
-_TICK_COLUMNS: Final = ("time", "cpu", "elapsed_ns", *(part for mode in BUSY_MODES for part in MODE_PARTS[mode]))
+_TICK_COLUMNS: Final = (
+    "time",
+    "cpu",
+    "elapsed_ns",
+    *(part for mode in BUSY_MODES for part in MODE_PARTS[mode]),
+)
 _DELAY_COLUMNS: Final = ("time", "cpu", "worst_ns", "pending_ns")
 _MINUTE_COLUMNS: Final = ("time", "cpu", "ticks", *(f"worst_{mode}" for mode in MODES))
 _MOST_COLUMNS_OF_A_ROW: Final = 64
@@ -29,9 +36,11 @@ Integers = NDArray[np.int64]
 
 @dataclass(slots=True)
 class CoreModes:
-    """`worst[mode][core, column]` is the largest share of a tick; NaN where no tick was recorded. `delay_ns` is 0 there.
+    """`worst[mode][core, column]` is the largest share of a tick; NaN where no tick was recorded.
+    `delay_ns` is 0 there.
 
-    The worst and not the mean: a core that was held for a second must be seen in a picture of a week.
+    The worst and not the mean: a core that was held for a second must be seen in a picture of a
+    week.
     """
 
     start_ns: int
@@ -43,7 +52,9 @@ class CoreModes:
 
 
 class _Question(NamedTuple):
-    """What is read of each segment. Delays are three times as many rows as all modes together, so not all pictures have them."""
+    """What is read of each segment. Delays are three times as many rows as all modes together, so
+    not all pictures have them.
+    """
 
     from_ns: int
     to_ns: int
@@ -80,8 +91,12 @@ def read_core_modes(
     places[list(cpus)] = np.arange(len(cpus))
     takes_minutes = column_ns % MINUTE_NS == 0 and from_ns % MINUTE_NS == 0
     question = _Question(from_ns, to_ns, takes_minutes, with_delay)
-    reading = WindowReading(store, from_ns, to_ns, limit or TimeLimit(), _tables_of(with_delay=with_delay))
-    for rows in reading.segments(lambda reader: _NOTHING if reading.stops_before(reader) else _read(reader, question)):
+    reading = WindowReading(
+        store, from_ns, to_ns, limit or TimeLimit(), _tables_of(with_delay=with_delay)
+    )
+    for rows in reading.segments(
+        lambda reader: _NOTHING if reading.stops_before(reader) else _read(reader, question)
+    ):
         if rows.minutes is not None:
             _add_minutes(modes, rows.minutes, places)
         if rows.ticks is not None:
@@ -93,7 +108,9 @@ def read_core_modes(
 
 
 def not_in_core_modes(store: Store, from_ns: int, to_ns: int, *, with_delay: bool) -> list[str]:
-    """In words, from what the segments say of themselves and what reads have found, without reading them again."""
+    """In words, from what the segments say of themselves and what reads have found, without reading
+    them again.
+    """
     reading = WindowReading(store, from_ns, to_ns, TimeLimit(), _tables_of(with_delay=with_delay))
     for _ in reading.segments(lambda reader: reader):
         pass
@@ -116,14 +133,26 @@ def _read(reader: SegmentReader, question: _Question) -> _Rows:
     # The tick that ends after the window speaks for its last moment.
     until_ns = to_ns + _LONGEST_TICK_NS
     ticks = reader.read("cores", from_ns, until_ns, _TICK_COLUMNS)
-    return _Rows(None, ticks, reader.read("softirq_delay", from_ns, to_ns + 1, _DELAY_COLUMNS) if question.with_delay else None)
+    return _Rows(
+        None,
+        ticks,
+        reader.read("softirq_delay", from_ns, to_ns + 1, _DELAY_COLUMNS)
+        if question.with_delay
+        else None,
+    )
 
 
 def _add_minutes(modes: CoreModes, rows: pa.Table, places: Integers) -> None:
-    cell, chosen = _cells(modes, _places(rows, places), (_values(rows, "time") - modes.start_ns) // modes.column_ns)
+    cell, chosen = _cells(
+        modes, _places(rows, places), (_values(rows, "time") - modes.start_ns) // modes.column_ns
+    )
     with_ticks = _values(rows, "ticks")[chosen] > 0
     for mode in MODES:
-        _raise_to(modes.worst[mode], cell[with_ticks], _values(rows, f"worst_{mode}")[chosen[with_ticks]] / WHOLE)
+        _raise_to(
+            modes.worst[mode],
+            cell[with_ticks],
+            _values(rows, f"worst_{mode}")[chosen[with_ticks]] / WHOLE,
+        )
     if "worst_delay_ns" in rows.column_names:
         np.maximum.at(modes.delay_ns.reshape(-1), cell, _values(rows, "worst_delay_ns")[chosen])
 
@@ -136,7 +165,8 @@ def _add_ticks(modes: CoreModes, rows: pa.Table, places: Integers) -> None:
     place = _places(rows, places)
     time = _values(rows, "time") - modes.start_ns
     last, first = (time - 1) // modes.column_ns, (time - elapsed) // modes.column_ns
-    # A row speaks for all the time before it, which may be several columns; a pause of the recorder is a gap all the same.
+    # A row speaks for all the time before it, which may be several columns; a pause of the recorder
+    # is a gap all the same.
     for back in range(min(int((last - first).max()) + 1, _MOST_COLUMNS_OF_A_ROW)):
         cell, chosen = _cells(modes, np.where(last - back >= first, place, -1), last - back)
         for mode, share in shares.items():
@@ -147,12 +177,19 @@ def _shares(rows: pa.Table, elapsed: Integers) -> dict[str, NDArray[np.float64]]
     """Rounded as in `core_minutes`."""
     amounts = {mode: sum(_values(rows, part) for part in MODE_PARTS[mode]) for mode in BUSY_MODES}
     amounts["busy"] = sum(amounts.values())
-    return {mode: np.round(np.clip(amount / elapsed, 0, 1) * WHOLE) / WHOLE for mode, amount in amounts.items()}
+    return {
+        mode: np.round(np.clip(amount / elapsed, 0, 1) * WHOLE) / WHOLE
+        for mode, amount in amounts.items()
+    }
 
 
 def _add_delays(modes: CoreModes, rows: pa.Table, places: Integers) -> None:
     if rows.num_rows:
-        cell, chosen = _cells(modes, _places(rows, places), (_values(rows, "time") - 1 - modes.start_ns) // modes.column_ns)
+        cell, chosen = _cells(
+            modes,
+            _places(rows, places),
+            (_values(rows, "time") - 1 - modes.start_ns) // modes.column_ns,
+        )
         delay = np.maximum(_values(rows, "worst_ns"), _values(rows, "pending_ns"))[chosen]
         np.maximum.at(modes.delay_ns.reshape(-1), cell, delay)
 
@@ -160,7 +197,9 @@ def _add_delays(modes: CoreModes, rows: pa.Table, places: Integers) -> None:
 def _places(rows: pa.Table, places: Integers) -> Integers:
     """The picture's row of each of these rows, -1 if it has none."""
     cpu = rows.column("cpu").to_numpy()
-    place: Integers = np.where((cpu >= 0) & (cpu < len(places)), places[np.clip(cpu, 0, len(places) - 1)], -1)
+    place: Integers = np.where(
+        (cpu >= 0) & (cpu < len(places)), places[np.clip(cpu, 0, len(places) - 1)], -1
+    )
     return place
 
 

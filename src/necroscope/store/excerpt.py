@@ -1,4 +1,6 @@
-"""A window of a recording as a recording of its own, small enough to send: every table, stacks merged, one segment."""
+"""A window of a recording as a recording of its own, small enough to send: every table, stacks
+merged, one segment.
+"""
 
 import shutil
 from collections.abc import Mapping
@@ -19,7 +21,8 @@ from necroscope.store.folded_cores import FoldedCores
 from necroscope.store.query import Store
 
 LONGEST_NS: Final = 3600 * NS_PER_S
-# Written when they change and at the start of a segment: what holds in the window may have been written before it.
+# Written when they change and at the start of a segment: what holds in the window may have been
+# written before it.
 _STATES: Final = ("nics", "units", "containers", "facts", "interrupts", "cgroups")
 _SEGMENT_NS: Final = 300 * NS_PER_S
 
@@ -32,10 +35,11 @@ def write_excerpt(
     renames: Mapping[str, str] | None = None,
     folded: FoldedCores | None = None,
 ) -> Manifest:
-    """The rows with from_ns <= time < to_ns in a new recording; states also from the segment before.
+    """The rows with from_ns <= time < to_ns in a new recording; states also from the segment
+    before.
 
-    `renames` are texts to replace in every name, so that a recording can be shown to strangers. `folded` makes small what is
-    not of the cores that matter.
+    `renames` are texts to replace in every name, so that a recording can be shown to strangers.
+    `folded` makes small what is not of the cores that matter.
     """
     if to_ns - from_ns > LONGEST_NS:
         hint = f"an excerpt is at most {format_duration(LONGEST_NS)}: choose a shorter window"
@@ -54,7 +58,10 @@ def write_excerpt(
     except BaseException:
         shutil.rmtree(segment)
         raise
-    pins = [Pin(max(pin.from_ns, from_ns), min(pin.to_ns, to_ns), renamed.text(pin.reason)) for pin in store.pins()]
+    pins = [
+        Pin(max(pin.from_ns, from_ns), min(pin.to_ns, to_ns), renamed.text(pin.reason))
+        for pin in store.pins()
+    ]
     write_pins(directory, [pin for pin in pins if pin.from_ns < pin.to_ns])
     add_span(directory, segment.name, manifest.reach)
     return manifest
@@ -86,10 +93,18 @@ class Renamer:
 
 
 def _write(
-    store: Store, from_ns: int, to_ns: int, segment: Path, identity: Identity, renamed: Renamer, folded: FoldedCores | None
+    store: Store,
+    from_ns: int,
+    to_ns: int,
+    segment: Path,
+    identity: Identity,
+    renamed: Renamer,
+    folded: FoldedCores | None,
 ) -> Manifest:
     entries: dict[str, TableEntry] = {}
-    sampled = store.samples(from_ns, to_ns) if folded is None else folded.samples(store, from_ns, to_ns)
+    sampled = (
+        store.samples(from_ns, to_ns) if folded is None else folded.samples(store, from_ns, to_ns)
+    )
     tables = {"samples": sampled.samples, "stacks": sampled.stacks, "frames": sampled.frames}
     # What is derived is not cut: its rows are of whole minutes, and a short recording does without.
     for name, table in ((name, table) for name, table in TABLES.items() if not table.is_derived):

@@ -28,10 +28,14 @@ def read_flame(
     is_cut: bool = False,
     limit: TimeLimit | None = None,
 ) -> FlameTree:
-    """Turned: from the innermost frame to its callers. Cut: paths begin at their outermost frame that the selection matches."""
+    """Turned: from the innermost frame to its callers. Cut: paths begin at their outermost frame
+    that the selection matches.
+    """
     keys = {key for dimension in group_by for key in KEYS[dimension]}
     cut = is_cut and selection.frames is not None
-    weights = read_weights(store, (from_ns, to_ns), selection, keys, limit or TimeLimit(), is_cut=cut)
+    weights = read_weights(
+        store, (from_ns, to_ns), selection, keys, limit or TimeLimit(), is_cut=cut
+    )
     groups = group_tree(weights.rows, group_by)
     stack, weight = numbers(weights.rows, "stack"), numbers(weights.rows, "weight")
     grown = Grown(weights.tree, stack)
@@ -42,7 +46,9 @@ def read_flame(
     tree, row = _under_groups(grown, groups, len(weights.frames))
     frames, recorded = [*weights.frames, *groups.frames], weights.reading.recorded(selection.cpus)
     recorded_ns = sum(end - start for start, end in recorded)
-    return FlameTree.of(tree, (row, weight), frames, weights.reading.answered(), weights.left_out, recorded_ns)
+    return FlameTree.of(
+        tree, (row, weight), frames, weights.reading.answered(), weights.left_out, recorded_ns
+    )
 
 
 def _under_groups(grown: Grown, groups: GroupTree, first_frame: int) -> Grown:

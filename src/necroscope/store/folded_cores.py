@@ -1,4 +1,5 @@
-"""The cores that an excerpt is not about, made small: samples as one row per stack and second, counters around the event only.
+"""The cores that an excerpt is not about, made small: samples as one row per stack and second,
+counters around the event only.
 
 A folded row stands for as many samples as its weight says, at the time of the first of them.
 """
@@ -16,7 +17,9 @@ from necroscope.stacks.samples import SampleTables
 from necroscope.store.merged_samples import merge_samples
 from necroscope.store.query import Store
 
-_BY_CORE: Final = frozenset({"cores", "softirqs", "softirq_delay", "runqueue", "softnet", "interrupts"})
+_BY_CORE: Final = frozenset(
+    {"cores", "softirqs", "softirq_delay", "runqueue", "softnet", "interrupts"}
+)
 # Whole seconds, so that none of them is folded in two.
 _PIECE_NS: Final = 20 * NS_PER_S
 _SECOND: Final = "second"
@@ -29,7 +32,9 @@ class TooManySamples(NecroscopeError):  # noqa: N818 - the name says the fact
 
 @dataclass(frozen=True, slots=True)
 class FoldedCores:
-    """`full` cores stay as they are. Of the others only what lies in a window is kept, None being all time."""
+    """`full` cores stay as they are. Of the others only what lies in a window is kept, None being
+    all time.
+    """
 
     full: frozenset[int]
     samples_within: Window = None
@@ -38,7 +43,9 @@ class FoldedCores:
     most_samples: int | None = None
 
     def samples(self, store: Store, from_ns: int, to_ns: int) -> SampleTables:
-        """Piece by piece: minutes of very many busy cores take a gigabyte before they are folded. May raise TooManySamples."""
+        """Piece by piece: minutes of very many busy cores take a gigabyte before they are folded.
+        May raise TooManySamples.
+        """
         parts: list[SampleTables] = []
         start_ns = from_ns
         while start_ns < to_ns:
@@ -48,7 +55,9 @@ class FoldedCores:
             start_ns = end_ns
             count = sum(part.samples.num_rows for part in parts)
             if self.most_samples is not None and count > self.most_samples:
-                raise TooManySamples(f"more than {self.most_samples:,} samples are left of other cores and our own")
+                raise TooManySamples(
+                    f"more than {self.most_samples:,} samples are left of other cores and our own"
+                )
         return merge_samples(parts)
 
     def counters(self, table: str, rows: pa.Table) -> pa.Table:
@@ -63,8 +72,12 @@ class FoldedCores:
 
     def _folded(self, samples: pa.Table) -> pa.Table:
         is_full = self._is_full(samples)
-        others = rows_at(samples, np.flatnonzero(~is_full & _is_within(samples, self.samples_within)))
-        return pa.concat_tables([rows_at(samples, np.flatnonzero(is_full)), _folded(others)]).sort_by("time")
+        others = rows_at(
+            samples, np.flatnonzero(~is_full & _is_within(samples, self.samples_within))
+        )
+        return pa.concat_tables(
+            [rows_at(samples, np.flatnonzero(is_full)), _folded(others)]
+        ).sort_by("time")
 
     def _is_full(self, rows: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         return np.isin(rows.column("cpu").to_numpy(), list(self.full))
@@ -72,20 +85,35 @@ class FoldedCores:
 
 def _is_within(rows: pa.Table, window: Window) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     times = times_of(rows)
-    return np.ones(len(times), dtype=bool) if window is None else (times >= window[0]) & (times < window[1])
+    return (
+        np.ones(len(times), dtype=bool)
+        if window is None
+        else (times >= window[0]) & (times < window[1])
+    )
 
 
 def _folded(samples: pa.Table) -> pa.Table:
     second = pa.array(times_of(samples) // NS_PER_S)
-    grouped = samples.unify_dictionaries().append_column(_SECOND, second).group_by(_KEYS, use_threads=False)
-    summed = grouped.aggregate([("time", "min"), ("pid", "first"), ("tid", "first"), ("weight", "sum")])
+    grouped = (
+        samples.unify_dictionaries()
+        .append_column(_SECOND, second)
+        .group_by(_KEYS, use_threads=False)
+    )
+    summed = grouped.aggregate(
+        [("time", "min"), ("pid", "first"), ("tid", "first"), ("weight", "sum")]
+    )
     names = {"time_min": "time", "pid_first": "pid", "tid_first": "tid", "weight_sum": "weight"}
     renamed = summed.rename_columns([names.get(name, name) for name in summed.column_names])
     return renamed.select(samples.column_names).cast(samples.schema)
 
 
-def _without_histograms(rows: pa.Table, is_full: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> pa.Table:
+def _without_histograms(
+    rows: pa.Table, is_full: np.ndarray[tuple[int], np.dtype[np.bool_]]
+) -> pa.Table:
     place = rows.schema.get_field_index("histogram")
     kept = rows.column(place).to_pylist()
-    column = pa.array([values if full else [] for values, full in zip(kept, is_full, strict=True)], rows.schema.field(place).type)
+    column = pa.array(
+        [values if full else [] for values, full in zip(kept, is_full, strict=True)],
+        rows.schema.field(place).type,
+    )
     return rows.set_column(place, rows.schema.field(place), column)

@@ -1,4 +1,6 @@
-"""What a core was doing at a sample, judged by the innermost frame: an interrupt on an idle core is work."""
+"""What a core was doing at a sample, judged by the innermost frame: an interrupt on an idle core is
+work.
+"""
 
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
@@ -16,7 +18,9 @@ States = NDArray[np.int8]
 
 
 class State(IntEnum):
-    """`INTERRUPT` is all that the idle task is sampled in but idling itself: interrupts, softirqs, the way in and out of idle."""
+    """`INTERRUPT` is all that the idle task is sampled in but idling itself: interrupts, softirqs,
+    the way in and out of idle.
+    """
 
     KERNEL = 0
     USER = 1
@@ -32,7 +36,9 @@ WORK: Final = frozenset({State.KERNEL, State.USER, State.INTERRUPT})
 
 
 class StackStates(NamedTuple):
-    """The state that a stack means, for a task and for the idle task; one stack more at the end, which stands for a lost one."""
+    """The state that a stack means, for a task and for the idle task; one stack more at the end,
+    which stands for a lost one.
+    """
 
     of_task: States
     of_idle_task: States
@@ -46,6 +52,9 @@ def stack_states(stacks: SegmentTree) -> StackStates:
     in_kernel = flags_of(stacks.frames.column("kind"), "kernel".__eq__)
     in_idle = flags_of(stacks.frames.column("function"), IDLE_FUNCTIONS.__contains__)
     # A lost stack has no frame: the last, which is False.
-    in_kernel, in_idle = (np.append(flags, False)[np.append(stacks.tree.frame, LOST)] for flags in (in_kernel, in_idle))
+    in_kernel, in_idle = (
+        np.append(flags, False)[np.append(stacks.tree.frame, LOST)]
+        for flags in (in_kernel, in_idle)
+    )
     of_task = np.where(in_kernel, State.KERNEL, State.USER).astype(np.int8)
     return StackStates(of_task, np.where(in_idle, State.IDLE, State.INTERRUPT).astype(np.int8))

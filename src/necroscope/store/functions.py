@@ -1,4 +1,6 @@
-"""Top functions of a flame graph, and how its samples spread over cores, processes or any other groups."""
+"""Top functions of a flame graph, and how its samples spread over cores, processes or any other
+groups.
+"""
 
 from typing import NamedTuple
 
@@ -11,7 +13,9 @@ from necroscope.stacks.merge import merge
 
 
 class FunctionWeight(NamedTuple):
-    """`self_weight` is of samples in the function itself, `total_weight` of those in it or below it, each sample once."""
+    """`self_weight` is of samples in the function itself, `total_weight` of those in it or below
+    it, each sample once.
+    """
 
     frame: Frame
     self_weight: int
@@ -28,7 +32,9 @@ class Part(NamedTuple):
     share: float
 
 
-def top_functions(flame: FlameTree, count: int | None = None, *, by_total: bool = False) -> list[FunctionWeight]:
+def top_functions(
+    flame: FlameTree, count: int | None = None, *, by_total: bool = False
+) -> list[FunctionWeight]:
     """The heaviest functions of a tree that is not turned; groups are no functions."""
     tree, (row,) = merge(flame)
     own = tree.sums(row, flame.self_weight)
@@ -37,10 +43,17 @@ def top_functions(flame: FlameTree, count: int | None = None, *, by_total: bool 
     np.add.at(sums[0], tree.frame, own)
     np.add.at(sums[1], tree.frame, total)
     order = np.lexsort((-sums[1 - by_total], -sums[int(by_total)]))
-    found = ((flame.frames[number], *sums[:, number].tolist()) for number in order.tolist() if sums[1, number])
+    found = (
+        (flame.frames[number], *sums[:, number].tolist())
+        for number in order.tolist()
+        if sums[1, number]
+    )
     functions = [(frame, own, total) for frame, own, total in found if frame.kind != GROUP][:count]
     whole = flame.samples or 1
-    return [FunctionWeight(frame, own, total, own / whole, total / whole) for frame, own, total in functions]
+    return [
+        FunctionWeight(frame, own, total, own / whole, total / whole)
+        for frame, own, total in functions
+    ]
 
 
 def parts(tree: FlameTree) -> list[Part]:
@@ -48,5 +61,9 @@ def parts(tree: FlameTree) -> list[Part]:
     roots = np.flatnonzero(tree.parent < 0)
     order = roots[np.argsort(-tree.total_weight[roots], kind="stable")]
     whole = tree.samples or 1
-    weights = ((tree.frames[tree.frame[node]], int(tree.total_weight[node])) for node in order.tolist())
-    return [Part(frame.function or frame.module, weight, weight / whole) for frame, weight in weights]
+    weights = (
+        (tree.frames[tree.frame[node]], int(tree.total_weight[node])) for node in order.tolist()
+    )
+    return [
+        Part(frame.function or frame.module, weight, weight / whole) for frame, weight in weights
+    ]

@@ -1,4 +1,6 @@
-"""Groups of samples as the outermost frames of a flame graph: by process, thread, name, core, cgroup or state."""
+"""Groups of samples as the outermost frames of a flame graph: by process, thread, name, core,
+cgroup or state.
+"""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -16,7 +18,9 @@ from necroscope.store.stack_weights import IS_LEADER, STATE
 
 
 class GroupBy(StrEnum):
-    """`NAME` joins the processes of one name: a crash loop has a new pid each time, which a comparison takes for new code."""
+    """`NAME` joins the processes of one name: a crash loop has a new pid each time, which a
+    comparison takes for new code.
+    """
 
     PROCESS = "process"
     THREAD = "thread"
@@ -37,7 +41,9 @@ KEYS: Final = {
 
 
 class GroupTree(NamedTuple):
-    """The group frames, one for each row of the tree; the innermost group of each sample row, counted from 0, and its row."""
+    """The group frames, one for each row of the tree; the innermost group of each sample row,
+    counted from 0, and its row.
+    """
 
     tree: LevelTree
     frames: list[Frame]
@@ -46,7 +52,9 @@ class GroupTree(NamedTuple):
 
 
 def group_tree(rows: pa.Table, by: Sequence[GroupBy]) -> GroupTree:
-    """Nested groups in the order of `by`; without any, all rows are of group 0, which has no row."""
+    """Nested groups in the order of `by`; without any, all rows are of group 0, which has no
+    row.
+    """
     group = np.zeros(rows.num_rows, dtype=np.int64)
     row_of_group = np.full(1, -1, dtype=np.int64)
     parents, frames, starts = [row_of_group[:0]], [], [0]
@@ -54,10 +62,18 @@ def group_tree(rows: pa.Table, by: Sequence[GroupBy]) -> GroupTree:
         label_of, labels = _labelled(rows, dimension)
         found, group = np.unique(group * len(labels) + label_of, return_inverse=True)
         parents.append(row_of_group[found // len(labels)])
-        frames += [Frame(labels[code], dimension.value, GROUP, None, None) for code in (found % len(labels)).tolist()]
+        frames += [
+            Frame(labels[code], dimension.value, GROUP, None, None)
+            for code in (found % len(labels)).tolist()
+        ]
         row_of_group = starts[-1] + np.arange(len(found))
         starts.append(len(frames))
-    return GroupTree(LevelTree(np.concatenate(parents), np.arange(len(frames)), starts), frames, group, row_of_group)
+    return GroupTree(
+        LevelTree(np.concatenate(parents), np.arange(len(frames)), starts),
+        frames,
+        group,
+        row_of_group,
+    )
 
 
 def _labelled(rows: pa.Table, dimension: GroupBy) -> tuple[Numbers, list[str]]:
@@ -78,7 +94,13 @@ def _label(dimension: GroupBy, value: Any) -> str:
 
 
 def _names(rows: pa.Table, keys: Sequence[str]) -> dict[int, str]:
-    """The name of each process or thread: that of the process's first thread if it was sampled, else the most sampled."""
-    weights = rows.group_by(list(keys), use_threads=False).aggregate([("weight", "sum")]).to_pylist()
-    order = sorted(weights, key=lambda row: (row.get(IS_LEADER, False), row["weight_sum"], row["comm"] or ""))
+    """The name of each process or thread: that of the process's first thread if it was sampled,
+    else the most sampled.
+    """
+    weights = (
+        rows.group_by(list(keys), use_threads=False).aggregate([("weight", "sum")]).to_pylist()
+    )
+    order = sorted(
+        weights, key=lambda row: (row.get(IS_LEADER, False), row["weight_sum"], row["comm"] or "")
+    )
     return {row[keys[0]]: row["comm"] for row in order}

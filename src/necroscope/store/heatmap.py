@@ -1,4 +1,6 @@
-"""The sub-second heat map of a window: a column is a second or more, a row an offset within it, a cell the samples there."""
+"""The sub-second heat map of a window: a column is a second or more, a row an offset within it, a
+cell the samples there.
+"""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -38,9 +40,11 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    """`weights[row, column]`; row 0 is the start of a column. Columns begin at whole seconds UTC, the first at `start_ns`.
+    """`weights[row, column]`; row 0 is the start of a column. Columns begin at whole seconds UTC,
+    the first at `start_ns`.
 
-    Where `is_known` is False nothing was recorded (or asked for): that cell is not zero, it has no value.
+    Where `is_known` is False nothing was recorded (or asked for): that cell is not zero, it has no
+    value.
     """
 
     weights: NDArray[np.int64]
@@ -65,10 +69,14 @@ class _Grid:
 
     def columns_of(self, from_ns: int, to_ns: int) -> tuple[int, int]:
         """The columns that a stretch touches, the last excluded."""
-        return (from_ns - self.start_ns) // self.column_ns, -(-(to_ns - self.start_ns) // self.column_ns)
+        return (from_ns - self.start_ns) // self.column_ns, -(
+            -(to_ns - self.start_ns) // self.column_ns
+        )
 
     def edges(self, first: int, end: int) -> Numbers:
-        """Starts of the cells of these columns, and the end of the last; whole ns, however many rows."""
+        """Starts of the cells of these columns, and the end of the last; whole ns, however many
+        rows.
+        """
         offsets = -(-np.arange(self.rows) * self.column_ns // self.rows)
         starts = self.start_ns + np.arange(first, end) * self.column_ns
         return np.append(np.add.outer(starts, offsets), self.start_ns + end * self.column_ns)
@@ -84,7 +92,9 @@ def read_heat_map(
     column_s: int = 1,
     limit: TimeLimit | None = None,
 ) -> HeatMap:
-    """Columns of `column_s` seconds; a column that the window cuts is known only where the window is."""
+    """Columns of `column_s` seconds; a column that the window cuts is known only where the window
+    is.
+    """
     grid = _grid(from_ns, to_ns, rows, column_s)
     reading = WindowReading(store, from_ns, to_ns, limit or TimeLimit())
     weights = np.zeros(grid.columns * rows, dtype=np.int64)
@@ -93,26 +103,35 @@ def read_heat_map(
         for first, counted in pieces:
             weights[first : first + len(counted)] += counted
         left_out += left
-    is_known = (weights > 0) | _is_recorded(grid.edges(0, grid.columns), reading.recorded(selection.cpus))
+    is_known = (weights > 0) | _is_recorded(
+        grid.edges(0, grid.columns), reading.recorded(selection.cpus)
+    )
     return _heat_map(grid, weights, is_known, reading.left_out(left_out))
 
 
 def _grid(from_ns: int, to_ns: int, rows: int, column_s: int) -> _Grid:
     if not (1 <= rows <= _MOST_ROWS and 1 <= column_s <= _LONGEST_COLUMN_S):
         facts = f"a heat map of {rows} rows and columns of {column_s} s"
-        raise UsageError(facts, f"ask for 1 to {_MOST_ROWS} rows and columns of 1 s to {_LONGEST_COLUMN_S} s")
+        raise UsageError(
+            facts, f"ask for 1 to {_MOST_ROWS} rows and columns of 1 s to {_LONGEST_COLUMN_S} s"
+        )
     column_ns = column_s * NS_PER_S
     start_ns = from_ns // column_ns * column_ns
     columns = max(-(-(to_ns - start_ns) // column_ns), 0)
     if columns * rows > _MOST_CELLS:
-        raise UsageError(f"a heat map of {columns} columns and {rows} rows", "ask for fewer rows, longer columns or less time")
+        raise UsageError(
+            f"a heat map of {columns} columns and {rows} rows",
+            "ask for fewer rows, longer columns or less time",
+        )
     return _Grid(start_ns, column_ns, rows, columns)
 
 
 _Pieces = list[tuple[int, Numbers]]
 
 
-def _count(reader: SegmentReader, reading: WindowReading, selection: Selection, grid: _Grid) -> tuple[_Pieces, Counter[str]]:
+def _count(
+    reader: SegmentReader, reading: WindowReading, selection: Selection, grid: _Grid
+) -> tuple[_Pieces, Counter[str]]:
     """The weights of one segment, each piece from a first cell on."""
     selected = SegmentSelection(reader, selection)
     pieces: _Pieces = []
@@ -126,7 +145,9 @@ def _count(reader: SegmentReader, reading: WindowReading, selection: Selection, 
 
 
 def _weights_between(edges: Numbers, samples: SelectedSamples) -> Numbers:
-    """Samples are almost in order of time: to look up a few thousand edges is far quicker than to divide each time."""
+    """Samples are almost in order of time: to look up a few thousand edges is far quicker than to
+    divide each time.
+    """
     times, weights = samples.numbers("time"), narrow_numbers(samples.rows, "weight", 1)
     if not is_climbing(times):
         order = np.argsort(times, kind="stable")
@@ -137,12 +158,18 @@ def _weights_between(edges: Numbers, samples: SelectedSamples) -> Numbers:
 
 
 def _is_recorded(edges: Numbers, stretches: list[tuple[int, int]]) -> Flags:
-    """Cells of which at least half was recorded: along the edges of cells, the time recorded until there."""
+    """Cells of which at least half was recorded: along the edges of cells, the time recorded until
+    there.
+    """
     if not stretches:
         return np.zeros(len(edges) - 1, dtype=np.bool_)
     bounds = np.array(stretches, dtype=np.int64) - edges[0]
     lengths = np.cumsum(bounds[:, 1] - bounds[:, 0])
-    until = np.interp(edges - edges[0], bounds.ravel(), np.stack([np.append(0, lengths[:-1]), lengths], axis=1).ravel())
+    until = np.interp(
+        edges - edges[0],
+        bounds.ravel(),
+        np.stack([np.append(0, lengths[:-1]), lengths], axis=1).ravel(),
+    )
     found: Flags = np.diff(until) * 2 >= np.diff(edges)
     return found
 
@@ -150,9 +177,16 @@ def _is_recorded(edges: Numbers, stretches: list[tuple[int, int]]) -> Flags:
 def _heat_map(grid: _Grid, weights: Numbers, is_known: Flags, left_out: list[str]) -> HeatMap:
     """With the busiest and the quietest of the cells that are known."""
     known = np.flatnonzero(is_known)
-    extremes = [int(known[place]) for place in (weights[known].argmax(), weights[known].argmin())] if known.size else []
+    extremes = (
+        [int(known[place]) for place in (weights[known].argmax(), weights[known].argmin())]
+        if known.size
+        else []
+    )
     edges = grid.edges(0, grid.columns)
-    cells = [Cell(k % grid.rows, k // grid.rows, int(edges[k]), int(edges[k + 1]), int(weights[k])) for k in extremes]
+    cells = [
+        Cell(k % grid.rows, k // grid.rows, int(edges[k]), int(edges[k + 1]), int(weights[k]))
+        for k in extremes
+    ]
     shape = (grid.columns, grid.rows)
     return HeatMap(
         np.ascontiguousarray(weights.reshape(shape).T),

@@ -1,4 +1,6 @@
-"""The last rows of a table in a window: read backwards, until there are enough of them or the time is over."""
+"""The last rows of a table in a window: read backwards, until there are enough of them or the time
+is over.
+"""
 
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple
@@ -34,7 +36,9 @@ def read_last_rows(
     limit: TimeLimit,
 ) -> LastRows:
     """`time` must be among the columns, if they are given."""
-    parts = [empty(TABLES[table]).select(columns or [column.name for column in TABLES[table].columns])]
+    parts = [
+        empty(TABLES[table]).select(columns or [column.name for column in TABLES[table].columns])
+    ]
     read_from_ns, count = to_ns, 0
     for start_ns in _starts(store, from_ns, to_ns):
         if limit.is_over() or count > most:
@@ -44,7 +48,15 @@ def read_last_rows(
     rows = pa.concat_tables(reversed(parts)).unify_dictionaries()
     shown = rows.slice(max(count - most, 0))
     if count > most:
-        return LastRows(shown, [f"before {format_moment(shown.column('time')[0].as_py())}: only the last {most:,} are listed"])
+        return LastRows(
+            shown,
+            [
+                (
+                    f"before {format_moment(shown.column('time')[0].as_py())}: only the last"
+                    f" {most:,} are listed"
+                )
+            ],
+        )
     if read_from_ns > from_ns:
         unread = f"{format_moment(from_ns)} to {format_moment(read_from_ns)}"
         return LastRows(shown, [f"the time limit of {limit.seconds:g} s: {unread} was not read"])
@@ -52,7 +64,9 @@ def read_last_rows(
 
 
 def _starts(store: Store, from_ns: int, to_ns: int) -> Iterator[int]:
-    """Of the stretches to read, newest first; the first segment may reach back before the others, as the kernel log does."""
+    """Of the stretches to read, newest first; the first segment may reach back before the others,
+    as the kernel log does.
+    """
     store.catalog.refresh()
     start_ns = to_ns
     for segment in store.catalog.within((from_ns, to_ns))[-_SEGMENTS_AT_ONCE::-_SEGMENTS_AT_ONCE]:

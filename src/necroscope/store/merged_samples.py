@@ -1,4 +1,6 @@
-"""Samples of several segments as one window: each segment counts its own ids from 0, a window's samples share one tree."""
+"""Samples of several segments as one window: each segment counts its own ids from 0, a window's
+samples share one tree.
+"""
 
 from collections.abc import Sequence
 
@@ -17,13 +19,20 @@ from necroscope.stacks.tree import LOST, Numbers, Tree, compacted
 
 
 def beside_stacks(reader: SegmentReader, samples: pa.Table) -> SampleTables:
-    """Samples of a segment with all its stacks and frames; without any samples these are not read."""
-    tables = (reader.read(name, 0, 0) if samples.num_rows else empty(TABLES[name]) for name in ("stacks", "frames"))
+    """Samples of a segment with all its stacks and frames; without any samples these are not
+    read.
+    """
+    tables = (
+        reader.read(name, 0, 0) if samples.num_rows else empty(TABLES[name])
+        for name in ("stacks", "frames")
+    )
     return SampleTables(samples, *tables)
 
 
 def merge_samples(parts: Sequence[SampleTables]) -> SampleTables:
-    """Frames are one if all that is known of them is the same; stacks, if caller and frame are. Keeps what samples refer to."""
+    """Frames are one if all that is known of them is the same; stacks, if caller and frame are.
+    Keeps what samples refer to.
+    """
     parts = [part for part in parts if part.samples.num_rows]
     if not parts:
         return SampleTables(*(empty(TABLES[name]) for name in ("samples", "stacks", "frames")))
@@ -45,9 +54,13 @@ def merge_samples(parts: Sequence[SampleTables]) -> SampleTables:
     index = samples.schema.get_field_index("stack")
     used, frame = compacted(tree.frame, frames.num_rows)
     return SampleTables(
-        samples.set_column(index, samples.schema.field(index), pa.chunked_array(stack_columns, pa.int32())),
+        samples.set_column(
+            index, samples.schema.field(index), pa.chunked_array(stack_columns, pa.int32())
+        ),
         pa.table([np.arange(len(tree)), tree.parent, frame], schema=schema_of(TABLES["stacks"])),
-        rows_at(frames, used).set_column(0, schema_of(TABLES["frames"]).field(0), pa.array(np.arange(len(used)), pa.int32())),
+        rows_at(frames, used).set_column(
+            0, schema_of(TABLES["frames"]).field(0), pa.array(np.arange(len(used)), pa.int32())
+        ),
     )
 
 

@@ -1,4 +1,6 @@
-"""The store: questions to a recording, answered from the segments, tables and row groups that the window touches, no others."""
+"""The store: questions to a recording, answered from the segments, tables and row groups that the
+window touches, no others.
+"""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -44,7 +46,9 @@ class RecordingInfo:
 
 
 class Store:
-    """Every question looks first at what came and went, so a store over a live recording is always up to date."""
+    """Every question looks first at what came and went, so a store over a live recording is always
+    up to date.
+    """
 
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
@@ -54,37 +58,66 @@ class Store:
         return cls(Catalog(path))
 
     def rows(
-        self, table: str, from_ns: int, to_ns: int, cpus: Collection[int] | None = None, columns: Sequence[str] | None = None
+        self,
+        table: str,
+        from_ns: int,
+        to_ns: int,
+        cpus: Collection[int] | None = None,
+        columns: Sequence[str] | None = None,
     ) -> pa.Table:
-        """Rows with from_ns <= time < to_ns, in order of time; with `cpus` only those of these cores, if the table has cores."""
+        """Rows with from_ns <= time < to_ns, in order of time; with `cpus` only those of these
+        cores, if the table has cores.
+        """
         if table not in TABLES:
             return pa.table({})
-        wanted = list(columns) if columns is not None else [column.name for column in TABLES[table].columns]
-        helpers = [c.name for c in TABLES[table].columns if c.name == "time" or (c.name == "cpu" and cpus is not None)]
+        wanted = (
+            list(columns)
+            if columns is not None
+            else [column.name for column in TABLES[table].columns]
+        )
+        helpers = [
+            c.name
+            for c in TABLES[table].columns
+            if c.name == "time" or (c.name == "cpu" and cpus is not None)
+        ]
         needed = list(dict.fromkeys([*wanted, *helpers]))
         window = (from_ns, to_ns) if TABLES[table].is_timed else None
         parts = self._ask(window, lambda reader: reader.read(table, from_ns, to_ns, needed))
-        rows = pa.concat_tables([part for part in parts if part.num_rows] or [empty(TABLES[table]).select(needed)])
+        rows = pa.concat_tables(
+            [part for part in parts if part.num_rows] or [empty(TABLES[table]).select(needed)]
+        )
         return _in_order(_of_cpus(rows, cpus)).select(wanted).unify_dictionaries()
 
-    def samples(self, from_ns: int, to_ns: int, cpus: Collection[int] | None = None) -> SampleTables:
+    def samples(
+        self, from_ns: int, to_ns: int, cpus: Collection[int] | None = None
+    ) -> SampleTables:
         """The samples of a window, their stacks and frames merged over the segments."""
         window = from_ns, to_ns
-        parts = self._ask(window, lambda reader: beside_stacks(reader, _of_cpus(reader.read("samples", *window), cpus)))
+        parts = self._ask(
+            window,
+            lambda reader: beside_stacks(reader, _of_cpus(reader.read("samples", *window), cpus)),
+        )
         merged = merge_samples(parts)
         return replace(merged, samples=_in_order(merged.samples).unify_dictionaries())
 
     def gaps(self, from_ns: int, to_ns: int, closest_ns: int | None = None) -> list[Gap]:
-        """Gaps that touch the window, those included that reads of this store have found; joined if they lie closer than that."""
+        """Gaps that touch the window, those included that reads of this store have found; joined if
+        they lie closer than that.
+        """
         window = (from_ns, to_ns)
         found = [
-            gap for gaps in self._ask(window, SegmentReader.gaps) for gap in gaps if overlaps(window, gap.from_ns, gap.to_ns)
+            gap
+            for gaps in self._ask(window, SegmentReader.gaps)
+            for gap in gaps
+            if overlaps(window, gap.from_ns, gap.to_ns)
         ]
         shown = found if closest_ns is None else merge_gaps(found, closest_ns)
         return sorted(shown, key=lambda gap: (gap.from_ns, gap.to_ns, gap.table))
 
     def is_live(self) -> bool:
-        """Whether its last segment is still being written, or was left so by a recorder that was killed."""
+        """Whether its last segment is still being written, or was left so by a recorder that was
+        killed.
+        """
         self.catalog.refresh()
         return any(segment.path.name.endswith(LIVE) for segment in self.catalog.segments)
 
@@ -101,14 +134,20 @@ class Store:
         gaps = [gap for reader in readers for gap in reader.gaps()] + self._damaged_files()
         return RecordingInfo(
             schema=identity.schema if identity else SCHEMA_VERSION,
-            node=identity.node if identity else next((r.node for r in reversed(readers) if r.node), ""),
+            node=identity.node
+            if identity
+            else next((r.node for r in reversed(readers) if r.node), ""),
             labels=dict(identity.labels) if identity else {},
             from_ns=min((reader.span[0] for reader in readers), default=None),
             to_ns=max((reader.span[1] for reader in readers), default=None),
             cpus=max((reader.cpus for reader in readers if reader.cpus is not None), default=None),
             segments=len(readers),
             bytes=sum(reader.bytes for reader in readers),
-            tables={name: rows for name in TABLES if (rows := sum(reader.tables.get(name, 0) for reader in readers))},
+            tables={
+                name: rows
+                for name in TABLES
+                if (rows := sum(reader.tables.get(name, 0) for reader in readers))
+            },
             gaps=sorted(gaps, key=lambda gap: (gap.from_ns, gap.to_ns, gap.table)),
             lost_samples=sum(gap.lost or 0 for gap in gaps if gap.table == "samples"),
             idle_samples=sum(reader.idle_samples for reader in readers),
@@ -116,11 +155,16 @@ class Store:
         )
 
     def _ask(self, window: Window, question: Callable[[SegmentReader], Answer]) -> list[Answer]:
-        """The answers of all segments in the window, oldest first; asked anew if one was sealed or removed meanwhile."""
+        """The answers of all segments in the window, oldest first; asked anew if one was sealed or
+        removed meanwhile.
+        """
         for attempts_left in reversed(range(10)):
             self.catalog.refresh()
             try:
-                return [question(self.catalog.reader(segment)) for segment in self.catalog.within(window)]
+                return [
+                    question(self.catalog.reader(segment))
+                    for segment in self.catalog.within(window)
+                ]
             except SegmentGoneError:
                 if not attempts_left:
                     raise

@@ -1,4 +1,6 @@
-"""The selected samples of a window one by one, with stacks and frames, for formats that keep each sample's time and core."""
+"""The selected samples of a window one by one, with stacks and frames, for formats that keep each
+sample's time and core.
+"""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -26,7 +28,9 @@ _COLUMNS: Final = [column.name for column in TABLES["samples"].columns]
 
 @dataclass(frozen=True, slots=True)
 class SelectedSampleWindow:
-    """`from_ns` and `to_ns` are the part of the window that could be answered; `left_out` says in words what is not here."""
+    """`from_ns` and `to_ns` are the part of the window that could be answered; `left_out` says in
+    words what is not here.
+    """
 
     tables: SampleTables
     from_ns: int
@@ -55,11 +59,18 @@ def read_samples(
         parts.append(part)
         left_out += left
         if sum(each.samples.num_rows for each in parts) > most:
-            raise UsageError(f"the window holds more than {most:,} samples", "ask for less time or fewer cores, or write folded")
-    return SelectedSampleWindow(merge_samples(parts), *reading.answered(), reading.left_out(left_out))
+            raise UsageError(
+                f"the window holds more than {most:,} samples",
+                "ask for less time or fewer cores, or write folded",
+            )
+    return SelectedSampleWindow(
+        merge_samples(parts), *reading.answered(), reading.left_out(left_out)
+    )
 
 
-def _read(reader: SegmentReader, reading: WindowReading, selection: Selection) -> tuple[SampleTables, Counter[str]]:
+def _read(
+    reader: SegmentReader, reading: WindowReading, selection: Selection
+) -> tuple[SampleTables, Counter[str]]:
     selected = SegmentSelection(reader, selection)
     left_out: Counter[str] = Counter()
     pieces = [empty(TABLES["samples"])]

@@ -1,7 +1,8 @@
-"""Which cores a recording has rows of: also those that went offline long before its end, and those that came while it grew.
+"""Which cores a recording has rows of: also those that went offline long before its end, and those
+that came while it grew.
 
-A week is thousands of segments. A sealed one is looked into only where it holds another number of rows than the one before it: a
-core that comes or goes changes that.
+A week is thousands of segments. A sealed one is looked into only where it holds another number of
+rows than the one before it: a core that comes or goes changes that.
 """
 
 from contextlib import suppress
@@ -28,7 +29,9 @@ class SeenCores:
         """Their numbers may have holes."""
         with self._lock:
             self._catalog.refresh()
-            for segment in [segment for segment in self._catalog.segments if segment.name not in self._sealed]:
+            for segment in [
+                segment for segment in self._catalog.segments if segment.name not in self._sealed
+            ]:
                 # Sealed or removed just now: the next who asks will find what became of it.
                 with suppress(SegmentGoneError):
                     self._look(segment)
@@ -44,10 +47,18 @@ class SeenCores:
         tables = [table for table in ("core_minutes", "cores") if table in reader.tables]
         rows = next(((table, reader.tables[table]) for table in tables), ("", 0))
         if rows != self._rows_before:
-            self._cpus |= next((found for table in tables if (found := _cpus_in(reader, table))), set())
+            self._cpus |= next(
+                (found for table in tables if (found := _cpus_in(reader, table))), set()
+            )
         self._rows_before = rows
         self._sealed.add(segment.name)
 
 
 def _cpus_in(reader: SegmentReader, table: str, from_ns: int = -(1 << 63)) -> set[int]:
-    return set(reader.read(table, from_ns, (1 << 63) - 1, ["cpu"]).column("cpu").unique().drop_null().to_pylist())
+    return set(
+        reader.read(table, from_ns, (1 << 63) - 1, ["cpu"])
+        .column("cpu")
+        .unique()
+        .drop_null()
+        .to_pylist()
+    )

@@ -1,4 +1,6 @@
-"""The selected samples of one segment, piece by piece; stacks and frames are read once, and only if something asks for them."""
+"""The selected samples of one segment, piece by piece; stacks and frames are read once, and only if
+something asks for them.
+"""
 
 from collections import Counter
 from collections.abc import Collection
@@ -46,7 +48,13 @@ class SegmentSelection:
 
     def samples(self, from_ns: int, to_ns: int, columns: Collection[str]) -> SelectedSamples:
         by_stack = self._selection.needs_stacks(self._reader)
-        needed = {"time", "weight", *columns, *self._selection.columns(), *(("pid", "stack") if by_stack else ())}
+        needed = {
+            "time",
+            "weight",
+            *columns,
+            *self._selection.columns(),
+            *(("pid", "stack") if by_stack else ()),
+        }
         rows = self._reader.read("samples", from_ns, to_ns, sorted(needed))
         if needed & {"comm", "cgroup"}:
             rows = rows.unify_dictionaries()
@@ -59,12 +67,20 @@ class SegmentSelection:
         rows = _kept(rows, self._state_passes(rows), BY_STATE, left_out)
         if self._selection.frames is None:
             return rows
-        return _kept(rows, self._paths_match[self.stacks.rows(numbers(rows, "stack"))], BY_FILTER, left_out)
+        return _kept(
+            rows, self._paths_match[self.stacks.rows(numbers(rows, "stack"))], BY_FILTER, left_out
+        )
 
     def _state_passes(self, rows: pa.Table) -> Flags:
-        """Mostly all states of work are wanted: then only samples of the idle task are looked at."""
+        """Mostly all states of work are wanted: then only samples of the idle task are looked
+        at.
+        """
         pids = narrow_numbers(rows, "pid")
-        suspects = np.flatnonzero(pids == IDLE_TASK) if self._selection.states >= WORK else np.arange(len(pids))
+        suspects = (
+            np.flatnonzero(pids == IDLE_TASK)
+            if self._selection.states >= WORK
+            else np.arange(len(pids))
+        )
         stack_rows = self.stacks.rows(narrow_numbers(rows, "stack")[suspects].astype(np.int64))
         found = self.states.of(stack_rows, pids[suspects])
         passes = np.ones(rows.num_rows, dtype=np.bool_)
@@ -85,5 +101,8 @@ def _kept(rows: pa.Table, passes: Flags, why: str, left_out: Counter[str]) -> pa
     if passes.all():
         return rows
     kept = rows.filter(pa.array(passes))
-    left_out[why] += sum(int(narrow_numbers(table, "weight", 1).sum()) * sign for table, sign in ((rows, 1), (kept, -1)))
+    left_out[why] += sum(
+        int(narrow_numbers(table, "weight", 1).sum()) * sign
+        for table, sign in ((rows, 1), (kept, -1))
+    )
     return kept

@@ -1,4 +1,6 @@
-"""Which samples a question is about: by core, process, thread, name, cgroup, state, or a frame that their stack must have."""
+"""Which samples a question is about: by core, process, thread, name, cgroup, state, or a frame that
+their stack must have.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,17 +19,19 @@ from necroscope.store.frame_state import WORK, State
 BY_FILTER: Final = "do not pass the filter"
 BY_STATE: Final = "are idle or in another state that was not asked for"
 _EXPRESSIONS: Final = (
-    "escape ( [ * + ? . with a backslash; look-around and back-references are not supported (the syntax is that of RE2)"
+    "escape ( [ * + ? . with a backslash; look-around and back-references are not supported (the"
+    " syntax is that of RE2)"
 )
 _COLUMNS: Final = {"cpus": "cpu", "pids": "pid", "tids": "tid", "comms": "comm", "cgroup": "cgroup"}
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """None is all. `cgroup` takes in those below it; `frames` is a regular expression, found in a function's or module's name.
+    """None is all. `cgroup` takes in those below it; `frames` is a regular expression, found in a
+    function's or module's name.
 
-    It comes from whoever asks the view's server, and names come from the machine: RE2 (in Arrow) takes a time that is linear in
-    the name, where `(a+)+$` would keep Python's own for years.
+    It comes from whoever asks the view's server, and names come from the machine: RE2 (in Arrow)
+    takes a time that is linear in the name, where `(a+)+$` would keep Python's own for years.
     """
 
     cpus: frozenset[int] | None = None
@@ -54,15 +58,21 @@ class Selection:
             if frames is not None:
                 _found(frames, pa.array([""]))
         except (pa.ArrowInvalid, UnicodeEncodeError) as error:
-            raise UsageError(f"{frames!r} is no regular expression: {error}", _EXPRESSIONS) from None
-        return cls(_set(cpus), _set(pids), _set(tids), _set(comms), cgroup, frozenset(states), frames)
+            raise UsageError(
+                f"{frames!r} is no regular expression: {error}", _EXPRESSIONS
+            ) from None
+        return cls(
+            _set(cpus), _set(pids), _set(tids), _set(comms), cgroup, frozenset(states), frames
+        )
 
     def columns(self) -> set[str]:
         """Columns of `samples` that deciding needs, beside the stack."""
         return {_COLUMNS[name] for name in _COLUMNS if getattr(self, name) is not None}
 
     def needs_stacks(self, reader: SegmentReader) -> bool:
-        """A segment that counts idle samples has dropped them all; in another there may be some to leave out."""
+        """A segment that counts idle samples has dropped them all; in another there may be some to
+        leave out.
+        """
         return self.frames is not None or self.states != WORK or not reader.idle_samples
 
     def passing(self, samples: pa.Table) -> Flags:
@@ -75,7 +85,9 @@ class Selection:
             wanted &= flags_of(samples.column("comm"), self.comms.__contains__)
         if self.cgroup is not None:
             top = self.cgroup.rstrip("/")
-            wanted &= flags_of(samples.column("cgroup"), lambda path: path == top or path.startswith(f"{top}/"))
+            wanted &= flags_of(
+                samples.column("cgroup"), lambda path: path == top or path.startswith(f"{top}/")
+            )
         return wanted
 
     def matching(self, frames: pa.Table) -> Flags:
@@ -89,7 +101,9 @@ def _found(expression: str, texts: pa.Array | pa.ChunkedArray) -> Flags:
     """Which of these texts it is found in; never in one that is null."""
     import pyarrow.compute as pc  # noqa: PLC0415 - only for who asks for frames: it takes long to load
 
-    return np.asarray(pc.match_substring_regex(texts, pattern=expression).fill_null(False), dtype=np.bool_)
+    return np.asarray(
+        pc.match_substring_regex(texts, pattern=expression).fill_null(False), dtype=np.bool_
+    )
 
 
 def _set(values: Iterable[Any] | None) -> frozenset[Any] | None:

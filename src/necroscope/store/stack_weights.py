@@ -1,4 +1,6 @@
-"""Samples of a window folded: one row for each stack (and group), with its weight, over one call tree of all segments."""
+"""Samples of a window folded: one row for each stack (and group), with its weight, over one call
+tree of all segments.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -21,7 +23,8 @@ from necroscope.store.selection import Selection
 from necroscope.store.time_limit import TimeLimit
 from necroscope.store.window_reading import WindowReading
 
-# Columns beside those of `samples` that rows can be kept apart by: whether the thread is its process's first, and the state.
+# Columns beside those of `samples` that rows can be kept apart by: whether the thread is its
+# process's first, and the state.
 IS_LEADER: Final = "is_leader"
 STATE: Final = "state"
 _NEEDED: Final = {IS_LEADER: ("pid", "tid"), STATE: ("pid",)}
@@ -32,7 +35,9 @@ _PENDING_STACKS: Final = 500_000
 
 @dataclass(frozen=True, slots=True)
 class StackWeights:
-    """Rows have `stack` (a row of the tree), `weight` and the columns asked for; a frame of the tree is one of `frames`."""
+    """Rows have `stack` (a row of the tree), `weight` and the columns asked for; a frame of the
+    tree is one of `frames`.
+    """
 
     rows: pa.Table
     tree: LevelTree
@@ -50,9 +55,17 @@ class _Part(NamedTuple):
 
 
 def read_weights(
-    store: Store, window: tuple[int, int], selection: Selection, keys: Iterable[str], limit: TimeLimit, *, is_cut: bool = False
+    store: Store,
+    window: tuple[int, int],
+    selection: Selection,
+    keys: Iterable[str],
+    limit: TimeLimit,
+    *,
+    is_cut: bool = False,
 ) -> StackWeights:
-    """Fold the selected samples by stack and keys; if cut, paths begin at their outermost frame that matches the selection."""
+    """Fold the selected samples by stack and keys; if cut, paths begin at their outermost frame
+    that matches the selection.
+    """
     reading = WindowReading(store, *window, limit)
     folding = _Folding(reading, selection, sorted(keys), is_cut)
     pending: list[_Part] = []
@@ -67,7 +80,9 @@ def read_weights(
 class _Folding:
     """What is the same for all segments of one question."""
 
-    def __init__(self, reading: WindowReading, selection: Selection, keys: Sequence[str], is_cut: bool) -> None:
+    def __init__(
+        self, reading: WindowReading, selection: Selection, keys: Sequence[str], is_cut: bool
+    ) -> None:
         self.numbering = FrameNumbers()
         self._reading = reading
         self._selection = selection
@@ -86,7 +101,9 @@ class _Folding:
                 pieces.append(self._rows(selected, samples, left_out))
         if not pieces:
             return self._nothing(left_out)
-        return self._part(selected, self._summed(pieces) if len(pieces) > 1 else pieces[0], left_out)
+        return self._part(
+            selected, self._summed(pieces) if len(pieces) > 1 else pieces[0], left_out
+        )
 
     def merged(self, parts: Sequence[_Part]) -> tuple[pa.Table, LevelTree, Counter[str]]:
         """Stacks with the same path become one."""
@@ -96,11 +113,17 @@ class _Folding:
         summed = rows[0] if len(rows) == 1 else self._summed(rows)
         return summed, tree, sum((part.left_out for part in parts), Counter())
 
-    def _rows(self, selected: SegmentSelection, samples: SelectedSamples, left_out: Counter[str]) -> pa.Table:
+    def _rows(
+        self, selected: SegmentSelection, samples: SelectedSamples, left_out: Counter[str]
+    ) -> pa.Table:
         """The samples of a piece by the row of their stack and the keys."""
         stack = selected.stacks.rows(samples.numbers("stack"))
         rows = pa.table(
-            {"stack": stack, "weight": samples.weights(), **{key: self._key(key, selected, samples) for key in self._keys}}
+            {
+                "stack": stack,
+                "weight": samples.weights(),
+                **{key: self._key(key, selected, samples) for key in self._keys},
+            }
         )
         if (stack == LOST).any():
             left_out[_WITHOUT_STACK] += int(samples.weights()[stack == LOST].sum())
@@ -111,7 +134,9 @@ class _Folding:
         if key == IS_LEADER:
             return samples.numbers("pid") == samples.numbers("tid")
         if key == STATE:
-            return selected.states.of(selected.stacks.rows(samples.numbers("stack")), samples.numbers("pid"))
+            return selected.states.of(
+                selected.stacks.rows(samples.numbers("stack")), samples.numbers("pid")
+            )
         return samples.rows.column(key)
 
     def _summed(self, tables: Sequence[pa.Table]) -> pa.Table:
@@ -119,8 +144,12 @@ class _Folding:
         if not self._keys:
             return _summed_by_stack(rows)
         rows = rows.unify_dictionaries()
-        summed = rows.group_by(["stack", *self._keys], use_threads=False).aggregate([("weight", "sum")])
-        return summed.rename_columns(["stack", *self._keys, "weight"]).select(tables[0].column_names)
+        summed = rows.group_by(["stack", *self._keys], use_threads=False).aggregate(
+            [("weight", "sum")]
+        )
+        return summed.rename_columns(["stack", *self._keys, "weight"]).select(
+            tables[0].column_names
+        )
 
     def _part(self, selected: SegmentSelection, rows: pa.Table, left_out: Counter[str]) -> _Part:
         """Only the stacks that the rows need, only the frames that these need."""
@@ -153,4 +182,6 @@ def _summed_by_stack(rows: pa.Table) -> pa.Table:
 
 def _with_stack(rows: pa.Table, new: Numbers) -> pa.Table:
     """With the new number of each stack."""
-    return rows.set_column(rows.column_names.index("stack"), "stack", pa.array(new[rows.column("stack").to_numpy()]))
+    return rows.set_column(
+        rows.column_names.index("stack"), "stack", pa.array(new[rows.column("stack").to_numpy()])
+    )

@@ -1,4 +1,6 @@
-"""Goes through the segments of a window in pieces, stops at the time limit, and tells what of the window is not in the answer."""
+"""Goes through the segments of a window in pieces, stops at the time limit, and tells what of the
+window is not in the answer.
+"""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -18,18 +20,29 @@ Answer = TypeVar("Answer")
 Span = tuple[int, int]
 # A read of so many samples takes about a tenth of a second: so often the time limit is looked at.
 _ROWS_AT_ONCE: Final = 1_000_000
-# Between the last row of a segment and the start of the next lies up to a tick; a longer hole was not recorded, or removed.
+# Between the last row of a segment and the start of the next lies up to a tick; a longer hole was
+# not recorded, or removed.
 _HOLE_NS: Final = 3_000_000_000
-# What misses at an end of the window is what lies between two samples of a slow rate, not worth a word.
+# What misses at an end of the window is what lies between two samples of a slow rate, not worth a
+# word.
 _EDGE_NS: Final = 100_000_000
 _MOST_GAPS: Final = 5
 _TABLES: Final = ("samples", "stacks", "frames", "*")
 
 
 class WindowReading:
-    """One question to some tables of a window. What it knows of the window is complete once `segments` is exhausted."""
+    """One question to some tables of a window. What it knows of the window is complete once
+    `segments` is exhausted.
+    """
 
-    def __init__(self, store: Store, from_ns: int, to_ns: int, limit: TimeLimit, tables: Collection[str] = _TABLES) -> None:
+    def __init__(
+        self,
+        store: Store,
+        from_ns: int,
+        to_ns: int,
+        limit: TimeLimit,
+        tables: Collection[str] = _TABLES,
+    ) -> None:
         self.from_ns = from_ns
         self.to_ns = max(to_ns, from_ns)
         self.read_to_ns = self.to_ns
@@ -41,7 +54,9 @@ class WindowReading:
         self._is_stopped = False
 
     def segments(self, question: Callable[[SegmentReader], Answer]) -> Iterator[Answer]:
-        """The answer of each segment, oldest first. One sealed meanwhile is asked anew, one removed is left out."""
+        """The answer of each segment, oldest first. One sealed meanwhile is asked anew, one removed
+        is left out.
+        """
         self._catalog.refresh()
         for segment in self._catalog.within((self.from_ns, self.to_ns)):
             if self._is_stopped:
@@ -49,13 +64,22 @@ class WindowReading:
             try:
                 reader, answer = self._ask(segment, question)
             except SegmentGoneError:
-                self.gaps.append(Gap("samples", segment.from_ns, segment.to_ns, f"segment {segment.path.name} was removed"))
+                self.gaps.append(
+                    Gap(
+                        "samples",
+                        segment.from_ns,
+                        segment.to_ns,
+                        f"segment {segment.path.name} was removed",
+                    )
+                )
                 continue
             self._take_in(reader)
             yield answer
 
     def slices(self, reader: SegmentReader) -> Iterator[Span]:
-        """Pieces of a segment's part of the window, for the question to read one by one; ends early at the time limit."""
+        """Pieces of a segment's part of the window, for the question to read one by one; ends early
+        at the time limit.
+        """
         from_ns, to_ns = max(self.from_ns, reader.reach[0]), min(self.to_ns, reader.reach[1] + 1)
         rows_per_ns = reader.tables.get("samples", 0) / (reader.span[1] + 1 - reader.span[0])
         pieces = max(1, round(rows_per_ns * (to_ns - from_ns) / _ROWS_AT_ONCE))
@@ -70,23 +94,39 @@ class WindowReading:
         return self._stops_at(max(self.from_ns, reader.reach[0]))
 
     def recorded(self, cpus: frozenset[int] | None = None) -> list[Span]:
-        """Stretches of the window that were recorded and read: spans of segments without the gaps that hit all these cores."""
-        stretches = [(max(a, self.from_ns), min(b + 1, self.read_to_ns)) for a, b in _joined(self.spans)]
+        """Stretches of the window that were recorded and read: spans of segments without the gaps
+        that hit all these cores.
+        """
+        stretches = [
+            (max(a, self.from_ns), min(b + 1, self.read_to_ns)) for a, b in _joined(self.spans)
+        ]
         for gap in self.gaps:
             if gap.cpu is None or cpus == frozenset({gap.cpu}):
-                stretches = [part for stretch in stretches for part in _without(stretch, _ends(gap))]
+                stretches = [
+                    part for stretch in stretches for part in _without(stretch, _ends(gap))
+                ]
         return [(a, b) for a, b in stretches if b > a]
 
     def answered(self) -> Span:
-        """From where to where there is something to answer with: the window without what lies outside of the recording."""
+        """From where to where there is something to answer with: the window without what lies
+        outside of the recording.
+        """
         spans = _joined(self.spans)
         if not spans:
             return self.from_ns, self.from_ns
-        return max(self.from_ns, spans[0][0]), max(min(self.read_to_ns, spans[-1][1] + 1), self.from_ns)
+        return max(self.from_ns, spans[0][0]), max(
+            min(self.read_to_ns, spans[-1][1] + 1), self.from_ns
+        )
 
     def left_out(self, samples: Mapping[str, int] | None = None) -> list[str]:
-        """In words: what of the window is not in the answer, and the weight of samples that are not, by why."""
-        return [*self._outside(), *self._told_gaps(), *(f"{weight} samples {why}" for why, weight in (samples or {}).items())]
+        """In words: what of the window is not in the answer, and the weight of samples that are
+        not, by why.
+        """
+        return [
+            *self._outside(),
+            *self._told_gaps(),
+            *(f"{weight} samples {why}" for why, weight in (samples or {}).items()),
+        ]
 
     def _stops_at(self, start_ns: int) -> bool:
         if self._limit.is_over():
@@ -94,14 +134,18 @@ class WindowReading:
             self.read_to_ns = min(self.read_to_ns, start_ns)
         return self._is_stopped
 
-    def _ask(self, segment: Segment, question: Callable[[SegmentReader], Answer]) -> tuple[SegmentReader, Answer]:
+    def _ask(
+        self, segment: Segment, question: Callable[[SegmentReader], Answer]
+    ) -> tuple[SegmentReader, Answer]:
         try:
             reader = self._catalog.reader(segment)
             return reader, question(reader)
         except SegmentGoneError:
             self._catalog.refresh()
             start = segment.path.name.split(".live")[0]
-            again = next((other for other in self._catalog.segments if other.path.name == start), None)
+            again = next(
+                (other for other in self._catalog.segments if other.path.name == start), None
+            )
             if again is None:
                 raise
             reader = self._catalog.reader(again)
@@ -110,11 +154,18 @@ class WindowReading:
     def _take_in(self, reader: SegmentReader) -> None:
         window = self.from_ns, self.to_ns
         self.spans += [reader.span] if overlaps(window, *reader.span) else []
-        self.gaps += [gap for gap in reader.gaps() if gap.table in self._tables and overlaps(window, *_ends(gap))]
+        self.gaps += [
+            gap
+            for gap in reader.gaps()
+            if gap.table in self._tables and overlaps(window, *_ends(gap))
+        ]
 
     def _outside(self) -> Iterator[str]:
         if self._is_stopped:
-            yield f"the time limit of {self._limit.seconds:g} s: {_told(self.read_to_ns, self.to_ns)} was not read"
+            yield (
+                f"the time limit of {self._limit.seconds:g} s: {_told(self.read_to_ns, self.to_ns)}"
+                " was not read"
+            )
         spans = _joined(self.spans)
         if not spans:
             if not self._is_stopped:
@@ -130,7 +181,9 @@ class WindowReading:
     def _told_gaps(self) -> list[str]:
         gaps = merge_gaps(self.gaps, _HOLE_NS)
         told = [_told_gap(gap) for gap in gaps[:_MOST_GAPS]]
-        return told if len(gaps) <= _MOST_GAPS else [*told, f"and {len(gaps) - _MOST_GAPS} more gaps"]
+        return (
+            told if len(gaps) <= _MOST_GAPS else [*told, f"and {len(gaps) - _MOST_GAPS} more gaps"]
+        )
 
 
 def _ends(gap: Gap) -> Span:
@@ -148,7 +201,11 @@ def _joined(spans: Sequence[Span]) -> list[Span]:
 
 
 def _without(stretch: Span, hole: Span) -> list[Span]:
-    return [(a, b) for a, b in ((stretch[0], min(stretch[1], hole[0])), (max(stretch[0], hole[1]), stretch[1])) if b > a]
+    return [
+        (a, b)
+        for a, b in ((stretch[0], min(stretch[1], hole[0])), (max(stretch[0], hole[1]), stretch[1]))
+        if b > a
+    ]
 
 
 def _told(from_ns: int, to_ns: int) -> str:

@@ -1,1 +1,3 @@
-"""Addresses to names: kernel symbols, ELF files, perf maps, the vdso, and the process that looks them up."""
+"""Addresses to names: kernel symbols, ELF files, perf maps, the vdso, and the process that looks
+them up.
+"""

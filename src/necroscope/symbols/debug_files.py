@@ -1,4 +1,6 @@
-"""Separate debug files: /usr/lib/debug/.build-id/xx/yyy.debug by build id, else by `.gnu_debuglink`, as gdb searches."""
+"""Separate debug files: /usr/lib/debug/.build-id/xx/yyy.debug by build id, else by
+`.gnu_debuglink`, as gdb searches.
+"""
 
 import os
 import posixpath
@@ -19,7 +21,9 @@ _CRC_LIMIT_BYTES: Final = 64 << 20
 
 
 def find_functions(elf: Elf, image: Image, path: str, roots: list[int]) -> FunctionIndex | None:
-    """The functions of the debug file installed for an ELF file, searched in each root directory (given by descriptor)."""
+    """The functions of the debug file installed for an ELF file, searched in each root directory
+    (given by descriptor).
+    """
     link = _read_link(elf, image)
     for root in roots:
         for candidate in _candidates(elf.build_id, path, link):
@@ -61,7 +65,11 @@ def _belongs(debug_image: FileImage, build_id: str | None, link: tuple[str, int]
     debug_build_id = Elf(debug_image).build_id
     if build_id is not None and debug_build_id is not None:
         return build_id == debug_build_id
-    return link is not None and debug_image.size_bytes <= _CRC_LIMIT_BYTES and _checksum(debug_image) == link[1]
+    return (
+        link is not None
+        and debug_image.size_bytes <= _CRC_LIMIT_BYTES
+        and _checksum(debug_image) == link[1]
+    )
 
 
 def _checksum(image: FileImage) -> int:

@@ -1,4 +1,6 @@
-"""Rust names, legacy and v0, by rust-demangler, with bounds that it lacks. A malformed name gives any exception there is."""
+"""Rust names, legacy and v0, by rust-demangler, with bounds that it lacks. A malformed name gives
+any exception there is.
+"""
 
 import re
 from typing import Final
@@ -35,7 +37,9 @@ class _BoundedParser(Parser):  # type: ignore[misc]
 
 
 class _BoundedPrinter(Printer):  # type: ignore[misc]
-    """Printer writes to stdout when a name is malformed, and prints as many lifetimes as a name asks for."""
+    """Printer writes to stdout when a name is malformed, and prints as many lifetimes as a name
+    asks for.
+    """
 
     def invalid(self) -> None:
         raise ValueError

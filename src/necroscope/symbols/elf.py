@@ -1,7 +1,9 @@
-"""The headers of an ELF file (include/uapi/linux/elf.h): segments, sections, build id. 64 bit, little endian, x86_64 and aarch64.
+"""The headers of an ELF file (include/uapi/linux/elf.h): segments, sections, build id. 64 bit,
+little endian, x86_64 and aarch64.
 
-Ours and not pyelftools because that builds a Python object for each symbol: it takes 200 to 500 times as long to load a file
-(libpython: 635 ms), and a node has hundreds of them. Every offset and count in the file is taken for a lie until it was checked.
+Ours and not pyelftools because that builds a Python object for each symbol: it takes 200 to 500
+times as long to load a file (libpython: 635 ms), and a node has hundreds of them. Every offset and
+count in the file is taken for a lie until it was checked.
 """
 
 import struct
@@ -58,8 +60,12 @@ class Segments:
     __slots__ = ("ranges",)
 
     def __init__(self, headers: Iterable[SegmentHeader]) -> None:
-        # Pages at a seam belong to two segments; code is in the executable one, so that comes first.
-        loads = sorted((header for header in headers if header.type == _PT_LOAD), key=lambda load: not load.flags & _PF_X)
+        # Pages at a seam belong to two segments; code is in the executable one, so that comes
+        # first.
+        loads = sorted(
+            (header for header in headers if header.type == _PT_LOAD),
+            key=lambda load: not load.flags & _PF_X,
+        )
         self.ranges = [(load.offset, load.size, load.address) for load in loads]
 
 
@@ -70,11 +76,31 @@ class Elf:
         """ImageError for what is no ELF file of ours (32 bit and other machines included)."""
         header = image.read(0, _HEADER.size)
         magic, width, order, *rest = _HEADER.unpack(header)
-        _, _, _, _, machine, _, _, segments_at, sections_at, _, _, segment_size, segments, section_size, sections, names = rest
+        (
+            _,
+            _,
+            _,
+            _,
+            machine,
+            _,
+            _,
+            segments_at,
+            sections_at,
+            _,
+            _,
+            segment_size,
+            segments,
+            section_size,
+            sections,
+            names,
+        ) = rest
         if magic != b"\x7fELF" or width != 2 or order != 1 or machine not in _MACHINES:
             raise ImageError("no 64-bit little-endian ELF file for x86_64 or aarch64")
         self._image = image
-        headers = [SegmentHeader(*fields) for fields in _read_headers(image, _SEGMENT, segments_at, segments, segment_size)]
+        headers = [
+            SegmentHeader(*fields)
+            for fields in _read_headers(image, _SEGMENT, segments_at, segments, segment_size)
+        ]
         self.segments = Segments(headers)
         self.sections = self._read_sections(sections_at, sections, section_size)
         self._name_section = self._section(names)
@@ -89,7 +115,14 @@ class Elf:
         return None
 
     def section_of_type(self, section_type: int) -> Section | None:
-        return next((self._section(index) for index, header in enumerate(self.sections) if header.type == section_type), None)
+        return next(
+            (
+                self._section(index)
+                for index, header in enumerate(self.sections)
+                if header.type == section_type
+            ),
+            None,
+        )
 
     def linked(self, section: Section) -> Section | None:
         return self._section(section.link)
@@ -104,18 +137,33 @@ class Elf:
         if self._name_section is None:
             return b""
         size_bytes = min(32, max(self._name_section.size_bytes - header.name, 0))
-        return self._image.read(self._name_section.offset + header.name, size_bytes).partition(b"\0")[0]
+        return self._image.read(self._name_section.offset + header.name, size_bytes).partition(
+            b"\0"
+        )[0]
 
     def _read_sections(self, offset: int, count: int, size: int) -> list[SectionHeader]:
         if offset == 0:
             return []
         if count == 0:  # more than 65,279: the count is in the first section's size
-            count = next((SectionHeader(*fields).size for fields in _read_headers(self._image, _SECTION, offset, 1, size)), 0)
-        return [SectionHeader(*fields) for fields in _read_headers(self._image, _SECTION, offset, count, size)]
+            count = next(
+                (
+                    SectionHeader(*fields).size
+                    for fields in _read_headers(self._image, _SECTION, offset, 1, size)
+                ),
+                0,
+            )
+        return [
+            SectionHeader(*fields)
+            for fields in _read_headers(self._image, _SECTION, offset, count, size)
+        ]
 
     def _find_build_id(self, segments: list[SegmentHeader]) -> str | None:
-        places = [(segment.offset, segment.size) for segment in segments if segment.type == _PT_NOTE]
-        places += [(section.offset, section.size) for section in self.sections if section.type == _SHT_NOTE]
+        places = [
+            (segment.offset, segment.size) for segment in segments if segment.type == _PT_NOTE
+        ]
+        places += [
+            (section.offset, section.size) for section in self.sections if section.type == _SHT_NOTE
+        ]
         for offset, size in places:
             # A debug file keeps the program headers of a file whose bytes it does not have.
             if offset + size <= self._image.size_bytes and size <= _NOTE_LIMIT_BYTES:
@@ -125,7 +173,9 @@ class Elf:
         return None
 
 
-def _read_headers(image: Image, layout: struct.Struct, offset: int, count: int, size: int) -> Iterator[tuple[int, ...]]:
+def _read_headers(
+    image: Image, layout: struct.Struct, offset: int, count: int, size: int
+) -> Iterator[tuple[int, ...]]:
     if count == 0:
         return iter(())
     if size != layout.size or count > _SECTIONS_LIMIT:
@@ -138,7 +188,11 @@ def _build_id_in(notes: bytes) -> str | None:
     while at + 12 <= len(notes):
         name_size, value_size, note_type = struct.unpack_from("<III", notes, at)
         value_at = at + 12 + (name_size + 3 & ~3)
-        if note_type == _NT_GNU_BUILD_ID and notes[at + 12 : at + 16] == b"GNU\0" and 0 < value_size <= _BUILD_ID_LIMIT_BYTES:
+        if (
+            note_type == _NT_GNU_BUILD_ID
+            and notes[at + 12 : at + 16] == b"GNU\0"
+            and 0 < value_size <= _BUILD_ID_LIMIT_BYTES
+        ):
             value = notes[value_at : value_at + value_size]
             return value.hex() if len(value) == value_size else None
         at = value_at + (value_size + 3 & ~3)

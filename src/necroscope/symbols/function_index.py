@@ -1,6 +1,8 @@
-"""The functions of an ELF file: its symbol tables, in the order of their addresses, held by the native library (core/symbols.c).
+"""The functions of an ELF file: its symbol tables, in the order of their addresses, held by the
+native library (core/symbols.c).
 
-What they mean (which of several is shown, where one without a size ends) is worked out there for a block that is asked for.
+What they mean (which of several is shown, where one without a size ends) is worked out there for a
+block that is asked for.
 """
 
 import lzma
@@ -59,7 +61,10 @@ def _library() -> Any:
     tables = (c_void_p, c_uint32, c_char_p, c_uint32)
     return native.load(
         {
-            "profile_symbols_new": (c_void_p, (c_char_p, c_uint64, c_char_p, c_uint32, c_char_p, c_uint64, c_uint64)),
+            "profile_symbols_new": (
+                c_void_p,
+                (c_char_p, c_uint64, c_char_p, c_uint32, c_char_p, c_uint64, c_uint64),
+            ),
             "profile_symbols_free": (None, (c_void_p,)),
             "profile_symbols_bytes": (c_uint64, (c_void_p,)),
             "profile_symbols_block": (c_int, (*tables, c_uint64, c_int32, POINTER(_BlockView))),
@@ -68,17 +73,33 @@ def _library() -> Any:
 
 
 class FunctionIndex:
-    """The functions of one symbol section. Names are read from the file that is asked about, or from `names` if that is given."""
+    """The functions of one symbol section. Names are read from the file that is asked about, or
+    from `names` if that is given.
+    """
 
-    def __init__(self, symbols: bytes, sections: list[SectionHeader], strings: Section, names: bytes | None = None) -> None:
+    def __init__(
+        self,
+        symbols: bytes,
+        sections: list[SectionHeader],
+        strings: Section,
+        names: bytes | None = None,
+    ) -> None:
         ends = b"".join(
-            _SECTION.pack(min(section.address + section.size, _LAST), bool(section.flags & _SHF_EXECINSTR), 0)
+            _SECTION.pack(
+                min(section.address + section.size, _LAST), bool(section.flags & _SHF_EXECINSTR), 0
+            )
             for section in sections
         )
         size_bytes = strings.size_bytes if names is None else len(names)
         library = _library()
         self.handle = library.profile_symbols_new(
-            symbols, len(symbols), ends, len(sections), names, min(strings.offset, _LAST), min(size_bytes, _LAST)
+            symbols,
+            len(symbols),
+            ends,
+            len(sections),
+            names,
+            min(strings.offset, _LAST),
+            min(size_bytes, _LAST),
         )
         if not self.handle:
             raise MemoryError
@@ -87,12 +108,16 @@ class FunctionIndex:
 
 
 class FileFunctions:
-    """What the tables of a file say of the parts that are loaded; the first that knows a place names it."""
+    """What the tables of a file say of the parts that are loaded; the first that knows a place
+    names it.
+    """
 
     def __init__(self, segments: Segments, tables: list[FunctionIndex]) -> None:
         self.tables = tables
         self.handles = (c_void_p * len(tables))(*(table.handle for table in tables))
-        self.ranges = b"".join(_RANGE.pack(*(min(part, _LAST) for part in loaded)) for loaded in segments.ranges)
+        self.ranges = b"".join(
+            _RANGE.pack(*(min(part, _LAST) for part in loaded)) for loaded in segments.ranges
+        )
         self.range_count = len(segments.ranges)
 
     @property
@@ -103,12 +128,25 @@ class FileFunctions:
         """The functions of one block of the file's offsets."""
         room = _ROOM
         for _ in range(2):
-            starts, ends, names = (create_string_buffer(size) for size in (2 * room[0], 4 * room[0], room[1]))
+            starts, ends, names = (
+                create_string_buffer(size) for size in (2 * room[0], 4 * room[0], room[1])
+            )
             places = (addressof(buffer) for buffer in (starts, ends, names))
             view = _BlockView(room[1], 0, room[0], *places)
-            arguments = (self.handles, len(self.tables), self.ranges, self.range_count, number, descriptor_of(image))
+            arguments = (
+                self.handles,
+                len(self.tables),
+                self.ranges,
+                self.range_count,
+                number,
+                descriptor_of(image),
+            )
             if _library().profile_symbols_block(*arguments, byref(view)) == 0:
-                return FunctionBlock(starts.raw[: 2 * view.count], ends.raw[: 4 * view.count], names.raw[: view.names_bytes])
+                return FunctionBlock(
+                    starts.raw[: 2 * view.count],
+                    ends.raw[: 4 * view.count],
+                    names.raw[: view.names_bytes],
+                )
             room = 1 << BLOCK_BITS, view.names_bytes
         return NO_FUNCTION
 
@@ -131,7 +169,9 @@ def unpack_debugdata(elf: Elf, image: Image) -> bytes | None:
 
 
 def index_symtab(elf: Elf, image: Image, kept_names_bytes: int = 0) -> FunctionIndex | None:
-    """Names that take up to so many bytes are kept in memory; others are read from the file whenever they are asked for."""
+    """Names that take up to so many bytes are kept in memory; others are read from the file
+    whenever they are asked for.
+    """
     return _index(elf, image, _SHT_SYMTAB, kept_names_bytes)
 
 
@@ -140,7 +180,9 @@ def index_dynsym(elf: Elf, image: Image, kept_names_bytes: int = 0) -> FunctionI
 
 
 def index_debugdata(elf: Elf, image: Image) -> FunctionIndex | None:
-    """Functions that `.dynsym` does not have, in an ELF file packed into a section of its own ("mini debuginfo")."""
+    """Functions that `.dynsym` does not have, in an ELF file packed into a section of its own
+    ("mini debuginfo").
+    """
     content = unpack_debugdata(elf, image)
     return None if content is None else index_symtab_with_names(BytesImage(content))
 
@@ -154,10 +196,16 @@ def index_symtab_with_names(image: Image) -> FunctionIndex | None:
     return _index(elf, image, _SHT_SYMTAB, _STRINGS_LIMIT_BYTES) if is_small else None
 
 
-def _index(elf: Elf, image: Image, section_type: int, kept_names_bytes: int) -> FunctionIndex | None:
+def _index(
+    elf: Elf, image: Image, section_type: int, kept_names_bytes: int
+) -> FunctionIndex | None:
     section = elf.section_of_type(section_type)
     strings = elf.linked(section) if section else None
-    if section is None or strings is None or section.size_bytes + strings.size_bytes > SYMBOLS_LIMIT_BYTES:
+    if (
+        section is None
+        or strings is None
+        or section.size_bytes + strings.size_bytes > SYMBOLS_LIMIT_BYTES
+    ):
         return None
     if section.size_bytes < _SYMBOL_BYTES:
         return None
@@ -167,5 +215,6 @@ def _index(elf: Elf, image: Image, section_type: int, kept_names_bytes: int) -> 
         names = image.read(strings.offset, strings.size_bytes) if is_in_memory else None
         return FunctionIndex(symbols, elf.sections, strings, names)
     except MemoryError:
-        # More than the lookup process may hold. As good as none: whoever asks remembers that, and does not try again.
+        # More than the lookup process may hold. As good as none: whoever asks remembers that, and
+        # does not try again.
         return None

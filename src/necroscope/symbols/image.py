@@ -1,13 +1,15 @@
 """Bytes of a file or of memory by offset, so that an ELF reader never maps a stranger's file.
 
-A mapped file that its owner truncates kills the reader with SIGBUS, and a mapping or an open descriptor kept for later holds the
-owner's mount busy. So files are read with pread, and closed when the question is answered.
+A mapped file that its owner truncates kills the reader with SIGBUS, and a mapping or an open
+descriptor kept for later holds the owner's mount busy. So files are read with pread, and closed
+when the question is answered.
 """
 
 import os
 from typing import Final, Protocol
 
-# One more than a name may have to be demangled (symbol_names.MANGLED_LIMIT): what is left of a longer one is none of those.
+# One more than a name may have to be demangled (symbol_names.MANGLED_LIMIT): what is left of a
+# longer one is none of those.
 NAME_LIMIT_BYTES: Final = 1025
 
 

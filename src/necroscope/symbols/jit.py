@@ -1,4 +1,6 @@
-"""Perf maps of processes that make code: found in the target's mount namespace by the pid it has there, followed as they grow."""
+"""Perf maps of processes that make code: found in the target's mount namespace by the pid it has
+there, followed as they grow.
+"""
 
 import os
 from collections import OrderedDict
@@ -44,7 +46,11 @@ class JitMaps:
     def _follow(self, pid: int) -> _FollowedMap | None:
         """The map as it is now. A dead process keeps the one that was read while it lived."""
         status = read_bounded(self._root / f"proc/{pid}/status", _STATUS_LIMIT_BYTES)
-        descriptor = self._open_of_the_living(pid, status) if status is not None else self._open_of_the_dead(pid)
+        descriptor = (
+            self._open_of_the_living(pid, status)
+            if status is not None
+            else self._open_of_the_dead(pid)
+        )
         if descriptor is None:
             if status is not None:
                 self._maps.pop(pid, None)
@@ -105,7 +111,10 @@ def _open_map(root: Path, pid: int | None, own_pid: int) -> int | None:
 
 def parse_status(text: bytes) -> tuple[int | None, int | None]:
     """From /proc/PID/status: the pid in the innermost pid namespace, and the effective user."""
-    fields = {name: value.split() for name, _, value in (line.partition(b":") for line in text.split(b"\n"))}
+    fields = {
+        name: value.split()
+        for name, _, value in (line.partition(b":") for line in text.split(b"\n"))
+    }
     own_pids, users = fields.get(b"NSpid", []), fields.get(b"Uid", [])
     own_pid = int(own_pids[-1]) if own_pids and own_pids[-1].isdigit() else None
     owner = int(users[1]) if len(users) > 1 and users[1].isdigit() else None

@@ -1,10 +1,12 @@
-"""The recorder's side of the lookup process: names for addresses, with a limit on waiting. Standard library only.
+"""The recorder's side of the lookup process: names for addresses, with a limit on waiting. Standard
+library only.
 
-How long a call may wait: `timeout_s` for a target that hangs (then the lookup process is abandoned: killed, not waited for, and
-another is started), twice that while answers keep coming, FIRST_USE_S once, at the first call, for the process to load. A target
-that hung is not asked about for BLAME_S. A second hang within a minute makes a pause before the next start, in which calls answer
-"unknown" at once; it doubles up to PAUSE_LIMIT_S. So n hanging targets cost a drain about one second, twice in a row at most.
-A process that cannot be started is a failure like one that hangs.
+How long a call may wait: `timeout_s` for a target that hangs (then the lookup process is abandoned:
+killed, not waited for, and another is started), twice that while answers keep coming, FIRST_USE_S
+once, at the first call, for the process to load. A target that hung is not asked about for BLAME_S.
+A second hang within a minute makes a pause before the next start, in which calls answer "unknown"
+at once; it doubles up to PAUSE_LIMIT_S. So n hanging targets cost a drain about one second, twice
+in a row at most. A process that cannot be started is a failure like one that hangs.
 
 Nothing here raises for a bad target or a node that cannot fork: what is not known is None.
 """
@@ -15,7 +17,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from necroscope.symbols.lookup_child import ChildGone, LookupChild, command
-from necroscope.symbols.messages import FunctionBlock, Kind, ModuleAnswer, TaskDescription, UserRequest
+from necroscope.symbols.messages import (
+    FunctionBlock,
+    Kind,
+    ModuleAnswer,
+    TaskDescription,
+    UserRequest,
+)
 from necroscope.symbols.process_maps import Mapping
 
 __all__ = ["FunctionBlock", "Lookup", "Mapping", "ModuleAnswer", "TaskDescription", "UserRequest"]
@@ -56,7 +64,9 @@ class Lookup:
 
     @property
     def is_loading(self) -> bool:
-        """Started and not yet able to answer: whoever can wait asks later. Never longer than FIRST_USE_S after the start."""
+        """Started and not yet able to answer: whoever can wait asks later. Never longer than
+        FIRST_USE_S after the start.
+        """
         child = self._child
         if child is None or child.is_ready or self._clock() - self._started_at > FIRST_USE_S:
             return False
@@ -65,7 +75,9 @@ class Lookup:
 
     @property
     def unanswered(self) -> int:
-        """Questions that got no answer because nobody was there to give one: what they asked for may have a name all the same."""
+        """Questions that got no answer because nobody was there to give one: what they asked for
+        may have a name all the same.
+        """
         return self._unanswered
 
     @property
@@ -75,7 +87,9 @@ class Lookup:
 
     @property
     def pids(self) -> list[int]:
-        """The process at work and those abandoned and not dead yet: part of the recorder's own cost."""
+        """The process at work and those abandoned and not dead yet: part of the recorder's own
+        cost.
+        """
         children = [*self._abandoned, self._child] if self._child is not None else self._abandoned
         return [child.pid for child in children]
 
@@ -84,7 +98,9 @@ class Lookup:
         if self._child is None and self._clock() >= self._next_start_at:
             try:
                 self._child = LookupChild(self._arguments)
-            except OSError:  # the node has no process, memory or descriptor left: what is asked stays unknown until it has
+            # the node has no process, memory or descriptor left: what is asked stays unknown until
+            # it has
+            except OSError:
                 self._pause()
             self._started_at = self._clock()
 
@@ -100,7 +116,11 @@ class Lookup:
         """The functions of blocks of mapped files."""
         blames = [(request.pid, request[1:5]) for request in requests]
         answers = self._ask(Kind.USER, [tuple(request) for request in requests], blames)
-        return [answer and ModuleAnswer(answer[0], [FunctionBlock(*functions) for functions in answer[1]]) for answer in answers]
+        return [
+            answer
+            and ModuleAnswer(answer[0], [FunctionBlock(*functions) for functions in answer[1]])
+            for answer in answers
+        ]
 
     def demangle(self, symbols: Sequence[str]) -> list[str]:
         """Names of C++ and Rust as people write them; as they are if nobody answers."""
@@ -113,16 +133,23 @@ class Lookup:
         return answer if answer is not None else [None] * len(addresses)
 
     def process_maps(self, pids: Sequence[int]) -> list[tuple[list[Mapping], bool] | None]:
-        """Executable mappings of each, and whether there are more; None if the process is gone or not ours to see."""
+        """Executable mappings of each, and whether there are more; None if the process is gone or
+        not ours to see.
+        """
         answers = self._ask(Kind.MAPS, [(pid,) for pid in pids], [(pid,) for pid in pids])
-        return [answer and ([Mapping(*mapping) for mapping in answer[0]], answer[1]) for answer in answers]
+        return [
+            answer and ([Mapping(*mapping) for mapping in answer[0]], answer[1])
+            for answer in answers
+        ]
 
     def describe_task(self, pid: int, tid: int, first_argument: int | None) -> TaskDescription:
         """`first_argument` is that of its system call: taken for a file descriptor."""
         (answer,) = self._ask(Kind.TASK, [(pid, tid, first_argument)], [(pid,)])
         return TaskDescription(*answer) if answer is not None else TaskDescription()
 
-    def _ask(self, kind: Kind, items: Sequence[Any], blames: Sequence[tuple[Hashable, ...]]) -> list[Any]:
+    def _ask(
+        self, kind: Kind, items: Sequence[Any], blames: Sequence[tuple[Hashable, ...]]
+    ) -> list[Any]:
         """One answer for each item, None for those that are blamed, hang, or cannot be asked."""
         answers: list[Any] = [None] * len(items)
         asked = [index for index, targets in enumerate(blames) if not self._is_blamed(targets)]
@@ -130,7 +157,9 @@ class Lookup:
         if child is None:
             self._unanswered += len(asked)
             return answers
-        self._send(child, kind, [items[index] for index in asked], [blames[index] for index in asked])
+        self._send(
+            child, kind, [items[index] for index in asked], [blames[index] for index in asked]
+        )
         results = self._collect(child, len(asked))
         self._unanswered += len(asked) - len(results)
         for index, result in zip(asked, results, strict=False):
@@ -148,7 +177,8 @@ class Lookup:
                 hang_at = now + self._timeout_s
             elif now >= hang_at and self._has(child):
                 self._abandon(child)
-            # Answers to an earlier call, which did not wait for them, count as life but not as ours.
+            # Answers to an earlier call, which did not wait for them, count as life but not as
+            # ours.
             results += [result for sequence, result in received if sequence == self._sequence]
         return results
 
@@ -159,7 +189,9 @@ class Lookup:
         return self._child if self._child is not None and self._child.is_ready else None
 
     def _wait_until_ready(self, child: LookupChild) -> None:
-        """A process that loads slowly is left alone up to START_LIMIT_S, while calls answer "unknown"."""
+        """A process that loads slowly is left alone up to START_LIMIT_S, while calls answer
+        "unknown".
+        """
         now = self._clock()
         end = now + (self._timeout_s if self._was_used else max(FIRST_USE_S, self._timeout_s))
         while self._has(child) and not child.is_ready and now < end:
@@ -179,7 +211,13 @@ class Lookup:
             self._abandon(child)
             return []
 
-    def _send(self, child: LookupChild, kind: Kind, items: Sequence[Any], blames: Sequence[tuple[Hashable, ...]]) -> None:
+    def _send(
+        self,
+        child: LookupChild,
+        kind: Kind,
+        items: Sequence[Any],
+        blames: Sequence[tuple[Hashable, ...]],
+    ) -> None:
         self._sequence += 1
         try:
             child.ask(self._sequence, kind, items, blames)
@@ -200,10 +238,14 @@ class Lookup:
         self._failures = self._failures + 1 if now - self._failed_at < BLAME_S else 1
         self._restarts += 1
         self._failed_at = now
-        self._next_start_at = now + (min(2.0 ** (self._failures - 1), PAUSE_LIMIT_S) if self._failures > 1 else 0.0)
+        self._next_start_at = now + (
+            min(2.0 ** (self._failures - 1), PAUSE_LIMIT_S) if self._failures > 1 else 0.0
+        )
 
     def _blame(self, targets: tuple[Hashable, ...], now: float) -> None:
-        self._blamed_until = {target: until for target, until in self._blamed_until.items() if until > now}
+        self._blamed_until = {
+            target: until for target, until in self._blamed_until.items() if until > now
+        }
         if len(self._blamed_until) < _BLAMES_LIMIT:
             self._blamed_until |= dict.fromkeys(targets, now + BLAME_S)
 

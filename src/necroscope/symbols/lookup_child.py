@@ -1,4 +1,6 @@
-"""One lookup process as the recorder sees it: two pipes, what was asked of it, and how to be rid of it. Standard library only."""
+"""One lookup process as the recorder sees it: two pipes, what was asked of it, and how to be rid of
+it. Standard library only.
+"""
 
 import os
 import select
@@ -20,7 +22,9 @@ class ChildGone(Exception):  # noqa: N818
 
 
 class Question(NamedTuple):
-    """An item that was asked and not answered yet; `blames` are the targets that are at fault if no answer comes."""
+    """An item that was asked and not answered yet; `blames` are the targets that are at fault if no
+    answer comes.
+    """
 
     sequence: int
     kind: Kind
@@ -63,7 +67,13 @@ class LookupChild:
     def pid(self) -> int:
         return self._process.pid
 
-    def ask(self, sequence: int, kind: Kind, items: Sequence[Any], blames: Sequence[tuple[Hashable, ...]]) -> None:
+    def ask(
+        self,
+        sequence: int,
+        kind: Kind,
+        items: Sequence[Any],
+        blames: Sequence[tuple[Hashable, ...]],
+    ) -> None:
         self._unsent += pack((sequence, int(kind), list(items)))
         self.questions += [Question(sequence, kind, targets) for targets in blames]
         self._write()
@@ -78,7 +88,9 @@ class LookupChild:
         return []
 
     def kill(self) -> None:
-        """Does not wait: a process that hangs in the kernel dies when it can, and is reaped by `is_reaped`."""
+        """Does not wait: a process that hangs in the kernel dies when it can, and is reaped by
+        `is_reaped`.
+        """
         self._process.kill()
         self._close_pipes()
 
@@ -86,7 +98,9 @@ class LookupChild:
         return self._process.poll() is not None
 
     def close(self, timeout_s: float) -> None:
-        """Closed pipes end a child that is well; one that hangs is killed, and left if the kernel does not let it go."""
+        """Closed pipes end a child that is well; one that hangs is killed, and left if the kernel
+        does not let it go.
+        """
         self._close_pipes()
         try:
             self._process.wait(timeout_s)

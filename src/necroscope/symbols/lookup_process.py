@@ -1,6 +1,8 @@
-"""The lookup process: the only one that touches other processes' files. Started by `symbols.lookup`, talks on stdin and stdout.
+"""The lookup process: the only one that touches other processes' files. Started by
+`symbols.lookup`, talks on stdin and stdout.
 
-It may hang or crash on what it reads; then the recorder kills it and starts another. So it holds nothing but caches.
+It may hang or crash on what it reads; then the recorder kills it and starts another. So it holds
+nothing but caches.
 """
 
 import ctypes
@@ -13,7 +15,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from necroscope.symbols.demangle import demangle
-from necroscope.symbols.messages import READY, FrameError, FrameReader, Kind, ModuleAnswer, TaskDescription, UserRequest, pack
+from necroscope.symbols.messages import (
+    READY,
+    FrameError,
+    FrameReader,
+    Kind,
+    ModuleAnswer,
+    TaskDescription,
+    UserRequest,
+    pack,
+)
 from necroscope.symbols.resolver import Resolver
 from necroscope.symbols.task_cgroup import find_own_roots
 from necroscope.symbols.task_description import describe
@@ -21,15 +32,17 @@ from necroscope.symbols.task_description import describe
 _NICE: Final = 5
 _PR_SET_PDEATHSIG: Final = 1
 _M_MMAP_THRESHOLD: Final = -3
-# Of the 512 MiB that the service and the pod may take. A loaded process has 7 MiB of data (VmData), and to put the 165,000
-# symbols of librustc_driver in order takes 23 MiB more.
+# Of the 512 MiB that the service and the pod may take. A loaded process has 7 MiB of data (VmData),
+# and to put the 165,000 symbols of librustc_driver in order takes 23 MiB more.
 _DATA_LIMIT_BYTES: Final = 256 << 20
 
 Handler = Callable[[Any], object]
 
 
 def main() -> None:
-    """The only argument is the root below which the node's /proc is mounted; nobody but the recorder gives it."""
+    """The only argument is the root below which the node's /proc is mounted; nobody but the
+    recorder gives it.
+    """
     root = Path(sys.argv[1])
     _settle()
     requests, answers = _take_pipes()
@@ -42,7 +55,8 @@ def main() -> None:
     finally:
         os.close(requests)
         os.close(answers)
-    # Everything here is a cache: to take it down piece by piece, as the interpreter would, takes as long as a hundred answers.
+    # Everything here is a cache: to take it down piece by piece, as the interpreter would, takes as
+    # long as a hundred answers.
     os._exit(0)
 
 
@@ -60,7 +74,8 @@ def _answer(handler: Handler, item: object) -> object:
     try:
         return handler(item)
     except MemoryError:
-        # Caches may hold what has filled it, and would cost the answers of all others: the next process starts without.
+        # Caches may hold what has filled it, and would cost the answers of all others: the next
+        # process starts without.
         raise
     except Exception:  # noqa: BLE001
         return None
@@ -91,7 +106,9 @@ def _handlers(resolver: Resolver, root: Path) -> dict[Kind, Handler]:
 
 
 def _settle() -> None:
-    """Die with the recorder; leave signals to it; step back behind everybody else; take no more memory than needed."""
+    """Die with the recorder; leave signals to it; step back behind everybody else; take no more
+    memory than needed.
+    """
     libc = ctypes.CDLL(None)
     # Sent when the thread that started us ends: the recorder starts us from its only thread.
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -101,13 +118,16 @@ def _settle() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     if hard == resource.RLIM_INFINITY or hard > _DATA_LIMIT_BYTES:
         resource.setrlimit(resource.RLIMIT_DATA, (_DATA_LIMIT_BYTES, hard))
-    # A fixed threshold: otherwise glibc raises it with every big array freed, and the next one stays in the heap for good.
+    # A fixed threshold: otherwise glibc raises it with every big array freed, and the next one
+    # stays in the heap for good.
     if hasattr(libc, "mallopt"):
         libc.mallopt(_M_MMAP_THRESHOLD, 1 << 17)
 
 
 def _take_pipes() -> tuple[int, int]:
-    """Our own copies of stdin and stdout, which then lead nowhere: a library that prints must not speak to the recorder."""
+    """Our own copies of stdin and stdout, which then lead nowhere: a library that prints must not
+    speak to the recorder.
+    """
     requests, answers = os.dup(0), os.dup(1)
     nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     os.dup2(nowhere, 0)

@@ -1,8 +1,9 @@
-"""What recorder and lookup process say to each other: frames of a length and a marshalled tuple. Standard library only.
+"""What recorder and lookup process say to each other: frames of a length and a marshalled tuple.
+Standard library only.
 
-A request is (sequence, kind, items); for each item comes one answer (sequence, result), in order, as soon as it is known: so the
-recorder knows which item the lookup process hangs on. Both ends are the same Python, hence marshal. The first frame of a lookup
-process is (READY, None).
+A request is (sequence, kind, items); for each item comes one answer (sequence, result), in order,
+as soon as it is known: so the recorder knows which item the lookup process hangs on. Both ends are
+the same Python, hence marshal. The first frame of a lookup process is (READY, None).
 """
 
 import marshal
@@ -17,7 +18,8 @@ from necroscope.symbols.image import NAME_LIMIT_BYTES
 
 READY: Final = 0
 MESSAGE_LIMIT_BYTES: Final = 64 << 20
-# Functions are asked for by blocks of 16 KiB: who runs one function runs its neighbours soon, and then nothing has to be asked.
+# Functions are asked for by blocks of 16 KiB: who runs one function runs its neighbours soon, and
+# then nothing has to be asked.
 BLOCK_BITS: Final = 14
 _LENGTH: Final = struct.Struct("<I")
 
@@ -33,7 +35,9 @@ class Kind(IntEnum):
 
 
 class UserRequest(NamedTuple):
-    """Blocks of a file that a process has mapped; `path` is the kernel's text, odd bytes as surrogates (os.fsdecode)."""
+    """Blocks of a file that a process has mapped; `path` is the kernel's text, odd bytes as
+    surrogates (os.fsdecode).
+    """
 
     pid: int
     path: str
@@ -44,11 +48,13 @@ class UserRequest(NamedTuple):
 
 
 class FunctionBlock(NamedTuple):
-    """The functions of a block as the native core keeps them: arrays of native integers, and all names in one text.
+    """The functions of a block as the native core keeps them: arrays of native integers, and all
+    names in one text.
 
-    `starts` (16 bits each) says where in the block, counted from its start, each function begins; the first begins at 0.
-    `name_ends` (32 bits each) says where in `names` the name of each ends; an empty name stands for no function. Names are as the
-    linker has them: few of a block are ever shown, and those are cleaned and demangled then.
+    `starts` (16 bits each) says where in the block, counted from its start, each function begins;
+    the first begins at 0. `name_ends` (32 bits each) says where in `names` the name of each ends;
+    an empty name stands for no function. Names are as the linker has them: few of a block are ever
+    shown, and those are cleaned and demangled then.
     """
 
     starts: bytes
@@ -59,13 +65,19 @@ class FunctionBlock(NamedTuple):
 def pack_block(functions: Sequence[tuple[int, bytes]]) -> FunctionBlock:
     """From where each function begins in its block, and its name."""
     names = [name[:NAME_LIMIT_BYTES] for _, name in functions]
-    starts, ends = array("H", [start for start, _ in functions]), array("I", accumulate(map(len, names)))
+    starts, ends = (
+        array("H", [start for start, _ in functions]),
+        array("I", accumulate(map(len, names))),
+    )
     return FunctionBlock(starts.tobytes(), ends.tobytes(), b"".join(names))
 
 
 def unpack_block(block: FunctionBlock) -> list[tuple[int, bytes]]:
     starts, ends = array("H", block.starts), array("I", block.name_ends)
-    return [(start, block.names[begin:end]) for start, begin, end in zip(starts, [0, *ends[:-1]], ends, strict=True)]
+    return [
+        (start, block.names[begin:end])
+        for start, begin, end in zip(starts, [0, *ends[:-1]], ends, strict=True)
+    ]
 
 
 class ModuleAnswer(NamedTuple):
@@ -83,7 +95,9 @@ def unknown_module(request: UserRequest) -> ModuleAnswer:
 
 
 class TaskDescription(NamedTuple):
-    """A thread as /proc shows it; None is unknown. `priority` is the real-time priority, or the nice value."""
+    """A thread as /proc shows it; None is unknown. `priority` is the real-time priority, or the
+    nice value.
+    """
 
     argv0: str | None = None
     comm: str | None = None
@@ -122,6 +136,8 @@ class FrameReader:
                 raise FrameError(f"frame of {length} bytes")
             if len(self._buffer) < _LENGTH.size + length:
                 break
-            messages.append(marshal.loads(memoryview(self._buffer)[_LENGTH.size : _LENGTH.size + length]))
+            messages.append(
+                marshal.loads(memoryview(self._buffer)[_LENGTH.size : _LENGTH.size + length])
+            )
             del self._buffer[: _LENGTH.size + length]
         return messages

@@ -1,4 +1,6 @@
-"""JIT symbols from /tmp/perf-PID.map (tools/perf/Documentation/jit-interface.txt): lines of `START SIZE name`, in hexadecimal."""
+"""JIT symbols from /tmp/perf-PID.map (tools/perf/Documentation/jit-interface.txt): lines of `START
+SIZE name`, in hexadecimal.
+"""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -10,7 +12,8 @@ from necroscope.symbols.demangle import demangle
 MAP_LIMIT_BYTES: Final = 16 << 20
 _ADDRESS_END: Final = 1 << 64
 _PAGE_BITS: Final = 12
-# An entry of more pages than this is looked at for every address instead of being noted for each of its pages.
+# An entry of more pages than this is looked at for every address instead of being noted for each of
+# its pages.
 _MOST_PAGES: Final = 16
 
 Entry = tuple[int, int, bytes]
@@ -35,7 +38,9 @@ class PerfMap:
         return self._names_bytes + _ENTRY_BYTES * self._count
 
     def append(self, text: bytes) -> int:
-        """Take in whole lines; returns how many bytes that was. A line being written stays for the next time."""
+        """Take in whole lines; returns how many bytes that was. A line being written stays for the
+        next time.
+        """
         length = text.rfind(b"\n") + 1
         for line in text[:length].split(b"\n"):
             entry = _parse_line(line)
@@ -59,7 +64,9 @@ class PerfMap:
 
     def _find(self, address: int) -> str | None:
         candidates = (*self._by_page.get(address >> _PAGE_BITS, ()), *self._large)
-        around = [(number, name) for number, (start, end, name) in candidates if start <= address < end]
+        around = [
+            (number, name) for number, (start, end, name) in candidates if start <= address < end
+        ]
         return demangle(max(around)[1]) if around else None
 
 

@@ -1,15 +1,20 @@
-"""Executable mappings of a process from /proc/PID/maps (fs/proc/task_mmu.c, show_map_vma). Standard library only."""
+"""Executable mappings of a process from /proc/PID/maps (fs/proc/task_mmu.c, show_map_vma). Standard
+library only.
+"""
 
 import os
 from pathlib import Path
 from typing import Final, NamedTuple
 
-# Some 600,000 lines, 0.3 s at the 28 ms that 60,000 take: vm.max_map_count may allow millions, few of them executable.
+# Some 600,000 lines, 0.3 s at the 28 ms that 60,000 take: vm.max_map_count may allow millions, few
+# of them executable.
 _READ_LIMIT_BYTES: Final = 32 << 20
 
 
 class Mapping(NamedTuple):
-    """`path` is the kernel's text, undecodable bytes as surrogates (os.fsdecode): it may name a file, `[vdso]` or nothing."""
+    """`path` is the kernel's text, undecodable bytes as surrogates (os.fsdecode): it may name a
+    file, `[vdso]` or nothing.
+    """
 
     start: int
     end: int
@@ -21,15 +26,21 @@ class Mapping(NamedTuple):
 
 
 def read(path: Path, most: int) -> tuple[list[Mapping], bool] | None:
-    """The executable mappings of a process, at most so many, and whether there are more; None if they cannot be read.
+    """The executable mappings of a process, at most so many, and whether there are more; None if
+    they cannot be read.
 
-    Read only as far as needed: a process may have a million mappings, each a line that the kernel has to write.
+    Read only as far as needed: a process may have a million mappings, each a line that the kernel
+    has to write.
     """
     found: list[Mapping] = []
     rest, size_bytes = b"", 0
     try:
         with path.open("rb", buffering=0) as file:
-            while len(found) <= most and size_bytes < _READ_LIMIT_BYTES and (piece := file.read(1 << 16)):
+            while (
+                len(found) <= most
+                and size_bytes < _READ_LIMIT_BYTES
+                and (piece := file.read(1 << 16))
+            ):
                 size_bytes += len(piece)
                 lines, _, rest = (rest + piece).rpartition(b"\n")
                 found += parse(lines)
@@ -53,6 +64,7 @@ def _parse_line(line: bytes) -> Mapping | None:
         file_offset, inode = int(fields[2], 16), int(fields[4])
     except ValueError:
         return None
-    # The kernel writes a newline in a path as \012 and nothing else: the one escape it makes (seq_file_path(m, file, "\n")).
+    # The kernel writes a newline in a path as \012 and nothing else: the one escape it makes
+    # (seq_file_path(m, file, "\n")).
     path = fields[5].replace(b"\\012", b"\n") if len(fields) == 6 else b""
     return Mapping(start, end, file_offset, major, minor, inode, os.fsdecode(path))

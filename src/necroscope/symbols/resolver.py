@@ -1,4 +1,6 @@
-"""The lookup process's answers: the functions near an address. A symbol table is read once per build id, into a bounded cache."""
+"""The lookup process's answers: the functions near an address. A symbol table is read once per
+build id, into a bounded cache.
+"""
 
 import os
 from collections import OrderedDict
@@ -9,7 +11,13 @@ from typing import Final, NamedTuple
 from necroscope.symbols import process_maps, vdso
 from necroscope.symbols.debug_files import find_functions
 from necroscope.symbols.elf import Elf, Segments
-from necroscope.symbols.function_index import FileFunctions, FunctionIndex, index_debugdata, index_dynsym, index_symtab
+from necroscope.symbols.function_index import (
+    FileFunctions,
+    FunctionIndex,
+    index_debugdata,
+    index_dynsym,
+    index_symtab,
+)
 from necroscope.symbols.image import FileImage, Image, ImageError
 from necroscope.symbols.jit import JitMaps
 from necroscope.symbols.messages import ModuleAnswer, UserRequest, unknown_module
@@ -72,14 +80,20 @@ class Resolver:
         if self._vdso.elf is None:
             return None
         functions = FileFunctions(self._vdso.elf.segments, self._vdso.tables)
-        return ModuleAnswer(None, [functions.block(block, self._vdso.image) for block in request.blocks])
+        return ModuleAnswer(
+            None, [functions.block(block, self._vdso.image) for block in request.blocks]
+        )
 
-    def _resolve(self, image: FileImage, identity: FileIdentity, request: UserRequest) -> ModuleAnswer | None:
+    def _resolve(
+        self, image: FileImage, identity: FileIdentity, request: UserRequest
+    ) -> ModuleAnswer | None:
         module = self._module(image, identity)
         if module is None:
             return None
         functions = FileFunctions(module.segments, self._functions(module, image, request))
-        return ModuleAnswer(module.build_id, [functions.block(block, image) for block in request.blocks])
+        return ModuleAnswer(
+            module.build_id, [functions.block(block, image) for block in request.blocks]
+        )
 
     def _module(self, image: FileImage, identity: FileIdentity) -> Module | None:
         """The headers are read once per file; what is no ELF file of ours is remembered as None."""
@@ -95,7 +109,9 @@ class Resolver:
         self._modules.move_to_end(identity)
         return self._modules[identity]
 
-    def _functions(self, module: Module, image: FileImage, request: UserRequest) -> list[FunctionIndex]:
+    def _functions(
+        self, module: Module, image: FileImage, request: UserRequest
+    ) -> list[FunctionIndex]:
         tables = self._tables.get(module.key)
         if tables is None:
             tables = self._tables[module.key] = self._read_tables(Elf(image), image, request)
@@ -113,13 +129,25 @@ class Resolver:
 
     def _read_tables(self, elf: Elf, image: FileImage, request: UserRequest) -> list[FunctionIndex]:
         """The fullest there is: `.symtab`, a debug file's, or `.dynsym` with `.gnu_debugdata`."""
-        table = _unless_malformed(index_symtab, elf, image) or self._read_debug_file(elf, image, request)
+        table = _unless_malformed(index_symtab, elf, image) or self._read_debug_file(
+            elf, image, request
+        )
         if table is not None:
             return [table]
-        return [table for read in (index_dynsym, index_debugdata) if (table := _unless_malformed(read, elf, image)) is not None]
+        return [
+            table
+            for read in (index_dynsym, index_debugdata)
+            if (table := _unless_malformed(read, elf, image)) is not None
+        ]
 
-    def _read_debug_file(self, elf: Elf, image: FileImage, request: UserRequest) -> FunctionIndex | None:
-        roots = [root for root in (open_root(self._root, request.pid), open_root(self._root)) if root is not None]
+    def _read_debug_file(
+        self, elf: Elf, image: FileImage, request: UserRequest
+    ) -> FunctionIndex | None:
+        roots = [
+            root
+            for root in (open_root(self._root, request.pid), open_root(self._root))
+            if root is not None
+        ]
         try:
             return find_functions(elf, image, request.path, roots)
         except ImageError:
@@ -134,7 +162,9 @@ def _identity(descriptor: int) -> FileIdentity:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _unless_malformed(read: Callable[[Elf, Image], FunctionIndex | None], elf: Elf, image: FileImage) -> FunctionIndex | None:
+def _unless_malformed(
+    read: Callable[[Elf, Image], FunctionIndex | None], elf: Elf, image: FileImage
+) -> FunctionIndex | None:
     try:
         return read(elf, image)
     except ImageError:

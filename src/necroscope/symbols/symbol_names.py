@@ -1,4 +1,6 @@
-"""Names of symbols as the linker has them, made harmless; `demangle` makes those of C++ and Rust readable."""
+"""Names of symbols as the linker has them, made harmless; `demangle` makes those of C++ and Rust
+readable.
+"""
 
 from typing import Final
 

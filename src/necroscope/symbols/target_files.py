@@ -1,7 +1,9 @@
-"""Opening files of other processes, which may lie, hang or lead outside: the file a process maps, or one in its root directory.
+"""Opening files of other processes, which may lie, hang or lead outside: the file a process maps,
+or one in its root directory.
 
-openat2(2) with RESOLVE_IN_ROOT keeps every symlink, absolute ones and `..` too, inside the process's root. The name is first
-opened with O_PATH, which neither blocks on a FIFO nor wakes a device, and read only if it is a regular file.
+openat2(2) with RESOLVE_IN_ROOT keeps every symlink, absolute ones and `..` too, inside the
+process's root. The name is first opened with O_PATH, which neither blocks on a FIFO nor wakes a
+device, and read only if it is a regular file.
 """
 
 import ctypes
@@ -55,16 +57,19 @@ def open_in_root(root_descriptor: int, path: bytes) -> int | None:
 def open_mapped(root: Path, pid: int, path: str, device: tuple[int, int], inode: int) -> int | None:
     """The file that a process has mapped under this path.
 
-    While it lives: through its root, unless that path now holds another inode of the same device (an upgrade replaced the file),
-    then through its mappings. Another device says nothing: overlayfs with layers on several file systems shows one in mappings
-    and another in stat, and before commit 3efdc78fdc21 overlayfs always did (checkpoint-restore/criu#2312).
-    After its death: in the node's root, only if device and inode are the mapping's.
+    While it lives: through its root, unless that path now holds another inode of the same device
+    (an upgrade replaced the file), then through its mappings. Another device says nothing:
+    overlayfs with layers on several file systems shows one in mappings and another in stat, and
+    before commit 3efdc78fdc21 overlayfs always did (checkpoint-restore/criu#2312). After its death:
+    in the node's root, only if device and inode are the mapping's.
     """
     target_root = open_root(root, pid)
     if target_root is None:
         return _open_of_the_dead(root, path, device, inode)
     try:
-        descriptor = None if path.endswith(DELETED) else open_in_root(target_root, os.fsencode(path))
+        descriptor = (
+            None if path.endswith(DELETED) else open_in_root(target_root, os.fsencode(path))
+        )
     finally:
         os.close(target_root)
     if descriptor is not None and not _was_replaced(descriptor, device, inode):
@@ -89,12 +94,16 @@ def read_bounded(path: Path, limit_bytes: int) -> bytes | None:
 
 def resolve(root_descriptor: int, path: bytes) -> int:
     """An O_PATH descriptor of what a path means inside a root."""
-    how = struct.pack("<QQQ", os.O_PATH | os.O_CLOEXEC, 0, _RESOLVE_IN_ROOT | _RESOLVE_NO_MAGICLINKS)
+    how = struct.pack(
+        "<QQQ", os.O_PATH | os.O_CLOEXEC, 0, _RESOLVE_IN_ROOT | _RESOLVE_NO_MAGICLINKS
+    )
     for attempt in range(_ATTEMPTS):
         try:
             return _openat2(root_descriptor, path, how)
         except OSError as error:
-            if error.errno == errno.ENOSYS:  # before Linux 5.6, or a seccomp filter that does not know it
+            if (
+                error.errno == errno.ENOSYS
+            ):  # before Linux 5.6, or a seccomp filter that does not know it
                 return resolve_by_steps(root_descriptor, path)
             # EAGAIN: a rename raced with a `..`.
             if error.errno != errno.EAGAIN or attempt == _ATTEMPTS - 1:
@@ -104,12 +113,18 @@ def resolve(root_descriptor: int, path: bytes) -> int:
 
 def _openat2(root_descriptor: int, path: bytes, how: bytes) -> int:
     return syscall(
-        "openat2", root_descriptor, ctypes.create_string_buffer(path), ctypes.create_string_buffer(how, len(how)), len(how)
+        "openat2",
+        root_descriptor,
+        ctypes.create_string_buffer(path),
+        ctypes.create_string_buffer(how, len(how)),
+        len(how),
     )
 
 
 def resolve_by_steps(root_descriptor: int, path: bytes) -> int:
-    """openat2's RESOLVE_IN_ROOT by hand: each component with O_NOFOLLOW, symlinks read and put in front of what is left."""
+    """openat2's RESOLVE_IN_ROOT by hand: each component with O_NOFOLLOW, symlinks read and put in
+    front of what is left.
+    """
     above = [os.dup(root_descriptor)]
     parts = _components(path)
     symlinks = 0
@@ -176,7 +191,9 @@ def _open_of_the_dead(root: Path, path: str, device: tuple[int, int], inode: int
 
 
 def _open_by_mapping(root: Path, pid: int, device: tuple[int, int], inode: int) -> int | None:
-    """The very file that is mapped, also if it was deleted since: by `exe` or `map_files` (needs CAP_CHECKPOINT_RESTORE)."""
+    """The very file that is mapped, also if it was deleted since: by `exe` or `map_files` (needs
+    CAP_CHECKPOINT_RESTORE).
+    """
     for link in _links_of_mapping(root, pid, device, inode):
         try:
             place = os.open(link, os.O_PATH | os.O_CLOEXEC)

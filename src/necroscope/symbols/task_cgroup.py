@@ -1,8 +1,10 @@
-"""In which cgroup a task is, by its path from the node's root: /proc/PID/cgroup (cgroups(7), cgroup_namespaces(7)).
+"""In which cgroup a task is, by its path from the node's root: /proc/PID/cgroup (cgroups(7),
+cgroup_namespaces(7)).
 
-The kernel writes paths there as the reader's cgroup namespace sees them. A container with one of its own, the default on cgroup
-v2, reads `/` of itself and `/../../system.slice/x.service` of others, while directories, tracepoints, systemd and container
-runtimes tell paths from the node's root. So it is found once where our namespace begins.
+The kernel writes paths there as the reader's cgroup namespace sees them. A container with one of
+its own, the default on cgroup v2, reads `/` of itself and `/../../system.slice/x.service` of
+others, while directories, tracepoints, systemd and container runtimes tell paths from the node's
+root. So it is found once where our namespace begins.
 """
 
 import os
@@ -21,9 +23,12 @@ _UNIFIED: Final = b""
 
 
 def parse_cgroup(text: bytes, own_roots: Mapping[bytes, bytes]) -> str | None:
-    """The path of the v1 memory controller where it is mounted, else of cgroup v2; `own_roots` is of `find_own_roots`."""
+    """The path of the v1 memory controller where it is mounted, else of cgroup v2; `own_roots` is
+    of `find_own_roots`.
+    """
     unified = None
-    # Not splitlines: a cgroup's name may hold any separator but the newline, and must not forge a line.
+    # Not splitlines: a cgroup's name may hold any separator but the newline, and must not forge a
+    # line.
     for line in text.split(b"\n"):
         _, _, rest = line.partition(b":")
         controllers, _, path = rest.partition(b":")
@@ -31,17 +36,25 @@ def parse_cgroup(text: bytes, own_roots: Mapping[bytes, bytes]) -> str | None:
             return clean(_from_the_nodes_root(path, own_roots.get(_MEMORY)), LINE_LIMIT)
         if not controllers and path:
             unified = path
-    return clean(_from_the_nodes_root(unified, own_roots.get(_UNIFIED)), LINE_LIMIT) if unified is not None else None
+    return (
+        clean(_from_the_nodes_root(unified, own_roots.get(_UNIFIED)), LINE_LIMIT)
+        if unified is not None
+        else None
+    )
 
 
 def find_own_roots(proc: Path) -> dict[bytes, bytes]:
-    """The path at which our cgroup namespace begins, by hierarchy; none where that is its root, or cannot be found.
+    """The path at which our cgroup namespace begins, by hierarchy; none where that is its root, or
+    cannot be found.
 
-    A container's own cgroup mount begins there and is shown with the root `/`. A mount of the node's is shown with one `/..` for
-    each level between the two. So many levels below the latter lies a directory with the former's inode.
+    A container's own cgroup mount begins there and is shown with the root `/`. A mount of the
+    node's is shown with one `/..` for each level between the two. So many levels below the latter
+    lies a directory with the former's inode.
     """
     found: dict[bytes, bytes] = {}
-    for hierarchy, points in _mount_points(read_bounded(proc / "self/mountinfo", _MOUNTINFO_LIMIT_BYTES) or b"").items():
+    for hierarchy, points in _mount_points(
+        read_bounded(proc / "self/mountinfo", _MOUNTINFO_LIMIT_BYTES) or b""
+    ).items():
         levels = max(points)
         path = _find_below(points[levels], levels, points[0]) if levels and 0 in points else None
         if path is not None:
@@ -64,16 +77,22 @@ def _from_the_nodes_root(path: bytes, own_root: bytes | None) -> bytes:
 
 
 def _mount_points(mountinfo: bytes) -> dict[bytes, dict[int, bytes]]:
-    """Of the two hierarchies that count, those mounted at the beginning of our namespace, 0, or so many levels above it."""
+    """Of the two hierarchies that count, those mounted at the beginning of our namespace, 0, or so
+    many levels above it.
+    """
     found: dict[bytes, dict[int, bytes]] = {}
     for line in mountinfo.split(b"\n"):
         place, _, kind = line.partition(b" - ")
         file_system, _, options = kind.partition(b" ")
-        if file_system == b"cgroup2" or (file_system == b"cgroup" and _MEMORY in options.rpartition(b" ")[2].split(b",")):
+        if file_system == b"cgroup2" or (
+            file_system == b"cgroup" and _MEMORY in options.rpartition(b" ")[2].split(b",")
+        ):
             root, point = place.split(b" ")[3:5]
             above = [part for part in root.split(b"/") if part]
             if set(above) <= {b".."}:
-                found.setdefault(_UNIFIED if file_system == b"cgroup2" else _MEMORY, {}).setdefault(len(above), point)
+                found.setdefault(_UNIFIED if file_system == b"cgroup2" else _MEMORY, {}).setdefault(
+                    len(above), point
+                )
     return found
 
 
@@ -87,7 +106,12 @@ def _find_below(top: bytes, levels: int, wanted: bytes) -> bytes | None:
         return None
     parents = [top]
     for _ in range(levels - 1):
-        parents = [child.path for parent in parents[:_LISTED_LIMIT] for child in _children(parent) if _has_children(child)]
+        parents = [
+            child.path
+            for parent in parents[:_LISTED_LIMIT]
+            for child in _children(parent)
+            if _has_children(child)
+        ]
     for parent in parents[:_LISTED_LIMIT]:
         for child in _children(parent):
             if child.inode() == status.st_ino:
@@ -104,7 +128,9 @@ def _children(directory: bytes) -> list[os.DirEntry[bytes]]:
 
 
 def _has_children(entry: os.DirEntry[bytes]) -> bool:
-    """kernfs counts sub-directories as links (fs/kernfs/inode.c): leaves, most of all and full of files, need not be listed."""
+    """kernfs counts sub-directories as links (fs/kernfs/inode.c): leaves, most of all and full of
+    files, need not be listed.
+    """
     try:
         return entry.stat(follow_symlinks=False).st_nlink != 2
     except OSError:

@@ -1,6 +1,8 @@
-"""What /proc says about one thread: program, state, scheduling, cgroup, and the file behind a descriptor (proc(5)).
+"""What /proc says about one thread: program, state, scheduling, cgroup, and the file behind a
+descriptor (proc(5)).
 
-Only argv[0] is read: arguments may hold secrets. Reading cmdline can block as long as the process holds its mmap lock.
+Only argv[0] is read: arguments may hold secrets. Reading cmdline can block as long as the process
+holds its mmap lock.
 """
 
 import os
@@ -20,7 +22,9 @@ _POLICIES: Final = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "d
 _REAL_TIME: Final = ("fifo", "rr", "deadline")
 
 
-def describe(root: Path, own_roots: Mapping[bytes, bytes], pid: int, tid: int, first_argument: int | None) -> TaskDescription:
+def describe(
+    root: Path, own_roots: Mapping[bytes, bytes], pid: int, tid: int, first_argument: int | None
+) -> TaskDescription:
     process = root / f"proc/{pid}"
     thread = process / f"task/{tid}"
     stat = read_bounded(thread / "stat", _READ_LIMIT_BYTES)
@@ -39,7 +43,9 @@ def describe(root: Path, own_roots: Mapping[bytes, bytes], pid: int, tid: int, f
 
 
 def parse_stat(text: bytes) -> tuple[str | None, str | None, str | None, int | None]:
-    """Name, state, policy and priority; a name may hold spaces and brackets, so fields are counted from the last one."""
+    """Name, state, policy and priority; a name may hold spaces and brackets, so fields are counted
+    from the last one.
+    """
     name, bracket, rest = text.rpartition(b")")
     fields = rest.split()
     if not bracket or len(fields) < 39:

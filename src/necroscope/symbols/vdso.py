@@ -1,4 +1,6 @@
-"""The kernel's vdso, an ELF image the kernel maps into every process; ours is the same as everybody's (64 bit)."""
+"""The kernel's vdso, an ELF image the kernel maps into every process; ours is the same as
+everybody's (64 bit).
+"""
 
 from typing import Final
 
@@ -12,7 +14,9 @@ _SIZE_LIMIT_BYTES: Final = 1 << 20
 
 
 class Vdso:
-    """Its symbols; offsets are counted from the start of the mapping. `elf` is None where there is none that can be read."""
+    """Its symbols; offsets are counted from the start of the mapping. `elf` is None where there is
+    none that can be read.
+    """
 
     def __init__(self, content: bytes) -> None:
         self.image = BytesImage(content)
@@ -29,8 +33,13 @@ class Vdso:
 def load() -> Vdso:
     """Empty where there is no vdso (booted with vdso=0)."""
     try:
-        with open("/proc/self/maps", "rb") as maps, open("/proc/self/mem", "rb", buffering=0) as memory:
-            mapping = next((mapping for mapping in parse(maps.read()) if mapping.path == PATH), None)
+        with (
+            open("/proc/self/maps", "rb") as maps,
+            open("/proc/self/mem", "rb", buffering=0) as memory,
+        ):
+            mapping = next(
+                (mapping for mapping in parse(maps.read()) if mapping.path == PATH), None
+            )
             if mapping is None or mapping.end - mapping.start > _SIZE_LIMIT_BYTES:
                 return Vdso(b"")
             memory.seek(mapping.start)

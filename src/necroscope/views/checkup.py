@@ -1,4 +1,6 @@
-"""A check-up in the terminal: worst first, each finding with its facts and its way out; or one line for a monitoring plugin."""
+"""A check-up in the terminal: worst first, each finding with its facts and its way out; or one line
+for a monitoring plugin.
+"""
 
 from collections.abc import Callable
 from typing import Final
@@ -7,7 +9,11 @@ from necroscope.analysis.checkup.checkup import Checkup
 from necroscope.analysis.checkup.finding import Finding, Level
 from necroscope.views.format import literal
 
-_SIGNS: Final = {Level.PROBLEM: ("PROBLEM", "red"), Level.NOTICE: ("notice", "yellow"), Level.UNKNOWN: ("unknown", "magenta")}
+_SIGNS: Final = {
+    Level.PROBLEM: ("PROBLEM", "red"),
+    Level.NOTICE: ("notice", "yellow"),
+    Level.UNKNOWN: ("unknown", "magenta"),
+}
 Style = Callable[[str, str], str]
 # node-problem-detector cuts the message of a plugin at 80 bytes unless told otherwise.
 _PLUGIN_LINE: Final = 80
@@ -18,8 +24,13 @@ def render(checkup: Checkup, style: Style) -> str:
     """`style` colours a text; on a pipe it returns it as it is."""
     lines = [line for finding in checkup.findings for line in _finding(finding, style)]
     if not checkup.findings:
-        lines.append(style("well", "green") + ": no core is held, nothing crash-loops, the kernel log tells of no reset or stall")
-    lines += [style("not seen", "magenta") + f": {literal(notice, _LINE)}" for notice in checkup.notices]
+        lines.append(
+            style("well", "green")
+            + ": no core is held, nothing crash-loops, the kernel log tells of no reset or stall"
+        )
+    lines += [
+        style("not seen", "magenta") + f": {literal(notice, _LINE)}" for notice in checkup.notices
+    ]
     return "\n".join(lines)
 
 

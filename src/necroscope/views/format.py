@@ -1,4 +1,6 @@
-"""Numbers, times and hostile names as the few characters a view has room for. What is missing is a dash, never 0."""
+"""Numbers, times and hostile names as the few characters a view has room for. What is missing is a
+dash, never 0.
+"""
 
 import re
 import unicodedata
@@ -13,17 +15,22 @@ from necroscope.model.units import NS_PER_MS, NS_PER_S, NS_PER_US
 MISSING: Final = "–"
 CUT: Final = "…"
 _LEVELS: Final = "_▁▂▃▄▅▆▇█"
-# Marks, joiners and direction signs take no cell of their own: they would shift, hide or reorder what stands beside them.
+# Marks, joiners and direction signs take no cell of their own: they would shift, hide or reorder
+# what stands beside them.
 _CELL_LESS: Final = frozenset({"Mn", "Me", "Cf", "Cc", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 # Bars, sparklines and arrows lie outside: most texts need no look at each of their characters.
-_MAYBE_WIDE: Final = re.compile("[\u1100-\u115f\u2300-\u23ff\u25fd-\u27bf\u2b00-\u2bff\u2e80-\U0010ffff]")
+_MAYBE_WIDE: Final = re.compile(
+    "[\u1100-\u115f\u2300-\u23ff\u25fd-\u27bf\u2b00-\u2bff\u2e80-\U0010ffff]"
+)
 
 
 # The same names come every second.
 @lru_cache(maxsize=4096)
 def literal(text: str, limit: int = NAME_LIMIT) -> str:
-    """A name from the machine as it may stand on a terminal: every character that has no cell of its own is escaped."""
+    """A name from the machine as it may stand on a terminal: every character that has no cell of
+    its own is escaped.
+    """
     text = clean(text, limit)
     if text.isascii():
         return text
@@ -59,10 +66,16 @@ def time_of_day(time_ns: int) -> str:
 
 
 def sparkline(shares: Sequence[float | None]) -> str:
-    """One character a value from 0 to 1; a value that is missing is a dash, and 0 is lower than the lowest block."""
+    """One character a value from 0 to 1; a value that is missing is a dash, and 0 is lower than the
+    lowest block.
+    """
     top = len(_LEVELS) - 1
     return "".join(
-        MISSING if share is None else _LEVELS[0] if share < 0.005 else _LEVELS[max(1, min(top, round(share * top)))]
+        MISSING
+        if share is None
+        else _LEVELS[0]
+        if share < 0.005
+        else _LEVELS[max(1, min(top, round(share * top)))]
         for share in shares
     )
 
@@ -93,7 +106,9 @@ def fit_right(text: str, width: int) -> str:
 
 
 def fit_tail(text: str, width: int) -> str:
-    """Exactly `width` cells, cut at the start: the end of a path is what tells two of them apart."""
+    """Exactly `width` cells, cut at the start: the end of a path is what tells two of them
+    apart.
+    """
     if cells(text) > width:
         text = CUT + _first_cells(text[::-1], width - 1)[::-1] if width > 0 else ""
     return text + " " * (width - cells(text))

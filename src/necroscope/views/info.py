@@ -27,12 +27,17 @@ def info_to_json(info: RecordingInfo) -> dict[str, Any]:
         "gaps": [_gap_to_json(gap) for gap in info.gaps],
         "lost_samples": info.lost_samples,
         "idle_samples": info.idle_samples,
-        "pins": [{"from": _moment(pin.from_ns), "to": _moment(pin.to_ns), "reason": pin.reason} for pin in info.pins],
+        "pins": [
+            {"from": _moment(pin.from_ns), "to": _moment(pin.to_ns), "reason": pin.reason}
+            for pin in info.pins
+        ],
     }
 
 
 def info_to_text(info: RecordingInfo) -> str:
-    """Names, causes and reasons come from a machine, or from whoever made the recording: no line may steer a terminal."""
+    """Names, causes and reasons come from a machine, or from whoever made the recording: no line
+    may steer a terminal.
+    """
     return "\n".join(literal(line, LINE_LIMIT) for line in _lines(info))
 
 
@@ -46,19 +51,30 @@ def _lines(info: RecordingInfo) -> list[str]:
         f"from      {format_moment(info.from_ns)}",
         f"to        {format_moment(info.to_ns)}  ({format_duration(info.to_ns - info.from_ns)})",
         f"cores     {'–' if info.cpus is None else info.cpus}",
-        f"size      {format_bytes(info.bytes)} in {info.segments} segment{'s' * (info.segments != 1)}",
-        f"samples   {info.tables.get('samples', 0)} kept, {info.idle_samples} of idle cores dropped, {info.lost_samples} lost",
+        (
+            f"size      {format_bytes(info.bytes)} in {info.segments}"
+            f" segment{'s' * (info.segments != 1)}"
+        ),
+        (
+            f"samples   {info.tables.get('samples', 0)} kept, {info.idle_samples} of idle cores"
+            f" dropped, {info.lost_samples} lost"
+        ),
         "",
         *_table_lines(info),
         "",
         *_gap_lines(info.gaps),
-        *[f"pinned    {format_moment(pin.from_ns)} to {format_moment(pin.to_ns)}  {pin.reason}" for pin in info.pins],
+        *[
+            f"pinned    {format_moment(pin.from_ns)} to {format_moment(pin.to_ns)}  {pin.reason}"
+            for pin in info.pins
+        ],
     ]
 
 
 def _table_lines(info: RecordingInfo) -> list[str]:
     width = max((len(name) for name in info.tables), default=0)
-    return [f"{rows:>12}  {name:<{width}}  {TABLES[name].meaning}" for name, rows in info.tables.items()]
+    return [
+        f"{rows:>12}  {name:<{width}}  {TABLES[name].meaning}" for name, rows in info.tables.items()
+    ]
 
 
 def _gap_lines(gaps: list[Gap]) -> list[str]:
@@ -75,7 +91,9 @@ def _gap_line(gap: Gap) -> str:
     length = format_duration(gap.to_ns - gap.from_ns) if gap.to_ns > gap.from_ns else ""
     core = "" if gap.cpu is None else f" of core {gap.cpu}"
     lost = f" ({gap.lost} lost)" if gap.lost else ""
-    return f"gap       {format_moment(gap.from_ns)}  {length:<8}  {gap.table}{core}: {gap.cause}{lost}"
+    return (
+        f"gap       {format_moment(gap.from_ns)}  {length:<8}  {gap.table}{core}: {gap.cause}{lost}"
+    )
 
 
 def _moment(time_ns: int | None) -> str | None:
@@ -89,4 +107,6 @@ def _gap_to_json(gap: Gap) -> dict[str, Any]:
         "to": format_moment(gap.to_ns),
         "cause": gap.cause,
     }
-    return found | {name: value for name, value in (("cpu", gap.cpu), ("lost", gap.lost)) if value is not None}
+    return found | {
+        name: value for name, value in (("cpu", gap.cpu), ("lost", gap.lost)) if value is not None
+    }

@@ -31,16 +31,25 @@ def value(column: Column, number: int) -> Value:
 def rows_of(name: str, segment: int) -> Rows:
     start_ns = START_NS + segment * 10 * NS
     if name == "frames":
-        return [(0, "start", "[kernel]", "kernel", None, None), (1, None, "/bin/x", "user", 77, "ab")]
+        return [
+            (0, "start", "[kernel]", "kernel", None, None),
+            (1, None, "/bin/x", "user", 77, "ab"),
+        ]
     if name == "stacks":
         return [(0, -1, 0), (1, 0, 1)] if segment % 2 == 0 else [(0, -1, 1), (1, -1, 0), (2, 1, 1)]
     if name == "samples":
         stack = 2 if segment == 1 else 1
-        return [(start_ns + i * NS, i % 2, 7, 8, "work", None if i % 2 else "/a", stack, 1) for i in range(4)]
+        return [
+            (start_ns + i * NS, i % 2, 7, 8, "work", None if i % 2 else "/a", stack, 1)
+            for i in range(4)
+        ]
     if name == "gaps":
         return [Gap("samples", start_ns, start_ns + 5, "ring overran", 1, 3).row()]
     columns = TABLES[name].columns[1:]
-    return [(start_ns + i * NS, *(value(column, 2 * segment + i) for column in columns)) for i in range(2)]
+    return [
+        (start_ns + i * NS, *(value(column, 2 * segment + i) for column in columns))
+        for i in range(2)
+    ]
 
 
 def main() -> None:
@@ -50,7 +59,9 @@ def main() -> None:
     for segment in range(3):
         start_ns = START_NS + segment * 10 * NS
         live = new_segment_path(directory, start_ns)
-        writer = JournalWriter(live, SegmentHeader(live.name.removesuffix(".live"), "node-a", "boot-1", start_ns, 2))
+        writer = JournalWriter(
+            live, SegmentHeader(live.name.removesuffix(".live"), "node-a", "boot-1", start_ns, 2)
+        )
         # The second segment has only what is needed to merge its stacks, so that the whole stays small.
         for name in TABLES if segment != 1 else ("frames", "stacks", "samples", "gaps", "log"):
             writer.append(name, rows_of(name, segment))

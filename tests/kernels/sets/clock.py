@@ -1,4 +1,6 @@
-"""The clock is stepped by an hour, forth and back, while the recorder runs: order stays, and the steps are told."""
+"""The clock is stepped by an hour, forth and back, while the recorder runs: order stays, and the
+steps are told.
+"""
 
 import itertools
 import sys
@@ -26,13 +28,23 @@ def verify(out: Path) -> None:
     directions = [next(word for word in ("forward", "back") if word in message) for message in said]
     check(directions == ["forward", "back"], f"each step is an event: {said}")
     anchors = sorted(told.rows("anchors"), key=lambda row: row["monotonic_ns"])
-    check([row["time"] for row in anchors] == sorted(row["time"] for row in anchors), "the time line never steps back")
+    check(
+        [row["time"] for row in anchors] == sorted(row["time"] for row in anchors),
+        "the time line never steps back",
+    )
     rows = told.rows("cores", cpus=[0])
     check(max(row["elapsed_ns"] for row in rows) < 60 * NS_PER_S, "no row is an hour long")
-    jumps = [later["time"] - earlier["time"] - later["elapsed_ns"] for earlier, later in itertools.pairwise(rows)]
+    jumps = [
+        later["time"] - earlier["time"] - later["elapsed_ns"]
+        for earlier, later in itertools.pairwise(rows)
+    ]
     large = [round(jump / (HOUR_S * NS_PER_S)) for jump in jumps if abs(jump) > NS_PER_S]
     check(large == [1], f"the time line has one jump, of an hour: {large}")
-    skipped = [row for row in told.rows("gaps") if row["table"] == "*" and "stepped forward by 1 h" in row["cause"]]
+    skipped = [
+        row
+        for row in told.rows("gaps")
+        if row["table"] == "*" and "stepped forward by 1 h" in row["cause"]
+    ]
     check(len(skipped) == 1, "what the step skips is a gap")
 
 

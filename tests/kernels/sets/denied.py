@@ -1,4 +1,6 @@
-"""Without BPF, without tracefs, without what Debian wants for perf: each costs only itself, and the gap says what is missing."""
+"""Without BPF, without tracefs, without what Debian wants for perf: each costs only itself, and the
+gap says what is missing.
+"""
 
 import subprocess
 import sys
@@ -10,7 +12,18 @@ from tests.kernels.recorder import record
 from tests.kernels.sets.looking import Told, check
 
 TRACEFS, DEBUGFS = Path("/sys/kernel/tracing"), Path("/sys/kernel/debug")
-ALWAYS = {"cores", "softirqs", "runqueue", "softnet", "memory", "cgroups", "samples", "stacks", "frames", "log"}
+ALWAYS = {
+    "cores",
+    "softirqs",
+    "runqueue",
+    "softnet",
+    "memory",
+    "cgroups",
+    "samples",
+    "stacks",
+    "frames",
+    "log",
+}
 
 
 def without_bpf() -> None:
@@ -32,7 +45,9 @@ PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
 
 
 def inside(out: Path) -> None:
-    subprocess.run(["mount", "-t", "tracefs", "tracefs", str(TRACEFS)], capture_output=True, check=False)
+    subprocess.run(
+        ["mount", "-t", "tracefs", "tracefs", str(TRACEFS)], capture_output=True, check=False
+    )
     level = PARANOID.read_text().strip()
     (out / "paranoid.txt").write_text(level)
     if int(level) >= 3:
@@ -45,16 +60,27 @@ def inside(out: Path) -> None:
 def verify(out: Path) -> None:
     without = {name: Told(out / name) for name in DENIALS}
     for name, told in without.items():
-        check(not ALWAYS - told.tables, f"without {name} the rest is recorded; missing: {sorted(ALWAYS - told.tables)}")
+        check(
+            not ALWAYS - told.tables,
+            f"without {name} the rest is recorded; missing: {sorted(ALWAYS - told.tables)}",
+        )
     bpf, tracefs = without["bpf"], without["tracefs"]
-    check(bpf.gap_tables == {"softirq_delay"}, f"refused BPF costs the softirq delay only: {bpf.gaps}")
-    check(any("CAP_BPF" in cause for cause in bpf.causes("softirq_delay")), "the capability is named")
-    check(tracefs.gap_tables == {"cgroup_ledger"}, f"absent tracefs costs the ledger only: {tracefs.gaps}")
+    check(
+        bpf.gap_tables == {"softirq_delay"}, f"refused BPF costs the softirq delay only: {bpf.gaps}"
+    )
+    check(
+        any("CAP_BPF" in cause for cause in bpf.causes("softirq_delay")), "the capability is named"
+    )
+    check(
+        tracefs.gap_tables == {"cgroup_ledger"},
+        f"absent tracefs costs the ledger only: {tracefs.gaps}",
+    )
     check("softirq_delay" in tracefs.tables, "BPF does without tracefs")
     if (out / "perf").exists():
         causes = Told(out / "perf").causes("samples")
         check(
-            bool(causes) and all("CAP_PERFMON is not enough" in cause for cause in causes), f"perf's own limit is named: {causes}"
+            bool(causes) and all("CAP_PERFMON is not enough" in cause for cause in causes),
+            f"perf's own limit is named: {causes}",
         )
 
 

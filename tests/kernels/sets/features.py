@@ -1,4 +1,6 @@
-"""What a kernel has of what the recorder can use: each is tried, and docs/kernels.md tells the answers."""
+"""What a kernel has of what the recorder can use: each is tried, and docs/kernels.md tells the
+answers.
+"""
 
 import ctypes
 import json
@@ -20,7 +22,11 @@ def _perf_with_ksymbol() -> bool:
     from necroscope.perf_abi import event_attr as abi
     from necroscope.sources.perf.event import open_event
 
-    os.close(open_event(abi.EventAttr(abi.TYPE_SOFTWARE, 0, 0, abi.FLAG_KSYMBOL | abi.FLAG_DISABLED), cpu=0))
+    os.close(
+        open_event(
+            abi.EventAttr(abi.TYPE_SOFTWARE, 0, 0, abi.FLAG_KSYMBOL | abi.FLAG_DISABLED), cpu=0
+        )
+    )
     return True
 
 
@@ -35,7 +41,13 @@ def _openat2() -> bool:
     from necroscope.perf_abi.syscalls import syscall
 
     os.close(
-        syscall("openat2", -100, ctypes.create_string_buffer(b"/proc/self/status"), ctypes.create_string_buffer(bytes(23)), 24)
+        syscall(
+            "openat2",
+            -100,
+            ctypes.create_string_buffer(b"/proc/self/status"),
+            ctypes.create_string_buffer(bytes(23)),
+            24,
+        )
     )
     return True
 
@@ -74,7 +86,12 @@ def _has_v2(file: str, word: str = "") -> Callable[[], bool]:
 
     def found() -> bool:
         mounts = (line.split() for line in (PROC / "mounts").read_text().splitlines())
-        files = [file_found for words in mounts if words[2] == "cgroup2" for file_found in Path(words[1]).glob(file)]
+        files = [
+            file_found
+            for words in mounts
+            if words[2] == "cgroup2"
+            for file_found in Path(words[1]).glob(file)
+        ]
         return any(word in one.read_text() for one in files) if word else bool(files)
 
     return found
@@ -98,8 +115,12 @@ PROBES: dict[str, Callable[[], bool]] = {
     "pressure": _exists("/proc/pressure/cpu"),
     "pressure: full of cpu": _has("/proc/pressure/cpu", "full"),
     "pressure: irq": _exists("/proc/pressure/irq"),
-    "softnet: core number": lambda: len((PROC / "net/softnet_stat").read_text().splitlines()[0].split()) >= 13,
-    "softnet: queue lengths": lambda: len((PROC / "net/softnet_stat").read_text().splitlines()[0].split()) >= 15,
+    "softnet: core number": lambda: (
+        len((PROC / "net/softnet_stat").read_text().splitlines()[0].split()) >= 13
+    ),
+    "softnet: queue lengths": lambda: (
+        len((PROC / "net/softnet_stat").read_text().splitlines()[0].split()) >= 15
+    ),
     "negative dentries": lambda: int((PROC / "sys/fs/dentry-state").read_text().split()[4]) > 0,
     "Percpu of meminfo": _has("/proc/meminfo", "Percpu:"),
     "effective affinity": _exists("/proc/irq/*/effective_affinity_list"),
@@ -110,7 +131,9 @@ PROBES: dict[str, Callable[[], bool]] = {
 
 
 def inside(out: Path) -> None:
-    subprocess.run(["mount", "-t", "tracefs", "tracefs", str(TRACEFS)], capture_output=True, check=False)
+    subprocess.run(
+        ["mount", "-t", "tracefs", "tracefs", str(TRACEFS)], capture_output=True, check=False
+    )
     answers = {name: _try(probe) for name, probe in PROBES.items()}
     told = {"release": platform.release(), "version": platform.version(), "features": answers}
     (out / "features.json").write_text(json.dumps(told, indent=1))

@@ -1,4 +1,6 @@
-"""A core is unplugged while the recorder runs, and plugged in again: a gap with its cause, then samples of that core again."""
+"""A core is unplugged while the recorder runs, and plugged in again: a gap with its cause, then
+samples of that core again.
+"""
 
 import sys
 from pathlib import Path
@@ -24,9 +26,17 @@ def verify(out: Path) -> None:
     told = Told(out / "recording")
     for table in ("cores", "samples"):
         causes = [(cause, cpu) for name, cause, cpu in told.gaps if name == table]
-        check((f"cpu {CORE} was offline", CORE) in causes, f"{table}: the absence is a gap: {causes}")
-    end_ns = max(row["end"] for row in told.rows("gaps") if row["table"] == "samples" and row["cpu"] == CORE)
-    after = [row for row in told.rows("samples", cpus=[CORE]) if row["time"] > end_ns and row["comm"] == "spinner-42"]
+        check(
+            (f"cpu {CORE} was offline", CORE) in causes, f"{table}: the absence is a gap: {causes}"
+        )
+    end_ns = max(
+        row["end"] for row in told.rows("gaps") if row["table"] == "samples" and row["cpu"] == CORE
+    )
+    after = [
+        row
+        for row in told.rows("samples", cpus=[CORE])
+        if row["time"] > end_ns and row["comm"] == "spinner-42"
+    ]
     check(len(after) > 49, f"the core is sampled again; {len(after)} samples after it came back")
     others = {row["cpu"] for row in told.rows("gaps") if row["cpu"] is not None}
     check(others == {CORE}, f"no other core has a gap: {others}")

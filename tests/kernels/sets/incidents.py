@@ -1,7 +1,9 @@
-"""Incidents of the lab on another kernel: its functions have other names, and the verdict must be the same.
+"""Incidents of the lab on another kernel: its functions have other names, and the verdict must be
+the same.
 
-Those that need no more than the kernel, and whose signature is a function. An emulated processor may be too slow for one to reach
-its impact: then the lab says so, there is no label, and nothing is judged.
+Those that need no more than the kernel, and whose signature is a function. An emulated processor
+may be too slow for one to reach its impact: then the lab says so, there is no label, and nothing is
+judged.
 """
 
 import json
@@ -13,7 +15,14 @@ from tests.kernels.recorder import COMMAND
 from tests.kernels.sets.looking import check, say
 
 CORE = 1
-NAMES = ("dentry-walk", "mountinfo-reparse", "page-fault-storm", "path-lookup-contention", "proc-net-scan", "tlb-shootdown")
+NAMES = (
+    "dentry-walk",
+    "mountinfo-reparse",
+    "page-fault-storm",
+    "path-lookup-contention",
+    "proc-net-scan",
+    "tlb-shootdown",
+)
 _LEAST = 3
 _WORDS = ("--seconds", "12", "--baseline", "8", "--seed", "1", "--core", str(CORE))
 
@@ -21,7 +30,9 @@ _WORDS = ("--seconds", "12", "--baseline", "8", "--seed", "1", "--core", str(COR
 def inside(out: Path) -> None:
     for name in NAMES:
         command = [*COMMAND, "lab", "run", name, "--dir", str(out / name), *_WORDS]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
         (out / f"{name}.said").write_text(done.stdout)
         say(f"{name}: exit code {done.returncode}: {done.stdout.strip().splitlines()[-1:]}")
 
@@ -36,7 +47,9 @@ def verify(out: Path) -> str:
         if not label.exists():
             continue
         truth = json.loads(label.read_text())
-        found = [(one.verdict.cause, one.core) for one in diagnose(Store.open(label.parent)).incidents]
+        found = [
+            (one.verdict.cause, one.core) for one in diagnose(Store.open(label.parent)).incidents
+        ]
         (right if (truth["cause"], truth["core"]) in found else wrong).append(f"{name}: {found}")
     check(not wrong, f"the verdict is the lab's; not so: {wrong}")
     told = [one.partition(":")[0] for one in right]

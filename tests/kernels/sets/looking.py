@@ -5,9 +5,15 @@ from pathlib import Path
 from typing import Any
 
 ALL = (0, 1 << 62)
-# An emulated machine may be too slow, all the more where the host is busy; that is told, and is no fault of the kernel's.
+# An emulated machine may be too slow, all the more where the host is busy; that is told, and is no
+# fault of the kernel's.
 TOO_SLOW = (
-    *("did not answer in time", "the recorder was not run for", "were not read twice", "were counted within"),
+    *(
+        "did not answer in time",
+        "the recorder was not run for",
+        "were not read twice",
+        "were counted within",
+    ),
     "the lookup process hung",
 )
 # What a kernel does not have is told with these words, and stays null.
@@ -26,7 +32,9 @@ def check(is_true: bool, what: str) -> None:
 
 
 class Told:
-    """A recording, opened where the analysis is: on this side. In the guest nothing of this is imported before it is used."""
+    """A recording, opened where the analysis is: on this side. In the guest nothing of this is
+    imported before it is used.
+    """
 
     def __init__(self, directory: Path) -> None:
         from necroscope.store.query import Store
@@ -34,7 +42,9 @@ class Told:
         self._store = Store.open(directory)
         self.tables = set(self._store.info().tables)
         gaps = [(row["table"], row["cause"], row["cpu"]) for row in self.rows("gaps")]
-        self.gaps = [gap for gap in gaps if not any(words in gap[1] for words in (*TOO_SLOW, NOT_THERE))]
+        self.gaps = [
+            gap for gap in gaps if not any(words in gap[1] for words in (*TOO_SLOW, NOT_THERE))
+        ]
         self.late_tables = {gap[0] for gap in gaps if gap not in self.gaps}
 
     @property

@@ -1,4 +1,5 @@
-"""The project's own tests that ask the kernel, run by pytest in the guest: perf, BPF, procfs, sysfs, kernel log, symbols.
+"""The project's own tests that ask the kernel, run by pytest in the guest: perf, BPF, procfs,
+sysfs, kernel log, symbols.
 
 And those that ask systemd, which is a real one there, with a unit that crashes again and again.
 """
@@ -13,11 +14,19 @@ from tests.kernels.sets.looking import check
 
 # What this set needs in the guest beside the sets.
 PLACES = (
-    *("tests/unit/perf_abi", "tests/unit/sources/perf", "tests/unit/sources/procfs", "tests/unit/sources/sysfs"),
+    *(
+        "tests/unit/perf_abi",
+        "tests/unit/sources/perf",
+        "tests/unit/sources/procfs",
+        "tests/unit/sources/sysfs",
+    ),
     *("tests/unit/sources/cgroupfs", "tests/unit/sources/kernel_log", "tests/unit/symbols"),
     "tests/integration/test_units_live.py",
 )
-_DATA = tuple(f"tests/data/{area}" for area in ("perf", "procfs", "sysfs", "cgroupfs", "kernel_log", "symbols"))
+_DATA = tuple(
+    f"tests/data/{area}"
+    for area in ("perf", "procfs", "sysfs", "cgroupfs", "kernel_log", "symbols")
+)
 FILES = ("tests/conftest.py", "tests/synthetic_root.py", "pyproject.toml", *PLACES, *_DATA)
 
 

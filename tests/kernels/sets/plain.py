@@ -1,4 +1,5 @@
-"""A recording of some seconds with a process that never sleeps: every table fills, and what is missing is told.
+"""A recording of some seconds with a process that never sleeps: every table fills, and what is
+missing is told.
 
 With cgroup v1 and without PSI the same, with a gap that names PSI and nothing else.
 """
@@ -9,7 +10,18 @@ from pathlib import Path
 from tests.kernels.recorder import Recorder, info, spinner
 from tests.kernels.sets.looking import Told, check
 
-EVERY_TICK = {"samples", "stacks", "frames", "cores", "softirqs", "softirq_delay", "runqueue", "softnet", "pressure", "memory"}
+EVERY_TICK = {
+    "samples",
+    "stacks",
+    "frames",
+    "cores",
+    "softirqs",
+    "softirq_delay",
+    "runqueue",
+    "softnet",
+    "pressure",
+    "memory",
+}
 AT_TIMES = {"cgroups", "log", "anchors", "interrupts", "units"}
 
 
@@ -28,15 +40,27 @@ def verify(out: Path, *, is_v1: bool, has_pressure: bool) -> None:
     empty = (EVERY_TICK | AT_TIMES) - missing - told.late_tables - told.tables
     check(not empty, f"every table fills; these did not: {sorted(empty)}")
     check(told.gap_tables <= missing, f"no gap that nobody made: {told.gaps}")
-    check(has_pressure or any("/proc/pressure" in cause for cause in told.causes("pressure")), "what is missing is named")
-    spinning = [row for row in told.rows("samples") if row["comm"] == "spinner-42" and row["cpu"] == 1]
+    check(
+        has_pressure or any("/proc/pressure" in cause for cause in told.causes("pressure")),
+        "what is missing is named",
+    )
+    spinning = [
+        row for row in told.rows("samples") if row["comm"] == "spinner-42" and row["cpu"] == 1
+    ]
     check(len(spinning) >= 49, f"a process that never sleeps is sampled; {len(spinning)} samples")
     check({row["cgroup"] for row in spinning} != {None}, "its cgroup is known")
     named = [frame for frame in told.frames() if frame["kind"] == "kernel" and frame["function"]]
     check(len(named) > 20, f"functions of the kernel have names; {len(named)} do")
     controllers = {row["controller"] for row in told.rows("cgroups")}
-    check(("memory" in controllers) if is_v1 else ("unified" in controllers), f"memory cgroups are counted: {controllers}")
-    check({row["cpu"] for row in told.rows("softirq_delay")} == {row["cpu"] for row in told.rows("cores")}, "BPF sees every core")
+    check(
+        ("memory" in controllers) if is_v1 else ("unified" in controllers),
+        f"memory cgroups are counted: {controllers}",
+    )
+    check(
+        {row["cpu"] for row in told.rows("softirq_delay")}
+        == {row["cpu"] for row in told.rows("cores")},
+        "BPF sees every core",
+    )
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
-"""A reset by a real driver: its poll waits behind a kernel section of seconds on its core, its transmit queue fills, time is up.
+"""A reset by a real driver: its poll waits behind a kernel section of seconds on its core, its
+transmit queue fills, time is up.
 
-An application holds thousands of timers on core 1. An agent reads /proc/timer_list there, which takes the kernel seconds without
-a point to yield (`necroscope.lab.timer_list` says why). The network device's interrupt comes to core 1, too; another core sends.
-Where softirqs wait for ksoftirqd, and ksoftirqd for the agent's system call, nobody takes finished packets off the queue; after
-five seconds the network core's watchdog calls the driver, which resets the device. No line is ours. Where softirqs run at
-interrupt exit whoever waits, the same agent harms nobody.
+An application holds thousands of timers on core 1. An agent reads /proc/timer_list there, which
+takes the kernel seconds without a point to yield (`necroscope.lab.timer_list` says why). The
+network device's interrupt comes to core 1, too; another core sends. Where softirqs wait for
+ksoftirqd, and ksoftirqd for the agent's system call, nobody takes finished packets off the queue;
+after five seconds the network core's watchdog calls the driver, which resets the device. No line is
+ours. Where softirqs run at interrupt exit whoever waits, the same agent harms nobody.
 """
 
 import subprocess
@@ -27,7 +29,9 @@ def inside(out: Path, runs: int) -> None:
     wire.own_core()
     wire.bring_up(starving.CORE)
     # Where nothing is to be reset the core may not be held at all, however long the call takes.
-    count = _timers_for(starving.HOLD_S, longest_hold_s.__name__ if runs == RUNS else longest_call_s.__name__)
+    count = _timers_for(
+        starving.HOLD_S, longest_hold_s.__name__ if runs == RUNS else longest_call_s.__name__
+    )
     python = f"{sys.executable} -c 'from tests.kernels.sets import reset; reset.%s'"
     wire.take_unit(HUB, python % f"hold({count})", cpu=starving.CORE, extra=_FILES)
     wire.take_unit(starving.AGENT, python % "read_once()", cpu=starving.CORE, extra=_FILES)
@@ -38,9 +42,11 @@ def inside(out: Path, runs: int) -> None:
 
 
 def _timers_for(seconds: float, measured: str) -> int:
-    """It grows with the square of the number of timers, and faster once they outgrow a cache: asked step by step.
+    """It grows with the square of the number of timers, and faster once they outgrow a cache: asked
+    step by step.
 
-    The shortest of several counts: where the host is busy it seems longer, and the next one may not.
+    The shortest of several counts: where the host is busy it seems longer, and the next one may
+    not.
     """
     count = _FIRST
     for aim_s in (*_STEPS_S, seconds):
@@ -51,7 +57,16 @@ def _timers_for(seconds: float, measured: str) -> int:
 
 def _measured(what: str, count: int) -> float:
     measure = f"from tests.kernels.sets import reset; print(reset.{what}({count}))"
-    limited = ["prlimit", "--nofile=200000", "taskset", "--cpu-list", str(starving.CORE), sys.executable, "-c", measure]
+    limited = [
+        "prlimit",
+        "--nofile=200000",
+        "taskset",
+        "--cpu-list",
+        str(starving.CORE),
+        sys.executable,
+        "-c",
+        measure,
+    ]
     took_s = float(subprocess.run(limited, stdout=subprocess.PIPE, check=True).stdout)
     say(f"{what} with {count} timers: {took_s:.2f} s")
     return took_s
@@ -66,9 +81,11 @@ def longest_call_s(count: int) -> float:
 
 
 def longest_hold_s(count: int) -> float:
-    """How long another thread on the core got no turn during a read: less than the read where the kernel yields in between.
+    """How long another thread on the core got no turn during a read: less than the read where the
+    kernel yields in between.
 
-    5.10 yields whenever seq_file asks for a larger buffer, and holds the core for a tenth of a read.
+    5.10 yields whenever seq_file asks for a larger buffer, and holds the core for a tenth of a
+    read.
     """
     from necroscope.lab import timer_list
 

@@ -1,6 +1,8 @@
-"""The recorder as the unit that we ship, under the guest's own systemd: its few rights are enough for every table.
+"""The recorder as the unit that we ship, under the guest's own systemd: its few rights are enough
+for every table.
 
-The user and the sysctl are set as docs/deploy.md tells a Debian user to, the quota because an emulated processor is slow.
+The user and the sysctl are set as docs/deploy.md tells a Debian user to, the quota because an
+emulated processor is slow.
 """
 
 import json
@@ -42,8 +44,12 @@ def inside(out: Path) -> None:
     time.sleep(_ROWS_S)
     running = _told_by_systemd()
     wire.systemctl("stop", NAME)
-    (out / "systemd.json").write_text(json.dumps({"running": running, "stopped": _told_by_systemd()}))
-    journal = subprocess.run(["journalctl", "--no-pager", "--boot"], stdout=subprocess.PIPE, check=False).stdout
+    (out / "systemd.json").write_text(
+        json.dumps({"running": running, "stopped": _told_by_systemd()})
+    )
+    journal = subprocess.run(
+        ["journalctl", "--no-pager", "--boot"], stdout=subprocess.PIPE, check=False
+    ).stdout
     (out / "journal.txt").write_bytes(journal)
     shutil.copytree(_STATE, out / "recording")
 
@@ -58,11 +64,16 @@ def verify(out: Path) -> str:
     systemd = json.loads((out / "systemd.json").read_text())
     journal = (out / "journal.txt").read_text(errors="replace")
     check(systemd["running"]["ActiveState"] == "active", f"it runs: {systemd}; {journal[-600:]}")
-    check(systemd["stopped"]["Result"] == "success", f"it ends as asked: {systemd}; {journal[-600:]}")
+    check(
+        systemd["stopped"]["Result"] == "success", f"it ends as asked: {systemd}; {journal[-600:]}"
+    )
     check(systemd["stopped"]["NRestarts"] == "0", f"it did not crash: {systemd}")
     told = Told(out / "recording")
     empty = (plain.EVERY_TICK | plain.AT_TIMES) - told.late_tables - told.tables
-    check(not empty, f"its rights are enough for every table; these are empty: {sorted(empty)}; {told.gaps}")
+    check(
+        not empty,
+        f"its rights are enough for every table; these are empty: {sorted(empty)}; {told.gaps}",
+    )
     refused = [gap for gap in told.gaps if "of a core" not in gap[1]]
     check(not refused, f"nothing is refused: {refused}")
     return f"as user {systemd['running']['User'] or 'root'}, {len(told.tables)} tables"

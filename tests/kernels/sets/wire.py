@@ -1,7 +1,9 @@
-"""The guest's network device with its real driver: its interrupt on one core, and a sender on another that keeps its queue busy.
+"""The guest's network device with its real driver: its interrupt on one core, and a sender on
+another that keeps its queue busy.
 
-e1000e cleans its transmit queue in the poll only where it has one interrupt for all (drivers/net/ethernet/intel/e1000e/netdev.c,
-e1000e_poll); with several, the queue's own hard interrupt does it and no starved poll would matter. So it is loaded with one.
+e1000e cleans its transmit queue in the poll only where it has one interrupt for all
+(drivers/net/ethernet/intel/e1000e/netdev.c, e1000e_poll); with several, the queue's own hard
+interrupt does it and no starved poll would matter. So it is loaded with one.
 """
 
 import os
@@ -42,7 +44,9 @@ def bring_up(core: int) -> int:
     _run("ip", "link", "set", DEVICE, "up")
     while _CARRIER.read_text().strip() != "1":
         time.sleep(0.1)
-    found = re.search(rf"^ *(\d+):.*\b{DEVICE}$", Path("/proc/interrupts").read_text(), re.MULTILINE)
+    found = re.search(
+        rf"^ *(\d+):.*\b{DEVICE}$", Path("/proc/interrupts").read_text(), re.MULTILINE
+    )
     if found is None:
         raise SystemExit(f"{DEVICE} has no interrupt")
     Path(f"/proc/irq/{found[1]}/smp_affinity_list").write_text(str(core))
@@ -71,7 +75,9 @@ def systemctl(*words: str) -> None:
 
 
 def _run(*command: str) -> None:
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
     if done.returncode:
         raise SystemExit(f"{' '.join(command)}: {done.stdout.strip()}")
 

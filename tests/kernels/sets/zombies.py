@@ -1,8 +1,10 @@
-"""A unit that crashes at every start leaks memory cgroups under the guest's own systemd, and an agent has the kernel walk them.
+"""A unit that crashes at every start leaks memory cgroups under the guest's own systemd, and an
+agent has the kernel walk them.
 
-Each start of the unit makes cgroups below its own, as a container agent does, and leaves a small file behind for each in memory:
-the file's page keeps the dead cgroup alive. The agent then asks for what walks them all. What each way of asking costs on this
-kernel is measured, and whether a network poll on that core had to wait for it.
+Each start of the unit makes cgroups below its own, as a container agent does, and leaves a small
+file behind for each in memory: the file's page keeps the dead cgroup alive. The agent then asks for
+what walks them all. What each way of asking costs on this kernel is measured, and whether a network
+poll on that core had to wait for it.
 """
 
 import contextlib
@@ -21,7 +23,8 @@ from tests.kernels.sets import wire
 from tests.kernels.sets.looking import check, say
 
 CORE, LEAK, AGENT = 1, "metrics-shipper", "stat-agent"
-# Only what leaked is reclaimed: in the slice of the system's services their programs would go, too, and come back slowly.
+# Only what leaked is reclaimed: in the slice of the system's services their programs would go, too,
+# and come back slowly.
 SLICE = "vendor.slice"
 WANTED = 4000
 _LEAK_A_START = 250
@@ -45,7 +48,10 @@ def inside(out: Path) -> None:
     wire.own_core()
     wire.bring_up(CORE)
     _FILES.mkdir()
-    python = f"{sys.executable} -S -c 'import sys; sys.path.append(\"/job\"); from tests.kernels.sets import zombies; zombies.%s'"
+    python = (
+        f'{sys.executable} -S -c \'import sys; sys.path.append("/job"); from tests.kernels.sets'
+        " import zombies; zombies.%s'"
+    )
     extra = f"Slice={SLICE}\nRestart=always\nRestartSec=100ms\nDelegate=yes\nMemoryAccounting=yes\n"
     wire.take_unit(LEAK, python % "crash()", cpu=0, extra=extra)
     wire.take_unit(AGENT, python % "walk()", cpu=CORE)
@@ -60,14 +66,21 @@ def inside(out: Path) -> None:
         subprocess.run(["systemctl", "start", "--wait", AGENT], timeout=200, check=False)
         recorder.wait_for_flushes(2)
     sender.kill()
-    truth = {"zombies": zombies, "leaked_s": round(leaked_s, 1), "costs_ms": _costs(), "timeouts": wire.timeouts()}
+    truth = {
+        "zombies": zombies,
+        "leaked_s": round(leaked_s, 1),
+        "costs_ms": _costs(),
+        "timeouts": wire.timeouts(),
+    }
     (out / "truth.json").write_text(json.dumps(truth))
 
 
 def crash() -> None:
     """One start of the unit."""
     mark = ":memory:" if is_v1() else "0::"
-    own = next(line for line in Path("/proc/self/cgroup").read_text().splitlines() if mark in line).split(":", 2)[2]
+    own = next(
+        line for line in Path("/proc/self/cgroup").read_text().splitlines() if mark in line
+    ).split(":", 2)[2]
     unit, pid = memory_root() / own.lstrip("/"), str(os.getpid())
     home = unit
     if not is_v1():
@@ -91,7 +104,8 @@ def walk() -> None:
     Path("/proc/self/comm").write_text(AGENT)
     files = ((memory_root() / SLICE / name, value) for name, value in _ASKS.items())
     file, value = next((file, value) for file, value in files if file.exists())
-    # As long as the unit goes on there is always something to reclaim, and the kernel would go on for ever.
+    # As long as the unit goes on there is always something to reclaim, and the kernel would go on
+    # for ever.
     signal.signal(signal.SIGALRM, _give_up)
     signal.setitimer(signal.ITIMER_REAL, _PATIENCE_S)
     with contextlib.suppress(OSError):
@@ -106,7 +120,11 @@ def _zombies() -> int:
     if not is_v1():
         told = dict(line.split() for line in (_V2 / "cgroup.stat").read_text().splitlines())
         return int(told["nr_dying_descendants"])
-    tracked = next(line for line in Path("/proc/cgroups").read_text().splitlines() if line.startswith("memory\t")).split()[2]
+    tracked = next(
+        line
+        for line in Path("/proc/cgroups").read_text().splitlines()
+        if line.startswith("memory\t")
+    ).split()[2]
     return int(tracked) - sum(1 for _ in os.walk(_V1))
 
 
@@ -114,8 +132,12 @@ def _costs() -> dict[str, float]:
     """Milliseconds that each way of asking takes, with the zombies there."""
     return {
         "read memory.stat of the root": _took_ms((memory_root() / "memory.stat").read_bytes),
-        "read memory.numa_stat of the root": _took_ms((memory_root() / "memory.numa_stat").read_bytes),
-        "write 2 to drop_caches": _took_ms(partial(Path("/proc/sys/vm/drop_caches").write_text, "2")),
+        "read memory.numa_stat of the root": _took_ms(
+            (memory_root() / "memory.numa_stat").read_bytes
+        ),
+        "write 2 to drop_caches": _took_ms(
+            partial(Path("/proc/sys/vm/drop_caches").write_text, "2")
+        ),
     }
 
 
@@ -132,13 +154,24 @@ def verify(out: Path) -> str:
     truth = json.loads((out / "truth.json").read_text())
     check(truth["zombies"] >= 1000, f"the unit leaked: {truth}")
     check(truth["timeouts"] == 0, f"this walk yields, and no queue times out: {truth}")
-    found = [one for one in diagnose(Store.open(out / "recording")).incidents if one.verdict.cause == "zombie-memcg-walk"]
+    found = [
+        one
+        for one in diagnose(Store.open(out / "recording")).incidents
+        if one.verdict.cause == "zombie-memcg-walk"
+    ]
     check(len(found) == 1, "the walk is one incident")
     verdict = found[0].verdict
-    told = (found[0].core, verdict.culprit and verdict.culprit.comm, verdict.origin and verdict.origin.name)
+    told = (
+        found[0].core,
+        verdict.culprit and verdict.culprit.comm,
+        verdict.origin and verdict.origin.name,
+    )
     check(told == (CORE, AGENT, f"{LEAK}.service"), f"core, culprit and origin: {told}")
     costs = ", ".join(f"{what}: {ms} ms" for what, ms in truth["costs_ms"].items())
-    return f"{truth['zombies']} zombies of {LEAK}.service in {truth['leaked_s']:.0f} s; {costs}; no reset"
+    return (
+        f"{truth['zombies']} zombies of {LEAK}.service in {truth['leaked_s']:.0f} s; {costs}; no"
+        " reset"
+    )
 
 
 if __name__ == "__main__":

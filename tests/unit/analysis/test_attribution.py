@@ -15,12 +15,13 @@ def culprit_of(node: DrawnNode) -> Culprit:
 
 
 def held_by(cgroup: str) -> DrawnNode:
-    return drawn_node(f"core 0: ...........\ncore 1: ....kkkkk..\nk: system  worker[8]  {cgroup}  main > odd_loop")
+    return drawn_node(
+        f"core 0: ...........\ncore 1: ....kkkkk..\nk: system  worker[8]  {cgroup}  main > odd_loop"
+    )
 
 
 def test_a_task_that_was_interrupted_is_not_blamed_for_the_interrupts() -> None:
-    node = drawn_node(
-        """
+    node = drawn_node("""
         core 0:  ....................
         core 1:  ........xxxxxx......
         x: system  victim[2]  /  main > asm_common_interrupt, handle_softirqs, net_rx_action
@@ -28,8 +29,7 @@ def test_a_task_that_was_interrupted_is_not_blamed_for_the_interrupts() -> None:
         x: system  tool[4]  /  main > ksys_ioctl, odd_loop
         x: system  victim[2]  /  main > asm_common_interrupt, handle_softirqs, net_rx_action
         x: system  victim[2]  /  main > asm_common_interrupt, common_interrupt, handle_irq_event
-        """
-    )
+        """)
     assert culprit_of(node).comm == "tool"
 
 
@@ -40,11 +40,15 @@ def test_the_unit_is_told_from_the_cgroup() -> None:
 def test_the_container_is_told_from_the_cgroup_and_by_its_name_where_that_is_known() -> None:
     node = held_by(f"/kubepods/burstable/pod1/{ID}")
     assert culprit_of(node).container == ID[:12]
-    assert culprit_of(node.add("containers", 1, container=ID, name="sidecar")).container == "sidecar"
+    assert (
+        culprit_of(node.add("containers", 1, container=ID, name="sidecar")).container == "sidecar"
+    )
 
 
 def test_many_short_processes_of_one_name_are_one_culprit_without_a_pid() -> None:
-    lines = "\n".join(f"k: system  runc[{pid}]  /jobs  main > copy_process" for pid in range(100, 120))
+    lines = "\n".join(
+        f"k: system  runc[{pid}]  /jobs  main > copy_process" for pid in range(100, 120)
+    )
     found = culprit_of(drawn_node(f"core 0: ...........\ncore 1: ....kkkkk..\n{lines}"))
     assert (found.comm, found.pid) == ("runc", None)
 
@@ -53,28 +57,28 @@ def test_threads_with_names_of_their_own_are_one_culprit() -> None:
     pool = "\n".join(f"k: system  worker-{number}[5]  /a  main > odd_loop" for number in range(16))
     node = drawn_node(f"core 0: ...........\ncore 1: ....kkkkk..\n{pool}")
     assert (culprit_of(node).pid, culprit_of(node).path[-1]) == (5, "odd_loop")
-    assert any(item.text.endswith("has 100% of core 1's samples") for item in diagnose(node).incidents[0].verdict.evidence)
+    assert any(
+        item.text.endswith("has 100% of core 1's samples")
+        for item in diagnose(node).incidents[0].verdict.evidence
+    )
 
 
 def test_a_process_that_ran_all_along_under_another_threads_name_did_not_grow() -> None:
-    node = drawn_node(
-        """
+    node = drawn_node("""
         core 0:  ................................
         core 1:  uuuuuuuuuuuuuuuuxxxxxxxxuuuuuuuu
         u: user  step-1[7]  /  main, step
         x: system  step-2[7]  /  main, step > odd_entry, odd_trap
         x: system  step-2[7]  /  main, step > odd_entry, odd_trap
         x: system  tool[44]  /  main > ksys_ioctl, odd_loop
-        """
-    )
+        """)
     assert culprit_of(node).comm == "tool"
 
 
 def test_the_path_is_the_culprits_own() -> None:
     """Others are in the same functions by another way, and by more of them together."""
     loop = "fsnotify, send_to_group"
-    node = drawn_node(
-        f"""
+    node = drawn_node(f"""
         core 0:  ....................
         core 1:  ........xxxxxx......
         x: system  writer[4]  /  main > ksys_write, {loop}, inotify_handle_inode_event
@@ -82,8 +86,7 @@ def test_the_path_is_the_culprits_own() -> None:
         x: system  sh[5]  /  main > do_sys_open, {loop}, fanotify_handle_event
         x: system  ls[6]  /  main > do_sys_open, {loop}, fanotify_handle_event
         x: system  cat[7]  /  main > do_sys_open, {loop}, fanotify_handle_event
-        """
-    )
+        """)
     found = culprit_of(node)
     assert (found.comm, found.path) == (
         "writer",
@@ -92,31 +95,39 @@ def test_the_path_is_the_culprits_own() -> None:
 
 
 def test_who_has_less_than_half_of_a_core_does_not_hold_it() -> None:
-    lines = "\n".join(f"k: system  job{pid}[{pid}]  /jobs  main > odd_loop" for pid in range(100, 103))
-    (incident,) = diagnose(drawn_node(f"core 0: ...........\ncore 1: ....kkkkk..\n{lines}")).incidents
+    lines = "\n".join(
+        f"k: system  job{pid}[{pid}]  /jobs  main > odd_loop" for pid in range(100, 103)
+    )
+    (incident,) = diagnose(
+        drawn_node(f"core 0: ...........\ncore 1: ....kkkkk..\n{lines}")
+    ).incidents
     assert "held in system mode for" in incident.verdict.summary
     assert "34% of it by job100" in incident.verdict.summary
-    assert any(item.text == "job100 has 34% of core 1's samples" for item in incident.verdict.evidence)
+    assert any(
+        item.text == "job100 has 34% of core 1's samples" for item in incident.verdict.evidence
+    )
 
 
 def test_the_evidence_speaks_of_the_culprit_and_of_who_had_more() -> None:
-    node = drawn_node(
-        """
+    node = drawn_node("""
         core 0:  ................................
         core 1:  uuuuuuuuuuuuuuuuxxxxxxxxuuuuuuuu
         u: user  trainer[7]  /  main, step
         x: system  trainer[7]  /  main, step > odd_entry, odd_trap
         x: system  trainer[7]  /  main, step > odd_entry, odd_trap
         x: system  tool[44]  /  main > ksys_ioctl, odd_loop
-        """
-    )
+        """)
     (incident,) = diagnose(node).incidents
-    assert any(item.text == "tool has 32% of core 1's samples, trainer 68%" for item in incident.verdict.evidence)
+    assert any(
+        item.text == "tool has 32% of core 1's samples, trainer 68%"
+        for item in incident.verdict.evidence
+    )
 
 
 def test_a_task_whose_name_nobody_saw_is_a_number_and_no_origin() -> None:
     node = drawn_node(
-        "core 0: ..............\ncore 1: ....kkkkkkk...\nk: system  :29838[29838]  /  read > vfs_read, seq_read, tcp4_seq_show"
+        "core 0: ..............\ncore 1: ....kkkkkkk...\nk: system  :29838[29838]  /  read >"
+        " vfs_read, seq_read, tcp4_seq_show"
     )
     (incident,) = diagnose(node).incidents
     assert incident.verdict.summary.startswith("pid 29838 (name not seen) reads")
@@ -126,9 +137,16 @@ def test_a_task_whose_name_nobody_saw_is_a_number_and_no_origin() -> None:
 
 
 def test_where_interrupts_come_back_on_is_not_where_the_work_is() -> None:
-    for skid in ("_raw_spin_unlock_irqrestore", "finish_task_switch.isra.0", "__raw_spin_unlock, _raw_spin_unlock"):
+    for skid in (
+        "_raw_spin_unlock_irqrestore",
+        "finish_task_switch.isra.0",
+        "__raw_spin_unlock, _raw_spin_unlock",
+    ):
         node = drawn_node(
-            f"core 0: ...........\ncore 1: ....kkkkk..\nk: system  worker[8]  /  main > odd_ioctl, odd_loop, {skid}"
+            "core 0: ...........\ncore 1: ....kkkkk..\nk: system  worker[8]  /  main > odd_ioctl,"
+            f" odd_loop, {skid}"
         )
         assert culprit_of(node).path[-1] == "odd_loop"
-        assert all("unlock" not in item.text for item in diagnose(node).incidents[0].verdict.evidence)
+        assert all(
+            "unlock" not in item.text for item in diagnose(node).incidents[0].verdict.evidence
+        )

@@ -28,7 +28,11 @@ def bursts(core: str, other: str = "", samples: int | None = None) -> list[Episo
     info = recording.info()
     assert info.from_ns is not None
     assert info.to_ns is not None
-    return [e for e in burst_episodes(Node(recording, (info.from_ns, info.to_ns))) if e.subject == "rotate"]
+    return [
+        e
+        for e in burst_episodes(Node(recording, (info.from_ns, info.to_ns)))
+        if e.subject == "rotate"
+    ]
 
 
 def test_each_burst_at_a_steady_beat_is_a_weak_episode_of_its_program() -> None:
@@ -52,11 +56,16 @@ def test_what_never_rests_is_none() -> None:
 
 
 def test_what_runs_on_any_core_belongs_to_none() -> None:
-    assert not bursts("....jj................jj................jj........", "............jj................jj................jj")
+    assert not bursts(
+        "....jj................jj................jj........",
+        "............jj................jj................jj",
+    )
 
 
 def test_bursts_in_the_kernel_are_of_its_mode() -> None:
-    assert {e.mode for e in bursts("....ss........ss........ss........ss........ss....")} == {"system"}
+    assert {e.mode for e in bursts("....ss........ss........ss........ss........ss....")} == {
+        "system"
+    }
 
 
 BEAT = "....jj........jj........jj........jj........jj...."
@@ -66,7 +75,9 @@ def test_a_large_node_is_looked_through_as_well() -> None:
     assert bursts(BEAT, samples=40_000_000) == bursts(BEAT)
 
 
-def test_a_burst_may_lie_over_the_end_of_what_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_burst_may_lie_over_the_end_of_what_is_read_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     whole = bursts(BEAT)
     monkeypatch.setattr(module, "_SLICE_NS", 5 * NS)
     assert bursts(BEAT) == whole

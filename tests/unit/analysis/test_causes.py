@@ -1,4 +1,6 @@
-"""What holds for every cause: its file tells its story, and no rule knows the names that the lab invents."""
+"""What holds for every cause: its file tells its story, and no rule knows the names that the lab
+invents.
+"""
 
 import ast
 import importlib
@@ -20,14 +22,21 @@ def test_the_file_of_a_cause_opens_with_its_story(cause: Cause) -> None:
     module = inspect.getmodule(cause.assess)
     assert module is not None
     story = module.__doc__ or ""
-    assert [word for word in ("Signature:", "Confirming signal:", "Source:") if word not in story] == []
+    assert [
+        word for word in ("Signature:", "Confirming signal:", "Source:") if word not in story
+    ] == []
     assert module.__name__.rpartition(".")[2] == cause.slug.replace("-", "_")
 
 
 def test_no_rule_knows_a_name_of_the_lab() -> None:
     """Names that it invents, and the name under which its own BPF programs stand in stacks."""
     names = importlib.import_module("necroscope.lab.names")
-    invented = {f"{word}-{tail}" for kind, words in names._WORDS.items() for word in words for tail in names._TAILS[kind]}
+    invented = {
+        f"{word}-{tail}"
+        for kind, words in names._WORDS.items()
+        for word in words
+        for tail in names._TAILS[kind]
+    }
     for path in ANALYSIS.rglob("*.py"):
         texts = [
             node.value
@@ -35,4 +44,6 @@ def test_no_rule_knows_a_name_of_the_lab() -> None:
             if isinstance(node, ast.Constant) and isinstance(node.value, str)
         ]
         assert not [text for text in texts for name in invented if name in text], path.name
-        assert not [text for text in texts if re.search(r"[*_]necroscope|necroscope[*_]", text)], path.name
+        assert not [text for text in texts if re.search(r"[*_]necroscope|necroscope[*_]", text)], (
+            path.name
+        )

@@ -24,7 +24,9 @@ def whole() -> Stacks:
 
 def test_a_path_that_appears_is_told_to_where_it_spreads() -> None:
     everything = whole()
-    found = compared(everything.where([0], [(at(10), at(20))]), everything.where([0], [(at(0), at(10))]))
+    found = compared(
+        everything.where([0], [(at(10), at(20))]), everything.where([0], [(at(0), at(10))])
+    )
     grown = found.grown[0]
     assert grown.path == ("ksys_ioctl", "walk")
     assert grown.is_new
@@ -33,7 +35,9 @@ def test_a_path_that_appears_is_told_to_where_it_spreads() -> None:
 
 def test_a_path_that_vanishes_counts_too() -> None:
     everything = whole()
-    found = compared(everything.where([0], [(at(10), at(20))]), everything.where([0], [(at(0), at(10))]))
+    found = compared(
+        everything.where([0], [(at(10), at(20))]), everything.where([0], [(at(0), at(10))])
+    )
     assert found.shrunk[0].path == ("main", "step")
     assert found.shrunk[0].now == 0
 

@@ -1,4 +1,6 @@
-"""From a drawn node to its report: what is an incident, what is unknown, what a poor recording says."""
+"""From a drawn node to its report: what is an incident, what is unknown, what a poor recording
+says.
+"""
 
 import pytest
 from tests.drawn_node import DrawnNode, at, drawn_node
@@ -37,14 +39,19 @@ def test_unknown_still_names_core_mode_process_and_path() -> None:
     assert (incident.core, incident.mode, verdict.cause) == (1, "system", "unknown")
     assert verdict.confidence < 0.5
     assert verdict.culprit is not None
-    assert (verdict.culprit.comm, verdict.culprit.pid, verdict.culprit.unit) == ("tool", 44, "tool.service")
+    assert (verdict.culprit.comm, verdict.culprit.pid, verdict.culprit.unit) == (
+        "tool",
+        44,
+        "tool.service",
+    )
     assert verdict.culprit.path[-1] == "odd_driver_loop"
-    assert any("odd_driver_loop: 100% of the time, 0% before" in item.text for item in verdict.evidence)
+    assert any(
+        "odd_driver_loop: 100% of the time, 0% before" in item.text for item in verdict.evidence
+    )
 
 
 def test_a_task_that_ran_all_along_is_not_the_culprit() -> None:
-    node = drawn_node(
-        """
+    node = drawn_node("""
         core 0:  ................................
         core 1:  uuuuuuuuuuuuuuuuxxxxxxxxuuuuuuuu
         u: user  trainer[7]  /  main, step
@@ -52,21 +59,27 @@ def test_a_task_that_ran_all_along_is_not_the_culprit() -> None:
         x: system  tool[44]  /  main > ksys_ioctl, odd_loop
         x: system  trainer[7]  /  main, step > odd_entry, odd_trap
         x: system  tool[44]  /  main > ksys_ioctl, odd_loop
-        """
-    )
+        """)
     (incident,) = diagnose(node).incidents
     assert incident.verdict.culprit is not None
     assert incident.verdict.culprit.comm == "tool"
 
 
 def test_softirqs_that_proc_stat_books_as_system_are_seen_in_samples() -> None:
-    node = drawn_node(HELD.replace("ksys_ioctl, odd_driver_ioctl", "asm_common_interrupt, handle_softirqs, net_rx_action"))
+    node = drawn_node(
+        HELD.replace(
+            "ksys_ioctl, odd_driver_ioctl", "asm_common_interrupt, handle_softirqs, net_rx_action"
+        )
+    )
     (incident,) = diagnose(node).incidents
     assert incident.mode == "softirq"
 
 
 def test_a_moment_can_be_asked_about() -> None:
-    node = drawn_node("core 0: ....................\ncore 1: .....uuuuuuuuuu.....\nu: user  train[9]  /  main, step")
+    node = drawn_node(
+        "core 0: ....................\ncore 1: .....uuuuuuuuuu.....\nu: user  train[9]  /  main,"
+        " step"
+    )
     assert not diagnose(node).incidents
     (incident,) = diagnose(node, at_ns=at(9)).incidents
     assert (incident.core, incident.mode) == (1, "user")
@@ -97,8 +110,13 @@ def test_without_samples_the_mode_is_still_told() -> None:
 def test_a_gap_over_the_incident_lowers_the_confidence() -> None:
     node = held()
     node.added["gaps"] = [Gap("*", at(11), at(14), "the disk was full").row()]
-    assert diagnose(node).incidents[0].verdict.confidence < diagnose(held()).incidents[0].verdict.confidence
-    assert any("the disk was full" in item.text for item in diagnose(node).incidents[0].verdict.against)
+    assert (
+        diagnose(node).incidents[0].verdict.confidence
+        < diagnose(held()).incidents[0].verdict.confidence
+    )
+    assert any(
+        "the disk was full" in item.text for item in diagnose(node).incidents[0].verdict.against
+    )
 
 
 def test_a_recording_of_a_few_seconds_says_so() -> None:
@@ -124,19 +142,54 @@ def test_every_cause_is_whole() -> None:
 def test_the_json_has_the_promised_shape() -> None:
     found = diagnose(held()).as_json()
     incident = found["incidents"][0]
-    assert list(incident) == ["id", "from", "to", "core", "mode", "events", "episodes", "verdict", "alternatives"]
-    assert list(incident["verdict"]) == [
-        *("cause", "confidence", "summary", "culprit", "origin", "evidence", "against", "fix", "verify", "will_not_help")
+    assert list(incident) == [
+        "id",
+        "from",
+        "to",
+        "core",
+        "mode",
+        "events",
+        "episodes",
+        "verdict",
+        "alternatives",
     ]
-    assert list(incident["verdict"]["culprit"]) == ["comm", "pid", "cgroup", "unit", "container", "path"]
+    assert list(incident["verdict"]) == [
+        *(
+            "cause",
+            "confidence",
+            "summary",
+            "culprit",
+            "origin",
+            "evidence",
+            "against",
+            "fix",
+            "verify",
+            "will_not_help",
+        )
+    ]
+    assert list(incident["verdict"]["culprit"]) == [
+        "comm",
+        "pid",
+        "cgroup",
+        "unit",
+        "container",
+        "path",
+    ]
 
 
 def test_asked_about_a_moment_at_which_nothing_was_wrong() -> None:
     report = diagnose(
-        drawn_node("core 0: ....................\ncore 1: .....uuuuuuuuuu.....\nu: user  train[9]  /  main"), at_ns=at(9)
+        drawn_node(
+            "core 0: ....................\ncore 1: .....uuuuuuuuuu.....\nu: user  train[9]  /  main"
+        ),
+        at_ns=at(9),
     )
     assert not report.wrong
-    assert report.as_json()["asked"] == {"at": "2025-10-09T08:53:29.000Z", "core": None, "is_wrong": False}
+    assert report.as_json()["asked"] == {
+        "at": "2025-10-09T08:53:29.000Z",
+        "core": None,
+        "is_wrong": False,
+    }
     assert "that alone is no incident" in report.incidents[0].verdict.summary
     assert "nothing was wrong" in diagnose(held(), at_ns=at(2)).incidents[0].verdict.summary
 
@@ -154,19 +207,29 @@ def test_a_core_can_be_asked_about() -> None:
     assert not diagnose(node, core=2).incidents
 
 
-TWO_CORES = "core 0: {}\ncore 1: {}\ncore 2: {}\na: system  first[4]  /  m > odd_one\nb: system  second[5]  /  m > odd_two"
+TWO_CORES = (
+    "core 0: {}\ncore 1: {}\ncore 2: {}\na: system  first[4]  /  m > odd_one\nb: system  second[5] "
+    " /  m > odd_two"
+)
 
 
 def test_asked_about_a_moment_the_incident_of_that_moment_is_told_and_not_the_one_before() -> None:
-    node = drawn_node(TWO_CORES.format("." * 40, "." * 10 + "a" * 6 + "." * 24, "." * 19 + "b" * 6 + "." * 15))
-    told = {second: diagnose(node, at_ns=at(second)).incidents[0].core for second in (8, 12, 17, 18, 20, 28)}
+    node = drawn_node(
+        TWO_CORES.format("." * 40, "." * 10 + "a" * 6 + "." * 24, "." * 19 + "b" * 6 + "." * 15)
+    )
+    told = {
+        second: diagnose(node, at_ns=at(second)).incidents[0].core
+        for second in (8, 12, 17, 18, 20, 28)
+    }
     assert told == {8: 1, 12: 1, 17: 1, 18: 2, 20: 2, 28: 2}
     assert not any("also at that moment" in note for note in diagnose(node, at_ns=at(20)).notes)
 
 
 def test_what_is_wrong_near_a_moment_is_told_before_what_is_usual_at_it() -> None:
     node = drawn_node(
-        TWO_CORES.format("." * 40, "." * 10 + "a" * 6 + "." * 24, "." * 14 + "b" * 22 + "." * 4).replace("b: system", "b: user")
+        TWO_CORES.format(
+            "." * 40, "." * 10 + "a" * 6 + "." * 24, "." * 14 + "b" * 22 + "." * 4
+        ).replace("b: system", "b: user")
     )
     (incident,) = diagnose(node, at_ns=at(19)).incidents
     assert (incident.core, incident.is_wrong) == (1, True)
@@ -175,26 +238,39 @@ def test_what_is_wrong_near_a_moment_is_told_before_what_is_usual_at_it() -> Non
 
 
 def test_asked_about_a_moment_at_which_two_cores_were_held_both_are_named() -> None:
-    node = drawn_node(TWO_CORES.format("." * 10 + "a" * 8 + "." * 22, "." * 10 + "b" * 8 + "." * 22, "." * 40))
+    node = drawn_node(
+        TWO_CORES.format("." * 10 + "a" * 8 + "." * 22, "." * 10 + "b" * 8 + "." * 22, "." * 40)
+    )
     report = diagnose(node, at_ns=at(14))
     assert [incident.core for incident in report.incidents] == [0]
     assert any(note.startswith("also at that moment: core 1;") for note in report.notes)
     report = diagnose(node, at_ns=at(14), core=1)
     (incident,) = report.incidents
-    assert (incident.core, incident.is_wrong, incident.verdict.culprit and incident.verdict.culprit.comm) == (1, True, "second")
+    assert (
+        incident.core,
+        incident.is_wrong,
+        incident.verdict.culprit and incident.verdict.culprit.comm,
+    ) == (1, True, "second")
     assert not any("also" in note for note in report.notes)
     assert len(diagnose(node, core=1).incidents) == 1
 
 
 def test_unknown_says_how_to_look_at_this_very_window() -> None:
     (incident,) = diagnose(held()).incidents
-    assert "--from 2025-10-09T08:53:30.000Z --to 2025-10-09T08:53:38.000Z --cpu 1 --baseline" in incident.verdict.fix[0]
+    assert (
+        "--from 2025-10-09T08:53:30.000Z --to 2025-10-09T08:53:38.000Z --cpu 1 --baseline"
+        in incident.verdict.fix[0]
+    )
 
 
 def test_the_json_names_node_and_span() -> None:
     found = diagnose(held()).as_json()
     assert list(found) == ["schema", "node", "from", "to", "asked", "incidents", "gaps", "notes"]
-    assert (found["node"], found["from"], found["asked"]) == ("drawn", "2025-10-09T08:53:20.000Z", None)
+    assert (found["node"], found["from"], found["asked"]) == (
+        "drawn",
+        "2025-10-09T08:53:20.000Z",
+        None,
+    )
 
 
 def test_what_busy_machines_do_for_a_moment_is_no_incident_unless_somebody_felt_it() -> None:
@@ -202,8 +278,16 @@ def test_what_busy_machines_do_for_a_moment_is_no_incident_unless_somebody_felt_
         core = "." * 15 + "x" * seconds + "." * 12
         work = "memset > asm_exc_page_fault, exc_page_fault, handle_mm_fault, clear_page_erms"
         node = drawn_node(f"core 0: {'.' * len(core)}\ncore 1: {core}\nx: system  sh[4]  /  {work}")
-        node.every_second("memory", range(1, 16), pgfault=500, anon_bytes=1 << 30, cached_bytes=1 << 30)
-        return node.every_second("memory", range(16, 16 + seconds), pgfault=200_000, anon_bytes=1 << 30, cached_bytes=1 << 30)
+        node.every_second(
+            "memory", range(1, 16), pgfault=500, anon_bytes=1 << 30, cached_bytes=1 << 30
+        )
+        return node.every_second(
+            "memory",
+            range(16, 16 + seconds),
+            pgfault=200_000,
+            anon_bytes=1 << 30,
+            cached_bytes=1 << 30,
+        )
 
     assert not diagnose(faulted(3)).incidents
     assert [one.verdict.cause for one in diagnose(faulted(6)).incidents] == ["page-fault-storm"]
@@ -212,7 +296,9 @@ def test_what_busy_machines_do_for_a_moment_is_no_incident_unless_somebody_felt_
 
 def test_a_walk_that_holds_a_core_for_two_seconds_is_an_incident() -> None:
     work = "read > vfs_read, seq_read, tcp4_seq_show"
-    node = drawn_node(f"core 0: {'.' * 30}\ncore 1: {'.' * 15}xx{'.' * 13}\nx: system  ss[4]  /  {work}")
+    node = drawn_node(
+        f"core 0: {'.' * 30}\ncore 1: {'.' * 15}xx{'.' * 13}\nx: system  ss[4]  /  {work}"
+    )
     assert [one.verdict.cause for one in diagnose(node).incidents] == ["proc-net-scan"]
 
 
@@ -221,7 +307,9 @@ ALL_TABLES = ("cores", "softirqs", "samples", "stacks", "frames")
 
 def test_where_nothing_can_be_read_there_is_an_error_and_no_verdict() -> None:
     node = held().forget(*ALL_TABLES)
-    node.added["gaps"] = [Gap("*", at(0), at(30), "segment 2025: manifest.json fails its checksum").row()]
+    node.added["gaps"] = [
+        Gap("*", at(0), at(30), "segment 2025: manifest.json fails its checksum").row()
+    ]
     with pytest.raises(CorruptData, match="fails its checksum"):
         diagnose(node)
     with pytest.raises(CorruptData):

@@ -9,7 +9,9 @@ from necroscope.sources.kernel_log.line import LogLine
 
 ENA = "ena 0000:20:03.0 eth0: "
 STORY = [
-    ENA + "TX q 5 is paused for too long (threshold 5000000). Time since last napi 6596000 usec. napi scheduled: 1",
+    ENA
+    + "TX q 5 is paused for too long (threshold 5000000). Time since last napi 6596000 usec. napi"
+    " scheduled: 1",
     ENA + "Trigger reset is on",
     "ena 0000:20:03.0: Device reset completed successfully",
 ]
@@ -18,7 +20,14 @@ STORY = [
 def heard(*lines: str, second: float, first: int | None = 4242) -> list[LogLine]:
     """Lines as one recorder heard them, numbered from `first` on."""
     return [
-        LogLine(at(second) + number * 1_000_000, None if first is None else first + number, 3, 0, True, text)
+        LogLine(
+            at(second) + number * 1_000_000,
+            None if first is None else first + number,
+            3,
+            0,
+            True,
+            text,
+        )
         for number, text in enumerate(lines)
     ]
 
@@ -31,7 +40,9 @@ def found(*recorders: list[LogLine]) -> list[Happening]:
 
 
 def test_a_reset_that_a_second_recorder_reads_again_is_told_once() -> None:
-    assert [one.kind for one in found(heard(*STORY, second=9), heard(*STORY, second=9.000004))] == ["nic_reset"]
+    assert [one.kind for one in found(heard(*STORY, second=9), heard(*STORY, second=9.000004))] == [
+        "nic_reset"
+    ]
 
 
 def test_of_a_story_that_the_first_recorder_left_the_whole_is_told() -> None:
@@ -52,4 +63,6 @@ def test_the_same_number_in_the_next_boot_is_another_reset() -> None:
 
 
 def test_events_without_a_number_are_all_told() -> None:
-    assert len(found(heard(*STORY, second=9, first=None), heard(*STORY, second=9.5, first=None))) == 2
+    assert (
+        len(found(heard(*STORY, second=9, first=None), heard(*STORY, second=9.5, first=None))) == 2
+    )

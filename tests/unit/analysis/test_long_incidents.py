@@ -34,7 +34,9 @@ def test_an_incident_over_the_hour_is_one_and_whole(start: int, length: int) -> 
     assert (incident.from_ns, incident.to_ns) == (at(start), at(start + length))
     assert f"for {length}.0 s" in incident.verdict.summary
     assert [episode.kind for episode in incident.episodes if episode.core == 1] == ["saturated"]
-    assert f"for {length}.0 s" in next(episode.text for episode in incident.episodes if episode.core == 1)
+    assert f"for {length}.0 s" in next(
+        episode.text for episode in incident.episodes if episode.core == 1
+    )
 
 
 @pytest.mark.usefixtures("short_stretches")
@@ -45,7 +47,11 @@ def test_incidents_on_both_sides_of_the_hour_stay_two() -> None:
 
 @pytest.mark.usefixtures("short_stretches")
 def test_the_events_of_both_hours_are_told_once() -> None:
-    node = held("." * 90 + "x" * 60 + "." * 150).event(99, "soft_lockup", cpu=1).event(130, "soft_lockup", cpu=1)
+    node = (
+        held("." * 90 + "x" * 60 + "." * 150)
+        .event(99, "soft_lockup", cpu=1)
+        .event(130, "soft_lockup", cpu=1)
+    )
     (incident,) = diagnose(node).incidents
     assert [event.time_ns for event in incident.events] == [at(99), at(130)]
 

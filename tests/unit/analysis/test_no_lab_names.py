@@ -1,4 +1,6 @@
-"""The diagnosis is scored in the lab, so it may know nothing of the lab: no rule keys on a name that only the lab uses."""
+"""The diagnosis is scored in the lab, so it may know nothing of the lab: no rule keys on a name
+that only the lab uses.
+"""
 
 import ast
 from collections.abc import Iterator
@@ -21,7 +23,9 @@ def texts(tree: ast.Module) -> Iterator[str]:
     told = {
         id(node.body[0].value)
         for node in ast.walk(tree)
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and node.body and isinstance(node.body[0], ast.Expr)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
     }
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in told:
@@ -31,12 +35,21 @@ def texts(tree: ast.Module) -> Iterator[str]:
 def given_comms(tree: ast.Module) -> Iterator[str]:
     """Names of processes that a scenario writes out instead of inventing them."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.keyword) and node.arg == "comm" and isinstance(node.value, ast.Constant):
+        if (
+            isinstance(node, ast.keyword)
+            and node.arg == "comm"
+            and isinstance(node.value, ast.Constant)
+        ):
             yield str(node.value.value)
 
 
 def test_no_rule_knows_a_name_of_the_lab():
-    invented = {f"{word}-{tail}" for kind, words in names._WORDS.items() for word in words for tail in names._TAILS[kind]}
+    invented = {
+        f"{word}-{tail}"
+        for kind, words in names._WORDS.items()
+        for word in words
+        for tail in names._TAILS[kind]
+    }
     comms = {comm for _, tree in trees("lab") for comm in given_comms(tree)}
     assert "telemetry-agent" in invented
     assert "make" in comms

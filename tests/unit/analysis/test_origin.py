@@ -15,10 +15,26 @@ def node() -> DrawnNode:
 
 def loop(drawn: DrawnNode, paths: list[str], is_released: bool = False) -> DrawnNode:
     for number, path in enumerate(paths):
-        drawn.add("cgroup_ledger", number, action="made", hierarchy=8, cgroup_id=100 + number, path=path)
-        drawn.add("cgroup_ledger", number + 0.2, action="removed", hierarchy=8, cgroup_id=100 + number, path=path)
+        drawn.add(
+            "cgroup_ledger", number, action="made", hierarchy=8, cgroup_id=100 + number, path=path
+        )
+        drawn.add(
+            "cgroup_ledger",
+            number + 0.2,
+            action="removed",
+            hierarchy=8,
+            cgroup_id=100 + number,
+            path=path,
+        )
         if is_released:
-            drawn.add("cgroup_ledger", number + 0.4, action="released", hierarchy=8, cgroup_id=100 + number, path=path)
+            drawn.add(
+                "cgroup_ledger",
+                number + 0.4,
+                action="released",
+                hierarchy=8,
+                cgroup_id=100 + number,
+                path=path,
+            )
     return drawn
 
 
@@ -32,7 +48,9 @@ def produced(drawn: DrawnNode) -> Origin | None:
 
 
 def test_a_unit_whose_cgroups_are_not_released_leaks() -> None:
-    assert produced(loop(node(), ["/system.slice/agent.service"] * 9)) == Origin("unit", "agent.service")
+    assert produced(loop(node(), ["/system.slice/agent.service"] * 9)) == Origin(
+        "unit", "agent.service"
+    )
 
 
 def test_what_is_released_does_not_leak() -> None:
@@ -50,7 +68,14 @@ def test_an_id_that_a_released_cgroup_had_before_does_not_hide_the_dead_one() ->
             (0.2, "made", "/system.slice/agent.service"),
             (0.3, "removed", "/system.slice/agent.service"),
         ):
-            drawn.add("cgroup_ledger", number + offset, action=action, hierarchy=8, cgroup_id=50 + number, path=path)
+            drawn.add(
+                "cgroup_ledger",
+                number + offset,
+                action=action,
+                hierarchy=8,
+                cgroup_id=50 + number,
+                path=path,
+            )
     assert produced(drawn) == Origin("unit", "agent.service")
 
 
@@ -69,17 +94,25 @@ def test_containers_of_ever_new_ids_are_named_by_what_they_lie_below() -> None:
 
 
 def restarting(grown: int, **restarts: int) -> DrawnNode:
-    """Without a ledger: so many more cgroups are dead after half a minute, and units restarted so often."""
+    """Without a ledger: so many more cgroups are dead after half a minute, and units restarted so
+    often.
+    """
     drawn = node().zombies(0, 500).zombies(30, 500 + grown)
     for second in (0, 30):
         for name, count in restarts.items():
-            drawn.add("units", second, unit=f"{name}.service", restarts=7 + (count if second else 0))
+            drawn.add(
+                "units", second, unit=f"{name}.service", restarts=7 + (count if second else 0)
+            )
     return drawn
 
 
 def test_without_a_ledger_who_restarts_as_often_as_cgroups_die_is_named() -> None:
     found = told(restarting(40, steady=0, odd=1, ecs=36))
-    assert found == Producer(Origin("unit", "ecs.service"), "unit ecs.service restarted 36 times while 40 cgroups died", "units")
+    assert found == Producer(
+        Origin("unit", "ecs.service"),
+        "unit ecs.service restarted 36 times while 40 cgroups died",
+        "units",
+    )
 
 
 def test_who_restarts_far_less_or_far_more_often_than_cgroups_die_is_not_accused() -> None:
@@ -107,7 +140,9 @@ def test_where_the_ledger_tells_the_restarts_are_told_with_it() -> None:
 
 def test_dead_below_a_directory_are_told_from_the_table_of_cgroups() -> None:
     drawn = node().zombies(1, 500).add("cgroups", 1, controller="memory", path="/jobs", dying=480)
-    assert told(drawn) == Producer(Origin("cgroup", "/jobs"), "480 dead cgroups lie below /jobs", "cgroups")
+    assert told(drawn) == Producer(
+        Origin("cgroup", "/jobs"), "480 dead cgroups lie below /jobs", "cgroups"
+    )
 
 
 def test_dead_cgroups_are_those_the_kernel_holds_without_a_directory() -> None:
@@ -124,7 +159,10 @@ def growing(count: int, grown: int) -> str | None:
 
 def test_at_its_rate_is_told_since_when_and_when_it_will_hurt() -> None:
     assert growing(2_400, 100) == "the work of 1 d; 7,000 (a walk of half a second) in 1 d 22 h"
-    assert growing(10_000, 250) == "the work of 1 d 16 h; 70,000 (a walk of 5 s, in which network cards reset) in 10 d"
+    assert (
+        growing(10_000, 250)
+        == "the work of 1 d 16 h; 70,000 (a walk of 5 s, in which network cards reset) in 10 d"
+    )
     assert growing(96_000, 1_000) == "the work of 4 d"
 
 

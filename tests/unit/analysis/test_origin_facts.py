@@ -27,17 +27,36 @@ def test_the_file_of_a_unit_and_who_enabled_it_are_told() -> None:
     path = "/usr/lib/systemd/system/scraper.service"
     values = {"unit": "scraper.service", "fragment": path, "preset": "enabled"}
     node.add("units", 1, file_state="enabled", result="success", restarts=0, **values)
-    node.add("units", 9, file_state="enabled", result="exit-code", restarts=5120, started_ns=at(8) + 7, **values)
+    node.add(
+        "units",
+        9,
+        file_state="enabled",
+        result="exit-code",
+        restarts=5120,
+        started_ns=at(8) + 7,
+        **values,
+    )
     node.add("units", 28, unit="scraper.service", load_state="unloaded")
     node.add("units", 9, unit="other.service", fragment="/etc/systemd/system/other.service")
     assert told(node, "units") == [
-        f"scraper.service: unit file {path}, enabled as the vendor presets it, result exit-code, 5,120 restarts so far"
+        (
+            f"scraper.service: unit file {path}, enabled as the vendor presets it, result exit-code,"
+            " 5,120 restarts so far"
+        )
     ]
 
 
 def test_what_somebody_here_enabled_is_not_put_down_to_the_vendor() -> None:
     node = scanned("/system.slice/scraper.service")
-    node.add("units", 1, unit="scraper.service", file_state="enabled", preset="disabled", result="success", restarts=0)
+    node.add(
+        "units",
+        1,
+        unit="scraper.service",
+        file_state="enabled",
+        preset="disabled",
+        result="success",
+        restarts=0,
+    )
     assert told(node, "units") == ["scraper.service: enabled"]
 
 
@@ -55,11 +74,15 @@ def test_the_image_of_a_container_is_told_with_and_without_a_name() -> None:
             started_ns=at(0) + 7,
         )
         node.add("containers", 1, container="f" * 64, name="other", image="registry/other:1")
-        assert told(node, "containers") == [f"{called}: image registry/collector:4, exit code 137, 3 restarts so far"]
+        assert told(node, "containers") == [
+            f"{called}: image registry/collector:4, exit code 137, 3 restarts so far"
+        ]
 
 
 def test_it_is_told_among_the_first_six_pieces() -> None:
-    node = scanned("/system.slice/scraper.service").add("units", 1, unit="scraper.service", fragment="/etc/scraper.service")
+    node = scanned("/system.slice/scraper.service").add(
+        "units", 1, unit="scraper.service", fragment="/etc/scraper.service"
+    )
     for second in (18, 19, 20):
         node.delay(second, 1, 0.5).event(second, "nic_tx_timeout", device="eth0", cpu=1)
     (incident,) = diagnose(node).incidents
@@ -70,4 +93,6 @@ def test_it_is_told_among_the_first_six_pieces() -> None:
 def test_nothing_is_said_where_nothing_is_recorded() -> None:
     assert not told(scanned("/system.slice/scraper.service"), "units")
     assert not told(scanned(f"/machine.slice/libpod-{ID}.scope"), "containers")
-    assert not told(scanned("/").add("units", 1, unit="scraper.service", fragment="/etc/x"), "units")
+    assert not told(
+        scanned("/").add("units", 1, unit="scraper.service", fragment="/etc/x"), "units"
+    )

@@ -11,7 +11,8 @@ from necroscope.analysis.detect import detect
 from necroscope.analysis.engine import diagnose
 from necroscope.analysis.node import Node
 
-# A machine that stands still for most of the time, and one core that was busy for a while long before.
+# A machine that stands still for most of the time, and one core that was busy for a while long
+# before.
 PICTURE = """
     core 0:  ....bbbb....................................
     core 1:  ............................................
@@ -24,7 +25,10 @@ class OneAQuietSecond(DrawnNode):
 
     def samples(self, from_ns: int, to_ns: int, cpus: Collection[int] | None = None) -> Tables:
         found = super().samples(from_ns, to_ns, cpus)
-        kept = [row["comm"] == "trainer" or (row["time"] - at(0)) % NS == row["cpu"] for row in found.samples.to_pylist()]
+        kept = [
+            row["comm"] == "trainer" or (row["time"] - at(0)) % NS == row["cpu"]
+            for row in found.samples.to_pylist()
+        ]
         return replace(found, samples=found.samples.filter(pa.array(kept, pa.bool_())))
 
 
@@ -44,7 +48,10 @@ RESTING = "kworker/0:1[5]  /  > ret_from_fork, worker_thread, vmstat_update"
 
 def capture(core: str) -> DrawnNode:
     """Samples alone: `q` is a core that rests, `b` one that is busy."""
-    picture = drawn_node(f"core 0: {core}\ncore 1: {'.' * len(core)}\nb: user  trainer[9]  /  main\nq: idle  {RESTING}")
+    picture = drawn_node(
+        f"core 0: {core}\ncore 1: {'.' * len(core)}\nb: user  trainer[9]  /  main\nq: idle "
+        f" {RESTING}"
+    )
     return OneAQuietSecond(picture.cores, picture.works).forget("cores", "softirqs")
 
 

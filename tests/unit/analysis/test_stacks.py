@@ -73,13 +73,19 @@ def test_threads_with_names_of_their_own_are_one_process() -> None:
 
 
 def test_processes_are_taken_together_by_the_name_that_most_of_each_has() -> None:
-    loop = [f"k: system  {comm}[{pid}]  /a  main > step" for pid in range(100, 110) for comm in ("sh", "probe", "probe")]
+    loop = [
+        f"k: system  {comm}[{pid}]  /a  main > step"
+        for pid in range(100, 110)
+        for comm in ("sh", "probe", "probe")
+    ]
     (only,) = of_pool("\n".join(loop)).tasks()
     assert (only.comm, only.pid, only.share) == ("probe", None, 1.0)
 
 
 def test_the_idle_task_is_one_by_core() -> None:
-    found = of_pool("k: softirq  swapper/0[0]  /  main > step\nk: softirq  swapper/1[0]  /  main > step").tasks()
+    found = of_pool(
+        "k: softirq  swapper/0[0]  /  main > step\nk: softirq  swapper/1[0]  /  main > step"
+    ).tasks()
     assert [task.comm for task in found] == ["swapper/0", "swapper/1"]
 
 

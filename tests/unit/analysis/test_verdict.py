@@ -13,7 +13,10 @@ from necroscope.analysis.verdict import NAMED, confidence, decide
 
 
 def a_case() -> Case:
-    drawn = drawn_node("core 0: ....................\ncore 1: .....xxxxxx.........\nx: system  tool[4]  /  main > odd")
+    drawn = drawn_node(
+        "core 0: ....................\ncore 1: .....xxxxxx.........\nx: system  tool[4]  /  main"
+        " > odd"
+    )
     node = Node(drawn, (at(0), at(20)))
     node.episodes = detect(node)
     (gathered,) = gather(node.episodes, [], node.columns("interrupts"))
@@ -21,10 +24,20 @@ def a_case() -> Case:
 
 
 def cause(slug: str, found: Assessment | None, yields_to: frozenset[str] = frozenset()) -> Cause:
-    return Cause(slug, slug, f"the sign of {slug}", lambda _: found, ("fix",), ("verify",), yields_to=yields_to)
+    return Cause(
+        slug,
+        slug,
+        f"the sign of {slug}",
+        lambda _: found,
+        ("fix",),
+        ("verify",),
+        yields_to=yields_to,
+    )
 
 
-def decided(*causes: Cause, lacks: tuple[Shortcoming, ...] = ()) -> tuple[Verdict, tuple[Alternative, ...]]:
+def decided(
+    *causes: Cause, lacks: tuple[Shortcoming, ...] = ()
+) -> tuple[Verdict, tuple[Alternative, ...]]:
     return decide(a_case(), [*causes, cause(UNKNOWN, Assessment(0.0, False))], lacks)
 
 
@@ -36,20 +49,26 @@ def test_a_cause_without_its_confirming_signal_is_never_named() -> None:
 
 
 def test_the_cause_that_explains_more_wins_and_the_other_says_why_not() -> None:
-    verdict, (other,) = decided(cause("a", Assessment(0.2, True)), cause("b", Assessment(0.9, True)))
+    verdict, (other,) = decided(
+        cause("a", Assessment(0.2, True)), cause("b", Assessment(0.9, True))
+    )
     assert verdict.cause == "b"
     assert verdict.confidence >= 0.9
     assert other.why_not == "it explains 20% of the incident, b explains 90%"
 
 
 def test_a_general_cause_yields_to_the_one_that_says_it_more_exactly() -> None:
-    verdict, (other,) = decided(cause("a", Assessment(1.0, True), frozenset({"b"})), cause("b", Assessment(0.6, True)))
+    verdict, (other,) = decided(
+        cause("a", Assessment(1.0, True), frozenset({"b"})), cause("b", Assessment(0.6, True))
+    )
     assert verdict.cause == "b"
     assert other.why_not == "b says it more exactly"
 
 
 def test_a_general_cause_does_not_yield_to_what_is_not_confirmed() -> None:
-    verdict, _ = decided(cause("a", Assessment(1.0, True), frozenset({"*"})), cause("b", Assessment(0.9, False)))
+    verdict, _ = decided(
+        cause("a", Assessment(1.0, True), frozenset({"*"})), cause("b", Assessment(0.9, False))
+    )
     assert verdict.cause == "a"
 
 
@@ -61,6 +80,8 @@ def test_two_causes_that_explain_it_as_well_lower_the_confidence() -> None:
 
 def test_doubt_and_a_poor_recording_lower_the_confidence() -> None:
     assert confidence(Assessment(0.9, True, doubt=0.5)) < NAMED
-    verdict, _ = decided(cause("a", Assessment(0.9, True)), lacks=(Shortcoming("no baseline", factor=0.5),))
+    verdict, _ = decided(
+        cause("a", Assessment(0.9, True)), lacks=(Shortcoming("no baseline", factor=0.5),)
+    )
     assert verdict.cause == UNKNOWN
     assert [item.text for item in verdict.against] == ["no baseline"]

@@ -17,14 +17,12 @@ def case_of(drawn: DrawnNode) -> Case:
 
 def test_the_caller_of_the_slow_path_and_the_holder_are_named() -> None:
     case = case_of(
-        drawn_node(
-            """
+        drawn_node("""
             core 0:  ..........hhhhhhhh............
             core 1:  .........wwwwwwwww............
             w: system  victim[2]  /  main > ksys_read, list_lru_add, _raw_spin_lock, native_queued_spin_lock_slowpath
             h: system  holder[1]  /  main > ksys_unlink, list_lru_add, long_loop
-            """
-        )
+            """)
     )
     wait = lock_wait(case)
     assert wait is not None
@@ -33,4 +31,11 @@ def test_the_caller_of_the_slow_path_and_the_holder_are_named() -> None:
 
 
 def test_without_a_wait_there_is_none() -> None:
-    assert lock_wait(case_of(drawn_node("core 0: ........\ncore 1: ..kkkk..\nk: system  a[1]  /  main > walk"))) is None
+    assert (
+        lock_wait(
+            case_of(
+                drawn_node("core 0: ........\ncore 1: ..kkkk..\nk: system  a[1]  /  main > walk")
+            )
+        )
+        is None
+    )

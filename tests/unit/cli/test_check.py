@@ -24,8 +24,15 @@ class Looked:
 
     def rows(self, table: str, from_ns: int, to_ns: int) -> Rows:
         names = [column.name for column in TABLES[table].columns]
-        told = [{"time": NOW_NS - S, "elapsed_ns": S, "system_ns": round(share * S)} for share in self._shares]
-        return [tuple((dict.fromkeys(names, 0) | row)[name] for name in names) for row in told] if table == "cores" else []
+        told = [
+            {"time": NOW_NS - S, "elapsed_ns": S, "system_ns": round(share * S)}
+            for share in self._shares
+        ]
+        return (
+            [tuple((dict.fromkeys(names, 0) | row)[name] for name in names) for row in told]
+            if table == "cores"
+            else []
+        )
 
     def sampled(self, from_ns: int, to_ns: int) -> list[Sampled]:
         return []
@@ -45,14 +52,20 @@ def checked(monkeypatch: pytest.MonkeyPatch, *looks: list[float]) -> tuple[int, 
     monkeypatch.setattr(check, "_look", lambda *_: Seen(Looked(left.pop(0)), NOW_NS))
     result = CliRunner().invoke(check.command, ["--json"])
     findings = json.loads(result.stdout)["findings"]
-    return len(left), [one["level"] for one in findings if one["question"] == "saturated-core"], result.exit_code
+    return (
+        len(left),
+        [one["level"] for one in findings if one["question"] == "saturated-core"],
+        result.exit_code,
+    )
 
 
 def test_a_quiet_node_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert checked(monkeypatch, [0.1], [0.1])[:2] == (1, [])
 
 
-def test_a_held_core_is_looked_at_again_and_a_problem_if_it_stays_held(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_held_core_is_looked_at_again_and_a_problem_if_it_stays_held(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert checked(monkeypatch, [1.0], [1.0, 0.97, 1.0]) == (0, ["problem"], 1)
 
 
@@ -63,8 +76,15 @@ def test_a_core_that_was_held_for_a_moment_is_no_finding(monkeypatch: pytest.Mon
 def test_a_root_that_was_not_read_is_said_to_be_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "_look", lambda *_: Seen(Looked([0.1]), NOW_NS))
     monkeypatch.setattr(
-        check, "probe", lambda *_: Probed([TimedRead("/pod1/memory.stat", 1_000_000, False)], "too many are dead")
+        check,
+        "probe",
+        lambda *_: Probed([TimedRead("/pod1/memory.stat", 1_000_000, False)], "too many are dead"),
     )
-    findings = json.loads(CliRunner().invoke(check.command, ["--json", "--probe"]).stdout)["findings"]
+    findings = json.loads(CliRunner().invoke(check.command, ["--json", "--probe"]).stdout)[
+        "findings"
+    ]
     (found,) = [one for one in findings if one["question"] == "probe"]
-    assert (found["level"], found["facts"]) == ("notice", ["the root was not read: too many are dead"])
+    assert (found["level"], found["facts"]) == (
+        "notice",
+        ["the root was not read: too many are dead"],
+    )

@@ -16,7 +16,9 @@ def recording(tmp_path: Path) -> Path:
     """Two cores without /proc/stat, one of them in the kernel for 5 s."""
     times = [number / 50 for number in range(250)]
     cells = "  ".join(f"{time + 4:.2f}" for time in times)
-    frames = "\n".join("  ".join([name] * len(times)) for name in ("main", "read@kernel", "odd_loop@kernel"))
+    frames = "\n".join(
+        "  ".join([name] * len(times)) for name in ("main", "read@kernel", "odd_loop@kernel")
+    )
     text = f"time: {cells}\ncpu: {'  '.join(['1'] * len(times))}\n{frames}"
     return draw(tmp_path / "d", text, until=20)
 
@@ -25,12 +27,23 @@ def test_the_incident_is_told_as_text_and_as_json(recording: Path) -> None:
     page = CliRunner().invoke(command, [str(recording)], catch_exceptions=False)
     assert page.exit_code == 0
     answer = CliRunner().invoke(command, [str(recording), "--json"], catch_exceptions=False)
-    assert set(json.loads(answer.stdout)) == {"schema", "node", "from", "to", "asked", "incidents", "gaps", "notes"}
+    assert set(json.loads(answer.stdout)) == {
+        "schema",
+        "node",
+        "from",
+        "to",
+        "asked",
+        "incidents",
+        "gaps",
+        "notes",
+    }
 
 
 def test_a_moment_outside_of_the_recording_is_an_error_with_its_span(recording: Path) -> None:
     with pytest.raises(UsageError, match="is not in the recording") as error:
-        CliRunner().invoke(command, [str(recording), "--at", "2020-01-01T00:00:00"], catch_exceptions=False)
+        CliRunner().invoke(
+            command, [str(recording), "--at", "2020-01-01T00:00:00"], catch_exceptions=False
+        )
     assert "it holds 2025-10-09" in error.value.hint
 
 
@@ -57,14 +70,18 @@ def test_a_core_that_was_not_recorded_is_an_error(recording: Path) -> None:
 
 
 @pytest.mark.parametrize("damaged", ["manifest.json", "*"])
-def test_a_recording_of_which_nothing_can_be_read_is_an_error(recording: Path, damaged: str) -> None:
+def test_a_recording_of_which_nothing_can_be_read_is_an_error(
+    recording: Path, damaged: str
+) -> None:
     for file in recording.glob(f"*Z/{damaged}"):
         file.write_bytes(file.read_bytes()[:100])
     with pytest.raises(CorruptData):
         CliRunner().invoke(command, [str(recording)], catch_exceptions=False)
 
 
-def test_a_directory_that_may_not_be_read_is_told_with_the_way_out(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_that_may_not_be_read_is_told_with_the_way_out(
+    recording: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("os.access", lambda *_: False)
     with pytest.raises(PermissionMissing) as error:
         CliRunner().invoke(command, [str(recording)], catch_exceptions=False)

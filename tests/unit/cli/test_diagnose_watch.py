@@ -13,7 +13,9 @@ NODE = """
 
 
 def news(told: Told, until: int, *, is_ended: bool = False) -> list[str]:
-    return told.news(diagnose(drawn_node(NODE), span=(at(0), at(until))), at(until), is_ended=is_ended)
+    return told.news(
+        diagnose(drawn_node(NODE), span=(at(0), at(until))), at(until), is_ended=is_ended
+    )
 
 
 def test_an_incident_is_told_while_it_goes_on_and_again_when_it_is_over() -> None:

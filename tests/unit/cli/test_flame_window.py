@@ -1,4 +1,6 @@
-"""Words for times: what they mean in a recording, and what of a capture has to be imported for them."""
+"""Words for times: what they mean in a recording, and what of a capture has to be imported for
+them.
+"""
 
 import pytest
 
@@ -37,8 +39,13 @@ def test_relative_times_count_from_the_end_of_the_recording_not_from_now():
 
 
 def test_the_baseline_is_a_stretch_of_its_own():
-    assert WindowWords("-5s", baseline="-60s..-30s").within(SPAN) == Windows((at(595), at(600) + 1), (at(540), at(570)))
-    assert WindowWords(baseline="2026-09-21T14:14:00Z..-30s").within(SPAN).baseline == (at(40), at(570))
+    assert WindowWords("-5s", baseline="-60s..-30s").within(SPAN) == Windows(
+        (at(595), at(600) + 1), (at(540), at(570))
+    )
+    assert WindowWords(baseline="2026-09-21T14:14:00Z..-30s").within(SPAN).baseline == (
+        at(40),
+        at(570),
+    )
 
 
 @pytest.mark.parametrize(
@@ -73,9 +80,13 @@ def test_of_a_capture_only_what_will_be_asked_for_is_imported():
     assert WindowWords(moment, "2026-09-21T14:14:05Z").reach() == (at(40), at(45))
     assert WindowWords(moment).reach() == (at(40), None)
     assert WindowWords(at=moment, around="2s").reach() == (at(39), at(41))
-    with_baseline = WindowWords(at=moment, around="2s", baseline="2026-09-21T14:13:30Z..2026-09-21T14:13:40Z")
+    with_baseline = WindowWords(
+        at=moment, around="2s", baseline="2026-09-21T14:13:30Z..2026-09-21T14:13:40Z"
+    )
     assert with_baseline.reach() == (at(10), at(41))
-    assert WindowWords(end=moment, baseline="2026-09-21T14:15:00Z..2026-09-21T14:15:01Z").reach() == (None, at(101))
+    assert WindowWords(
+        end=moment, baseline="2026-09-21T14:15:00Z..2026-09-21T14:15:01Z"
+    ).reach() == (None, at(101))
 
 
 def test_times_before_the_end_need_all_of_a_capture():

@@ -23,7 +23,10 @@ def run(*words: str) -> Result:
 
 
 def test_the_group_loads_nothing_of_the_fleet() -> None:
-    code = "import sys, necroscope.cli.fleet; print([n for n in sys.modules if n.startswith(('pyarrow', 'necroscope.fleet'))])"
+    code = (
+        "import sys, necroscope.cli.fleet; print([n for n in sys.modules if"
+        " n.startswith(('pyarrow', 'necroscope.fleet'))])"
+    )
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
 
 
@@ -37,7 +40,9 @@ def test_what_needs_the_database_says_how_to_get_it(tmp_path: Path) -> None:
     code = "import sys; sys.modules['duckdb'] = None; from necroscope.cli.main import main; main()"
     for words in (("why", "--event", "x"), ("serve", "--tokens", str(tokens), "--port", "0")):
         told = subprocess.run(
-            [sys.executable, "-c", code, "fleet", *words, "--lake", str(tmp_path)], capture_output=True, text=True
+            [sys.executable, "-c", code, "fleet", *words, "--lake", str(tmp_path)],
+            capture_output=True,
+            text=True,
         )
         assert (told.returncode, "pip install '.[fleet]'" in told.stderr) == (2, True), told.stderr
         assert "the collector is at" not in told.stderr
@@ -45,8 +50,12 @@ def test_what_needs_the_database_says_how_to_get_it(tmp_path: Path) -> None:
 
 def test_a_new_token_is_printed_once_and_its_hash_is_kept(tmp_path: Path) -> None:
     file = tmp_path / "tokens.toml"
-    first = run("token", "new", "--cluster", "eu-1", "--node", "gpu-17", "--to", str(file)).stdout.strip()
-    second = run("token", "new", "--cluster", "*", "--role", "read", "--to", str(file)).stdout.strip()
+    first = run(
+        "token", "new", "--cluster", "eu-1", "--node", "gpu-17", "--to", str(file)
+    ).stdout.strip()
+    second = run(
+        "token", "new", "--cluster", "*", "--role", "read", "--to", str(file)
+    ).stdout.strip()
     tokens = read_tokens(file)
     assert tokens.grant_of(first) == Grant("eu-1", "push", "gpu-17")
     assert tokens.grant_of(second) == Grant("*", "read")
@@ -64,7 +73,9 @@ def test_a_new_token_without_a_file_comes_with_its_lines(tmp_path: Path) -> None
     assert read_tokens(file).grant_of(told["token"]) == Grant("eu-1", "push")
 
 
-@pytest.mark.parametrize("words", [("--cluster", "*"), ("--cluster", "a/b"), ("--cluster", "a", "--node", "../x")])
+@pytest.mark.parametrize(
+    "words", [("--cluster", "*"), ("--cluster", "a/b"), ("--cluster", "a", "--node", "../x")]
+)
 def test_a_token_for_what_cannot_be_is_refused(words: tuple[str, ...]) -> None:
     with pytest.raises(NecroscopeError):
         run("token", "new", *words)
@@ -82,7 +93,16 @@ def test_a_token_for_what_cannot_be_is_refused(words: tuple[str, ...]) -> None:
         ((), "cannot read tokens"),
     ],
 )
-def test_a_collector_that_would_be_unsafe_or_cannot_start_says_why(tmp_path: Path, words: tuple[str, ...], facts: str) -> None:
+def test_a_collector_that_would_be_unsafe_or_cannot_start_says_why(
+    tmp_path: Path, words: tuple[str, ...], facts: str
+) -> None:
     with pytest.raises(NecroscopeError, match=facts) as caught:
-        run("serve", "--lake", str(tmp_path / "lake"), "--tokens", str(tmp_path / "none.toml"), *words)
+        run(
+            "serve",
+            "--lake",
+            str(tmp_path / "lake"),
+            "--tokens",
+            str(tmp_path / "none.toml"),
+            *words,
+        )
     assert caught.value.hint or "belong" in facts

@@ -28,11 +28,18 @@ def run(*arguments: str) -> tuple[int, str, BaseException | None]:
 
 def test_a_finished_recording_is_pushed_with_a_summary(recording: Path) -> None:
     with receiving_server() as server:
-        code, output, _ = run(str(recording), "--to", server.url, "--label", "zone=a", "--node", "n-1", "--json")
+        code, output, _ = run(
+            str(recording), "--to", server.url, "--label", "zone=a", "--node", "n-1", "--json"
+        )
         again = run(str(recording), "--to", server.url)
     assert code == 0
     summary = json.loads(output)
-    assert (summary["node"], summary["batches"], summary["waiting"], summary["refused"]) == ("n-1", 1, 0, 0)
+    assert (summary["node"], summary["batches"], summary["waiting"], summary["refused"]) == (
+        "n-1",
+        1,
+        0,
+        0,
+    )
     assert summary["rows"] == {"core_minutes": 4, "pulses": 1}
     assert again[:2] == (0, "node-a: 0 rows, 0 batches and 0 bundles of evidence in 0 B\n")
     assert len(server.received) == 1
@@ -53,14 +60,28 @@ def test_a_collector_that_denies_is_an_error_that_says_what_waits(recording: Pat
     [
         (["--to", "nonsense"], UsageError, "no URL"),
         (["--to", "http://127.0.0.1:1", "--label", "x"], UsageError, "not key=value"),
-        (["--to", "http://127.0.0.1:1", "--labels-file", "/absent"], UsageError, "cannot read labels"),
+        (
+            ["--to", "http://127.0.0.1:1", "--labels-file", "/absent"],
+            UsageError,
+            "cannot read labels",
+        ),
         (["--to", "http://127.0.0.1:1", "--spool-bytes", "many"], UsageError, "no size"),
         (["--to", "http://127.0.0.1:1", "--spool-bytes", "1"], UsageError, "holds nothing"),
-        (["--to", "https://127.0.0.1:1", "--ca-file", "/absent"], UsageError, "cannot use the certificates"),
-        (["--to", "http://127.0.0.1:1", "--spool", "/proc/spool"], RecordingError, "cannot make a spool"),
+        (
+            ["--to", "https://127.0.0.1:1", "--ca-file", "/absent"],
+            UsageError,
+            "cannot use the certificates",
+        ),
+        (
+            ["--to", "http://127.0.0.1:1", "--spool", "/proc/spool"],
+            RecordingError,
+            "cannot make a spool",
+        ),
     ],
 )
-def test_bad_words_are_told(recording: Path, arguments: list[str], kind: type[NecroscopeError], facts: str) -> None:
+def test_bad_words_are_told(
+    recording: Path, arguments: list[str], kind: type[NecroscopeError], facts: str
+) -> None:
     _, _, error = run(str(recording), *arguments)
     assert isinstance(error, kind)
     assert facts in error.facts
@@ -89,13 +110,17 @@ def test_who_follows_waits_for_a_recording(tmp_path: Path, recording: Path) -> N
     assert not fleet_push._comes(tmp_path / "never", is_over)
 
 
-def test_a_recording_whose_identity_is_damaged_has_the_name_in_its_segments(recording: Path) -> None:
+def test_a_recording_whose_identity_is_damaged_has_the_name_in_its_segments(
+    recording: Path,
+) -> None:
     file = recording / "recording.json"
     file.write_bytes(file.read_bytes().replace(b"node-a", b"node-b"))
     assert fleet_push._who(recording, None, follow=False) == ("node-a", {})
 
 
-def test_the_node_is_named_by_the_flag_the_pod_or_the_recording(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_node_is_named_by_the_flag_the_pod_or_the_recording(
+    recording: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NODE_NAME", "gpu-17")
     assert fleet_push._who(recording, None, follow=True) == ("gpu-17", {"pool": "gpu"})
     assert fleet_push._who(recording, None, follow=False)[0] == "node-a"

@@ -10,7 +10,14 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.fleet_lakes import draw_story
 
-from necroscope.cli import fleet_change, fleet_diff, fleet_flame, fleet_incidents, fleet_nodes, fleet_why
+from necroscope.cli import (
+    fleet_change,
+    fleet_diff,
+    fleet_flame,
+    fleet_incidents,
+    fleet_nodes,
+    fleet_why,
+)
 from necroscope.errors import NecroscopeError, UsageError
 
 SPAN = ["--since", "2026-04-01", "--until", "2026-04-11"]
@@ -33,7 +40,11 @@ def test_each_question_answers_as_text_and_as_json(lake: Path) -> None:
         (fleet_diff.command, ["zone=a", "zone=b"], "differences"),
         (fleet_nodes.command, [], "nodes"),
         (fleet_incidents.command, [], "incidents"),
-        (fleet_change.command, ["--fact", "nic:eth0 state=was reset", "--event", "nic_reset"], "changed"),
+        (
+            fleet_change.command,
+            ["--fact", "nic:eth0 state=was reset", "--event", "nic_reset"],
+            "changed",
+        ),
     ):
         asked = [*words, *SPAN, "--lake", str(lake)]
         assert ran(command, *asked).exit_code == 0
@@ -41,11 +52,17 @@ def test_each_question_answers_as_text_and_as_json(lake: Path) -> None:
 
 
 def test_a_flame_graph_is_written_by_its_suffix(lake: Path, tmp_path: Path) -> None:
-    for suffix, mark in ((".svg", "<svg"), (".html", "<!doctype html>"), (".folded", "kubelet;entry")):
+    for suffix, mark in (
+        (".svg", "<svg"),
+        (".html", "<!doctype html>"),
+        (".folded", "kubelet;entry"),
+    ):
         file = tmp_path / f"flame{suffix}"
         assert ran(fleet_flame.command, *SPAN, "--lake", str(lake), "-o", str(file)).exit_code == 0
         assert mark in file.read_text().lower()
-    assert isinstance(ran(fleet_flame.command, "--lake", str(lake), "-o", "flame.exe").exception, UsageError)
+    assert isinstance(
+        ran(fleet_flame.command, "--lake", str(lake), "-o", "flame.exe").exception, UsageError
+    )
 
 
 @pytest.mark.parametrize(
@@ -65,7 +82,10 @@ def test_bad_words_are_told_and_never_a_traceback(words: list[str], told: str) -
 
 
 def test_help_of_the_questions_loads_no_database() -> None:
-    code = "import sys; from necroscope.cli import fleet_why; sys.exit('duckdb' in sys.modules or 'pyarrow' in sys.modules)"
+    code = (
+        "import sys; from necroscope.cli import fleet_why; sys.exit('duckdb' in sys.modules or"
+        " 'pyarrow' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 

@@ -61,11 +61,15 @@ def test_days_and_clusters_choose(lake: Lake) -> None:
     assert json.loads(run("--lake", lake.url, "--json", "--since", "2027-01-01"))["bundles"] == 0
 
 
-def test_what_was_not_judged_is_an_error_with_the_way_out(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_not_judged_is_an_error_with_the_way_out(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put_bundle(lake, "a")
 
     def away(_: str, __: int | None) -> Judges:
-        return lambda evidence, _: (without_rows(one, unread="the lake was away") for one in evidence)
+        return lambda evidence, _: (
+            without_rows(one, unread="the lake was away") for one in evidence
+        )
 
     monkeypatch.setattr(fleet_sweep, "Processes", away)
     with pytest.raises(NecroscopeError, match="1 of 1 bundles were not judged"):

@@ -61,9 +61,13 @@ def test_a_link_beside_the_tokens_file_is_not_written_through(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("mode", "is_warned"), [(0o644, True), (0o640, False), (0o600, False)])
-def test_a_token_that_everybody_may_read_is_warned_of(tmp_path: Path, mode: int, is_warned: bool) -> None:
+def test_a_token_that_everybody_may_read_is_warned_of(
+    tmp_path: Path, mode: int, is_warned: bool
+) -> None:
     token = tmp_path / "token"
     token.write_text("necro_x", "utf-8")
     token.chmod(mode)
-    told = CliRunner().invoke(command, ["nodes", "--url", "http://127.0.0.1:9", "--token-file", str(token)])
+    told = CliRunner().invoke(
+        command, ["nodes", "--url", "http://127.0.0.1:9", "--token-file", str(token)]
+    )
     assert (f"warning: everybody on this machine may read {token}" in told.stderr) == is_warned

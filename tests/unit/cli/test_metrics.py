@@ -40,7 +40,9 @@ def short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
 @contextmanager
 def served(recording: GrowingRecording, *, with_verdicts: bool = False) -> Iterator[MetricsServer]:
     metrics = NodeMetrics(Store.open(recording.directory), at(0), "1.2.3", ["rt-hog"])
-    with MetricsServer(("127.0.0.1", 0), metrics, recording.directory, with_verdicts=with_verdicts) as server:
+    with MetricsServer(
+        ("127.0.0.1", 0), metrics, recording.directory, with_verdicts=with_verdicts
+    ) as server:
         thread = threading.Thread(target=server.run)
         thread.start()
         try:
@@ -66,8 +68,16 @@ def test_once_counts_the_last_hour_and_names_the_cause(recording: GrowingRecordi
     assert ran.exit_code == 0
     assert 'necroscope_events_total{kind="nic_reset"} 1' in ran.stdout
     assert 'necroscope_core_held_seconds_total{mode="system"} 10' in ran.stdout
-    assert sum(line.startswith("necroscope_last_incident_timestamp_seconds{") for line in ran.stdout.splitlines()) == 1
-    short = CliRunner().invoke(command, [str(recording.directory), "--once", "--since", "20s", "--no-verdicts"])
+    assert (
+        sum(
+            line.startswith("necroscope_last_incident_timestamp_seconds{")
+            for line in ran.stdout.splitlines()
+        )
+        == 1
+    )
+    short = CliRunner().invoke(
+        command, [str(recording.directory), "--once", "--since", "20s", "--no-verdicts"]
+    )
     assert 'necroscope_events_total{kind="nic_reset"} 0' in short.stdout
 
 
@@ -100,7 +110,9 @@ def test_other_paths_and_methods_are_refused(recording: GrowingRecording) -> Non
         connection.close()
 
 
-def test_a_recording_that_is_gone_is_an_error_counted_and_the_figures_stay(recording: GrowingRecording) -> None:
+def test_a_recording_that_is_gone_is_an_error_counted_and_the_figures_stay(
+    recording: GrowingRecording,
+) -> None:
     with served(recording.grow(30)) as server:
         get(server)
         recording.directory.rename(recording.directory.with_name("moved"))
@@ -122,7 +134,9 @@ def test_a_bug_is_said_and_the_next_scrape_is_answered(
     assert "internal error: ZeroDivisionError" in capsys.readouterr().err
 
 
-def test_new_incidents_are_counted_by_cause(recording: GrowingRecording, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_incidents_are_counted_by_cause(
+    recording: GrowingRecording, monkeypatch: pytest.MonkeyPatch
+) -> None:
     incident = Judged("x", "n", at(10), at(20), 1, "system", "rt-hog", 0.9, "t", "s", {})
     told = threading.Event()
 
@@ -153,4 +167,6 @@ def test_a_port_that_is_taken_is_said(recording: GrowingRecording) -> None:
     with served(recording.grow(12)) as server:
         address = f"127.0.0.1:{server.server_address[1]}"
         with pytest.raises(UsageError, match=r"cannot listen on 127\.0\.0\.1 port"):
-            CliRunner().invoke(command, [str(recording.directory), "--listen", address], catch_exceptions=False)
+            CliRunner().invoke(
+                command, [str(recording.directory), "--listen", address], catch_exceptions=False
+            )

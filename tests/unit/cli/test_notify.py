@@ -1,4 +1,6 @@
-"""`necroscope notify`: what it asks for, and one look with --once, judged by the real analysis in its own process."""
+"""`necroscope notify`: what it asks for, and one look with --once, judged by the real analysis in
+its own process.
+"""
 
 import os
 import subprocess
@@ -42,14 +44,24 @@ def recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GrowingRecordi
     """Drawn a year ago; for the command it is now."""
     monkeypatch.setattr(time, "time_ns", lambda: at(60))
     monkeypatch.delenv("NODE_NAME", raising=False)
-    return GrowingRecording(tmp_path / "recording", drawn_node(NODE), {"zone": "a"}).grow(60).pin(-280, 140)
+    return (
+        GrowingRecording(tmp_path / "recording", drawn_node(NODE), {"zone": "a"})
+        .grow(60)
+        .pin(-280, 140)
+    )
 
 
 def run(recording: GrowingRecording, *options: str) -> int:
-    return CliRunner().invoke(command, [str(recording.directory), "--once", *options], catch_exceptions=False).exit_code
+    return (
+        CliRunner()
+        .invoke(command, [str(recording.directory), "--once", *options], catch_exceptions=False)
+        .exit_code
+    )
 
 
-def test_once_tells_what_is_new_and_the_second_time_nothing(recording: GrowingRecording, receiver: ReceivingServer) -> None:
+def test_once_tells_what_is_new_and_the_second_time_nothing(
+    recording: GrowingRecording, receiver: ReceivingServer
+) -> None:
     assert run(recording, "--webhook", receiver.url) == 0
     assert run(recording, "--webhook", receiver.url) == 0
     (request,) = receiver.received
@@ -74,26 +86,49 @@ def test_kubernetes_is_told_under_the_name_that_it_knows(
     api = KubernetesApi("ip-10-0-0-1.internal")
     receiver.reply = api
     (tmp_path / "token").write_text(TOKEN)
-    where = ("--kubernetes", "--kubernetes-api", receiver.url, "--kubernetes-credentials", str(tmp_path))
+    where = (
+        "--kubernetes",
+        "--kubernetes-api",
+        receiver.url,
+        "--kubernetes-credentials",
+        str(tmp_path),
+    )
     assert run(recording, *where, "--node-name", "ip-10-0-0-1.internal") == 0
     assert api.condition("ip-10-0-0-1.internal")["status"] == "True"
     assert len(api.events) == 1
 
 
-def test_what_is_missing_is_said_before_anything_is_done(recording: GrowingRecording, tmp_path: Path) -> None:
+def test_what_is_missing_is_said_before_anything_is_done(
+    recording: GrowingRecording, tmp_path: Path
+) -> None:
     with pytest.raises(UsageError, match="nobody is to be told"):
         run(recording)
     with pytest.raises(UsageError, match="cannot read the secret"):
-        run(recording, "--webhook", "http://127.0.0.1:9/", "--webhook-secret-file", str(tmp_path / "none"))
+        run(
+            recording,
+            "--webhook",
+            "http://127.0.0.1:9/",
+            "--webhook-secret-file",
+            str(tmp_path / "none"),
+        )
     with pytest.raises(UsageError, match="is no URL"):
         run(recording, "--webhook", "nowhere")
     with pytest.raises(RecordingError, match="is no recording"):
-        CliRunner().invoke(command, [str(tmp_path), "--once", "--webhook", "http://127.0.0.1:9/"], catch_exceptions=False)
+        CliRunner().invoke(
+            command,
+            [str(tmp_path), "--once", "--webhook", "http://127.0.0.1:9/"],
+            catch_exceptions=False,
+        )
 
 
 def test_the_process_that_waits_for_weeks_is_small() -> None:
-    program = "import sys, necroscope.cli.notify; print({'numpy', 'pyarrow', 'fastapi'} & sys.modules.keys() or 'small')"
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True)
+    program = (
+        "import sys, necroscope.cli.notify; print({'numpy', 'pyarrow', 'fastapi'} &"
+        " sys.modules.keys() or 'small')"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True
+    )
     assert ran.stdout == "small\n"
 
 
@@ -101,7 +136,13 @@ def test_a_place_where_nothing_can_be_written_is_said(
     recording: GrowingRecording, receiver: ReceivingServer, tmp_path: Path
 ) -> None:
     with pytest.raises(Exception, match="cannot write"):
-        run(recording, "--webhook", receiver.url, "--state", str(tmp_path / "no" / "such" / "place.json"))
+        run(
+            recording,
+            "--webhook",
+            receiver.url,
+            "--state",
+            str(tmp_path / "no" / "such" / "place.json"),
+        )
     assert receiver.received == []
 
 
@@ -110,7 +151,16 @@ def test_a_secret_that_everybody_may_read_is_warned_of(
 ) -> None:
     secret = tmp_path / "secret"
     secret.write_text("s3cret")
-    words = [str(recording.directory), "--once", "--webhook", receiver.url, "--webhook-secret-file", str(secret)]
+    words = [
+        str(recording.directory),
+        "--once",
+        "--webhook",
+        receiver.url,
+        "--webhook-secret-file",
+        str(secret),
+    ]
     for mode, is_warned in ((0o644, True), (0o600, False)):
         secret.chmod(mode)
-        assert ("everybody on this machine may read" in CliRunner().invoke(command, words).output) == is_warned
+        assert (
+            "everybody on this machine may read" in CliRunner().invoke(command, words).output
+        ) == is_warned

@@ -1,4 +1,6 @@
-"""The push process as its recorder sees it: started again with ever longer pauses, told once, ended in time."""
+"""The push process as its recorder sees it: started again with ever longer pauses, told once, ended
+in time.
+"""
 
 import sys
 import time
@@ -26,11 +28,26 @@ def tended(process: PushProcess, count: int = 1) -> list[str]:
 
 
 def test_the_command_names_files_and_no_secret() -> None:
-    values = {"push": "https://c:1", "push-token-file": "/t", "push-ca-file": "/ca", "push-labels": "/l"}
+    values = {
+        "push": "https://c:1",
+        "push-token-file": "/t",
+        "push-ca-file": "/ca",
+        "push-labels": "/l",
+    }
     command = push_command(Path("/rec"), settings.parse(values))
     assert command[:6] == [sys.executable, "-P", "-m", "necroscope", "fleet", "push"]
     assert command[6:] == [
-        *("/rec", "--to", "https://c:1", "--token-file", "/t", "--ca-file", "/ca", "--labels-file", "/l"),
+        *(
+            "/rec",
+            "--to",
+            "https://c:1",
+            "--token-file",
+            "/t",
+            "--ca-file",
+            "/ca",
+            "--labels-file",
+            "/l",
+        ),
         *("--follow", "--while-stdin", "--json"),
     ]
 
@@ -47,7 +64,9 @@ def test_one_that_dies_is_started_again_ever_more_seldom() -> None:
     starts = []
     for _ in range(6):
         starts.append(now[0])
-        assert tended(process) == ["pushing ended with 3; recording goes on, and it is started again"]
+        assert tended(process) == [
+            "pushing ended with 3; recording goes on, and it is started again"
+        ]
         assert process.tend() == []
         assert process._child is None
         now[0] = process._not_before_s
@@ -67,7 +86,11 @@ def test_one_that_lived_long_is_started_again_soon() -> None:
 
 
 def test_it_hears_of_our_end() -> None:
-    process = PushProcess(shell("trap '' TERM; echo ready >&2; while read x; do :; done; echo 'warning: finished' >&2"))
+    process = PushProcess(
+        shell(
+            "trap '' TERM; echo ready >&2; while read x; do :; done; echo 'warning: finished' >&2"
+        )
+    )
     assert tended(process) == ["push: ready"]
     assert process.end() == ["push: finished"]
 

@@ -1,4 +1,6 @@
-"""What `record` says, what ends it and what it leaves alone; a real recorder runs in tests/integration/test_record.py."""
+"""What `record` says, what ends it and what it leaves alone; a real recorder runs in
+tests/integration/test_record.py.
+"""
 
 import signal
 from collections.abc import Iterator
@@ -43,7 +45,10 @@ def test_what_nohup_and_the_shell_had_ignored_stays_ignored_and_sigterm_is_heede
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     _stop_on_signals(SimpleNamespace(stop=lambda: None))
-    assert [number for number in SIGNALS if signal.getsignal(number) == signal.SIG_IGN] == [signal.SIGINT, signal.SIGHUP]
+    assert [number for number in SIGNALS if signal.getsignal(number) == signal.SIG_IGN] == [
+        signal.SIGINT,
+        signal.SIGHUP,
+    ]
 
 
 def test_a_second_recorder_does_not_touch_the_recording_of_the_first(tmp_path: Path) -> None:
@@ -57,7 +62,10 @@ def test_a_second_recorder_does_not_touch_the_recording_of_the_first(tmp_path: P
 
 def test_the_live_line_counts_by_the_tick_and_not_by_the_flush() -> None:
     status = Status(0, elapsed_ns=2 * NS_PER_S, samples=388, events=4, gaps=2, cpu_share=0.0141)
-    assert _live_text(status, DISK) == "recording 2 s · 194 samples/s · 3 MiB · 4 events · 3 gaps · 1.4% of a core"
+    assert (
+        _live_text(status, DISK)
+        == "recording 2 s · 194 samples/s · 3 MiB · 4 events · 3 gaps · 1.4% of a core"
+    )
 
 
 def test_the_live_line_ends_with_what_was_lost_and_what_came_last() -> None:
@@ -67,7 +75,9 @@ def test_the_live_line_ends_with_what_was_lost_and_what_came_last() -> None:
     )
 
 
-def test_a_state_is_told_when_it_begins_and_a_happening_each_time(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_state_is_told_when_it_begins_and_a_happening_each_time(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     line = _LiveLine(quiet=True)
     for states, happenings in (
         (["pressure: no such file"], ["recording pauses: the disk is full"]),

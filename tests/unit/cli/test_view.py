@@ -14,7 +14,9 @@ def test_an_ipv6_address_has_brackets() -> None:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
-def test_on_all_addresses_the_machine_may_be_asked_by_its_names(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_all_addresses_the_machine_may_be_asked_by_its_names(
+    host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(socket, "gethostname", lambda: "Node-7")
     monkeypatch.setattr(socket, "getfqdn", lambda: "node-7.example.com")
     assert {"node-7", "node-7.example.com", "localhost"} <= own_hosts(host)

@@ -1,4 +1,6 @@
-"""DuckDB over a lake: every row once, only what the span and the clusters hold, and no way out of the lake."""
+"""DuckDB over a lake: every row once, only what the span and the clusters hold, and no way out of
+the lake.
+"""
 
 from pathlib import Path
 
@@ -30,7 +32,9 @@ def test_only_rows_of_the_span_and_of_clusters_that_may_be_seen_are_there(tmp_pa
             drawn.event("n1", "nic_reset", day, cluster=cluster)
     questions = LakeQuestions(drawn.write(), moment(10), ("eu",))
     query = "SELECT DISTINCT cluster, time FROM events"
-    assert questions.rows(query, {"events": View(Span(moment(2), moment(3)), KIND)}) == [("eu", moment(2))]
+    assert questions.rows(query, {"events": View(Span(moment(2), moment(3)), KIND)}) == [
+        ("eu", moment(2))
+    ]
 
 
 def test_a_table_without_files_is_empty(tmp_path: Path) -> None:
@@ -41,19 +45,29 @@ def test_a_table_without_files_is_empty(tmp_path: Path) -> None:
 def test_a_question_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     questions = LakeQuestions(DrawnLake(tmp_path).lake, moment(10), longest_s=0.05)
     with pytest.raises(NecroscopeError, match="took longer"):
-        questions.rows("SELECT count(*) FROM range(1000000) a, range(1000000) b WHERE hash(a.range + b.range) = 7", {})
+        questions.rows(
+            "SELECT count(*) FROM range(1000000) a, range(1000000) b WHERE hash(a.range +"
+            " b.range) = 7",
+            {},
+        )
 
 
-def test_a_question_of_too_much_memory_is_told_and_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_question_of_too_much_memory_is_told_and_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("necroscope.fleet.ask.question_bytes", lambda: 64 << 20)
     monkeypatch.chdir(tmp_path)
     questions = LakeQuestions(DrawnLake(tmp_path / "lake").lake, moment(10))
     with pytest.raises(NecroscopeError, match="more than 64 MiB of memory"):
-        questions.rows("SELECT range FROM range(20000000) ORDER BY hash(range) LIMIT 3 OFFSET 15000000", {})
+        questions.rows(
+            "SELECT range FROM range(20000000) ORDER BY hash(range) LIMIT 3 OFFSET 15000000", {}
+        )
     assert not list(tmp_path.iterdir())
 
 
-def test_a_file_that_is_merged_away_meanwhile_is_looked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_merged_away_meanwhile_is_looked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     drawn = DrawnLake(tmp_path)
     drawn.event("n1", "nic_reset", 1)
     lake = drawn.write()
@@ -71,10 +85,14 @@ def test_a_file_that_is_merged_away_meanwhile_is_looked_for_again(tmp_path: Path
 
     monkeypatch.setattr(lake, "table_files", gone_at_first)
     monkeypatch.setattr("necroscope.fleet.ask._BEFORE_NEXT_TRY_S", 0)
-    assert LakeQuestions(lake, moment(10)).rows("SELECT count(*) FROM events", {"events": View(ALL, KIND)}) == [(1,)]
+    assert LakeQuestions(lake, moment(10)).rows(
+        "SELECT count(*) FROM events", {"events": View(ALL, KIND)}
+    ) == [(1,)]
 
 
-def test_a_lake_that_cannot_be_read_is_told_and_no_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lake_that_cannot_be_read_is_told_and_no_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     drawn = DrawnLake(tmp_path)
     drawn.event("n1", "nic_reset", 1)
     lake = drawn.write()
@@ -82,4 +100,6 @@ def test_a_lake_that_cannot_be_read_is_told_and_no_traceback(tmp_path: Path, mon
         path.write_bytes(b"PAR1 no more")
     monkeypatch.setattr("necroscope.fleet.ask._BEFORE_NEXT_TRY_S", 0)
     with pytest.raises(NecroscopeError, match="cannot be read"):
-        LakeQuestions(lake, moment(10)).rows("SELECT count(*) FROM events", {"events": View(ALL, KIND)})
+        LakeQuestions(lake, moment(10)).rows(
+            "SELECT count(*) FROM events", {"events": View(ALL, KIND)}
+        )

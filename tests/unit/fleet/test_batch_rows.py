@@ -44,14 +44,16 @@ def test_the_clock_at_sending_counts_and_not_the_time_in_the_spool() -> None:
 def test_a_node_cannot_tell_its_own_offset() -> None:
     batch = made_batch()
     batch.tables["pulses"]["clock_offset_ns"] = [5]
-    assert rows_of(decode(encode(batch)), "c", batch.sent_ns, None)["pulses"]["clock_offset_ns"].to_pylist() == [0]
+    assert rows_of(decode(encode(batch)), "c", batch.sent_ns, None)["pulses"][
+        "clock_offset_ns"
+    ].to_pylist() == [0]
 
 
 def test_labels_become_facts_of_the_span_that_the_batch_speaks_for() -> None:
     batch = replace(made_batch(labels={"zone": "a"}), sent_ns=START_NS + DAY_NS)
-    assert rows_of(batch, "c", 0, None)["facts"].select(["time", "kind", "name", "value"]).to_pylist() == [
-        {"time": START_NS, "kind": "label", "name": "zone", "value": "a"}
-    ]
+    assert rows_of(batch, "c", 0, None)["facts"].select(
+        ["time", "kind", "name", "value"]
+    ).to_pylist() == [{"time": START_NS, "kind": "label", "name": "zone", "value": "a"}]
 
 
 def test_labels_stand_beside_the_facts_that_were_sent() -> None:
@@ -73,14 +75,19 @@ def test_texts_that_would_steer_a_terminal_or_never_end_are_made_harmless() -> N
 
 
 def test_a_table_without_rows_is_not_there() -> None:
-    assert "gaps" not in rows_of(made_batch(gaps={"time": [], "end": [], "table": [], "cause": []}), "c", 0, None)
+    assert "gaps" not in rows_of(
+        made_batch(gaps={"time": [], "end": [], "table": [], "cause": []}), "c", 0, None
+    )
 
 
 VALUES = {
     "string": st.text() | st.sampled_from(["", "\ud800", "\x00", "{}", "null"]),
     "bool": st.booleans(),
     "float": st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(1 << 70), 1 << 70),
-    **{f"int{bits}": st.integers(-(1 << bits), 1 << bits) | st.integers(0, 5) for bits in (16, 32, 64)},
+    **{
+        f"int{bits}": st.integers(-(1 << bits), 1 << bits) | st.integers(0, 5)
+        for bits in (16, 32, 64)
+    },
 }
 
 
@@ -90,10 +97,14 @@ def made_tables(draw: st.DrawFn) -> dict[str, Columns]:
     tables = {}
     for name in draw(st.sets(st.sampled_from(sorted(LAKE_TABLES)), min_size=1, max_size=2)):
         count = draw(st.integers(0, 2))
-        columns = {field.name: VALUES[str(field.type)] for field in LAKE_TABLES[name]} | {"time": st.just(START_NS)}
+        columns = {field.name: VALUES[str(field.type)] for field in LAKE_TABLES[name]} | {
+            "time": st.just(START_NS)
+        }
         maybe = draw(st.booleans())
         tables[name] = {
-            column: draw(st.lists(value | st.none() if maybe else value, min_size=count, max_size=count))
+            column: draw(
+                st.lists(value | st.none() if maybe else value, min_size=count, max_size=count)
+            )
             for column, value in columns.items()
         }
     return tables
@@ -108,6 +119,8 @@ def test_whatever_is_accepted_can_be_stored(tables: dict[str, Columns]) -> None:
         return
     rows = rows_of(batch, "eu-1", START_NS, None)
     counts = {name: len(columns["time"]) for name, columns in tables.items()}
-    assert {name: len(table) for name, table in rows.items()} == {name: count for name, count in counts.items() if count}
+    assert {name: len(table) for name, table in rows.items()} == {
+        name: count for name, count in counts.items() if count
+    }
     for table in rows.values():
         table.validate(full=True)

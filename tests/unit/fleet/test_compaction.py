@@ -1,4 +1,6 @@
-"""The inbox becomes tables: nothing lost by a kill at any moment, nothing counted twice, nobody's work taken."""
+"""The inbox becomes tables: nothing lost by a kill at any moment, nothing counted twice, nobody's
+work taken.
+"""
 
 import contextlib
 from pathlib import Path
@@ -29,7 +31,9 @@ def compactor(lake: Lake, name: str = "me", now_ns: int = START_NS) -> Compactor
 
 
 def test_batches_become_rows_and_leave_the_inbox(lake: Lake) -> None:
-    put_in_inbox(lake, START_NS, "me", made_batch("n1", 0), made_batch("n2", 0, labels={"zone": "a"}))
+    put_in_inbox(
+        lake, START_NS, "me", made_batch("n1", 0), made_batch("n2", 0, labels={"zone": "a"})
+    )
     put_in_inbox(lake, START_NS + 1, "me", made_batch("n1", 1))
     done = compactor(lake).compact()
     assert (done.files, done.batches, done.rows["events"], done.refused) == (2, 3, 3, [])
@@ -40,7 +44,9 @@ def test_batches_become_rows_and_leave_the_inbox(lake: Lake) -> None:
 
 
 def test_duplicate_and_reordered_batches_give_each_row_once(lake: Lake) -> None:
-    put_in_inbox(lake, START_NS, "me", made_batch("n1", 2), made_batch("n1", 0), made_batch("n1", 2))
+    put_in_inbox(
+        lake, START_NS, "me", made_batch("n1", 2), made_batch("n1", 0), made_batch("n1", 2)
+    )
     compactor(lake).compact()
     put_in_inbox(lake, START_NS + 1, "me", made_batch("n1", 1), made_batch("n1", 0))
     compactor(lake, now_ns=START_NS + 1).compact()
@@ -53,7 +59,9 @@ def test_duplicate_and_reordered_batches_give_each_row_once(lake: Lake) -> None:
 def test_a_kill_at_any_step_loses_and_repeats_nothing(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, verb: str, calls_before: int
 ) -> None:
-    put_in_inbox(lake, START_NS, "me", made_batch("n1", 0, labels={"zone": "a"}), made_batch("n2", 1))
+    put_in_inbox(
+        lake, START_NS, "me", made_batch("n1", 0, labels={"zone": "a"}), made_batch("n2", 1)
+    )
     put_in_inbox(lake, START_NS + 1, "me", made_batch("n1", 2))
     left = calls_before
     real = getattr(Lake, verb)
@@ -81,7 +89,9 @@ def test_another_collector_s_files_are_its_own_until_it_must_be_dead(lake: Lake)
     assert compactor(lake, now_ns=START_NS + ABANDONED_NS + 1).compact().files == 1
 
 
-def test_two_collectors_that_take_the_same_files_make_only_duplicates(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_collectors_that_take_the_same_files_make_only_duplicates(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put_in_inbox(lake, START_NS, "dead", made_batch("n1", 0), made_batch("n2", 1))
     late_ns = START_NS + 10 * ABANDONED_NS
     second = compactor(lake, "second", late_ns)
@@ -98,9 +108,13 @@ def test_two_collectors_that_take_the_same_files_make_only_duplicates(lake: Lake
     assert sequences_in(lake) == [("n1", 0), ("n2", 1)]
 
 
-def test_a_file_that_another_collector_took_meanwhile_is_no_error(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_another_collector_took_meanwhile_is_no_error(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put_in_inbox(lake, START_NS, "me", made_batch())
-    monkeypatch.setattr(Lake, "list", lambda *_: [inbox_path(START_NS - 1, "me"), inbox_path(START_NS, "me")])
+    monkeypatch.setattr(
+        Lake, "list", lambda *_: [inbox_path(START_NS - 1, "me"), inbox_path(START_NS, "me")]
+    )
     assert compactor(lake).compact().batches == 1
 
 
@@ -108,7 +122,10 @@ def test_what_cannot_be_read_any_more_is_kept_aside_and_stops_nobody(lake: Lake)
     good = Receipt("eu-1", START_NS, None, encode(made_batch("n1", 0)))
     bad = Receipt("eu-1", START_NS, None, b"no batch")
     lake.put(inbox_path(START_NS, "me"), pack([good, bad]))
-    lake.put(inbox_path(START_NS + 1, "me"), pack([Receipt("eu-1", START_NS, None, encode(made_batch("n1", 1))), good])[:-3])
+    lake.put(
+        inbox_path(START_NS + 1, "me"),
+        pack([Receipt("eu-1", START_NS, None, encode(made_batch("n1", 1))), good])[:-3],
+    )
     done = compactor(lake).compact()
     assert (done.batches, len(done.refused)) == (2, 2)
     assert sequences_in(lake) == [("n1", 0), ("n1", 1)]
@@ -123,7 +140,9 @@ def test_what_was_accepted_once_is_taken_whatever_the_limits_are_now(lake: Lake)
     assert len(rows_in(lake, "facts")) == 1000
 
 
-def test_much_is_taken_in_rounds_that_fit_into_memory(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_much_is_taken_in_rounds_that_fit_into_memory(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("necroscope.fleet.compaction._ROUND_BYTES", 1000)
     for number in range(12):
         put_in_inbox(lake, START_NS + number, "me", made_batch("n1", number))
@@ -136,18 +155,27 @@ def test_much_is_taken_in_rounds_that_fit_into_memory(lake: Lake, monkeypatch: p
 
 def test_a_node_whose_clock_is_a_day_off_is_stored_under_its_own_time(lake: Lake) -> None:
     batch = made_batch()
-    lake.put(inbox_path(START_NS, "me"), pack([Receipt("eu-1", START_NS + 86_400 * NS, None, encode(batch))]))
+    lake.put(
+        inbox_path(START_NS, "me"),
+        pack([Receipt("eu-1", START_NS + 86_400 * NS, None, encode(batch))]),
+    )
     compactor(lake).compact()
     assert [row["clock_offset_ns"] for row in rows_in(lake, "pulses")] == [86_400 * NS]
     assert rows_in(lake)[0]["time"] == START_NS
 
 
 def stacks_of(node: str, path_length: int) -> Batch:
-    rows = {"time": [START_NS] * 100, "comm": [f"c{row}" for row in range(100)], "path": ["a" * path_length] * 100}
+    rows = {
+        "time": [START_NS] * 100,
+        "comm": [f"c{row}" for row in range(100)],
+        "path": ["a" * path_length] * 100,
+    }
     return made_batch(node, stack_minutes={**rows, "samples": [1] * 100, "period_ns": [1] * 100})
 
 
-def test_a_body_that_inflates_a_thousandfold_is_measured_by_its_rows(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_that_inflates_a_thousandfold_is_measured_by_its_rows(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("necroscope.fleet.compaction._ROUND_BYTES", 1 << 20)
     put_in_inbox(lake, START_NS, "me", *(stacks_of(f"n{number}", 16_000) for number in range(4)))
     assert len(lake.read(inbox_path(START_NS, "me"))) < 50_000
@@ -193,7 +221,9 @@ def test_a_file_that_ends_its_collector_twice_is_kept_aside_and_the_others_go_on
     assert lake.list("compacting") == []
 
 
-def test_a_kill_by_chance_and_a_lake_that_refuses_are_no_file_s_fault(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kill_by_chance_and_a_lake_that_refuses_are_no_file_s_fault(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put_in_inbox(lake, START_NS, "me", made_batch("n1", 0))
     with monkeypatch.context() as patched:
         FatalNode(patched, "n1")

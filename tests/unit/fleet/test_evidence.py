@@ -16,7 +16,13 @@ def lake(tmp_path: Path) -> Lake:
     return Lake.open(str(tmp_path / "lake"))
 
 
-def put(lake: Lake, node: str, day: str = "2026-11-16", name: str = "2026-11-16T03-59-01.958Z", cluster: str = "eu") -> Evidence:
+def put(
+    lake: Lake,
+    node: str,
+    day: str = "2026-11-16",
+    name: str = "2026-11-16T03-59-01.958Z",
+    cluster: str = "eu",
+) -> Evidence:
     path = f"bundles/cluster={cluster}/date={day}/{node}--{name}.bundle"
     lake.put(path, b"a bundle")
     evidence = Evidence.of(path)
@@ -25,13 +31,18 @@ def put(lake: Lake, node: str, day: str = "2026-11-16", name: str = "2026-11-16T
 
 
 def test_a_path_tells_cluster_node_day_and_id() -> None:
-    found = Evidence.of("bundles/cluster=eu-1/date=2026-11-16/gpu--17--2026-11-16T03-59-01.958Z.bundle")
+    found = Evidence.of(
+        "bundles/cluster=eu-1/date=2026-11-16/gpu--17--2026-11-16T03-59-01.958Z.bundle"
+    )
     assert found is not None
     assert (found.cluster, found.node, found.id) == ("eu-1", "gpu--17", "2026-11-16T03-59-01.958Z")
     assert found.day == date(2026, 11, 16)
 
 
-@pytest.mark.parametrize("path", ["bundles/readme", "tables/a/date=2026-11-16/b--c.bundle", "bundles/cluster=a/b--c.bundle"])
+@pytest.mark.parametrize(
+    "path",
+    ["bundles/readme", "tables/a/date=2026-11-16/b--c.bundle", "bundles/cluster=a/b--c.bundle"],
+)
 def test_what_is_no_bundle_is_passed_over(lake: Lake, path: str) -> None:
     lake.put(path, b"?")
     assert Evidence.of(path) is None

@@ -5,7 +5,11 @@ import pytest
 from necroscope.errors import CorruptData
 from necroscope.fleet.inbox import Receipt, inbox_path, origin_of, pack, unpack
 
-RECEIPTS = [Receipt("eu-1", 5, None, b"first"), Receipt("us-1", 6, 4, b""), Receipt("us-1", 7, None, bytes(1000))]
+RECEIPTS = [
+    Receipt("eu-1", 5, None, b"first"),
+    Receipt("us-1", 6, 4, b""),
+    Receipt("us-1", 7, None, bytes(1000)),
+]
 
 
 def test_what_is_packed_is_unpacked_in_order() -> None:

@@ -66,7 +66,12 @@ def test_the_path_says_whose_it_is_and_not_the_bundle(evidence: Evidence) -> Non
         packed({}),
         packed({"recording.json": b"{}"}),
         packed({"../outside": b"x"}),
-        packed({"recording.json": b'{"crc32": "00000000",\n"content": {}}', "2026-11-16T03-59-01.958Z/manifest.json": b"[]"}),
+        packed(
+            {
+                "recording.json": b'{"crc32": "00000000",\n"content": {}}',
+                "2026-11-16T03-59-01.958Z/manifest.json": b"[]",
+            }
+        ),
     ],
     ids=["empty", "garbage", "cut", "half", "no files", "no recording", "outside", "damaged"],
 )
@@ -77,7 +82,9 @@ def test_a_broken_bundle_is_told_and_has_no_rows(evidence: Evidence, content: by
     assert judged.rows.num_rows == 0
 
 
-@pytest.mark.parametrize("error", [KeyError("x"), RecursionError(), MemoryError(), CorruptData("x"), ZeroDivisionError()])
+@pytest.mark.parametrize(
+    "error", [KeyError("x"), RecursionError(), MemoryError(), CorruptData("x"), ZeroDivisionError()]
+)
 def test_whatever_the_analysis_raises_costs_this_bundle_only(
     evidence: Evidence, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,7 +95,9 @@ def test_whatever_the_analysis_raises_costs_this_bundle_only(
     assert judge(evidence, made_bundle(0)[1], NOW_NS).broken
 
 
-def test_a_full_disk_of_the_worker_is_not_the_bundles_fault(evidence: Evidence, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_of_the_worker_is_not_the_bundles_fault(
+    evidence: Evidence, monkeypatch: pytest.MonkeyPatch
+) -> None:
     content = made_bundle(0)[1]
 
     def refused(*_: Any) -> None:
@@ -100,7 +109,9 @@ def test_a_full_disk_of_the_worker_is_not_the_bundles_fault(evidence: Evidence, 
     assert "No space left" in (judged.unread or "")
 
 
-def test_what_arrow_says_of_a_file_is_the_bundles_fault(evidence: Evidence, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_arrow_says_of_a_file_is_the_bundles_fault(
+    evidence: Evidence, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def unreadable(*_: Any, **__: Any) -> None:
         raise OSError("Couldn't deserialize thrift")
 
@@ -108,7 +119,9 @@ def test_what_arrow_says_of_a_file_is_the_bundles_fault(evidence: Evidence, monk
     assert judge(evidence, made_bundle(0)[1], NOW_NS).broken
 
 
-def test_moments_that_no_lake_takes_are_refused_at_the_door(evidence: Evidence, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_moments_that_no_lake_takes_are_refused_at_the_door(
+    evidence: Evidence, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = [dict(the_story().incidents[0], time=5)]
     monkeypatch.setattr(judging, "_incidents", lambda *_: rows)
     assert "no moment" in (judge(evidence, made_bundle(0)[1], NOW_NS).broken or "")
@@ -120,7 +133,9 @@ def test_evidence_of_days_to_come_is_refused_at_the_door(evidence: Evidence) -> 
     assert "days ahead" in told
 
 
-def test_an_analysis_that_does_not_end_is_ended(evidence: Evidence, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_analysis_that_does_not_end_is_ended(
+    evidence: Evidence, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def endless(*_: Any, **__: Any) -> None:
         while True:
             time.sleep(0.01)

@@ -25,12 +25,20 @@ def lake(tmp_path: Path) -> Lake:
 
 def pulse(cluster: str, day: int) -> dict[str, object]:
     time_ns = START_NS + day * DAY_NS
-    return {"cluster": cluster, "node": "n", "time": time_ns, "span_from": time_ns, "span_to": time_ns}
+    return {
+        "cluster": cluster,
+        "node": "n",
+        "time": time_ns,
+        "span_from": time_ns,
+        "span_to": time_ns,
+    }
 
 
 def fill(lake: Lake) -> None:
     rows = [pulse(cluster, day) for cluster in ("eu", "us") for day in range(4)]
-    write_rows(lake, "pulses", pa.Table.from_pylist(rows, schema=LAKE_TABLES["pulses"]), "w", START_NS)
+    write_rows(
+        lake, "pulses", pa.Table.from_pylist(rows, schema=LAKE_TABLES["pulses"]), "w", START_NS
+    )
 
 
 def test_files_are_put_listed_read_and_deleted(lake: Lake) -> None:
@@ -47,7 +55,9 @@ def test_files_are_put_listed_read_and_deleted(lake: Lake) -> None:
         lake.read("inbox/b")
 
 
-def test_a_put_is_synced_before_it_has_its_name(lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_put_is_synced_before_it_has_its_name(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lake.put("inbox/first", b"")
     steps = []
     fsync, replace = os.fsync, Path.replace
@@ -66,7 +76,9 @@ def test_a_put_is_synced_before_it_has_its_name(lake: Lake, tmp_path: Path, monk
     assert steps == ["file", "name", "directory"]
 
 
-def test_a_put_that_fails_leaves_nothing(lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_put_that_fails_leaves_nothing(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(_: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -77,7 +89,9 @@ def test_a_put_that_fails_leaves_nothing(lake: Lake, tmp_path: Path, monkeypatch
     assert not [path for path in (tmp_path / "lake").rglob("*") if path.is_file()]
 
 
-def test_unfinished_puts_are_not_listed_and_go_when_they_are_old(lake: Lake, tmp_path: Path) -> None:
+def test_unfinished_puts_are_not_listed_and_go_when_they_are_old(
+    lake: Lake, tmp_path: Path
+) -> None:
     lake.put("inbox/a", b"x")
     left = tmp_path / "lake" / "inbox" / ".b.0123.tmp"
     left.write_bytes(b"half")
@@ -90,7 +104,9 @@ def test_unfinished_puts_are_not_listed_and_go_when_they_are_old(lake: Lake, tmp
     assert lake.list("inbox") == ["inbox/a"]
 
 
-@pytest.mark.parametrize("path", ["", "/etc/passwd", "../x", "inbox/../../x", "inbox//x", "inbox/./x", "a\\b", "a\0b"])
+@pytest.mark.parametrize(
+    "path", ["", "/etc/passwd", "../x", "inbox/../../x", "inbox//x", "inbox/./x", "a\\b", "a\0b"]
+)
 def test_no_path_leads_out_of_the_lake(lake: Lake, path: str) -> None:
     for verb in (lake.read, lake.delete, lake.list, lambda name: lake.put(name, b"")):
         with pytest.raises(UsageError):
@@ -111,7 +127,12 @@ def test_only_days_and_clusters_that_can_hold_it_are_read(lake: Lake) -> None:
     assert lake.dataset("pulses", to_ns=START_NS + DAY_NS, clusters=["eu", "us"]).count_rows() == 4
     midnight_ns = START_NS - START_NS % DAY_NS
     assert len(lake.table_files("pulses", midnight_ns, midnight_ns + DAY_NS, ["eu"])) == 1
-    assert lake.days("pulses") == [date(2025, 10, 9), date(2025, 10, 10), date(2025, 10, 11), date(2025, 10, 12)]
+    assert lake.days("pulses") == [
+        date(2025, 10, 9),
+        date(2025, 10, 10),
+        date(2025, 10, 11),
+        date(2025, 10, 12),
+    ]
 
 
 def test_a_table_without_rows_is_an_empty_dataset(lake: Lake) -> None:
@@ -121,7 +142,9 @@ def test_a_table_without_rows_is_an_empty_dataset(lake: Lake) -> None:
         lake.dataset("dreams")
 
 
-def test_columns_that_an_older_collector_did_not_write_are_null(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_that_an_older_collector_did_not_write_are_null(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fill(lake)
     newer = LAKE_TABLES["pulses"].append(pa.field("mood", pa.string()))
     monkeypatch.setitem(LAKE_TABLES, "pulses", newer)

@@ -12,10 +12,17 @@ def test_every_table_starts_with_who_and_when() -> None:
 
 
 def test_every_text_limit_names_a_column() -> None:
-    texts = {field.name for schema in LAKE_TABLES.values() for field in schema if field.type == pa.string()}
+    texts = {
+        field.name
+        for schema in LAKE_TABLES.values()
+        for field in schema
+        if field.type == pa.string()
+    }
     assert TEXT_LIMITS.keys() <= texts
 
 
 def test_special_columns_exist() -> None:
     for special in (JSON_COLUMNS, RECEIPT_COLUMNS):
-        assert all(set(columns) <= set(LAKE_TABLES[table].names) for table, columns in special.items())
+        assert all(
+            set(columns) <= set(LAKE_TABLES[table].names) for table, columns in special.items()
+        )

@@ -28,10 +28,20 @@ def segment(recording: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("bound", "most", "told"), [("_MOST_VALUES", 4, "values"), ("_MOST_BYTES", 100, "bytes"), ("_MOST_TEXT_BYTES", 10, "texts")]
+    ("bound", "most", "told"),
+    [
+        ("_MOST_VALUES", 4, "values"),
+        ("_MOST_BYTES", 100, "bytes"),
+        ("_MOST_TEXT_BYTES", 10, "texts"),
+    ],
 )
 def test_a_bundle_is_opened_by_what_its_tables_say(
-    recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str, most: int, told: str
+    recording: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    bound: str,
+    most: int,
+    told: str,
 ) -> None:
     content = pack(recording)
     assert open_bundle(content, tmp_path / "fits").info().tables["samples"] == 5
@@ -40,7 +50,9 @@ def test_a_bundle_is_opened_by_what_its_tables_say(
         open_bundle(content, tmp_path / "bundle")
 
 
-def test_one_text_a_million_times_is_no_small_file(recording: Path, segment: Path, tmp_path: Path) -> None:
+def test_one_text_a_million_times_is_no_small_file(
+    recording: Path, segment: Path, tmp_path: Path
+) -> None:
     message = pa.DictionaryArray.from_arrays(pa.array([0] * 100_000, pa.int32()), ["x" * 20_000])
     pq.write_table(pa.table({"message": message}), segment / "events.parquet", compression="zstd")
     content = pack(recording)
@@ -49,7 +61,9 @@ def test_one_text_a_million_times_is_no_small_file(recording: Path, segment: Pat
         open_bundle(content, tmp_path / "bundle")
 
 
-def test_lists_and_pages_that_cannot_be_read_are_no_table(recording: Path, segment: Path, tmp_path: Path) -> None:
+def test_lists_and_pages_that_cannot_be_read_are_no_table(
+    recording: Path, segment: Path, tmp_path: Path
+) -> None:
     path = segment / "events.parquet"
     pq.write_table(pa.table({"message": [["x"] * 1000]}), path)
     with pytest.raises(CorruptData, match="lists"):
@@ -60,7 +74,9 @@ def test_lists_and_pages_that_cannot_be_read_are_no_table(recording: Path, segme
         open_bundle(pack(recording), tmp_path / "damaged")
 
 
-def test_a_bundle_of_a_hundred_years_is_refused(recording: Path, segment: Path, tmp_path: Path) -> None:
+def test_a_bundle_of_a_hundred_years_is_refused(
+    recording: Path, segment: Path, tmp_path: Path
+) -> None:
     replace(read_manifest(segment), to_ns=1 << 62).write(segment)
     with pytest.raises(CorruptData, match="says that it is of"):
         open_bundle(pack(recording), tmp_path / "bundle")

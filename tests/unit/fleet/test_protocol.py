@@ -31,7 +31,8 @@ def with_event(**columns: Any) -> bytes:
 
 def test_what_is_encoded_is_decoded() -> None:
     batch = made_batch(
-        labels={"zone": "a"}, facts={"time": [START_NS], "kind": ["sysctl"], "name": ["vm.swappiness"], "value": [None]}
+        labels={"zone": "a"},
+        facts={"time": [START_NS], "kind": ["sysctl"], "name": ["vm.swappiness"], "value": [None]},
     )
     assert decode(encode(batch)) == batch
 
@@ -44,13 +45,17 @@ def test_a_newer_node_s_tables_and_columns_are_left_out_and_named() -> None:
 
 
 def test_an_older_node_s_missing_columns_are_no_error_where_they_may_be_null() -> None:
-    events = {name: column for name, column in content()["tables"]["events"].items() if name != "message"}
+    events = {
+        name: column for name, column in content()["tables"]["events"].items() if name != "message"
+    }
     assert decode(packed(content(tables={"events": events}))).rows == 1
 
 
 def test_a_column_that_every_row_needs_must_be_there() -> None:
     with pytest.raises(BadBatch, match="events has no column kind"):
-        decode(packed(content(tables={"events": {"time": [], "boot_id": [], "source_sequence": []}})))
+        decode(
+            packed(content(tables={"events": {"time": [], "boot_id": [], "source_sequence": []}}))
+        )
 
 
 @pytest.mark.parametrize("version", [0, 2, "1", None])
@@ -88,7 +93,9 @@ def test_values_of_another_type_size_or_number_are_refused(columns: dict[str, An
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999", "1e300"])
 def test_a_share_without_end_is_refused(number: str) -> None:
     cores = f'{{"time": [{START_NS}], "cpu": [0], "ticks": [60], "user": [{number}]}}'
-    text = json.dumps(content(tables={})).replace('"tables": {}', f'"tables": {{"core_minutes": {cores}}}')
+    text = json.dumps(content(tables={})).replace(
+        '"tables": {}', f'"tables": {{"core_minutes": {cores}}}'
+    )
     with pytest.raises(BadBatch):
         decode(gzip.compress(text.encode()))
 
@@ -128,7 +135,10 @@ def test_no_bytes_whatever_raise_anything_else(body: bytes) -> None:
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-        lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["time", "kind", "events", "x"]), inner),
+        lambda inner: (
+            st.lists(inner)
+            | st.dictionaries(st.sampled_from(["time", "kind", "events", "x"]), inner)
+        ),
     )
 )
 def test_no_json_whatever_raises_anything_else(value: Any) -> None:
@@ -164,7 +174,10 @@ def test_what_would_take_long_to_parse_is_refused_before(mark: bytes) -> None:
         decode(gzip.compress(b"[" + mark * 1000 + b"0]"), Limits(marks=1000))
 
 
-@pytest.mark.parametrize("labels", [{"": "a"}, {"zone": "x" * 129}, {"z" * 129: "x"}, {"zone": 1}, {"zone": "ü" * 65}, ["zone"]])
+@pytest.mark.parametrize(
+    "labels",
+    [{"": "a"}, {"zone": "x" * 129}, {"z" * 129: "x"}, {"zone": 1}, {"zone": "ü" * 65}, ["zone"]],
+)
 def test_labels_are_short_texts_with_names(labels: Any) -> None:
     with pytest.raises(BadBatch):
         decode(packed(content(labels=labels)))
@@ -180,7 +193,9 @@ def test_more_rows_or_days_than_allowed_ask_for_smaller_batches() -> None:
         decode(encode(made_batch(facts=facts)), Limits(days=2))
 
 
-@pytest.mark.parametrize("name", ["", "../../etc", "a/b", "a b", ".hidden", "x" * 129, None, 5, "a\n", "ü"])
+@pytest.mark.parametrize(
+    "name", ["", "../../etc", "a/b", "a b", ".hidden", "x" * 129, None, 5, "a\n", "ü"]
+)
 def test_names_that_would_steer_a_path_are_refused(name: Any) -> None:
     with pytest.raises(BadBatch, match="node is no name"):
         decode(packed(content(node=name)))
@@ -198,12 +213,16 @@ def incident(**changes: Any) -> Batch:
         "analysed_ns": START_NS,
         **changes,
     }
-    return replace(made_batch(), tables={"incidents": {name: [value] for name, value in row.items()}})
+    return replace(
+        made_batch(), tables={"incidents": {name: [value] for name, value in row.items()}}
+    )
 
 
 def test_reports_are_json_and_are_written_anew_in_ascii() -> None:
     text = json.dumps({"title": "a\u202eb"}, ensure_ascii=False)
-    assert decode(encode(incident(report=text))).tables["incidents"]["report"] == ['{"title": "a\\u202eb"}']
+    assert decode(encode(incident(report=text))).tables["incidents"]["report"] == [
+        '{"title": "a\\u202eb"}'
+    ]
     assert decode(encode(incident())).tables["incidents"]["events"] == [None]
 
 
@@ -215,7 +234,15 @@ def test_a_report_that_is_no_json_or_endless_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ['"\\ud800"', '{"\\udc00": 1}', "1e999", "[-1e999]", "[" * 33 + "]" * 33, '{"a":' * 33 + "1" + "}" * 33]
+    "text",
+    [
+        '"\\ud800"',
+        '{"\\udc00": 1}',
+        "1e999",
+        "[-1e999]",
+        "[" * 33 + "]" * 33,
+        '{"a":' * 33 + "1" + "}" * 33,
+    ],
 )
 def test_a_report_that_no_reader_could_be_sent_is_refused(text: str) -> None:
     with pytest.raises(BadBatch, match="report"):
@@ -223,7 +250,9 @@ def test_a_report_that_no_reader_could_be_sent_is_refused(text: str) -> None:
 
 
 def test_a_report_of_usual_depth_with_any_letters_is_taken() -> None:
-    text = json.dumps({"deep": json.loads("[" * 20 + "1" + "]" * 20), "letters": "ü\N{PILE OF POO}"})
+    text = json.dumps(
+        {"deep": json.loads("[" * 20 + "1" + "]" * 20), "letters": "ü\N{PILE OF POO}"}
+    )
     [written] = decode(encode(incident(report=text))).tables["incidents"]["report"]
     assert written.isascii()
     assert json.loads(written) == json.loads(text)
@@ -233,7 +262,9 @@ def test_a_report_of_usual_depth_with_any_letters_is_taken() -> None:
 def test_the_events_of_an_incident_are_texts(events: str) -> None:
     with pytest.raises(BadBatch, match="list of texts"):
         decode(encode(incident(events=events)))
-    assert decode(encode(incident(events='["nic_reset"]'))).tables["incidents"]["events"] == ['["nic_reset"]']
+    assert decode(encode(incident(events='["nic_reset"]'))).tables["incidents"]["events"] == [
+        '["nic_reset"]'
+    ]
 
 
 def test_more_incidents_or_names_of_labels_than_allowed_are_refused() -> None:

@@ -40,15 +40,22 @@ def _found(window: tuple[int, int]) -> Verdicts:
     return analyse(moved, window, 0, is_final=False, now_ns=0, work=Path())
 
 
-def _once(store: Store, window: tuple[int, int], _: int, *, is_final: bool, now_ns: int, work: Path) -> Verdicts:
+def _once(
+    store: Store, window: tuple[int, int], _: int, *, is_final: bool, now_ns: int, work: Path
+) -> Verdicts:
     assert store.info().from_ns == window[0]
-    return replace(_found(window), incidents=[row | {"analysed_ns": now_ns} for row in _found(window).incidents])
+    return replace(
+        _found(window),
+        incidents=[row | {"analysed_ns": now_ns} for row in _found(window).incidents],
+    )
 
 
 class Here:
     """Judges in this process, in the order given."""
 
-    def __init__(self, lake: Lake, order: Callable[[list[Evidence]], Iterable[Evidence]] = list) -> None:
+    def __init__(
+        self, lake: Lake, order: Callable[[list[Evidence]], Iterable[Evidence]] = list
+    ) -> None:
         self.lake, self.order, self.asked = lake, order, 0
 
     def __call__(self, evidence: Iterable[Evidence], now_ns: int) -> Iterator[Judged]:
@@ -97,12 +104,25 @@ def test_another_version_judges_again(lake: Lake, monkeypatch: pytest.MonkeyPatc
 def test_it_tells_which_verdicts_changed(lake: Lake) -> None:
     same, other = put_bundle(lake, "a"), put_bundle(lake, "b")
     rows = pa.concat_tables([read_and_judge(lake, one, NOW_NS).rows for one in (same, other)])
-    for analysed_ns, causes in ((5, ["direct-reclaim", "direct-reclaim"]), (6, ["zombie-memcg-walk", "unknown"])):
-        older = rows.set_column(rows.schema.get_field_index("cause"), rows.schema.field("cause"), pa.array(causes))
+    for analysed_ns, causes in (
+        (5, ["direct-reclaim", "direct-reclaim"]),
+        (6, ["zombie-memcg-walk", "unknown"]),
+    ):
+        older = rows.set_column(
+            rows.schema.get_field_index("cause"), rows.schema.field("cause"), pa.array(causes)
+        )
         place, column = rows.schema.get_field_index("analysed_ns"), pa.array([analysed_ns] * 2)
-        write_rows(lake, "incidents", older.set_column(place, rows.schema.field("analysed_ns"), column), "node", analysed_ns)
+        write_rows(
+            lake,
+            "incidents",
+            older.set_column(place, rows.schema.field("analysed_ns"), column),
+            "node",
+            analysed_ns,
+        )
     swept = sweep(lake, Here(lake), is_again=True)
-    assert swept.as_json()["changed"] == [{"from": "unknown", "to": "zombie-memcg-walk", "incidents": 1}]
+    assert swept.as_json()["changed"] == [
+        {"from": "unknown", "to": "zombie-memcg-walk", "incidents": 1}
+    ]
 
 
 def test_the_rows_do_not_depend_on_the_order(lake: Lake, tmp_path: Path) -> None:
@@ -157,10 +177,14 @@ def test_a_sweep_that_is_interrupted_goes_on_where_it_stopped(lake: Lake) -> Non
     assert [row[1] for row in verdicts_in(lake)] == ["a", "b", "c"]
 
 
-def test_a_kill_between_rows_and_note_costs_time_and_no_verdict(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kill_between_rows_and_note_costs_time_and_no_verdict(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put_bundle(lake, "a")
     with monkeypatch.context() as patch:
-        patch.setattr(sweeping, "note_judged", lambda *_: (_ for _ in ()).throw(LakeError("killed")))
+        patch.setattr(
+            sweeping, "note_judged", lambda *_: (_ for _ in ()).throw(LakeError("killed"))
+        )
         with pytest.raises(LakeError):
             sweep(lake, Here(lake))
     # The row itself says who judged: it is the note of a bundle with an incident.

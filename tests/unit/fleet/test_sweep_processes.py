@@ -1,4 +1,6 @@
-"""A sweep on this machine's cores: processes that judge, are killed, and end with who started them."""
+"""A sweep on this machine's cores: processes that judge, are killed, and end with who started
+them.
+"""
 
 import os
 import signal
@@ -52,7 +54,9 @@ def test_a_bundle_that_kills_its_process_costs_no_other_its_verdict(
         put_bundle(lake, node)
     deadly = put_bundle(lake, DEADLY)
     monkeypatch.setattr(sweep_processes, "_judge", judge_or_die)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[2])]))
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[2])])
+    )
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "work"))
     (tmp_path / "work").mkdir()
     swept = sweep(lake, Processes(lake.url, 2))
@@ -82,5 +86,7 @@ def test_processes_end_with_who_started_them(tmp_path: Path) -> None:
     )
     # Its children hold our pipe: the end of the file is the end of the last of them.
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    ended = subprocess.run([sys.executable, str(script)], stdout=subprocess.PIPE, timeout=60, env=environment)
+    ended = subprocess.run(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, timeout=60, env=environment
+    )
     assert ended.returncode == -signal.SIGKILL

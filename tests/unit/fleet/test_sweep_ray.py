@@ -14,7 +14,12 @@ pytestmark = pytest.mark.skipif(RAY is None, reason="Ray is not installed")
 def said(code: str) -> str:
     """In a process of its own: Ray leaves threads and handlers, and warns of itself."""
     start = "from necroscope.errors import UsageError\nfrom necroscope.fleet import sweep_ray\n"
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", start + code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", start + code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout.strip()
 

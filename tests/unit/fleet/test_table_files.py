@@ -13,7 +13,13 @@ from tests.fleet_batches import NS, START_NS
 from necroscope.errors import CorruptData, UsageError
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.lake_tables import LAKE_TABLES
-from necroscope.fleet.table_files import TableFile, distinct, read_files, without_repetitions, write_rows
+from necroscope.fleet.table_files import (
+    TableFile,
+    distinct,
+    read_files,
+    without_repetitions,
+    write_rows,
+)
 
 DAY_NS = 86_400 * NS
 
@@ -21,7 +27,8 @@ DAY_NS = 86_400 * NS
 def facts(*rows: tuple[str, int, str | None]) -> pa.Table:
     """Of sysctl x: node, moment, value."""
     whole = [
-        {"cluster": "c", "node": node, "time": time, "kind": "sysctl", "name": "x", "value": value} for node, time, value in rows
+        {"cluster": "c", "node": node, "time": time, "kind": "sysctl", "name": "x", "value": value}
+        for node, time, value in rows
     ]
     return pa.Table.from_pylist(whole, schema=LAKE_TABLES["facts"])
 
@@ -32,7 +39,9 @@ def told(table: pa.Table) -> list[tuple[Any, ...]]:
 
 def test_a_path_tells_all_there_is_to_know() -> None:
     file = TableFile("events", date(2026, 1, 2), "eu-1", 5, "abc", 7)
-    assert file.path == "tables/events/date=2026-01-02/cluster=eu-1/00000000000000000005-abc-7.parquet"
+    assert (
+        file.path == "tables/events/date=2026-01-02/cluster=eu-1/00000000000000000005-abc-7.parquet"
+    )
     assert TableFile.of(file.path) == file
     assert TableFile.of("tables/events/date=2026-01-02/cluster=eu-1/by-hand.parquet") is None
 
@@ -48,8 +57,17 @@ def test_rows_go_to_the_files_of_their_days_and_clusters(tmp_path: Path) -> None
 
 def test_facts_are_written_as_changes(tmp_path: Path) -> None:
     lake = Lake.open(str(tmp_path))
-    write_rows(lake, "facts", facts(*(("n1", START_NS + second, "a") for second in range(5))), "w", START_NS)
-    assert told(lake.dataset("facts").to_table()) == [("n1", START_NS, "a"), ("n1", START_NS + 4, "a")]
+    write_rows(
+        lake,
+        "facts",
+        facts(*(("n1", START_NS + second, "a") for second in range(5))),
+        "w",
+        START_NS,
+    )
+    assert told(lake.dataset("facts").to_table()) == [
+        ("n1", START_NS, "a"),
+        ("n1", START_NS + 4, "a"),
+    ]
 
 
 def test_a_cluster_that_would_steer_the_path_is_refused(tmp_path: Path) -> None:
@@ -61,16 +79,27 @@ def test_a_cluster_that_would_steer_the_path_is_refused(tmp_path: Path) -> None:
 
 def test_texts_come_back_as_texts_after_a_merge(tmp_path: Path) -> None:
     lake = Lake.open(str(tmp_path))
-    [path] = write_rows(lake, "facts", facts(("n1", START_NS, "a"), ("n2", START_NS, None)), "w", START_NS)
+    [path] = write_rows(
+        lake, "facts", facts(("n1", START_NS, "a"), ("n2", START_NS, None)), "w", START_NS
+    )
     merged = read_files(lake, "facts", [path, path], 1 << 20).rows
     [again] = write_rows(lake, "facts", merged, "w", START_NS + 1)
-    assert told(lake.dataset_of("facts", [again]).to_table()) == [("n1", START_NS, "a"), ("n2", START_NS, None)]
+    assert told(lake.dataset_of("facts", [again]).to_table()) == [
+        ("n1", START_NS, "a"),
+        ("n2", START_NS, None),
+    ]
 
 
 def test_files_are_read_as_long_as_their_texts_fit(tmp_path: Path) -> None:
     lake = Lake.open(str(tmp_path))
     paths = [
-        write_rows(lake, "facts", facts(*((f"n{row}", START_NS, "x" * length) for row in range(100))), "w", START_NS + number)[0]
+        write_rows(
+            lake,
+            "facts",
+            facts(*((f"n{row}", START_NS, "x" * length) for row in range(100))),
+            "w",
+            START_NS + number,
+        )[0]
         for number, length in enumerate((100, 200, 2000))
     ]
     found = read_files(lake, "facts", paths, 200_000)
@@ -79,7 +108,9 @@ def test_files_are_read_as_long_as_their_texts_fit(tmp_path: Path) -> None:
 
 def test_a_flipped_bit_in_a_page_is_noticed(tmp_path: Path) -> None:
     lake = Lake.open(str(tmp_path))
-    [path] = write_rows(lake, "facts", facts(("n1", START_NS, "a"), ("n2", START_NS, None)), "w", START_NS)
+    [path] = write_rows(
+        lake, "facts", facts(("n1", START_NS, "a"), ("n2", START_NS, None)), "w", START_NS
+    )
     data = bytearray(lake.read(path))
     column = pq.read_metadata(io.BytesIO(bytes(data))).row_group(0).column(5)
     data[column.dictionary_page_offset + column.total_compressed_size - 1] ^= 1
@@ -90,19 +121,32 @@ def test_a_flipped_bit_in_a_page_is_noticed(tmp_path: Path) -> None:
 
 def test_rows_that_came_twice_are_there_once() -> None:
     rows = facts(("n1", 5, "a"), ("n1", 5, "a"), ("n1", 5, None), ("n1", 5, None), ("n2", 5, "a"))
-    assert sorted(told(distinct("facts", rows)), key=str) == [("n1", 5, "a"), ("n1", 5, None), ("n2", 5, "a")]
+    assert sorted(told(distinct("facts", rows)), key=str) == [
+        ("n1", 5, "a"),
+        ("n1", 5, None),
+        ("n2", 5, "a"),
+    ]
 
 
 def test_a_pulse_that_came_twice_is_there_once_though_its_receipts_differ() -> None:
     row = {"cluster": "c", "node": "n", "time": 5, "span_from": 1, "span_to": 5}
-    rows = pa.Table.from_pylist([row | {"clock_offset_ns": 1}, row | {"clock_offset_ns": 2}], schema=LAKE_TABLES["pulses"])
+    rows = pa.Table.from_pylist(
+        [row | {"clock_offset_ns": 1}, row | {"clock_offset_ns": 2}], schema=LAKE_TABLES["pulses"]
+    )
     assert [pulse["clock_offset_ns"] for pulse in distinct("pulses", rows).to_pylist()] == [1]
 
 
 @pytest.mark.parametrize("as_read", [False, True])
 def test_of_a_run_of_equal_facts_the_first_and_the_last_stay(as_read: bool) -> None:
     rows = facts(
-        ("n", 3, "a"), ("n", 1, "a"), ("n", 2, "a"), ("n", 4, "b"), ("n", 5, None), ("n", 6, None), ("n", 7, None), ("m", 2, "a")
+        ("n", 3, "a"),
+        ("n", 1, "a"),
+        ("n", 2, "a"),
+        ("n", 4, "b"),
+        ("n", 5, None),
+        ("n", 6, None),
+        ("n", 7, None),
+        ("m", 2, "a"),
     )
     if as_read:
         rows = rows.set_column(5, "value", rows["value"].dictionary_encode())

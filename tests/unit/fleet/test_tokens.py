@@ -5,7 +5,16 @@ from pathlib import Path
 import pytest
 
 from necroscope.errors import NecroscopeError, UsageError
-from necroscope.fleet.tokens import Grant, TokenFile, Tokens, digest_of, entry_text, new_token, read_token, read_tokens
+from necroscope.fleet.tokens import (
+    Grant,
+    TokenFile,
+    Tokens,
+    digest_of,
+    entry_text,
+    new_token,
+    read_token,
+    read_tokens,
+)
 
 
 def write(path: Path, *entries: tuple[str, Grant]) -> Path:
@@ -15,7 +24,11 @@ def write(path: Path, *entries: tuple[str, Grant]) -> Path:
 
 def test_a_token_has_the_grant_of_its_lines(tmp_path: Path) -> None:
     push, read = new_token(), new_token()
-    file = write(tmp_path / "tokens.toml", (push, Grant("eu-1", "push", "gpu-17")), (read, Grant("*", "read")))
+    file = write(
+        tmp_path / "tokens.toml",
+        (push, Grant("eu-1", "push", "gpu-17")),
+        (read, Grant("*", "read")),
+    )
     tokens = read_tokens(file)
     assert tokens.grant_of(push) == Grant("eu-1", "push", "gpu-17")
     assert tokens.grant_of(read) == Grant("*", "read")

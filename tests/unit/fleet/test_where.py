@@ -11,7 +11,12 @@ NODES = {
     ("eu", "n1"): {"zone": "a", "image": "v1"},
     ("eu", "n2"): {"zone": "a", "image": "old-3"},
     ("eu", "n3"): {"zone": "b"},
-    ("eu", "n4"): {"zone": "b", "image": "v1", "unit_file:x.service": "enabled", "odd name": "with blank"},
+    ("eu", "n4"): {
+        "zone": "b",
+        "image": "v1",
+        "unit_file:x.service": "enabled",
+        "odd name": "with blank",
+    },
 }
 
 
@@ -20,7 +25,9 @@ class Drawn:
         return frozenset(NODES)
 
     def having(self, name: str, matches: Callable[[str], bool]) -> frozenset[Node]:
-        return frozenset(node for node, labels in NODES.items() if name in labels and matches(labels[name]))
+        return frozenset(
+            node for node, labels in NODES.items() if name in labels and matches(labels[name])
+        )
 
 
 def chosen(text: str) -> str:

@@ -1,4 +1,6 @@
-"""What no tool wrote, given to every reader of text: an end with facts, within bounded time and memory."""
+"""What no tool wrote, given to every reader of text: an end with facts, within bounded time and
+memory.
+"""
 
 import contextlib
 import random
@@ -20,9 +22,9 @@ from necroscope.interchange.perf_script import open_perf_script
 GIB, MIB = 1 << 30, 1 << 20
 MOST_S, MOST_BYTES = 20, 200 * MIB
 MPSTAT = (
-    b"Linux 5.4.0 (node-7) \t2026-04-15 \t_x86_64_\t(2 CPU)\n"
-    b"23:22:03     CPU    %usr   %nice    %sys %iowait    %irq   %soft  %steal  %guest  %gnice   %idle\n"
-    b"23:22:04       0   74.00    6.00   20.00    0.00    0.00    0.00    0.00    0.00    0.00    0.00\n"
+    b"Linux 5.4.0 (node-7) \t2026-04-15 \t_x86_64_\t(2 CPU)\n23:22:03     CPU    %usr   %nice   "
+    b" %sys %iowait    %irq   %soft  %steal  %guest  %gnice   %idle\n23:22:04       0   74.00   "
+    b" 6.00   20.00    0.00    0.00    0.00    0.00    0.00    0.00    0.00\n"
 )
 READERS: dict[str, tuple[bytes, Callable[[Path], object]]] = {
     "perf script": (
@@ -55,7 +57,9 @@ TEXTS = {
 
 
 def bounded(read: Callable[[Path], object], path: Path) -> None:
-    """Whatever comes of it is no crash; what is measured is how long it takes, and how much is held at most."""
+    """Whatever comes of it is no crash; what is measured is how long it takes, and how much is held
+    at most.
+    """
     tracemalloc.start()
     started_s = time.process_time()
     try:
@@ -71,7 +75,9 @@ def bounded(read: Callable[[Path], object], path: Path) -> None:
 @pytest.mark.parametrize("is_headed", [False, True], ids=["alone", "after a good beginning"])
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 @pytest.mark.parametrize("name", READERS)
-def test_bad_text_ends_soon_and_small(tmp_path: Path, name: str, text: bytes, is_headed: bool) -> None:
+def test_bad_text_ends_soon_and_small(
+    tmp_path: Path, name: str, text: bytes, is_headed: bool
+) -> None:
     head, read = READERS[name]
     path = tmp_path / "text"
     path.write_bytes((head if is_headed else b"") + text)
@@ -80,7 +86,9 @@ def test_bad_text_ends_soon_and_small(tmp_path: Path, name: str, text: bytes, is
 
 @pytest.mark.parametrize("is_headed", [False, True], ids=["alone", "after a good beginning"])
 @pytest.mark.parametrize("name", READERS)
-def test_a_file_that_is_one_hole_ends_soon_and_small(tmp_path: Path, name: str, is_headed: bool) -> None:
+def test_a_file_that_is_one_hole_ends_soon_and_small(
+    tmp_path: Path, name: str, is_headed: bool
+) -> None:
     head, read = READERS[name]
     path = tmp_path / "text"
     path.write_bytes(head if is_headed else b"")

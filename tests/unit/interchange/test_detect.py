@@ -48,7 +48,9 @@ def test_folded_stacks(tmp_path: Path) -> None:
         (gzip.compress(b"PERFILE2"), "unpack|gzipped"),
     ],
 )
-def test_other_files_are_refused_with_their_first_bytes(content: bytes, match: str, tmp_path: Path) -> None:
+def test_other_files_are_refused_with_their_first_bytes(
+    content: bytes, match: str, tmp_path: Path
+) -> None:
     path = tmp_path / "file"
     path.write_bytes(content)
     with pytest.raises(UsageError, match=match):

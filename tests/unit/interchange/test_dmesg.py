@@ -17,16 +17,41 @@ S = 10**9
         ("<3>[   12.345678] ena: reset", None, 12_345_678_000, 3, "ena: reset"),
         ("kern  :warn  : [   12.345678] ena: reset", None, 12_345_678_000, 4, "ena: reset"),
         ("[Wed Apr 15 10:30:00 2026] ena: reset", 1_776_249_000 * S, None, 6, "ena: reset"),
-        ("2026-04-15T10:30:00,250000+00:00 ena: reset", 1_776_249_000 * S + S // 4, None, 6, "ena: reset"),
-        ("2026-04-15T12:30:00+02:00 host kernel: ena: reset", 1_776_249_000 * S, None, 6, "ena: reset"),
+        (
+            "2026-04-15T10:30:00,250000+00:00 ena: reset",
+            1_776_249_000 * S + S // 4,
+            None,
+            6,
+            "ena: reset",
+        ),
+        (
+            "2026-04-15T12:30:00+02:00 host kernel: ena: reset",
+            1_776_249_000 * S,
+            None,
+            6,
+            "ena: reset",
+        ),
         ("Apr 15 10:30:00 node-7 kernel: ena: reset", 1_776_249_000 * S, None, 6, "ena: reset"),
-        ("Apr 15 10:30:00 node-7 kernel: [   12.345678] ena: reset", 1_776_249_000 * S, 12_345_678_000, 6, "ena: reset"),
+        (
+            "Apr 15 10:30:00 node-7 kernel: [   12.345678] ena: reset",
+            1_776_249_000 * S,
+            12_345_678_000,
+            6,
+            "ena: reset",
+        ),
     ],
 )
-def test_forms_of_a_line(line: str, time_ns: int | None, since_boot_ns: int | None, severity: int, message: str) -> None:
+def test_forms_of_a_line(
+    line: str, time_ns: int | None, since_boot_ns: int | None, severity: int, message: str
+) -> None:
     found = parse_line(line.encode(), 2026)
     assert found is not None
-    assert (found.time_ns, found.since_boot_ns, found.severity, found.message) == (time_ns, since_boot_ns, severity, message)
+    assert (found.time_ns, found.since_boot_ns, found.severity, found.message) == (
+        time_ns,
+        since_boot_ns,
+        severity,
+        message,
+    )
 
 
 def test_forms_of_one_log_agree() -> None:
@@ -34,7 +59,9 @@ def test_forms_of_one_log_agree() -> None:
     assert [line[1:2] + line[4:] for line in raw] == [line[1:2] + line[4:] for line in marked]
     dated, iso = (list(read_dmesg(DATA / name)) for name in ("dmesg_T.txt", "dmesg_iso.txt"))
     assert [line.message for line in dated] == [line.message for line in iso]
-    assert all(abs((a.time_ns or 0) - (b.time_ns or 0)) <= S for a, b in zip(dated, iso, strict=True))
+    assert all(
+        abs((a.time_ns or 0) - (b.time_ns or 0)) <= S for a, b in zip(dated, iso, strict=True)
+    )
 
 
 def test_line_without_a_time_belongs_to_the_one_before(tmp_path: Path) -> None:

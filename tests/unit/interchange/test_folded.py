@@ -40,7 +40,9 @@ def test_lines_of_another_form_are_left_out_and_counted(tmp_path: Path) -> None:
 
 
 def test_ten_thousand_frames_are_read(tmp_path: Path) -> None:
-    capture = open_folded(write(tmp_path, ";".join(f"f{depth}" for depth in range(10_000)) + " 1\n"))
+    capture = open_folded(
+        write(tmp_path, ";".join(f"f{depth}" for depth in range(10_000)) + " 1\n")
+    )
     assert len(read_capture(capture).stacks[0]) == 10_000
 
 

@@ -17,7 +17,14 @@ from necroscope.interchange.text_pieces import open_text
 
 
 @pytest.mark.parametrize(
-    "read", [detect, open_text, open_perf_data, list_rolling, lambda path: import_files([path], path / "out")]
+    "read",
+    [
+        detect,
+        open_text,
+        open_perf_data,
+        list_rolling,
+        lambda path: import_files([path], path / "out"),
+    ],
 )
 def test_a_path_that_leads_nowhere(tmp_path: Path, read: Callable[[Path], object]) -> None:
     with pytest.raises(UsageError, match=r"cannot read .*absent: No such file") as told:
@@ -35,7 +42,9 @@ def test_a_path_that_leads_nowhere(tmp_path: Path, read: Callable[[Path], object
         (b"hello, this is no capture at all\n" * 9, open_perf_data),
     ],
 )
-def test_a_file_of_another_kind(tmp_path: Path, content: bytes, read: Callable[[Path], object]) -> None:
+def test_a_file_of_another_kind(
+    tmp_path: Path, content: bytes, read: Callable[[Path], object]
+) -> None:
     path = tmp_path / "file"
     path.write_bytes(content)
     with pytest.raises(UsageError) as told:

@@ -47,7 +47,9 @@ def test_guest_time_is_apart_from_user_time_as_in_cores(tmp_path: Path) -> None:
 
 def test_decimal_comma_and_time_zone(tmp_path: Path) -> None:
     text = US.replace(".00", ",00").replace("04/15/2026", "15.04.2026")
-    assert [row["system_ns"] for row in read(tmp_path, text)] == [row["system_ns"] for row in read(tmp_path, US)]
+    assert [row["system_ns"] for row in read(tmp_path, text)] == [
+        row["system_ns"] for row in read(tmp_path, US)
+    ]
     assert read(tmp_path, US, 7200)[0]["time"] == (1_776_297_599 - 7200) * S
 
 
@@ -58,7 +60,9 @@ def test_text_and_json_of_a_real_machine() -> None:
         assert len(use.rows) == 6
         for row in use.rows:
             assert row[2] == S
-            assert sum(value for value in row[3:11] if isinstance(value, int)) == pytest.approx(S, rel=0.02)
+            assert sum(value for value in row[3:11] if isinstance(value, int)) == pytest.approx(
+                S, rel=0.02
+            )
 
 
 @pytest.mark.parametrize(
@@ -79,11 +83,23 @@ def test_dates(text: str, expected: date | None) -> None:
 
 def test_text_without_single_cores_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="single cores"):
-        read(tmp_path, "\n".join(line for line in US.split("\n") if "  all " in line or "Linux" in line or "CPU" in line))
+        read(
+            tmp_path,
+            "\n".join(
+                line
+                for line in US.split("\n")
+                if "  all " in line or "Linux" in line or "CPU" in line
+            ),
+        )
 
 
 @pytest.mark.parametrize(
-    "text", ['{"sysstat": {"hosts": [', '{"sysstat": 3}', '{"sysstat": {"hosts": [{"date": 1, "statistics": 5}]}}']
+    "text",
+    [
+        '{"sysstat": {"hosts": [',
+        '{"sysstat": 3}',
+        '{"sysstat": {"hosts": [{"date": 1, "statistics": 5}]}}',
+    ],
 )
 def test_broken_json_is_corrupt_data(text: str, tmp_path: Path) -> None:
     with pytest.raises(CorruptData, match="no JSON of mpstat"):

@@ -28,32 +28,77 @@ def read(tmp_path: Path, text: str | bytes, *, keeps_idle: bool = True) -> Read:
 
 def test_text_and_file_of_one_capture_agree(tmp_path: Path) -> None:
     text = open_perf_script(DATA / "file.script.txt")
-    file = open_perf_data(DATA / "file.data", SymbolSearch(DATA / "kernel_symbols.txt", build_id_cache=None, root=tmp_path))
+    file = open_perf_data(
+        DATA / "file.data",
+        SymbolSearch(DATA / "kernel_symbols.txt", build_id_cache=None, root=tmp_path),
+    )
 
     def keys(capture: Capture) -> Counter[tuple[int, int, str | None]]:
         found = read_capture(capture)
-        return Counter((time // 1000, cpu, comm) for time, cpu, comm in zip(found.time_ns, found.cpu, found.comm, strict=True))
+        return Counter(
+            (time // 1000, cpu, comm)
+            for time, cpu, comm in zip(found.time_ns, found.cpu, found.comm, strict=True)
+        )
 
     assert keys(text) == keys(file)
-    assert (text.facts.host, text.facts.kernel_release, text.facts.cpus) == ("vm", "6.18.44-fc-v445", 2)
+    assert (text.facts.host, text.facts.kernel_release, text.facts.cpus) == (
+        "vm",
+        "6.18.44-fc-v445",
+        2,
+    )
     assert text.facts.event_names == ["cpu-clock"]
 
 
 def test_gzipped_text_is_read(tmp_path: Path) -> None:
     packed = tmp_path / "capture.stacks.gz"
     packed.write_bytes(gzip.compress((DATA / "file.script.txt").read_bytes()))
-    assert read_capture(open_perf_script(packed)).stacks == read_capture(open_perf_script(DATA / "file.script.txt")).stacks
+    assert (
+        read_capture(open_perf_script(packed)).stacks
+        == read_capture(open_perf_script(DATA / "file.script.txt")).stacks
+    )
 
 
 @pytest.mark.parametrize(
     ("line", "comm", "pid", "tid", "cpu", "time_ns", "event"),
     [
-        ("java  123 [004] 12.345678:     250187 cpu-clock: ", "java", 123, 123, 4, 12_345_678_000, "cpu-clock"),
-        ("java  123/456 [004] 12.345678: cycles:ppp: ", "java", 123, 456, 4, 12_345_678_000, "cycles:ppp"),
+        (
+            "java  123 [004] 12.345678:     250187 cpu-clock: ",
+            "java",
+            123,
+            123,
+            4,
+            12_345_678_000,
+            "cpu-clock",
+        ),
+        (
+            "java  123/456 [004] 12.345678: cycles:ppp: ",
+            "java",
+            123,
+            456,
+            4,
+            12_345_678_000,
+            "cycles:ppp",
+        ),
         ("java 123 12.345678901: ", "java", 123, 123, -1, 12_345_678_901, ""),
-        ("   kworker/0:1-events    77 [000] 1.000000: 1 cycles:", "kworker/0:1-events", 77, 77, 0, 10**9, "cycles"),
+        (
+            "   kworker/0:1-events    77 [000] 1.000000: 1 cycles:",
+            "kworker/0:1-events",
+            77,
+            77,
+            0,
+            10**9,
+            "cycles",
+        ),
         ("Web Content 2 9 [001] 1.000000: 1 cycles:", "Web Content 2", 9, 9, 1, 10**9, "cycles"),
-        ("a 1 2.500000: b  9 [001] 1.000000: 1 cycles:", "a 1 2.500000: b", 9, 9, 1, 10**9, "cycles"),
+        (
+            "a 1 2.500000: b  9 [001] 1.000000: 1 cycles:",
+            "a 1 2.500000: b",
+            9,
+            9,
+            1,
+            10**9,
+            "cycles",
+        ),
         (
             "node18 5 [001] 1.000000: 1 sched:sched_switch: prev_comm=x 1 [000] 2.000000: 1 y:",
             "node18",
@@ -66,16 +111,31 @@ def test_gzipped_text_is_read(tmp_path: Path) -> None:
         (" 123/456 [004] 12.345678: cycles:", "", 123, 456, 4, 12_345_678_000, "cycles"),
         ("java [004] 12.345678: cycles:", "java", -1, -1, 4, 12_345_678_000, "cycles"),
         ("java 123 cycles:", "java", 123, 123, -1, -1, "cycles"),
-        ("swapper     0 [000] d.h.. 12.345678: cycles:", "swapper", 0, 0, 0, 12_345_678_000, "cycles"),
+        (
+            "swapper     0 [000] d.h.. 12.345678: cycles:",
+            "swapper",
+            0,
+            0,
+            0,
+            12_345_678_000,
+            "cycles",
+        ),
         (":-1    -1 [000] 12.345678: cycles:", ":-1", -1, -1, 0, 12_345_678_000, "cycles"),
     ],
 )
-def test_fields_of_a_sample(line: str, comm: str, pid: int, tid: int, cpu: int, time_ns: int, event: str) -> None:
+def test_fields_of_a_sample(
+    line: str, comm: str, pid: int, tid: int, cpu: int, time_ns: int, event: str
+) -> None:
     found = parse_header(line.encode())
     assert found is not None
-    assert (found.comm.decode(), found.pid, found.tid, found.cpu, found.time_ns, found.event.decode()) == (
-        *(comm, pid, tid, cpu, time_ns, event),
-    )
+    assert (
+        found.comm.decode(),
+        found.pid,
+        found.tid,
+        found.cpu,
+        found.time_ns,
+        found.event.decode(),
+    ) == (*(comm, pid, tid, cpu, time_ns, event),)
 
 
 @pytest.mark.parametrize(
@@ -83,8 +143,14 @@ def test_fields_of_a_sample(line: str, comm: str, pid: int, tid: int, cpu: int, 
     [
         ("\tffffffff8168a884 do_idle+0x44 ([kernel.kallsyms])", ("do_idle", "[kernel]", "kernel")),
         ("\tffffffffc0001000 ena_io_poll+0x1 ([ena])", ("ena_io_poll", "[ena]", "kernel")),
-        ("\tffffffffc0001000 ext4_x (/lib/modules/6.1/kernel/fs/ext4/ext4-x.ko.xz)", ("ext4_x", "[ext4_x]", "kernel")),
-        ("\t          9766c _int_malloc+0x30c (/usr/lib/libc.so.6)", ("_int_malloc", "/usr/lib/libc.so.6", "user")),
+        (
+            "\tffffffffc0001000 ext4_x (/lib/modules/6.1/kernel/fs/ext4/ext4-x.ko.xz)",
+            ("ext4_x", "[ext4_x]", "kernel"),
+        ),
+        (
+            "\t          9766c _int_malloc+0x30c (/usr/lib/libc.so.6)",
+            ("_int_malloc", "/usr/lib/libc.so.6", "user"),
+        ),
         (
             "\t 1 std::map<int, (a)>::at(int const&) const+0x1 (/opt/a b.so)",
             ("std::map<int, (a)>::at(int const&) const", "/opt/a b.so", "user"),
@@ -104,7 +170,10 @@ def test_frame_lines(line: str, frame: tuple[str | None, str, str]) -> None:
 
 
 def test_samples_without_a_stack_follow_each_other(tmp_path: Path) -> None:
-    text = "a 1 [000] 1.000000: 1 cycles:  7f00 read+0x1 (/libc)\na 1 [000] 2.000000: 1 cycles:  7f01 write+0x1 (/libc)\n"
+    text = (
+        "a 1 [000] 1.000000: 1 cycles:  7f00 read+0x1 (/libc)\na 1 [000] 2.000000: 1 cycles:  7f01"
+        " write+0x1 (/libc)\n"
+    )
     found = read(tmp_path, text)
     assert found.functions == [["read"], ["write"]]
 
@@ -117,7 +186,8 @@ def test_frames_without_addresses_are_told_apart(tmp_path: Path) -> None:
 
 def test_interrupt_on_an_idle_core_is_kept(tmp_path: Path) -> None:
     frames = "".join(
-        f"\tffffffff8100000{i} {name}+0x1 ([kernel.kallsyms])\n" for i, name in enumerate(("net_rx_action", "cpuidle_enter"))
+        f"\tffffffff8100000{i} {name}+0x1 ([kernel.kallsyms])\n"
+        for i, name in enumerate(("net_rx_action", "cpuidle_enter"))
     )
     text = f"swapper 0 [000] 1.000000: 1 cycles: \n{frames}\n"
     found = read(tmp_path, text, keeps_idle=False)
@@ -140,7 +210,9 @@ def test_endless_line_is_an_error_with_its_byte_and_keeps_what_came_before(tmp_p
     sample = "a 1 [000] 1.000000: 1 cycles: \n\t 1 f (/x)\n\n"
     found = read(tmp_path, sample * 60_000 + "x" * (64 << 20))
     assert len(found) >= 50_000
-    assert any("byte" in note and "what came before was read" in note for note in found.capture.notes)
+    assert any(
+        "byte" in note and "what came before was read" in note for note in found.capture.notes
+    )
 
 
 def test_one_endless_line_alone_is_refused(tmp_path: Path) -> None:
@@ -159,7 +231,10 @@ def test_other_text_is_refused_with_its_beginning(tmp_path: Path) -> None:
 
 
 def test_broken_gzip_keeps_what_came_before(tmp_path: Path) -> None:
-    sample = "".join(f"a 1 [000] {time}.000000: 1 cycles: \n\t {time * 7919:x} f{time} (/x)\n\n" for time in range(1, 60_000))
+    sample = "".join(
+        f"a 1 [000] {time}.000000: 1 cycles: \n\t {time * 7919:x} f{time} (/x)\n\n"
+        for time in range(1, 60_000)
+    )
     packed = gzip.compress(sample.encode(), 1)
     path = tmp_path / "cut.stacks.gz"
     path.write_bytes(packed[: len(packed) - 1000])
@@ -169,12 +244,16 @@ def test_broken_gzip_keeps_what_came_before(tmp_path: Path) -> None:
 
 
 def test_names_come_out_clean(tmp_path: Path) -> None:
-    found = read(tmp_path, 'a\x1b[1m<b>;" 1 [000] 1.000000: 1 cycles: \n\t 1 f\x1b;<script> (/x\x07)\n\n')
+    found = read(
+        tmp_path, 'a\x1b[1m<b>;" 1 [000] 1.000000: 1 cycles: \n\t 1 f\x1b;<script> (/x\x07)\n\n'
+    )
     assert found.comm == ['a\\x1b[1m<b>;"']
     assert found.functions == [["f\\x1b;<script>"]]
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(text=st.text(alphabet="ab 1:[]().\n\t+x0;/#-\xe9", max_size=300))
 def test_any_text_gives_a_capture_or_a_typed_error(text: str, tmp_path: Path) -> None:
     with suppress(UsageError, CorruptData):

@@ -21,14 +21,19 @@ with unfinished(Path(sys.argv[1])) as made:
 
 def holder(directory: Path) -> tuple[subprocess.Popen[str], Path]:
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(directory)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", HOLDER, str(directory)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert process.stdout is not None
     return process, Path(process.stdout.readline().strip())
 
 
 @pytest.mark.parametrize("name", ["recording", "odd [name]*?"])
-def test_what_a_killed_import_left_goes_with_the_next_of_the_same_name(tmp_path: Path, name: str) -> None:
+def test_what_a_killed_import_left_goes_with_the_next_of_the_same_name(
+    tmp_path: Path, name: str
+) -> None:
     process, left = holder(tmp_path / name)
     process.kill()
     process.communicate()

@@ -11,12 +11,19 @@ from tests.kernels.image import Bootable
 
 def test_a_job_brings_the_wheel_the_sets_and_its_steps(tmp_path: Path) -> None:
     (tmp_path / "necroscope-1-py3-none-any.whl").write_bytes(b"wheel")
-    job = Job([["record", "true"]], tmp_path / "necroscope-1-py3-none-any.whl", 60, ("tests/conftest.py",))
+    job = Job(
+        [["record", "true"]], tmp_path / "necroscope-1-py3-none-any.whl", 60, ("tests/conftest.py",)
+    )
     job.write(tmp_path / "job.tar")
     with tarfile.open(tmp_path / "job.tar") as archive:
         names = archive.getnames()
         told = json.load(archive.extractfile("job.json") or io.BytesIO())
-    assert {"inside.py", "necroscope-1-py3-none-any.whl", "tests/kernels/sets/plain.py", "tests/conftest.py"} <= set(names)
+    assert {
+        "inside.py",
+        "necroscope-1-py3-none-any.whl",
+        "tests/kernels/sets/plain.py",
+        "tests/conftest.py",
+    } <= set(names)
     assert not [name for name in names if "__pycache__" in name]
     assert told == {"steps": [["record", "true"]], "seconds_a_step": 60}
 
@@ -25,7 +32,9 @@ def test_a_guest_has_no_network_but_one_that_is_cut_off(tmp_path: Path) -> None:
     kernel = Bootable("6.0-test", tmp_path / "vmlinuz", tmp_path / "initramfs")
     alone = _command(kernel, tmp_path / "root", Boot("v2"), tmp_path)
     assert alone[-2:] == ["-nic", "none"]
-    connected = _command(kernel, tmp_path / "root", Boot("reset", "preempt=none", network_device="e1000e"), tmp_path)
+    connected = _command(
+        kernel, tmp_path / "root", Boot("reset", "preempt=none", network_device="e1000e"), tmp_path
+    )
     assert "user,id=net,restrict=on" in connected
     assert "preempt=none" in connected[connected.index("-append") + 1]
     assert any("snapshot=on" in word for word in connected)
@@ -37,14 +46,24 @@ def test_results_are_unpacked_and_a_guest_that_gave_none_is_told(tmp_path: Path)
     outcome = _unpacked(tmp_path)
     assert (outcome.steps, outcome.console) == ({}, "Kernel panic")
     with tarfile.open(tmp_path / "results.tar", "w") as archive:
-        content = json.dumps({"release": "6.0-test", "steps": [{"name": "record", "code": 0, "seconds": 3.5}]}).encode()
+        content = json.dumps(
+            {"release": "6.0-test", "steps": [{"name": "record", "code": 0, "seconds": 3.5}]}
+        ).encode()
         entry = tarfile.TarInfo("results.json")
         entry.size = len(content)
         archive.addfile(entry, io.BytesIO(content))
     outcome = _unpacked(tmp_path)
-    assert (outcome.release, outcome.steps["record"]["code"], outcome.said("record")) == ("6.0-test", 0, "")
+    assert (outcome.release, outcome.steps["record"]["code"], outcome.said("record")) == (
+        "6.0-test",
+        0,
+        "",
+    )
 
 
 def test_a_guest_that_its_emulator_ended_is_told_from_one_that_failed(tmp_path: Path) -> None:
-    assert Outcome(tmp_path, "[   45.86] Oops: int3: 0000 [#1] PREEMPT SMP NOPTI").is_emulators_fault
-    assert not Outcome(tmp_path, "Kernel panic - not syncing: Attempted to kill init!").is_emulators_fault
+    assert Outcome(
+        tmp_path, "[   45.86] Oops: int3: 0000 [#1] PREEMPT SMP NOPTI"
+    ).is_emulators_fault
+    assert not Outcome(
+        tmp_path, "Kernel panic - not syncing: Attempted to kill init!"
+    ).is_emulators_fault

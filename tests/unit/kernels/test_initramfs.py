@@ -10,7 +10,9 @@ from tests.kernels.initramfs import Modules, write
 
 @pytest.fixture
 def modules(tmp_path: Path) -> Path:
-    """ext4 needs jbd2 and mbcache; virtio_blk comes compressed and is spelt with a dash, as newer packages do."""
+    """ext4 needs jbd2 and mbcache; virtio_blk comes compressed and is spelt with a dash, as newer
+    packages do.
+    """
     home = tmp_path / "lib/modules/6.0-test"
     (home / "kernel/fs").mkdir(parents=True)
     (home / "modules.builtin").write_text("kernel/crypto/crc32c_generic.ko\n")
@@ -25,10 +27,15 @@ def _module(name: str, needs: str) -> bytes:
 
 
 def entries(archive: bytes) -> Iterator[tuple[str, int, bytes]]:
-    """Name, mode and content, as Documentation/driver-api/early-userspace/buffer-format.rst has them."""
+    """Name, mode and content, as Documentation/driver-api/early-userspace/buffer-format.rst has
+    them.
+    """
     place = 0
     while True:
-        fields = [int(archive[place + 6 + 8 * number : place + 14 + 8 * number], 16) for number in range(13)]
+        fields = [
+            int(archive[place + 6 + 8 * number : place + 14 + 8 * number], 16)
+            for number in range(13)
+        ]
         assert archive[place : place + 6] == b"070701"
         name = archive[place + 110 : place + 110 + fields[11] - 1].decode()
         start = place + 110 + fields[11] + -(place + 110 + fields[11]) % 4
@@ -39,20 +46,35 @@ def entries(archive: bytes) -> Iterator[tuple[str, int, bytes]]:
 
 
 def test_a_module_comes_after_what_it_needs(modules: Path) -> None:
-    assert Modules(modules).closure(["virtio_blk", "ext4"]) == ["virtio_blk", "jbd2", "mbcache", "ext4"]
+    assert Modules(modules).closure(["virtio_blk", "ext4"]) == [
+        "virtio_blk",
+        "jbd2",
+        "mbcache",
+        "ext4",
+    ]
 
 
 def test_what_is_built_in_is_left_out(modules: Path) -> None:
     assert Modules(modules).closure(["crc32c_generic", "jbd2"]) == ["jbd2"]
 
 
-def test_the_archive_holds_the_shell_the_init_and_the_modules_in_order(modules: Path, tmp_path: Path) -> None:
+def test_the_archive_holds_the_shell_the_init_and_the_modules_in_order(
+    modules: Path, tmp_path: Path
+) -> None:
     (tmp_path / "busybox").write_bytes(b"a shell")
     write(tmp_path / "initramfs", modules, tmp_path / "busybox")
-    found = {name: (mode, content) for name, mode, content in entries((tmp_path / "initramfs").read_bytes())}
+    found = {
+        name: (mode, content)
+        for name, mode, content in entries((tmp_path / "initramfs").read_bytes())
+    }
     assert found["bin/busybox"] == (0o100755, b"a shell")
     assert found["init"][1].startswith(b"#!/bin/busybox sh")
     assert found["lib/modules/6.0-test/kernel/fs"] == (0o040755, b"")
     order = found["order"][1].decode().split()
-    assert [Path(line).name for line in order] == ["virtio-blk.ko", "jbd2.ko", "mbcache.ko", "ext4.ko"]
+    assert [Path(line).name for line in order] == [
+        "virtio-blk.ko",
+        "jbd2.ko",
+        "mbcache.ko",
+        "ext4.ko",
+    ]
     assert found[order[0].lstrip("/")][1] == _module("virtio_blk", "")

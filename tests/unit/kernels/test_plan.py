@@ -18,7 +18,12 @@ def test_checks_of_a_kernel_are_sets_that_run_inside(kernel: Kernel) -> None:
 
 
 def test_every_set_is_run_in_some_kernel() -> None:
-    run = {check.module for kernel in KERNELS for planned in plan.whole(kernel) for check in planned.checks}
+    run = {
+        check.module
+        for kernel in KERNELS
+        for planned in plan.whole(kernel)
+        for check in planned.checks
+    }
     assert run == {path.stem for path in SETS.glob("*.py")} - SHARED
 
 

@@ -1,4 +1,6 @@
-"""The table of features in docs/kernels.md: it says what table.py says, and no cell contradicts the release beside it."""
+"""The table of features in docs/kernels.md: it says what table.py says, and no cell contradicts the
+release beside it.
+"""
 
 import json
 from pathlib import Path
@@ -15,8 +17,18 @@ UNUSED = {"softnet: queue lengths", "memory.reclaim"}
 
 def documented() -> list[list[str]]:
     """Heading and rows, each as its cells."""
-    lines = (ROOT / "docs/kernels.md").read_text().partition("## What each gives")[2].partition("\n## ")[0].splitlines()
-    heading, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    lines = (
+        (ROOT / "docs/kernels.md")
+        .read_text()
+        .partition("## What each gives")[2]
+        .partition("\n## ")[0]
+        .splitlines()
+    )
+    heading, _, *rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in lines
+        if line.startswith("|")
+    ]
     return [heading, *rows]
 
 
@@ -44,10 +56,15 @@ def test_every_probe_is_told_in_a_row() -> None:
 
 
 def test_a_row_tells_what_the_guests_answered(tmp_path: Path) -> None:
-    for name, kernel, answer in (("5.10", "5.10.0-46-amd64", False), ("newest", "7.2.13-amd64", True)):
+    for name, kernel, answer in (
+        ("5.10", "5.10.0-46-amd64", False),
+        ("newest", "7.2.13-amd64", True),
+    ):
         place = tmp_path / f"{name}-v2/features"
         place.mkdir(parents=True)
-        (place / "features.json").write_text(json.dumps({"release": kernel, "features": dict.fromkeys(PROBES, answer)}))
+        (place / "features.json").write_text(
+            json.dumps({"release": kernel, "features": dict.fromkeys(PROBES, answer)})
+        )
     heading, _, stacks, ksymbol, *_ = table.features(tmp_path).splitlines()
     assert heading == "| feature | since | 5.10 | 7.2 | else |"
     assert stacks.split(" | ")[2:4] == ["?", "?"]

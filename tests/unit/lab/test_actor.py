@@ -31,12 +31,18 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 
 
 def status(pid: int) -> dict[str, str]:
-    return dict(line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":\t" in line)
+    return dict(
+        line.split(":\t", 1)
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines()
+        if ":\t" in line
+    )
 
 
 def wait_for(pid: int, name: str) -> None:
     deadline = time.monotonic() + 10
-    while (status(pid)["Name"] != name or _program(pid) != name.encode()) and time.monotonic() < deadline:
+    while (
+        status(pid)["Name"] != name or _program(pid) != name.encode()
+    ) and time.monotonic() < deadline:
         time.sleep(0.01)
 
 
@@ -98,19 +104,25 @@ def test_the_mark_finds_grandchildren_too(stage: Stage) -> None:
 
 def test_it_dies_with_its_parent(tmp_path: Path) -> None:
     program = (
-        "import sys, time\nfrom pathlib import Path\n"
-        "from necroscope.lab.ledger import Ledger\nfrom necroscope.lab.stage import Stage\n"
-        "ledger = Ledger.make(Path(sys.argv[1]) / 'state')\n"
-        "print(Stage(ledger, 0, 5, 1, Path(sys.argv[1])).start(time.sleep, 60).pid, flush=True)\ntime.sleep(60)"
+        "import sys, time\nfrom pathlib import Path\nfrom necroscope.lab.ledger import Ledger\nfrom"
+        " necroscope.lab.stage import Stage\nledger = Ledger.make(Path(sys.argv[1]) /"
+        " 'state')\nprint(Stage(ledger, 0, 5, 1, Path(sys.argv[1])).start(time.sleep, 60).pid,"
+        " flush=True)\ntime.sleep(60)"
     )
-    parent = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    )
     assert parent.stdout is not None
     pid = int(parent.stdout.readline())
     parent.kill()
     parent.wait()
     parent.stdout.close()
     deadline = time.monotonic() + 10
-    while Path(f"/proc/{pid}").exists() and status(pid)["State"][0] != "Z" and time.monotonic() < deadline:
+    while (
+        Path(f"/proc/{pid}").exists()
+        and status(pid)["State"][0] != "Z"
+        and time.monotonic() < deadline
+    ):
         time.sleep(0.01)
     assert not Path(f"/proc/{pid}").exists() or status(pid)["State"][0] == "Z"
 

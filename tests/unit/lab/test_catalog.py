@@ -44,7 +44,11 @@ SLUGS = {
 
 
 def test_every_file_has_one_scenario() -> None:
-    files = [path for package in (incidents, healthy) for path in Path(package.__path__[0]).glob("[!_]*.py")]
+    files = [
+        path
+        for package in (incidents, healthy)
+        for path in Path(package.__path__[0]).glob("[!_]*.py")
+    ]
     assert len(files) == len(ALL)
 
 

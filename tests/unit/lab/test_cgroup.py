@@ -11,7 +11,9 @@ def test_on_v2_every_level_hands_the_controller_down(tmp_path: Path) -> None:
     for level in ("a", "a/b"):
         (tmp_path / level / "cgroup.subtree_control").touch()
     make(Cgroup("/a/b/c", {"memory": tmp_path / "a/b/c"}))
-    handed = [(tmp_path / level / "cgroup.subtree_control").read_text() for level in ("", "a", "a/b")]
+    handed = [
+        (tmp_path / level / "cgroup.subtree_control").read_text() for level in ("", "a", "a/b")
+    ]
     assert handed == ["+memory"] * 3
     assert (tmp_path / "a/b/c").is_dir()
 
@@ -22,7 +24,10 @@ def test_a_v1_cpuset_gets_what_its_parent_has(tmp_path: Path) -> None:
         (directory / "cpuset.cpus").write_text("0-3" if directory == tmp_path else "")
         (directory / "cpuset.mems").write_text("0" if directory == tmp_path else "")
     make(Cgroup("/a", {"cpuset": tmp_path / "a"}))
-    assert ((tmp_path / "a/cpuset.cpus").read_text(), (tmp_path / "a/cpuset.mems").read_text()) == ("0-3", "0")
+    assert ((tmp_path / "a/cpuset.cpus").read_text(), (tmp_path / "a/cpuset.mems").read_text()) == (
+        "0-3",
+        "0",
+    )
 
 
 def test_a_file_is_found_by_its_controller(tmp_path: Path) -> None:
@@ -33,4 +38,8 @@ def test_a_file_is_found_by_its_controller(tmp_path: Path) -> None:
     assert cgroup.read("cpu.cfs_quota_us") == "5000"
     assert cgroup.file("memory.stat") == str(tmp_path / "memory/memory.stat")
     cgroup.add(7)
-    assert (tmp_path / "memory/cgroup.procs").read_text() == (tmp_path / "cpu/cgroup.procs").read_text() == "7"
+    assert (
+        (tmp_path / "memory/cgroup.procs").read_text()
+        == (tmp_path / "cpu/cgroup.procs").read_text()
+        == "7"
+    )

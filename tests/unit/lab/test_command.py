@@ -18,7 +18,10 @@ def test_the_list_has_every_scenario_with_its_title() -> None:
 
 
 def test_the_list_as_json_tells_the_stories() -> None:
-    found = {each["name"]: each for each in json.loads(CliRunner().invoke(command, ["list", "--json"]).stdout)}
+    found = {
+        each["name"]: each
+        for each in json.loads(CliRunner().invoke(command, ["list", "--json"]).stdout)
+    }
     assert found["userspace-hog"]["cause"] == "userspace-hog"
     assert found["idle"]["cause"] is None
     assert "Seen in the wild" in found["idle"]["story"]

@@ -1,4 +1,6 @@
-"""The emulated driver's lines are those that the recorder knows of the real one, in every version."""
+"""The emulated driver's lines are those that the recorder knows of the real one, in every
+version.
+"""
 
 from random import Random
 
@@ -7,7 +9,14 @@ import pytest
 from necroscope.lab import ena_log
 from necroscope.sources.kernel_log.patterns import PatternSet
 
-STARVED = ena_log.Silence(queue=3, threshold_ms=5000, since_poll_ms=6596, since_interrupt_ms=6600, is_scheduled=True, cpu=7)
+STARVED = ena_log.Silence(
+    queue=3,
+    threshold_ms=5000,
+    since_poll_ms=6596,
+    since_interrupt_ms=6600,
+    is_scheduled=True,
+    cpu=7,
+)
 PATTERNS = PatternSet()
 
 
@@ -20,7 +29,11 @@ def pattern_of(line: str) -> str:
 @pytest.mark.parametrize("version", ena_log.VERSIONS)
 def test_every_line_of_every_version_is_known(version: str) -> None:
     device = ena_log.Device("eth0", "0000:20:03.0", version)
-    lines = [*device.paused(STARVED), *device.missing_completions(STARVED, 156), *device.keep_alive_lost(6200)]
+    lines = [
+        *device.paused(STARVED),
+        *device.missing_completions(STARVED, 156),
+        *device.keep_alive_lost(6200),
+    ]
     assert {pattern_of(line).partition(".")[0] for line in lines} == {"ena"}
 
 
@@ -42,7 +55,9 @@ def test_the_newest_driver_names_the_core() -> None:
 
 
 def test_a_queue_whose_poll_was_not_due_is_not_said_to_starve() -> None:
-    calm = ena_log.Silence(queue=0, threshold_ms=5000, since_poll_ms=8, since_interrupt_ms=8, is_scheduled=False, cpu=0)
+    calm = ena_log.Silence(
+        queue=0, threshold_ms=5000, since_poll_ms=8, since_interrupt_ms=8, is_scheduled=False, cpu=0
+    )
     for version in ena_log.VERSIONS:
         lines = ena_log.Device("eth0", "0000:20:03.0", version).paused(calm)
         assert "ena.napi_starved" not in [pattern_of(line) for line in lines]

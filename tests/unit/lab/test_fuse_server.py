@@ -1,4 +1,6 @@
-"""The FUSE file system of the lab: its answers have the sizes of linux/fuse.h, and readers wait until it answers again."""
+"""The FUSE file system of the lab: its answers have the sizes of linux/fuse.h, and readers wait
+until it answers again.
+"""
 
 import os
 import signal
@@ -29,12 +31,18 @@ def test_what_it_does_not_know_the_kernel_does_without() -> None:
 @pytest.mark.kernel
 @pytest.mark.skipif(not Path("/dev/fuse").exists(), reason="the kernel has no FUSE")
 def test_a_reader_waits_while_it_hangs_and_goes_on_after(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", f"from necroscope.lab.fuse_server import serve; serve('x', {str(tmp_path)!r})"]
+    command = [
+        sys.executable,
+        "-c",
+        f"from necroscope.lab.fuse_server import serve; serve('x', {str(tmp_path)!r})",
+    ]
     server = subprocess.Popen(command)
     try:
         _until(lambda: os.path.ismount(tmp_path))
         server.send_signal(signal.SIGUSR1)
-        reader = subprocess.Popen(["head", "-c", "4096", str(tmp_path / "file")], stdout=subprocess.DEVNULL)
+        reader = subprocess.Popen(
+            ["head", "-c", "4096", str(tmp_path / "file")], stdout=subprocess.DEVNULL
+        )
         _until(lambda: _state(reader.pid) == "D")
         server.send_signal(signal.SIGUSR2)
         assert reader.wait(10) == 0

@@ -14,12 +14,34 @@ MOMENT = 1_760_000_000_000_000_000
 
 
 def test_a_label_says_what_happened() -> None:
-    truth = Truth({"user_share": 0.9}, 1, "user", Culprit("loop", 7, also=("loop-thread",)), Origin("process", "loop"))
-    label = label_of(find("userspace-hog")(), truth, (MOMENT, MOMENT + 5_000_000_000), 3, ["kernel log lines"])
-    assert list(label)[:9] == ["scenario", "core", "mode", "cause", "culprit", "origin", "impact", "from", "to"]
+    truth = Truth(
+        {"user_share": 0.9},
+        1,
+        "user",
+        Culprit("loop", 7, also=("loop-thread",)),
+        Origin("process", "loop"),
+    )
+    label = label_of(
+        find("userspace-hog")(), truth, (MOMENT, MOMENT + 5_000_000_000), 3, ["kernel log lines"]
+    )
+    assert list(label)[:9] == [
+        "scenario",
+        "core",
+        "mode",
+        "cause",
+        "culprit",
+        "origin",
+        "impact",
+        "from",
+        "to",
+    ]
     assert (label["from"], label["to"]) == ("2025-10-09T08:53:20.000Z", "2025-10-09T08:53:25.000Z")
     assert label["culprit"] == {"comm": "loop", "pid": 7, "cgroup": None, "also": ["loop-thread"]}
-    assert (label["cause"], label["seed"], label["emulated"]) == ("userspace-hog", 3, ["kernel log lines"])
+    assert (label["cause"], label["seed"], label["emulated"]) == (
+        "userspace-hog",
+        3,
+        ["kernel log lines"],
+    )
 
 
 def test_a_label_reads_back(tmp_path: Path) -> None:

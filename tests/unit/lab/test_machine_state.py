@@ -8,7 +8,9 @@ from necroscope.lab import machine_state
 from necroscope.lab.machine_state import MachineState, left_behind
 
 NONE: frozenset[str] = frozenset()
-BEFORE = MachineState({"memory": 20}, frozenset({"/cg/a"}), frozenset({"/ (ext4)"}), NONE, NONE, NONE, NONE)
+BEFORE = MachineState(
+    {"memory": 20}, frozenset({"/cg/a"}), frozenset({"/ (ext4)"}), NONE, NONE, NONE, NONE
+)
 
 
 def test_the_same_is_nothing_left() -> None:
@@ -20,17 +22,34 @@ def test_what_went_away_is_not_left() -> None:
 
 
 def test_each_kind_is_named() -> None:
-    after = replace(BEFORE, mounts=BEFORE.mounts | {"/x (tmpfs)"}, bpf_programs=frozenset({"7"}), rules=frozenset({"-A INPUT"}))
-    assert after.left_since(BEFORE) == ["mount /x (tmpfs)", "firewall rule -A INPUT", "BPF program 7"]
+    after = replace(
+        BEFORE,
+        mounts=BEFORE.mounts | {"/x (tmpfs)"},
+        bpf_programs=frozenset({"7"}),
+        rules=frozenset({"-A INPUT"}),
+    )
+    assert after.left_since(BEFORE) == [
+        "mount /x (tmpfs)",
+        "firewall rule -A INPUT",
+        "BPF program 7",
+    ]
 
 
 def test_dead_cgroups_are_left_behind_when_they_are_many() -> None:
     assert replace(BEFORE, tracked={"memory": 60}).left_since(BEFORE) == []
-    assert replace(BEFORE, tracked={"memory": 9000}).left_since(BEFORE) == ["8980 more memory cgroups tracked"]
+    assert replace(BEFORE, tracked={"memory": 9000}).left_since(BEFORE) == [
+        "8980 more memory cgroups tracked"
+    ]
 
 
-def test_a_name_of_the_run_tells_its_own_from_what_others_add(monkeypatch: pytest.MonkeyPatch) -> None:
-    after = replace(BEFORE, cgroups=frozenset({"/cg/shard-job-x7/b", "/cg/docker/1"}), processes=frozenset({"99"}))
+def test_a_name_of_the_run_tells_its_own_from_what_others_add(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    after = replace(
+        BEFORE,
+        cgroups=frozenset({"/cg/shard-job-x7/b", "/cg/docker/1"}),
+        processes=frozenset({"99"}),
+    )
     monkeypatch.setattr(MachineState, "take", classmethod(lambda cls, mark: after))
     monkeypatch.setattr(machine_state, "_SETTLE_S", 0.0)
     left = left_behind(BEFORE, "mark", ["shard-job-x7"])

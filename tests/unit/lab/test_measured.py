@@ -9,15 +9,29 @@ JIFFIES = 100
 
 
 def stat(user: int, system: int, idle: int) -> str:
-    return f"cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 0 0 0 0 0 0 0 0 0 0\ncpu1 {user} 0 {system} {idle} 0 0 0 0 0 0\nprocesses {user}\n"
+    return (
+        f"cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 0 0 0 0 0 0 0 0 0 0\ncpu1 {user} 0 {system} {idle} 0 0 0 0"
+        f" 0 0\nprocesses {user}\n"
+    )
 
 
 def readings(path: str, *texts: str, every_s: float = 1.0) -> Measured:
-    return Measured({path: [(int(i * every_s * S), text) for i, text in enumerate(texts)]}, (0, 2 * S), (2 * S, 100 * S))
+    return Measured(
+        {path: [(int(i * every_s * S), text) for i, text in enumerate(texts)]},
+        (0, 2 * S),
+        (2 * S, 100 * S),
+    )
 
 
 def test_shares_are_of_elapsed_time_in_the_incident() -> None:
-    measured = readings("/proc/stat", stat(0, 0, 0), stat(0, 0, 100), stat(0, 0, 200), stat(25, 75, 200), stat(50, 150, 200))
+    measured = readings(
+        "/proc/stat",
+        stat(0, 0, 0),
+        stat(0, 0, 100),
+        stat(0, 0, 200),
+        stat(25, 75, 200),
+        stat(50, 150, 200),
+    )
     assert measured.shares(1)["system"] == pytest.approx(0.75)
     assert measured.shares(1)["user"] == pytest.approx(0.25)
     assert measured.shares(1, measured.baseline)["idle"] == pytest.approx(1.0)
@@ -41,7 +55,10 @@ def test_the_peak_finds_a_second_among_many() -> None:
 
 
 def test_growth_and_highest_read_lines_of_key_and_value() -> None:
-    texts = [f"pgscan_direct {value}\npgscan_direct_throttle 7\nMemFree:  {100 - value} kB\n" for value in (0, 1, 5, 9, 30)]
+    texts = [
+        f"pgscan_direct {value}\npgscan_direct_throttle 7\nMemFree:  {100 - value} kB\n"
+        for value in (0, 1, 5, 9, 30)
+    ]
     measured = readings("/proc/vmstat", *texts)
     assert measured.growth("/proc/vmstat", "pgscan_direct") == 25
     assert measured.growth("/proc/vmstat", "pgscan_direct", measured.baseline) == 5
@@ -70,7 +87,11 @@ def test_a_core_is_found_by_the_heading_where_others_are_off() -> None:
 def test_softnet_rows_carry_their_core() -> None:
     row = "{:08x} {:08x} {:08x} 0 0 0 0 0 0 0 0 0 {:08x} 0 0\n"
     texts = [row.format(i, 0, 0, 0) + row.format(16 * i, 2 * i, i, 1) for i in range(5)]
-    assert readings("/proc/net/softnet_stat", *texts).softnet(1) == {"processed": 32, "dropped": 4, "squeezed": 2}
+    assert readings("/proc/net/softnet_stat", *texts).softnet(1) == {
+        "processed": 32,
+        "dropped": 4,
+        "squeezed": 2,
+    }
 
 
 def test_a_freeze_is_when_the_timer_ticks_and_no_softirq_runs() -> None:
@@ -79,7 +100,9 @@ def test_a_freeze_is_when_the_timer_ticks_and_no_softirq_runs() -> None:
     measured = Measured(
         {
             "/proc/softirqs": [(i * S, f" CPU0\n TIMER: {value}\n") for i, value in enumerate(ran)],
-            "/proc/interrupts": [(i * S, f" CPU0\n LOC: {value} Local timer\n") for i, value in enumerate(ticks)],
+            "/proc/interrupts": [
+                (i * S, f" CPU0\n LOC: {value} Local timer\n") for i, value in enumerate(ticks)
+            ],
         },
         (0, 0),
         (0, 100 * S),

@@ -8,7 +8,11 @@ from necroscope.lab.network import Network, read_packets, setup_commands
 def test_packets_are_joined_by_their_number(tmp_path: Path) -> None:
     (tmp_path / "sent").write_text("0 1000\n1 2000\n2 3000\n3 40")
     (tmp_path / "received").write_text("0 7\n2 9\n1")
-    assert read_packets(tmp_path / "sent", tmp_path / "received") == [(1000, 7), (2000, None), (3000, 9)]
+    assert read_packets(tmp_path / "sent", tmp_path / "received") == [
+        (1000, 7),
+        (2000, None),
+        (3000, 9),
+    ]
 
 
 def test_a_probe_that_never_ran_has_no_packets(tmp_path: Path) -> None:

@@ -18,6 +18,9 @@ def test_a_frame_has_whole_headers_and_the_payload() -> None:
     assert ethernet == bytes.fromhex("020000000009 000000000000 0800")
     assert packets._checksum(ip) == 0
     assert int.from_bytes(ip[2:4], "big") == len(ip + udp) == 68
-    assert (socket.inet_ntoa(ip[12:16]), socket.inet_ntoa(ip[16:20])) == ("198.18.0.1", "198.18.0.2")
+    assert (socket.inet_ntoa(ip[12:16]), socket.inet_ntoa(ip[16:20])) == (
+        "198.18.0.1",
+        "198.18.0.2",
+    )
     assert int.from_bytes(udp[2:4], "big") == 5000
     assert int.from_bytes(udp[4:6], "big") == len(udp) == 48

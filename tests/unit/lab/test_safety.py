@@ -21,7 +21,10 @@ def as_root(monkeypatch: pytest.MonkeyPatch) -> None:
 def utmp(*users: str) -> bytes:
     """As glibc writes it: 384 bytes a record; type 7 is a user's process, 8 one that has ended."""
     records = [(7, user) for user in users] + [(8, "gone"), (2, "reboot")]
-    return b"".join(struct.pack("<hxxi32s4s32s308x", kind, 1, b"tty1", b"1", user.encode()) for kind, user in records)
+    return b"".join(
+        struct.pack("<hxxi32s4s32s308x", kind, 1, b"tty1", b"1", user.encode())
+        for kind, user in records
+    )
 
 
 def test_a_quiet_machine_is_fine(tmp_path: Path) -> None:

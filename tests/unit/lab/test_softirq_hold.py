@@ -15,11 +15,18 @@ pytestmark = [pytest.mark.root, pytest.mark.kernel]
 
 @pytest.fixture
 def rivals() -> Iterator[int]:
-    """A core with three others on it, each in a session of its own so that autogroups give them their share."""
+    """A core with three others on it, each in a session of its own so that autogroups give them
+    their share.
+    """
     allowed = os.sched_getaffinity(0)
     core = max(allowed)
-    program = f"import os; os.setsid(); os.sched_setaffinity(0, {{{core}}}); print(flush=True)\nwhile True: pass"
-    started = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) for _ in range(3)]
+    program = (
+        f"import os; os.setsid(); os.sched_setaffinity(0, {{{core}}}); print(flush=True)\nwhile"
+        " True: pass"
+    )
+    started = [
+        subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) for _ in range(3)
+    ]
     for rival in started:
         assert rival.stdout is not None
         rival.stdout.readline()

@@ -1,4 +1,6 @@
-"""Taking acts back: in the opposite order, as often as one likes, and without hiding what failed."""
+"""Taking acts back: in the opposite order, as often as one likes, and without hiding what
+failed.
+"""
 
 import os
 import subprocess

@@ -1,4 +1,6 @@
-"""Scarcity that is only a setting: high enough to be felt, never so high that memory could run out."""
+"""Scarcity that is only a setting: high enough to be felt, never so high that memory could run
+out.
+"""
 
 from necroscope.lab.watermarks import Zone, cache_kb, parse_zone, safe_min_kb, wanted_min_kb
 
@@ -43,4 +45,9 @@ def test_min_stays_a_gib_below_what_giving_back_all_caches_would_free() -> None:
 
 
 def test_caches_are_those_of_files() -> None:
-    assert cache_kb("MemFree: 5 kB\nActive(anon): 9 kB\nActive(file):   30 kB\nInactive(file): 12 kB\n") == 42
+    assert (
+        cache_kb(
+            "MemFree: 5 kB\nActive(anon): 9 kB\nActive(file):   30 kB\nInactive(file): 12 kB\n"
+        )
+        == 42
+    )

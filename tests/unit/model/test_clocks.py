@@ -9,7 +9,9 @@ UTC_NS = 1_776_249_000 * NS_PER_S
 
 
 def clocks(monotonic_ns: int, stepped_ns: int = 0, log_clock_ns: int | None = None) -> ClockReading:
-    return ClockReading(UTC_NS + monotonic_ns + stepped_ns, monotonic_ns, monotonic_ns + 7, log_clock_ns)
+    return ClockReading(
+        UTC_NS + monotonic_ns + stepped_ns, monotonic_ns, monotonic_ns + 7, log_clock_ns
+    )
 
 
 def test_monotonic_time_becomes_utc() -> None:
@@ -92,4 +94,10 @@ def test_an_anchor_shows_by_how_much_the_clock_differs_from_the_time_line() -> N
     line.observe(reading)
     row = line.anchor_row(reading)
     assert len(row) == len(TABLES["anchors"].columns)
-    assert row == (UTC_NS + 10 * NS_PER_S, reading.realtime_ns, 10 * NS_PER_S, reading.boottime_ns, 9 * NS_PER_S)
+    assert row == (
+        UTC_NS + 10 * NS_PER_S,
+        reading.realtime_ns,
+        10 * NS_PER_S,
+        reading.boottime_ns,
+        9 * NS_PER_S,
+    )

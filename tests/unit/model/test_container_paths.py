@@ -18,10 +18,16 @@ STATIC_UID = "a3f5c0d1e2b3a4958677665544332211"
         (f"/docker/{ID}", ("docker", ID, None, None)),
         (f"/docker/{ID}/init.scope", ("docker", ID, None, None)),
         (f"/system.slice/docker-{ID}.scope", ("docker", ID, None, None)),
-        (f"/system.slice/docker-{ID}.scope/kubepods/besteffort/pod{UID}/{ID[::-1]}", ("kubernetes", ID[::-1], UID, "besteffort")),
+        (
+            f"/system.slice/docker-{ID}.scope/kubepods/besteffort/pod{UID}/{ID[::-1]}",
+            ("kubernetes", ID[::-1], UID, "besteffort"),
+        ),
         (f"/machine.slice/libpod-{ID}.scope/container", ("podman", ID, None, None)),
         (f"/libpod_parent/libpod-{ID}", ("podman", ID, None, None)),
-        (f"/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-{ID}.scope", ("podman", ID, None, None)),
+        (
+            f"/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-{ID}.scope",
+            ("podman", ID, None, None),
+        ),
         (f"/kubepods/burstable/pod{UID}/{ID}", ("kubernetes", ID, UID, "burstable")),
         (f"/kubepods/pod{UID}/{ID}", ("kubernetes", ID, UID, "guaranteed")),
         (f"/kubepods/pod{STATIC_UID}/{ID}", ("kubernetes", ID, STATIC_UID, "guaranteed")),
@@ -29,24 +35,35 @@ STATIC_UID = "a3f5c0d1e2b3a4958677665544332211"
             f"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{UNDERSCORED}.slice/cri-containerd-{ID}.scope",
             ("containerd", ID, UID, "burstable"),
         ),
-        (f"/kubepods.slice/kubepods-pod{UNDERSCORED}.slice/crio-{ID}.scope", ("cri-o", ID, UID, "guaranteed")),
+        (
+            f"/kubepods.slice/kubepods-pod{UNDERSCORED}.slice/crio-{ID}.scope",
+            ("cri-o", ID, UID, "guaranteed"),
+        ),
         (
             f"/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod{UNDERSCORED}.slice",
             (None, None, UID, "besteffort"),
         ),
-        (f"/kubepods.slice/kubepods-pod{UNDERSCORED}.slice/crio-conmon-{ID}.scope", (None, None, UID, "guaranteed")),
+        (
+            f"/kubepods.slice/kubepods-pod{UNDERSCORED}.slice/crio-conmon-{ID}.scope",
+            (None, None, UID, "guaranteed"),
+        ),
         (
             f"/system.slice/containerd.service/kubepods-burstable-pod{UNDERSCORED}.slice:cri-containerd:{ID}",
             ("containerd", ID, UID, "burstable"),
         ),
         (f"/ecs/0123456789abcdef0123456789abcdef/{ID}", ("ecs", ID, None, None)),
-        (f"/ecs/cluster/task/{STATIC_UID}-1234567890", ("ecs", f"{STATIC_UID}-1234567890", None, None)),
+        (
+            f"/ecs/cluster/task/{STATIC_UID}-1234567890",
+            ("ecs", f"{STATIC_UID}-1234567890", None, None),
+        ),
         ("/lxc/web1", ("lxc", "web1", None, None)),
         ("/lxc.payload.web1/system.slice", ("lxc", "web1", None, None)),
         ("/machine.slice/machine-qemu\\x2d1\\x2dvm.scope", ("machine", "qemu-1-vm", None, None)),
     ],
 )
-def test_each_runtimes_paths_name_container_pod_and_class(path: str, expected: tuple[str | None, ...]) -> None:
+def test_each_runtimes_paths_name_container_pod_and_class(
+    path: str, expected: tuple[str | None, ...]
+) -> None:
     assert parse_container(path) == ContainerPath(*expected)
 
 
@@ -71,7 +88,10 @@ def test_other_paths_are_no_containers(path: str) -> None:
     [
         ("/system.slice/ecs.service", "ecs.service"),
         ("/system.slice/ssh.service/session", "ssh.service"),
-        ("/user.slice/user-1000.slice/user@1000.service/app.slice/app-x.scope", "user@1000.service"),
+        (
+            "/user.slice/user-1000.slice/user@1000.service/app.slice/app-x.scope",
+            "user@1000.service",
+        ),
         (f"/system.slice/docker-{ID}.scope", f"docker-{ID}.scope"),
         ("/docker/abc", None),
         ("/", None),

@@ -27,7 +27,9 @@ def test_lone_surrogates_can_be_encoded_afterwards() -> None:
     clean("\udcff").encode("utf-8")
 
 
-@pytest.mark.parametrize("mark", ["\u202e", "\u202a", "\u2066", "\u2069", "\u200f", "\u061c", "\u2028"])
+@pytest.mark.parametrize(
+    "mark", ["\u202e", "\u202a", "\u2066", "\u2069", "\u200f", "\u061c", "\u2028"]
+)
 def test_marks_that_change_the_order_of_text_are_escaped(mark: str) -> None:
     assert clean(f"exe{mark}gnp") == f"exe\\u{ord(mark):04x}gnp"
 

@@ -12,10 +12,17 @@ LISTED = {
     "samples": "time cpu pid tid comm cgroup stack weight",
     "stacks": "stack parent frame",
     "frames": "frame function module kind offset build_id",
-    "cores": "time cpu elapsed_ns user_ns nice_ns system_ns idle_ns iowait_ns irq_ns softirq_ns steal_ns guest_ns",
-    "core_minutes": "time cpu ticks mean_user mean_system mean_irq mean_softirq mean_steal mean_idle"
-    " worst_busy worst_user worst_system worst_irq worst_softirq worst_steal worst_delay_ns",
-    "softirqs": "time cpu elapsed_ns hi timer net_tx net_rx block irq_poll tasklet sched hrtimer rcu",
+    "cores": (
+        "time cpu elapsed_ns user_ns nice_ns system_ns idle_ns iowait_ns irq_ns softirq_ns steal_ns"
+        " guest_ns"
+    ),
+    "core_minutes": (
+        "time cpu ticks mean_user mean_system mean_irq mean_softirq mean_steal mean_idle"
+        " worst_busy worst_user worst_system worst_irq worst_softirq worst_steal worst_delay_ns"
+    ),
+    "softirqs": (
+        "time cpu elapsed_ns hi timer net_tx net_rx block irq_poll tasklet sched hrtimer rcu"
+    ),
     "softirq_delay": "time cpu vector count worst_ns pending_ns histogram",
     "runqueue": "time cpu pid comm state elapsed_ns run_ns delay_ns slices",
     "interrupts": "time cpu irq action device queue affinity elapsed_ns count",
@@ -28,12 +35,20 @@ LISTED = {
 AT_LEAST = {
     "cgroups": "controller path tracked visible dying",
     "tasks": "cpu trigger pid tid comm argv0 cgroup syscall file stack",
-    "units": "unit active_state sub_state result restarts main_status file_state preset fragment cgroup period_ns last_ns",
-    "containers": "container runtime name image namespace pod pod_uid qos cgroup state restarts exit_code oom_killed",
+    "units": (
+        "unit active_state sub_state result restarts main_status file_state preset fragment cgroup"
+        " period_ns last_ns"
+    ),
+    "containers": (
+        "container runtime name image namespace pod pod_uid qos cgroup state restarts exit_code"
+        " oom_killed"
+    ),
     "events": "kind cpu device queue message by_kernel sequence",
     "pressure": "resource some_ns full_ns",
     "softnet": "cpu processed dropped time_squeeze",
-    "memory": "pgscan_kswapd pgscan_direct allocstall compact_stall pgfault slab_bytes dentries_negative",
+    "memory": (
+        "pgscan_kswapd pgscan_direct allocstall compact_stall pgfault slab_bytes dentries_negative"
+    ),
     "log": "sequence severity facility message",
 }
 
@@ -84,7 +99,18 @@ def test_index_of_finds_a_column_by_name() -> None:
 
 
 def test_softirq_vectors_are_the_kernels_in_its_order() -> None:
-    assert SOFTIRQ_VECTORS == ("hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer", "rcu")
+    assert SOFTIRQ_VECTORS == (
+        "hi",
+        "timer",
+        "net_tx",
+        "net_rx",
+        "block",
+        "irq_poll",
+        "tasklet",
+        "sched",
+        "hrtimer",
+        "rcu",
+    )
 
 
 def test_a_gap_is_a_row_of_its_table() -> None:

@@ -33,7 +33,9 @@ def test_durations_are_read_as_people_write_them(text: str, expected_ns: int) ->
     assert parse_duration_ns(text) == expected_ns
 
 
-@pytest.mark.parametrize("text", ["", "5", "s", "5x", "5 s", "-5s", "5s ", "1e3s", "5ms3", "9" * 400 + "s", "\x1b[31m"])
+@pytest.mark.parametrize(
+    "text", ["", "5", "s", "5x", "5 s", "-5s", "5s ", "1e3s", "5ms3", "9" * 400 + "s", "\x1b[31m"]
+)
 def test_what_is_no_duration_is_a_usage_error_with_a_hint(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_duration_ns(text)
@@ -43,7 +45,15 @@ def test_what_is_no_duration_is_a_usage_error_with_a_hint(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("1024", 1024), ("4GiB", 4 << 30), ("500MB", 500_000_000), ("1k", 1024), ("1.5M", 3 << 19), (" 2 tib ", 2 << 40), ("7B", 7)],
+    [
+        ("1024", 1024),
+        ("4GiB", 4 << 30),
+        ("500MB", 500_000_000),
+        ("1k", 1024),
+        ("1.5M", 3 << 19),
+        (" 2 tib ", 2 << 40),
+        ("7B", 7),
+    ],
 )
 def test_sizes_are_read_as_people_write_them(text: str, expected: int) -> None:
     assert parse_bytes(text) == expected
@@ -70,14 +80,18 @@ def test_a_moment_before_now_is_written_with_a_minus() -> None:
     assert parse_moment_ns("-5m", NOW_NS) == NOW_NS - 300 * NS_PER_S
 
 
-@pytest.mark.parametrize("text", ["", "-", "-5", "yesterday", "2026-13-01", "10:30", "2026-04-15T10:30:60Z"])
+@pytest.mark.parametrize(
+    "text", ["", "-", "-5", "yesterday", "2026-13-01", "10:30", "2026-04-15T10:30:60Z"]
+)
 def test_what_is_no_moment_is_a_usage_error_with_a_hint(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_moment_ns(text, NOW_NS)
     assert caught.value.hint
 
 
-@pytest.mark.parametrize("time_ns", [0, NOW_NS, NOW_NS + 250 * NS_PER_MS, 4_102_444_799_999 * NS_PER_MS])
+@pytest.mark.parametrize(
+    "time_ns", [0, NOW_NS, NOW_NS + 250 * NS_PER_MS, 4_102_444_799_999 * NS_PER_MS]
+)
 def test_a_printed_moment_is_read_back_to_the_millisecond(time_ns: int) -> None:
     assert parse_moment_ns(format_moment(time_ns), NOW_NS) == time_ns
 
@@ -102,7 +116,9 @@ def test_a_moment_is_printed_as_utc_to_the_millisecond() -> None:
         (-6_600_000_000, "-6.6 s"),
     ],
 )
-def test_a_duration_is_printed_in_its_two_leading_units_and_never_with_an_exponent(duration_ns: int, expected: str) -> None:
+def test_a_duration_is_printed_in_its_two_leading_units_and_never_with_an_exponent(
+    duration_ns: int, expected: str
+) -> None:
     assert format_duration(duration_ns) == expected
 
 
@@ -119,5 +135,7 @@ def test_a_duration_is_printed_in_its_two_leading_units_and_never_with_an_expone
         (5000 << 40, "5000 TiB"),
     ],
 )
-def test_a_size_is_printed_in_binary_units_and_never_with_an_exponent(count: int, expected: str) -> None:
+def test_a_size_is_printed_in_binary_units_and_never_with_an_exponent(
+    count: int, expected: str
+) -> None:
     assert format_bytes(count) == expected

@@ -37,7 +37,10 @@ OFFSETS = {
 def unpacked(attr: EventAttr) -> dict[str, int]:
     packed = attr.pack()
     assert len(packed) == 112
-    return {name: struct.unpack_from(code, packed, offset)[0] for name, (offset, code) in OFFSETS.items()}
+    return {
+        name: struct.unpack_from(code, packed, offset)[0]
+        for name, (offset, code) in OFFSETS.items()
+    }
 
 
 def test_every_field_lies_where_the_kernel_looks_for_it() -> None:
@@ -77,18 +80,29 @@ def test_the_clock_is_named_only_when_its_flag_is_set() -> None:
 
 
 def test_flags_are_the_bits_of_the_header() -> None:
-    # disabled is bit 0; mmap, comm, freq, task, watermark, sample_id_all, mmap2, comm_exec, use_clockid, ksymbol follow.
+    # disabled is bit 0; mmap, comm, freq, task, watermark, sample_id_all, mmap2, comm_exec,
+    # use_clockid, ksymbol follow.
     bits = {"DISABLED": 0, "MMAP": 8, "COMM": 9, "FREQ": 10, "TASK": 13, "WATERMARK": 14}
     bits |= {"SAMPLE_ID_ALL": 18, "MMAP2": 23, "COMM_EXEC": 24, "USE_CLOCKID": 25, "KSYMBOL": 29}
-    assert {name: getattr(abi, f"FLAG_{name}") for name in bits} == {name: 1 << bit for name, bit in bits.items()}
+    assert {name: getattr(abi, f"FLAG_{name}") for name in bits} == {
+        name: 1 << bit for name, bit in bits.items()
+    }
 
 
 def test_ioctls_are_those_of_the_header() -> None:
     def request(direction: int, number: int, size: int) -> int:
         return direction << 30 | size << 16 | ord("$") << 8 | number
 
-    assert (request(0, 0, 0), request(0, 1, 0), request(0, 5, 0)) == (abi.IOC_ENABLE, abi.IOC_DISABLE, abi.IOC_SET_OUTPUT)
-    assert (request(1, 4, 8), request(1, 8, 4), request(2, 7, 8)) == (abi.IOC_PERIOD, abi.IOC_SET_BPF, abi.IOC_ID)
+    assert (request(0, 0, 0), request(0, 1, 0), request(0, 5, 0)) == (
+        abi.IOC_ENABLE,
+        abi.IOC_DISABLE,
+        abi.IOC_SET_OUTPUT,
+    )
+    assert (request(1, 4, 8), request(1, 8, 4), request(2, 7, 8)) == (
+        abi.IOC_PERIOD,
+        abi.IOC_SET_BPF,
+        abi.IOC_ID,
+    )
 
 
 def test_context_marks_are_the_negative_numbers_of_the_header() -> None:
@@ -99,5 +113,9 @@ def test_context_marks_are_the_negative_numbers_of_the_header() -> None:
 @pytest.mark.skipif(not HEADER.exists(), reason="no kernel headers here")
 def test_sample_bits_agree_with_the_installed_header() -> None:
     found = dict(re.findall(r"PERF_SAMPLE_(\w+)\s*=\s*1U << (\d+)", HEADER.read_text()))
-    ours = {name.removeprefix("SAMPLE_"): value for name, value in vars(abi).items() if name.startswith("SAMPLE_")}
+    ours = {
+        name.removeprefix("SAMPLE_"): value
+        for name, value in vars(abi).items()
+        if name.startswith("SAMPLE_")
+    }
     assert ours == {name: 1 << int(found[name]) for name in ours}

@@ -11,7 +11,21 @@ HEADER = Path("/usr/include/linux/perf_event.h")
 
 
 @pytest.mark.skipif(not HEADER.exists(), reason="no kernel headers here")
-@pytest.mark.parametrize("name", ["MMAP", "LOST", "COMM", "EXIT", "THROTTLE", "UNTHROTTLE", "FORK", "SAMPLE", "MMAP2", "KSYMBOL"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "MMAP",
+        "LOST",
+        "COMM",
+        "EXIT",
+        "THROTTLE",
+        "UNTHROTTLE",
+        "FORK",
+        "SAMPLE",
+        "MMAP2",
+        "KSYMBOL",
+    ],
+)
 def test_record_types_agree_with_the_installed_header(name: str) -> None:
     found = re.search(rf"PERF_RECORD_{name}\s*=\s*(\d+),", HEADER.read_text())
     assert found is not None

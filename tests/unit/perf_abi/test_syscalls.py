@@ -16,11 +16,21 @@ HEADER = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
 
 
 def test_numbers_are_those_of_the_kernels_tables() -> None:
-    assert syscalls._NUMBERS == {"x86_64": {"perf_event_open": 298, "bpf": 321}, "aarch64": {"perf_event_open": 241, "bpf": 280}}
-    assert syscalls._COMMON_NUMBERS == {"fsopen": 430, "fsconfig": 431, "fsmount": 432, "openat2": 437}
+    assert syscalls._NUMBERS == {
+        "x86_64": {"perf_event_open": 298, "bpf": 321},
+        "aarch64": {"perf_event_open": 241, "bpf": 280},
+    }
+    assert syscalls._COMMON_NUMBERS == {
+        "fsopen": 430,
+        "fsconfig": 431,
+        "fsmount": 432,
+        "openat2": 437,
+    }
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64" or not HEADER.exists(), reason="no x86_64 kernel headers here")
+@pytest.mark.skipif(
+    platform.machine() != "x86_64" or not HEADER.exists(), reason="no x86_64 kernel headers here"
+)
 def test_numbers_agree_with_the_installed_header() -> None:
     found = dict(re.findall(r"#define __NR_(\w+) (\d+)", HEADER.read_text()))
     assert syscalls._numbers == {name: int(found[name]) for name in syscalls._numbers}
@@ -38,13 +48,17 @@ def test_a_refused_call_is_an_oserror_with_the_kernels_number() -> None:
 def test_a_call_that_works_gives_its_result() -> None:
     how = ctypes.create_string_buffer(24)
     try:
-        descriptor = syscall("openat2", -100, ctypes.create_string_buffer(b"/proc/self/stat"), how, 24)
+        descriptor = syscall(
+            "openat2", -100, ctypes.create_string_buffer(b"/proc/self/stat"), how, 24
+        )
     except OSError as error:
         pytest.skip(f"openat2: {error.strerror}")
     os.close(descriptor)
 
 
 def test_a_call_without_a_number_here_is_enosys() -> None:
-    with pytest.raises(OSError, match="no number for system call landlock_create_ruleset") as caught:
+    with pytest.raises(
+        OSError, match="no number for system call landlock_create_ruleset"
+    ) as caught:
         syscall("landlock_create_ruleset")
     assert caught.value.errno == errno.ENOSYS

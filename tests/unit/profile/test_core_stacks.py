@@ -12,17 +12,24 @@ def test_a_chain_through_program_library_and_kernel(profile: DrawnProfile) -> No
 def test_interrupt_on_idle_core_is_work_and_idle_is_dropped(profile: DrawnProfile) -> None:
     profile.sample(1, 0, "> cpu_startup_entry default_idle asm_common_interrupt net_rx_action")
     profile.sample(2, 0, "> cpu_startup_entry default_idle")
-    assert profile.turn() == ["1 cpu0 swapper/0: > cpu_startup_entry default_idle asm_common_interrupt net_rx_action"]
+    assert profile.turn() == [
+        "1 cpu0 swapper/0: > cpu_startup_entry default_idle asm_common_interrupt net_rx_action"
+    ]
     assert profile.core.view.idle == 1
     profile.sample(3, 0, "> cpu_startup_entry default_idle")
     assert profile.turn() == []
     assert profile.core.view.idle == 2
 
 
-def test_a_function_of_a_program_that_is_called_as_an_idle_one_is_not_idle(profile: DrawnProfile) -> None:
+def test_a_function_of_a_program_that_is_called_as_an_idle_one_is_not_idle(
+    profile: DrawnProfile,
+) -> None:
     profile.sample(1, 10, "main default_idle")
     profile.sample(2, 10, "main > default_idle")
-    assert profile.turn() == ["1 cpu0 nginx/10: main default_idle", "2 cpu0 nginx/10: main > default_idle"]
+    assert profile.turn() == [
+        "1 cpu0 nginx/10: main default_idle",
+        "2 cpu0 nginx/10: main > default_idle",
+    ]
 
 
 def test_a_chain_ends_where_it_leads_out_of_code(profile: DrawnProfile) -> None:
@@ -41,7 +48,11 @@ def test_guests_and_a_chain_without_marks(profile: DrawnProfile) -> None:
     profile.sample_words(1, 10, [GUEST_MARK, 0x1000, 0x2000])
     profile.sample_words(2, 10, [vfs_read, serve + 1])
     profile.sample_words(3, 10, [])
-    assert profile.turn() == ["1 cpu0 nginx/10: > [guest] [guest]", "2 cpu0 nginx/10: serve > vfs_read", "3 cpu0 nginx/10: ?"]
+    assert profile.turn() == [
+        "1 cpu0 nginx/10: > [guest] [guest]",
+        "2 cpu0 nginx/10: serve > vfs_read",
+        "3 cpu0 nginx/10: ?",
+    ]
 
 
 def test_a_function_without_a_name_is_a_place_in_its_file(profile: DrawnProfile) -> None:
@@ -90,7 +101,9 @@ def test_stacks_and_frames_begin_again_with_a_segment(profile: DrawnProfile) -> 
     assert not profile.asked  # what was answered about files is kept
 
 
-def test_what_nobody_answers_is_unknown_and_is_asked_again_once_it_is_forgotten(profile: DrawnProfile) -> None:
+def test_what_nobody_answers_is_unknown_and_is_asked_again_once_it_is_forgotten(
+    profile: DrawnProfile,
+) -> None:
     profile.sample(1, 10, "main")
     profile.turn()
     profile.core.forget_blocks()
@@ -110,7 +123,9 @@ def test_what_nobody_answers_is_unknown_and_is_asked_again_once_it_is_forgotten(
 
 def test_a_turn_that_ends_early_asks_for_the_rest_in_the_next(profile: DrawnProfile) -> None:
     profile.sample(1, 10, "main")
-    assert profile.turn(rounds=2) == ["1 cpu0 nginx/10: ?"]  # the cgroup and the mappings, but not the functions
+    assert profile.turn(rounds=2) == [
+        "1 cpu0 nginx/10: ?"
+    ]  # the cgroup and the mappings, but not the functions
     profile.sample(2, 10, "main")
     assert profile.turn() == ["2 cpu0 nginx/10: main"]
 
@@ -124,9 +139,17 @@ def test_a_turn_that_ends_early_asks_for_the_rest_in_the_next(profile: DrawnProf
         (b"\0\0\1\0", b"\2\0\0\0\1\0\0\0", b"ab"),
         (b"\0\0\1\0", b"\1\0\0\0", b"ab"),
     ],
-    ids=["name beyond the names", "no function at 0", "two at one place", "names end backwards", "fewer names than places"],
+    ids=[
+        "name beyond the names",
+        "no function at 0",
+        "two at one place",
+        "names end backwards",
+        "fewer names than places",
+    ],
 )
-def test_an_answer_that_cannot_be_one_names_nothing(profile: DrawnProfile, starts: bytes, name_ends: bytes, names: bytes) -> None:
+def test_an_answer_that_cannot_be_one_names_nothing(
+    profile: DrawnProfile, starts: bytes, name_ends: bytes, names: bytes
+) -> None:
     profile._block = lambda question: (starts, name_ends, names)  # type: ignore[assignment,return-value]
     profile.sample(1, 10, "main")
     assert profile.turn() == ["1 cpu0 nginx/10: nginx+0x80"]

@@ -1,9 +1,20 @@
-"""The native core: who a sample belongs to, through forks, execs, exits and records that come late or not at all."""
+"""The native core: who a sample belongs to, through forks, execs, exits and records that come late
+or not at all.
+"""
 
 import struct
 
 import pytest
-from tests.drawn_profile import KSYMBOL, LOST, SAMPLE, DrawnProfile, DrawnRing, drain, pack_record, trailer
+from tests.drawn_profile import (
+    KSYMBOL,
+    LOST,
+    SAMPLE,
+    DrawnProfile,
+    DrawnRing,
+    drain,
+    pack_record,
+    trailer,
+)
 
 from necroscope.profile.core import QuestionKind
 
@@ -12,7 +23,9 @@ def asked(profile: DrawnProfile) -> list[tuple[str, int]]:
     return [(QuestionKind(question.kind).name, question.pid) for question in profile.asked]
 
 
-def test_a_process_that_is_older_than_the_profile_is_asked_about_once(profile: DrawnProfile) -> None:
+def test_a_process_that_is_older_than_the_profile_is_asked_about_once(
+    profile: DrawnProfile,
+) -> None:
     profile.sample(1, 10, "main")
     profile.turn()
     assert asked(profile) == [("NAME", 10), ("CGROUP", 10), ("MAPPINGS", 10), ("BLOCK", 10)]
@@ -137,11 +150,15 @@ def test_a_head_that_cannot_be_is_not_followed(profile: DrawnProfile) -> None:
     assert profile.turn() == []
 
 
-def test_types_that_are_not_known_are_passed_over_and_malformed_samples_counted(profile: DrawnProfile) -> None:
+def test_types_that_are_not_known_are_passed_over_and_malformed_samples_counted(
+    profile: DrawnProfile,
+) -> None:
     profile.feed(pack_record(63, bytes(16)))
     profile.feed(pack_record(1000, bytes(16)))
     profile.feed(pack_record(SAMPLE, bytes(8)))
-    profile.feed(pack_record(SAMPLE, struct.pack("<QiiQIIQ", 0, 10, 10, 1, 0, 0, 99)))  # a chain longer than its record
+    profile.feed(
+        pack_record(SAMPLE, struct.pack("<QiiQIIQ", 0, 10, 10, 1, 0, 0, 99))
+    )  # a chain longer than its record
     profile.sample(2, 10, "main")
     assert profile.turn() == ["2 cpu0 nginx/10: main"]
     assert profile.core.view.malformed == 2
@@ -157,9 +174,17 @@ def test_a_feed_ends_before_what_is_not_a_whole_record(profile: DrawnProfile) ->
 
 def test_what_is_not_about_stacks_is_passed_on_in_order(profile: DrawnProfile) -> None:
     lost = profile.feed(pack_record(LOST, struct.pack("<QQ", 1, 42) + trailer(0, 0, 9, cpu=5)))
-    symbol = profile.feed(pack_record(KSYMBOL, struct.pack("<QIHH", 0xFFFF_0000, 64, 1, 0) + bytes(8) + trailer(0, 0, 8, cpu=1)))
+    symbol = profile.feed(
+        pack_record(
+            KSYMBOL,
+            struct.pack("<QIHH", 0xFFFF_0000, 64, 1, 0) + bytes(8) + trailer(0, 0, 8, cpu=1),
+        )
+    )
     profile.core.replay(1 << 62)
-    assert [(one.time_ns, one.cpu, one.record) for one in profile.core.passed_on()] == [(8, 1, symbol), (9, 5, lost)]
+    assert [(one.time_ns, one.cpu, one.record) for one in profile.core.passed_on()] == [
+        (8, 1, symbol),
+        (9, 5, lost),
+    ]
 
 
 def test_after_records_were_lost_everything_is_asked_again(profile: DrawnProfile) -> None:

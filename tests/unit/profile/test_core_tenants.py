@@ -1,4 +1,6 @@
-"""The native core: what one cgroup does to it costs that cgroup its names, and nobody else theirs."""
+"""The native core: what one cgroup does to it costs that cgroup its names, and nobody else
+theirs.
+"""
 
 import random
 from collections.abc import Callable
@@ -32,7 +34,9 @@ def bounded(profile: DrawnProfile) -> set[int]:
 
 
 def many_mappings(profile: DrawnProfile) -> None:
-    """One process with 62,000 mappings, near what the kernel allows, and 40 with more than the core keeps of one."""
+    """One process with 62,000 mappings, near what the kernel allows, and 40 with more than the core
+    keeps of one.
+    """
     for pid in range(100, 140):
         profile.names[pid], profile.cgroups[pid] = "miner", 1
         profile.mapped[pid] = [profile.mapping("/bin/miner")] if pid % 2 else []
@@ -46,12 +50,16 @@ def many_mappings(profile: DrawnProfile) -> None:
 
 
 def forged_addresses(profile: DrawnProfile) -> None:
-    """A frame pointer that leads to addresses of the program's own choice: always other ones, all in code."""
+    """A frame pointer that leads to addresses of the program's own choice: always other ones, all
+    in code.
+    """
     chosen = random.Random(7)
     start = profile.file_start("/bin/miner")
     profile.mapped[HOSTILE] = [profile.mapping("/bin/miner", start, 1 << 32)]
     for time in range(1, 421):
-        profile.sample_words(time, HOSTILE, [USER_MARK, *(start + chosen.randrange(1 << 32) for _ in range(120))])
+        profile.sample_words(
+            time, HOSTILE, [USER_MARK, *(start + chosen.randrange(1 << 32) for _ in range(120))]
+        )
         if time % 21 == 0:
             profile.turn()
 
@@ -71,7 +79,9 @@ def unknown_cgroups(profile: DrawnProfile) -> None:
 
 
 @pytest.mark.parametrize("hostile", [many_mappings, forged_addresses, many_files, unknown_cgroups])
-@pytest.mark.parametrize("is_victim_known", [True, False], ids=["victim known before", "victim met after"])
+@pytest.mark.parametrize(
+    "is_victim_known", [True, False], ids=["victim known before", "victim met after"]
+)
 def test_a_hostile_tenant_is_bounded_alone(
     profile: DrawnProfile, hostile: Callable[[DrawnProfile], None], is_victim_known: bool
 ) -> None:
@@ -84,7 +94,9 @@ def test_a_hostile_tenant_is_bounded_alone(
     assert profile.core.view.used_bytes < TIGHT.limit_bytes // 2
 
 
-def test_who_touches_a_shared_file_first_without_room_does_not_make_it_nameless(profile: DrawnProfile) -> None:
+def test_who_touches_a_shared_file_first_without_room_does_not_make_it_nameless(
+    profile: DrawnProfile,
+) -> None:
     forged_addresses(profile)
     profile.sample(1000, HOSTILE, "libc.so:read")
     profile.sample(1001, VICTIM, "main libc.so:read")
@@ -114,7 +126,9 @@ def test_files_that_nobody_has_mapped_any_more_are_forgotten(profile: DrawnProfi
 
 
 def test_a_burst_beyond_the_account_is_refused_in_part_and_then_forgotten() -> None:
-    """A recorder that was stopped for a while finds its rings full: that must not cost it the rows of all time to come."""
+    """A recorder that was stopped for a while finds its rings full: that must not cost it the rows
+    of all time to come.
+    """
     profile = DrawnProfile(TIGHT._replace(limit_bytes=1 << 20))
     profile.runs(VICTIM, "nginx", cgroup=0)
     for time in range(1, 20_000):
@@ -133,7 +147,9 @@ def test_a_burst_beyond_the_account_is_refused_in_part_and_then_forgotten() -> N
 
 
 def test_a_process_is_charged_to_its_cgroup_from_its_first_turn_on() -> None:
-    """Who is met for the first time has no cgroup yet; all of them together would soon be more than one tenant may have."""
+    """Who is met for the first time has no cgroup yet; all of them together would soon be more than
+    one tenant may have.
+    """
     profile = DrawnProfile(TIGHT._replace(tenant_bytes=16 << 10))
     for pid in range(1, 201):
         profile.runs(pid, "nginx", cgroup=pid)

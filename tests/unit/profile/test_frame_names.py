@@ -1,4 +1,6 @@
-"""Rows of `frames` from what the core knows: readable names beside their modules, and what has no name."""
+"""Rows of `frames` from what the core knows: readable names beside their modules, and what has no
+name.
+"""
 
 import struct
 from collections.abc import Sequence
@@ -65,19 +67,25 @@ def frame_of(demangle: FakeDemangler, frame: CoreFrame) -> Frame:
 
 
 def test_a_function_of_the_kernel_is_named_with_its_module(demangle: FakeDemangler) -> None:
-    assert frame_of(demangle, CoreFrame(KERNEL, 0, b"schedule", None)) == Frame("schedule", "[kernel]", "kernel", None, None)
+    assert frame_of(demangle, CoreFrame(KERNEL, 0, b"schedule", None)) == Frame(
+        "schedule", "[kernel]", "kernel", None, None
+    )
     loaded = CoreFrame(KERNEL, 0, b"nf_hook\t[nf_tables]", None)
     assert frame_of(demangle, loaded) == Frame("nf_hook", "[nf_tables]", "kernel", None, None)
 
 
-def test_what_the_kernel_cannot_name_is_kept_by_its_address_as_signed_64_bits(demangle: FakeDemangler) -> None:
+def test_what_the_kernel_cannot_name_is_kept_by_its_address_as_signed_64_bits(
+    demangle: FakeDemangler,
+) -> None:
     frame = frame_of(demangle, CoreFrame(KERNEL, 0, b"", 0xFFFFFFFF81000005))
     assert frame == Frame(None, "[kernel]", "kernel", 0xFFFFFFFF81000005 - (1 << 64), None)
     struct.pack("<q", frame.offset)
 
 
 def test_a_function_of_a_file_is_named_with_its_path_and_build_id(demangle: FakeDemangler) -> None:
-    names = names_of(demangle, CoreFrame(USER, APP, b"main", None), CoreFrame(USER, APP, b"", 0x1234))
+    names = names_of(
+        demangle, CoreFrame(USER, APP, b"main", None), CoreFrame(USER, APP, b"", 0x1234)
+    )
     names.build_ids[APP] = "b1d"
     assert names.frames([0, 1]) == [
         Frame("main", "/usr/bin/app", "user", None, "b1d"),
@@ -91,7 +99,9 @@ def test_an_offset_that_no_file_has_still_fits_its_column(demangle: FakeDemangle
 
 
 def test_a_place_that_lost_its_offset_is_its_module_alone(demangle: FakeDemangler) -> None:
-    assert frame_of(demangle, CoreFrame(USER, APP, b"", None)) == Frame(None, "/usr/bin/app", "user", None, None)
+    assert frame_of(demangle, CoreFrame(USER, APP, b"", None)) == Frame(
+        None, "/usr/bin/app", "user", None, None
+    )
 
 
 @pytest.mark.parametrize("from_answer", [None, "a15"])
@@ -114,9 +124,15 @@ def test_code_made_at_run_time_is_named_by_its_maker(demangle: FakeDemangler) ->
 
 @pytest.mark.parametrize(
     ("kind", "expected"),
-    [(FunctionKind.UNKNOWN, UNKNOWN_USER), (FunctionKind.GUEST, GUEST), (FunctionKind.BOUNDED, BOUNDED)],
+    [
+        (FunctionKind.UNKNOWN, UNKNOWN_USER),
+        (FunctionKind.GUEST, GUEST),
+        (FunctionKind.BOUNDED, BOUNDED),
+    ],
 )
-def test_what_is_no_function_is_one_frame(kind: FunctionKind, expected: Frame, demangle: FakeDemangler) -> None:
+def test_what_is_no_function_is_one_frame(
+    kind: FunctionKind, expected: Frame, demangle: FakeDemangler
+) -> None:
     assert frame_of(demangle, CoreFrame(kind, 0, b"", None)) == expected
 
 
@@ -153,25 +169,38 @@ def test_hostile_names_and_paths_are_cleaned_and_bounded(demangle: FakeDemangler
     )
     core.modules[APP] = CoreModule(b"/srv/\n\xff" + b"d" * 4000, 8, 1, 77, None)
     user, long, kernel = FrameNames(core, demangle).frames(range(3))  # type: ignore[arg-type]
-    assert (user.function, user.module[:13], len(user.module)) == ("a\\x1b[2Jb\\xff", "/srv/\\x0a\\xff", 300)
+    assert (user.function, user.module[:13], len(user.module)) == (
+        "a\\x1b[2Jb\\xff",
+        "/srv/\\x0a\\xff",
+        300,
+    )
     assert long.function == "n" * 199 + "…"
     assert kernel.module == "[m\\x07]"
 
 
-def test_a_mangled_name_that_was_cut_is_marked_so_that_it_names_no_other_function(demangle: FakeDemangler) -> None:
+def test_a_mangled_name_that_was_cut_is_marked_so_that_it_names_no_other_function(
+    demangle: FakeDemangler,
+) -> None:
     frame_of(demangle, CoreFrame(USER, APP, (b"_Z1f" + b"i" * 2000)[:NAME_LIMIT_BYTES], None))
     ((asked,),) = demangle.asked
     assert asked.endswith("i…")
 
 
 def test_rows_are_numbered_from_the_first_that_is_asked_for(demangle: FakeDemangler) -> None:
-    names = names_of(demangle, *(CoreFrame(KERNEL, 0, b"f%d" % number, None) for number in range(4)))
-    assert names.rows(2) == [(2, "f2", "[kernel]", "kernel", None, None), (3, "f3", "[kernel]", "kernel", None, None)]
+    names = names_of(
+        demangle, *(CoreFrame(KERNEL, 0, b"f%d" % number, None) for number in range(4))
+    )
+    assert names.rows(2) == [
+        (2, "f2", "[kernel]", "kernel", None, None),
+        (3, "f3", "[kernel]", "kernel", None, None),
+    ]
     assert names.rows(4) == []
 
 
 def test_a_stack_is_given_from_its_innermost_frame(demangle: FakeDemangler) -> None:
-    core = FakeCore(*(CoreFrame(KERNEL, 0, name, None) for name in (b"main", b"read", b"_ZN1fEv", b"other")))
+    core = FakeCore(
+        *(CoreFrame(KERNEL, 0, name, None) for name in (b"main", b"read", b"_ZN1fEv", b"other"))
+    )
     core.nodes = [(-1, 0), (0, 3), (0, 1), (2, 2)]
     names = FrameNames(core, demangle)  # type: ignore[arg-type]
     assert [frame.function for frame in names.stack(3)] == ["readable _ZN1fEv", "read", "main"]

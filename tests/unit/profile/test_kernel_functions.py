@@ -1,4 +1,6 @@
-"""Blocks of the kernel's functions: code that was loaded lies over what kallsyms says, and what may change is asked for again."""
+"""Blocks of the kernel's functions: code that was loaded lies over what kallsyms says, and what may
+change is asked for again.
+"""
 
 from bisect import bisect_right
 from collections.abc import Callable
@@ -24,7 +26,9 @@ MODULES = 0xFFFFFFFFC0000000
 
 
 class FakeCore:
-    """Keeps blocks as the native core does: the first answer stays until it is forgotten, and a malformed one is an error."""
+    """Keeps blocks as the native core does: the first answer stays until it is forgotten, and a
+    malformed one is an error.
+    """
 
     def __init__(self) -> None:
         self.blocks: dict[int, list[tuple[int, bytes]]] = {}
@@ -39,11 +43,15 @@ class FakeCore:
 
     def forget_blocks(self, module: int, outside: tuple[int, int]) -> None:
         assert module == KERNEL
-        self.blocks = {block: known for block, known in self.blocks.items() if outside[0] <= block < outside[1]}
+        self.blocks = {
+            block: known for block, known in self.blocks.items() if outside[0] <= block < outside[1]
+        }
 
 
 class Kernel:
-    """kallsyms as it was read, and as it would be read now; names are asked for as the core asks."""
+    """kallsyms as it was read, and as it would be read now; names are asked for as the core
+    asks.
+    """
 
     def __init__(self, *lines: tuple[int, str], is_hidden: bool = False) -> None:
         self.now = (*lines, (TEXT, "_stext"), (TEXT_END, "_etext"))
@@ -57,7 +65,9 @@ class Kernel:
         if self.is_hidden:
             raise SourceUnavailable("hidden", "show them")
         self.reloads += 1
-        return KernelSymbols([b"%016x T %s\n" % (address, name.encode()) for address, name in sorted(self.now)])
+        return KernelSymbols(
+            [b"%016x T %s\n" % (address, name.encode()) for address, name in sorted(self.now)]
+        )
 
     def name(self, address: int) -> str:
         block, within = address >> BLOCK_BITS, address & (BLOCK_BYTES - 1)
@@ -101,9 +111,22 @@ def test_without_symbols_nothing_has_a_name_but_what_was_loaded() -> None:
         (-BLOCK_BYTES, 3 * BLOCK_BYTES, [(0, "new")]),
         (0x100, 0, [(0, "old")]),
     ],
-    ids=["start", "middle", "end", "whole", "into", "up to", "out of", "behind", "across", "no length"],
+    ids=[
+        "start",
+        "middle",
+        "end",
+        "whole",
+        "into",
+        "up to",
+        "out of",
+        "behind",
+        "across",
+        "no length",
+    ],
 )
-def test_loaded_code_lies_over_its_part_of_a_block(start: int, length: int, expected: list[tuple[int, str]]) -> None:
+def test_loaded_code_lies_over_its_part_of_a_block(
+    start: int, length: int, expected: list[tuple[int, str]]
+) -> None:
     kernel = Kernel((MODULES - 2 * BLOCK_BYTES, "old"))
     kernel.functions.may_reload = False
     kernel.functions.load(MODULES + start, length, b"new")
@@ -161,14 +184,20 @@ def test_only_the_last_programs_are_kept(monkeypatch: pytest.MonkeyPatch) -> Non
     st.lists(st.tuples(st.integers(-40, 140), st.integers(0, 120)), max_size=6),
     st.lists(st.integers(0, 99), max_size=6),
 )
-def test_every_address_has_the_name_of_what_came_last(programs: list[tuple[int, int]], symbols: list[int]) -> None:
+def test_every_address_has_the_name_of_what_came_last(
+    programs: list[tuple[int, int]], symbols: list[int]
+) -> None:
     step = BLOCK_BYTES // 100
     kernel = Kernel(*((MODULES + step * at, f"f_{at}") for at in set(symbols)))
     kernel.functions.may_reload = False
     for start, length in programs:
         kernel.functions.load(MODULES + step * start, step * length, b"%d+%d" % (start, length))
     for at in range(100):
-        loaded = [f"{start}+{length}\t[bpf]" for start, length in _newest_last(programs) if start <= at < start + length]
+        loaded = [
+            f"{start}+{length}\t[bpf]"
+            for start, length in _newest_last(programs)
+            if start <= at < start + length
+        ]
         known = [f"f_{begin}" for begin in sorted(symbols) if begin <= at]
         assert kernel.name(MODULES + step * at) == ["", *known, *loaded][-1]
 
@@ -177,7 +206,9 @@ def _newest_last(programs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return list(dict.fromkeys(reversed(programs)))[::-1]
 
 
-def test_kallsyms_is_read_again_for_the_first_address_outside_of_the_kernels_text_after_a_change() -> None:
+def test_kallsyms_is_read_again_for_the_first_address_outside_of_the_kernels_text_after_a_change() -> (
+    None
+):
     kernel = Kernel((TEXT, "core"))
     kernel.now += ((MODULES, "module"),)
     assert kernel.name(MODULES) == ""
@@ -220,7 +251,9 @@ def test_what_was_answered_before_kallsyms_could_be_read_is_asked_for_again() ->
     ],
     ids=["modules", "load", "unload"],
 )
-def test_a_change_forgets_all_blocks_but_those_of_the_kernels_text(change: Callable[[KernelFunctions], None]) -> None:
+def test_a_change_forgets_all_blocks_but_those_of_the_kernels_text(
+    change: Callable[[KernelFunctions], None],
+) -> None:
     kernel = Kernel()
     wholly_text = {TEXT + number * BLOCK_BYTES >> BLOCK_BITS for number in range(1, 8)}
     for address in (*range(TEXT - BLOCK_BYTES, TEXT_END + 2 * BLOCK_BYTES, BLOCK_BYTES), MODULES):

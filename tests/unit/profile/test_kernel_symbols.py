@@ -54,7 +54,9 @@ def parse(pieces: Iterable[bytes]) -> KernelSymbols:
 
 
 def find(symbols: KernelSymbols, address: int) -> bytes:
-    """Name of the function around an address, as its block gives it, with its module behind a tab; empty if there is none."""
+    """Name of the function around an address, as its block gives it, with its module behind a tab;
+    empty if there is none.
+    """
     low = address >> BLOCK_BITS << BLOCK_BITS
     functions = functions_between(symbols, low, low + (1 << BLOCK_BITS))
     starts = [start for start, _ in functions]
@@ -94,7 +96,8 @@ def test_a_function_ends_where_the_next_symbol_of_any_kind_begins() -> None:
 def test_no_function_is_longer_than_one_can_be() -> None:
     symbols = parse([b"ffffffff81000000 T first\nffffffffc0000000 T far\n"])
     assert [find(symbols, BASE + LONGEST - 1), find(symbols, BASE + LONGEST)] == [b"first", b""]
-    # Where it ends within what is asked for, and where what is asked for is longer than any function.
+    # Where it ends within what is asked for, and where what is asked for is longer than any
+    # function.
     end = BASE + LONGEST
     assert functions_between(symbols, end - 16, end + 16) == [(end - 16, b"first"), (end, b"")]
     assert functions_between(symbols, BASE, end + 16) == [(BASE, b"first"), (end, b"")]
@@ -104,7 +107,10 @@ def test_no_function_is_longer_than_one_can_be() -> None:
 def test_where_a_function_must_have_ended_the_next_one_may_have_begun() -> None:
     end = BASE + LONGEST
     symbols = parse([b"%016x T first\n%016x T second\n" % (BASE, end - 8)])
-    assert functions_between(symbols, end - 16, end + 16) == [(end - 16, b"first"), (end - 8, b"second")]
+    assert functions_between(symbols, end - 16, end + 16) == [
+        (end - 16, b"first"),
+        (end - 8, b"second"),
+    ]
 
 
 def test_of_several_symbols_before_a_block_the_best_is_shown_in_it() -> None:
@@ -118,7 +124,10 @@ def test_of_several_symbols_before_a_block_the_best_is_shown_in_it() -> None:
 def test_a_symbol_belongs_to_what_is_asked_for_from_its_first_byte_on() -> None:
     symbols = parse([MIXED])
     assert functions_between(symbols, BASE - 16, BASE) == [(BASE - 16, b"")]
-    assert functions_between(symbols, BASE - 16, BASE + 1) == [(BASE - 16, b""), (BASE, b"start_here")]
+    assert functions_between(symbols, BASE - 16, BASE + 1) == [
+        (BASE - 16, b""),
+        (BASE, b"start_here"),
+    ]
 
 
 def test_without_symbols_nothing_is_known() -> None:
@@ -129,9 +138,17 @@ def test_without_symbols_nothing_is_known() -> None:
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 300), st.sampled_from("tTWD")), max_size=12), st.integers(0, 300), st.integers(1, 300))
-def test_a_range_gives_every_address_the_last_symbol_before_it(drawn: list[tuple[int, str]], low: int, length: int) -> None:
-    """Symbols 64 KiB apart, so that some functions end because they are too long, and several begin at one address."""
+@given(
+    st.lists(st.tuples(st.integers(0, 300), st.sampled_from("tTWD")), max_size=12),
+    st.integers(0, 300),
+    st.integers(1, 300),
+)
+def test_a_range_gives_every_address_the_last_symbol_before_it(
+    drawn: list[tuple[int, str]], low: int, length: int
+) -> None:
+    """Symbols 64 KiB apart, so that some functions end because they are too long, and several begin
+    at one address.
+    """
     step = 1 << 16
     text = "".join(f"{step * place + 1:016x} {kind} f_{place}\n" for place, kind in drawn).encode()
     symbols = parse([text])
@@ -141,7 +158,11 @@ def test_a_range_gives_every_address_the_last_symbol_before_it(drawn: list[tuple
     for place in range(low, low + length):
         address = step * place + 2
         before = max((begin for begin, _ in drawn if begin <= place), default=None)
-        is_function = before is not None and before + 16 > place and any(kind != "D" for begin, kind in drawn if begin == before)
+        is_function = (
+            before is not None
+            and before + 16 > place
+            and any(kind != "D" for begin, kind in drawn if begin == before)
+        )
         expected = b"f_%d" % before if is_function else b""
         assert next(name for start, name in reversed(found) if start <= address) == expected
 
@@ -160,8 +181,20 @@ def test_padding_in_front_of_a_function_is_none() -> None:
 @pytest.mark.parametrize(
     "odd",
     [
-        *(b"ffffffff81000180 T", b"ffffffff81000180 T ", b"ffffffff8100018 T short", b" fffffff81000180 T space", b"", b"zzz"),
-        *(b"ffffffff81000180  T two", b"ffffffff81000180\tT tab", b"gfffffff81000180 T digits", b"\xffffffff81000180 T bytes"),
+        *(
+            b"ffffffff81000180 T",
+            b"ffffffff81000180 T ",
+            b"ffffffff8100018 T short",
+            b" fffffff81000180 T space",
+            b"",
+            b"zzz",
+        ),
+        *(
+            b"ffffffff81000180  T two",
+            b"ffffffff81000180\tT tab",
+            b"gfffffff81000180 T digits",
+            b"\xffffffff81000180 T bytes",
+        ),
     ],
     ids=repr,
 )
@@ -176,7 +209,12 @@ def test_lines_in_any_order_and_digits_of_any_case_are_the_same() -> None:
     expected = functions_between(parse([MIXED]), BASE, BASE + 0x500)
     assert len(expected) == 5
     assert functions_between(parse(reversed(lines)), BASE, BASE + 0x500) == expected
-    assert functions_between(parse([line[:16].upper() + line[16:] for line in lines]), BASE, BASE + 0x500) == expected
+    assert (
+        functions_between(
+            parse([line[:16].upper() + line[16:] for line in lines]), BASE, BASE + 0x500
+        )
+        == expected
+    )
 
 
 def test_module_and_bpf_program_keep_their_module_behind_a_tab() -> None:
@@ -235,7 +273,16 @@ ffffffffc0002000 t intel_idle
 
 
 def test_ranges_of_functions_reach_to_the_next_symbol_and_are_of_the_kernel_itself() -> None:
-    names = {"default_idle", "mwait_idle", "poll_idle", "io_idle", "cpu_do_idle", "acpi_safe_halt", "intel_idle", "absent"}
+    names = {
+        "default_idle",
+        "mwait_idle",
+        "poll_idle",
+        "io_idle",
+        "cpu_do_idle",
+        "acpi_safe_halt",
+        "intel_idle",
+        "absent",
+    }
     assert parse([IDLE]).ranges(names) == [
         (0xFFFFFFFF81000100, 0xFFFFFFFF81000190),
         (0xFFFFFFFF81000190, 0xFFFFFFFF81000200),
@@ -266,7 +313,10 @@ def test_text_of_the_kernel_itself_reaches_from_its_first_function_to_behind_its
 
 
 def test_only_a_whole_name_without_a_module_is_a_symbol_of_the_kernel_itself() -> None:
-    lines = [b"%016x T %s\n" % (number << 4, name) for number, name in enumerate((b"odd x", b"not_x", b"x\t[m]", b"x", b"y"), 1)]
+    lines = [
+        b"%016x T %s\n" % (number << 4, name)
+        for number, name in enumerate((b"odd x", b"not_x", b"x\t[m]", b"x", b"y"), 1)
+    ]
     symbols = parse(lines)
     assert symbols.address_of("x") == 0x40
     assert symbols.ranges(["x"]) == [(0x40, 0x50)]
@@ -287,7 +337,9 @@ def test_absent_file_is_unavailable(tmp_path: Path) -> None:
 
 
 def test_file_is_read_across_its_blocks(tmp_path: Path) -> None:
-    lines = [f"{0xFFFFFFFF81000000 + 16 * number:016x} T function_{number}\n" for number in range(60_000)]
+    lines = [
+        f"{0xFFFFFFFF81000000 + 16 * number:016x} T function_{number}\n" for number in range(60_000)
+    ]
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc/kallsyms").write_text("".join(lines))
     symbols = read(tmp_path / "proc/kallsyms")
@@ -297,7 +349,9 @@ def test_file_is_read_across_its_blocks(tmp_path: Path) -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.binary(max_size=300) | st.text("0123456789abcdefTtD \t\n[]", max_size=300).map(str.encode))
+@given(
+    st.binary(max_size=300) | st.text("0123456789abcdefTtD \t\n[]", max_size=300).map(str.encode)
+)
 def test_no_text_breaks_the_parser(text: bytes) -> None:
     try:
         symbols = parse([MIXED[:40], text])

@@ -1,4 +1,6 @@
-"""Whatever is wrong with the native library is said in one line with the way out, and never a crash."""
+"""Whatever is wrong with the native library is said in one line with the way out, and never a
+crash.
+"""
 
 import platform
 import shutil
@@ -34,7 +36,10 @@ def test_the_library_of_this_package_loads() -> None:
 
 
 def test_no_library(tmp_path: Path) -> None:
-    assert facts(tmp_path / "libprofile.so") == "the native library libprofile.so is not there: this package was built without it"
+    assert (
+        facts(tmp_path / "libprofile.so")
+        == "the native library libprofile.so is not there: this package was built without it"
+    )
 
 
 def test_a_file_that_is_not_a_library(tmp_path: Path) -> None:
@@ -46,9 +51,13 @@ def test_a_library_of_another_architecture(tmp_path: Path) -> None:
     """e_machine of the ELF header is the other one's; that is where the loader looks."""
     content, machines = LIBRARY.read_bytes(), {"x86_64": 62, "aarch64": 183}
     (other,) = machines.keys() - {platform.machine()}
-    (tmp_path / "libprofile.so").write_bytes(content[:18] + struct.pack("<H", machines[other]) + content[20:])
-    assert facts(tmp_path / "libprofile.so") == (
-        f"the native library libprofile.so is for {other}, and this machine is {platform.machine()}"
+    (tmp_path / "libprofile.so").write_bytes(
+        content[:18] + struct.pack("<H", machines[other]) + content[20:]
+    )
+    assert (
+        facts(tmp_path / "libprofile.so")
+        == f"the native library libprofile.so is for {other}, and this machine is"
+        f" {platform.machine()}"
     )
 
 
@@ -72,13 +81,18 @@ def test_a_library_that_lacks_a_function(tmp_path: Path) -> None:
 
 @needs_gcc
 def test_a_library_for_a_newer_c_library(tmp_path: Path) -> None:
-    """It needs a version of a symbol that this machine's libc.so.6 does not have, as one built on a newer system would."""
+    """It needs a version of a symbol that this machine's libc.so.6 does not have, as one built on a
+    newer system would.
+    """
     libc = tmp_path / "newer"
     libc.mkdir()
     (libc / "versions").write_text("GLIBC_2.99 { global: from_the_future; };")
     names = ("-Wl,-soname,libc.so.6", f"-Wl,--version-script={libc / 'versions'}", "-nostdlib")
     compiled(libc / "libc.so.6", "void from_the_future(void) {}", *names)
-    code = f"void from_the_future(void); unsigned profile_abi(void) {{ from_the_future(); return {ABI}; }}"
+    code = (
+        "void from_the_future(void); unsigned profile_abi(void) { from_the_future(); return"
+        f" {ABI}; }}"
+    )
     newer = compiled(tmp_path / "libprofile.so", code, "-nostdlib", str(libc / "libc.so.6"))
     shutil.rmtree(libc)
     assert "libprofile.so cannot be loaded on this " in (told := facts(newer))

@@ -1,4 +1,6 @@
-"""The C of the native core: clean under the analyzer, and right under the sanitizers for every input that fuzzing kept."""
+"""The C of the native core: clean under the analyzer, and right under the sanitizers for every
+input that fuzzing kept.
+"""
 
 import subprocess
 from pathlib import Path

@@ -36,7 +36,9 @@ def test_over_budget_the_rate_is_halved_after_a_minute() -> None:
     assert abs(node.budget.share - 0.06) < 0.001
 
 
-def test_the_share_of_the_first_minute_is_that_since_the_start_and_then_that_of_the_last_minute() -> None:
+def test_the_share_of_the_first_minute_is_that_since_the_start_and_then_that_of_the_last_minute() -> (
+    None
+):
     node = Node(Budget(97, 0.05))
     assert node.budget.share is None
     node.use(0.04, 1)

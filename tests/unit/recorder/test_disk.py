@@ -19,7 +19,15 @@ from necroscope.recorder.retention import Limits
 from necroscope.recorder.sink import Batch
 from necroscope.segment.journal import SegmentHeader
 from necroscope.segment.lock import lock_directory
-from necroscope.segment.recording import PINS_FILE, Identity, Pin, make_recording, segment_name, segment_paths, segment_start_ns
+from necroscope.segment.recording import (
+    PINS_FILE,
+    Identity,
+    Pin,
+    make_recording,
+    segment_name,
+    segment_paths,
+    segment_start_ns,
+)
 from necroscope.store.query import Store
 
 START_NS = 1_760_000_000 * NS_PER_S
@@ -64,7 +72,9 @@ def told(disk: Disk, words: str) -> bool:
 
 def wait_for_row(directory: Path) -> None:
     deadline = time.monotonic() + 10
-    while not Store.open(directory).rows("cores", 0, 1 << 62).num_rows and time.monotonic() < deadline:
+    while (
+        not Store.open(directory).rows("cores", 0, 1 << 62).num_rows and time.monotonic() < deadline
+    ):
         time.sleep(0.01)
 
 
@@ -78,7 +88,9 @@ def wait_for_all_before_a_pin(disk: Disk, directory: Path) -> None:
 
 def space(free_ratio: float) -> Callable[..., SimpleNamespace]:
     """A file system's numbers, this much of it free."""
-    return lambda _: SimpleNamespace(f_blocks=1000, f_bavail=round(1000 * free_ratio), f_frsize=4096)
+    return lambda _: SimpleNamespace(
+        f_blocks=1000, f_bavail=round(1000 * free_ratio), f_frsize=4096
+    )
 
 
 def refuse(number: int) -> Callable[..., Any]:
@@ -100,7 +112,9 @@ def test_a_node_without_room_for_a_process_keeps_its_journals(
     assert Store.open(directory).rows("cores", 0, 1 << 62).num_rows == 2
 
 
-def test_rows_that_met_an_error_of_the_directory_are_a_gap(disk: Disk, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_met_an_error_of_the_directory_are_a_gap(
+    disk: Disk, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(disk, 1)
     wait_for_row(directory)
     with monkeypatch.context() as patched:
@@ -111,9 +125,16 @@ def test_rows_that_met_an_error_of_the_directory_are_a_gap(disk: Disk, directory
     write(disk, 3)
     disk.close()
     store = Store.open(directory)
-    assert [row["time"] for row in store.rows("cores", 0, 1 << 62).to_pylist()] == [START_NS + NS_PER_S, START_NS + 3 * NS_PER_S]
+    assert [row["time"] for row in store.rows("cores", 0, 1 << 62).to_pylist()] == [
+        START_NS + NS_PER_S,
+        START_NS + 3 * NS_PER_S,
+    ]
     (gap,) = store.info().gaps
-    assert (gap.table, gap.from_ns, gap.to_ns) == ("*", START_NS + NS_PER_S, START_NS + 2 * NS_PER_S)
+    assert (gap.table, gap.from_ns, gap.to_ns) == (
+        "*",
+        START_NS + NS_PER_S,
+        START_NS + 2 * NS_PER_S,
+    )
 
 
 def recorded(directory: Path, table: str, *columns: str) -> list[tuple[int, ...]]:
@@ -156,10 +177,15 @@ def test_a_disk_that_hangs_for_many_flushes_leaves_one_gap_for_all(
     assert recorded(directory, "gaps", "time", "end") == [(3, 15)]
     (gap,) = Store.open(directory).info().gaps
     assert (gap.table, gap.lost, disk.pauses) == ("*", 4, 1)
-    assert disk.take_notices() == ["recording pauses: the disk did not take writes in time", "recording goes on"]
+    assert disk.take_notices() == [
+        "recording pauses: the disk did not take writes in time",
+        "recording goes on",
+    ]
 
 
-def test_a_disk_that_hangs_until_the_end_leaves_a_gap(disk: Disk, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_hangs_until_the_end_leaves_a_gap(
+    disk: Disk, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(disk, 3)
     hang(disk, monkeypatch, 6, 9)
     disk.close()
@@ -221,14 +247,19 @@ def count_calls(monkeypatch: pytest.MonkeyPatch, name: str) -> list[Any]:
     """The first arguments of all calls to come."""
     asked: list[Any] = []
     real = getattr(disk_module, name)
-    monkeypatch.setattr(disk_module, name, lambda argument: asked.append(argument) or real(argument))
+    monkeypatch.setattr(
+        disk_module, name, lambda argument: asked.append(argument) or real(argument)
+    )
     return asked
 
 
 def test_segments_are_listed_again_only_when_the_directory_changed_and_each_is_measured_once(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    listings, parsed = count_calls(monkeypatch, "segment_paths"), count_calls(monkeypatch, "segment_start_ns")
+    listings, parsed = (
+        count_calls(monkeypatch, "segment_paths"),
+        count_calls(monkeypatch, "segment_start_ns"),
+    )
     add_sealed(directory, -3, -2)
     disk = open_disk(directory)
     for _ in range(3):
@@ -259,7 +290,9 @@ def test_a_pin_that_came_since_the_last_listing_keeps_its_segments_when_room_is_
 
 def add_journals(directory: Path, *minutes: int) -> list[Path]:
     """As a recorder that could not seal leaves them, of a thousand bytes each."""
-    journals = [directory / f"{segment_name(START_NS + minute * 60 * NS_PER_S)}.live" for minute in minutes]
+    journals = [
+        directory / f"{segment_name(START_NS + minute * 60 * NS_PER_S)}.live" for minute in minutes
+    ]
     for journal in journals:
         journal.mkdir()
         (journal / "journal").write_bytes(bytes(1000))
@@ -307,7 +340,9 @@ def wait_until(condition: Callable[[], object]) -> None:
     assert condition()
 
 
-def test_journals_that_wait_to_be_sealed_count_and_the_oldest_go_first(directory: Path, children: list[Child]) -> None:
+def test_journals_that_wait_to_be_sealed_count_and_the_oldest_go_first(
+    directory: Path, children: list[Child]
+) -> None:
     journals = add_journals(directory, -5, -4, -3, -2)
     disk = open_disk(directory, max_bytes=3500)
     assert (disk.segments, disk.size_bytes) == (3, 3000)
@@ -317,10 +352,17 @@ def test_journals_that_wait_to_be_sealed_count_and_the_oldest_go_first(directory
     disk._limits = Limits(2500, 1 << 60, 1 << 30)
     disk._listed = None
     disk._keep_house(START_NS)
-    assert [path.name for path in segment_paths(directory)][:2] == [journals[1].name, journals[3].name], "the child's own stays"
+    assert [path.name for path in segment_paths(directory)][:2] == [
+        journals[1].name,
+        journals[3].name,
+    ], "the child's own stays"
     assert disk.size_bytes == 2000 + disk._live_bytes() > 2100
     disk.close()
-    assert [child.journal for child in children] == [journals[1], journals[3], *(child.journal for child in children[2:])]
+    assert [child.journal for child in children] == [
+        journals[1],
+        journals[3],
+        *(child.journal for child in children[2:]),
+    ]
 
 
 def test_a_child_that_was_killed_leaves_its_journal_a_gap_and_nothing_else(
@@ -331,7 +373,10 @@ def test_a_child_that_was_killed_leaves_its_journal_a_gap_and_nothing_else(
     disk.start_segment(START_NS)
     wait_until(lambda: children)
     children[0].kill()
-    assert told(disk, f"segment {journal.name} stays a journal: the process that seals was killed by signal 9")
+    assert told(
+        disk,
+        f"segment {journal.name} stays a journal: the process that seals was killed by signal 9",
+    )
     assert not children[0].unfinished.exists()
     write(disk, 3)
     wait_for_row(directory)
@@ -339,12 +384,21 @@ def test_a_child_that_was_killed_leaves_its_journal_a_gap_and_nothing_else(
     monkeypatch.undo()
     disk.close()
     (gap,) = Store.open(directory).info().gaps
-    assert (gap.table, gap.from_ns, gap.to_ns) == ("core_minutes", START_NS - 300 * NS_PER_S, START_NS)
-    assert (gap.cause, disk.pauses) == ("the segment could not be sealed: the process that seals was killed by signal 9", 0)
+    assert (gap.table, gap.from_ns, gap.to_ns) == (
+        "core_minutes",
+        START_NS - 300 * NS_PER_S,
+        START_NS,
+    )
+    assert (gap.cause, disk.pauses) == (
+        "the segment could not be sealed: the process that seals was killed by signal 9",
+        0,
+    )
 
 
 def test_what_another_process_seals_is_not_removed(directory: Path, children: list[Child]) -> None:
-    """A child that outlived its recorder holds the lock of the journal, and the one that met it failed."""
+    """A child that outlived its recorder holds the lock of the journal, and the one that met it
+    failed.
+    """
     (journal,) = add_journals(directory, -5)
     disk = open_disk(directory)
     disk.start_segment(START_NS)
@@ -365,7 +419,9 @@ def test_journals_beyond_an_hour_of_them_stay_as_they_are(
     journals = add_journals(directory, -5, -4, -3)
     disk = open_disk(directory)
     disk.start_segment(START_NS)
-    assert told(disk, f"segment {journals[0].name} stays a journal: more than 2 segments wait to be sealed")
+    assert told(
+        disk, f"segment {journals[0].name} stays a journal: more than 2 segments wait to be sealed"
+    )
     disk.close()
     assert [child.journal for child in children][:2] == journals[1:]
     assert journals[0].exists()

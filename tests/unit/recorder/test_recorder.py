@@ -1,4 +1,6 @@
-"""The loop over sources that a test makes up; a real one runs in tests/integration/test_record.py."""
+"""The loop over sources that a test makes up; a real one runs in
+tests/integration/test_record.py.
+"""
 
 import os
 import select
@@ -52,11 +54,16 @@ def core(**times: int) -> Row:
 
 
 def softirqs(timer: int) -> Row:
-    return tuple({"elapsed_ns": NS_PER_S, "timer": timer}.get(column.name, 0) for column in TABLES["softirqs"].columns)
+    return tuple(
+        {"elapsed_ns": NS_PER_S, "timer": timer}.get(column.name, 0)
+        for column in TABLES["softirqs"].columns
+    )
 
 
 def made(*cores: Row) -> tuple[Recorder, FakeSource, FakeSource]:
-    """A recorder of these cores, with its sources of cores and of interrupts, which are read every 10 s."""
+    """A recorder of these cores, with its sources of cores and of interrupts, which are read every
+    10 s.
+    """
     clock = SimpleNamespace(read=lambda: ClockReading(0, 0, 0, None))
     interrupts, kernel_log = FakeSource("interrupts", 10), FakeSource("log", 10)
     busy = FakeSource("cores", 0.02, list(cores))
@@ -70,7 +77,11 @@ def made(*cores: Row) -> tuple[Recorder, FakeSource, FakeSource]:
         all=lambda: [busy, interrupts, kernel_log],
         close=lambda: None,
     )
-    return Recorder(parse({}), sources, MemorySegment(NS_PER_S), clock, TimeLine(0)), busy, interrupts
+    return (
+        Recorder(parse({}), sources, MemorySegment(NS_PER_S), clock, TimeLine(0)),
+        busy,
+        interrupts,
+    )
 
 
 def reads_of_interrupts(*cores: Row) -> int:
@@ -83,7 +94,9 @@ def reads_of_interrupts(*cores: Row) -> int:
 
 def test_interrupts_are_read_when_a_trigger_fires() -> None:
     assert reads_of_interrupts(core(system_ns=NS_PER_S // 2)) == 1
-    assert reads_of_interrupts(core(system_ns=NS_PER_S)) == 2, "once more, and no more: a trigger fires on an edge"
+    assert reads_of_interrupts(core(system_ns=NS_PER_S)) == 2, (
+        "once more, and no more: a trigger fires on an edge"
+    )
 
 
 def test_what_pins_nothing_is_no_reason_to_read_interrupts() -> None:
@@ -105,15 +118,24 @@ def test_a_description_that_fails_costs_a_gap_and_not_the_recorder() -> None:
 def test_what_a_description_lacks_is_a_gap() -> None:
     recorder, _, _ = made()
     gaps = [Gap("tasks", 1, 1, "no stack")]
-    recorder._capture = SimpleNamespace(collect=list, take_gaps=lambda: [gaps.pop()] if gaps else [], close=list)  # type: ignore[assignment]
+    recorder._capture = SimpleNamespace(
+        collect=list, take_gaps=lambda: [gaps.pop()] if gaps else [], close=list
+    )  # type: ignore[assignment]
     recorder.run(100 * NS_PER_MS)
     assert recorder.status.gaps == 1
 
 
-@pytest.mark.parametrize(("timer", "rests"), [(100, True), (0, False)], ids=["softirqs run", "softirqs stand still"])
-def test_the_probe_does_not_sleep_through_a_stall_that_counters_show(timer: int, rests: bool) -> None:
+@pytest.mark.parametrize(
+    ("timer", "rests"), [(100, True), (0, False)], ids=["softirqs run", "softirqs stand still"]
+)
+def test_the_probe_does_not_sleep_through_a_stall_that_counters_show(
+    timer: int, rests: bool
+) -> None:
     recorder, busy, interrupts = made(core(user_ns=NS_PER_S))
-    probe, counted = recorder._sources.softirq_delay, FakeSource("softirqs", 0.02, [softirqs(timer)])
+    probe, counted = (
+        recorder._sources.softirq_delay,
+        FakeSource("softirqs", 0.02, [softirqs(timer)]),
+    )
     probe.is_resting = True
     recorder._sources.all = lambda: [busy, counted, interrupts]
     recorder.run(200 * NS_PER_MS)
@@ -128,7 +150,13 @@ def test_from_the_second_tick_on_it_is_known_how_long_it_runs_and_what_it_costs(
     for _ in range(3):
         recorder._turn(None)
         elapsed_ns.append(recorder.status.elapsed_ns)
-    assert 0 < elapsed_ns[0] < elapsed_ns[1] < elapsed_ns[2] <= recorder._now().monotonic_ns - started.monotonic_ns
+    assert (
+        0
+        < elapsed_ns[0]
+        < elapsed_ns[1]
+        < elapsed_ns[2]
+        <= recorder._now().monotonic_ns - started.monotonic_ns
+    )
     assert recorder.status.cpu_share is not None
     recorder._close()
 
@@ -148,7 +176,9 @@ class LossyMemory(MemorySegment):
         return has_lost
 
 
-@pytest.mark.parametrize("is_old", [False, True], ids=["a segment under way", "a segment that is over anyway"])
+@pytest.mark.parametrize(
+    "is_old", [False, True], ids=["a segment under way", "a segment that is over anyway"]
+)
 def test_a_loss_begins_one_new_segment(is_old: bool) -> None:
     recorder, _, _ = made()
     memory = recorder._sink = LossyMemory(NS_PER_S)
@@ -174,7 +204,8 @@ def readable() -> Iterator[int]:
 
 
 @pytest.mark.parametrize(
-    ("what", "is_polled"), [(select.EPOLLIN | select.EPOLLERR, True), (select.EPOLLIN | select.EPOLLHUP, False)]
+    ("what", "is_polled"),
+    [(select.EPOLLIN | select.EPOLLERR, True), (select.EPOLLIN | select.EPOLLHUP, False)],
 )
 def test_a_kernel_log_that_was_overwritten_is_polled_on_and_one_that_hung_up_is_not(
     readable: int, what: int, is_polled: bool
@@ -212,7 +243,10 @@ def test_a_lookup_process_that_was_left_behind_is_a_gap_of_names_once() -> None:
     (gap,) = recorder._batch.rows["gaps"]
     from_ns, to_ns, table, cause = gap[:4]
     assert from_ns <= before.time_ns <= to_ns
-    assert (table, cause.partition(":")[0]) == ("frames", "the lookup process hung, ended or could not start")
+    assert (table, cause.partition(":")[0]) == (
+        "frames",
+        "the lookup process hung, ended or could not start",
+    )
     recorder._close()
 
 

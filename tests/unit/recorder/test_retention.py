@@ -1,4 +1,6 @@
-"""Which segments go: by age, by bytes, by free space; pins stay as long as they may. Segments are letters, a minute each."""
+"""Which segments go: by age, by bytes, by free space; pins stay as long as they may. Segments are
+letters, a minute each.
+"""
 
 from pathlib import Path
 
@@ -6,7 +8,14 @@ import pytest
 
 from necroscope.model.units import NS_PER_S
 from necroscope.recorder.disk import Disk
-from necroscope.recorder.retention import Limits, Pin, Stock, StoredSegment, merge_pins, pinned_segments
+from necroscope.recorder.retention import (
+    Limits,
+    Pin,
+    Stock,
+    StoredSegment,
+    merge_pins,
+    pinned_segments,
+)
 from necroscope.segment.recording import Identity, make_recording, segment_name, segment_paths
 
 MINUTE_NS = 60 * NS_PER_S
@@ -14,7 +23,10 @@ ROOMY = Limits(max_bytes=10**12, max_age_ns=10**6 * MINUTE_NS, pin_bytes=10**12)
 
 
 def stored(names: str, size_bytes: int = 10) -> list[StoredSegment]:
-    return [StoredSegment(name, place * MINUTE_NS, (place + 1) * MINUTE_NS - 1, size_bytes) for place, name in enumerate(names)]
+    return [
+        StoredSegment(name, place * MINUTE_NS, (place + 1) * MINUTE_NS - 1, size_bytes)
+        for place, name in enumerate(names)
+    ]
 
 
 def pin(first: int, last: int, reason: str = "incident") -> Pin:
@@ -22,7 +34,12 @@ def pin(first: int, last: int, reason: str = "incident") -> Pin:
 
 
 def drops(
-    segments: list[StoredSegment], *pins: Pin, limits: Limits = ROOMY, live: int = 0, minute: int = 10, missing: int = 0
+    segments: list[StoredSegment],
+    *pins: Pin,
+    limits: Limits = ROOMY,
+    live: int = 0,
+    minute: int = 10,
+    missing: int = 0,
 ) -> str:
     return "".join(Stock(segments, pins, limits).to_drop(live, minute * MINUTE_NS, missing))
 
@@ -52,12 +69,22 @@ def test_the_live_segment_counts_in_the_ring() -> None:
 
 
 def test_the_segment_that_is_being_sealed_counts_in_the_ring_and_stays() -> None:
-    assert "".join(Stock(stored("abcde"), [], ring_of(25), busy="a").to_drop(0, 10 * MINUTE_NS, 0)) == "bcd"
-    assert "".join(Stock(stored("abcde"), [pin(0, 4)], ROOMY, busy="a").to_drop(0, 10 * MINUTE_NS, 1000)) == "bcde"
+    assert (
+        "".join(Stock(stored("abcde"), [], ring_of(25), busy="a").to_drop(0, 10 * MINUTE_NS, 0))
+        == "bcd"
+    )
+    assert (
+        "".join(
+            Stock(stored("abcde"), [pin(0, 4)], ROOMY, busy="a").to_drop(0, 10 * MINUTE_NS, 1000)
+        )
+        == "bcde"
+    )
 
 
 def after_a_clock_ahead() -> list[StoredSegment]:
-    """As a recorder lists them in minute 10: `xyz` are of a clock that was a thousand minutes ahead, and was set right since."""
+    """As a recorder lists them in minute 10: `xyz` are of a clock that was a thousand minutes
+    ahead, and was set right since.
+    """
     starts = [*range(4, 10), *range(1004, 1007)]
     ends = [*starts[1:], 10]
     return [
@@ -85,19 +112,26 @@ def test_pins_of_now_come_before_those_of_a_clock_that_was_ahead() -> None:
 
 
 def test_a_recorder_that_starts_before_its_clock_is_set_drops_the_oldest_as_ever() -> None:
-    segments = [StoredSegment(name, (900 + n) * MINUTE_NS, (901 + n) * MINUTE_NS, 10) for n, name in enumerate("abcd")]
+    segments = [
+        StoredSegment(name, (900 + n) * MINUTE_NS, (901 + n) * MINUTE_NS, 10)
+        for n, name in enumerate("abcd")
+    ]
     segments.append(StoredSegment("e", 904 * MINUTE_NS, MINUTE_NS, 10))
     assert drops(segments, limits=ring_of(35), minute=1) == "ab"
 
 
-def test_a_ring_full_of_a_clock_that_was_ahead_makes_room_for_what_is_recorded_now(tmp_path: Path) -> None:
+def test_a_ring_full_of_a_clock_that_was_ahead_makes_room_for_what_is_recorded_now(
+    tmp_path: Path,
+) -> None:
     now_ns = 1_760_000_000 * NS_PER_S
     make_recording(tmp_path, Identity("node-7", "boot", "0"))
     names = [segment_name(now_ns + minute * MINUTE_NS) for minute in (-2, -1, 1000, 1001)]
     for name in names:
         (tmp_path / name).mkdir()
         (tmp_path / name / "cores.parquet").write_bytes(b"0123456789")
-    Disk(tmp_path, lambda *_: pytest.fail("nothing is recorded here"), ring_of(25), 0.0, now_ns).close()
+    Disk(
+        tmp_path, lambda *_: pytest.fail("nothing is recorded here"), ring_of(25), 0.0, now_ns
+    ).close()
     assert [path.name for path in segment_paths(tmp_path)] == names[:2]
 
 
@@ -148,12 +182,17 @@ def test_what_the_ring_drops_counts_as_freed() -> None:
 
 
 def test_overlapping_pins_are_merged_and_keep_the_first_reason() -> None:
-    merged = merge_pins([pin(5, 9, "second"), pin(0, 1, "alone"), pin(3, 6, "first"), pin(4, 5, "inside")])
+    merged = merge_pins(
+        [pin(5, 9, "second"), pin(0, 1, "alone"), pin(3, 6, "first"), pin(4, 5, "inside")]
+    )
     assert merged == [pin(0, 1, "alone"), pin(3, 9, "first")]
 
 
 def test_pins_that_touch_are_merged() -> None:
-    assert merge_pins([Pin(0, 10, "a"), Pin(10, 20, "b"), Pin(21, 30, "c")]) == [Pin(0, 20, "a"), Pin(21, 30, "c")]
+    assert merge_pins([Pin(0, 10, "a"), Pin(10, 20, "b"), Pin(21, 30, "c")]) == [
+        Pin(0, 20, "a"),
+        Pin(21, 30, "c"),
+    ]
     assert merge_pins([]) == []
 
 
@@ -169,7 +208,13 @@ def test_a_week_of_segments_is_asked_about_few_of_its_pins() -> None:
             CountedPin.asked += 1
             return super().__getattribute__(name)
 
-    pins = [CountedPin(place * 4 * MINUTE_NS + 1, place * 4 * MINUTE_NS + 2, "incident") for place in range(500)]
-    segments = [StoredSegment(str(place), place * MINUTE_NS, (place + 1) * MINUTE_NS - 1, 10) for place in range(2000)]
+    pins = [
+        CountedPin(place * 4 * MINUTE_NS + 1, place * 4 * MINUTE_NS + 2, "incident")
+        for place in range(500)
+    ]
+    segments = [
+        StoredSegment(str(place), place * MINUTE_NS, (place + 1) * MINUTE_NS - 1, 10)
+        for place in range(2000)
+    ]
     assert pinned_segments(segments, pins, 10**12) == {str(place) for place in range(0, 2000, 4)}
     assert CountedPin.asked < 10_000

@@ -46,7 +46,12 @@ def test_what_is_due_together_comes_in_the_order_it_was_added() -> None:
         schedule.add(name, 100, first_ns=1000)
     schedule.add("cgroups", 1000, first_ns=1050)
     schedule.take_due(1000)
-    assert [due.name for due in schedule.take_due(1100)] == ["stacks", "cores", "softirqs", "cgroups"]
+    assert [due.name for due in schedule.take_due(1100)] == [
+        "stacks",
+        "cores",
+        "softirqs",
+        "cgroups",
+    ]
 
 
 def test_the_next_turn_is_the_earliest_of_all() -> None:

@@ -20,7 +20,9 @@ def row(table: str, **values: object) -> Row:
 
 def core(cpu: int, share: float = 0.0, elapsed_ns: int = NS_PER_S, **shares: float) -> Row:
     modes = {f"{mode}_ns": round(part * elapsed_ns) for mode, part in shares.items()}
-    return row("cores", cpu=cpu, elapsed_ns=elapsed_ns, **{"system_ns": round(share * elapsed_ns)} | modes)
+    return row(
+        "cores", cpu=cpu, elapsed_ns=elapsed_ns, **{"system_ns": round(share * elapsed_ns)} | modes
+    )
 
 
 class Fed:
@@ -33,10 +35,18 @@ class Fed:
     def feed(self, table: str, *rows: Row, after_ns: int = NS_PER_S) -> list[tuple[str, int]]:
         self.now_ns += after_ns
         fed: Rows = list(rows)
-        return [(trigger.kind, trigger.cpu) for trigger in self.triggers.feed(table, fed, self.now_ns)]
+        return [
+            (trigger.kind, trigger.cpu) for trigger in self.triggers.feed(table, fed, self.now_ns)
+        ]
 
-    def softirqs(self, *cpus: int, elapsed_ns: int = NS_PER_S, **counts: int) -> list[tuple[str, int]]:
-        return self.feed("softirqs", *(row("softirqs", cpu=cpu, elapsed_ns=elapsed_ns, **counts) for cpu in cpus), after_ns=0)
+    def softirqs(
+        self, *cpus: int, elapsed_ns: int = NS_PER_S, **counts: int
+    ) -> list[tuple[str, int]]:
+        return self.feed(
+            "softirqs",
+            *(row("softirqs", cpu=cpu, elapsed_ns=elapsed_ns, **counts) for cpu in cpus),
+            after_ns=0,
+        )
 
 
 @pytest.fixture
@@ -58,7 +68,9 @@ def test_each_kernel_mode_counts(fed: Fed, mode: str) -> None:
 
 
 def test_kernel_modes_are_added_up(fed: Fed) -> None:
-    assert fed.feed("cores", core(0, system=0.3, irq=0.1, softirq=0.3, steal=0.25)) == [("saturated", 0)]
+    assert fed.feed("cores", core(0, system=0.3, irq=0.1, softirq=0.3, steal=0.25)) == [
+        ("saturated", 0)
+    ]
 
 
 @pytest.mark.parametrize("mode", ["user", "nice", "guest", "iowait", "idle"])
@@ -75,7 +87,10 @@ def test_a_second_that_is_a_little_short_is_a_second(fed: Fed) -> None:
 
 
 def test_short_ticks_add_up_to_a_second(fed: Fed) -> None:
-    fired = [fed.feed("cores", core(0, 1.0, 100 * NS_PER_MS), after_ns=100 * NS_PER_MS) for _ in range(15)]
+    fired = [
+        fed.feed("cores", core(0, 1.0, 100 * NS_PER_MS), after_ns=100 * NS_PER_MS)
+        for _ in range(15)
+    ]
     assert fired.index([("saturated", 0)]) == 9
     assert sum(map(len, fired)) == 1
 
@@ -98,7 +113,11 @@ def test_a_core_that_stays_saturated_fires_once(fed: Fed) -> None:
 
 
 def test_a_core_that_is_saturated_again_fires_again_but_once_a_minute(fed: Fed) -> None:
-    fired_at = [second for second in range(181) if fed.feed("cores", core(0, 1.0 if second % 10 < 5 else 0.0))]
+    fired_at = [
+        second
+        for second in range(181)
+        if fed.feed("cores", core(0, 1.0 if second % 10 < 5 else 0.0))
+    ]
     assert fired_at == [0, 60, 120, 180]
 
 
@@ -110,13 +129,17 @@ def test_cores_fire_independently(fed: Fed) -> None:
 def test_all_kinds_of_a_core_share_its_minute(fed: Fed) -> None:
     assert fed.feed("cores", core(0, 1.0)) == [("saturated", 0)]
     assert fed.feed("softirq_delay", row("softirq_delay", cpu=0, worst_ns=NS_PER_S)) == []
-    assert fed.feed("softirq_delay", row("softirq_delay", cpu=1, worst_ns=NS_PER_S)) == [("softirq_stall", 1)]
+    assert fed.feed("softirq_delay", row("softirq_delay", cpu=1, worst_ns=NS_PER_S)) == [
+        ("softirq_stall", 1)
+    ]
 
 
 @pytest.mark.parametrize("column", ["worst_ns", "pending_ns"])
 def test_a_softirq_that_waits_100_ms_fires_whether_it_ended_or_not(fed: Fed, column: str) -> None:
     assert fed.feed("softirq_delay", row("softirq_delay", cpu=3, **{column: 99 * NS_PER_MS})) == []
-    assert fed.feed("softirq_delay", row("softirq_delay", cpu=3, **{column: 100 * NS_PER_MS})) == [("softirq_stall", 3)]
+    assert fed.feed("softirq_delay", row("softirq_delay", cpu=3, **{column: 100 * NS_PER_MS})) == [
+        ("softirq_stall", 3)
+    ]
 
 
 def test_a_stall_says_which_vector_waited(fed: Fed) -> None:
@@ -161,7 +184,9 @@ def test_a_napi_thread_that_is_runnable_and_does_not_run_fires(fed: Fed) -> None
 
 
 @pytest.mark.parametrize("values", [{"state": "S"}, {"run_ns": 1}, {"elapsed_ns": 99 * NS_PER_MS}])
-def test_a_napi_thread_that_sleeps_runs_or_just_woke_does_not_fire(fed: Fed, values: dict[str, object]) -> None:
+def test_a_napi_thread_that_sleeps_runs_or_just_woke_does_not_fire(
+    fed: Fed, values: dict[str, object]
+) -> None:
     assert fed.feed("runqueue", row("runqueue", cpu=2, **values)) == []
 
 
@@ -192,9 +217,9 @@ def test_a_stall_is_seen_by_counters_alone_as_long_as_it_lasts_whatever_fired(fe
 
 def test_an_alarm_of_the_log_fires_for_its_core_once_a_minute() -> None:
     triggers = Triggers()
-    assert [(fired.kind, fired.cpu, fired.detail) for fired in triggers.alarm("nic_reset", 3, 0)] == [
-        ("kernel_log", 3, "nic_reset")
-    ]
+    assert [
+        (fired.kind, fired.cpu, fired.detail) for fired in triggers.alarm("nic_reset", 3, 0)
+    ] == [("kernel_log", 3, "nic_reset")]
     assert triggers.alarm("nic_reset", 3, MINUTE_NS - 1) == []
     assert len(triggers.alarm("nic_reset", 3, MINUTE_NS)) == 1
 
@@ -250,7 +275,9 @@ def test_who_still_stands_some_seconds_later_is_looked_at_once_more(fed: Fed) ->
 
 
 def test_io_that_stalls_work_now_and_then_is_what_disks_do(fed: Fed) -> None:
-    assert not any(fed.feed("pressure", io_pressure(0.9 if second % 3 else 0.1)) for second in range(12))
+    assert not any(
+        fed.feed("pressure", io_pressure(0.9 if second % 3 else 0.1)) for second in range(12)
+    )
 
 
 def test_other_resources_and_kernels_without_the_figure_do_not_fire(fed: Fed) -> None:
@@ -262,4 +289,6 @@ def test_other_resources_and_kernels_without_the_figure_do_not_fire(fed: Fed) ->
 def test_who_stands_still_does_not_keep_a_line_of_the_log_from_being_looked_at(fed: Fed) -> None:
     for _ in range(4):
         fed.feed("pressure", io_pressure(1.0))
-    assert [trigger.kind for trigger in fed.triggers.alarm("nic_reset", None, fed.now_ns)] == ["kernel_log"]
+    assert [trigger.kind for trigger in fed.triggers.alarm("nic_reset", None, fed.now_ns)] == [
+        "kernel_log"
+    ]

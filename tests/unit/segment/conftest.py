@@ -18,11 +18,22 @@ def rows_of_second(second: int) -> dict[str, Rows]:
     now = START_NS + second * NS
     rows: dict[str, Rows] = {
         "samples": [
-            (now + i * 100_000_000 + cpu, cpu, 10 + i, 10 + i, f"work-{i}", "/a/ü" if i else None, i % 3, 1)
+            (
+                now + i * 100_000_000 + cpu,
+                cpu,
+                10 + i,
+                10 + i,
+                f"work-{i}",
+                "/a/ü" if i else None,
+                i % 3,
+                1,
+            )
             for cpu in (1, 0)
             for i in range(4)
         ],
-        "cores": [(now, cpu, NS, cpu * 1000 + second, 0, second, 3, 0, 0, 0, 0, 0) for cpu in (0, 1)],
+        "cores": [
+            (now, cpu, NS, cpu * 1000 + second, 0, second, 3, 0, 0, 0, 0, 0) for cpu in (0, 1)
+        ],
         "softirq_delay": [(now, 0, "net_rx", 5, 900, 0, [second, 2, 3])],
     }
     if second == 0:
@@ -32,7 +43,24 @@ def rows_of_second(second: int) -> dict[str, Rows]:
             (2, "leaf", "[kernel]", "kernel", None, None),
         ]
         rows["stacks"] = [(0, -1, 0), (1, 0, 1), (2, 1, 2)]
-        rows["events"] = [(now, "soft_lockup", None, 1, None, None, 7, "x\x1b", 2, True, 9, "BUG: soft lockup", None, "{}")]
+        rows["events"] = [
+            (
+                now,
+                "soft_lockup",
+                None,
+                1,
+                None,
+                None,
+                7,
+                "x\x1b",
+                2,
+                True,
+                9,
+                "BUG: soft lockup",
+                None,
+                "{}",
+            )
+        ]
     if second == 2:
         rows["gaps"] = [Gap("samples", now, now + 5, "ring overran", 1, 3).row()]
     return rows
@@ -51,7 +79,9 @@ def record(recording: Path) -> Callable[..., Path]:
 
     def write(seconds: int = 4, start_ns: int = START_NS) -> Path:
         live = new_segment_path(recording, start_ns)
-        writer = JournalWriter(live, SegmentHeader(live.name.removesuffix(".live"), "node-a", "boot-1", start_ns, 2))
+        writer = JournalWriter(
+            live, SegmentHeader(live.name.removesuffix(".live"), "node-a", "boot-1", start_ns, 2)
+        )
         for second in range(seconds):
             for table, rows in rows_of_second(second).items():
                 writer.append(table, rows)

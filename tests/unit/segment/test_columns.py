@@ -19,7 +19,11 @@ def round_trip(kind: Type, values: list[object]) -> list[object]:
         (Type.INT16, [1 << 20, -(1 << 20), 5], [32767, -32768, 5]),
         (Type.INT32, [1 << 40, None, -1], [2147483647, None, -1]),
         (Type.INT64, [1 << 70, -(1 << 70)], [(1 << 63) - 1, -(1 << 63)]),
-        (Type.INT64, [1.9, "17", "nonsense", float("nan"), float("inf")], [1, 17, None, None, None]),
+        (
+            Type.INT64,
+            [1.9, "17", "nonsense", float("nan"), float("inf")],
+            [1, 17, None, None, None],
+        ),
         (Type.BOOL, [True, None, False, 1], [True, None, False, True]),
         (Type.UTF8, ["a\udc80b", None, 5], ["a\\udc80b", None, "5"]),
         (Type.CATEGORY, ["a\udc80b", None, "a\udc80b"], ["a\\udc80b", None, "a\\udc80b"]),

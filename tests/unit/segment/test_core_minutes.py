@@ -10,10 +10,17 @@ COLUMNS = [column.name for column in TABLES["core_minutes"].columns]
 
 
 def tick(at_ns: int, cpu: int = 0, elapsed_ns: int = S, **modes_ns: int) -> tuple[int, ...]:
-    return at_ns, cpu, elapsed_ns, *(modes_ns.get(name.removesuffix("_ns"), 0) for name in CORE_COLUMNS[3:])
+    return (
+        at_ns,
+        cpu,
+        elapsed_ns,
+        *(modes_ns.get(name.removesuffix("_ns"), 0) for name in CORE_COLUMNS[3:]),
+    )
 
 
-def minutes_of(ticks: list[tuple[int, ...]], delays: list[tuple[int, ...]] = ()) -> list[dict[str, int | None]]:
+def minutes_of(
+    ticks: list[tuple[int, ...]], delays: list[tuple[int, ...]] = ()
+) -> list[dict[str, int | None]]:
     minutes = CoreMinutes()
     minutes.add_cores(ticks)
     minutes.add_delays(delays)
@@ -22,7 +29,10 @@ def minutes_of(ticks: list[tuple[int, ...]], delays: list[tuple[int, ...]] = ())
 
 def test_means_are_of_the_time_and_the_worst_is_of_one_tick() -> None:
     shares = {"user": S // 4, "nice": S // 8, "guest": S // 8}
-    held = [tick(START + (second + 1) * S, system=S if second == 40 else 0, **shares) for second in range(60)]
+    held = [
+        tick(START + (second + 1) * S, system=S if second == 40 else 0, **shares)
+        for second in range(60)
+    ]
     (row,) = minutes_of(held)
     assert (row["time"], row["cpu"], row["ticks"]) == (START, 0, 60)
     assert (row["mean_user"], row["mean_system"], row["mean_idle"]) == (5000, 167, 0)
@@ -51,12 +61,30 @@ def test_a_tick_of_days_does_not_make_thousands_of_rows() -> None:
 
 def test_a_delay_without_a_tick_has_a_row_of_nulls() -> None:
     (row,) = minutes_of([], [(START + S, 3, 500, 900), (START + 2 * S, 3, 700, 0)])
-    assert (row["cpu"], row["ticks"], row["worst_delay_ns"], row["mean_user"], row["worst_busy"]) == (3, 0, 900, None, None)
+    assert (
+        row["cpu"],
+        row["ticks"],
+        row["worst_delay_ns"],
+        row["mean_user"],
+        row["worst_busy"],
+    ) == (3, 0, 900, None, None)
 
 
 def test_rows_are_in_order_whatever_order_ticks_came_in() -> None:
-    rows = minutes_of([tick(START + MINUTE_NS + S, 1), tick(START + S, 1), tick(START + S, 0), tick(START + MINUTE_NS + S, 0)])
-    assert [(row["time"] - START, row["cpu"]) for row in rows] == [(0, 0), (0, 1), (MINUTE_NS, 0), (MINUTE_NS, 1)]
+    rows = minutes_of(
+        [
+            tick(START + MINUTE_NS + S, 1),
+            tick(START + S, 1),
+            tick(START + S, 0),
+            tick(START + MINUTE_NS + S, 0),
+        ]
+    )
+    assert [(row["time"] - START, row["cpu"]) for row in rows] == [
+        (0, 0),
+        (0, 1),
+        (MINUTE_NS, 0),
+        (MINUTE_NS, 1),
+    ]
 
 
 def test_more_time_than_elapsed_is_the_whole() -> None:

@@ -13,12 +13,19 @@ ROOT = Path(__file__).parents[3]
 def test_reader_of_the_page_sees_every_frame_after_a_damaged_one(tmp_path, record):
     live = record()
     journal = live / "journal"
-    code = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "format.md").read_text("utf-8"), re.DOTALL)
+    code = re.search(
+        r"```python\n(.*?)```", (ROOT / "docs" / "format.md").read_text("utf-8"), re.DOTALL
+    )
     (tmp_path / "reader.py").write_text(code[1])
     data = bytearray(journal.read_bytes())
     data[80] ^= 1
     journal.write_bytes(data)
-    printed = subprocess.run([sys.executable, tmp_path / "reader.py", journal], capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run(
+        [sys.executable, tmp_path / "reader.py", journal],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     rows: dict[str, int] = {}
     for name, count in re.findall(r"^(\w+) (\d+)$", printed, re.MULTILINE):
         rows[name] = rows.get(name, 0) + int(count)

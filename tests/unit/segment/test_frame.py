@@ -10,10 +10,30 @@ from hypothesis import strategies as st
 from necroscope.errors import CorruptData
 from necroscope.model.tables import TABLES, Column, Table, Type
 from necroscope.segment.arrow import batch_of, schema_of
-from necroscope.segment.frame import HEADER_BYTES, MAGIC, Frame, decode_frame, encode_frame, encode_note, is_intact, parse_header
+from necroscope.segment.frame import (
+    HEADER_BYTES,
+    MAGIC,
+    Frame,
+    decode_frame,
+    encode_frame,
+    encode_note,
+    is_intact,
+    parse_header,
+)
 
 HOSTILE = st.sampled_from(
-    ["", "\0", "\x1b[2J", "é" * 200, "\U0001f480", "a" * 5000, MAGIC.decode("latin-1"), "\u202e", "\n", "'"]
+    [
+        "",
+        "\0",
+        "\x1b[2J",
+        "é" * 200,
+        "\U0001f480",
+        "a" * 5000,
+        MAGIC.decode("latin-1"),
+        "\u202e",
+        "\n",
+        "'",
+    ]
 )
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | HOSTILE
 VALUES = {
@@ -59,7 +79,13 @@ def test_rows_come_back_as_they_went_in(table, data):
 @given(data=st.data())
 def test_values_of_any_kind_never_raise(table, data):
     anything = (
-        st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary(max_size=3) | st.lists(st.integers())
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats()
+        | st.text()
+        | st.binary(max_size=3)
+        | st.lists(st.integers())
     )
     rows = data.draw(st.lists(st.tuples(*(anything for _ in table.columns)), max_size=4))
     frame = read(encode_frame(table, rows))
@@ -71,11 +97,21 @@ def test_many_rows_are_deflated_and_tell_their_time():
     frame = read(encode_frame(TABLES["samples"], rows[::-1]))
     assert frame.header.is_deflated
     assert len(frame.payload) < 20 * len(rows)
-    assert (frame.header.name, frame.header.rows, frame.header.from_ns, frame.header.to_ns) == ("samples", 1_000, 1_000, 1_999)
+    assert (frame.header.name, frame.header.rows, frame.header.from_ns, frame.header.to_ns) == (
+        "samples",
+        1_000,
+        1_000,
+        1_999,
+    )
 
 
 def test_a_gap_reaches_to_its_end():
-    frame = read(encode_frame(TABLES["gaps"], [(5, 900, "*", "stopped", None, None), (7, 8, "*", "stopped", None, None)]))
+    frame = read(
+        encode_frame(
+            TABLES["gaps"],
+            [(5, 900, "*", "stopped", None, None), (7, 8, "*", "stopped", None, None)],
+        )
+    )
     assert (frame.header.from_ns, frame.header.to_ns) == (5, 900)
 
 
@@ -100,7 +136,9 @@ def test_note_comes_back():
 def lying(table: Table, rows: list, raw: bytes) -> Frame:
     """A frame with a right checksum and a payload that somebody made up."""
     header = read(encode_frame(table, rows)).header
-    return Frame(type(header)(header.name, 0, len(rows), 0, 0, 1, False, len(raw), len(raw)), 0, raw)
+    return Frame(
+        type(header)(header.name, 0, len(rows), 0, 0, 1, False, len(raw), len(raw)), 0, raw
+    )
 
 
 def test_content_that_contradicts_itself_is_corrupt_data_for_both_decoders():

@@ -23,7 +23,11 @@ def writer(tmp_path):
 
 def contents(writer: JournalWriter) -> list[tuple[str, list]]:
     frames = [item for item in read_frames(writer.path) if isinstance(item, Frame)]
-    return [(f.header.name, decode_frame(TABLES[f.header.name], f)) for f in frames if f.header.name in TABLES]
+    return [
+        (f.header.name, decode_frame(TABLES[f.header.name], f))
+        for f in frames
+        if f.header.name in TABLES
+    ]
 
 
 def core(time_ns: int) -> tuple:
@@ -70,7 +74,9 @@ def test_many_rows_become_several_frames_in_order(writer, monkeypatch):
     monkeypatch.setattr(journal, "FRAME_ROWS", 10)
     rows = [core(i) for i in range(25)]
     writer.append("cores", rows)
-    assert writer._pending_rows == 0, "many rows are encoded before the flush, so that memory stays bounded"
+    assert writer._pending_rows == 0, (
+        "many rows are encoded before the flush, so that memory stays bounded"
+    )
     writer.flush()
     assert [len(rows) for _, rows in contents(writer)] == [10, 10, 5]
     assert [row for _, frame in contents(writer) for row in frame] == rows
@@ -104,7 +110,9 @@ def failing(call: str, error_number: int, monkeypatch) -> None:
 
 @pytest.mark.parametrize("error_number", [errno.ENOSPC, errno.EIO])
 @pytest.mark.parametrize("call", ["pwrite", "fdatasync"])
-def test_failed_flush_leaves_no_half_frame_and_can_be_tried_again(writer, monkeypatch, call, error_number):
+def test_failed_flush_leaves_no_half_frame_and_can_be_tried_again(
+    writer, monkeypatch, call, error_number
+):
     writer.append("cores", [core(1)])
     writer.flush()
     before = writer.path.read_bytes()
@@ -138,7 +146,9 @@ def test_half_frame_that_could_not_be_cut_off_is_overwritten(writer, monkeypatch
     writer.append("cores", [core(1)])
     with monkeypatch.context() as patch:
         failing("pwrite", errno.EIO, patch)
-        patch.setattr(os, "ftruncate", lambda *_: (_ for _ in ()).throw(OSError(errno.EIO, "I/O error")))
+        patch.setattr(
+            os, "ftruncate", lambda *_: (_ for _ in ()).throw(OSError(errno.EIO, "I/O error"))
+        )
         with pytest.raises(JournalWriteError):
             writer.flush()
     assert contents(writer) == []

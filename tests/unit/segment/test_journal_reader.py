@@ -1,4 +1,6 @@
-"""A damaged journal gives a part of what was written, unaltered, and a gap for the rest; never an exception."""
+"""A damaged journal gives a part of what was written, unaltered, and a gap for the rest; never an
+exception.
+"""
 
 import os
 import random
@@ -18,7 +20,9 @@ START_NS = 1_000
 
 
 def write(directory: Path) -> Path:
-    """A small journal: a header, then frames of three tables, some with text that looks like a frame."""
+    """A small journal: a header, then frames of three tables, some with text that looks like a
+    frame.
+    """
     writer = JournalWriter(directory, SegmentHeader("s", "n", "b", START_NS, 2))
     for i in range(3):
         writer.append("pressure", [(START_NS + i * 10, "cpu", 10, i, None)])
@@ -185,7 +189,9 @@ def test_disk_that_cannot_read_is_a_hole(tmp_path, monkeypatch):
     assert [type(item) for item in read_frames(path)] == [Hole]
 
 
-@pytest.mark.parametrize("content", [b"", b"x", MAGIC, MAGIC * 1000, bytes(100_000), b"\xff" * 70_000])
+@pytest.mark.parametrize(
+    "content", [b"", b"x", MAGIC, MAGIC * 1000, bytes(100_000), b"\xff" * 70_000]
+)
 def test_file_that_is_no_journal_holds_nothing(tmp_path, content):
     path = tmp_path / "journal"
     path.write_bytes(content)

@@ -1,4 +1,6 @@
-"""Which pages of libraries are given back: those that can be read again from their file, and only those."""
+"""Which pages of libraries are given back: those that can be read again from their file, and only
+those.
+"""
 
 import subprocess
 import sys

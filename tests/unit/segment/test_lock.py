@@ -11,7 +11,10 @@ from necroscope.segment.lock import RecordingLock, lock_directory
 
 
 def test_second_recorder_is_told_who_holds_it(recording):
-    with RecordingLock(recording), pytest.raises(RecordingBusy, match=f"pid {os.getpid()}") as caught:
+    with (
+        RecordingLock(recording),
+        pytest.raises(RecordingBusy, match=f"pid {os.getpid()}") as caught,
+    ):
         RecordingLock(recording)
     assert "--dir" in caught.value.hint
     RecordingLock(recording).close()

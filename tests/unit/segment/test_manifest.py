@@ -9,7 +9,10 @@ from necroscope.segment.manifest import Manifest, TableEntry, merge_gaps, read_m
 
 
 def manifest(**changes: object) -> Manifest:
-    tables = {"cores": TableEntry(3, 100, 50, 90, [(0, 4, 1), (4, 96, 2)]), "stacks": TableEntry(1, 9, 0, 0, [(0, 9, 3)])}
+    tables = {
+        "cores": TableEntry(3, 100, 50, 90, [(0, 4, 1), (4, 96, 2)]),
+        "stacks": TableEntry(1, 9, 0, 0, [(0, 9, 3)]),
+    }
     values = {
         "schema": 1,
         "segment": "s",
@@ -20,7 +23,9 @@ def manifest(**changes: object) -> Manifest:
         "cpus": None,
         "tables": tables,
     }
-    return Manifest(**(values | {"gaps": [Gap("cores", 1, 2, "why", None, 4)], "idle_samples": 7} | changes))  # type: ignore[arg-type]
+    return Manifest(
+        **(values | {"gaps": [Gap("cores", 1, 2, "why", None, 4)], "idle_samples": 7} | changes)
+    )  # type: ignore[arg-type]
 
 
 def test_manifest_comes_back(tmp_path):
@@ -40,7 +45,14 @@ def test_newer_schema_asks_for_an_upgrade(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", [[], {}, {"schema": 1}, {"schema": 1, "tables": 5, "gaps": []}, {"schema": 1, "tables": {"a": {}}}]
+    "content",
+    [
+        [],
+        {},
+        {"schema": 1},
+        {"schema": 1, "tables": 5, "gaps": []},
+        {"schema": 1, "tables": {"a": {}}},
+    ],
 )
 def test_content_that_is_no_manifest_is_corrupt_data(tmp_path, content):
     write_checked(tmp_path / "manifest.json", content)
@@ -49,11 +61,25 @@ def test_content_that_is_no_manifest_is_corrupt_data(tmp_path, content):
 
 
 def test_merged_gaps_keep_their_reach_and_what_was_lost():
-    gaps = [Gap("samples", 5, 6, "overran", 0, 2), Gap("samples", 1, 2, "overran", 0, 3), Gap("samples", 1, 9, "overran", 1)]
-    assert merge_gaps(gaps) == [Gap("samples", 1, 6, "overran", 0, 5), Gap("samples", 1, 9, "overran", 1)]
+    gaps = [
+        Gap("samples", 5, 6, "overran", 0, 2),
+        Gap("samples", 1, 2, "overran", 0, 3),
+        Gap("samples", 1, 9, "overran", 1),
+    ]
+    assert merge_gaps(gaps) == [
+        Gap("samples", 1, 6, "overran", 0, 5),
+        Gap("samples", 1, 9, "overran", 1),
+    ]
 
 
 def test_gaps_are_joined_only_where_they_lie_close_enough():
-    gaps = [Gap("samples", 50, 60, "overran"), Gap("samples", 1, 9, "overran"), Gap("samples", 10, 20, "overran")]
-    assert merge_gaps(gaps, 1) == [Gap("samples", 1, 20, "overran"), Gap("samples", 50, 60, "overran")]
+    gaps = [
+        Gap("samples", 50, 60, "overran"),
+        Gap("samples", 1, 9, "overran"),
+        Gap("samples", 10, 20, "overran"),
+    ]
+    assert merge_gaps(gaps, 1) == [
+        Gap("samples", 1, 20, "overran"),
+        Gap("samples", 50, 60, "overran"),
+    ]
     assert merge_gaps(gaps, 30) == [Gap("samples", 1, 60, "overran")]

@@ -1,4 +1,6 @@
-"""A segment answers for any window, live or sealed; what is damaged is a gap, never an exception and never wrong."""
+"""A segment answers for any window, live or sealed; what is damaged is a gap, never an exception
+and never wrong.
+"""
 
 import os
 import shutil
@@ -34,7 +36,9 @@ def test_window_holds_its_start_and_not_its_end(segment):
     for first, last in [(0, 4), (1, 2), (1, 3), (3, 99), (-5, 1), (4, 9), (2, 2), (3, 1)]:
         rows = reader.read("cores", START_NS + first * NS, START_NS + last * NS).to_pylist()
         seconds = range(max(first, 0), min(last, 4))
-        assert [row["time"] for row in rows] == [START_NS + second * NS for second in seconds for _ in range(2)]
+        assert [row["time"] for row in rows] == [
+            START_NS + second * NS for second in seconds for _ in range(2)
+        ]
 
 
 def test_every_answer_has_the_schema_of_its_table(segment):
@@ -54,13 +58,19 @@ def test_columns_come_in_the_order_asked_for_and_without_time(segment):
 
 def test_interned_tables_are_read_whole_for_any_window(segment):
     assert SegmentReader(segment).read("stacks", 0, 1).num_rows == 3
-    assert SegmentReader(segment).read("frames", 0, 1).column("function").to_pylist() == ["start", None, "leaf"]
+    assert SegmentReader(segment).read("frames", 0, 1).column("function").to_pylist() == [
+        "start",
+        None,
+        "leaf",
+    ]
 
 
 def test_span_gaps_rows_and_sizes(segment):
     reader = SegmentReader(segment)
     assert reader.span == (START_NS, START_NS + 3 * NS + 300_000_001)
-    assert reader.gaps() == [Gap("samples", START_NS + 2 * NS, START_NS + 2 * NS + 5, "ring overran", 1, 3)]
+    assert reader.gaps() == [
+        Gap("samples", START_NS + 2 * NS, START_NS + 2 * NS + 5, "ring overran", 1, 3)
+    ]
     assert reader.tables["samples"] == 32
     assert (reader.node, reader.cpus, reader.idle_samples) == ("node-a", 2, 40)
     assert reader.bytes == sum(path.stat().st_size for path in segment.iterdir())
@@ -90,7 +100,9 @@ def test_kernel_log_from_before_the_segment_is_found_by_its_own_time(recording):
         reader = SegmentReader(path if isinstance(path, Path) else path(live))
         assert reader.span[0] == START_NS
         assert reader.reach == (START_NS - 500 * NS, START_NS + 1)
-        assert reader.read("log", START_NS - 501 * NS, START_NS).column("message").to_pylist() == ["booted"]
+        assert reader.read("log", START_NS - 501 * NS, START_NS).column("message").to_pylist() == [
+            "booted"
+        ]
 
 
 def flip(path: Path, position: int) -> None:
@@ -113,7 +125,9 @@ def test_flipped_byte_of_a_sealed_table_is_a_gap_in_that_row_group_only(record, 
         flip(path, position)
         missing = [row for row in right if row not in rows]
         assert rows in (right, right[2:], right[:2], [])
-        assert [(gap.table, gap.lost) for gap in damage] == ([("softirq_delay", len(missing))] if missing else [])
+        assert [(gap.table, gap.lost) for gap in damage] == (
+            [("softirq_delay", len(missing))] if missing else []
+        )
         assert all(gap.from_ns <= row["time"] <= gap.to_ns for gap in damage for row in missing)
         row_counts.add((position >= 4, len(rows)))
     # Nobody needs the magic at the head of the file; every other byte matters.
@@ -121,7 +135,9 @@ def test_flipped_byte_of_a_sealed_table_is_a_gap_in_that_row_group_only(record, 
 
 
 def test_a_row_group_that_cannot_be_decoded_costs_only_itself(record, monkeypatch):
-    """Checksums are right, so it was written wrong: all groups are decoded together, and then one by one."""
+    """Checksums are right, so it was written wrong: all groups are decoded together, and then one
+    by one.
+    """
     monkeypatch.setattr(table_writer, "GROUP_ROWS", 8)
     sealed = seal(record())
     right = SegmentReader(sealed).read("samples", *EVER).to_pylist()
@@ -135,7 +151,9 @@ def test_a_row_group_that_cannot_be_decoded_costs_only_itself(record, monkeypatc
     manifest.write(sealed)
     reader = SegmentReader(sealed)
     assert reader.read("samples", *EVER).to_pylist() == right[:8] + right[16:]
-    assert [(gap.table, gap.lost) for gap in reader.gaps() if gap.cause != "ring overran"] == [("samples", 8)]
+    assert [(gap.table, gap.lost) for gap in reader.gaps() if gap.cause != "ring overran"] == [
+        ("samples", 8)
+    ]
 
 
 def test_flipped_byte_of_the_manifest_is_a_gap_of_the_whole_segment(record):

@@ -108,7 +108,10 @@ def test_directory_that_is_no_recording(tmp_path):
 
 
 def test_newer_recording_asks_for_an_upgrade(recording):
-    write_checked(recording / "recording.json", {"schema": 99, "node": "n", "boot_id": "b", "made_by": "m", "labels": {}})
+    write_checked(
+        recording / "recording.json",
+        {"schema": 99, "node": "n", "boot_id": "b", "made_by": "m", "labels": {}},
+    )
     with pytest.raises(RecordingError, match="schema 99") as caught:
         read_identity(recording)
     assert "upgrade" in caught.value.hint
@@ -131,7 +134,15 @@ def test_name_taken_by_a_clock_stepped_back_moves_on(recording):
 
 def test_sealed_wins_over_live_and_everything_else_is_ignored(recording):
     later = "2026-11-15T22-08-13.000Z"
-    for name in (NAME, NAME + ".live", later + ".live", later + ".sealing", "2026-01-01T00-00-00.000Z.removing", "notes", "2026"):
+    for name in (
+        NAME,
+        NAME + ".live",
+        later + ".live",
+        later + ".sealing",
+        "2026-01-01T00-00-00.000Z.removing",
+        "notes",
+        "2026",
+    ):
         (recording / name).mkdir()
     (recording / "2026-12-01T00-00-00.000Z").touch()
     assert names(segment_paths(recording)) == [NAME, later + ".live"]
@@ -139,7 +150,13 @@ def test_sealed_wins_over_live_and_everything_else_is_ignored(recording):
 
 def test_leftovers_of_a_crash_are_removed_and_unsealed_segments_named(recording):
     alone = "2026-11-15T22-08-13.000Z"
-    for name in (NAME, NAME + ".live", alone + ".live", alone + ".sealing", "2026-01-01T00-00-00.000Z.removing"):
+    for name in (
+        NAME,
+        NAME + ".live",
+        alone + ".live",
+        alone + ".sealing",
+        "2026-01-01T00-00-00.000Z.removing",
+    ):
         (recording / name).mkdir()
     (recording / "2025-01-01T00-00-00.000Z.sealing").mkdir()
     assert names(remove_leftovers(recording)) == [alone + ".live"]
@@ -186,6 +203,9 @@ def test_a_pin_of_another_hand_that_is_no_moment_is_corrupt_data(recording, mome
 
 
 def test_names_of_another_hand_are_texts(recording):
-    write_checked(recording / "recording.json", {"schema": 1, "node": ["n"], "boot_id": 7, "made_by": None, "labels": {}})
+    write_checked(
+        recording / "recording.json",
+        {"schema": 1, "node": ["n"], "boot_id": 7, "made_by": None, "labels": {}},
+    )
     told = read_identity(recording)
     assert (told.node, told.boot_id, told.made_by) == ("['n']", "7", "None")

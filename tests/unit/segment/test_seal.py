@@ -1,4 +1,6 @@
-"""The sealing child: exit codes, priority, that it does its work without numpy, and how much memory it takes."""
+"""The sealing child: exit codes, priority, that it does its work without numpy, and how much memory
+it takes.
+"""
 
 import subprocess
 import sys
@@ -40,12 +42,16 @@ def test_wrong_words_are_a_usage_error(capsys):
 
 @pytest.mark.root
 def test_the_child_of_a_recorder_with_high_priority_has_the_lowest():
-    words = "import os; from necroscope.segment import seal; seal.lower_priority(); print(os.getpriority(os.PRIO_PROCESS, 0))"
+    words = (
+        "import os; from necroscope.segment import seal; seal.lower_priority();"
+        " print(os.getpriority(os.PRIO_PROCESS, 0))"
+    )
     child = [sys.executable, "-c", f"import os; os.setpriority(os.PRIO_PROCESS, 0, -10); {words}"]
     assert subprocess.run(child, capture_output=True, text=True, check=True).stdout == "19\n"
 
 
-# The child as the recorder starts it, which tells its own peak at the end: what a parent learns of it holds the parent's pages.
+# The child as the recorder starts it, which tells its own peak at the end: what a parent learns of
+# it holds the parent's pages.
 MEASURED = """
 import os, runpy, sys
 def tell(code):
@@ -59,27 +65,45 @@ runpy.run_module("necroscope.segment.seal", run_name="__main__", alter_sys=True)
 
 
 def peak_bytes(live: Path) -> int:
-    done = subprocess.run([sys.executable, "-c", MEASURED, str(live)], capture_output=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED, str(live)], capture_output=True, check=True
+    )
     return int(done.stdout) * 1024
 
 
 def write_samples(recording: Path, start_ns: int, count: int) -> Path:
     live = new_segment_path(recording, start_ns)
-    writer = JournalWriter(live, SegmentHeader(live.name.removesuffix(".live"), "n", "b", start_ns, 1))
+    writer = JournalWriter(
+        live, SegmentHeader(live.name.removesuffix(".live"), "n", "b", start_ns, 1)
+    )
     for first in range(0, count, 10_000):
         rows = [
-            (start_ns + i * 1000, i % 96, i % 500, i % 700, f"comm-{i % 50}", "/a/b", i * 7919 % 30_000, 1)
+            (
+                start_ns + i * 1000,
+                i % 96,
+                i % 500,
+                i % 700,
+                f"comm-{i % 50}",
+                "/a/b",
+                i * 7919 % 30_000,
+                1,
+            )
             for i in range(first, first + 10_000)
         ]
         writer.append("samples", rows)
-        writer.append("cores", [(start_ns + first * 1000, cpu, 10**9, *[first] * 9) for cpu in range(96)])
+        writer.append(
+            "cores", [(start_ns + first * 1000, cpu, 10**9, *[first] * 9) for cpu in range(96)]
+        )
         writer.flush()
     writer.close()
     return live
 
 
 def test_memory_of_a_seal_does_not_grow_with_the_segment(recording):
-    short, long = (write_samples(recording, 10**18 + i * 10**12, count) for i, count in enumerate((50_000, 500_000)))
+    short, long = (
+        write_samples(recording, 10**18 + i * 10**12, count)
+        for i, count in enumerate((50_000, 500_000))
+    )
     short_bytes, long_bytes = peak_bytes(short), peak_bytes(long)
     assert long_bytes - short_bytes < 6e6
     assert long_bytes < 60e6

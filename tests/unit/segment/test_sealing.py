@@ -24,9 +24,15 @@ EVER = (-(1 << 63), (1 << 63) - 1)
 
 
 def everything(path: Path) -> dict[str, list]:
-    """All rows that were recorded, by table; the timed ones in order of time, as a sealed segment has them."""
+    """All rows that were recorded, by table; the timed ones in order of time, as a sealed segment
+    has them.
+    """
     reader = SegmentReader(path)
-    rows = {name: reader.read(name, *EVER).to_pylist() for name, table in TABLES.items() if not table.is_derived}
+    rows = {
+        name: reader.read(name, *EVER).to_pylist()
+        for name, table in TABLES.items()
+        if not table.is_derived
+    }
     recorded = {name: count for name, count in reader.tables.items() if not TABLES[name].is_derived}
     assert {name: len(found) for name, found in rows.items() if found} == recorded
     return {name: sorted(found, key=lambda row: row.get("time", 0)) for name, found in rows.items()}
@@ -47,10 +53,27 @@ def test_manifest_tells_what_info_needs_without_opening_a_table(record):
     reader = SegmentReader(live)
     found = read_manifest(seal(live))
     assert (found.from_ns, found.to_ns) == reader.span
-    assert (found.node, found.boot_id, found.cpus, found.idle_samples, found.lost_samples) == ("node-a", "boot-1", 2, 40, 3)
-    assert [(gap.table, gap.cause, gap.cpu, gap.lost) for gap in found.gaps] == [("samples", "ring overran", 1, 3)]
+    assert (found.node, found.boot_id, found.cpus, found.idle_samples, found.lost_samples) == (
+        "node-a",
+        "boot-1",
+        2,
+        40,
+        3,
+    )
+    assert [(gap.table, gap.cause, gap.cpu, gap.lost) for gap in found.gaps] == [
+        ("samples", "ring overran", 1, 3)
+    ]
     assert (found.tables["samples"].rows, found.tables["stacks"].rows) == (32, 3)
-    assert set(found.tables) == {"samples", "stacks", "frames", "cores", "core_minutes", "softirq_delay", "events", "gaps"}
+    assert set(found.tables) == {
+        "samples",
+        "stacks",
+        "frames",
+        "cores",
+        "core_minutes",
+        "softirq_delay",
+        "events",
+        "gaps",
+    }
 
 
 def test_minutes_of_cores_are_derived_and_reach_no_further_than_what_was_recorded(record):
@@ -69,7 +92,9 @@ def test_rows_with_nulls_are_no_ticks(recording):
     writer = JournalWriter(live, SegmentHeader("s", "n", "b", 10**18, 1))
     writer.append("cores", [(10**18, 0, 10**9, *[None] * 9), (10**18, 1, 10**9, *[0] * 9)])
     writer.close()
-    assert {row["cpu"] for row in SegmentReader(seal(live)).read("core_minutes", *EVER).to_pylist()} == {1}
+    assert {
+        row["cpu"] for row in SegmentReader(seal(live)).read("core_minutes", *EVER).to_pylist()
+    } == {1}
 
 
 def test_ranges_tile_every_file(record):
@@ -105,7 +130,9 @@ def test_large_table_is_cut_into_row_groups(record, monkeypatch):
     before = everything(live)
     sealed = seal(live)
     footer = pq.read_metadata(sealed / "samples.parquet")
-    assert [footer.row_group(i).num_rows for i in range(footer.num_row_groups)] == [8, 8, 8, 8], "whole frames of 8 rows"
+    assert [footer.row_group(i).num_rows for i in range(footer.num_row_groups)] == [8, 8, 8, 8], (
+        "whole frames of 8 rows"
+    )
     assert everything(sealed) == before
 
 
@@ -137,27 +164,40 @@ def test_row_group_of_long_texts_has_few_rows(recording, monkeypatch):
     assert [row["sequence"] for row in everything(sealed)["log"]] == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("most_stretches", [0, 1000], ids=["sorted by Arrow", "stretches put in order"])
+@pytest.mark.parametrize(
+    "most_stretches", [0, 1000], ids=["sorted by Arrow", "stretches put in order"]
+)
 def test_rows_out_of_order_are_sorted_by_time(recording, monkeypatch, most_stretches):
     monkeypatch.setattr(table_writer, "_MOST_STRETCHES", most_stretches)
     live = new_segment_path(recording, 10**18)
     writer = JournalWriter(live, SegmentHeader("s", "n", "b", 10**18, 1))
-    writer.append("samples", [(10**18 + i, 0, i, i, f"comm-{i}", None, 0, 1) for i in (3, 4, 5, 9, 1, 2, 7, 8, 6, 0)])
+    writer.append(
+        "samples",
+        [(10**18 + i, 0, i, i, f"comm-{i}", None, 0, 1) for i in (3, 4, 5, 9, 1, 2, 7, 8, 6, 0)],
+    )
     writer.close()
     rows = pq.read_table(seal(live) / "samples.parquet").to_pylist()
     assert [(row["pid"], row["comm"]) for row in rows] == [(i, f"comm-{i}") for i in range(10)]
 
 
 def test_many_small_frames_share_one_dictionary(recording):
-    """Names as they differ from frame to frame: Parquet stores them plain, row by row, where the dictionaries differ."""
+    """Names as they differ from frame to frame: Parquet stores them plain, row by row, where the
+    dictionaries differ.
+    """
     live = new_segment_path(recording, 10**18)
     writer = JournalWriter(live, SegmentHeader("s", "n", "b", 10**18, 1))
     for second in range(200):
-        writer.append("samples", [(10**18 + second, 0, 1, 1, f"a-name-of-its-own-{second % 7}", None, 0, 1)])
+        writer.append(
+            "samples", [(10**18 + second, 0, 1, 1, f"a-name-of-its-own-{second % 7}", None, 0, 1)]
+        )
         writer.flush()
     writer.close()
     comm = pq.read_metadata(seal(live) / "samples.parquet").row_group(0).column(4)
-    assert (comm.path_in_schema, "PLAIN" in comm.encodings, comm.total_uncompressed_size < 500) == ("comm", True, True)
+    assert (comm.path_in_schema, "PLAIN" in comm.encodings, comm.total_uncompressed_size < 500) == (
+        "comm",
+        True,
+        True,
+    )
 
 
 def test_journal_that_reads_differently_the_second_time_stays(record, monkeypatch):
@@ -179,7 +219,9 @@ def test_another_pyarrow_writes_the_same_files(record, monkeypatch):
     sealed = seal(live)
     monkeypatch.setitem(sys.modules, "pyarrow._parquet", None)
     other = seal(live.parent.with_name("copy") / live.name)
-    assert {path.name: path.read_bytes() for path in other.iterdir()} == {p.name: p.read_bytes() for p in sealed.iterdir()}
+    assert {path.name: path.read_bytes() for path in other.iterdir()} == {
+        p.name: p.read_bytes() for p in sealed.iterdir()
+    }
 
 
 def test_damaged_journal_is_sealed_with_a_gap(record):
@@ -280,7 +322,11 @@ def test_power_cut_at_any_step_loses_nothing(record, monkeypatch, owner, step, a
     (present,) = segment_paths(recording)
     assert present.name == live.name.removesuffix(".live")
     assert everything(present) == before
-    assert {path.name for path in recording.iterdir()} <= {present.name, "recording.json", "spans.json"}
+    assert {path.name for path in recording.iterdir()} <= {
+        present.name,
+        "recording.json",
+        "spans.json",
+    }
 
 
 def test_full_disk_leaves_the_journal_and_no_garbage(record, monkeypatch):

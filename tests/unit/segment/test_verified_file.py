@@ -13,7 +13,13 @@ CUTS = [(0, 4), (4, 56), (60, 30), (90, 10)]
 
 
 def entry(size: int = 100, cuts: list = CUTS) -> TableEntry:
-    return TableEntry(1, size, 0, 0, [(start, length, zlib.crc32(DATA[start : start + length])) for start, length in cuts])
+    return TableEntry(
+        1,
+        size,
+        0,
+        0,
+        [(start, length, zlib.crc32(DATA[start : start + length])) for start, length in cuts],
+    )
 
 
 @pytest.fixture
@@ -57,8 +63,15 @@ def test_damage_is_noticed_in_the_stretch_that_has_it_and_nowhere_else(path):
         if position >= 90:
             with pytest.raises(CorruptData, match="checksum"):
                 file.footer()
-        good = [byte for group in CUTS[1:-1] if not group[0] <= position < sum(group) for byte in DATA[group[0] : sum(group)]]
-        assert [byte for byte in file.content.tobytes() if byte] == good, "what is damaged is not given out"
+        good = [
+            byte
+            for group in CUTS[1:-1]
+            if not group[0] <= position < sum(group)
+            for byte in DATA[group[0] : sum(group)]
+        ]
+        assert [byte for byte in file.content.tobytes() if byte] == good, (
+            "what is damaged is not given out"
+        )
         file.close()
 
 
@@ -82,7 +95,9 @@ def test_missing_file_is_corrupt(tmp_path):
         VerifiedFile(tmp_path / "x", entry())
 
 
-@pytest.mark.parametrize("cuts", [[], [(0, 50)], [(0, 50), (60, 40)], [(0, 60), (50, 50)], [(0, 0), (0, 100)]])
+@pytest.mark.parametrize(
+    "cuts", [[], [(0, 50)], [(0, 50), (60, 40)], [(0, 60), (50, 50)], [(0, 0), (0, 100)]]
+)
 def test_ranges_that_leave_a_byte_unchecked_are_refused(path, cuts):
     with pytest.raises(CorruptData, match="cover"):
         VerifiedFile(path, entry(cuts=cuts))

@@ -34,18 +34,26 @@ def test_old_rows_pass_through_the_upgrader(record, monkeypatch, is_sealed):
     path = seal(record()) if is_sealed else record()
     newer = {
         **TABLES,
-        "cores": dataclasses.replace(TABLES["cores"], columns=(*TABLES["cores"].columns, Column("mhz", Type.INT32, "new"))),
+        "cores": dataclasses.replace(
+            TABLES["cores"], columns=(*TABLES["cores"].columns, Column("mhz", Type.INT32, "new"))
+        ),
     }
 
     def add_clock(name: str, rows: pa.Table) -> pa.Table:
-        return rows.append_column("mhz", pa.nulls(rows.num_rows, pa.int32())) if name == "cores" else rows
+        return (
+            rows.append_column("mhz", pa.nulls(rows.num_rows, pa.int32()))
+            if name == "cores"
+            else rows
+        )
 
     monkeypatch.setitem(versions.LAYOUTS, 2, newer)
     monkeypatch.setitem(versions.UPGRADERS, 1, add_clock)
     monkeypatch.setattr(reader, "TABLES", newer)
     monkeypatch.setattr(reader, "SCHEMA_VERSION", 2)
     old = reader.SegmentReader(path)
-    assert old.read("cores", *EVER, ["mhz", "cpu"]).to_pylist() == [{"mhz": None, "cpu": cpu} for _ in range(4) for cpu in (0, 1)]
+    assert old.read("cores", *EVER, ["mhz", "cpu"]).to_pylist() == [
+        {"mhz": None, "cpu": cpu} for _ in range(4) for cpu in (0, 1)
+    ]
     assert old.read("samples", *EVER).num_rows == 32
     assert old.read("pressure", *EVER).num_rows == 0
 
@@ -60,11 +68,18 @@ def test_recording_kept_from_each_version_is_read(version):
     assert set(TABLES) - set(info.tables) <= {"units", "containers", "facts", "core_minutes"}
     assert store.rows("units", *EVER).num_rows == 0
     assert [gap.cause for gap in info.gaps] == ["ring overran"] * 3
-    assert set(store.rows("log", *EVER).column("message").to_pylist()) == {f"line {n} é" for n in range(3)}
+    assert set(store.rows("log", *EVER).column("message").to_pylist()) == {
+        f"line {n} é" for n in range(3)
+    }
     window = store.samples(*EVER)
     assert window.samples.column("stack").to_pylist() == [1] * 12
-    assert window.stacks.to_pylist() == [{"stack": 0, "parent": -1, "frame": 0}, {"stack": 1, "parent": 0, "frame": 1}]
+    assert window.stacks.to_pylist() == [
+        {"stack": 0, "parent": -1, "frame": 0},
+        {"stack": 1, "parent": 0, "frame": 1},
+    ]
     assert window.frames.column("function").to_pylist() == ["start", None]
     assert all(
-        gap.cause == "ring overran" for segment in store.catalog.segments for gap in store.catalog.reader(segment).verify()
+        gap.cause == "ring overran"
+        for segment in store.catalog.segments
+        for gap in store.catalog.reader(segment).verify()
     )

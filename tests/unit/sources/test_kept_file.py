@@ -35,7 +35,9 @@ def test_a_record_longer_than_one_call_is_read_whole(tmp_path: Path) -> None:
     file.close()
 
 
-def test_a_record_that_fits_into_one_call_costs_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_that_fits_into_one_call_costs_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"cpu 1\n")
     file = KeptFile(path)
@@ -53,7 +55,9 @@ def test_a_record_that_fits_into_one_call_costs_one(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.kernel
-def test_a_file_of_short_records_is_whole_without_a_call_that_finds_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_of_short_records_is_whole_without_a_call_that_finds_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     file = KeptFile(Path("/proc/vmstat"))
     names = [line.split()[0] for line in file.read().splitlines()]
     sizes, pread = [], os.pread

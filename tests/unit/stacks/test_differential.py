@@ -21,9 +21,15 @@ RECORDING = """
 
 
 def differential(
-    store: Store, window: tuple[int, int], baseline: tuple[int, int], group_by: Sequence[GroupBy] = (), **how
+    store: Store,
+    window: tuple[int, int],
+    baseline: tuple[int, int],
+    group_by: Sequence[GroupBy] = (),
+    **how,
 ) -> DifferentialTree:
-    return compare(*(read_flame(store, *span, group_by=group_by) for span in (window, baseline)), **how)
+    return compare(
+        *(read_flame(store, *span, group_by=group_by) for span in (window, baseline)), **how
+    )
 
 
 def names(tree: DifferentialTree, rows: Sequence[int]) -> list[list[str]]:
@@ -63,16 +69,22 @@ def test_what_vanished_is_there_too(tree):
 
 
 def test_appeared_paths_are_ranked_and_a_new_root_is_one(tmp_path):
-    store = Store.open(draw(tmp_path / "r", "time: 0  1  1.1  1.2\n a  b  a  b\n .  x  y  x", until=2))
+    store = Store.open(
+        draw(tmp_path / "r", "time: 0  1  1.1  1.2\n a  b  a  b\n .  x  y  x", until=2)
+    )
     tree = differential(store, (at(1), at(2)), (at(0), at(1)))
     assert names(tree, tree.appeared()) == [["b"], ["a", "y"]]
-    store = Store.open(draw(tmp_path / "other", "time: 0  1  1.1  1.2\n a  b  a  a\n .  x  y  y", until=2))
+    store = Store.open(
+        draw(tmp_path / "other", "time: 0  1  1.1  1.2\n a  b  a  a\n .  x  y  y", until=2)
+    )
     tree = differential(store, (at(1), at(2)), (at(0), at(1)))
     assert names(tree, tree.appeared()) == [["a", "y"], ["b"]]
 
 
 def test_per_second_shows_a_load_that_grew_evenly(tmp_path):
-    store = Store.open(draw(tmp_path / "r", "time: 0  1  10  10.2  10.4  10.6\n a  a  a  a  a  a", until=12))
+    store = Store.open(
+        draw(tmp_path / "r", "time: 0  1  10  10.2  10.4  10.6\n a  a  a  a  a  a", until=12)
+    )
     tree = differential(store, (at(10), at(11)), (at(0), at(2)), per=PerWhat.SECOND)
     assert (tree.window.share[0], tree.baseline.share[0]) == (4, 1)
 
@@ -87,7 +99,9 @@ def test_an_empty_side_has_no_shares_and_says_why(tmp_path):
 
 
 def test_a_crash_loop_is_one_name_whatever_its_pids(tmp_path):
-    store = Store.open(draw(tmp_path / "r", "time: 0  1\n pid: 7  8\n comm: agent  agent\n a  a", until=2))
+    store = Store.open(
+        draw(tmp_path / "r", "time: 0  1\n pid: 7  8\n comm: agent  agent\n a  a", until=2)
+    )
     by_name = differential(store, (at(1), at(2)), (at(0), at(1)), group_by=[GroupBy.NAME])
     assert by_name.appeared() == []
     by_process = differential(store, (at(1), at(2)), (at(0), at(1)), group_by=[GroupBy.PROCESS])

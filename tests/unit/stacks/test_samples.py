@@ -15,7 +15,9 @@ def period_ms(*times_ms: float, cpu: int = 0) -> float:
     return sample_period_ns(time_ns, np.full(len(time_ns), cpu)) / MS
 
 
-def test_a_sample_stands_for_the_usual_distance_of_a_busy_core_whatever_holes_it_leaves_when_it_idles() -> None:
+def test_a_sample_stands_for_the_usual_distance_of_a_busy_core_whatever_holes_it_leaves_when_it_idles() -> (
+    None
+):
     assert period_ms(0, 10, 20, 30, 40) == 10
     assert period_ms(0, 10, 500, 510, 900, 2000) == 10
 
@@ -38,7 +40,9 @@ def test_a_core_that_was_sampled_once_has_the_recorders_own_rate() -> None:
     [
         pa.chunked_array([pa.array(TEXTS)]),
         pa.chunked_array([pa.array(TEXTS).dictionary_encode()]),
-        pa.chunked_array([pa.array(TEXTS[:2]).dictionary_encode(), pa.array(TEXTS[2:]).dictionary_encode()]),
+        pa.chunked_array(
+            [pa.array(TEXTS[:2]).dictionary_encode(), pa.array(TEXTS[2:]).dictionary_encode()]
+        ),
         pa.chunked_array([pa.array(TEXTS[:1]), pa.array(TEXTS[1:])]),
     ],
 )
@@ -49,7 +53,10 @@ def test_a_column_is_coded_however_it_is_stored(column: pa.ChunkedArray) -> None
 
 
 def test_an_empty_column_has_no_codes() -> None:
-    for column in (pa.chunked_array([], pa.dictionary(pa.int32(), pa.utf8())), pa.chunked_array([], pa.utf8())):
+    for column in (
+        pa.chunked_array([], pa.dictionary(pa.int32(), pa.utf8())),
+        pa.chunked_array([], pa.utf8()),
+    ):
         places, values = codes(column)
         assert (len(places), len(values)) == (0, 0)
 

@@ -30,7 +30,10 @@ def chain(parent: np.ndarray, row: int) -> list[int]:
 
 
 def paths(tree: Tree) -> list[tuple[int, ...]]:
-    return [tuple(int(tree.frame[n]) for n in reversed(chain(tree.parent, row))) for row in range(len(tree))]
+    return [
+        tuple(int(tree.frame[n]) for n in reversed(chain(tree.parent, row)))
+        for row in range(len(tree))
+    ]
 
 
 @settings(deadline=None)
@@ -45,7 +48,9 @@ def test_paths_depths_flags_and_callers_follow_the_parents(tree):
     used = sorted({caller for row in wanted.tolist() for caller in chain(tree.parent, row)})
     assert tree.with_callers(np.array([LOST, *wanted, *wanted])).tolist() == used
     pruned, new = tree.pruned(wanted)
-    assert [tuple(path) for path in pruned.paths(new[used].tolist())] == [expected[row] for row in used]
+    assert [tuple(path) for path in pruned.paths(new[used].tolist())] == [
+        expected[row] for row in used
+    ]
     assert len(pruned) == len(used)
     assert new[LOST] == LOST
 
@@ -58,7 +63,9 @@ def test_merged_rows_keep_their_paths_and_no_path_is_there_twice(parts):
     assert [[found[row] for row in new.tolist()] for new in rows] == [paths(part) for part in parts]
     assert len(set(found)) == len(found)
     assert all(tree.parent[row] < row for row in range(len(found)))
-    assert [len(p) - 1 for p in found] == [i for i, level in enumerate(tree.levels()) for _ in range(level.start, level.stop)]
+    assert [len(p) - 1 for p in found] == [
+        i for i, level in enumerate(tree.levels()) for _ in range(level.start, level.stop)
+    ]
 
 
 @settings(deadline=None)
@@ -68,7 +75,10 @@ def test_totals_add_up_and_recursion_is_seen(drawn):
     weights = drawn.sums(np.arange(len(drawn)), np.arange(1, len(drawn) + 1))
     found = paths(tree)
     own = tree.sums(rows, weights)
-    expected = [sum(int(w) for p, w in zip(found, own, strict=True) if p[: len(mine)] == mine) for mine in found]
+    expected = [
+        sum(int(w) for p, w in zip(found, own, strict=True) if p[: len(mine)] == mine)
+        for mine in found
+    ]
     assert tree.totals(own).tolist() == expected
     assert Tree(tree.parent, tree.frame).totals(own).tolist() == expected
     assert tree.is_outermost_of_its_frame().tolist() == [p[-1] not in p[:-1] for p in found]
@@ -79,7 +89,9 @@ def test_totals_add_up_and_recursion_is_seen(drawn):
 def test_a_tree_of_paths_has_each_of_them_and_no_other(drawn):
     tree, ends = tree_of(drawn)
     assert list(tree.paths(ends.tolist())) == drawn
-    assert sorted(paths(tree)) == sorted({tuple(path[:end]) for path in drawn for end in range(1, len(path) + 1)})
+    assert sorted(paths(tree)) == sorted(
+        {tuple(path[:end]) for path in drawn for end in range(1, len(path) + 1)}
+    )
 
 
 @settings(deadline=None)
@@ -87,7 +99,11 @@ def test_a_tree_of_paths_has_each_of_them_and_no_other(drawn):
 def test_split_and_turned_keep_each_row_on_its_path_in_its_group(drawn, data):
     tree, _ = merge(drawn)
     count = len(tree)
-    rows = data.draw(st.lists(st.tuples(st.integers(0, count - 1), st.integers(0, 2)), max_size=8)) if count else []
+    rows = (
+        data.draw(st.lists(st.tuples(st.integers(0, count - 1), st.integers(0, 2)), max_size=8))
+        if count
+        else []
+    )
     row = np.array([n for n, _ in rows], dtype=np.int64)
     group = np.array([g for _, g in rows], dtype=np.int64)
     original = paths(tree)
@@ -96,8 +112,14 @@ def test_split_and_turned_keep_each_row_on_its_path_in_its_group(drawn, data):
         assert [kept[n] for n in grown.row.tolist()] == [original[n][::order] for n in row.tolist()]
         assert [_group(grown.tree.parent, n) for n in grown.row.tolist()] == group.tolist()
         keys = [(_group(grown.tree.parent, n), p) for n, p in enumerate(kept)]
-        prefixes = {(g, original[n][::order][: length + 1]) for n, g in rows for length in range(len(original[n]))}
-        assert sorted(keys) == sorted(prefixes), "no path is there twice in a group, and none that no row has"
+        prefixes = {
+            (g, original[n][::order][: length + 1])
+            for n, g in rows
+            for length in range(len(original[n]))
+        }
+        assert sorted(keys) == sorted(prefixes), (
+            "no path is there twice in a group, and none that no row has"
+        )
 
 
 def _group(parent: np.ndarray, row: int) -> int:

@@ -23,16 +23,42 @@ def rows_of_segment(number: int, first_s: int = 0, last_s: int = SEGMENT_S) -> d
     seconds = range(first_s, last_s)
     rows: dict[str, Rows] = {
         "samples": [
-            (start_ns + s * NS + cpu, cpu, 7, 7, f"comm-{number}", "/a", s % 2 if number % 2 == 0 else 1 + s % 2, 1)
+            (
+                start_ns + s * NS + cpu,
+                cpu,
+                7,
+                7,
+                f"comm-{number}",
+                "/a",
+                s % 2 if number % 2 == 0 else 1 + s % 2,
+                1,
+            )
             for cpu in (1, 0)
             for s in seconds
         ],
-        "cores": [(start_ns + s * NS, cpu, NS, number, 0, 0, 0, 0, 0, 0, 0, 0) for s in seconds for cpu in (0, 1)],
-        "gaps": [Gap("cores", start_ns + first_s * NS, start_ns + (first_s + 1) * NS, f"cause {number}", None, None).row()],
+        "cores": [
+            (start_ns + s * NS, cpu, NS, number, 0, 0, 0, 0, 0, 0, 0, 0)
+            for s in seconds
+            for cpu in (0, 1)
+        ],
+        "gaps": [
+            Gap(
+                "cores",
+                start_ns + first_s * NS,
+                start_ns + (first_s + 1) * NS,
+                f"cause {number}",
+                None,
+                None,
+            ).row()
+        ],
     }
     if first_s == 0:
         rows["frames"] = sorted([(outer, *user), (inner, *kernel)])
-        rows["stacks"] = [(0, -1, outer), (1, 0, inner)] if number % 2 == 0 else [(0, -1, inner), (1, -1, outer), (2, 1, inner)]
+        rows["stacks"] = (
+            [(0, -1, outer), (1, 0, inner)]
+            if number % 2 == 0
+            else [(0, -1, inner), (1, -1, outer), (2, 1, inner)]
+        )
     return rows
 
 
@@ -51,7 +77,9 @@ def write(tmp_path: Path) -> Callable[..., Path]:
         make_recording(directory, Identity("node-a", "boot-1", "test", {"zone": "a"}))
         for number in range(count):
             path = new_segment_path(directory, START_NS + number * SEGMENT_S * NS)
-            writer = JournalWriter(path, SegmentHeader("s", "node-a", "boot-1", START_NS + number * SEGMENT_S * NS, 2))
+            writer = JournalWriter(
+                path, SegmentHeader("s", "node-a", "boot-1", START_NS + number * SEGMENT_S * NS, 2)
+            )
             append(writer, rows_of_segment(number))
             writer.idle_samples = 5
             writer.close()

@@ -1,4 +1,6 @@
-"""The catalog knows the segments, opens few of them, and follows a recording that changes under it."""
+"""The catalog knows the segments, opens few of them, and follows a recording that changes under
+it.
+"""
 
 import os
 import shutil
@@ -22,7 +24,9 @@ def opened(monkeypatch):
     """Names of the sealed segments whose manifest was opened."""
     names = []
     true_class = reader_module.SealedSegment
-    monkeypatch.setattr(reader_module, "SealedSegment", lambda path: (names.append(path.name), true_class(path))[1])
+    monkeypatch.setattr(
+        reader_module, "SealedSegment", lambda path: (names.append(path.name), true_class(path))[1]
+    )
     return names
 
 
@@ -30,7 +34,9 @@ def test_segments_are_listed_by_start_with_their_spans(write):
     segments = Catalog(write(3, live=1)).segments
     assert [segment.is_live for segment in segments] == [False, False, True]
     assert [segment.from_ns for segment in segments] == [START_NS + i * 10 * NS for i in range(3)]
-    assert [segment.to_ns for segment in segments] == [START_NS + (i * 10 + 9) * NS + 1 for i in range(3)]
+    assert [segment.to_ns for segment in segments] == [
+        START_NS + (i * 10 + 9) * NS + 1 for i in range(3)
+    ]
 
 
 def test_sealed_segments_are_not_opened_to_be_listed(write, opened):
@@ -83,7 +89,9 @@ def test_refresh_of_an_unchanged_directory_lists_nothing(write, monkeypatch):
     directory = write(3)
     os.utime(directory, ns=(START_NS, START_NS))
     catalog = Catalog(directory)
-    monkeypatch.setattr("necroscope.store.catalog.segment_paths", lambda _: pytest.fail("listed again"))
+    monkeypatch.setattr(
+        "necroscope.store.catalog.segment_paths", lambda _: pytest.fail("listed again")
+    )
     catalog.refresh()
     assert len(catalog.segments) == 3
 

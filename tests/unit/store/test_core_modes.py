@@ -19,14 +19,18 @@ START = 1_776_248_000 * S
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    """Cores 0 and 7 for a minute; core 7 is held for one second of it, and nothing was recorded from second 40 to 50."""
+    """Cores 0 and 7 for a minute; core 7 is held for one second of it, and nothing was recorded
+    from second 40 to 50.
+    """
     make_recording(tmp_path / "r", Identity("node-a", "boot-1", "drawn", {}))
     path = new_segment_path(tmp_path / "r", START)
     writer = JournalWriter(path, SegmentHeader(path.name, "node-a", "boot-1", START, 8))
     for second in (second for second in range(60) if not 40 <= second < 50):
         for cpu in (0, 7):
             system = S if cpu == 7 and second == 33 else S // 10
-            writer.append("cores", [(START + (second + 1) * S, cpu, S, S // 10, 0, system, 0, 0, 0, 0, 0, 0)])
+            writer.append(
+                "cores", [(START + (second + 1) * S, cpu, S, S // 10, 0, system, 0, 0, 0, 0, 0, 0)]
+            )
     writer.append("softirq_delay", [(START + 34 * S, 7, "net_rx", 1, 700_000_000, 0, [0] * 24)])
     writer.close()
     return Store.open(tmp_path / "r")
@@ -56,27 +60,40 @@ def test_cores_that_were_not_asked_for_are_left_out(store: Store) -> None:
 
 def pictures(store: Store, from_ns: int, to_ns: int, columns: int) -> list[list[list[float]]]:
     modes = read_core_modes(store, from_ns, to_ns, columns, [0, 1, 5])
-    return [np.nan_to_num(share, nan=-1).tolist() for share in modes.worst.values()] + [modes.delay_ns.tolist()]
+    return [np.nan_to_num(share, nan=-1).tolist() for share in modes.worst.values()] + [
+        modes.delay_ns.tolist()
+    ]
 
 
 @pytest.fixture
 def segments(tmp_path: Path) -> list[Path]:
-    """Three live segments that begin in the middle of a minute, with odd ticks, a pause of two minutes, and a core that goes."""
+    """Three live segments that begin in the middle of a minute, with odd ticks, a pause of two
+    minutes, and a core that goes.
+    """
     make_recording(tmp_path / "r", Identity("node-a", "boot-1", "drawn", {}))
     random = Random(7)
     paths = []
     for number in range(3):
         start_ns = MINUTE_NS * 30_000_000 + 17 * S + number * 150 * S + 123_456
         path = new_segment_path(tmp_path / "r", start_ns)
-        writer = JournalWriter(path, SegmentHeader(path.name.removesuffix(".live"), "node-a", "boot-1", start_ns, 6))
+        writer = JournalWriter(
+            path, SegmentHeader(path.name.removesuffix(".live"), "node-a", "boot-1", start_ns, 6)
+        )
         now_ns = start_ns
         while now_ns < start_ns + 150 * S:
-            elapsed_ns = 120 * S if number == 1 and now_ns == start_ns else S + random.randrange(-400_000, 400_000)
+            elapsed_ns = (
+                120 * S
+                if number == 1 and now_ns == start_ns
+                else S + random.randrange(-400_000, 400_000)
+            )
             now_ns += elapsed_ns
             for cpu in (0, 1, 5) if number < 2 else (0, 5):
                 parts = [random.randrange(20) * 10_000_000 for _ in range(9)]
                 writer.append("cores", [(now_ns, cpu, elapsed_ns, *parts)])
-                writer.append("softirq_delay", [(now_ns + 5, cpu, "timer", 1, random.randrange(400_000), parts[0], [1])])
+                writer.append(
+                    "softirq_delay",
+                    [(now_ns + 5, cpu, "timer", 1, random.randrange(400_000), parts[0], [1])],
+                )
         writer.close()
         paths.append(path)
     return paths

@@ -1,4 +1,6 @@
-"""A window as a recording of its own: the same answers within it, nothing outside, states from before."""
+"""A window as a recording of its own: the same answers within it, nothing outside, states from
+before.
+"""
 
 from pathlib import Path
 
@@ -27,10 +29,14 @@ TWO = """
 
 @pytest.fixture
 def whole(tmp_path: Path) -> Store:
-    return Store.open(draw(tmp_path / "whole", ONE, TWO, gaps=[Gap("nics", at(4), at(5), "no answer")], until=6))
+    return Store.open(
+        draw(tmp_path / "whole", ONE, TWO, gaps=[Gap("nics", at(4), at(5), "no answer")], until=6)
+    )
 
 
-def test_the_window_gives_the_same_flame_graph_as_in_the_whole(whole: Store, tmp_path: Path) -> None:
+def test_the_window_gives_the_same_flame_graph_as_in_the_whole(
+    whole: Store, tmp_path: Path
+) -> None:
     write_excerpt(whole, at(1), at(5), tmp_path / "part")
     part = Store.open(tmp_path / "part")
     assert folded(read_flame(part, at(0), at(9))) == folded(read_flame(whole, at(1), at(5)))
@@ -59,7 +65,13 @@ def test_a_day_is_no_excerpt(whole: Store, tmp_path: Path) -> None:
 
 
 def test_names_can_be_replaced_everywhere(whole: Store, tmp_path: Path) -> None:
-    renames = {"worker": "job", "node-a": "node-x", "vfs_": "", "no answer": "none", "/bin/program": "/opt/app"}
+    renames = {
+        "worker": "job",
+        "node-a": "node-x",
+        "vfs_": "",
+        "no answer": "none",
+        "/bin/program": "/opt/app",
+    }
     write_excerpt(whole, at(0), at(9), tmp_path / "part", renames)
     part = Store.open(tmp_path / "part")
     sampled = part.samples(at(0), at(9))

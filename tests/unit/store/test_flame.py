@@ -90,7 +90,9 @@ def test_groups_are_the_outermost_frames(tmp_path):
     assert (group.kind, group.module) == ("group", "process")
     assert "sh-io (71);main;read;copy" in folded(flame(recording, group_by=[GroupBy.THREAD]))
     assert "core 1;main;read;copy" in folded(flame(recording, group_by=[GroupBy.CORE]))
-    assert "interrupt on an idle core;do_idle;net_rx_action" in folded(flame(recording, group_by=[GroupBy.STATE]))
+    assert "interrupt on an idle core;do_idle;net_rx_action" in folded(
+        flame(recording, group_by=[GroupBy.STATE])
+    )
     nested = folded(flame(recording, group_by=[GroupBy.CGROUP, GroupBy.CORE, GroupBy.NAME]))
     assert "/ab;core 0;nginx;main;serve" in nested
     assert "/ab;core 1;nginx;main;serve;copy" in nested
@@ -98,16 +100,24 @@ def test_groups_are_the_outermost_frames(tmp_path):
 
 
 def test_a_process_is_called_by_its_first_thread_whichever_thread_works_most(tmp_path):
-    recording = draw(tmp_path / "r", "tid: 7  71  71  71\n comm: java  C2 Compiler  C2 Compiler  C2 Compiler\n a  a  a  a")
+    recording = draw(
+        tmp_path / "r",
+        "tid: 7  71  71  71\n comm: java  C2 Compiler  C2 Compiler  C2 Compiler\n a  a  a  a",
+    )
     assert folded(flame(recording, group_by=[GroupBy.PROCESS])) == {"java (7);a": 4}
-    assert folded(flame(recording, Selection.of(tids=[71]), [GroupBy.PROCESS])) == {"C2 Compiler (7);a": 3}
+    assert folded(flame(recording, Selection.of(tids=[71]), [GroupBy.PROCESS])) == {
+        "C2 Compiler (7);a": 3
+    }
 
 
 def test_turned_begins_at_the_innermost_frame(tmp_path):
     recording = draw(tmp_path / "r", "a  a  b\n f  g  f\n x@kernel  x@kernel  .")
     tree = flame(recording, is_turned=True)
     assert folded(tree) == {"x;f;a": 1, "x;g;a": 1, "f;b": 1}
-    assert {tree.frames[tree.frame[n]].function: int(tree.total_weight[n]) for n in np.flatnonzero(tree.parent < 0)} == {
+    assert {
+        tree.frames[tree.frame[n]].function: int(tree.total_weight[n])
+        for n in np.flatnonzero(tree.parent < 0)
+    } == {
         "x": 2,
         "f": 1,
     }
@@ -119,14 +129,18 @@ def test_turned_begins_at_the_innermost_frame(tmp_path):
 
 
 def test_cut_begins_at_the_outermost_frame_that_matches(tmp_path):
-    recording = draw(tmp_path / "r", "a  b  b  c\n walk  walk  x  x\n leaf  walk  walk  .\n .  leaf  .  .")
+    recording = draw(
+        tmp_path / "r", "a  b  b  c\n walk  walk  x  x\n leaf  walk  walk  .\n .  leaf  .  ."
+    )
     tree = flame(recording, Selection.of(frames="walk"), is_cut=True)
     assert folded(tree) == {"walk;leaf": 1, "walk;walk;leaf": 1, "walk": 1}
     assert tree.samples == 3
 
 
 def test_stacks_of_several_segments_are_one_tree(tmp_path):
-    recording = draw(tmp_path / "r", "a  a\n f  g", "time: 0.2  0.3\n b  a\n h  f", "time: 0.4\n a\n f", live=1)
+    recording = draw(
+        tmp_path / "r", "a  a\n f  g", "time: 0.2  0.3\n b  a\n h  f", "time: 0.4\n a\n f", live=1
+    )
     tree = flame(recording)
     assert folded(tree) == {"a;f": 3, "a;g": 1, "b;h": 1}
     assert len(tree.parent) == 5
@@ -135,13 +149,23 @@ def test_stacks_of_several_segments_are_one_tree(tmp_path):
 
 def test_many_stacks_are_merged_on_the_way(tmp_path, monkeypatch):
     monkeypatch.setattr("necroscope.store.stack_weights._PENDING_STACKS", 1)
-    recording = draw(tmp_path / "r", "a  a\n f  g", "time: 0.2  0.3\n b  a\n h  f", "time: 0.4\n a\n f")
+    recording = draw(
+        tmp_path / "r", "a  a\n f  g", "time: 0.2  0.3\n b  a\n h  f", "time: 0.4\n a\n f"
+    )
     assert folded(flame(recording)) == {"a;f": 3, "a;g": 1, "b;h": 1}
-    assert folded(flame(recording, group_by=[GroupBy.NAME])) == {"sh;a;f": 3, "sh;a;g": 1, "sh;b;h": 1}
+    assert folded(flame(recording, group_by=[GroupBy.NAME])) == {
+        "sh;a;f": 3,
+        "sh;a;g": 1,
+        "sh;b;h": 1,
+    }
 
 
 def test_weights_count_not_rows(tmp_path):
-    tree = flame(draw(tmp_path / "r", "weight: 5  1000000000000\n a  b".replace("1000000000000", "2000000000")))
+    tree = flame(
+        draw(
+            tmp_path / "r", "weight: 5  1000000000000\n a  b".replace("1000000000000", "2000000000")
+        )
+    )
     assert folded(tree) == {"a": 5, "b": 2_000_000_000}
     assert tree.samples == 2_000_000_005
 
@@ -155,8 +179,14 @@ def test_an_unnamed_frame_keeps_its_module_and_offset(tmp_path):
 
 
 def test_interrupt_on_idle_core_is_work(tmp_path):
-    idle = "pid: 0  0  0\n cpu_startup_entry@kernel  cpu_startup_entry@kernel  cpu_startup_entry@kernel\n"
-    idle += "intel_idle@kernel  intel_idle@kernel  intel_idle@kernel\n .  asm_common_interrupt@kernel  handle_softirqs@kernel"
+    idle = (
+        "pid: 0  0  0\n cpu_startup_entry@kernel  cpu_startup_entry@kernel "
+        " cpu_startup_entry@kernel\n"
+    )
+    idle += (
+        "intel_idle@kernel  intel_idle@kernel  intel_idle@kernel\n .  asm_common_interrupt@kernel "
+        " handle_softirqs@kernel"
+    )
     recording = draw(tmp_path / "r", idle)
     tree = flame(recording)
     assert folded(tree) == {
@@ -164,17 +194,25 @@ def test_interrupt_on_idle_core_is_work(tmp_path):
         "cpu_startup_entry;intel_idle;handle_softirqs": 1,
     }
     assert tree.left_out[-1] == "1 samples are idle or in another state that was not asked for"
-    assert folded(flame(recording, Selection.of(states=[State.IDLE]))) == {"cpu_startup_entry;intel_idle": 1}
+    assert folded(flame(recording, Selection.of(states=[State.IDLE]))) == {
+        "cpu_startup_entry;intel_idle": 1
+    }
     assert flame(recording, Selection.of(states=[*WORK, State.IDLE])).samples == 3
 
 
 def test_a_task_that_is_called_idle_is_no_idle_core(tmp_path):
-    assert folded(flame(draw(tmp_path / "r", "pid: 12\n cpu_idle_poll@kernel"))) == {"cpu_idle_poll": 1}
+    assert folded(flame(draw(tmp_path / "r", "pid: 12\n cpu_idle_poll@kernel"))) == {
+        "cpu_idle_poll": 1
+    }
 
 
 def test_comm_with_digits_spaces_and_colons_is_whole(tmp_path):
     recording = draw(tmp_path / "r", "comm: kworker/12:3-mm  C2 CompilerThre  0\n a  b  c")
-    assert set(folded(flame(recording, group_by=[GroupBy.NAME]))) == {"kworker/12:3-mm;a", "C2 CompilerThre;b", "0;c"}
+    assert set(folded(flame(recording, group_by=[GroupBy.NAME]))) == {
+        "kworker/12:3-mm;a",
+        "C2 CompilerThre;b",
+        "0;c",
+    }
     assert folded(flame(recording, Selection.of(comms=["kworker/12:3-mm"]))) == {"a": 1}
 
 
@@ -189,12 +227,18 @@ def test_a_range_past_the_end_is_answered_for_the_part_there_is(tmp_path, live):
     tree = read_flame(store, at(1), at(100))
     assert folded(tree) == {"b": 1, "c": 1}
     assert (tree.from_ns, tree.to_ns) == (at(1), at(2) + 1)
-    assert tree.left_out == ["2025-10-09T08:53:22.000Z to 2025-10-09T08:55:00.000Z: the recording ends before it"]
+    assert tree.left_out == [
+        "2025-10-09T08:53:22.000Z to 2025-10-09T08:55:00.000Z: the recording ends before it"
+    ]
     outside = read_flame(store, at(50), at(100))
     assert (outside.samples, folded(outside)) == (0, {})
-    assert outside.left_out == ["2025-10-09T08:54:10.000Z to 2025-10-09T08:55:00.000Z: nothing was recorded"]
+    assert outside.left_out == [
+        "2025-10-09T08:54:10.000Z to 2025-10-09T08:55:00.000Z: nothing was recorded"
+    ]
     before = read_flame(store, at(-10), at(1))
-    assert before.left_out == ["2025-10-09T08:53:10.000Z to 2025-10-09T08:53:20.000Z: the recording begins after it"]
+    assert before.left_out == [
+        "2025-10-09T08:53:10.000Z to 2025-10-09T08:53:20.000Z: the recording begins after it"
+    ]
     assert folded(before) == {"a": 1}
 
 
@@ -202,10 +246,15 @@ def test_a_range_past_the_end_is_answered_for_the_part_there_is(tmp_path, live):
 
 
 def test_gaps_in_the_window_are_told(tmp_path):
-    gaps = [Gap("samples", at(0.1), at(0.2), "ring overran", 1, 3), Gap("cores", at(0), at(1), "not of samples")]
+    gaps = [
+        Gap("samples", at(0.1), at(0.2), "ring overran", 1, 3),
+        Gap("cores", at(0), at(1), "not of samples"),
+    ]
     gaps += [Gap("samples", at(5), at(6), "after the window")]
     tree = flame(draw(tmp_path / "r", "a  a", gaps=gaps, until=10))
-    assert tree.left_out == ["2025-10-09T08:53:20.100Z to 2025-10-09T08:53:20.200Z: ring overran, core 1, 3 lost"]
+    assert tree.left_out == [
+        "2025-10-09T08:53:20.100Z to 2025-10-09T08:53:20.200Z: ring overran, core 1, 3 lost"
+    ]
 
 
 def test_samples_whose_stack_is_damaged_are_counted_not_shown(tmp_path):
@@ -216,7 +265,9 @@ def test_samples_whose_stack_is_damaged_are_counted_not_shown(tmp_path):
     assert folded(tree) == {"c": 1}
     assert any(words.startswith("2 samples have lost their stack") for words in tree.left_out)
     assert any("checksum" in words for words in tree.left_out)
-    assert folded(flame(recording, group_by=[GroupBy.PROCESS, GroupBy.STATE])) == {"sh (7);user;c": 1}
+    assert folded(flame(recording, group_by=[GroupBy.PROCESS, GroupBy.STATE])) == {
+        "sh (7);user;c": 1
+    }
 
 
 def test_the_time_limit_stops_between_segments_and_says_where(tmp_path):
@@ -225,7 +276,9 @@ def test_the_time_limit_stops_between_segments_and_says_where(tmp_path):
     tree = read_flame(store, at(0), at(0.6), limit=TimeLimit(1, clock=lambda: next(moments)))
     assert folded(tree) == {"a": 2}
     assert tree.to_ns == at(0.3)
-    words = "the time limit of 1 s: 2025-10-09T08:53:20.300Z to 2025-10-09T08:53:20.600Z was not read"
+    words = (
+        "the time limit of 1 s: 2025-10-09T08:53:20.300Z to 2025-10-09T08:53:20.600Z was not read"
+    )
     assert tree.left_out == [words]
 
 

@@ -4,4 +4,9 @@ from necroscope.store.frame_state import State
 
 
 def test_every_state_has_a_label():
-    assert [state.label for state in State] == ["kernel", "user", "interrupt on an idle core", "idle"]
+    assert [state.label for state in State] == [
+        "kernel",
+        "user",
+        "interrupt on an idle core",
+        "idle",
+    ]

@@ -40,11 +40,16 @@ def test_groups_are_no_functions(tmp_path):
 
 def test_samples_spread_over_cores_and_processes(tmp_path):
     store = Store.open(draw(tmp_path / "r", RECURSION))
-    assert parts(read_flame(store, at(0), at(1), group_by=[GroupBy.CORE])) == [Part("core 0", 2, 0.5), Part("core 1", 2, 0.5)]
+    assert parts(read_flame(store, at(0), at(1), group_by=[GroupBy.CORE])) == [
+        Part("core 0", 2, 0.5),
+        Part("core 1", 2, 0.5),
+    ]
     by_process = read_flame(store, at(0), at(1), Selection.of(frames="^leaf$"), [GroupBy.PROCESS])
     assert parts(by_process) == [Part("sh (7)", 1, 0.5), Part("sh (8)", 1, 0.5)]
 
 
 def test_nothing_has_no_functions(tmp_path):
-    tree = read_flame(Store.open(draw(tmp_path / "r", "a")), at(50), at(60), group_by=[GroupBy.CORE])
+    tree = read_flame(
+        Store.open(draw(tmp_path / "r", "a")), at(50), at(60), group_by=[GroupBy.CORE]
+    )
     assert (top_functions(tree), parts(tree)) == ([], [])

@@ -24,7 +24,11 @@ def picture(heat) -> list[list[int | None]]:
 
 
 def test_columns_are_seconds_and_rows_the_offset_within_them(tmp_path):
-    recording = draw(tmp_path / "r", "time: 0.1  0.3  0.35  1.0  1.99  2.5\n cpu: 0  0  1  1  0  0\n a  a  a  a  a  a", until=3)
+    recording = draw(
+        tmp_path / "r",
+        "time: 0.1  0.3  0.35  1.0  1.99  2.5\n cpu: 0  0  1  1  0  0\n a  a  a  a  a  a",
+        until=3,
+    )
     heat = heat_map(recording, 0, 3, rows=4)
     assert picture(heat) == [[1, 1, 0], [2, 0, 0], [0, 0, 1], [0, 1, 0]]
     assert heat.column_totals.tolist() == [3, 2, 1]
@@ -32,7 +36,10 @@ def test_columns_are_seconds_and_rows_the_offset_within_them(tmp_path):
     assert heat.busiest == Cell(1, 0, at(0.25), at(0.5), 2)
     assert heat.quietest == Cell(2, 0, at(0.5), at(0.75), 0)
     assert heat.left_out == []
-    assert picture(heat_map(recording, 0, 3, Selection.of(cpus=[1]), rows=2)) == [[1, 1, 0], [0, 0, 0]]
+    assert picture(heat_map(recording, 0, 3, Selection.of(cpus=[1]), rows=2)) == [
+        [1, 1, 0],
+        [0, 0, 0],
+    ]
 
 
 def test_columns_of_two_seconds_begin_at_even_seconds_and_are_known_only_in_the_window(tmp_path):
@@ -43,20 +50,33 @@ def test_columns_of_two_seconds_begin_at_even_seconds_and_are_known_only_in_the_
 
 
 def test_rows_that_do_not_divide_a_second_begin_at_whole_nanoseconds(tmp_path):
-    recording = draw(tmp_path / "r", "time: 0.333333333  0.333333334  0.666666666  0.666666667\n a  a  a  a", until=1)
+    recording = draw(
+        tmp_path / "r",
+        "time: 0.333333333  0.333333334  0.666666666  0.666666667\n a  a  a  a",
+        until=1,
+    )
     assert heat_map(recording, 0, 1, rows=3).weights[:, 0].tolist() == [1, 2, 1]
 
 
 def test_weights_idle_samples_and_frames_count_as_in_a_flame_graph(tmp_path):
-    recording = draw(tmp_path / "r", "pid: 0  0  7\n weight: 2  3  4\n x@kernel  intel_idle@kernel  main", until=1)
+    recording = draw(
+        tmp_path / "r",
+        "pid: 0  0  7\n weight: 2  3  4\n x@kernel  intel_idle@kernel  main",
+        until=1,
+    )
     heat = heat_map(recording, 0, 1, rows=1)
-    assert (heat.samples, heat.left_out) == (6, ["3 samples are idle or in another state that was not asked for"])
+    assert (heat.samples, heat.left_out) == (
+        6,
+        ["3 samples are idle or in another state that was not asked for"],
+    )
     assert heat_map(recording, 0, 1, Selection.of(frames="main")).samples == 4
 
 
 @pytest.mark.parametrize("live", [0, 1])
 def test_a_last_sample_out_of_order_still_counts(tmp_path, live):
-    recording = draw(tmp_path / "r", "time: 1.2  1.9  0.4\n weight: 1  10  100\n a  a  a", live=live)
+    recording = draw(
+        tmp_path / "r", "time: 1.2  1.9  0.4\n weight: 1  10  100\n a  a  a", live=live
+    )
     assert heat_map(recording, 0, 2, rows=1).column_totals.tolist() == [100, 11]
 
 
@@ -101,7 +121,9 @@ def test_nothing_recorded_has_no_busiest_cell(tmp_path):
     assert (heat.busiest, heat.quietest, heat.samples) == (None, None, 0)
 
 
-@pytest.mark.parametrize("options", [{"rows": 0}, {"column_s": 0}, {"rows": 100_000}, {"rows": 10_000, "column_s": 1}])
+@pytest.mark.parametrize(
+    "options", [{"rows": 0}, {"column_s": 0}, {"rows": 100_000}, {"rows": 10_000, "column_s": 1}]
+)
 def test_a_map_of_no_or_too_many_cells_is_refused(tmp_path, options):
     with pytest.raises(UsageError):
         heat_map(draw(tmp_path / "r", "a"), 0, 1_000_000, **options)

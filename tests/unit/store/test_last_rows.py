@@ -20,7 +20,9 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     monkeypatch.setattr(last_rows, "_SEGMENTS_AT_ONCE", 1)
     recording = new_recording(tmp_path / "r")
     for start in (0, 300, 600):
-        WrittenSegment(recording, start).add("events", row("events", start + 5, kind="nic_reset", message=f"at {start}")).seal()
+        WrittenSegment(recording, start).add(
+            "events", row("events", start + 5, kind="nic_reset", message=f"at {start}")
+        ).seal()
     return Store.open(recording)
 
 
@@ -33,11 +35,15 @@ def test_all_rows_of_a_window_come_in_order(store: Store) -> None:
     assert told(last) == ["at 0", "at 300", "at 600"]
     assert last.left_out == []
     assert told(read_last_rows(store, "events", *WINDOW, most=3, limit=TimeLimit())) == told(last)
-    assert told(read_last_rows(store, "events", at(6), at(605), most=10, limit=TimeLimit())) == ["at 300"]
+    assert told(read_last_rows(store, "events", at(6), at(605), most=10, limit=TimeLimit())) == [
+        "at 300"
+    ]
 
 
 def test_of_many_rows_the_last_are_kept_and_older_ones_not_read(store: Store) -> None:
-    last = read_last_rows(store, "events", *WINDOW, columns=["time", "message"], most=1, limit=TimeLimit())
+    last = read_last_rows(
+        store, "events", *WINDOW, columns=["time", "message"], most=1, limit=TimeLimit()
+    )
     assert told(last) == ["at 600"]
     assert last.left_out == ["before 2025-10-09T09:04:05.000Z: only the last 1 are listed"]
     oldest = store.catalog.reader(store.catalog.segments[0])
@@ -46,9 +52,13 @@ def test_of_many_rows_the_last_are_kept_and_older_ones_not_read(store: Store) ->
 
 def test_the_time_limit_leaves_out_the_oldest_and_says_so(store: Store) -> None:
     clock: Iterator[float] = iter([0, 0.5, 2])
-    last = read_last_rows(store, "events", *WINDOW, most=10, limit=TimeLimit(1, lambda: next(clock)))
+    last = read_last_rows(
+        store, "events", *WINDOW, most=10, limit=TimeLimit(1, lambda: next(clock))
+    )
     assert told(last) == ["at 600"]
-    assert last.left_out == ["the time limit of 1 s: 2025-10-09T08:54:00.000Z to 2025-10-09T09:04:00.000Z was not read"]
+    assert last.left_out == [
+        "the time limit of 1 s: 2025-10-09T08:54:00.000Z to 2025-10-09T09:04:00.000Z was not read"
+    ]
 
 
 def test_a_window_without_rows_is_empty(store: Store) -> None:

@@ -13,13 +13,23 @@ FUNCTIONS = ["a", "b", "c", None]
 
 
 def table(name: str, rows: list[tuple]) -> pa.Table:
-    return pa.Table.from_batches([batch_from_rows(TABLES[name], rows)]) if rows else empty(TABLES[name])
+    return (
+        pa.Table.from_batches([batch_from_rows(TABLES[name], rows)])
+        if rows
+        else empty(TABLES[name])
+    )
 
 
-def segment(stacks: list[tuple], frames: list[str | None], samples: list[int], first_frame: int = 0) -> SampleTables:
-    frame_rows = [(first_frame + i, function, "m", "kernel", None, None) for i, function in enumerate(frames)]
+def segment(
+    stacks: list[tuple], frames: list[str | None], samples: list[int], first_frame: int = 0
+) -> SampleTables:
+    frame_rows = [
+        (first_frame + i, function, "m", "kernel", None, None) for i, function in enumerate(frames)
+    ]
     sample_rows = [(i, 0, 1, 1, "c", None, stack, 1) for i, stack in enumerate(samples)]
-    return SampleTables(table("samples", sample_rows), table("stacks", stacks), table("frames", frame_rows))
+    return SampleTables(
+        table("samples", sample_rows), table("stacks", stacks), table("frames", frame_rows)
+    )
 
 
 def paths(window: SampleTables) -> list[tuple | None]:
@@ -28,7 +38,9 @@ def paths(window: SampleTables) -> list[tuple | None]:
     known: dict[int, tuple] = {-1: ()}
     for row in window.stacks.to_pylist():
         known[row["stack"]] = (*known[row["parent"]], functions[row["frame"]])
-    return [known[stack] if stack >= 0 else None for stack in window.samples.column("stack").to_pylist()]
+    return [
+        known[stack] if stack >= 0 else None for stack in window.samples.column("stack").to_pylist()
+    ]
 
 
 @st.composite
@@ -38,7 +50,9 @@ def segments(draw: st.DrawFn) -> tuple[SampleTables, list[tuple]]:
     first_frame = draw(st.integers(0, 3))
     stacks: dict[tuple[int, int], int] = {}
     expected, samples = [], []
-    for path in draw(st.lists(st.lists(st.sampled_from(FUNCTIONS), min_size=1, max_size=4), max_size=6)):
+    for path in draw(
+        st.lists(st.lists(st.sampled_from(FUNCTIONS), min_size=1, max_size=4), max_size=6)
+    ):
         stack = -1
         for function in path:
             stack = stacks.setdefault((stack, first_frame + frames.index(function)), len(stacks))
@@ -84,5 +98,11 @@ def test_stacks_that_cannot_be_followed_are_lost():
     circle = [(1, 2, 0), (2, 1, 0)]
     orphan = [(4, 3, 0), (5, 4, 0)]
     no_frame = [(6, -1, 99), (7, 6, 0)]
-    window = merge_samples([segment([(0, -1, 0), *circle, *orphan, *no_frame], ["a"], [0, 1, 2, 4, 5, 6, 7, 8, -1, -7])])
+    window = merge_samples(
+        [
+            segment(
+                [(0, -1, 0), *circle, *orphan, *no_frame], ["a"], [0, 1, 2, 4, 5, 6, 7, 8, -1, -7]
+            )
+        ]
+    )
     assert paths(window) == [("a",), *[None] * 9]

@@ -1,4 +1,6 @@
-"""Questions to a recording: right over segment borders, cheap outside the window, honest about damage."""
+"""Questions to a recording: right over segment borders, cheap outside the window, honest about
+damage.
+"""
 
 import shutil
 from pathlib import Path
@@ -11,7 +13,14 @@ from necroscope.model.tables import TABLES
 from necroscope.segment.arrow import schema_of
 from necroscope.segment.journal import JournalWriter, SegmentHeader
 from necroscope.segment.reader import SegmentReader
-from necroscope.segment.recording import Identity, Pin, make_recording, new_segment_path, remove_segment, write_pins
+from necroscope.segment.recording import (
+    Identity,
+    Pin,
+    make_recording,
+    new_segment_path,
+    remove_segment,
+    write_pins,
+)
 from necroscope.segment.sealing import seal
 from necroscope.store.query import Store
 
@@ -53,7 +62,9 @@ def test_cores_and_columns_can_be_chosen(store):
     assert rows.column_names == ["comm", "stack"]
     assert rows.num_rows == 10
     assert store.rows("samples", at(5), at(15), cpus=[]).num_rows == 0
-    assert store.rows("gaps", *EVER, cpus=[0]).num_rows == 0, "a row without a core belongs to no core"
+    assert store.rows("gaps", *EVER, cpus=[0]).num_rows == 0, (
+        "a row without a core belongs to no core"
+    )
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -70,7 +81,9 @@ def test_only_segments_in_the_window_are_touched(write):
     readers = store.catalog._readers
     assert [path.name for path in readers] == [store.catalog.segments[1].path.name]
     (reader,) = readers.values()
-    assert reader.bytes_read == (reader.path / "cores.parquet").stat().st_size - 4, "all of a small table but its head"
+    assert reader.bytes_read == (reader.path / "cores.parquet").stat().st_size - 4, (
+        "all of a small table but its head"
+    )
     store.samples(at(12), at(13))
     assert len(readers) == 1
 
@@ -81,7 +94,12 @@ def test_cost_of_a_window_does_not_grow_with_the_recording(write, tmp_path):
         store = Store.open(write(segments))
         store.samples(at(2), at(9))
         store.rows("cores", at(2), at(9))
-        counts.append((len(store.catalog._readers), sum(reader.bytes_read for reader in store.catalog._readers.values())))
+        counts.append(
+            (
+                len(store.catalog._readers),
+                sum(reader.bytes_read for reader in store.catalog._readers.values()),
+            )
+        )
         shutil.rmtree(tmp_path / "recording")
     assert counts[0] == counts[1]
 
@@ -97,7 +115,9 @@ def test_stacks_of_segments_are_merged_into_one_tree(store):
         path_of[row["stack"]] = [*path_of.get(row["parent"], []), function[row["frame"]]]
     assert list(path_of.values()) == [[None], [None, "work"]]
     paths = [path_of[stack] for stack in window.samples.column("stack").to_pylist()]
-    assert paths == [[None, "work"] if second % 2 else [None] for second in range(30) for _ in range(2)]
+    assert paths == [
+        [None, "work"] if second % 2 else [None] for second in range(30) for _ in range(2)
+    ]
 
 
 def test_samples_of_some_cores(store):
@@ -116,7 +136,13 @@ def test_gaps_that_touch_the_window(store):
 def test_info_has_all_that_the_command_shows(store):
     write_pins(store.catalog.directory, [Pin(1, 2, "nic_reset")])
     info = store.info()
-    assert (info.schema, info.node, info.labels, info.cpus, info.segments) == (1, "node-a", {"zone": "a"}, 2, 3)
+    assert (info.schema, info.node, info.labels, info.cpus, info.segments) == (
+        1,
+        "node-a",
+        {"zone": "a"},
+        2,
+        3,
+    )
     assert (info.from_ns, info.to_ns) == (at(0), at(29) + 1)
     recorded = {name: rows for name, rows in info.tables.items() if name != "core_minutes"}
     assert recorded == {"samples": 60, "stacks": 7, "frames": 6, "cores": 60, "gaps": 3}
@@ -134,7 +160,14 @@ def test_info_opens_no_table(write, monkeypatch):
 def test_empty_recording(write):
     store = Store.open(write(0))
     info = store.info()
-    assert (info.from_ns, info.to_ns, info.cpus, info.segments, info.tables, info.gaps) == (None, None, None, 0, {}, [])
+    assert (info.from_ns, info.to_ns, info.cpus, info.segments, info.tables, info.gaps) == (
+        None,
+        None,
+        None,
+        0,
+        {},
+        [],
+    )
     assert store.rows("cores", *EVER).num_rows == 0
     assert store.samples(*EVER).samples.num_rows == 0
 

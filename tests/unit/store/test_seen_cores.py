@@ -29,14 +29,22 @@ def test_a_core_that_comes_while_the_recording_grows_is_found(tmp_path: Path) ->
     assert seen.cpus() == [0, 1, 2, 7]
 
 
-def test_segments_as_large_as_the_one_before_are_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_segments_as_large_as_the_one_before_are_not_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     recording = new_recording(tmp_path / "r")
     for number in range(6):
         start = number * 300
-        WrittenSegment(recording, start).ticks(start, start + 60, cpus=3 if number == 4 else 2).seal()
+        WrittenSegment(recording, start).ticks(
+            start, start + 60, cpus=3 if number == 4 else 2
+        ).seal()
     opened: list[str] = []
     read = SegmentReader.read
-    monkeypatch.setattr(SegmentReader, "read", lambda self, *words: opened.append(self.path.name) or read(self, *words))
+    monkeypatch.setattr(
+        SegmentReader,
+        "read",
+        lambda self, *words: opened.append(self.path.name) or read(self, *words),
+    )
     seen = SeenCores(Store.open(recording))
     assert seen.cpus() == seen.cpus() == [0, 1, 2]
     assert len(opened) == 3

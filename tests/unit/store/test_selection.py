@@ -1,4 +1,6 @@
-"""The expression on frames: what it finds, what it cannot be, and that no name and no expression keeps it long."""
+"""The expression on frames: what it finds, what it cannot be, and that no name and no expression
+keeps it long.
+"""
 
 import time
 
@@ -13,13 +15,20 @@ def frames(*names: tuple[str | None, str]) -> pa.Table:
     """In two chunks, each with a dictionary of its own, as they are read."""
     functions, modules = zip(*names, strict=True)
     chunks = [
-        pa.table({"function": pa.array([function], pa.string()), "module": pa.array([module]).dictionary_encode()})
+        pa.table(
+            {
+                "function": pa.array([function], pa.string()),
+                "module": pa.array([module]).dictionary_encode(),
+            }
+        )
         for function, module in zip(functions, modules, strict=True)
     ]
     return pa.concat_tables(chunks)
 
 
-TABLE = frames(("mem_cgroup_iter", "[kernel]"), (None, "/usr/lib/libc.so.6"), ("Größe", "/usr/bin/app"))
+TABLE = frames(
+    ("mem_cgroup_iter", "[kernel]"), (None, "/usr/lib/libc.so.6"), ("Größe", "/usr/bin/app")
+)
 
 
 @pytest.mark.parametrize(
@@ -34,11 +43,15 @@ TABLE = frames(("mem_cgroup_iter", "[kernel]"), (None, "/usr/lib/libc.so.6"), ("
         ("", [True, True, True]),
     ],
 )
-def test_a_function_or_a_module_is_found_and_a_lost_frame_is_not(expression: str, found: list[bool]) -> None:
+def test_a_function_or_a_module_is_found_and_a_lost_frame_is_not(
+    expression: str, found: list[bool]
+) -> None:
     assert Selection.of(frames=expression).matching(TABLE).tolist() == [*found, False]
 
 
-@pytest.mark.parametrize("expression", ["f(", "[", "*", "a{2000}", "(?=look)ahead", r"(a)\1", "\udc80"])
+@pytest.mark.parametrize(
+    "expression", ["f(", "[", "*", "a{2000}", "(?=look)ahead", r"(a)\1", "\udc80"]
+)
 def test_what_is_none_is_told_with_what_is_not_supported(expression: str) -> None:
     with pytest.raises(UsageError, match="no regular expression") as told:
         Selection.of(frames=expression)

@@ -19,7 +19,9 @@ def asked(store: Store, question, from_s: float = 0, to_s: float = 1):
 
 def sample_times(reading: WindowReading, reader) -> list[int]:
     return [
-        time for span in reading.slices(reader) for time in reader.read("samples", *span, ["time"]).column("time").to_pylist()
+        time
+        for span in reading.slices(reader)
+        for time in reader.read("samples", *span, ["time"]).column("time").to_pylist()
     ]
 
 
@@ -34,7 +36,9 @@ def test_a_segment_that_is_sealed_meanwhile_is_asked_anew(tmp_path):
         return sample_times(reading, reader)
 
     assert list(reading.segments(question)) == [[at(0), at(0.1)]]
-    assert reading.left_out() == ["2025-10-09T08:53:20.100Z to 2025-10-09T08:53:21.000Z: the recording ends before it"]
+    assert reading.left_out() == [
+        "2025-10-09T08:53:20.100Z to 2025-10-09T08:53:21.000Z: the recording ends before it"
+    ]
 
 
 def test_a_segment_that_is_removed_meanwhile_is_left_out_and_told(tmp_path):
@@ -51,31 +55,48 @@ def test_pieces_cover_the_window_once(tmp_path, monkeypatch):
     monkeypatch.setattr("necroscope.store.window_reading._ROWS_AT_ONCE", 1)
     recording = draw(tmp_path / "r", "time: 0  0.1  0.2  0.3  0.9\n a  a  a  a  a")
     reading = WindowReading(Store.open(recording), at(0.1), at(2), TimeLimit())
-    assert list(reading.segments(lambda reader: sample_times(reading, reader))) == [[at(0.1), at(0.2), at(0.3), at(0.9)]]
+    assert list(reading.segments(lambda reader: sample_times(reading, reader))) == [
+        [at(0.1), at(0.2), at(0.3), at(0.9)]
+    ]
     [spans] = reading.segments(lambda reader: list(reading.slices(reader)))
     assert len(spans) > 2
     assert all(before[1] == after[0] for before, after in pairwise(spans))
 
 
 def test_recorded_is_the_window_without_holes_and_gaps(tmp_path):
-    gaps = [Gap("samples", at(9.6), at(9.7), "x"), Gap("samples", at(9.8), at(9.9), "x", 1), Gap("nics", at(9), at(10), "x")]
+    gaps = [
+        Gap("samples", at(9.6), at(9.7), "x"),
+        Gap("samples", at(9.8), at(9.9), "x", 1),
+        Gap("nics", at(9), at(10), "x"),
+    ]
     store = Store.open(draw(tmp_path / "r", "time: 0  1\n a  a", "time: 9  10\n b  b", gaps=gaps))
     reading, _ = asked(store, lambda reader: None, 0.5, 9.95)
     assert reading.recorded() == [(at(0.5), at(1) + 1), (at(9), at(9.6)), (at(9.7), at(9.95))]
-    assert reading.recorded(frozenset({1})) == [(at(0.5), at(1) + 1), (at(9), at(9.6)), (at(9.7), at(9.8)), (at(9.9), at(9.95))]
+    assert reading.recorded(frozenset({1})) == [
+        (at(0.5), at(1) + 1),
+        (at(9), at(9.6)),
+        (at(9.7), at(9.8)),
+        (at(9.9), at(9.95)),
+    ]
     assert reading.answered() == (at(0.5), at(9.95))
 
 
 def test_many_gaps_are_told_in_few_words(tmp_path):
     gaps = [Gap("samples", at(0.1), at(0.2), f"cause {n}") for n in range(9)]
-    reading, _ = asked(Store.open(draw(tmp_path / "r", "a", gaps=gaps, until=1)), lambda reader: None)
+    reading, _ = asked(
+        Store.open(draw(tmp_path / "r", "a", gaps=gaps, until=1)), lambda reader: None
+    )
     assert reading.left_out()[-1] == "and 4 more gaps"
     assert len(reading.left_out()) == 6
 
 
 def test_gaps_far_apart_are_not_told_as_one(tmp_path):
-    gaps = [Gap("samples", at(second), at(second + 0.1), "overran", lost=1) for second in (0.1, 0.3, 8)]
-    reading, _ = asked(Store.open(draw(tmp_path / "r", "a", gaps=gaps, until=9)), lambda reader: None, 0, 9)
+    gaps = [
+        Gap("samples", at(second), at(second + 0.1), "overran", lost=1) for second in (0.1, 0.3, 8)
+    ]
+    reading, _ = asked(
+        Store.open(draw(tmp_path / "r", "a", gaps=gaps, until=9)), lambda reader: None, 0, 9
+    )
     assert reading.left_out() == [
         "2025-10-09T08:53:20.100Z to 2025-10-09T08:53:20.400Z: overran, 2 lost",
         "2025-10-09T08:53:28.000Z to 2025-10-09T08:53:28.100Z: overran, 1 lost",

@@ -38,11 +38,15 @@ def compile_c(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def spawn() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
-    """Starts a program that writes one byte when it is up, waits for that byte, and ends it after the test."""
+    """Starts a program that writes one byte when it is up, waits for that byte, and ends it after
+    the test.
+    """
     started: list[subprocess.Popen[bytes]] = []
 
     def start(*arguments: object, **options: object) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen([str(argument) for argument in arguments], stdout=subprocess.PIPE, **options)  # type: ignore[call-overload]
+        process = subprocess.Popen(
+            [str(argument) for argument in arguments], stdout=subprocess.PIPE, **options
+        )  # type: ignore[call-overload]
         started.append(process)
         assert process.stdout.read(1)
         return process
@@ -58,9 +62,13 @@ def function_offset(path: Path, name: str) -> int:
     """File offset of the second byte of a function, by nm and readelf."""
     symbols = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
     address = next(
-        int(line.split()[0], 16) for line in symbols.splitlines() if line.split()[-1] == name and len(line.split()) == 3
+        int(line.split()[0], 16)
+        for line in symbols.splitlines()
+        if line.split()[-1] == name and len(line.split()) == 3
     )
-    headers = subprocess.run(["readelf", "-lW", path], capture_output=True, text=True, check=True).stdout
+    headers = subprocess.run(
+        ["readelf", "-lW", path], capture_output=True, text=True, check=True
+    ).stdout
     for line in headers.splitlines():
         fields = line.split()
         if fields[:1] == ["LOAD"]:

@@ -13,8 +13,14 @@ DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 def cxx_bomb(levels: int) -> bytes:
     """X<S,S> of X<S,S> of ...: each level doubles the text."""
-    reference = ["S_", *(f"S{DIGITS[at]}_" for at in range(36)), *(f"S1{DIGITS[at]}_" for at in range(36))]
-    return ("_Z1f1XIiiE" + "".join(f"S_I{reference[level] * 2}E" for level in range(1, levels))).encode()
+    reference = [
+        "S_",
+        *(f"S{DIGITS[at]}_" for at in range(36)),
+        *(f"S1{DIGITS[at]}_" for at in range(36)),
+    ]
+    return (
+        "_Z1f1XIiiE" + "".join(f"S_I{reference[level] * 2}E" for level in range(1, levels))
+    ).encode()
 
 
 def rust_bomb(levels: int) -> bytes:
@@ -60,7 +66,10 @@ def test_name_is_readable(mangled: bytes, readable: str) -> None:
 def test_cxx_name_is_readable() -> None:
     if module._cxx_demangler() is None:
         pytest.skip("no libstdc++ on this machine")
-    assert demangle(b"_ZNSt6vectorIiSaIiEE9push_backERKi") == "std::vector<int, std::allocator<int> >::push_back(int const&)"
+    assert (
+        demangle(b"_ZNSt6vectorIiSaIiEE9push_backERKi")
+        == "std::vector<int, std::allocator<int> >::push_back(int const&)"
+    )
     assert demangle(b"_ZN3foo3barEv.isra.0") == "foo::bar() [clone .isra.0]"
 
 
@@ -81,7 +90,16 @@ def test_without_libstdcxx_the_name_stays(monkeypatch: pytest.MonkeyPatch) -> No
         b"_ZN" + b"9" * 800 + b"17h0123456789abcdefE",
         b"_Z" + b"A" * 100_000,
     ],
-    ids=["cxx references", "rust references", "lifetimes", "generics", "paths", "pointers", "lengths", "length"],
+    ids=[
+        "cxx references",
+        "rust references",
+        "lifetimes",
+        "generics",
+        "paths",
+        "pointers",
+        "lengths",
+        "length",
+    ],
 )
 def test_bomb_is_left_as_it_is_and_costs_little(bomb: bytes) -> None:
     start_s = time.process_time()
@@ -113,7 +131,9 @@ def test_no_name_breaks_it(prefix: bytes, rest: bytes) -> None:
     assert isinstance(demangle(prefix + rest), str)
 
 
-@pytest.mark.parametrize("name", [b"main", b"_ZN3foo3barEv", b"_R" + b"x" * 900, b"\xff\x1b", b"x" * 500])
+@pytest.mark.parametrize(
+    "name", [b"main", b"_ZN3foo3barEv", b"_R" + b"x" * 900, b"\xff\x1b", b"x" * 500]
+)
 def test_a_symbol_that_passed_as_it_is_demangles_to_the_same(name: bytes) -> None:
     passed = plain(name)
     assert "\n" not in passed

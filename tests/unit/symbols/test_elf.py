@@ -8,11 +8,25 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.whole_symbol_table import DYNSYM, SYMTAB, WholeTable, addresses_of, functions_between, whole_debugdata, whole_table
+from tests.whole_symbol_table import (
+    DYNSYM,
+    SYMTAB,
+    WholeTable,
+    addresses_of,
+    functions_between,
+    whole_debugdata,
+    whole_table,
+)
 
 from necroscope.symbols import function_index
 from necroscope.symbols.elf import Elf, Section, SegmentHeader, Segments
-from necroscope.symbols.function_index import FileFunctions, FunctionIndex, index_debugdata, index_dynsym, index_symtab
+from necroscope.symbols.function_index import (
+    FileFunctions,
+    FunctionIndex,
+    index_debugdata,
+    index_dynsym,
+    index_symtab,
+)
 from necroscope.symbols.image import BytesImage, FileImage, Image, ImageError
 from necroscope.symbols.messages import unpack_block
 
@@ -30,8 +44,14 @@ int main(void) { return first() + __second() + chosen(); }
 
 
 def names_by_address(path: Path) -> dict[str, int]:
-    lines = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout.splitlines()
-    return {fields[2]: int(fields[0], 16) for fields in (line.split() for line in lines) if len(fields) == 3}
+    lines = subprocess.run(
+        ["nm", path], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    return {
+        fields[2]: int(fields[0], 16)
+        for fields in (line.split() for line in lines)
+        if len(fields) == 3
+    }
 
 
 def find(path: Path, addresses: list[int]) -> list[bytes | None]:
@@ -40,7 +60,9 @@ def find(path: Path, addresses: list[int]) -> list[bytes | None]:
     return find_in(whole_table(elf, image, SYMTAB), index_symtab(elf, image), image, addresses)
 
 
-def find_in(whole: WholeTable | None, index: FunctionIndex | None, image: Image, addresses: list[int]) -> list[bytes | None]:
+def find_in(
+    whole: WholeTable | None, index: FunctionIndex | None, image: Image, addresses: list[int]
+) -> list[bytes | None]:
     """What the index says, which is what the whole table says."""
     assert whole is not None
     assert index is not None
@@ -66,7 +88,9 @@ def everything(content: bytes) -> None:
             continue
 
 
-@pytest.mark.parametrize("options", [["-pie"], ["-no-pie"], ["-static"]], ids=["pie", "no-pie", "static"])
+@pytest.mark.parametrize(
+    "options", [["-pie"], ["-no-pie"], ["-static"]], ids=["pie", "no-pie", "static"]
+)
 def test_function_is_found_by_its_file_offset(
     options: list[str], compile_c: Callable[..., Path], offset_of: Callable[..., int]
 ) -> None:
@@ -83,10 +107,16 @@ def test_function_is_found_by_its_file_offset(
 
 
 def test_offset_at_a_seam_is_of_the_segment_that_holds_code() -> None:
-    """The page at the seam belongs to both; code is in the second. What is not loaded has no function."""
-    segments = Segments([SegmentHeader(1, 4, 0, 0, 0x1100), SegmentHeader(1, 5, 0x1000, 0x401000, 0x800)])
+    """The page at the seam belongs to both; code is in the second. What is not loaded has no
+    function.
+    """
+    segments = Segments(
+        [SegmentHeader(1, 4, 0, 0, 0x1100), SegmentHeader(1, 5, 0x1000, 0x401000, 0x800)]
+    )
     strings = b"\0data\0code\0"
-    symbols = struct.pack("<IBBHQQ", 1, 2, 0, 1, 0x800, 0x900) + struct.pack("<IBBHQQ", 6, 2, 0, 1, 0x401000, 0x1000)
+    symbols = struct.pack("<IBBHQQ", 1, 2, 0, 1, 0x800, 0x900) + struct.pack(
+        "<IBBHQQ", 6, 2, 0, 1, 0x401000, 0x1000
+    )
     index = FunctionIndex(symbols, [], Section(0, len(strings), 0), strings)
     found = FileFunctions(segments, [index]).block(0, BytesImage(b""))
     assert unpack_block(found) == [(0, b""), (0x800, b"data"), (0x1000, b"code"), (0x1800, b"")]
@@ -95,10 +125,14 @@ def test_offset_at_a_seam_is_of_the_segment_that_holds_code() -> None:
 def test_build_id_is_that_of_readelf(compile_c: Callable[..., Path]) -> None:
     path = compile_c("program", "-Wl,--build-id=0xdeadbeef01")
     assert Elf(BytesImage(path.read_bytes())).build_id == "deadbeef01"
-    assert Elf(BytesImage(compile_c("nameless", "-Wl,--build-id=none").read_bytes())).build_id is None
+    assert (
+        Elf(BytesImage(compile_c("nameless", "-Wl,--build-id=none").read_bytes())).build_id is None
+    )
 
 
-def test_build_id_is_in_the_sections_of_a_file_without_segments(compile_c: Callable[..., Path], tmp_path: Path) -> None:
+def test_build_id_is_in_the_sections_of_a_file_without_segments(
+    compile_c: Callable[..., Path], tmp_path: Path
+) -> None:
     path = compile_c("program", "-Wl,--build-id=0xdeadbeef01")
     subprocess.run(["objcopy", "--only-keep-debug", path, tmp_path / "program.debug"], check=True)
     assert Elf(BytesImage((tmp_path / "program.debug").read_bytes())).build_id == "deadbeef01"
@@ -112,7 +146,10 @@ def test_alias_without_underscores_is_shown(compile_c: Callable[..., Path]) -> N
 def test_asm_label_is_a_function_only_where_no_function_is(compile_c: Callable[..., Path]) -> None:
     path = compile_c("several", source=SEVERAL_NAMES)
     places = names_by_address(path)
-    assert find(path, [places["bare_label"] + 1, places["label_inside"]]) == [b"bare_label", b"outer"]
+    assert find(path, [places["bare_label"] + 1, places["label_inside"]]) == [
+        b"bare_label",
+        b"outer",
+    ]
 
 
 def test_ifunc_is_a_function(compile_c: Callable[..., Path]) -> None:
@@ -127,14 +164,23 @@ def test_stripped_file_has_its_dynamic_symbols_only(compile_c: Callable[..., Pat
     assert index_symtab(elf, image) is None
     table = index_dynsym(elf, image)
     assert table is not None
-    names = {name for _, name in functions_between(table, 0, library.stat().st_size, image)} - {None}
+    names = {name for _, name in functions_between(table, 0, library.stat().st_size, image)} - {
+        None
+    }
     assert b"rest" in names
     assert b"hidden_helper" not in names
     assert len(names) < 6
 
 
 def test_version_of_a_symbol_is_not_shown() -> None:
-    libc = next((path for path in ("/usr/lib/x86_64-linux-gnu/libc.so.6", "/lib64/libc.so.6") if os.path.exists(path)), None)
+    libc = next(
+        (
+            path
+            for path in ("/usr/lib/x86_64-linux-gnu/libc.so.6", "/lib64/libc.so.6")
+            if os.path.exists(path)
+        ),
+        None,
+    )
     if libc is None:
         pytest.skip("no libc.so.6 at a known place")
     descriptor = os.open(libc, os.O_RDONLY)
@@ -162,11 +208,15 @@ def test_mini_debuginfo_is_unpacked(compile_c: Callable[..., Path], tmp_path: Pa
     image = BytesImage(stripped.read_bytes())
     elf = Elf(image)
     assert index_symtab(elf, image) is None
-    assert find_in(whole_debugdata(elf, image), index_debugdata(elf, image), image, [address + 1]) == [b"hidden_helper"]
+    assert find_in(
+        whole_debugdata(elf, image), index_debugdata(elf, image), image, [address + 1]
+    ) == [b"hidden_helper"]
 
 
 def test_page_shared_by_two_segments_belongs_to_the_executable_one() -> None:
-    segments = Segments([SegmentHeader(1, 4, 0, 0x400000, 0x1800), SegmentHeader(1, 5, 0x1000, 0x502000, 0x1000)])
+    segments = Segments(
+        [SegmentHeader(1, 4, 0, 0x400000, 0x1800), SegmentHeader(1, 5, 0x1000, 0x502000, 0x1000)]
+    )
     assert addresses_of(segments, [0x10, 0x1010, 0x2010]) == [0x400010, 0x502010, 0]
 
 
@@ -208,7 +258,14 @@ def test_debugdata_that_unpacks_without_end_is_cut(
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 4095) | st.integers(len(REAL) - 4096, len(REAL) - 1), st.integers(0, 255)), max_size=20))
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 4095) | st.integers(len(REAL) - 4096, len(REAL) - 1), st.integers(0, 255)
+        ),
+        max_size=20,
+    )
+)
 def test_no_flipped_byte_breaks_the_reader(changes: list[tuple[int, int]]) -> None:
     content = bytearray(REAL)
     for at, value in changes:

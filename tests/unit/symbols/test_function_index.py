@@ -13,7 +13,12 @@ from hypothesis import strategies as st
 from tests.whole_symbol_table import WholeTable, functions_between
 
 from necroscope.symbols.elf import Section, SectionHeader, SegmentHeader, Segments
-from necroscope.symbols.function_index import FileFunctions, FunctionIndex, index_debugdata, index_symtab
+from necroscope.symbols.function_index import (
+    FileFunctions,
+    FunctionIndex,
+    index_debugdata,
+    index_symtab,
+)
 from necroscope.symbols.image import BytesImage, FileImage
 from necroscope.symbols.messages import unpack_block
 
@@ -79,14 +84,24 @@ def symbols(draw: st.DrawFn) -> bytes:
         )
     )
     return b"".join(
-        struct.pack("<IBBHQQ", place, binding << 4 | kind, 0, section, (BASE + 16 * start) if start else 0, 8 * size)
+        struct.pack(
+            "<IBBHQQ",
+            place,
+            binding << 4 | kind,
+            0,
+            section,
+            (BASE + 16 * start) if start else 0,
+            8 * size,
+        )
         for place, kind, binding, section, start, size in drawn
     )
 
 
 @settings(max_examples=300, deadline=None)
 @given(symbols(), st.integers(0, 0x900), st.integers(1, 0x900), st.booleans())
-def test_functions_of_a_range_are_those_of_the_whole_table(content: bytes, start: int, length: int, whole: bool) -> None:
+def test_functions_of_a_range_are_those_of_the_whole_table(
+    content: bytes, start: int, length: int, whole: bool
+) -> None:
     strings = Section(0, len(STRINGS), 0)
     index = FunctionIndex(content, SECTIONS, strings, STRINGS if whole else None)
     table = WholeTable(content, SECTIONS, STRINGS)
@@ -97,13 +112,18 @@ def test_functions_of_a_range_are_those_of_the_whole_table(content: bytes, start
     assert all(one < other for (one, _), (other, _) in pairwise(found))
     addresses = range(low, high, 4)
     expected = [table.find(address) for address in addresses]
-    assert [next(name for at, name in reversed(found) if at <= address) for address in addresses] == expected
+    assert [
+        next(name for at, name in reversed(found) if at <= address) for address in addresses
+    ] == expected
 
 
 def functions_of(*symbols: tuple[int, int, bytes]) -> list[tuple[int, bytes | None]]:
-    """Of global functions by start, size and name in the section with code, which ends at 0x1800."""
+    """Of global functions by start, size and name in the section with code, which ends at
+    0x1800.
+    """
     content = b"".join(
-        struct.pack("<IBBHQQ", PLACES[NAMES.index(name)], 1 << 4 | 2, 0, 1, start, size) for start, size, name in symbols
+        struct.pack("<IBBHQQ", PLACES[NAMES.index(name)], 1 << 4 | 2, 0, 1, start, size)
+        for start, size, name in symbols
     )
     index = FunctionIndex(content, SECTIONS, Section(0, len(STRINGS), 0), STRINGS)
     return functions_between(index, 0x1000, 0x2000, BytesImage(b""))
@@ -120,7 +140,11 @@ def test_function_covers_its_size_and_no_more() -> None:
 
 
 def test_function_without_a_size_reaches_to_the_next_one_or_to_the_end_of_its_section() -> None:
-    assert functions_of((0x1000, 0, b"f"), (0x1100, 0, b"_f")) == [(0x1000, b"f"), (0x1100, b"_f"), (0x1800, None)]
+    assert functions_of((0x1000, 0, b"f"), (0x1100, 0, b"_f")) == [
+        (0x1000, b"f"),
+        (0x1100, b"_f"),
+        (0x1800, None),
+    ]
 
 
 def test_inner_function_wins_and_the_outer_one_goes_on_after_it() -> None:
@@ -133,7 +157,10 @@ def test_inner_function_wins_and_the_outer_one_goes_on_after_it() -> None:
 
 
 def test_of_one_start_the_name_with_fewest_underscores_is_shown() -> None:
-    assert functions_of((0x1000, 8, b"__f"), (0x1000, 8, b"f"), (0x1000, 8, b"_f")) == [(0x1000, b"f"), (0x1008, None)]
+    assert functions_of((0x1000, 8, b"__f"), (0x1000, 8, b"f"), (0x1000, 8, b"_f")) == [
+        (0x1000, b"f"),
+        (0x1008, None),
+    ]
 
 
 def test_table_without_symbols_knows_nothing() -> None:
@@ -142,18 +169,24 @@ def test_table_without_symbols_knows_nothing() -> None:
 
 @pytest.mark.parametrize("gap_bytes", [0, 100, 5000])
 def test_names_are_read_from_the_file_wherever_they_lie(gap_bytes: int) -> None:
-    """Of a large string table a piece is held: names before it, behind it and across its end are read as well."""
+    """Of a large string table a piece is held: names before it, behind it and across its end are
+    read as well.
+    """
     names = [b"name_%d_" % number + b"x" * (number * 97 % 900) for number in range(40)]
     strings = b"\0" + b"".join(name + b"\0" * (1 + gap_bytes) for name in names)
     order = Random(3).sample(range(40), 40)
     content = b"".join(
-        struct.pack("<IBBHQQ", strings.index(names[number]), 2, 0, 1, 0x1000 + 16 * at, 16) for at, number in enumerate(order)
+        struct.pack("<IBBHQQ", strings.index(names[number]), 2, 0, 1, 0x1000 + 16 * at, 16)
+        for at, number in enumerate(order)
     )
     content += struct.pack("<IBBHQQ", 1 << 30, 2, 0, 1, 0x1600, 0x10)
     index = FunctionIndex(content, SECTIONS, Section(5, len(strings), 0))
     with file_of(b"front" + strings) as image:
         found = functions_between(index, 0x1000, 0x2000, image)
-    assert found == [*((0x1000 + 16 * at, names[number]) for at, number in enumerate(order)), (0x1280, None)]
+    assert found == [
+        *((0x1000 + 16 * at, names[number]) for at, number in enumerate(order)),
+        (0x1280, None),
+    ]
 
 
 def test_string_table_that_is_not_there_has_no_names() -> None:
@@ -164,7 +197,12 @@ def test_string_table_that_is_not_there_has_no_names() -> None:
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.binary(max_size=400), st.binary(max_size=60), st.integers(0, 1 << 64), st.integers(0, 1 << 51))
+@given(
+    st.binary(max_size=400),
+    st.binary(max_size=60),
+    st.integers(0, 1 << 64),
+    st.integers(0, 1 << 51),
+)
 def test_no_symbol_breaks_the_reader(symbols: bytes, strings: bytes, end: int, block: int) -> None:
     sections = [SectionHeader(0, 0, 4, 0, 0, end, 0)] * 3
     index = FunctionIndex(symbols, sections, Section(0, len(strings), 0), strings)

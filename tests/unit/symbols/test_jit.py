@@ -17,7 +17,9 @@ def fake(tmp_path: Path) -> Path:
     """A root with one process, 4242, that is 7 in its own pid namespace and has its own root."""
     (tmp_path / "proc/4242/root/tmp").mkdir(parents=True)
     (tmp_path / "tmp").mkdir()
-    (tmp_path / "proc/4242/status").write_text(f"Name:\tnode\nUid:\t{os.getuid()}\t{os.getuid()}\t0\t0\nNSpid:\t4242\t7\n")
+    (tmp_path / "proc/4242/status").write_text(
+        f"Name:\tnode\nUid:\t{os.getuid()}\t{os.getuid()}\t0\t0\nNSpid:\t4242\t7\n"
+    )
     return tmp_path
 
 

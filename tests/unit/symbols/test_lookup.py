@@ -16,8 +16,12 @@ from necroscope.symbols.messages import BLOCK_BITS, NO_FUNCTION, pack_block, unp
 
 TIMEOUT_S = 0.3
 NEVER_READY = "import time; time.sleep(1000)"
-NEVER_ANSWERS = "import os, time; from necroscope.symbols.messages import pack; os.write(1, pack((0, None))); time.sleep(1000)"
-# Answers what it is asked, but hangs on (or dies of) the item whose pid is 13, as the real one would on a hung mount.
+NEVER_ANSWERS = (
+    "import os, time; from necroscope.symbols.messages import pack; os.write(1, pack((0, None)));"
+    " time.sleep(1000)"
+)
+# Answers what it is asked, but hangs on (or dies of) the item whose pid is 13, as the real one
+# would on a hung mount.
 PICKY = """
 import os, signal
 from necroscope.symbols.lookup_process import serve
@@ -57,7 +61,9 @@ def scripted(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> Iterator[obje
     made: list[Lookup] = []
 
     def make(script: str) -> Lookup:
-        made.append(Lookup(timeout_s=TIMEOUT_S, arguments=[sys.executable, "-c", script], clock=clock))
+        made.append(
+            Lookup(timeout_s=TIMEOUT_S, arguments=[sys.executable, "-c", script], clock=clock)
+        )
         return made[-1]
 
     yield make
@@ -79,7 +85,9 @@ def wait_until_dead(pid: int) -> None:
 
 
 def wait_until_ready(lookup: Lookup) -> None:
-    """A process started anew has the time-out of a question to load, which a busy machine may not give it."""
+    """A process started anew has the time-out of a question to load, which a busy machine may not
+    give it.
+    """
     deadline = time.monotonic() + 10
     while lookup._ready_child() is None and time.monotonic() < deadline:
         pass
@@ -94,15 +102,25 @@ def test_lookup_process_imports_neither_numpy_nor_what_needs_it() -> None:
         "import sys; import necroscope.symbols.lookup_process;"
         "print([m for m in sys.modules if m.split('.')[0] in ('numpy', 'pyarrow', 'click')])"
     )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+        == "[]\n"
+    )
 
 
 def test_recorders_side_imports_the_standard_library_only() -> None:
     code = (
-        "import sys; import necroscope.symbols.lookup;"
-        "print([m for m in sys.modules if m.split('.')[0] in ('numpy', 'cxxfilt', 'rust_demangler')])"
+        "import sys; import necroscope.symbols.lookup;print([m for m in sys.modules if"
+        " m.split('.')[0] in ('numpy', 'cxxfilt', 'rust_demangler')])"
     )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+        == "[]\n"
+    )
 
 
 @pytest.mark.kernel
@@ -113,7 +131,11 @@ def test_real_process_answers_everything(real: Lookup) -> None:
     mappings, is_bounded = found
     assert not is_bounded
     libc = next(mapping for mapping in mappings if "libc.so" in mapping.path)
-    blocks = tuple(range(libc.file_offset >> BLOCK_BITS, (libc.file_offset + libc.end - libc.start) >> BLOCK_BITS))
+    blocks = tuple(
+        range(
+            libc.file_offset >> BLOCK_BITS, (libc.file_offset + libc.end - libc.start) >> BLOCK_BITS
+        )
+    )
     (answer,) = real.user_functions([UserRequest(os.getpid(), libc.path, *libc[3:6], blocks)])
     assert answer is not None
     assert len(answer.functions) == len(blocks)
@@ -148,7 +170,9 @@ def test_targets_that_do_not_exist_are_unknown(real: Lookup) -> None:
 @pytest.mark.kernel
 def test_many_questions_pass_the_pipes(real: Lookup) -> None:
     assert real.jit_symbols(1 << 22, [0] * 200_000) == [None] * 200_000
-    answers = real.user_functions([user(1 << 22, f"/absent/{number}", 100) for number in range(500)])
+    answers = real.user_functions(
+        [user(1 << 22, f"/absent/{number}", 100) for number in range(500)]
+    )
     assert len(answers) == 500
 
 
@@ -186,7 +210,12 @@ def test_on_a_node_that_cannot_fork_everything_is_unknown_until_it_can(
         lookup.start()
         assert lookup.user_functions([user(7), user(8)]) == [None, None]
         assert lookup.demangle(["_Z1"]) == ["_Z1"]
-        assert (lookup.pids, lookup.is_loading, lookup.unanswered, lookup.restarts) == ([], False, 3, 2)
+        assert (lookup.pids, lookup.is_loading, lookup.unanswered, lookup.restarts) == (
+            [],
+            False,
+            3,
+            2,
+        )
         assert len(tries) == 2, "after the second failure it pauses"
     assert lookup.demangle(["_Z1"]) == ["_Z1"]
     clock.added_s += module.PAUSE_LIMIT_S
@@ -228,15 +257,23 @@ def test_hung_process_is_abandoned_in_time_and_another_started(scripted: object)
 
 
 @pytest.mark.parametrize("fault", [HANG, CRASH], ids=["hangs", "crashes"])
-def test_only_the_target_at_fault_is_unknown_and_it_is_not_asked_again(fault: str, scripted: object, clock: FakeClock) -> None:
+def test_only_the_target_at_fault_is_unknown_and_it_is_not_asked_again(
+    fault: str, scripted: object, clock: FakeClock
+) -> None:
     lookup = scripted(PICKY.format(fault=fault))  # type: ignore[operator]
     requests = [user(1), user(13, "/hung/b.so"), user(2, "/lib/c.so")]
     found, unknown = ModuleAnswer("id", [pack_block([(0, b"f")])]), None
     assert lookup.user_functions(requests) == [found, unknown, unknown]
     assert lookup.restarts == 1
     wait_until_ready(lookup)
-    assert lookup.user_functions(requests) == [found, unknown, found], "the one at fault is left out"
-    assert lookup.user_functions([user(3, "/hung/b.so")]) == [unknown], "and so is its file for others"
+    assert lookup.user_functions(requests) == [
+        found,
+        unknown,
+        found,
+    ], "the one at fault is left out"
+    assert lookup.user_functions([user(3, "/hung/b.so")]) == [unknown], (
+        "and so is its file for others"
+    )
     assert lookup.process_maps([13]) == [None]
     assert lookup.restarts == 1
     clock.added_s += module.BLAME_S + 1
@@ -254,7 +291,10 @@ def test_of_many_processes_only_the_one_at_fault_has_unknown_mappings(scripted: 
 
 def test_mappings_say_whether_there_are_more(tmp_path: Path) -> None:
     (tmp_path / "proc/7").mkdir(parents=True)
-    lines = [b"%x000-%x000 r-xp 00001000 08:01 5 /srv/\xff\n" % (number, number + 1) for number in range(1, 5000)]
+    lines = [
+        b"%x000-%x000 r-xp 00001000 08:01 5 /srv/\xff\n" % (number, number + 1)
+        for number in range(1, 5000)
+    ]
     (tmp_path / "proc/7/maps").write_bytes(b"".join(lines))
     lookup = Lookup(tmp_path, timeout_s=5.0)
     try:
@@ -267,7 +307,9 @@ def test_mappings_say_whether_there_are_more(tmp_path: Path) -> None:
     assert mappings[0] == Mapping(0x1000, 0x2000, 0x1000, 8, 1, 5, "/srv/\udcff")
 
 
-def test_many_hanging_targets_cost_a_drain_no_more_than_two_waits(scripted: object, clock: FakeClock) -> None:
+def test_many_hanging_targets_cost_a_drain_no_more_than_two_waits(
+    scripted: object, clock: FakeClock
+) -> None:
     lookup = scripted(PICKY.format(fault=HANG).replace("== 13", ">= 13"))  # type: ignore[operator]
     assert lookup.process_maps([1]) == [([], False)]
     start_s = time.monotonic()
@@ -294,7 +336,9 @@ def test_nonsense_on_the_pipe_is_a_failure_not_an_exception(scripted: object) ->
 
 
 def test_answers_that_come_too_late_are_not_taken_for_others(scripted: object) -> None:
-    slow = PICKY.format(fault="pass").replace("def user(item):", "def user(item):\n    import time; time.sleep(0.15)")
+    slow = PICKY.format(fault="pass").replace(
+        "def user(item):", "def user(item):\n    import time; time.sleep(0.15)"
+    )
     lookup = scripted(slow)  # type: ignore[operator]
     answers = lookup.user_functions([user(pid, f"/{pid}") for pid in range(1, 7)])
     known = sum(answer is not None for answer in answers)
@@ -321,7 +365,9 @@ def test_killed_recorder_leaves_no_process(root: str) -> None:
         f"lookup = Lookup(pathlib.Path({root!r}), 5.0); lookup.demangle(['_Z1']);"
         "print(*lookup.pids, flush=True); sys.stdin.read()"
     )
-    recorder = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    recorder = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     assert recorder.stdout is not None
     child = os.pidfd_open(int(recorder.stdout.readline()))
     try:
@@ -337,7 +383,11 @@ def test_process_holds_no_file_of_its_targets(real: Lookup) -> None:
     (found,) = real.process_maps([os.getpid()])
     assert found is not None
     real.user_functions(
-        [UserRequest(os.getpid(), m.path, *m[3:6], (m.file_offset >> BLOCK_BITS,)) for m in found[0] if m.path.startswith("/")]
+        [
+            UserRequest(os.getpid(), m.path, *m[3:6], (m.file_offset >> BLOCK_BITS,))
+            for m in found[0]
+            if m.path.startswith("/")
+        ]
     )
     (pid,) = real.pids
     descriptors = {os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd")}

@@ -15,14 +15,19 @@ COMMAND = [sys.executable, "-m", "necroscope.symbols.lookup_process"]
 
 
 def converse(content: bytes, root: object = "/") -> list[tuple[Any, ...]]:
-    result = subprocess.run([*COMMAND, str(root)], input=content, capture_output=True, check=True, timeout=30)
+    result = subprocess.run(
+        [*COMMAND, str(root)], input=content, capture_output=True, check=True, timeout=30
+    )
     assert result.stderr == b""
     return FrameReader().feed(result.stdout)
 
 
 @pytest.mark.kernel
 def test_process_says_ready_answers_in_order_and_ends_with_its_input() -> None:
-    messages = converse(pack((7, int(Kind.MAPS), [(os.getpid(),), (1 << 22,)])) + pack((8, int(Kind.DEMANGLE), [["plain"]])))
+    messages = converse(
+        pack((7, int(Kind.MAPS), [(os.getpid(),), (1 << 22,)]))
+        + pack((8, int(Kind.DEMANGLE), [["plain"]]))
+    )
     assert [message[0] for message in messages] == [READY, 7, 7, 8]
     mappings, is_bounded = messages[1][1]
     assert mappings
@@ -31,13 +36,19 @@ def test_process_says_ready_answers_in_order_and_ends_with_its_input() -> None:
     assert messages[3][1] == ["plain"]
 
 
-def test_item_that_makes_a_handler_fail_is_unknown_and_the_next_is_answered(tmp_path: object) -> None:
+def test_item_that_makes_a_handler_fail_is_unknown_and_the_next_is_answered(
+    tmp_path: object,
+) -> None:
     items = [("no pid",), None, (1 << 80,)]
-    answers = converse(pack((1, int(Kind.MAPS), items)) + pack((2, int(Kind.JIT), [(7, [1 << 40])])), tmp_path)
+    answers = converse(
+        pack((1, int(Kind.MAPS), items)) + pack((2, int(Kind.JIT), [(7, [1 << 40])])), tmp_path
+    )
     assert [answer[1] for answer in answers[1:]] == [None, None, None, [None]]
 
 
-def test_task_is_told_with_the_nodes_path_also_from_within_a_cgroup_namespace(tmp_path: Path) -> None:
+def test_task_is_told_with_the_nodes_path_also_from_within_a_cgroup_namespace(
+    tmp_path: Path,
+) -> None:
     put_into_a_cgroup_namespace(tmp_path)
     write_files(tmp_path, {"proc/5/task/5/cgroup": "0::/../other\n"})
     _, (_, answer) = converse(pack((1, int(Kind.TASK), [(5, 5, None)])), tmp_path)
@@ -69,4 +80,7 @@ def test_process_takes_no_more_memory_than_its_share() -> None:
     assert process.stdout is not None
     with process, process.stdin, process.stdout as stdout:
         assert stdout.read(1), "it is ready"
-        assert resource.prlimit(process.pid, resource.RLIMIT_DATA)[0] <= lookup_process._DATA_LIMIT_BYTES
+        assert (
+            resource.prlimit(process.pid, resource.RLIMIT_DATA)[0]
+            <= lookup_process._DATA_LIMIT_BYTES
+        )

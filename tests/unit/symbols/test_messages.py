@@ -3,7 +3,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from necroscope.symbols.image import NAME_LIMIT_BYTES
-from necroscope.symbols.messages import BLOCK_BITS, NO_FUNCTION, FrameError, FrameReader, pack, pack_block, unpack_block
+from necroscope.symbols.messages import (
+    BLOCK_BITS,
+    NO_FUNCTION,
+    FrameError,
+    FrameReader,
+    pack,
+    pack_block,
+    unpack_block,
+)
 from necroscope.symbols.symbol_names import MANGLED_LIMIT
 
 BLOCK_BYTES = 1 << BLOCK_BITS
@@ -13,7 +21,9 @@ def test_messages_come_out_as_they_went_in_however_they_are_cut() -> None:
     messages = [(1, 2, ["a", None, "\udcff", b"\xff\0"]), (2, 3, []), (0, None)]
     stream = b"".join(pack(message) for message in messages)
     reader = FrameReader()
-    assert [message for at in range(0, len(stream), 3) for message in reader.feed(stream[at : at + 3])] == messages
+    assert [
+        message for at in range(0, len(stream), 3) for message in reader.feed(stream[at : at + 3])
+    ] == messages
 
 
 def test_frame_without_measure_is_refused() -> None:
@@ -21,7 +31,10 @@ def test_frame_without_measure_is_refused() -> None:
         FrameReader().feed(b"\xff\xff\xff\xff")
 
 
-@given(st.dictionaries(st.integers(1, BLOCK_BYTES - 1), st.binary(max_size=20), max_size=20), st.binary(max_size=20))
+@given(
+    st.dictionaries(st.integers(1, BLOCK_BYTES - 1), st.binary(max_size=20), max_size=20),
+    st.binary(max_size=20),
+)
 def test_a_block_comes_out_as_it_went_in(functions: dict[int, bytes], first: bytes) -> None:
     block = [(0, first), *sorted(functions.items())]
     assert unpack_block(pack_block(block)) == block

@@ -11,7 +11,9 @@ def perf_map(text: bytes) -> PerfMap:
 
 
 def test_name_may_hold_spaces() -> None:
-    assert perf_map(b"7f00 20 LazyCompile:~add /srv/app one.js:3\n").lookup([0x7F00, 0x7F1F, 0x7F20]) == [
+    assert perf_map(b"7f00 20 LazyCompile:~add /srv/app one.js:3\n").lookup(
+        [0x7F00, 0x7F1F, 0x7F20]
+    ) == [
         "LazyCompile:~add /srv/app one.js:3",
         "LazyCompile:~add /srv/app one.js:3",
         None,
@@ -36,7 +38,10 @@ def test_line_being_written_is_left_for_the_next_time() -> None:
 
 
 def test_malformed_lines_are_left_out() -> None:
-    text = b"\nxyz 10 f\n1000\n1000 10\n1000 10 \n-1 10 f\nffffffffffffffff 10 f\n1000 0 f\n1000 10 good\n"
+    text = (
+        b"\nxyz 10 f\n1000\n1000 10\n1000 10 \n-1 10 f\nffffffffffffffff 10 f\n1000 0 f\n1000 10"
+        b" good\n"
+    )
     assert len(perf_map(text)) == 1
 
 

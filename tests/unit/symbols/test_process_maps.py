@@ -19,8 +19,15 @@ def test_capture_gives_its_executable_mappings(data: Path) -> None:
 
 
 def test_fields_of_a_line() -> None:
-    line = b"7f2a10028000-7f2a101bd000 r-xp 00028000 fe:01 1234                       /srv/a b/lib c.so (deleted)\n"
-    assert parse(line) == [Mapping(0x7F2A10028000, 0x7F2A101BD000, 0x28000, 0xFE, 0x01, 1234, "/srv/a b/lib c.so (deleted)")]
+    line = (
+        b"7f2a10028000-7f2a101bd000 r-xp 00028000 fe:01 1234                       /srv/a b/lib"
+        b" c.so (deleted)\n"
+    )
+    assert parse(line) == [
+        Mapping(
+            0x7F2A10028000, 0x7F2A101BD000, 0x28000, 0xFE, 0x01, 1234, "/srv/a b/lib c.so (deleted)"
+        )
+    ]
 
 
 def test_anonymous_code_has_no_path() -> None:
@@ -84,7 +91,9 @@ def test_no_more_is_read_than_is_kept(tmp_path: Path) -> None:
     assert written < 1 << 20, "of 40 MB, what fits into the pipe and two reads"
 
 
-def test_a_million_mappings_without_code_are_read_up_to_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_million_mappings_without_code_are_read_up_to_a_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(process_maps, "_READ_LIMIT_BYTES", 1 << 17)
     text = line(1) + b"".join(line(number, b"rw-p") for number in range(2, 20_000)) + line(20_000)
     (tmp_path / "maps").write_bytes(text)

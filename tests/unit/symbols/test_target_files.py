@@ -50,14 +50,20 @@ def test_file_is_read(inside: Callable[[str], bytes | None]) -> None:
     assert inside("//dir/./../dir/file") == b"inside"
 
 
-@pytest.mark.parametrize("target", ["{tmp}/secret", "../secret", "../../../../../{tmp}/secret", "/../secret"])
-def test_symlink_that_leads_out_stays_inside(target: str, inside: Callable[[str], bytes | None], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "target", ["{tmp}/secret", "../secret", "../../../../../{tmp}/secret", "/../secret"]
+)
+def test_symlink_that_leads_out_stays_inside(
+    target: str, inside: Callable[[str], bytes | None], tmp_path: Path
+) -> None:
     (tmp_path / "root/link").symlink_to(target.format(tmp=tmp_path))
     assert inside("/link") is None
     assert inside("/../secret") is None
 
 
-def test_absolute_symlink_means_the_file_inside(inside: Callable[[str], bytes | None], tmp_path: Path) -> None:
+def test_absolute_symlink_means_the_file_inside(
+    inside: Callable[[str], bytes | None], tmp_path: Path
+) -> None:
     (tmp_path / "root/etc").mkdir()
     (tmp_path / "root/etc/hostname").write_bytes(b"of the container")
     (tmp_path / "root/dir/link").symlink_to("/etc/hostname")
@@ -73,7 +79,9 @@ def test_symlink_loop_is_nothing(inside: Callable[[str], bytes | None], tmp_path
     assert inside("/loop") is None
 
 
-def test_what_is_no_regular_file_is_nothing(inside: Callable[[str], bytes | None], tmp_path: Path) -> None:
+def test_what_is_no_regular_file_is_nothing(
+    inside: Callable[[str], bytes | None], tmp_path: Path
+) -> None:
     os.mkfifo(tmp_path / "root/fifo")
     assert inside("/fifo") is None
     assert inside("/dir") is None
@@ -89,7 +97,15 @@ def test_device_is_nothing(inside: Callable[[str], bytes | None], tmp_path: Path
 
 
 def test_odd_paths_are_nothing(inside: Callable[[str], bytes | None]) -> None:
-    for path in ("", "[vdso]", "//anon", "relative", "/a\0b", "/" + "x" * 5000, "/memfd:jit (deleted)"):
+    for path in (
+        "",
+        "[vdso]",
+        "//anon",
+        "relative",
+        "/a\0b",
+        "/" + "x" * 5000,
+        "/memfd:jit (deleted)",
+    ):
         assert inside(path) is None
 
 
@@ -136,11 +152,15 @@ def test_file_of_a_living_process_may_show_another_device(tmp_path: Path) -> Non
     device, inode = device_and_inode(path)
     assert is_open(open_mapped(Path("/"), HERE, str(path), (device[0], device[1] + 1), 5))
     assert is_open(open_mapped(Path("/"), HERE, str(path), (0, 0), 0))
-    assert not is_open(open_mapped(Path("/"), HERE, str(path), device, inode + 1)), "replaced, and mapped nowhere"
+    assert not is_open(open_mapped(Path("/"), HERE, str(path), device, inode + 1)), (
+        "replaced, and mapped nowhere"
+    )
 
 
 @pytest.mark.kernel
-def test_replaced_program_is_read_through_its_mapping(compile_c: Callable[..., Path], spawn: Callable[..., Any]) -> None:
+def test_replaced_program_is_read_through_its_mapping(
+    compile_c: Callable[..., Path], spawn: Callable[..., Any]
+) -> None:
     program = compile_c("program")
     process = spawn(program)
     device, inode = device_and_inode(program)
@@ -148,7 +168,9 @@ def test_replaced_program_is_read_through_its_mapping(compile_c: Callable[..., P
     program.rename(program.with_suffix(".old"))
     program.write_bytes(b"a newer version")
     program.with_suffix(".old").unlink()
-    mapping = next(m for m in parse(Path(f"/proc/{process.pid}/maps").read_bytes()) if m.inode == inode)
+    mapping = next(
+        m for m in parse(Path(f"/proc/{process.pid}/maps").read_bytes()) if m.inode == inode
+    )
     assert mapping.path.endswith("(deleted)")
     for path in (str(program), mapping.path):
         descriptor = open_mapped(Path("/"), process.pid, path, device, inode)

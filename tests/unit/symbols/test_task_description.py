@@ -5,7 +5,10 @@ import pytest
 
 from necroscope.symbols.task_description import describe, parse_stat
 
-TAIL = b" 1 1 1 0 -1 4194560 498 2 0 288 0 22 9 1 %d %d 12 0 31 5 5 18 1 1 0 0 0 0 0 4096 1088 0 0 0 17 1 %d %d 0 0 0\n"
+TAIL = (
+    b" 1 1 1 0 -1 4194560 498 2 0 288 0 22 9 1 %d %d 12 0 31 5 5 18 1 1 0 0 0 0 0 4096 1088 0 0 0"
+    b" 17 1 %d %d 0 0 0\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -18,8 +21,14 @@ TAIL = b" 1 1 1 0 -1 4194560 498 2 0 288 0 22 9 1 %d %d 12 0 31 5 5 18 1 1 0 0 0
         (20, 0, 0, 5, ("idle", 0)),
     ],
 )
-def test_policy_comes_with_its_priority(priority: int, nice: int, real_time: int, policy: int, expected: tuple[str, int]) -> None:
-    assert parse_stat(b"7 (napi/eth0-1) R" + TAIL % (priority, nice, real_time, policy)) == ("napi/eth0-1", "R", *expected)
+def test_policy_comes_with_its_priority(
+    priority: int, nice: int, real_time: int, policy: int, expected: tuple[str, int]
+) -> None:
+    assert parse_stat(b"7 (napi/eth0-1) R" + TAIL % (priority, nice, real_time, policy)) == (
+        "napi/eth0-1",
+        "R",
+        *expected,
+    )
 
 
 def test_name_with_brackets_and_spaces_does_not_shift_the_fields() -> None:
@@ -62,4 +71,7 @@ def test_arguments_after_the_first_are_not_read(tmp_path: Path) -> None:
 def test_seen_from_a_cgroup_namespace_the_path_is_the_nodes(tmp_path: Path) -> None:
     (tmp_path / "proc/5/task/5").mkdir(parents=True)
     (tmp_path / "proc/5/task/5/cgroup").write_text("0::/../../system.slice/x.service\n")
-    assert describe(tmp_path, {b"": b"/machine.slice/recorder.scope"}, 5, 5, None).cgroup == "/system.slice/x.service"
+    assert (
+        describe(tmp_path, {b"": b"/machine.slice/recorder.scope"}, 5, 5, None).cgroup
+        == "/system.slice/x.service"
+    )

@@ -10,7 +10,11 @@ def test_vdso_of_this_kernel_knows_the_clock() -> None:
     if found.elf is None:
         pytest.skip("this kernel has no vdso")
     (table,) = found.tables
-    names = [name for _, name in functions_between(table, 0, found.image.size_bytes, found.image) if name is not None]
+    names = [
+        name
+        for _, name in functions_between(table, 0, found.image.size_bytes, found.image)
+        if name is not None
+    ]
     assert any(b"clock_gettime" in name for name in names)
 
 

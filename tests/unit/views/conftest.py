@@ -1,4 +1,6 @@
-"""A node drawn by hand for the views: rows by second in memory, so that a test says only what is special about its node."""
+"""A node drawn by hand for the views: rows by second in memory, so that a test says only what is
+special about its node.
+"""
 
 from bisect import bisect_right
 from collections.abc import Callable
@@ -29,7 +31,9 @@ class Node:
         return START_NS + round(second * S)
 
     def add(self, table: str, row: Row) -> None:
-        assert len(row) == len(TABLES[table].columns), f"a row of {table} has {len(TABLES[table].columns)} columns"
+        assert len(row) == len(TABLES[table].columns), (
+            f"a row of {table} has {len(TABLES[table].columns)} columns"
+        )
         self.tables.setdefault(table, []).append(row)
         self.tables[table].sort(key=lambda row: row[0])
 
@@ -37,25 +41,67 @@ class Node:
         """Shares by mode; what they leave of 1 is idle unless idle is given."""
         shares.setdefault("idle", 1 - sum(shares.values()))
         elapsed_ns = round(elapsed_s * S)
-        self.add("cores", (self.at(second), cpu, elapsed_ns, *(round(shares.get(mode, 0) * elapsed_ns) for mode in MODES)))
+        self.add(
+            "cores",
+            (
+                self.at(second),
+                cpu,
+                elapsed_ns,
+                *(round(shares.get(mode, 0) * elapsed_ns) for mode in MODES),
+            ),
+        )
 
-    def delay(self, second: float, cpu: int, worst_ns: int, vector: str = "net_rx", pending_ns: int = 0) -> None:
+    def delay(
+        self, second: float, cpu: int, worst_ns: int, vector: str = "net_rx", pending_ns: int = 0
+    ) -> None:
         self.add("softirq_delay", (self.at(second), cpu, vector, 1, worst_ns, pending_ns, [0] * 24))
 
     def softirqs(self, second: float, cpu: int, times: int | None) -> None:
         self.add("softirqs", (self.at(second), cpu, S, *([times] * len(SOFTIRQ_VECTORS))))
 
-    def zombies(self, second: float, dying: int | None, controller: str = "memory", tracked: int = 70_000) -> None:
-        self.add("cgroups", (self.at(second), controller, "/", tracked, None, dying, None, None, None, None, None))
+    def zombies(
+        self, second: float, dying: int | None, controller: str = "memory", tracked: int = 70_000
+    ) -> None:
+        self.add(
+            "cgroups",
+            (self.at(second), controller, "/", tracked, None, dying, None, None, None, None, None),
+        )
 
     def event(
-        self, second: float, kind: str, message: str, cpu: int | None = None, device: str | None = None, by_kernel: bool = True
+        self,
+        second: float,
+        kind: str,
+        message: str,
+        cpu: int | None = None,
+        device: str | None = None,
+        by_kernel: bool = True,
     ) -> None:
-        row = (self.at(second), kind, None, cpu, device, None, None, None, 3, by_kernel, None, message, None, None)
+        row = (
+            self.at(second),
+            kind,
+            None,
+            cpu,
+            device,
+            None,
+            None,
+            None,
+            3,
+            by_kernel,
+            None,
+            message,
+            None,
+            None,
+        )
         self.add("events", row)
 
     def gap(
-        self, second: float, table: str, cause: str, cpu: int | None = None, lost: int | None = None, for_s: float = 1
+        self,
+        second: float,
+        table: str,
+        cause: str,
+        cpu: int | None = None,
+        lost: int | None = None,
+        for_s: float = 1,
     ) -> None:
         self.add("gaps", (self.at(second), self.at(second + for_s), table, cause, cpu, lost))
 
@@ -71,7 +117,8 @@ class Node:
         times: int = 1,
     ) -> None:
         self.samples += [
-            Sampled(self.at(second) - place * MS, cpu, pid, pid, comm, cgroup, kernel, user) for place in range(times)
+            Sampled(self.at(second) - place * MS, cpu, pid, pid, comm, cgroup, kernel, user)
+            for place in range(times)
         ]
         self.samples.sort(key=_time)
 
@@ -84,7 +131,11 @@ class Node:
         return rows[bisect_right(rows, from_ns, key=_time) : bisect_right(rows, to_ns, key=_time)]
 
     def sampled(self, from_ns: int, to_ns: int) -> list[Sampled]:
-        return self.samples[bisect_right(self.samples, from_ns, key=_time) : bisect_right(self.samples, to_ns, key=_time)]
+        return self.samples[
+            bisect_right(self.samples, from_ns, key=_time) : bisect_right(
+                self.samples, to_ns, key=_time
+            )
+        ]
 
     def notices(self) -> list[str]:
         return self.notice_texts
@@ -106,7 +157,9 @@ def node() -> Node:
 
 @pytest.fixture
 def node_of() -> Callable[..., Node]:
-    """A quiet node of so many cores over so many seconds, whose last core is held by kubelet in the last five."""
+    """A quiet node of so many cores over so many seconds, whose last core is held by kubelet in the
+    last five.
+    """
 
     def make(cores: int, seconds: int = 60) -> Node:
         node = Node()
@@ -120,12 +173,25 @@ def node_of() -> Callable[..., Node]:
                     else {"user": 0.1 + 0.8 * (cpu % 8 == 1)}
                 )
                 idle = 1 - sum(shares.values())
-                rows.append((node.at(second), cpu, S, *(round({**shares, "idle": idle}.get(mode, 0) * S) for mode in MODES)))
+                rows.append(
+                    (
+                        node.at(second),
+                        cpu,
+                        S,
+                        *(round({**shares, "idle": idle}.get(mode, 0) * S) for mode in MODES),
+                    )
+                )
         node.tables["cores"] = rows
         node.delay(seconds, 0, 84_000, "timer")
         node.delay(seconds, hot, 1_240 * MS, pending_ns=1_240 * MS)
         node.sample(
-            seconds, 0, "python3", 4121, user="_PyEval_EvalFrameDefault", cgroup="/kubepods/burstable/pod9f2/ray-worker", times=9
+            seconds,
+            0,
+            "python3",
+            4121,
+            user="_PyEval_EvalFrameDefault",
+            cgroup="/kubepods/burstable/pod9f2/ray-worker",
+            times=9,
         )
         node.sample(
             seconds,
@@ -137,10 +203,24 @@ def node_of() -> Callable[..., Node]:
             cgroup="/system.slice/kubelet.service",
             times=90,
         )
-        node.sample(seconds, hot, "containerd", 990, kernel="do_idle", cgroup="/system.slice/containerd.service", times=4)
+        node.sample(
+            seconds,
+            hot,
+            "containerd",
+            990,
+            kernel="do_idle",
+            cgroup="/system.slice/containerd.service",
+            times=4,
+        )
         node.zombies(seconds - 40, 68_600)
         node.zombies(seconds, 68_680)
-        node.event(seconds - 3, "nic_reset", "ena 0000:00:05.0 eth0: Device reset completed successfully", hot, "eth0")
+        node.event(
+            seconds - 3,
+            "nic_reset",
+            "ena 0000:00:05.0 eth0: Device reset completed successfully",
+            hot,
+            "eth0",
+        )
         node.gap(seconds - 20, "samples", "rings were full", lost=312)
         for resource, some_ns in (("cpu", S // 8), ("memory", 0), ("io", None)):
             node.add("pressure", (node.at(seconds), resource, S, some_ns, None))

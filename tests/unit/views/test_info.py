@@ -27,7 +27,9 @@ INFO = RecordingInfo(
     idle_samples=40,
     pins=[Pin(START_NS, START_NS + NS_PER_S, "saturated: system 99 %")],
 )
-EMPTY = replace(INFO, from_ns=None, to_ns=None, cpus=None, segments=0, bytes=0, tables={}, gaps=[], pins=[])
+EMPTY = replace(
+    INFO, from_ns=None, to_ns=None, cpus=None, segments=0, bytes=0, tables={}, gaps=[], pins=[]
+)
 # A line of its own, a cleared screen, a title, C1's CSI, and text that reads backwards.
 HOSTILE = "a\nnode      b\r\x1b[2J\x1b]0;title\x07\x9b31m\u202eevil\u200b"
 
@@ -44,7 +46,11 @@ def test_the_json_has_the_keys_that_are_promised() -> None:
         {"table", "from", "to", "cause"},
     ]
     assert [pin.keys() for pin in told["pins"]] == [{"from", "to", "reason"}]
-    assert (told["tables"], told["from"], info_to_json(EMPTY)["from"]) == (INFO.tables, "2026-11-15T22:00:00.000Z", None)
+    assert (told["tables"], told["from"], info_to_json(EMPTY)["from"]) == (
+        INFO.tables,
+        "2026-11-15T22:00:00.000Z",
+        None,
+    )
 
 
 def test_the_text_tells_who_when_and_what_is_missing() -> None:

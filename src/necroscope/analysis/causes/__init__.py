@@ -1,6 +1,8 @@
-"""One file for each cause, found by listing this package. A file opens with its signature, its confirming signal and its source.
+"""One file for each cause, found by listing this package. A file opens with its signature, its
+confirming signal and its source.
 
-To add one: a file here with a `CAUSE`, a lab scenario, and a test that draws it (see docs/how-it-decides.md).
+To add one: a file here with a `CAUSE`, a lab scenario, and a test that draws it (see
+docs/how-it-decides.md).
 """
 
 from functools import cache

@@ -1,14 +1,14 @@
 """Tasks stand in waits for a file server or device that does not answer.
 
-Signature: idle cores, a load average that rises with each task that touches the mount, I/O pressure at a flat level as long as
-it lasts, tasks in state D; later `task blocked for more than 120 seconds` and `server not responding` in the log. A wait for
-NFS that can be killed shows in that line alone.
-Confirming signal: the log names a blocked task or an NFS server that does not respond; or tasks were found in state D that did
-not run once between two looks; or, before a second look, I/O pressure stays at a level that hardly changes for eight seconds and
-more, and tasks stand in a wait for a file server, or no more blocks are completed than before: nothing moves. Who is seen to run
-meanwhile does not stand.
-Source: Netflix, FUSE deadlock (2023); kubernetes #101622, #122491; longhorn #12478; Documentation/accounting/psi.rst;
-net/sunrpc/clnt.c.
+Signature: idle cores, a load average that rises with each task that touches the mount, I/O pressure
+at a flat level as long as it lasts, tasks in state D; later `task blocked for more than 120
+seconds` and `server not responding` in the log. A wait for NFS that can be killed shows in that
+line alone. Confirming signal: the log names a blocked task or an NFS server that does not respond;
+or tasks were found in state D that did not run once between two looks; or, before a second look,
+I/O pressure stays at a level that hardly changes for eight seconds and more, and tasks stand in a
+wait for a file server, or no more blocks are completed than before: nothing moves. Who is seen to
+run meanwhile does not stand. Source: Netflix, FUSE deadlock (2023); kubernetes #101622, #122491;
+longhorn #12478; Documentation/accounting/psi.rst; net/sunrpc/clnt.c.
 """
 
 import os
@@ -32,25 +32,34 @@ from necroscope.model.units import NS_PER_S
 
 BLOCKED_EVENT: Final = "hung_task"
 SILENT_EVENT: Final = "nfs_server_silent"
-# Who uses a mount whose server is somewhere else, and the process that serves one from this machine.
+# Who uses a mount whose server is somewhere else, and the process that serves one from this
+# machine.
 CLIENTS: Final = functions(
-    "fuse_readahead fuse_file_read_iter fuse_file_write_iter fuse_send_* fuse_simple_request __fuse_simple_request"
-    " fuse_simple_background fuse_do_getattr fuse_lookup* fuse_permission fuse_dentry_revalidate nfs_file_read nfs_readahead"
-    " nfs_getattr nfs_lookup* nfs4_proc_* nfs_file_write rpc_run_task rpc_call_sync cifs_* smb2_* ceph_*"
+    "fuse_readahead fuse_file_read_iter fuse_file_write_iter fuse_send_* fuse_simple_request"
+    " __fuse_simple_request fuse_simple_background fuse_do_getattr fuse_lookup* fuse_permission"
+    " fuse_dentry_revalidate nfs_file_read nfs_readahead nfs_getattr nfs_lookup* nfs4_proc_*"
+    " nfs_file_write rpc_run_task rpc_call_sync cifs_* smb2_* ceph_*"
 )
-SERVERS: Final = functions("fuse_dev_read fuse_dev_write fuse_dev_do_read fuse_dev_do_write fuse_dev_poll")
+SERVERS: Final = functions(
+    "fuse_dev_read fuse_dev_write fuse_dev_do_read fuse_dev_do_write fuse_dev_poll"
+)
 _SEEN: Final = 2
 _TOLD: Final = 3
 _LASTS_S: Final = 8.0
 _LEVEL: Final = 0.3
 _FLAT: Final = 0.1
-# Completions a second that are nobody's waiting: journals, logs. The smallest disks of clouds give a hundred.
+# Completions a second that are nobody's waiting: journals, logs. The smallest disks of clouds give
+# a hundred.
 _FEW: Final = 50.0
 _NO_MORE: Final = 1.3
-# Interrupts of storage, as /proc/interrupts calls them; devices with a queue for each core raise no block softirq.
-_STORAGE: Final = re.compile(r"nvme|virtio\d+-req|ahci|megaraid|mpt[23]sas|hpsa|aacraid|qla2|lpfc|xen.*blkif|vmw_pvscsi|ufshcd")
+# Interrupts of storage, as /proc/interrupts calls them; devices with a queue for each core raise no
+# block softirq.
+_STORAGE: Final = re.compile(
+    r"nvme|virtio\d+-req|ahci|megaraid|mpt[23]sas|hpsa|aacraid|qla2|lpfc|xen.*blkif|vmw_pvscsi|ufshcd"
+)
 _LATE_NS: Final = 11 * NS_PER_S
-# The recorder looks a second time 6 s after the first, if work stalls for so much of the time until then.
+# The recorder looks a second time 6 s after the first, if work stalls for so much of the time until
+# then.
 _SECOND_LOOK_S: Final = 8.0
 _LOOKED_AT: Final = 0.6
 # Of a core's time: less is an interrupt's, or the end of what ran before.
@@ -76,18 +85,31 @@ def assess(case: Case) -> Assessment | None:
     ran = [] if is_told else _ran(case)
     evidence = [of_event(case, event) for event in events[:_TOLD]]
     if case.has(Kind.IO_BLOCKED):
-        stalled = f"some work stalled for I/O {level:.0%} of {case.seconds:.0f} s, at a level that hardly changed"
+        stalled = (
+            f"some work stalled for I/O {level:.0%} of {case.seconds:.0f} s, at a level that hardly"
+            " changed"
+        )
         evidence.append(case.seen(stalled, "pressure"))
     if done is not None:
-        evidence.append(case.seen(f"{done[0]:,.0f} completions of storage a second, {done[1]:,.0f} before", "softirqs"))
-    evidence += [case.seen(f"the cores were idle or waiting {idle:.0%} of the time", "cores"), *named_by]
+        evidence.append(
+            case.seen(
+                f"{done[0]:,.0f} completions of storage a second, {done[1]:,.0f} before", "softirqs"
+            )
+        )
+    evidence += [
+        case.seen(f"the cores were idle or waiting {idle:.0%} of the time", "cores"),
+        *named_by,
+    ]
     return Assessment(
         explains=_explains(case, level, is_told=is_told),
         is_confirmed=is_told or (is_flat and not moves and (is_still or waits_for_server)),
         evidence=[*evidence, *(item for item in suffering(case) if item not in evidence)],
         against=[*moves, *ran, *([_slow(case)] if is_slow else [])],
         doubt=0.6 if ran else 0.4 if is_slow else 0.0,
-        would_confirm="tasks in state D and where they wait: `ps -eo pid,stat,wchan:32,comm | grep ' D'`, /proc/PID/stack",
+        would_confirm=(
+            "tasks in state D and where they wait: `ps -eo pid,stat,wchan:32,comm | grep ' D'`,"
+            " /proc/PID/stack"
+        ),
         summary=_summary(case, culprit),
         culprit=culprit,
         origin=_silent_server(case) or _server(case) or _file_system(case) or origin_of(culprit),
@@ -96,20 +118,28 @@ def assess(case: Case) -> Assessment | None:
 
 def _explains(case: Case, level: float, *, is_told: bool) -> float:
     """A core held by something else is not explained by who stands still meanwhile."""
-    if case.core is not None and any(episode.is_strong and episode.cpu == case.core for episode in case.episodes):
+    if case.core is not None and any(
+        episode.is_strong and episode.cpu == case.core for episode in case.episodes
+    ):
         return 0.1
     return 1.0 if is_told else min(1.0, 2 * level)
 
 
 def _completed(case: Case) -> tuple[float, float] | None:
-    """Requests that storage completed on the whole machine, a second: in the incident and before; None if nothing tells."""
+    """Requests that storage completed on the whole machine, a second: in the incident and before;
+    None if nothing tells.
+    """
     found = []
     blocks = case.rate("softirqs", "block")
     if blocks.now is not None:
         found.append((blocks.now * case.node.cores, (blocks.before or 0.0) * case.node.cores))
     rows = case.columns("interrupts")
     if len(rows):
-        rows = rows.at(np.array([_STORAGE.search(str(action)) is not None for action in rows["action"]], dtype=bool))
+        rows = rows.at(
+            np.array(
+                [_STORAGE.search(str(action)) is not None for action in rows["action"]], dtype=bool
+            )
+        )
         from_ns, to_ns = case.window
         now = rows.within([(from_ns, to_ns + _LATE_NS)])
         before = rows.within([(from_ns - 60 * NS_PER_S, from_ns)])
@@ -139,11 +169,19 @@ def _moves(case: Case) -> list[Evidence]:
     until = len(rows) if is_stalled.all() else int(np.argmin(is_stalled))
     if rows.at(slice(until)).elapsed_s < _SECOND_LOOK_S:
         return []
-    return [case.seen("who stood in state D at the first look had run before the second: slow I/O, not a hang", "tasks")]
+    return [
+        case.seen(
+            "who stood in state D at the first look had run before the second: slow I/O, not a"
+            " hang",
+            "tasks",
+        )
+    ]
 
 
 def _ran(case: Case) -> list[Evidence]:
-    """Who was found in state D and is sampled after that; or tasks at work in files of a server, which has answered them."""
+    """Who was found in state D and is sampled after that; or tasks at work in files of a server,
+    which has answered them.
+    """
     rows = _standing(case)
     looked_ns = min((row["time"] for row in rows), default=0)
     samples = case.machine.samples
@@ -151,10 +189,20 @@ def _ran(case: Case) -> list[Evidence]:
     looked_at_s = case.machine.elapsed_s / case.node.cores
     share = float(samples.weight[own].sum()) * case.machine.period_s / looked_at_s
     if share >= _RUNS:
-        return [case.seen(f"who was found in state D ran meanwhile, {share:.0%} of a core: slow I/O, not a hang", "samples")]
+        return [
+            case.seen(
+                f"who was found in state D ran meanwhile, {share:.0%} of a core: slow I/O, not a"
+                " hang",
+                "samples",
+            )
+        ]
     share = case.machine.time_share(CLIENTS) * case.node.cores
     if share >= _RUNS:
-        return [case.seen(f"tasks worked on files of a server, {share:.0%} of a core: it answers", "samples")]
+        return [
+            case.seen(
+                f"tasks worked on files of a server, {share:.0%} of a core: it answers", "samples"
+            )
+        ]
     return []
 
 
@@ -169,7 +217,9 @@ def _plateau(case: Case) -> tuple[float, float]:
 
 
 def _blocked(case: Case) -> tuple[Culprit, list[Evidence]]:
-    """Who stands: a captured task in state D, else whom the log names, else who used such a mount before and is not seen now."""
+    """Who stands: a captured task in state D, else whom the log names, else who used such a mount
+    before and is not seen now.
+    """
     hung = _standing(case, "io_hung")
     rows = hung or _standing(case)
     if rows:
@@ -181,19 +231,27 @@ def _blocked(case: Case) -> tuple[Culprit, list[Evidence]]:
         file = f", at {first['file']}" if first["file"] else ""
         still = ", and did not run once in 6 s" if hung else ""
         text = f"{first['comm']}{others} in state D{where}{file}{still}"
-        return Culprit(first["comm"], first["pid"], first["cgroup"], path=path), [case.seen(text, "tasks")]
+        return Culprit(first["comm"], first["pid"], first["cgroup"], path=path), [
+            case.seen(text, "tasks")
+        ]
     for event in case.events_of(BLOCKED_EVENT):
         if event.fields.get("comm"):
             return Culprit(str(event.fields["comm"]), _number(event.fields.get("pid"))), []
     gone = _gone(case, CLIENTS)
     if gone is None:
         return Culprit(), []
-    return named(gone, (), case.node), [case.seen(f"{gone.comm} used such a mount before, and has not run since", "samples")]
+    return named(gone, (), case.node), [
+        case.seen(f"{gone.comm} used such a mount before, and has not run since", "samples")
+    ]
 
 
 def _standing(case: Case, trigger: str | None = None) -> list[dict[str, Any]]:
     """Captured tasks in state D, of each the last capture."""
-    rows = [row for row in case.rows("tasks", before_s=1) if row["state"] == "D" and trigger in (None, row["trigger"])]
+    rows = [
+        row
+        for row in case.rows("tasks", before_s=1)
+        if row["state"] == "D" and trigger in (None, row["trigger"])
+    ]
     return list({row["pid"]: row for row in rows}.values())
 
 
@@ -206,7 +264,11 @@ def _gone(case: Case, group: Functions) -> TaskShare | None:
 
 def _silent_server(case: Case) -> Origin | None:
     """The NFS server that the log names first."""
-    names = [str(event.fields["server"]) for event in case.events_of(SILENT_EVENT) if event.fields.get("server")]
+    names = [
+        str(event.fields["server"])
+        for event in case.events_of(SILENT_EVENT)
+        if event.fields.get("server")
+    ]
     return Origin("host", names[0]) if names else None
 
 
@@ -217,8 +279,12 @@ def _server(case: Case) -> Origin | None:
 
 
 def _file_system(case: Case) -> Origin | None:
-    """Where all who stand still have their files: what serves it does not answer. Files all over the tree say nothing."""
-    files = {row["file"] for row in _standing(case, "io_hung") if str(row["file"] or "").startswith("/")}
+    """Where all who stand still have their files: what serves it does not answer. Files all over
+    the tree say nothing.
+    """
+    files = {
+        row["file"] for row in _standing(case, "io_hung") if str(row["file"] or "").startswith("/")
+    }
     folder = os.path.commonpath([os.path.dirname(file) for file in files]) if files else "/"
     return Origin("directory", folder) if folder != "/" else None
 
@@ -238,20 +304,39 @@ def _summary(case: Case, culprit: Culprit) -> str:
 CAUSE = Cause(
     slug="blocked-io",
     title="tasks stand in waits for I/O that does not come",
-    confirming="a blocked task or an NFS server that does not respond in the log; or tasks in state D that did not run once"
-    " between two looks; or, before a second look, I/O pressure at a flat level for 8 s and more, and tasks in a wait for a file"
-    " server, or no more blocks completed",
+    confirming=(
+        "a blocked task or an NFS server that does not respond in the log; or tasks in state D that"
+        " did not run once between two looks; or, before a second look, I/O pressure at a flat"
+        " level for 8 s and more, and tasks in a wait for a file server, or no more blocks"
+        " completed"
+    ),
     assess=assess,
     fix=(
-        "find the mount: cat /proc/PID/stack of a task in D (fuse_*, nfs_*, rpc_wait_*, jbd2_*), then its open files",
+        (
+            "find the mount: cat /proc/PID/stack of a task in D (fuse_*, nfs_*, rpc_wait_*,"
+            " jbd2_*), then its open files"
+        ),
         "FUSE: restart the daemon; echo 1 > /sys/fs/fuse/connections/N/abort frees all who wait",
-        "NFS: fix the server; soft mounts (soft,timeo=,retrans=) where an error is better than a wait",
+        (
+            "NFS: fix the server; soft mounts (soft,timeo=,retrans=) where an error is better than"
+            " a wait"
+        ),
         "a frozen file system: fsfreeze -u; a failed device: its driver's lines in the log",
     ),
-    verify=("no task stays in state D for more than a second, and PSI io `some` is back at its usual level",),
+    verify=(
+        (
+            "no task stays in state D for more than a second, and PSI io `some` is back at its"
+            " usual level"
+        ),
+    ),
     will_not_help=(
         WillNotHelp("more CPU", "the cores are idle or do other work"),
-        WillNotHelp("SIGKILL of who waits for a device", "the signal is taken when the wait ends, not before"),
-        WillNotHelp("restarting the node agent", "the new one will touch the same mount and stand as well"),
+        WillNotHelp(
+            "SIGKILL of who waits for a device",
+            "the signal is taken when the wait ends, not before",
+        ),
+        WillNotHelp(
+            "restarting the node agent", "the new one will touch the same mount and stand as well"
+        ),
     ),
 )

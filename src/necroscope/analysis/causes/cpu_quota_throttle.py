@@ -1,11 +1,11 @@
 """A cgroup has used up its CPU quota and waits, while cores may be free.
 
-Signature: nr_throttled and throttled time of one cgroup rise period by period (100 ms mostly); its tasks run in bursts and stand
-still in between; no core is full, the node has nothing to complain of.
-Confirming signal: that cgroup is throttled in every fourth period and more (the limit of the alert CPUThrottlingHigh), for a
-seventh of the wall time and more. The time alone does not tell: the kernel adds it up over cores, so that one burst of many
-threads is seconds of it.
-Source: kubernetes #67577; commit de53fd7aedb1 (v5.4, expiry of local slices); Documentation/scheduler/sched-bwc.rst.
+Signature: nr_throttled and throttled time of one cgroup rise period by period (100 ms mostly); its
+tasks run in bursts and stand still in between; no core is full, the node has nothing to complain
+of. Confirming signal: that cgroup is throttled in every fourth period and more (the limit of the
+alert CPUThrottlingHigh), for a seventh of the wall time and more. The time alone does not tell: the
+kernel adds it up over cores, so that one burst of many threads is seconds of it. Source: kubernetes
+#67577; commit de53fd7aedb1 (v5.4, expiry of local slices); Documentation/scheduler/sched-bwc.rst.
 """
 
 from typing import Final
@@ -25,7 +25,9 @@ _IDLE: Final = 0.1
 
 
 def assess(case: Case) -> Assessment | None:
-    throttled = [episode for episode in case.episodes if episode.kind is Kind.THROTTLED and episode.subject]
+    throttled = [
+        episode for episode in case.episodes if episode.kind is Kind.THROTTLED and episode.subject
+    ]
     if not throttled:
         return None
     confirmed = [episode for episode in throttled if _is_confirmed(case, episode)]
@@ -37,15 +39,28 @@ def assess(case: Case) -> Assessment | None:
     return Assessment(
         explains=min(1.0, worst.level / _ALL_OF_IT),
         is_confirmed=bool(confirmed),
-        evidence=[_seen(case, episode) for episode in sorted(throttled, key=lambda one: -one.level)[:3]] + _idle(case),
+        evidence=[
+            _seen(case, episode) for episode in sorted(throttled, key=lambda one: -one.level)[:3]
+        ]
+        + _idle(case),
         against=against,
         doubt=doubt,
         would_confirm="nr_throttled and throttled time in cpu.stat of the cgroup",
-        summary=f"{who} waits for its own CPU quota: {worst.level:.1f} s of its threads' time a second are throttled in {path}",
+        summary=(
+            f"{who} waits for its own CPU quota: {worst.level:.1f} s of its threads' time a second"
+            f" are throttled in {path}"
+        ),
         culprit=culprit,
-        origin=Origin("unit", unit) if (unit := parse_unit(path)) and path.endswith(unit) else Origin("cgroup", path),
+        origin=(
+            Origin("unit", unit)
+            if (unit := parse_unit(path)) and path.endswith(unit)
+            else Origin("cgroup", path)
+        ),
         fix=(
-            f"raise or remove the CPU limit of {path} (cpu.max, cpu.cfs_quota_us, limits.cpu), or allow bursts (cpu.max.burst)",
+            (
+                f"raise or remove the CPU limit of {path} (cpu.max, cpu.cfs_quota_us, limits.cpu),"
+                " or allow bursts (cpu.max.burst)"
+            ),
         ),
     )
 
@@ -66,11 +81,17 @@ def _share_of_periods(case: Case, episode: Episode) -> float:
 
 def _idle(case: Case) -> list[Evidence]:
     idle = case.machine_share("idle")
-    return [case.seen(f"meanwhile the cores were {idle:.0%} idle", "cores")] if idle is not None and idle >= _IDLE else []
+    return (
+        [case.seen(f"meanwhile the cores were {idle:.0%} idle", "cores")]
+        if idle is not None and idle >= _IDLE
+        else []
+    )
 
 
 def _against(case: Case) -> tuple[list[Evidence], float]:
-    """A core that is held by something else is another story, to which the throttling only belongs in time."""
+    """A core that is held by something else is another story, to which the throttling only belongs
+    in time.
+    """
     held = [episode for episode in case.episodes if episode.is_strong]
     if held:
         return [case.seen(held[0].text, held[0].table, held[0].cpu, held[0].span)], 0.6
@@ -78,23 +99,38 @@ def _against(case: Case) -> tuple[list[Evidence], float]:
 
 
 def _culprit(case: Case, path: str) -> Culprit:
-    """The busiest program of the cgroup; samples name the memory cgroup, which has the same path on most nodes."""
-    own = [task for task in case.machine.tasks() if task.cgroup and (task.cgroup == path or task.cgroup.startswith(f"{path}/"))]
+    """The busiest program of the cgroup; samples name the memory cgroup, which has the same path on
+    most nodes.
+    """
+    own = [
+        task
+        for task in case.machine.tasks()
+        if task.cgroup and (task.cgroup == path or task.cgroup.startswith(f"{path}/"))
+    ]
     return Culprit(own[0].comm, own[0].pid, own[0].cgroup) if own else Culprit(cgroup=path)
 
 
 CAUSE = Cause(
     slug="cpu-quota-throttle",
     title="a cgroup waits for its own CPU quota",
-    confirming="one cgroup throttled in every fourth period, and a seventh of the wall time, in its cpu.stat",
+    confirming=(
+        "one cgroup throttled in every fourth period, and a seventh of the wall time, in its"
+        " cpu.stat"
+    ),
     assess=assess,
     fix=(
-        "run no more threads than the quota has cores (GOMAXPROCS, OMP_NUM_THREADS): each period they use it up together",
+        (
+            "run no more threads than the quota has cores (GOMAXPROCS, OMP_NUM_THREADS): each"
+            " period they use it up together"
+        ),
         "for latency: requests without a limit, or whole cores by a cpuset",
     ),
     verify=("nr_throttled of the cgroup stands still",),
     will_not_help=(
         WillNotHelp("a bigger node", "the quota is the same there"),
-        WillNotHelp("a higher priority or nice value", "a throttled group is off the core whoever else wants it"),
+        WillNotHelp(
+            "a higher priority or nice value",
+            "a throttled group is off the core whoever else wants it",
+        ),
     ),
 )

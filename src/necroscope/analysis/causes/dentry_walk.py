@@ -1,11 +1,12 @@
 """Remembered names, most of them of files that do not exist, are walked or freed by the million.
 
-Signature: a core in system mode in shrink_dcache_parent, d_walk, shrink_dentry_list, prune_dcache_sb, __dentry_kill: below rmdir,
-umount, reclaim or drop_caches; before it dentries grow, mostly negative ones, by somebody's lookups that fail.
-Confirming signal: the walk (or the making of negative dentries) in a fifth of the core's samples, and dentries in numbers:
-a hundred thousand come or gone with it, or a million there. The last close of a large deleted file passes through __dentry_kill
-too, but what takes the time there is the freeing of its pages.
-Source: LWN 894098; druid #7508; Sysdig "Container isolation gone wrong"; fs/dcache.c.
+Signature: a core in system mode in shrink_dcache_parent, d_walk, shrink_dentry_list,
+prune_dcache_sb, __dentry_kill: below rmdir, umount, reclaim or drop_caches; before it dentries
+grow, mostly negative ones, by somebody's lookups that fail. Confirming signal: the walk (or the
+making of negative dentries) in a fifth of the core's samples, and dentries in numbers: a hundred
+thousand come or gone with it, or a million there. The last close of a large deleted file passes
+through __dentry_kill too, but what takes the time there is the freeing of its pages. Source: LWN
+894098; druid #7508; Sysdig "Container isolation gone wrong"; fs/dcache.c.
 """
 
 from typing import Final
@@ -23,9 +24,9 @@ from necroscope.analysis.waits import SPINS
 from necroscope.model.units import NS_PER_S
 
 WALKS: Final = functions(
-    "shrink_dcache_parent shrink_dcache_sb shrink_dcache_for_umount do_one_tree umount_check d_walk select_collect*"
-    " shrink_dentry_list prune_dcache_sb dentry_lru_isolate* __dentry_kill dentry_kill d_invalidate detach_and_collect"
-    " dcache_readdir next_positive scan_positives"
+    "shrink_dcache_parent shrink_dcache_sb shrink_dcache_for_umount do_one_tree umount_check d_walk"
+    " select_collect* shrink_dentry_list prune_dcache_sb dentry_lru_isolate* __dentry_kill"
+    " dentry_kill d_invalidate detach_and_collect dcache_readdir next_positive scan_positives"
 )
 MAKES: Final = functions("d_alloc __d_alloc d_alloc_parallel lookup_slow __lookup_slow lookup_open")
 # Below the death of one dentry: its file and all its pages go.
@@ -51,11 +52,22 @@ def assess(case: Case) -> Assessment | None:
     is_many = (swing or 0.0) >= _SWING or (level or 0.0) >= _MANY
     culprit = case.culprit(group)
     who = culprit.comm if culprit else "a task"
-    evidence = [in_samples(case, group, "walking, making and freeing dentries"), *what_held_the_core(case)]
+    evidence = [
+        in_samples(case, group, "walking, making and freeing dentries"),
+        *what_held_the_core(case),
+    ]
     if swing is not None and level is not None:
-        evidence.append(case.seen(f"dentries changed by {swing:,.0f} meanwhile; {level:,.0f} at the end", "memory"))
+        evidence.append(
+            case.seen(
+                f"dentries changed by {swing:,.0f} meanwhile; {level:,.0f} at the end", "memory"
+            )
+        )
     if negative:
-        evidence.append(case.seen(f"negative ones, of names that do not exist, changed by {negative:,.0f}", "memory"))
+        evidence.append(
+            case.seen(
+                f"negative ones, of names that do not exist, changed by {negative:,.0f}", "memory"
+            )
+        )
     prober = _prober(case)
     beat = f", {told(case.period_s)}" if case.period_s else ""
     place = f"core {case.core}" if case.core is not None else "the node"
@@ -63,18 +75,29 @@ def assess(case: Case) -> Assessment | None:
         explains=own.share(group) * of_all,
         is_confirmed=(walked >= _CONFIRMED and is_many) or is_made,
         evidence=[*evidence, *suffering(case)],
-        would_confirm="the first and fifth number of /proc/sys/fs/dentry-state: dentries, and negative ones",
-        summary=f"{who} walks remembered names for {max(walked, made):.0%} of what {place} does in {case.seconds:.1f} s{beat}",
+        would_confirm=(
+            "the first and fifth number of /proc/sys/fs/dentry-state: dentries, and negative ones"
+        ),
+        summary=(
+            f"{who} walks remembered names for {max(walked, made):.0%} of what {place} does in"
+            f" {case.seconds:.1f} s{beat}"
+        ),
         culprit=culprit,
         origin=prober or origin_of(culprit),
         # Who frees them now did not ask for them, which may be hours ago.
-        fix=(f"stop {prober.name} from asking for names that do not exist",) if prober and (negative or 0.0) >= _SWING else (),
+        fix=(
+            (f"stop {prober.name} from asking for names that do not exist",)
+            if prober and (negative or 0.0) >= _SWING
+            else ()
+        ),
     )
 
 
 def _swing(case: Case, column: str) -> float | None:
     """By how much a count changed around the incident; None if it was not recorded."""
-    rows = case.columns("memory").within([(case.window[0] - _AROUND_NS, case.window[1] + _AROUND_NS)])
+    rows = case.columns("memory").within(
+        [(case.window[0] - _AROUND_NS, case.window[1] + _AROUND_NS)]
+    )
     values = rows[column][np.isfinite(rows[column])] if len(rows) else np.zeros(0)
     return float(values.max() - values.min()) if len(values) else None
 
@@ -91,12 +114,21 @@ def _prober(case: Case) -> Origin | None:
 CAUSE = Cause(
     slug="dentry-walk",
     title="remembered names are walked and freed by the million",
-    confirming="the walk over dentries in a fifth of the core's samples, with dentries in numbers (dentry-state)",
+    confirming=(
+        "the walk over dentries in a fifth of the core's samples, with dentries in numbers"
+        " (dentry-state)"
+    ),
     assess=assess,
     fix=(
-        "find who makes failed lookups: `strace -f -e trace=%file -Z -p PID`, or the same calls by perf trace",
+        (
+            "find who makes failed lookups: `strace -f -e trace=%file -Z -p PID`, or the same calls"
+            " by perf trace"
+        ),
         "give the prober a directory of its own that is removed often, before there are millions",
-        "a memory limit on the prober's cgroup bounds what it leaves behind (dentries are charged to it)",
+        (
+            "a memory limit on the prober's cgroup bounds what it leaves behind (dentries are"
+            " charged to it)"
+        ),
         "fs.dentry-negative and its like where the kernel offers them",
     ),
     verify=("the fifth number of /proc/sys/fs/dentry-state stays below a few hundred thousand",),

@@ -1,9 +1,10 @@
 """Whoever touches a file makes an event for everybody who watches it, in its own system call.
 
-Signature: a core in system mode in fsnotify, send_to_group, inotify_handle_inode_event or fanotify_handle_event below writes,
-opens and closes of a task that watches nothing itself; or one reader of events at 99 %.
-Confirming signal: the making (or reading) of events in a quarter of the core's samples.
-Source: zed #55829; notify #69; the fsnotify fixes of Linux 6.9; fs/notify/fsnotify.c.
+Signature: a core in system mode in fsnotify, send_to_group, inotify_handle_inode_event or
+fanotify_handle_event below writes, opens and closes of a task that watches nothing itself; or one
+reader of events at 99 %. Confirming signal: the making (or reading) of events in a quarter of the
+core's samples. Source: zed #55829; notify #69; the fsnotify fixes of Linux 6.9;
+fs/notify/fsnotify.c.
 """
 
 from typing import Final
@@ -18,11 +19,14 @@ from necroscope.analysis.stacks import TaskShare
 from necroscope.analysis.task_origin import origin_of
 
 MAKES: Final = functions(
-    "fsnotify __fsnotify __fsnotify_parent fsnotify_parent fsnotify_handle_event fsnotify_handle_inode_event send_to_group"
-    " inotify_handle_inode_event inotify_handle_event fanotify_handle_event fsnotify_add_event fsnotify_insert_event"
-    " inotify_merge fanotify_merge fanotify_alloc_event*"
+    "fsnotify __fsnotify __fsnotify_parent fsnotify_parent fsnotify_handle_event"
+    " fsnotify_handle_inode_event send_to_group inotify_handle_inode_event inotify_handle_event"
+    " fanotify_handle_event fsnotify_add_event fsnotify_insert_event inotify_merge fanotify_merge"
+    " fanotify_alloc_event*"
 )
-READS: Final = functions("inotify_read fanotify_read copy_event_to_user get_one_event inotify_poll fanotify_poll")
+READS: Final = functions(
+    "inotify_read fanotify_read copy_event_to_user get_one_event inotify_poll fanotify_poll"
+)
 _LEAST: Final = 0.12
 _CONFIRMED: Final = 0.25
 
@@ -45,10 +49,17 @@ def assess(case: Case) -> Assessment | None:
         is_confirmed=held >= _CONFIRMED,
         evidence=[*evidence, *suffering(case)],
         would_confirm="watches by process: grep -c inotify /proc/PID/fdinfo/*",
-        summary=f"{who} makes events of what it does to files{for_whom}: {held:.0%} of what {place} does",
+        summary=(
+            f"{who} makes events of what it does to files{for_whom}: {held:.0%} of what {place}"
+            " does"
+        ),
         culprit=culprit,
         origin=origin_of(task),
-        fix=(f"narrow what {watcher.comm} watches: fewer directories, fewer kinds of events",) if watcher else (),
+        fix=(
+            (f"narrow what {watcher.comm} watches: fewer directories, fewer kinds of events",)
+            if watcher
+            else ()
+        ),
     )
 
 
@@ -63,14 +74,23 @@ CAUSE = Cause(
     confirming="the making of file events in a quarter of the core's samples",
     assess=assess,
     fix=(
-        "find who watches: for f in /proc/[0-9]*/fdinfo/*; do grep -l ^inotify $f; done, the processes with most of them",
-        "watch the file or directory that matters and only the events that matter, not IN_ALL_EVENTS of a tree",
+        (
+            "find who watches: for f in /proc/[0-9]*/fdinfo/*; do grep -l ^inotify $f; done, the"
+            " processes with most of them"
+        ),
+        (
+            "watch the file or directory that matters and only the events that matter, not"
+            " IN_ALL_EVENTS of a tree"
+        ),
         "have the writer buffer: an event is made for each write, not for each byte",
         "Linux 6.9 and later skip watches that cannot match",
     ),
     verify=("fsnotify and inotify_handle_inode_event are gone from the writer's profile",),
     will_not_help=(
-        WillNotHelp("raising fs.inotify.max_user_watches", "it allows more watches, each of which costs at every write"),
+        WillNotHelp(
+            "raising fs.inotify.max_user_watches",
+            "it allows more watches, each of which costs at every write",
+        ),
         WillNotHelp("a faster disk", "the events are made in memory, before anything is written"),
     ),
 )

@@ -1,12 +1,13 @@
 """Kernel work that does not yield is on the very core that polls a network device.
 
-Signature: the core is 100 % in system mode (not softirq) in one path of one task, and the thread that must take packets there
-(napi/DEVICE-N, or ksoftirqd up to Linux 6.4) is runnable all that time and does not run. Softirq counters of packets stand
-still, time_squeeze stays flat, and a driver's reset names this core.
-Confirming signal: the thread's wait on that core during the stretches of system time, or a driver that says that its poll was
-scheduled and did not run, joined to this core.
-Source: ENA_Linux_Best_Practices.rst (amzn-drivers); GitHub 2019, "Debugging network stalls on Kubernetes"; Pinterest 2026;
-commits 4cd13c21b207 (v4.9) and d15121be7485 (v6.5) for what ksoftirqd has to do with it.
+Signature: the core is 100 % in system mode (not softirq) in one path of one task, and the thread
+that must take packets there (napi/DEVICE-N, or ksoftirqd up to Linux 6.4) is runnable all that time
+and does not run. Softirq counters of packets stand still, time_squeeze stays flat, and a driver's
+reset names this core. Confirming signal: the thread's wait on that core during the stretches of
+system time, or a driver that says that its poll was scheduled and did not run, joined to this core.
+Source: ENA_Linux_Best_Practices.rst (amzn-drivers); GitHub 2019, "Debugging network stalls on
+Kubernetes"; Pinterest 2026; commits 4cd13c21b207 (v4.9) and d15121be7485 (v6.5) for what ksoftirqd
+has to do with it.
 """
 
 from typing import Final
@@ -30,7 +31,9 @@ _STARVED: Final = "ena.napi_starved"
 
 def assess(case: Case) -> Assessment | None:
     waits = [e for e in case.episodes if e.kind is Kind.THREAD_DELAYED and e.cpu == case.core]
-    starved = [event for event in case.events if _says_poll_starved(event) and event.core == case.core]
+    starved = [
+        event for event in case.events if _says_poll_starved(event) and event.core == case.core
+    ]
     system = case.share("system") or 0.0
     if case.core is None or case.mode != "system" or system < _MOSTLY or not (waits or starved):
         return None
@@ -49,7 +52,10 @@ def assess(case: Case) -> Assessment | None:
         evidence=[*what_held_the_core(case), *_work(case, culprit), *suffering(case)],
         against=against,
         doubt=doubt,
-        would_confirm="the run delay of the napi or ksoftirqd thread of that core (/proc/PID/schedstat) in the same seconds",
+        would_confirm=(
+            "the run delay of the napi or ksoftirqd thread of that core (/proc/PID/schedstat) in"
+            " the same seconds"
+        ),
         summary=f"{who} {_took(case, culprit)} {held}, and the poll of its packets waited",
         culprit=culprit,
         origin=origin_of(culprit),
@@ -65,12 +71,18 @@ def _says_poll_starved(event: JoinedEvent) -> bool:
 
 
 def _against(case: Case, waits: list[Episode]) -> tuple[list[Evidence], float]:
-    """Where softirqs themselves are held back it is that; but up to 6.4 a ksoftirqd that waits holds them back too."""
+    """Where softirqs themselves are held back it is that; but up to 6.4 a ksoftirqd that waits
+    holds them back too.
+    """
     timer_s = case.softirq_delay_s(["timer"]) or 0.0
     is_ksoftirqd = any((episode.subject or "").startswith("ksoftirqd/") for episode in waits)
-    if is_ksoftirqd or (timer_s < _STALL_S and not case.has(Kind.SOFTIRQ_FROZEN, Kind.TIME_MISSING)):
+    if is_ksoftirqd or (
+        timer_s < _STALL_S and not case.has(Kind.SOFTIRQ_FROZEN, Kind.TIME_MISSING)
+    ):
         return [], 0.0
-    return [case.seen("softirqs of other kinds did not run either", "softirq_delay", case.core)], 0.7
+    return [
+        case.seen("softirqs of other kinds did not run either", "softirq_delay", case.core)
+    ], 0.7
 
 
 def _work(case: Case, culprit: Culprit | None) -> list[Evidence]:
@@ -78,10 +90,18 @@ def _work(case: Case, culprit: Culprit | None) -> list[Evidence]:
     found = []
     if culprit and culprit.path:
         kernel = case.now.without(INTERRUPT).kernel_share
-        found.append(case.seen(f"{' > '.join(culprit.path[-4:])}; {kernel:.0%} in the kernel", "samples", case.core))
+        found.append(
+            case.seen(
+                f"{' > '.join(culprit.path[-4:])}; {kernel:.0%} in the kernel", "samples", case.core
+            )
+        )
     for row in case.tasks:
         if culprit and row["comm"] == culprit.comm and (row["file"] or row["syscall"]):
-            what = f"{row['syscall'] or 'a system call'} of {row['file']}" if row["file"] else f"system call {row['syscall']}"
+            what = (
+                f"{row['syscall'] or 'a system call'} of {row['file']}"
+                if row["file"]
+                else f"system call {row['syscall']}"
+            )
             return [*found, case.seen(f"{culprit.comm} was in {what}", "tasks", case.core)]
     return found
 
@@ -98,7 +118,10 @@ def _fix(case: Case, culprit: Culprit | None) -> tuple[str, ...]:
     if "kthread" in culprit.path:
         return ()
     others = _ranges([cpu for cpu in case.node.cpus if cpu != case.core])
-    what = f"a stop-gap: all threads of {culprit.comm} away from the core that polls; masks of their own are overwritten"
+    what = (
+        f"a stop-gap: all threads of {culprit.comm} away from the core that polls; masks of their"
+        " own are overwritten"
+    )
     return (f"taskset -apc {others} {culprit.pid}  # {what}",)
 
 
@@ -112,17 +135,35 @@ def _ranges(cpus: list[int]) -> str:
 CAUSE = Cause(
     slug="irq-core-collision",
     title="kernel work that does not yield shares the core with a network poll",
-    confirming="the napi or ksoftirqd thread of the core waits while a task is in the kernel, or the driver names this core",
+    confirming=(
+        "the napi or ksoftirqd thread of the core waits while a task is in the kernel, or the"
+        " driver names this core"
+    ),
     assess=assess,
     fix=(
         "take away the long kernel section: stop the task, or make it ask for less at a time",
-        "until then keep it and the queue apart: IRQ affinity, IRQBALANCE_BANNED_CPUS, taskset, receive packet steering",
+        (
+            "until then keep it and the queue apart: IRQ affinity, IRQBALANCE_BANNED_CPUS, taskset,"
+            " receive packet steering"
+        ),
     ),
-    verify=("the run delay of the napi and ksoftirqd threads of that core stays near zero (table `runqueue`)",),
+    verify=(
+        (
+            "the run delay of the napi and ksoftirqd threads of that core stays near zero (table"
+            " `runqueue`)"
+        ),
+    ),
     will_not_help=(
-        WillNotHelp("a larger receive ring", "it holds milliseconds of packets, the section takes seconds"),
-        WillNotHelp("affinity of the application", "it is the victim; who holds the core is another task"),
-        WillNotHelp("a new network driver or instance", "the device was not to blame: its poll was due and got no time"),
+        WillNotHelp(
+            "a larger receive ring", "it holds milliseconds of packets, the section takes seconds"
+        ),
+        WillNotHelp(
+            "affinity of the application", "it is the victim; who holds the core is another task"
+        ),
+        WillNotHelp(
+            "a new network driver or instance",
+            "the device was not to blame: its poll was due and got no time",
+        ),
     ),
     # Work with a name of its own: what it is and how to be rid of it says more than whom it hit.
     yields_to=frozenset({"*"}),

@@ -1,11 +1,13 @@
 """kswapd keeps a core busy, since what it frees is taken again at once or cannot be freed at all.
 
-Signature: the kernel thread kswapd near 100 % in system mode on one core, in balance_pgdat, shrink_node, shrink_lruvec,
-shrink_slab; often without swap; file pages that were dropped are read again.
-Confirming signal: kswapd has a third of the core's samples, pgscan_kswapd of /proc/vmstat rises with it, and it is in vain: pages
-come back that were just dropped (workingset_refault), few of the scanned are freed, or tasks stall for memory besides kswapd
-itself, which counts as stalled (PSI) all the time it runs. Who reads a large file once makes kswapd work too, and loses nothing.
-Source: coreos/bugs #1424, #1450; okd #1846; bottlerocket #4916 (91.7 % of a core in kswapd0); mm/vmscan.c.
+Signature: the kernel thread kswapd near 100 % in system mode on one core, in balance_pgdat,
+shrink_node, shrink_lruvec, shrink_slab; often without swap; file pages that were dropped are read
+again. Confirming signal: kswapd has a third of the core's samples, pgscan_kswapd of /proc/vmstat
+rises with it, and it is in vain: pages come back that were just dropped (workingset_refault), few
+of the scanned are freed, or tasks stall for memory besides kswapd itself, which counts as stalled
+(PSI) all the time it runs. Who reads a large file once makes kswapd work too, and loses nothing.
+Source: coreos/bugs #1424, #1450; okd #1846; bottlerocket #4916 (91.7 % of a core in kswapd0);
+mm/vmscan.c.
 """
 
 from typing import Final
@@ -21,16 +23,18 @@ from necroscope.analysis.task_origin import cgroup_or_process
 KSWAPD: Final = functions("kswapd balance_pgdat kswapd_shrink_node kswapd_shrink_zone")
 # Who takes the pages that kswapd frees.
 TAKES: Final = functions(
-    "filemap_add_folio add_to_page_cache_lru __filemap_get_folio* page_cache_ra_unbounded __do_page_cache_readahead"
-    " page_cache_ra_order filemap_fault do_anonymous_page alloc_anon_folio shmem_alloc_* shmem_get_folio* vma_alloc_folio*"
-    " grab_cache_page_write_begin"
+    "filemap_add_folio add_to_page_cache_lru __filemap_get_folio* page_cache_ra_unbounded"
+    " __do_page_cache_readahead page_cache_ra_order filemap_fault do_anonymous_page"
+    " alloc_anon_folio shmem_alloc_* shmem_get_folio* vma_alloc_folio* grab_cache_page_write_begin"
 )
 _LEAST: Final = 0.15
 _CONFIRMED: Final = 0.3
 _PAGES_PER_S: Final = 2_000.0
-# Of a machine without a hot core: pages that are dropped and read again are no incident unless somebody stalls for it.
+# Of a machine without a hot core: pages that are dropped and read again are no incident unless
+# somebody stalls for it.
 _STALLED: Final = 0.1
-# In vain: of the pages freed so many come back, of the pages scanned so few are freed, so many allocations a second wait.
+# In vain: of the pages freed so many come back, of the pages scanned so few are freed, so many
+# allocations a second wait.
 _COME_BACK: Final = 0.1
 _COME_BACK_PER_S: Final = 500.0
 _FEW_FREED: Final = 0.3
@@ -56,7 +60,10 @@ def assess(case: Case) -> Assessment | None:
             *what_held_the_core(case),
             *suffering(case),
         ],
-        would_confirm="pgscan_kswapd of /proc/vmstat rising, with pgsteal_kswapd far behind it or workingset_refault_* beside it",
+        would_confirm=(
+            "pgscan_kswapd of /proc/vmstat rising, with pgsteal_kswapd far behind it or"
+            " workingset_refault_* beside it"
+        ),
         summary=_summary(case, held, takers),
         culprit=case.culprit(KSWAPD),
         origin=taker or Origin("kernel", "kswapd"),
@@ -67,11 +74,15 @@ def assess(case: Case) -> Assessment | None:
 def _is_in_vain(case: Case) -> bool:
     """Whether somebody is worse off by it. What is not recorded does not tell."""
     scanned, stolen, refaults, stalls = (
-        case.rate("memory", name).now for name in ("pgscan_kswapd", "pgsteal_kswapd", "workingset_refault", "allocstall")
+        case.rate("memory", name).now
+        for name in ("pgscan_kswapd", "pgsteal_kswapd", "workingset_refault", "allocstall")
     )
     few_freed = scanned is not None and stolen is not None and stolen <= _FEW_FREED * scanned
-    come_back = refaults is not None and refaults >= max(_COME_BACK_PER_S, _COME_BACK * (stolen or 0.0))
-    # balance_pgdat runs in a section of psi_memstall_enter: without anybody else pressure is as high as kswapd is busy.
+    come_back = refaults is not None and refaults >= max(
+        _COME_BACK_PER_S, _COME_BACK * (stolen or 0.0)
+    )
+    # balance_pgdat runs in a section of psi_memstall_enter: without anybody else pressure is as
+    # high as kswapd is busy.
     own = min(1.0, case.machine.time_share(KSWAPD) * case.node.cores)
     others_stall = (case.pressure("memory") or 0.0) >= own + _STALLED
     return few_freed or come_back or others_stall or (stalls or 0.0) >= _STALLS_PER_S
@@ -90,7 +101,13 @@ def _takers(case: Case) -> list[TaskShare]:
 def _taken(case: Case, takers: list[TaskShare]) -> list[Evidence]:
     share = case.machine.without(KSWAPD).share(TAKES)
     return (
-        [case.seen(f"{takers[0].comm} allocates most meanwhile ({share:.0%} of the other samples allocate)", "samples")]
+        [
+            case.seen(
+                f"{takers[0].comm} allocates most meanwhile ({share:.0%} of the other samples"
+                " allocate)",
+                "samples",
+            )
+        ]
         if takers
         else []
     )
@@ -101,27 +118,57 @@ def _counted(case: Case) -> list[Evidence]:
     refaults = case.rate("memory", "workingset_refault")
     found = []
     if scanned.now is not None and stolen.now is not None:
-        found.append(case.seen(f"kswapd scanned {scanned.now:,.0f} pages a second and freed {stolen.now:,.0f}", "memory"))
+        found.append(
+            case.seen(
+                f"kswapd scanned {scanned.now:,.0f} pages a second and freed {stolen.now:,.0f}",
+                "memory",
+            )
+        )
     if refaults.now:
-        found.append(case.seen(f"{refaults.now:,.0f} pages a second came back that had just been dropped", "memory"))
+        found.append(
+            case.seen(
+                f"{refaults.now:,.0f} pages a second came back that had just been dropped", "memory"
+            )
+        )
     return found
 
 
 CAUSE = Cause(
     slug="kswapd-reclaim",
     title="kswapd keeps a core busy with reclaim",
-    confirming="kswapd in a third of the core's samples, with pgscan_kswapd of /proc/vmstat rising, in vain: pages come back,"
-    " few are freed, or tasks stall besides",
+    confirming=(
+        "kswapd in a third of the core's samples, with pgscan_kswapd of /proc/vmstat rising, in"
+        " vain: pages come back, few are freed, or tasks stall besides"
+    ),
     assess=assess,
     fix=(
-        "give the node headroom: evict or limit what fills memory, reserve memory for the system (kubelet's system-reserved)",
-        "without swap only file pages can go: a working set of files larger than what private memory leaves never settles",
+        (
+            "give the node headroom: evict or limit what fills memory, reserve memory for the"
+            " system (kubelet's system-reserved)"
+        ),
+        (
+            "without swap only file pages can go: a working set of files larger than what private"
+            " memory leaves never settles"
+        ),
         "zram or zswap on a small node: size it, or switch it off",
     ),
-    verify=("pgscan_kswapd of /proc/vmstat stands still and kswapd0 sleeps: `necroscope top` does not show it",),
+    verify=(
+        (
+            "pgscan_kswapd of /proc/vmstat stands still and kswapd0 sleeps: `necroscope top` does"
+            " not show it"
+        ),
+    ),
     will_not_help=(
-        WillNotHelp("vm.swappiness=0", "without swap it changes nothing, with swap it leaves even less to reclaim"),
-        WillNotHelp("adding swap in the middle of it", "it starts empty and the reclaim goes on; size it beforehand"),
-        WillNotHelp("renicing or pinning kswapd", "then tasks reclaim directly, which is worse for them"),
+        WillNotHelp(
+            "vm.swappiness=0",
+            "without swap it changes nothing, with swap it leaves even less to reclaim",
+        ),
+        WillNotHelp(
+            "adding swap in the middle of it",
+            "it starts empty and the reclaim goes on; size it beforehand",
+        ),
+        WillNotHelp(
+            "renicing or pinning kswapd", "then tasks reclaim directly, which is worse for them"
+        ),
     ),
 )

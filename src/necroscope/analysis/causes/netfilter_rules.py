@@ -1,11 +1,13 @@
-"""Packets walk through long chains of firewall rules, or a tool replaces whole tables of them at once.
+"""Packets walk through long chains of firewall rules, or a tool replaces whole tables of them at
+once.
 
-Signature: a core full of softirq with few packets, and in its stacks the loop over rules (`ipt_do_table`, `nft_do_chain`) under
-the network's hooks. Or a core in system mode under `iptables-restore` or `nft`, in the functions that check and swap tables.
-Confirming signal: the loop has a large part of all that the core does with packets: with few rules it is a few per cent. For a
-replacement, its functions have the core for a second and more.
-Source: kubernetes #37853, #48107, #14870 (164,757 rules), #135639 (nft, a soft lockup of 22 s); net/ipv4/netfilter/ip_tables.c,
-net/netfilter/nf_tables_core.c.
+Signature: a core full of softirq with few packets, and in its stacks the loop over rules
+(`ipt_do_table`, `nft_do_chain`) under the network's hooks. Or a core in system mode under
+`iptables-restore` or `nft`, in the functions that check and swap tables. Confirming signal: the
+loop has a large part of all that the core does with packets: with few rules it is a few per cent.
+For a replacement, its functions have the core for a second and more. Source: kubernetes #37853,
+#48107, #14870 (164,757 rules), #135639 (nft, a soft lockup of 22 s);
+net/ipv4/netfilter/ip_tables.c, net/netfilter/nf_tables_core.c.
 """
 
 from typing import Final
@@ -21,17 +23,20 @@ IPTABLES: Final = functions("ipt_do_table ip6t_do_table arpt_do_table ebt_do_tab
 NFTABLES: Final = functions("nft_do_chain nft_do_chain_*")
 RULES: Final = IPTABLES | NFTABLES
 PACKETS: Final = functions(
-    "net_rx_action process_backlog __netif_receive_skb* ip_rcv* ip6_rcv* ip_local_deliver* ip_forward* nf_hook_slow* ip_output"
-    " __ip_queue_xmit __dev_queue_xmit ip_send_skb udp_sendmsg tcp_sendmsg*"
+    "net_rx_action process_backlog __netif_receive_skb* ip_rcv* ip6_rcv* ip_local_deliver*"
+    " ip_forward* nf_hook_slow* ip_output __ip_queue_xmit __dev_queue_xmit ip_send_skb udp_sendmsg"
+    " tcp_sendmsg*"
 )
-# A table is checked rule by rule, its counters are added up over all cores, and it is swapped as a whole.
+# A table is checked rule by rule, its counters are added up over all cores, and it is swapped as a
+# whole.
 REPLACES_IPTABLES: Final = functions(
-    "do_replace translate_table mark_source_chains find_check_entry check_entry_size_and_hooks xt_replace_table get_counters"
-    " alloc_counters do_ipt_set_ctl do_ip6t_set_ctl do_add_counters copy_entries_to_user xt_check_entry_offsets"
+    "do_replace translate_table mark_source_chains find_check_entry check_entry_size_and_hooks"
+    " xt_replace_table get_counters alloc_counters do_ipt_set_ctl do_ip6t_set_ctl do_add_counters"
+    " copy_entries_to_user xt_check_entry_offsets"
 )
 REPLACES_NFTABLES: Final = functions(
-    "nf_tables_* __nf_tables_* nft_trans_* nft_set_* __nft_set_* nft_*_validate nft_chain_validate nft_table_validate"
-    " __nft_release_* nfnetlink_rcv_batch nft_rbtree_* nft_pipapo_*"
+    "nf_tables_* __nf_tables_* nft_trans_* nft_set_* __nft_set_* nft_*_validate nft_chain_validate"
+    " nft_table_validate __nft_release_* nfnetlink_rcv_batch nft_rbtree_* nft_pipapo_*"
 )
 REPLACES: Final = REPLACES_IPTABLES | REPLACES_NFTABLES
 _LEAST: Final = 0.15
@@ -49,20 +54,32 @@ def assess(case: Case) -> Assessment | None:
 def _walk(case: Case, walked: float) -> Assessment:
     of_packets = walked / max(case.now.share(PACKETS), walked)
     processed = case.rate("softnet", "processed", cpu=case.core).now
-    few = [case.seen(f"with {processed:,.0f} packets/s only", "softnet", case.core)] if processed is not None else []
+    few = (
+        [case.seen(f"with {processed:,.0f} packets/s only", "softnet", case.core)]
+        if processed is not None
+        else []
+    )
     name = f"{_family(case, IPTABLES)} rules"
     return Assessment(
         explains=walked,
         is_confirmed=walked >= _OF_CORE and of_packets >= _OF_PACKETS,
         evidence=[
             in_samples(case, RULES, "the loop over firewall rules"),
-            case.seen(f"that is {of_packets:.0%} of all that was done with packets", "samples", case.core),
+            case.seen(
+                f"that is {of_packets:.0%} of all that was done with packets", "samples", case.core
+            ),
             *few,
             *what_held_the_core(case),
             *suffering(case),
         ],
-        would_confirm="the number of rules (iptables-save | wc -l, nft list ruleset | wc -l) in the namespaces of this node",
-        summary=f"each packet on core {case.core} walks through long chains of {name}, {walked:.0%} of what the core does",
+        would_confirm=(
+            "the number of rules (iptables-save | wc -l, nft list ruleset | wc -l) in the"
+            " namespaces of this node"
+        ),
+        summary=(
+            f"each packet on core {case.core} walks through long chains of {name}, {walked:.0%} of"
+            " what the core does"
+        ),
         culprit=case.culprit(RULES),
         origin=Origin("setting", name),
     )
@@ -75,34 +92,64 @@ def _replacement(case: Case, replaced: float) -> Assessment:
     return Assessment(
         explains=replaced,
         is_confirmed=replaced >= _OF_CORE and case.seconds >= 1.0,
-        evidence=[in_samples(case, REPLACES, "checking and swapping rules"), *what_held_the_core(case), *suffering(case)],
-        would_confirm="how long a change of the rules takes (time iptables-restore, kube-proxy's sync duration)",
+        evidence=[
+            in_samples(case, REPLACES, "checking and swapping rules"),
+            *what_held_the_core(case),
+            *suffering(case),
+        ],
+        would_confirm=(
+            "how long a change of the rules takes (time iptables-restore, kube-proxy's sync"
+            " duration)"
+        ),
         summary=f"{who} replaced {name} on core {case.core}, {case.seconds:.1f} s in the kernel",
         culprit=culprit,
         origin=Origin("setting", name),
-        fix=(f"change fewer rules at once, or less often than {told(case.period_s)}",) if case.period_s else (),
+        fix=(
+            (f"change fewer rules at once, or less often than {told(case.period_s)}",)
+            if case.period_s
+            else ()
+        ),
     )
 
 
 def _family(case: Case, iptables: Functions) -> str:
-    """By the functions: iptables' own loop, or nftables, which may also be what iptables is built on."""
+    """By the functions: iptables' own loop, or nftables, which may also be what iptables is built
+    on.
+    """
     return "iptables" if case.now.share(iptables) >= _LEAST / 2 else "nftables"
 
 
 CAUSE = Cause(
     slug="netfilter-rules",
     title="packets walk through long chains of firewall rules, or a tool replaces them",
-    confirming="the loop over rules has a third of all that is done with packets and a quarter of the core",
+    confirming=(
+        "the loop over rules has a third of all that is done with packets and a quarter of the core"
+    ),
     assess=assess,
     fix=(
-        "count them: iptables-save | wc -l and nft list ruleset | wc -l, also in the network namespaces of containers",
-        "one lookup instead of a walk: sets (ipset, nft sets and maps), IPVS or eBPF instead of iptables for services",
+        (
+            "count them: iptables-save | wc -l and nft list ruleset | wc -l, also in the network"
+            " namespaces of containers"
+        ),
+        (
+            "one lookup instead of a walk: sets (ipset, nft sets and maps), IPVS or eBPF instead of"
+            " iptables for services"
+        ),
         "remove what nobody needs any more: chains of deleted services, block lists that only grow",
     ),
-    verify=("the loop over rules has only a few per cent of the core at the same number of packets",),
+    verify=(
+        "the loop over rules has only a few per cent of the core at the same number of packets",
+    ),
     will_not_help=(
-        WillNotHelp("raising the proxy's sync period only", "the packets walk the same chains in between"),
-        WillNotHelp("more queues or RPS", "it spreads the walk over more cores, each packet still takes as long"),
-        WillNotHelp("a larger backlog or ring", "packets come in faster than they are walked through"),
+        WillNotHelp(
+            "raising the proxy's sync period only", "the packets walk the same chains in between"
+        ),
+        WillNotHelp(
+            "more queues or RPS",
+            "it spreads the walk over more cores, each packet still takes as long",
+        ),
+        WillNotHelp(
+            "a larger backlog or ring", "packets come in faster than they are walked through"
+        ),
     ),
 )

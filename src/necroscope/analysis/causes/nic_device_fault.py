@@ -1,11 +1,12 @@
 """The network device, its firmware, its link or its interrupt failed; no core was starved.
 
-Signature: a reset or time-out line of the driver while the core that polls the queue had time and its softirqs ran: keep-alive
-lost, completions or an interrupt that never came, a hung transmit unit, a health check of the firmware.
-Confirming signal: the driver says that NAPI was not waiting (`napi scheduled: 0`), or the line is of a kind that only a device
-gives (keep-alive, lost interrupt, admin queue, health, unit hang); or the core that polls the queue was recorded all that time
-and was not held. Where the recording has a gap nobody knows how the core was.
-Source: amzn-drivers ena_netdev.c (reset reasons 1, 3, 10, 14, 18, 20), mlx5 health.c, i40e_main.c.
+Signature: a reset or time-out line of the driver while the core that polls the queue had time and
+its softirqs ran: keep-alive lost, completions or an interrupt that never came, a hung transmit
+unit, a health check of the firmware. Confirming signal: the driver says that NAPI was not waiting
+(`napi scheduled: 0`), or the line is of a kind that only a device gives (keep-alive, lost
+interrupt, admin queue, health, unit hang); or the core that polls the queue was recorded all that
+time and was not held. Where the recording has a gap nobody knows how the core was. Source:
+amzn-drivers ena_netdev.c (reset reasons 1, 3, 10, 14, 18, 20), mlx5 health.c, i40e_main.c.
 """
 
 from typing import Final
@@ -22,7 +23,14 @@ from necroscope.model.units import NS_PER_S
 
 # Kinds that a starved core does not cause by itself.
 _OF_THE_DEVICE: Final = frozenset(
-    {"nic_keepalive_timeout", "nic_lost_interrupt", "nic_admin_queue_stopped", "nic_health", "nic_tx_hang", "nic_reset_failed"}
+    {
+        "nic_keepalive_timeout",
+        "nic_lost_interrupt",
+        "nic_admin_queue_stopped",
+        "nic_health",
+        "nic_tx_hang",
+        "nic_reset_failed",
+    }
 )
 # Counters of the reset's dump that say whose fault it was (ENA from 2.10 on).
 _DEVICE_COUNTERS: Final = (
@@ -35,11 +43,19 @@ _DEVICE_COUNTERS: Final = (
 )
 # Of the time before the line: how much of it must have been recorded to say that a core was well.
 _RECORDED: Final = 0.8
-_PATTERNS_OF_THE_DEVICE: Final = ("ena.keepalive", "ena.msix", "ena.admin_queue", "mlx5.health", "intel.tx_hang")
+_PATTERNS_OF_THE_DEVICE: Final = (
+    "ena.keepalive",
+    "ena.msix",
+    "ena.admin_queue",
+    "mlx5.health",
+    "intel.tx_hang",
+)
 
 
 def assess(case: Case) -> Assessment | None:
-    events = [event for event in case.events if event.kind in NIC_KINDS and event.kind != "nic_reset_done"]
+    events = [
+        event for event in case.events if event.kind in NIC_KINDS and event.kind != "nic_reset_done"
+    ]
     if not events:
         return None
     starved = _starvation(case, events)
@@ -52,14 +68,21 @@ def assess(case: Case) -> Assessment | None:
     ]
     if was_well is not None:
         evidence.append(was_well)
-    beside = " while the core that polls it had time" if was_well is not None else ", and no core is known to have been held"
+    beside = (
+        " while the core that polls it had time"
+        if was_well is not None
+        else ", and no core is known to have been held"
+    )
     return Assessment(
         explains=0.9 if told else 0.5,
         is_confirmed=bool(told) or (was_well is not None and not starved),
         evidence=evidence,
         against=starved,
         doubt=0.85 if starved else 0.0 if told or was_well is not None else 0.2,
-        would_confirm="the driver's reset reason (ethtool -S: missing_tx_cmpl, missing_intr) and a core that was not held",
+        would_confirm=(
+            "the driver's reset reason (ethtool -S: missing_tx_cmpl, missing_intr) and a core that"
+            " was not held"
+        ),
         summary=f"{device or 'a network device'} was reset or stalled{beside}",
         culprit=Culprit(comm=None),
         origin=Origin("device", device) if device else None,
@@ -69,7 +92,9 @@ def assess(case: Case) -> Assessment | None:
 def _device_reason(event: JoinedEvent) -> str | None:
     """What in the driver's words speaks for the device."""
     fields = event.fields
-    if event.kind in _OF_THE_DEVICE or str(event.happening.pattern or "").startswith(_PATTERNS_OF_THE_DEVICE):
+    if event.kind in _OF_THE_DEVICE or str(event.happening.pattern or "").startswith(
+        _PATTERNS_OF_THE_DEVICE
+    ):
         return f"{event.kind} is a word of the device, not of a core"
     if fields.get("napi_scheduled") == 0:
         return "the driver says that NAPI was not waiting to run (napi scheduled: 0)"
@@ -84,14 +109,24 @@ def _starvation(case: Case, events: list[JoinedEvent]) -> list[Evidence]:
     found = []
     for event in events:
         if event.fields.get("napi_scheduled") == 1 or event.kind == "nic_napi_starved":
-            found.append(case.seen("the driver says that NAPI was scheduled and did not run", "events", event.core))
+            found.append(
+                case.seen(
+                    "the driver says that NAPI was scheduled and did not run", "events", event.core
+                )
+            )
             break
-    held = [e for e in case.episodes if e.is_strong and e.cpu == case.core and (e.kind in SUFFERING or e.kind is Kind.SATURATED)]
+    held = [
+        e
+        for e in case.episodes
+        if e.is_strong and e.cpu == case.core and (e.kind in SUFFERING or e.kind is Kind.SATURATED)
+    ]
     return [*found, *(case.seen(e.text, e.table, e.cpu, e.span) for e in held[:2])]
 
 
 def _core_was_well(case: Case) -> Evidence | None:
-    """The polling core had time, and its softirqs ran at once; of a queue whose core is not known, all cores. None if not so."""
+    """The polling core had time, and its softirqs ran at once; of a queue whose core is not known,
+    all cores. None if not so.
+    """
     if case.core is None:
         return _all_were_well(case)
     kernel, delay_s = case.share("kernel"), _measured_delay_s(case)
@@ -100,15 +135,26 @@ def _core_was_well(case: Case) -> Evidence | None:
     if not _is_covered(case, "cores") or (delay_s is None and not _is_covered(case, "softirqs")):
         return None
     waits = f", its softirqs waited {delay_s * 1000:.0f} ms at most" if delay_s is not None else ""
-    return case.seen(f"core {case.core}, which polls the queue, was {kernel:.0%} in the kernel{waits}", "cores", case.core)
+    return case.seen(
+        f"core {case.core}, which polls the queue, was {kernel:.0%} in the kernel{waits}",
+        "cores",
+        case.core,
+    )
 
 
 def _all_were_well(case: Case) -> Evidence | None:
-    held = [e for e in case.node.episodes if e.is_strong and e.cpu is not None and touches(e.span, case.window)]
+    held = [
+        e
+        for e in case.node.episodes
+        if e.is_strong and e.cpu is not None and touches(e.span, case.window)
+    ]
     delay_s = _measured_delay_s(case)
     if held or delay_s is None or delay_s >= 0.1 or not _is_covered(case, "cores"):
         return None
-    return case.seen(f"no core was held, and no softirq of any core waited longer than {delay_s * 1000:.0f} ms", "softirq_delay")
+    return case.seen(
+        f"no core was held, and no softirq of any core waited longer than {delay_s * 1000:.0f} ms",
+        "softirq_delay",
+    )
 
 
 def _measured_delay_s(case: Case) -> float | None:
@@ -132,13 +178,24 @@ def _until_told(case: Case) -> Span:
 CAUSE = Cause(
     slug="nic-device-fault",
     title="the network device failed, not a core",
-    confirming="a reset reason that only a device gives, or a reset while the core that polls the queue had time",
+    confirming=(
+        "a reset reason that only a device gives, or a reset while the core that polls the queue"
+        " had time"
+    ),
     assess=assess,
     fix=(
-        "update the driver and firmware; give the lines and `ethtool -S` to the vendor or the cloud's support",
+        (
+            "update the driver and firmware; give the lines and `ethtool -S` to the vendor or the"
+            " cloud's support"
+        ),
         "move the workload to another instance or host: a device fault stays with its host",
     ),
-    verify=("no further reset in /sys/class/net/DEV/queues/tx-*/tx_timeout and in `ethtool -S` (total_resets)",),
+    verify=(
+        (
+            "no further reset in /sys/class/net/DEV/queues/tx-*/tx_timeout and in `ethtool -S`"
+            " (total_resets)"
+        ),
+    ),
     will_not_help=(
         WillNotHelp("moving interrupts or pinning tasks", "the core that polls the queue had time"),
         WillNotHelp("larger rings", "completions or interrupts did not come at all"),

@@ -1,10 +1,11 @@
 """Many tasks look up the same path while somebody holds a lock of one entry on it.
 
-Signature: system time in many short system calls of several tasks, in a spin lock's slow path below lockref_get_not_dead,
-legitimize_path, try_to_unlazy, dput or d_alloc_parallel; seconds long, often periodic; no task is hot by itself.
-Confirming signal: waits for a lock below path lookup in a sixth of the core's samples; or this core's task holds such an entry
-(a walk over a directory's children) while other cores wait so.
-Source: Alibaba SysOM, a case of stalls in lockref_get_not_dead; fs/namei.c, lib/lockref.c.
+Signature: system time in many short system calls of several tasks, in a spin lock's slow path below
+lockref_get_not_dead, legitimize_path, try_to_unlazy, dput or d_alloc_parallel; seconds long, often
+periodic; no task is hot by itself. Confirming signal: waits for a lock below path lookup in a sixth
+of the core's samples; or this core's task holds such an entry (a walk over a directory's children)
+while other cores wait so. Source: Alibaba SysOM, a case of stalls in lockref_get_not_dead;
+fs/namei.c, lib/lockref.c.
 """
 
 from typing import Final
@@ -20,14 +21,16 @@ from necroscope.analysis.task_origin import process_origin
 from necroscope.analysis.waits import SPINS
 
 LOOKS_UP: Final = functions(
-    "lockref_get lockref_get_not_dead lockref_get_not_zero lockref_put_or_lock lockref_put_return dput fast_dput dget_parent"
-    " legitimize_path __legitimize_path legitimize_mnt __legitimize_mnt legitimize_links try_to_unlazy* unlazy_walk unlazy_child"
-    " complete_walk d_alloc d_alloc_parallel d_lookup __d_lookup lookup_fast walk_component path_init path_get mntget"
+    "lockref_get lockref_get_not_dead lockref_get_not_zero lockref_put_or_lock lockref_put_return"
+    " dput fast_dput dget_parent legitimize_path __legitimize_path legitimize_mnt __legitimize_mnt"
+    " legitimize_links try_to_unlazy* unlazy_walk unlazy_child complete_walk d_alloc"
+    " d_alloc_parallel d_lookup __d_lookup lookup_fast walk_component path_init path_get mntget"
 )
 # What goes through all children of a directory, its lock held.
 HOLDS: Final = functions(
-    "fsnotify_set_children_dentry_flags fsnotify_update_children_dentry_flags __fsnotify_update_child_dentry_flags d_walk"
-    " select_collect* dcache_readdir next_positive scan_positives d_genocide* shrink_dcache_parent __d_move d_move"
+    "fsnotify_set_children_dentry_flags fsnotify_update_children_dentry_flags"
+    " __fsnotify_update_child_dentry_flags d_walk select_collect* dcache_readdir next_positive"
+    " scan_positives d_genocide* shrink_dcache_parent __d_move d_move"
 )
 _LEAST: Final = 0.08
 _CONFIRMED: Final = 0.15
@@ -36,7 +39,9 @@ _HOLDS_CORE: Final = 0.3
 
 def assess(case: Case) -> Assessment | None:
     waited = case.now.share(SPINS, inside=LOOKS_UP)
-    waited_elsewhere = case.elsewhere.share(SPINS, inside=LOOKS_UP) if case.core is not None else 0.0
+    waited_elsewhere = (
+        case.elsewhere.share(SPINS, inside=LOOKS_UP) if case.core is not None else 0.0
+    )
     held = case.now.share(HOLDS)
     is_holder = held >= _HOLDS_CORE and waited_elsewhere >= _CONFIRMED
     if waited < _LEAST and not is_holder:
@@ -52,7 +57,11 @@ def assess(case: Case) -> Assessment | None:
         summary=_summary(culprit, max(waited, waited_elsewhere), holder),
         culprit=culprit,
         origin=_origin(case, holder, culprit),
-        fix=(f"have {holder.comm} do its walk over the directory less often, or on a smaller one",) if holder else (),
+        fix=(
+            (f"have {holder.comm} do its walk over the directory less often, or on a smaller one",)
+            if holder
+            else ()
+        ),
     )
 
 
@@ -64,17 +73,29 @@ def _holder(machine: Stacks) -> TaskShare | None:
 def _evidence(case: Case, waiters: list[TaskShare], holder: TaskShare | None) -> list[Evidence]:
     found = [in_samples(case, SPINS, "waiting for a lock in path lookup")]
     if waiters:
-        found.append(case.seen(f"{waiters[0].comm} has {waiters[0].share:.0%} of the waits on all cores", "samples"))
+        found.append(
+            case.seen(
+                f"{waiters[0].comm} has {waiters[0].share:.0%} of the waits on all cores", "samples"
+            )
+        )
     if holder:
         path = case.machine.without(SPINS).path(HOLDS)
-        found.append(case.seen(f"{holder.comm} goes through a directory's entries meanwhile, in {path[-1]}", "samples"))
+        found.append(
+            case.seen(
+                f"{holder.comm} goes through a directory's entries meanwhile, in {path[-1]}",
+                "samples",
+            )
+        )
     return found
 
 
 def _summary(culprit: Culprit | None, waited: float, holder: TaskShare | None) -> str:
     who = culprit.comm if culprit else "tasks"
     held = f" that {holder.comm} holds" if holder else ""
-    return f"{who} and others meet at one directory entry{held}: {waited:.0%} of the samples only wait for its lock"
+    return (
+        f"{who} and others meet at one directory entry{held}: {waited:.0%} of the samples only wait"
+        " for its lock"
+    )
 
 
 def _origin(case: Case, holder: TaskShare | None, culprit: Culprit | None) -> Origin | None:
@@ -90,13 +111,24 @@ CAUSE = Cause(
     confirming="waits for a lock below path lookup in a sixth of the samples of a core",
     assess=assess,
     fix=(
-        "open the directory once and use its descriptor (openat, fstat): no lookup, no reference to take",
+        (
+            "open the directory once and use its descriptor (openat, fstat): no lookup, no"
+            " reference to take"
+        ),
         "spread the files over directories, or the lookups over time: what is shared is one entry",
-        "move inotify watches and directory scans away from directories with hundreds of thousands of names",
+        (
+            "move inotify watches and directory scans away from directories with hundreds of"
+            " thousands of names"
+        ),
     ),
-    verify=("lockref_get_not_dead and try_to_unlazy are gone from the profile of the busy seconds",),
+    verify=(
+        "lockref_get_not_dead and try_to_unlazy are gone from the profile of the busy seconds",
+    ),
     will_not_help=(
-        WillNotHelp("looking for the hot process in top", "each of them only waits; together they hold the cores"),
+        WillNotHelp(
+            "looking for the hot process in top",
+            "each of them only waits; together they hold the cores",
+        ),
         WillNotHelp("more cores", "each more core is one more that waits"),
     ),
 )

@@ -1,11 +1,13 @@
 """A real-time task does not give up its core, and ordinary threads of that core starve.
 
-Signature: one task of class FIFO, RR or deadline has nearly all samples of a core; ordinary threads that must run there (threaded
-NAPI, ksoftirqd, kworkers) are runnable and get no time; once a boot the log says `sched: RT throttling activated`.
-Confirming signal: something waits behind the task, and its policy was captured and is a real-time one, or the log tells that
-real-time tasks were throttled meanwhile. A long wait alone does not tell: a nice value or a weight of cgroups does that too.
-Without a wait it is a spinner that hurts nobody: softirqs still run at each interrupt's exit.
-Source: Documentation/scheduler/sched-rt-group.rst; openshift performance-addon-operators #481; corosync #520.
+Signature: one task of class FIFO, RR or deadline has nearly all samples of a core; ordinary threads
+that must run there (threaded NAPI, ksoftirqd, kworkers) are runnable and get no time; once a boot
+the log says `sched: RT throttling activated`. Confirming signal: something waits behind the task,
+and its policy was captured and is a real-time one, or the log tells that real-time tasks were
+throttled meanwhile. A long wait alone does not tell: a nice value or a weight of cgroups does that
+too. Without a wait it is a spinner that hurts nobody: softirqs still run at each interrupt's exit.
+Source: Documentation/scheduler/sched-rt-group.rst; openshift performance-addon-operators #481;
+corosync #520.
 """
 
 from typing import Final
@@ -18,7 +20,8 @@ from necroscope.analysis.report import WillNotHelp
 from necroscope.analysis.scheduling import REAL_TIME, captured, outranked
 from necroscope.analysis.task_origin import origin_of
 
-# Kernel threads of class FIFO are the system's own: migration/N, the watchdogs, threaded interrupts.
+# Kernel threads of class FIFO are the system's own: migration/N, the watchdogs, threaded
+# interrupts.
 _OF_THE_KERNEL: Final = ("migration/", "irq/", "watchdog/", "cpuhp/", "idle_inject/", "stop/")
 _MOSTLY: Final = 0.5
 
@@ -42,18 +45,37 @@ def assess(case: Case) -> Assessment | None:
         is_confirmed=(policy in REAL_TIME or bool(throttled)) and _something_waits(case),
         doubt=0.0 if policy in REAL_TIME else 0.15,
         evidence=[
-            *([case.seen(f"its scheduling policy is {rank}", "tasks", case.core)] if task is not None else []),
+            *(
+                [case.seen(f"its scheduling policy is {rank}", "tasks", case.core)]
+                if task is not None
+                else []
+            ),
             *([case.seen(waited, "runqueue", case.core)] if waited else []),
             *(of_event(case, event) for event in throttled),
             *what_held_the_core(case)[:1],
             *suffering(case),
         ],
-        against=[] if policy in REAL_TIME else [case.seen("its scheduling policy was not captured", "tasks", case.core)],
+        against=(
+            []
+            if policy in REAL_TIME
+            else [case.seen("its scheduling policy was not captured", "tasks", case.core)]
+        ),
         would_confirm="its scheduling policy (chrt -p PID) and a thread that waits behind it",
-        summary=f"{hog.comm} ({rank}) kept core {case.core} for itself, and what must run there waited",
+        summary=(
+            f"{hog.comm} ({rank}) kept core {case.core} for itself, and what must run there waited"
+        ),
         culprit=culprit,
         origin=origin_of(culprit),
-        fix=(f"chrt --other -p 0 {thread}  # an ordinary priority, or let it sleep between its work",) if thread else (),
+        fix=(
+            (
+                (
+                    f"chrt --other -p 0 {thread}  # an ordinary priority, or let it sleep between"
+                    " its work"
+                ),
+            )
+            if thread
+            else ()
+        ),
     )
 
 
@@ -64,16 +86,30 @@ def _something_waits(case: Case) -> bool:
 CAUSE = Cause(
     slug="rt-hog",
     title="a real-time task keeps its core for itself",
-    confirming="a real-time policy of the task that has the core, or RT throttling in the log, and something waits behind it",
+    confirming=(
+        "a real-time policy of the task that has the core, or RT throttling in the log, and"
+        " something waits behind it"
+    ),
     assess=assess,
     fix=(
         "give the task an ordinary priority, or make it wait for its work instead of spinning",
         "if it must be real-time: keep network queues and their threads off its core",
     ),
-    verify=("the run delay of the napi and ksoftirqd threads of that core stays near zero (table `runqueue`)",),
+    verify=(
+        (
+            "the run delay of the napi and ksoftirqd threads of that core stays near zero (table"
+            " `runqueue`)"
+        ),
+    ),
     will_not_help=(
-        WillNotHelp("sched_rt_runtime_us = -1", "it takes away the twentieth of each second that ordinary threads still get"),
-        WillNotHelp("a higher nice value for the victims", "every real-time task goes before every ordinary one"),
+        WillNotHelp(
+            "sched_rt_runtime_us = -1",
+            "it takes away the twentieth of each second that ordinary threads still get",
+        ),
+        WillNotHelp(
+            "a higher nice value for the victims",
+            "every real-time task goes before every ordinary one",
+        ),
         WillNotHelp("more cores", "the victims are bound to this one"),
     ),
 )

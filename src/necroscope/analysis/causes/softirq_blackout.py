@@ -1,11 +1,13 @@
 """Softirqs are held back on one core: whoever is on it has bottom halves or interrupts off.
 
-Signature: a busy core on which no softirq of any kind runs, or on which raised ones wait a tenth of a second and more, timers and
-packets alike; hard interrupts may still come, so the clock ticks. ksoftirqd shows little: it is not even woken.
-Confirming signal: raise-to-entry waits of two kinds of softirqs or of timers (which every tick raises), or all counters of
-/proc/softirqs frozen on a busy core, or time that no mode accounts for; and the core in the kernel meanwhile. Time that all
-cores at work lose at once is not a task's doing: the host stopped the virtual machine, or firmware the whole one.
-Source: Documentation/trace/events-irq; kernel/softirq.c; amzn-drivers #220 (21 s without NAPI, and not the driver's fault).
+Signature: a busy core on which no softirq of any kind runs, or on which raised ones wait a tenth of
+a second and more, timers and packets alike; hard interrupts may still come, so the clock ticks.
+ksoftirqd shows little: it is not even woken. Confirming signal: raise-to-entry waits of two kinds
+of softirqs or of timers (which every tick raises), or all counters of /proc/softirqs frozen on a
+busy core, or time that no mode accounts for; and the core in the kernel meanwhile. Time that all
+cores at work lose at once is not a task's doing: the host stopped the virtual machine, or firmware
+the whole one. Source: Documentation/trace/events-irq; kernel/softirq.c; amzn-drivers #220 (21 s
+without NAPI, and not the driver's fault).
 """
 
 from typing import Final
@@ -29,7 +31,11 @@ _FEW: Final = 0.1
 
 
 def assess(case: Case) -> Assessment | None:
-    delays = {name: wait_s for name in _VECTORS if (wait_s := case.softirq_delay_s([name]) or 0.0) >= STALL_S}
+    delays = {
+        name: wait_s
+        for name in _VECTORS
+        if (wait_s := case.softirq_delay_s([name]) or 0.0) >= STALL_S
+    }
     frozen, missing = case.has(Kind.SOFTIRQ_FROZEN), case.has(Kind.TIME_MISSING)
     if case.core is None or not (delays or frozen or missing):
         return None
@@ -38,7 +44,9 @@ def assess(case: Case) -> Assessment | None:
     kernel = case.share("kernel")
     against, doubt = _against(case, in_softirq, kernel)
     culprit = case.culprit()
-    longest_s = max([0.0, *delays.values(), *(e.level for e in case.episodes if e.kind is Kind.SOFTIRQ_FROZEN)])
+    longest_s = max(
+        [0.0, *delays.values(), *(e.level for e in case.episodes if e.kind is Kind.SOFTIRQ_FROZEN)]
+    )
     who = f"{culprit.comm} " if culprit and case.has_share(culprit) >= _MOSTLY else "something "
     beat = f", {told(case.period_s)}" if case.period_s else ""
     return Assessment(
@@ -47,8 +55,13 @@ def assess(case: Case) -> Assessment | None:
         evidence=evidence,
         against=against,
         doubt=doubt,
-        would_confirm="a second kind of softirq that waits too (BPF on irq:softirq_raise and softirq_entry)",
-        summary=f"{who}held back all softirqs of core {case.core}, up to {longest_s:.1f} s at a time{beat}",
+        would_confirm=(
+            "a second kind of softirq that waits too (BPF on irq:softirq_raise and softirq_entry)"
+        ),
+        summary=(
+            f"{who}held back all softirqs of core {case.core}, up to {longest_s:.1f} s at a"
+            f" time{beat}"
+        ),
         culprit=culprit,
         origin=origin_of(culprit),
     )
@@ -57,25 +70,51 @@ def assess(case: Case) -> Assessment | None:
 def _waits(case: Case, delays: dict[str, float]) -> list[Evidence]:
     if not delays:
         return []
-    told_waits = ", ".join(f"{name} {wait_s * 1000:.0f} ms" for name, wait_s in sorted(delays.items(), key=lambda item: -item[1]))
-    return [case.seen(f"raised softirqs waited on core {case.core}: {told_waits}", "softirq_delay", case.core)]
+    told_waits = ", ".join(
+        f"{name} {wait_s * 1000:.0f} ms"
+        for name, wait_s in sorted(delays.items(), key=lambda item: -item[1])
+    )
+    return [
+        case.seen(
+            f"raised softirqs waited on core {case.core}: {told_waits}", "softirq_delay", case.core
+        )
+    ]
 
 
 def _against(case: Case, in_softirq: float, kernel: float | None) -> tuple[list[Evidence], float]:
-    """A core busy with softirqs delays the next ones itself; one that did not run at all was not held by a task."""
+    """A core busy with softirqs delays the next ones itself; one that did not run at all was not
+    held by a task.
+    """
     if in_softirq >= _MOSTLY:
-        return [case.seen(f"the core spent {in_softirq:.0%} of its samples in softirqs itself", "samples", case.core)], 0.7
+        return [
+            case.seen(
+                f"the core spent {in_softirq:.0%} of its samples in softirqs itself",
+                "samples",
+                case.core,
+            )
+        ], 0.7
     booked = case.share("softirq") or 0.0
     if booked >= _SOME:
-        return [case.seen(f"the core spent {booked:.0%} of its time in softirqs itself", "cores", case.core)], 0.7
+        return [
+            case.seen(
+                f"the core spent {booked:.0%} of its time in softirqs itself", "cores", case.core
+            )
+        ], 0.7
     if kernel is not None and kernel < 0.2 and not case.has(Kind.TIME_MISSING):
         return [case.seen(f"the core was only {kernel:.0%} in the kernel", "cores", case.core)], 0.5
     if _all_waited(case):
         return [
-            case.seen("softirqs waited on all cores: a virtual machine that its host did not run looks so", "softirq_delay")
+            case.seen(
+                "softirqs waited on all cores: a virtual machine that its host did not run"
+                " looks so",
+                "softirq_delay",
+            )
         ], 0.6
     if len(lost := _lost_the_same(case)) > 1:
-        text = f"{len(lost)} cores lost the same time and the others were idle: a machine that host or firmware stopped looks so"
+        text = (
+            f"{len(lost)} cores lost the same time and the others were idle: a machine that host or"
+            " firmware stopped looks so"
+        )
         return [case.seen(text, "cores")], 0.6
     return [], 0.0
 
@@ -87,28 +126,46 @@ def _all_waited(case: Case) -> bool:
 
 def _lost_the_same(case: Case) -> set[int | None]:
     """Cores that lost time together with this one, if those that did not were idle, or few."""
-    own = [episode.span for episode in case.episodes if episode.kind is Kind.TIME_MISSING and episode.cpu == case.core]
+    own = [
+        episode.span
+        for episode in case.episodes
+        if episode.kind is Kind.TIME_MISSING and episode.cpu == case.core
+    ]
     missing = [episode for episode in case.node.episodes if episode.kind is Kind.TIME_MISSING]
     lost = {episode.cpu for episode in missing if any(coincide(episode.span, span) for span in own)}
-    ran = [cpu for cpu in case.node.cpus if cpu not in lost and (case.share("idle", cpu) or 0.0) < _MOSTLY]
+    ran = [
+        cpu
+        for cpu in case.node.cpus
+        if cpu not in lost and (case.share("idle", cpu) or 0.0) < _MOSTLY
+    ]
     return set() if len(ran) > _FEW * len(lost) else lost
 
 
 CAUSE = Cause(
     slug="softirq-blackout",
     title="softirqs are held back on one core",
-    confirming="waits of two kinds of softirqs or of timers, frozen softirq counters on a busy core, or time in no mode",
+    confirming=(
+        "waits of two kinds of softirqs or of timers, frozen softirq counters on a busy core, or"
+        " time in no mode"
+    ),
     assess=assess,
     fix=(
-        "stop or fix what runs with bottom halves or interrupts off for so long: a lock like spin_lock_bh, a driver's loop",
+        (
+            "stop or fix what runs with bottom halves or interrupts off for so long: a lock like"
+            " spin_lock_bh, a driver's loop"
+        ),
         "until then keep it off the cores that serve network queues",
     ),
     verify=("the longest raise-to-entry wait of that core stays below 10 ms (`necroscope top`)",),
     will_not_help=(
         WillNotHelp(
-            "a higher priority for ksoftirqd", "softirqs are switched off, not outrun: the thread cannot run them either"
+            "a higher priority for ksoftirqd",
+            "softirqs are switched off, not outrun: the thread cannot run them either",
         ),
-        WillNotHelp("a larger receive ring or backlog", "it hides milliseconds, the wait is a hundred times that"),
+        WillNotHelp(
+            "a larger receive ring or backlog",
+            "it hides milliseconds, the wait is a hundred times that",
+        ),
         WillNotHelp("more network queues", "those that are polled on this core wait all the same"),
     ),
     yields_to=frozenset({"*", "irq-core-collision"}),

@@ -1,10 +1,11 @@
 """Tasks on several cores spin for one lock of the kernel.
 
-Signature: a spin lock's slow path (native_queued_spin_lock_slowpath and its like), a queued rwlock's or an optimistic spin on top
-of the samples of several cores, below one and the same function.
-Confirming signal: such waits in a fifth of the core's samples, with the function below them known and the same for most; the wait
-itself is never the answer. Causes that know the lock say it more exactly.
-Source: liburing #218; openzfs #10547 (75 % of the machine in the slow path); kernel/locking/qspinlock.c.
+Signature: a spin lock's slow path (native_queued_spin_lock_slowpath and its like), a queued
+rwlock's or an optimistic spin on top of the samples of several cores, below one and the same
+function. Confirming signal: such waits in a fifth of the core's samples, with the function below
+them known and the same for most; the wait itself is never the answer. Causes that know the lock say
+it more exactly. Source: liburing #218; openzfs #10547 (75 % of the machine in the slow path);
+kernel/locking/qspinlock.c.
 """
 
 from typing import Final
@@ -40,29 +41,49 @@ def assess(case: Case) -> Assessment | None:
     evidence = [
         in_samples(case, SPINS, "spinning for a lock"),
         case.seen(
-            f"{part:.0%} of it below {wanted_for}, which has {own.share(lock) * of_all:.0%} of the samples", "samples", case.core
+            f"{part:.0%} of it below {wanted_for}, which has {own.share(lock) * of_all:.0%} of the"
+            " samples",
+            "samples",
+            case.core,
         ),
         *what_held_the_core(case),
     ]
     if having:
-        evidence.append(case.seen(f"{having[0].comm} is in {wanted_for} without waiting most often: it has the lock", "samples"))
+        evidence.append(
+            case.seen(
+                f"{having[0].comm} is in {wanted_for} without waiting most often: it has the lock",
+                "samples",
+            )
+        )
     place = f"core {case.core}" if case.core is not None else "the node"
     return Assessment(
         explains=max(spun, own.share(SPINS | lock) * of_all),
         is_confirmed=spun >= _CONFIRMED and part >= _SAME_LOCK,
         evidence=[*evidence, *suffering(case)],
-        would_confirm="which lock it is, and who holds it how long: perf lock contention -ab (5.19 and later)",
-        summary=f"{who} and others spin for the lock of {wanted_for}: {spun:.0%} of what {place} does is waiting",
+        would_confirm=(
+            "which lock it is, and who holds it how long: perf lock contention -ab (5.19 and later)"
+        ),
+        summary=(
+            f"{who} and others spin for the lock of {wanted_for}: {spun:.0%} of what {place} does"
+            " is waiting"
+        ),
         culprit=culprit,
         origin=origin_of(culprit),
-        fix=(f"find what makes {wanted_for} slow or frequent for {who}: a long list behind the lock, one object shared by all",),
+        fix=(
+            (
+                f"find what makes {wanted_for} slow or frequent for {who}: a long list behind the"
+                " lock, one object shared by all"
+            ),
+        ),
     )
 
 
 CAUSE = Cause(
     slug="spinlock-contention",
     title="tasks on several cores spin for one lock",
-    confirming="waits for a spin lock in a fifth of the core's samples, most of them below one function",
+    confirming=(
+        "waits for a spin lock in a fifth of the core's samples, most of them below one function"
+    ),
     assess=assess,
     fix=(
         "share less: a file, queue or table for each worker instead of one for all",
@@ -71,10 +92,14 @@ CAUSE = Cause(
     ),
     verify=("the slow path is gone from the profile, and the same work takes less system time",),
     will_not_help=(
-        WillNotHelp("naming the spin function as the cause", "it is where tasks wait, whatever they wait for"),
+        WillNotHelp(
+            "naming the spin function as the cause",
+            "it is where tasks wait, whatever they wait for",
+        ),
         WillNotHelp("more cores", "one more core is one more that spins"),
     ),
-    # All that know which lock it is; what only suffers from it (softirq-blackout) has to yield to this one.
+    # All that know which lock it is; what only suffers from it (softirq-blackout) has to yield to
+    # this one.
     yields_to=frozenset(
         [
             "path-lookup-contention",

@@ -1,10 +1,11 @@
-"""A process changes its mappings so often that the cores it runs on interrupt each other all the time.
+"""A process changes its mappings so often that the cores it runs on interrupt each other all the
+time.
 
-Signature: the sender's core in system mode in smp_call_function_many_cond below flush_tlb_*, in mprotect, munmap or madvise;
-the row TLB of /proc/interrupts up by thousands a second on the cores of its other threads.
-Confirming signal: flushes in a sixth of the core's samples, and TLB (or CAL) interrupts of the machine rising with them: to
-three times as many, or on a large machine by what one core's flushes add.
-Source: JabPerf "TLB shootdowns"; Amit, USENIX ATC 2017; arch/x86/mm/tlb.c.
+Signature: the sender's core in system mode in smp_call_function_many_cond below flush_tlb_*, in
+mprotect, munmap or madvise; the row TLB of /proc/interrupts up by thousands a second on the cores
+of its other threads. Confirming signal: flushes in a sixth of the core's samples, and TLB (or CAL)
+interrupts of the machine rising with them: to three times as many, or on a large machine by what
+one core's flushes add. Source: JabPerf "TLB shootdowns"; Amit, USENIX ATC 2017; arch/x86/mm/tlb.c.
 """
 
 from typing import Final
@@ -17,19 +18,22 @@ from necroscope.analysis.report import WillNotHelp
 from necroscope.analysis.task_origin import origin_of
 
 FLUSHES: Final = functions(
-    "flush_tlb_mm_range flush_tlb_page flush_tlb_range flush_tlb_all flush_tlb_kernel_range arch_tlbbatch_flush flush_tlb_multi"
-    " native_flush_tlb_multi native_flush_tlb_others flush_tlb_others kvm_flush_tlb_multi kvm_flush_tlb_others"
-    " hyperv_flush_tlb_* xen_flush_tlb_* ptep_clear_flush try_to_unmap_flush*"
+    "flush_tlb_mm_range flush_tlb_page flush_tlb_range flush_tlb_all flush_tlb_kernel_range"
+    " arch_tlbbatch_flush flush_tlb_multi native_flush_tlb_multi native_flush_tlb_others"
+    " flush_tlb_others kvm_flush_tlb_multi kvm_flush_tlb_others hyperv_flush_tlb_* xen_flush_tlb_*"
+    " ptep_clear_flush try_to_unmap_flush*"
 )
 # What a process does to its own mappings, the flush included.
 CHANGES: Final = functions(
-    "do_mprotect_pkey mprotect_fixup change_protection* __do_sys_mprotect __x64_sys_mprotect do_madvise __vm_munmap do_munmap"
-    " __do_munmap do_vmi_munmap do_vmi_align_munmap mremap_to do_mremap __x64_sys_mremap"
+    "do_mprotect_pkey mprotect_fixup change_protection* __do_sys_mprotect __x64_sys_mprotect"
+    " do_madvise __vm_munmap do_munmap __do_munmap do_vmi_munmap do_vmi_align_munmap mremap_to"
+    " do_mremap __x64_sys_mremap"
 )
 _LEAST: Final = 0.08
 _CONFIRMED: Final = 0.15
 _PER_S: Final = 1_000.0
-# A sixth of one core's time sends so many to one other core; the threads of a hundred cores have more than that all day.
+# A sixth of one core's time sends so many to one other core; the threads of a hundred cores have
+# more than that all day.
 _RISE_PER_S: Final = 10_000.0
 
 
@@ -41,37 +45,62 @@ def assess(case: Case) -> Assessment | None:
     is_counted = any(sent.grew(3, _PER_S) or sent.rise >= _RISE_PER_S for sent in (shot, called))
     culprit = case.culprit(FLUSHES)
     who = culprit.comm if culprit else "a task"
-    evidence = [in_samples(case, FLUSHES, "waiting for other cores to flush"), *what_held_the_core(case)]
+    evidence = [
+        in_samples(case, FLUSHES, "waiting for other cores to flush"),
+        *what_held_the_core(case),
+    ]
     if shot.now:
-        evidence.append(case.seen(f"{shot.now:,.0f} TLB shootdowns a second, {shot.before or 0:,.0f} before", "interrupts"))
+        evidence.append(
+            case.seen(
+                f"{shot.now:,.0f} TLB shootdowns a second, {shot.before or 0:,.0f} before",
+                "interrupts",
+            )
+        )
     place = f"core {case.core}" if case.core is not None else "the node"
     return Assessment(
         explains=case.now.share(FLUSHES | CHANGES),
         is_confirmed=held >= _CONFIRMED and is_counted,
         evidence=[*evidence, *suffering(case)],
         would_confirm="the rows TLB and CAL of /proc/interrupts rising by thousands a second",
-        summary=f"{who} changes its mappings and waits for the other cores to flush them: {held:.0%} of what {place} does",
+        summary=(
+            f"{who} changes its mappings and waits for the other cores to flush them: {held:.0%} of"
+            f" what {place} does"
+        ),
         culprit=culprit,
         origin=origin_of(culprit),
-        fix=(f"have {who} unmap or protect in larger pieces, or not from a process with threads on many cores",),
+        fix=(
+            (
+                f"have {who} unmap or protect in larger pieces, or not from a process with threads"
+                " on many cores"
+            ),
+        ),
     )
 
 
 CAUSE = Cause(
     slug="tlb-shootdown",
     title="cores interrupt each other to flush translations",
-    confirming="TLB flushes in a sixth of the core's samples, with the TLB row of /proc/interrupts rising",
+    confirming=(
+        "TLB flushes in a sixth of the core's samples, with the TLB row of /proc/interrupts rising"
+    ),
     assess=assess,
     ordinary_s=3.0,
     fix=(
         "batch unmaps; MADV_FREE instead of MADV_DONTNEED and munmap; keep arenas",
-        "processes instead of threads, or fewer cores for the process: the interrupt goes to the cores it runs on",
-        "NUMA balancing off (kernel.numa_balancing=0) where the flushes come from its page migrations",
+        (
+            "processes instead of threads, or fewer cores for the process: the interrupt goes to"
+            " the cores it runs on"
+        ),
+        (
+            "NUMA balancing off (kernel.numa_balancing=0) where the flushes come from its page"
+            " migrations"
+        ),
     ),
     verify=("the TLB row of /proc/interrupts grows by tens a second again, not by thousands",),
     will_not_help=(
         WillNotHelp(
-            "pinning the thread that suffers", "as long as its process runs on several cores each of them is interrupted"
+            "pinning the thread that suffers",
+            "as long as its process runs on several cores each of them is interrupted",
         ),
         WillNotHelp("moving device interrupts", "these are sent from core to core"),
     ),

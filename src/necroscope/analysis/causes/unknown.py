@@ -30,11 +30,21 @@ def assess(case: Case) -> Assessment:
     share = case.has_share(culprit)
     who = f" by {culprit.comm}" if culprit and share >= _HOLDS else ""
     place = "the node" if case.core is None else f"core {case.core}"
-    how = f"was {_how(case)} in {case.mode} mode{who}" if case.mode else "was in trouble" if case.episodes else "was looked at"
+    how = (
+        f"was {_how(case)} in {case.mode} mode{who}"
+        if case.mode
+        else "was in trouble"
+        if case.episodes
+        else "was looked at"
+    )
     beat = f", {told(case.period_s)}" if case.period_s else ""
     is_placed = culprit is not None and culprit.path and culprit.path[-1] != UNNAMED
     path = f" in {culprit.path[-1]}" if who and culprit and is_placed else ""
-    most = f", {share:.0%} of it by {culprit.comm}" if culprit and case.core is not None and 0 < share < _HOLDS else ""
+    most = (
+        f", {share:.0%} of it by {culprit.comm}"
+        if culprit and case.core is not None and 0 < share < _HOLDS
+        else ""
+    )
     quiet = "that alone is no incident" if case.episodes else "nothing was wrong"
     end = "no known mechanism explains it" if case.gathered.is_strong or case.events else quiet
     return Assessment(
@@ -48,8 +58,12 @@ def assess(case: Case) -> Assessment:
 
 
 def _of_the_log(case: Case) -> Assessment:
-    """What only the log tells of: its line leads, and whom it names is the culprit, not who merely was on the core."""
-    first = next((event for event in case.events if event.happening.is_major), case.events[0]).happening
+    """What only the log tells of: its line leads, and whom it names is the culprit, not who merely
+    was on the core.
+    """
+    first = next(
+        (event for event in case.events if event.happening.is_major), case.events[0]
+    ).happening
     return Assessment(
         explains=0.0,
         is_confirmed=False,
@@ -74,19 +88,31 @@ def _window(case: Case) -> str:
     core = f" --cpu {case.core}" if case.core is not None else ""
     quiet = max(case.quiet, key=lambda span: span[1] - span[0], default=None)
     baseline = f" --baseline {format_moment(quiet[0])}..{format_moment(quiet[1])}" if quiet else ""
-    return f"--from {format_moment(from_ns)} --to {format_moment(to_ns)}{core}{baseline} -o incident.html"
+    return (
+        f"--from {format_moment(from_ns)} --to {format_moment(to_ns)}{core}{baseline} -o"
+        " incident.html"
+    )
 
 
 def _paths(case: Case) -> list[Evidence]:
     """What is new on the core, and what it displaced."""
     found = [
         case.seen(
-            f"{' > '.join(change.path[-4:])}: {change.now:.0%} of the time, {change.before:.0%} before", "samples", case.core
+            f"{' > '.join(change.path[-4:])}: {change.now:.0%} of the time, {change.before:.0%}"
+            " before",
+            "samples",
+            case.core,
         )
         for change in case.differential.grown
     ]
     gone = [change for change in case.differential.shrunk if change.now < 0.1 * change.before]
-    return [*found, *(case.seen(f"{' > '.join(change.path[-4:])} vanished", "samples", case.core) for change in gone[:1])]
+    return [
+        *found,
+        *(
+            case.seen(f"{' > '.join(change.path[-4:])} vanished", "samples", case.core)
+            for change in gone[:1]
+        ),
+    ]
 
 
 def _wait(case: Case) -> list[Evidence]:

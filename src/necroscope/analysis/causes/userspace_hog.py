@@ -1,11 +1,13 @@
 """One thread computes without end on one core it is bound to, while other cores have nothing to do.
 
-Signature: a core 100 % in user mode in one thread, the others mostly idle, the thread's affinity mask is that one core. What is
-bound to the same core, or wakes up there, waits behind it. Softirqs still run at each interrupt's exit, so devices rarely notice.
-Confirming signal: one thread has the core in user mode, and something waits behind it: a softirq or its thread on that core; or,
-if it may run nowhere else, other tasks for a third of the time (CPU pressure, less what there was before) while the other cores
-have room. User time alone is what busy nodes do all day; a worker bound on purpose, with nobody behind it, is no incident.
-Source: ENA Linux best practices, step 4; Documentation/admin-guide/cgroup-v1/cpusets.rst.
+Signature: a core 100 % in user mode in one thread, the others mostly idle, the thread's affinity
+mask is that one core. What is bound to the same core, or wakes up there, waits behind it. Softirqs
+still run at each interrupt's exit, so devices rarely notice. Confirming signal: one thread has the
+core in user mode, and something waits behind it: a softirq or its thread on that core; or, if it
+may run nowhere else, other tasks for a third of the time (CPU pressure, less what there was before)
+while the other cores have room. User time alone is what busy nodes do all day; a worker bound on
+purpose, with nobody behind it, is no incident. Source: ENA Linux best practices, step 4;
+Documentation/admin-guide/cgroup-v1/cpusets.rst.
 """
 
 from collections.abc import Callable
@@ -31,7 +33,13 @@ _ROOM: Final = 0.5
 def assess(case: Case) -> Assessment | None:
     user = case.share("user")
     tasks = case.now.tasks()
-    if case.core is None or not tasks or tasks[0].share < _MOST or (user or 0.0) < _USER or case.seconds < _LONG_S:
+    if (
+        case.core is None
+        or not tasks
+        or tasks[0].share < _MOST
+        or (user or 0.0) < _USER
+        or case.seconds < _LONG_S
+    ):
         return None
     comm, share = tasks[0].comm, tasks[0].share
     described = captured(case, comm)
@@ -41,14 +49,22 @@ def assess(case: Case) -> Assessment | None:
     waited = _waited(case) if is_bound else 0.0
     is_felt = bool(waits) or waited >= _WAITED
     evidence = [
-        case.seen(f"core {case.core} was {user:.0%} in user mode, nearly all of it in {comm}", "samples", case.core),
+        case.seen(
+            f"core {case.core} was {user:.0%} in user mode, nearly all of it in {comm}",
+            "samples",
+            case.core,
+        ),
         *what_held_the_core(case)[:1],
         *suffering(case),
     ]
     if is_bound:
         evidence.append(case.seen(f"{comm} may run on core {case.core} only", "tasks", case.core))
     if waited >= _WAITED:
-        evidence.append(case.seen(f"other tasks waited for a core {min(1.0, waited):.0%} of the time", "pressure"))
+        evidence.append(
+            case.seen(
+                f"other tasks waited for a core {min(1.0, waited):.0%} of the time", "pressure"
+            )
+        )
     against, doubt = _against(case, described, is_one_thread)
     culprit = case.culprit()
     return Assessment(
@@ -58,26 +74,44 @@ def assess(case: Case) -> Assessment | None:
         evidence=evidence,
         against=against,
         doubt=doubt,
-        would_confirm="something that waits behind it: the run delay of a thread of that core, or CPU pressure if it is bound",
-        summary=f"{comm} computes on core {case.core} without end ({user:.0%} user for {case.seconds:.0f} s){_beside(case)}",
+        would_confirm=(
+            "something that waits behind it: the run delay of a thread of that core, or CPU"
+            " pressure if it is bound"
+        ),
+        summary=(
+            f"{comm} computes on core {case.core} without end ({user:.0%} user for"
+            f" {case.seconds:.0f} s){_beside(case)}"
+        ),
         culprit=culprit,
         origin=origin_of(culprit),
-        fix=(f"taskset -pc 0-{max(case.node.cpus)} {tasks[0].tid}  # let it run elsewhere",) if tasks[0].tid and is_bound else (),
+        fix=(
+            (f"taskset -pc 0-{max(case.node.cpus)} {tasks[0].tid}  # let it run elsewhere",)
+            if tasks[0].tid and is_bound
+            else ()
+        ),
     )
 
 
 def _waited(case: Case) -> float:
-    """Cores' worth of time in which tasks were runnable and waited, more than before; 0 where it may be for another reason.
+    """Cores' worth of time in which tasks were runnable and waited, more than before; 0 where it
+    may be for another reason.
 
-    The kernel's pressure is the mean over cores, each weighed by how busy it is (kernel/sched/psi.c, collect_percpu_times): times
-    the cores that are busy it is what waits. A cgroup without quota left counts as waiting too, however many cores are idle.
+    The kernel's pressure is the mean over cores, each weighed by how busy it is
+    (kernel/sched/psi.c, collect_percpu_times): times the cores that are busy it is what waits. A
+    cgroup without quota left counts as waiting too, however many cores are idle.
     """
     idle = _idle_beside(case)
-    is_throttled = any(e.kind is Kind.THROTTLED and touches(e.span, case.window) for e in case.node.episodes)
+    is_throttled = any(
+        e.kind is Kind.THROTTLED and touches(e.span, case.window) for e in case.node.episodes
+    )
     if idle is None or idle < _ROOM or is_throttled:
         return 0.0
     rows = case.columns("pressure")
-    before = rows.at(rows["resource"] == "cpu").within(case.quiet).per_second("some_ns") if len(rows) else None
+    before = (
+        rows.at(rows["resource"] == "cpu").within(case.quiet).per_second("some_ns")
+        if len(rows)
+        else None
+    )
     now, usual = _busy_cores(case, case.share), _busy_cores(case, case.share_before)
     return max(0.0, (case.pressure("cpu") or 0.0) * now - (before or 0.0) / NS_PER_S * usual)
 
@@ -93,15 +127,30 @@ def _beside(case: Case) -> str:
 
 
 def _idle_beside(case: Case) -> float | None:
-    others = [idle for cpu in case.node.cpus if cpu != case.core and (idle := case.share("idle", cpu)) is not None]
+    others = [
+        idle
+        for cpu in case.node.cpus
+        if cpu != case.core and (idle := case.share("idle", cpu)) is not None
+    ]
     return sum(others) / len(others) if others else None
 
 
-def _against(case: Case, described: dict[str, Any] | None, is_one_thread: bool) -> tuple[list[Evidence], float]:
+def _against(
+    case: Case, described: dict[str, Any] | None, is_one_thread: bool
+) -> tuple[list[Evidence], float]:
     if described is not None and described["policy"] in REAL_TIME:
-        return [case.seen(f"its policy is {described['policy']}: it does not share the core by class", "tasks", case.core)], 0.6
+        return [
+            case.seen(
+                f"its policy is {described['policy']}: it does not share the core by class",
+                "tasks",
+                case.core,
+            )
+        ], 0.6
     if described is None and outranked(case) is not None:
-        text = "what waits behind it waits longer than an equal share allows, and its policy was not captured"
+        text = (
+            "what waits behind it waits longer than an equal share allows, and its policy was not"
+            " captured"
+        )
         return [case.seen(text, "runqueue", case.core)], 0.6
     if not is_one_thread:
         return [case.seen("several threads shared the core", "samples", case.core)], 0.3
@@ -111,12 +160,20 @@ def _against(case: Case, described: dict[str, Any] | None, is_one_thread: bool) 
 CAUSE = Cause(
     slug="userspace-hog",
     title="one thread computes without end on the one core it is bound to",
-    confirming="one thread has the core in user mode, and something waits behind it: a softirq's thread, or, if it is bound,"
-    " other tasks (CPU pressure) while other cores have room",
+    confirming=(
+        "one thread has the core in user mode, and something waits behind it: a softirq's thread,"
+        " or, if it is bound, other tasks (CPU pressure) while other cores have room"
+    ),
     assess=assess,
     fix=(
-        "fix the loop, or let the thread run on other cores (its cpuset, taskset, the runtime's CPU pinning)",
-        "if it must be bound: choose a core without network queues (`grep -i tx-rx /proc/interrupts`)",
+        (
+            "fix the loop, or let the thread run on other cores (its cpuset, taskset, the runtime's"
+            " CPU pinning)"
+        ),
+        (
+            "if it must be bound: choose a core without network queues (`grep -i tx-rx"
+            " /proc/interrupts`)"
+        ),
     ),
     verify=("the core's user share falls, or the thread is seen on several cores",),
     will_not_help=(

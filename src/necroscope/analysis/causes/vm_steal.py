@@ -1,9 +1,10 @@
 """The hypervisor did not run this machine's cores.
 
-Signature: steal time on some or all cores, work that takes longer than its CPU time, timers and clock reads late, on several
-guests of one host at the same time; nothing in the guest grows.
+Signature: steal time on some or all cores, work that takes longer than its CPU time, timers and
+clock reads late, on several guests of one host at the same time; nothing in the guest grows.
 Confirming signal: steal time of a fifth of a core and more, several times the usual, for seconds.
-Source: Documentation/filesystems/proc.rst (steal); log lines of the clock watchdog with long delays.
+Source: Documentation/filesystems/proc.rst (steal); log lines of the clock watchdog with long
+delays.
 """
 
 from typing import Final
@@ -30,14 +31,21 @@ def assess(case: Case) -> Assessment | None:
         explains=steal / max(steal, case.share("kernel") or 0.0, _CONFIRMED),
         is_confirmed=steal >= _CONFIRMED and steal >= _TIMES_USUAL * before,
         evidence=[
-            case.seen(f"{steal:.0%} of {place} was stolen by the hypervisor ({before:.0%} before)", "cores", case.core),
+            case.seen(
+                f"{steal:.0%} of {place} was stolen by the hypervisor ({before:.0%} before)",
+                "cores",
+                case.core,
+            ),
             case.seen(f"{whole:.0%} over all cores of this machine", "cores"),
             *(case.seen(event.happening.message, "events") for event in late[:2]),
             *what_held_the_core(case)[:1],
             *suffering(case),
         ],
         would_confirm="steal time of other guests on the same host in the same minutes",
-        summary=f"the hypervisor took {steal:.0%} of {place} away for {case.seconds:.0f} s; nothing in this machine did it",
+        summary=(
+            f"the hypervisor took {steal:.0%} of {place} away for {case.seconds:.0f} s; nothing in"
+            " this machine did it"
+        ),
         culprit=Culprit(),
         origin=Origin("host", "hypervisor"),
     )
@@ -49,12 +57,18 @@ CAUSE = Cause(
     confirming="steal time of a fifth of a core and three times its usual",
     assess=assess,
     fix=(
-        "move the machine to another host (stop and start it), or to an instance type with cores of its own",
+        (
+            "move the machine to another host (stop and start it), or to an instance type with"
+            " cores of its own"
+        ),
         "on burstable instances: look whether the CPU credits are used up",
     ),
     verify=("the steal column of `mpstat -P ALL 1` stays near zero",),
     will_not_help=(
         WillNotHelp("kernel tuning in the guest", "the guest is not running in that time"),
-        WillNotHelp("pinning and priorities", "they divide the time that the hypervisor gives, not what it takes"),
+        WillNotHelp(
+            "pinning and priorities",
+            "they divide the time that the hypervisor gives, not what it takes",
+        ),
     ),
 )

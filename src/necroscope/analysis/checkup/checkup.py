@@ -14,7 +14,15 @@ from necroscope.analysis.checkup import (
 )
 from necroscope.analysis.checkup.finding import Finding, Level, Seen
 
-_QUESTIONS: Final = (saturated_cores, softirq_stalls, log_alarms, zombie_cgroups, crash_loops, vendor_units, irq_collisions)
+_QUESTIONS: Final = (
+    saturated_cores,
+    softirq_stalls,
+    log_alarms,
+    zombie_cgroups,
+    crash_loops,
+    vendor_units,
+    irq_collisions,
+)
 _ORDER: Final = list(Level)
 
 WELL: Final = 0
@@ -24,7 +32,9 @@ COULD_NOT_TELL: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Checkup:
-    """Worst first; `notices` are what the sources could not do. `exit_code` is the one a node-problem-detector plugin needs."""
+    """Worst first; `notices` are what the sources could not do. `exit_code` is the one a
+    node-problem-detector plugin needs.
+    """
 
     findings: tuple[Finding, ...]
     notices: tuple[str, ...]
@@ -32,11 +42,21 @@ class Checkup:
     @property
     def exit_code(self) -> int:
         levels = {finding.level for finding in self.findings}
-        return PROBLEM if Level.PROBLEM in levels else COULD_NOT_TELL if Level.UNKNOWN in levels else WELL
+        return (
+            PROBLEM
+            if Level.PROBLEM in levels
+            else COULD_NOT_TELL
+            if Level.UNKNOWN in levels
+            else WELL
+        )
 
     def as_json(self) -> dict[str, Any]:
         status = {WELL: "well", PROBLEM: "problem", COULD_NOT_TELL: "unknown"}[self.exit_code]
-        return {"status": status, "findings": [finding.as_json() for finding in self.findings], "notices": list(self.notices)}
+        return {
+            "status": status,
+            "findings": [finding.as_json() for finding in self.findings],
+            "notices": list(self.notices),
+        }
 
 
 def check_up(seen: Seen, more: tuple[Finding, ...] = ()) -> Checkup:

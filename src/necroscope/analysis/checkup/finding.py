@@ -15,7 +15,9 @@ NamedRow = Mapping[str, Value]
 
 
 class Level(Enum):
-    """PROBLEM makes the check-up fail; NOTICE is told and fails nothing; UNKNOWN could not be looked at."""
+    """PROBLEM makes the check-up fail; NOTICE is told and fails nothing; UNKNOWN could not be
+    looked at.
+    """
 
     PROBLEM = "problem"
     NOTICE = "notice"
@@ -24,7 +26,9 @@ class Level(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`question` is the slug of the rule that found it; `facts` are lines of detail; `hint` is the way out."""
+    """`question` is the slug of the rule that found it; `facts` are lines of detail; `hint` is the
+    way out.
+    """
 
     question: str
     level: Level
@@ -39,7 +43,9 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The node as it was seen until `now_ns`; rows come as mappings, because few of them are looked at."""
+    """The node as it was seen until `now_ns`; rows come as mappings, because few of them are looked
+    at.
+    """
 
     source: TopSource
     now_ns: int

@@ -1,4 +1,5 @@
-"""Does the kernel log tell of resets, lockups or stalls? Those of the last hour are a problem; older ones are only told.
+"""Does the kernel log tell of resets, lockups or stalls? Those of the last hour are a problem;
+older ones are only told.
 
 A node condition made of it would otherwise stand for a day after one line.
 """
@@ -33,7 +34,8 @@ _ALARMS: Final = {
     "rt_throttled": "throttled real-time tasks",
     "kernel_oops": "kernel oopses",
 }
-# The kernel keeps a real-time task from taking a whole core, as it should: by itself nothing is wrong.
+# The kernel keeps a real-time task from taking a whole core, as it should: by itself nothing is
+# wrong.
 _ONLY_TOLD: Final = frozenset({"rt_throttled"})
 
 
@@ -51,6 +53,16 @@ def _finding(kind: str, rows: list[NamedRow], now_ns: int) -> Finding:
     age_ns = max(now_ns - number(last["time"]), 0)
     level = Level.PROBLEM if age_ns <= RECENT_NS and kind not in _ONLY_TOLD else Level.NOTICE
     where = [f"core {last['cpu']}" if last["cpu"] is not None else "", str(last["device"] or "")]
-    title = f"{_ALARMS[kind]} in the kernel log: {len(rows)}, the last {format_duration(age_ns)} ago"
-    facts = (" ".join(filter(None, [format_moment(number(last["time"])), *where, str(last["message"])])),)
-    return Finding(QUESTION, level, title, facts, "keep a recorder running, so that the next one is explained: necroscope record")
+    title = (
+        f"{_ALARMS[kind]} in the kernel log: {len(rows)}, the last {format_duration(age_ns)} ago"
+    )
+    facts = (
+        " ".join(filter(None, [format_moment(number(last["time"])), *where, str(last["message"])])),
+    )
+    return Finding(
+        QUESTION,
+        level,
+        title,
+        facts,
+        "keep a recorder running, so that the next one is explained: necroscope record",
+    )

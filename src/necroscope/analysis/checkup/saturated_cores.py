@@ -1,6 +1,8 @@
-"""Is a core held by the kernel, or stolen, right now? User time alone is what busy nodes do all day: it is no finding.
+"""Is a core held by the kernel, or stolen, right now? User time alone is what busy nodes do all
+day: it is no finding.
 
-A second of it is nothing special on many nodes: it is told, and a problem only where several were looked at and all were so.
+A second of it is nothing special on many nodes: it is told, and a problem only where several were
+looked at and all were so.
 """
 
 from collections import Counter
@@ -19,8 +21,20 @@ def examine(seen: Seen) -> list[Finding]:
     for row in seen.rows("cores"):
         by_core.setdefault(number(row["cpu"]), []).append(row)
     if not by_core:
-        return [Finding(QUESTION, Level.UNKNOWN, "how the cores spend their time could not be read", (), "is /proc mounted?")]
-    return [_finding(rows, seen) for rows in by_core.values() if all(_held_share(row) >= SATURATED_RATIO for row in rows)]
+        return [
+            Finding(
+                QUESTION,
+                Level.UNKNOWN,
+                "how the cores spend their time could not be read",
+                (),
+                "is /proc mounted?",
+            )
+        ]
+    return [
+        _finding(rows, seen)
+        for rows in by_core.values()
+        if all(_held_share(row) >= SATURATED_RATIO for row in rows)
+    ]
 
 
 def _held_share(row: NamedRow) -> float:
@@ -44,6 +58,8 @@ def _who(cpu: int, seen: Seen) -> list[str]:
     if not samples:
         return []
     (comm, pid), times = Counter((sample.comm, sample.pid) for sample in samples).most_common(1)[0]
-    functions = Counter(s.kernel_function for s in samples if s.pid == pid and s.kernel_function is not None)
+    functions = Counter(
+        s.kernel_function for s in samples if s.pid == pid and s.kernel_function is not None
+    )
     where = f", most often in {functions.most_common(1)[0][0]}" if functions else ""
     return [f"{comm} (pid {pid}) had {times} of {len(samples)} samples{where}"]

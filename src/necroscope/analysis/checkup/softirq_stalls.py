@@ -20,6 +20,12 @@ def _waited_ns(row: NamedRow) -> int:
 
 
 def _finding(cpu: int, row: NamedRow) -> Finding:
-    title = f"core {cpu}: a {row['vector']} softirq waited {format_duration(_waited_ns(row))} for its handler"
-    hint = "a network driver's poll misses its deadline after 5 s of this; record it: necroscope record --dir D --for 2m"
+    title = (
+        f"core {cpu}: a {row['vector']} softirq waited {format_duration(_waited_ns(row))} for its"
+        " handler"
+    )
+    hint = (
+        "a network driver's poll misses its deadline after 5 s of this; record it: necroscope"
+        " record --dir D --for 2m"
+    )
     return Finding(QUESTION, Level.PROBLEM, title, (), hint)

@@ -1,4 +1,6 @@
-"""Was a unit enabled by the image's vendor, and never once well? Nobody here asked for it, so nobody here looks at it."""
+"""Was a unit enabled by the image's vendor, and never once well? Nobody here asked for it, so
+nobody here looks at it.
+"""
 
 from typing import Final
 
@@ -15,12 +17,22 @@ def examine(seen: Seen) -> list[Finding]:
 
 
 def _is_left_behind(row: NamedRow) -> bool:
-    is_vendors = row["preset"] == "enabled" and str(row["fragment"] or "").startswith(_VENDOR_DIRECTORIES)
-    return is_vendors and row["file_state"] in _ENABLED and row["active_state"] in _NOT_WELL and row["result"] != "success"
+    is_vendors = row["preset"] == "enabled" and str(row["fragment"] or "").startswith(
+        _VENDOR_DIRECTORIES
+    )
+    return (
+        is_vendors
+        and row["file_state"] in _ENABLED
+        and row["active_state"] in _NOT_WELL
+        and row["result"] != "success"
+    )
 
 
 def _finding(row: NamedRow) -> Finding:
     unit = row["unit"]
-    title = f"{unit} is enabled by the vendor and does not come up: {row['active_state']}, {row['result']}"
+    title = (
+        f"{unit} is enabled by the vendor and does not come up: {row['active_state']},"
+        f" {row['result']}"
+    )
     hint = f"unused? systemctl disable --now {unit}; used? journalctl -u {unit}"
     return Finding(QUESTION, Level.NOTICE, title, (f"unit file {row['fragment']}",), hint)

@@ -1,4 +1,5 @@
-"""Does the kernel hold far more memory cgroups than there are directories? A leak; a danger only where something walks them.
+"""Does the kernel hold far more memory cgroups than there are directories? A leak; a danger only
+where something walks them.
 
 So the count is only told: a walk that is dear here, which `check --probe` times, is the problem.
 """
@@ -16,7 +17,15 @@ _CONTROLLERS: Final = ("memory", "unified")
 def examine(seen: Seen) -> list[Finding]:
     row = _root(seen)
     if row is None:
-        return [Finding(QUESTION, Level.UNKNOWN, "dead cgroups could not be counted", (), "see the notices below")]
+        return [
+            Finding(
+                QUESTION,
+                Level.UNKNOWN,
+                "dead cgroups could not be counted",
+                (),
+                "see the notices below",
+            )
+        ]
     dead, live = _dead(row) or 0, number(row["visible"])
     return [_finding(dead, live)] if dead >= MANY and dead >= TIMES_THE_LIVE * live else []
 
@@ -30,7 +39,10 @@ def held(seen: Seen) -> int | None:
 def _root(seen: Seen) -> NamedRow | None:
     """The row of the whole hierarchy, if it tells of the dead."""
     roots = {str(row["controller"]): row for row in seen.rows("cgroups") if row["path"] == "/"}
-    return next((roots[name] for name in _CONTROLLERS if name in roots and _dead(roots[name]) is not None), None)
+    return next(
+        (roots[name] for name in _CONTROLLERS if name in roots and _dead(roots[name]) is not None),
+        None,
+    )
 
 
 def _dead(row: NamedRow) -> int | None:
@@ -41,7 +53,23 @@ def _dead(row: NamedRow) -> int | None:
 
 
 def _finding(dead: int, live: int) -> Finding:
-    walkers = "reclaim, force_empty, and on kernels before 5.8 every read of a root memory statistic"
-    facts = (f"on its own this costs memory, no time; it starves a core when something walks them all: {walkers}",)
-    hint = "who leaks them: necroscope record --dir D --for 10m, then: necroscope diagnose D; how dear a walk is: check --probe"
-    return Finding(QUESTION, Level.NOTICE, f"{dead:,} dead memory cgroups are held, {live:,} are alive", facts, hint)
+    walkers = (
+        "reclaim, force_empty, and on kernels before 5.8 every read of a root memory statistic"
+    )
+    facts = (
+        (
+            "on its own this costs memory, no time; it starves a core when something walks them"
+            f" all: {walkers}"
+        ),
+    )
+    hint = (
+        "who leaks them: necroscope record --dir D --for 10m, then: necroscope diagnose D; how dear"
+        " a walk is: check --probe"
+    )
+    return Finding(
+        QUESTION,
+        Level.NOTICE,
+        f"{dead:,} dead memory cgroups are held, {live:,} are alive",
+        facts,
+        hint,
+    )

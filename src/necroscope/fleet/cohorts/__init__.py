@@ -1,1 +1,3 @@
-"""Which difference between nodes goes with their failures: pure statistics on numpy, without disk, clock or lake."""
+"""Which difference between nodes goes with their failures: pure statistics on numpy, without disk,
+clock or lake.
+"""

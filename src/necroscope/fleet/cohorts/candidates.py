@@ -1,4 +1,6 @@
-"""The differences between nodes that could go with their failures, each once, those first that chance would hardly make."""
+"""The differences between nodes that could go with their failures, each once, those first that
+chance would hardly make.
+"""
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
@@ -14,12 +16,14 @@ from necroscope.fleet.cohorts.fisher import fisher_greater
 from necroscope.fleet.cohorts.predicate import Predicate
 from necroscope.fleet.cohorts.stratified import Table
 
-# A difference that could not reach this even if all that have it failed is not asked at all: it only dilutes the others.
+# A difference that could not reach this even if all that have it failed is not asked at all: it
+# only dilutes the others.
 _BEST_CHANCE: Final = 0.05
 _LEADERS: Final = 40
 # Of those that are the same difference, the one somebody can act on is told first.
 _TOLD_FIRST: Final = (
-    "unit_outcome", "unit_file", "container", "executable", "sysctl", "kernel", "module", "config_file", "package", "nic", "thp",
+    "unit_outcome", "unit_file", "container", "executable", "sysctl", "kernel", "module",
+    "config_file", "package", "nic", "thp",
 )  # fmt: skip
 _TROUBLE: Final = frozenset({"crash-loop", "failed"})
 
@@ -86,14 +90,22 @@ def rank(matrix: FactMatrix, affected: Flags, leaders: int = _LEADERS) -> Rankin
     chance = fisher_greater(asked.affected_with[first], asked.with_it[first], failed, nodes)
     false_share = false_discovery(chance)
     members: dict[int, list[int]] = defaultdict(list)
-    # Its opposite says the same of the other nodes: what goes with being well is asked, but leads nothing.
+    # Its opposite says the same of the other nodes: what goes with being well is asked, but leads
+    # nothing.
     goes_with = asked.affected_with[first] * nodes > asked.with_it[first] * failed
     best = np.lexsort((-asked.affected_with[first], chance))
     best = best[goes_with[best]][:leaders]
     for row in np.flatnonzero(np.isin(group, best)).tolist():
         members[int(group[row])].append(row)
     found = [
-        _candidate(matrix, asked, members[number], affected, float(chance[number]), float(false_share[number]))
+        _candidate(
+            matrix,
+            asked,
+            members[number],
+            affected,
+            float(chance[number]),
+            float(false_share[number]),
+        )
         for number in best.tolist()
     ]
     return Ranking(found, len(first), left_out)
@@ -106,13 +118,19 @@ def _kept_facts(matrix: FactMatrix, counts: PairCounts) -> tuple[Flags, dict[str
     is_absent = np.array([value is None for value in matrix.values], bool)
     seen = counts.with_it > 0
     values = np.bincount(matrix.fact_of_pair[seen & ~is_absent], minlength=facts)
-    having = np.bincount(matrix.fact_of_pair, weights=np.where(is_absent, 0, counts.with_it), minlength=facts)
+    having = np.bincount(
+        matrix.fact_of_pair, weights=np.where(is_absent, 0, counts.with_it), minlength=facts
+    )
     is_same = np.bincount(matrix.fact_of_pair[counts.with_it == nodes], minlength=facts) > 0
     reasons: Counter[str] = Counter()
     kept = np.ones(facts, bool)
     for number, (kind, name) in enumerate(matrix.facts):
         reason = fact_rules.SAME if is_same[number] else fact_rules.reason_to_leave_out(kind, name)
-        if reason is None and not fact_rules.is_place(kind, name) and fact_rules.has_own_values(values[number], having[number]):
+        if (
+            reason is None
+            and not fact_rules.is_place(kind, name)
+            and fact_rules.has_own_values(values[number], having[number])
+        ):
             reason = fact_rules.OWN
         if reason is not None:
             kept[number] = False
@@ -135,14 +153,20 @@ def _asked(matrix: FactMatrix, counts: PairCounts, kept: Flags, failed: int) -> 
     best = fisher_greater(np.minimum(both.with_it, failed), both.with_it, failed, nodes)
     chosen = np.flatnonzero(best <= _BEST_CHANCE)
     return _Asked(
-        both.pair[chosen], both.is_negated[chosen], both.with_it[chosen], both.affected_with[chosen], both.prints[chosen]
+        both.pair[chosen],
+        both.is_negated[chosen],
+        both.with_it[chosen],
+        both.affected_with[chosen],
+        both.prints[chosen],
     )
 
 
 def _groups(asked: _Asked) -> tuple[Counts, Counts]:
     """The group of each row, and one row of each group: rows that the same nodes have."""
     order = np.lexsort((asked.is_negated, asked.affected_with, asked.with_it, asked.prints))
-    keys = np.stack([asked.prints, asked.with_it.astype(np.float64), asked.affected_with.astype(np.float64)])[:, order]
+    keys = np.stack(
+        [asked.prints, asked.with_it.astype(np.float64), asked.affected_with.astype(np.float64)]
+    )[:, order]
     is_new = np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0))[: len(order)]
     group = np.zeros(len(order), np.int64)
     group[order] = np.cumsum(is_new) - 1
@@ -150,16 +174,32 @@ def _groups(asked: _Asked) -> tuple[Counts, Counts]:
 
 
 def _candidate(
-    matrix: FactMatrix, asked: _Asked, rows: list[int], affected: Flags, chance: float, false_share: float
+    matrix: FactMatrix,
+    asked: _Asked,
+    rows: list[int],
+    affected: Flags,
+    chance: float,
+    false_share: float,
 ) -> Candidate:
     row = rows[0]
     has = matrix.has(int(asked.pair[row]))
     failed_with, with_it = int(asked.affected_with[row]), int(asked.with_it[row])
     failed, nodes = int(affected.sum()), len(affected)
-    table = Table(failed_with, with_it - failed_with, failed - failed_with, nodes - with_it - failed + failed_with)
-    names = {_predicate(matrix, int(asked.pair[each]), bool(asked.is_negated[each])) for each in rows}
+    table = Table(
+        failed_with,
+        with_it - failed_with,
+        failed - failed_with,
+        nodes - with_it - failed + failed_with,
+    )
+    names = {
+        _predicate(matrix, int(asked.pair[each]), bool(asked.is_negated[each])) for each in rows
+    }
     return Candidate(
-        tuple(sorted(_told_once(names), key=_told_order)), ~has if asked.is_negated[row] else has, table, chance, false_share
+        tuple(sorted(_told_once(names), key=_told_order)),
+        ~has if asked.is_negated[row] else has,
+        table,
+        chance,
+        false_share,
     )
 
 
@@ -169,7 +209,9 @@ def _predicate(matrix: FactMatrix, pair: int, is_negated: bool) -> Predicate:
 
 
 def _told_once(names: set[Predicate]) -> list[Predicate]:
-    """A fact of two values says the same in two ways: what the nodes have is told, not what the others have."""
+    """A fact of two values says the same in two ways: what the nodes have is told, not what the
+    others have.
+    """
     plain = {(each.kind, each.name) for each in names if not each.is_negated}
     return [each for each in names if not each.is_negated or (each.kind, each.name) not in plain]
 
@@ -177,4 +219,10 @@ def _told_once(names: set[Predicate]) -> list[Predicate]:
 def _told_order(predicate: Predicate) -> tuple[int, bool, bool, str, str]:
     place = _TOLD_FIRST.index(predicate.kind) if predicate.kind in _TOLD_FIRST else len(_TOLD_FIRST)
     is_well = predicate.value not in _TROUBLE or predicate.is_negated
-    return place, is_well, predicate.is_negated or predicate.value is None, predicate.kind, predicate.name
+    return (
+        place,
+        is_well,
+        predicate.is_negated or predicate.value is None,
+        predicate.kind,
+        predicate.name,
+    )

@@ -1,7 +1,9 @@
-"""Facts of many nodes as one matrix of small numbers, and how often each value goes with a failure: one pass, no column built.
+"""Facts of many nodes as one matrix of small numbers, and how often each value goes with a failure:
+one pass, no column built.
 
-A pair is a fact and one of its values; not having the fact is a value too. Two pairs that the same nodes have are one difference,
-whatever they are called: they are told by a fingerprint, the sum of random numbers of the nodes that have it.
+A pair is a fact and one of its values; not having the fact is a value too. Two pairs that the same
+nodes have are one difference, whatever they are called: they are told by a fingerprint, the sum of
+random numbers of the nodes that have it.
 """
 
 from dataclasses import dataclass
@@ -21,7 +23,9 @@ _EXACT_BITS: Final = 53
 
 @dataclass(frozen=True, slots=True)
 class FactMatrix:
-    """`pair[fact, node]` is the pair that the node has; `values` are those of the pairs, None where a node lacks the fact."""
+    """`pair[fact, node]` is the pair that the node has; `values` are those of the pairs, None where
+    a node lacks the fact.
+    """
 
     nodes: list[str]
     facts: list[Fact]
@@ -35,9 +39,11 @@ class FactMatrix:
 
 @dataclass(frozen=True, slots=True)
 class PairCounts:
-    """Of each pair: the nodes that have it, the affected ones among them, and a fingerprint of who they are.
+    """Of each pair: the nodes that have it, the affected ones among them, and a fingerprint of who
+    they are.
 
-    Pairs with the same three are the same nodes: a fingerprint has 39 bits for 10,000 nodes. `whole` is that of all nodes.
+    Pairs with the same three are the same nodes: a fingerprint has 39 bits for 10,000 nodes.
+    `whole` is that of all nodes.
     """
 
     with_it: Counts
@@ -65,7 +71,9 @@ def count_pairs(matrix: FactMatrix, affected: Flags) -> PairCounts:
         width = last - first
         with_it[first:last] += np.bincount(cells, minlength=width)
         affected_with[first:last] += np.bincount((rows[failed] - first).ravel(), minlength=width)
-        prints[first:last] += np.bincount(cells, weights=np.repeat(numbers, rows.shape[1]), minlength=width)
+        prints[first:last] += np.bincount(
+            cells, weights=np.repeat(numbers, rows.shape[1]), minlength=width
+        )
     return PairCounts(with_it, affected_with, prints, float(numbers.sum()))
 
 

@@ -1,7 +1,8 @@
-"""Which difference goes with the failures, which only seem to, and whether they can be told apart at all.
+"""Which difference goes with the failures, which only seem to, and whether they can be told apart
+at all.
 
-A place is never named: if the leader is a place by another name, or if nodes that would tell the two apart are too few, the
-answer is `cannot separate`.
+A place is never named: if the leader is a place by another name, or if nodes that would tell the
+two apart are too few, the answer is `cannot separate`.
 """
 
 from collections.abc import Sequence
@@ -18,7 +19,8 @@ from necroscope.fleet.cohorts.weighing import cannot_be_excluded, shares
 
 # The share of false ones to be expected among all differences that are called striking.
 FALSE_DISCOVERY: Final = 0.05
-# A difference keeps something of its own beside another if chance would give as much in fewer cases than this.
+# A difference keeps something of its own beside another if chance would give as much in fewer cases
+# than this.
 OF_ITS_OWN: Final = 0.05
 
 
@@ -59,7 +61,10 @@ class Deciding:
 
     def as_json(self) -> dict[str, Any]:
         """Of thousands the first are told, and their number."""
-        names = {"affected": list(self.affected[:_MOST_NAMES]), "well": list(self.well[:_MOST_NAMES])}
+        names = {
+            "affected": list(self.affected[:_MOST_NAMES]),
+            "well": list(self.well[:_MOST_NAMES]),
+        }
         return {**names, "affected_count": len(self.affected), "well_count": len(self.well)}
 
 
@@ -67,8 +72,9 @@ class Deciding:
 class Leader:
     """A striking difference and how it stands to the first of them.
 
-    `chance_given_first`: that it would look so among nodes alike in the first; `first_given_it`: the other way round.
-    `where_it_is` and `elsewhere` are the first's 2x2 tables among the nodes that have this difference and among the others.
+    `chance_given_first`: that it would look so among nodes alike in the first; `first_given_it`:
+    the other way round. `where_it_is` and `elsewhere` are the first's 2x2 tables among the nodes
+    that have this difference and among the others.
     """
 
     candidate: Candidate
@@ -83,7 +89,9 @@ class Leader:
 
     @property
     def name(self) -> str:
-        """What does not lead is called by its place, if it has one: the place is what people look at."""
+        """What does not lead is called by its place, if it has one: the place is what people look
+        at.
+        """
         is_place = self.relation is not Relation.FIRST and bool(self.candidate.places)
         return str(self.candidate.places[0]) if is_place else self.candidate.name
 
@@ -104,7 +112,9 @@ class Leader:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`leaders` begin with the first; `asked` differences were tested; `left_out` facts were not, by reason."""
+    """`leaders` begin with the first; `asked` differences were tested; `left_out` facts were not,
+    by reason.
+    """
 
     doubt: Doubt | None
     leaders: tuple[Leader, ...]
@@ -134,7 +144,11 @@ def decide(matrix: FactMatrix, affected: Flags) -> Decision:
     # Those that just miss being striking compete too: else one of two alike could win by a hair.
     leaders = _leaders(first, ranking.leaders, matrix.nodes, affected)
     doubt = _doubt(first, leaders)
-    told = leaders[:_NEAREST] if doubt is Doubt.CHANCE else [each for each in leaders if _is_told(each)]
+    told = (
+        leaders[:_NEAREST]
+        if doubt is Doubt.CHANCE
+        else [each for each in leaders if _is_told(each)]
+    )
     return Decision(doubt, tuple(told), nodes, failed, ranking.asked, ranking.left_out)
 
 
@@ -147,10 +161,14 @@ def _doubt(first: Candidate, leaders: Sequence[Leader]) -> Doubt | None:
 
 
 def _is_told(leader: Leader) -> bool:
-    return leader.candidate.false_share <= FALSE_DISCOVERY or leader.relation is Relation.INSEPARABLE
+    return (
+        leader.candidate.false_share <= FALSE_DISCOVERY or leader.relation is Relation.INSEPARABLE
+    )
 
 
-def _leaders(first: Candidate, rivals: Sequence[Candidate], names: list[str], affected: Flags) -> list[Leader]:
+def _leaders(
+    first: Candidate, rivals: Sequence[Candidate], names: list[str], affected: Flags
+) -> list[Leader]:
     """The first, then the others in their order."""
     ordered = [first, *(each for each in rivals if each is not first)]
     share = shares(ordered)
@@ -164,7 +182,9 @@ def _leaders(first: Candidate, rivals: Sequence[Candidate], names: list[str], af
     return found
 
 
-def _relation(first: Candidate, other: Candidate, is_open: bool, of_first: float, of_it: float) -> Relation:
+def _relation(
+    first: Candidate, other: Candidate, is_open: bool, of_first: float, of_it: float
+) -> Relation:
     if other is first:
         return Relation.FIRST
     if _subjects(other) <= _subjects(first):
@@ -177,7 +197,10 @@ def _relation(first: Candidate, other: Candidate, is_open: bool, of_first: float
 
 def _subjects(candidate: Candidate) -> set[tuple[str, str]]:
     """What a difference is about: all that is known of one unit is about that unit."""
-    return {("unit" if each.kind.startswith("unit_") else each.kind, each.name) for each in candidate.predicates}
+    return {
+        ("unit" if each.kind.startswith("unit_") else each.kind, each.name)
+        for each in candidate.predicates
+    }
 
 
 def _leader(

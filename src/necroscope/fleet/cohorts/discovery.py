@@ -1,11 +1,15 @@
-"""False discovery control (Benjamini and Hochberg 1995): of thousands of tests some look striking by chance alone."""
+"""False discovery control (Benjamini and Hochberg 1995): of thousands of tests some look striking
+by chance alone.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
 
 
 def false_discovery(chances: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of each test the share of false ones to be expected among those that speak at least as loud."""
+    """Of each test the share of false ones to be expected among those that speak at least as
+    loud.
+    """
     count = len(chances)
     if not count:
         return chances

@@ -1,4 +1,6 @@
-"""The experiment that would tell apart what the nodes at hand cannot: what to change, on how many nodes, and what to look for."""
+"""The experiment that would tell apart what the nodes at hand cannot: what to change, on how many
+nodes, and what to look for.
+"""
 
 import math
 from typing import Final
@@ -26,12 +28,17 @@ def experiments(decision: Decision, span: str) -> list[str]:
     needed = nodes_needed(first.candidate.table)
     told = [_take_away(fact, first.candidate, needed, span) for fact in facts[:_MOST_TOLD]]
     if len(facts) > _MOST_TOLD:
-        told.append(f"the other {len(facts) - _MOST_TOLD} likewise, or half of what is left at a time on the same nodes")
+        told.append(
+            f"the other {len(facts) - _MOST_TOLD} likewise, or half of what is left at a time on"
+            " the same nodes"
+        )
     return [*told, *_give(first.candidate, needed, span)]
 
 
 def nodes_needed(table: Table) -> int | None:
-    """Nodes that have it, of which none being affected would surprise. None: more than anybody would change."""
+    """Nodes that have it, of which none being affected would surprise. None: more than anybody
+    would change.
+    """
     rate = table.affected_with / max(table.with_it, 1)
     if rate >= 1:
         return 1
@@ -42,7 +49,10 @@ def nodes_needed(table: Table) -> int | None:
 def _take_away(fact: Predicate, first: Candidate, needed: int | None, span: str) -> str:
     where = f" ({_names(first.places)})" if first.places else ""
     if needed is None:
-        return f"undo on as many nodes as you can that {fact}: too few of those nodes fail to say how many it takes"
+        return (
+            f"undo on as many nodes as you can that {fact}: too few of those nodes fail to say how"
+            " many it takes"
+        )
     chance = f"without the change that would happen in 1 of {round(1 / _BY_CHANCE)} cases"
     change = f"on {needed} nodes where {fact}{where}, undo that and change nothing else"
     return f"{change}: if none of them is affected in {span}, it is that ({chance})"
@@ -53,23 +63,39 @@ def _give(first: Candidate, needed: int | None, span: str) -> list[str]:
     if not first.places or not first.facts or needed is None:
         return []
     change = f"make it so that {first.facts[0]} on {needed} nodes of another place"
-    return [f"or the other way round: {change}; if some of them are affected in {span}, it is that, and not the place"]
+    return [
+        (
+            f"or the other way round: {change}; if some of them are affected in {span}, it is that,"
+            " and not the place"
+        )
+    ]
 
 
 def _wait(decision: Decision) -> str:
-    seen = f"{decision.affected} affected of {decision.nodes} nodes and {decision.asked:,} differences to choose from"
+    seen = (
+        f"{decision.affected} affected of {decision.nodes} nodes and {decision.asked:,} differences"
+        " to choose from"
+    )
     needed = affected_needed(decision.nodes, decision.asked)
-    return f"wait for more, or ask for a longer time: with {seen}, it takes at least {needed} affected nodes that all share one"
+    return (
+        f"wait for more, or ask for a longer time: with {seen}, it takes at least {needed} affected"
+        " nodes that all share one"
+    )
 
 
 def _compare(decision: Decision) -> str:
     """Few nodes give no statistics, but what differs between them can be read."""
     few = f"{decision.affected} affected of {decision.nodes} nodes are too few to weigh any"
-    return f"read in which facts the affected and the others differ (fleet diff): {few}; push from more nodes"
+    return (
+        f"read in which facts the affected and the others differ (fleet diff): {few}; push from"
+        " more nodes"
+    )
 
 
 def affected_needed(nodes: int, asked: int) -> int:
-    """The fewest affected nodes that could make a difference striking, if they and only they have it."""
+    """The fewest affected nodes that could make a difference striking, if they and only they have
+    it.
+    """
     chance, affected = 1.0, 0
     while chance * max(asked, 1) > _BY_CHANCE and affected < nodes:
         chance *= (affected + 1) / (nodes - affected)

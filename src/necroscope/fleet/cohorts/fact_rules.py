@@ -1,30 +1,35 @@
-"""Which facts say where a node is, and which cannot be a cause: names of one node, what passes, what failures leave behind.
+"""Which facts say where a node is, and which cannot be a cause: names of one node, what passes,
+what failures leave behind.
 
-A place goes with a failure only by what it carries, so it is never named. The others are left out before anything is counted.
+A place goes with a failure only by what it carries, so it is never named. The others are left out
+before anything is counted.
 """
 
 import re
 from typing import Final
 
 _PLACE: Final = re.compile(
-    r"(.*[./_ -])?(zones?|az|regions?|racks?|rows?|rooms?|halls?|aisles?|data_?cent(er|re)s?|dc|sites?|campus|buildings?"
-    r"|clusters?|locations?|continents?|countr(y|ies)|fault_?domains?|failure_?domains?|placement(_group)?|subnets?|vpc|spines?|tor|switch)"
+    r"(.*[./_ -])?(zones?|az|regions?|racks?|rows?|rooms?|halls?|aisles?|data_?cent(er|re)s?|dc"
+    r"|sites?|campus|buildings?|clusters?|locations?|continents?|countr(y|ies)|fault_?domains?"
+    r"|failure_?domains?|placement(_group)?|subnets?|vpc|spines?|tor|switch)"
     r"([_ -](id|name))?",
     re.IGNORECASE,
 )
 _PLACE_KINDS: Final = frozenset({"label", "cloud", "environment", "place"})
 _IDENTITY: Final = re.compile(
-    r"(.*[./_ -])?(boot_?id|machine_?id|instance_?id|node_?(id|name)|host_?(id|name)|fqdn|serial(_?number)?|uuid|mac(_?address)?"
-    r"|ip|ipv[46]|address(es)?|gateway|provider_?id)",
+    r"(.*[./_ -])?(boot_?id|machine_?id|instance_?id|node_?(id|name)|host_?(id|name)|fqdn"
+    r"|serial(_?number)?|uuid|mac(_?address)?|ip|ipv[46]|address(es)?|gateway|provider_?id)",
     re.IGNORECASE,
 )
 _PASSING: Final = re.compile(
-    r"(.*[./_ -])?(uptime(_\w+)?|booted|boot_?time|userspace_s|load(_?average)?|temperature|last_\w+)", re.IGNORECASE
+    r"(.*[./_ -])?(uptime(_\w+)?|booted|boot_?time|userspace_s|load(_?average)?|temperature"
+    r"|last_\w+)",
+    re.IGNORECASE,
 )
 # Plural, or said to be a count: `gro_flush_timeout` is a setting, `tx_timeouts` is what happened.
 _CONSEQUENCE: Final = re.compile(
-    r"(.*[./_ -])?(resets|restarts|nrestarts|timeouts|errors|drops|failures|faults|lockups|stalls|crashes|deaths|kills|panics"
-    r"|oops|hangs|tainted|\w+[_ -](counter|events_total|total))"
+    r"(.*[./_ -])?(resets|restarts|nrestarts|timeouts|errors|drops|failures|faults|lockups|stalls"
+    r"|crashes|deaths|kills|panics|oops|hangs|tainted|\w+[_ -](counter|events_total|total))"
     r"|.*(reset|restart|timeout|error|failure|lockup|crash|kill)[_ -]?count",
     re.IGNORECASE,
 )
@@ -44,11 +49,26 @@ def is_place(kind: str, name: str) -> bool:
 
 
 def reason_to_leave_out(kind: str, name: str) -> str | None:
-    """By name alone. A label is what somebody chose to tell nodes apart by: of those only names and counts are left out."""
+    """By name alone. A label is what somebody chose to tell nodes apart by: of those only names and
+    counts are left out.
+    """
     last = name.rsplit("/", 1)[-1]
-    if _IDENTITY.fullmatch(last) and kind not in ("module", "package", "unit_file", "unit_outcome", "unit_preset"):
+    if _IDENTITY.fullmatch(last) and kind not in (
+        "module",
+        "package",
+        "unit_file",
+        "unit_outcome",
+        "unit_preset",
+    ):
         return IDENTITY
-    if _PASSING.fullmatch(last) and kind in ("node", "boot", "label", "environment", "kernel", "cloud"):
+    if _PASSING.fullmatch(last) and kind in (
+        "node",
+        "boot",
+        "label",
+        "environment",
+        "kernel",
+        "cloud",
+    ):
         return PASSING
     if _CONSEQUENCE.fullmatch(last) and kind not in (
         "module",

@@ -1,7 +1,8 @@
 """One-sided Fisher's exact test of many 2x2 tables at once, by logarithms of factorials.
 
-Of `nodes` nodes `affected` failed; `with_it` have a difference, and of those `affected_with` failed. The test asks how often
-chance alone would put so many of the affected nodes, or more, among those that have it (the upper tail of the hypergeometric).
+Of `nodes` nodes `affected` failed; `with_it` have a difference, and of those `affected_with`
+failed. The test asks how often chance alone would put so many of the affected nodes, or more, among
+those that have it (the upper tail of the hypergeometric).
 """
 
 from functools import lru_cache
@@ -17,12 +18,15 @@ _NEGLIGIBLE: Final = 1e-12
 
 
 def fisher_greater(affected_with: Counts, with_it: Counts, affected: int, nodes: int) -> Floats:
-    """The chance of each table, or of one that speaks louder. A table that chance must give has 1."""
+    """The chance of each table, or of one that speaks louder. A table that chance must give has
+    1.
+    """
     first = np.maximum(0, affected + with_it - nodes)
     last = np.minimum(affected, with_it)
     mode = ((with_it + 1) * (affected + 1)) // (nodes + 2)
     is_upper = affected_with > mode
-    # Summed from the largest term outwards, so that the sum may end where terms vanish: below the mode that is the other tail.
+    # Summed from the largest term outwards, so that the sum may end where terms vanish: below the
+    # mode that is the other tail.
     start = np.where(is_upper, affected_with, affected_with - 1)
     room = np.where(is_upper, last - affected_with, affected_with - 1 - first)
     tail = _tail(start, room, is_upper, with_it, affected, nodes)
@@ -53,8 +57,17 @@ def log_factorials(most: int) -> Floats:
     return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, most + 1, dtype=np.float64)))])
 
 
-def _tail(start: Counts, room: Counts, is_upper: NDArray[np.bool_], with_it: Counts, affected: int, nodes: int) -> Floats:
-    """The term at `start` and the `room` terms after it, up or down; nothing where there is no room."""
+def _tail(
+    start: Counts,
+    room: Counts,
+    is_upper: NDArray[np.bool_],
+    with_it: Counts,
+    affected: int,
+    nodes: int,
+) -> Floats:
+    """The term at `start` and the `room` terms after it, up or down; nothing where there is no
+    room.
+    """
     total = np.zeros(len(start))
     rows = np.flatnonzero(room >= 0)
     hits = start[rows]
@@ -67,7 +80,11 @@ def _tail(start: Counts, room: Counts, is_upper: NDArray[np.bool_], with_it: Cou
         up = is_upper[rows]
         # The ratio of neighbours; `low` is the smaller of the two counts of hits.
         low = np.where(up, hits, hits - 1)
-        ratio = (affected - low) * (with_it[rows] - low) / ((low + 1) * (nodes - affected - with_it[rows] + low + 1))
+        ratio = (
+            (affected - low)
+            * (with_it[rows] - low)
+            / ((low + 1) * (nodes - affected - with_it[rows] + low + 1))
+        )
         term = np.where(up, term * ratio, term / ratio)
         hits = np.where(up, hits + 1, hits - 1)
         step += 1

@@ -1,6 +1,8 @@
-"""How far a rate can be trusted: intervals of 95 % for shares and for the ratio of two rates of events, from few events on.
+"""How far a rate can be trusted: intervals of 95 % for shares and for the ratio of two rates of
+events, from few events on.
 
-Written by us because numpy has no incomplete beta function: Lentz's continued fraction (Press et al., Numerical Recipes, 6.4).
+Written by us because numpy has no incomplete beta function: Lentz's continued fraction (Press et
+al., Numerical Recipes, 6.4).
 """
 
 import math
@@ -28,13 +30,20 @@ def share_interval(part: int, whole: int) -> Interval:
     if not whole:
         return Interval(0.0, 1.0)
     share, square = part / whole, _SURE**2 / whole
-    middle, width = share + square / 2, _SURE * math.sqrt(share * (1 - share) / whole + square / (4 * whole))
-    return Interval(max(0.0, (middle - width) / (1 + square)), min(1.0, (middle + width) / (1 + square)))
+    middle, width = (
+        share + square / 2,
+        _SURE * math.sqrt(share * (1 - share) / whole + square / (4 * whole)),
+    )
+    return Interval(
+        max(0.0, (middle - width) / (1 + square)), min(1.0, (middle + width) / (1 + square))
+    )
 
 
 @lru_cache(maxsize=64)
 def ratio_interval(after: float, before: float, time_after: float, time_before: float) -> Interval:
-    """Of two rates of events, given their counts and the time each was observed for: exact, by the share of `after` in both."""
+    """Of two rates of events, given their counts and the time each was observed for: exact, by the
+    share of `after` in both.
+    """
     low = 0.0 if after <= 0 else beta_quantile(_TAIL, after, before + 1)
     high = 1.0 if before <= 0 else beta_quantile(1 - _TAIL, after + 1, before)
     return Interval(_ratio(low, time_after, time_before), _ratio(high, time_after, time_before))
@@ -47,12 +56,24 @@ def chance_of_so_few(after: float, before: float, time_after: float, time_before
 
 
 def burst_size(counts: Sequence[int], times: Sequence[float]) -> float:
-    """How many events come together: 1 if they come singly, more where a node that has one has several (Pearson's dispersion)."""
+    """How many events come together: 1 if they come singly, more where a node that has one has
+    several (Pearson's dispersion).
+    """
     total, time = sum(counts), sum(times)
-    pairs = [(count, total * each / time) for count, each in zip(counts, times, strict=True) if each > 0] if time else []
+    pairs = (
+        [
+            (count, total * each / time)
+            for count, each in zip(counts, times, strict=True)
+            if each > 0
+        ]
+        if time
+        else []
+    )
     if total == 0 or len(pairs) < 2:
         return 1.0
-    return max(1.0, sum((count - expected) ** 2 / expected for count, expected in pairs) / (len(pairs) - 1))
+    return max(
+        1.0, sum((count - expected) ** 2 / expected for count, expected in pairs) / (len(pairs) - 1)
+    )
 
 
 def beta_quantile(chance: float, a: float, b: float) -> float:
@@ -66,7 +87,9 @@ def beta_quantile(chance: float, a: float, b: float) -> float:
 def beta_cdf(x: float, a: float, b: float) -> float:
     if x <= 0 or x >= 1:
         return float(x >= 1)
-    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))
+    front = math.exp(
+        math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
+    )
     if x < (a + 1) / (a + b + 2):
         return front * _fraction(x, a, b) / a
     return 1.0 - front * _fraction(1 - x, b, a) / b

@@ -6,7 +6,9 @@ from necroscope.fleet.cohorts.fact_rules import is_place
 
 
 class Predicate(NamedTuple):
-    """`value` None means that the node does not have the fact; negated: all nodes but those with this value."""
+    """`value` None means that the node does not have the fact; negated: all nodes but those with
+    this value.
+    """
 
     kind: str
     name: str

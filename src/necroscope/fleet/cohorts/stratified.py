@@ -1,7 +1,8 @@
-"""Does a difference still matter among nodes that are alike in another one? Mantel and Haenszel's question, answered exactly.
+"""Does a difference still matter among nodes that are alike in another one? Mantel and Haenszel's
+question, answered exactly.
 
-The usual chi-square form needs many nodes in every cell; here a handful decide, so the distribution is worked out: the sum of one
-hypergeometric count a stratum.
+The usual chi-square form needs many nodes in every cell; here a handful decide, so the distribution
+is worked out: the sum of one hypergeometric count a stratum.
 """
 
 from dataclasses import dataclass
@@ -54,14 +55,18 @@ def table_of(has: Flags, affected: Flags, among: Flags | None = None) -> Table:
 
 
 def chance_given(has: Flags, affected: Flags, other: Flags) -> float:
-    """The chance of so many affected nodes with `has`, or more, if only `other` mattered; 1 where nothing tells them apart."""
+    """The chance of so many affected nodes with `has`, or more, if only `other` mattered; 1 where
+    nothing tells them apart.
+    """
     strata = [table_of(has, affected, other), table_of(has, affected, ~other)]
     chances, first = np.ones(1), 0
     for stratum in strata:
         least = max(0, stratum.affected + stratum.with_it - stratum.nodes)
         most = min(stratum.affected, stratum.with_it)
         hits = np.arange(least, most + 1)
-        chances = np.convolve(chances, np.exp(log_chance(hits, stratum.with_it, stratum.affected, stratum.nodes)))
+        chances = np.convolve(
+            chances, np.exp(log_chance(hits, stratum.with_it, stratum.affected, stratum.nodes))
+        )
         first += least
     seen = sum(stratum.affected_with for stratum in strata)
     return float(min(1.0, chances[seen - first :].sum()))

@@ -1,1 +1,3 @@
-"""The collector: takes what nodes push, keeps it in the lake before it says so, and answers questions over it."""
+"""The collector: takes what nodes push, keeps it in the lake before it says so, and answers
+questions over it.
+"""

@@ -1,4 +1,6 @@
-"""The collector's application: intake, health and metrics, and whatever routers and page it is given."""
+"""The collector's application: intake, health and metrics, and whatever routers and page it is
+given.
+"""
 
 import asyncio
 import signal
@@ -16,7 +18,12 @@ from necroscope import __version__
 from necroscope.errors import NecroscopeError
 from necroscope.fleet.collector import intake_routes
 from necroscope.fleet.collector.access import CollectorOf
-from necroscope.fleet.collector.collector import COMMIT_EVERY_S, COMPACT_EVERY_S, Collector, TokenSource
+from necroscope.fleet.collector.collector import (
+    COMMIT_EVERY_S,
+    COMPACT_EVERY_S,
+    Collector,
+    TokenSource,
+)
 from necroscope.fleet.collector.refusal import answer_refusal
 from necroscope.fleet.collector.response_watch import ResponseWatch
 from necroscope.fleet.collector.upkeep import Upkeep
@@ -40,7 +47,8 @@ def create_app(
     keep_ns: int | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> FastAPI:
-    """`routers` answer questions (see `access`); `page` is a directory whose fleet.html is served at `/`, and its other files.
+    """`routers` answer questions (see `access`); `page` is a directory whose fleet.html is served
+    at `/`, and its other files.
 
     `say` hears what people should know, a line each.
     """
@@ -54,7 +62,13 @@ def create_app(
         keep_ns=keep_ns,
         say=say,
     )
-    app = FastAPI(title="necroscope collector", version=__version__, docs_url=None, redoc_url=None, lifespan=_lifespan)
+    app = FastAPI(
+        title="necroscope collector",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=_lifespan,
+    )
     app.state.collector = collector
     app.exception_handler(NecroscopeError)(answer_refusal)
     app.exception_handler(RequestValidationError)(_misunderstood)
@@ -72,7 +86,10 @@ def _add_page(app: FastAPI, page: Path) -> None:
     @app.get("/", include_in_schema=False)
     async def fleet_page() -> Response:
         if not (page / "fleet.html").is_file():
-            text = "error: the page was not built\nhint: run `npm ci && npm run build` in web/, or scripts/setup, which does\n"
+            text = (
+                "error: the page was not built\nhint: run `npm ci && npm run build` in web/, or"
+                " scripts/setup, which does\n"
+            )
             return Response(text, 503, media_type="text/plain; charset=utf-8")
         return FileResponse(page / "fleet.html")
 
@@ -108,7 +125,11 @@ def _end_if_broken(task: asyncio.Task[None], collector: Collector) -> None:
 async def healthz(collector: CollectorOf) -> JSONResponse:
     """503 while the lake takes nothing: a balancer then asks another collector."""
     failure = collector.commits.failure
-    content = {"status": "ok"} if failure is None else {"status": "lake", "error": failure.facts, "hint": failure.hint}
+    content = (
+        {"status": "ok"}
+        if failure is None
+        else {"status": "lake", "error": failure.facts, "hint": failure.hint}
+    )
     return JSONResponse({**content, "version": __version__}, 200 if failure is None else 503)
 
 

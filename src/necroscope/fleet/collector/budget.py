@@ -1,4 +1,6 @@
-"""What may be on its way from the sockets to the lake at once: beyond it a collector says 503 and does not grow."""
+"""What may be on its way from the sockets to the lake at once: beyond it a collector says 503 and
+does not grow.
+"""
 
 import random
 from collections import Counter
@@ -9,7 +11,9 @@ from necroscope.fleet.collector.refusal import Refusal
 
 
 class Budget:
-    """Taken as the bytes of a body come, given back when it was answered: who announces much and sends little holds little."""
+    """Taken as the bytes of a body come, given back when it was answered: who announces much and
+    sends little holds little.
+    """
 
     def __init__(self, most_bytes: int, most_requests: int, most_requests_of_one: int) -> None:
         self._most_bytes = most_bytes
@@ -25,7 +29,12 @@ class Budget:
         if self.requests >= self._most_requests:
             raise _behind()
         if node is not None and self._requests_of[node] >= self._most_requests_of_one:
-            raise Refusal(429, f"{' node '.join(node)} sends too much at once", "send one after the other", random.randint(1, 5))
+            raise Refusal(
+                429,
+                f"{' node '.join(node)} sends too much at once",
+                "send one after the other",
+                random.randint(1, 5),
+            )
         taken_bytes = 0
 
         def take(size_bytes: int) -> None:

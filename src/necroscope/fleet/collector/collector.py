@@ -30,7 +30,9 @@ class TokenSource(Protocol):
 
 @dataclass(slots=True)
 class Collector:
-    """Nothing in it outlives it: the state of a collector is its lake, so several may work on one."""
+    """Nothing in it outlives it: the state of a collector is its lake, so several may work on
+    one.
+    """
 
     lake: Lake
     tokens: TokenSource
@@ -64,11 +66,17 @@ class Collector:
         )
         self.decoders = ThreadPoolExecutor(_DECODERS, "decode")
         self._node_rates = Rates(limits.node_batches_per_s, limits.node_burst, time.monotonic)
-        self._cluster_rates = Rates(limits.cluster_batches_per_s, limits.cluster_burst, time.monotonic)
+        self._cluster_rates = Rates(
+            limits.cluster_batches_per_s, limits.cluster_burst, time.monotonic
+        )
 
     def wait_s(self, cluster: str, node: str | None = None) -> int:
         """Seconds that a cluster, or one of its nodes, has to wait; 0: it may come."""
-        return self._cluster_rates.wait_s(cluster) if node is None else self._node_rates.wait_s(cluster, node)
+        return (
+            self._cluster_rates.wait_s(cluster)
+            if node is None
+            else self._node_rates.wait_s(cluster, node)
+        )
 
     def metrics_text(self) -> str:
         return self.metrics.text(

@@ -1,4 +1,5 @@
-"""Evidence that somebody looks at: bundles unpacked into temporary directories, read and never written.
+"""Evidence that somebody looks at: bundles unpacked into temporary directories, read and never
+written.
 
 There are a few at a time; the one that nobody has looked at for longest goes first.
 """
@@ -75,6 +76,10 @@ class EvidenceShelf:
             raise
 
     def _close_oldest(self) -> None:
-        idle = [path for path, task in self._opening.items() if task.done() and not task.result().readers]
+        idle = [
+            path
+            for path, task in self._opening.items()
+            if task.done() and not task.result().readers
+        ]
         for path in idle[: max(0, len(self._opening) - self._most_open)]:
             self._opening.pop(path).result().close()

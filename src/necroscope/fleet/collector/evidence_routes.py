@@ -1,6 +1,8 @@
-"""The time machine over the evidence of an incident: `/evidence/CLUSTER/DATE/NODE--ID.bundle/`, as `necroscope view` serves it.
+"""The time machine over the evidence of an incident: `/evidence/CLUSTER/DATE/NODE--ID.bundle/`, as
+`necroscope view` serves it.
 
-The page and its files are open to all, so that a link opens from anywhere; what it asks for needs a reader's token.
+The page and its files are open to all, so that a link opens from anywhere; what it asks for needs a
+reader's token.
 """
 
 import re
@@ -24,7 +26,18 @@ EVIDENCE_PATH: Final = "/evidence/{cluster}/{day}/{bundle}"
 _EARLIEST: Final = date(2000, 1, 1)
 _BUNDLE: Final = re.compile(r"[A-Za-z0-9._-]{1,260}\.bundle")
 # What a request is by itself; the rest of a scope is how the collector found its route.
-_OWN: Final = ("type", "asgi", "http_version", "method", "scheme", "query_string", "headers", "client", "server", "extensions")
+_OWN: Final = (
+    "type",
+    "asgi",
+    "http_version",
+    "method",
+    "scheme",
+    "query_string",
+    "headers",
+    "client",
+    "server",
+    "extensions",
+)
 
 
 def evidence_router(recording_of: RecordingOf, most_open: int = MOST_OPEN) -> APIRouter:
@@ -39,10 +52,16 @@ def evidence_router(recording_of: RecordingOf, most_open: int = MOST_OPEN) -> AP
         return RedirectResponse(f"{bundle}/", 308)
 
     @router.get(EVIDENCE_PATH + "/api/{question:path}", include_in_schema=False)
-    async def asked(cluster: str, day: str, bundle: str, question: str, grant: Reader, collector: CollectorOf) -> Response:
+    async def asked(
+        cluster: str, day: str, bundle: str, question: str, grant: Reader, collector: CollectorOf
+    ) -> Response:
         paths = _places(cluster, day, bundle)
         if grant.clusters is not None and cluster not in grant.clusters:
-            raise Refusal(403, f"this token reads {grant.cluster}, not {cluster}", "use a token of that cluster, or of all: '*'")
+            raise Refusal(
+                403,
+                f"this token reads {grant.cluster}, not {cluster}",
+                "use a token of that cluster, or of all: '*'",
+            )
 
         async def answer(scope: Scope, receive: Receive, send: Send) -> None:
             async with shelf.opened(paths[0], lambda: _read(collector.lake, paths)) as app:
@@ -59,14 +78,19 @@ def evidence_router(recording_of: RecordingOf, most_open: int = MOST_OPEN) -> AP
 
 
 def _places(cluster: str, day: str, bundle: str) -> list[str]:
-    """In the lake. A bundle lies under the day on which its window begins: after midnight that may be the day before."""
+    """In the lake. A bundle lies under the day on which its window begins: after midnight that may
+    be the day before.
+    """
     try:
         began = date.fromisoformat(day)
     except ValueError:
         began = date.min
     if began < _EARLIEST or not NAME.fullmatch(cluster) or not _BUNDLE.fullmatch(bundle):
         raise Refusal(404, "this is no evidence", "open it from the list of incidents")
-    return [f"bundles/cluster={cluster}/date={each}/{bundle}" for each in (began, began - timedelta(days=1))]
+    return [
+        f"bundles/cluster={cluster}/date={each}/{bundle}"
+        for each in (began, began - timedelta(days=1))
+    ]
 
 
 def _read(lake: Lake, paths: list[str]) -> bytes:
@@ -89,4 +113,6 @@ class _Forwarded(Response):
         try:
             await self._app({**own, "path": self._path, "root_path": ""}, receive, send)
         except CorruptData as error:
-            raise Refusal(422, error.facts, "the evidence came so; the incident itself is in the list") from None
+            raise Refusal(
+                422, error.facts, "the evidence came so; the incident itself is in the list"
+            ) from None

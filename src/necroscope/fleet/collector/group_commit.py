@@ -1,6 +1,8 @@
-"""Batches become durable in groups: one file, one fsync (or PUT) for all that came within a quarter of a second.
+"""Batches become durable in groups: one file, one fsync (or PUT) for all that came within a quarter
+of a second.
 
-`add` returns when the file with the batch is durable, and raises when it may not be: only then may a node be told so.
+`add` returns when the file with the batch is durable, and raises when it may not be: only then may
+a node be told so.
 """
 
 import asyncio
@@ -25,7 +27,14 @@ _WRITERS: Final = 4
 
 class GroupCommit:
     def __init__(
-        self, lake: Lake, collector: str, metrics: Metrics, *, every_s: float, free_floor_bytes: int, clock_ns: Callable[[], int]
+        self,
+        lake: Lake,
+        collector: str,
+        metrics: Metrics,
+        *,
+        every_s: float,
+        free_floor_bytes: int,
+        clock_ns: Callable[[], int],
     ) -> None:
         self._lake = lake
         self._collector = collector
@@ -44,7 +53,9 @@ class GroupCommit:
         self.failure: NecroscopeError | None = None
 
     async def add(self, receipt: Receipt) -> None:
-        """Durable when it returns. A caller that goes away does not take its batch out of the group."""
+        """Durable when it returns. A caller that goes away does not take its batch out of the
+        group.
+        """
         done = asyncio.get_running_loop().create_future()
         self._waiting.append((receipt, done))
         self._waiting_bytes += len(receipt.body)
@@ -78,10 +89,14 @@ class GroupCommit:
         self._is_full.set()
 
     async def probe(self) -> None:
-        """After a failure: whether the lake takes files again, also when no batch comes because a balancer has turned away."""
+        """After a failure: whether the lake takes files again, also when no batch comes because a
+        balancer has turned away.
+        """
         with contextlib.suppress(NecroscopeError):
             await self._stored(f"health/{self._collector}", lambda: b"")
-            await asyncio.get_running_loop().run_in_executor(self._writers, self._lake.delete, f"health/{self._collector}")
+            await asyncio.get_running_loop().run_in_executor(
+                self._writers, self._lake.delete, f"health/{self._collector}"
+            )
 
     async def _commit(self) -> None:
         group, self._waiting, self._waiting_bytes = self._waiting, [], 0
@@ -103,14 +118,18 @@ class GroupCommit:
                 done.exception()  # whoever asked may have gone: then nobody else looks at it
 
     def _next_path(self) -> str:
-        """Never one that was: a clock that is set back must not put a group in the place of another."""
+        """Never one that was: a clock that is set back must not put a group in the place of
+        another.
+        """
         self._last_ns = max(self._clock_ns(), self._last_ns + 1)
         return inbox_path(self._last_ns, self._collector)
 
     async def _stored(self, path: str, content: Callable[[], bytes]) -> None:
         began_s = time.monotonic()
         try:
-            await asyncio.get_running_loop().run_in_executor(self._writers, self._store, path, content)
+            await asyncio.get_running_loop().run_in_executor(
+                self._writers, self._store, path, content
+            )
         except NecroscopeError as error:
             self.failure = error
             self._metrics.add("commit_failures")
@@ -123,5 +142,8 @@ class GroupCommit:
         space = self._lake.space_bytes()
         if space is not None and space[0] < self._free_floor_bytes:
             free, floor = format_bytes(space[0]), format_bytes(self._free_floor_bytes)
-            raise LakeError(f"the lake is full: {free} are free, {floor} are kept free", "give it space, or remove old days")
+            raise LakeError(
+                f"the lake is full: {free} are free, {floor} are kept free",
+                "give it space, or remove old days",
+            )
         self._lake.put(path, content())

@@ -1,7 +1,8 @@
-"""HTTP/1.1 as uvicorn speaks it, but for the head of a request: who sends none, or drips it, is not waited for.
+"""HTTP/1.1 as uvicorn speaks it, but for the head of a request: who sends none, or drips it, is not
+waited for.
 
-uvicorn bounds only the rest between two requests. Without a bound before them, a machine that opens connections and says nothing
-takes the places of all nodes.
+uvicorn bounds only the rest between two requests. Without a bound before them, a machine that opens
+connections and says nothing takes the places of all nodes.
 """
 
 import asyncio
@@ -14,7 +15,9 @@ HEAD_S: Final = 10.0
 
 
 class HeadDeadline(H11Protocol):
-    """From the first moment of a connection, and from the first byte after a rest, until the head is whole."""
+    """From the first moment of a connection, and from the first byte after a rest, until the head
+    is whole.
+    """
 
     _head_timer: asyncio.TimerHandle | None = None
 

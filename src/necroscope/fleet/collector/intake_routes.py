@@ -1,4 +1,6 @@
-"""What nodes send: batches and bundles. Each is measured before it is read, checked before it is kept, durable before the 200."""
+"""What nodes send: batches and bundles. Each is measured before it is read, checked before it is
+kept, durable before the 200.
+"""
 
 import asyncio
 import time
@@ -45,7 +47,9 @@ async def push_batch(request: Request, grant: Pusher, collector: CollectorOf) ->
         sent_ns = _moment(request, SENT_HEADER, collector.clock_ns())
         body = await _body(request, limits.body_bytes, take)
         received_ns = collector.clock_ns()
-        batch = await asyncio.get_running_loop().run_in_executor(collector.decoders, decode, body, limits, received_ns)
+        batch = await asyncio.get_running_loop().run_in_executor(
+            collector.decoders, decode, body, limits, received_ns
+        )
         _check_node(grant, batch.node)
         if grant.node is None:
             _pass_rate(collector, grant.cluster, batch.node)
@@ -59,11 +63,15 @@ async def push_batch(request: Request, grant: Pusher, collector: CollectorOf) ->
 
 
 @router.put(BUNDLES_PATH + "{bundle_id}")
-async def put_bundle(bundle_id: str, request: Request, grant: Pusher, collector: CollectorOf) -> dict[str, Any]:
+async def put_bundle(
+    bundle_id: str, request: Request, grant: Pusher, collector: CollectorOf
+) -> dict[str, Any]:
     """An evidence bundle of one incident; sent again, it takes the same place."""
     node = checked_name(request.headers.get(NODE_HEADER), f"the header {NODE_HEADER}")
     if "--" in checked_name(bundle_id, "the bundle's id"):
-        raise BadBatch("the bundle's id holds `--`, which ends the node's name in its path", "name it without")
+        raise BadBatch(
+            "the bundle's id holds `--`, which ends the node's name in its path", "name it without"
+        )
     _check_node(grant, node)
     _pass_rate(collector, grant.cluster)
     _pass_rate(collector, grant.cluster, node)
@@ -83,12 +91,18 @@ async def put_bundle(bundle_id: str, request: Request, grant: Pusher, collector:
 def _pass_rate(collector: Collector, *names: str) -> None:
     wait_s = collector.wait_s(*names)
     if wait_s:
-        raise Refusal(429, f"{' node '.join(names)} sends too fast", "send larger batches less often", wait_s)
+        raise Refusal(
+            429, f"{' node '.join(names)} sends too fast", "send larger batches less often", wait_s
+        )
 
 
 def _check_node(grant: Grant, node: str) -> None:
     if grant.node is not None and grant.node != node:
-        raise Refusal(403, f"this token is of node {grant.node}, not of {node}", "every node uses its own token")
+        raise Refusal(
+            403,
+            f"this token is of node {grant.node}, not of {node}",
+            "every node uses its own token",
+        )
 
 
 def _node(grant: Grant) -> tuple[str, str] | None:
@@ -99,7 +113,9 @@ def _moment(request: Request, header: str, now_ns: int) -> int | None:
     text = request.headers.get(header)
     if text is None:
         return None
-    moment_ns = checked_moment(int(text) if text.isdecimal() and len(text) < 20 else text, f"the header {header}")
+    moment_ns = checked_moment(
+        int(text) if text.isdecimal() and len(text) < 20 else text, f"the header {header}"
+    )
     check_not_ahead(moment_ns, f"the header {header}", now_ns)
     return moment_ns
 
@@ -123,4 +139,6 @@ async def _body(request: Request, limit_bytes: int, take: Callable[[int], None])
 
 
 def _too_large(limit_bytes: int) -> Refusal:
-    return Refusal(413, f"the body is larger than {format_bytes(limit_bytes)}", "send it in smaller parts")
+    return Refusal(
+        413, f"the body is larger than {format_bytes(limit_bytes)}", "send it in smaller parts"
+    )

@@ -1,7 +1,7 @@
 """Gives freed memory back: a collector lives for weeks, and merging takes much for a moment.
 
-Arrow's own allocator and glibc's arenas keep what they have had. Measured on a merge that needs 118 MiB at its peak: 308 MiB
-resident and 265 after it with the defaults, 198 and 126 with this.
+Arrow's own allocator and glibc's arenas keep what they have had. Measured on a merge that needs 118
+MiB at its peak: 308 MiB resident and 265 after it with the defaults, 198 and 126 with this.
 """
 
 import ctypes
@@ -18,7 +18,9 @@ _ARENAS: Final = 2
 
 
 def give_memory_back() -> None:
-    """Large blocks come from mmap and go back at once; elsewhere than on glibc only the pool changes."""
+    """Large blocks come from mmap and go back at once; elsewhere than on glibc only the pool
+    changes.
+    """
     pa.set_memory_pool(pa.system_memory_pool())
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is not None:

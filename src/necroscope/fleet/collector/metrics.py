@@ -39,10 +39,16 @@ _GAUGES: Final = {
 class Metrics:
     def __init__(self) -> None:
         self._counters = {
-            name: Counter(f"{_PREFIX}{name}_total", meaning, _LABELS.get(name, ())) for name, meaning in _COUNTERS.items()
+            name: Counter(f"{_PREFIX}{name}_total", meaning, _LABELS.get(name, ()))
+            for name, meaning in _COUNTERS.items()
         }
-        self._histograms = {name: Histogram(f"{_PREFIX}{name}", meaning, _BUCKETS_S) for name, meaning in _HISTOGRAMS.items()}
-        self._gauges = {name: Gauge(f"{_PREFIX}{name}", meaning) for name, meaning in _GAUGES.items()}
+        self._histograms = {
+            name: Histogram(f"{_PREFIX}{name}", meaning, _BUCKETS_S)
+            for name, meaning in _HISTOGRAMS.items()
+        }
+        self._gauges = {
+            name: Gauge(f"{_PREFIX}{name}", meaning) for name, meaning in _GAUGES.items()
+        }
 
     def add(self, name: str, amount: int = 1, *values: str) -> None:
         """`values` of its labels are from a small fixed set, as the status of an answer."""
@@ -57,12 +63,16 @@ class Metrics:
     def text(self, gauges: Mapping[str, float]) -> str:
         for name, gauge in self._gauges.items():
             gauge.set(gauges[name])
-        return exposition([*self._counters.values(), *self._histograms.values(), *self._gauges.values()])
+        return exposition(
+            [*self._counters.values(), *self._histograms.values(), *self._gauges.values()]
+        )
 
 
 def resident_memory_bytes() -> int:
     """0 where there is no /proc."""
     try:
-        return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * os.sysconf(
+            "SC_PAGE_SIZE"
+        )
     except (OSError, ValueError, IndexError):
         return 0

@@ -1,4 +1,6 @@
-"""Questions that only the fleet's page asks: what it can offer to choose, and the worst core of each node in its list."""
+"""Questions that only the fleet's page asks: what it can offer to choose, and the worst core of
+each node in its list.
+"""
 
 from typing import Annotated, Any, Final
 
@@ -12,7 +14,8 @@ from necroscope.fleet.questions.worst_cores import worst_cores
 from necroscope.fleet.span import Span
 
 router: Final = APIRouter(prefix="/v1")
-# Small questions, asked by every page that opens: one at a time is enough, and leaves the machine to the large ones.
+# Small questions, asked by every page that opens: one at a time is enough, and leaves the machine
+# to the large ones.
 _TURNS: Final = Turns(at_once=1, waiting=10, longest_wait_s=20.0)
 _LONGEST_S: Final = 20.0
 _SINCE: Final = "-7d"
@@ -23,7 +26,9 @@ Json = dict[str, Any]
 
 
 @router.get("/choices")
-def offered(grant: Reader, collector: CollectorOf, since: Moment = _SINCE, until: OptionalMoment = None) -> Json:
+def offered(
+    grant: Reader, collector: CollectorOf, since: Moment = _SINCE, until: OptionalMoment = None
+) -> Json:
     """Events, causes and labels that there are."""
     questions = LakeQuestions(collector.lake, collector.clock_ns(), grant.clusters, _LONGEST_S)
     with _TURNS.turn():
@@ -31,7 +36,9 @@ def offered(grant: Reader, collector: CollectorOf, since: Moment = _SINCE, until
 
 
 @router.get("/worst-cores")
-def worst(grant: Reader, collector: CollectorOf, since: Moment = _SINCE, until: OptionalMoment = None) -> Json:
+def worst(
+    grant: Reader, collector: CollectorOf, since: Moment = _SINCE, until: OptionalMoment = None
+) -> Json:
     """Of each node the core that was held most."""
     questions = LakeQuestions(collector.lake, collector.clock_ns(), grant.clusters, _LONGEST_S)
     with _TURNS.turn():

@@ -1,4 +1,6 @@
-"""Questions over HTTP, for readers: the same words and the same JSON as the command line; bundles as they were pushed."""
+"""Questions over HTTP, for readers: the same words and the same JSON as the command line; bundles
+as they were pushed.
+"""
 
 import io
 from typing import Annotated, Any, Final, Literal
@@ -24,19 +26,36 @@ _LONGEST_TEXT: Final = 4096
 Text = Annotated[str | None, Query(max_length=_LONGEST_TEXT)]
 Name = Annotated[str | None, Query(max_length=200)]
 Moment = Annotated[str | None, Query(max_length=64, description="ISO 8601, or -7d before now")]
-_FLAME_TYPES: Final = {"folded": "text/plain; charset=utf-8", "svg": "image/svg+xml", "html": "text/html; charset=utf-8"}
+_FLAME_TYPES: Final = {
+    "folded": "text/plain; charset=utf-8",
+    "svg": "image/svg+xml",
+    "html": "text/html; charset=utf-8",
+}
 # A picture is shown by itself, and must not act for whoever is logged in.
-_PICTURE_HEADERS: Final = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox allow-scripts"}
+_PICTURE_HEADERS: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "sandbox allow-scripts",
+}
 
 
 def _ask(name: str, grant: Grant, collector: Collector, words: Words) -> Json:
     with _TURNS.turn():
-        return answer(name, LakeQuestions(collector.lake, collector.clock_ns(), grant.clusters, _LONGEST_S), words)
+        return answer(
+            name,
+            LakeQuestions(collector.lake, collector.clock_ns(), grant.clusters, _LONGEST_S),
+            words,
+        )
 
 
 # Plain functions: FastAPI runs them in a thread, beside the intake.
 @router.get("/nodes")
-def nodes(grant: Reader, collector: CollectorOf, where: Text = None, since: Moment = None, until: Moment = None) -> Json:
+def nodes(
+    grant: Reader,
+    collector: CollectorOf,
+    where: Text = None,
+    since: Moment = None,
+    until: Moment = None,
+) -> Json:
     """Who is there, with labels, last sign of life and events."""
     return _ask("nodes", grant, collector, {"where": where, "since": since, "until": until})
 
@@ -73,7 +92,12 @@ def why(
     until: Moment = None,
 ) -> Json:
     """Which difference between the nodes goes with an event or a cause."""
-    return _ask("why", grant, collector, {"event": event, "cause": cause, "where": where, "since": since, "until": until})
+    return _ask(
+        "why",
+        grant,
+        collector,
+        {"event": event, "cause": cause, "where": where, "since": since, "until": until},
+    )
 
 
 @router.get("/diff")
@@ -87,7 +111,12 @@ def diff(
     all: bool = False,  # noqa: A002 - the word of the question
 ) -> Json:
     """The facts in which two nodes or groups differ."""
-    return _ask("diff", grant, collector, {"a": a, "b": b, "since": since, "until": until, "all": "true" if all else None})
+    return _ask(
+        "diff",
+        grant,
+        collector,
+        {"a": a, "b": b, "since": since, "until": until, "all": "true" if all else None},
+    )
 
 
 @router.get("/change")
@@ -101,7 +130,12 @@ def change(
     until: Moment = None,
 ) -> Json:
     """How often something happened before and after a fact changed."""
-    return _ask("change", grant, collector, {"fact": fact, "event": event, "cause": cause, "since": since, "until": until})
+    return _ask(
+        "change",
+        grant,
+        collector,
+        {"fact": fact, "event": event, "cause": cause, "since": since, "until": until},
+    )
 
 
 @router.get("/timeline")
@@ -116,7 +150,14 @@ def timeline(
     until: Moment = None,
 ) -> Json:
     """How often an event or a cause happened over time, by a label."""
-    words = {"event": event, "cause": cause, "by": by, "where": where, "since": since, "until": until}
+    words = {
+        "event": event,
+        "cause": cause,
+        "by": by,
+        "where": where,
+        "since": since,
+        "until": until,
+    }
     return _ask("timeline", grant, collector, words)
 
 
@@ -131,7 +172,12 @@ def flame(
     format: Literal["json", "folded", "svg", "html"] = "json",  # noqa: A002 - the word of the question
 ) -> Json | Response:
     """Where the cores of a group of nodes spent their time."""
-    found = _ask("flame", grant, collector, {"where": where, "baseline": baseline, "since": since, "until": until})
+    found = _ask(
+        "flame",
+        grant,
+        collector,
+        {"where": where, "baseline": baseline, "since": since, "until": until},
+    )
     if format == "json":
         return found
     out = io.BytesIO()
@@ -143,8 +189,12 @@ def flame(
 def bundle(grant: Reader, collector: CollectorOf, cluster: str, date: str, name: str) -> Response:
     """An evidence bundle: a zstd'd tar of an excerpt recording."""
     if grant.clusters is not None and cluster not in grant.clusters:
-        raise Refusal(403, f"this token may not read {cluster!r}", f"it reads {', '.join(grant.clusters)}")
+        raise Refusal(
+            403, f"this token may not read {cluster!r}", f"it reads {', '.join(grant.clusters)}"
+        )
     if not name.endswith(".bundle"):
         raise UsageError(f"{name!r} is no bundle", "its name ends in .bundle")
     data: Any = collector.lake.read(f"bundles/cluster={cluster}/date={date}/{name}")
-    return Response(data, media_type="application/zstd", headers={"X-Content-Type-Options": "nosniff"})
+    return Response(
+        data, media_type="application/zstd", headers={"X-Content-Type-Options": "nosniff"}
+    )

@@ -9,7 +9,9 @@ _MOST_KEYS: Final = 100_000
 
 
 class Rates:
-    """`burst` at once, `per_s` after that. The keys that came last are remembered; the others have a full bucket by then."""
+    """`burst` at once, `per_s` after that. The keys that came last are remembered; the others have
+    a full bucket by then.
+    """
 
     def __init__(self, per_s: float, burst: int, clock_s: Callable[[], float]) -> None:
         self._per_s = per_s

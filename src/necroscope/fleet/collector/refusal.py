@@ -13,7 +13,9 @@ LAKE_RETRY_S = 30
 class Refusal(NecroscopeError):  # noqa: N818 - the name says the fact
     """An answer other than 200; with `retry_after_s` the same request may be taken later."""
 
-    def __init__(self, status: int, facts: str, hint: str, retry_after_s: int | None = None) -> None:
+    def __init__(
+        self, status: int, facts: str, hint: str, retry_after_s: int | None = None
+    ) -> None:
         super().__init__(facts, hint)
         self.status = status
         self.retry_after_s = retry_after_s
@@ -27,7 +29,13 @@ def refusal_of(error: NecroscopeError) -> Refusal:
         return Refusal(404, error.facts, error.hint)
     if isinstance(error, LakeError):
         return Refusal(503, error.facts, error.hint, LAKE_RETRY_S)
-    status = 413 if isinstance(error, TooLarge) else 400 if isinstance(error, BadBatch | UsageError) else 500
+    status = (
+        413
+        if isinstance(error, TooLarge)
+        else 400
+        if isinstance(error, BadBatch | UsageError)
+        else 500
+    )
     return Refusal(status, error.facts, error.hint)
 
 

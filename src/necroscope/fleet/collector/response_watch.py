@@ -1,4 +1,6 @@
-"""Counts answers by status, and gives each the headers that keep browsers from doing more with it than it is for."""
+"""Counts answers by status, and gives each the headers that keep browsers from doing more with it
+than it is for.
+"""
 
 from typing import Final
 
@@ -23,7 +25,10 @@ class ResponseWatch:
             if message["type"] == "http.response.start":
                 self._metrics.add("requests", 1, str(message["status"]))
                 have = {name.lower() for name, _ in message["headers"]}
-                message["headers"] = [*message["headers"], *(pair for pair in _HEADERS if pair[0] not in have)]
+                message["headers"] = [
+                    *message["headers"],
+                    *(pair for pair in _HEADERS if pair[0] not in have),
+                ]
             await send(message)
 
         await self._app(scope, receive, send_watched if scope["type"] == "http" else send)

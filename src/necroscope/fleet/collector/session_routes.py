@@ -1,7 +1,9 @@
-"""How the fleet's page stays signed in: a reader's token becomes a cookie that no script can read and no other site can send.
+"""How the fleet's page stays signed in: a reader's token becomes a cookie that no script can read
+and no other site can send.
 
-The token comes in the fragment of a link, which never leaves the browser by itself, or is typed; the page hands it in once. The
-cookie holds the token and nothing else: a collector keeps no sessions, so any of several can answer.
+The token comes in the fragment of a link, which never leaves the browser by itself, or is typed;
+the page hands it in once. The cookie holds the token and nothing else: a collector keeps no
+sessions, so any of several can answer.
 """
 
 from http.cookies import CookieError, SimpleCookie
@@ -14,7 +16,8 @@ from necroscope.views.web.guard import Application, Receive, Scope, Send
 
 COOKIE: Final = "necroscope_fleet"
 SESSION_PATH: Final = "/v1/session"
-# A browser sends cookies with whatever a page makes it send: they may ask, and never change anything.
+# A browser sends cookies with whatever a page makes it send: they may ask, and never change
+# anything.
 _ASKING: Final = frozenset({"GET", "HEAD"})
 router: Final = APIRouter()
 
@@ -51,10 +54,16 @@ class SessionCookie:
 
 def _with_bearer(scope: Scope) -> Scope:
     headers = scope["headers"]
-    if scope["method"] not in _ASKING or any(name.lower() == b"authorization" for name, _ in headers):
+    if scope["method"] not in _ASKING or any(
+        name.lower() == b"authorization" for name, _ in headers
+    ):
         return scope
     token = _cookie_of(b"; ".join(value for name, value in headers if name.lower() == b"cookie"))
-    return scope if token is None else {**scope, "headers": [*headers, (b"authorization", f"Bearer {token}".encode())]}
+    return (
+        scope
+        if token is None
+        else {**scope, "headers": [*headers, (b"authorization", f"Bearer {token}".encode())]}
+    )
 
 
 def _cookie_of(text: bytes) -> str | None:

@@ -1,6 +1,7 @@
 """Questions take turns: few are answered at once, some wait, and the others are told to come again.
 
-One that waits holds a thread of the pool that answers whatever else is no coroutine, as the page's own files.
+One that waits holds a thread of the pool that answers whatever else is no coroutine, as the page's
+own files.
 """
 
 import threading

@@ -1,4 +1,6 @@
-"""What a collector does between pushes: the inbox becomes tables, small files become large ones, tokens are read again."""
+"""What a collector does between pushes: the inbox becomes tables, small files become large ones,
+tokens are read again.
+"""
 
 import asyncio
 import contextlib
@@ -24,7 +26,9 @@ _ALL_DAYS_EVERY: Final = 360
 
 
 class Upkeep:
-    """Rounds in a thread of their own. What fails is told once and tried again in the next round: the inbox waits."""
+    """Rounds in a thread of their own. What fails is told once and tried again in the next round:
+    the inbox waits.
+    """
 
     def __init__(self, collector: Collector) -> None:
         self._collector = collector
@@ -54,7 +58,10 @@ class Upkeep:
         commits = self._collector.commits
         if commits.failure is not None:
             await commits.probe()
-        self._tell("pushes", None if commits.failure is None else f"answered with 503: {commits.failure.facts}")
+        self._tell(
+            "pushes",
+            None if commits.failure is None else f"answered with 503: {commits.failure.facts}",
+        )
 
     def round(self) -> None:
         self._rounds += 1
@@ -70,7 +77,9 @@ class Upkeep:
         pa.default_memory_pool().release_unused()
 
     def _last_round(self) -> None:
-        """What came last is in the tables for who reads them next; if not, the next collector does it."""
+        """What came last is in the tables for who reads them next; if not, the next collector does
+        it.
+        """
         self._try("compaction", self._compact)
         self._try("merging", lambda: self._merger.remove_retired(at_once=True))
 
@@ -88,7 +97,9 @@ class Upkeep:
         for table, rows in done.rows.items():
             metrics.add("rows", rows, table)
         for path in done.refused:
-            self._collector.say(f"compaction: cannot read what was acknowledged; kept as {path} in the lake")
+            self._collector.say(
+                f"compaction: cannot read what was acknowledged; kept as {path} in the lake"
+            )
 
     def _merge(self) -> None:
         is_all_days = self._rounds % _ALL_DAYS_EVERY == 0
@@ -107,7 +118,9 @@ class Upkeep:
             work()
         except (NecroscopeError, OSError, pa.ArrowException) as error:
             self._collector.metrics.add("upkeep_failures")
-            self._tell(what, error.facts if isinstance(error, NecroscopeError) else str(error)[:200])
+            self._tell(
+                what, error.facts if isinstance(error, NecroscopeError) else str(error)[:200]
+            )
         else:
             self._tell(what, None)
 
@@ -125,5 +138,7 @@ class Upkeep:
         batches = metrics.count("batches")
         if batches > self._told_batches:
             new, size = batches - self._told_batches, format_bytes(metrics.count("batch_bytes"))
-            self._collector.say(f"{new:,} batches in the last minute; since the start {batches:,} in {size}")
+            self._collector.say(
+                f"{new:,} batches in the last minute; since the start {batches:,} in {size}"
+            )
         self._told_batches = batches

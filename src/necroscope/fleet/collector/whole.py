@@ -1,4 +1,6 @@
-"""A collector with all that it serves: intake, questions, the fleet's page, and evidence in the time machine."""
+"""A collector with all that it serves: intake, questions, the fleet's page, and evidence in the
+time machine.
+"""
 
 from typing import Any
 
@@ -13,9 +15,18 @@ from necroscope.fleet.lake import Lake
 from necroscope.views.web.app import STATIC
 
 
-def whole_app(lake: Lake, tokens: TokenSource, recording_of: RecordingOf, **options: Any) -> FastAPI:
-    """`recording_of` joins the recording in a bundle with what diagnoses it; `options` are those of `create_app`."""
-    routers = (questions_routes.router, page_routes.router, session_routes.router, evidence_router(recording_of))
+def whole_app(
+    lake: Lake, tokens: TokenSource, recording_of: RecordingOf, **options: Any
+) -> FastAPI:
+    """`recording_of` joins the recording in a bundle with what diagnoses it; `options` are those of
+    `create_app`.
+    """
+    routers = (
+        questions_routes.router,
+        page_routes.router,
+        session_routes.router,
+        evidence_router(recording_of),
+    )
     app = create_app(lake, tokens, routers=routers, page=STATIC, **options)
     app.add_middleware(session_routes.SessionCookie)
     return app

@@ -1,1 +1,3 @@
-"""A fleet to try: 500 nodes that do not exist, made of a real recording and facts drawn by lot. Called `generated`."""
+"""A fleet to try: 500 nodes that do not exist, made of a real recording and facts drawn by lot.
+Called `generated`.
+"""

@@ -1,4 +1,6 @@
-"""What a generated node sends: one batch of the last week, as a real one would have sent it minute by minute."""
+"""What a generated node sends: one batch of the last week, as a real one would have sent it minute
+by minute.
+"""
 
 from random import Random
 from typing import Any, Final
@@ -32,9 +34,15 @@ def node_batch(node: GeneratedNode, story: Story, now_ns: int, bundles: dict[int
         "jobs": _columns(_jobs(node, minute_ns)),
         "events": _columns([_event(story, by_ns) for by_ns in shifts.values()]),
         "incidents": _columns(
-            [_incident(row, by_ns, bundles.get(at)) for at, by_ns in shifts.items() for row in _told(node, story)]
+            [
+                _incident(row, by_ns, bundles.get(at))
+                for at, by_ns in shifts.items()
+                for row in _told(node, story)
+            ]
         ),
-        "episodes": _columns([moved_row(row, by_ns) for by_ns in shifts.values() for row in _seen(node, story)]),
+        "episodes": _columns(
+            [moved_row(row, by_ns) for by_ns in shifts.values() for row in _seen(node, story)]
+        ),
     }
     for table, columns in story.quiet.items():
         tables[table] = moved_columns(columns, quiet_ns)
@@ -61,8 +69,14 @@ def _seen(node: GeneratedNode, story: Story) -> list[Row]:
 
 def _facts(node: GeneratedNode, story: Story, minute_ns: int) -> list[Row]:
     first_ns = minute_ns - DAYS * DAY_MINUTES * MINUTE_NS
-    facts = {**story.facts, **{fact: value for fact, value in node.facts.items() if fact[0] != "label"}}
-    rows = [{"time": first_ns, "kind": kind, "name": name, "value": value} for (kind, name), value in facts.items()]
+    facts = {
+        **story.facts,
+        **{fact: value for fact, value in node.facts.items() if fact[0] != "label"},
+    }
+    rows = [
+        {"time": first_ns, "kind": kind, "name": name, "value": value}
+        for (kind, name), value in facts.items()
+    ]
     if node.is_masked:
         masked_ns = minute_ns - MASKED_DAYS * DAY_MINUTES * MINUTE_NS
         for (kind, name), value in ((UNIT_FILE, "masked"), (OUTCOME, None)):
@@ -75,7 +89,13 @@ def _pulses(story: Story, minute_ns: int) -> list[Row]:
     ends_ns = [minute_ns - day * DAY_MINUTES * MINUTE_NS for day in reversed(range(DAYS))]
     told: dict[str, Any] = {"recorder_version": __version__, "cpus": story.cpus}
     return [
-        {"time": end_ns - 1, **told, "span_from": end_ns - DAY_MINUTES * MINUTE_NS, "span_to": end_ns - 1} for end_ns in ends_ns
+        {
+            "time": end_ns - 1,
+            **told,
+            "span_from": end_ns - DAY_MINUTES * MINUTE_NS,
+            "span_to": end_ns - 1,
+        }
+        for end_ns in ends_ns
     ]
 
 
@@ -86,15 +106,32 @@ def _jobs(node: GeneratedNode, minute_ns: int) -> list[Row]:
     for end in range(random.randrange(_JOB_MINUTES), DAYS * DAY_MINUTES, _JOB_MINUTES):
         hit = any(end <= minute < end + _JOB_MINUTES for minute in node.incidents)
         is_failed = hit or random.random() < _FAILS_ANYWAY
-        detail = "generated: lost the network" if hit else "generated: failed for another reason" if is_failed else None
+        detail = (
+            "generated: lost the network"
+            if hit
+            else "generated: failed for another reason"
+            if is_failed
+            else None
+        )
         name, outcome = f"{node.labels['job']}-generated", "failure" if is_failed else "success"
-        rows.append({"time": minute_ns - end * MINUTE_NS, "kind": _JOB, "name": name, "outcome": outcome, "detail": detail})
+        rows.append(
+            {
+                "time": minute_ns - end * MINUTE_NS,
+                "kind": _JOB,
+                "name": name,
+                "outcome": outcome,
+                "detail": detail,
+            }
+        )
     return rows
 
 
 def _event(story: Story, by_ns: int) -> Row:
     reset = story.reset
-    told = {name: reset[name] for name in ("kind", "cpu", "device", "queue", "severity", "by_kernel", "message")}
+    told = {
+        name: reset[name]
+        for name in ("kind", "cpu", "device", "queue", "severity", "by_kernel", "message")
+    }
     return {
         "time": reset["time"] + by_ns,
         "source_sequence": (reset["time"] + by_ns) // MINUTE_NS,

@@ -1,4 +1,6 @@
-"""The real incident behind all generated ones: what the analysis says of the recording, and its minutes, to be moved in time."""
+"""The real incident behind all generated ones: what the analysis says of the recording, and its
+minutes, to be moved in time.
+"""
 
 import json
 import re
@@ -31,16 +33,23 @@ _SAID: Final = (
     "generated: ena 0000:00:05.0 eth0: TX q 1 is paused for too long (threshold 2000000). "
     "usecs since napi 2211000. napi scheduled: 1. napi CPU: {core}. msecs since interrupt: 2215"
 )
-_FIELDS: Final = {"bus": "0000:00:05.0", "threshold_us": 2_000_000, "napi_us": 2_211_000, "napi_scheduled": 1}
+_FIELDS: Final = {
+    "bus": "0000:00:05.0",
+    "threshold_us": 2_000_000,
+    "napi_us": 2_211_000,
+    "napi_scheduled": 1,
+}
 # The core was held for this long when the card's patience ended.
 _PATIENCE_NS: Final = 2_250_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """`incidents` and `episodes` are rows of the lake at the recording's own time, `reset` is the event that was added to it.
+    """`incidents` and `episodes` are rows of the lake at the recording's own time, `reset` is the
+    event that was added to it.
 
-    `quiet` and `hit` are minutes before and during the incident: rows of `core_minutes` and `stack_minutes`.
+    `quiet` and `hit` are minutes before and during the incident: rows of `core_minutes` and
+    `stack_minutes`.
     """
 
     recording: Path
@@ -101,7 +110,9 @@ def read_story(recording: Path) -> Story:
 
 def moved_row(row: Row, by_ns: int) -> Row:
     """As the analysis would have told it, had it been so much later."""
-    found = {name: value + by_ns if name in _MOMENT_COLUMNS else value for name, value in row.items()}
+    found = {
+        name: value + by_ns if name in _MOMENT_COLUMNS else value for name, value in row.items()
+    }
     move = _mover(by_ns)
     for name in ("id", "report"):
         if name in found:
@@ -119,7 +130,9 @@ def moved_columns(columns: Columns, by_ns: int) -> Columns:
 
 def _reset(store: Store, window: Span) -> Row:
     """The network card's complaint that was not recorded: told where the core was first held."""
-    saturated = next(row for row in store.rows("events", *window).to_pylist() if row["kind"] == "core_saturated")
+    saturated = next(
+        row for row in store.rows("events", *window).to_pylist() if row["kind"] == "core_saturated"
+    )
     core = saturated["cpu"]
     return {
         "time": saturated["time"] - NS_PER_S + _PATIENCE_NS,
@@ -137,28 +150,43 @@ def _reset(store: Store, window: Span) -> Row:
 
 
 def _minutes(store: Store, span: Span) -> dict[str, Columns]:
-    return {"core_minutes": core_minutes(store, *span), "stack_minutes": _heaviest(stack_minutes(store, *span))}
+    return {
+        "core_minutes": core_minutes(store, *span),
+        "stack_minutes": _heaviest(stack_minutes(store, *span)),
+    }
 
 
 def _heaviest(columns: Columns) -> Columns:
     """The rest of each minute joins what was left out already."""
-    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    rows = [
+        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
+    ]
     kept: list[Row] = []
     for time_ns in sorted({row["time"] for row in rows}):
         ranked = sorted(
-            (row for row in rows if row["time"] == time_ns), key=lambda row: (row["path"] == LEFT_OUT, -row["samples"])
+            (row for row in rows if row["time"] == time_ns),
+            key=lambda row: (row["path"] == LEFT_OUT, -row["samples"]),
         )
         rest = ranked[_STACKS:]
         kept += ranked[:_STACKS]
         if rest:
-            left_out = {"comm": "", "cgroup": None, "path": LEFT_OUT, "samples": sum(row["samples"] for row in rest)}
+            left_out = {
+                "comm": "",
+                "cgroup": None,
+                "path": LEFT_OUT,
+                "samples": sum(row["samples"] for row in rest),
+            }
             kept.append(rest[0] | left_out)
     return {name: [row[name] for row in kept] for name in columns}
 
 
 def _facts(store: Store, window: Span) -> dict[Fact, str]:
     """Of the many packages only some: all would be nine tenths of the lake."""
-    rows = store.rows("facts", window[0] - 3600 * NS_PER_S, window[1], columns=("kind", "name", "value")).to_pylist()
+    rows = store.rows(
+        "facts", window[0] - 3600 * NS_PER_S, window[1], columns=("kind", "name", "value")
+    ).to_pylist()
     found = {(row["kind"], row["name"]): row["value"] for row in rows if row["value"] is not None}
     packages = sorted(fact for fact in found if fact[0] == "package")[:_PACKAGES]
-    return {fact: value for fact, value in found.items() if fact[0] != "package" or fact in packages}
+    return {
+        fact: value for fact, value in found.items() if fact[0] != "package" or fact in packages
+    }

@@ -1,8 +1,9 @@
-"""What is true of a generated fleet: which node has which facts, which of them have the unit that leaks, and when they were hit.
+"""What is true of a generated fleet: which node has which facts, which of them have the unit that
+leaks, and when they were hit.
 
-The story is that of a zone that was only a proxy. The unit is enabled everywhere, but in two of three zones it does not start,
-mostly because a step of the boot fails before it. Where it starts, it crashes and leaks. Twenty facts follow the zone; a few
-nodes disagree with theirs.
+The story is that of a zone that was only a proxy. The unit is enabled everywhere, but in two of
+three zones it does not start, mostly because a step of the boot fails before it. Where it starts,
+it crashes and leaks. Twenty facts follow the zone; a few nodes disagree with theirs.
 """
 
 from dataclasses import dataclass
@@ -31,7 +32,8 @@ STEP_SHARE: Final = 0.12
 # On these the unit was masked so long ago, to see whether it helps.
 MASKED_SHARE: Final = 0.2
 MASKED_DAYS: Final = 2
-# Incidents a day of a node with the unit; and of others, whose network cards fail for other reasons.
+# Incidents a day of a node with the unit; and of others, whose network cards fail for other
+# reasons.
 RATE, OTHER_RATE = 0.15, 0.002
 
 # In the first zone, and in the others.
@@ -49,8 +51,14 @@ FOLLOWING: Final[dict[Fact, tuple[str, str]]] = {
     ("sysctl", "vm.min_free_kbytes"): ("67584", "1048576"),
     ("sysctl", "kernel.numa_balancing"): ("0", "1"),
     ("nic", "eth0 rings"): ("rx 1024 of 8192, tx 1024 of 1024", "rx 4096 of 8192, tx 1024 of 1024"),
-    ("nic", "eth0 coalescing"): ("rx 0 us, tx 64 us, adaptive rx on", "rx 20 us, tx 64 us, adaptive rx off"),
-    ("kernel", "command_line"): ("ro console=ttyS0 nvme_core.io_timeout=4294967295", "ro console=ttyS0 mitigations=off"),
+    ("nic", "eth0 coalescing"): (
+        "rx 0 us, tx 64 us, adaptive rx on",
+        "rx 20 us, tx 64 us, adaptive rx off",
+    ),
+    ("kernel", "command_line"): (
+        "ro console=ttyS0 nvme_core.io_timeout=4294967295",
+        "ro console=ttyS0 mitigations=off",
+    ),
     ("cpu", "microcode"): ("0xd0003d1", "0xd0003e7"),
     ("executable", "/usr/bin/kubelet"): ("9b0c1f7a", "44d2e8b3"),
     ("mount", "/var/lib/containerd"): ("xfs rw,noatime", "ext4 rw,relatime"),
@@ -70,7 +78,9 @@ _BY_LOT: Final[dict[Fact, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class GeneratedNode:
-    """`facts` are those in which it may differ from others, labels among them. Incidents are in minutes before now."""
+    """`facts` are those in which it may differ from others, labels among them. Incidents are in
+    minutes before now.
+    """
 
     name: str
     zone: str
@@ -82,11 +92,16 @@ class GeneratedNode:
 
     @property
     def labels(self) -> dict[str, str]:
-        return {"zone": self.zone, **{name: value for (kind, name), value in self.facts.items() if kind == "label"}}
+        return {
+            "zone": self.zone,
+            **{name: value for (kind, name), value in self.facts.items() if kind == "label"},
+        }
 
 
 def draw_nodes(count: int, seed: int, packages: list[str]) -> list[GeneratedNode]:
-    """The same numbers always give the same fleet. `packages` are being rolled out, some further than others."""
+    """The same numbers always give the same fleet. `packages` are being rolled out, some further
+    than others.
+    """
     random = Random(seed)
     firsts = round(count * ZONE_SHARES[0])
     zones = [ZONES[0]] * firsts + random.choices(ZONES[1:], ZONE_SHARES[1:], k=count - firsts)
@@ -95,18 +110,30 @@ def draw_nodes(count: int, seed: int, packages: list[str]) -> list[GeneratedNode
     spread = {name: random.uniform(0.1, 0.9) for name in packages}
     numbers = random.sample(range(1, count + 1), count)
     nodes = [
-        _draw_node(random, f"generated-{number:03d}", zones[place], place in without, place in with_it, spread)
+        _draw_node(
+            random,
+            f"generated-{number:03d}",
+            zones[place],
+            place in without,
+            place in with_it,
+            spread,
+        )
         for place, number in enumerate(numbers)
     ]
     return sorted(nodes, key=lambda node: node.name)
 
 
-def _draw_node(random: Random, name: str, zone: str, is_without: bool, is_with: bool, spread: dict[str, float]) -> GeneratedNode:
+def _draw_node(
+    random: Random, name: str, zone: str, is_without: bool, is_with: bool, spread: dict[str, float]
+) -> GeneratedNode:
     is_first = zone == ZONES[0]
     has_unit = (is_first and not is_without) or is_with
     facts = {fact: values[0 if is_first else 1] for fact, values in FOLLOWING.items()}
     facts |= {fact: random.choice(values) for fact, values in _BY_LOT.items()}
-    facts |= {("package", package): "new" if random.random() < share else "old" for package, share in spread.items()}
+    facts |= {
+        ("package", package): "new" if random.random() < share else "old"
+        for package, share in spread.items()
+    }
     facts[UNIT_FILE] = "enabled"
     facts[OUTCOME] = LEAKS if has_unit else NOT_STARTED
     facts[STEP_OUTCOME] = "succeeded" if has_unit or random.random() < STEP_SHARE else "failed"
@@ -117,7 +144,9 @@ def _draw_node(random: Random, name: str, zone: str, is_without: bool, is_with: 
 
 
 def _moments(random: Random, a_day: float, ends: int) -> tuple[int, ...]:
-    """By chance, in minutes before now, the newest last; none in the last minutes, which are still on their way."""
+    """By chance, in minutes before now, the newest last; none in the last minutes, which are still
+    on their way.
+    """
     found = []
     minute = DAYS * DAY_MINUTES - random.expovariate(a_day / DAY_MINUTES)
     while minute > max(ends, 10):

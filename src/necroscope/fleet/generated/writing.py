@@ -1,4 +1,6 @@
-"""Writes a generated fleet into a lake, the way all comes there: batches of the protocol into the inbox, then compaction."""
+"""Writes a generated fleet into a lake, the way all comes there: batches of the protocol into the
+inbox, then compaction.
+"""
 
 import tempfile
 from collections.abc import Iterator
@@ -43,18 +45,33 @@ class GeneratedFleet:
 
 
 def write_fleet(
-    lake: Lake, recording: Path, now_ns: int, count: int = NODES, bundles: int = BUNDLES, seed: int = SEED
+    lake: Lake,
+    recording: Path,
+    now_ns: int,
+    count: int = NODES,
+    bundles: int = BUNDLES,
+    seed: int = SEED,
 ) -> GeneratedFleet:
-    """`recording` is the real one it is made of; the newest `bundles` incidents come with their evidence."""
+    """`recording` is the real one it is made of; the newest `bundles` incidents come with their
+    evidence.
+    """
     if lake.list("inbox") or lake.list("tables"):
-        raise UsageError(f"the lake {lake.url} is not empty", "a generated fleet goes into a lake of its own")
+        raise UsageError(
+            f"the lake {lake.url} is not empty", "a generated fleet goes into a lake of its own"
+        )
     story = read_story(recording)
     packages = sorted(name for kind, name in story.facts if kind == "package")[:_ROLLED_OUT]
     nodes = draw_nodes(count, seed, packages)
     names = _write_bundles(lake, story, nodes, now_ns, bundles)
     collector = uuid4().hex
     receipts = (
-        Receipt(CLUSTER, now_ns, now_ns, encode(node_batch(node, story, now_ns, names.get(node.name, {})))) for node in nodes
+        Receipt(
+            CLUSTER,
+            now_ns,
+            now_ns,
+            encode(node_batch(node, story, now_ns, names.get(node.name, {}))),
+        )
+        for node in nodes
     )
     for number, group in enumerate(_groups(receipts)):
         lake.put(inbox_path(now_ns + number, collector), pack(group))
@@ -67,9 +84,13 @@ def _groups(receipts: Iterator[Receipt]) -> Iterator[list[Receipt]]:
         yield group
 
 
-def _write_bundles(lake: Lake, story: Story, nodes: list[GeneratedNode], now_ns: int, count: int) -> dict[str, dict[int, str]]:
+def _write_bundles(
+    lake: Lake, story: Story, nodes: list[GeneratedNode], now_ns: int, count: int
+) -> dict[str, dict[int, str]]:
     """The names of the bundles by node and minute of the incident."""
-    newest = sorted((minute, node.name) for node in nodes if node.has_unit for minute in node.incidents)[:count]
+    newest = sorted(
+        (minute, node.name) for node in nodes if node.has_unit for minute in node.incidents
+    )[:count]
     names: dict[str, dict[int, str]] = {}
     with tempfile.TemporaryDirectory(prefix="necroscope-generated-") as work:
         for minute, node in newest:

@@ -1,1 +1,3 @@
-"""Tells others of a node's new incidents: a webhook, Kubernetes. The process lives for weeks: standard library only."""
+"""Tells others of a node's new incidents: a webhook, Kubernetes. The process lives for weeks:
+standard library only.
+"""

@@ -1,4 +1,6 @@
-"""Follows a live recording: new pinned windows are judged, what is new is told through each channel until it has arrived."""
+"""Follows a live recording: new pinned windows are judged, what is new is told through each channel
+until it has arrived.
+"""
 
 import time
 from collections.abc import Callable, Sequence
@@ -40,7 +42,9 @@ Say = Callable[[str], None]
 
 
 class Watch:
-    """The judging half: which incidents are new. `say` is told, once, what keeps it from judging."""
+    """The judging half: which incidents are new. `say` is told, once, what keeps it from
+    judging.
+    """
 
     def __init__(
         self,
@@ -84,7 +88,9 @@ class Watch:
 
 
 class Follower:
-    """The telling half, with a notebook on disk: after a restart nobody is told twice, and nobody is forgotten."""
+    """The telling half, with a notebook on disk: after a restart nobody is told twice, and nobody
+    is forgotten.
+    """
 
     def __init__(
         self,
@@ -123,7 +129,9 @@ class Follower:
             if isinstance(channel, Kubernetes):
                 self._tell_condition(channel, now_ns)
         self._save()
-        again = [due_ns for outbox in self._outboxes.values() if (due_ns := outbox.next_ns()) is not None]
+        again = [
+            due_ns for outbox in self._outboxes.values() if (due_ns := outbox.next_ns()) is not None
+        ]
         return max(now_ns, min([now_ns + _LOOK_NS, *again]))
 
     def _deliver(self, channel: Channel, outbox: Outbox, now_ns: int) -> None:
@@ -149,18 +157,25 @@ class Follower:
 
     def _save(self) -> None:
         outboxes = {name: outbox.as_json() for name, outbox in self._outboxes.items()}
-        content = {"incidents": self._watch.incidents.as_json(), "outboxes": outboxes, "condition": self._condition.as_json()}
+        content = {
+            "incidents": self._watch.incidents.as_json(),
+            "outboxes": outboxes,
+            "condition": self._condition.as_json(),
+        }
         if repr(content) != self._written:
             try:
                 write_checked(self._notebook, content)
             except OSError as error:
                 raise NecroscopeError(
-                    f"cannot write {self._notebook}: {error.strerror}", "name another file: --state F"
+                    f"cannot write {self._notebook}: {error.strerror}",
+                    "name another file: --state F",
                 ) from None
             self._written = repr(content)
 
     def _restore(self, jitter: Callable[[], float]) -> None:
-        """A notebook that is damaged or of another version is begun anew: its worst is an incident told twice."""
+        """A notebook that is damaged or of another version is begun anew: its worst is an incident
+        told twice.
+        """
         with suppress(FileNotFoundError):
             try:
                 content = read_checked(self._notebook)

@@ -1,4 +1,5 @@
-"""The analysis of a stretch in a process of its own: what it needs of memory is the node's again when it ends.
+"""The analysis of a stretch in a process of its own: what it needs of memory is the node's again
+when it ends.
 
 `python -m necroscope.fleet.notify.judge DIRECTORY FROM_NS` prints a judgement as JSON.
 """
@@ -21,20 +22,35 @@ from necroscope.model.units import NS_PER_S
 _TIMEOUT_S: Final = 300
 _NICE: Final = 10
 _PR_SET_PDEATHSIG: Final = 1
-# A recorder writes every few seconds; a live segment that has not grown for so long was left behind.
+# A recorder writes every few seconds; a live segment that has not grown for so long was left
+# behind.
 _LEFT_BEHIND_NS: Final = 30 * NS_PER_S
 
 
 def judge(directory: Path, from_ns: int) -> Judgement:
     """Waits for it; NecroscopeError if it fails or takes too long."""
-    command = [sys.executable, "-P", "-m", "necroscope.fleet.notify.judge", str(directory), str(from_ns)]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "necroscope.fleet.notify.judge",
+        str(directory),
+        str(from_ns),
+    ]
     try:
-        ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TIMEOUT_S, check=False)
+        ran = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TIMEOUT_S, check=False
+        )
     except subprocess.TimeoutExpired:
-        raise NecroscopeError(f"the analysis took longer than {_TIMEOUT_S} s and was ended") from None
+        raise NecroscopeError(
+            f"the analysis took longer than {_TIMEOUT_S} s and was ended"
+        ) from None
     if ran.returncode != 0:
         lines = ran.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise NecroscopeError(f"the analysis failed: {clean(lines[-1] if lines else f'exit code {ran.returncode}', 500)}")
+        raise NecroscopeError(
+            "the analysis failed:"
+            f" {clean(lines[-1] if lines else f'exit code {ran.returncode}', 500)}"
+        )
     answer = json.loads(ran.stdout)
     incidents = tuple(Judged.from_json(one) for one in answer["incidents"])
     return Judgement(answer["end_ns"], answer["is_live"], answer["labels"], incidents)
@@ -56,7 +72,14 @@ def judgement_as_json(directory: Path, from_ns: int, now_ns: int) -> dict[str, A
             verdict = one.verdict
             told = one.as_json() | {"verdict": verdict.as_json() | {"title": verdict.title}}
             place = (one.id, report.node, one.from_ns, one.to_ns, one.core, one.mode)
-            judged = Judged(*place, verdict.cause, round(verdict.confidence, 2), verdict.title, verdict.summary, bounded(told))
+            judged = Judged(
+                *place,
+                verdict.cause,
+                round(verdict.confidence, 2),
+                verdict.title,
+                verdict.summary,
+                bounded(told),
+            )
             incidents.append(judged.as_json())
     labels = store.catalog.identity.labels if store.catalog.identity else {}
     return {"end_ns": end_ns, "is_live": is_live, "labels": labels, "incidents": incidents}

@@ -1,4 +1,6 @@
-"""An incident as it travels: from the process that judges to the one that tells, into its notebook, and out to others."""
+"""An incident as it travels: from the process that judges to the one that tells, into its notebook,
+and out to others.
+"""
 
 import json
 from dataclasses import asdict, dataclass
@@ -11,7 +13,9 @@ _DISPENSABLE: Final = ("alternatives", "episodes", "events", "verdict")
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a message needs of an incident, and `report`: all of it, as `diagnose --json` tells it."""
+    """What a message needs of an incident, and `report`: all of it, as `diagnose --json` tells
+    it.
+    """
 
     id: str
     node: str
@@ -35,7 +39,9 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """All incidents of a stretch of a recording, which reaches to `end_ns`; `is_live`: somebody still records."""
+    """All incidents of a stretch of a recording, which reaches to `end_ns`; `is_live`: somebody
+    still records.
+    """
 
     end_ns: int
     is_live: bool

@@ -1,4 +1,6 @@
-"""Which incidents are new: each is told once, when it is over or has gone on for a minute, also across restarts. No I/O."""
+"""Which incidents are new: each is told once, when it is over or has gone on for a minute, also
+across restarts. No I/O.
+"""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -13,7 +15,8 @@ _OVER_NS: Final = 5 * NS_PER_S
 _LONG_NS: Final = 60 * NS_PER_S
 # Evidence that comes later may make an incident of what was none a moment ago.
 _LATE_NS: Final = 60 * NS_PER_S
-# An incident is judged with the minutes before it; one that goes on all day with the last hour only.
+# An incident is judged with the minutes before it; one that goes on all day with the last hour
+# only.
 _BEFORE_NS: Final = 600 * NS_PER_S
 _LONGEST_BACK_NS: Final = 3600 * NS_PER_S
 _MOST_TOLD: Final = 500
@@ -21,14 +24,20 @@ _MOST_TOLD: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Enough of an incident to know it again: the analysis of another stretch may begin it a moment earlier or later."""
+    """Enough of an incident to know it again: the analysis of another stretch may begin it a moment
+    earlier or later.
+    """
 
     core: int | None
     from_ns: int
     to_ns: int
 
     def is_same(self, other: Judged) -> bool:
-        return self.core == other.core and self.from_ns <= other.to_ns + _OVER_NS and other.from_ns <= self.to_ns + _OVER_NS
+        return (
+            self.core == other.core
+            and self.from_ns <= other.to_ns + _OVER_NS
+            and other.from_ns <= self.to_ns + _OVER_NS
+        )
 
 
 class NewIncidents:
@@ -41,7 +50,9 @@ class NewIncidents:
         self._unfinished_ns: int | None = None
 
     def from_ns(self, pins: Sequence[Pin], now_ns: int) -> int | None:
-        """Where the next judgement begins; None while the recorder has seen nothing that was not judged."""
+        """Where the next judgement begins; None while the recorder has seen nothing that was not
+        judged.
+        """
         settled_ns = max(self.judged_until_ns, self._settled_until_ns)
         is_pinned = any(pin.from_ns <= now_ns and pin.to_ns > settled_ns for pin in pins)
         if not is_pinned and self._unfinished_ns is None:
@@ -55,12 +66,17 @@ class NewIncidents:
         new = []
         since_ns, self._unfinished_ns = self.judged_until_ns, None
         for incident in judgement.incidents:
-            place = next((place for place, told in enumerate(self._told) if told.is_same(incident)), None)
+            place = next(
+                (place for place, told in enumerate(self._told) if told.is_same(incident)), None
+            )
             is_over = not judgement.is_live or incident.to_ns < judgement.end_ns - _OVER_NS
             if place is not None:
-                self._told[place] = replace(self._told[place], to_ns=max(self._told[place].to_ns, incident.to_ns))
+                self._told[place] = replace(
+                    self._told[place], to_ns=max(self._told[place].to_ns, incident.to_ns)
+                )
             elif is_over and incident.to_ns < since_ns - _LATE_NS:
-                continue  # from before this began to follow: an older stretch is only there to compare with
+                # from before this began to follow: an older stretch is only there to compare with
+                continue
             elif is_over or incident.to_ns - incident.from_ns >= _LONG_NS:
                 new.append(incident)
                 self._told.append(Told(incident.core, incident.from_ns, incident.to_ns))
@@ -69,11 +85,16 @@ class NewIncidents:
         self._told = sorted(self._told, key=lambda told: told.to_ns)[-_MOST_TOLD:]
         self.judged_until_ns = max(since_ns, judgement.end_ns)
         # Where nobody records any more, the rest of a pinned window will not come.
-        self._settled_until_ns = 0 if judgement.is_live else max((pin.to_ns for pin in pins), default=0)
+        self._settled_until_ns = (
+            0 if judgement.is_live else max((pin.to_ns for pin in pins), default=0)
+        )
         return new
 
     def as_json(self) -> dict[str, Any]:
-        return {"judged_until_ns": self.judged_until_ns, "told": [asdict(told) for told in self._told]}
+        return {
+            "judged_until_ns": self.judged_until_ns,
+            "told": [asdict(told) for told in self._told],
+        }
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> "NewIncidents":

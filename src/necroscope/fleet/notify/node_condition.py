@@ -1,4 +1,6 @@
-"""When the node's condition is true, and when the API server is told: at each change, and every few minutes besides."""
+"""When the node's condition is true, and when the API server is told: at each change, and every few
+minutes besides.
+"""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -12,7 +14,9 @@ _WELL: Final = ("NoCoreStarved", "no core was starved of late")
 
 
 class NodeCondition:
-    """True from the moment an incident is told until `clear_after_ns` have passed since its end. No I/O but `send`."""
+    """True from the moment an incident is told until `clear_after_ns` have passed since its end. No
+    I/O but `send`.
+    """
 
     def __init__(self, clear_after_ns: int) -> None:
         self._clear_after_ns = clear_after_ns
@@ -26,7 +30,9 @@ class NodeCondition:
         self._wanted = (reason_of(incident), text_of(incident))
 
     def tell(self, now_ns: int, send: Callable[[Condition, int], None]) -> None:
-        """Send it if it changed or was not sent for a while; what `send` raises is tried again by the next call."""
+        """Send it if it changed or was not sent for a while; what `send` raises is tried again by
+        the next call.
+        """
         is_true = now_ns < self._until_ns
         reason, message = self._wanted if is_true else _WELL
         is_known = self._sent is not None and self._sent.is_true == is_true

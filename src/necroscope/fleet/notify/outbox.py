@@ -1,4 +1,6 @@
-"""What is still to be delivered by one channel: oldest first, bounded in number and age, tried again with pauses. No I/O."""
+"""What is still to be delivered by one channel: oldest first, bounded in number and age, tried
+again with pauses. No I/O.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +11,8 @@ from necroscope.fleet.notify.judged import Judged
 from necroscope.model.units import NS_PER_S
 
 MOST: Final = 100
-# A node in trouble all day must not flood whom it tells: so many at once, then one a minute; the rest is counted.
+# A node in trouble all day must not flood whom it tells: so many at once, then one a minute; the
+# rest is counted.
 AT_ONCE: Final = 20
 _ONE_MORE_NS: Final = 60 * NS_PER_S
 _OLDEST_NS: Final = 86400 * NS_PER_S
@@ -25,9 +28,13 @@ class Letter:
 
 
 class Outbox:
-    """Letters stay until somebody says that they arrived, through restarts too: `as_json` goes into the notebook."""
+    """Letters stay until somebody says that they arrived, through restarts too: `as_json` goes into
+    the notebook.
+    """
 
-    def __init__(self, jitter: Callable[[], float], letters: list[Letter] | None = None, left_out: int = 0) -> None:
+    def __init__(
+        self, jitter: Callable[[], float], letters: list[Letter] | None = None, left_out: int = 0
+    ) -> None:
         self._backoff = Backoff(jitter)
         self._letters = letters or []
         self._left_out = left_out
@@ -48,7 +55,9 @@ class Outbox:
         self._give_up(len(self._letters) - MOST)
 
     def due(self, now_ns: int) -> Letter | None:
-        """What to try now. Letters older than a day are given up, and counted in the next one that goes out."""
+        """What to try now. Letters older than a day are given up, and counted in the next one that
+        goes out.
+        """
         self._give_up(sum(now_ns - letter.since_ns > _OLDEST_NS for letter in self._letters))
         if not self._letters or not self._backoff.is_due(now_ns):
             return None
@@ -69,12 +78,18 @@ class Outbox:
         return self._backoff.not_before_ns if self._letters else None
 
     def as_json(self) -> dict[str, Any]:
-        letters = [{"incident": letter.incident.as_json(), "since_ns": letter.since_ns} for letter in self._letters]
+        letters = [
+            {"incident": letter.incident.as_json(), "since_ns": letter.since_ns}
+            for letter in self._letters
+        ]
         return {"letters": letters, "left_out": self._left_out}
 
     @classmethod
     def from_json(cls, content: dict[str, Any], jitter: Callable[[], float]) -> "Outbox":
-        letters = [Letter(Judged.from_json(one["incident"]), int(one["since_ns"])) for one in content["letters"]]
+        letters = [
+            Letter(Judged.from_json(one["incident"]), int(one["since_ns"]))
+            for one in content["letters"]
+        ]
         return cls(jitter, letters, int(content["left_out"]))
 
     def _give_up(self, count: int) -> None:

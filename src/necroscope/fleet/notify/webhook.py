@@ -1,8 +1,9 @@
 """New incidents as signed JSON: POST to one address, which answers 2xx when it has taken it.
 
-Headers: `X-Necroscope-Delivery` is the same at every try of one incident, so that a receiver whose answer was lost can tell;
-`X-Necroscope-Timestamp` is now in seconds; `X-Necroscope-Signature` is `sha256=` and the HMAC-SHA256, in hexadecimal, with the
-shared secret, of the timestamp, a full stop and the body. A receiver checks it in constant time and refuses old timestamps.
+Headers: `X-Necroscope-Delivery` is the same at every try of one incident, so that a receiver whose
+answer was lost can tell; `X-Necroscope-Timestamp` is now in seconds; `X-Necroscope-Signature` is
+`sha256=` and the HMAC-SHA256, in hexadecimal, with the shared secret, of the timestamp, a full stop
+and the body. A receiver checks it in constant time and refuses old timestamps.
 """
 
 import hashlib
@@ -26,7 +27,9 @@ class Webhook:
 
     name = "webhook"
 
-    def __init__(self, endpoint: Endpoint, secret_file: Path | None, labels: dict[str, str]) -> None:
+    def __init__(
+        self, endpoint: Endpoint, secret_file: Path | None, labels: dict[str, str]
+    ) -> None:
         self._endpoint = endpoint
         self._secret_file = secret_file
         self._labels = labels
@@ -42,8 +45,12 @@ class Webhook:
             "X-Necroscope-Timestamp": str(now_ns // NS_PER_S),
         }
         if self._secret_file is not None:
-            headers["X-Necroscope-Signature"] = signature(self._secret(), headers["X-Necroscope-Timestamp"], body)
-        self._endpoint.send("POST", headers, body).must_be(f"webhook {clean(self._endpoint.host)}", *_SUCCESS)
+            headers["X-Necroscope-Signature"] = signature(
+                self._secret(), headers["X-Necroscope-Timestamp"], body
+            )
+        self._endpoint.send("POST", headers, body).must_be(
+            f"webhook {clean(self._endpoint.host)}", *_SUCCESS
+        )
 
     def _secret(self) -> bytes:
         assert self._secret_file is not None
@@ -64,7 +71,9 @@ def read_secret(path: Path) -> bytes:
 
 
 def signature(secret: bytes, timestamp: str, body: bytes) -> str:
-    return "sha256=" + hmac.new(secret, timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()
+    return (
+        "sha256=" + hmac.new(secret, timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()
+    )
 
 
 def delivery_id(letter: Letter) -> str:

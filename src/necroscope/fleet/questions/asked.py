@@ -1,4 +1,6 @@
-"""Every question by its name, with its words as text: command line and collector ask in the same way, and get the same JSON."""
+"""Every question by its name, with its words as text: command line and collector ask in the same
+way, and get the same JSON.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -48,7 +50,9 @@ def _why(questions: LakeQuestions, words: Words) -> Json:
 
 def _diff(questions: LakeQuestions, words: Words) -> Json:
     a, b = _needed(words, "a"), _needed(words, "b")
-    return diff(questions, a, b, _span("diff", questions, words), with_all=words.get("all") == "true").as_json()
+    return diff(
+        questions, a, b, _span("diff", questions, words), with_all=words.get("all") == "true"
+    ).as_json()
 
 
 def _nodes(questions: LakeQuestions, words: Words) -> Json:
@@ -62,16 +66,26 @@ def _incidents(questions: LakeQuestions, words: Words) -> Json:
 
 
 def _incident(questions: LakeQuestions, words: Words) -> Json:
-    return incident_report(questions, _needed(words, "cluster"), _needed(words, "node"), _needed(words, "id"))
+    return incident_report(
+        questions, _needed(words, "cluster"), _needed(words, "node"), _needed(words, "id")
+    )
 
 
 def _flame(questions: LakeQuestions, words: Words) -> Json:
-    return flame(questions, _span("flame", questions, words), words.get("where"), words.get("baseline")).as_json()
+    return flame(
+        questions, _span("flame", questions, words), words.get("where"), words.get("baseline")
+    ).as_json()
 
 
 def _change(questions: LakeQuestions, words: Words) -> Json:
-    asked = about(words.get("event"), words.get("cause")) if words.get("event") or words.get("cause") else None
-    return change(questions, FactState.parse(_needed(words, "fact")), asked, _span("change", questions, words)).as_json()
+    asked = (
+        about(words.get("event"), words.get("cause"))
+        if words.get("event") or words.get("cause")
+        else None
+    )
+    return change(
+        questions, FactState.parse(_needed(words, "fact")), asked, _span("change", questions, words)
+    ).as_json()
 
 
 def _timeline(questions: LakeQuestions, words: Words) -> Json:

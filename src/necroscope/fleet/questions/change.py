@@ -1,7 +1,9 @@
-"""`fleet change`: did it help? How often something happened, and how often jobs succeeded, before and after a fact changed.
+"""`fleet change`: did it help? How often something happened, and how often jobs succeeded, before
+and after a fact changed.
 
-Each node is its own comparison: before its change and after. Nodes that did not change, over the same time, tell what would have
-been without. Events come in bursts; counted by bursts, the interval is as wide as it must be.
+Each node is its own comparison: before its change and after. Nodes that did not change, over the
+same time, tell what would have been without. Events come in bursts; counted by bursts, the interval
+is as wide as it must be.
 """
 
 from collections.abc import Iterable, Mapping
@@ -55,7 +57,9 @@ class ChangeAnswer:
         }
 
 
-def change(questions: LakeQuestions, state: FactState, asked: About | None, span: Span) -> ChangeAnswer:
+def change(
+    questions: LakeQuestions, state: FactState, asked: About | None, span: Span
+) -> ChangeAnswer:
     changes = read_changes(questions, state, span)
     presence = read_presence(questions, span)
     seen = presence.nodes()
@@ -65,15 +69,32 @@ def change(questions: LakeQuestions, state: FactState, asked: About | None, span
     middle_ns = median_low(each.at_ns for each in changes.changed.values())
     unchanged = dict.fromkeys(changes.unchanged & seen, Change(middle_ns, span.to_ns))
     others = _rates(unchanged, moments, presence, span) if unchanged else None
-    notes = [f"{silent} nodes changed but sent no pulse in this time: they are left out"] if silent else []
+    notes = (
+        [f"{silent} nodes changed but sent no pulse in this time: they are left out"]
+        if silent
+        else []
+    )
     at_ns = [each.at_ns for each in changes.changed.values()]
     jobs = read_success(questions, changed, span)
     return ChangeAnswer(
-        state, asked, span, min(at_ns), max(at_ns), _rates(changed, moments, presence, span), others, jobs, tuple(notes)
+        state,
+        asked,
+        span,
+        min(at_ns),
+        max(at_ns),
+        _rates(changed, moments, presence, span),
+        others,
+        jobs,
+        tuple(notes),
     )
 
 
-def _rates(changes: Mapping[NodeKey, Change], moments: Mapping[NodeKey, list[int]], presence: Presence, span: Span) -> Rates:
+def _rates(
+    changes: Mapping[NodeKey, Change],
+    moments: Mapping[NodeKey, list[int]],
+    presence: Presence,
+    span: Span,
+) -> Rates:
     before, after, days_before, days_after = [], [], [], []
     for node, each in changes.items():
         told = moments.get(node, ())

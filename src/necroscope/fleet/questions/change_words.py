@@ -1,4 +1,6 @@
-"""What a change did, in a sentence: `since the unit is disabled: 0 nic_reset on 412 nodes in 2,884 node-days, expected 63`."""
+"""What a change did, in a sentence: `since the unit is disabled: 0 nic_reset on 412 nodes in 2,884
+node-days, expected 63`.
+"""
 
 from necroscope.fleet.questions.change_rates import Rates
 
@@ -6,7 +8,10 @@ from necroscope.fleet.questions.change_rates import Rates
 def change_summary(state: str, about: str | None, changed: Rates, others: Rates | None) -> str:
     if about is None:
         return f"{state} on {changed.nodes} nodes; see how their jobs ended before and after"
-    head = f"since {state}: {changed.times_after} {about} on {changed.nodes} nodes in {_days(changed.days_after)}"
+    head = (
+        f"since {state}: {changed.times_after} {about} on {changed.nodes} nodes in"
+        f" {_days(changed.days_after)}"
+    )
     if changed.expected is None:
         return f"{head}; nothing was observed before, so nothing can be expected"
     told = f"{head}, expected {changed.expected:.0f} from the {_days(changed.days_before)} before"

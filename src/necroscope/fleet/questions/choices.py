@@ -1,4 +1,6 @@
-"""What there is to ask about in a time: events and causes with how many nodes had them, clusters, labels and their values."""
+"""What there is to ask about in a time: events and causes with how many nodes had them, clusters,
+labels and their values.
+"""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -28,15 +30,23 @@ class ChoicesAnswer:
             "schema": SCHEMA,
             **self.span.as_json(),
             "clusters": list(self.clusters),
-            "events": [{"name": name, "nodes": nodes} for name, nodes in list(self.events.items())[:_MOST]],
-            "causes": [{"name": name, "nodes": nodes} for name, nodes in list(self.causes.items())[:_MOST]],
-            "labels": [{"name": name, "values": values} for name, values in list(self.labels.items())[:_MOST]],
+            "events": [
+                {"name": name, "nodes": nodes} for name, nodes in list(self.events.items())[:_MOST]
+            ],
+            "causes": [
+                {"name": name, "nodes": nodes} for name, nodes in list(self.causes.items())[:_MOST]
+            ],
+            "labels": [
+                {"name": name, "values": values}
+                for name, values in list(self.labels.items())[:_MOST]
+            ],
         }
 
 
 def choices(questions: LakeQuestions, span: Span) -> ChoicesAnswer:
     events, causes = (
-        {name: len(nodes) for name, nodes in read_nodes_by_name(questions, what, span).items()} for what in ("event", "cause")
+        {name: len(nodes) for name, nodes in read_nodes_by_name(questions, what, span).items()}
+        for what in ("event", "cause")
     )
     known = KnownNodes(questions, span)
     values: dict[str, set[str]] = defaultdict(set)
@@ -44,4 +54,6 @@ def choices(questions: LakeQuestions, span: Span) -> ChoicesAnswer:
         for name, value in labels.items():
             values[name].add(value)
     clusters = tuple(sorted({cluster for cluster, _ in known.all()}))
-    return ChoicesAnswer(span, clusters, events, causes, {name: len(values[name]) for name in sorted(values)})
+    return ChoicesAnswer(
+        span, clusters, events, causes, {name: len(values[name]) for name in sorted(values)}
+    )

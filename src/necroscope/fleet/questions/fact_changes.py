@@ -14,7 +14,9 @@ from necroscope.fleet.span import Span
 
 @dataclass(frozen=True, slots=True)
 class FactState:
-    """`unit_file:ecs-agent.service=disabled`, or `image=v2*` of a label; without a value: any other than before."""
+    """`unit_file:ecs-agent.service=disabled`, or `image=v2*` of a label; without a value: any other
+    than before.
+    """
 
     kind: str
     name: str
@@ -28,7 +30,8 @@ class FactState:
             kind, name = "label", fact
         if not name or not kind:
             raise UsageError(
-                f"{text!r} names no fact", "write it as kind:name=value, for example unit_file:ecs-agent.service=disabled"
+                f"{text!r} names no fact",
+                "write it as kind:name=value, for example unit_file:ecs-agent.service=disabled",
             )
         return cls(kind.strip(), name.strip(), value.strip() or None)
 
@@ -46,7 +49,9 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Nodes that changed within the span, and those that were in the other state all the time: those to compare with."""
+    """Nodes that changed within the span, and those that were in the other state all the time:
+    those to compare with.
+    """
 
     changed: dict[NodeKey, Change]
     unchanged: frozenset[NodeKey]
@@ -54,24 +59,34 @@ class Changes:
 
 def read_changes(questions: LakeQuestions, state: FactState, span: Span) -> Changes:
     query = "SELECT cluster, node, time, value FROM facts WHERE kind = ? AND name = ? ORDER BY time"
-    rows = questions.rows(query, {"facts": View(Span(0, span.to_ns), ("kind", "name", "value"))}, [state.kind, state.name])
+    rows = questions.rows(
+        query,
+        {"facts": View(Span(0, span.to_ns), ("kind", "name", "value"))},
+        [state.kind, state.name],
+    )
     if not rows:
         raise UsageError(
-            f"no node has told a fact {state.kind}:{state.name}", "see names of facts with: necroscope fleet diff A B --all"
+            f"no node has told a fact {state.kind}:{state.name}",
+            "see names of facts with: necroscope fleet diff A B --all",
         )
     told: dict[NodeKey, list[tuple[int, str | None]]] = defaultdict(list)
     for cluster, node, time_ns, value in rows:
         told[cluster, node].append((time_ns, value))
     changed = {
-        node: found for node, history in told.items() if (found := _change(history, _test(state, history), span)) is not None
+        node: found
+        for node, history in told.items()
+        if (found := _change(history, _test(state, history), span)) is not None
     }
     never = frozenset(
-        node for node, history in told.items() if not any(map(_test(state, history), (value for _, value in history)))
+        node
+        for node, history in told.items()
+        if not any(map(_test(state, history), (value for _, value in history)))
     )
     if not changed:
         values = sorted({str(value) for _, _, _, value in rows})
         raise UsageError(
-            f"on no node {state} since {span.as_json()['from']}", f"its values are: {', '.join(values[:10])}; give --since"
+            f"on no node {state} since {span.as_json()['from']}",
+            f"its values are: {', '.join(values[:10])}; give --since",
         )
     return Changes(changed, never)
 
@@ -84,12 +99,17 @@ def _test(state: FactState, history: list[tuple[int, str | None]]) -> Callable[[
     return lambda value: value is not None and fnmatchcase(value, pattern)
 
 
-def _change(history: list[tuple[int, str | None]], is_new: Callable[[str | None], bool], span: Span) -> Change | None:
+def _change(
+    history: list[tuple[int, str | None]], is_new: Callable[[str | None], bool], span: Span
+) -> Change | None:
     """The first within the span: from not being so to being so."""
     was_new = is_new(history[0][1])
     for place, (time_ns, value) in enumerate(history):
         if not was_new and is_new(value) and time_ns >= span.from_ns:
-            until = next((later_ns for later_ns, other in history[place + 1 :] if not is_new(other)), span.to_ns)
+            until = next(
+                (later_ns for later_ns, other in history[place + 1 :] if not is_new(other)),
+                span.to_ns,
+            )
             return Change(time_ns, until)
         was_new = is_new(value)
     return None

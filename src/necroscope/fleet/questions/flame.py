@@ -1,4 +1,6 @@
-"""`fleet flame`: where the cores of a group of nodes spent their time, by the minute summaries they push; also of two groups."""
+"""`fleet flame`: where the cores of a group of nodes spent their time, by the minute summaries they
+push; also of two groups.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +33,9 @@ class FleetStack(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FlameAnswer:
-    """`span` is what was added up: the end of what was asked where that is too much. `left_out` says in words what is missing."""
+    """`span` is what was added up: the end of what was asked where that is too much. `left_out`
+    says in words what is missing.
+    """
 
     span: Span
     where: str | None
@@ -56,31 +60,55 @@ class FlameAnswer:
         }
 
 
-def flame(questions: LakeQuestions, span: Span, where: str | None = None, baseline: str | None = None) -> FlameAnswer:
+def flame(
+    questions: LakeQuestions, span: Span, where: str | None = None, baseline: str | None = None
+) -> FlameAnswer:
     """Nodes are chosen by what happened and held in all of the span."""
     known = KnownNodes(questions, span)
     window = known.all() if where is None else parse(where).chosen(known)
     other = frozenset[NodeKey]() if baseline is None else parse(baseline).chosen(known)
     for name, nodes in ((where, window), (baseline, other)):
         if name is not None and not nodes:
-            raise UsageError(f"no node is chosen by {name!r}", "see labels with: necroscope fleet nodes")
+            raise UsageError(
+                f"no node is chosen by {name!r}", "see labels with: necroscope fleet nodes"
+            )
     sides = {node: (node in window) + 2 * (node in other) for node in sorted(window | other)}
     looked = cheap_span(questions, "stack_minutes", span, most_rows() // 2)
     sums = sum_stacks(questions, looked, sides, 2)
-    stacks = sorted((FleetStack(*stack, *map(_samples, times_ns)) for stack, times_ns in sums.items()), key=_heaviest)
+    stacks = sorted(
+        (FleetStack(*stack, *map(_samples, times_ns)) for stack, times_ns in sums.items()),
+        key=_heaviest,
+    )
     if not any(stack.samples for stack in stacks):
         when = f"{format_moment(looked.from_ns)} to {format_moment(looked.to_ns)}"
         days = questions.lake.days("stack_minutes")
-        hint = f"the lake holds them of {min(days)} to {max(days)}; give --since" if days else "nodes push them with: fleet push"
+        hint = (
+            f"the lake holds them of {min(days)} to {max(days)}; give --since"
+            if days
+            else "nodes push them with: fleet push"
+        )
         raise UsageError(f"no samples of {where or 'any node'} from {when}", hint)
     left_out = _left_out(stacks, window & other)
     if looked != span:
-        left_out.append(f"all before the last {looked.length}: {span.length} of the fleet are too much to add up")
-    return FlameAnswer(looked, where, baseline, len(window), len(other), tuple(stacks[:_MOST_STACKS]), tuple(left_out))
+        left_out.append(
+            f"all before the last {looked.length}: {span.length} of the fleet are too much to"
+            " add up"
+        )
+    return FlameAnswer(
+        looked,
+        where,
+        baseline,
+        len(window),
+        len(other),
+        tuple(stacks[:_MOST_STACKS]),
+        tuple(left_out),
+    )
 
 
 def _samples(time_ns: float) -> int:
-    """Nodes sample at different rates: all are told in samples of this period, so that a second weighs the same on each."""
+    """Nodes sample at different rates: all are told in samples of this period, so that a second
+    weighs the same on each.
+    """
     return round(time_ns / PERIOD_NS)
 
 
@@ -92,5 +120,9 @@ def _left_out(stacks: Sequence[FleetStack], both: frozenset[NodeKey]) -> list[st
     total = sum(stack.samples + stack.baseline for stack in stacks)
     rest = sum(stack.samples + stack.baseline for stack in stacks if stack.path == LEFT_OUT)
     rest += sum(stack.samples + stack.baseline for stack in stacks[_MOST_STACKS:])
-    told = [f"{rest / total:.1%} of the samples: nodes push their 200 heaviest stacks a minute"] if rest else []
+    told = (
+        [f"{rest / total:.1%} of the samples: nodes push their 200 heaviest stacks a minute"]
+        if rest
+        else []
+    )
     return told + ([f"{len(both)} nodes are in both groups"] if both else [])

@@ -16,16 +16,24 @@ _KERNEL_MARK: Final = "_[k]"
 
 
 def trees(answer: dict[str, Any]) -> tuple[FlameTree, FlameTree | None]:
-    """Of the JSON of a `FlameAnswer`: the group's, and the baseline's where there is one. The outermost frame is the process."""
+    """Of the JSON of a `FlameAnswer`: the group's, and the baseline's where there is one. The
+    outermost frame is the process.
+    """
     window = _tree(answer, [(comm, path, samples) for comm, path, samples, _ in answer["stacks"]])
     if answer["baseline"] is None:
         return window, None
-    return window, _tree(answer, [(comm, path, baseline) for comm, path, _, baseline in answer["stacks"]])
+    return window, _tree(
+        answer, [(comm, path, baseline) for comm, path, _, baseline in answer["stacks"]]
+    )
 
 
 def _tree(answer: dict[str, Any], stacks: Iterable[tuple[str, str, int]]) -> FlameTree:
     numbering = FrameNumbers()
-    known = [(numbering.of(_frames(comm, path)).tolist(), weight) for comm, path, weight in stacks if weight]
+    known = [
+        (numbering.of(_frames(comm, path)).tolist(), weight)
+        for comm, path, weight in stacks
+        if weight
+    ]
     interned, ends = tree_of(path for path, _ in known)
     tree, (rows,) = merge(interned)
     weights = np.array([weight for _, weight in known], np.int64)

@@ -11,7 +11,8 @@ from necroscope.model.units import NS_PER_S, format_moment
 
 # Newest analysis of each incident.
 NEWEST_INCIDENTS: Final = (
-    "SELECT * FROM incidents QUALIFY row_number() OVER (PARTITION BY cluster, node, id ORDER BY analysed_ns DESC, cause) = 1"
+    "SELECT * FROM incidents QUALIFY row_number() OVER (PARTITION BY cluster, node, id ORDER BY"
+    " analysed_ns DESC, cause) = 1"
 )
 _MOST_TOLD: Final = 20
 # What people did about earlier failures looks like a cause of later ones.
@@ -42,17 +43,21 @@ class Happened(NamedTuple):
 def about(event: str | None, cause: str | None) -> About:
     if (event is None) == (cause is None):
         raise UsageError(
-            "say what to explain: one event or one cause", "for example --event nic_reset, or --cause zombie-memcg-walk"
+            "say what to explain: one event or one cause",
+            "for example --event nic_reset, or --cause zombie-memcg-walk",
         )
     return About("event", event) if event is not None else About("cause", str(cause))
 
 
 def read_happened(questions: LakeQuestions, asked: About, span: Span) -> dict[NodeKey, Happened]:
-    """Nodes on which it happened in the span, and when first, also before it. None is an error that lists what there is."""
+    """Nodes on which it happened in the span, and when first, also before it. None is an error that
+    lists what there is.
+    """
     source, views = _source(asked, Span(max(0, span.from_ns - _LOOK_BACK_NS), span.to_ns))
     query = f"""
-        SELECT cluster, node, min(time), count(*) FILTER (time >= ?) AS times FROM ({source}) WHERE name = ?
-        GROUP BY cluster, node HAVING times > 0 ORDER BY cluster, node
+        SELECT cluster, node, min(time), count(*) FILTER (time >= ?) AS times
+        FROM ({source}) WHERE name = ? GROUP BY cluster, node
+        HAVING times > 0 ORDER BY cluster, node
     """
     rows = questions.rows(query, views, [span.from_ns, asked.name])
     if not rows:
@@ -64,7 +69,9 @@ def read_moments(questions: LakeQuestions, asked: About, span: Span) -> dict[Nod
     """All moments, in order, by node; nothing is no error."""
     source, views = _source(asked, span)
     rows = questions.rows(
-        f"SELECT cluster, node, list_sort(list(time)) FROM ({source}) WHERE name = ? GROUP BY ALL", views, [asked.name]
+        f"SELECT cluster, node, list_sort(list(time)) FROM ({source}) WHERE name = ? GROUP BY ALL",
+        views,
+        [asked.name],
     )
     return {(cluster, node): moments for cluster, node, moments in rows}
 
@@ -72,7 +79,10 @@ def read_moments(questions: LakeQuestions, asked: About, span: Span) -> dict[Nod
 def read_nodes_by_name(questions: LakeQuestions, what: str, span: Span) -> dict[str, list[NodeKey]]:
     """Of each event, or each cause, the nodes it happened on; of those on most nodes first."""
     source, views = _source(About(what, ""), span)
-    query = f"SELECT name, list(DISTINCT (cluster, node)) AS nodes FROM ({source}) GROUP BY 1 ORDER BY len(nodes) DESC, name"
+    query = (
+        f"SELECT name, list(DISTINCT (cluster, node)) AS nodes FROM ({source}) GROUP BY 1 ORDER BY"
+        " len(nodes) DESC, name"
+    )
     return {name: [_values(row) for row in nodes] for name, nodes in questions.rows(query, views)}
 
 
@@ -87,7 +97,9 @@ def _source(asked: About, span: Span) -> tuple[str, dict[str, View]]:
         view = View(span, ("boot_id", "source_sequence", "kind"))
         return "SELECT cluster, node, time, kind AS name FROM events", {"events": view}
     view = View(span, ("id", "cause", "analysed_ns"))
-    return f"SELECT cluster, node, time, cause AS name FROM ({NEWEST_INCIDENTS})", {"incidents": view}
+    return f"SELECT cluster, node, time, cause AS name FROM ({NEWEST_INCIDENTS})", {
+        "incidents": view
+    }
 
 
 def _nothing(questions: LakeQuestions, asked: About, span: Span) -> UsageError:
@@ -96,12 +108,15 @@ def _nothing(questions: LakeQuestions, asked: About, span: Span) -> UsageError:
     if there:
         told = ", ".join(f"{name} ({len(nodes)} nodes)" for name, nodes in there[:_MOST_TOLD])
         more = f", and {len(there) - _MOST_TOLD} more" if len(there) > _MOST_TOLD else ""
-        return UsageError(f"no node had the {asked.what} {asked.name!r} {when}", f"there are: {told}{more}")
+        return UsageError(
+            f"no node had the {asked.what} {asked.name!r} {when}", f"there are: {told}{more}"
+        )
     table = "events" if asked.what == "event" else "incidents"
     days = questions.lake.days(table)
     if days:
         return UsageError(
-            f"no {table} at all {when}", f"the lake holds {table} of {min(days)} to {max(days)}: give --since and --until"
+            f"no {table} at all {when}",
+            f"the lake holds {table} of {min(days)} to {max(days)}: give --since and --until",
         )
     hint = "push a recording to a collector first: necroscope fleet push D --to URL"
     return UsageError(f"the lake {questions.lake.url} holds no {table} yet", hint)

@@ -17,12 +17,16 @@ SCHEMA: Final = 1
 # Batches come every minute or so.
 _SILENT_NS: Final = 600 * NS_PER_S
 _CLOCK_OFF_NS: Final = NS_PER_S
-# Pulses carry the node's own time. Those of a clock that is off lie beside the time asked about, and are looked for so far.
+# Pulses carry the node's own time. Those of a clock that is off lie beside the time asked about,
+# and are looked for so far.
 _FURTHEST_OFF_NS: Final = 3 * DAY_NS
 _EVENTS: Final = "SELECT cluster, node, kind, count(*) FROM events GROUP BY ALL ORDER BY ALL"
-_INCIDENTS: Final = f"SELECT cluster, node, count(*), arg_max(cause, time) FROM ({NEWEST_INCIDENTS}) GROUP BY ALL"
+_INCIDENTS: Final = (
+    f"SELECT cluster, node, count(*), arg_max(cause, time) FROM ({NEWEST_INCIDENTS}) GROUP BY ALL"
+)
 _PULSES: Final = """
-SELECT cluster, node, max(heard), arg_max(recorder_version, heard), arg_max(cpus, heard), arg_max(clock_offset_ns, heard)
+SELECT cluster, node, max(heard), arg_max(recorder_version, heard), arg_max(cpus, heard),
+    arg_max(clock_offset_ns, heard)
 FROM (SELECT *, time + coalesce(clock_offset_ns, 0) AS heard FROM pulses WHERE {})
 WHERE heard >= ? AND heard < ? GROUP BY ALL
 """
@@ -93,33 +97,56 @@ class NodesAnswer:
 def nodes(questions: LakeQuestions, span: Span, where: str | None = None) -> NodesAnswer:
     """Those with most events first, then by name."""
     pulses = _last_pulses(questions, span)
-    known = KnownNodes(questions, span, {key: pulse[3] for key, pulse in pulses.items() if abs(pulse[3] or 0) >= _SILENT_NS})
+    known = KnownNodes(
+        questions,
+        span,
+        {key: pulse[3] for key, pulse in pulses.items() if abs(pulse[3] or 0) >= _SILENT_NS},
+    )
     chosen = known.all() if where is None else parse(where).chosen(known)
     labels = known.labels()
     events: dict[NodeKey, dict[str, int]] = {}
-    for cluster, node, kind, count in questions.rows(_EVENTS, {"events": View(span, ("boot_id", "source_sequence", "kind"))}):
+    for cluster, node, kind, count in questions.rows(
+        _EVENTS, {"events": View(span, ("boot_id", "source_sequence", "kind"))}
+    ):
         events.setdefault((cluster, node), {})[kind] = count
     incidents = {
-        row[:2]: row[2:] for row in questions.rows(_INCIDENTS, {"incidents": View(span, ("id", "cause", "analysed_ns"))})
+        row[:2]: row[2:]
+        for row in questions.rows(
+            _INCIDENTS, {"incidents": View(span, ("id", "cause", "analysed_ns"))}
+        )
     }
     found = [
-        _seen(key, labels[key], pulses.get(key), events.get(key, {}), incidents.get(key, (0, None)), span)
+        _seen(
+            key,
+            labels[key],
+            pulses.get(key),
+            events.get(key, {}),
+            incidents.get(key, (0, None)),
+            span,
+        )
         for key in sorted(chosen)
     ]
-    return NodesAnswer(span, where, tuple(sorted(found, key=lambda each: -sum(each.events.values()))))
+    return NodesAnswer(
+        span, where, tuple(sorted(found, key=lambda each: -sum(each.events.values())))
+    )
 
 
 def _last_pulses(questions: LakeQuestions, span: Span) -> dict[NodeKey, tuple[Any, ...]]:
-    """Of the last day by the collector's clock, as there is a pulse a minute and node: when, version, cores, clock's offset."""
+    """Of the last day by the collector's clock, as there is a pulse a minute and node: when,
+    version, cores, clock's offset.
+    """
     last = Span(max(span.from_ns, span.to_ns - DAY_NS), span.to_ns)
     before = Span(max(last.from_ns - _FURTHEST_OFF_NS, 0), last.from_ns)
     after = Span(last.to_ns, last.to_ns + _FURTHEST_OFF_NS)
     is_behind, is_ahead = f"clock_offset_ns >= {_SILENT_NS}", f"clock_offset_ns <= -{_SILENT_NS}"
     columns = ("recorder_version", "cpus", "clock_offset_ns")
     found: dict[NodeKey, tuple[Any, ...]] = {}
-    # Of the other days Parquet's own statistics say that there is nothing to read, but for clocks that are off.
+    # Of the other days Parquet's own statistics say that there is nothing to read, but for clocks
+    # that are off.
     for looked, condition in ((last, "true"), (before, is_behind), (after, is_ahead)):
-        for cluster, node, *pulse in questions.rows(_PULSES.format(condition), {"pulses": View(looked, columns)}, last):
+        for cluster, node, *pulse in questions.rows(
+            _PULSES.format(condition), {"pulses": View(looked, columns)}, last
+        ):
             if pulse[0] > found.get((cluster, node), (0,))[0]:
                 found[cluster, node] = tuple(pulse)
     return found
@@ -135,4 +162,15 @@ def _seen(
 ) -> NodeSeen:
     last_ns, version, cpus, offset_ns = pulse or (None, None, None, None)
     is_silent = last_ns is None or span.to_ns - last_ns > _SILENT_NS
-    return NodeSeen(key, labels, last_ns, is_silent, version, cpus, offset_ns, events, incidents[0], incidents[1])
+    return NodeSeen(
+        key,
+        labels,
+        last_ns,
+        is_silent,
+        version,
+        cpus,
+        offset_ns,
+        events,
+        incidents[0],
+        incidents[1],
+    )

@@ -1,4 +1,6 @@
-"""How often units, Ray jobs and stakeouts succeeded on nodes that changed, before and after their change."""
+"""How often units, Ray jobs and stakeouts succeeded on nodes that changed, before and after their
+change.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +17,14 @@ from necroscope.fleet.questions.fact_changes import Change
 from necroscope.fleet.span import Span
 
 _MOST: Final = 50
-_CHANGED: Final = pa.schema([("cluster", pa.string()), ("node", pa.string()), ("at_ns", pa.int64()), ("until_ns", pa.int64())])
+_CHANGED: Final = pa.schema(
+    [
+        ("cluster", pa.string()),
+        ("node", pa.string()),
+        ("at_ns", pa.int64()),
+        ("until_ns", pa.int64()),
+    ]
+)
 _COUNTS: Final = """
 SELECT kind, name, time >= at_ns AS is_after, count(*) FILTER (outcome = 'success'), count(*)
 FROM jobs JOIN changed USING (cluster, node) WHERE time < until_ns GROUP BY ALL
@@ -40,7 +49,9 @@ class Ends:
 
 @dataclass(frozen=True, slots=True)
 class JobRates:
-    """`name` None: all jobs of the kind. `chance`: that success rose so much, or more, if nothing had changed."""
+    """`name` None: all jobs of the kind. `chance`: that success rose so much, or more, if nothing
+    had changed.
+    """
 
     kind: str
     name: str | None
@@ -51,29 +62,51 @@ class JobRates:
     def chance(self) -> float:
         runs = self.before.runs + self.after.runs
         success = self.before.success + self.after.success
-        return float(fisher_greater(np.array([self.after.success]), np.array([self.after.runs]), success, runs)[0])
+        return float(
+            fisher_greater(
+                np.array([self.after.success]), np.array([self.after.runs]), success, runs
+            )[0]
+        )
 
     def as_json(self) -> dict[str, Any]:
-        words = {"kind": self.kind, "name": self.name, "before": self.before.as_json(), "after": self.after.as_json()}
+        words = {
+            "kind": self.kind,
+            "name": self.name,
+            "before": self.before.as_json(),
+            "after": self.after.as_json(),
+        }
         return {**words, "chance": self.chance}
 
 
-def read_success(questions: LakeQuestions, changes: Mapping[NodeKey, Change], span: Span) -> tuple[JobRates, ...]:
+def read_success(
+    questions: LakeQuestions, changes: Mapping[NodeKey, Change], span: Span
+) -> tuple[JobRates, ...]:
     """Of each kind all jobs together first, then those that changed most."""
     rows = [(*node, *found) for node, found in changes.items()]
-    columns = [pa.array([row[place] for row in rows], kind) for place, kind in enumerate(_CHANGED.types)]
-    found = questions.rows(_COUNTS, {"jobs": View(span)}, tables={"changed": pa.table(columns, schema=_CHANGED)})
+    columns = [
+        pa.array([row[place] for row in rows], kind) for place, kind in enumerate(_CHANGED.types)
+    ]
+    found = questions.rows(
+        _COUNTS, {"jobs": View(span)}, tables={"changed": pa.table(columns, schema=_CHANGED)}
+    )
     counts: dict[tuple[str, str | None], list[int]] = {}
     for kind, name, is_after, success, runs in found:
         for key in ((kind, None), (kind, name)):
             row = counts.setdefault(key, [0, 0, 0, 0])
             row[2 * is_after] += success
             row[2 * is_after + 1] += runs
-    rates = [JobRates(kind, name, Ends(row[0], row[1]), Ends(row[2], row[3])) for (kind, name), row in counts.items()]
+    rates = [
+        JobRates(kind, name, Ends(row[0], row[1]), Ends(row[2], row[3]))
+        for (kind, name), row in counts.items()
+    ]
     return tuple(sorted(rates, key=_told_order)[:_MOST])
 
 
 def _told_order(rates: JobRates) -> tuple[bool, float, str, str]:
     both = rates.before.runs and rates.after.runs
-    change = abs(rates.after.success / rates.after.runs - rates.before.success / rates.before.runs) if both else -1.0
+    change = (
+        abs(rates.after.success / rates.after.runs - rates.before.success / rates.before.runs)
+        if both
+        else -1.0
+    )
     return rates.name is not None, -change, rates.kind, rates.name or ""

@@ -1,4 +1,6 @@
-"""How often an event or a cause happened over time, by any label: the picture that shows one zone only."""
+"""How often an event or a cause happened over time, by any label: the picture that shows one zone
+only.
+"""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -21,7 +23,9 @@ _OTHERS: Final = "(others)"
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Of one value of the label (None: nodes without it): times and nodes in each bucket, and how many nodes have it at all."""
+    """Of one value of the label (None: nodes without it): times and nodes in each bucket, and how
+    many nodes have it at all.
+    """
 
     value: str | None
     times: tuple[int, ...]
@@ -29,7 +33,12 @@ class Series:
     nodes: int
 
     def as_json(self) -> dict[str, Any]:
-        return {"value": self.value, "times": list(self.times), "affected": list(self.affected), "nodes": self.nodes}
+        return {
+            "value": self.value,
+            "times": list(self.times),
+            "affected": list(self.affected),
+            "nodes": self.nodes,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +62,9 @@ class TimelineAnswer:
         }
 
 
-def timeline(questions: LakeQuestions, asked: About, by: str, span: Span, where: str | None = None) -> TimelineAnswer:
+def timeline(
+    questions: LakeQuestions, asked: About, by: str, span: Span, where: str | None = None
+) -> TimelineAnswer:
     known = KnownNodes(questions, span)
     moments = read_moments(questions, asked, span)
     chosen = known.all() | moments.keys() if where is None else parse(where).chosen(known)
@@ -62,16 +73,25 @@ def timeline(questions: LakeQuestions, asked: About, by: str, span: Span, where:
     starts = tuple(bucket * bucket_ns for bucket in range(first, (span.to_ns - 1) // bucket_ns + 1))
     groups = _groups(known, by, chosen)
     order = sorted(
-        groups, key=lambda value: (-sum(len(moments.get(node, ())) for node in groups[value]), value is None, value or "")
+        groups,
+        key=lambda value: (
+            -sum(len(moments.get(node, ())) for node in groups[value]),
+            value is None,
+            value or "",
+        ),
     )
     if len(order) > _MOST_SERIES:
         rest = [node for value in order[_MOST_SERIES - 1 :] for node in groups[value]]
         groups, order = {**groups, _OTHERS: rest}, [*order[: _MOST_SERIES - 1], _OTHERS]
-    series = tuple(_series(value, groups[value], moments, first, len(starts), bucket_ns) for value in order)
+    series = tuple(
+        _series(value, groups[value], moments, first, len(starts), bucket_ns) for value in order
+    )
     return TimelineAnswer(asked, span, by, bucket_ns, starts, series)
 
 
-def _groups(known: KnownNodes, by: str, chosen: frozenset[NodeKey]) -> dict[str | None, list[NodeKey]]:
+def _groups(
+    known: KnownNodes, by: str, chosen: frozenset[NodeKey]
+) -> dict[str | None, list[NodeKey]]:
     values = known.values(by)
     groups: dict[str | None, list[NodeKey]] = defaultdict(list)
     for node in sorted(chosen):
@@ -80,7 +100,12 @@ def _groups(known: KnownNodes, by: str, chosen: frozenset[NodeKey]) -> dict[str 
 
 
 def _series(
-    value: str | None, nodes: list[NodeKey], moments: dict[NodeKey, list[int]], first: int, count: int, bucket_ns: int
+    value: str | None,
+    nodes: list[NodeKey],
+    moments: dict[NodeKey, list[int]],
+    first: int,
+    count: int,
+    bucket_ns: int,
 ) -> Series:
     times, affected = [0] * count, [0] * count
     for node in nodes:
@@ -95,6 +120,9 @@ def _series(
 def _bucket_ns(span: Span) -> int:
     seconds = (span.to_ns - span.from_ns) / NS_PER_S
     return (
-        next((step for step in _STEPS_S if seconds / step <= _MOST_BUCKETS), max(_STEPS_S[-1], int(seconds / _MOST_BUCKETS)))
+        next(
+            (step for step in _STEPS_S if seconds / step <= _MOST_BUCKETS),
+            max(_STEPS_S[-1], int(seconds / _MOST_BUCKETS)),
+        )
         * NS_PER_S
     )

@@ -1,7 +1,8 @@
 """`fleet why`: which difference between the nodes goes with an event or a cause.
 
-Facts are taken as they stood before an affected node's first event: what changed after it cannot have been its cause. The other
-nodes are each looked at at the moment of an affected one, in turn, so that a change that all got in between favours nobody.
+Facts are taken as they stood before an affected node's first event: what changed after it cannot
+have been its cause. The other nodes are each looked at at the moment of an affected one, in turn,
+so that a change that all got in between favours nobody.
 """
 
 from collections.abc import Iterable, Mapping
@@ -53,9 +54,15 @@ class WhyAnswer:
             "affected": decision.affected,
             "times": self.times,
             "differences": decision.asked,
-            "leaders": [{**each.as_json(), "words": standing(each, first)} for each in decision.leaders] if first else [],
+            "leaders": (
+                [{**each.as_json(), "words": standing(each, first)} for each in decision.leaders]
+                if first
+                else []
+            ),
             "experiments": experiments(decision, self.span.length),
-            "left_out": [{"facts": count, "reason": reason} for reason, count in decision.left_out.items()],
+            "left_out": [
+                {"facts": count, "reason": reason} for reason, count in decision.left_out.items()
+            ],
             "notes": list(self.notes),
         }
 
@@ -76,25 +83,42 @@ def why(questions: LakeQuestions, asked: About, span: Span, where: str | None = 
     return WhyAnswer(asked, span, where, decide(matrix, affected), times, (*notes, *more))
 
 
-def _facts(questions: LakeQuestions, keys: list[NodeKey], happened: Mapping[NodeKey, Happened]) -> tuple[FactMatrix, list[str]]:
+def _facts(
+    questions: LakeQuestions, keys: list[NodeKey], happened: Mapping[NodeKey, Happened]
+) -> tuple[FactMatrix, list[str]]:
     moments = _moments(keys, happened)
     matrix = _read(questions, moments)
-    late = [key for key, is_unknown in zip(keys, without_facts(matrix).tolist(), strict=True) if is_unknown]
+    late = [
+        key
+        for key, is_unknown in zip(keys, without_facts(matrix).tolist(), strict=True)
+        if is_unknown
+    ]
     first_ns = _first_facts(questions, late, Span(0, questions.now_ns))
     if not first_ns:
         return with_clusters(matrix, keys), []
-    matrix = _read(questions, moments | {key: time_ns + _SETTLED_NS for key, time_ns in first_ns.items()})
+    matrix = _read(
+        questions, moments | {key: time_ns + _SETTLED_NS for key, time_ns in first_ns.items()}
+    )
     failed = sum(key in happened for key in first_ns)
-    told = f"{failed} affected nodes sent their first facts only after their first event: those facts are used" if failed else ""
+    told = (
+        f"{failed} affected nodes sent their first facts only after their first event: those facts"
+        " are used"
+        if failed
+        else ""
+    )
     return with_clusters(matrix, keys), [told] if told else []
 
 
 def _read(questions: LakeQuestions, moments: Mapping[NodeKey, int]) -> FactMatrix:
-    return questions.again_if_merged(lambda: read_fact_matrix(questions.lake, moments, questions.clusters))
+    return questions.again_if_merged(
+        lambda: read_fact_matrix(questions.lake, moments, questions.clusters)
+    )
 
 
 def _moments(keys: Iterable[NodeKey], happened: Mapping[NodeKey, Happened]) -> dict[NodeKey, int]:
-    """Of an affected node the last moment before it happened; of the others such a moment of another, in turn."""
+    """Of an affected node the last moment before it happened; of the others such a moment of
+    another, in turn.
+    """
     turns = cycle(sorted(each.first_ns for each in happened.values()) or [0])
     return {key: (happened[key].first_ns if key in happened else next(turns)) - 1 for key in keys}
 
@@ -103,11 +127,17 @@ def _first_facts(questions: LakeQuestions, late: list[NodeKey], span: Span) -> d
     if not late:
         return {}
     wanted = set(late)
-    rows = questions.rows("SELECT cluster, node, min(time) FROM facts GROUP BY ALL", {"facts": View(span, ())})
-    return {(cluster, node): time_ns for cluster, node, time_ns in rows if (cluster, node) in wanted}
+    rows = questions.rows(
+        "SELECT cluster, node, min(time) FROM facts GROUP BY ALL", {"facts": View(span, ())}
+    )
+    return {
+        (cluster, node): time_ns for cluster, node, time_ns in rows if (cluster, node) in wanted
+    }
 
 
-def _with_facts_only(matrix: FactMatrix, keys: list[NodeKey], affected: Flags) -> tuple[FactMatrix, Flags, list[str]]:
+def _with_facts_only(
+    matrix: FactMatrix, keys: list[NodeKey], affected: Flags
+) -> tuple[FactMatrix, Flags, list[str]]:
     """A node of which nothing is known tells nothing."""
     unknown = without_facts(matrix)
     if not unknown.any():
@@ -115,5 +145,12 @@ def _with_facts_only(matrix: FactMatrix, keys: list[NodeKey], affected: Flags) -
     kept = np.flatnonzero(~unknown)
     nodes = [matrix.nodes[node] for node in kept.tolist()]
     failed = int(affected[unknown].sum())
-    told = f"{int(unknown.sum())} of {len(keys)} nodes sent no facts and are left out, {failed} affected ones among them"
-    return replace(matrix, nodes=nodes, pair=np.ascontiguousarray(matrix.pair[:, kept])), affected[kept], [told]
+    told = (
+        f"{int(unknown.sum())} of {len(keys)} nodes sent no facts and are left out, {failed}"
+        " affected ones among them"
+    )
+    return (
+        replace(matrix, nodes=nodes, pair=np.ascontiguousarray(matrix.pair[:, kept])),
+        affected[kept],
+        [told],
+    )

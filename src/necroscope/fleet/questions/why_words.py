@@ -1,4 +1,6 @@
-"""A decision in words that a tired engineer understands: counts, who decides, why a place is only a proxy, how sure."""
+"""A decision in words that a tired engineer understands: counts, who decides, why a place is only a
+proxy, how sure.
+"""
 
 from necroscope.fleet.cohorts.decision import FALSE_DISCOVERY, Decision, Doubt, Leader, Relation
 from necroscope.fleet.cohorts.stratified import Table
@@ -11,10 +13,15 @@ def summary(decision: Decision, about: str) -> str:
         return f"no node had {about}: there is nothing to explain"
     if decision.doubt is Doubt.EVERYBODY:
         return (
-            f"all {decision.nodes} nodes had {about}: there is no node to compare them with; ask for less time, or for more nodes"
+            f"all {decision.nodes} nodes had {about}: there is no node to compare them with; ask"
+            " for less time, or for more nodes"
         )
     if first is None or decision.doubt is Doubt.CHANCE:
-        nearest = "" if first is None else f"; nearest comes: {first.candidate.name} ({rates(first.candidate.table)})"
+        nearest = (
+            ""
+            if first is None
+            else f"; nearest comes: {first.candidate.name} ({rates(first.candidate.table)})"
+        )
         return f"cannot separate: no difference between the nodes stands out from chance{nearest}"
     leads = f"{first.candidate.name} goes with {about}: {rates(first.candidate.table)}"
     if decision.doubt is None:
@@ -26,7 +33,9 @@ def summary(decision: Decision, about: str) -> str:
         told = f"{facts} on the very nodes where {place}, and any of it can be the cause"
         return f"cannot separate: {told}; {rates(first.candidate.table)}"
     rivals = [each for each in decision.leaders if each.relation is Relation.INSEPARABLE]
-    told = "; ".join(each.name for each in rivals[:2]) + (f"; and {len(rivals) - 2} more" if len(rivals) > 2 else "")
+    told = "; ".join(each.name for each in rivals[:2]) + (
+        f"; and {len(rivals) - 2} more" if len(rivals) > 2 else ""
+    )
     return f"cannot separate: {leads}; but not excluded: {told}"
 
 
@@ -34,8 +43,9 @@ def rates(table: Table) -> str:
     """`17 of 73 nodes with it were affected (23 %), 2 of 127 without (1.6 %)`."""
     without = table.nodes - table.with_it
     return (
-        f"{table.affected_with} of {table.with_it} nodes with it were affected{_percent(table.affected_with, table.with_it)}, "
-        f"{table.affected_without} of {without} without{_percent(table.affected_without, without)}"
+        f"{table.affected_with} of {table.with_it} nodes with it were"
+        f" affected{_percent(table.affected_with, table.with_it)}, {table.affected_without} of"
+        f" {without} without{_percent(table.affected_without, without)}"
     )
 
 
@@ -49,9 +59,17 @@ def standing(leader: Leader, first: Leader) -> str:
         return f"{name}: says the same of the same thing ({rates(leader.candidate.table)})"
     cells = f"where {name}, {_cells(where)}; elsewhere {_cells(elsewhere)}"
     if leader.relation is Relation.PROXY:
-        return f"{name} only seems to matter: {where.with_it} of its {where.nodes} nodes have the first difference; {cells}"
+        return (
+            f"{name} only seems to matter: {where.with_it} of its {where.nodes} nodes have the"
+            f" first difference; {cells}"
+        )
     if leader.relation is Relation.INSEPARABLE:
-        differ = len(leader.first_only.affected + leader.first_only.well + leader.this_only.affected + leader.this_only.well)
+        differ = len(
+            leader.first_only.affected
+            + leader.first_only.well
+            + leader.this_only.affected
+            + leader.this_only.well
+        )
         return f"{name} cannot be told from {beside}: they differ on {differ} nodes only; {cells}"
     return f"{name} says something of its own: {cells}"
 
@@ -66,8 +84,13 @@ def _cells(first: Table) -> str:
 def _how_sure(first: Leader) -> str:
     candidate = first.candidate
     chance = "less than 1e-300" if candidate.chance == 0 else f"{candidate.chance:.1e}"
-    rate = f"false discovery rate {candidate.false_share:.1e} (striking from {FALSE_DISCOVERY:g} down)"
-    share = f"of the evidence of all that competes it carries {first.share:.0%} (named from {SURE:.0%} up)"
+    rate = (
+        f"false discovery rate {candidate.false_share:.1e} (striking from {FALSE_DISCOVERY:g} down)"
+    )
+    share = (
+        f"of the evidence of all that competes it carries {first.share:.0%} (named from"
+        f" {SURE:.0%} up)"
+    )
     return f"chance alone would give such counts with probability {chance}; {rate}; {share}"
 
 

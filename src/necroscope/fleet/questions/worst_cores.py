@@ -1,4 +1,6 @@
-"""The worst core of each node: which one was held most in one tick, and by what; of as much time as is cheap to read."""
+"""The worst core of each node: which one was held most in one tick, and by what; of as much time as
+is cheap to read.
+"""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -11,7 +13,8 @@ from necroscope.model.units import format_moment
 
 SCHEMA: Final = 1
 _MOST_ROWS: Final = 3_000_000
-# User time alone is what such nodes do all day; what a core is taken for by the kernel or the host starves it.
+# User time alone is what such nodes do all day; what a core is taken for by the kernel or the host
+# starves it.
 _MODES: Final = ("system", "softirq", "steal")
 _QUERY: Final = """
 WITH each AS (

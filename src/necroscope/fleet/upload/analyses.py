@@ -21,7 +21,8 @@ from necroscope.segment.recording import Pin
 _PIECE_NS: Final = 3600 * NS_PER_S
 # What was quiet before an incident is compared with it.
 _BEFORE_NS: Final = 300 * NS_PER_S
-# A first verdict while the window still runs (pins end two minutes after what they are for), others seldom, the last at its end.
+# A first verdict while the window still runs (pins end two minutes after what they are for), others
+# seldom, the last at its end.
 _SOON_NS: Final = 90 * NS_PER_S
 _AGAIN_NS: Final = 600 * NS_PER_S
 _LIMIT_S: Final = 300.0
@@ -50,8 +51,16 @@ class Judged:
     trouble: str | None = None
 
 
-def next_due(pins: Sequence[Pin], analysed: Mapping[str, list[int]], recorded: tuple[int, int], *, is_ended: bool) -> Due | None:
-    """The newest window that is due. `analysed` tells of a pin's start up to where it is judged for good, and was looked at."""
+def next_due(
+    pins: Sequence[Pin],
+    analysed: Mapping[str, list[int]],
+    recorded: tuple[int, int],
+    *,
+    is_ended: bool,
+) -> Due | None:
+    """The newest window that is due. `analysed` tells of a pin's start up to where it is judged for
+    good, and was looked at.
+    """
     first_ns, last_ns = recorded
     for pin in sorted(pins, key=lambda pin: -pin.from_ns):
         key = str(pin.from_ns)
@@ -63,7 +72,9 @@ def next_due(pins: Sequence[Pin], analysed: Mapping[str, list[int]], recorded: t
         from_ns = max(pin.from_ns, start_ns - _BEFORE_NS, first_ns)
         if is_ended or last_ns >= end_ns:
             return Due(key, from_ns, min(end_ns, last_ns + 1), final_ns, is_final=True)
-        is_first = early_ns <= start_ns and (last_ns >= end_ns - _SOON_NS or last_ns - start_ns >= _AGAIN_NS)
+        is_first = early_ns <= start_ns and (
+            last_ns >= end_ns - _SOON_NS or last_ns - start_ns >= _AGAIN_NS
+        )
         if is_first or (early_ns > start_ns and last_ns - early_ns >= _AGAIN_NS):
             return Due(key, from_ns, last_ns + 1, final_ns, is_final=False)
     return None
@@ -79,9 +90,13 @@ def note(analysed: dict[str, list[int]], due: Due, pins: Sequence[Pin]) -> None:
 
 
 class AnalysisProcess:
-    """One window at a time; one that takes too long is killed, and its window goes without a verdict."""
+    """One window at a time; one that takes too long is killed, and its window goes without a
+    verdict.
+    """
 
-    def __init__(self, recording: Path, work: Path, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, recording: Path, work: Path, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._recording = recording
         self._work = work
         self._clock = clock
@@ -99,9 +114,19 @@ class AnalysisProcess:
         kind = "final" if due.is_final else "early"
         window = [str(due.from_ns), str(due.to_ns), str(due.since_ns), kind]
         module = "necroscope.fleet.upload.window_analysis"
-        command = [sys.executable, "-P", "-m", module, str(self._recording.absolute()), *window, str(self._work.absolute())]
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            module,
+            str(self._recording.absolute()),
+            *window,
+            str(self._work.absolute()),
+        ]
         with (self._work / "errors").open("wb") as errors:
-            self._child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors)
+            self._child = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors
+            )
         self._due, self._ends_at = due, self._clock() + _LIMIT_S
 
     def take(self) -> Judged | None:
@@ -116,7 +141,11 @@ class AnalysisProcess:
         if child.poll() is None:
             return None
         self._child = None
-        trouble = f"the analysis took longer than {_LIMIT_S:.0f} s" if is_late else self._trouble(child.returncode)
+        trouble = (
+            f"the analysis took longer than {_LIMIT_S:.0f} s"
+            if is_late
+            else self._trouble(child.returncode)
+        )
         judged = Judged(due, [], [], trouble=trouble) if trouble else self._found(due)
         shutil.rmtree(self._work, ignore_errors=True)
         return judged
@@ -139,7 +168,11 @@ class AnalysisProcess:
         said = b""
         with contextlib.suppress(OSError):
             said = (self._work / "errors").read_bytes()[-1000:].strip().rpartition(b"\n")[2]
-        return f"the analysis ended with {code}: {clean(said)}" if said else f"the analysis ended with {code}"
+        return (
+            f"the analysis ended with {code}: {clean(said)}"
+            if said
+            else f"the analysis ended with {code}"
+        )
 
     def _found(self, due: Due) -> Judged:
         try:

@@ -1,4 +1,6 @@
-"""Batches out of a recording: what came since the cursor, one minute at a time, or five while there is more behind it."""
+"""Batches out of a recording: what came since the cursor, one minute at a time, or five while there
+is more behind it.
+"""
 
 import time
 from collections.abc import Callable
@@ -32,7 +34,9 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A batch, the time it speaks for, the cursor as it is after it, and the losses that it tells of."""
+    """A batch, the time it speaks for, the cursor as it is after it, and the losses that it tells
+    of.
+    """
 
     batch: Batch
     span: Span
@@ -45,9 +49,17 @@ class Made:
 
 
 class BatchMaker:
-    """Turns the store into batches. It changes no cursor: the one in what it made is the caller's to keep."""
+    """Turns the store into batches. It changes no cursor: the one in what it made is the caller's
+    to keep.
+    """
 
-    def __init__(self, node: str, labels: dict[str, str], ledger: FactLedger, clock_ns: Callable[[], int] = time.time_ns) -> None:
+    def __init__(
+        self,
+        node: str,
+        labels: dict[str, str],
+        ledger: FactLedger,
+        clock_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
         self.node = node
         self._labels = labels
         self._ledger = ledger
@@ -56,7 +68,9 @@ class BatchMaker:
         self._journals = Journals()
 
     def next(self, store: Store, cursor: Cursor, *, is_ended: bool) -> Made | None:
-        """The next batch, None if nothing is new; of a recording that has not ended, only with whole minutes."""
+        """The next batch, None if nothing is new; of a recording that has not ended, only with
+        whole minutes.
+        """
         store.catalog.refresh()
         if not store.catalog.segments:
             return None
@@ -79,7 +93,9 @@ class BatchMaker:
         """A batch only to tell what was lost, where no other follows."""
         return self.of_verdicts(store, cursor, (cursor.seen_to_ns, cursor.seen_to_ns), {})
 
-    def of_verdicts(self, store: Store, cursor: Cursor, span: Span, tables: dict[str, Columns]) -> Made:
+    def of_verdicts(
+        self, store: Store, cursor: Cursor, span: Span, tables: dict[str, Columns]
+    ) -> Made:
         """A batch of verdicts on a window: it tells of no time that others do not tell of."""
         known = {name: columns for name, columns in tables.items() if columns.get("time")}
         return self._made(store, cursor.copy(), span, (cursor.seen_to_ns, cursor.seen_to_ns), known)
@@ -90,10 +106,16 @@ class BatchMaker:
         _follow_clock(store, cursor)
         first_ns = store.catalog.reader(segments[0]).span[0]
         if cursor.seen_to_ns and first_ns > cursor.seen_to_ns + MINUTE_NS:
-            cursor.note_loss(Loss(cursor.seen_to_ns, first_ns, "nothing of it is in the recording any more"))
+            cursor.note_loss(
+                Loss(cursor.seen_to_ns, first_ns, "nothing of it is in the recording any more")
+            )
         from_ns = max(cursor.seen_to_ns, first_ns // MINUTE_NS * MINUTE_NS)
         if not _recorded(store, (from_ns, from_ns + _MOST_AT_ONCE_NS)):
-            later = [start_ns for segment in segments if (start_ns := segment_start_ns(segment.name)) > from_ns]
+            later = [
+                start_ns
+                for segment in segments
+                if (start_ns := segment_start_ns(segment.name)) > from_ns
+            ]
             from_ns = max(from_ns, min(later, default=from_ns) // MINUTE_NS * MINUTE_NS)
         last_ns = last_time_ns(store)
         end_ns = last_ns + 1 if is_ended else (last_ns - LAG_NS) // MINUTE_NS * MINUTE_NS
@@ -101,24 +123,40 @@ class BatchMaker:
         cursor.seen_to_ns = to_ns
         return from_ns, to_ns
 
-    def _add_segment_rows(self, store: Store, cursor: Cursor, until_ns: int, tables: dict[str, Columns]) -> bool:
+    def _add_segment_rows(
+        self, store: Store, cursor: Cursor, until_ns: int, tables: dict[str, Columns]
+    ) -> bool:
         """False if the batch is full and there is more."""
         segments = store.catalog.segments
         present = {_name(segment) for segment in segments}
         cursor.open = {name: known for name, known in cursor.open.items() if name in present}
         growing = self._journals.growing(segments, cursor.left)
-        waiting = [segment for segment in segments if not cursor.is_done(_name(segment), is_live=segment in growing)]
-        done = [segment for segment in waiting if segment not in growing and segment.from_ns <= until_ns]
+        waiting = [
+            segment
+            for segment in segments
+            if not cursor.is_done(_name(segment), is_live=segment in growing)
+        ]
+        done = [
+            segment for segment in waiting if segment not in growing and segment.from_ns <= until_ns
+        ]
         for segment in [*done[:_MOST_SEGMENTS], *growing]:
             try:
-                if not self._add_rows_of(store, segment, cursor, tables, is_growing=segment in growing):
+                if not self._add_rows_of(
+                    store, segment, cursor, tables, is_growing=segment in growing
+                ):
                     return False
             except SegmentGoneError:
                 break  # sealed just now: the next batch has it
         return len(done) <= _MOST_SEGMENTS
 
     def _add_rows_of(
-        self, store: Store, segment: Segment, cursor: Cursor, tables: dict[str, Columns], *, is_growing: bool
+        self,
+        store: Store,
+        segment: Segment,
+        cursor: Cursor,
+        tables: dict[str, Columns],
+        *,
+        is_growing: bool,
     ) -> bool:
         """False if the batch is full."""
         reader, boot_id = store.catalog.reader(segment), safe_name(boot_id_of(segment.path))
@@ -140,14 +178,21 @@ class BatchMaker:
             _append(tables, "jobs", [row])
             cursor.stakeout_runs = number
 
-    def _made(self, store: Store, cursor: Cursor, span: Span, observed: Span, tables: dict[str, Columns]) -> Made:
+    def _made(
+        self, store: Store, cursor: Cursor, span: Span, observed: Span, tables: dict[str, Columns]
+    ) -> Made:
         losses, cursor.losses = cursor.losses, []
         _append(tables, "gaps", [_gap_row(loss) for loss in losses])
         newest = store.catalog.segments[-1]
         identity = store.catalog.identity
         version = identity.made_by.removeprefix("necroscope ") if identity else __version__
         cpus = store.catalog.reader(newest).cpus
-        pulse = {"recorder_version": version, "cpus": cpus, "span_from": observed[0], "span_to": observed[1]}
+        pulse = {
+            "recorder_version": version,
+            "cpus": cpus,
+            "span_from": observed[0],
+            "span_to": observed[1],
+        }
         _append(tables, "pulses", [{"time": max(observed[1], EARLIEST_NS), **pulse}])
         boot_id = safe_name(boot_id_of(newest.path))
         name = f"{boot_id}-{cursor.number}"
@@ -165,24 +210,38 @@ class BatchMaker:
 
 
 def last_time_ns(store: Store) -> int:
-    """Up to when it is recorded; after a step of the clock the segment being written may not be the last by name."""
+    """Up to when it is recorded; after a step of the clock the segment being written may not be the
+    last by name.
+    """
     segments = store.catalog.segments
-    return max(store.catalog.reader(one).span[1] for one in [one for one in segments if one.is_live] or segments[-1:])
+    return max(
+        store.catalog.reader(one).span[1]
+        for one in [one for one in segments if one.is_live] or segments[-1:]
+    )
 
 
 def safe_name(name: str) -> str:
     """A name as the protocol takes it."""
     if NAME.fullmatch(name):
         return name
-    cleaned = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "._-") else "-" for letter in name)
+    cleaned = "".join(
+        letter if letter.isascii() and (letter.isalnum() or letter in "._-") else "-"
+        for letter in name
+    )
     return cleaned[:128].strip("._-") or _UNKNOWN
 
 
 def _follow_clock(store: Store, cursor: Cursor) -> None:
-    """A recorder that starts after the clock was set back writes before what was pushed: those minutes are looked at again."""
+    """A recorder that starts after the clock was set back writes before what was pushed: those
+    minutes are looked at again.
+    """
     newest = max([cursor.closed_through, *cursor.open])
     for segment in store.catalog.segments:
-        is_new = segment.is_live and segment.name not in cursor.left and _name(segment) not in cursor.open
+        is_new = (
+            segment.is_live
+            and segment.name not in cursor.left
+            and _name(segment) not in cursor.open
+        )
         if is_new and _name(segment) < newest:
             start_ns = store.catalog.reader(segment).span[0]
             cursor.seen_to_ns = min(cursor.seen_to_ns, start_ns // MINUTE_NS * MINUTE_NS)
@@ -193,17 +252,26 @@ def _observed(store: Store, span: Span) -> Span:
     spans = _recorded(store, span)
     if not spans:
         return span[1], span[1]
-    return max(span[0], min(start for start, _ in spans)), min(span[1], max(end for _, end in spans) + 1)
+    return max(span[0], min(start for start, _ in spans)), min(
+        span[1], max(end for _, end in spans) + 1
+    )
 
 
 def _recorded(store: Store, window: Span) -> list[Span]:
-    """Spans of the segments in a window; the kernel log, which reaches back farther, does not count."""
+    """Spans of the segments in a window; the kernel log, which reaches back farther, does not
+    count.
+    """
     spans = [store.catalog.reader(segment).span for segment in store.catalog.within(window)]
     return [span for span in spans if overlaps(window, *span)]
 
 
 def _gap_row(loss: Loss) -> dict[str, Any]:
-    return {"time": max(loss.from_ns, EARLIEST_NS), "end": loss.to_ns, "table": loss.table, "cause": loss.cause}
+    return {
+        "time": max(loss.from_ns, EARLIEST_NS),
+        "end": loss.to_ns,
+        "table": loss.table,
+        "cause": loss.cause,
+    }
 
 
 def _name(segment: Segment) -> str:

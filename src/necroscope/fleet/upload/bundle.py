@@ -1,6 +1,8 @@
-"""Evidence bundles: the window of an incident as one file of at most 2 MB, a recording of its own in a zstd'd tar.
+"""Evidence bundles: the window of an incident as one file of at most 2 MB, a recording of its own
+in a zstd'd tar.
 
-The incident's cores are there in full, the others folded as far as the size asks for. Who unpacks one trusts nothing in it.
+The incident's cores are there in full, the others folded as far as the size asks for. Who unpacks
+one trusts nothing in it.
 """
 
 import contextlib
@@ -36,25 +38,41 @@ _MOST_FILES: Final = 100
 Span = tuple[int, int]
 
 
-def make_bundle(store: Store, window: Span, held: Sequence[Span], cores: frozenset[int], work: Path) -> bytes | None:
-    """The window as a bundle; `held` are the incidents in it, on `cores`. None if even the smallest one is too large."""
+def make_bundle(
+    store: Store, window: Span, held: Sequence[Span], cores: frozenset[int], work: Path
+) -> bytes | None:
+    """The window as a bundle; `held` are the incidents in it, on `cores`. None if even the smallest
+    one is too large.
+    """
     whole = max(window[0], window[1] - LONGEST_NS), window[1]
     for span, folded in _choices(whole, held, cores):
-        with contextlib.suppress(TooManySamples), tempfile.TemporaryDirectory(dir=work, prefix="bundle-") as directory:
+        with (
+            contextlib.suppress(TooManySamples),
+            tempfile.TemporaryDirectory(dir=work, prefix="bundle-") as directory,
+        ):
             recording = Path(directory) / "recording"
-            write_excerpt(store, *span, recording, folded=replace(folded, most_samples=_MOST_SAMPLES))
+            write_excerpt(
+                store, *span, recording, folded=replace(folded, most_samples=_MOST_SAMPLES)
+            )
             content = pack(recording)
             if len(content) <= MOST_BYTES:
                 return content
     return None
 
 
-def _choices(whole: Span, held: Sequence[Span], cores: frozenset[int]) -> Iterator[tuple[Span, FoldedCores]]:
+def _choices(
+    whole: Span, held: Sequence[Span], cores: frozenset[int]
+) -> Iterator[tuple[Span, FoldedCores]]:
     """Ever less: of the other cores first, then of the time before."""
-    first_ns, last_ns = min([start for start, _ in held] or [whole[0]]), max([end for _, end in held] or [whole[1]])
+    first_ns, last_ns = (
+        min([start for start, _ in held] or [whole[0]]),
+        max([end for _, end in held] or [whole[1]]),
+    )
 
     def around(before_s: int, after_s: int) -> Span:
-        return max(whole[0], first_ns - before_s * NS_PER_S), min(whole[1], last_ns + after_s * NS_PER_S)
+        return max(whole[0], first_ns - before_s * NS_PER_S), min(
+            whole[1], last_ns + after_s * NS_PER_S
+        )
 
     yield whole, FoldedCores(cores)
     yield whole, FoldedCores(cores, around(30, 10), None, keeps_histograms=False)
@@ -74,7 +92,11 @@ def pack(recording: Path) -> bytes:
         pa.CompressedOutputStream(sink, _CODEC) as packed,
         tarfile.open(fileobj=packed, mode="w|", format=tarfile.USTAR_FORMAT) as tar,
     ):
-        for path in sorted(path for path in recording.rglob("*") if path.is_file() and not path.name.startswith(".")):
+        for path in sorted(
+            path
+            for path in recording.rglob("*")
+            if path.is_file() and not path.name.startswith(".")
+        ):
             member = tarfile.TarInfo(str(path.relative_to(recording)))
             member.size, member.mode = path.stat().st_size, 0o600
             with path.open("rb") as file:
@@ -124,7 +146,11 @@ def _too_large() -> CorruptData:
 def _write_member(tar: tarfile.TarFile, member: tarfile.TarInfo, directory: Path) -> None:
     parts = member.name.split("/")
     # A sparse file is as large as it says, whatever there is of it.
-    if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.issparse() or not _is_of_recording(parts):
+    if (
+        member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE)
+        or member.issparse()
+        or not _is_of_recording(parts)
+    ):
         raise CorruptData(f"the bundle holds {member.name!r:.80}, which is no file of a recording")
     file = tar.extractfile(member)
     target = directory.joinpath(*parts)

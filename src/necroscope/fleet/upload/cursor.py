@@ -1,4 +1,6 @@
-"""How far a recording is pushed: what a batch leaves behind for the next, so that nothing is sent twice and nothing missed."""
+"""How far a recording is pushed: what a batch leaves behind for the next, so that nothing is sent
+twice and nothing missed.
+"""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Self
@@ -13,7 +15,9 @@ _NUMBERS_OF_A_SECOND: Final = 1_000_000
 
 @dataclass(slots=True)
 class OpenSegment:
-    """A segment that may still grow: keys of its rows that were pushed, and up to where its facts were."""
+    """A segment that may still grow: keys of its rows that were pushed, and up to where its facts
+    were.
+    """
 
     pushed: list[str] = field(default_factory=list)
     facts_to_ns: int = 0
@@ -31,11 +35,13 @@ class Loss:
 
 @dataclass(slots=True)
 class Cursor:
-    """`number` is the next entry of the spool. Numbers begin at the second of its birth, so that no two spools share one.
+    """`number` is the next entry of the spool. Numbers begin at the second of its birth, so that no
+    two spools share one.
 
-    Segments up to `closed_through` are pushed, but for those in `open`. `seen_to_ns` is where the next minute begins. `analysed`
-    are pinned windows by their start: up to where their verdicts are final, and up to where they were looked at. `left` are
-    journals that nobody writes any more, with their size.
+    Segments up to `closed_through` are pushed, but for those in `open`. `seen_to_ns` is where the
+    next minute begins. `analysed` are pinned windows by their start: up to where their verdicts are
+    final, and up to where they were looked at. `left` are journals that nobody writes any more,
+    with their size.
     """
 
     to: str
@@ -60,7 +66,9 @@ class Cursor:
         """CorruptData if it is none."""
         try:
             cursor = cls(**content)
-            cursor.open = {name: OpenSegment(**segment) for name, segment in content["open"].items()}
+            cursor.open = {
+                name: OpenSegment(**segment) for name, segment in content["open"].items()
+            }
             cursor.losses = [Loss(**loss) for loss in content["losses"]]
         except (TypeError, KeyError, AttributeError):
             raise CorruptData("the spool's cursor is not understood") from None
@@ -73,7 +81,9 @@ class Cursor:
         return type(self).from_json(self.as_json())
 
     def is_done(self, name: str, *, is_live: bool) -> bool:
-        """Whether nothing of a segment is left to push. A live one never is: its name may be older, after a step of the clock."""
+        """Whether nothing of a segment is left to push. A live one never is: its name may be older,
+        after a step of the clock.
+        """
         return not is_live and name not in self.open and name <= self.closed_through
 
     def close(self, name: str) -> None:
@@ -91,12 +101,17 @@ class Cursor:
         """Losses of one kind become one: what was lost is told, not how often."""
         for number, known in enumerate(self.losses):
             if (known.cause, known.table) == (loss.cause, loss.table) or number >= _MOST_LOSSES:
-                known.from_ns, known.to_ns = min(known.from_ns, loss.from_ns), max(known.to_ns, loss.to_ns)
+                known.from_ns, known.to_ns = (
+                    min(known.from_ns, loss.from_ns),
+                    max(known.to_ns, loss.to_ns),
+                )
                 return
         self.losses.append(loss)
 
     def forget_facts(self) -> None:
-        """Facts and labels are looked at again, from the last segment on; rows of it that come twice are read once."""
+        """Facts and labels are looked at again, from the last segment on; rows of it that come
+        twice are read once.
+        """
         if self.closed_through:
             self.open.setdefault(self.closed_through, OpenSegment())
         for segment in self.open.values():

@@ -1,4 +1,6 @@
-"""Sends what waits in the spool, oldest first: pauses when the collector is not there, goes on past what it refuses."""
+"""Sends what waits in the spool, oldest first: pauses when the collector is not there, goes on past
+what it refuses.
+"""
 
 import time
 from collections.abc import Callable
@@ -28,7 +30,9 @@ class Delivered:
 
 
 class Delivery:
-    """`tell` gets what somebody should know: that it does not work, now and then, and that it works again."""
+    """`tell` gets what somebody should know: that it does not work, now and then, and that it works
+    again.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,6 @@
-"""Facts that changed since they were last pushed: a segment has all of them at its start, the collector wants the changes."""
+"""Facts that changed since they were last pushed: a segment has all of them at its start, the
+collector wants the changes.
+"""
 
 import hashlib
 from collections.abc import Collection
@@ -39,13 +41,18 @@ class FactLedger:
         self.hashes = hashes
 
     def news(self, reader: SegmentReader, after_ns: int, labels: Collection[str]) -> NewFacts:
-        """Changes in a segment after a time; labels that every batch names are left out. The ledger takes them in at once."""
+        """Changes in a segment after a time; labels that every batch names are left out. The ledger
+        takes them in at once.
+        """
         found = NewFacts(to_ns=after_ns)
-        rows = reader.read("facts", max(after_ns + 1, ALL_TIME[0]), ALL_TIME[1], FACT_COLUMNS).to_pylist()
+        rows = reader.read(
+            "facts", max(after_ns + 1, ALL_TIME[0]), ALL_TIME[1], FACT_COLUMNS
+        ).to_pylist()
         characters = 0
         for row in sorted(rows, key=lambda row: row["time"]):
             if len(found.rows) >= _MOST_FACTS or characters >= _MOST_CHARACTERS:
-                # Others may have the same time: they are looked at again, and those that were taken are known by then.
+                # Others may have the same time: they are looked at again, and those that were taken
+                # are known by then.
                 found.to_ns, found.is_cut = row["time"] - 1, True
                 return found
             found.to_ns = row["time"]
@@ -74,13 +81,26 @@ class FactLedger:
         return is_new
 
     def _gone(self, reader: SegmentReader) -> list[Row]:
-        """Facts that went while nobody recorded: a whole segment that tells others of their kind does not tell them."""
+        """Facts that went while nobody recorded: a whole segment that tells others of their kind
+        does not tell them.
+        """
         if reader.span[1] - reader.span[0] < _WHOLE_NS:
             return []
         all_rows = reader.read("facts", *ALL_TIME, ("kind", "name"))
-        present = set(zip(all_rows.column("kind").to_pylist(), all_rows.column("name").to_pylist(), strict=True))
+        present = set(
+            zip(
+                all_rows.column("kind").to_pylist(),
+                all_rows.column("name").to_pylist(),
+                strict=True,
+            )
+        )
         kinds = {kind for kind, _ in present} - _SLOW
         known = [tuple(key.split("\t", 1)) for key in self.hashes]
-        gone = [(kind, name) for kind, name in known if kind in kinds and (kind, name) not in present]
-        lost = [{"time": reader.span[1], "kind": kind, "name": name, "value": None} for kind, name in gone[:_MOST_FACTS]]
+        gone = [
+            (kind, name) for kind, name in known if kind in kinds and (kind, name) not in present
+        ]
+        lost = [
+            {"time": reader.span[1], "kind": kind, "name": name, "value": None}
+            for kind, name in gone[:_MOST_FACTS]
+        ]
         return [row for row in lost if self._take(row)]

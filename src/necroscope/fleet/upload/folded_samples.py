@@ -1,4 +1,6 @@
-"""Weights by stack, name and cgroup, as sorted numbers: Arrow's own grouping takes ten times the memory for this."""
+"""Weights by stack, name and cgroup, as sorted numbers: Arrow's own grouping takes ten times the
+memory for this.
+"""
 
 from collections.abc import Iterator
 from typing import Final
@@ -17,7 +19,8 @@ _NAME_BITS: Final = 20
 class FoldedSamples:
     """Of one segment, whose stacks they are.
 
-    A key is the stack, then the numbers of name and cgroup in the order in which they were first seen. `rest` is what was let go.
+    A key is the stack, then the numbers of name and cgroup in the order in which they were first
+    seen. `rest` is what was let go.
     """
 
     def __init__(self) -> None:
@@ -30,11 +33,17 @@ class FoldedSamples:
         keys = numbers(rows, "stack") << 2 * _NAME_BITS
         keys |= self._codes(rows, "comm") << _NAME_BITS | self._codes(rows, "cgroup")
         keys, weights = _summed(keys, numbers(rows, "weight", 1))
-        self.keys, self.weights = _summed(np.concatenate([self.keys, keys]), np.concatenate([self.weights, weights]))
+        self.keys, self.weights = _summed(
+            np.concatenate([self.keys, keys]), np.concatenate([self.weights, weights])
+        )
         if len(self.keys) > _MOST_KEYS:
             heavy, rest = self.heaviest(_MOST_KEYS // 2)
             heavy.sort()
-            self.keys, self.weights, self.rest = self.keys[heavy], self.weights[heavy], self.rest + rest
+            self.keys, self.weights, self.rest = (
+                self.keys[heavy],
+                self.weights[heavy],
+                self.rest + rest,
+            )
 
     def heaviest(self, most: int) -> tuple[Numbers, int]:
         """Places of the heaviest keys, and the weight of all others."""
@@ -52,7 +61,10 @@ class FoldedSamples:
         found, texts = codes(rows.column(name))
         known = self._numbers[name]
         # The last is that of null, which is -1.
-        number_of = np.array([known.setdefault(text, len(known)) for text in [*texts.to_pylist(), None]], dtype=np.int64)
+        number_of = np.array(
+            [known.setdefault(text, len(known)) for text in [*texts.to_pylist(), None]],
+            dtype=np.int64,
+        )
         return number_of[found]
 
 

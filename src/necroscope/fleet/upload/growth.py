@@ -1,4 +1,6 @@
-"""Whether a recording still grows, judged by what it holds and our own clock: the node's may be stepped at any time."""
+"""Whether a recording still grows, judged by what it holds and our own clock: the node's may be
+stepped at any time.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -19,9 +21,16 @@ class Growth:
         self.is_still = False
 
     def observe(self, last_ns: int) -> tuple[bool, bool]:
-        """Whether it has come to rest, and whether that, or what it holds, is new since it was last said."""
+        """Whether it has come to rest, and whether that, or what it holds, is new since it was last
+        said.
+        """
         if last_ns != self._last_ns:
-            self._last_ns, self._since_s, self._is_told, self.is_still = last_ns, self._clock(), False, False
+            self._last_ns, self._since_s, self._is_told, self.is_still = (
+                last_ns,
+                self._clock(),
+                False,
+                False,
+            )
             return False, True
         self.is_still = self._clock() - self._since_s >= STILL_S
         is_news = self.is_still and not self._is_told
@@ -30,13 +39,17 @@ class Growth:
 
 
 class Journals:
-    """Which live segments still grow: a journal that could not be sealed stays one for good, and nothing more comes to it."""
+    """Which live segments still grow: a journal that could not be sealed stays one for good, and
+    nothing more comes to it.
+    """
 
     def __init__(self) -> None:
         self._sizes: dict[str, int] = {}
 
     def growing(self, segments: Sequence[Segment], left: dict[str, int]) -> list[Segment]:
-        """All live ones, but for those that stand still while another one grows. `left` keeps these, by name, with their size."""
+        """All live ones, but for those that stand still while another one grows. `left` keeps
+        these, by name, with their size.
+        """
         live = {segment.name: segment for segment in segments if segment.is_live}
         sizes = {name: segment_bytes(segment.path) for name, segment in live.items()}
         for name in [name for name, size in left.items() if sizes.get(name) != size]:

@@ -1,4 +1,6 @@
-"""Minutes of cores: how each spent its time, and what its worst tick was; a second of trouble must not drown in means."""
+"""Minutes of cores: how each spent its time, and what its worst tick was; a second of trouble must
+not drown in means.
+"""
 
 from typing import Any, Final
 
@@ -9,7 +11,12 @@ from numpy.typing import NDArray
 from necroscope.model.core_shares import BUSY_MODES, MINUTE_NS, MODE_PARTS
 from necroscope.store.query import Store
 
-_COLUMNS: Final = ("time", "cpu", "elapsed_ns", *(column for columns in MODE_PARTS.values() for column in columns))
+_COLUMNS: Final = (
+    "time",
+    "cpu",
+    "elapsed_ns",
+    *(column for columns in MODE_PARTS.values() for column in columns),
+)
 _DIGITS: Final = 4
 
 Columns = dict[str, list[Any]]
@@ -17,7 +24,9 @@ Numbers = NDArray[np.int64]
 
 
 def core_minutes(store: Store, from_ns: int, to_ns: int) -> Columns:
-    """Rows of the lake's `core_minutes` for the ticks that ended after `from_ns` and not after `to_ns`."""
+    """Rows of the lake's `core_minutes` for the ticks that ended after `from_ns` and not after
+    `to_ns`.
+    """
     rows = store.rows("cores", from_ns + 1, to_ns + 1, columns=_COLUMNS)
     if not rows.num_rows:
         return {}
@@ -26,19 +35,30 @@ def core_minutes(store: Store, from_ns: int, to_ns: int) -> Columns:
     keys, place = np.unique(np.stack([minute, cpu]), axis=1, return_inverse=True)
     place = place.reshape(-1)
     elapsed = np.maximum(_numbers(rows, "elapsed_ns"), 1)
-    spent = {mode: np.sum([_numbers(rows, column) for column in columns], axis=0) for mode, columns in MODE_PARTS.items()}
+    spent = {
+        mode: np.sum([_numbers(rows, column) for column in columns], axis=0)
+        for mode, columns in MODE_PARTS.items()
+    }
     spent["busy"] = np.sum([spent[mode] for mode in BUSY_MODES], axis=0)
     whole = _sums(place, elapsed)
-    found: Columns = {"time": (keys[0] * MINUTE_NS).tolist(), "cpu": keys[1].tolist(), "ticks": np.bincount(place).tolist()}
+    found: Columns = {
+        "time": (keys[0] * MINUTE_NS).tolist(),
+        "cpu": keys[1].tolist(),
+        "ticks": np.bincount(place).tolist(),
+    }
     found |= {mode: _rounded(_sums(place, spent[mode]) / whole) for mode in MODE_PARTS}
     for mode in ("busy", "system", "softirq", "steal"):
         found[f"worst_{mode}"] = _rounded(_largest(place, spent[mode] / elapsed, len(whole)))
     return found | {"worst_delay_ns": _worst_delays(store, from_ns, to_ns, keys)}
 
 
-def _worst_delays(store: Store, from_ns: int, to_ns: int, keys: NDArray[np.int64]) -> list[int | None]:
+def _worst_delays(
+    store: Store, from_ns: int, to_ns: int, keys: NDArray[np.int64]
+) -> list[int | None]:
     """The longest that a raised softirq waited, or waits still; None where nothing was measured."""
-    rows = store.rows("softirq_delay", from_ns + 1, to_ns + 1, columns=("time", "cpu", "worst_ns", "pending_ns"))
+    rows = store.rows(
+        "softirq_delay", from_ns + 1, to_ns + 1, columns=("time", "cpu", "worst_ns", "pending_ns")
+    )
     if not rows.num_rows:
         return [None] * keys.shape[1]
     own = (_numbers(rows, "time") - 1) // MINUTE_NS << 16 | _numbers(rows, "cpu")

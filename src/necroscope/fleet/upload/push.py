@@ -1,6 +1,8 @@
-"""The push loop: makes batches of what is new, has pinned windows judged, sends what waits, and sleeps until the next minute.
+"""The push loop: makes batches of what is new, has pinned windows judged, sends what waits, and
+sleeps until the next minute.
 
-Whatever goes wrong outside (collector, network, disk) costs time, then room in the spool, then a gap; never the process.
+Whatever goes wrong outside (collector, network, disk) costs time, then room in the spool, then a
+gap; never the process.
 """
 
 import contextlib
@@ -61,7 +63,9 @@ class Pusher:
 
     def turn(self) -> float:
         """Do what is due; returns after how many seconds to come again."""
-        with contextlib.suppress(SegmentGoneError):  # sealed or removed just now: the next turn lists what there is
+        with contextlib.suppress(
+            SegmentGoneError
+        ):  # sealed or removed just now: the next turn lists what there is
             if self._clock() >= self._next_make_s:
                 self._next_make_s = self._clock() + _AGAIN_S
                 if self._make_live():
@@ -74,7 +78,9 @@ class Pusher:
         return wait_s
 
     def finish(self, seconds: float) -> None:
-        """The recording ends: what is new goes to the spool, and as much of it to the collector as the time allows."""
+        """The recording ends: what is new goes to the spool, and as much of it to the collector as
+        the time allows.
+        """
         ends_s = self._clock() + seconds
         self._store.catalog.refresh()
         self.make(is_ended=True, most=_AT_ONCE)
@@ -82,7 +88,9 @@ class Pusher:
             continue
 
     def push_all(self) -> bool:
-        """A recording that has ended: all of it, with verdicts. False if the collector did not take it; the spool has it."""
+        """A recording that has ended: all of it, with verdicts. False if the collector did not take
+        it; the spool has it.
+        """
         while True:
             if not self._send_all():
                 return False
@@ -115,11 +123,15 @@ class Pusher:
                 self._spool_trouble(error)
                 break
             if self._state.cursor.closed_through != closed_through:
-                self._store = Store.open(self._recording)  # what it knows of segments that are done goes with it
+                self._store = Store.open(
+                    self._recording
+                )  # what it knows of segments that are done goes with it
         return count
 
     def _make_live(self) -> bool:
-        """Of a recording that grows, whole minutes; of one that has come to rest, also what is left of the last."""
+        """Of a recording that grows, whole minutes; of one that has come to rest, also what is left
+        of the last.
+        """
         self._store.catalog.refresh()
         if not self._store.catalog.segments:
             return False
@@ -129,7 +141,9 @@ class Pusher:
         return self.make(is_ended=is_still, most=_AT_ONCE) > 0
 
     def _judge(self, *, is_ended: bool) -> bool:
-        """Take in a verdict that is there, begin with the next window that is due; False if there is none."""
+        """Take in a verdict that is there, begin with the next window that is due; False if there
+        is none.
+        """
         judged = self._analysis.take()
         if judged is not None:
             self._keep_judged(judged)
@@ -150,7 +164,9 @@ class Pusher:
         if not segments:
             return None
         recorded = self._store.catalog.reader(segments[0]).span[0], last_time_ns(self._store)
-        return next_due(self._store.pins(), self._state.cursor.analysed, recorded, is_ended=is_ended)
+        return next_due(
+            self._store.pins(), self._state.cursor.analysed, recorded, is_ended=is_ended
+        )
 
     def _keep_judged(self, judged: Judged) -> None:
         """The bundle first: a verdict must not speak of evidence that may never come."""
@@ -164,7 +180,10 @@ class Pusher:
             if judged.trouble is not None:
                 self._delivery.tell(judged.trouble)
                 cursor.note_loss(Loss(*span, judged.trouble, "incidents"))
-            tables: dict[str, Columns] = {"incidents": _columns(judged.incidents), "episodes": _columns(judged.episodes)}
+            tables: dict[str, Columns] = {
+                "incidents": _columns(judged.incidents),
+                "episodes": _columns(judged.episodes),
+            }
             if judged.incidents or judged.episodes or judged.trouble:
                 self._keep(self._maker.of_verdicts(self._store, cursor, span, tables))
             else:
@@ -175,12 +194,18 @@ class Pusher:
     def _keep(self, made: Made) -> None:
         dropped = self._state.dropped
         self._state.keep(made)
-        self.rows.update({table: len(columns["time"]) for table, columns in made.batch.tables.items()})
+        self.rows.update(
+            {table: len(columns["time"]) for table, columns in made.batch.tables.items()}
+        )
         if self._state.dropped > dropped:
-            self._delivery.trouble(f"the spool is full: the oldest of {self._delivery.waiting} entries go")
+            self._delivery.trouble(
+                f"the spool is full: the oldest of {self._delivery.waiting} entries go"
+            )
 
     def _spool_trouble(self, error: OSError) -> None:
-        self._delivery.trouble(f"cannot write to the spool {self._state.spool.directory}: {error.strerror}")
+        self._delivery.trouble(
+            f"cannot write to the spool {self._state.spool.directory}: {error.strerror}"
+        )
 
     def _send_all(self) -> bool:
         """With patience: False when nothing was taken for a minute, or nothing ever will be."""
@@ -191,7 +216,9 @@ class Pusher:
                 continue
             answer = self._delivery.last_answer
             pause_s = self._delivery.pause_s
-            if (answer and answer.verdict is Verdict.DENIED) or self._clock() + pause_s - taken_s > _PATIENCE_S:
+            if (
+                answer and answer.verdict is Verdict.DENIED
+            ) or self._clock() + pause_s - taken_s > _PATIENCE_S:
                 return False
             self._sleep(pause_s)
         return True

@@ -1,6 +1,8 @@
-"""What a push must not lose: cursor, facts and spool, which change together and in an order that survives a kill at any moment.
+"""What a push must not lose: cursor, facts and spool, which change together and in an order that
+survives a kill at any moment.
 
-The entry first, then the facts it told, then the cursor. What goes unsent is noted as a loss before it is removed.
+The entry first, then the facts it told, then the cursor. What goes unsent is noted as a loss before
+it is removed.
 """
 
 import gzip
@@ -23,7 +25,13 @@ _FULL: Final = "the spool of the node was full"
 class PushState:
     """`to` is the collector: for another one everything is pushed again."""
 
-    def __init__(self, spool: Spool, to: str, tell: Callable[[str], None], clock_s: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        spool: Spool,
+        to: str,
+        tell: Callable[[str], None],
+        clock_s: Callable[[], float] = time.time,
+    ) -> None:
         self.spool = spool
         self.ledger = FactLedger(spool.read_facts())
         self.dropped = 0
@@ -31,7 +39,11 @@ class PushState:
         self._note()
 
     def keep(self, made: Made) -> None:
-        head = {"cursor": made.cursor.as_json(), "losses": [asdict(loss) for loss in made.losses], "has_facts": made.has_facts}
+        head = {
+            "cursor": made.cursor.as_json(),
+            "losses": [asdict(loss) for loss in made.losses],
+            "has_facts": made.has_facts,
+        }
         self.spool.add(made.cursor.number - 1, made.span, BATCH, head, encode(made.batch))
         if made.has_facts:
             self.spool.write_facts(self.ledger.hashes)
@@ -42,7 +54,13 @@ class PushState:
         """The verdicts that speak of it come after it."""
         after = self.cursor.copy()
         after.number += 1
-        self.spool.add(self.cursor.number, span, BUNDLE, {"cursor": after.as_json(), "bundle": name, "node": node}, bundle)
+        self.spool.add(
+            self.cursor.number,
+            span,
+            BUNDLE,
+            {"cursor": after.as_json(), "bundle": name, "node": node},
+            bundle,
+        )
         self.keep_cursor(after)
 
     def keep_cursor(self, cursor: Cursor) -> None:
@@ -98,7 +116,11 @@ class PushState:
             cursor = Cursor.new(to, now_s)
             self.ledger.hashes = {}
         newest = self.spool.entries[-1] if self.spool.entries else None
-        return self._adopted(newest, cursor) if newest is not None and newest.number >= cursor.number else cursor
+        return (
+            self._adopted(newest, cursor)
+            if newest is not None and newest.number >= cursor.number
+            else cursor
+        )
 
     def _adopted(self, entry: Entry, cursor: Cursor) -> Cursor:
         try:
@@ -115,7 +137,9 @@ class PushState:
 
 
 def _facts(body: bytes) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = json.loads(gzip.decompress(body))["tables"].get("facts", {name: [] for name in FACT_COLUMNS})
+    found: dict[str, list[Any]] = json.loads(gzip.decompress(body))["tables"].get(
+        "facts", {name: [] for name in FACT_COLUMNS}
+    )
     return found
 
 

@@ -1,6 +1,8 @@
-"""Rows of one segment that were not pushed yet: events, gaps, ends of jobs. Each has a key by which it is known again.
+"""Rows of one segment that were not pushed yet: events, gaps, ends of jobs. Each has a key by which
+it is known again.
 
-By segment and not by time, because rows come late: a gap is written when it ends, a daemon tells of what was minutes ago.
+By segment and not by time, because rows come late: a gap is written when it ends, a daemon tells of
+what was minutes ago.
 """
 
 import contextlib
@@ -21,7 +23,18 @@ from necroscope.segment.manifest import read_manifest
 from necroscope.segment.reader import SegmentReader
 
 ALL_TIME: Final = (-(1 << 63), (1 << 63) - 1)
-_EVENT_COLUMNS: Final = ("time", "kind", "cpu", "device", "queue", "pid", "comm", "severity", "by_kernel", "message")
+_EVENT_COLUMNS: Final = (
+    "time",
+    "kind",
+    "cpu",
+    "device",
+    "queue",
+    "pid",
+    "comm",
+    "severity",
+    "by_kernel",
+    "message",
+)
 # A collector takes 8 MiB of JSON at once.
 _MOST: Final = {"events": 2000, "gaps": 1000, "jobs": 1000}
 _MOST_CHARACTERS: Final = 1_500_000
@@ -32,7 +45,9 @@ Row = dict[str, Any]
 
 @dataclass(slots=True)
 class NewRows:
-    """By table, with the keys under which they are noted once they are in a batch; `is_cut`: there are more."""
+    """By table, with the keys under which they are noted once they are in a batch; `is_cut`: there
+    are more.
+    """
 
     rows: dict[str, list[Row]] = field(default_factory=dict)
     keys: list[str] = field(default_factory=list)
@@ -77,13 +92,16 @@ def boot_id_of(path: Path) -> str:
     return "unknown"
 
 
-def _add_events(found: NewRows, reader: SegmentReader, boot_id: str, known: set[str], sequences: set[int]) -> None:
+def _add_events(
+    found: NewRows, reader: SegmentReader, boot_id: str, known: set[str], sequences: set[int]
+) -> None:
     rows = reader.read("events", *ALL_TIME, (*_EVENT_COLUMNS, "sequence", "fields")).to_pylist()
     at_once: Counter[int] = Counter()
     for row in rows:
         sequence, fields = row.pop("sequence"), row.pop("fields")
         if sequence is None:
-            # No log numbers it: its time does, counted on where several have the same; below zero, where no log counts.
+            # No log numbers it: its time does, counted on where several have the same; below zero,
+            # where no log counts.
             row["source_sequence"] = -(row["time"] + at_once[row["time"]])
             at_once[row["time"]] += 1
         else:
@@ -99,7 +117,9 @@ def _add_events(found: NewRows, reader: SegmentReader, boot_id: str, known: set[
 
 
 def _ended_job(event: Row, fields: str | None) -> Row | None:
-    """An end that an event tells of: a unit that was restarted after a failure, a Ray job that is over."""
+    """An end that an event tells of: a unit that was restarted after a failure, a Ray job that is
+    over.
+    """
     if event["kind"] not in ("unit_restart", *_RAY_ENDS):
         return None
     try:
@@ -107,10 +127,22 @@ def _ended_job(event: Row, fields: str | None) -> Row | None:
         outcome = _RAY_ENDS.get(event["kind"])
         if outcome is not None:
             name = told.get("submission") or told["job"]
-            return {"time": event["time"], "kind": "ray_job", "name": name, "outcome": outcome, "detail": event["message"]}
+            return {
+                "time": event["time"],
+                "kind": "ray_job",
+                "name": name,
+                "outcome": outcome,
+                "detail": event["message"],
+            }
         if told.get("result") in (None, "success"):
             return None
-        return {"time": event["time"], "kind": "unit", "name": told["unit"], "outcome": "failure", "detail": event["message"]}
+        return {
+            "time": event["time"],
+            "kind": "unit",
+            "name": told["unit"],
+            "outcome": "failure",
+            "detail": event["message"],
+        }
     except (ValueError, KeyError, AttributeError):
         return None
 

@@ -1,7 +1,9 @@
-"""Sends entries of the spool to the collector: one connection that is kept, a time-out on everything, and the answer judged.
+"""Sends entries of the spool to the collector: one connection that is kept, a time-out on
+everything, and the answer judged.
 
-Who answers and what it means: 200 the entry is durable there; 400, 413, 415, 422 it will never be taken; 401, 403, 404, 405 and
-redirects are a wrong token or address, which is no fault of the entry and ends when somebody mends it; all else is a bad moment.
+Who answers and what it means: 200 the entry is durable there; 400, 413, 415, 422 it will never be
+taken; 401, 403, 404, 405 and redirects are a wrong token or address, which is no fault of the entry
+and ends when somebody mends it; all else is a bad moment.
 """
 
 import http.client
@@ -12,7 +14,13 @@ from pathlib import Path
 from typing import Final
 
 from necroscope.errors import NecroscopeError
-from necroscope.fleet.protocol import BATCHES_PATH, BUNDLES_PATH, NODE_HEADER, SENT_HEADER, TIME_HEADER
+from necroscope.fleet.protocol import (
+    BATCHES_PATH,
+    BUNDLES_PATH,
+    NODE_HEADER,
+    SENT_HEADER,
+    TIME_HEADER,
+)
 from necroscope.fleet.request import Connection, Endpoint
 from necroscope.model.names import clean
 
@@ -35,7 +43,9 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`text` says why it was not taken; `wait_s` is how long the collector asks to be left alone."""
+    """`text` says why it was not taken; `wait_s` is how long the collector asks to be left
+    alone.
+    """
 
     verdict: Verdict
     text: str = ""
@@ -63,15 +73,25 @@ class Sender:
     @property
     def is_open_to_all(self) -> bool:
         """Whether the token would travel in the clear, beyond this machine."""
-        is_here = self._endpoint.host in ("localhost", "::1") or self._endpoint.host.startswith("127.")
+        is_here = self._endpoint.host in ("localhost", "::1") or self._endpoint.host.startswith(
+            "127."
+        )
         return self._endpoint.context is None and self._token_file is not None and not is_here
 
     def send_batch(self, body: bytes, now_ns: int) -> Answer:
-        headers = {"Content-Type": "application/json", "Content-Encoding": "gzip", SENT_HEADER: str(now_ns)}
+        headers = {
+            "Content-Type": "application/json",
+            "Content-Encoding": "gzip",
+            SENT_HEADER: str(now_ns),
+        }
         return self._send("POST", BATCHES_PATH, headers, body)
 
     def send_bundle(self, name: str, node: str, time_ns: int, body: bytes) -> Answer:
-        headers = {"Content-Type": "application/octet-stream", NODE_HEADER: node, TIME_HEADER: str(time_ns)}
+        headers = {
+            "Content-Type": "application/octet-stream",
+            NODE_HEADER: node,
+            TIME_HEADER: str(time_ns),
+        }
         return self._send("PUT", BUNDLES_PATH + name, headers, body)
 
     def close(self) -> None:
@@ -80,7 +100,9 @@ class Sender:
             self._connection = None
 
     def _send(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Answer:
-        """A connection that was kept may have been closed meanwhile, which nobody tells: then once more on a new one."""
+        """A connection that was kept may have been closed meanwhile, which nobody tells: then once
+        more on a new one.
+        """
         try:
             headers = headers | self._authorization()
             is_kept = self._connection is not None
@@ -109,7 +131,9 @@ class Sender:
         return {"Authorization": f"Bearer {token}"}
 
     def _request(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Answer:
-        connection = self._connection = self._connection or self._endpoint.connection(self._timeout_s)
+        connection = self._connection = self._connection or self._endpoint.connection(
+            self._timeout_s
+        )
         with connection.ended_after(self._deadline_s):
             connection.request(method, path, body, headers)
             response = connection.getresponse()
@@ -134,7 +158,12 @@ def _told(said: bytes) -> str:
     """The collector's own words, {"error", "hint"}; of anybody else's the start."""
     try:
         content = json.loads(said)
-        return clean(f"{content['error']} ({content['hint']})" if content.get("hint") else str(content["error"]), 300)
+        return clean(
+            f"{content['error']} ({content['hint']})"
+            if content.get("hint")
+            else str(content["error"]),
+            300,
+        )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return clean(said[:200]).strip()
 

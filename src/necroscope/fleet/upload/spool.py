@@ -1,13 +1,17 @@
-"""The spool: batches and bundles on disk until a collector has taken them. Durable, in order, and bounded in bytes.
+"""The spool: batches and bundles on disk until a collector has taken them. Durable, in order, and
+bounded in bytes.
 
-    cursor.json                       how far the recording is pushed; replaced after the entry that it speaks of is durable
+    cursor.json                       how far the recording is pushed; replaced after the entry that
+    it speaks of is durable
     facts.json                        hashes of the facts that were pushed
     NUMBER.FROM.TO.batch, .bundle     one entry each, named by its number and the time it speaks for
-    refused/                          entries that the collector will never take; the last of them, to be looked at
+    refused/                          entries that the collector will never take; the last of them,
+    to be looked at
 
-It lies in the recording as `.push`, which readers and retention pass by. An entry is a checksummed head (JSON) and the body as it
-is sent. The head holds the cursor as it is after this entry: killed between the two writes, the next start takes it from there
-and sends the very same entry. Over the bound the oldest entries go, and the next batch carries a gap in their place.
+It lies in the recording as `.push`, which readers and retention pass by. An entry is a checksummed
+head (JSON) and the body as it is sent. The head holds the cursor as it is after this entry: killed
+between the two writes, the next start takes it from there and sends the very same entry. Over the
+bound the oldest entries go, and the next batch carries a gap in their place.
 """
 
 import contextlib
@@ -67,12 +71,16 @@ class Spool:
             self._lock = os.open(directory, os.O_RDONLY)
         except OSError as error:
             hint = "choose a directory you may write to with --spool"
-            raise RecordingError(f"cannot make a spool in {directory}: {error.strerror}", hint) from None
+            raise RecordingError(
+                f"cannot make a spool in {directory}: {error.strerror}", hint
+            ) from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(self._lock)
-            raise RecordingBusy(f"another process pushes from {directory}", "stop it first") from None
+            raise RecordingBusy(
+                f"another process pushes from {directory}", "stop it first"
+            ) from None
         self.entries: deque[Entry] = deque(sorted(_listed(directory)))
 
     def close(self) -> None:
@@ -98,7 +106,9 @@ class Spool:
     def read_facts(self) -> dict[str, str]:
         """Nothing if it is damaged: then all facts are new."""
         with contextlib.suppress(OSError, CorruptData, AttributeError):
-            return {str(key): str(value) for key, value in read_checked(self.directory / _FACTS).items()}
+            return {
+                str(key): str(value) for key, value in read_checked(self.directory / _FACTS).items()
+            }
         return {}
 
     def write_facts(self, facts: dict[str, str]) -> None:
@@ -109,7 +119,9 @@ class Spool:
         text = json.dumps(head, separators=(",", ":")).encode()
         rest = struct.pack("<I", len(text)) + text + body
         entry = Entry(number, *span, kind, _HEAD.size + len(rest))
-        write_whole(self.directory / entry.name, _HEAD.pack(_MAGIC, zlib.crc32(rest), len(rest)) + rest)
+        write_whole(
+            self.directory / entry.name, _HEAD.pack(_MAGIC, zlib.crc32(rest), len(rest)) + rest
+        )
         self.entries.append(entry)
         return entry
 
@@ -124,7 +136,9 @@ class Spool:
             (length,) = struct.unpack_from("<I", rest)
             return json.loads(bytes(rest[4 : 4 + length])), bytes(rest[4 + length :])
         except (OSError, struct.error, ValueError) as error:
-            raise CorruptData(f"an entry of the spool cannot be read: {entry.name}: {error}") from None
+            raise CorruptData(
+                f"an entry of the spool cannot be read: {entry.name}: {error}"
+            ) from None
 
     def remove(self, entry: Entry) -> None:
         """Not made durable: an entry that comes back is sent again, which changes nothing."""
@@ -161,6 +175,8 @@ def _listed(directory: Path) -> Iterator[Entry]:
         for item in found:
             match = _NAME.fullmatch(item.name)
             if match:
-                yield Entry(int(match[1]), int(match[2]), int(match[3]), match[4], item.stat().st_size)
+                yield Entry(
+                    int(match[1]), int(match[2]), int(match[3]), match[4], item.stat().st_size
+                )
             elif item.name.endswith(".tmp"):
                 Path(item.path).unlink(missing_ok=True)

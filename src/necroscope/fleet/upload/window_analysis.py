@@ -1,7 +1,8 @@
-"""The verdict on a pinned window, in a short-lived process of its own: what it imports and allocates ends with it.
+"""The verdict on a pinned window, in a short-lived process of its own: what it imports and
+allocates ends with it.
 
-`python -m necroscope.fleet.upload.window_analysis RECORDING FROM_NS TO_NS SINCE_NS final|early DIRECTORY` writes `verdicts.json`
-and, if the window is final and had an incident, `bundle`.
+`python -m necroscope.fleet.upload.window_analysis RECORDING FROM_NS TO_NS SINCE_NS final|early
+DIRECTORY` writes `verdicts.json` and, if the window is final and had an incident, `bundle`.
 """
 
 import contextlib
@@ -35,7 +36,8 @@ _NICE: Final = 19
 _DATA_LIMIT_BYTES: Final = 1 << 30
 _MOST_INCIDENTS: Final = 100
 _MOST_EPISODES: Final = 1000
-# Of all reports together: a collector takes 8 MiB of JSON at once, and in JSON their quotes are two characters each.
+# Of all reports together: a collector takes 8 MiB of JSON at once, and in JSON their quotes are two
+# characters each.
 _REPORTS_CHARACTERS: Final = 3_000_000
 
 Span = tuple[int, int]
@@ -52,25 +54,40 @@ class Verdicts:
     bundle: bytes | None = None
 
 
-def analyse(store: Store, window: Span, since_ns: int, *, is_final: bool, now_ns: int, work: Path) -> Verdicts:
-    """Incidents that went on after `since_ns`; what was over before was told before. Episodes and evidence once, at the end."""
+def analyse(
+    store: Store, window: Span, since_ns: int, *, is_final: bool, now_ns: int, work: Path
+) -> Verdicts:
+    """Incidents that went on after `since_ns`; what was over before was told before. Episodes and
+    evidence once, at the end.
+    """
     report = diagnose(store, span=window)
     wrong = [incident for incident in report.wrong if incident.to_ns > since_ns][:_MOST_INCIDENTS]
     name, bundle = None, None
     if is_final and wrong:
         cores = frozenset(incident.core for incident in wrong if incident.core is not None)
-        bundle = make_bundle(store, window, [(incident.from_ns, incident.to_ns) for incident in wrong], cores, work)
+        bundle = make_bundle(
+            store, window, [(incident.from_ns, incident.to_ns) for incident in wrong], cores, work
+        )
         name = segment_name(window[0]) if bundle is not None else None
     episodes = _episodes(store, window, since_ns) if is_final else []
     most = min(JSON_LIMIT, _REPORTS_CHARACTERS // max(1, len(wrong)))
-    return Verdicts([_incident(incident, name, now_ns, most) for incident in wrong], episodes, name, bundle)
+    return Verdicts(
+        [_incident(incident, name, now_ns, most) for incident in wrong], episodes, name, bundle
+    )
 
 
 def _episodes(store: Store, window: Span, since_ns: int) -> list[dict[str, Any]]:
     strong = [one for one in detect(Node(store, window)) if one.is_strong and one.to_ns > since_ns]
     heaviest = sorted(strong, key=lambda one: -one.weight)[:_MOST_EPISODES]
     return [
-        {"time": one.from_ns, "end": one.to_ns, "kind": one.kind.value, "cpu": one.cpu, "mode": one.mode, "text": one.text}
+        {
+            "time": one.from_ns,
+            "end": one.to_ns,
+            "kind": one.kind.value,
+            "cpu": one.cpu,
+            "mode": one.mode,
+            "text": one.text,
+        }
         for one in sorted(heaviest, key=lambda one: one.from_ns)
     ]
 
@@ -109,7 +126,10 @@ def _report(incident: Incident, most: int) -> str:
         text = json.dumps(content)
         if len(text) <= most:
             return text
-        content["events"], content["episodes"] = content["events"][:items], content["episodes"][:items]
+        content["events"], content["episodes"] = (
+            content["events"][:items],
+            content["episodes"][:items],
+        )
     return json.dumps({"id": incident.id, "left_out": "the report is too long"})
 
 
@@ -129,14 +149,20 @@ def main(arguments: Sequence[str]) -> int:
     try:
         window = int(from_ns), int(to_ns)
         store = Store.open(Path(recording))
-        found = analyse(store, window, int(since_ns), is_final=kind == "final", now_ns=time.time_ns(), work=work)
+        found = analyse(
+            store, window, int(since_ns), is_final=kind == "final", now_ns=time.time_ns(), work=work
+        )
     except (NecroscopeError, MemoryError) as error:
         print(str(error) or "out of memory", file=sys.stderr)  # noqa: T201 - the last line is told as the cause of the gap
         return 1
     if found.bundle is not None:
         (work / BUNDLE_FILE).write_bytes(found.bundle)
         sync_directory(work)
-    content = {"incidents": found.incidents, "episodes": found.episodes, "bundle": found.bundle_name}
+    content = {
+        "incidents": found.incidents,
+        "episodes": found.episodes,
+        "bundle": found.bundle_name,
+    }
     write_checked(work / VERDICTS_FILE, content)
     return 0
 

@@ -1,4 +1,6 @@
-"""What the core asks while a capture is replayed, answered from files: functions of the kernel, of programs, of perf maps."""
+"""What the core asks while a capture is replayed, answered from files: functions of the kernel, of
+programs, of perf maps.
+"""
 
 from collections import defaultdict
 from typing import Final
@@ -15,7 +17,13 @@ _MOST_ROUNDS: Final = 4
 class Answers:
     """`build_ids` are those that the head of the file has by path."""
 
-    def __init__(self, profile: ImportProfile, kernel: KernelNames, files: SymbolFiles, build_ids: dict[str, str]) -> None:
+    def __init__(
+        self,
+        profile: ImportProfile,
+        kernel: KernelNames,
+        files: SymbolFiles,
+        build_ids: dict[str, str],
+    ) -> None:
         self._profile = profile
         self._numbering = profile.numbering
         self._core = profile.core
@@ -51,7 +59,11 @@ class Answers:
         for pid, asked in places.items():
             names = self._files.jit_functions(pid, [question.where for question in asked])
             for question, name in zip(asked, names, strict=True):
-                self._core.learn_place(question.module, question.where, (name or "").encode("utf-8", "backslashreplace"))
+                self._core.learn_place(
+                    question.module,
+                    question.where,
+                    (name or "").encode("utf-8", "backslashreplace"),
+                )
 
     def _module(self, number: int) -> tuple[str, str | None]:
         """Path and build id."""

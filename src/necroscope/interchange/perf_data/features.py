@@ -1,4 +1,6 @@
-"""Feature sections of perf.data as facts (tools/perf/util/header.c): host, kernel, cores, events, build ids, clocks."""
+"""Feature sections of perf.data as facts (tools/perf/util/header.c): host, kernel, cores, events,
+build ids, clocks.
+"""
 
 import struct
 from collections.abc import Iterable
@@ -24,7 +26,8 @@ from necroscope.perf_abi.records import HEADER
 
 _MOST_STRINGS: Final = 65536
 _LARGEST_TIME_NS: Final = 1 << 62
-# CLOCK_MONOTONIC and CLOCK_MONOTONIC_RAW: apart from the clock of the kernel's log by no more than what NTP corrects.
+# CLOCK_MONOTONIC and CLOCK_MONOTONIC_RAW: apart from the clock of the kernel's log by no more than
+# what NTP corrects.
 _SINCE_BOOT: Final = (1, 4)
 
 
@@ -32,7 +35,9 @@ def facts_of(header: FileHeader) -> CaptureFacts:
     """What the head says; `first_ns` is on the capture's time line."""
     name_events(header)
     wall_offset_ns, why_not = wall_clock_offset_ns(header)
-    layouts = [event.layout for event in header.events if not _is_dummy(event)] or [header.events[0].layout]
+    layouts = [event.layout for event in header.events if not _is_dummy(event)] or [
+        header.events[0].layout
+    ]
     facts = CaptureFacts(
         "perf.data",
         host=_text(header, FEATURE_HOSTNAME),
@@ -52,7 +57,8 @@ def facts_of(header: FileHeader) -> CaptureFacts:
     if len(section) >= 16 and facts.has_time:
         first, last = struct.unpack_from("<QQ", section)
         if first <= last < _LARGEST_TIME_NS:
-            # The last one is not to be trusted: it is where perf stopped to look for build ids (builtin-record.c).
+            # The last one is not to be trusted: it is where perf stopped to look for build ids
+            # (builtin-record.c).
             facts.first_ns = first + (wall_offset_ns or 0)
     return facts
 
@@ -67,7 +73,13 @@ def wall_clock_offset_ns(header: FileHeader) -> tuple[int | None, str]:
     if not any(event.layout.has(SAMPLE_TIME) for event in header.events):
         return None, "the samples have no time"
     if not any(event.uses_clockid for event in header.events):
-        return None, "`perf record` ran without -k: its times are of the kernel's own clock, which no wall clock is known for"
+        return (
+            None,
+            (
+                "`perf record` ran without -k: its times are of the kernel's own clock, which no"
+                " wall clock is known for"
+            ),
+        )
     section = header.features.get(FEATURE_CLOCK_DATA, b"")
     if len(section) < 24:
         return None, "the file has no CLOCK_DATA, which `perf record -k` writes since 5.9"
@@ -86,7 +98,10 @@ def _clock_of(header: FileHeader) -> int:
 def build_ids(header: FileHeader) -> dict[str, str]:
     """Build id by path, of the modules that samples touched."""
     found: dict[str, str] = {}
-    for record in [*build_id_records(header.features.get(FEATURE_BUILD_ID, b"")), *header.build_id_records]:
+    for record in [
+        *build_id_records(header.features.get(FEATURE_BUILD_ID, b"")),
+        *header.build_id_records,
+    ]:
         if len(record) < 40:
             continue
         misc = HEADER.unpack_from(record)[1]
@@ -111,8 +126,14 @@ def name_events(header: FileHeader) -> None:
         ids, length = struct.unpack_from("<II", section, at)
         name = section[at + 8 : at + 8 + length].partition(b"\0")[0]
         at += 8 + length + 8 * ids
-        first_id = struct.unpack_from("<Q", section, at - 8 * ids)[0] if ids and at <= len(section) else None
-        header.names[header.event_of_id.get(first_id, index) if first_id is not None else index] = clean(name)
+        first_id = (
+            struct.unpack_from("<Q", section, at - 8 * ids)[0]
+            if ids and at <= len(section)
+            else None
+        )
+        header.names[header.event_of_id.get(first_id, index) if first_id is not None else index] = (
+            clean(name)
+        )
 
 
 def _text(header: FileHeader, feature: int) -> str | None:
@@ -137,6 +158,8 @@ def _command_line(header: FileHeader) -> str | None:
 
 
 def _cpus(header: FileHeader) -> int | None:
-    """Cores the machine can have: cores are numbered below that (the file says first how many can be, then how many are on)."""
+    """Cores the machine can have: cores are numbered below that (the file says first how many can
+    be, then how many are on).
+    """
     section = header.features.get(FEATURE_NRCPUS, b"")
     return max(struct.unpack_from("<II", section)) if len(section) >= 8 else None

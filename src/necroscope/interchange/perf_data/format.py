@@ -1,4 +1,6 @@
-"""Constants of perf.data that are perf's and not the kernel's (tools/perf/util/header.h, tools/lib/perf/include/perf/event.h)."""
+"""Constants of perf.data that are perf's and not the kernel's (tools/perf/util/header.h,
+tools/lib/perf/include/perf/event.h).
+"""
 
 from typing import Final
 

@@ -1,4 +1,6 @@
-"""Kernel functions of a capture: a kallsyms file of the same kernel, moved to where that one was loaded, and KSYMBOL records."""
+"""Kernel functions of a capture: a kallsyms file of the same kernel, moved to where that one was
+loaded, and KSYMBOL records.
+"""
 
 import struct
 from collections.abc import Iterable
@@ -13,21 +15,38 @@ from necroscope.profile import kernel_symbols
 from necroscope.profile.core import Core
 from necroscope.profile.kernel_functions import KernelFunctions
 from necroscope.profile.kernel_symbols import KernelSymbols
-from necroscope.symbols.messages import BLOCK_BITS, NO_FUNCTION, FunctionBlock, pack_block, unpack_block
+from necroscope.symbols.messages import (
+    BLOCK_BITS,
+    NO_FUNCTION,
+    FunctionBlock,
+    pack_block,
+    unpack_block,
+)
 
-# perf names the kernel's mapping by the symbol it is measured from: [kernel.kallsyms]_text, before 5.8 _stext.
+# perf names the kernel's mapping by the symbol it is measured from: [kernel.kallsyms]_text, before
+# 5.8 _stext.
 _KERNEL_PREFIX: Final = b"[kernel.kallsyms]"
-_MAPPING: Final = struct.Struct("<16xQQQ")  # behind header, pid and tid: address, length, file offset
+_MAPPING: Final = struct.Struct(
+    "<16xQQQ"
+)  # behind header, pid and tid: address, length, file offset
 _NAME_AT: Final = {False: 40, True: 72}  # in MMAP, in MMAP2
 _END: Final = 1 << 64
 _BLOCK_BYTES: Final = 1 << BLOCK_BITS
 
 
 class KernelNames:
-    """`why_unnamed` says why no kernel symbol is known. A thread reads kallsyms: the kernel takes its time to write it."""
+    """`why_unnamed` says why no kernel symbol is known. A thread reads kallsyms: the kernel takes
+    its time to write it.
+    """
 
     def __init__(
-        self, core: Core, search: SymbolSearch, build_id: str | None, known: dict[Path, KernelSymbols], *, is_same_machine: bool
+        self,
+        core: Core,
+        search: SymbolSearch,
+        build_id: str | None,
+        known: dict[Path, KernelSymbols],
+        *,
+        is_same_machine: bool,
     ) -> None:
         """`known` are files that other captures needed before."""
         self.why_unnamed = ""
@@ -52,7 +71,12 @@ class KernelNames:
         name = record[_NAME_AT[HEADER.unpack_from(record)[0] == MMAP2] :].partition(b"\0")[0]
         if self._mapping is None and name.startswith(_KERNEL_PREFIX):
             start, length, offset = _MAPPING.unpack_from(record)
-            self._mapping = name.removeprefix(_KERNEL_PREFIX), start, min(start + length, _END), offset
+            self._mapping = (
+                name.removeprefix(_KERNEL_PREFIX),
+                start,
+                min(start + length, _END),
+                offset,
+            )
 
     def note_programs(self, records: Iterable[bytes]) -> None:
         """KSYMBOL: code that the kernel got or gave up, a BPF program, a trampoline."""
@@ -75,13 +99,21 @@ class KernelNames:
         self._loading.join()
         symbols = self._known.get(self._path) if self._path is not None else None
         if symbols is None:
-            if self._path is not None and self._path == self._search.kallsyms and "holds no" in self.why_unnamed:
-                raise UsageError(self.why_unnamed, "copy /proc/kallsyms as root on the machine of the capture")
+            if (
+                self._path is not None
+                and self._path == self._search.kallsyms
+                and "holds no" in self.why_unnamed
+            ):
+                raise UsageError(
+                    self.why_unnamed, "copy /proc/kallsyms as root on the machine of the capture"
+                )
             raise SourceUnavailable(self.why_unnamed, "")
         reference, start, end, offset = self._mapping or (b"", 0, 0, 0)
         address = symbols.address_of(reference.decode("utf-8", "replace")) if reference else None
         is_moved = address is not None and address != offset
-        return _MovedSymbols(symbols, (start, end), offset - (address or 0)) if is_moved else symbols
+        return (
+            _MovedSymbols(symbols, (start, end), offset - (address or 0)) if is_moved else symbols
+        )
 
     def _find_file(self, build_id: str | None, *, is_same_machine: bool) -> Path | None:
         if self._search.kallsyms is not None:
@@ -91,13 +123,17 @@ class KernelNames:
             if cached.is_file():
                 return cached
         if not (build_id == _running_build_id(self._search.root) if build_id else is_same_machine):
-            self.why_unnamed = "the capture is of another kernel than the running one; give its kallsyms file"
+            self.why_unnamed = (
+                "the capture is of another kernel than the running one; give its kallsyms file"
+            )
             return None
         return self._search.root / "proc/kallsyms"
 
 
 class _MovedSymbols:
-    """Symbols of a kernel that was loaded elsewhere. Modules are loaded anew each boot: theirs mean nothing."""
+    """Symbols of a kernel that was loaded elsewhere. Modules are loaded anew each boot: theirs mean
+    nothing.
+    """
 
     def __init__(self, symbols: KernelSymbols, core_text: tuple[int, int], by: int) -> None:
         self.core_text = core_text
@@ -117,7 +153,12 @@ class _MovedSymbols:
             if 0 <= one < 1 << 64 - BLOCK_BITS
             for at, name in unpack_block(self._symbols.block(one))
         }
-        names = {0: b"", start: next((functions[at] for at in sorted(functions, reverse=True) if at <= start), b"")}
+        names = {
+            0: b"",
+            start: next(
+                (functions[at] for at in sorted(functions, reverse=True) if at <= start), b""
+            ),
+        }
         names |= {at: name for at, name in sorted(functions.items()) if start < at < end}
         if end < _BLOCK_BYTES:
             names[end] = b""
@@ -128,7 +169,9 @@ class _MovedSymbols:
 
 
 def _running_build_id(root: Path) -> str | None:
-    """/sys/kernel/notes is the kernel's notes section; an ELF file is made of it no more, so it is looked through by hand."""
+    """/sys/kernel/notes is the kernel's notes section; an ELF file is made of it no more, so it is
+    looked through by hand.
+    """
     try:
         notes = (root / "sys/kernel/notes").read_bytes()[: 1 << 16]
     except OSError:

@@ -34,7 +34,8 @@ _END: Final = (1 << 64) - 1
 # A turn of the core costs little, but files are opened to answer it.
 _BATCH_BYTES: Final = 4 << 20
 _KERNEL_NAME: Final = "[kernel.kallsyms]"
-# The instruction pointer among the registers of `arch/*/include/uapi/asm/perf_regs.h`, by the name that uname has for it.
+# The instruction pointer among the registers of `arch/*/include/uapi/asm/perf_regs.h`, by the name
+# that uname has for it.
 _IP_REGISTER: Final = {"x86_64": 8, "aarch64": 32}
 _MOST_NOTED: Final = 1 << 16
 # As many loaded programs as are kept (profile.kernel_functions).
@@ -50,7 +51,9 @@ def open_perf_data(path: Path, search: SymbolSearch | None = None) -> Capture:
     except OSError as error:
         raise unreadable(path, error) from None
     reader = _Reader(path, header, search or SymbolSearch())
-    capture = Capture(facts_of(header), lambda plan: reader.read(capture, plan), notes=list(header.notes))
+    capture = Capture(
+        facts_of(header), lambda plan: reader.read(capture, plan), notes=list(header.notes)
+    )
     return capture
 
 
@@ -71,7 +74,11 @@ def sample_span_ns(path: Path) -> tuple[int, int] | None:
     except OSError as error:
         raise unreadable(path, error) from None
     offset_ns = wall_clock_offset_ns(header)[0] or 0
-    return (span[0] + offset_ns, span[1] + offset_ns) if facts_of(header).has_time and span[0] <= span[1] else None
+    return (
+        (span[0] + offset_ns, span[1] + offset_ns)
+        if facts_of(header).has_time and span[0] <= span[1]
+        else None
+    )
 
 
 def _describe_events(core: Core, header: FileHeader, arch: str | None) -> None:
@@ -115,8 +122,16 @@ class _Reading:
         self._offset_ns = plan.offset_ns + (wall_clock_offset_ns(header)[0] or 0)
         self._stream = RecordStream(file, header.data_start, header.data_end)
         self._event: ProfileEvent | None = None
-        self._kernel = KernelNames(self._core, search, ids.get(_KERNEL_NAME), profile.kernel_symbols, is_same_machine=is_here)
-        files = profile.symbol_files.setdefault((search, is_here), SymbolFiles(search, is_same_machine=is_here))
+        self._kernel = KernelNames(
+            self._core,
+            search,
+            ids.get(_KERNEL_NAME),
+            profile.kernel_symbols,
+            is_same_machine=is_here,
+        )
+        files = profile.symbol_files.setdefault(
+            (search, is_here), SymbolFiles(search, is_same_machine=is_here)
+        )
         self._answers = Answers(profile, self._kernel, files, ids)
         _describe_events(self._core, header, facts.arch)
         self._core.set_name(0, b"swapper")
@@ -133,8 +148,13 @@ class _Reading:
         if plan.from_ns <= 0 and plan.to_ns > LATEST_NS:
             return
         if not self._capture.facts.has_time:
-            raise UsageError("the samples of this capture have no time, so there is no window of it", "leave out --from and --to")
-        begin, end = (min(max(at_ns - self._offset_ns, 0), _END) for at_ns in (plan.from_ns, plan.to_ns))
+            raise UsageError(
+                "the samples of this capture have no time, so there is no window of it",
+                "leave out --from and --to",
+            )
+        begin, end = (
+            min(max(at_ns - self._offset_ns, 0), _END) for at_ns in (plan.from_ns, plan.to_ns)
+        )
         self._core.set_window(begin, _END if plan.to_ns > LATEST_NS else end)
 
     def batches(self) -> Iterator[SampleBatch]:
@@ -167,7 +187,11 @@ class _Reading:
             segment, end_ns = self._plan.segment_at(at_ns)
             self._plan.profile.enter(segment)
             idle_before = core.view.idle
-            last = min(until, end_ns - 1 - self._offset_ns) if has_time and end_ns <= LATEST_NS else until
+            last = (
+                min(until, end_ns - 1 - self._offset_ns)
+                if has_time and end_ns <= LATEST_NS
+                else until
+            )
             core.replay(max(last, earliest), self._offset_ns)
             self._take_in(core.passed_on())
             self._answers.finish_turn()
@@ -180,7 +204,9 @@ class _Reading:
         """Of several events the one that samples time; those that were sampled so far are known."""
         facts = self._capture.facts
         self._event = ProfileEvent(facts, self._plan.event)
-        sampled = [event for event in range(len(self._header.events)) if self._core.event_counts(event)[0]]
+        sampled = [
+            event for event in range(len(self._header.events)) if self._core.event_counts(event)[0]
+        ]
         for event in self._event.others(sampled):
             self._core.leave_out(event)
 
@@ -203,7 +229,11 @@ class _Reading:
         self._kernel.note_programs(programs)
 
     def _note_lost(self, time_ns: int, cpu: int, record: bytes, *, is_plain: bool) -> None:
-        samples = LOST_BODY.unpack_from(record, 8)[1] if is_plain else struct.unpack_from("<Q", record, 8)[0]
+        samples = (
+            LOST_BODY.unpack_from(record, 8)[1]
+            if is_plain
+            else struct.unpack_from("<Q", record, 8)[0]
+        )
         at_ns = min(max(time_ns + self._offset_ns, 0), LATEST_NS)
         lost, known = Lost(at_ns, cpu, min(samples, (1 << 32) - 1)), self._capture.lost
         if len(known) >= _MOST_NOTED:
@@ -212,10 +242,15 @@ class _Reading:
 
     def _with_cgroups(self, columns: Columns | None) -> Columns | None:
         """Samples of `--all-cgroups` say the id of theirs, other records its name."""
-        if columns is None or not any(event.layout.has(SAMPLE_CGROUP) for event in self._header.events):
+        if columns is None or not any(
+            event.layout.has(SAMPLE_CGROUP) for event in self._header.events
+        ):
             return columns
         ids = array("Q", self._core.column("cgroup_id", 8))
-        places = {number: place for place, number in enumerate(sorted(set(ids) & self._cgroup_names.keys()))}
+        places = {
+            number: place
+            for place, number in enumerate(sorted(set(ids) & self._cgroup_names.keys()))
+        }
         bits = bytearray((len(ids) + 7) // 8)
         for row, number in enumerate(ids):
             bits[row // 8] |= (number in places) << row % 8
@@ -239,20 +274,38 @@ class _Reading:
         if stream.fault:
             notes.append(stream.fault)
         if stream.skipped_trace_bytes:
-            notes.append(f"{stream.skipped_trace_bytes} bytes of hardware trace (AUX) were left out")
+            notes.append(
+                f"{stream.skipped_trace_bytes} bytes of hardware trace (AUX) were left out"
+            )
         if view.malformed:
-            notes.append(f"{view.malformed} samples do not fit their record or their event, and were left out")
+            notes.append(
+                f"{view.malformed} samples do not fit their record or their event, and were"
+                " left out"
+            )
         if view.refused:
-            notes.append(f"{view.refused} records were left out: there are more tasks and stacks than can be held")
+            notes.append(
+                f"{view.refused} records were left out: there are more tasks and stacks than can be"
+                " held"
+            )
         if self._throttled:
             notes.append(f"the kernel throttled sampling {self._throttled} times")
-        if any(event.layout.has(SAMPLE_STACK_USER) and event.layout.has(SAMPLE_REGS_USER) for event in self._header.events):
-            notes.append("copied user stacks (--call-graph dwarf) are not unwound: of user code the innermost function is shown")
+        if any(
+            event.layout.has(SAMPLE_STACK_USER) and event.layout.has(SAMPLE_REGS_USER)
+            for event in self._header.events
+        ):
+            notes.append(
+                "copied user stacks (--call-graph dwarf) are not unwound: of user code the"
+                " innermost function is shown"
+            )
         if view.bounded:
-            notes.append(f"{view.bounded} stacks were cut: there are more different ones than can be held")
+            notes.append(
+                f"{view.bounded} stacks were cut: there are more different ones than can be held"
+            )
         if self._kernel.why_unnamed:
             notes.append(f"kernel functions have no names: {self._kernel.why_unnamed}")
         if self._event is not None:
-            counts = [self._core.event_counts(event)[1] for event in range(len(self._header.events))]
+            counts = [
+                self._core.event_counts(event)[1] for event in range(len(self._header.events))
+            ]
             notes += self._event.notes(counts)
         self._capture.notes[:] = notes

@@ -1,6 +1,8 @@
-"""The data section as whole records: read piece by piece, compressed records unpacked, hardware traces skipped.
+"""The data section as whole records: read piece by piece, compressed records unpacked, hardware
+traces skipped.
 
-Files are read and not mapped: a mapped file counts into our memory, and one that is cut while we read kills us with SIGBUS.
+Files are read and not mapped: a mapped file counts into our memory, and one that is cut while we
+read kills us with SIGBUS.
 """
 
 import struct
@@ -20,19 +22,24 @@ from necroscope.perf_abi.records import HEADER
 from necroscope.profile.core import skip_records
 
 Feed = Callable[[bytes], int]
-"""Takes whole plain records from the start of some bytes, and says how many bytes they were (`Core.feed`)."""
+"""Takes whole plain records from the start of some bytes, and says how many bytes they were
+(`Core.feed`).
+"""
 
 _PIECE_BYTES: Final = 1 << 20
 _PACKED_PIECE_BYTES: Final = 256 << 10
 _UNPACKED_PIECE_BYTES: Final = 1 << 20
 _RECORD_BYTES: Final = 1 << 16
 _HEADER_BYTES: Final = 8
-# An empty last block: perf flushes its zstd frame but never ends it, and the reader takes an open end for a cut file.
+# An empty last block: perf flushes its zstd frame but never ends it, and the reader takes an open
+# end for a cut file.
 _ZSTD_END: Final = b"\x01\x00\x00"
 
 
 class RecordStream:
-    """Reads from `start` to `end`; `fault` says where and why it had to stop before, `skipped_trace_bytes` what was left out."""
+    """Reads from `start` to `end`; `fault` says where and why it had to stop before,
+    `skipped_trace_bytes` what was left out.
+    """
 
     def __init__(self, file: BinaryIO, start: int, end: int) -> None:
         self.fault: str | None = None
@@ -66,7 +73,9 @@ class RecordStream:
                 if kind in kinds:
                     yield record
             elif not self._skipped(kind):
-                self._rest = self._rest[skip_records(self._rest) or HEADER.unpack_from(self._rest)[2] :]
+                self._rest = self._rest[
+                    skip_records(self._rest) or HEADER.unpack_from(self._rest)[2] :
+                ]
 
     @property
     def position(self) -> int:
@@ -77,7 +86,9 @@ class RecordStream:
         """Have at least so many bytes at hand, if the file has them."""
         while len(self._rest) < wanted and self._at < self._end:
             self._file.seek(self._at)
-            piece = self._file.read(min(max(self._piece_bytes, wanted - len(self._rest)), self._end - self._at))
+            piece = self._file.read(
+                min(max(self._piece_bytes, wanted - len(self._rest)), self._end - self._at)
+            )
             if not piece:
                 self._end = self._at
                 break
@@ -128,14 +139,19 @@ class RecordStream:
         else:
             self.skipped_trace_bytes += skipped
         if skipped > self._end - self._at + len(self._rest):
-            self._stop(f"{skipped} bytes of {'hardware trace' if kind == AUXTRACE else 'tracing data'} are not there")
+            self._stop(
+                f"{skipped} bytes of {'hardware trace' if kind == AUXTRACE else 'tracing data'} are"
+                " not there"
+            )
             return
         in_memory = min(skipped, len(self._rest))
         self._rest = self._rest[in_memory:]
         self._at += skipped - in_memory
 
     def _unpacked(self, feed: Feed) -> Iterator[int]:
-        """From the first compressed record on; other records between them come after the piece they were met in."""
+        """From the first compressed record on; other records between them come after the piece they
+        were met in.
+        """
         import pyarrow as pa  # noqa: PLC0415  (55 MB: only for those who have compressed files)
 
         unpacking = pa.CompressedInputStream(pa.PythonFile(_Payloads(self), mode="r"), "zstd")
@@ -161,7 +177,10 @@ class RecordStream:
                 self._stop("unpacked bytes are no records")
                 break
         if rest:
-            self.fault = self.fault or f"cut at byte {self.position}: {len(rest)} unpacked bytes are no record"
+            self.fault = (
+                self.fault
+                or f"cut at byte {self.position}: {len(rest)} unpacked bytes are no record"
+            )
 
     def next_payload(self) -> bytes:
         """Of the next compressed record; b"" at the end of the file."""

@@ -1,4 +1,6 @@
-"""User functions by blocks of file offsets: finds the right ELF file of each module and keeps its symbol tables."""
+"""User functions by blocks of file offsets: finds the right ELF file of each module and keeps its
+symbol tables.
+"""
 
 import os
 import stat
@@ -38,8 +40,12 @@ class SymbolFiles:
         self._index: dict[str, Path] | None = None
 
     @contextmanager
-    def functions(self, path: str, build_id: str | None) -> Iterator[tuple[FileFunctions | None, int]]:
-        """And the file that their names are read from; None where no file can be trusted to be the one that ran."""
+    def functions(
+        self, path: str, build_id: str | None
+    ) -> Iterator[tuple[FileFunctions | None, int]]:
+        """And the file that their names are read from; None where no file can be trusted to be the
+        one that ran.
+        """
         key = (path, build_id)
         if key not in self._loaded:
             self._loaded[key] = self._load(path, build_id)
@@ -47,7 +53,9 @@ class SymbolFiles:
         with ExitStack() as opened:
             try:
                 image = opened.enter_context(_image(loaded.path)) if loaded is not None else None
-                found = loaded.functions(image) if loaded is not None and image is not None else None
+                found = (
+                    loaded.functions(image) if loaded is not None and image is not None else None
+                )
             except (OSError, ImageError, ValueError):
                 image = found = None
             if loaded is not None:
@@ -81,8 +89,12 @@ class SymbolFiles:
         return None
 
     def _may_trust(self, candidate: Path) -> bool:
-        """Without a build id the path alone speaks: that of a directory given, or of the machine that made the capture."""
-        return self._is_same_machine or any(candidate.is_relative_to(folder) for folder in self._search.binaries)
+        """Without a build id the path alone speaks: that of a directory given, or of the machine
+        that made the capture.
+        """
+        return self._is_same_machine or any(
+            candidate.is_relative_to(folder) for folder in self._search.binaries
+        )
 
     def _candidates(self, path: str, build_id: str | None) -> Iterator[Path]:
         if build_id is not None:
@@ -116,7 +128,12 @@ class SymbolFiles:
         """Build ids of all ELF files in the directories given."""
         if self._index is None:
             self._index = {}
-            files = (Path(top) / name for folder in self._search.binaries for top, _, names in os.walk(folder) for name in names)
+            files = (
+                Path(top) / name
+                for folder in self._search.binaries
+                for top, _, names in os.walk(folder)
+                for name in names
+            )
             for _, path in zip(range(_MOST_INDEXED), files, strict=False):
                 loaded = _LoadedFile.open(path, None)
                 if loaded is not None and loaded.build_id is not None:
@@ -136,7 +153,9 @@ class _LoadedFile:
 
     @classmethod
     def open(cls, path: Path, build_id: str | None) -> "_LoadedFile | None":
-        """None for what is no ELF file, or one of another build id; a shorter id (md5, 16 bytes) comes padded with zeros."""
+        """None for what is no ELF file, or one of another build id; a shorter id (md5, 16 bytes)
+        comes padded with zeros.
+        """
         try:
             with _image(path) as image:
                 elf = Elf(image)
@@ -153,15 +172,23 @@ class _LoadedFile:
 
     def _read_tables(self, elf: Elf, image: FileImage) -> list[FunctionIndex]:
         """The fullest there is: `.symtab`, a debug file's, or `.dynsym` with `.gnu_debugdata`."""
-        table = index_symtab(elf, image, _NAMES_BYTES) or next(filter(None, map(self._read_debug_file, self.debug_files)), None)
-        found = [table] if table is not None else [index_dynsym(elf, image, _NAMES_BYTES), index_debugdata(elf, image)]
+        table = index_symtab(elf, image, _NAMES_BYTES) or next(
+            filter(None, map(self._read_debug_file, self.debug_files)), None
+        )
+        found = (
+            [table]
+            if table is not None
+            else [index_dynsym(elf, image, _NAMES_BYTES), index_debugdata(elf, image)]
+        )
         return [table for table in found if table is not None]
 
     def _read_debug_file(self, path: Path) -> FunctionIndex | None:
         """Only its symbols: where the file's bytes lie in memory, the stripped file alone says."""
         try:
             with _image(path) as image:
-                return index_symtab_with_names(image) if Elf(image).build_id == self.build_id else None
+                return (
+                    index_symtab_with_names(image) if Elf(image).build_id == self.build_id else None
+                )
         except (OSError, ImageError, ValueError):
             return None
 
@@ -169,7 +196,9 @@ class _LoadedFile:
 @contextmanager
 def _image(path: Path) -> Iterator[FileImage]:
     """Regular files only, without waiting: a capture may name a pipe or a device."""
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    descriptor = os.open(
+        path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    )
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise ImageError("no regular file")

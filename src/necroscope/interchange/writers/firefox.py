@@ -1,11 +1,14 @@
-"""Firefox Profiler's processed profile, format version 61, for https://profiler.firefox.com and its command line.
+"""Firefox Profiler's processed profile, format version 61, for https://profiler.firefox.com and its
+command line.
 
-Types: https://github.com/firefox-devtools/profiler/blob/main/src/types/profile.ts; changes between versions:
-docs-developer/CHANGELOG-formats.md there. Version 61 is the first with all tables shared by the threads that the viewer upgrades
-without a guess; it refuses versions newer than itself, never older ones. Times are milliseconds since the window's start.
+Types: https://github.com/firefox-devtools/profiler/blob/main/src/types/profile.ts; changes between
+versions: docs-developer/CHANGELOG-formats.md there. Version 61 is the first with all tables shared
+by the threads that the viewer upgrades without a guess; it refuses versions newer than itself,
+never older ones. Times are milliseconds since the window's start.
 
-The tracks: the node's events as markers; each core as a thread of the process `cores`; each thread under its own process. So a
-sample is in the file twice, once under its core and once under its thread; `by` asks for one of them.
+The tracks: the node's events as markers; each core as a thread of the process `cores`; each thread
+under its own process. So a sample is in the file twice, once under its core and once under its
+thread; `by` asks for one of them.
 """
 
 import json
@@ -96,25 +99,37 @@ def _events_thread(facts: WindowFacts, events: pa.Table | None, strings: Strings
     return thread | {"markers": markers, "showMarkersInTimeline": True}
 
 
-def _core_threads(columns: Columns, stacks: NDArray[np.int64], facts: WindowFacts) -> Iterator[Json]:
+def _core_threads(
+    columns: Columns, stacks: NDArray[np.int64], facts: WindowFacts
+) -> Iterator[Json]:
     for cpu in np.unique(columns.cpu).tolist():
         name = "core unknown" if cpu == UNKNOWN else f"core {cpu}"
         samples = _sample_table(columns, stacks, np.flatnonzero(columns.cpu == cpu), facts)
         yield _thread(name, _CORES_PROCESS, _CORES_PROCESS, name, samples, is_main=False)
 
 
-def _task_threads(columns: Columns, stacks: NDArray[np.int64], facts: WindowFacts) -> Iterator[Json]:
+def _task_threads(
+    columns: Columns, stacks: NDArray[np.int64], facts: WindowFacts
+) -> Iterator[Json]:
     order = np.lexsort((columns.time_ns, columns.tid, columns.pid))
-    is_first = np.flatnonzero(np.diff(columns.tid[order], prepend=-2) | np.diff(columns.pid[order], prepend=-2))
+    is_first = np.flatnonzero(
+        np.diff(columns.tid[order], prepend=-2) | np.diff(columns.pid[order], prepend=-2)
+    )
     process_names = columns.process_names()
     for rows in np.split(order, is_first[1:]) if len(order) else []:
-        pid, tid, comm = (int(column[rows[-1]]) for column in (columns.pid, columns.tid, columns.comm))
+        pid, tid, comm = (
+            int(column[rows[-1]]) for column in (columns.pid, columns.tid, columns.comm)
+        )
         name = columns.comms[comm] if comm != UNKNOWN else f"thread {tid}"
         samples = _sample_table(columns, stacks, rows, facts)
-        yield _thread(name, process_names.get(pid, name), str(pid), tid, samples, is_main=pid == tid)
+        yield _thread(
+            name, process_names.get(pid, name), str(pid), tid, samples, is_main=pid == tid
+        )
 
 
-def _sample_table(columns: Columns, stacks: NDArray[np.int64], rows: NDArray[np.int64], facts: WindowFacts) -> Json:
+def _sample_table(
+    columns: Columns, stacks: NDArray[np.int64], rows: NDArray[np.int64], facts: WindowFacts
+) -> Json:
     weights = columns.weight[rows]
     return {
         "stack": stacks[rows].tolist(),
@@ -127,7 +142,9 @@ def _sample_table(columns: Columns, stacks: NDArray[np.int64], rows: NDArray[np.
     }
 
 
-def _thread(name: str, process: str, pid: str, tid: int | str, samples: Json, *, is_main: bool) -> Json:
+def _thread(
+    name: str, process: str, pid: str, tid: int | str, samples: Json, *, is_main: bool
+) -> Json:
     return {
         "processType": "default",
         "processStartupTime": 0,

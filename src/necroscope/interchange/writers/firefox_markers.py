@@ -1,4 +1,6 @@
-"""The node's events as markers of a Firefox profile, and the schema by which the viewer shows them."""
+"""The node's events as markers of a Firefox profile, and the schema by which the viewer shows
+them.
+"""
 
 from typing import Any, Final
 
@@ -33,7 +35,15 @@ MARKER_SCHEMA: Final = {
 
 
 def no_markers() -> Json:
-    return {"data": [], "name": [], "startTime": [], "endTime": [], "phase": [], "category": [], "length": 0}
+    return {
+        "data": [],
+        "name": [],
+        "startTime": [],
+        "endTime": [],
+        "phase": [],
+        "category": [],
+        "length": 0,
+    }
 
 
 def event_markers(events: pa.Table, facts: WindowFacts, strings: Strings) -> Json:
@@ -41,7 +51,9 @@ def event_markers(events: pa.Table, facts: WindowFacts, strings: Strings) -> Jso
     markers = no_markers()
     rows = sorted(events.to_pylist(), key=lambda row: row["time"])
     for row in rows:
-        markers["data"].append({"type": _TYPE} | {key: row[key] for key in _FIELDS if row.get(key) is not None})
+        markers["data"].append(
+            {"type": _TYPE} | {key: row[key] for key in _FIELDS if row.get(key) is not None}
+        )
         markers["name"].append(strings(row["kind"]))
         markers["startTime"].append((row["time"] - facts.from_ns) / NS_PER_MS)
         markers["endTime"].append(None)

@@ -1,4 +1,6 @@
-"""The tables that all threads of a Firefox profile share: stacks, frames, functions, libraries, strings (format version 61)."""
+"""The tables that all threads of a Firefox profile share: stacks, frames, functions, libraries,
+strings (format version 61).
+"""
 
 from typing import Any, Final
 
@@ -35,7 +37,14 @@ def libraries(columns: Columns) -> list[Json]:
 def _library(module: str, build_id: str | None) -> Json:
     name = module.rsplit("/", 1)[-1]
     identity = {"breakpadId": breakpad_id(build_id), "codeId": build_id}
-    return {"arch": "", "name": name, "path": module, "debugName": name, "debugPath": module, **identity}
+    return {
+        "arch": "",
+        "name": name,
+        "path": module,
+        "debugName": name,
+        "debugPath": module,
+        **identity,
+    }
 
 
 def breakpad_id(build_id: str | None) -> str:
@@ -86,6 +95,19 @@ def shared_tables(columns: Columns, stacks: Tree, strings: Strings) -> Json:
             "type": [_LIBRARY_RESOURCE] * len(modules),
             "length": len(modules),
         },
-        "nativeSymbols": {"libIndex": [], "address": [], "name": [], "functionSize": [], "length": 0},
-        "sources": {"id": [], "filename": [], "startLine": [], "startColumn": [], "sourceMapURL": [], "length": 0},
+        "nativeSymbols": {
+            "libIndex": [],
+            "address": [],
+            "name": [],
+            "functionSize": [],
+            "length": 0,
+        },
+        "sources": {
+            "id": [],
+            "filename": [],
+            "startLine": [],
+            "startColumn": [],
+            "sourceMapURL": [],
+            "length": 0,
+        },
     }

@@ -1,4 +1,6 @@
-"""The formats a profile can be written in: name, file suffix, and the writer for what it takes, loaded when it is asked for."""
+"""The formats a profile can be written in: name, file suffix, and the writer for what it takes,
+loaded when it is asked for.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +14,9 @@ from necroscope.stacks.samples import SampleTables
 
 @dataclass(frozen=True, slots=True)
 class SampleFormat:
-    """Written from each sample, with its time and core, by the function `write_NAME` of the module NAME."""
+    """Written from each sample, with its time and core, by the function `write_NAME` of the module
+    NAME.
+    """
 
     name: str
     suffix: str
@@ -35,7 +39,9 @@ class TreeFormat:
 
 
 def _writer(name: str) -> Callable[..., Any]:
-    writer: Callable[..., Any] = getattr(import_module(f"necroscope.interchange.writers.{name}"), f"write_{name}")
+    writer: Callable[..., Any] = getattr(
+        import_module(f"necroscope.interchange.writers.{name}"), f"write_{name}"
+    )
     return writer
 
 

@@ -1,9 +1,11 @@
 """OTLP profiles, schema v1development, one serialised ProfilesData message.
 
-Schema: opentelemetry/proto/profiles/v1development/profiles.proto of https://github.com/open-telemetry/opentelemetry-proto. Its
-classes come from the package `opentelemetry-proto` (1.40 or newer: older ones ship a schema without a stack table), the extra
-`otlp`. Samples of one stack, core and task are one Sample with all their timestamps. Attribute names are OpenTelemetry's
-semantic conventions; `process.executable.name` is the main thread's comm and absent where that was not sampled.
+Schema: opentelemetry/proto/profiles/v1development/profiles.proto of
+https://github.com/open-telemetry/opentelemetry-proto. Its classes come from the package
+`opentelemetry-proto` (1.40 or newer: older ones ship a schema without a stack table), the extra
+`otlp`. Samples of one stack, core and task are one Sample with all their timestamps. Attribute
+names are OpenTelemetry's semantic conventions; `process.executable.name` is the main thread's comm
+and absent where that was not sampled.
 """
 
 from importlib import import_module
@@ -33,14 +35,18 @@ def write_otlp(tables: SampleTables, facts: WindowFacts, out: BinaryIO) -> None:
     _set_text(resource.resource.attributes.add(), "os.type", "linux")
     scope = resource.scope_profiles.add()
     scope.scope.name, scope.scope.version = "necroscope", __version__
-    profile = scope.profiles.add(time_unix_nano=facts.from_ns, duration_nano=facts.to_ns - facts.from_ns)
+    profile = scope.profiles.add(
+        time_unix_nano=facts.from_ns, duration_nano=facts.to_ns - facts.from_ns
+    )
     profile.sample_type.type_strindex = dictionary.string("samples")
     profile.sample_type.unit_strindex = dictionary.string("count")
     profile.period_type.type_strindex = dictionary.string("cpu")
     profile.period_type.unit_strindex = dictionary.string("nanoseconds")
     profile.period = columns.period_ns(facts)
     if facts.left_out:
-        profile.attribute_indices.append(dictionary.attribute("necroscope.left_out", "; ".join(facts.left_out)))
+        profile.attribute_indices.append(
+            dictionary.attribute("necroscope.left_out", "; ".join(facts.left_out))
+        )
     _add_samples(profile, columns, dictionary)
     data.dictionary.CopyFrom(dictionary.message())
     out.write(data.SerializeToString(deterministic=True))
@@ -50,9 +56,14 @@ def _profile_classes() -> Any:
     try:
         classes = import_module(_CLASSES)
     except ImportError:
-        raise UsageError("OTLP profiles need the package opentelemetry-proto", "pip install '.[otlp]'") from None
+        raise UsageError(
+            "OTLP profiles need the package opentelemetry-proto", "pip install '.[otlp]'"
+        ) from None
     if not hasattr(classes, "Stack"):
-        raise UsageError("the installed opentelemetry-proto ships an older profiles schema", "pip install '.[otlp]'")
+        raise UsageError(
+            "the installed opentelemetry-proto ships an older profiles schema",
+            "pip install '.[otlp]'",
+        )
     return classes
 
 
@@ -62,7 +73,9 @@ def _set_text(attribute: Any, key: str, text: str) -> None:
 
 
 class _Dictionary:
-    """The tables that everything else refers to by number; entry 0 of each is its zero value and stands for none."""
+    """The tables that everything else refers to by number; entry 0 of each is its zero value and
+    stands for none.
+    """
 
     def __init__(self, classes: Any) -> None:
         self._message = classes.ProfilesDictionary()
@@ -97,7 +110,9 @@ class _Dictionary:
         if frame.offset is not None:
             location.address = frame.offset & _ADDRESS_MASK
         if frame.kind in _FRAME_TYPE:
-            location.attribute_indices.append(self.attribute("profile.frame.type", _FRAME_TYPE[frame.kind]))
+            location.attribute_indices.append(
+                self.attribute("profile.frame.type", _FRAME_TYPE[frame.kind])
+            )
         return number
 
     def _mapping(self, frame: Frame) -> int:
@@ -107,7 +122,9 @@ class _Dictionary:
             number = self._mappings[key] = len(self._message.mapping_table)
             mapping = self._message.mapping_table.add(filename_strindex=self.string(frame.module))
             if frame.build_id:
-                mapping.attribute_indices.append(self.attribute("process.executable.build_id.gnu", frame.build_id))
+                mapping.attribute_indices.append(
+                    self.attribute("process.executable.build_id.gnu", frame.build_id)
+                )
         return number
 
     def stack(self, locations: list[int]) -> int:
@@ -117,9 +134,14 @@ class _Dictionary:
 
 def _add_samples(profile: Any, columns: Columns, dictionary: _Dictionary) -> None:
     locations = [dictionary.location(frame) for frame in columns.frames]
-    stacks = {stack: dictionary.stack([locations[frame] for frame in reversed(path)]) for stack, path in columns.paths()}
+    stacks = {
+        stack: dictionary.stack([locations[frame] for frame in reversed(path)])
+        for stack, path in columns.paths()
+    }
     process_names = columns.process_names()
-    keys = np.stack([columns.stack, columns.cpu, columns.pid, columns.tid, columns.comm, columns.cgroup], axis=1)
+    keys = np.stack(
+        [columns.stack, columns.cpu, columns.pid, columns.tid, columns.comm, columns.cgroup], axis=1
+    )
     identities, place = np.unique(keys, axis=0, return_inverse=True)
     order = np.argsort(place.ravel(), kind="stable")
     ends = np.cumsum(np.bincount(place.ravel(), minlength=len(identities)))
@@ -129,7 +151,9 @@ def _add_samples(profile: Any, columns: Columns, dictionary: _Dictionary) -> Non
     for (stack, *task), end in zip(identities.tolist(), ends.tolist(), strict=True):
         attributes = tasks.get(tuple(task))
         if attributes is None:
-            attributes = tasks[tuple(task)] = _task_attributes(dictionary, columns, process_names, *task)
+            attributes = tasks[tuple(task)] = _task_attributes(
+                dictionary, columns, process_names, *task
+            )
         profile.samples.add(
             stack_index=stacks[stack],
             attribute_indices=attributes,
@@ -140,10 +164,19 @@ def _add_samples(profile: Any, columns: Columns, dictionary: _Dictionary) -> Non
 
 
 def _task_attributes(
-    dictionary: _Dictionary, columns: Columns, process_names: dict[int, str], cpu: int, pid: int, tid: int, comm: int, cgroup: int
+    dictionary: _Dictionary,
+    columns: Columns,
+    process_names: dict[int, str],
+    cpu: int,
+    pid: int,
+    tid: int,
+    comm: int,
+    cgroup: int,
 ) -> list[int]:
     numbers = {"cpu.logical_number": cpu, "process.pid": pid, "thread.id": tid}
-    found: dict[str, str | int] = {key: number for key, number in numbers.items() if number != UNKNOWN}
+    found: dict[str, str | int] = {
+        key: number for key, number in numbers.items() if number != UNKNOWN
+    }
     if comm != UNKNOWN:
         found["thread.name"] = columns.comms[comm]
     if pid in process_names:

@@ -1,9 +1,11 @@
-"""pprof's gzipped protobuf (https://github.com/google/pprof/blob/main/proto/profile.proto), with time and core as labels.
+"""pprof's gzipped protobuf (https://github.com/google/pprof/blob/main/proto/profile.proto), with
+time and core as labels.
 
-Each sample carries the numeric labels `timestamp` (ns UTC), `cpu`, `pid` and `tid`, and the texts `comm` and `cgroup`; what is
-not known is absent. A number's unit is its key, so that `pprof -tagfocus=cpu=3cpu` finds it. With `bucket_ns` samples that
-differ only in time within a bucket are one, stamped with the bucket's start. A frame without a symbol has its file offset as
-address, in a mapping that begins at 0 and so needs no relocation.
+Each sample carries the numeric labels `timestamp` (ns UTC), `cpu`, `pid` and `tid`, and the texts
+`comm` and `cgroup`; what is not known is absent. A number's unit is its key, so that `pprof
+-tagfocus=cpu=3cpu` finds it. With `bucket_ns` samples that differ only in time within a bucket are
+one, stamped with the bucket's start. A frame without a symbol has its file offset as address, in a
+mapping that begins at 0 and so needs no relocation.
 """
 
 import gzip
@@ -11,7 +13,12 @@ from typing import BinaryIO, Final
 
 import numpy as np
 
-from necroscope.interchange.writers.protobuf_wire import bytes_field, number_field, packed_field, varints
+from necroscope.interchange.writers.protobuf_wire import (
+    bytes_field,
+    number_field,
+    packed_field,
+    varints,
+)
 from necroscope.interchange.writers.window import UNKNOWN, Columns, Strings, WindowFacts, columns_of
 from necroscope.stacks.samples import SampleTables
 
@@ -22,7 +29,9 @@ _NUMBER: Final = b"\x18"
 _ADDRESS_MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
 
 
-def write_pprof(tables: SampleTables, facts: WindowFacts, out: BinaryIO, *, bucket_ns: int = 0) -> None:
+def write_pprof(
+    tables: SampleTables, facts: WindowFacts, out: BinaryIO, *, bucket_ns: int = 0
+) -> None:
     columns = columns_of(tables)
     # The first of them must be the empty text.
     strings = Strings({"": 0})
@@ -50,20 +59,40 @@ def _value_type(field: int, kind: int, unit: int) -> bytes:
 
 def _samples(columns: Columns, strings: Strings, period_ns: int, bucket_ns: int) -> list[bytes]:
     time_ns = columns.time_ns // bucket_ns * bucket_ns if bucket_ns else columns.time_ns
-    keys = np.stack([columns.stack, time_ns, columns.cpu, columns.pid, columns.tid, columns.comm, columns.cgroup], axis=1)
+    keys = np.stack(
+        [
+            columns.stack,
+            time_ns,
+            columns.cpu,
+            columns.pid,
+            columns.tid,
+            columns.comm,
+            columns.cgroup,
+        ],
+        axis=1,
+    )
     weights = columns.weight
     if bucket_ns:
         keys, place = np.unique(keys, axis=0, return_inverse=True)
         weights = np.bincount(place.ravel(), columns.weight, len(keys)).astype(np.int64)
         time_ns = keys[:, 1]
     # Ids count from 1: 0 is no location.
-    paths = {stack: packed_field(1, [frame + 1 for frame in reversed(path)]) for stack, path in columns.paths()}
-    values = {weight: packed_field(2, (weight, weight * period_ns)) for weight in np.unique(weights).tolist()}
-    # Not in nanoseconds: pprof takes those for a duration and shows the moment as a number of hours.
+    paths = {
+        stack: packed_field(1, [frame + 1 for frame in reversed(path)])
+        for stack, path in columns.paths()
+    }
+    values = {
+        weight: packed_field(2, (weight, weight * period_ns))
+        for weight in np.unique(weights).tolist()
+    }
+    # Not in nanoseconds: pprof takes those for a duration and shows the moment as a number of
+    # hours.
     key, unit = number_field(1, strings("timestamp")), number_field(4, strings("timestamp"))
     tasks: dict[tuple[int, ...], bytes] = {}
     parts = []
-    for (stack, _, *task), time, weight in zip(keys.tolist(), varints(time_ns), weights.tolist(), strict=True):
+    for (stack, _, *task), time, weight in zip(
+        keys.tolist(), varints(time_ns), weights.tolist(), strict=True
+    ):
         labels = tasks.get(tuple(task))
         if labels is None:
             labels = tasks[tuple(task)] = _task_labels(columns, strings, *task)
@@ -72,11 +101,14 @@ def _samples(columns: Columns, strings: Strings, period_ns: int, bucket_ns: int)
     return parts
 
 
-def _task_labels(columns: Columns, strings: Strings, cpu: int, pid: int, tid: int, comm: int, cgroup: int) -> bytes:
+def _task_labels(
+    columns: Columns, strings: Strings, cpu: int, pid: int, tid: int, comm: int, cgroup: int
+) -> bytes:
     numbers = {"cpu": cpu, "pid": pid, "tid": tid}
     texts = {"comm": (comm, columns.comms), "cgroup": (cgroup, columns.cgroups)}
     labels = [
-        # With its unit, because core 0 is a number and an absent `num` without one would be read as no label at all.
+        # With its unit, because core 0 is a number and an absent `num` without one would be read as
+        # no label at all.
         number_field(1, strings(key)) + number_field(3, number) + number_field(4, strings(key))
         for key, number in numbers.items()
         if number != UNKNOWN
@@ -102,16 +134,28 @@ def _mappings_and_locations(columns: Columns, strings: Strings) -> list[bytes]:
         if frame.offset is not None:
             nameless.add(mapping)
         line = bytes_field(4, number_field(1, number))
-        location = number_field(1, number) + number_field(2, mapping) + number_field(3, address) + line
+        location = (
+            number_field(1, number) + number_field(2, mapping) + number_field(3, address) + line
+        )
         name = strings(frame.name)
         function = (
-            number_field(1, number) + number_field(2, name) + number_field(3, name) + number_field(4, strings(frame.module))
+            number_field(1, number)
+            + number_field(2, name)
+            + number_field(3, name)
+            + number_field(4, strings(frame.module))
         )
         parts += [bytes_field(4, location), bytes_field(5, function)]
-    # pprof calls the whole profile after the first mapping: that of a file says more than `[kernel]`.
-    for (module, build_id), mapping in sorted(mappings.items(), key=lambda entry: not entry[0][0].startswith("/")):
+    # pprof calls the whole profile after the first mapping: that of a file says more than
+    # `[kernel]`.
+    for (module, build_id), mapping in sorted(
+        mappings.items(), key=lambda entry: not entry[0][0].startswith("/")
+    ):
         names = number_field(5, strings(module)) + number_field(6, strings(build_id))
         # has_functions keeps pprof from looking for symbols that are there already.
         has_functions = number_field(7, mapping not in nameless)
-        parts.append(bytes_field(3, number_field(1, mapping) + number_field(3, ends[mapping]) + names + has_functions))
+        parts.append(
+            bytes_field(
+                3, number_field(1, mapping) + number_field(3, ends[mapping]) + names + has_functions
+            )
+        )
     return parts

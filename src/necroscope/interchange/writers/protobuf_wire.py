@@ -1,6 +1,8 @@
-"""The few parts of protobuf's wire format that a writer needs (https://protobuf.dev/programming-guides/encoding).
+"""The few parts of protobuf's wire format that a writer needs
+(https://protobuf.dev/programming-guides/encoding).
 
-Written by us because the generated classes of pprof's schema are in no maintained package and these lines need no dependency.
+Written by us because the generated classes of pprof's schema are in no maintained package and these
+lines need no dependency.
 """
 
 from collections.abc import Iterable
@@ -29,7 +31,9 @@ def varint(number: int) -> bytes:
 
 
 def varints(numbers: NDArray[Any]) -> list[bytes]:
-    """Of many numbers at once: for the times of a window the loop above takes longer than all the rest."""
+    """Of many numbers at once: for the times of a window the loop above takes longer than all the
+    rest.
+    """
     whole = numbers.astype(np.int64).view(np.uint64)[:, None]
     shifts = np.arange(0, 7 * _MOST_GROUPS, 7, dtype=np.uint64)
     groups = (whole >> shifts & np.uint64(127)).astype(np.uint8)
@@ -37,7 +41,10 @@ def varints(numbers: NDArray[Any]) -> list[bytes]:
     groups |= np.where(np.arange(_MOST_GROUPS) < lengths[:, None] - 1, np.uint8(128), np.uint8(0))
     content = groups.tobytes()
     starts = range(0, len(content), _MOST_GROUPS)
-    return [content[start : start + length] for start, length in zip(starts, lengths.tolist(), strict=True)]
+    return [
+        content[start : start + length]
+        for start, length in zip(starts, lengths.tolist(), strict=True)
+    ]
 
 
 def number_field(field: int, number: int) -> bytes:

@@ -1,4 +1,6 @@
-"""What the writers of per-sample formats work on: a window's samples, stacks and frames as numpy columns in order of time."""
+"""What the writers of per-sample formats work on: a window's samples, stacks and frames as numpy
+columns in order of time.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
@@ -18,7 +20,9 @@ UNKNOWN: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class WindowFacts:
-    """What the samples do not say themselves. `left_out` is what the query could not read, in words."""
+    """What the samples do not say themselves. `left_out` is what the query could not read, in
+    words.
+    """
 
     node: str
     from_ns: int
@@ -43,7 +47,9 @@ LOST_FRAME: Final = Frame("[stack lost]", "[unknown]", "lost", None, None)
 
 @dataclass(frozen=True, slots=True)
 class Columns(Samples):
-    """Samples by time; every `stack` is a row of the tree, and a frame of that a place in `frames`."""
+    """Samples by time; every `stack` is a row of the tree, and a frame of that a place in
+    `frames`.
+    """
 
     tree: Tree
     frames: list[Frame]
@@ -58,7 +64,9 @@ class Columns(Samples):
         return facts.period_ns or round(sample_period_ns(self.time_ns, self.cpu))
 
     def process_names(self) -> dict[int, str]:
-        """Each process is called like its main thread; one whose main thread was not sampled has no name here."""
+        """Each process is called like its main thread; one whose main thread was not sampled has no
+        name here.
+        """
         rows = np.flatnonzero((self.pid == self.tid) & (self.comm != UNKNOWN))
         return {int(self.pid[row]): self.comms[self.comm[row]] for row in rows}
 
@@ -67,11 +75,18 @@ def columns_of(tables: SampleTables) -> Columns:
     samples = samples_of(tables.samples)
     samples = samples.at(np.argsort(samples.time_ns, kind="stable"))
     tree = Tree(*(numbers(tables.stacks, name, UNKNOWN) for name in ("parent", "frame")))
-    frames = [frame._replace(module=frame.module or "[unknown]", kind=frame.kind or "user") for frame in frames_at(tables.frames)]
+    frames = [
+        frame._replace(module=frame.module or "[unknown]", kind=frame.kind or "user")
+        for frame in frames_at(tables.frames)
+    ]
     lost = (samples.stack < 0) | (samples.stack >= len(tree))
     if lost.any():
         # One more stack of one frame, so that the samples keep their time, core and task.
         samples = replace(samples, stack=np.where(lost, len(tree), samples.stack))
         tree = Tree(np.append(tree.parent, UNKNOWN), np.append(tree.frame, len(frames)))
         frames.append(LOST_FRAME)
-    return Columns(**{field.name: getattr(samples, field.name) for field in fields(samples)}, tree=tree, frames=frames)
+    return Columns(
+        **{field.name: getattr(samples, field.name) for field in fields(samples)},
+        tree=tree,
+        frames=frames,
+    )

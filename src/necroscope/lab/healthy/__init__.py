@@ -1,1 +1,3 @@
-"""Machines with nothing wrong: busy ones, idle ones, and the harmless twins of incidents. One file each."""
+"""Machines with nothing wrong: busy ones, idle ones, and the harmless twins of incidents. One file
+each.
+"""

@@ -1,13 +1,13 @@
 """Gigabytes over loopback.
 
-What it does: one process sends as much as another one takes, over TCP on the loopback device of a namespace of its own, which
-is where a node's services talk to one another. Both are in the kernel most of the time: copying, and taking segments in
-softirqs.
+What it does: one process sends as much as another one takes, over TCP on the loopback device of a
+namespace of its own, which is where a node's services talk to one another. Both are in the kernel
+most of the time: copying, and taking segments in softirqs.
 
 Seen in the wild: object stores, shuffles and parameter servers with both ends on one node.
 
-What must be seen: nothing wrong, although cores are full of system and softirq time in network functions: nothing is dropped,
-and a packet that others send is not late.
+What must be seen: nothing wrong, although cores are full of system and softirq time in network
+functions: nothing is dropped, and a packet that others send is not late.
 """
 
 import socket
@@ -65,7 +65,9 @@ class BulkTcp(Scenario):
         port, size = stage.random.randrange(2000, 9000), stage.random.randrange(1 << 14, 1 << 18)
         self.log = stage.watch(stage.scratch / stage.invent("tool"))
         taker = stage.start(take, port, comm=stage.invent("app"), netns=self.network.far)
-        sender = stage.start(send, port, size, str(self.log), comm=stage.invent("app"), netns=self.network.far)
+        sender = stage.start(
+            send, port, size, str(self.log), comm=stage.invent("app"), netns=self.network.far
+        )
         stage.hold(taker, sender)
 
     def verify(self, stage: Stage, measured: Measured) -> Truth:

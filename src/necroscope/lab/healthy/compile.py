@@ -1,11 +1,14 @@
 """A build on all cores.
 
-What it does: C files, different ones each time, are compiled one after the other by as many processes as there are cores. Each
-compiler is a chain of short processes that map files, fault in memory, and use their core to the full.
+What it does: C files, different ones each time, are compiled one after the other by as many
+processes as there are cores. Each compiler is a chain of short processes that map files, fault in
+memory, and use their core to the full.
 
-Seen in the wild: every build machine, and every node that compiles kernels for its GPUs when a job starts.
+Seen in the wild: every build machine, and every node that compiles kernels for its GPUs when a job
+starts.
 
-What must be seen: nothing wrong, although processes come and go, pages are faulted in by the thousand and no core is idle.
+What must be seen: nothing wrong, although processes come and go, pages are faulted in by the
+thousand and no core is idle.
 """
 
 import itertools
@@ -36,9 +39,19 @@ def _program(chosen: random.Random) -> str:
     for i in range(chosen.randrange(150, 400)):
         operation, bound = chosen.choice("+-*^|"), chosen.randrange(8, 64)
         called = f"f{chosen.randrange(i)}(t, x)" if i else "x"
-        loop = f"for (int i = 0; i < {bound}; i++) t[i] = t[i] {operation} (x >> (i & 7)) + {chosen.randrange(1000)};"
-        functions.append(f"int f{i}(int *t, int x) {{ {loop} if (x > {bound}) return x; return {called} + t[x & 7]; }}")
-    return "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n" + "\n".join(functions) + "\n"
+        loop = (
+            f"for (int i = 0; i < {bound}; i++) t[i] = t[i] {operation} (x >> (i & 7)) +"
+            f" {chosen.randrange(1000)};"
+        )
+        functions.append(
+            f"int f{i}(int *t, int x) {{ {loop} if (x > {bound}) return x; return {called} + t[x &"
+            " 7]; }"
+        )
+    return (
+        "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n"
+        + "\n".join(functions)
+        + "\n"
+    )
 
 
 class Compile(Scenario):

@@ -1,10 +1,12 @@
 """A large file is read from its beginning to its end.
 
-What it does: a process reads a file of a GiB through the page cache, as fast as the disk gives it, and lets go of it when it is
-through; so it is read from the disk again next time. The file is removed after the run.
+What it does: a process reads a file of a GiB through the page cache, as fast as the disk gives it,
+and lets go of it when it is through; so it is read from the disk again next time. The file is
+removed after the run.
 
-Seen in the wild: backups, checksums, uploads of checkpoints, the first epoch of every training. Work stalls for I/O most of the
-time and at a level that hardly changes, and where memory is full of caches kswapd works as fast as the file is read.
+Seen in the wild: backups, checksums, uploads of checkpoints, the first epoch of every training.
+Work stalls for I/O most of the time and at a level that hardly changes, and where memory is full of
+caches kswapd works as fast as the file is read.
 
 What must be seen: nothing wrong: what is read comes, what is dropped is not wanted again.
 """
@@ -60,15 +62,21 @@ class FileScan(Scenario):
 
     def prepare(self, stage: Stage) -> None:
         if shutil.disk_usage(stage.scratch).free < 4 * _FILE_BYTES:
-            raise CannotProvoke(f"less than 4 GiB are free in {stage.scratch.parent}", "free some room")
+            raise CannotProvoke(
+                f"less than 4 GiB are free in {stage.scratch.parent}", "free some room"
+            )
         stage.make_network(gap_s=0.02)
         self.file = stage.scratch / f"{stage.invent('app')}.tar"
-        if code := stage.start(write_file, str(self.file), _FILE_BYTES, comm=stage.invent("tool")).wait(_WRITE_S):
+        if code := stage.start(
+            write_file, str(self.file), _FILE_BYTES, comm=stage.invent("tool")
+        ).wait(_WRITE_S):
             raise CannotProvoke(f"cannot write {self.file} ({code}): {stage.output()}")
 
     def provoke(self, stage: Stage) -> None:
         self.log = stage.watch(stage.scratch / stage.invent("tool"))
-        stage.hold(stage.start(read_through, str(self.file), str(self.log), comm=stage.invent("app")))
+        stage.hold(
+            stage.start(read_through, str(self.file), str(self.log), comm=stage.invent("app"))
+        )
 
     def verify(self, stage: Stage, measured: Measured) -> Truth:
         truth = busy_and_well(stage, measured, least_busy=0.02)

@@ -1,9 +1,10 @@
 """Logs are compressed.
 
-What it does: the machine's own `gzip` packs files one after the other, reading and writing the page cache.
+What it does: the machine's own `gzip` packs files one after the other, reading and writing the page
+cache.
 
-Seen in the wild: log rotation and every backup. One thread, one core, user time in a compression library: it moves between
-cores and leaves room to whoever wants it.
+Seen in the wild: log rotation and every backup. One thread, one core, user time in a compression
+library: it moves between cores and leaves room to whoever wants it.
 
 What must be seen: nothing wrong.
 """
@@ -17,13 +18,30 @@ from necroscope.lab.measured import Measured
 from necroscope.lab.scenario import Scenario, Truth
 from necroscope.lab.stage import Stage
 
-_WORDS = ("GET", "POST", "/index", "/api/v1/items", "200", "404", "500", "user", "took", "ms", "error", "timeout", "retry")
+_WORDS = (
+    "GET",
+    "POST",
+    "/index",
+    "/api/v1/items",
+    "200",
+    "404",
+    "500",
+    "user",
+    "took",
+    "ms",
+    "error",
+    "timeout",
+    "retry",
+)
 
 
 def compress_again_and_again(log: str, level: int, seed: int) -> None:
     """As long as it lives."""
     chosen = random.Random(seed)
-    lines = (" ".join(chosen.choices(_WORDS, k=8)) + f" {chosen.getrandbits(32)}\n" for _ in range(300_000))
+    lines = (
+        " ".join(chosen.choices(_WORDS, k=8)) + f" {chosen.getrandbits(32)}\n"
+        for _ in range(300_000)
+    )
     Path(log).write_text("".join(lines))
     while True:
         subprocess.run(["gzip", f"-{level}", "--keep", "--force", log], check=True)
@@ -42,7 +60,13 @@ class Gzip(Scenario):
     def provoke(self, stage: Stage) -> None:
         log, level = stage.scratch / f"{stage.invent('app')}.log", stage.random.randrange(5, 10)
         stage.hold(
-            stage.start(compress_again_and_again, str(log), level, stage.random.randrange(1 << 16), comm=stage.invent("tool"))
+            stage.start(
+                compress_again_and_again,
+                str(log),
+                level,
+                stage.random.randrange(1 << 16),
+                comm=stage.invent("tool"),
+            )
         )
 
     def verify(self, stage: Stage, measured: Measured) -> Truth:

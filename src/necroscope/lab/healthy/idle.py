@@ -1,9 +1,10 @@
 """A machine that does nothing.
 
-What it does: nothing at all, for as long as the others provoke. What runs is what ran before: timers, kernel threads, the
-recorder.
+What it does: nothing at all, for as long as the others provoke. What runs is what ran before:
+timers, kernel threads, the recorder.
 
-Seen in the wild: most nodes, most of the time. A diagnosis that finds something here will cry wolf on every node of a fleet.
+Seen in the wild: most nodes, most of the time. A diagnosis that finds something here will cry wolf
+on every node of a fleet.
 
 What must be seen: no incident.
 """

@@ -1,12 +1,14 @@
 """A node full of containers.
 
-What it does: fifty cgroups in the layout of a Kubernetes node, each with a process that does a little every second, and an
-agent that reads the figures of each of them every second, as kubelet and its like do.
+What it does: fifty cgroups in the layout of a Kubernetes node, each with a process that does a
+little every second, and an agent that reads the figures of each of them every second, as kubelet
+and its like do.
 
-Seen in the wild: every Kubernetes node. The reader is the same that walks dead cgroups in `zombie-memcg-walk`; here there are
-none.
+Seen in the wild: every Kubernetes node. The reader is the same that walks dead cgroups in
+`zombie-memcg-walk`; here there are none.
 
-What must be seen: nothing wrong: many cgroups, a reader with a period, quotas that are set and not reached.
+What must be seen: nothing wrong: many cgroups, a reader with a period, quotas that are set and not
+reached.
 """
 
 import time
@@ -45,15 +47,22 @@ class ManyContainers(Scenario):
         random, top = stage.random, f"kubepods-{stage.random.getrandbits(24):06x}"
         self.cgroups = []
         for _ in range(_CONTAINERS):
-            quality, pod, container = random.choice(("burstable", "besteffort")), *(random.getrandbits(64) for _ in range(2))
+            quality, pod, container = (
+                random.choice(("burstable", "besteffort")),
+                *(random.getrandbits(64) for _ in range(2)),
+            )
             path = f"{top}/{quality}/pod{pod:016x}/{container:016x}"
             self.cgroups.append(stage.make_cgroup(path, controllers=("cpu", "memory")))
         for cgroup in self.cgroups:
             work_s, period_s = random.uniform(0.002, 0.006), random.uniform(0.7, 1.3)
-            stage.start(work_a_little, work_s, period_s, comm=stage.invent("app"), cgroup=cgroup, nice=5)
+            stage.start(
+                work_a_little, work_s, period_s, comm=stage.invent("app"), cgroup=cgroup, nice=5
+            )
 
     def provoke(self, stage: Stage) -> None:
-        files = [cgroup.file(name) for cgroup in self.cgroups for name in ("memory.stat", "cpu.stat")]
+        files = [
+            cgroup.file(name) for cgroup in self.cgroups for name in ("memory.stat", "cpu.stat")
+        ]
         stage.hold(stage.start(read_figures, files, 1.0, comm=stage.invent("agent")))
 
     def verify(self, stage: Stage, measured: Measured) -> Truth:

@@ -1,12 +1,13 @@
 """A worker on a core of its own, and nobody behind it.
 
-What it does: an ordinary thread that never waits is pinned to one core. Nothing else is pinned there, and who wakes up there
-finds room on another core.
+What it does: an ordinary thread that never waits is pinned to one core. Nothing else is pinned
+there, and who wakes up there finds room on another core.
 
-Seen in the wild: ranks of MPI and data loaders that are bound to cores, pods with the static CPU policy of the kubelet, databases
-with one thread a core. They run so by design.
+Seen in the wild: ranks of MPI and data loaders that are bound to cores, pods with the static CPU
+policy of the kubelet, databases with one thread a core. They run so by design.
 
-What must be seen: nothing wrong. That a core is full of one thread which may run nowhere else is not harm; somebody must wait.
+What must be seen: nothing wrong. That a core is full of one thread which may run nowhere else is
+not harm; somebody must wait.
 """
 
 import re
@@ -34,18 +35,28 @@ class PinnedWorker(Scenario):
         stage.watch(_PRESSURE)
 
     def provoke(self, stage: Stage) -> None:
-        stage.hold(stage.start(spin, stage.random.randrange(1, 1000, 2), comm=stage.invent("app"), cpu=stage.core))
+        stage.hold(
+            stage.start(
+                spin, stage.random.randrange(1, 1000, 2), comm=stage.invent("app"), cpu=stage.core
+            )
+        )
 
     def verify(self, stage: Stage, measured: Measured) -> Truth:
         truth = busy_and_well(stage, measured, least_busy=0.9)
         waited = waited_share(measured)
-        truth.impact["waited_share"] = reached("share of time in which somebody waited for a core", waited, at_most=0.2)
+        truth.impact["waited_share"] = reached(
+            "share of time in which somebody waited for a core", waited, at_most=0.2
+        )
         return truth
 
 
 def waited_share(measured: Measured) -> float:
     """By the kernel's own count."""
-    stalled_us = [(time_ns, int(some[1])) for time_ns, text in measured.texts(_PRESSURE) if (some := _STALLED_US.match(text))]
+    stalled_us = [
+        (time_ns, int(some[1]))
+        for time_ns, text in measured.texts(_PRESSURE)
+        if (some := _STALLED_US.match(text))
+    ]
     if len(stalled_us) < 2:
         return 0.0
     (first_ns, first_us), (last_ns, last_us) = stalled_us[0], stalled_us[-1]

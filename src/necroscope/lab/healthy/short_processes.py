@@ -1,9 +1,10 @@
 """Many small commands.
 
-What it does: a shell script runs small programs one after the other, some hundreds a second: fork, exec, a few pages, exit.
+What it does: a shell script runs small programs one after the other, some hundreds a second: fork,
+exec, a few pages, exit.
 
-Seen in the wild: configure scripts, health checks that call commands, deployment tools. It is the ordinary life of a node, an
-order of magnitude below what takes a core away from others.
+Seen in the wild: configure scripts, health checks that call commands, deployment tools. It is the
+ordinary life of a node, an order of magnitude below what takes a core away from others.
 
 What must be seen: nothing wrong.
 """
@@ -35,7 +36,11 @@ class ShortProcesses(Scenario):
 
     def provoke(self, stage: Stage) -> None:
         commands = [stage.random.choice(_PROGRAMS) for _ in range(40)]
-        stage.hold(stage.start(run_commands, commands, stage.random.uniform(0.02, 0.06), comm=stage.invent("tool")))
+        stage.hold(
+            stage.start(
+                run_commands, commands, stage.random.uniform(0.02, 0.06), comm=stage.invent("tool")
+            )
+        )
 
     def verify(self, stage: Stage, measured: Measured) -> Truth:
         truth = busy_and_well(stage, measured, least_busy=0.2)

@@ -1,11 +1,12 @@
 """A sort of more text than fits into its buffer.
 
-What it does: lines of random text are sorted by the machine's own `sort` with several threads and little memory, so that it
-writes and merges temporary files, over and over.
+What it does: lines of random text are sorted by the machine's own `sort` with several threads and
+little memory, so that it writes and merges temporary files, over and over.
 
 Seen in the wild: the shuffle of every batch job, and log files that somebody looks through.
 
-What must be seen: nothing wrong: user time, some system time for the files, threads that wait for one another.
+What must be seen: nothing wrong: user time, some system time for the files, threads that wait for
+one another.
 """
 
 import random
@@ -25,7 +26,20 @@ def sort_again_and_again(text: str, memory: str, seed: int) -> None:
     chosen = random.Random(seed)
     Path(text).write_text("".join(f"{chosen.getrandbits(96):x}\n" for _ in range(_LINES)))
     while True:
-        subprocess.run(["sort", "-S", memory, "-T", Path(text).parent, "--parallel=2", "-o", f"{text}.sorted", text], check=True)
+        subprocess.run(
+            [
+                "sort",
+                "-S",
+                memory,
+                "-T",
+                Path(text).parent,
+                "--parallel=2",
+                "-o",
+                f"{text}.sorted",
+                text,
+            ],
+            check=True,
+        )
 
 
 class Sort(Scenario):
@@ -38,7 +52,13 @@ class Sort(Scenario):
     def provoke(self, stage: Stage) -> None:
         text, memory = stage.scratch / stage.invent("tool"), stage.random.choice(("2M", "4M", "8M"))
         stage.hold(
-            stage.start(sort_again_and_again, str(text), memory, stage.random.randrange(1 << 16), comm=stage.invent("tool"))
+            stage.start(
+                sort_again_and_again,
+                str(text),
+                memory,
+                stage.random.randrange(1 << 16),
+                comm=stage.invent("tool"),
+            )
         )
 
     def verify(self, stage: Stage, measured: Measured) -> Truth:

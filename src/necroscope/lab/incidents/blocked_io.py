@@ -1,15 +1,17 @@
-"""The file server behind a mount stops answering, and everyone who reads from it stands still while the cores are idle.
+"""The file server behind a mount stops answering, and everyone who reads from it stands still while
+the cores are idle.
 
-What it does: data loaders read their shards from a network file system whose client is a user-space daemon (FUSE). The daemon
-stops answering reads: it has lost its server, or waits for itself. Each loader is in an uninterruptible read for a page that
-does not come. The load average rises by one for each of them, and no core does anything.
+What it does: data loaders read their shards from a network file system whose client is a user-space
+daemon (FUSE). The daemon stops answering reads: it has lost its server, or waits for itself. Each
+loader is in an uninterruptible read for a page that does not come. The load average rises by one
+for each of them, and no core does anything.
 
-Seen in the wild: Netflix "FUSE deadlock" (2023: a pod that could not die, its threads in D), kubernetes #101622 and #122491
-(kubelet stuck in stat of a hung mount), longhorn #12478.
+Seen in the wild: Netflix "FUSE deadlock" (2023: a pod that could not die, its threads in D),
+kubernetes #101622 and #122491 (kubelet stuck in stat of a hung mount), longhorn #12478.
 
-What must be seen: idle cores with high load, tasks in state D in `folio_wait_bit` below a read of that mount, I/O pressure near
-100 % of the time. The origin is the server behind the mount; more cores, a kill of the readers and a restart of the node agent
-change nothing.
+What must be seen: idle cores with high load, tasks in state D in `folio_wait_bit` below a read of
+that mount, I/O pressure near 100 % of the time. The origin is the server behind the mount; more
+cores, a kill of the readers and a restart of the node agent change nothing.
 """
 
 import os
@@ -45,7 +47,9 @@ class BlockedIo(Scenario):
         mount.mkdir()
         self.source = f"{stage.invent('app')}:/data"
         stage.will_undo("mount", path=str(mount))
-        self.server = stage.start(fuse_server.serve, self.source, str(mount), comm=stage.invent("agent"))
+        self.server = stage.start(
+            fuse_server.serve, self.source, str(mount), comm=stage.invent("agent")
+        )
         deadline = time.monotonic() + 10
         while not os.path.ismount(mount):
             if self.server.exit_code is not None or time.monotonic() > deadline:
@@ -54,7 +58,9 @@ class BlockedIo(Scenario):
         self.mount = str(mount)
         path, name = f"{mount}/{stage.invent('app')}.tar", stage.invent("app")
         starts = [number << 34 for number in range(stage.random.randrange(6, 14))]
-        self.readers = [stage.start(load, path, at, stage.random.uniform(0.2, 0.4), comm=name) for at in starts]
+        self.readers = [
+            stage.start(load, path, at, stage.random.uniform(0.2, 0.4), comm=name) for at in starts
+        ]
         for reader in self.readers:
             stage.watch(f"/proc/{reader.pid}/stat")
         stage.watch("/proc/pressure/io")
@@ -69,8 +75,12 @@ class BlockedIo(Scenario):
         impact = {
             "readers": len(blocked),
             "blocked_task_s": round(sum(blocked) * stage.seconds, 1),
-            "share_blocked": reached("share of time that a reader is in D", min(blocked), at_least=0.7),
-            "share_blocked_before": max(self._share_blocked(measured, reader.pid, before=True) for reader in self.readers),
+            "share_blocked": reached(
+                "share of time that a reader is in D", min(blocked), at_least=0.7
+            ),
+            "share_blocked_before": max(
+                self._share_blocked(measured, reader.pid, before=True) for reader in self.readers
+            ),
         }
         return Truth(
             impact,

@@ -1,17 +1,19 @@
-"""A job that asks the kernel to compact all memory, again and again, on a machine whose memory is always being reloaded.
+"""A job that asks the kernel to compact all memory, again and again, on a machine whose memory is
+always being reloaded.
 
-What it does: a model server loads each new version beside the old one, frees what it does not need of it in small pieces, and
-drops the old. A provisioner of huge pages wants memory in one piece: every few seconds it writes to /proc/sys/vm/compact_memory
-again and again, until it is content. At each write the kernel goes through all of memory and moves the pages in the way to the
-other end of their zone: isolates, copies, and changes all mappings of each, in that one system call.
+What it does: a model server loads each new version beside the old one, frees what it does not need
+of it in small pieces, and drops the old. A provisioner of huge pages wants memory in one piece:
+every few seconds it writes to /proc/sys/vm/compact_memory again and again, until it is content. At
+each write the kernel goes through all of memory and moves the pages in the way to the other end of
+their zone: isolates, copies, and changes all mappings of each, in that one system call.
 
-Seen in the wild: nixpkgs #211548, golang #61718 and scylladb #8828 (stalls in `compact_zone`, `isolate_freepages` and
-`isolate_migratepages` after long uptimes, worse with huge pages turned on). There the page fault of a huge page asks for it;
-here a job.
+Seen in the wild: nixpkgs #211548, golang #61718 and scylladb #8828 (stalls in `compact_zone`,
+`isolate_freepages` and `isolate_migratepages` after long uptimes, worse with huge pages turned on).
+There the page fault of a huge page asks for it; here a job.
 
-What must be seen: bursts at the job's period of one core in system mode in `compact_zone` and `migrate_pages`; compaction's
-scan counters rise by hundreds of thousands while there is memory to spare. Turning huge pages on would ask for more of the
-same.
+What must be seen: bursts at the job's period of one core in system mode in `compact_zone` and
+`migrate_pages`; compaction's scan counters rise by hundreds of thousands while there is memory to
+spare. Turning huge pages on would ask for more of the same.
 """
 
 import ctypes
@@ -33,7 +35,9 @@ _CHUNK_PAUSE_S = 0.008
 
 
 def reload_model(size_bytes: int, pause_s: float) -> None:
-    """The new version is there before the old one goes: its pages come from where memory is still in one piece."""
+    """The new version is there before the old one goes: its pages come from where memory is still
+    in one piece.
+    """
     held = _load(size_bytes)
     while True:
         time.sleep(pause_s)
@@ -55,7 +59,9 @@ def _load(size_bytes: int) -> mmap.mmap:
 
 
 def compact(period_s: float, burst_s: float, log: str) -> None:
-    """One compaction after the other for `burst_s`, then rest; how many there were goes to the log."""
+    """One compaction after the other for `burst_s`, then rest; how many there were goes to the
+    log.
+    """
     count = 0
     report = os.open(log, os.O_CREAT | os.O_WRONLY)
     while True:
@@ -78,7 +84,13 @@ class CompactionStall(Scenario):
         size_bytes = stage.random.randrange(1200, 1500) << 20
         cgroup = stage.make_cgroup(f"{stage.invent('app')}-pod")
         self.server = stage.start(
-            reload_model, size_bytes, 0.5, cpu=stage.other_cores, cgroup=cgroup, nice=-10, memory_bytes=4 << 30
+            reload_model,
+            size_bytes,
+            0.5,
+            cpu=stage.other_cores,
+            cgroup=cgroup,
+            nice=-10,
+            memory_bytes=4 << 30,
         )
 
     def provoke(self, stage: Stage) -> None:
@@ -86,14 +98,27 @@ class CompactionStall(Scenario):
         stage.watch(self.log)
         burst_s = stage.random.uniform(2.0, 3.0)
         period_s = burst_s + stage.random.uniform(2.0, 3.0)
-        self.job = stage.start(compact, period_s, burst_s, self.log, comm=stage.invent("tool"), cpu=stage.core, nice=-10)
+        self.job = stage.start(
+            compact,
+            period_s,
+            burst_s,
+            self.log,
+            comm=stage.invent("tool"),
+            cpu=stage.core,
+            nice=-10,
+        )
         stage.hold(self.job, self.server)
 
     def verify(self, stage: Stage, measured: Measured) -> Truth:
-        scanned, moved = (measured.growth("/proc/vmstat", key) for key in ("compact_migrate_scanned", "pgmigrate_success"))
+        scanned, moved = (
+            measured.growth("/proc/vmstat", key)
+            for key in ("compact_migrate_scanned", "pgmigrate_success")
+        )
         impact = {
             "system_share_peak_1s": reached(
-                "highest system share over a second", measured.peak_share(stage.core, ("system",), 1.0), at_least=0.7
+                "highest system share over a second",
+                measured.peak_share(stage.core, ("system",), 1.0),
+                at_least=0.7,
             ),
             "compactions": reached("compactions", measured.highest(self.log), at_least=3),
             "pages_scanned": reached("pages scanned", scanned, at_least=5_000_000),

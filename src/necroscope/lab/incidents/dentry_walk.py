@@ -1,16 +1,18 @@
-"""Millions of names that do not exist, remembered by the kernel until someone removes the directory they were looked up in.
+"""Millions of names that do not exist, remembered by the kernel until someone removes the directory
+they were looked up in.
 
-What it does: a prober asks for files that are not there, a new name each time, in its cache directory. The kernel remembers
-each answer as a negative dentry. A housekeeping job removes the directory every few seconds and the prober makes it anew:
-removing an empty directory is one cheap system call, but the kernel has to find and free every dentry below it first, seconds
-of work on one core.
+What it does: a prober asks for files that are not there, a new name each time, in its cache
+directory. The kernel remembers each answer as a negative dentry. A housekeeping job removes the
+directory every few seconds and the prober makes it anew: removing an empty directory is one cheap
+system call, but the kernel has to find and free every dentry below it first, seconds of work on one
+core.
 
-Seen in the wild: LWN 894098 "Dentry negativity" (soft lockups from walking negative dentries), druid #7508, Sysdig "Container
-isolation gone wrong" (one container's lookups slow every other's).
+Seen in the wild: LWN 894098 "Dentry negativity" (soft lockups from walking negative dentries),
+druid #7508, Sysdig "Container isolation gone wrong" (one container's lookups slow every other's).
 
-What must be seen: bursts at the job's period of one core in system mode in `shrink_dcache_parent`, `d_walk`,
-`shrink_dentry_list`; the count of negative dentries up by hundreds of thousands before each and down with it. The culprit
-removes, the origin is who asks.
+What must be seen: bursts at the job's period of one core in system mode in `shrink_dcache_parent`,
+`d_walk`, `shrink_dentry_list`; the count of negative dentries up by hundreds of thousands before
+each and down with it. The culprit removes, the origin is who asks.
 """
 
 import os
@@ -28,7 +30,9 @@ _DIRECTORIES = 2
 
 
 def probe(directory: str, word: str, count: int, ahead: int) -> None:
-    """Look up names that do not exist, as fast as it goes until `ahead` directories are full of them, then at leisure."""
+    """Look up names that do not exist, as fast as it goes until `ahead` directories are full of
+    them, then at leisure.
+    """
     os.mkdir(f"{directory}/partial")
     for number in range(_MOST_DENTRIES):
         os.access(f"{directory}/partial/{word}.{number}", os.F_OK)
@@ -65,7 +69,14 @@ class DentryWalk(Scenario):
         cgroup = stage.make_cgroup(f"{stage.invent('app')}-pod")
         self.path = cgroup.path
         self.prober = stage.start(
-            probe, str(self.cache), word, self.count, _DIRECTORIES, cpu=stage.other_cores, cgroup=cgroup, nice=-10
+            probe,
+            str(self.cache),
+            word,
+            self.count,
+            _DIRECTORIES,
+            cpu=stage.other_cores,
+            cgroup=cgroup,
+            nice=-10,
         )
         deadline = time.monotonic() + 90
         while len(list(self.cache.glob("full-*"))) < _DIRECTORIES and time.monotonic() < deadline:
@@ -75,22 +86,38 @@ class DentryWalk(Scenario):
         self.log = stage.scratch / "removals"
         period_s = stage.random.uniform(0.7, 0.9) * stage.seconds / _DIRECTORIES
         self.cleaner = stage.start(
-            clean, str(self.cache), period_s, str(self.log), comm=stage.invent("tool"), cpu=stage.core, nice=-10
+            clean,
+            str(self.cache),
+            period_s,
+            str(self.log),
+            comm=stage.invent("tool"),
+            cpu=stage.core,
+            nice=-10,
         )
         stage.hold(self.cleaner)
 
     def verify(self, stage: Stage, measured: Measured) -> Truth:
-        removals_s = [float(line) for line in self.log.read_text().split()] if self.log.exists() else []
+        removals_s = (
+            [float(line) for line in self.log.read_text().split()] if self.log.exists() else []
+        )
         negative = [int(text.split()[_NEGATIVE_COLUMN]) for _, text in measured.texts(_STATE)]
         impact = {
-            "longest_removal_s": reached("seconds of the longest removal", max(removals_s, default=0.0), at_least=0.8),
+            "longest_removal_s": reached(
+                "seconds of the longest removal", max(removals_s, default=0.0), at_least=0.8
+            ),
             "removals": reached("removals", len(removals_s), at_least=2),
             "system_share_peak": reached(
-                "highest system share over half a second", measured.peak_share(stage.core, ("system",), 0.5), at_least=0.7
+                "highest system share over half a second",
+                measured.peak_share(stage.core, ("system",), 0.5),
+                at_least=0.7,
             ),
-            "negative_dentries": reached("negative dentries at most", max(negative, default=0), at_least=0.8 * self.count),
+            "negative_dentries": reached(
+                "negative dentries at most", max(negative, default=0), at_least=0.8 * self.count
+            ),
             "negative_dentries_swing": reached(
-                "negative dentries that went at once", max(negative, default=0) - min(negative, default=0), at_least=300_000
+                "negative dentries that went at once",
+                max(negative, default=0) - min(negative, default=0),
+                at_least=300_000,
             ),
         }
         return Truth(

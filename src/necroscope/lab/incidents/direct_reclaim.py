@@ -1,15 +1,17 @@
 """Tasks that have to find their own memory before they may go on.
 
-What it does: on a node of some hundred containers workers walk through a mapped file of gigabytes, so that they allocate page
-cache all the time. Then free memory is below the `min` watermark (which is lifted up to it, so that nobody's memory is really
-used up): kswapd alone does not suffice any more, and every allocation of every task first has to scan, unmap and free pages
-itself, in the middle of its page fault or read.
+What it does: on a node of some hundred containers workers walk through a mapped file of gigabytes,
+so that they allocate page cache all the time. Then free memory is below the `min` watermark (which
+is lifted up to it, so that nobody's memory is really used up): kswapd alone does not suffice any
+more, and every allocation of every task first has to scan, unmap and free pages itself, in the
+middle of its page fault or read.
 
-Seen in the wild: corosync #520, where real-time threads stood in reclaim until the cluster called the node dead; any node whose
-kubelet leaves no headroom between limits and memory.
+Seen in the wild: corosync #520, where real-time threads stood in reclaim until the cluster called
+the node dead; any node whose kubelet leaves no headroom between limits and memory.
 
-What must be seen: a core in system mode in the workload's own tasks, in `try_to_free_pages` below `__alloc_pages_slowpath`;
-`allocstall` and pages scanned directly rise. kswapd works too, on another core: it is not the one who makes them wait.
+What must be seen: a core in system mode in the workload's own tasks, in `try_to_free_pages` below
+`__alloc_pages_slowpath`; `allocstall` and pages scanned directly rise. kswapd works too, on another
+core: it is not the one who makes them wait.
 """
 
 from pathlib import Path
@@ -43,19 +45,42 @@ class DirectReclaim(Scenario):
         old, name = Path(watermarks.MIN_FREE).read_text(), stage.invent("app")
         on_s, off_s = stage.random.uniform(4.0, 5.0), stage.random.uniform(1.5, 2.0)
         presser = stage.start(
-            watermarks.press, "direct", on_s, off_s, old, comm=stage.invent("tool"), cpu=stage.other_cores, nice=-15
+            watermarks.press,
+            "direct",
+            on_s,
+            off_s,
+            old,
+            comm=stage.invent("tool"),
+            cpu=stage.other_cores,
+            nice=-15,
         )
-        place: dict[str, Any] = {"comm": name, "cpu": stage.core, "cgroup": self.settled[0], "nice": -10, "memory_bytes": 6 << 30}
+        place: dict[str, Any] = {
+            "comm": name,
+            "cpu": stage.core,
+            "cgroup": self.settled[0],
+            "nice": -10,
+            "memory_bytes": 6 << 30,
+        }
         starts = [number * _FILE_BYTES // 4 for number in range(stage.random.randrange(3, 5))]
-        self.workers = [stage.start(mapped_stream.stream, str(self.file), at, _PAUSE_S, **place) for at in starts]
+        self.workers = [
+            stage.start(mapped_stream.stream, str(self.file), at, _PAUSE_S, **place)
+            for at in starts
+        ]
         stage.hold(presser, *self.workers)
         watermarks.release(presser, old)
 
     def verify(self, stage: Stage, measured: Measured) -> Truth:
-        stalls = sum(measured.growth("/proc/vmstat", f"allocstall_{zone}") for zone in ("dma", "dma32", "normal", "movable"))
+        stalls = sum(
+            measured.growth("/proc/vmstat", f"allocstall_{zone}")
+            for zone in ("dma", "dma32", "normal", "movable")
+        )
         impact = {
-            "system_share": reached("system share of the core", measured.shares(stage.core)["system"], at_least=0.5),
-            "stalls_per_s": reached("allocations stalled per second", stalls / stage.seconds, at_least=50),
+            "system_share": reached(
+                "system share of the core", measured.shares(stage.core)["system"], at_least=0.5
+            ),
+            "stalls_per_s": reached(
+                "allocations stalled per second", stalls / stage.seconds, at_least=50
+            ),
             "scanned_by_tasks_per_s": reached(
                 "pages scanned by tasks per second",
                 measured.growth("/proc/vmstat", "pgscan_direct") / stage.seconds,

@@ -1,16 +1,18 @@
 """An agent with a large address space that starts a small program for every question it has.
 
-What it does: an agent with a good deal of private memory forks, and the child executes `du` on a small directory, over and
-over. A fork copies the page tables of all that memory, only for exec to throw them away a moment later; the exec builds a new
-address space, maps and faults in a program and its libraries, and the exit takes it all down again. Microseconds of answer,
-milliseconds of kernel.
+What it does: an agent with a good deal of private memory forks, and the child executes `du` on a
+small directory, over and over. A fork copies the page tables of all that memory, only for exec to
+throw them away a moment later; the exec builds a new address space, maps and faults in a program
+and its libraries, and the exit takes it all down again. Microseconds of answer, milliseconds of
+kernel.
 
-Seen in the wild: kubernetes #61793, #10451 and #23008 (cadvisor's `du` and `find` for disk accounting, forked from a large
-kubelet), containerd #5113 (exec probes that run `runc init` hundreds of times a minute).
+Seen in the wild: kubernetes #61793, #10451 and #23008 (cadvisor's `du` and `find` for disk
+accounting, forked from a large kubelet), containerd #5113 (exec probes that run `runc init`
+hundreds of times a minute).
 
-What must be seen: one core in system mode in fork, exec and exit (`copy_process`, `copy_page_range`, `execve`, `exit_mmap`),
-spread over hundreds of processes that live for milliseconds and whose names say nothing; the fork rate far above before. The
-culprit is the parent.
+What must be seen: one core in system mode in fork, exec and exit (`copy_process`,
+`copy_page_range`, `execve`, `exit_mmap`), spread over hundreds of processes that live for
+milliseconds and whose names say nothing; the fork rate far above before. The culprit is the parent.
 """
 
 import mmap
@@ -66,9 +68,13 @@ class ForkExecChurn(Scenario):
         forks = measured.growth("/proc/stat", "processes") / stage.seconds
         before_s = (measured.baseline[1] - measured.baseline[0]) / 1e9
         impact = {
-            "system_share": reached("system share of the core", measured.shares(stage.core)["system"], at_least=0.5),
+            "system_share": reached(
+                "system share of the core", measured.shares(stage.core)["system"], at_least=0.5
+            ),
             "forks_per_s": reached("forks per second", forks, at_least=50),
-            "forks_per_s_before": round(measured.growth("/proc/stat", "processes", measured.baseline) / before_s, 1),
+            "forks_per_s_before": round(
+                measured.growth("/proc/stat", "processes", measured.baseline) / before_s, 1
+            ),
         }
         return Truth(
             impact,

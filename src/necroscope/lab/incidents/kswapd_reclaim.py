@@ -1,17 +1,19 @@
 """kswapd works without end, since what it frees is taken again at once.
 
-What it does: a node has more than a thousand containers, each a memory cgroup with a few files and directory entries to its
-name. One of them walks through a mapped file of gigabytes, so that page cache is allocated all the time. Then memory becomes
-scarce: free memory is below the `low` watermark (which is lifted up to it, so that nobody's memory is really used up). kswapd
-wakes and goes through all cgroups and the shrinkers of each; before it has reached the `high` watermark the reader has taken
-again what it has freed.
+What it does: a node has more than a thousand containers, each a memory cgroup with a few files and
+directory entries to its name. One of them walks through a mapped file of gigabytes, so that page
+cache is allocated all the time. Then memory becomes scarce: free memory is below the `low`
+watermark (which is lifted up to it, so that nobody's memory is really used up). kswapd wakes and
+goes through all cgroups and the shrinkers of each; before it has reached the `high` watermark the
+reader has taken again what it has freed.
 
-Seen in the wild: coreos/bugs #1424 and #1450, okd #1846: `kswapd0` at 100 % for hours on nodes without swap, while the workload
-refaults what it has just lost; MCO PR #506 reserves memory against it.
+Seen in the wild: coreos/bugs #1424 and #1450, okd #1846: `kswapd0` at 100 % for hours on nodes
+without swap, while the workload refaults what it has just lost; MCO PR #506 reserves memory against
+it.
 
-What must be seen: bursts of `kswapd0` on one core in system mode in `shrink_node`, `shrink_lruvec` and `shrink_slab`; pages
-scanned by kswapd, not by the tasks themselves. No process of the workload is to be seen on that core: the origin is whoever
-fills the cache.
+What must be seen: bursts of `kswapd0` on one core in system mode in `shrink_node`, `shrink_lruvec`
+and `shrink_slab`; pages scanned by kswapd, not by the tasks themselves. No process of the workload
+is to be seen on that core: the origin is whoever fills the cache.
 """
 
 import contextlib
@@ -51,7 +53,14 @@ class KswapdReclaim(Scenario):
         old, name = Path(watermarks.MIN_FREE).read_text(), stage.invent("app")
         on_s, off_s = stage.random.uniform(4.0, 5.0), stage.random.uniform(1.5, 2.0)
         presser = stage.start(
-            watermarks.press, "kswapd", on_s, off_s, old, comm=stage.invent("tool"), cpu=stage.other_cores, nice=-15
+            watermarks.press,
+            "kswapd",
+            on_s,
+            off_s,
+            old,
+            comm=stage.invent("tool"),
+            cpu=stage.other_cores,
+            nice=-15,
         )
         # On the other cores, so that kswapd is the only one to be seen on the chosen one.
         place: dict[str, Any] = {
@@ -62,20 +71,33 @@ class KswapdReclaim(Scenario):
             "memory_bytes": 6 << 30,
         }
         starts = (0, _FILE_BYTES // 2)
-        self.readers = [stage.start(mapped_stream.stream, str(self.file), at, _PAUSE_S, **place) for at in starts]
+        self.readers = [
+            stage.start(mapped_stream.stream, str(self.file), at, _PAUSE_S, **place)
+            for at in starts
+        ]
         stage.hold(presser, *self.readers)
         watermarks.release(presser, old)
 
     def verify(self, stage: Stage, measured: Measured) -> Truth:
-        by_kswapd, by_tasks = (measured.growth("/proc/vmstat", f"pgscan_{who}") for who in ("kswapd", "direct"))
+        by_kswapd, by_tasks = (
+            measured.growth("/proc/vmstat", f"pgscan_{who}") for who in ("kswapd", "direct")
+        )
         ran_s, _ = measured.schedstat(self.kswapd)
         impact = {
-            "kswapd_share": reached("share of time that kswapd ran", ran_s / stage.seconds, at_least=0.25),
-            "system_share_peak_1s": reached(
-                "highest system share over a second", measured.peak_share(stage.core, ("system",), 1.0), at_least=0.6
+            "kswapd_share": reached(
+                "share of time that kswapd ran", ran_s / stage.seconds, at_least=0.25
             ),
-            "scanned_by_kswapd_per_s": reached("pages scanned by kswapd per second", by_kswapd / stage.seconds, at_least=20_000),
-            "scanned_by_tasks": reached("pages scanned by tasks", by_tasks, at_most=0.5 * by_kswapd),
+            "system_share_peak_1s": reached(
+                "highest system share over a second",
+                measured.peak_share(stage.core, ("system",), 1.0),
+                at_least=0.6,
+            ),
+            "scanned_by_kswapd_per_s": reached(
+                "pages scanned by kswapd per second", by_kswapd / stage.seconds, at_least=20_000
+            ),
+            "scanned_by_tasks": reached(
+                "pages scanned by tasks", by_tasks, at_most=0.5 * by_kswapd
+            ),
         }
         return Truth(
             impact,

@@ -1,18 +1,21 @@
-"""A pod at its memory limit reclaims its own pages in a loop, while the machine has memory to spare.
+"""A pod at its memory limit reclaims its own pages in a loop, while the machine has memory to
+spare.
 
-What it does: a pod of many containers, each its own memory cgroup with a few files and directory entries to its name, has one
-limit for all. One of its containers keeps most of the limit as private memory, which cannot be given back without swap, and
-streams through a file larger than what is left. Every page it reads must be charged, every charge is over the limit, so every
-few pages its own read call goes to reclaim: through all cgroups of the pod and through the shrinker of each of their file
-systems, for a handful of pages.
+What it does: a pod of many containers, each its own memory cgroup with a few files and directory
+entries to its name, has one limit for all. One of its containers keeps most of the limit as private
+memory, which cannot be given back without swap, and streams through a file larger than what is
+left. Every page it reads must be charged, every charge is over the limit, so every few pages its
+own read call goes to reclaim: through all cgroups of the pod and through the shrinker of each of
+their file systems, for a handful of pages.
 
 Seen in the wild: concourse/hush-house #22, where workers were 90 % in the kernel in `try_charge`,
-`try_to_free_mem_cgroup_pages`, `shrink_slab`, `super_cache_count` and `list_lru_count_one`: the product of memory cgroups and
-mounts, and a limit that was too small.
+`try_to_free_mem_cgroup_pages`, `shrink_slab`, `super_cache_count` and `list_lru_count_one`: the
+product of memory cgroups and mounts, and a limit that was too small.
 
-What must be seen: one core in system mode in the container's own task, below `try_charge`; the pod's limit hit thousands of
-times a second; free memory on the machine all the time, so that more memory in the node changes nothing. It walks cgroups as
-zombies do (`mem_cgroup_iter`), but for its own limit.
+What must be seen: one core in system mode in the container's own task, below `try_charge`; the
+pod's limit hit thousands of times a second; free memory on the machine all the time, so that more
+memory in the node changes nothing. It walks cgroups as zombies do (`mem_cgroup_iter`), but for its
+own limit.
 """
 
 import mmap
@@ -50,7 +53,9 @@ class MemcgLimitReclaim(Scenario):
     def provoke(self, stage: Stage) -> None:
         limit_bytes = stage.random.randrange(64, 128) * _MIB
         limit_file, self.counter = (
-            ("memory.max", "memory.events") if self.pod.is_v2 else ("memory.limit_in_bytes", "memory.failcnt")
+            ("memory.max", "memory.events")
+            if self.pod.is_v2
+            else ("memory.limit_in_bytes", "memory.failcnt")
         )
         self.pod.write(limit_file, limit_bytes)
         stage.watch(self.pod.file(self.counter))
@@ -58,16 +63,22 @@ class MemcgLimitReclaim(Scenario):
         with path.open("wb") as file:
             file.truncate(_FILE_BYTES)
         self.container = stage.random.choice(self.containers)
-        self.reader = stage.start(stream, str(path), limit_bytes * 3 // 4, cpu=stage.core, nice=-10, cgroup=self.container)
+        self.reader = stage.start(
+            stream, str(path), limit_bytes * 3 // 4, cpu=stage.core, nice=-10, cgroup=self.container
+        )
         stage.hold(self.reader)
 
     def verify(self, stage: Stage, measured: Measured) -> Truth:
         hits = self._limit_hits(measured) / stage.seconds
         impact = {
-            "system_share": reached("system share of the core", measured.shares(stage.core)["system"], at_least=0.6),
+            "system_share": reached(
+                "system share of the core", measured.shares(stage.core)["system"], at_least=0.6
+            ),
             "limit_hits_per_s": reached("hits of the limit per second", hits, at_least=500),
             "free_bytes": reached(
-                "free bytes of the machine", measured.highest("/proc/meminfo", "MemFree") * 1024, at_least=1 << 30
+                "free bytes of the machine",
+                measured.highest("/proc/meminfo", "MemFree") * 1024,
+                at_least=1 << 30,
             ),
         }
         return Truth(

@@ -1,16 +1,18 @@
-"""A service manager that reads the whole mount table at every mount, on a node with thousands of mounts.
+"""A service manager that reads the whole mount table at every mount, on a node with thousands of
+mounts.
 
-What it does: in a mount namespace of its own there are thousands of mounts, as on a node with many containers and volumes. A
-container runtime mounts and unmounts one more, many times a second. A service manager waits for changes of
-/proc/self/mountinfo, and at each one reads the whole file again and looks for what is new, as systemd does. The kernel writes
-each line of it anew: path, options, device.
+What it does: in a mount namespace of its own there are thousands of mounts, as on a node with many
+containers and volumes. A container runtime mounts and unmounts one more, many times a second. A
+service manager waits for changes of /proc/self/mountinfo, and at each one reads the whole file
+again and looks for what is new, as systemd does. The kernel writes each line of it anew: path,
+options, device.
 
-Seen in the wild: systemd #16728, #8703 and #37642, PR #10268: PID 1 and every `systemd --user` at 80 to 100 % while containers
-start.
+Seen in the wild: systemd #16728, #8703 and #37642, PR #10268: PID 1 and every `systemd --user` at
+80 to 100 % while containers start.
 
-What must be seen: one core in system mode in one process, in `show_mountinfo` below a read of mountinfo; the table has
-thousands of lines. The culprit is the reader, the origin is who mounts; fewer mounts or a newer service manager help,
-restarting units does not.
+What must be seen: one core in system mode in one process, in `show_mountinfo` below a read of
+mountinfo; the table has thousands of lines. The culprit is the reader, the origin is who mounts;
+fewer mounts or a newer service manager help, restarting units does not.
 """
 
 import ctypes
@@ -96,7 +98,13 @@ class MountinfoReparse(Scenario):
         names = [stage.invent("app") for _ in range(8)]
         pause_s = stage.random.uniform(0.001, 0.004)
         self.mounter = stage.start(
-            mount_many, str(directory), names, self.count, pause_s, comm=stage.invent("tool"), cpu=stage.other_cores
+            mount_many,
+            str(directory),
+            names,
+            self.count,
+            pause_s,
+            comm=stage.invent("tool"),
+            cpu=stage.other_cores,
         )
         self.inside = Path(f"/proc/{self.mounter.pid}/root{directory}")
         deadline = time.monotonic() + 30
@@ -108,7 +116,14 @@ class MountinfoReparse(Scenario):
         log.touch()
         stage.watch(log)
         self.log = str(log)
-        self.reader = stage.start(reparse, self.mounter.pid, self.log, comm=stage.invent("agent"), cpu=stage.core, nice=-10)
+        self.reader = stage.start(
+            reparse,
+            self.mounter.pid,
+            self.log,
+            comm=stage.invent("agent"),
+            cpu=stage.core,
+            nice=-10,
+        )
         stage.watch_task(self.reader.pid)
         (self.inside / "go").touch()
         stage.hold(self.reader, self.mounter)
@@ -116,9 +131,15 @@ class MountinfoReparse(Scenario):
     def verify(self, stage: Stage, measured: Measured) -> Truth:
         run_s, _ = measured.schedstat(self.reader.pid)
         impact = {
-            "system_share": reached("system share of the core", measured.shares(stage.core)["system"], at_least=0.6),
-            "mounts": reached("lines of the mount table", measured.highest(self.log), at_least=self.count),
-            "reader_run_s": reached("seconds that the reader ran", run_s, at_least=0.4 * stage.seconds),
+            "system_share": reached(
+                "system share of the core", measured.shares(stage.core)["system"], at_least=0.6
+            ),
+            "mounts": reached(
+                "lines of the mount table", measured.highest(self.log), at_least=self.count
+            ),
+            "reader_run_s": reached(
+                "seconds that the reader ran", run_s, at_least=0.4 * stage.seconds
+            ),
         }
         return Truth(
             impact,

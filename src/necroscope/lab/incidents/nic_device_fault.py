@@ -1,14 +1,16 @@
 """A network device is reset, and no core is to blame.
 
-What it does: the driver's lines of a reset, in the words of one of its versions, appear while every core runs as usual and
-every packet of the probe arrives in time: completions that the device never reported, a keep-alive that did not come, or a
-queue that stood still although its poll was not waiting. An ordinary program works meanwhile, as one always does.
+What it does: the driver's lines of a reset, in the words of one of its versions, appear while every
+core runs as usual and every packet of the probe arrives in time: completions that the device never
+reported, a keep-alive that did not come, or a queue that stood still although its poll was not
+waiting. An ordinary program works meanwhile, as one always does.
 
-Seen in the wild: reset reasons 1 (keep-alive), 3 (missing completions) and 10 (the kernel's own watchdog with no poll due) of
-amzn-drivers; #134 and #147 show such logs. The same lines as in `nic-reset`, but for what they say of the poll.
+Seen in the wild: reset reasons 1 (keep-alive), 3 (missing completions) and 10 (the kernel's own
+watchdog with no poll due) of amzn-drivers; #134 and #147 show such logs. The same lines as in
+`nic-reset`, but for what they say of the poll.
 
-What must be seen: the reset, no softirq late, no napi thread waiting, no core held: the device, its firmware or the host it is
-on is to act on, and CPU work is in vain. The log lines are emulated.
+What must be seen: the reset, no softirq late, no napi thread waiting, no core held: the device, its
+firmware or the host it is on is to act on, and CPU work is in vain. The log lines are emulated.
 """
 
 import time
@@ -49,8 +51,12 @@ class NicDeviceFault(Scenario):
         delays = measured.delays()
         impact = {
             "log_lines_of": f"ENA {self.device.version}",
-            "packet_delay_p99_ms": reached("99th percentile of packet delays in ms", delays.p99_ms, at_most=50),
-            "packet_delay_max_ms": reached("longest packet delay in ms", delays.max_ms, at_most=500),
+            "packet_delay_p99_ms": reached(
+                "99th percentile of packet delays in ms", delays.p99_ms, at_most=50
+            ),
+            "packet_delay_max_ms": reached(
+                "longest packet delay in ms", delays.max_ms, at_most=500
+            ),
             "system_share": round(measured.shares(stage.core)["system"], 4),
         }
         return Truth(impact, origin=Origin("device", self.device.name, also=(self.device.pci,)))
@@ -58,8 +64,14 @@ class NicDeviceFault(Scenario):
     def _lines(self, stage: Stage) -> list[str]:
         random = stage.random
         recent_ms = random.randrange(4, 40)
-        silence = ena_log.Silence(random.randrange(8), 5000, recent_ms, recent_ms, False, stage.core)
+        silence = ena_log.Silence(
+            random.randrange(8), 5000, recent_ms, recent_ms, False, stage.core
+        )
         kind = random.choice(("completions", "keep-alive", "paused"))
         if kind == "completions":
             return self.device.missing_completions(silence, random.randrange(129, 700))
-        return self.device.keep_alive_lost(random.randrange(6004, 7000)) if kind == "keep-alive" else self.device.paused(silence)
+        return (
+            self.device.keep_alive_lost(random.randrange(6004, 7000))
+            if kind == "keep-alive"
+            else self.device.paused(silence)
+        )

@@ -1,15 +1,16 @@
 """A process whose allocator gives its memory back and takes it again, page by page.
 
-What it does: the threads of one process fill a work area, hand it back to the kernel with `madvise(MADV_DONTNEED)`, and fill it
-again. Every page of 4 KiB that they touch is a fault: an exception, the locks of the address space, a page from the allocator,
-its zeroing. Nothing is read, nothing is computed; the core is in the kernel for as long as the process has work.
+What it does: the threads of one process fill a work area, hand it back to the kernel with
+`madvise(MADV_DONTNEED)`, and fill it again. Every page of 4 KiB that they touch is a fault: an
+exception, the locks of the address space, a page from the allocator, its zeroing. Nothing is read,
+nothing is computed; the core is in the kernel for as long as the process has work.
 
-Seen in the wild: OpenSearch #20933 and golang #33092 (allocators that return memory too eagerly and convoy on the lock of the
-address space), bun #27490 (a collector that spins in `madvise`).
+Seen in the wild: OpenSearch #20933 and golang #33092 (allocators that return memory too eagerly and
+convoy on the lock of the address space), bun #27490 (a collector that spins in `madvise`).
 
-What must be seen: one core in system mode below the page fault handler, in one process with several threads; faults of the
-machine up by hundreds of thousands a second, none of them from disk. No compaction, no reclaim, hardly an interrupt to other
-cores.
+What must be seen: one core in system mode below the page fault handler, in one process with several
+threads; faults of the machine up by hundreds of thousands a second, none of them from disk. No
+compaction, no reclaim, hardly an interrupt to other cores.
 """
 
 import ctypes
@@ -51,15 +52,21 @@ class PageFaultStorm(Scenario):
         area_bytes = stage.random.randrange(16, 64) << 20
         cgroup = stage.make_cgroup(f"{stage.invent('app')}-pod")
         self.path = cgroup.path
-        self.process = stage.start(churn, threads, area_bytes, cpu=stage.core, nice=-10, cgroup=cgroup)
+        self.process = stage.start(
+            churn, threads, area_bytes, cpu=stage.core, nice=-10, cgroup=cgroup
+        )
         stage.hold(self.process)
 
     def verify(self, stage: Stage, measured: Measured) -> Truth:
         faults = measured.growth("/proc/vmstat", "pgfault") / stage.seconds
         impact = {
-            "system_share": reached("system share of the core", measured.shares(stage.core)["system"], at_least=0.6),
+            "system_share": reached(
+                "system share of the core", measured.shares(stage.core)["system"], at_least=0.6
+            ),
             "faults_per_s": reached("page faults per second", faults, at_least=100_000),
-            "major_faults_per_s": round(measured.growth("/proc/vmstat", "pgmajfault") / stage.seconds, 1),
+            "major_faults_per_s": round(
+                measured.growth("/proc/vmstat", "pgmajfault") / stage.seconds, 1
+            ),
         }
         return Truth(
             impact,

@@ -1,15 +1,18 @@
 """Everybody looks at one directory while someone holds its lock.
 
-What it does: a shared directory has hundreds of thousands of names in the kernel's cache. A configuration watcher puts its
-watch on it and takes it off again, over and over; each time the kernel marks every cached name in it, with the directory's lock
-held. Meanwhile several workers do no more than look the directory up. Path lookup takes no lock as long as nobody else does;
-now it needs a reference to a locked entry, so that each worker spins until the holder is done.
+What it does: a shared directory has hundreds of thousands of names in the kernel's cache. A
+configuration watcher puts its watch on it and takes it off again, over and over; each time the
+kernel marks every cached name in it, with the directory's lock held. Meanwhile several workers do
+no more than look the directory up. Path lookup takes no lock as long as nobody else does; now it
+needs a reference to a locked entry, so that each worker spins until the holder is done.
 
-Seen in the wild: Alibaba's SysOM case of periodic stalls in `lockref_get_not_dead`, `legitimize_path` and `try_to_unlazy` with
-a spin lock's slow path above them: no process was hot in `top`, all were waiting for one dentry.
+Seen in the wild: Alibaba's SysOM case of periodic stalls in `lockref_get_not_dead`,
+`legitimize_path` and `try_to_unlazy` with a spin lock's slow path above them: no process was hot in
+`top`, all were waiting for one dentry.
 
-What must be seen: a core in system mode in many short-lived calls of several processes, in a spin lock's slow path below path
-lookup. The wait is not the cause: the frame below says which lock it is, and another core shows who holds it all that time.
+What must be seen: a core in system mode in many short-lived calls of several processes, in a spin
+lock's slow path below path lookup. The wait is not the cause: the frame below says which lock it
+is, and another core shows who holds it all that time.
 """
 
 import ctypes
@@ -64,10 +67,20 @@ class PathLookupContention(Scenario):
     def provoke(self, stage: Stage) -> None:
         pause_s = stage.random.uniform(0.002, 0.005)
         holder_core = stage.random.choice(stage.other_cores)
-        self.holder = stage.start(rewatch, str(self.directory), pause_s, comm=stage.invent("agent"), cpu=holder_core, nice=-10)
+        self.holder = stage.start(
+            rewatch,
+            str(self.directory),
+            pause_s,
+            comm=stage.invent("agent"),
+            cpu=holder_core,
+            nice=-10,
+        )
         name = stage.invent("app")
         count = stage.random.randrange(2, 5)
-        self.workers = [stage.start(look_up, str(self.directory), comm=name, cpu=stage.core, nice=-10) for _ in range(count)]
+        self.workers = [
+            stage.start(look_up, str(self.directory), comm=name, cpu=stage.core, nice=-10)
+            for _ in range(count)
+        ]
         for actor in (self.holder, *self.workers):
             stage.watch_task(actor.pid)
         stage.hold(self.holder, *self.workers)
@@ -79,7 +92,9 @@ class PathLookupContention(Scenario):
             # A worker that does not wait spends a third of its time outside the kernel.
             "user_share": reached("user share of the core", shares["user"], at_most=0.25),
             "holder_run_s": reached(
-                "seconds that the holder ran", measured.schedstat(self.holder.pid)[0], at_least=0.2 * stage.seconds
+                "seconds that the holder ran",
+                measured.schedstat(self.holder.pid)[0],
+                at_least=0.2 * stage.seconds,
             ),
         }
         worker = self.workers[0]

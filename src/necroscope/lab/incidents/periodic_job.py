@@ -1,13 +1,16 @@
 """The same burst at the same second, again and again.
 
-What it does: a scheduler starts a job at each turn of its period, on the second. The job works for about a second on one core,
-compressing and counting what it finds, and is gone. Between two turns there is nothing to see.
+What it does: a scheduler starts a job at each turn of its period, on the second. The job works for
+about a second on one core, compressing and counting what it finds, and is gone. Between two turns
+there is nothing to see.
 
-Seen in the wild: cron jobs and timers that fire at the same second on every node of a fleet; the EKS node monitoring agent
-reads the cron log for the same reason. A dashboard that averages over a minute shows a flat line.
+Seen in the wild: cron jobs and timers that fire at the same second on every node of a fleet; the
+EKS node monitoring agent reads the cron log for the same reason. A dashboard that averages over a
+minute shows a flat line.
 
-What must be seen: bursts of one short-lived process at equal distances, always another pid of the same name, and the period
-itself, which tells whose timer it is. What runs in the burst is ordinary work.
+What must be seen: bursts of one short-lived process at equal distances, always another pid of the
+same name, and the period itself, which tells whose timer it is. What runs in the burst is ordinary
+work.
 """
 
 import ctypes
@@ -44,7 +47,9 @@ def _compress(work_s: float) -> None:
 
 
 def serve(work_s: float, pause_s: float) -> None:
-    """A service on the same core, which has something to do all the time but never much: whom the job keeps waiting."""
+    """A service on the same core, which has something to do all the time but never much: whom the
+    job keeps waiting.
+    """
     while True:
         _compress(work_s)
         time.sleep(pause_s)
@@ -67,7 +72,9 @@ class PeriodicJob(Scenario):
         self.job = stage.invent("tool")
         arguments = (self.period_s, work_s, self.job)
         # Its turn is at the second, whoever else wants the core.
-        self.scheduler = stage.start(start_jobs, *arguments, comm=stage.invent("agent"), cpu=stage.core, nice=-10)
+        self.scheduler = stage.start(
+            start_jobs, *arguments, comm=stage.invent("agent"), cpu=stage.core, nice=-10
+        )
         self.stat = stage.watch(f"/proc/{self.scheduler.pid}/stat")
         stage.hold(self.scheduler, self.service)
 
@@ -79,8 +86,16 @@ class PeriodicJob(Scenario):
         impact = {
             "period_s": self.period_s,
             "peak_share": reached("highest share over 1 s", peak, at_least=0.9),
-            "service_waits_s": reached("seconds that the service waited", measured.schedstat(self.service.pid)[1], at_least=2),
-            "turns": reached("turns of the job at its period", len(regular), at_least=0.5 * stage.seconds / self.period_s),
+            "service_waits_s": reached(
+                "seconds that the service waited",
+                measured.schedstat(self.service.pid)[1],
+                at_least=2,
+            ),
+            "turns": reached(
+                "turns of the job at its period",
+                len(regular),
+                at_least=0.5 * stage.seconds / self.period_s,
+            ),
         }
         return Truth(
             impact,
@@ -92,7 +107,12 @@ class PeriodicJob(Scenario):
 
 
 def _ends_of_jobs(measured: Measured, stat: str) -> list[int]:
-    """When the scheduler reaped a child that had worked for half a second at least (cutime of /proc/PID/stat)."""
-    times = [(time_ns, int(text.rpartition(")")[2].split()[13])) for time_ns, text in measured.texts(stat)]
+    """When the scheduler reaped a child that had worked for half a second at least (cutime of
+    /proc/PID/stat).
+    """
+    times = [
+        (time_ns, int(text.rpartition(")")[2].split()[13]))
+        for time_ns, text in measured.texts(stat)
+    ]
     least = os.sysconf("SC_CLK_TCK") // 2
     return [time_ns for (_, before), (time_ns, after) in pairwise(times) if after - before >= least]

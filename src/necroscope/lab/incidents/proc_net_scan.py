@@ -1,14 +1,16 @@
 """An agent counts connections by reading /proc/net/tcp, and there are very many.
 
-What it does: a network namespace holds tens of thousands of TCP sockets. An agent reads /proc/net/tcp (and tcp6's twin,
-netstat, does the same) every moment to count their states. The kernel walks its hash tables and writes a line for each socket,
-bucket by bucket under the bucket's lock, on the reader's core: a file of many megabytes for one number.
+What it does: a network namespace holds tens of thousands of TCP sockets. An agent reads
+/proc/net/tcp (and tcp6's twin, netstat, does the same) every moment to count their states. The
+kernel walks its hash tables and writes a line for each socket, bucket by bucket under the bucket's
+lock, on the reader's core: a file of many megabytes for one number.
 
-Seen in the wild: collectd's pull request 113 (2.5 s a reading, 0.04 s by netlink), Diamond #660 (58 s at 115,000 connections),
-telegraf #6559.
+Seen in the wild: collectd's pull request 113 (2.5 s a reading, 0.04 s by netlink), Diamond #660 (58
+s at 115,000 connections), telegraf #6559.
 
-What must be seen: system time on one core at the agent's period, its path `tcp4_seq_show` and the hash table walk below a read,
-and the file /proc/net/tcp. No packet is late because of it: the core is busy, not blocked.
+What must be seen: system time on one core at the agent's period, its path `tcp4_seq_show` and the
+hash table walk below a read, and the file /proc/net/tcp. No packet is late because of it: the core
+is busy, not blocked.
 """
 
 import os
@@ -66,12 +68,16 @@ class ProcNetScan(Scenario):
                 stage.random.randrange(12_000, _FILES - 100),
             )
             comm = stage.invent("app")
-            self.holders.append(stage.start(hold_sockets, *arguments, comm=comm, netns=self.namespace, files=_FILES))
+            self.holders.append(
+                stage.start(hold_sockets, *arguments, comm=comm, netns=self.namespace, files=_FILES)
+            )
         self._wait_until_all_are_there(stage)
 
     def provoke(self, stage: Stage) -> None:
         pause_s, comm = stage.random.uniform(0.01, 0.04), stage.invent("agent")
-        self.reader = stage.start(count_states, pause_s, comm=comm, cpu=stage.core, nice=-5, netns=self.namespace)
+        self.reader = stage.start(
+            count_states, pause_s, comm=comm, cpu=stage.core, nice=-5, netns=self.namespace
+        )
         stage.hold(self.reader, *self.holders)
 
     def verify(self, stage: Stage, measured: Measured) -> Truth:
@@ -81,7 +87,9 @@ class ProcNetScan(Scenario):
             "sockets": reached("sockets in the namespace", self.sockets, at_least=30_000),
             "system_share": reached("system share of the core", shares["system"], at_least=0.5),
             "system_share_baseline": round(before, 4),
-            "system_share_rise": reached("rise of the core's system share", shares["system"] - before, at_least=0.3),
+            "system_share_rise": reached(
+                "rise of the core's system share", shares["system"] - before, at_least=0.3
+            ),
         }
         return Truth(
             impact,
@@ -98,4 +106,6 @@ class ProcNetScan(Scenario):
             before = self.sockets
             time.sleep(1.0)
             text = stage.run(["cat", "/proc/net/sockstat"], netns=self.namespace)
-            self.sockets = next(int(line.split()[2]) for line in text.splitlines() if line.startswith("TCP:"))
+            self.sockets = next(
+                int(line.split()[2]) for line in text.splitlines() if line.startswith("TCP:")
+            )

@@ -1,16 +1,19 @@
-"""Many agents read the memory statistics of a node with thousands of busy cgroups, and meet at one lock.
+"""Many agents read the memory statistics of a node with thousands of busy cgroups, and meet at one
+lock.
 
-What it does: thousands of memory cgroups share one file's pages, as containers share an image; mapping and unmapping them
-changes the statistics of all of them. Readers on every core ask for `memory.stat` of their parent again and again. The kernel
-keeps the changes per core and sums them up when someone asks, under one lock with interrupts off: while one reader flushes, the
-others spin, and what each finds has changed again.
+What it does: thousands of memory cgroups share one file's pages, as containers share an image;
+mapping and unmapping them changes the statistics of all of them. Readers on every core ask for
+`memory.stat` of their parent again and again. The kernel keeps the changes per core and sums them
+up when someone asks, under one lock with interrupts off: while one reader flushes, the others spin,
+and what each finds has changed again.
 
-Seen in the wild: the lock-time tools of xdp-project PR #93 and #94 were written for it: dozens of readers of memory.stat,
-io.stat and cpu.stat, and softirqs that wait behind a lock held with interrupts off. More cores make it worse.
+Seen in the wild: the lock-time tools of xdp-project PR #93 and #94 were written for it: dozens of
+readers of memory.stat, io.stat and cpu.stat, and softirqs that wait behind a lock held with
+interrupts off. More cores make it worse.
 
-What must be seen: several cores in system mode in `cgroup_rstat_flush` (since 6.16 `css_rstat_flush`) below a read of
-`memory.stat`, with a spin lock's slow path in it; the cgroups are alive, none is a zombie. Fewer readers or a longer interval
-cure it.
+What must be seen: several cores in system mode in `cgroup_rstat_flush` (since 6.16
+`css_rstat_flush`) below a read of `memory.stat`, with a spin lock's slow path in it; the cgroups
+are alive, none is a zombie. Fewer readers or a longer interval cure it.
 """
 
 import mmap
@@ -77,11 +80,22 @@ class RstatFlushContention(Scenario):
         stage.start(share_pages, str(directory), name, count, str(self.shared)).wait(90)
 
     def provoke(self, stage: Stage) -> None:
-        self.mapper = stage.start(remap, str(self.shared), stage.random.uniform(0.003, 0.005), cpu=stage.other_cores, nice=-15)
+        self.mapper = stage.start(
+            remap,
+            str(self.shared),
+            stage.random.uniform(0.003, 0.005),
+            cpu=stage.other_cores,
+            nice=-15,
+        )
         name, statistics = stage.invent("agent"), self.pods.file("memory.stat")
         self.logs = [str(stage.scratch / f"reads-{number}") for number in range(3)]
-        # The one on another core is there to meet the others at the lock, not to hold that core as well.
-        places: tuple[tuple[list[int], int], ...] = (([stage.core], -10), ([stage.core], -10), (stage.other_cores, 10))
+        # The one on another core is there to meet the others at the lock, not to hold that core as
+        # well.
+        places: tuple[tuple[list[int], int], ...] = (
+            ([stage.core], -10),
+            ([stage.core], -10),
+            (stage.other_cores, 10),
+        )
         self.readers = [
             stage.start(read_statistics, statistics, log, comm=name, cpu=cpu, nice=nice)
             for log, (cpu, nice) in zip(self.logs, places, strict=True)
@@ -92,8 +106,12 @@ class RstatFlushContention(Scenario):
     def verify(self, stage: Stage, measured: Measured) -> Truth:
         flushing_s = measured.highest(self.logs[0]) / 1e3
         impact = {
-            "system_share": reached("system share of the core", measured.shares(stage.core)["system"], at_least=0.5),
-            "flushing_share": reached("share of time in reads that flush", flushing_s / stage.seconds, at_least=0.25),
+            "system_share": reached(
+                "system share of the core", measured.shares(stage.core)["system"], at_least=0.5
+            ),
+            "flushing_share": reached(
+                "share of time in reads that flush", flushing_s / stage.seconds, at_least=0.25
+            ),
         }
         reader = self.readers[0]
         return Truth(

@@ -1,14 +1,17 @@
 """One file with thousands of record locks, and everybody asks for its state at once.
 
-What it does: a database-like process keeps thousands of byte-range locks in one file. Workers on several cores ask again and
-again whether a range is free. The kernel keeps a file's locks in one list behind one spin lock: whoever has it walks the whole
-list, and all others spin for as long as that takes. Every core adds waiting, not work.
+What it does: a database-like process keeps thousands of byte-range locks in one file. Workers on
+several cores ask again and again whether a range is free. The kernel keeps a file's locks in one
+list behind one spin lock: whoever has it walks the whole list, and all others spin for as long as
+that takes. Every core adds waiting, not work.
 
-Seen in the wild: the generic form of liburing #218 and openzfs #10547, where `native_queued_spin_lock_slowpath` was 75 % of the
-machine and every report named it as the cause; it names only the wait.
+Seen in the wild: the generic form of liburing #218 and openzfs #10547, where
+`native_queued_spin_lock_slowpath` was 75 % of the machine and every report named it as the cause;
+it names only the wait.
 
-What must be seen: several cores in system mode with a spin lock's slow path on top and `posix_test_lock` below it, in processes
-that use one file. The answer is the function below the wait and the process that made the list so long.
+What must be seen: several cores in system mode with a spin lock's slow path on top and
+`posix_test_lock` below it, in processes that use one file. The answer is the function below the
+wait and the process that made the list so long.
 """
 
 import fcntl
@@ -58,7 +61,15 @@ class SpinlockContention(Scenario):
         name, offset = stage.invent("app"), 2 * self.count + 10
         cores = [stage.core, *stage.other_cores[:7], stage.core]
         self.workers = [
-            stage.start(ask, str(self.path), offset, comm=name, cpu=core, nice=-10 if core == stage.core else 0) for core in cores
+            stage.start(
+                ask,
+                str(self.path),
+                offset,
+                comm=name,
+                cpu=core,
+                nice=-10 if core == stage.core else 0,
+            )
+            for core in cores
         ]
         for worker in self.workers:
             stage.watch_task(worker.pid)
@@ -67,9 +78,13 @@ class SpinlockContention(Scenario):
     def verify(self, stage: Stage, measured: Measured) -> Truth:
         locks = max((text.count("\n") for _, text in measured.texts("/proc/locks")), default=0)
         impact = {
-            "system_share": reached("system share of the core", measured.shares(stage.core)["system"], at_least=0.6),
+            "system_share": reached(
+                "system share of the core", measured.shares(stage.core)["system"], at_least=0.6
+            ),
             "system_share_elsewhere": reached(
-                "system share of another core", measured.shares(stage.other_cores[0])["system"], at_least=0.2
+                "system share of another core",
+                measured.shares(stage.other_cores[0])["system"],
+                at_least=0.2,
             ),
             "record_locks": reached("record locks", locks, at_least=0.9 * self.count),
         }

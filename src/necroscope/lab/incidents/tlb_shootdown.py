@@ -1,15 +1,18 @@
-"""A process that changes its own mappings so often that every core it runs on is interrupted all the time.
+"""A process that changes its own mappings so often that every core it runs on is interrupted all
+the time.
 
-What it does: one thread flips the protection of a small mapping, as collectors with read barriers, debuggers and sandboxes do,
-while threads of the same process compute on the other cores. The translations of a page are cached by each core, so every
-change sends an interrupt to every core that runs the process and waits until all have answered.
+What it does: one thread flips the protection of a small mapping, as collectors with read barriers,
+debuggers and sandboxes do, while threads of the same process compute on the other cores. The
+translations of a page are cached by each core, so every change sends an interrupt to every core
+that runs the process and waits until all have answered.
 
-Seen in the wild: JabPerf "TLB shootdowns"; Amit, "Optimizing the TLB shootdown algorithm with page access tracking" (USENIX ATC
-2017): a cost that grows with the cores of the process and shows in `smp_call_function_many_cond` on the sender.
+Seen in the wild: JabPerf "TLB shootdowns"; Amit, "Optimizing the TLB shootdown algorithm with page
+access tracking" (USENIX ATC 2017): a cost that grows with the cores of the process and shows in
+`smp_call_function_many_cond` on the sender.
 
-What must be seen: the sender's core in system mode in `smp_call_function_many_cond` below `flush_tlb_*`; the row TLB of
-/proc/interrupts up by tens of thousands a second on the cores of its other threads, which lose time without a system call of
-their own. Few page faults.
+What must be seen: the sender's core in system mode in `smp_call_function_many_cond` below
+`flush_tlb_*`; the row TLB of /proc/interrupts up by tens of thousands a second on the cores of its
+other threads, which lose time without a system call of their own. Few page faults.
 """
 
 import ctypes
@@ -55,15 +58,21 @@ class TlbShootdown(Scenario):
         self.others = [core for core in stage.other_cores if core != stage.core][:8]
         if not self.others:
             raise CannotProvoke("a machine of one core has nobody to send the interrupt to")
-        self.process = stage.start(flip, stage.core, self.others, stage.random.randrange(1, 24), nice=-10)
+        self.process = stage.start(
+            flip, stage.core, self.others, stage.random.randrange(1, 24), nice=-10
+        )
         stage.hold(self.process)
 
     def verify(self, stage: Stage, measured: Measured) -> Truth:
         received = sum(measured.interrupts(core, "TLB") for core in self.others) / stage.seconds
         before = sum(measured.interrupts(core, "TLB", measured.baseline) for core in self.others)
         impact = {
-            "system_share": reached("system share of the core", measured.shares(stage.core)["system"], at_least=0.45),
-            "shootdowns_per_s": reached("shootdowns received per second", received, at_least=10_000),
+            "system_share": reached(
+                "system share of the core", measured.shares(stage.core)["system"], at_least=0.45
+            ),
+            "shootdowns_per_s": reached(
+                "shootdowns received per second", received, at_least=10_000
+            ),
             "shootdowns_before": before,
         }
         return Truth(

@@ -1,20 +1,23 @@
-"""Tens of thousands of dead memory cgroups, and an agent that has the kernel walk them every few seconds.
+"""Tens of thousands of dead memory cgroups, and an agent that has the kernel walk them every few
+seconds.
 
-What it does: a container that nobody uses crashes at every start, about once a second. Each start has a memory cgroup of its
-own and writes one small file into a memory-backed volume. The container dies and its cgroup is removed; but the file's page
-is still charged to it, so that the kernel keeps the dead cgroup: a zombie. Then an agent on one core asks the kernel for
-something that visits every cgroup below that path, dead or alive, in one system call. That core is in the kernel for seconds,
-and comes back to it a few seconds later. The months of the crash loop are sped up: most zombies are made directly, in the
-same place and the same way. Kernels since 5.x keep the sums of the statistics, so that reading them walks nothing; what still
-walks is reclaim, and that is what the agent asks for.
+What it does: a container that nobody uses crashes at every start, about once a second. Each start
+has a memory cgroup of its own and writes one small file into a memory-backed volume. The container
+dies and its cgroup is removed; but the file's page is still charged to it, so that the kernel keeps
+the dead cgroup: a zombie. Then an agent on one core asks the kernel for something that visits every
+cgroup below that path, dead or alive, in one system call. That core is in the kernel for seconds,
+and comes back to it a few seconds later. The months of the crash loop are sped up: most zombies are
+made directly, in the same place and the same way. Kernels since 5.x keep the sums of the
+statistics, so that reading them walks nothing; what still walks is reclaim, and that is what the
+agent asks for.
 
-Seen in the wild: the story of this project (68,680 zombies of a vendor's agent, walked by kubelet, which starved the network
-driver's poll on that core until the device was reset); GitHub's "Debugging network stalls on Kubernetes" (2019); cadvisor
-#1774, #2259.
+Seen in the wild: the story of this project (68,680 zombies of a vendor's agent, walked by kubelet,
+which starved the network driver's poll on that core until the device was reset); GitHub's
+"Debugging network stalls on Kubernetes" (2019); cadvisor #1774, #2259.
 
-What must be seen: one core at 100 % system for seconds, at the agent's period, in `mem_cgroup_iter` and what it calls; a
-count of memory cgroups far above those that exist, growing with the restarts of one container. The culprit is the agent, the
-origin is the container.
+What must be seen: one core at 100 % system for seconds, at the agent's period, in `mem_cgroup_iter`
+and what it calls; a count of memory cgroups far above those that exist, growing with the restarts
+of one container. The culprit is the agent, the origin is the container.
 """
 
 from necroscope.lab.crash_loop import NEEDS, start_crash_loop
@@ -48,14 +51,22 @@ class ZombieMemcgWalk(Scenario):
             "walks": len(walks_s),
             "system_share": round(measured.shares(stage.core)["system"], 4),
             "system_share_peak_1s": reached(
-                "highest system share over a second", measured.peak_share(stage.core, ("system",), 1.0), at_least=0.85
+                "highest system share over a second",
+                measured.peak_share(stage.core, ("system",), 1.0),
+                at_least=0.85,
             ),
-            "memory_cgroups": reached("memory cgroups tracked", measured.tracked_cgroups(), at_least=0.9 * self.count),
+            "memory_cgroups": reached(
+                "memory cgroups tracked", measured.tracked_cgroups(), at_least=0.9 * self.count
+            ),
         }
         return Truth(
             impact,
             core=stage.core,
             mode="system",
             culprit=Culprit(self.walker.comm, self.walker.pid),
-            origin=Origin("container", self.loop.name, also=(self.loop.id, self.loop.id[:12], f"/{self.loop.parent}")),
+            origin=Origin(
+                "container",
+                self.loop.name,
+                also=(self.loop.id, self.loop.id[:12], f"/{self.loop.parent}"),
+            ),
         )

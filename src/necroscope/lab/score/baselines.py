@@ -1,7 +1,8 @@
 """Three ways to answer without thinking, from the same recordings: what a verdict must beat.
 
-The process with the most CPU and the hottest function are what `top` and a profile show first. What the hottest function means is
-looked up in all the other recordings of the score, and so is the majority class: more than somebody at a node could know.
+The process with the most CPU and the hottest function are what `top` and a profile show first. What
+the hottest function means is looked up in all the other recordings of the score, and so is the
+majority class: more than somebody at a node could know.
 """
 
 from collections import Counter
@@ -26,7 +27,9 @@ MAJORITY: Final = "the majority class"
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """What the two profiles of a recording show first; `symbol` is None where only unnamed code was sampled."""
+    """What the two profiles of a recording show first; `symbol` is None where only unnamed code was
+    sampled.
+    """
 
     process: Guess
     function: Guess
@@ -51,23 +54,34 @@ def look(recording: Path) -> Sighting:
 
 
 def _most_cpu(samples: pa.Table, is_kernel: np.ndarray) -> Guess:
-    processes = Counter(zip(samples.column("pid").to_pylist(), samples.column("comm").to_pylist(), strict=True))
+    processes = Counter(
+        zip(samples.column("pid").to_pylist(), samples.column("comm").to_pylist(), strict=True)
+    )
     (pid, comm), _ = processes.most_common(1)[0]
     return _guess(samples, samples.column("pid").to_numpy() == pid, is_kernel, pid, comm)
 
 
-def _hottest(samples: pa.Table, is_kernel: np.ndarray, symbols: np.ndarray) -> tuple[Guess, str | None]:
+def _hottest(
+    samples: pa.Table, is_kernel: np.ndarray, symbols: np.ndarray
+) -> tuple[Guess, str | None]:
     named = Counter(symbol for symbol in symbols if symbol is not None)
     if not named:
         return Guess(), None
     symbol = named.most_common(1)[0][0]
     is_there = symbols == symbol
-    processes = np.array(samples.column("pid").to_pylist())[is_there], np.array(samples.column("comm").to_pylist())[is_there]
-    (pid, comm), _ = Counter(zip(*(each.tolist() for each in processes), strict=True)).most_common(1)[0]
+    processes = (
+        np.array(samples.column("pid").to_pylist())[is_there],
+        np.array(samples.column("comm").to_pylist())[is_there],
+    )
+    (pid, comm), _ = Counter(zip(*(each.tolist() for each in processes), strict=True)).most_common(
+        1
+    )[0]
     return _guess(samples, is_there, is_kernel, pid, comm), symbol
 
 
-def _guess(samples: pa.Table, chosen: np.ndarray, is_kernel: np.ndarray, pid: int, comm: str) -> Guess:
+def _guess(
+    samples: pa.Table, chosen: np.ndarray, is_kernel: np.ndarray, pid: int, comm: str
+) -> Guess:
     """The core where most of these samples are, and whether they are in the kernel."""
     core = Counter(samples.column("cpu").to_numpy()[chosen].tolist()).most_common(1)[0][0]
     mode = "system" if is_kernel[chosen].mean() >= 0.5 else "user"
@@ -75,13 +89,27 @@ def _guess(samples: pa.Table, chosen: np.ndarray, is_kernel: np.ndarray, pid: in
 
 
 def outcomes(labels: Sequence[Label], sightings: Sequence[Sighting]) -> dict[str, list[Outcome]]:
-    """The answers of the three for each recording, of which the label is known for all the others only."""
+    """The answers of the three for each recording, of which the label is known for all the others
+    only.
+    """
     found: dict[str, list[Outcome]] = {MOST_CPU: [], HOTTEST_SYMBOL: [], MAJORITY: []}
     for i, (label, seen) in enumerate(zip(labels, sightings, strict=True)):
-        others = [(other, sighting) for j, (other, sighting) in enumerate(zip(labels, sightings, strict=True)) if j != i]
-        alike = [other for other, sighting in others if seen.symbol is not None and sighting.symbol == seen.symbol]
+        others = [
+            (other, sighting)
+            for j, (other, sighting) in enumerate(zip(labels, sightings, strict=True))
+            if j != i
+        ]
+        alike = [
+            other
+            for other, sighting in others
+            if seen.symbol is not None and sighting.symbol == seen.symbol
+        ]
         found[MOST_CPU].append(Outcome(label, [seen.process]))
-        found[HOTTEST_SYMBOL].append(Outcome(label, [_with_cause(seen.function, _usual([other["cause"] for other in alike]))]))
+        found[HOTTEST_SYMBOL].append(
+            Outcome(
+                label, [_with_cause(seen.function, _usual([other["cause"] for other in alike]))]
+            )
+        )
         found[MAJORITY].append(Outcome(label, _majority([other for other, _ in others])))
     return found
 
@@ -91,11 +119,15 @@ def _majority(others: Sequence[Label]) -> list[Guess]:
     places = Counter((label["core"], label["mode"]) for label in wrong).most_common(3)
     causes = Counter(label["cause"] for label in wrong).most_common(3)
     share = len(wrong) / len(others) if others else 0.0
-    return [Guess(core, mode) for (core, mode), _ in places] + [Guess(cause=cause, confidence=share) for cause, _ in causes]
+    return [Guess(core, mode) for (core, mode), _ in places] + [
+        Guess(cause=cause, confidence=share) for cause, _ in causes
+    ]
 
 
 def _with_cause(guess: Guess, cause: str | None) -> Guess:
-    return Guess(guess.core, guess.mode, cause, 1.0 if cause else 0.0, guess.comm, guess.pid, guess.origin)
+    return Guess(
+        guess.core, guess.mode, cause, 1.0 if cause else 0.0, guess.comm, guess.pid, guess.origin
+    )
 
 
 def _usual(causes: Sequence[str | None]) -> str | None:

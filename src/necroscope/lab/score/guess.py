@@ -1,4 +1,6 @@
-"""What a diagnosis says, as a ranked list of guesses; and whether a guess is right, on three levels."""
+"""What a diagnosis says, as a ranked list of guesses; and whether a guess is right, on three
+levels.
+"""
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
@@ -9,9 +11,11 @@ from necroscope.model.units import NS_PER_S, parse_moment_ns
 UNKNOWN: Final = "unknown"
 # From here on a cause counts as named.
 NAMED: Final = 0.5
-# An incident may begin a little before its cause was provoked, for counters are read once a second, and end a little after.
+# An incident may begin a little before its cause was provoked, for counters are read once a second,
+# and end a little after.
 _MARGIN_NS: Final = 3 * NS_PER_S
-# A container is known by its name, its id, or the first twelve digits of that; a cgroup by its path or a part of it.
+# A container is known by its name, its id, or the first twelve digits of that; a cgroup by its path
+# or a part of it.
 _SHORTEST_PART: Final = 6
 
 Label = dict[str, Any]
@@ -19,7 +23,9 @@ Label = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """One answer; what it does not say is None. A cause that was weighed and lost is an answer, but names nothing."""
+    """One answer; what it does not say is None. A cause that was weighed and lost is an answer, but
+    names nothing.
+    """
 
     core: int | None = None
     mode: str | None = None
@@ -37,7 +43,9 @@ class Guess:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """`answer` is what a guess says on this level, None if nothing; `is_asked` whether the label knows the truth of it."""
+    """`answer` is what a guess says on this level, None if nothing; `is_asked` whether the label
+    knows the truth of it.
+    """
 
     name: str
     answer: Callable[[Guess], Hashable | None]
@@ -46,11 +54,16 @@ class Level:
 
 
 def guesses(report: dict[str, Any], label: Label) -> list[Guess]:
-    """Of `diagnose --json`, about the time of the label (all of the recording if nothing was wrong), the surest first.
+    """Of `diagnose --json`, about the time of the label (all of the recording if nothing was
+    wrong), the surest first.
 
     The causes that were weighed and lost come after those that won.
     """
-    told = [incident for incident in report["incidents"] if label["cause"] is None or _is_in_time(incident, label)]
+    told = [
+        incident
+        for incident in report["incidents"]
+        if label["cause"] is None or _is_in_time(incident, label)
+    ]
     won = [_guess(incident) for incident in told]
     lost = [
         replace(guess, cause=other["cause"], confidence=other["confidence"], has_won=False)
@@ -61,7 +74,9 @@ def guesses(report: dict[str, Any], label: Label) -> list[Guess]:
 
 
 def rank(level: Level, ranked: Iterable[Guess], label: Label) -> int | None:
-    """At which place, counted from 1, the right answer stands; each answer takes one place however often it is given."""
+    """At which place, counted from 1, the right answer stands; each answer takes one place however
+    often it is given.
+    """
     seen: set[Hashable] = set()
     for guess in ranked:
         answer = level.answer(guess)
@@ -74,7 +89,11 @@ def rank(level: Level, ranked: Iterable[Guess], label: Label) -> int | None:
 
 def is_false_naming(guess: Guess, label: Label) -> bool:
     """A cause that is named although another one or nothing was provoked."""
-    return guess.is_named and guess.cause != label["cause"] and guess.cause not in label.get("tolerates", [])
+    return (
+        guess.is_named
+        and guess.cause != label["cause"]
+        and guess.cause not in label.get("tolerates", [])
+    )
 
 
 def _guess(incident: dict[str, Any]) -> Guess:
@@ -93,7 +112,8 @@ def _guess(incident: dict[str, Any]) -> Guess:
 
 def _is_in_time(incident: dict[str, Any], label: Label) -> bool:
     from_ns, to_ns, since_ns, until_ns = (
-        parse_moment_ns(text, 0) for text in (incident["from"], incident["to"], label["from"], label["to"])
+        parse_moment_ns(text, 0)
+        for text in (incident["from"], incident["to"], label["from"], label["to"])
     )
     return from_ns <= until_ns + _MARGIN_NS and to_ns >= since_ns - _MARGIN_NS
 
@@ -109,8 +129,14 @@ def _who(guess: Guess) -> Hashable | None:
 def _is_who(guess: Guess, label: Label) -> bool:
     """Both where the label knows both."""
     culprit, origin = label["culprit"], label["origin"]
-    is_culprit = culprit is None or guess.comm in (culprit["comm"], *culprit["also"]) or _is_same_pid(guess, culprit)
-    is_origin = origin is None or any(_is_same(guess.origin, name) for name in (origin["name"], *origin["also"]))
+    is_culprit = (
+        culprit is None
+        or guess.comm in (culprit["comm"], *culprit["also"])
+        or _is_same_pid(guess, culprit)
+    )
+    is_origin = origin is None or any(
+        _is_same(guess.origin, name) for name in (origin["name"], *origin["also"])
+    )
     return is_culprit and is_origin
 
 

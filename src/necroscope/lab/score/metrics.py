@@ -10,13 +10,16 @@ from typing import Any, Final
 from necroscope.analysis.interval import wilson
 from necroscope.lab.score.guess import LEVELS, Guess, Label, Level, is_false_naming, rank
 
-# Below 0.5 nothing is named; of what is said with 0.8 and more at least nine in ten should be right.
+# Below 0.5 nothing is named; of what is said with 0.8 and more at least nine in ten should be
+# right.
 _BINS: Final = (0.0, 0.5, 0.7, 0.8, 0.9, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One recording: the truth, what was said about it (the surest first), and how long that took."""
+    """One recording: the truth, what was said about it (the surest first), and how long that
+    took.
+    """
 
     label: Label
     guesses: Sequence[Guess]
@@ -40,12 +43,20 @@ class Share:
 
     def as_json(self) -> dict[str, Any]:
         low, high = self.interval or (None, None)
-        return {"hits": self.hits, "of": self.of, "value": _rounded(self.value), "low": _rounded(low), "high": _rounded(high)}
+        return {
+            "hits": self.hits,
+            "of": self.of,
+            "value": _rounded(self.value),
+            "low": _rounded(low),
+            "high": _rounded(high),
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """Of one level: how often the right answer is first, and among the first three; `macro` gives every cause the same weight."""
+    """Of one level: how often the right answer is first, and among the first three; `macro` gives
+    every cause the same weight.
+    """
 
     first: Share
     first_three: Share
@@ -61,7 +72,9 @@ class Accuracy:
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Verdicts whose confidence lies here, how sure they were on average, and how many were right."""
+    """Verdicts whose confidence lies here, how sure they were on average, and how many were
+    right.
+    """
 
     low: float
     high: float
@@ -69,12 +82,19 @@ class Bin:
     right: Share
 
     def as_json(self) -> dict[str, Any]:
-        return {"from": self.low, "to": self.high, "confidence": _rounded(self.confidence), "right": self.right.as_json()}
+        return {
+            "from": self.low,
+            "to": self.high,
+            "confidence": _rounded(self.confidence),
+            "right": self.right.as_json(),
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Of one way to answer. `levels` and `coverage` are over incidents, `false_namings` over the healthy and the harmless."""
+    """Of one way to answer. `levels` and `coverage` are over incidents, `false_namings` over the
+    healthy and the harmless.
+    """
 
     levels: dict[str, Accuracy]
     coverage: Share
@@ -100,7 +120,10 @@ def score(outcomes: Sequence[Outcome]) -> Score:
     return Score(
         {level.name: accuracy(level, incidents) for level in LEVELS},
         _count(any(guess.is_named for guess in outcome.guesses) for outcome in incidents),
-        _count(any(is_false_naming(guess, outcome.label) for guess in outcome.guesses) for outcome in healthy),
+        _count(
+            any(is_false_naming(guess, outcome.label) for guess in outcome.guesses)
+            for outcome in healthy
+        ),
         calibration(outcomes),
         median(times_s) if times_s else None,
         max(times_s, default=None),
@@ -115,9 +138,14 @@ def accuracy(level: Level, incidents: Sequence[Outcome]) -> Accuracy:
             ranks[outcome.label["cause"]].append(rank(level, outcome.guesses, outcome.label))
 
     def within(most: int) -> tuple[Share, float | None]:
-        hits = {cause: _count(place is not None and place <= most for place in places) for cause, places in ranks.items()}
+        hits = {
+            cause: _count(place is not None and place <= most for place in places)
+            for cause, places in ranks.items()
+        }
         shares = [share.hits / share.of for share in hits.values()]
-        pooled = Share(sum(share.hits for share in hits.values()), sum(share.of for share in hits.values()))
+        pooled = Share(
+            sum(share.hits for share in hits.values()), sum(share.of for share in hits.values())
+        )
         return pooled, sum(shares) / len(shares) if shares else None
 
     (first, macro_first), (three, macro_three) = within(1), within(3)
@@ -125,11 +153,17 @@ def accuracy(level: Level, incidents: Sequence[Outcome]) -> Accuracy:
 
 
 def calibration(outcomes: Sequence[Outcome]) -> list[Bin]:
-    """Of the surest guess with a cause of each recording: what was said with 0.9 should be right nine times in ten."""
+    """Of the surest guess with a cause of each recording: what was said with 0.9 should be right
+    nine times in ten.
+    """
     surest = [(guess, outcome.label) for outcome in outcomes if (guess := _surest(outcome.guesses))]
     found = []
     for low, high in pairwise(_BINS):
-        inside = [(g, label) for g, label in surest if low <= g.confidence < high or (high == g.confidence == _BINS[-1])]
+        inside = [
+            (g, label)
+            for g, label in surest
+            if low <= g.confidence < high or (high == g.confidence == _BINS[-1])
+        ]
         mean = sum(g.confidence for g, _ in inside) / len(inside) if inside else None
         found.append(Bin(low, high, mean, _count(not _is_wrong(g, label) for g, label in inside)))
     return found

@@ -62,7 +62,9 @@ def provoke(plan: Plan, say: Say) -> list[dict[str, Any]]:
     return unlabelled
 
 
-def judge(directories: Sequence[Path], ask: Diagnose, say: Say) -> tuple[dict[str, Score], list[dict[str, Any]]]:
+def judge(
+    directories: Sequence[Path], ask: Diagnose, say: Say
+) -> tuple[dict[str, Score], list[dict[str, Any]]]:
     """The scores of the diagnosis and of the baselines, and a row for each recording."""
     outcomes, sightings = [], []
     for directory in directories:
@@ -82,10 +84,24 @@ def judge(directories: Sequence[Path], ask: Diagnose, say: Say) -> tuple[dict[st
 
 def _row(outcome: Outcome) -> dict[str, Any]:
     label = outcome.label
-    ranks = {level.name: rank(level, outcome.guesses, label) if level.is_asked(label) else None for level in LEVELS}
-    said = [{"cause": guess.cause, "confidence": guess.confidence, "core": guess.core} for guess in outcome.guesses[:5]]
-    named = [f"{guess.cause} {guess.confidence:.2f}" for guess in outcome.guesses if guess.cause is not None][:3]
-    is_right = ranks["cause"] == 1 if label["cause"] else not any(is_false_naming(g, label) for g in outcome.guesses)
+    ranks = {
+        level.name: rank(level, outcome.guesses, label) if level.is_asked(label) else None
+        for level in LEVELS
+    }
+    said = [
+        {"cause": guess.cause, "confidence": guess.confidence, "core": guess.core}
+        for guess in outcome.guesses[:5]
+    ]
+    named = [
+        f"{guess.cause} {guess.confidence:.2f}"
+        for guess in outcome.guesses
+        if guess.cause is not None
+    ][:3]
+    is_right = (
+        ranks["cause"] == 1
+        if label["cause"]
+        else not any(is_false_naming(g, label) for g in outcome.guesses)
+    )
     return {
         "scenario": label["scenario"],
         "seed": label["seed"],

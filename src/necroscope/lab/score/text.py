@@ -8,25 +8,43 @@ from necroscope.model.units import NS_PER_S, format_duration
 DIAGNOSIS = "necroscope"
 
 
-def score_to_text(scores: dict[str, Score], rows: list[dict[str, Any]], unlabelled: list[dict[str, Any]]) -> str:
-    """`rows` are the recordings that were judged, `unlabelled` the runs without a truth to judge by."""
+def score_to_text(
+    scores: dict[str, Score], rows: list[dict[str, Any]], unlabelled: list[dict[str, Any]]
+) -> str:
+    """`rows` are the recordings that were judged, `unlabelled` the runs without a truth to judge
+    by.
+    """
     diagnosis = scores[DIAGNOSIS]
     width = max(len(name) for name in scores)
     lines = [*_row_lines(rows), "", f"{'AC@1, AC@3':<{width}}  {_heading(diagnosis)}"]
     for name, score in scores.items():
-        lines.append(f"{name:<{width}}  {'  '.join(_accuracy(each) for each in score.levels.values())}")
+        lines.append(
+            f"{name:<{width}}  {'  '.join(_accuracy(each) for each in score.levels.values())}"
+        )
     lines += [
         "",
         "Macro means over causes; in brackets the 95 % interval (Wilson) of the runs.",
         "",
         f"{'':<{width}}  {'something named':<26}  false namings on the healthy",
-        *(f"{name:<{width}}  {_share(score.coverage):<26}  {_share(score.false_namings)}" for name, score in scores.items()),
+        *(
+            f"{name:<{width}}  {_share(score.coverage):<26}  {_share(score.false_namings)}"
+            for name, score in scores.items()
+        ),
         "",
         "confidence    said   right",
-        *(f"{each.low:.1f} to {each.high:.1f}    {_mean(each):<5}  {_share(each.right)}" for each in diagnosis.calibration),
+        *(
+            f"{each.low:.1f} to {each.high:.1f}    {_mean(each):<5}  {_share(each.right)}"
+            for each in diagnosis.calibration
+        ),
         "",
-        f"to the verdict: {_seconds(diagnosis.median_s)} in the median, {_seconds(diagnosis.longest_s)} at most",
-        *(f"not scored: {each['scenario']} seed {each['seed']}: {each['why']}" for each in unlabelled),
+        (
+            f"to the verdict: {_seconds(diagnosis.median_s)} in the median,"
+            f" {_seconds(diagnosis.longest_s)} at most"
+        ),
+        *(
+            f"not scored: {each['scenario']} seed {each['seed']}: {each['why']}"
+            for each in unlabelled
+        ),
     ]
     return "\n".join(lines)
 
@@ -37,7 +55,10 @@ def _row_lines(rows: list[dict[str, Any]]) -> list[str]:
     lines = []
     for row in rows:
         judged = "right" if row["is_right"] else "WRONG"
-        lines.append(f"{judged}  {row['scenario']:<{width}}  seed {row['seed']:<6} said {row['said'] or 'nothing'}")
+        lines.append(
+            f"{judged}  {row['scenario']:<{width}}  seed {row['seed']:<6} said"
+            f" {row['said'] or 'nothing'}"
+        )
     return lines
 
 

@@ -1,1 +1,3 @@
-"""The overnight experiment: a job again and again under the recorder, until what is waited for happens."""
+"""The overnight experiment: a job again and again under the recorder, until what is waited for
+happens.
+"""

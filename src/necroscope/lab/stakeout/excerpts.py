@@ -1,7 +1,8 @@
-"""Keeps the minutes around each catch as a recording of its own: the ring of a long night drops what nobody pinned.
+"""Keeps the minutes around each catch as a recording of its own: the ring of a long night drops
+what nobody pinned.
 
-Each is cut by `necroscope excerpt`, one at a time, in a process of the lowest priority: the node is under test. The first ones
-are kept, for the newest are in the recording anyway.
+Each is cut by `necroscope excerpt`, one at a time, in a process of the lowest priority: the node is
+under test. The first ones are kept, for the newest are in the recording anyway.
 """
 
 import contextlib
@@ -28,7 +29,8 @@ _LONGEST_S: Final = 120.0
 
 @dataclass(slots=True)
 class Excerpts:
-    """`want` says what was caught, `follow` does what is due; `finish` does the rest, and `abandon` leaves it.
+    """`want` says what was caught, `follow` does what is due; `finish` does the rest, and `abandon`
+    leaves it.
 
     `kept` are the names of those that are there, in `directory`.
     """
@@ -49,7 +51,11 @@ class Excerpts:
     def follow(self, now_ns: int) -> None:
         if self._under_way is not None and self._under_way[1].poll() is not None:
             self._note()
-        if self._under_way is None and self._due and now_ns >= self._due[0][1] + _AFTER_NS + _FLUSHED_NS:
+        if (
+            self._under_way is None
+            and self._due
+            and now_ns >= self._due[0][1] + _AFTER_NS + _FLUSHED_NS
+        ):
             self._start(*self._due.popleft())
 
     def finish(self) -> None:
@@ -73,12 +79,31 @@ class Excerpts:
             self._note()
 
     def _start(self, directory: Path, moment_ns: int) -> None:
-        window = ["--from", format_moment(moment_ns - _BEFORE_NS), "--to", format_moment(moment_ns + _AFTER_NS)]
-        command = [sys.executable, "-P", "-m", "necroscope", "excerpt", str(self.recording), *window, "--dir", str(directory)]
+        window = [
+            "--from",
+            format_moment(moment_ns - _BEFORE_NS),
+            "--to",
+            format_moment(moment_ns + _AFTER_NS),
+        ]
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "necroscope",
+            "excerpt",
+            str(self.recording),
+            *window,
+            "--dir",
+            str(directory),
+        ]
         # In its own session, for Ctrl-C is for the stakeout.
         quiet = subprocess.DEVNULL
-        with contextlib.suppress(OSError):  # a node that cannot fork costs this excerpt, not the night
-            process = subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
+        with contextlib.suppress(
+            OSError
+        ):  # a node that cannot fork costs this excerpt, not the night
+            process = subprocess.Popen(
+                command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True
+            )
             self._under_way = directory, process
             os.setpriority(os.PRIO_PROCESS, process.pid, 19)
 

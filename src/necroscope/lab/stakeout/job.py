@@ -1,4 +1,6 @@
-"""One run of the job: a session of its own, its output kept within bounds, its cost as the kernel books it."""
+"""One run of the job: a session of its own, its output kept within bounds, its cost as the kernel
+books it.
+"""
 
 import contextlib
 import os
@@ -33,14 +35,21 @@ class Job:
         self._peak_rss_bytes: int | None = None
         try:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
             )
         except OSError as error:
             raise UsageError(
-                f"cannot run {command[0]!r}: {error.strerror}", "give the job after --, as in: -- ./train.sh"
+                f"cannot run {command[0]!r}: {error.strerror}",
+                "give the job after --, as in: -- ./train.sh",
             ) from None
         assert self._process.stdout is not None
-        self._keeper = threading.Thread(target=_keep, args=(self._process.stdout, output), daemon=True)
+        self._keeper = threading.Thread(
+            target=_keep, args=(self._process.stdout, output), daemon=True
+        )
         self._keeper.start()
 
     def note_memory(self, by_session: dict[int, int]) -> None:
@@ -68,7 +77,9 @@ class Job:
         )
 
     def stop(self, time_ns: int) -> Run:
-        """Ask it to end, and make it after a while; a run that ended by itself meanwhile keeps its outcome."""
+        """Ask it to end, and make it after a while; a run that ended by itself meanwhile keeps its
+        outcome.
+        """
         run = self.poll(time_ns)
         if run is not None:
             return run
@@ -89,7 +100,8 @@ class Job:
 def memory_by_session() -> dict[int, int]:
     """Bytes that the processes of each session hold now (/proc/PID/stat).
 
-    The kernel's own figure, ru_maxrss, begins with what the parent held when it forked: a small job would look like Python.
+    The kernel's own figure, ru_maxrss, begins with what the parent held when it forked: a small job
+    would look like Python.
     """
     held: dict[int, int] = {}
     for name in filter(str.isdecimal, os.listdir("/proc")):

@@ -1,4 +1,6 @@
-"""What a stakeout knows: each run of the job and how it ended, each event that was waited for, the share that went well."""
+"""What a stakeout knows: each run of the job and how it ended, each event that was waited for, the
+share that went well.
+"""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -32,8 +34,9 @@ class Ending:
 class Run:
     """One run of the job. One that was `stopped` by the stakeout neither succeeded nor failed.
 
-    `cpu_s` is that of the job and of those descendants that it waited for, as the kernel adds them up; `peak_rss_bytes` is the
-    most that all processes of its session held at a moment we looked, None if it ended before.
+    `cpu_s` is that of the job and of those descendants that it waited for, as the kernel adds them
+    up; `peak_rss_bytes` is the most that all processes of its session held at a moment we looked,
+    None if it ended before.
     """
 
     number: int
@@ -74,12 +77,19 @@ class Caught:
     runs: tuple[int, ...]
 
     def as_json(self) -> dict[str, Any]:
-        return {"time": format_moment(self.time_ns), "kind": self.kind, "message": self.message, "runs": list(self.runs)}
+        return {
+            "time": format_moment(self.time_ns),
+            "kind": self.kind,
+            "message": self.message,
+            "runs": list(self.runs),
+        }
 
 
 @dataclass(slots=True)
 class Outcome:
-    """Grows while the stakeout lasts; `ended` is None until then. `excerpts` are the recordings kept of what was caught."""
+    """Grows while the stakeout lasts; `ended` is None until then. `excerpts` are the recordings
+    kept of what was caught.
+    """
 
     runs: list[Run] = field(default_factory=list)
     caught: list[Caught] = field(default_factory=list)
@@ -110,5 +120,10 @@ class Outcome:
             "runs": [run.as_json() for run in self.runs],
             "caught": [event.as_json() for event in self.caught],
             "excerpts": self.excerpts,
-            "success_rate": {"successes": self.successes, "runs": self.finished, "share": share, "interval": self.interval},
+            "success_rate": {
+                "successes": self.successes,
+                "runs": self.finished,
+                "share": share,
+                "interval": self.interval,
+            },
         }

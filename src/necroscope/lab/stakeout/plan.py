@@ -7,7 +7,9 @@ from necroscope.lab.stakeout.outcome import FAILURE, EndedBy, Ending, Outcome
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`until` holds event kinds and may hold `failure`; with `counts_all` they are counted and end nothing."""
+    """`until` holds event kinds and may hold `failure`; with `counts_all` they are counted and end
+    nothing.
+    """
 
     until: frozenset[str]
     limit_ns: int | None = None

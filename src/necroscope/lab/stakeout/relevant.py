@@ -1,4 +1,6 @@
-"""Of all incidents that were recorded those that met a run; first the ones of what was caught and of runs that failed."""
+"""Of all incidents that were recorded those that met a run; first the ones of what was caught and
+of runs that failed.
+"""
 
 from dataclasses import replace
 from typing import Final
@@ -12,9 +14,20 @@ _LATE_NS: Final = 2 * NS_PER_S
 
 
 def relevant(report: Report, outcome: Outcome) -> Report:
-    """The report without what happened before, between and after the runs: that did not harm the job."""
-    met = [incident for incident in report.incidents if any(_meets(incident, run) for run in outcome.runs)]
-    return replace(report, incidents=tuple(sorted(met, key=lambda incident: (_rank(incident, outcome), incident.from_ns))))
+    """The report without what happened before, between and after the runs: that did not harm the
+    job.
+    """
+    met = [
+        incident
+        for incident in report.incidents
+        if any(_meets(incident, run) for run in outcome.runs)
+    ]
+    return replace(
+        report,
+        incidents=tuple(
+            sorted(met, key=lambda incident: (_rank(incident, outcome), incident.from_ns))
+        ),
+    )
 
 
 def _rank(incident: Incident, outcome: Outcome) -> int:

@@ -1,4 +1,6 @@
-"""The loop of a stakeout: keep runs going under a recorder, look at the recording's events, write down each outcome at once."""
+"""The loop of a stakeout: keep runs going under a recorder, look at the recording's events, write
+down each outcome at once.
+"""
 
 import json
 import os
@@ -25,7 +27,8 @@ SUMMARY: Final = "stakeout.json"
 _LOOK_S: Final = 0.2
 # Events reach the disk with the recorder's flush; so often the recording is asked for them.
 _ASK_S: Final = 0.5
-# So late after its time an event may be written: by a recorder that was not run, or of daemons that are asked every so often.
+# So late after its time an event may be written: by a recorder that was not run, or of daemons that
+# are asked every so often.
 _LATE_NS: Final = 120 * NS_PER_S
 # What happened just before the end is flushed and joined by what follows it.
 _TAIL_S: Final = 6.0
@@ -33,7 +36,9 @@ _TAIL_S: Final = 6.0
 
 @dataclass(slots=True)
 class Stakeout:
-    """`run` blocks until the plan is over or `stop` was called; then the recorder has sealed and no job is left."""
+    """`run` blocks until the plan is over or `stop` was called; then the recorder has sealed and no
+    job is left.
+    """
 
     directory: Path
     command: Sequence[str]
@@ -59,7 +64,9 @@ class Stakeout:
 
     def run(self) -> Outcome:
         self._make_directory()
-        recorder = RecorderChild(self.recording, f"stakeout-{os.getpid()}", self.directory / "recorder.log")
+        recorder = RecorderChild(
+            self.recording, f"stakeout-{os.getpid()}", self.directory / "recorder.log"
+        )
         try:
             recorder.wait_until_it_records()
             self.outcome.ended = self._watch()
@@ -81,7 +88,10 @@ class Stakeout:
         if shutil.which(self.command[0]) is None:
             raise UsageError(f"{self.command[0]!r} is no program that can be run", HINT)
         if self.directory.exists() and any(self.directory.iterdir()):
-            raise RecordingError(f"{self.directory} is not empty", "a stakeout keeps one experiment: give a new directory")
+            raise RecordingError(
+                f"{self.directory} is not empty",
+                "a stakeout keeps one experiment: give a new directory",
+            )
         (self.directory / RUNS).mkdir(parents=True)
         self.directory.chmod(0o700)
 
@@ -105,7 +115,9 @@ class Stakeout:
 
     def _start(self) -> None:
         number = len(self.outcome.runs) + len(self._jobs) + 1
-        self._jobs.append(Job(number, self.command, self.directory / RUNS / f"{number:04}.log", time.time_ns()))
+        self._jobs.append(
+            Job(number, self.command, self.directory / RUNS / f"{number:04}.log", time.time_ns())
+        )
 
     def _collect(self) -> None:
         for job in list(self._jobs):
@@ -140,7 +152,10 @@ class Stakeout:
 
     def _catch(self) -> None:
         """Events of the recording that are waited for and not known yet; only while runs lasted."""
-        from_ns = min([run.started_ns for run in self.outcome.runs] + [job.started_ns for job in self._jobs], default=None)
+        from_ns = min(
+            [run.started_ns for run in self.outcome.runs] + [job.started_ns for job in self._jobs],
+            default=None,
+        )
         if from_ns is None:
             return
         now_ns = time.time_ns()
@@ -153,18 +168,31 @@ class Stakeout:
         self._looked_ns = now_ns
         known = {(event.time_ns, event.kind, event.message) for event in self.outcome.caught}
         for row in rows.to_pylist():
-            if row["kind"] in self.plan.until and (row["time"], row["kind"], row["message"]) not in known:
-                self.outcome.caught.append(Caught(row["time"], row["kind"], row["message"], self._runs_at(row["time"])))
+            if (
+                row["kind"] in self.plan.until
+                and (row["time"], row["kind"], row["message"]) not in known
+            ):
+                self.outcome.caught.append(
+                    Caught(row["time"], row["kind"], row["message"], self._runs_at(row["time"]))
+                )
                 self._excerpts.want(row["kind"], row["time"])
         self.outcome.caught.sort(key=lambda event: event.time_ns)
 
     def _runs_at(self, time_ns: int) -> tuple[int, ...]:
-        ended = [run.number for run in self.outcome.runs if run.started_ns <= time_ns <= run.ended_ns]
-        return tuple(sorted([*ended, *(job.number for job in self._jobs if job.started_ns <= time_ns)]))
+        ended = [
+            run.number for run in self.outcome.runs if run.started_ns <= time_ns <= run.ended_ns
+        ]
+        return tuple(
+            sorted([*ended, *(job.number for job in self._jobs if job.started_ns <= time_ns)])
+        )
 
     def _write(self) -> None:
         """After each run, whole or not at all: a night's work must outlive a power cut."""
-        summary = {"command": list(self.command), "until": sorted(self.plan.until), **self.outcome.as_json()}
+        summary = {
+            "command": list(self.command),
+            "until": sorted(self.plan.until),
+            **self.outcome.as_json(),
+        }
         new = self.directory / f"{SUMMARY}.new"
         with new.open("w") as file:
             json.dump(summary, file, indent=1)

@@ -1,4 +1,6 @@
-"""The `cgroups` table: who lives, who is dead but held, and what limits did, over v1, v2 and hybrid hierarchies."""
+"""The `cgroups` table: who lives, who is dead but held, and what limits did, over v1, v2 and hybrid
+hierarchies.
+"""
 
 import time
 from collections.abc import Callable
@@ -14,7 +16,9 @@ from necroscope.sources.kept_file import KeptFile
 
 
 class Cgroups:
-    """Rows of path `/` for each controller, of sub-trees that hold dead ones (v2), and of cgroups whose limits acted."""
+    """Rows of path `/` for each controller, of sub-trees that hold dead ones (v2), and of cgroups
+    whose limits acted.
+    """
 
     name = "cgroups"
     tables: tuple[str, ...] = ("cgroups",)
@@ -31,7 +35,9 @@ class Cgroups:
     def read(self, now: Moment) -> Reading:
         if not self._hierarchies:
             self._hierarchies = hierarchies.read(self._root)
-            self._limits = {hierarchy.mount_point: _limits_of(hierarchy) for hierarchy in self._hierarchies}
+            self._limits = {
+                hierarchy.mount_point: _limits_of(hierarchy) for hierarchy in self._hierarchies
+            }
         reading = Reading({"cgroups": []})
         walks = self._walk_all(reading, now)
         self._count(reading, walks, now)
@@ -44,40 +50,74 @@ class Cgroups:
         self._file.close()
 
     def _walk_all(self, reading: Reading, now: Moment) -> list[tuple[Hierarchy, Walk]]:
-        """The directories of the hierarchies that have figures to read, all within one time limit."""
+        """The directories of the hierarchies that have figures to read, all within one time
+        limit.
+        """
         deadline_ns = self._clock_ns() + TIME_LIMIT_NS
         walks = []
         for hierarchy in self._hierarchies:
             if self._limits[hierarchy.mount_point]:
                 try:
-                    seen = walk(hierarchy.mount_point, self._clock_ns, deadline_ns - self._clock_ns())
+                    seen = walk(
+                        hierarchy.mount_point, self._clock_ns, deadline_ns - self._clock_ns()
+                    )
                 except OSError as error:
                     self._hierarchies = []
-                    facts = f"cannot list {hierarchy.mount_point.decode('utf-8', 'backslashreplace')}: {error.strerror}"
-                    raise SourceUnavailable(facts, "mount the node's /sys/fs/cgroup below --host-root") from None
+                    facts = (
+                        f"cannot list {hierarchy.mount_point.decode('utf-8', 'backslashreplace')}:"
+                        f" {error.strerror}"
+                    )
+                    raise SourceUnavailable(
+                        facts, "mount the node's /sys/fs/cgroup below --host-root"
+                    ) from None
                 walks.append((hierarchy, seen))
                 if seen.is_cut:
-                    within = f" within {TIME_LIMIT_NS // NS_PER_MS} ms" if self._clock_ns() > deadline_ns else ""
+                    within = (
+                        f" within {TIME_LIMIT_NS // NS_PER_MS} ms"
+                        if self._clock_ns() > deadline_ns
+                        else ""
+                    )
                     cause = f"more than {len(seen.paths)} cgroups: not all were counted{within}"
                     reading.gaps.append(self._gap(now, cause))
         return walks
 
     def _count(self, reading: Reading, walks: list[tuple[Hierarchy, Walk]], now: Moment) -> None:
         rows = reading.rows["cgroups"]
-        visible = {h.controllers: len(seen.paths) for h, seen in walks if h.version == 1 and h.is_whole and not seen.is_cut}
+        visible = {
+            h.controllers: len(seen.paths)
+            for h, seen in walks
+            if h.version == 1 and h.is_whole and not seen.is_cut
+        }
         for controller in self._controllers():
             if controller.is_enabled and controller.hierarchy:
-                directories = next((n for names, n in visible.items() if controller.name == "memory" in names), None)
-                rows.append(counts.count_v1(controller.name, controller.cgroups, directories).row(now.time_ns))
+                directories = next(
+                    (n for names, n in visible.items() if controller.name == "memory" in names),
+                    None,
+                )
+                rows.append(
+                    counts.count_v1(controller.name, controller.cgroups, directories).row(
+                        now.time_ns
+                    )
+                )
         for hierarchy, seen in walks:
             if hierarchy.version == 2:
-                rows += [count.row(now.time_ns) for count in counts.read_v2(hierarchy.mount_point, seen.paths)]
+                rows += [
+                    count.row(now.time_ns)
+                    for count in counts.read_v2(hierarchy.mount_point, seen.paths)
+                ]
             if self._read_at is None and not hierarchy.is_whole:
                 names = ",".join(hierarchy.controllers) or "unified"
-                reading.gaps.append(self._gap(now, f"only a part of the {names} hierarchy can be seen, not that of the node"))
+                reading.gaps.append(
+                    self._gap(
+                        now,
+                        f"only a part of the {names} hierarchy can be seen, not that of the node",
+                    )
+                )
 
     def _controllers(self) -> list[hierarchies.Controller]:
-        """Without /proc/cgroups (a kernel without v1) there is v2 alone, which counts for itself."""
+        """Without /proc/cgroups (a kernel without v1) there is v2 alone, which counts for
+        itself.
+        """
         try:
             return self._file.parse(hierarchies.parse_cgroups)
         except SourceUnavailable:
@@ -90,7 +130,10 @@ class Cgroups:
             rows, left = reader.read(top, seen, now.time_ns, self._clock_ns)
             reading.rows["cgroups"] += rows
             if left:
-                cause = f"limits of {left} of {len(seen.paths)} {reader.controller} cgroups were not read twice in a row"
+                cause = (
+                    f"limits of {left} of {len(seen.paths)} {reader.controller} cgroups were not"
+                    " read twice in a row"
+                )
                 reading.gaps.append(self._gap(now, cause, left))
 
     def _gap(self, now: Moment, cause: str, lost: int | None = None) -> Gap:
@@ -101,4 +144,8 @@ def _limits_of(hierarchy: Hierarchy) -> list[limits.Limits]:
     if hierarchy.version == 2:
         return [limits.Limits("unified", limits.figures_v2)]
     readers = {"cpu": limits.figures_v1_cpu, "memory": limits.figures_v1_memory}
-    return [limits.Limits(name, figures) for name, figures in readers.items() if name in hierarchy.controllers]
+    return [
+        limits.Limits(name, figures)
+        for name, figures in readers.items()
+        if name in hierarchy.controllers
+    ]

@@ -1,7 +1,9 @@
-"""How many cgroups live and how many are dead but held: /proc/cgroups minus directories (v1), cgroup.stat (v2; kernel/cgroup).
+"""How many cgroups live and how many are dead but held: /proc/cgroups minus directories (v1),
+cgroup.stat (v2; kernel/cgroup).
 
-v1: the third field of /proc/cgroups falls only when a cgroup is released, so it counts zombies; directories are what is visible.
-v2: cgroup.stat counts them for every sub-tree, which names the slice that leaks; `nr_dying_subsys_memory` (6.12) memory's alone.
+v1: the third field of /proc/cgroups falls only when a cgroup is released, so it counts zombies;
+directories are what is visible. v2: cgroup.stat counts them for every sub-tree, which names the
+slice that leaks; `nr_dying_subsys_memory` (6.12) memory's alone.
 """
 
 from collections.abc import Iterator
@@ -18,7 +20,9 @@ _NO_LIMITS: Final = (None, None, None, None, None)
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Cgroups below and with a path: those the kernel holds, those with a directory, those dead but held."""
+    """Cgroups below and with a path: those the kernel holds, those with a directory, those dead but
+    held.
+    """
 
     controller: str
     path: bytes
@@ -32,14 +36,20 @@ class Count:
 
 
 def parse_cgroup_stat(data: bytes) -> dict[str, int]:
-    """cgroup.stat by name: nr_descendants, nr_dying_descendants and, since 6.12, both for each controller."""
+    """cgroup.stat by name: nr_descendants, nr_dying_descendants and, since 6.12, both for each
+    controller.
+    """
     words = data.decode("ascii", "replace").split()
     return dict(zip(words[::2], map(int, words[1::2]), strict=True))
 
 
 def count_v1(controller: str, tracked: int, visible: int | None) -> Count:
-    """The whole of a v1 hierarchy. A cgroup made between the two counts must not give a negative number of dead."""
-    return Count(controller, b"/", tracked, visible, None if visible is None else max(0, tracked - visible))
+    """The whole of a v1 hierarchy. A cgroup made between the two counts must not give a negative
+    number of dead.
+    """
+    return Count(
+        controller, b"/", tracked, visible, None if visible is None else max(0, tracked - visible)
+    )
 
 
 def count_v2(path: bytes, stat: dict[str, int]) -> list[Count]:
@@ -53,10 +63,15 @@ def count_v2(path: bytes, stat: dict[str, int]) -> list[Count]:
 
 
 def read_v2(top: bytes, paths: list[bytes]) -> Iterator[Count]:
-    """Counts of the root, and of each sub-tree of the first and second level that holds any dead."""
+    """Counts of the root, and of each sub-tree of the first and second level that holds any
+    dead.
+    """
     stats = {b"/": _read_stat(top)}
     left = _SUBTREE_LIMIT
-    for path in sorted((path for path in paths if path != b"/" and path.count(b"/") <= 2), key=lambda path: path.count(b"/")):
+    for path in sorted(
+        (path for path in paths if path != b"/" and path.count(b"/") <= 2),
+        key=lambda path: path.count(b"/"),
+    ):
         parent = path[: path.rindex(b"/")] or b"/"
         if left and stats.get(parent, {}).get("nr_dying_descendants"):
             left -= 1

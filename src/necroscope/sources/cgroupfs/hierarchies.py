@@ -1,7 +1,9 @@
-"""Which cgroup hierarchies there are and where they are mounted: /proc/PID/mountinfo (fs/proc_namespace.c) and /proc/cgroups.
+"""Which cgroup hierarchies there are and where they are mounted: /proc/PID/mountinfo
+(fs/proc_namespace.c) and /proc/cgroups.
 
-v1 has a mount for each controller or group of controllers, v2 one for all; hybrid machines have both. Below a host mount
-/proc/self/mountinfo tells the reader's own mounts, so PID 1's is read first.
+v1 has a mount for each controller or group of controllers, v2 one for all; hybrid machines have
+both. Below a host mount /proc/self/mountinfo tells the reader's own mounts, so PID 1's is read
+first.
 """
 
 import os
@@ -16,12 +18,26 @@ from necroscope.sources.kept_file import KeptFile
 
 _OCTAL: Final = re.compile(rb"\\([0-7]{3})")
 # Options of a v1 mount that are no controllers (kernel/cgroup/cgroup-v1.c).
-_OPTIONS: Final = frozenset({"rw", "ro", "all", "none", "noprefix", "clone_children", "cpuset_v2_mode", "xattr", "favordynmods"})
+_OPTIONS: Final = frozenset(
+    {
+        "rw",
+        "ro",
+        "all",
+        "none",
+        "noprefix",
+        "clone_children",
+        "cpuset_v2_mode",
+        "xattr",
+        "favordynmods",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Hierarchy:
-    """One mounted hierarchy; `is_whole` is False where only a part of it is mounted, as in a container."""
+    """One mounted hierarchy; `is_whole` is False where only a part of it is mounted, as in a
+    container.
+    """
 
     version: int
     controllers: tuple[str, ...]
@@ -31,7 +47,9 @@ class Hierarchy:
 
 @dataclass(frozen=True, slots=True)
 class Controller:
-    """A line of /proc/cgroups; hierarchy 0 is v2 or not mounted. `cgroups` counts the dead that are still held."""
+    """A line of /proc/cgroups; hierarchy 0 is v2 or not mounted. `cgroups` counts the dead that are
+    still held.
+    """
 
     name: str
     hierarchy: int
@@ -40,7 +58,9 @@ class Controller:
 
 
 def parse_mountinfo(data: bytes) -> list[Hierarchy]:
-    """The cgroup mounts, each hierarchy once: the first mount of the whole of it, else of a part."""
+    """The cgroup mounts, each hierarchy once: the first mount of the whole of it, else of a
+    part.
+    """
     found: dict[tuple[int, tuple[str, ...]], Hierarchy] = {}
     for line in data.splitlines()[: data.count(b"\n")]:
         hierarchy = _parse_mount(line)
@@ -57,8 +77,12 @@ def _parse_mount(line: bytes) -> Hierarchy | None:
     if file_system not in (b"cgroup", b"cgroup2"):
         return None
     mount_root, mount_point = place.split(b" ")[3:5]
-    names = options.decode("utf-8", "backslashreplace").split(",") if file_system == b"cgroup" else []
-    controllers = tuple(name for name in names if name not in _OPTIONS and not name.startswith("release_agent="))
+    names = (
+        options.decode("utf-8", "backslashreplace").split(",") if file_system == b"cgroup" else []
+    )
+    controllers = tuple(
+        name for name in names if name not in _OPTIONS and not name.startswith("release_agent=")
+    )
     # From within a cgroup namespace the root of the hierarchy is shown as /.. or /../..
     is_whole = not set(mount_root.split(b"/")) - {b"", b".."}
     point = _OCTAL.sub(lambda match: bytes([int(match[1], 8)]), mount_point)
@@ -66,14 +90,25 @@ def _parse_mount(line: bytes) -> Hierarchy | None:
 
 
 def parse_cgroups(data: bytes) -> list[Controller]:
-    """The lines of /proc/cgroups. Since 6.12 (commit af000ce85293) controllers built without v1 have none."""
-    lines = [line.decode("ascii").split() for line in data.splitlines()[: data.count(b"\n")] if not line.startswith(b"#")]
-    return [Controller(name, int(hierarchy), int(cgroups), enabled == "1") for name, hierarchy, cgroups, enabled in lines]
+    """The lines of /proc/cgroups. Since 6.12 (commit af000ce85293) controllers built without v1
+    have none.
+    """
+    lines = [
+        line.decode("ascii").split()
+        for line in data.splitlines()[: data.count(b"\n")]
+        if not line.startswith(b"#")
+    ]
+    return [
+        Controller(name, int(hierarchy), int(cgroups), enabled == "1")
+        for name, hierarchy, cgroups, enabled in lines
+    ]
 
 
 def read(root: Path) -> list[Hierarchy]:
     """The hierarchies of the node, their mount points below `root`."""
-    failure = SourceUnavailable("no cgroup hierarchy is mounted", "mount the node's /sys/fs/cgroup below --host-root")
+    failure = SourceUnavailable(
+        "no cgroup hierarchy is mounted", "mount the node's /sys/fs/cgroup below --host-root"
+    )
     for process in ("1", "self"):
         file = KeptFile(root / "proc" / process / "mountinfo")
         try:
@@ -95,9 +130,13 @@ def _mounted_below(root: bytes, mountinfo: bytes) -> tuple[Hierarchy, ...]:
 
 
 def _below(root: bytes, hierarchy: Hierarchy) -> Hierarchy:
-    """A cgroup namespace makes a part look like the whole; but release_agent is only, and cgroup.events never, at the root."""
+    """A cgroup namespace makes a part look like the whole; but release_agent is only, and
+    cgroup.events never, at the root.
+    """
     point = root + hierarchy.mount_point
     is_root = (
-        os.path.exists(point + b"/release_agent") if hierarchy.version == 1 else not os.path.exists(point + b"/cgroup.events")
+        os.path.exists(point + b"/release_agent")
+        if hierarchy.version == 1
+        else not os.path.exists(point + b"/cgroup.events")
     )
     return replace(hierarchy, mount_point=point, is_whole=hierarchy.is_whole and is_root)

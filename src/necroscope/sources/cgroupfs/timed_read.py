@@ -1,11 +1,13 @@
-"""How long does a read of a cgroup's statistics take? Asked with care: on old kernels the question is itself the incident.
+"""How long does a read of a cgroup's statistics take? Asked with care: on old kernels the question
+is itself the incident.
 
-On 5.4 a root `memory.numa_stat` over 68,000 dead cgroups holds its core for about 5 s, which is what resets network cards. So it
-is read from the smallest cgroup first, then from its ancestors; each read is in a process of its own that is pinned to a core
-without network interrupts, and the next larger one is asked for only if this one was quick. That bounds the root not at all,
-below which all the dead are: it is read only where a core is free of network interrupts, and where so many cgroups, each as dear
-as those that were read, would be quick. Nothing else helps: a walk that has begun is not ended by a time limit, nor by a signal.
-(mm/memcontrol-v1.c, memcg_numa_stat_show.)
+On 5.4 a root `memory.numa_stat` over 68,000 dead cgroups holds its core for about 5 s, which is
+what resets network cards. So it is read from the smallest cgroup first, then from its ancestors;
+each read is in a process of its own that is pinned to a core without network interrupts, and the
+next larger one is asked for only if this one was quick. That bounds the root not at all, below
+which all the dead are: it is read only where a core is free of network interrupts, and where so
+many cgroups, each as dear as those that were read, would be quick. Nothing else helps: a walk that
+has begun is not ended by a time limit, nor by a signal. (mm/memcontrol-v1.c, memcg_numa_stat_show.)
 """
 
 import os
@@ -26,13 +28,16 @@ FILES: Final = ("memory.stat", "memory.numa_stat")
 # A read that took longer is an answer already: its parent's would take longer still.
 QUICK_NS: Final = 20 * NS_PER_MS
 TIME_LIMIT_S: Final = 2.0
-# Of the walk that took 5 s over 68,000: what is taken for the price of a cgroup where none could be measured.
+# Of the walk that took 5 s over 68,000: what is taken for the price of a cgroup where none could be
+# measured.
 _DEAR_NS: Final = 73_000
 
 
 @dataclass(frozen=True, slots=True)
 class TimedRead:
-    """`duration_ns` is None if the read had not ended after the time limit; `is_root` if all cgroups were below it."""
+    """`duration_ns` is None if the read had not ended after the time limit; `is_root` if all
+    cgroups were below it.
+    """
 
     path: str
     duration_ns: int | None
@@ -41,7 +46,9 @@ class TimedRead:
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """The reads in order; `left_out` says why the root was not read, and is empty if it was or a smaller one was slow."""
+    """The reads in order; `left_out` says why the root was not read, and is empty if it was or a
+    smaller one was slow.
+    """
 
     reads: Sequence[TimedRead]
     left_out: str = ""
@@ -50,7 +57,8 @@ class Probed:
 def probe(root: Path, cpus: Collection[int], avoid: Collection[int], held: int | None) -> Probed:
     """From a leaf to the root, until one is slow or the root would be.
 
-    `avoid` are the cores that take network interrupts, `held` the memory cgroups that the kernel holds, dead ones included.
+    `avoid` are the cores that take network interrupts, `held` the memory cgroups that the kernel
+    holds, dead ones included.
     """
     hierarchy = _of_memory(root)
     if not cpus:
@@ -82,15 +90,22 @@ def _danger(has_free_core: bool, held: int | None, price_ns: float) -> str:
     if held is None:
         return "how many dead cgroups there are is not known"
     if held * price_ns > QUICK_NS:
-        return f"over the {held:,} cgroups that are held it may take {format_duration(round(held * price_ns))}"
+        return (
+            f"over the {held:,} cgroups that are held it may take"
+            f" {format_duration(round(held * price_ns))}"
+        )
     return ""
 
 
 def _of_memory(root: Path) -> Hierarchy:
     hierarchies = read(root)
-    found = [item for item in hierarchies if "memory" in item.controllers] or [item for item in hierarchies if item.version == 2]
+    found = [item for item in hierarchies if "memory" in item.controllers] or [
+        item for item in hierarchies if item.version == 2
+    ]
     if not found:
-        raise SourceUnavailable("no hierarchy with the memory controller is mounted", "mount /sys/fs/cgroup")
+        raise SourceUnavailable(
+            "no hierarchy with the memory controller is mounted", "mount /sys/fs/cgroup"
+        )
     return found[0]
 
 
@@ -99,7 +114,9 @@ def _upwards(mount_point: bytes) -> Iterator[bytes]:
     chain = [mount_point]
     while len(chain) < 4:
         with os.scandir(chain[-1]) as entries:
-            below = next((entry.path for entry in entries if entry.is_dir(follow_symlinks=False)), None)
+            below = next(
+                (entry.path for entry in entries if entry.is_dir(follow_symlinks=False)), None
+            )
         if below is None:
             break
         chain.append(below)
@@ -107,15 +124,26 @@ def _upwards(mount_point: bytes) -> Iterator[bytes]:
 
 
 def _timed(path: bytes, core: int, *, is_root: bool) -> TimedRead:
-    arguments = [sys.executable, "-P", "-m", "necroscope.sources.cgroupfs.timed_read", os.fsdecode(path), str(core)]
-    child = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/", process_group=0)
+    arguments = [
+        sys.executable,
+        "-P",
+        "-m",
+        "necroscope.sources.cgroupfs.timed_read",
+        os.fsdecode(path),
+        str(core),
+    ]
+    child = subprocess.Popen(
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/", process_group=0
+    )
     try:
         answer, _ = child.communicate(timeout=TIME_LIMIT_S)
     except subprocess.TimeoutExpired:
         child.kill()  # it dies when the walk is over; nobody waits for that
         return TimedRead(os.fsdecode(path), None, is_root)
     if child.returncode or not answer:
-        facts = f"the process that read {os.fsdecode(path)} ended with {child.returncode} and no answer"
+        facts = (
+            f"the process that read {os.fsdecode(path)} ended with {child.returncode} and no answer"
+        )
         raise SourceUnavailable(facts, "the cgroup may be gone: ask again")
     return TimedRead(os.fsdecode(path), int(answer), is_root)
 

@@ -1,4 +1,6 @@
-"""The directories of a cgroup hierarchy, without crossing into other mounts, bounded in number and time."""
+"""The directories of a cgroup hierarchy, without crossing into other mounts, bounded in number and
+time.
+"""
 
 import os
 from collections.abc import Callable
@@ -11,7 +13,9 @@ TIME_LIMIT_NS: Final = 50_000_000
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """Paths below the top, `/` first, in the kernel's own bytes; `is_cut` when a limit ended the walk before it was whole."""
+    """Paths below the top, `/` first, in the kernel's own bytes; `is_cut` when a limit ended the
+    walk before it was whole.
+    """
 
     paths: list[bytes]
     is_cut: bool
@@ -20,8 +24,8 @@ class Walk:
 def walk(top: bytes, clock_ns: Callable[[], int], time_limit_ns: int = TIME_LIMIT_NS) -> Walk:
     """All directories below and with `top`.
 
-    A directory with two links has no sub-directory (kernfs counts them, fs/kernfs/inode.c), so leaves, which are most, are never
-    listed: each cgroup holds dozens of files.
+    A directory with two links has no sub-directory (kernfs counts them, fs/kernfs/inode.c), so
+    leaves, which are most, are never listed: each cgroup holds dozens of files.
     """
     deadline_ns = clock_ns() + time_limit_ns
     device = os.stat(top).st_dev
@@ -40,7 +44,9 @@ def walk(top: bytes, clock_ns: Callable[[], int], time_limit_ns: int = TIME_LIMI
 
 
 def _children(directory: bytes, device: int) -> list[tuple[bytes, bool]]:
-    """Name and whether it has sub-directories of its own; a cgroup that is removed meanwhile is none."""
+    """Name and whether it has sub-directories of its own; a cgroup that is removed meanwhile is
+    none.
+    """
     children = []
     try:
         with os.scandir(directory) as entries:

@@ -1,4 +1,6 @@
-"""Rows of `events` for what happened to containers; a crash loop becomes a few rows and a count, not a flood."""
+"""Rows of `events` for what happened to containers; a crash loop becomes a few rows and a count,
+not a flood.
+"""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -10,12 +12,18 @@ from necroscope.sources.containers.kubernetes import LoggedContainer
 from necroscope.sources.service_event import ERROR, NOTICE, WARNING, service_event
 
 EACH_LIMIT: Final = 20
-_VERBS: Final = {"container_die": "died", "container_start": "started", "container_oom": "ran out of memory"}
+_VERBS: Final = {
+    "container_die": "died",
+    "container_start": "started",
+    "container_oom": "ran out of memory",
+}
 _SEVERITIES: Final = {"container_die": WARNING, "container_start": NOTICE, "container_oom": ERROR}
 
 
 def daemon_events(events: Iterable[ContainerEvent], runtime: str, ahead_ns: int) -> list[Row]:
-    """At most `EACH_LIMIT` rows of a kind for each container; the last of them counts those left out."""
+    """At most `EACH_LIMIT` rows of a kind for each container; the last of them counts those left
+    out.
+    """
     ordered = sorted(events)
     total = Counter((event.container, event.kind) for event in ordered)
     written: Counter[tuple[str, str]] = Counter()
@@ -29,10 +37,15 @@ def daemon_events(events: Iterable[ContainerEvent], runtime: str, ahead_ns: int)
     return rows
 
 
-def restart_event(before: LoggedContainer, after: LoggedContainer, now_ns: int, ahead_ns: int) -> Row:
+def restart_event(
+    before: LoggedContainer, after: LoggedContainer, now_ns: int, ahead_ns: int
+) -> Row:
     """A container of Kubernetes whose log has a higher number than the last time."""
     count = after.restarts - before.restarts
-    message = f"container {after.name} of pod {after.namespace}/{after.pod} started anew, restart {after.restarts}"
+    message = (
+        f"container {after.name} of pod {after.namespace}/{after.pod} started anew, restart"
+        f" {after.restarts}"
+    )
     fields = {
         "name": after.name,
         "namespace": after.namespace,
@@ -42,7 +55,9 @@ def restart_event(before: LoggedContainer, after: LoggedContainer, now_ns: int, 
         "restarts": after.restarts,
         "restarts_now": count,
     }
-    return service_event(min(now_ns, after.restarted_ns + ahead_ns), "container_start", message, fields, WARNING)
+    return service_event(
+        min(now_ns, after.restarted_ns + ahead_ns), "container_start", message, fields, WARNING
+    )
 
 
 def _row(event: ContainerEvent, runtime: str, ahead_ns: int, more: int) -> Row:
@@ -57,4 +72,6 @@ def _row(event: ContainerEvent, runtime: str, ahead_ns: int, more: int) -> Row:
         "exit_code": event.exit_code,
         "more": more or None,
     }
-    return service_event(event.time_ns + ahead_ns, event.kind, message, fields, _SEVERITIES[event.kind])
+    return service_event(
+        event.time_ns + ahead_ns, event.kind, message, fields, _SEVERITIES[event.kind]
+    )

@@ -28,7 +28,25 @@ class ContainerState:
 
     def row(self, time_ns: int) -> Row:
         return (
-            *(time_ns, self.container, self.runtime, self.name, self.image, self.namespace, self.pod, self.pod_uid, self.qos),
-            *(self.cgroup, self.state, self.restarts, self.exit_code, self.oom_killed, self.pid, self.started_ns),
+            *(
+                time_ns,
+                self.container,
+                self.runtime,
+                self.name,
+                self.image,
+                self.namespace,
+                self.pod,
+                self.pod_uid,
+                self.qos,
+            ),
+            *(
+                self.cgroup,
+                self.state,
+                self.restarts,
+                self.exit_code,
+                self.oom_killed,
+                self.pid,
+                self.started_ns,
+            ),
             self.finished_ns,
         )

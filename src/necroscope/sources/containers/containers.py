@@ -1,7 +1,9 @@
-"""The `containers` table: what the daemons say, what log names say, and which cgroups there are, laid together every 10 s.
+"""The `containers` table: what the daemons say, what log names say, and which cgroups there are,
+laid together every 10 s.
 
-All of it is read in a thread: a daemon may hang (each has its deadline), and so may a file system. A daemon that fails is a gap,
-also of its events, and the others go on; a socket that is not there is no gap, because then there is nothing to miss.
+All of it is read in a thread: a daemon may hang (each has its deadline), and so may a file system.
+A daemon that fails is a gap, also of its events, and the others go on; a socket that is not there
+is no gap, because then there is nothing to miss.
 """
 
 import time
@@ -22,7 +24,8 @@ from necroscope.sources.containers.kubernetes import LoggedContainer, PodLogs
 from necroscope.sources.containers.running import read_running
 
 SOCKETS: Final = (("docker", "/run/docker.sock"), ("podman", PODMAN_SOCKET))
-# What trouble is a gap of: a daemon that does not answer may be hiding deaths; other trouble hides states only.
+# What trouble is a gap of: a daemon that does not answer may be hiding deaths; other trouble hides
+# states only.
 _WITH_EVENTS: Final = ("containers", "events")
 _ONLY_STATES: Final = ("containers",)
 _GONE: Final = "gone"
@@ -100,7 +103,9 @@ class Containers:
                 try:
                     found.looks.append(daemon.look(realtime_ns))
                 except NecroscopeError as error:
-                    found.causes.append(f"{error.facts} ({error.hint})" if error.hint else error.facts)
+                    found.causes.append(
+                        f"{error.facts} ({error.hint})" if error.hint else error.facts
+                    )
                     found.is_daemon_silent = True
         try:
             found.running = read_running(self._root)
@@ -116,7 +121,9 @@ class Containers:
                 self._bundles[container] = oci_bundle.read(self._root, container)
         if len(self._bundles) > _BUNDLES_LIMIT:
             self._bundles = {
-                container: self._bundles[container] for container in self._bundles if container in (found.running or {})
+                container: self._bundles[container]
+                for container in self._bundles
+                if container in (found.running or {})
             }
         return found
 
@@ -124,15 +131,25 @@ class Containers:
         now_ns = found.asked.time_ns
         events: list[Row] = []
         for look in found.looks:
-            self._told |= {state.container: self._placed(state, found) for state in look.states if state.container}
+            self._told |= {
+                state.container: self._placed(state, found)
+                for state in look.states
+                if state.container
+            }
             for container, state in list(self._told.items()):
                 if state.runtime == look.runtime and container not in look.present:
                     del self._told[container]
             events += daemon_events(look.events, look.runtime, found.ahead_ns)
         events += self._restarts(found, now_ns)
         states = self._lay_together(found)
-        rows = [state.row(now_ns) for key, state in states.items() if self._written.get(key) != state]
-        rows += [replace(gone, state=_GONE, pid=None).row(now_ns) for key, gone in self._written.items() if key not in states]
+        rows = [
+            state.row(now_ns) for key, state in states.items() if self._written.get(key) != state
+        ]
+        rows += [
+            replace(gone, state=_GONE, pid=None).row(now_ns)
+            for key, gone in self._written.items()
+            if key not in states
+        ]
         self._written = states
         reading.rows = {"containers": rows, "events": events}
         self._trouble = SourceUnavailable("; ".join(found.causes)) if found.causes else None
@@ -148,7 +165,10 @@ class Containers:
         )
 
     def _restarts(self, found: _Round, now_ns: int) -> list[Row]:
-        before, self._logged = self._logged, {(item.pod_uid, item.name): item for item in found.logged}
+        before, self._logged = (
+            self._logged,
+            {(item.pod_uid, item.name): item for item in found.logged},
+        )
         if before is None:
             return []
         return [
@@ -162,11 +182,18 @@ class Containers:
         running = found.running or {}
         states = {container: self._with_names(state) for container, state in running.items()}
         for container, told in self._told.items():
-            states[container] = replace(told, cgroup=running[container].cgroup) if container in running else told
+            states[container] = (
+                replace(told, cgroup=running[container].cgroup) if container in running else told
+            )
         for logged in found.logged:
             key = logged.container or f"{logged.pod_uid}/{logged.name}"
             is_unseen = found.running is not None and logged.container is not None
-            known = states.get(key, ContainerState(logged.container, "kubernetes", state="exited" if is_unseen else None))
+            known = states.get(
+                key,
+                ContainerState(
+                    logged.container, "kubernetes", state="exited" if is_unseen else None
+                ),
+            )
             states[key] = replace(
                 known,
                 name=logged.name,

@@ -1,7 +1,8 @@
 """One container daemon: what its containers are, and what happened to them since the last look.
 
-A look is the list, the events since the last look, and an inspection of what these two say has changed. One that fails tells
-nothing, and the next one asks for the same again. A container that cannot be inspected is told by its name, and the others go on.
+A look is the list, the events since the last look, and an inspection of what these two say has
+changed. One that fails tells nothing, and the next one asks for the same again. A container that
+cannot be inspected is told by its name, and the others go on.
 """
 
 import os
@@ -31,7 +32,10 @@ _NOT_FOUND: Final = 404
 _ANYWAY_NS: Final = 60 * NS_PER_S
 PODMAN_SOCKET: Final = "/run/podman/podman.sock"
 # Podman writes every change of a container into its database before the change is over.
-_PODMAN_DATABASES: Final = ("var/lib/containers/storage/libpod/bolt_state.db", "var/lib/containers/storage/db.sql")
+_PODMAN_DATABASES: Final = (
+    "var/lib/containers/storage/libpod/bolt_state.db",
+    "var/lib/containers/storage/db.sql",
+)
 _UNKNOWN_FORM: Final = (KeyError, TypeError, ValueError, AttributeError)
 
 _EventKey = tuple[int, str, str]
@@ -39,7 +43,9 @@ _EventKey = tuple[int, str, str]
 
 @dataclass(slots=True)
 class Look:
-    """`states` are those that changed; `present` the ids of all there are; `causes` say which could not be inspected, and why."""
+    """`states` are those that changed; `present` the ids of all there are; `causes` say which could
+    not be inspected, and why.
+    """
 
     runtime: str
     states: list[ContainerState] = field(default_factory=list)
@@ -50,7 +56,9 @@ class Look:
 
 
 class ContainerDaemon:
-    """Reached at a socket file of the node. Times are the daemon's, which is the machine's clock."""
+    """Reached at a socket file of the node. Times are the daemon's, which is the machine's
+    clock.
+    """
 
     def __init__(self, root: Path, runtime: str, path: str, timeout_s: float = TIMEOUT_S) -> None:
         self.runtime = runtime
@@ -85,15 +93,21 @@ class ContainerDaemon:
         look.left_out = max(0, len(listed) - CONTAINER_LIMIT)
         found = {item.container: item for item in listed[:CONTAINER_LIMIT]}
         look.events, told = self._events(realtime_ns)
-        changed = [container for container, item in found.items() if self._listed.get(container) != item]
-        self._inspect([*self._waiting, *changed, *(event.container for event in look.events)], found, look)
+        changed = [
+            container for container, item in found.items() if self._listed.get(container) != item
+        ]
+        self._inspect(
+            [*self._waiting, *changed, *(event.container for event in look.events)], found, look
+        )
         self._since_ns, self._told = realtime_ns, told
         self._listed, self._database_mark, self._last = found, mark, look
         look.present = set(found)
         return look
 
     def _mark(self) -> tuple[int, ...] | None:
-        """A socket that systemd listens on starts a Podman for each question: so it is asked only when something changed."""
+        """A socket that systemd listens on starts a Podman for each question: so it is asked only
+        when something changed.
+        """
         if self._path != PODMAN_SOCKET or self._waiting:
             return None
         marks = []
@@ -105,17 +119,31 @@ class ContainerDaemon:
         return tuple(marks) or None
 
     def _events(self, realtime_ns: int) -> tuple[list[ContainerEvent], set[_EventKey]]:
-        """What is not told yet, and what then is. One may be booked a little after its time: so it goes back a second."""
+        """What is not told yet, and what then is. One may be booked a little after its time: so it
+        goes back a second.
+        """
         if self._since_ns is None:
             return [], set()
         from_ns = max(self._since_ns, realtime_ns - _EVENTS_BACK_NS) - NS_PER_S
-        answer = self._get(docker_api.events_target(from_ns, realtime_ns, is_podman=self.runtime == "podman"))
-        events = [event for event in docker_api.parse_events(answer) if event[:3] not in self._told and event.time_ns >= from_ns]
-        return events, {event[:3] for event in events} | {told for told in self._told if told[0] >= from_ns}
+        answer = self._get(
+            docker_api.events_target(from_ns, realtime_ns, is_podman=self.runtime == "podman")
+        )
+        events = [
+            event
+            for event in docker_api.parse_events(answer)
+            if event[:3] not in self._told and event.time_ns >= from_ns
+        ]
+        return events, {event[:3] for event in events} | {
+            told for told in self._told if told[0] >= from_ns
+        }
 
     def _inspect(self, containers: Iterable[str], found: dict[str, Listed], look: Look) -> None:
-        """What is beyond the limit waits for the next look. What was stuck comes last: it keeps no other from being told."""
-        wanted = sorted((one for one in dict.fromkeys(containers) if one in found), key=self._stuck.__contains__)
+        """What is beyond the limit waits for the next look. What was stuck comes last: it keeps no
+        other from being told.
+        """
+        wanted = sorted(
+            (one for one in dict.fromkeys(containers) if one in found), key=self._stuck.__contains__
+        )
         stuck = {one: cause for one, cause in self._stuck.items() if one in found}
         failed: list[str] = []
         done = 0
@@ -154,7 +182,12 @@ class ContainerDaemon:
         return SourceUnavailable(f"{self._path} answers in an unknown form: {error!r}")
 
     def _ask(self, target: str) -> tuple[int, bytes]:
-        return http_get(lambda: DaemonSocket.connect_unix(self._root, self._path, self._timeout_s, _ANSWER_BYTES), target)
+        return http_get(
+            lambda: DaemonSocket.connect_unix(
+                self._root, self._path, self._timeout_s, _ANSWER_BYTES
+            ),
+            target,
+        )
 
 
 def _told_briefly(causes: list[str]) -> list[str]:

@@ -1,4 +1,5 @@
-"""Docker's Engine API, which Podman serves too (docs.docker.com/engine/api, v1.41): list, inspect, events. Pure parsing.
+"""Docker's Engine API, which Podman serves too (docs.docker.com/engine/api, v1.41): list, inspect,
+events. Pure parsing.
 
 Command lines and environments are in these answers as well; nothing of them is kept.
 """
@@ -17,7 +18,12 @@ from necroscope.sources.containers.container_state import ContainerState
 LIST: Final = "/containers/json?all=1"
 # Podman calls a death `died` in its own words and `die` in Docker's.
 _FILTERS: Final = quote('{"type":["container"],"event":["die","died","start","oom"]}', safe="")
-_KINDS: Final = {"die": "container_die", "died": "container_die", "start": "container_start", "oom": "container_oom"}
+_KINDS: Final = {
+    "die": "container_die",
+    "died": "container_die",
+    "start": "container_start",
+    "oom": "container_oom",
+}
 _STAMP: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?\d*(Z|[+-]\d\d:\d\d)")
 _ID: Final = re.compile(r"[0-9a-f]{12,64}")
 
@@ -44,7 +50,9 @@ def inspect_target(container: str) -> str:
 
 
 def events_target(since_ns: int, until_ns: int, *, is_podman: bool) -> str:
-    """Docker ends the answer at `until`; Podman 4 answers nothing when given one, and ends by `stream=false`."""
+    """Docker ends the answer at `until`; Podman 4 answers nothing when given one, and ends by
+    `stream=false`.
+    """
     end = "stream=false" if is_podman else f"until={_seconds(until_ns)}"
     return f"/events?since={_seconds(since_ns)}&{end}&filters={_FILTERS}"
 
@@ -69,7 +77,8 @@ def parse_inspect(body: bytes, runtime: str) -> ContainerState:
         container=clean(str(item["Id"])),
         runtime=runtime,
         name=clean(str(item.get("Name", "")).removeprefix("/")),
-        image=clean(str((item.get("Config") or {}).get("Image") or item.get("Image") or "")) or None,
+        image=clean(str((item.get("Config") or {}).get("Image") or item.get("Image") or ""))
+        or None,
         state=clean(str(state.get("Status", ""))) or None,
         restarts=int(item.get("RestartCount") or 0),
         exit_code=int(state.get("ExitCode") or 0) if has_ended else None,
@@ -89,9 +98,25 @@ def parse_events(body: bytes) -> list[ContainerEvent]:
             actor = event["Actor"]
             known = actor.get("Attributes") or {}
             kind = _KINDS[event["Action"]]
-            code = known.get("exitCode", known.get("containerExitCode")) if kind == "container_die" else None
-            container, name, image = (clean(str(text)) for text in (actor["ID"], known.get("name", ""), known.get("image", "")))
-            events.append(ContainerEvent(int(event["timeNano"]), kind, container, name, image, int(code) if code else None))
+            code = (
+                known.get("exitCode", known.get("containerExitCode"))
+                if kind == "container_die"
+                else None
+            )
+            container, name, image = (
+                clean(str(text))
+                for text in (actor["ID"], known.get("name", ""), known.get("image", ""))
+            )
+            events.append(
+                ContainerEvent(
+                    int(event["timeNano"]),
+                    kind,
+                    container,
+                    name,
+                    image,
+                    int(code) if code else None,
+                )
+            )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             continue
     return events
@@ -101,7 +126,9 @@ def _json(body: bytes) -> Any:
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise SourceUnavailable(f"an answer of the container API is no JSON: {clean(str(error))}") from None
+        raise SourceUnavailable(
+            f"an answer of the container API is no JSON: {clean(str(error))}"
+        ) from None
 
 
 def _seconds(time_ns: int) -> str:

@@ -1,9 +1,12 @@
-"""Kubernetes' containers by the names of their logs, which the kubelet and every CRI runtime write alike:
+"""Kubernetes' containers by the names of their logs, which the kubelet and every CRI runtime write
+alike:
 
-    /var/log/pods/NAMESPACE_POD_UID/CONTAINER/N.log            N counts the restarts (pkg/kubelet/kuberuntime/helpers.go)
+    /var/log/pods/NAMESPACE_POD_UID/CONTAINER/N.log            N counts the restarts
+    (pkg/kubelet/kuberuntime/helpers.go)
     /var/log/containers/POD_NAMESPACE_CONTAINER-ID.log         a symlink to it (legacy.go)
 
-Neither a socket nor a credential is needed. A directory is listed again only when its time stamp has changed.
+Neither a socket nor a credential is needed. A directory is listed again only when its time stamp
+has changed.
 """
 
 import os
@@ -17,7 +20,9 @@ from necroscope.model.names import clean
 POD_LIMIT: Final = 1_000
 CONTAINER_LIMIT: Final = 5_000
 _LOG: Final = re.compile(r"(\d{1,9})\.log(?:\..+)?")
-_POD_DIRECTORY: Final = re.compile(r"(?P<namespace>[^_]+)_(?P<pod>[^_]+)_(?P<uid>[0-9a-fA-F-]{32,36})")
+_POD_DIRECTORY: Final = re.compile(
+    r"(?P<namespace>[^_]+)_(?P<pod>[^_]+)_(?P<uid>[0-9a-fA-F-]{32,36})"
+)
 _LINK: Final = re.compile(r"[^_]+_[^_]+_.+-(?P<id>[0-9a-f]{64})\.log")
 _TARGET: Final = re.compile(
     r".*/(?P<uid>[0-9a-fA-F-]{32,36}|[^/]+_[^/]+_[0-9a-fA-F-]{32,36})/(?P<container>[^/]+)/(?P<number>\d{1,9})\.log"
@@ -26,7 +31,9 @@ _TARGET: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class LoggedContainer:
-    """`restarts` is the highest number of a log, `restarted_ns` when that log was made; the id where a link tells it."""
+    """`restarts` is the highest number of a log, `restarted_ns` when that log was made; the id
+    where a link tells it.
+    """
 
     namespace: str
     pod: str
@@ -40,7 +47,11 @@ class LoggedContainer:
 def parse_pod_directory(name: str) -> tuple[str, str, str] | None:
     """Namespace, pod and uid."""
     match = _POD_DIRECTORY.fullmatch(name)
-    return (clean(match["namespace"]), clean(match["pod"]), match["uid"]) if match is not None else None
+    return (
+        (clean(match["namespace"]), clean(match["pod"]), match["uid"])
+        if match is not None
+        else None
+    )
 
 
 def parse_restarts(names: list[str]) -> int | None:
@@ -86,13 +97,17 @@ class PodLogs:
         self._names = {path: names for path, names in self._names.items() if path in seen}
         return found, left_out
 
-    def _container(self, pod: str, name: str, ids: dict[tuple[str, str, int], str]) -> LoggedContainer | None:
+    def _container(
+        self, pod: str, name: str, ids: dict[tuple[str, str, int], str]
+    ) -> LoggedContainer | None:
         parsed, folder = parse_pod_directory(pod), self._pods / pod / name
         restarts = parse_restarts(self._list(folder))
         if parsed is None or restarts is None:
             return None
         made_ns = self._names[str(folder)][0]
-        return LoggedContainer(*parsed, clean(name), restarts, made_ns, ids.get((parsed[2], name, restarts)))
+        return LoggedContainer(
+            *parsed, clean(name), restarts, made_ns, ids.get((parsed[2], name, restarts))
+        )
 
     def _list(self, folder: Path) -> list[str]:
         """The names in it; none if it is gone, is a link, or may not be read."""
@@ -112,7 +127,9 @@ class PodLogs:
             names = os.listdir(self._links)[: 2 * CONTAINER_LIMIT]
         except OSError:
             return {}
-        self._ids = {name: self._ids[name] if name in self._ids else self._read_link(name) for name in names}
+        self._ids = {
+            name: self._ids[name] if name in self._ids else self._read_link(name) for name in names
+        }
         return dict(found for found in self._ids.values() if found is not None)
 
     def _read_link(self, name: str) -> tuple[tuple[str, str, int], str] | None:

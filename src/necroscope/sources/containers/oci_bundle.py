@@ -1,4 +1,5 @@
-"""Names of a running container from the bundle that containerd, CRI-O and Podman keep for it (OCI runtime-spec, config.json).
+"""Names of a running container from the bundle that containerd, CRI-O and Podman keep for it (OCI
+runtime-spec, config.json).
 
 The CRI's own socket speaks gRPC and needs root; the annotations in these files say the same.
 """
@@ -42,7 +43,8 @@ def parse(data: bytes) -> BundleNames:
     try:
         annotations: Any = json.loads(data).get("annotations") or {}
         found = {
-            name: next((clean(str(annotations[key])) for key in keys if key in annotations), None) for name, keys in _KEYS.items()
+            name: next((clean(str(annotations[key])) for key in keys if key in annotations), None)
+            for name, keys in _KEYS.items()
         }
         is_sandbox = any(annotations.get(key) == "sandbox" for key in _TYPES)
     except (ValueError, AttributeError, TypeError, RecursionError):

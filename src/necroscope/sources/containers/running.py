@@ -14,18 +14,31 @@ from necroscope.sources.containers.container_state import ContainerState
 
 
 def read_running(root: Path) -> dict[str, ContainerState]:
-    """By container id. A cgroup below a container's own is the same container: the outermost path counts."""
+    """By container id. A cgroup below a container's own is the same container: the outermost path
+    counts.
+    """
     found: dict[str, ContainerState] = {}
     for hierarchy in _telling(hierarchies.read(root)):
         try:
             paths = walk(hierarchy.mount_point, time.monotonic_ns).paths
         except OSError as error:
-            raise SourceUnavailable(f"cannot list {clean(hierarchy.mount_point)}: {error.strerror}") from None
+            raise SourceUnavailable(
+                f"cannot list {clean(hierarchy.mount_point)}: {error.strerror}"
+            ) from None
         for path in sorted(paths, key=len):
             text, parsed = _parse(path)
-            if parsed is not None and parsed.container is not None and parsed.container not in found:
+            if (
+                parsed is not None
+                and parsed.container is not None
+                and parsed.container not in found
+            ):
                 found[parsed.container] = ContainerState(
-                    parsed.container, parsed.runtime, pod_uid=parsed.pod_uid, qos=parsed.qos, cgroup=text, state="running"
+                    parsed.container,
+                    parsed.runtime,
+                    pod_uid=parsed.pod_uid,
+                    qos=parsed.qos,
+                    cgroup=text,
+                    state="running",
                 )
     return found
 

@@ -1,8 +1,10 @@
-"""The process that collects facts, started by `facts.source`: one JSON line on stdout for each fact, stage by stage.
+"""The process that collects facts, started by `facts.source`: one JSON line on stdout for each
+fact, stage by stage.
 
-Every one of these files may hang (a dead mount, a daemon), so it is a process of its own: the recorder reads what has come, knows
-the stage it hangs in, and leaves it behind. Lines: ["stage", NAME], ["fact", KIND, NAME, VALUE], ["trouble", STAGE, TEXT],
-["hash", IDENTITY, DIGEST], ["end"] after the last fact but hashes, which come at 1 % of a core.
+Every one of these files may hang (a dead mount, a daemon), so it is a process of its own: the
+recorder reads what has come, knows the stage it hangs in, and leaves it behind. Lines: ["stage",
+NAME], ["fact", KIND, NAME, VALUE], ["trouble", STAGE, TEXT], ["hash", IDENTITY, DIGEST], ["end"]
+after the last fact but hashes, which come at 1 % of a core.
 """
 
 import argparse
@@ -17,7 +19,16 @@ from pathlib import Path
 from typing import Final
 
 from necroscope.errors import NecroscopeError
-from necroscope.sources.facts import executables, hardware, kernel, mounts, network, packages, place, services
+from necroscope.sources.facts import (
+    executables,
+    hardware,
+    kernel,
+    mounts,
+    network,
+    packages,
+    place,
+    services,
+)
 from necroscope.sources.facts.collector import EXECUTABLES
 from necroscope.sources.facts.fact import Fact
 
@@ -40,21 +51,29 @@ _KNOWN_BYTES: Final = 1 << 20
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="necroscope.sources.facts.collect", description=__doc__)
-    parser.add_argument("--root", type=Path, default=Path("/"), help="where the node's files are mounted")
+    parser.add_argument(
+        "--root", type=Path, default=Path("/"), help="where the node's files are mounted"
+    )
     parser.add_argument("--skip", action="append", default=[], help="a stage to leave out")
-    parser.add_argument("--metadata", action="store_true", help="ask the cloud's metadata service too")
+    parser.add_argument(
+        "--metadata", action="store_true", help="ask the cloud's metadata service too"
+    )
     arguments = parser.parse_args()
     _settle()
     known = json.loads(sys.stdin.read(_KNOWN_BYTES) or "{}")
     try:
-        for line in lines(arguments.root, set(arguments.skip), known, is_metadata_asked=arguments.metadata):
+        for line in lines(
+            arguments.root, set(arguments.skip), known, is_metadata_asked=arguments.metadata
+        ):
             sys.stdout.write(json.dumps(line) + "\n")
             sys.stdout.flush()
     except BrokenPipeError:
         os.close(1)
 
 
-def lines(root: Path, skip: set[str], known: dict[str, str], *, is_metadata_asked: bool) -> Iterator[list[str]]:
+def lines(
+    root: Path, skip: set[str], known: dict[str, str], *, is_metadata_asked: bool
+) -> Iterator[list[str]]:
     stages = dict(STAGES)
     if is_metadata_asked:
         stages[METADATA] = lambda _root: place.collect_metadata()
@@ -70,7 +89,9 @@ def lines(root: Path, skip: set[str], known: dict[str, str], *, is_metadata_aske
             yield ["fact", *found]
 
 
-def _stage_lines(stage: str, collect: Callable[[Path], Iterable[Fact]], root: Path) -> Iterator[list[str]]:
+def _stage_lines(
+    stage: str, collect: Callable[[Path], Iterable[Fact]], root: Path
+) -> Iterator[list[str]]:
     try:
         for found in collect(root):
             yield ["fact", *found]
@@ -81,7 +102,9 @@ def _stage_lines(stage: str, collect: Callable[[Path], Iterable[Fact]], root: Pa
 
 
 def _settle() -> None:
-    """Die with the recorder; leave signals to it; step back behind everybody else; take no more memory than needed."""
+    """Die with the recorder; leave signals to it; step back behind everybody else; take no more
+    memory than needed.
+    """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)

@@ -1,4 +1,6 @@
-"""The collecting process as the recorder sees it: a pipe that is never waited for, and how to be rid of it."""
+"""The collecting process as the recorder sees it: a pipe that is never waited for, and how to be
+rid of it.
+"""
 
 import json
 import os
@@ -27,7 +29,12 @@ class Collector:
 
     def __init__(self, arguments: Sequence[str], known: dict[str, str]) -> None:
         self._child = subprocess.Popen(
-            arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0, start_new_session=True
+            arguments,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            start_new_session=True,
         )
         assert self._child.stdin is not None
         assert self._child.stdout is not None
@@ -52,7 +59,9 @@ class Collector:
                 break
             self._left_bytes -= len(piece)
             *whole, self._pending = (self._pending + piece).split(b"\n")
-            self.has_ended = not piece or self._left_bytes < 0 or len(self._pending) > _LINE_LIMIT_BYTES
+            self.has_ended = (
+                not piece or self._left_bytes < 0 or len(self._pending) > _LINE_LIMIT_BYTES
+            )
             found += [json.loads(line) for line in whole]
         return found
 

@@ -1,6 +1,8 @@
-"""Hashes of the executables of running services: the same program from two places is the same program, whatever it is called.
+"""Hashes of the executables of running services: the same program from two places is the same
+program, whatever it is called.
 
-Slow on purpose: a hash costs CPU and disk, and nobody waits for it. `known` holds hashes by identity: each file is read once.
+Slow on purpose: a hash costs CPU and disk, and nobody waits for it. `known` holds hashes by
+identity: each file is read once.
 """
 
 import hashlib
@@ -48,7 +50,9 @@ def collect(
 
 
 def _service_executables(root: Path) -> dict[str, Path]:
-    """Path of the program -> its link in /proc, which leads to the very file that runs, also after an upgrade."""
+    """Path of the program -> its link in /proc, which leads to the very file that runs, also after
+    an upgrade.
+    """
     found: dict[str, Path] = {}
     for name in list_names(root / "proc", 1 << 20):
         if name.isdigit() and is_service(root / "proc" / name):
@@ -66,7 +70,9 @@ def is_service(process: Path) -> bool:
     """In a service of systemd's, or a child of PID 1; containers bring their own programs."""
     paths = [
         line.rsplit(":", 1)[-1]
-        for line in (read_bytes(process / "cgroup", _CGROUP_BYTES) or b"").decode(errors="replace").splitlines()
+        for line in (read_bytes(process / "cgroup", _CGROUP_BYTES) or b"")
+        .decode(errors="replace")
+        .splitlines()
     ]
     if any(parse_container(path) is not None for path in paths):
         return False

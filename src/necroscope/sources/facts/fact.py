@@ -1,4 +1,6 @@
-"""One fact, and how a text file of the node becomes one: bounded, printable, None where it cannot be read."""
+"""One fact, and how a text file of the node becomes one: bounded, printable, None where it cannot
+be read.
+"""
 
 import errno
 import os
@@ -21,11 +23,15 @@ class Fact(NamedTuple):
 
 
 def fact(kind: str, name: str, value: str | bytes | int) -> Fact:
-    return Fact(kind, clean(name), clean(str(value) if isinstance(value, int) else value, VALUE_LIMIT))
+    return Fact(
+        kind, clean(name), clean(str(value) if isinstance(value, int) else value, VALUE_LIMIT)
+    )
 
 
 def read_pieces(path: Path, limit_bytes: int) -> Iterator[bytes]:
-    """A regular file (those of /proc and /sys are), at most so much of it. It may hang: we are in the child for that."""
+    """A regular file (those of /proc and /sys are), at most so much of it. It may hang: we are in
+    the child for that.
+    """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

@@ -8,7 +8,12 @@ from typing import Final
 from necroscope.model.units import NS_PER_S, format_moment
 from necroscope.sources.facts.fact import Fact, fact, list_names, read_bytes, read_text
 
-_CPU_KEYS: Final = {"model name": "model", "microcode": "microcode", "vendor_id": "vendor", "CPU part": "part"}
+_CPU_KEYS: Final = {
+    "model name": "model",
+    "microcode": "microcode",
+    "vendor_id": "vendor",
+    "CPU part": "part",
+}
 _DMI: Final = ("sys_vendor", "product_name", "bios_vendor", "bios_version", "board_name")
 _FILES: Final = {
     ("cpu", "online"): "sys/devices/system/cpu/online",
@@ -29,7 +34,11 @@ def collect(root: Path) -> Iterator[Fact]:
         if text is not None:
             yield fact(kind, name, text)
     for name in list_names(root / "sys/devices/system/node"):
-        cpus = read_text(root / "sys/devices/system/node" / name / "cpulist") if re.fullmatch(r"node\d+", name) else None
+        cpus = (
+            read_text(root / "sys/devices/system/node" / name / "cpulist")
+            if re.fullmatch(r"node\d+", name)
+            else None
+        )
         if cpus is not None:
             yield fact("numa", name, cpus)
     for name in _DMI:
@@ -52,7 +61,11 @@ def _memory(root: Path) -> Iterator[Fact]:
     if total is not None:
         yield fact("memory", "total_mib", int(total[1]) // 1024)
     swaps = (read_bytes(root / "proc/swaps") or b"").splitlines()[1:]
-    yield fact("memory", "swap", "none" if not swaps else " ".join(sorted(line.split()[0].decode() for line in swaps)))
+    yield fact(
+        "memory",
+        "swap",
+        "none" if not swaps else " ".join(sorted(line.split()[0].decode() for line in swaps)),
+    )
     # To the minute: the kernel works it out anew from two clocks each time.
     booted = re.search(rb"^btime (\d+)", read_bytes(root / "proc/stat") or b"", re.MULTILINE)
     if booted is not None:

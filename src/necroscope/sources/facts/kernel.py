@@ -9,20 +9,25 @@ from necroscope.errors import SourceUnavailable
 from necroscope.sources.cgroupfs import hierarchies
 from necroscope.sources.facts.fact import Fact, fact, list_names, read_bytes, read_text
 
-# Those that bear on cores, memory, network and cgroups; the rest of the thousand differ by boot or say nothing.
+# Those that bear on cores, memory, network and cgroups; the rest of the thousand differ by boot or
+# say nothing.
 _SYSCTLS: Final = """\
-kernel.sched_rt_runtime_us kernel.sched_rt_period_us kernel.sched_autogroup_enabled kernel.sched_min_granularity_ns
-kernel.sched_wakeup_granularity_ns kernel.sched_migration_cost_ns kernel.sched_cfs_bandwidth_slice_us kernel.numa_balancing
-kernel.nmi_watchdog kernel.watchdog kernel.watchdog_thresh kernel.softlockup_panic kernel.hung_task_timeout_secs
-kernel.perf_event_paranoid kernel.kptr_restrict kernel.dmesg_restrict kernel.unprivileged_bpf_disabled kernel.pid_max
-kernel.threads-max kernel.panic kernel.panic_on_oops kernel.timer_migration kernel.tainted
-vm.swappiness vm.overcommit_memory vm.overcommit_ratio vm.min_free_kbytes vm.watermark_scale_factor vm.watermark_boost_factor
-vm.dirty_ratio vm.dirty_background_ratio vm.dirty_bytes vm.dirty_background_bytes vm.zone_reclaim_mode vm.vfs_cache_pressure
-vm.compaction_proactiveness vm.extfrag_threshold vm.nr_hugepages vm.max_map_count vm.stat_interval vm.panic_on_oom
-net.core.netdev_budget net.core.netdev_budget_usecs net.core.netdev_max_backlog net.core.dev_weight net.core.somaxconn
-net.core.rmem_max net.core.wmem_max net.core.rps_sock_flow_entries net.core.busy_poll net.core.busy_read net.core.default_qdisc
-net.core.bpf_jit_enable net.ipv4.tcp_congestion_control net.ipv4.tcp_rmem net.ipv4.tcp_wmem net.ipv4.tcp_mem net.ipv4.ip_forward
-net.ipv4.neigh.default.gc_thresh3 net.netfilter.nf_conntrack_max
+kernel.sched_rt_runtime_us kernel.sched_rt_period_us kernel.sched_autogroup_enabled
+kernel.sched_min_granularity_ns kernel.sched_wakeup_granularity_ns kernel.sched_migration_cost_ns
+kernel.sched_cfs_bandwidth_slice_us kernel.numa_balancing kernel.nmi_watchdog kernel.watchdog
+kernel.watchdog_thresh kernel.softlockup_panic kernel.hung_task_timeout_secs
+kernel.perf_event_paranoid kernel.kptr_restrict kernel.dmesg_restrict
+kernel.unprivileged_bpf_disabled kernel.pid_max kernel.threads-max kernel.panic kernel.panic_on_oops
+kernel.timer_migration kernel.tainted
+vm.swappiness vm.overcommit_memory vm.overcommit_ratio vm.min_free_kbytes vm.watermark_scale_factor
+vm.watermark_boost_factor vm.dirty_ratio vm.dirty_background_ratio vm.dirty_bytes
+vm.dirty_background_bytes vm.zone_reclaim_mode vm.vfs_cache_pressure vm.compaction_proactiveness
+vm.extfrag_threshold vm.nr_hugepages vm.max_map_count vm.stat_interval vm.panic_on_oom
+net.core.netdev_budget net.core.netdev_budget_usecs net.core.netdev_max_backlog net.core.dev_weight
+net.core.somaxconn net.core.rmem_max net.core.wmem_max net.core.rps_sock_flow_entries
+net.core.busy_poll net.core.busy_read net.core.default_qdisc net.core.bpf_jit_enable
+net.ipv4.tcp_congestion_control net.ipv4.tcp_rmem net.ipv4.tcp_wmem net.ipv4.tcp_mem
+net.ipv4.ip_forward net.ipv4.neigh.default.gc_thresh3 net.netfilter.nf_conntrack_max
 fs.file-max fs.nr_open fs.inotify.max_user_watches fs.inotify.max_user_instances fs.aio-max-nr
 """
 _FILES: Final = {
@@ -59,9 +64,15 @@ def collect(root: Path) -> Iterator[Fact]:
             yield fact("sysctl", name, value)
     yield from _modules(root)
     for name in list_names(root / "sys/devices/system/cpu/vulnerabilities"):
-        yield fact("vulnerability", name, read_text(root / "sys/devices/system/cpu/vulnerabilities" / name) or "")
+        yield fact(
+            "vulnerability",
+            name,
+            read_text(root / "sys/devices/system/cpu/vulnerabilities" / name) or "",
+        )
     model = preemption_model(
-        read_text(root / "sys/kernel/debug/sched/preempt"), read_text(root / "proc/cmdline"), read_text(root / "proc/version")
+        read_text(root / "sys/kernel/debug/sched/preempt"),
+        read_text(root / "proc/cmdline"),
+        read_text(root / "proc/version"),
     )
     if model is not None:
         yield fact("kernel", "preemption", model)
@@ -70,8 +81,12 @@ def collect(root: Path) -> Iterator[Fact]:
         yield fact("cgroup", "mode", mode)
 
 
-def preemption_model(chosen: str | None, command_line: str | None, version: str | None) -> str | None:
-    """debugfs brackets the one in force; else it was asked for at boot; else what the kernel was built as."""
+def preemption_model(
+    chosen: str | None, command_line: str | None, version: str | None
+) -> str | None:
+    """debugfs brackets the one in force; else it was asked for at boot; else what the kernel was
+    built as.
+    """
     match = _CHOSEN.search(chosen or "")
     if match is not None:
         return match[1]
@@ -85,7 +100,9 @@ def preemption_model(chosen: str | None, command_line: str | None, version: str 
 
 
 def _modules(root: Path) -> Iterator[Fact]:
-    """A module's own version where it says one, else that it is there. Reference counts come and go and are left out."""
+    """A module's own version where it says one, else that it is there. Reference counts come and go
+    and are left out.
+    """
     lines = (read_bytes(root / "proc/modules") or b"").splitlines()
     for line in lines[:_MODULE_LIMIT]:
         name = line.split(b" ", 1)[0].decode("utf-8", "backslashreplace")

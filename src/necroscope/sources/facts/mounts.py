@@ -1,4 +1,6 @@
-"""Facts about mounts (/proc/PID/mountinfo, fs/proc_namespace.c): how many of each type, the options of those that hold data."""
+"""Facts about mounts (/proc/PID/mountinfo, fs/proc_namespace.c): how many of each type, the options
+of those that hold data.
+"""
 
 import re
 from collections import Counter
@@ -19,7 +21,9 @@ _LEAST_FIELDS: Final = 6
 
 
 def collect(root: Path) -> Iterator[Fact]:
-    data = read_bytes(root / "proc/1/mountinfo", _MOUNTINFO_BYTES) or read_bytes(root / "proc/self/mountinfo", _MOUNTINFO_BYTES)
+    data = read_bytes(root / "proc/1/mountinfo", _MOUNTINFO_BYTES) or read_bytes(
+        root / "proc/self/mountinfo", _MOUNTINFO_BYTES
+    )
     yield from parse(data or b"")
 
 
@@ -34,13 +38,17 @@ def parse(data: bytes) -> Iterator[Fact]:
             continue
         file_system, source, super_options = described[:3]
         types[file_system] += 1
-        if (source.startswith("/dev/") or _REMOTE.fullmatch(file_system) or fields[4] == "/") and not _OF_CONTAINERS.fullmatch(
-            fields[4]
-        ):
+        if (
+            source.startswith("/dev/") or _REMOTE.fullmatch(file_system) or fields[4] == "/"
+        ) and not _OF_CONTAINERS.fullmatch(fields[4]):
             mounts[fields[4]] = f"{file_system} {fields[5]} {super_options}"
     for file_system, count in sorted(types.items()):
         yield fact(
-            "mount_count", file_system, f"{1 << count.bit_length() - 1} to {(1 << count.bit_length()) - 1}" if count > 1 else "1"
+            "mount_count",
+            file_system,
+            f"{1 << count.bit_length() - 1} to {(1 << count.bit_length()) - 1}"
+            if count > 1
+            else "1",
         )
     for point in sorted(mounts)[:MOUNT_LIMIT]:
         yield fact("mount", point, mounts[point])

@@ -1,6 +1,8 @@
-"""Facts about network devices: driver, firmware, queues, rings, offloads (net/core/net-sysfs.c, include/uapi/linux/ethtool.h).
+"""Facts about network devices: driver, firmware, queues, rings, offloads (net/core/net-sysfs.c,
+include/uapi/linux/ethtool.h).
 
-The ioctls act on our own network namespace, so in a container with one of its own only what sysfs tells is there.
+The ioctls act on our own network namespace, so in a container with one of its own only what sysfs
+tells is there.
 """
 
 import ctypes
@@ -18,9 +20,23 @@ from necroscope.sources.sysfs.ethtool import Ethtool
 
 DEVICE_LIMIT: Final = 64
 _SIOCETHTOOL: Final = 0x8946
-_FILES: Final = ("mtu", "speed", "tx_queue_len", "threaded", "gro_flush_timeout", "napi_defer_hard_irqs")
+_FILES: Final = (
+    "mtu",
+    "speed",
+    "tx_queue_len",
+    "threaded",
+    "gro_flush_timeout",
+    "napi_defer_hard_irqs",
+)
 # Commands that answer with one number (struct ethtool_value).
-_OFFLOADS: Final = {"rx_checksum": 0x14, "tx_checksum": 0x16, "sg": 0x18, "tso": 0x1E, "gso": 0x23, "gro": 0x2B}
+_OFFLOADS: Final = {
+    "rx_checksum": 0x14,
+    "tx_checksum": 0x16,
+    "sg": 0x18,
+    "tso": 0x1E,
+    "gso": 0x23,
+    "gro": 0x2B,
+}
 _GET_RINGS: Final = 0x10
 _GET_CHANNELS: Final = 0x3C
 _GET_COALESCING: Final = 0x0E
@@ -28,7 +44,9 @@ _GET_COALESCING: Final = 0x0E
 
 def collect(root: Path) -> Iterator[Fact]:
     folder = root / "sys/class/net"
-    devices = [name for name in list_names(folder) if (folder / name / "device/driver").exists()][:DEVICE_LIMIT]
+    devices = [name for name in list_names(folder) if (folder / name / "device/driver").exists()][
+        :DEVICE_LIMIT
+    ]
     for device in devices:
         yield from _from_sysfs(folder / device, device)
     if is_network_of_node(root):
@@ -36,7 +54,9 @@ def collect(root: Path) -> Iterator[Fact]:
 
 
 def _from_sysfs(folder: Path, device: str) -> Iterator[Fact]:
-    yield fact("nic", f"{device} driver", os.path.basename(os.path.realpath(folder / "device/driver")))
+    yield fact(
+        "nic", f"{device} driver", os.path.basename(os.path.realpath(folder / "device/driver"))
+    )
     version = read_text(folder / "device/driver/module/version")
     if version is not None:
         yield fact("nic", f"{device} driver_version", version)
@@ -46,8 +66,16 @@ def _from_sysfs(folder: Path, device: str) -> Iterator[Fact]:
             yield fact("nic", f"{device} {name}", text)
     queues = list_names(folder / "queues")
     for direction in ("rx", "tx"):
-        yield fact("nic", f"{device} {direction}_queues", sum(queue.startswith(f"{direction}-") for queue in queues))
-    masks = {read_text(folder / "queues" / queue / "rps_cpus") for queue in queues if queue.startswith("rx-")} - {None}
+        yield fact(
+            "nic",
+            f"{device} {direction}_queues",
+            sum(queue.startswith(f"{direction}-") for queue in queues),
+        )
+    masks = {
+        read_text(folder / "queues" / queue / "rps_cpus")
+        for queue in queues
+        if queue.startswith("rx-")
+    } - {None}
     if masks:
         yield fact("nic", f"{device} rps_cpus", " ".join(sorted(mask for mask in masks if mask)))
 
@@ -62,7 +90,9 @@ def _from_ethtool(devices: list[str]) -> Iterator[Fact]:
         ethtool.close()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
         for device in devices:
-            offloads = {name: _ask(asked, device, command, 1) for name, command in _OFFLOADS.items()}
+            offloads = {
+                name: _ask(asked, device, command, 1) for name, command in _OFFLOADS.items()
+            }
             for name, value in offloads.items():
                 if value is not None:
                     yield fact("nic", f"{device} {name}", "on" if value[0] else "off")
@@ -72,14 +102,24 @@ def _from_ethtool(devices: list[str]) -> Iterator[Fact]:
 def _rings(asked: socket.socket, device: str) -> Iterator[Fact]:
     rings = _ask(asked, device, _GET_RINGS, 8)
     if rings is not None:
-        yield fact("nic", f"{device} rings", f"rx {rings[4]} of {rings[0]}, tx {rings[7]} of {rings[3]}")
+        yield fact(
+            "nic", f"{device} rings", f"rx {rings[4]} of {rings[0]}, tx {rings[7]} of {rings[3]}"
+        )
     channels = _ask(asked, device, _GET_CHANNELS, 8)
     if channels is not None:
-        yield fact("nic", f"{device} channels", f"rx {channels[4]}, tx {channels[5]}, combined {channels[7]} of {channels[3]}")
+        yield fact(
+            "nic",
+            f"{device} channels",
+            f"rx {channels[4]}, tx {channels[5]}, combined {channels[7]} of {channels[3]}",
+        )
     coalescing = _ask(asked, device, _GET_COALESCING, 22)
     if coalescing is not None:
         adaptive = "on" if coalescing[9] else "off"
-        yield fact("nic", f"{device} coalescing", f"rx {coalescing[0]} us, tx {coalescing[4]} us, adaptive rx {adaptive}")
+        yield fact(
+            "nic",
+            f"{device} coalescing",
+            f"rx {coalescing[0]} us, tx {coalescing[4]} us, adaptive rx {adaptive}",
+        )
 
 
 def _ask(asked: socket.socket, device: str, command: int, numbers: int) -> tuple[int, ...] | None:
@@ -87,7 +127,11 @@ def _ask(asked: socket.socket, device: str, command: int, numbers: int) -> tuple
     buffer = ctypes.create_string_buffer(struct.pack("=I", command), 4 + 4 * numbers)
     try:
         # struct ifreq: the device's name and a pointer to the request.
-        fcntl.ioctl(asked, _SIOCETHTOOL, struct.pack("16sP16x", os.fsencode(device), ctypes.addressof(buffer)))
+        fcntl.ioctl(
+            asked,
+            _SIOCETHTOOL,
+            struct.pack("16sP16x", os.fsencode(device), ctypes.addressof(buffer)),
+        )
     except OSError:
         return None
     return struct.unpack_from(f"={numbers}I", buffer.raw, 4)

@@ -1,6 +1,8 @@
-"""Installed packages with their versions: dpkg's status file, rpm's SQLite database (lib/header.c), apk's list.
+"""Installed packages with their versions: dpkg's status file, rpm's SQLite database (lib/header.c),
+apk's list.
 
-An rpm database of the old kind (Berkeley DB) is only hashed: that it differs from another node's is what counts.
+An rpm database of the old kind (Berkeley DB) is only hashed: that it differs from another node's is
+what counts.
 """
 
 import hashlib
@@ -59,20 +61,29 @@ def parse_dpkg(data: bytes) -> dict[str, str]:
     """The paragraphs of packages that are installed."""
     found = {}
     for paragraph in data.decode("utf-8", "backslashreplace").split("\n\n"):
-        fields = dict(re.findall(r"^(Package|Status|Version|Architecture): (.+)$", paragraph, re.MULTILINE))
+        fields = dict(
+            re.findall(r"^(Package|Status|Version|Architecture): (.+)$", paragraph, re.MULTILINE)
+        )
         if fields.get("Status", "").endswith(" installed"):
-            found[f"{fields.get('Package', '')}:{fields.get('Architecture', '')}"] = fields.get("Version", "")
+            found[f"{fields.get('Package', '')}:{fields.get('Architecture', '')}"] = fields.get(
+                "Version", ""
+            )
     return found
 
 
 def parse_apk(data: bytes) -> dict[str, str]:
     text = data.decode("utf-8", "backslashreplace")
-    paragraphs = (dict(re.findall(r"^([PV]):(.+)$", paragraph, re.MULTILINE)) for paragraph in text.split("\n\n"))
+    paragraphs = (
+        dict(re.findall(r"^([PV]):(.+)$", paragraph, re.MULTILINE))
+        for paragraph in text.split("\n\n")
+    )
     return {fields["P"]: fields.get("V", "") for fields in paragraphs if "P" in fields}
 
 
 def parse_rpm_header(blob: bytes) -> tuple[str, str] | None:
-    """Name and version-release: a count of entries and of bytes, entries of tag, type, offset and count, then the bytes."""
+    """Name and version-release: a count of entries and of bytes, entries of tag, type, offset and
+    count, then the bytes.
+    """
     try:
         entries, _length = struct.unpack_from(">II", blob)
         start = 8 + 16 * entries
@@ -80,7 +91,9 @@ def parse_rpm_header(blob: bytes) -> tuple[str, str] | None:
         for at in range(8, start, 16):
             tag, kind, offset, _count = struct.unpack_from(">IIII", blob, at)
             if tag in (_RPM_NAME, _RPM_VERSION, _RPM_RELEASE) and kind == _RPM_STRING:
-                texts[tag] = blob[start + offset : blob.index(b"\0", start + offset)].decode("utf-8", "backslashreplace")
+                texts[tag] = blob[start + offset : blob.index(b"\0", start + offset)].decode(
+                    "utf-8", "backslashreplace"
+                )
         return texts[_RPM_NAME], f"{texts[_RPM_VERSION]}-{texts[_RPM_RELEASE]}"
     except (struct.error, ValueError, KeyError):
         return None

@@ -1,4 +1,5 @@
-"""Facts about where the node is and what image it runs: os-release, cloud-init's file, chosen configuration files; IMDSv2.
+"""Facts about where the node is and what image it runs: os-release, cloud-init's file, chosen
+configuration files; IMDSv2.
 
 Only named keys are taken: user data and credentials stand beside them.
 """
@@ -16,10 +17,32 @@ from necroscope.sources.daemon_socket import DaemonSocket
 from necroscope.sources.facts.fact import Fact, fact, read_bytes
 from necroscope.sources.http_get import http_get
 
-_RELEASE_KEYS: Final = ("ID", "VERSION_ID", "PRETTY_NAME", "IMAGE_ID", "IMAGE_VERSION", "VARIANT_ID", "BUILD_ID")
-_CLOUD_KEYS: Final = ("cloud_name", "region", "availability_zone", "instance_id", "platform", "subplatform")
+_RELEASE_KEYS: Final = (
+    "ID",
+    "VERSION_ID",
+    "PRETTY_NAME",
+    "IMAGE_ID",
+    "IMAGE_VERSION",
+    "VARIANT_ID",
+    "BUILD_ID",
+)
+_CLOUD_KEYS: Final = (
+    "cloud_name",
+    "region",
+    "availability_zone",
+    "instance_id",
+    "platform",
+    "subplatform",
+)
 _META_KEYS: Final = ("instance-type", "instance_type", "ami-id", "local-hostname")
-_DOCUMENT_KEYS: Final = ("availabilityZone", "region", "instanceType", "imageId", "instanceId", "architecture")
+_DOCUMENT_KEYS: Final = (
+    "availabilityZone",
+    "region",
+    "instanceType",
+    "imageId",
+    "instanceId",
+    "architecture",
+)
 _CONFIG_FILES: Final = (
     "etc/docker/daemon.json",
     "etc/containerd/config.toml",
@@ -40,8 +63,12 @@ _METADATA_BYTES: Final = 1 << 16
 
 
 def collect(root: Path) -> Iterator[Fact]:
-    yield from parse_release(read_bytes(root / "etc/os-release") or read_bytes(root / "usr/lib/os-release") or b"")
-    yield from parse_instance_data(read_bytes(root / "run/cloud-init/instance-data.json", 4 << 20) or b"{}")
+    yield from parse_release(
+        read_bytes(root / "etc/os-release") or read_bytes(root / "usr/lib/os-release") or b""
+    )
+    yield from parse_instance_data(
+        read_bytes(root / "run/cloud-init/instance-data.json", 4 << 20) or b"{}"
+    )
     for name in _CONFIG_FILES:
         data = read_bytes(root / name)
         if data is not None:
@@ -49,11 +76,17 @@ def collect(root: Path) -> Iterator[Fact]:
     for name, value in sorted(os.environ.items()):
         match = _ENVIRONMENT.fullmatch(name)
         if match is not None:
-            yield fact("label", match["label"].lower(), value) if match["label"] else fact("environment", name, value)
+            yield (
+                fact("label", match["label"].lower(), value)
+                if match["label"]
+                else fact("environment", name, value)
+            )
 
 
 def parse_release(data: bytes) -> Iterator[Fact]:
-    for key, value in re.findall(r"^(\w+)=[\"']?(.*?)[\"']?$", data.decode("utf-8", "backslashreplace"), re.MULTILINE):
+    for key, value in re.findall(
+        r"^(\w+)=[\"']?(.*?)[\"']?$", data.decode("utf-8", "backslashreplace"), re.MULTILINE
+    ):
         if key in _RELEASE_KEYS:
             yield fact("os", key.lower(), value)
 
@@ -63,7 +96,9 @@ def parse_instance_data(data: bytes) -> Iterator[Fact]:
     try:
         told = json.loads(data)
         common, meta = told.get("v1") or {}, (told.get("ds") or {}).get("meta_data") or {}
-        pairs = [(key, common.get(key)) for key in _CLOUD_KEYS] + [(key.replace("-", "_"), meta.get(key)) for key in _META_KEYS]
+        pairs = [(key, common.get(key)) for key in _CLOUD_KEYS] + [
+            (key.replace("-", "_"), meta.get(key)) for key in _META_KEYS
+        ]
     except (ValueError, AttributeError, TypeError, RecursionError):
         return
     for key, value in pairs:
@@ -72,7 +107,9 @@ def parse_instance_data(data: bytes) -> Iterator[Fact]:
 
 
 def collect_metadata(address: str = _METADATA_ADDRESS, port: int = 80) -> Iterator[Fact]:
-    """The instance identity document by IMDSv2: a token first, so that a forwarded request gets nothing."""
+    """The instance identity document by IMDSv2: a token first, so that a forwarded request gets
+    nothing.
+    """
     seconds = ("X-aws-ec2-metadata-token-ttl-seconds: 60",)
     status, token = _ask(address, port, "/latest/api/token", seconds, "PUT")
     if status != 200 or not re.fullmatch(rb"[\w=+/-]{1,1000}", token):
@@ -86,8 +123,19 @@ def collect_metadata(address: str = _METADATA_ADDRESS, port: int = 80) -> Iterat
         raise SourceUnavailable("the metadata service's answer is no document") from None
     for key, value in pairs:
         if isinstance(value, str):
-            yield fact("cloud", re.sub(r"(?<=[a-z])([A-Z])", lambda match: "_" + match[1].lower(), key), value)
+            yield fact(
+                "cloud",
+                re.sub(r"(?<=[a-z])([A-Z])", lambda match: "_" + match[1].lower(), key),
+                value,
+            )
 
 
-def _ask(address: str, port: int, target: str, headers: tuple[str, ...], method: str) -> tuple[int, bytes]:
-    return http_get(lambda: DaemonSocket.connect_tcp(address, port, _METADATA_SECONDS, _METADATA_BYTES), target, headers, method)
+def _ask(
+    address: str, port: int, target: str, headers: tuple[str, ...], method: str
+) -> tuple[int, bytes]:
+    return http_get(
+        lambda: DaemonSocket.connect_tcp(address, port, _METADATA_SECONDS, _METADATA_BYTES),
+        target,
+        headers,
+        method,
+    )

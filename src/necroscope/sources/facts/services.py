@@ -1,4 +1,6 @@
-"""Facts about systemd's units: what is enabled, who wants it, what came of it since boot, how the boot went."""
+"""Facts about systemd's units: what is enabled, who wants it, what came of it since boot, how the
+boot went.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,7 +8,15 @@ from typing import Any, Final
 
 from necroscope.errors import SourceUnavailable
 from necroscope.sources.facts.fact import Fact, fact
-from necroscope.sources.systemd.bus import MANAGER, MANAGER_PATH, PROPERTIES, Bus, Question, get, runs_systemd
+from necroscope.sources.systemd.bus import (
+    MANAGER,
+    MANAGER_PATH,
+    PROPERTIES,
+    Bus,
+    Question,
+    get,
+    runs_systemd,
+)
 from necroscope.sources.systemd.unit_state import Listed
 
 UNIT_LIMIT: Final = 2_000
@@ -38,14 +48,27 @@ def collect(root: Path) -> Iterator[Fact]:
 
 
 def _manager(bus: Bus) -> Iterator[Fact]:
-    """Durations in tenths of a second: they are of this boot, and compared with those of other nodes."""
-    names = ("Version", "SystemState", "UserspaceTimestampMonotonic", "FinishTimestampMonotonic", "DefaultOOMPolicy")
-    answers = bus.ask([Question(MANAGER_PATH, PROPERTIES, "Get", (MANAGER, name)) for name in names])
+    """Durations in tenths of a second: they are of this boot, and compared with those of other
+    nodes.
+    """
+    names = (
+        "Version",
+        "SystemState",
+        "UserspaceTimestampMonotonic",
+        "FinishTimestampMonotonic",
+        "DefaultOOMPolicy",
+    )
+    answers = bus.ask(
+        [Question(MANAGER_PATH, PROPERTIES, "Get", (MANAGER, name)) for name in names]
+    )
     known = {name: answer[0] for name, answer in zip(names, answers, strict=True) if answer}
     for name in ("Version", "SystemState", "DefaultOOMPolicy"):
         if name in known:
             yield fact("systemd", name, str(known[name]))
-    start_us, end_us = known.get("UserspaceTimestampMonotonic", 0), known.get("FinishTimestampMonotonic", 0)
+    start_us, end_us = (
+        known.get("UserspaceTimestampMonotonic", 0),
+        known.get("FinishTimestampMonotonic", 0),
+    )
     if end_us > start_us:
         yield fact("boot", "userspace_s", f"{(end_us - start_us) / 1e6:.1f}")
 
@@ -54,25 +77,41 @@ def _unit_files(bus: Bus) -> Iterator[Fact]:
     (answer,) = bus.ask([Question(MANAGER_PATH, MANAGER, "ListUnitFiles")])
     if answer is None:
         raise SourceUnavailable("systemd does not list its unit files")
-    files = sorted((path.rpartition("/")[2], state) for path, state in answer[0] if path.endswith(_SUFFIXES))
+    files = sorted(
+        (path.rpartition("/")[2], state) for path, state in answer[0] if path.endswith(_SUFFIXES)
+    )
     for name, state in files[:UNIT_LIMIT]:
         yield fact("unit_file", name, state)
 
 
 def _loaded(bus: Bus) -> Iterator[Fact]:
-    """Of services that are enabled: who wants them, what the vendor wants, and what came of them."""
-    (answer,) = bus.ask([Question(MANAGER_PATH, MANAGER, "ListUnitsByPatterns", ((), ("*.service",)))])
-    listed = [unit for unit in map(Listed.of, answer[0] if answer else ()) if unit.load_state == "loaded"][:UNIT_LIMIT]
+    """Of services that are enabled: who wants them, what the vendor wants, and what came of
+    them.
+    """
+    (answer,) = bus.ask(
+        [Question(MANAGER_PATH, MANAGER, "ListUnitsByPatterns", ((), ("*.service",)))]
+    )
+    listed = [
+        unit for unit in map(Listed.of, answer[0] if answer else ()) if unit.load_state == "loaded"
+    ][:UNIT_LIMIT]
     states = bus.ask([get(unit.path, "Unit", "UnitFileState") for unit in listed])
-    enabled = [unit for unit, answer in zip(listed, states, strict=True) if answer and answer[0] in _ENABLED]
+    enabled = [
+        unit
+        for unit, answer in zip(listed, states, strict=True)
+        if answer and answer[0] in _ENABLED
+    ]
     wanted = [("Unit", name) for name in ("UnitFilePreset", *_DEPENDENCIES, *_OUTCOME)]
     wanted += [("Service", "Result"), ("Service", "NRestarts")]
-    answers = iter(bus.ask([get(unit.path, interface, name) for unit in enabled for interface, name in wanted]))
+    answers = iter(
+        bus.ask([get(unit.path, interface, name) for unit in enabled for interface, name in wanted])
+    )
     for unit in enabled:
         known = {name: answer[0] for _, name in wanted if (answer := next(answers))}
         yield fact("unit_preset", unit.name, str(known.get("UnitFilePreset") or "none"))
         yield fact("unit_outcome", unit.name, outcome(unit, known))
-        depends = [f"{name}={' '.join(sorted(known[name]))}" for name in _DEPENDENCIES if known.get(name)]
+        depends = [
+            f"{name}={' '.join(sorted(known[name]))}" for name in _DEPENDENCIES if known.get(name)
+        ]
         if depends:
             yield fact("unit_dependency", unit.name, "; ".join(depends))
 

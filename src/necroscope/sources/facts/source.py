@@ -1,7 +1,8 @@
-"""The `facts` table: what tells this node from others, at start, hourly, and when a file says that something changed.
+"""The `facts` table: what tells this node from others, at start, hourly, and when a file says that
+something changed.
 
-A process of its own collects them (`collect.py`). Should it hang, it is left behind, the stage it hung in becomes a gap, and
-another one collects the rest.
+A process of its own collects them (`collect.py`). Should it hang, it is left behind, the stage it
+hung in becomes a gap, and another one collects the rest.
 """
 
 import os
@@ -17,7 +18,8 @@ from necroscope.sources.background import Background
 from necroscope.sources.facts.collector import EXECUTABLES, Collector, command
 
 FACT_LIMIT: Final = 30_000
-# A stage that says nothing for so long hangs; hashing, which sleeps most of the time, is given longer.
+# A stage that says nothing for so long hangs; hashing, which sleeps most of the time, is given
+# longer.
 HANG_NS: Final = 60 * NS_PER_S
 _HASH_HANG_NS: Final = 900 * NS_PER_S
 _WATCH_NS: Final = 60 * NS_PER_S
@@ -31,7 +33,8 @@ _WATCHED: Final = (
     "etc/systemd/system/multi-user.target.wants",
     "run/cloud-init/instance-data.json",
 )
-# There are thousands of them and they change together: each segment holds their count and hash, each hour all of them.
+# There are thousands of them and they change together: each segment holds their count and hash,
+# each hour all of them.
 _BULKY: Final = "package"
 _PACKAGES_NS: Final = 3_000 * NS_PER_S
 _HASH_LIMIT: Final = 1_000
@@ -59,7 +62,9 @@ class Facts:
         self._every_ns = every_ns
         self._is_metadata_asked = is_metadata_asked
         self._make = make
-        self._facts: dict[Key, str] = {("label", clean(name)): clean(value) for name, value in (labels or {}).items()}
+        self._facts: dict[Key, str] = {
+            ("label", clean(name)): clean(value) for name, value in (labels or {}).items()
+        }
         self._labels = set(self._facts)
         self._hashes: dict[str, str] = {}
         self._collector: Collector | None = None
@@ -92,13 +97,18 @@ class Facts:
         if self._is_rewritten:
             self._is_rewritten = False
             rows = [row for row in rows if row[1] == _BULKY or row[3] is None]
-            rows += [(now.time_ns, *key, value) for key, value in self._facts.items() if key[0] != _BULKY]
+            rows += [
+                (now.time_ns, *key, value) for key, value in self._facts.items() if key[0] != _BULKY
+            ]
         is_busy = self._collector is not None or self._abandoned or not self._watch.is_idle
         self.idle_until_ns = 0 if is_busy else min(self._next_ns, self._next_watch_ns)
         return Reading({"facts": rows} if rows else {}, trouble=self._trouble)
 
     def close(self) -> None:
-        for collector in [*self._abandoned, *([self._collector] if self._collector is not None else [])]:
+        for collector in [
+            *self._abandoned,
+            *([self._collector] if self._collector is not None else []),
+        ]:
             collector.close()
         self._watch.close()
 
@@ -118,11 +128,16 @@ class Facts:
         try:
             self._collector = self._make(arguments, self._hashes)
         except OSError as error:
-            self._trouble = SourceUnavailable(f"cannot start the process that collects facts: {error.strerror}")
+            self._trouble = SourceUnavailable(
+                f"cannot start the process that collects facts: {error.strerror}"
+            )
             self._next_ns = now.monotonic_ns + self._every_ns
             return
         self._stage, self._heard_ns = "start", now.monotonic_ns
-        self._seen, self._troubles = set(self._labels), [f"{stage} hung" for stage in sorted(self._skip)]
+        self._seen, self._troubles = (
+            set(self._labels),
+            [f"{stage} hung" for stage in sorted(self._skip)],
+        )
         self._next_ns = now.monotonic_ns + self._every_ns
 
     def _collect(self, now: Moment) -> list[Row]:
@@ -136,7 +151,9 @@ class Facts:
         if collector.has_ended:
             rows += self._forget("executable", now) if self._stage == EXECUTABLES else []
             self._leave(collector)
-        elif now.monotonic_ns - self._heard_ns > (_HASH_HANG_NS if self._stage == EXECUTABLES else HANG_NS):
+        elif now.monotonic_ns - self._heard_ns > (
+            _HASH_HANG_NS if self._stage == EXECUTABLES else HANG_NS
+        ):
             self._skip = self._skip | {self._stage}
             self._trouble = SourceUnavailable(f"collecting facts hung in {self._stage}")
             self._next_ns = now.monotonic_ns
@@ -159,7 +176,9 @@ class Facts:
 
     def _take_fact(self, key: Key, value: str, now: Moment) -> list[Row]:
         self._seen.add(key)
-        if self._facts.get(key) == value or (key not in self._facts and len(self._facts) >= FACT_LIMIT):
+        if self._facts.get(key) == value or (
+            key not in self._facts and len(self._facts) >= FACT_LIMIT
+        ):
             return []
         self._facts[key] = value
         return [(now.time_ns, *key, value)]
@@ -174,7 +193,11 @@ class Facts:
                 rows += self._forget(kind, now)
         if self._packages_ns is None or now.monotonic_ns - self._packages_ns >= _PACKAGES_NS:
             if self._packages_ns is not None:
-                rows += [(now.time_ns, *key, value) for key, value in self._facts.items() if key[0] == _BULKY]
+                rows += [
+                    (now.time_ns, *key, value)
+                    for key, value in self._facts.items()
+                    if key[0] == _BULKY
+                ]
             self._packages_ns = now.monotonic_ns
         return rows
 

@@ -1,1 +1,3 @@
-"""The kernel log: lines of /dev/kmsg (or of the journal, or of a syslog file), and the events they tell."""
+"""The kernel log: lines of /dev/kmsg (or of the journal, or of a syslog file), and the events they
+tell.
+"""

@@ -2,7 +2,8 @@
 
 from typing import Final
 
-# Longer than any line we keep; a "line" without an end is cut here, so that a hostile writer cannot make us grow.
+# Longer than any line we keep; a "line" without an end is cut here, so that a hostile writer cannot
+# make us grow.
 PENDING_LIMIT: Final = 64 * 1024
 
 

@@ -1,4 +1,6 @@
-"""Lines of Amazon's ENA driver, out-of-tree 1.1.2 to 2.17.0 and in-tree 4.15 to 7.3 (amzn-drivers ena_netdev.c)."""
+"""Lines of Amazon's ENA driver, out-of-tree 1.1.2 to 2.17.0 and in-tree 4.15 to 7.3 (amzn-drivers
+ena_netdev.c).
+"""
 
 from typing import Final
 
@@ -23,9 +25,11 @@ ENA_PATTERNS: Final = (
         "nic_tx_late",
         "wasn't hasn't",
         _ENA,
-        r"(?:Found a Tx that wasn't completed on time|TX hasn't completed), qid:? (?P<queue>\d+), index:? \d+[.,]",
+        r"(?:Found a Tx that wasn't completed on time|TX hasn't completed), qid:? (?P<queue>\d+),"
+        r" index:? \d+[.,]",
         r"(?: (?P<napi_us>\d+) usecs (?:have passed since|from) last napi execution)?",
-        r"(?: (?P<interrupt_ms>\d+) msecs since (?:last )?interrupt, (?P<napi_ms>\d+) msecs since (?:last )?napi",
+        r"(?: (?P<interrupt_ms>\d+) msecs since (?:last )?interrupt, (?P<napi_ms>\d+) msecs since"
+        r" (?:last )?napi",
         r"(?: execution)?)?",
         r"(?:, napi scheduled: (?P<napi_scheduled>[01]))?",
         r"(?:\. Missing Tx timeout value (?P<completion_timeout_ms>\d+) msecs)?",
@@ -39,14 +43,17 @@ ENA_PATTERNS: Final = (
         "paused",
         _ENA,
         r"TX q (?P<queue>\d+) is paused for too long \(threshold (?P<threshold_us>\d+)\)\. ",
-        r"(?:Time since last napi (?P<napi_us>\d+) usec|usecs since napi (?P<napi_us__2>\d+))\. napi scheduled: ",
+        r"(?:Time since last napi (?P<napi_us>\d+) usec|usecs since napi (?P<napi_us__2>\d+))\."
+        r" napi scheduled: ",
         r"(?P<napi_scheduled>[01])",
-        r"(?:\. napi CPU: (?P<cpu>-?\d+))?(?:\. msecs since (?:last )?interrupt: (?P<interrupt_ms>\d+))?",
+        r"(?:\. napi CPU: (?P<cpu>-?\d+))?(?:\. msecs since (?:last )?interrupt:"
+        r" (?P<interrupt_ms>\d+))?",
         family=NIC,
         weight=2,
         alarm=True,
     ),
-    # Only when NAPI is scheduled and did not run for longer than the watchdog's limit: reset reason SUSPECTED_POLL_STARVATION.
+    # Only when NAPI is scheduled and did not run for longer than the watchdog's limit: reset reason
+    # SUSPECTED_POLL_STARVATION.
     pattern(
         "ena.napi_starved",
         "nic_napi_starved",
@@ -57,13 +64,23 @@ ENA_PATTERNS: Final = (
         weight=1,
         alarm=True,
     ),
-    pattern("ena.tx_timeout_old", "nic_tx_timeout", "Transmit", _ENA, "Transmit time out$", family=NIC, weight=2, alarm=True),
+    pattern(
+        "ena.tx_timeout_old",
+        "nic_tx_timeout",
+        "Transmit",
+        _ENA,
+        "Transmit time out$",
+        family=NIC,
+        weight=2,
+        alarm=True,
+    ),
     pattern(
         "ena.new_missed",
         "nic_tx_late",
         "completions,",
         _ENA,
-        r"\[1/2\] (?P<missed>\d+) new missed TX completions, qid: (?P<queue>\d+), (?P<interrupt_ms>\d+) msecs since interrupt, ",
+        r"\[1/2\] (?P<missed>\d+) new missed TX completions, qid: (?P<queue>\d+),"
+        r" (?P<interrupt_ms>\d+) msecs since interrupt, ",
         r"(?P<napi_ms>\d+) msecs since napi, napi scheduled: (?P<napi_scheduled>[01])",
         family=NIC,
         weight=1,
@@ -74,7 +91,8 @@ ENA_PATTERNS: Final = (
         "nic_tx_late",
         "[2/2]",
         _ENA,
-        r"\[2/2\] qid: (?P<queue>\d+), highest TX completion pending time \(msec\): (?P<pending_ms>\d+), ",
+        r"\[2/2\] qid: (?P<queue>\d+), highest TX completion pending time \(msec\):"
+        r" (?P<pending_ms>\d+), ",
         r"napi sched changes: (?P<napi_schedule_changes>\d+), napi CPU: (?P<cpu>-?\d+)",
         family=NIC,
         role=Role.JOINS,
@@ -86,17 +104,21 @@ ENA_PATTERNS: Final = (
         "nic_tx_timeout",
         "completions",
         _ENA,
-        r"(?:\[1/2\] )?(?:The number of lost tx completions is|Lost TX completions are) above (?:the )?threshold ",
+        r"(?:\[1/2\] )?(?:The number of lost tx completions is|Lost TX completions are) above"
+        r" (?:the )?threshold ",
         r"\((?P<lost>\d+) > (?P<lost_limit>\d+)\)",
-        r"(?:[.,] [Cc]ompletion (?:transmission )?timeout: (?P<completion_timeout_ms>\d+))?(?: \(msec\))?",
-        r"(?:[.,] (?P<interrupt_ms>\d+) msecs since (?:last )?interrupt, (?P<napi_ms>\d+) msecs since (?:last )?napi",
+        r"(?:[.,] [Cc]ompletion (?:transmission )?timeout: (?P<completion_timeout_ms>\d+))?(?:"
+        r" \(msec\))?",
+        r"(?:[.,] (?P<interrupt_ms>\d+) msecs since (?:last )?interrupt, (?P<napi_ms>\d+) msecs"
+        r" since (?:last )?napi",
         r"(?: execution)?)?",
         r"(?:[.,] qid:? (?P<queue>\d+))?",
         family=NIC,
         weight=2,
         alarm=True,
     ),
-    # 2.17.0 passes (cpu, qid) to this format: the two numbers stand in each other's place. `Sequence` puts them right.
+    # 2.17.0 passes (cpu, qid) to this format: the two numbers stand in each other's place.
+    # `Sequence` puts them right.
     pattern(
         "ena.lost_tx_2",
         "nic_tx_timeout",
@@ -128,13 +150,24 @@ ENA_PATTERNS: Final = (
         weight=1,
         alarm=True,
     ),
-    pattern("ena.reset_start", "nic_reset", "Trigger", _ENA, "Trigger reset is on", family=NIC, weight=3, alarm=True),
-    # Until 2.13.0 it says `successfully` even after `Reset attempt failed`. It has no interface name.
+    pattern(
+        "ena.reset_start",
+        "nic_reset",
+        "Trigger",
+        _ENA,
+        "Trigger reset is on",
+        family=NIC,
+        weight=3,
+        alarm=True,
+    ),
+    # Until 2.13.0 it says `successfully` even after `Reset attempt failed`. It has no interface
+    # name.
     pattern(
         "ena.reset_done",
         "nic_reset_done",
         "completed completed,",
-        r"^ena (?P<bus>\S+): Device reset completed(?: successfully)?(?:, status: (?P<status>-?\d+))?(?:, Driver info: ",
+        r"^ena (?P<bus>\S+): Device reset completed(?: successfully)?(?:, status:"
+        r" (?P<status>-?\d+))?(?:, Driver info: ",
         r"(?P<driver_info>.*))?$",
         family=NIC,
         role=Role.ENDS,

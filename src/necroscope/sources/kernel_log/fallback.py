@@ -11,7 +11,9 @@ from necroscope.sources.kernel_log.syslog_file import SyslogReader
 
 
 def open_log(root: Path, to_time_ns: Callable[[int], int]) -> LogReader:
-    """The best log that can be read. /dev/kmsg alone has sequence numbers, and so knows what it lost."""
+    """The best log that can be read. /dev/kmsg alone has sequence numbers, and so knows what it
+    lost.
+    """
     refusals = []
     for open_reader, where in (
         (KmsgReader.open, root / "dev/kmsg"),
@@ -26,5 +28,6 @@ def open_log(root: Path, to_time_ns: Callable[[int], int]) -> LogReader:
             return reader
     raise SourceUnavailable(
         f"cannot read the kernel log: {'; '.join(refusals)}",
-        "give CAP_SYSLOG, or set sysctl kernel.dmesg_restrict=0; in a container mount the node's /dev/kmsg",
+        "give CAP_SYSLOG, or set sysctl kernel.dmesg_restrict=0; in a container mount the node's"
+        " /dev/kmsg",
     )

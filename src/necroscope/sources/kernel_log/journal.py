@@ -1,4 +1,6 @@
-"""The kernel's lines from systemd's journal: `journalctl -k -f -o json` as a child, read without waiting."""
+"""The kernel's lines from systemd's journal: `journalctl -k -f -o json` as a child, read without
+waiting.
+"""
 
 import contextlib
 import json
@@ -23,34 +25,56 @@ _DIRECTORIES: Final = ("var/log/journal", "run/log/journal")
 
 
 def parse(raw: bytes, to_time_ns: Callable[[int], int]) -> list[LogLine]:
-    """The lines of one entry. A message that is no UTF-8 comes as a list of bytes, one that is too long as null.
+    """The lines of one entry. A message that is no UTF-8 comes as a list of bytes, one that is too
+    long as null.
 
-    The kernel's own stamp stands for the sequence number, which the journal does not keep: it is the same whenever the entry is
-    read, while the time that we make of it depends on how the clocks are measured then.
+    The kernel's own stamp stands for the sequence number, which the journal does not keep: it is
+    the same whenever the entry is read, while the time that we make of it depends on how the clocks
+    are measured then.
     """
     try:
         entry = json.loads(raw)
         message = entry["MESSAGE"]
         stamp = entry.get("_SOURCE_MONOTONIC_TIMESTAMP")
         stamp_us = int(stamp) if stamp else None
-        time_ns = int(entry["__REALTIME_TIMESTAMP"]) * NS_PER_US if stamp_us is None else to_time_ns(stamp_us * NS_PER_US)
-        severity, facility = int(entry.get("PRIORITY", 6)) & 7, int(entry.get("SYSLOG_FACILITY", 0)) & 0x7FFF
-        text = bytes(message) if isinstance(message, list) else str(message or "").encode("utf-8", "backslashreplace")
+        time_ns = (
+            int(entry["__REALTIME_TIMESTAMP"]) * NS_PER_US
+            if stamp_us is None
+            else to_time_ns(stamp_us * NS_PER_US)
+        )
+        severity, facility = (
+            int(entry.get("PRIORITY", 6)) & 7,
+            int(entry.get("SYSLOG_FACILITY", 0)) & 0x7FFF,
+        )
+        text = (
+            bytes(message)
+            if isinstance(message, list)
+            else str(message or "").encode("utf-8", "backslashreplace")
+        )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return []
     # The journal takes in what others write to /dev/kmsg too; their facility tells them apart.
-    return [LogLine(time_ns, stamp_us, severity, facility, facility == 0, clean_line(line)) for line in text.split(b"\n") if line]
+    return [
+        LogLine(time_ns, stamp_us, severity, facility, facility == 0, clean_line(line))
+        for line in text.split(b"\n")
+        if line
+    ]
 
 
 class JournalReader:
-    """A journalctl that follows the kernel's lines. When it ends, it is started again after a pause."""
+    """A journalctl that follows the kernel's lines. When it ends, it is started again after a
+    pause.
+    """
 
     name = "journalctl"
     # It finds and prints its history while we already read, on a slow disk for longer than this.
     settles_ns = 5 * NS_PER_S
 
     def __init__(
-        self, command: list[str], to_time_ns: Callable[[int], int], clock: Callable[[], int] = time.monotonic_ns
+        self,
+        command: list[str],
+        to_time_ns: Callable[[int], int],
+        clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._command = command
         self._to_time_ns = to_time_ns
@@ -63,16 +87,30 @@ class JournalReader:
     @classmethod
     def open(cls, root: Path, to_time_ns: Callable[[int], int]) -> "JournalReader":
         program = shutil.which("journalctl")
-        directory = next((root / name for name in _DIRECTORIES if any((root / name).glob("*/*.journal"))), None)
+        directory = next(
+            (root / name for name in _DIRECTORIES if any((root / name).glob("*/*.journal"))), None
+        )
         if program is None or directory is None:
             raise SourceUnavailable("no journalctl" if program is None else "no journal")
         # Ours ends with us even when we are killed: nothing may be left behind.
         guard = shutil.which("setpriv")
-        command = [*([guard, "--pdeathsig", "KILL", "--"] if guard else []), program, "--dmesg", "--follow", "--output=json"]
-        return cls([*command, *([] if root == Path("/") else ["--directory", str(directory)])], to_time_ns)
+        command = [
+            *([guard, "--pdeathsig", "KILL", "--"] if guard else []),
+            program,
+            "--dmesg",
+            "--follow",
+            "--output=json",
+        ]
+        return cls(
+            [*command, *([] if root == Path("/") else ["--directory", str(directory)])], to_time_ns
+        )
 
     def fileno(self) -> int | None:
-        return self._child.stdout.fileno() if self._child is not None and self._child.stdout is not None else None
+        return (
+            self._child.stdout.fileno()
+            if self._child is not None and self._child.stdout is not None
+            else None
+        )
 
     def read_lines(self, limit: int) -> list[LogLine]:
         if self._child is None:
@@ -89,7 +127,9 @@ class JournalReader:
         return lines
 
     def take_gaps(self, now_ns: int) -> list[Gap]:
-        gaps = [Gap(table, now_ns, now_ns, cause) for cause in self._gaps for table in ("events", "log")]
+        gaps = [
+            Gap(table, now_ns, now_ns, cause) for cause in self._gaps for table in ("events", "log")
+        ]
         self._gaps.clear()
         return gaps
 

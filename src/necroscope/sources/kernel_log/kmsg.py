@@ -1,4 +1,6 @@
-"""/dev/kmsg: every record of the kernel's log buffer, from the oldest one on (Documentation/ABI/testing/dev-kmsg)."""
+"""/dev/kmsg: every record of the kernel's log buffer, from the oldest one on
+(Documentation/ABI/testing/dev-kmsg).
+"""
 
 import errno
 import os
@@ -19,7 +21,9 @@ _ESCAPED: Final = re.compile(rb"\\x([0-9a-f]{2})")
 
 
 class Record(NamedTuple):
-    """`priority,sequence,time_us,flags[,caller=..];text`, then lines of ` KEY=value`, which are not kept."""
+    """`priority,sequence,time_us,flags[,caller=..];text`, then lines of ` KEY=value`, which are not
+    kept.
+    """
 
     priority: int
     sequence: int
@@ -41,7 +45,9 @@ def parse(raw: bytes) -> Record | None:
 
 
 class KmsgReader:
-    """Follows /dev/kmsg. One read gives one record; EPIPE says that the next ones were overwritten before we came."""
+    """Follows /dev/kmsg. One read gives one record; EPIPE says that the next ones were overwritten
+    before we came.
+    """
 
     name = "/dev/kmsg"
     settles_ns = 0
@@ -76,7 +82,8 @@ class KmsgReader:
                 break
             except OSError as error:
                 if error.errno == errno.EPIPE:
-                    # The kernel has moved us to the oldest record it has; its sequence number tells how many are lost.
+                    # The kernel has moved us to the oldest record it has; its sequence number tells
+                    # how many are lost.
                     continue
                 raise SourceUnavailable(f"cannot read {self.name}: {error.strerror}") from None
             if not raw:
@@ -102,9 +109,17 @@ class KmsgReader:
         severity, facility = record.priority & 7, record.priority >> 3 & 0x7FFF
         # A driver may print several lines in one record.
         for text in record.text.rstrip(b"\n").split(b"\n"):
-            lines.append(LogLine(time_ns, record.sequence, severity, facility, facility == 0, clean_line(text)))
+            lines.append(
+                LogLine(
+                    time_ns, record.sequence, severity, facility, facility == 0, clean_line(text)
+                )
+            )
 
     def _lose(self, lost: int, until_ns: int) -> None:
         from_ns = until_ns if self._last_time_ns is None else min(self._last_time_ns, until_ns)
         for table in ("events", "log"):
-            self._gaps.append(Gap(table, from_ns, until_ns, "kernel log overwritten before it was read", lost=lost))
+            self._gaps.append(
+                Gap(
+                    table, from_ns, until_ns, "kernel log overwritten before it was read", lost=lost
+                )
+            )

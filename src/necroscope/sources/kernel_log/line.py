@@ -8,7 +8,9 @@ from necroscope.model.reading import Gap, Row
 
 
 class LogLine(NamedTuple):
-    """One line of the log. `sequence` is its key within a boot; `by_kernel` is False where anybody may have written it."""
+    """One line of the log. `sequence` is its key within a boot; `by_kernel` is False where anybody
+    may have written it.
+    """
 
     time_ns: int
     sequence: int | None
@@ -22,7 +24,9 @@ class LogLine(NamedTuple):
 
 
 class Alarm(NamedTuple):
-    """Said at once, while its event may still be gathering lines: a reset, lockup or stall is under way."""
+    """Said at once, while its event may still be gathering lines: a reset, lockup or stall is under
+    way.
+    """
 
     kind: str
     cpu: int | None
@@ -71,7 +75,9 @@ class Event:
 
 
 class LogReader(Protocol):
-    """Where lines come from. None of its methods ever waits. `settles_ns`: how long old lines may come in after the opening."""
+    """Where lines come from. None of its methods ever waits. `settles_ns`: how long old lines may
+    come in after the opening.
+    """
 
     name: str
     settles_ns: int
@@ -80,7 +86,9 @@ class LogReader(Protocol):
         """A descriptor that becomes readable when a line comes, or None."""
 
     def read_lines(self, limit: int) -> list[LogLine]:
-        """About `limit` lines; an empty list means that there is no more now. SourceUnavailable when the log is gone."""
+        """About `limit` lines; an empty list means that there is no more now. SourceUnavailable
+        when the log is gone.
+        """
 
     def take_gaps(self, now_ns: int) -> list[Gap]:
         """What was lost since the last call."""
@@ -89,7 +97,9 @@ class LogReader(Protocol):
 
 
 def clean_line(raw: bytes | str) -> str:
-    """A printable, bounded line. Tabs become spaces, so that patterns meet the same text whoever wrote it down."""
+    """A printable, bounded line. Tabs become spaces, so that patterns meet the same text whoever
+    wrote it down.
+    """
     if isinstance(raw, bytes):
         raw = raw.decode("utf-8", "backslashreplace")
     return clean(raw.replace("\t", " "), LINE_LIMIT)

@@ -1,14 +1,22 @@
-"""Lines of memory that ran out, of storage and hardware that fail, of programs that crash (oom_kill.c, nvme, ext4, sunrpc)."""
+"""Lines of memory that ran out, of storage and hardware that fail, of programs that crash
+(oom_kill.c, nvme, ext4, sunrpc).
+"""
 
 from typing import Final
 
 from necroscope.sources.kernel_log.pattern import NFS, OOM, Role, pattern
 
 _KILLED: Final = (
-    r"Killed process (?P<pid>\d+) \((?P<comm>.+)\),?(?: UID \d+,)? total-vm:(?P<total_vm_kb>\d+)kB, anon-rss:",
+    (
+        r"Killed process (?P<pid>\d+) \((?P<comm>.+)\),?(?: UID \d+,)?"
+        r" total-vm:(?P<total_vm_kb>\d+)kB, anon-rss:"
+    ),
     r"(?P<anon_rss_kb>\d+)kB, ",
     r"file-rss:(?P<file_rss_kb>\d+)kB(?:, shmem-rss:(?P<shmem_rss_kb>\d+)kB)?",
-    r"(?:, UID:(?P<uid>\d+) pgtables:(?P<page_tables_kb>\d+)kB oom_score_adj:(?P<victim_score_adjust>-?\d+))?",
+    (
+        r"(?:, UID:(?P<uid>\d+) pgtables:(?P<page_tables_kb>\d+)kB"
+        r" oom_score_adj:(?P<victim_score_adjust>-?\d+))?"
+    ),
 )
 
 MEMORY_PATTERNS: Final = (
@@ -17,7 +25,8 @@ MEMORY_PATTERNS: Final = (
         "oom.invoked",
         "oom_invoked",
         "oom-killer:",
-        r"^(?P<invoker>.+) invoked oom-killer: gfp_mask=0x(?P<gfp_mask_hex>[0-9a-f]+)(?:\((?P<gfp_flags>[^)]*)\))?",
+        r"^(?P<invoker>.+) invoked oom-killer:"
+        r" gfp_mask=0x(?P<gfp_mask_hex>[0-9a-f]+)(?:\((?P<gfp_flags>[^)]*)\))?",
         r"(?:, nodemask=\S+)?,",
         r" +order=(?P<order>-?\d+), oom_score_adj=(?P<score_adjust>-?\d+)",
         family=OOM,
@@ -49,13 +58,23 @@ MEMORY_PATTERNS: Final = (
         "oom.killed_old",
         "oom_kill",
         "sacrifice",
-        r"(?P<scope>Out of memory|Memory cgroup out of memory): Kill process (?P<chosen_pid>\d+) \(",
+        r"(?P<scope>Out of memory|Memory cgroup out of memory): Kill process"
+        r" (?P<chosen_pid>\d+) \(",
         r"(?P<chosen>.+)\) score (?P<score>\d+) ",
         r"or sacrifice child",
         family=OOM,
         weight=1,
     ),
-    pattern("oom.killed_child", "oom_kill", "Killed", "^", *_KILLED, family=OOM, role=Role.ENDS, weight=1),
+    pattern(
+        "oom.killed_child",
+        "oom_kill",
+        "Killed",
+        "^",
+        *_KILLED,
+        family=OOM,
+        role=Role.ENDS,
+        weight=1,
+    ),
     pattern(
         "oom.memcg_limit_old",
         "oom_kill",
@@ -76,14 +95,17 @@ MEMORY_PATTERNS: Final = (
         "memory.allocation",
         "page_allocation_failure",
         "allocation",
-        r"^(?P<comm>.+): page allocation (?:failure|stalls for (?P<stalled_ms>\d+)ms)[:,] order:(?P<order>\d+)",
+        r"^(?P<comm>.+): page allocation (?:failure|stalls for (?P<stalled_ms>\d+)ms)[:,]"
+        r" order:(?P<order>\d+)",
     ),
-    # `completion polled`: the device had finished, the interrupt was not served: the storage twin of a starved NAPI.
+    # `completion polled`: the device had finished, the interrupt was not served: the storage twin
+    # of a starved NAPI.
     pattern(
         "nvme.timeout",
         "nvme_timeout",
         "nvme",
-        r"nvme (?P<device>nvme\d+): I/O (?:tag )?(?P<tag>\d+)(?: \([^)]*\))?(?: opcode \S+(?: \([^)]*\))?)? QID ",
+        r"nvme (?P<device>nvme\d+): I/O (?:tag )?(?P<tag>\d+)(?: \([^)]*\))?(?: opcode \S+(?:"
+        r" \([^)]*\))?)? QID ",
         r"(?P<queue>\d+) timeout, ",
         r"(?P<action>completion polled|disable controller|reset controller|aborting)",
         alarm=True,
@@ -99,13 +121,15 @@ MEMORY_PATTERNS: Final = (
         "ext4.error",
         "filesystem_error",
         "EXT4-fs",
-        r"EXT4-fs error \(device (?P<device>[^)]+)\)(?:: | in )(?P<function>\w+):(?P<line>\d+): (?P<what>.*)",
+        r"EXT4-fs error \(device (?P<device>[^)]+)\)(?:: | in )(?P<function>\w+):(?P<line>\d+):"
+        r" (?P<what>.*)",
     ),
     pattern(
         "xfs.error",
         "filesystem_error",
         "XFS",
-        r"^XFS \((?P<device>[^)]+)\): (?P<what>(?:metadata I/O|log I/O|Internal) error|Corruption|Metadata cor",
+        r"^XFS \((?P<device>[^)]+)\): (?P<what>(?:metadata I/O|log I/O|Internal)"
+        r" error|Corruption|Metadata cor",
         r"ruption|Filesystem has been shut down)",
     ),
     pattern(
@@ -114,7 +138,8 @@ MEMORY_PATTERNS: Final = (
         "sector",
         r"\b(?P<what>(?:critical )?[\w/]{1,32}) error, dev (?P<device>\S+), sector (?P<sector>\d+)",
     ),
-    # Mounts that are hard go on, soft ones give an error. Who waits can be killed, and is neither iowait nor a hung task.
+    # Mounts that are hard go on, soft ones give an error. Who waits can be killed, and is neither
+    # iowait nor a hung task.
     pattern(
         "nfs.silent",
         "nfs_server_silent",
@@ -123,27 +148,37 @@ MEMORY_PATTERNS: Final = (
         family=NFS,
         weight=1,
     ),
-    pattern("nfs.answers", "nfs_server_answers", "OK", r"^(?:nfs|lockd): server (?P<server>\S+) OK$", family=NFS),
+    pattern(
+        "nfs.answers",
+        "nfs_server_answers",
+        "OK",
+        r"^(?:nfs|lockd): server (?P<server>\S+) OK$",
+        family=NFS,
+    ),
     pattern(
         "hardware.error",
         "hardware_error",
         "Error]:",
-        r"\[Hardware Error\]: (?:CPU (?P<cpu>\d+): Machine Check(?: Exception)?: \S+ Bank (?P<bank>\d+): ",
+        r"\[Hardware Error\]: (?:CPU (?P<cpu>\d+): Machine Check(?: Exception)?: \S+ Bank"
+        r" (?P<bank>\d+): ",
         r"(?P<status_hex>[0-9a-f]+)",
-        r"|(?P<what>Machine check events logged|Hardware error from APEI Generic Hardware Error Source))",
+        r"|(?P<what>Machine check events logged|Hardware error from APEI Generic Hardware Error"
+        r" Source))",
     ),
     pattern(
         "nvidia.xid",
         "gpu_xid",
         "Xid",
-        r"NVRM: Xid \(PCI:(?P<device>[0-9a-fA-F:.]+)\): (?P<xid>\d+)(?:, pid='?(?:(?P<pid>\d+)|<unknown>)'?(?:, name=",
+        r"NVRM: Xid \(PCI:(?P<device>[0-9a-fA-F:.]+)\): (?P<xid>\d+)(?:,"
+        r" pid='?(?:(?P<pid>\d+)|<unknown>)'?(?:, name=",
         r"(?P<comm>[^,]+))?)?",
     ),
     pattern(
         "nvidia.lost",
         "gpu_lost",
         "fallen",
-        r"NVRM: (?!Xid).{0,80}GPU (?:at )?(?:PCI:)?(?P<device>[0-9a-fA-F:.]+?):? .{0,80}fallen off the bus",
+        r"NVRM: (?!Xid).{0,80}GPU (?:at )?(?:PCI:)?(?P<device>[0-9a-fA-F:.]+?):? .{0,80}fallen off"
+        r" the bus",
     ),
     pattern("audit.backlog", "audit_overflow", "audit:", r"audit: backlog limit exceeded"),
     pattern(

@@ -1,37 +1,45 @@
-"""Lines of the network core (net/sched/sch_generic.c) and of the other network drivers, kernels 4.4 to 7.3."""
+"""Lines of the network core (net/sched/sch_generic.c) and of the other network drivers, kernels 4.4
+to 7.3.
+"""
 
 from typing import Final
 
 from necroscope.sources.kernel_log.pattern import NIC, Role, pattern
 
-# `mlx5_core 0000:03:00.0 eth0: `, and of old drivers `i40e 0000:08:00.1: eth9: `; some are quoted without it.
+# `mlx5_core 0000:03:00.0 eth0: `, and of old drivers `i40e 0000:08:00.1: eth9: `; some are quoted
+# without it.
 _NETDEV: Final = r"(?:^(?P<driver>\S+) (?P<bus>\S+?):? (?P<device>\S+): )?"
-# `ixgbe 0000:02:00.1 eth3: NIC Link is `, `mlx5_core 0000:03:00.0 eth0: Link `, `igb 0000:02:00.1 p1: igb: p1 NIC Link is `,
-# and of old drivers `igb: p1 NIC Link is `.
+# `ixgbe 0000:02:00.1 eth3: NIC Link is `, `mlx5_core 0000:03:00.0 eth0: Link `, `igb 0000:02:00.1
+# p1: igb: p1 NIC Link is `, and of old drivers `igb: p1 NIC Link is `.
 _LINK: Final = (
-    r"^(?P<driver>\S+) (?:(?P<bus>\S+?):? (?P<device>\S+): (?:\S+: \S+ )?(?:NIC )?|(?<=: )(?P<device__2>\S+) NIC )Link (?:is )?"
+    r"^(?P<driver>\S+) (?:(?P<bus>\S+?):? (?P<device>\S+): (?:\S+: \S+ )?(?:NIC )?|(?<=:"
+    r" )(?P<device__2>\S+) NIC )Link (?:is )?"
 )
 _INTEL: Final = r"^(?P<driver>ixgbe|igb|igc|e1000e?) (?P<bus>\S+?)(?: (?P<device>\S+))?: "
 
 NIC_PATTERNS: Final = (
-    # WARN_ONCE until 5.15: once per boot, later time-outs are silent. Only the driver's own line or the sysfs counter shows them.
+    # WARN_ONCE until 5.15: once per boot, later time-outs are silent. Only the driver's own line or
+    # the sysfs counter shows them.
     pattern(
         "netdev.watchdog_old",
         "nic_tx_timeout",
         "WATCHDOG:",
-        r"NETDEV WATCHDOG: (?P<device>\S+) \((?P<driver>[^)]+)\): transmit queue (?P<queue>\d+) timed out(?: ",
+        r"NETDEV WATCHDOG: (?P<device>\S+) \((?P<driver>[^)]+)\): transmit queue (?P<queue>\d+)"
+        r" timed out(?: ",
         r"(?P<timeout_ms>\d+) ms)?$",
         family=NIC,
         weight=2,
         alarm=True,
         traced=True,
     ),
-    # `CPU: N` is where the watchdog's timer ran (raw_smp_processor_id), not where the queue's NAPI starves.
+    # `CPU: N` is where the watchdog's timer ran (raw_smp_processor_id), not where the queue's NAPI
+    # starves.
     pattern(
         "netdev.watchdog_new",
         "nic_tx_timeout",
         "WATCHDOG:",
-        r"^(?P<driver>\S+) (?P<bus>\S+) (?P<device>\S+): NETDEV WATCHDOG: CPU: (?P<timer_cpu>\d+): ",
+        r"^(?P<driver>\S+) (?P<bus>\S+) (?P<device>\S+): NETDEV WATCHDOG: CPU:"
+        r" (?P<timer_cpu>\d+): ",
         r"transmit queue (?P<queue>\d+) timed out (?P<timeout_ms>\d+) ms",
         family=NIC,
         weight=2,
@@ -51,7 +59,8 @@ NIC_PATTERNS: Final = (
         "nic_tx_timeout",
         "timeout",
         _NETDEV,
-        r"TX timeout on queue: (?P<queue>\d+), SQ: 0x(?P<sq_hex>[0-9a-f]+), CQ: 0x(?P<cq_hex>[0-9a-f]+), ",
+        r"TX timeout on queue: (?P<queue>\d+), SQ: 0x(?P<sq_hex>[0-9a-f]+), CQ:"
+        r" 0x(?P<cq_hex>[0-9a-f]+), ",
         r"SQ Cons: 0x(?P<consumer_hex>[0-9a-f]+) SQ Prod: 0x(?P<producer_hex>[0-9a-f]+)",
         r"(?:, usecs since last trans: (?P<transmit_us>\d+))?",
         family=NIC,
@@ -72,9 +81,11 @@ NIC_PATTERNS: Final = (
         "nic_tx_timeout",
         "tx_timeout:",
         _NETDEV,
-        r"tx_timeout: VSI_seid: (?P<vsi>\d+), Q (?P<queue>\d+), NTC: 0x(?P<clean_hex>[0-9a-f]+), HWB: 0x",
+        r"tx_timeout: VSI_seid: (?P<vsi>\d+), Q (?P<queue>\d+), NTC: 0x(?P<clean_hex>[0-9a-f]+),"
+        r" HWB: 0x",
         r"(?P<head_hex>[0-9a-f]+), ",
-        r"NTU: 0x(?P<use_hex>[0-9a-f]+), TAIL: 0x(?P<tail_hex>[0-9a-f]+), INT: 0x(?P<interrupt_hex>[0-9a-f]+)",
+        r"NTU: 0x(?P<use_hex>[0-9a-f]+), TAIL: 0x(?P<tail_hex>[0-9a-f]+), INT:"
+        r" 0x(?P<interrupt_hex>[0-9a-f]+)",
         family=NIC,
         weight=2,
         alarm=True,
@@ -84,7 +95,8 @@ NIC_PATTERNS: Final = (
         "nic_tx_timeout",
         "tx_timeout:",
         _NETDEV,
-        r"tx_timeout: VSI_num: (?P<vsi>\d+), Q (?P<queue>\d+), NTC: 0x(?P<clean_hex>[0-9a-f]+), HW_HEAD: 0x",
+        r"tx_timeout: VSI_num: (?P<vsi>\d+), Q (?P<queue>\d+), NTC: 0x(?P<clean_hex>[0-9a-f]+),"
+        r" HW_HEAD: 0x",
         r"(?P<head_hex>[0-9a-f]+), ",
         r"NTU: 0x(?P<use_hex>[0-9a-f]+), INT: 0x(?P<interrupt_hex>[0-9a-f]+)",
         family=NIC,
@@ -97,7 +109,8 @@ NIC_PATTERNS: Final = (
         "nic_reset",
         "recovery",
         _NETDEV,
-        r"tx_timeout recovery level (?P<recovery_level>\d+)(?:, (?:hung_queue|txqueue) (?P<queue>\d+))?",
+        r"tx_timeout recovery level (?P<recovery_level>\d+)(?:, (?:hung_queue|txqueue)"
+        r" (?P<queue>\d+))?",
         family=NIC,
         weight=3,
         alarm=True,
@@ -123,7 +136,13 @@ NIC_PATTERNS: Final = (
         traced=True,
     ),
     pattern(
-        "intel.tx_hang_queue", "nic_tx_hang", "Queue", r"^ *Tx Queue +<(?P<queue>\d+)>", family=NIC, role=Role.JOINS, alarm=True
+        "intel.tx_hang_queue",
+        "nic_tx_hang",
+        "Queue",
+        r"^ *Tx Queue +<(?P<queue>\d+)>",
+        family=NIC,
+        role=Role.JOINS,
+        alarm=True,
     ),
     pattern(
         "intel.tx_hang_ring",
@@ -138,27 +157,39 @@ NIC_PATTERNS: Final = (
         "nic_reset",
         "adapter reset",
         _INTEL,
-        r"(?:initiating reset (?:due to tx timeout|to clear Tx work after link loss)|Reset adapter(?: unexpectedly)?)$",
+        r"(?:initiating reset (?:due to tx timeout|to clear Tx work after link loss)|Reset"
+        r" adapter(?: unexpectedly)?)$",
         family=NIC,
         weight=3,
         alarm=True,
     ),
-    # The first time-out kicks the queue, a second one within 10 s resets. The first two formats have no newline of their own.
+    # The first time-out kicks the queue, a second one within 10 s resets. The first two formats
+    # have no newline of their own.
     pattern(
         "gve.tx_timeout",
         "nic_tx_timeout",
         "gve",
-        r"^gve (?P<bus>\S+) (?P<device>\S+): (?:Timeout on tx queue, (?P<queue>\d+)|Kicking queue (?P<queue__2>\d+))",
+        r"^gve (?P<bus>\S+) (?P<device>\S+): (?:Timeout on tx queue, (?P<queue>\d+)|Kicking queue"
+        r" (?P<queue__2>\d+))",
         family=NIC,
         weight=2,
         alarm=True,
     ),
-    pattern("gve.reset", "nic_reset", "gve", r"^gve (?P<bus>\S+): Performing reset", family=NIC, weight=3, alarm=True),
+    pattern(
+        "gve.reset",
+        "nic_reset",
+        "gve",
+        r"^gve (?P<bus>\S+): Performing reset",
+        family=NIC,
+        weight=3,
+        alarm=True,
+    ),
     pattern(
         "virtio.tx_timeout",
         "nic_tx_timeout",
         "virtio_net",
-        r"^virtio_net (?P<bus>\S+) (?P<device>\S+): TX timeout on queue: (?P<queue>\d+), sq: (?P<sq>\S+), vq: 0x",
+        r"^virtio_net (?P<bus>\S+) (?P<device>\S+): TX timeout on queue: (?P<queue>\d+), sq:"
+        r" (?P<sq>\S+), vq: 0x",
         r"(?P<vq_hex>[0-9a-f]+), ",
         r"name: (?P<ring>\S+), (?P<transmit_us>\d+) usecs ago",
         family=NIC,
@@ -210,12 +241,18 @@ NIC_PATTERNS: Final = (
         family=NIC,
         role=Role.ENDS,
     ),
-    pattern("conntrack.full", "conntrack_full", "nf_conntrack:", r"nf_conntrack: .*table full, dropping packet"),
+    pattern(
+        "conntrack.full",
+        "conntrack_full",
+        "nf_conntrack:",
+        r"nf_conntrack: .*table full, dropping packet",
+    ),
     pattern(
         "tcp.syn_flood",
         "syn_flood",
         "flooding",
-        r"Possible SYN flooding on port (?P<port>\S+?)\. (?P<answer>Sending cookies|Dropping request)",
+        r"Possible SYN flooding on port (?P<port>\S+?)\. (?P<answer>Sending cookies|Dropping"
+        r" request)",
     ),
     pattern(
         "neighbour.overflow",

@@ -1,7 +1,9 @@
-"""A pattern: what one kind of log line looks like, what it means, and how it joins with its neighbours.
+"""A pattern: what one kind of log line looks like, what it means, and how it joins with its
+neighbours.
 
-Named groups of the regex are what is caught: `cpu`, `device`, `queue`, `pid` and `comm` become columns of `events`, every other
-one a field. Names end in their unit. `name__2` is a second spelling of `name`; `name_hex` stays text.
+Named groups of the regex are what is caught: `cpu`, `device`, `queue`, `pid` and `comm` become
+columns of `events`, every other one a field. Names end in their unit. `name__2` is a second
+spelling of `name`; `name_hex` stays text.
 """
 
 import re
@@ -22,7 +24,9 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Lines that tell one story. A story is over `window_s` after its last line; its key tells stories at the same time apart."""
+    """Lines that tell one story. A story is over `window_s` after its last line; its key tells
+    stories at the same time apart.
+    """
 
     name: str
     window_s: float
@@ -43,10 +47,11 @@ NFS: Final = Family("nfs", 10, ("server",))
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """`keywords`: every line that matches has one of them as a whole word, or begins with `prefix`: the cheap first test.
+    """`keywords`: every line that matches has one of them as a whole word, or begins with `prefix`:
+    the cheap first test.
 
-    A sequence takes its kind from its weightiest line. `alarm`: the recorder must know at once. `traced`: a register dump,
-    call trace or table follows in lines that name nobody.
+    A sequence takes its kind from its weightiest line. `alarm`: the recorder must know at once.
+    `traced`: a register dump, call trace or table follows in lines that name nobody.
     """
 
     id: str
@@ -75,4 +80,15 @@ def pattern(
 ) -> Pattern:
     """A row of a pattern table; the pieces of the regex are joined."""
     compiled = re.compile("".join(regex), re.ASCII)
-    return Pattern(pattern_id, kind, compiled, tuple(keywords.split()), prefix, family, role, weight, alarm, traced)
+    return Pattern(
+        pattern_id,
+        kind,
+        compiled,
+        tuple(keywords.split()),
+        prefix,
+        family,
+        role,
+        weight,
+        alarm,
+        traced,
+    )

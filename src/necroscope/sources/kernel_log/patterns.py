@@ -1,4 +1,6 @@
-"""The pattern table, and the search for the pattern of a line: one look at the words of the line rejects nearly all of them."""
+"""The pattern table, and the search for the pattern of a line: one look at the words of the line
+rejects nearly all of them.
+"""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -16,7 +18,9 @@ Found = tuple[Pattern, re.Match[str]]
 
 
 class PatternSet:
-    """Finds what a line means. A user's pattern never takes a line away from ours: it makes an event of its own."""
+    """Finds what a line means. A user's pattern never takes a line away from ours: it makes an
+    event of its own.
+    """
 
     def __init__(self, user_patterns: Iterable[Pattern] = ()) -> None:
         self.user_patterns = tuple(user_patterns)
@@ -40,7 +44,9 @@ class PatternSet:
         return None
 
     def find_user(self, text: str) -> list[Found]:
-        """The user's patterns that match this line. Those with keywords want one of them as a part of the line."""
+        """The user's patterns that match this line. Those with keywords want one of them as a part
+        of the line.
+        """
         found = []
         for pattern in self.user_patterns:
             if pattern.keywords and not any(keyword in text for keyword in pattern.keywords):

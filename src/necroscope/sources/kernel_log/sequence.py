@@ -1,4 +1,6 @@
-"""One story of the log: the lines that belong together, gathered within bounds, and the one event they become."""
+"""One story of the log: the lines that belong together, gathered within bounds, and the one event
+they become.
+"""
 
 import json
 import re
@@ -10,7 +12,8 @@ from necroscope.sources.kernel_log.line import Alarm, Event, LogLine
 from necroscope.sources.kernel_log.pattern import COLUMNS, Pattern
 
 TEXT_LIMIT: Final = 16 * 1024
-# Storms print one line per packet and one per counter: the first of each kind are kept, the rest is counted.
+# Storms print one line per packet and one per counter: the first of each kind are kept, the rest is
+# counted.
 SAME_LINES: Final = 24
 TRACE_LINES: Final = 60
 LIST_LIMIT: Final = 32
@@ -24,7 +27,9 @@ Field = int | str | list[int | str] | dict[str, int]
 
 
 class Sequence:
-    """Lines of one story. The weightiest line says what the columns hold; what the others say of them goes into the fields."""
+    """Lines of one story. The weightiest line says what the columns hold; what the others say of
+    them goes into the fields.
+    """
 
     def __init__(self, line: LogLine, pattern: Pattern) -> None:
         self.first = line
@@ -46,7 +51,9 @@ class Sequence:
         self._alarmed: set[tuple[str, int | str | None, int | str | None]] = set()
 
     def add(self, line: LogLine, pattern: Pattern, match: re.Match[str]) -> Alarm | None:
-        """Take in a line that a pattern matched; the alarm it raises, if it tells the recorder something new."""
+        """Take in a line that a pattern matched; the alarm it raises, if it tells the recorder
+        something new.
+        """
         joins = bool(self._counts)
         self._keep(line, pattern.id, SAME_LINES)
         if self._last_caught.get(pattern.id) == match.groups():
@@ -67,7 +74,9 @@ class Sequence:
         return self._alarm(line, caught) if pattern.alarm else None
 
     def follow(self, line: LogLine) -> None:
-        """Take in a line that belongs here by its place or its device, though no pattern knows it."""
+        """Take in a line that belongs here by its place or its device, though no pattern knows
+        it.
+        """
         self._keep(line, "trace", TRACE_LINES)
 
     def event(self) -> Event:
@@ -78,14 +87,20 @@ class Sequence:
         if total > 1:
             fields["line_counts"] = dict(self._counts)
         left_out = total - len(self._kept)
-        lines = "\n".join([*self._kept, *([f"[{left_out} more lines are left out]"] if left_out else [])])
+        lines = "\n".join(
+            [*self._kept, *([f"[{left_out} more lines are left out]"] if left_out else [])]
+        )
         cpu, device, queue, pid, comm = (columns.get(name) for name in COLUMNS)
         return Event(
             time_ns=self.first.time_ns,
             kind=self.kind,
             pattern=self.pattern.id,
             cpu=cpu if isinstance(cpu, int) else None,
-            device=str(device) if device is not None else str(fields["bus"]) if "bus" in fields else None,
+            device=str(device)
+            if device is not None
+            else str(fields["bus"])
+            if "bus" in fields
+            else None,
             queue=queue if isinstance(queue, int) else None,
             pid=pid if isinstance(pid, int) else None,
             comm=str(comm) if comm is not None else None,
@@ -107,12 +122,16 @@ class Sequence:
             self._kept_bytes += size_bytes
 
     def _count(self, counter: str, value: str) -> None:
-        """Counters of single queues are too many; those of the device say which kind of reset it was."""
+        """Counters of single queues are too many; those of the device say which kind of reset it
+        was.
+        """
         if not counter.startswith("queue_") and len(self._counters) < COUNTERS_LIMIT:
             self._counters.setdefault(counter, int(value[:18]))
 
     def _unswapped(self, caught: dict[str, str]) -> dict[str, str]:
-        """ENA 2.17.0 prints (cpu, qid) as `qid: %d, napi CPU: %d`; the line before says which of the two is the queue."""
+        """ENA 2.17.0 prints (cpu, qid) as `qid: %d, napi CPU: %d`; the line before says which of
+        the two is the queue.
+        """
         if caught["queue"] != self._last_queue and caught["cpu"] == self._last_queue:
             return {**caught, "cpu": caught["queue"], "queue": caught["cpu"]}
         return caught
@@ -138,10 +157,14 @@ class Sequence:
         """A known column becomes a field. The core of another queue goes with its queue."""
         for other in (name, "cpu") if name == "queue" else (name,):
             if other in self._columns:
-                self._fields.setdefault(_told_by(self._set_by[other], other), self._columns.pop(other))
+                self._fields.setdefault(
+                    _told_by(self._set_by[other], other), self._columns.pop(other)
+                )
 
     def _catch_another(self, name: str, value: int | str, pattern_id: str) -> None:
-        """Another queue in the same kind of line makes a list; another kind of line means another thing by the same word."""
+        """Another queue in the same kind of line makes a list; another kind of line means another
+        thing by the same word.
+        """
         if self._set_by[name] != pattern_id:
             self._fields.setdefault(_told_by(pattern_id, name), value)
             return
@@ -158,12 +181,18 @@ class Sequence:
             if joins:
                 self.kind, self._weight = "nic_reset", 9
         elif pattern.weight > self._weight:
-            self.kind, self._weight = ("nic_reset" if self.kind in _OUTCOMES and joins else pattern.kind), pattern.weight
+            self.kind, self._weight = (
+                ("nic_reset" if self.kind in _OUTCOMES and joins else pattern.kind),
+                pattern.weight,
+            )
 
     def _alarm(self, line: LogLine, caught: dict[str, str]) -> Alarm | None:
         """Of the core and queue that this line names, else of those that the story names."""
         own = {name: _value(name, caught[name]) for name in ("cpu", "queue") if name in caught}
-        cpu, device, queue = (own.get(name) if name in own else self._columns.get(name) for name in ("cpu", "device", "queue"))
+        cpu, device, queue = (
+            own.get(name) if name in own else self._columns.get(name)
+            for name in ("cpu", "device", "queue")
+        )
         news = (self.kind, cpu, queue)
         if news in self._alarmed or len(self._alarmed) >= ALARMS_LIMIT:
             return None
@@ -183,7 +212,9 @@ def _told_by(pattern_id: str, column: str) -> str:
 
 
 def _value(name: str, text: str) -> int | str | None:
-    """A number where it is one that fits its column; -1, which drivers print for `not known`, is None in a column."""
+    """A number where it is one that fits its column; -1, which drivers print for `not known`, is
+    None in a column.
+    """
     if name in _COLUMN_LIMITS:
         number = int(text) if _NUMBER.fullmatch(text) else -1
         return number if 0 <= number < _COLUMN_LIMITS[name] else None

@@ -1,8 +1,9 @@
-"""Lines in, events out: lines that tell one story become one event. No clock, no files: the caller says when it is.
+"""Lines in, events out: lines that tell one story become one event. No clock, no files: the caller
+says when it is.
 
-A story ends with its last line, by silence (the window of its family in the log's own time; in `flush`, in the reader's time,
-because the log's clock may run seconds apart from ours), by age, or when too many are open. Stories of several devices may
-interleave.
+A story ends with its last line, by silence (the window of its family in the log's own time; in
+`flush`, in the reader's time, because the log's clock may run seconds apart from ours), by age, or
+when too many are open. Stories of several devices may interleave.
 """
 
 import re
@@ -20,10 +21,13 @@ AGE_LIMIT_NS: Final = 60 * NS_PER_S
 
 Outcome = tuple[list[Event], list[Alarm]]
 
-# What the kernel prints below a lockup, stall, warning or hang, in lines that do not say to whom they belong.
+# What the kernel prints below a lockup, stall, warning or hang, in lines that do not say to whom
+# they belong.
 _TRACE: Final = re.compile(
-    r" |\[<|Call [Tt]race:|CPU: \d|Hardware name:|Modules linked in:|RIP: |RSP: |R[A-Z0-9]{2}: |[CFDEG]S: |CR2: |Code: |PKRU: "
-    r"|Workqueue: |Sending NMI|NMI backtrace|task:|-+\[ |WARNING: |pstate: |pc : |lr : |sp : |x\d+ ?: |rcu:|Tainted: |Stack"
+    r" |\[<|Call [Tt]race:|CPU: \d|Hardware name:|Modules linked in:|RIP: |RSP: |R[A-Z0-9]{2}:"
+    r" |[CFDEG]S: |CR2: |Code: |PKRU: "
+    r"|Workqueue: |Sending NMI|NMI backtrace|task:|-+\[ |WARNING: |pstate: |pc : |lr : |sp : |x\d+"
+    r" ?: |rcu:|Tainted: |Stack"
     r"|\"echo 0 >|(?:tx_)?buffer_info\[|(?:MAC|PHY|PCI) |Mem-Info:|Tasks state|Memory cgroup stats"
 )
 # `ena 0000:20:03.0: `, `e1000e 0000:00:19.0 eth0: `: a line of a device's driver.
@@ -46,7 +50,9 @@ class Sequencer:
         return bool(self._open)
 
     def feed(self, line: LogLine, heard_ns: int) -> Outcome:
-        """Take in a line, heard at this monotonic time: the events it finished, and the alarms it raised."""
+        """Take in a line, heard at this monotonic time: the events it finished, and the alarms it
+        raised.
+        """
         found = self._patterns.find(line.text)
         if found is None and not self._open and not self._has_user_patterns:
             return [], []
@@ -63,7 +69,9 @@ class Sequencer:
         return outcome
 
     def flush(self, heard_ns: int) -> list[Event]:
-        """Events whose stories have been silent for their window, by the reader's monotonic time."""
+        """Events whose stories have been silent for their window, by the reader's monotonic
+        time.
+        """
         if not self._open:
             return []
         over = [seq for seq in self._sequences() if heard_ns - seq.heard_ns > _window_ns(seq)]
@@ -87,7 +95,9 @@ class Sequencer:
         if alarm is not None:
             outcome[1].append(alarm)
 
-    def _gather(self, line: LogLine, found: Found, family: Family, heard_ns: int, outcome: Outcome) -> None:
+    def _gather(
+        self, line: LogLine, found: Found, family: Family, heard_ns: int, outcome: Outcome
+    ) -> None:
         pattern, match = found
         names = _names(family, match)
         sequence = self._find(line.by_kernel, family, names)
@@ -108,7 +118,9 @@ class Sequencer:
             self._traced = sequence
 
     def _find(self, by_kernel: bool, family: Family, names: list[str]) -> Sequence | None:
-        """The open story of a line: by the names it gives, or the latest of its family where it gives none."""
+        """The open story of a line: by the names it gives, or the latest of its family where it
+        gives none.
+        """
         if not names:
             return self._latest.get((by_kernel, family.name))
         for name in names:
@@ -118,9 +130,15 @@ class Sequencer:
         return None
 
     def _follow(self, line: LogLine, heard_ns: int) -> None:
-        """A line that no pattern knows belongs to a story if it is a trace below it, or of the same device's driver."""
+        """A line that no pattern knows belongs to a story if it is a trace below it, or of the same
+        device's driver.
+        """
         sequence = self._traced
-        if sequence is None or sequence.first.by_kernel != line.by_kernel or not _TRACE.match(line.text):
+        if (
+            sequence is None
+            or sequence.first.by_kernel != line.by_kernel
+            or not _TRACE.match(line.text)
+        ):
             driver = _DRIVER_LINE.match(line.text)
             sequence = self._open.get((line.by_kernel, NIC.name, driver[1])) if driver else None
         if sequence is not None:
@@ -131,7 +149,8 @@ class Sequencer:
         over = [
             seq
             for seq in self._sequences()
-            if line.time_ns - seq.last_ns > _window_ns(seq) or line.time_ns - seq.first.time_ns > AGE_LIMIT_NS
+            if line.time_ns - seq.last_ns > _window_ns(seq)
+            or line.time_ns - seq.first.time_ns > AGE_LIMIT_NS
         ]
         return [self._close(seq) for seq in over]
 
@@ -145,7 +164,11 @@ class Sequencer:
 
 def _names(family: Family, match: re.Match[str]) -> list[str]:
     caught = match.groupdict()
-    return [text for name, text in caught.items() if text is not None and name.partition("__")[0] in family.key]
+    return [
+        text
+        for name, text in caught.items()
+        if text is not None and name.partition("__")[0] in family.key
+    ]
 
 
 def _window_ns(sequence: Sequence) -> int:

@@ -1,4 +1,6 @@
-"""The kernel log as a source: every line goes into `log` within a rate, what lines mean goes into `events`."""
+"""The kernel log as a source: every line goes into `log` within a rate, what lines mean goes into
+`events`.
+"""
 
 import time
 from collections.abc import Callable
@@ -23,10 +25,12 @@ _LOOK_NS: Final = 10 * NS_PER_S
 
 
 class KernelLog:
-    """Reads what has come since the last read; never waits, and never works longer than about 50 ms.
+    """Reads what has come since the last read; never waits, and never works longer than about 50
+    ms.
 
-    What does not fit into that time stays in the kernel's buffer for the next read; if it is overwritten there, that is a gap
-    with a count. Lines from before the start are recorded but raise no alarms. `fileno` is known after the first read.
+    What does not fit into that time stays in the kernel's buffer for the next read; if it is
+    overwritten there, that is a gap with a count. Lines from before the start are recorded but
+    raise no alarms. `fileno` is known after the first read.
     """
 
     name = "kernel_log"
@@ -107,7 +111,14 @@ class KernelLog:
         if reader is not None:
             reader.close()
 
-    def _take(self, lines: list[LogLine], now: Moment, events: list[Event], log: Rows, unlogged: list[LogLine]) -> None:
+    def _take(
+        self,
+        lines: list[LogLine],
+        now: Moment,
+        events: list[Event],
+        log: Rows,
+        unlogged: list[LogLine],
+    ) -> None:
         feed, heard_ns = self._sequencer.feed, now.monotonic_ns
         for line in lines:
             finished, alarms = feed(line, heard_ns)
@@ -125,7 +136,9 @@ class KernelLog:
             self._second_ns, self._left = now_ns, LINES_A_SECOND
         return self._left
 
-    def _reading(self, events: list[Event], log: Rows, unlogged: list[LogLine], gaps: list[Gap]) -> Reading:
+    def _reading(
+        self, events: list[Event], log: Rows, unlogged: list[LogLine], gaps: list[Gap]
+    ) -> Reading:
         reading = Reading(gaps=gaps)
         if events:
             reading.rows["events"] = [event.row() for event in events]

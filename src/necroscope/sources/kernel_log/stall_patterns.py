@@ -1,16 +1,20 @@
-"""Lines of a core or a task that gets nowhere: watchdog.c, tree_stall.h, hung_task.c, workqueue.c, clocksource.c, 4.4 to 7.3."""
+"""Lines of a core or a task that gets nowhere: watchdog.c, tree_stall.h, hung_task.c, workqueue.c,
+clocksource.c, 4.4 to 7.3.
+"""
 
 from typing import Final
 
 from necroscope.sources.kernel_log.pattern import HUNG_TASK, LOCKUP, OOPS, RCU, Role, pattern
 
 STALL_PATTERNS: Final = (
-    # A comm may hold `:` and `]` itself, as in [runc:[1:CHILD]:358270]: greedy, to the last `:pid]`.
+    # A comm may hold `:` and `]` itself, as in [runc:[1:CHILD]:358270]: greedy, to the last
+    # `:pid]`.
     pattern(
         "lockup.soft",
         "soft_lockup",
         "lockup",
-        r"watchdog: BUG: soft lockup - CPU#(?P<cpu>\d+) stuck for (?P<stuck_s>\d+)s! \[(?P<comm>.+):(?P<pid>\d+)\]",
+        r"watchdog: BUG: soft lockup - CPU#(?P<cpu>\d+) stuck for (?P<stuck_s>\d+)s!"
+        r" \[(?P<comm>.+):(?P<pid>\d+)\]",
         family=LOCKUP,
         alarm=True,
         traced=True,
@@ -19,7 +23,8 @@ STALL_PATTERNS: Final = (
         "lockup.hard",
         "hard_lockup",
         "LOCKUP",
-        r"watchdog: (?:CPU(?P<detected_by_cpu>\d+): )?Watchdog detected hard LOCKUP on cpu (?P<cpu>\d+)",
+        r"watchdog: (?:CPU(?P<detected_by_cpu>\d+): )?Watchdog detected hard LOCKUP on cpu"
+        r" (?P<cpu>\d+)",
         family=LOCKUP,
         weight=1,
         alarm=True,
@@ -49,7 +54,8 @@ STALL_PATTERNS: Final = (
         "rcu.stalled_cpu",
         "rcu_stall",
         "GP) behind) ticks",
-        r"^(?:rcu:)? *(?P<cpu>\d+)-\S+: \((?:(?P<ticks>\d+) ticks this GP|(?P<grace_periods_behind>\d+) GPs behind)\)",
+        r"^(?:rcu:)? *(?P<cpu>\d+)-\S+: \((?:(?P<ticks>\d+) ticks this"
+        r" GP|(?P<grace_periods_behind>\d+) GPs behind)\)",
         family=RCU,
         role=Role.JOINS,
         weight=2,
@@ -59,18 +65,21 @@ STALL_PATTERNS: Final = (
         "rcu.stall_time",
         "rcu_stall",
         "jiffies jiffies,",
-        r"^(?:rcu:)? *\((?:detected by (?P<detected_by_cpu>\d+), )?t=(?P<stalled_jiffies>\d+) jiffies",
+        r"^(?:rcu:)? *\((?:detected by (?P<detected_by_cpu>\d+), )?t=(?P<stalled_jiffies>\d+)"
+        r" jiffies",
         family=RCU,
         role=Role.JOINS,
         weight=2,
         traced=True,
     ),
-    # The core is the one the kthread waits for: direct evidence that a kernel thread gets no time there.
+    # The core is the one the kthread waits for: direct evidence that a kernel thread gets no time
+    # there.
     pattern(
         "rcu.kthread_starved",
         "kthread_starved",
         "starved",
-        r"^(?:rcu: )?(?P<flavor>\w+) kthread starved for (?P<starved_jiffies>\d+) jiffies! .*->cpu=(?P<cpu>\d+)",
+        r"^(?:rcu: )?(?P<flavor>\w+) kthread starved for (?P<starved_jiffies>\d+) jiffies!"
+        r" .*->cpu=(?P<cpu>\d+)",
         family=RCU,
         weight=1,
         alarm=True,
@@ -80,7 +89,8 @@ STALL_PATTERNS: Final = (
         "rcu.timer_wakeup",
         "timer_late",
         "wakeup",
-        r"^(?:rcu: )?(?P<flavor>\w+) kthread timer wakeup didn't happen for (?P<late_jiffies>\d+) jiffies!",
+        r"^(?:rcu: )?(?P<flavor>\w+) kthread timer wakeup didn't happen for (?P<late_jiffies>\d+)"
+        r" jiffies!",
         family=RCU,
         weight=1,
         alarm=True,
@@ -100,7 +110,8 @@ STALL_PATTERNS: Final = (
         "hung_task",
         "hung_task",
         "blocked",
-        r"INFO: task (?P<comm>.+):(?P<pid>\d+) blocked(?: (?P<wait>in I/O wait))? for more than (?P<blocked_s>\d+) seconds\.",
+        r"INFO: task (?P<comm>.+):(?P<pid>\d+) blocked(?: (?P<wait>in I/O wait))? for more than"
+        r" (?P<blocked_s>\d+) seconds\.",
         family=HUNG_TASK,
         traced=True,
     ),
@@ -108,7 +119,8 @@ STALL_PATTERNS: Final = (
         "wq.lockup",
         "workqueue_lockup",
         "lockup",
-        r"BUG: workqueue lockup - pool cpus=(?:(?P<cpu>\d+)(?= )|(?P<cpu_list>\S+))(?: node=(?P<node>\d+))? flags=0x",
+        r"BUG: workqueue lockup - pool cpus=(?:(?P<cpu>\d+)(?= )|(?P<cpu_list>\S+))(?:"
+        r" node=(?P<node>\d+))? flags=0x",
         r"(?P<flags_hex>[0-9a-f]+)",
         r"(?: bh\S*)?(?: nice=(?P<nice>-?\d+))? stuck for (?P<stuck_s>\d+)s!",
         alarm=True,
@@ -117,7 +129,8 @@ STALL_PATTERNS: Final = (
         "wq.hog",
         "workqueue_hog",
         "hogged",
-        r"workqueue: (?P<function>\S+)(?: \[(?P<module>[^\]]+)\])? hogged CPU for >(?P<hogged_us>\d+)us (?P<times>\d+) times",
+        r"workqueue: (?P<function>\S+)(?: \[(?P<module>[^\]]+)\])? hogged CPU for"
+        r" >(?P<hogged_us>\d+)us (?P<times>\d+) times",
     ),
     # A slow read-back means that the core was held for that long: stolen, or interrupts off.
     pattern(
@@ -125,25 +138,30 @@ STALL_PATTERNS: Final = (
         "clocksource_unstable",
         "clocksource:",
         r"clocksource: (?:timekeeping watchdog(?: on CPU(?P<cpu>\d+))?: )?",
-        r"(?:Marking clocksource '?(?P<clocksource>[\w-]+)'? (?:as unstable because the skew is too large|unst",
+        r"(?:Marking clocksource '?(?P<clocksource>[\w-]+)'? (?:as unstable because the skew is too"
+        r" large|unst",
         r"able due to .* skew)",
-        r"|(?P<clocksource__2>\S+) (?:retried (?P<retries>\d+) times before success|(?:wd-wd )?read-back delay of ",
+        r"|(?P<clocksource__2>\S+) (?:retried (?P<retries>\d+) times before success|(?:wd-wd"
+        r" )?read-back delay of ",
         r"(?P<read_back_ns>\d+)ns)",
         r"|(?P<clocksource__3>wd-\S+) excessive read-back delay)",
     ),
-    # A mask of softirq vectors, in hex: 04 NET_TX, 08 NET_RX, 02 TIMER, 80 SCHED, 200 RCU. At most ten per boot.
+    # A mask of softirq vectors, in hex: 04 NET_TX, 08 NET_RX, 02 TIMER, 80 SCHED, 200 RCU. At most
+    # ten per boot.
     pattern(
         "nohz",
         "softirq_pending",
         "NOHZ NOHZ:",
         r"NOHZ(?:: local_softirq_pending (?P<pending_hex>[0-9a-f]+)",
-        r"| tick-stop error: (?:Non-RCU )?local softirq work is pending, handler #(?P<pending_hex__2>[0-9a-f]+)!!!)",
+        r"| tick-stop error: (?:Non-RCU )?local softirq work is pending, handler"
+        r" #(?P<pending_hex__2>[0-9a-f]+)!!!)",
     ),
     pattern(
         "perf.slow",
         "perf_slow",
         "perf_event_max_sample_rate kernel.perf_event_max_sample_rate",
-        r"perf(?: samples|: interrupt| interrupt) to(?:o|ok too) long \((?P<took_ns>\d+) > (?P<allowed_ns>\d+)\), ",
+        r"perf(?: samples|: interrupt| interrupt) to(?:o|ok too) long \((?P<took_ns>\d+) >"
+        r" (?P<allowed_ns>\d+)\), ",
         r"lowering kernel\.perf_event_max_sample_rate to (?P<rate_hz>\d+)",
     ),
     pattern(
@@ -153,18 +171,28 @@ STALL_PATTERNS: Final = (
         r"INFO: NMI handler \((?P<handler>[^)]*)\) took too long to run: (?P<took_ms>[\d.]+) msecs",
     ),
     # Once per boot: a stolen vCPU or a system management interrupt.
-    pattern("hrtimer.slow", "hrtimer_slow", "hrtimer:", r"hrtimer: interrupt took (?P<took_ns>\d+) ns"),
+    pattern(
+        "hrtimer.slow", "hrtimer_slow", "hrtimer:", r"hrtimer: interrupt took (?P<took_ns>\d+) ns"
+    ),
     # Once per boot: a real-time task used 95 % of a core, which starves ksoftirqd.
     pattern("rt.throttle", "rt_throttled", "throttling", r"sched: RT throttling activated"),
     pattern(
-        "kernel.panic", "kernel_panic", "panic", r"Kernel panic - not syncing: (?P<reason>.*)", family=OOPS, weight=2, traced=True
+        "kernel.panic",
+        "kernel_panic",
+        "panic",
+        r"Kernel panic - not syncing: (?P<reason>.*)",
+        family=OOPS,
+        weight=2,
+        traced=True,
     ),
     pattern(
         "kernel.oops",
         "kernel_oops",
         "BUG: BUG Oops: protection",
-        r"^(?:BUG: (?P<oops>kernel NULL pointer dereference|unable to handle|Bad page|scheduling while atomic)",
-        r"|kernel BUG at (?P<place>\S+)|(?:Internal error: )?Oops: (?P<error>\S+)|(?P<oops__2>general protection fault))",
+        r"^(?:BUG: (?P<oops>kernel NULL pointer dereference|unable to handle|Bad page|scheduling"
+        r" while atomic)",
+        r"|kernel BUG at (?P<place>\S+)|(?:Internal error: )?Oops:"
+        r" (?P<error>\S+)|(?P<oops__2>general protection fault))",
         family=OOPS,
         weight=1,
         traced=True,

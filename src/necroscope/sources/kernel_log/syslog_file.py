@@ -1,4 +1,6 @@
-"""The kernel's lines from a file that a syslog daemon writes (RFC 3164 or ISO 8601 stamps), followed through its rotation."""
+"""The kernel's lines from a file that a syslog daemon writes (RFC 3164 or ISO 8601 stamps),
+followed through its rotation.
+"""
 
 import os
 import re
@@ -14,14 +16,16 @@ from necroscope.model.units import NS_PER_S, NS_PER_US
 from necroscope.sources.kernel_log.byte_lines import ByteLines
 from necroscope.sources.kernel_log.line import LogLine, clean_line
 
-# The kernel's facility has a file of its own in kern.log; into the others anybody can write `kernel: ` with logger(1).
+# The kernel's facility has a file of its own in kern.log; into the others anybody can write
+# `kernel: ` with logger(1).
 FILES: Final = {"var/log/kern.log": True, "var/log/messages": False, "var/log/syslog": False}
 HISTORY_BYTES: Final = 256 * 1024
 # The file does not hold the level; 6 is the level of most of the kernel's lines.
 UNKNOWN_SEVERITY: Final = 6
 _PIECE_BYTES: Final = 64 * 1024
 _PIECES: Final = 16
-# How far the daemon's stamp and the kernel's own may lie apart; farther, and the line is of an earlier boot.
+# How far the daemon's stamp and the kernel's own may lie apart; farther, and the line is of an
+# earlier boot.
 _SAME_BOOT_NS: Final = 120 * NS_PER_S
 _LINE: Final = re.compile(
     rb"(?P<stamp>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\S+) \S+ kernel: ?"
@@ -31,10 +35,14 @@ _LINE: Final = re.compile(
 _OCTAL_TAB: Final = b"#011"
 
 
-def parse(raw: bytes, now_ns: int, to_time_ns: Callable[[int], int], by_kernel: bool) -> LogLine | None:
-    """A line of the kernel's, or None. The kernel's own stamp is the finer one, where it is of this boot.
+def parse(
+    raw: bytes, now_ns: int, to_time_ns: Callable[[int], int], by_kernel: bool
+) -> LogLine | None:
+    """A line of the kernel's, or None. The kernel's own stamp is the finer one, where it is of this
+    boot.
 
-    It then stands for the sequence number too, where nobody else can have written it: it is the same whenever the file is read.
+    It then stands for the sequence number too, where nobody else can have written it: it is the
+    same whenever the file is read.
     """
     match = _LINE.match(raw)
     if match is None:
@@ -49,18 +57,33 @@ def parse(raw: bytes, now_ns: int, to_time_ns: Callable[[int], int], by_kernel: 
         kernel_ns = to_time_ns(stamp_us * NS_PER_US)
         if abs(kernel_ns - time_ns) <= _SAME_BOOT_NS:
             time_ns, sequence = kernel_ns, stamp_us if by_kernel else None
-    return LogLine(time_ns, sequence, UNKNOWN_SEVERITY, 0, by_kernel, clean_line(match["text"].replace(_OCTAL_TAB, b" ")))
+    return LogLine(
+        time_ns,
+        sequence,
+        UNKNOWN_SEVERITY,
+        0,
+        by_kernel,
+        clean_line(match["text"].replace(_OCTAL_TAB, b" ")),
+    )
 
 
 def _stamp_ns(stamp: str, now_ns: int) -> int:
-    """`2026-04-15T10:30:00.25+02:00`, or `Apr 15 10:30:00` in this machine's zone, of the last twelve months."""
+    """`2026-04-15T10:30:00.25+02:00`, or `Apr 15 10:30:00` in this machine's zone, of the last
+    twelve months.
+    """
     if stamp[0].isdigit():
         moment = datetime.fromisoformat(stamp)
-        return int(moment.replace(microsecond=0).timestamp()) * NS_PER_S + moment.microsecond * NS_PER_US
+        return (
+            int(moment.replace(microsecond=0).timestamp()) * NS_PER_S
+            + moment.microsecond * NS_PER_US
+        )
     year = time.localtime(now_ns // NS_PER_S).tm_year
     for candidate in (year, year - 1):
         try:
-            time_ns = int(datetime.strptime(f"{candidate} {stamp}", "%Y %b %d %H:%M:%S").timestamp()) * NS_PER_S
+            time_ns = (
+                int(datetime.strptime(f"{candidate} {stamp}", "%Y %b %d %H:%M:%S").timestamp())
+                * NS_PER_S
+            )
         except ValueError:
             # February 29 of a year that has none.
             continue
@@ -131,7 +154,9 @@ class SyslogReader:
             raise SourceUnavailable(f"cannot open {self._path}: {error.strerror}") from None
 
     def _moves_on(self) -> bool:
-        """At the end of what we have: was the file cut, or is there a new one? The old one has been read to its end."""
+        """At the end of what we have: was the file cut, or is there a new one? The old one has been
+        read to its end.
+        """
         ours = os.fstat(self._descriptor)
         if ours.st_size < self._offset:
             self._offset = 0

@@ -3,13 +3,14 @@
     [[pattern]]
     id = "acme.link"                 # names it in the column `pattern`
     kind = "fabric_error"            # the kind of event it makes
-    regex = 'acme (?P<device>\\\\S+): fabric error on port (?P<port>\\\\d+)'
-    contains = "fabric error"        # optional: only lines with this text are tried, which is many times cheaper
+    regex = 'acme (?P<device>\\\\S+): fabric error on port (?P<port>\\\\d+)' contains = "fabric
+    error"        # optional: only lines with this text are tried, which is many times cheaper
     alarm = true                     # optional: a trigger, as a reset is
 
-Groups named cpu, device, queue, pid and comm fill those columns, all others go into `fields`. Python's regexes cannot be
-interrupted: lines are cut at 4,096 characters, which keeps an honest regex quick, but one with nested repeats such as `(a+)+b`
-can still hold the recorder for long. Write none.
+Groups named cpu, device, queue, pid and comm fill those columns, all others go into `fields`.
+Python's regexes cannot be interrupted: lines are cut at 4,096 characters, which keeps an honest
+regex quick, but one with nested repeats such as `(a+)+b` can still hold the recorder for long.
+Write none.
 """
 
 import re
@@ -26,7 +27,8 @@ _KIND: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _TYPES: Final = {"id": str, "kind": str, "regex": str, "contains": str, "alarm": bool}
 _REQUIRED: Final = ("id", "kind", "regex")
 _EXAMPLE: Final = (
-    "write it as: [[pattern]], then id = 'acme.link', kind = 'fabric_error', regex = 'acme (?P<device>\\S+): fabric error'"
+    "write it as: [[pattern]], then id = 'acme.link', kind = 'fabric_error', regex = 'acme"
+    " (?P<device>\\S+): fabric error'"
 )
 
 
@@ -37,7 +39,9 @@ def read_user_patterns(path: Path) -> tuple[Pattern, ...]:
     except OSError as error:
         raise UsageError(f"cannot read pattern file {path}: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise UsageError(f"pattern file {path} is not UTF-8: {error.reason} at byte {error.start}") from None
+        raise UsageError(
+            f"pattern file {path} is not UTF-8: {error.reason} at byte {error.start}"
+        ) from None
     return parse_user_patterns(text, str(path))
 
 
@@ -47,7 +51,11 @@ def parse_user_patterns(text: str, source: str) -> tuple[Pattern, ...]:
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"pattern file {source} is no TOML: {error}", _EXAMPLE) from None
     entries = document.get("pattern", [])
-    if set(document) - {"pattern"} or not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+    if (
+        set(document) - {"pattern"}
+        or not isinstance(entries, list)
+        or not all(isinstance(entry, dict) for entry in entries)
+    ):
         raise UsageError(f"pattern file {source} holds something that is no [[pattern]]", _EXAMPLE)
     known = {pattern.id for pattern in PATTERNS}
     patterns = []
@@ -62,7 +70,10 @@ def _pattern(entry: dict[str, object], where: str, known: set[str]) -> Pattern:
         if name not in _TYPES:
             raise UsageError(f"{where}: there is no key {name!r}", f"keys are: {', '.join(_TYPES)}")
         if not isinstance(value, _TYPES[name]):
-            raise UsageError(f"{where}: {name} is no {'text' if _TYPES[name] is str else 'true or false'}", _EXAMPLE)
+            raise UsageError(
+                f"{where}: {name} is no {'text' if _TYPES[name] is str else 'true or false'}",
+                _EXAMPLE,
+            )
     missing = [name for name in _REQUIRED if not entry.get(name)]
     if missing:
         raise UsageError(f"{where} has no {' and no '.join(missing)}", _EXAMPLE)
@@ -70,12 +81,21 @@ def _pattern(entry: dict[str, object], where: str, known: set[str]) -> Pattern:
     if not _ID.fullmatch(pattern_id) or pattern_id in known:
         wrong = "is taken" if pattern_id in known else "is no id"
         raise UsageError(
-            f"{where}: id {pattern_id!r} {wrong}", "an id is unique, of small letters, digits, dots, dashes and underscores"
+            f"{where}: id {pattern_id!r} {wrong}",
+            "an id is unique, of small letters, digits, dots, dashes and underscores",
         )
     if not _KIND.fullmatch(kind):
-        raise UsageError(f"{where}: kind {kind!r} is no kind", "a kind is a word such as fabric_error")
+        raise UsageError(
+            f"{where}: kind {kind!r} is no kind", "a kind is a word such as fabric_error"
+        )
     keywords = (str(entry["contains"]),) if entry.get("contains") else ()
-    return Pattern(pattern_id, kind, _compiled(str(entry["regex"]), where), keywords, alarm=bool(entry.get("alarm", False)))
+    return Pattern(
+        pattern_id,
+        kind,
+        _compiled(str(entry["regex"]), where),
+        keywords,
+        alarm=bool(entry.get("alarm", False)),
+    )
 
 
 def _compiled(regex: str, where: str) -> re.Pattern[str]:
@@ -83,8 +103,12 @@ def _compiled(regex: str, where: str) -> re.Pattern[str]:
         compiled = re.compile(regex)
     except (re.error, RecursionError, OverflowError) as error:
         raise UsageError(
-            f"{where}: {regex!r} is no regex: {error}", "regexes are written as Python's re module reads them"
+            f"{where}: {regex!r} is no regex: {error}",
+            "regexes are written as Python's re module reads them",
         ) from None
     if compiled.search("") is not None:
-        raise UsageError(f"{where}: {regex!r} matches an empty line, and so every line", "say what the line must hold")
+        raise UsageError(
+            f"{where}: {regex!r} matches an empty line, and so every line",
+            "say what the line must hold",
+        )
     return compiled

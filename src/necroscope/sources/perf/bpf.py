@@ -33,7 +33,8 @@ _NAME: Final = b"necroscope"
 
 
 class MapValue:
-    """The one value of a map, read and written whole: by default one for all, that a program may address directly.
+    """The one value of a map, read and written whole: by default one for all, that a program may
+    address directly.
 
     Since 5.5 it is memory shared with the kernel, and reading it takes no call.
     """
@@ -46,7 +47,14 @@ class MapValue:
         self._key = ctypes.create_string_buffer(4)
         self._memory: mmap.mmap | None = None
         self.descriptor = self._create(size_bytes)
-        self._element = struct.pack("<IIQQQ", self.descriptor, 0, ctypes.addressof(self._key), ctypes.addressof(self._buffer), 0)
+        self._element = struct.pack(
+            "<IIQQQ",
+            self.descriptor,
+            0,
+            ctypes.addressof(self._key),
+            ctypes.addressof(self._buffer),
+            0,
+        )
 
     def read(self) -> bytes:
         if self._memory is not None:
@@ -78,20 +86,26 @@ class MapValue:
 
 
 class PerCpuValue(MapValue):
-    """As many copies of the value as there are possible cores; a program sees that of its own core."""
+    """As many copies of the value as there are possible cores; a program sees that of its own
+    core.
+    """
 
     _type = _MAP_TYPE_PERCPU_ARRAY
     _flags = 0
 
 
 class TracepointProgram:
-    """A program that runs at a tracepoint on every core until it is closed, behind the buffer that perf fills for it."""
+    """A program that runs at a tracepoint on every core until it is closed, behind the buffer that
+    perf fills for it.
+    """
 
     def __init__(self, code: bytes, tracepoint_id: int) -> None:
         self._program = _load(_PROG_TYPE_TRACEPOINT, code)
         try:
             # The program hangs on the tracepoint, not on this one core's event.
-            self._event = open_event(abi.EventAttr(abi.TYPE_TRACEPOINT, tracepoint_id, 0, abi.FLAG_DISABLED), cpu=0)
+            self._event = open_event(
+                abi.EventAttr(abi.TYPE_TRACEPOINT, tracepoint_id, 0, abi.FLAG_DISABLED), cpu=0
+            )
         except BaseException:
             os.close(self._program)
             raise
@@ -108,13 +122,17 @@ class TracepointProgram:
 
 
 class RawTracepointProgram:
-    """The same without perf: the program is called with the tracepoint's own arguments (Linux 4.17). Needs no tracefs."""
+    """The same without perf: the program is called with the tracepoint's own arguments (Linux
+    4.17). Needs no tracefs.
+    """
 
     def __init__(self, code: bytes, tracepoint: str) -> None:
         self.program = _load(_PROG_TYPE_RAW_TRACEPOINT, code)
         name = ctypes.create_string_buffer(tracepoint.encode())
         try:
-            self._link = _bpf(_RAW_TRACEPOINT_OPEN, struct.pack("<QII", ctypes.addressof(name), self.program, 0))
+            self._link = _bpf(
+                _RAW_TRACEPOINT_OPEN, struct.pack("<QII", ctypes.addressof(name), self.program, 0)
+            )
         except BaseException:
             os.close(self.program)
             raise
@@ -125,7 +143,8 @@ class RawTracepointProgram:
 
 
 class PerfEventProgram:
-    """A program that decides about each sample of the perf events it is attached to (Linux 4.9): 0 drops it, 1 has it written.
+    """A program that decides about each sample of the perf events it is attached to (Linux 4.9): 0
+    drops it, 1 has it written.
 
     It stays attached until the event is closed, even if the program is closed before.
     """
@@ -156,7 +175,17 @@ def _load(kind: int, code: bytes) -> int:
     licence = ctypes.create_string_buffer(b"GPL")
     head = struct.pack(
         "<IIQQIIQII",
-        *(kind, len(code) // 8, ctypes.addressof(instructions), ctypes.addressof(licence), 0, 0, 0, 0, 0),
+        *(
+            kind,
+            len(code) // 8,
+            ctypes.addressof(instructions),
+            ctypes.addressof(licence),
+            0,
+            0,
+            0,
+            0,
+            0,
+        ),
     )
     try:
         return _bpf(_PROG_LOAD, head + _NAME.ljust(16, b"\0"))
@@ -174,8 +203,11 @@ def _bpf(command: int, attr: bytes) -> int:
         if error.errno in (errno.EPERM, errno.EACCES):
             raise PermissionMissing(
                 "cannot use BPF: CAP_BPF is missing",
-                "give CAP_BPF and CAP_PERFMON (before Linux 5.8 CAP_SYS_ADMIN, before 5.11 also CAP_SYS_RESOURCE or ulimit -l)",
+                "give CAP_BPF and CAP_PERFMON (before Linux 5.8 CAP_SYS_ADMIN, before 5.11 also"
+                " CAP_SYS_RESOURCE or ulimit -l)",
             ) from None
         if error.errno == errno.ENOSYS:
-            raise SourceUnavailable("this kernel has no bpf system call", "it needs CONFIG_BPF_SYSCALL") from None
+            raise SourceUnavailable(
+                "this kernel has no bpf system call", "it needs CONFIG_BPF_SYSCALL"
+            ) from None
         raise

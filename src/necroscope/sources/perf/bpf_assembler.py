@@ -1,7 +1,8 @@
-"""Just enough of the BPF instruction set to write a small program without a compiler on the node (linux/bpf.h).
+"""Just enough of the BPF instruction set to write a small program without a compiler on the node
+(linux/bpf.h).
 
-Ours because every loader we know brings a compiler, libbpf or kernel headers. Instructions are eight bytes: opcode, registers,
-offset, constant.
+Ours because every loader we know brings a compiler, libbpf or kernel headers. Instructions are
+eight bytes: opcode, registers, offset, constant.
 """
 
 import struct
@@ -114,7 +115,13 @@ class Program:
         instructions = self._instructions.copy()
         for position, label in self._jumps:
             opcode, register, source, _, constant = instructions[position]
-            instructions[position] = (opcode, register, source, self._labels[label] - position - 1, constant)
+            instructions[position] = (
+                opcode,
+                register,
+                source,
+                self._labels[label] - position - 1,
+                constant,
+            )
         return b"".join(
             _INSTRUCTION.pack(opcode, register | source << 4, offset, constant)
             for opcode, register, source, offset, constant in instructions
@@ -124,5 +131,7 @@ class Program:
         self._jumps.append((len(self._instructions), label))
         self._add(opcode, register, constant=constant)
 
-    def _add(self, opcode: int, register: int = 0, source: int = 0, offset: int = 0, constant: int = 0) -> None:
+    def _add(
+        self, opcode: int, register: int = 0, source: int = 0, offset: int = 0, constant: int = 0
+    ) -> None:
         self._instructions.append((opcode, register, source, offset, constant))

@@ -1,6 +1,8 @@
-"""The cgroup ledger: every cgroup made, removed and released, by path. Removed and never released is a zombie.
+"""The cgroup ledger: every cgroup made, removed and released, by path. Removed and never released
+is a zombie.
 
-Tracepoints cgroup:cgroup_mkdir, cgroup_rmdir and cgroup_release (include/trace/events/cgroup.h), written into the sampling rings.
+Tracepoints cgroup:cgroup_mkdir, cgroup_rmdir and cgroup_release (include/trace/events/cgroup.h),
+written into the sampling rings.
 """
 
 import struct
@@ -23,7 +25,9 @@ class CgroupLedger:
 
     def __init__(self, root: Path) -> None:
         tracepoints = read_tracepoints(tuple(_ACTIONS), root)
-        self._actions = {tracepoint.id: (_ACTIONS[name], tracepoint) for name, tracepoint in tracepoints.items()}
+        self._actions = {
+            tracepoint.id: (_ACTIONS[name], tracepoint) for name, tracepoint in tracepoints.items()
+        }
 
     @property
     def tracepoint_ids(self) -> list[int]:
@@ -48,7 +52,9 @@ def _number(raw: bytes, tracepoint: Tracepoint, name: str) -> int:
 
 
 def _text(raw: bytes, tracepoint: Tracepoint, name: str) -> bytes:
-    """A `__data_loc` field holds the text's offset in its lower and its length in its upper half."""
+    """A `__data_loc` field holds the text's offset in its lower and its length in its upper
+    half.
+    """
     (location,) = struct.unpack_from("<I", raw, tracepoint.fields[name].offset)
     start, length = location & 0xFFFF, location >> 16
     return raw[start : start + length].rstrip(b"\0")

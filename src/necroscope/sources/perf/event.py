@@ -21,7 +21,9 @@ _SECCOMP_FILTER = "2"
 
 
 def open_event(attr: EventAttr, pid: int = EVERY_PROCESS, cpu: int = EVERY_CPU) -> int:
-    """A descriptor of the event. OSError as the kernel gave it, but for refusals and limits, which say the way out."""
+    """A descriptor of the event. OSError as the kernel gave it, but for refusals and limits, which
+    say the way out.
+    """
     packed = attr.pack()
     buffer = ctypes.create_string_buffer(packed, len(packed))
     try:
@@ -31,10 +33,13 @@ def open_event(attr: EventAttr, pid: int = EVERY_PROCESS, cpu: int = EVERY_CPU) 
             raise _refusal() from None
         if error.errno == errno.EMFILE:
             raise SourceUnavailable(
-                "the process may not open more files: perf needs four descriptors a core", "raise LimitNOFILE or ulimit -n"
+                "the process may not open more files: perf needs four descriptors a core",
+                "raise LimitNOFILE or ulimit -n",
             ) from None
         if error.errno == errno.ENOSYS:
-            raise SourceUnavailable("this kernel has no perf_event_open", "it needs CONFIG_PERF_EVENTS") from None
+            raise SourceUnavailable(
+                "this kernel has no perf_event_open", "it needs CONFIG_PERF_EVENTS"
+            ) from None
         raise
 
 
@@ -43,23 +48,30 @@ def _refusal() -> PermissionMissing:
         paranoid = Path("/proc/sys/kernel/perf_event_paranoid").read_text().strip()
     except OSError:
         return PermissionMissing(
-            "cannot sample all CPUs: perf_event_open was refused", "allow it in the container's seccomp profile, add CAP_PERFMON"
+            "cannot sample all CPUs: perf_event_open was refused",
+            "allow it in the container's seccomp profile, add CAP_PERFMON",
         )
-    is_enough = _has_capability(_CAP_SYS_ADMIN) or (_has_capability(_CAP_PERFMON) and paranoid in _MAINLINE_PARANOID)
+    is_enough = _has_capability(_CAP_SYS_ADMIN) or (
+        _has_capability(_CAP_PERFMON) and paranoid in _MAINLINE_PARANOID
+    )
     if is_enough and _own_status("Seccomp") == _SECCOMP_FILTER:
         return PermissionMissing(
-            "cannot sample all CPUs: a seccomp filter refuses perf_event_open, whatever the capabilities",
-            "allow perf_event_open and bpf in the container's seccomp profile, or run it with seccomp=unconfined",
+            "cannot sample all CPUs: a seccomp filter refuses perf_event_open, whatever the"
+            " capabilities",
+            "allow perf_event_open and bpf in the container's seccomp profile, or run it with"
+            " seccomp=unconfined",
         )
     if _has_capability(_CAP_PERFMON):
         # From level 3 on, which mainline does not know, Debian's kernels ask for the greater one.
         return PermissionMissing(
-            f"cannot sample all CPUs: perf_event_paranoid is {paranoid}, and at that level CAP_PERFMON is not enough here",
+            f"cannot sample all CPUs: perf_event_paranoid is {paranoid}, and at that level"
+            " CAP_PERFMON is not enough here",
             "sysctl kernel.perf_event_paranoid=2, or give CAP_SYS_ADMIN",
         )
     return PermissionMissing(
         f"cannot sample all CPUs: perf_event_paranoid is {paranoid} and CAP_PERFMON is missing",
-        "run as root, or give CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8), or sysctl kernel.perf_event_paranoid=-1",
+        "run as root, or give CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8), or sysctl"
+        " kernel.perf_event_paranoid=-1",
     )
 
 

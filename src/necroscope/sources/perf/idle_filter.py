@@ -1,16 +1,19 @@
-"""Drops samples of idle cores in the kernel: a BPF program at the sampling event that decides before perf writes.
+"""Drops samples of idle cores in the kernel: a BPF program at the sampling event that decides
+before perf writes.
 
-A sample is idle if the idle task was interrupted inside one of the functions of `model/idle.py`: the rule that user space applies
-to the innermost address. An interrupt on an idle core is work: the clock then interrupts its handler, which is not one of these
-functions, and perf writes its record.
+A sample is idle if the idle task was interrupted inside one of the functions of `model/idle.py`:
+the rule that user space applies to the innermost address. An interrupt on an idle core is work: the
+clock then interrupts its handler, which is not one of these functions, and perf writes its record.
 
-The ranges are constants of the program: the kernel's own text does not move until the next boot. Idle functions in modules are
-not among them (acpi_idle may be a module); their samples reach user space and are dropped there.
+The ranges are constants of the program: the kernel's own text does not move until the next boot.
+Idle functions in modules are not among them (acpi_idle may be a module); their samples reach user
+space and are dropped there.
 
-The price: the kernel does not run a perf event's program while another program runs on that core by kprobe, by perf's tracepoints
-or in a map operation, and drops the sample (`bpf_prog_active`, bpf_overflow_handler in kernel/events/core.c). Measured on 6.18
-with a slow program on raw_syscalls:sys_enter: 11,239 samples inside it without the filter, 0 with it, which the count does not
-show. Programs on raw tracepoints, as our own, are seen as before (11,633 and 11,636).
+The price: the kernel does not run a perf event's program while another program runs on that core by
+kprobe, by perf's tracepoints or in a map operation, and drops the sample (`bpf_prog_active`,
+bpf_overflow_handler in kernel/events/core.c). Measured on 6.18 with a slow program on
+raw_syscalls:sys_enter: 11,239 samples inside it without the filter, 0 with it, which the count does
+not show. Programs on raw tracepoints, as our own, are seen as before (11,633 and 11,636).
 """
 
 import platform
@@ -22,8 +25,8 @@ from necroscope.sources.perf import bpf_assembler as bpf
 from necroscope.sources.perf.bpf import PerCpuValue, PerfEventProgram, allow_locked_memory
 
 Range = tuple[int, int]
-# Where struct bpf_perf_event_data has the interrupted address: its registers come first, in the layout of pt_regs (x86) and of
-# user_pt_regs (aarch64, never run here).
+# Where struct bpf_perf_event_data has the interrupted address: its registers come first, in the
+# layout of pt_regs (x86) and of user_pt_regs (aarch64, never run here).
 ADDRESS_OFFSETS: Final = {"x86_64": 128, "aarch64": 256}
 _DROP: Final = 0
 _WRITE: Final = 1
@@ -32,20 +35,28 @@ _HINT: Final = "idle samples are dropped after they were read instead: this cost
 
 
 class IdleFilter:
-    """One program for the sampling events of all cores. Closing an event takes it off that event."""
+    """One program for the sampling events of all cores. Closing an event takes it off that
+    event.
+    """
 
     def __init__(self, ranges: Sequence[Range], cpus: int) -> None:
-        """`cpus` are the possible ones, also those that are not online: the kernel writes a count for each."""
+        """`cpus` are the possible ones, also those that are not online: the kernel writes a count
+        for each.
+        """
         address_offset = ADDRESS_OFFSETS.get(platform.machine())
         if address_offset is None:
-            raise SourceUnavailable(f"no BPF filter for idle samples on {platform.machine()}", _HINT)
+            raise SourceUnavailable(
+                f"no BPF filter for idle samples on {platform.machine()}", _HINT
+            )
         allow_locked_memory()
         try:
             self._count = PerCpuValue(8, cpus)
         except OSError as error:
             raise _unavailable(error) from None
         try:
-            self._program = PerfEventProgram(filter_program(merge(ranges), self._count.descriptor, address_offset))
+            self._program = PerfEventProgram(
+                filter_program(merge(ranges), self._count.descriptor, address_offset)
+            )
         except OSError as error:
             self._count.close()
             raise _unavailable(error) from None
@@ -72,7 +83,13 @@ class IdleFilter:
 def make_idle_filter(ranges: Sequence[Range], cpus: int) -> tuple[IdleFilter | None, str]:
     """A filter, or None and why there is none: the recorder does without."""
     if not merge(ranges):
-        return None, "no address of an idle function is known: kernel symbols are hidden, or all of them are in modules"
+        return (
+            None,
+            (
+                "no address of an idle function is known: kernel symbols are hidden, or all of them"
+                " are in modules"
+            ),
+        )
     try:
         return IdleFilter(ranges, cpus), ""
     except NecroscopeError as error:
@@ -80,7 +97,9 @@ def make_idle_filter(ranges: Sequence[Range], cpus: int) -> tuple[IdleFilter | N
 
 
 def merge(ranges: Sequence[Range]) -> list[Range]:
-    """In order, without those that are empty or hidden (from address 0), and with those that touch as one."""
+    """In order, without those that are empty or hidden (from address 0), and with those that touch
+    as one.
+    """
     merged: list[Range] = []
     for start, end in sorted(ranges):
         if not 0 < start < end:
@@ -93,7 +112,9 @@ def merge(ranges: Sequence[Range]) -> list[Range]:
 
 
 def filter_program(ranges: Sequence[Range], count: int, address_offset: int) -> bytes:
-    """`ranges` are in order, `count` is the descriptor of the map. Instructions of Linux 4.9 only: it has no "jump if below"."""
+    """`ranges` are in order, `count` is the descriptor of the map. Instructions of Linux 4.9 only:
+    it has no "jump if below".
+    """
     program = bpf.Program()
     program.move(bpf.R6, bpf.R1)
     program.call(bpf.GET_CURRENT_PID_TGID)

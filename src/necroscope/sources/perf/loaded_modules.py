@@ -1,4 +1,6 @@
-"""Which modules the kernel has: /proc/modules (kernel/module), because no record of perf tells of one that comes or goes."""
+"""Which modules the kernel has: /proc/modules (kernel/module), because no record of perf tells of
+one that comes or goes.
+"""
 
 from pathlib import Path
 
@@ -16,7 +18,9 @@ class LoadedModules:
         return self._known != before
 
     def _read(self) -> frozenset[tuple[bytes, bytes]]:
-        """Name and address: one that was loaded again may lie elsewhere. The count of users between them changes all the time."""
+        """Name and address: one that was loaded again may lie elsewhere. The count of users between
+        them changes all the time.
+        """
         try:
             data = self._file.read_bytes()
         except OSError:  # a kernel without modules

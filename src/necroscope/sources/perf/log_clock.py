@@ -1,8 +1,8 @@
 """The clock of kernel log lines, read without writing to the log.
 
-printk stamps lines with the scheduler's clock, which no system call reads and which drifts from CLOCK_MONOTONIC over weeks. A
-perf event without a clock id stamps its records with the same clock: we rename ourselves to our own name and read the time of the
-COMM record.
+printk stamps lines with the scheduler's clock, which no system call reads and which drifts from
+CLOCK_MONOTONIC over weeks. A perf event without a clock id stamps its records with the same clock:
+we rename ourselves to our own name and read the time of the COMM record.
 """
 
 import ctypes
@@ -49,7 +49,9 @@ class LogClock:
             self.close()
 
     def read(self) -> ClockReading:
-        """The clocks side by side. A pause between two of them would look like a stepped clock: the quickest of a few tries."""
+        """The clocks side by side. A pause between two of them would look like a stepped clock: the
+        quickest of a few tries.
+        """
         quickest_ns, reading = self._try_to_read()
         for _ in range(_MORE_TRIES):
             if quickest_ns < _QUICK_NS:

@@ -1,9 +1,11 @@
-"""When the probe at every softirq rests: its cost is others' time, and on a core full of packets it would pass one percent.
+"""When the probe at every softirq rests: its cost is others' time, and on a core full of packets it
+would pass one percent.
 
-Only what is well is left alone. While any softirq waits long, all are timed; after each rest comes a measured tick, in which a
-stall that began meanwhile shows by the raises that repeat (the timer's come with every tick of the kernel). A rest that is longer
-than a driver's deadline is ended by the recorder within a tick when weaker signs show a stall (`Triggers.sees_stall`): softirqs
-that stand still on a busy core, a thread of a poll that gets no time.
+Only what is well is left alone. While any softirq waits long, all are timed; after each rest comes
+a measured tick, in which a stall that began meanwhile shows by the raises that repeat (the timer's
+come with every tick of the kernel). A rest that is longer than a driver's deadline is ended by the
+recorder within a tick when weaker signs show a stall (`Triggers.sees_stall`): softirqs that stand
+still on a busy core, a thread of a poll that gets no time.
 """
 
 from collections import Counter
@@ -15,9 +17,11 @@ from necroscope.model.reading import Rows
 from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_MS
 
-# Both programs with all that leads to them, on a machine where a reading of the clock takes 55 ns (docs/benchmarks.md).
+# Both programs with all that leads to them, on a machine where a reading of the clock takes 55 ns
+# (docs/benchmarks.md).
 PAIR_NS: Final = 250
-# Of the busiest core: more than the first is too much, and rests bring it down to the second, as far as they may.
+# Of the busiest core: more than the first is too much, and rests bring it down to the second, as
+# far as they may.
 _TOO_MUCH: Final = 0.01
 _WANTED: Final = 0.005
 # Short waits are seen in measured ticks only: there is one at least every quarter of a minute.
@@ -31,7 +35,9 @@ _WAITS: Final = tuple(TABLES["softirq_delay"].index_of(name) for name in ("worst
 
 
 def ticks_of_rest(rows: Rows, elapsed_ns: int) -> int:
-    """How many ticks the probe is to rest after one of `elapsed_ns` that gave these rows of `softirq_delay`; mostly none."""
+    """How many ticks the probe is to rest after one of `elapsed_ns` that gave these rows of
+    `softirq_delay`; mostly none.
+    """
     if sum(map(_COUNT_OF, rows)) * PAIR_NS <= _TOO_MUCH * elapsed_ns:  # all cores together
         return 0
     if any(_number(row[wait]) >= _WELL_NS for row in rows for wait in _WAITS):

@@ -1,7 +1,8 @@
-"""The rings of all cores: opens the sampling event on each, follows CPU hot-plug, and hands the rings to the native core.
+"""The rings of all cores: opens the sampling event on each, follows CPU hot-plug, and hands the
+rings to the native core.
 
-Tracepoint events are directed into the same rings (PERF_EVENT_IOC_SET_OUTPUT), so that one drain sees everything that happened on
-a core in its order.
+Tracepoint events are directed into the same rings (PERF_EVENT_IOC_SET_OUTPUT), so that one drain
+sees everything that happened on a core in its order.
 """
 
 import errno
@@ -20,19 +21,30 @@ from necroscope.profile.library import Ring as NativeRing
 from necroscope.sources.perf.event import enable, event_id, open_event
 from necroscope.sources.perf.ring import PAGE_BYTES, Ring
 
-# Two MiB a core hold 100 s of 97 Hz, or two seconds of an exec storm; many cores share 24 MiB (256 KiB each of 96, 12 s). The
-# watermark wakes us when a ring is half full.
+# Two MiB a core hold 100 s of 97 Hz, or two seconds of an exec storm; many cores share 24 MiB (256
+# KiB each of 96, 12 s). The watermark wakes us when a ring is half full.
 _RING_BYTES: Final = 2 << 20
 _BYTES_PER_HZ: Final = 1 << 10
 _ALL_RINGS_BYTES: Final = 24 << 20
 _LEAST_PAGES: Final = max(1, (64 << 10) // PAGE_BYTES)
 
 _SAMPLE_TYPE: Final = (
-    abi.SAMPLE_IDENTIFIER | abi.SAMPLE_TID | abi.SAMPLE_TIME | abi.SAMPLE_CPU | abi.SAMPLE_CALLCHAIN | abi.SAMPLE_REGS_USER
+    abi.SAMPLE_IDENTIFIER
+    | abi.SAMPLE_TID
+    | abi.SAMPLE_TIME
+    | abi.SAMPLE_CPU
+    | abi.SAMPLE_CALLCHAIN
+    | abi.SAMPLE_REGS_USER
 )
-_TRACEPOINT_SAMPLE_TYPE: Final = abi.SAMPLE_IDENTIFIER | abi.SAMPLE_TID | abi.SAMPLE_TIME | abi.SAMPLE_CPU | abi.SAMPLE_RAW
-_COMMON_FLAGS: Final = abi.FLAG_DISABLED | abi.FLAG_WATERMARK | abi.FLAG_SAMPLE_ID_ALL | abi.FLAG_USE_CLOCKID
-_TASK_FLAGS: Final = abi.FLAG_MMAP | abi.FLAG_MMAP2 | abi.FLAG_COMM | abi.FLAG_COMM_EXEC | abi.FLAG_TASK
+_TRACEPOINT_SAMPLE_TYPE: Final = (
+    abi.SAMPLE_IDENTIFIER | abi.SAMPLE_TID | abi.SAMPLE_TIME | abi.SAMPLE_CPU | abi.SAMPLE_RAW
+)
+_COMMON_FLAGS: Final = (
+    abi.FLAG_DISABLED | abi.FLAG_WATERMARK | abi.FLAG_SAMPLE_ID_ALL | abi.FLAG_USE_CLOCKID
+)
+_TASK_FLAGS: Final = (
+    abi.FLAG_MMAP | abi.FLAG_MMAP2 | abi.FLAG_COMM | abi.FLAG_COMM_EXEC | abi.FLAG_TASK
+)
 
 # How their records look, for the native core.
 SAMPLING_LAYOUT: Final = SampleLayout(_SAMPLE_TYPE, user_registers=abi.FIRST_ARGUMENT_REGISTER)
@@ -51,8 +63,8 @@ class IdleFilter(Protocol):
 class Rings:
     """Sampling rings of the given cores.
 
-    `tells_kernel_code`: the kernel writes a record when a BPF program comes or goes. `sampling_ids` and `tracepoint_of` hold the
-    ids of events: a sample carries that of its own.
+    `tells_kernel_code`: the kernel writes a record when a BPF program comes or goes. `sampling_ids`
+    and `tracepoint_of` hold the ids of events: a sample carries that of its own.
     """
 
     def __init__(self, hz: int, tracepoint_ids: Sequence[int] = ()) -> None:
@@ -76,7 +88,9 @@ class Rings:
     def native(self) -> "Array[NativeRing]":
         """All of them, as the native core drains them."""
         if self._native is None:
-            self._native = (NativeRing * len(self._rings))(*(ring.native(cpu) for cpu, ring in self._rings.items()))
+            self._native = (NativeRing * len(self._rings))(
+                *(ring.native(cpu) for cpu, ring in self._rings.items())
+            )
         return self._native
 
     def use_idle_filter(self, idle_filter: IdleFilter) -> None:
@@ -90,7 +104,9 @@ class Rings:
         return [ring.descriptor for ring in self._rings.values()]
 
     def follow(self, cpus: Iterable[int], expected_cpus: int) -> None:
-        """Open rings of cores that came, close those of cores that went. The first refusal is raised, after all were tried."""
+        """Open rings of cores that came, close those of cores that went. The first refusal is
+        raised, after all were tried.
+        """
         wanted = frozenset(cpus)
         for cpu in self.cpus - wanted:
             self._close_cpu(cpu)
@@ -107,7 +123,9 @@ class Rings:
                         if error.errno == errno.EINVAL
                         else ""
                     )
-                    refusals.append(SourceUnavailable(f"cannot sample core {cpu}: {error.strerror}", hint))
+                    refusals.append(
+                        SourceUnavailable(f"cannot sample core {cpu}: {error.strerror}", hint)
+                    )
         if refusals:
             raise refusals[0]
 
@@ -121,7 +139,8 @@ class Rings:
         return interrupted
 
     def set_hz(self, hz: int) -> None:
-        """The software clock forgets at its opening that it was given a frequency, and takes nanoseconds (kernel/events/core.c).
+        """The software clock forgets at its opening that it was given a frequency, and takes
+        nanoseconds (kernel/events/core.c).
 
         Given hertz it would fire every ten microseconds, the least it can.
         """
@@ -141,7 +160,8 @@ class Rings:
         except OSError as error:
             os.close(descriptor)
             raise SourceUnavailable(
-                f"cannot map the ring of core {cpu}: {error.strerror}", "give CAP_IPC_LOCK, or raise kernel.perf_event_mlock_kb"
+                f"cannot map the ring of core {cpu}: {error.strerror}",
+                "give CAP_IPC_LOCK, or raise kernel.perf_event_mlock_kb",
             ) from None
         self._rings[cpu] = ring
         self._native = None
@@ -159,7 +179,9 @@ class Rings:
             raise
 
     def _open_sampling_event(self, cpu: int, pages: int) -> int:
-        """Hardware cycles where the core has them, else the software clock; kernels before 5.1 know no KSYMBOL records."""
+        """Hardware cycles where the core has them, else the software clock; kernels before 5.1 know
+        no KSYMBOL records.
+        """
         clocks = [(_SOFTWARE_CLOCK, abi.TYPE_SOFTWARE, abi.SW_CPU_CLOCK)]
         if self.event_name in ("", "cycles"):
             clocks.insert(0, ("cycles", abi.TYPE_HARDWARE, abi.HW_CPU_CYCLES))
@@ -187,7 +209,9 @@ class Rings:
         raise refusal
 
     def _add_tracepoint(self, cpu: int, tracepoint_id: int, output: int) -> None:
-        attr = abi.EventAttr(abi.TYPE_TRACEPOINT, tracepoint_id, _TRACEPOINT_SAMPLE_TYPE, _COMMON_FLAGS)
+        attr = abi.EventAttr(
+            abi.TYPE_TRACEPOINT, tracepoint_id, _TRACEPOINT_SAMPLE_TYPE, _COMMON_FLAGS
+        )
         descriptor = open_event(attr, cpu=cpu)
         self._tracepoint_descriptors[cpu].append(descriptor)
         ioctl(descriptor, abi.IOC_SET_OUTPUT, output)
@@ -217,7 +241,9 @@ def _map_ring(descriptor: int, pages: int) -> Ring:
 
 
 def _ring_pages(cpus: int, hz: int) -> int:
-    """A power of two, as the kernel wants it; several seconds of samples, so that a drain a second has many to work through."""
+    """A power of two, as the kernel wants it; several seconds of samples, so that a drain a second
+    has many to work through.
+    """
     wanted = max(_RING_BYTES, hz * _BYTES_PER_HZ)
     share = min(wanted, _ALL_RINGS_BYTES // max(1, cpus)) // PAGE_BYTES
     return max(_LEAST_PAGES, 1 << max(0, share.bit_length() - 1))

@@ -1,6 +1,8 @@
-"""The stacks source: every core sampled all the time, into `samples`, `stacks`, `frames` and `cgroup_ledger`.
+"""The stacks source: every core sampled all the time, into `samples`, `stacks`, `frames` and
+`cgroup_ledger`.
 
-Its rings hold many seconds. The recorder empties them before each flush, and when it looks closer at a core.
+Its rings hold many seconds. The recorder empties them before each flush, and when it looks closer
+at a core.
 """
 
 from dataclasses import dataclass
@@ -51,7 +53,14 @@ class Sampler:
     name = "stacks"
     tables: tuple[str, ...] = ("samples", "stacks", "frames", "cgroup_ledger")
 
-    def __init__(self, rings: Rings, lookup: Lookup, ledger: CgroupLedger | None, root: Path, period_s: float = 1.0) -> None:
+    def __init__(
+        self,
+        rings: Rings,
+        lookup: Lookup,
+        ledger: CgroupLedger | None,
+        root: Path,
+        period_s: float = 1.0,
+    ) -> None:
         self.period_s = period_s
         self.rings = rings
         self.profile = LiveProfile(lookup, root / "proc", find_own_roots(root / "proc"))
@@ -72,12 +81,18 @@ class Sampler:
     @property
     def idle_dropped(self) -> int:
         """Here, and by the kernel if it filters them."""
-        return int(self.profile.core.view.idle) + (self._idle_filter.dropped() if self._idle_filter is not None else 0)
+        return int(self.profile.core.view.idle) + (
+            self._idle_filter.dropped() if self._idle_filter is not None else 0
+        )
 
     def filter_idle(self, cpus: int) -> str:
-        """Let the kernel drop what is idle; `cpus` are the possible ones. Why it does not, empty if it does."""
+        """Let the kernel drop what is idle; `cpus` are the possible ones. Why it does not, empty if
+        it does.
+        """
         symbols = self.profile.kernel.symbols
-        self._idle_filter, refusal = make_idle_filter(symbols.ranges(IDLE_FUNCTIONS) if symbols is not None else (), cpus)
+        self._idle_filter, refusal = make_idle_filter(
+            symbols.ranges(IDLE_FUNCTIONS) if symbols is not None else (), cpus
+        )
         if self._idle_filter is not None:
             self.rings.use_idle_filter(self._idle_filter)
         return refusal
@@ -97,7 +112,9 @@ class Sampler:
             return reading
         self._note_interruptions(now, reading)
         self._register_events()
-        turn = self.profile.turn(self.rings.native(), now.monotonic_ns, now.time_ns - now.monotonic_ns)
+        turn = self.profile.turn(
+            self.rings.native(), now.monotonic_ns, now.time_ns - now.monotonic_ns
+        )
         self._seen.add(self.profile.core, now.time_ns)
         for name, columns in (("stacks", turn.stacks), ("samples", turn.samples)):
             if columns is not None:
@@ -120,7 +137,9 @@ class Sampler:
         return self.profile.names.stack(stack)
 
     def start_segment(self) -> None:
-        """Numbers of stacks and frames begin again; call it right after a read, when nothing is half written."""
+        """Numbers of stacks and frames begin again; call it right after a read, when nothing is
+        half written.
+        """
         self.profile.start_segment()
         self._seen.clear()
 
@@ -147,7 +166,10 @@ class Sampler:
             if kind == records.SAMPLE:
                 self._add_to_ledger(passed, offset_ns, reading)
             elif kind == records.LOST:
-                lost[passed.cpu] = lost.get(passed.cpu, 0) + records.LOST_BODY.unpack_from(passed.record, _BODY_OFFSET)[1]
+                lost[passed.cpu] = (
+                    lost.get(passed.cpu, 0)
+                    + records.LOST_BODY.unpack_from(passed.record, _BODY_OFFSET)[1]
+                )
             elif kind == records.THROTTLE:
                 throttled.add(passed.cpu)
         for cpu, count in lost.items():
@@ -157,31 +179,51 @@ class Sampler:
         if lost:
             self.profile.core.forget_tasks()
         for cpu in sorted(throttled):
-            reading.gaps.append(Gap("samples", since_ns, now.time_ns, "the kernel throttled sampling", cpu))
+            reading.gaps.append(
+                Gap("samples", since_ns, now.time_ns, "the kernel throttled sampling", cpu)
+            )
 
     def _add_to_ledger(self, passed: PassedOn, offset_ns: int, reading: Reading) -> None:
-        event_id = int.from_bytes(passed.record[TRACEPOINT_ID_OFFSET : TRACEPOINT_ID_OFFSET + 8], "little")
+        event_id = int.from_bytes(
+            passed.record[TRACEPOINT_ID_OFFSET : TRACEPOINT_ID_OFFSET + 8], "little"
+        )
         tracepoint_id = self.rings.tracepoint_of.get(event_id)
         if self._ledger is not None and tracepoint_id is not None:
-            row = self._ledger.row(passed.time_ns + offset_ns, tracepoint_id, passed.record[TRACEPOINT_RAW_OFFSET:])
+            row = self._ledger.row(
+                passed.time_ns + offset_ns, tracepoint_id, passed.record[TRACEPOINT_RAW_OFFSET:]
+            )
             reading.rows.setdefault("cgroup_ledger", []).append(row)
 
     def _note_bounds(self, turn: Turn, now: Moment, since_ns: int, reading: Reading) -> None:
-        """What a limit cost: rows at once, frames of a cgroup once a minute, because that may go on for days."""
+        """What a limit cost: rows at once, frames of a cgroup once a minute, because that may go on
+        for days.
+        """
         refused, self._refused = self._refused, int(self.profile.core.view.refused)
         if refused != self._refused:
             cause = "the profile has reached its memory limit"
-            reading.gaps.append(Gap("samples", since_ns, now.time_ns, cause, None, self._refused - refused))
+            reading.gaps.append(
+                Gap("samples", since_ns, now.time_ns, cause, None, self._refused - refused)
+            )
         if turn.unasked:
-            cause = f"{turn.unasked} processes were seen for the first time at once: their functions are shown as [bounded]"
+            cause = (
+                f"{turn.unasked} processes were seen for the first time at once: their functions"
+                " are shown as [bounded]"
+            )
             reading.gaps.append(Gap("frames", since_ns, now.time_ns, cause, None, turn.unasked))
         for cgroup, count in turn.bounded.items():
             bounded = self._bounded.setdefault(cgroup, _Bounded(since_ns))
             bounded.frames += count
             if now.time_ns >= bounded.next_report_ns:
-                cause = f"cgroup {cgroup or 'unknown'} has used up its share of names and stacks: its frames are [bounded]"
-                reading.gaps.append(Gap("frames", bounded.since_ns, now.time_ns, cause, None, bounded.frames))
-                self._bounded[cgroup] = _Bounded(now.time_ns, next_report_ns=now.time_ns + _REPORT_BOUNDED_NS)
+                cause = (
+                    f"cgroup {cgroup or 'unknown'} has used up its share of names and stacks: its"
+                    " frames are [bounded]"
+                )
+                reading.gaps.append(
+                    Gap("frames", bounded.since_ns, now.time_ns, cause, None, bounded.frames)
+                )
+                self._bounded[cgroup] = _Bounded(
+                    now.time_ns, next_report_ns=now.time_ns + _REPORT_BOUNDED_NS
+                )
         while len(self._bounded) > _MOST_BOUNDED:
             del self._bounded[next(iter(self._bounded))]
 
@@ -196,14 +238,17 @@ class Sampler:
         if now.monotonic_ns - self._reload_allowed_ns > _RELOAD_KERNEL_NS:
             self._reload_allowed_ns = now.monotonic_ns
             self.profile.kernel.may_reload = True
-            # No record tells of modules, and before Linux 5.1 none of BPF programs either: they may be others by now.
+            # No record tells of modules, and before Linux 5.1 none of BPF programs either: they may
+            # be others by now.
             if self._modules.have_changed() or not self.rings.tells_kernel_code:
                 self.profile.kernel.note_change()
 
     def _note_interruptions(self, now: Moment, reading: Reading) -> None:
-        """A gap when a core's ring was closed, and when it is open again one over the whole time it was not.
+        """A gap when a core's ring was closed, and when it is open again one over the whole time it
+        was not.
 
-        What was started or renamed on the core before its ring was open again left no record: all tasks are read again.
+        What was started or renamed on the core before its ring was open again left no record: all
+        tasks are read again.
         """
         since = self._last_drain_ns or now.time_ns
         for cpu in sorted(self.rings.take_interrupted() - self._unsampled_since_ns.keys()):
@@ -211,4 +256,12 @@ class Sampler:
             reading.gaps.append(Gap("samples", since, now.time_ns, f"cpu {cpu} went offline", cpu))
         for cpu in sorted(self._unsampled_since_ns.keys() & self.rings.cpus):
             self.profile.core.forget_tasks()
-            reading.gaps.append(Gap("samples", self._unsampled_since_ns.pop(cpu), now.time_ns, f"cpu {cpu} was offline", cpu))
+            reading.gaps.append(
+                Gap(
+                    "samples",
+                    self._unsampled_since_ns.pop(cpu),
+                    now.time_ns,
+                    f"cpu {cpu} was offline",
+                    cpu,
+                )
+            )

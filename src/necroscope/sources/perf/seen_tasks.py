@@ -1,4 +1,6 @@
-"""Who was on a core just now: the rows of the last turns, kept for whoever looks closer at a core."""
+"""Who was on a core just now: the rows of the last turns, kept for whoever looks closer at a
+core.
+"""
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Sequence
@@ -17,7 +19,9 @@ _MOST_TURNS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class SeenTask:
-    """A thread seen on a core in the last turns: how often, its commonest stack, the system call argument seen there."""
+    """A thread seen on a core in the last turns: how often, its commonest stack, the system call
+    argument seen there.
+    """
 
     pid: int
     tid: int
@@ -37,7 +41,8 @@ class _Turn:
         self.cgroups = core.cgroups()
         self.cpu = memoryview(core.column("cpu", 2)).cast("h")
         self.pid, self.tid, self.name, self.cgroup, self.stack = (
-            memoryview(core.column(name, 4)).cast("i") for name in ("pid", "tid", "name", "cgroup", "stack")
+            memoryview(core.column(name, 4)).cast("i")
+            for name in ("pid", "tid", "name", "cgroup", "stack")
         )
         self.argument = memoryview(core.column("argument", 8)).cast("Q")
         self.has_argument = core.column("has_argument", 1)
@@ -82,14 +87,19 @@ class SeenTasks:
                     tally[tid] += 1
                     stacks[tid][stack] += 1
                     last[tid, stack] = turn, row
-        return [self._task(*last[tid, stacks[tid].most_common(1)[0][0]], count) for tid, count in tally.most_common()]
+        return [
+            self._task(*last[tid, stacks[tid].most_common(1)[0][0]], count)
+            for tid, count in tally.most_common()
+        ]
 
     def _task(self, turn: _Turn, row: int, count: int) -> SeenTask:
         return SeenTask(
             turn.pid[row],
             turn.tid[row],
             readable_name(turn.names[turn.name[row]]),
-            self._cgroup_path(turn.cgroups[turn.cgroup[row]]) if _bit(turn.has_cgroup, row) else None,
+            self._cgroup_path(turn.cgroups[turn.cgroup[row]])
+            if _bit(turn.has_cgroup, row)
+            else None,
             count,
             turn.stack[row],
             turn.argument[row] if turn.has_argument[row] else None,

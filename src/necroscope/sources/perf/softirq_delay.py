@@ -1,8 +1,10 @@
-"""How long raised softirqs wait for their handler, by core and vector: two small BPF programs and their maps.
+"""How long raised softirqs wait for their handler, by core and vector: two small BPF programs and
+their maps.
 
-At irq:softirq_raise the time is kept unless an older raise still waits; at irq:softirq_entry the wait goes into a histogram of
-powers of two. A raise that never got its handler is seen too, because its time is read with the rest: a stall in progress.
-What it costs each softirq is in docs/benchmarks.md.
+At irq:softirq_raise the time is kept unless an older raise still waits; at irq:softirq_entry the
+wait goes into a histogram of powers of two. A raise that never got its handler is seen too, because
+its time is read with the rest: a stall in progress. What it costs each softirq is in
+docs/benchmarks.md.
 """
 
 from collections.abc import Sequence
@@ -13,7 +15,13 @@ from necroscope.errors import NecroscopeError, SourceUnavailable
 from necroscope.model.reading import Gap, Moment, Reading, Rows
 from necroscope.model.tables import SOFTIRQ_DELAY_BUCKETS, SOFTIRQ_VECTORS
 from necroscope.model.units import NS_PER_S
-from necroscope.sources.perf.bpf import MapValue, PerCpuValue, RawTracepointProgram, TracepointProgram, allow_locked_memory
+from necroscope.sources.perf.bpf import (
+    MapValue,
+    PerCpuValue,
+    RawTracepointProgram,
+    TracepointProgram,
+    allow_locked_memory,
+)
 from necroscope.sources.perf.probe_rest import ticks_of_rest
 from necroscope.sources.perf.softirq_programs import (
     CORE_BYTES,
@@ -28,7 +36,10 @@ from necroscope.sources.perf.tracefs import read_tracepoints
 
 _RAISE: Final = "softirq_raise"
 _ENTRY: Final = "softirq_entry"
-_REST: Final = "so many softirqs that timing them all would take over 1 % of a core, and none waited long: not measured"
+_REST: Final = (
+    "so many softirqs that timing them all would take over 1 % of a core, and none waited long: not"
+    " measured"
+)
 _VECTOR_BYTES: Final = 8 * VECTOR_WORDS
 _HISTOGRAM_END: Final = 8 * (1 + SOFTIRQ_DELAY_BUCKETS)
 # A raise is normally served within microseconds; younger ones than this are just passing by.
@@ -77,8 +88,8 @@ class SoftirqDelay:
 
     def _rows(self, delays: MapValue, waits: MapValue, now: Moment) -> Rows:
         worst = memoryview(waits.read()).cast("Q")
-        # A wait that ends between the read and the clearing is still in the histogram; one that ends right after has its
-        # worst time in the next row.
+        # A wait that ends between the read and the clearing is still in the histogram; one that
+        # ends right after has its worst time in the next row.
         waits.clear()
         data = delays.read()
         before, self._before = self._before, data
@@ -95,7 +106,9 @@ class SoftirqDelay:
 
     def _end_rest(self, now: Moment) -> list[Gap]:
         rest, self._rest = self._rest, None
-        return [Gap("softirq_delay", rest[0].time_ns, now.time_ns, _REST)] if rest is not None else []
+        return (
+            [Gap("softirq_delay", rest[0].time_ns, now.time_ns, _REST)] if rest is not None else []
+        )
 
     def close(self) -> None:
         for program in self._programs:
@@ -115,9 +128,15 @@ class SoftirqDelay:
                 self._before = self._attach_by_perf()
         except (OSError, NecroscopeError) as error:
             self.close()
-            facts = error.facts if isinstance(error, NecroscopeError) else f"cannot load BPF programs: {error.strerror}"
+            facts = (
+                error.facts
+                if isinstance(error, NecroscopeError)
+                else f"cannot load BPF programs: {error.strerror}"
+            )
             hint = "frozen /proc/softirqs and starving ksoftirqd threads are still seen"
-            raise SourceUnavailable(facts, f"{getattr(error, 'hint', '')}; {hint}".lstrip("; ")) from None
+            raise SourceUnavailable(
+                facts, f"{getattr(error, 'hint', '')}; {hint}".lstrip("; ")
+            ) from None
 
     def _attach_raw(self) -> bytes:
         cores = max(self._possible_cpus) + 1
@@ -136,14 +155,19 @@ class SoftirqDelay:
         self._delays = delays = PerCpuValue(CORE_BYTES, cores)
         self._worst = worst = PerCpuValue(WORST_BYTES, cores)
         maps = Maps(delays.descriptor, worst.descriptor)
-        for tracepoint, program in zip(tracepoints.values(), (entry_program, raise_program), strict=True):
+        for tracepoint, program in zip(
+            tracepoints.values(), (entry_program, raise_program), strict=True
+        ):
             code = program(maps, tracepoint.fields["vec"].offset)
             self._programs.append(TracepointProgram(code, tracepoint.id))
         return delays.read()
 
 
-def difference(before: bytes, after: bytes, worst: memoryview, now: Moment, cpus: Sequence[int] = ()) -> Rows:
-    """Rows for the cores and vectors in which a softirq was entered, or a raise waits, since `before`.
+def difference(
+    before: bytes, after: bytes, worst: memoryview, now: Moment, cpus: Sequence[int] = ()
+) -> Rows:
+    """Rows for the cores and vectors in which a softirq was entered, or a raise waits, since
+    `before`.
 
     `cpus` are the numbers of the cores in the order of the map; by default they are counted from 0.
     """
@@ -151,7 +175,10 @@ def difference(before: bytes, after: bytes, worst: memoryview, now: Moment, cpus
     raised = memoryview(after).cast("Q")[::VECTOR_WORDS].tolist()
     for place, cpu in enumerate(cpus or range(len(after) // CORE_BYTES)):
         start, first = place * CORE_BYTES, place * VECTORS
-        raised_ns, worst_ns = raised[first : first + VECTORS], worst[first : first + VECTORS].tolist()
+        raised_ns, worst_ns = (
+            raised[first : first + VECTORS],
+            worst[first : first + VECTORS].tolist(),
+        )
         is_same = after[start : start + CORE_BYTES] == before[start : start + CORE_BYTES]
         if is_same and not any(raised_ns) and not any(worst_ns):
             continue
@@ -169,7 +196,11 @@ def difference(before: bytes, after: bytes, worst: memoryview, now: Moment, cpus
 
 
 def _rises(counts: bytes, counted: bytes) -> list[int]:
-    """Without the zeros at the end. The counters only rise, so that their bytes can be subtracted as one number."""
-    rises = (int.from_bytes(counts, "little") - int.from_bytes(counted, "little")).to_bytes(len(counts), "little")
+    """Without the zeros at the end. The counters only rise, so that their bytes can be subtracted
+    as one number.
+    """
+    rises = (int.from_bytes(counts, "little") - int.from_bytes(counted, "little")).to_bytes(
+        len(counts), "little"
+    )
     used = (len(rises.rstrip(b"\0")) + 7) // 8
     return memoryview(rises).cast("Q")[:used].tolist()

@@ -1,8 +1,9 @@
-"""The two BPF programs that time softirqs, at irq:softirq_raise and irq:softirq_entry (include/trace/events/irq.h).
+"""The two BPF programs that time softirqs, at irq:softirq_raise and irq:softirq_entry
+(include/trace/events/irq.h).
 
-Both run for every packet, so what they leave out counts. A raise that finds an older one waiting ends at once; an entry forgets
-the raise first, so that a raise by an interrupt in between is kept; a wait of the first bucket, which nearly all are, is not
-searched for its bucket.
+Both run for every packet, so what they leave out counts. A raise that finds an older one waiting
+ends at once; an entry forgets the raise first, so that a raise by an interrupt in between is kept;
+a wait of the first bucket, which nearly all are, is not searched for its bucket.
 """
 
 from dataclasses import dataclass
@@ -12,8 +13,8 @@ from necroscope.model.tables import SOFTIRQ_DELAY_BUCKETS, SOFTIRQ_VECTORS
 from necroscope.sources.perf import bpf_assembler as bpf
 
 VECTORS: Final = len(SOFTIRQ_VECTORS)
-# Of a vector in the map of delays: the time of the raise that waits, the histogram, and what fills up four cache lines, so that
-# a place is found by shifting and no two cores write to one line.
+# Of a vector in the map of delays: the time of the raise that waits, the histogram, and what fills
+# up four cache lines, so that a place is found by shifting and no two cores write to one line.
 VECTOR_WORDS: Final = 32
 CORE_BYTES: Final = VECTORS * VECTOR_WORDS * 8
 WORST_BYTES: Final = VECTORS * 8
@@ -26,10 +27,11 @@ _STACK_KEY: Final = -4
 
 @dataclass(frozen=True, slots=True)
 class Maps:
-    """Where both programs find their words: descriptors of the map of delays and of that of the worst waits.
+    """Where both programs find their words: descriptors of the map of delays and of that of the
+    worst waits.
 
-    With `cores` each map is one value with the words of all cores, whose address is a constant of the program (Linux 5.2).
-    Without, it has a value for each core, and a call looks it up.
+    With `cores` each map is one value with the words of all cores, whose address is a constant of
+    the program (Linux 5.2). Without, it has a value for each core, and a call looks it up.
     """
 
     delays: int
@@ -38,7 +40,9 @@ class Maps:
 
 
 def raise_program(maps: Maps, vector_offset: int = 0) -> bytes:
-    """`vector_offset` is that of the field `vec`; a raw tracepoint has the vector as its first argument."""
+    """`vector_offset` is that of the field `vec`; a raw tracepoint has the vector as its first
+    argument.
+    """
     program = bpf.Program()
     _point_at_vector(program, maps, vector_offset)
     program.jump_if_not_equal(bpf.R8, 0, "out")
@@ -63,7 +67,9 @@ def entry_program(maps: Maps, vector_offset: int = 0) -> bytes:
 
 
 def _point_at_vector(program: bpf.Program, maps: Maps, vector_offset: int) -> None:
-    """R6 = place of the vector among those of the map, R7 = its words, R8 = the time of the raise that waits."""
+    """R6 = place of the vector among those of the map, R7 = its words, R8 = the time of the raise
+    that waits.
+    """
     if maps.cores is None:
         program.load32(bpf.R6, bpf.R1, vector_offset)
         program.jump_if_above(bpf.R6, VECTORS - 1, "out")

@@ -1,7 +1,9 @@
-"""Tracepoint ids and field offsets from tracefs, through a detached mount that a kill -9 cannot leave behind.
+"""Tracepoint ids and field offsets from tracefs, through a detached mount that a kill -9 cannot
+leave behind.
 
-`fsopen` + `fsmount` (Linux 5.2) give a mount that exists only as our descriptor; before that, or without CAP_SYS_ADMIN, one that
-is already mounted is used. The kernel's format files say where each field lies, so that no offset is assumed.
+`fsopen` + `fsmount` (Linux 5.2) give a mount that exists only as our descriptor; before that, or
+without CAP_SYS_ADMIN, one that is already mounted is used. The kernel's format files say where each
+field lies, so that no offset is assumed.
 """
 
 import ctypes
@@ -18,7 +20,9 @@ _FSCONFIG_CMD_CREATE: Final = 6
 _FSMOUNT_CLOEXEC: Final = 1
 _FSOPEN_CLOEXEC: Final = 1
 _MOUNTED: Final = ("sys/kernel/tracing", "sys/kernel/debug/tracing")
-_FIELD: Final = re.compile(r"field:(?P<type>.*?)(?P<name>\w+)(?:\[[^\]]*\])?;\s*offset:(?P<offset>\d+);\s*size:(?P<size>\d+);")
+_FIELD: Final = re.compile(
+    r"field:(?P<type>.*?)(?P<name>\w+)(?:\[[^\]]*\])?;\s*offset:(?P<offset>\d+);\s*size:(?P<size>\d+);"
+)
 _ID: Final = re.compile(r"^ID: (\d+)$", re.MULTILINE)
 
 
@@ -41,12 +45,17 @@ def parse_format(text: str) -> Tracepoint:
     found = _ID.search(text)
     if found is None:
         raise SourceUnavailable("a tracepoint's format file has no ID line")
-    fields = {match["name"]: Field(int(match["offset"]), int(match["size"])) for match in _FIELD.finditer(text)}
+    fields = {
+        match["name"]: Field(int(match["offset"]), int(match["size"]))
+        for match in _FIELD.finditer(text)
+    }
     return Tracepoint(int(found[1]), fields)
 
 
 def read_tracepoints(names: tuple[str, ...], root: Path) -> dict[str, Tracepoint]:
-    """The tracepoints by their names (`irq:softirq_raise`); one that is missing is SourceUnavailable."""
+    """The tracepoints by their names (`irq:softirq_raise`); one that is missing is
+    SourceUnavailable.
+    """
     directory = _open_tracefs(root)
     try:
         return {name: _read_tracepoint(directory, name) for name in names}

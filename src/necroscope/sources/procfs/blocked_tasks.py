@@ -1,9 +1,11 @@
-"""Who stands still in the kernel: processes in state D, from /proc/PID/stat, with where they wait, from /proc/PID/stack.
+"""Who stands still in the kernel: processes in state D, from /proc/PID/stat, with where they wait,
+from /proc/PID/stack.
 
-How often each was given a core, from /proc/PID/schedstat, tells a second look whether it has moved at all meanwhile.
+How often each was given a core, from /proc/PID/schedstat, tells a second look whether it has moved
+at all meanwhile.
 
-All processes are looked at, which takes milliseconds on a large node: for a moment that deserves it, not for every second. None
-of these files waits for the process it tells of.
+All processes are looked at, which takes milliseconds on a large node: for a moment that deserves
+it, not for every second. None of these files waits for the process it tells of.
 """
 
 import os
@@ -25,7 +27,8 @@ _FLAGS: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class BlockedTask:
-    """`functions` are the kernel's, innermost first; None where this process may not ask (CAP_SYS_ADMIN).
+    """`functions` are the kernel's, innermost first; None where this process may not ask
+    (CAP_SYS_ADMIN).
 
     `runs` is how often it was given a core in its life; None where the kernel does not count that.
     """
@@ -38,7 +41,9 @@ class BlockedTask:
     runs: int | None
 
 
-def read_blocked_tasks(root: Path, monotonic_s: Callable[[], float] = time.monotonic) -> list[BlockedTask]:
+def read_blocked_tasks(
+    root: Path, monotonic_s: Callable[[], float] = time.monotonic
+) -> list[BlockedTask]:
     """At most 16, programs only: threads of the kernel wait like this by trade."""
     proc, until_s = root / "proc", monotonic_s() + _LONGEST_S
     found: list[BlockedTask] = []
@@ -59,7 +64,13 @@ def parse_stat(data: bytes) -> tuple[str, int] | None:
     """Name and last core of a program in state D, None for any other."""
     start, end = data.find(b"("), data.rfind(b")")
     fields = data[end + 1 :].split()
-    if start < 0 or end < 0 or len(fields) <= _PROCESSOR or fields[_STATE] != b"D" or int(fields[_FLAGS]) & _PF_KTHREAD:
+    if (
+        start < 0
+        or end < 0
+        or len(fields) <= _PROCESSOR
+        or fields[_STATE] != b"D"
+        or int(fields[_FLAGS]) & _PF_KTHREAD
+    ):
         return None
     return clean(data[start + 1 : end]), int(fields[_PROCESSOR])
 
@@ -71,7 +82,9 @@ def parse_stack(data: bytes) -> tuple[str, ...]:
 
 
 def parse_first_argument(data: bytes) -> int | None:
-    """Of `17 0x3 0x7f52...`, a system call's number and its arguments; None for a task that is in none."""
+    """Of `17 0x3 0x7f52...`, a system call's number and its arguments; None for a task that is in
+    none.
+    """
     fields = data.split()
     return int(fields[1], 16) if len(fields) > 2 and fields[0].isdigit() else None
 
@@ -88,7 +101,8 @@ def _pids(proc: Path) -> Iterator[int]:
 
 
 def _functions(path: str) -> tuple[str, ...] | None:
-    # The kernel lets everybody open it who may open others' files, and refuses to be read (proc_pid_stack, fs/proc/base.c).
+    # The kernel lets everybody open it who may open others' files, and refuses to be read
+    # (proc_pid_stack, fs/proc/base.c).
     try:
         return parse_stack(_read(path))
     except PermissionError:

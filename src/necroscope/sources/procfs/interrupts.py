@@ -1,8 +1,10 @@
-"""Interrupts by core, with the network queue behind each: /proc/interrupts (kernel/irq/proc.c, arch/*/kernel/irq.c), /proc/irq.
+"""Interrupts by core, with the network queue behind each: /proc/interrupts (kernel/irq/proc.c,
+arch/*/kernel/irq.c), /proc/irq.
 
-Rows are written where interrupts came since the last read. Besides, each interrupt of a network device gets a row of count 0 for
-every core of its affinity at the first read, at the start of a segment and when its affinity changes, so that the way from queue
-to core is known even of a queue that stands still. ERR and MIS are counted once for the machine, not by core, and left out.
+Rows are written where interrupts came since the last read. Besides, each interrupt of a network
+device gets a row of count 0 for every core of its affinity at the first read, at the start of a
+segment and when its affinity changes, so that the way from queue to core is known even of a queue
+that stands still. ERR and MIS are counted once for the machine, not by core, and left out.
 """
 
 import re
@@ -19,13 +21,16 @@ from necroscope.sources.procfs.interrupt_names import device_and_queue
 from necroscope.sources.sysfs import cpus as cpu_list
 from necroscope.sources.sysfs import netdev_irqs
 
-# An interrupt that nobody has requested ends with its trigger instead of an action: `2-edge`, `27 Level`.
+# An interrupt that nobody has requested ends with its trigger instead of an action: `2-edge`, `27
+# Level`.
 _NO_ACTION: Final = re.compile(r"\d*[- ]?(?:edge|level|fasteoi)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One interrupt: `label` is its number or name, `counts` one number for each CPU of the header."""
+    """One interrupt: `label` is its number or name, `counts` one number for each CPU of the
+    header.
+    """
 
     label: str
     action: str
@@ -48,8 +53,13 @@ def parse_line(line: bytes, cpu_count: int) -> Line | None:
         return None
     *numbers, text = fields
     name = label.strip().decode("ascii", "replace")
-    # The action follows at least two spaces, and chip names may hold single ones (`Hyper-V PCIe MSI`).
-    action = text.decode("utf-8", "backslashreplace").rpartition("  ")[2] if name.isdigit() else text.decode("ascii", "replace")
+    # The action follows at least two spaces, and chip names may hold single ones (`Hyper-V PCIe
+    # MSI`).
+    action = (
+        text.decode("utf-8", "backslashreplace").rpartition("  ")[2]
+        if name.isdigit()
+        else text.decode("ascii", "replace")
+    )
     action = "" if _NO_ACTION.fullmatch(action.strip()) else action.strip()
     return Line(name, clean(action), tuple(map(int, numbers)))
 
@@ -65,7 +75,9 @@ class Interrupt:
     queue: int | None
     affinity: str | None
 
-    def rises(self, line: Line, cpus: tuple[int, ...], elapsed_ns: int) -> Iterator[tuple[int, int]]:
+    def rises(
+        self, line: Line, cpus: tuple[int, ...], elapsed_ns: int
+    ) -> Iterator[tuple[int, int]]:
         """CPU and count, where interrupts came; nothing if they were counted anew."""
         before = self.line.counts
         if cpus != self.cpus:
@@ -76,7 +88,9 @@ class Interrupt:
 
 
 class Interrupts:
-    """Read every 10 s and when a trigger fires: making the file costs the kernel a number for each interrupt and core."""
+    """Read every 10 s and when a trigger fires: making the file costs the kernel a number for each
+    interrupt and core.
+    """
 
     name = "interrupts"
     tables: tuple[str, ...] = ("interrupts",)
@@ -114,7 +128,9 @@ class Interrupts:
     def close(self) -> None:
         self._file.close()
 
-    def _follow(self, before: Interrupt | None, raw: bytes, cpus: tuple[int, ...]) -> Interrupt | None:
+    def _follow(
+        self, before: Interrupt | None, raw: bytes, cpus: tuple[int, ...]
+    ) -> Interrupt | None:
         """The interrupt as it is now; a line whose bytes did not change is not parsed again."""
         if before is not None and before.raw == raw and before.cpus == cpus:
             line: Line | None = before.line
@@ -124,18 +140,24 @@ class Interrupts:
             return None
         if before is None or before.line.action != line.action:
             device, queue = (
-                device_and_queue(line.label, line.action, self._network_devices()) if line.label.isdigit() else (None,) * 2
+                device_and_queue(line.label, line.action, self._network_devices())
+                if line.label.isdigit()
+                else (None,) * 2
             )
             return Interrupt(raw, cpus, line, device, queue, self._affinity(line.label))
         affinity = before.affinity if before.device is None else self._affinity(line.label)
         return Interrupt(raw, cpus, line, before.device, before.queue, affinity)
 
-    def _rows(self, before: Interrupt | None, after: Interrupt, time_ns: int, elapsed_ns: int) -> Rows:
+    def _rows(
+        self, before: Interrupt | None, after: Interrupt, time_ns: int, elapsed_ns: int
+    ) -> Rows:
         line = after.line
         names = (line.label, line.action, after.device, after.queue, after.affinity)
         is_new = before is None or before.line.action != line.action
         counts: dict[int, int] = {}
-        if after.device is not None and (is_new or self._starts_segment or (before and before.affinity != after.affinity)):
+        if after.device is not None and (
+            is_new or self._starts_segment or (before and before.affinity != after.affinity)
+        ):
             counts = dict.fromkeys(cpu_list.parse(after.affinity or ""), 0)
         if before is not None and not is_new and before.raw != after.raw:
             counts.update(before.rises(line, after.cpus, elapsed_ns))
@@ -148,7 +170,9 @@ class Interrupts:
         return self._devices
 
     def _affinity(self, label: str) -> str | None:
-        """The cores it goes to; before 4.13, and on other architectures, those it may go to. None for LOC and its like."""
+        """The cores it goes to; before 4.13, and on other architectures, those it may go to. None
+        for LOC and its like.
+        """
         if not label.isdigit():
             return None
         for file in ("effective_affinity_list", "smp_affinity_list"):

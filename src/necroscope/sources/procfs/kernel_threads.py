@@ -1,4 +1,6 @@
-"""Kernel threads by pid: the children of kthreadd (PID 2), from /proc/2/task/2/children, else by the parents of all processes."""
+"""Kernel threads by pid: the children of kthreadd (PID 2), from /proc/2/task/2/children, else by
+the parents of all processes.
+"""
 
 from pathlib import Path
 from typing import Final
@@ -30,7 +32,10 @@ class KernelThreads:
             )
         children = self._children()
         pids = self._all_pids() if children is None else children
-        self._names = {pid: self._names[pid] if pid in self._names else self._name(pid, children is not None) for pid in pids}
+        self._names = {
+            pid: self._names[pid] if pid in self._names else self._name(pid, children is not None)
+            for pid in pids
+        }
         return {pid: name for pid, name in self._names.items() if name is not None}
 
     def _name(self, pid: int, is_kernel_thread: bool) -> bytes | None:

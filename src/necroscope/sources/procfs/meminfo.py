@@ -1,6 +1,8 @@
-"""Amounts of memory now: the figures of /proc/meminfo (fs/proc/meminfo.c) that the `memory` table keeps, in bytes.
+"""Amounts of memory now: the figures of /proc/meminfo (fs/proc/meminfo.c) that the `memory` table
+keeps, in bytes.
 
-`Percpu` exists since 4.19. It matters here: each memory cgroup, dead ones too, holds some of it for every CPU.
+`Percpu` exists since 4.19. It matters here: each memory cgroup, dead ones too, holds some of it for
+every CPU.
 """
 
 from typing import Final
@@ -38,5 +40,7 @@ class Meminfo:
         """The values of COLUMNS, None where this kernel does not tell."""
         *values, swap_free = [kb and kb * _BYTES_PER_KB for kb in self._numbers.parse(data)]
         swap_total = values[_SWAP_USED]
-        values[_SWAP_USED] = None if swap_total is None or swap_free is None else swap_total - swap_free
+        values[_SWAP_USED] = (
+            None if swap_total is None or swap_free is None else swap_total - swap_free
+        )
         return values

@@ -1,4 +1,6 @@
-"""The `memory` row: what /proc/vmstat counted since the row before, what /proc/meminfo and the file system caches hold now."""
+"""The `memory` row: what /proc/vmstat counted since the row before, what /proc/meminfo and the file
+system caches hold now.
+"""
 
 from operator import sub
 from pathlib import Path
@@ -30,7 +32,9 @@ class Memory:
         self._read_at: Moment | None = None
 
     def read(self, now: Moment) -> Reading:
-        events = self._vmstat_file.parse(self._vmstat.parse, longest_record_bytes=_LONGEST_LINE_BYTES)
+        events = self._vmstat_file.parse(
+            self._vmstat.parse, longest_record_bytes=_LONGEST_LINE_BYTES
+        )
         amounts = self._meminfo_file.parse(self._meminfo.parse, record=True)
         dentries = self._dentry_state_file.parse(filesystem_caches.parse_dentry_state, record=True)
         inodes = self._inode_nr_file.parse(filesystem_caches.parse_inode_nr, record=True)
@@ -41,12 +45,19 @@ class Memory:
             rises = _rises(events, self._before)
             if rises is not None:
                 elapsed_ns = now.monotonic_ns - self._read_at.monotonic_ns
-                reading.rows["memory"] = [(now.time_ns, elapsed_ns, *rises, *amounts, *dentries, inodes)]
+                reading.rows["memory"] = [
+                    (now.time_ns, elapsed_ns, *rises, *amounts, *dentries, inodes)
+                ]
         self._before, self._read_at = events, now
         return reading
 
     def close(self) -> None:
-        for file in (self._vmstat_file, self._meminfo_file, self._dentry_state_file, self._inode_nr_file):
+        for file in (
+            self._vmstat_file,
+            self._meminfo_file,
+            self._dentry_state_file,
+            self._inode_nr_file,
+        ):
             file.close()
 
 
@@ -55,7 +66,10 @@ def _rises(now: Values, before: Values) -> Values | None:
     if None not in now and None not in before:
         rises = list(map(sub, now, before))
         return None if min(rises) < 0 else rises
-    rises = [None if new is None or old is None else new - old for new, old in zip(now, before, strict=True)]
+    rises = [
+        None if new is None or old is None else new - old
+        for new, old in zip(now, before, strict=True)
+    ]
     return None if any(rise is not None and rise < 0 for rise in rises) else rises
 
 
@@ -70,5 +84,12 @@ def _missing(events: Values, amounts: Values, dentries: Values, now: Moment) -> 
     for path, (columns, values) in files.items():
         lacking = [column for column, value in zip(columns, values, strict=True) if value is None]
         if lacking:
-            gaps.append(Gap("memory", now.time_ns, now.time_ns, f"this kernel's {path} has no {', '.join(lacking)}"))
+            gaps.append(
+                Gap(
+                    "memory",
+                    now.time_ns,
+                    now.time_ns,
+                    f"this kernel's {path} has no {', '.join(lacking)}",
+                )
+            )
     return gaps

@@ -1,7 +1,9 @@
-"""Numbers out of files of `name value` lines (/proc/vmstat, /proc/meminfo), by the places where their names stood last time.
+"""Numbers out of files of `name value` lines (/proc/vmstat, /proc/meminfo), by the places where
+their names stood last time.
 
-The order of the lines is fixed while a kernel runs. Measured on 188 lines of vmstat, 26 names: 11 us by place with the names
-verified, 17 us by searching forward, 30 us by a dictionary of all lines, 37 us and more by regular expressions.
+The order of the lines is fixed while a kernel runs. Measured on 188 lines of vmstat, 26 names: 11
+us by place with the names verified, 17 us by searching forward, 30 us by a dictionary of all lines,
+37 us and more by regular expressions.
 """
 
 from operator import itemgetter
@@ -32,7 +34,8 @@ class NamedNumbers:
         places = {word: place for place, word in enumerate(words[:-1])}
         self._word_count = len(words)
         self._present = tuple(name for name in self._names if name in places)
-        # Where each name's number is among those present; at the end of them stands a None for the others.
+        # Where each name's number is among those present; at the end of them stands a None for the
+        # others.
         self._order = [self._present.index(name) if name in places else -1 for name in self._names]
         self._name_places = [places[name] for name in self._present]
         self._value_places = [place + 1 for place in self._name_places]

@@ -1,7 +1,8 @@
-"""Whose network devices an ioctl of ours reaches: /proc/PID/ns/net (fs/proc/namespaces.c, fs/nsfs.c).
+"""Whose network devices an ioctl of ours reaches: /proc/PID/ns/net (fs/proc/namespaces.c,
+fs/nsfs.c).
 
-A namespace is a file of nsfs, the same from whichever /proc it is looked at. To look at that of another user's process takes
-CAP_SYS_PTRACE.
+A namespace is a file of nsfs, the same from whichever /proc it is looked at. To look at that of
+another user's process takes CAP_SYS_PTRACE.
 """
 
 import os

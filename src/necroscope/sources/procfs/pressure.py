@@ -1,6 +1,8 @@
-"""Time that work stalled for want of a resource: /proc/pressure (kernel/sched/psi.c), whose `total=` counts microseconds.
+"""Time that work stalled for want of a resource: /proc/pressure (kernel/sched/psi.c), whose
+`total=` counts microseconds.
 
-`irq` exists since 6.1 where interrupt time is accounted, and has no `some` line. `cpu` has a `full` line since 5.13.
+`irq` exists since 6.1 where interrupt time is accounted, and has no `some` line. `cpu` has a `full`
+line since 5.13.
 """
 
 import re
@@ -26,7 +28,9 @@ def parse(data: bytes) -> Totals:
 
 
 class _Resource:
-    """The totals of one file, which stays as it is for minutes while nothing stalls for its resource."""
+    """The totals of one file, which stays as it is for minutes while nothing stalls for its
+    resource.
+    """
 
     def __init__(self, path: Path) -> None:
         self.file = KeptFile(path)
@@ -61,13 +65,18 @@ class Pressure:
         try:
             totals = {name: resource.read() for name, resource in self._resources.items()}
         except SourceUnavailable as error:
-            raise SourceUnavailable(error.facts, "boot with psi=1 on a kernel that has CONFIG_PSI") from None
+            raise SourceUnavailable(
+                error.facts, "boot with psi=1 on a kernel that has CONFIG_PSI"
+            ) from None
         reading = Reading()
         if self._read_at is None:
             reading.gaps += _missing(totals, now)
         else:
             elapsed_ns = now.monotonic_ns - self._read_at.monotonic_ns
-            rows = [self._row(resource, totals[resource], now.time_ns, elapsed_ns) for resource in totals]
+            rows = [
+                self._row(resource, totals[resource], now.time_ns, elapsed_ns)
+                for resource in totals
+            ]
             reading.rows["pressure"] = [row for row in rows if row is not None]
         self._before, self._read_at = totals, now
         return reading
@@ -88,5 +97,11 @@ class Pressure:
 def _missing(totals: dict[str, Totals], now: Moment) -> list[Gap]:
     lacking = [resource for resource in _RESOURCES if None in totals[resource]]
     return [
-        Gap("pressure", now.time_ns, now.time_ns, f"this kernel's {resource} pressure has no full line") for resource in lacking
+        Gap(
+            "pressure",
+            now.time_ns,
+            now.time_ns,
+            f"this kernel's {resource} pressure has no full line",
+        )
+        for resource in lacking
     ]

@@ -1,6 +1,8 @@
-"""What another process, the recorder of a recording, costs: /proc/locks tells who it is, /proc/PID/stat of it and its children.
+"""What another process, the recorder of a recording, costs: /proc/locks tells who it is,
+/proc/PID/stat of it and its children.
 
-proc_pid_stat(5), proc_locks(5). The pid in the lock file alone could be anybody's: of a boot ago, or of another pid namespace.
+proc_pid_stat(5), proc_locks(5). The pid in the lock file alone could be anybody's: of a boot ago,
+or of another pid namespace.
 """
 
 import contextlib
@@ -11,8 +13,11 @@ from pathlib import Path
 from typing import Final
 
 # `12: FLOCK  ADVISORY  WRITE 4711 fd:01:131090 0 EOF`
-_FLOCK: Final = re.compile(r"^\d+: FLOCK\s+ADVISORY\s+WRITE (\d+) [0-9a-f]+:[0-9a-f]+:(\d+) ", re.MULTILINE)
-# Fields of /proc/PID/stat after the name in parentheses, which may hold spaces: ppid, then utime, stime, cutime, cstime, and rss.
+_FLOCK: Final = re.compile(
+    r"^\d+: FLOCK\s+ADVISORY\s+WRITE (\d+) [0-9a-f]+:[0-9a-f]+:(\d+) ", re.MULTILINE
+)
+# Fields of /proc/PID/stat after the name in parentheses, which may hold spaces: ppid, then utime,
+# stime, cutime, cstime, and rss.
 _PARENT, _TIMES, _PAGES = 1, slice(11, 15), 21
 
 
@@ -26,15 +31,23 @@ class ProcessCost:
 
 
 def holder_of(locks: str, inode: int) -> int | None:
-    """The process that holds the lock of a file, if it can be seen from here (elsewhere the kernel shows pid 0)."""
-    return next((int(pid) for pid, of in _FLOCK.findall(locks) if int(of) == inode and int(pid) > 0), None)
+    """The process that holds the lock of a file, if it can be seen from here (elsewhere the kernel
+    shows pid 0).
+    """
+    return next(
+        (int(pid) for pid, of in _FLOCK.findall(locks) if int(of) == inode and int(pid) > 0), None
+    )
 
 
 def parse_stat(text: str) -> tuple[int, float, int]:
     """Parent, CPU seconds, resident bytes."""
     fields = text.rpartition(")")[2].split()
     ticks = sum(map(int, fields[_TIMES]))
-    return int(fields[_PARENT]), ticks / os.sysconf("SC_CLK_TCK"), int(fields[_PAGES]) * os.sysconf("SC_PAGE_SIZE")
+    return (
+        int(fields[_PARENT]),
+        ticks / os.sysconf("SC_CLK_TCK"),
+        int(fields[_PAGES]) * os.sysconf("SC_PAGE_SIZE"),
+    )
 
 
 def read_cost(lock_file: Path, root: Path = Path("/")) -> ProcessCost | None:
@@ -58,7 +71,8 @@ def _read_stat(root: Path, pid: int) -> tuple[int, float, int]:
 
 
 def _children(root: Path, pid: int) -> list[int]:
-    """Its own children: the lookup process, and while a segment is sealed the child that does it. Needs CONFIG_PROC_CHILDREN.
+    """Its own children: the lookup process, and while a segment is sealed the child that does it.
+    Needs CONFIG_PROC_CHILDREN.
 
     Each thread has those that it started, and the seal is started by the thread of the disk.
     """

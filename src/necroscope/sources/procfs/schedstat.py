@@ -1,6 +1,8 @@
-"""How long the softirq threads ran and waited: /proc/PID/schedstat and stat (fs/proc/base.c, array.c) of ksoftirqd/* and napi/*.
+"""How long the softirq threads ran and waited: /proc/PID/schedstat and stat (fs/proc/base.c,
+array.c) of ksoftirqd/* and napi/*.
 
-run_delay is booked only when the wait ends, so a starving thread looks idle until then: that is why its state is read too.
+run_delay is booked only when the wait ends, so a starving thread looks idle until then: that is why
+its state is read too.
 """
 
 from dataclasses import dataclass
@@ -25,7 +27,9 @@ def parse(data: bytes) -> tuple[int, int, int]:
 
 
 def parse_state(data: bytes) -> str:
-    """The state's letter, field 3 of /proc/PID/stat; the name before it may hold spaces and brackets."""
+    """The state's letter, field 3 of /proc/PID/stat; the name before it may hold spaces and
+    brackets.
+    """
     return chr(data[data.rindex(b")") + 2])
 
 
@@ -36,7 +40,9 @@ def parse_core(data: bytes) -> int:
 
 @dataclass(slots=True)
 class SoftirqThread:
-    """One thread with its two files kept open; `bound_cpu` is known for ksoftirqd, a napi thread may move."""
+    """One thread with its two files kept open; `bound_cpu` is known for ksoftirqd, a napi thread
+    may move.
+    """
 
     pid: int
     comm: str
@@ -50,17 +56,33 @@ class SoftirqThread:
         _name, _slash, number = comm.partition(b"ksoftirqd/")
         bound_cpu = int(number) if number.isdigit() else None
         folder = proc / str(pid)
-        return cls(pid, clean(comm), bound_cpu, KeptFile(folder / "schedstat"), KeptFile(folder / "stat"))
+        return cls(
+            pid, clean(comm), bound_cpu, KeptFile(folder / "schedstat"), KeptFile(folder / "stat")
+        )
 
     def row(self, time_ns: int, elapsed_ns: int) -> Row | None:
         now = parse(self.schedstat.read_record())
         stat = self.stat.read_record()
         before, self.before = self.before, now
-        run_ns, delay_ns, slices = (0, 0, -1) if before is None else (now[0] - before[0], now[1] - before[1], now[2] - before[2])
+        run_ns, delay_ns, slices = (
+            (0, 0, -1)
+            if before is None
+            else (now[0] - before[0], now[1] - before[1], now[2] - before[2])
+        )
         if slices < 0:
             return None
         cpu = self.bound_cpu if self.bound_cpu is not None else parse_core(stat)
-        return (time_ns, cpu, self.pid, self.comm, parse_state(stat), elapsed_ns, run_ns, delay_ns, slices)
+        return (
+            time_ns,
+            cpu,
+            self.pid,
+            self.comm,
+            parse_state(stat),
+            elapsed_ns,
+            run_ns,
+            delay_ns,
+            slices,
+        )
 
     def close(self) -> None:
         self.schedstat.close()
@@ -68,7 +90,9 @@ class SoftirqThread:
 
 
 class RunQueue:
-    """One row a thread and tick. Threads that come and go (napi threads are made by a sysctl) are found within a minute."""
+    """One row a thread and tick. Threads that come and go (napi threads are made by a sysctl) are
+    found within a minute.
+    """
 
     name = "runqueue"
     tables: tuple[str, ...] = ("runqueue",)
@@ -117,7 +141,12 @@ class RunQueue:
 
     def _check_counted(self) -> None:
         if not self._threads:
-            raise SourceUnavailable(f"no ksoftirqd thread can be read below {clean(str(self._proc))}", "run as root")
+            raise SourceUnavailable(
+                f"no ksoftirqd thread can be read below {clean(str(self._proc))}", "run as root"
+            )
         if all(thread.before == (0, 0, 0) for thread in self._threads.values()):
-            # Every ksoftirqd ran once when its CPU came up, so zeros everywhere mean that nobody counts.
-            raise SourceUnavailable("this kernel does not count run delay: schedstat is 0", "boot with `delayacct`")
+            # Every ksoftirqd ran once when its CPU came up, so zeros everywhere mean that nobody
+            # counts.
+            raise SourceUnavailable(
+                "this kernel does not count run delay: schedstat is 0", "boot with `delayacct`"
+            )

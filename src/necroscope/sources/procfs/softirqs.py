@@ -1,4 +1,6 @@
-"""Softirqs handled by each core, by vector: /proc/softirqs (fs/proc/softirqs.c), counters of 32 bits for every possible CPU."""
+"""Softirqs handled by each core, by vector: /proc/softirqs (fs/proc/softirqs.c), counters of 32
+bits for every possible CPU.
+"""
 
 from functools import lru_cache
 from pathlib import Path
@@ -15,8 +17,11 @@ Counts = tuple[int, ...]
 
 
 def parse(data: bytes) -> tuple[dict[int, Counts], tuple[str, ...]]:
-    """Counts of each CPU in the order of SOFTIRQ_VECTORS, and the vectors this kernel lacks (their counts are left out)."""
-    # One line of CPUs, then lines of a label and a number for each of them: all words together are columns.
+    """Counts of each CPU in the order of SOFTIRQ_VECTORS, and the vectors this kernel lacks (their
+    counts are left out).
+    """
+    # One line of CPUs, then lines of a label and a number for each of them: all words together are
+    # columns.
     cpus = _cpus(data[: data.index(b"\n")])
     words = data[: data.rfind(b"\n") + 1].split()
     width = len(cpus) + 1
@@ -26,7 +31,10 @@ def parse(data: bytes) -> tuple[dict[int, Counts], tuple[str, ...]]:
     places, missing = _places(labels)
     if not cpus or not places:
         raise ValueError("it is empty or cut")
-    return {cpu: tuple(map(int, map(words[width + at :: width].__getitem__, places))) for at, cpu in enumerate(cpus)}, missing
+    return {
+        cpu: tuple(map(int, map(words[width + at :: width].__getitem__, places)))
+        for at, cpu in enumerate(cpus)
+    }, missing
 
 
 @lru_cache(maxsize=8)
@@ -37,12 +45,18 @@ def _cpus(header: bytes) -> tuple[int, ...]:
 @lru_cache(maxsize=8)
 def _places(labels: tuple[bytes, ...]) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Which line holds each vector, and the vectors that none holds."""
-    missing = tuple(vector for vector, label in zip(SOFTIRQ_VECTORS, _LABELS, strict=True) if label not in labels)
+    missing = tuple(
+        vector
+        for vector, label in zip(SOFTIRQ_VECTORS, _LABELS, strict=True)
+        if label not in labels
+    )
     return tuple(labels.index(label) for label in _LABELS if label in labels), missing
 
 
 class Softirqs:
-    """One row a core and tick, zeros included: a core whose softirqs all stand still is what starvation looks like."""
+    """One row a core and tick, zeros included: a core whose softirqs all stand still is what
+    starvation looks like.
+    """
 
     name = "softirqs"
     tables: tuple[str, ...] = ("softirqs",)
@@ -69,7 +83,9 @@ class Softirqs:
         self._file.close()
         self._online.close()
 
-    def _rows(self, counts: dict[int, Counts], missing: tuple[str, ...], now: Moment, last: Moment) -> Rows:
+    def _rows(
+        self, counts: dict[int, Counts], missing: tuple[str, ...], now: Moment, last: Moment
+    ) -> Rows:
         elapsed_ns = now.monotonic_ns - last.monotonic_ns
         rows: Rows = []
         still: set[Value] = set()
@@ -77,13 +93,21 @@ class Softirqs:
             before = self._before.get(cpu)
             rises = None if before is None else increases_32_bit(values, before, elapsed_ns)
             if rises is not None:
-                rows.append((now.time_ns, cpu, elapsed_ns, *(_with_missing(rises, missing) if missing else rises)))
+                rows.append(
+                    (
+                        now.time_ns,
+                        cpu,
+                        elapsed_ns,
+                        *(_with_missing(rises, missing) if missing else rises),
+                    )
+                )
             if before is None or not any(rises or ()):
                 still.add(cpu)
         offline = still - set(self._online.read() or still) if still else ()
         if not offline:
             return rows
-        # Every possible CPU has a column, and one that is offline would look frozen. Back online it is compared with nothing.
+        # Every possible CPU has a column, and one that is offline would look frozen. Back online it
+        # is compared with nothing.
         for cpu in counts.keys() & offline:
             del counts[cpu]
         return [row for row in rows if row[1] not in offline]

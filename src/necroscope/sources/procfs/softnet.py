@@ -1,7 +1,9 @@
-"""Network receive processing by core: /proc/net/softnet_stat (net/core/net-procfs.c), rows of 32-bit numbers in hex.
+"""Network receive processing by core: /proc/net/softnet_stat (net/core/net-procfs.c), rows of
+32-bit numbers in hex.
 
-Columns from 1: 1 processed, 2 dropped, 3 time_squeeze, 10 received_rps, 11 flow_limit; 12 backlog length and 13 CPU since 5.10.
-Without column 13 rows are numbered by the online CPUs, because the kernel leaves offline ones out.
+Columns from 1: 1 processed, 2 dropped, 3 time_squeeze, 10 received_rps, 11 flow_limit; 12 backlog
+length and 13 CPU since 5.10. Without column 13 rows are numbered by the online CPUs, because the
+kernel leaves offline ones out.
 """
 
 import struct
@@ -49,7 +51,8 @@ class SoftnetStat:
     period_s = 1.0
 
     def __init__(self, root: Path) -> None:
-        # /proc/net is the reader's own namespace, also below a host mount: that of PID 1 is the node's.
+        # /proc/net is the reader's own namespace, also below a host mount: that of PID 1 is the
+        # node's.
         of_init = root / "proc/1/net/softnet_stat"
         self._file = KeptFile(of_init if of_init.exists() else root / "proc/net/softnet_stat")
         self._online = OnlineCpus(root)
@@ -62,9 +65,18 @@ class SoftnetStat:
         lines = self._file.parse(self._parse, longest_record_bytes=_LONGEST_LINE_BYTES)
         reading = Reading()
         if self._read_at is not None:
-            reading.rows["softnet"] = self._rows(lines, now, now.monotonic_ns - self._read_at.monotonic_ns)
+            reading.rows["softnet"] = self._rows(
+                lines, now, now.monotonic_ns - self._read_at.monotonic_ns
+            )
         elif any(backlog is None for _counters, backlog in lines.values()):
-            reading.gaps.append(Gap("softnet", now.time_ns, now.time_ns, "this kernel's softnet_stat has no backlog column"))
+            reading.gaps.append(
+                Gap(
+                    "softnet",
+                    now.time_ns,
+                    now.time_ns,
+                    "this kernel's softnet_stat has no backlog column",
+                )
+            )
         self._before, self._read_at = lines, now
         return reading
 
@@ -73,11 +85,16 @@ class SoftnetStat:
         self._online.close()
 
     def _parse(self, data: bytes) -> dict[int, Softnet]:
-        """The same bytes are the same lines; and only kernels that do not number them need to know who is online."""
+        """The same bytes are the same lines; and only kernels that do not number them need to know
+        who is online.
+        """
         if data == self._data and self._is_numbered:
             return self._before
         lines = parse(data, None if self._is_numbered else self._online.read())
-        self._data, self._is_numbered = data, all(backlog is not None for _counters, backlog in lines.values())
+        self._data, self._is_numbered = (
+            data,
+            all(backlog is not None for _counters, backlog in lines.values()),
+        )
         return lines
 
     def _rows(self, lines: dict[int, Softnet], now: Moment, elapsed_ns: int) -> Rows:

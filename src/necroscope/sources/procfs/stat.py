@@ -1,7 +1,9 @@
-"""How each core spent its time: the `cpuN` lines of /proc/stat (fs/proc/stat.c), in USER_HZ ticks, as nanoseconds.
+"""How each core spent its time: the `cpuN` lines of /proc/stat (fs/proc/stat.c), in USER_HZ ticks,
+as nanoseconds.
 
-The kernel books a guest's time twice, in `user` and `guest` (and in `nice` and `guest_nice`). Here `user_ns` and `nice_ns` are
-without their guest part and `guest_ns` is both guests, so that the nine modes add up to the time that passed.
+The kernel books a guest's time twice, in `user` and `guest` (and in `nice` and `guest_nice`). Here
+`user_ns` and `nice_ns` are without their guest part and `guest_ns` is both guests, so that the nine
+modes add up to the time that passed.
 """
 
 import os
@@ -14,15 +16,17 @@ from necroscope.model.units import NS_PER_S
 from necroscope.sources.kept_file import KeptFile
 
 _MODES: Final = 10
-# idle, iowait and steal may go backwards in the kernel (get_iowait_time_us, live migration), and guest is read apart from user:
-# such a fall counts as 0. Counters started anew when the other modes together fell.
+# idle, iowait and steal may go backwards in the kernel (get_iowait_time_us, live migration), and
+# guest is read apart from user: such a fall counts as 0. Counters started anew when the other modes
+# together fell.
 _MAY_FALL: Final = (3, 4, 7)
 Ticks = tuple[int, ...]
 
 
 def parse(data: bytes) -> dict[int, Ticks]:
     """Ticks of each online core in the order of the table's modes, guests counted once."""
-    # The interrupt line holds thousands of numbers on a large machine: it is cut off before anything is split.
+    # The interrupt line holds thousands of numbers on a large machine: it is cut off before
+    # anything is split.
     end = data.find(b"intr")
     lines = data[: end if end >= 0 else data.rfind(b"\n") + 1]
     fields = lines.replace(b"cpu", b"").split()
@@ -30,16 +34,33 @@ def parse(data: bytes) -> dict[int, Ticks]:
     if width < _MODES or len(fields) <= width or (len(fields) - width) % (width + 1):
         raise ValueError("cpu lines are missing or cut")
     numbers = list(map(int, fields))
-    return {numbers[at]: _without_guests(numbers, at + 1) for at in range(width, len(numbers), width + 1)}
+    return {
+        numbers[at]: _without_guests(numbers, at + 1)
+        for at in range(width, len(numbers), width + 1)
+    }
 
 
 def _without_guests(numbers: list[int], at: int) -> Ticks:
-    user, nice, system, idle, iowait, irq, softirq, steal, guest, guest_nice = numbers[at : at + _MODES]
-    return user - guest, nice - guest_nice, system, idle, iowait, irq, softirq, steal, guest + guest_nice
+    user, nice, system, idle, iowait, irq, softirq, steal, guest, guest_nice = numbers[
+        at : at + _MODES
+    ]
+    return (
+        user - guest,
+        nice - guest_nice,
+        system,
+        idle,
+        iowait,
+        irq,
+        softirq,
+        steal,
+        guest + guest_nice,
+    )
 
 
 class Cores:
-    """One row a core and tick; `online` are the CPUs of the last read, so that the recorder can follow hot-plug."""
+    """One row a core and tick; `online` are the CPUs of the last read, so that the recorder can
+    follow hot-plug.
+    """
 
     name = "cores"
     tables: tuple[str, ...] = ("cores",)
@@ -57,7 +78,9 @@ class Cores:
         cores = self._file.parse(parse, record=True)
         reading = Reading()
         last = self._read_at or now
-        reading.rows["cores"] = self._rows(cores, now, now.monotonic_ns - last.monotonic_ns, last, reading.gaps)
+        reading.rows["cores"] = self._rows(
+            cores, now, now.monotonic_ns - last.monotonic_ns, last, reading.gaps
+        )
         if cores.keys() != self._before.keys():
             reading.gaps += self._changes(cores, now, last)
             self.online = frozenset(cores)
@@ -68,7 +91,9 @@ class Cores:
     def close(self) -> None:
         self._file.close()
 
-    def _rows(self, cores: dict[int, Ticks], now: Moment, elapsed_ns: int, last: Moment, gaps: list[Gap]) -> Rows:
+    def _rows(
+        self, cores: dict[int, Ticks], now: Moment, elapsed_ns: int, last: Moment, gaps: list[Gap]
+    ) -> Rows:
         rows: Rows = []
         for cpu, ticks in cores.items():
             before = self._before.get(cpu)
@@ -77,7 +102,15 @@ class Cores:
             rises = list(map(sub, ticks, before))
             if min(rises) < 0:
                 if sum(rises) < sum(rises[at] for at in _MAY_FALL):
-                    gaps.append(Gap("cores", last.time_ns, now.time_ns, f"the counters of cpu {cpu} started anew", cpu))
+                    gaps.append(
+                        Gap(
+                            "cores",
+                            last.time_ns,
+                            now.time_ns,
+                            f"the counters of cpu {cpu} started anew",
+                            cpu,
+                        )
+                    )
                     continue
                 rises = [max(0, rise) for rise in rises]
             rows.append((now.time_ns, cpu, elapsed_ns, *map(self._to_ns, rises)))
@@ -90,5 +123,13 @@ class Cores:
             self._offline_since_ns[cpu] = last.time_ns
             gaps.append(Gap("cores", last.time_ns, now.time_ns, f"cpu {cpu} went offline", cpu))
         for cpu in cores.keys() & self._offline_since_ns.keys():
-            gaps.append(Gap("cores", self._offline_since_ns.pop(cpu), now.time_ns, f"cpu {cpu} was offline", cpu))
+            gaps.append(
+                Gap(
+                    "cores",
+                    self._offline_since_ns.pop(cpu),
+                    now.time_ns,
+                    f"cpu {cpu} was offline",
+                    cpu,
+                )
+            )
         return gaps

@@ -1,7 +1,8 @@
 """Events of the memory manager: the names of /proc/vmstat (mm/vmstat.c) that tell the causes apart.
 
-`allocstall` is split by zone since 4.10 and `workingset_refault` by kind since 5.9: each is the sum of what is there.
-`numa_pages_migrated` needs CONFIG_NUMA_BALANCING, the `thp_` names CONFIG_TRANSPARENT_HUGEPAGE.
+`allocstall` is split by zone since 4.10 and `workingset_refault` by kind since 5.9: each is the sum
+of what is there. `numa_pages_migrated` needs CONFIG_NUMA_BALANCING, the `thp_` names
+CONFIG_TRANSPARENT_HUGEPAGE.
 """
 
 from typing import Final
@@ -11,10 +12,17 @@ from necroscope.sources.procfs.named_numbers import NamedNumbers
 
 _TABLE: Final = TABLES["memory"]
 COLUMNS: Final = tuple(
-    column.name for column in _TABLE.columns[_TABLE.index_of("elapsed_ns") + 1 : _TABLE.index_of("free_bytes")]
+    column.name
+    for column in _TABLE.columns[_TABLE.index_of("elapsed_ns") + 1 : _TABLE.index_of("free_bytes")]
 )
 _SUMS: Final = {
-    "allocstall": ("allocstall_dma", "allocstall_dma32", "allocstall_normal", "allocstall_movable", "allocstall_device"),
+    "allocstall": (
+        "allocstall_dma",
+        "allocstall_dma32",
+        "allocstall_normal",
+        "allocstall_movable",
+        "allocstall_device",
+    ),
     "workingset_refault": ("workingset_refault_anon", "workingset_refault_file"),
 }
 _SUM_PLACES: Final = tuple((COLUMNS.index(column), len(parts)) for column, parts in _SUMS.items())

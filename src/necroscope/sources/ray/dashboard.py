@@ -1,4 +1,6 @@
-"""Ray's dashboard over REST, when one is configured: dead nodes, how jobs ended, and whether the GCS is well."""
+"""Ray's dashboard over REST, when one is configured: dead nodes, how jobs ended, and whether the
+GCS is well.
+"""
 
 import json
 import re
@@ -14,7 +16,9 @@ from necroscope.sources.ray.ray_event import RayEvent
 
 TIMEOUT_S: Final = 10.0
 _ANSWER_BYTES: Final = 16 << 20
-_ADDRESS: Final = re.compile(r"(?:http://)?(?P<host>[0-9.]+|localhost|\[[0-9a-fA-F:]+\]):(?P<port>\d{1,5})/?")
+_ADDRESS: Final = re.compile(
+    r"(?:http://)?(?P<host>[0-9.]+|localhost|\[[0-9a-fA-F:]+\]):(?P<port>\d{1,5})/?"
+)
 _NODES: Final = "/api/v0/nodes?detail=1&limit=10000"
 _JOBS: Final = "/api/jobs/"
 _HEALTH: Final = "/api/gcs_healthz"
@@ -24,7 +28,9 @@ def parse_address(text: str) -> tuple[str, int]:
     """`http://127.0.0.1:8265`; an address and no name, because a resolver has no deadline."""
     match = _ADDRESS.fullmatch(text)
     if match is None or not 0 < int(match["port"]) < 1 << 16:
-        raise UsageError(f"{text!r} is no address of a Ray dashboard", "write it as http://127.0.0.1:8265")
+        raise UsageError(
+            f"{text!r} is no address of a Ray dashboard", "write it as http://127.0.0.1:8265"
+        )
     host = match["host"].strip("[]")
     return ("127.0.0.1" if host == "localhost" else host), int(match["port"])
 
@@ -35,13 +41,26 @@ def parse_nodes(body: bytes) -> list[RayEvent]:
 
 
 def parse_jobs(body: bytes) -> list[RayEvent]:
-    return [_ended_job(job, kind) for job in json.loads(body) if (kind := JOB_ENDS.get(job["status"])) is not None]
+    return [
+        _ended_job(job, kind)
+        for job in json.loads(body)
+        if (kind := JOB_ENDS.get(job["status"])) is not None
+    ]
 
 
 def _dead_node(node: Any) -> RayEvent:
     fields = {"node": clean(str(node["node_id"])), "address": clean(str(node.get("node_ip", "")))}
-    message = f"node {fields['node']} at {fields['address']} is dead: {node.get('state_message') or 'no reason told'}"
-    return RayEvent(int(node["end_time_ms"]) * NS_PER_MS or None, "ray_node_dead", fields["node"], message, dict(fields))
+    message = (
+        f"node {fields['node']} at {fields['address']} is dead:"
+        f" {node.get('state_message') or 'no reason told'}"
+    )
+    return RayEvent(
+        int(node["end_time_ms"]) * NS_PER_MS or None,
+        "ray_node_dead",
+        fields["node"],
+        message,
+        dict(fields),
+    )
 
 
 def _ended_job(job: Any, kind: str) -> RayEvent:
@@ -50,7 +69,9 @@ def _ended_job(job: Any, kind: str) -> RayEvent:
     told = str(job.get("message") or "").partition(", last available logs")[0]
     message = f"job {name} {'failed' if kind == 'ray_job_failed' else 'succeeded'}: {told}"
     fields = {"submission": name, "job": clean(str(job.get("job_id") or "")) or None}
-    return RayEvent(int(ended_ms) * NS_PER_MS if ended_ms else None, kind, name, message, dict(fields))
+    return RayEvent(
+        int(ended_ms) * NS_PER_MS if ended_ms else None, kind, name, message, dict(fields)
+    )
 
 
 class Dashboard:
@@ -64,11 +85,27 @@ class Dashboard:
         events = []
         if health != 200:
             message = f"the GCS is not well: {clean(told[:200])}"
-            events.append(RayEvent(None, "ray_health_check_failed", None, message, {"status": health}))
+            events.append(
+                RayEvent(None, "ray_health_check_failed", None, message, {"status": health})
+            )
         try:
             return events + parse_nodes(self._get(_NODES)[1]) + parse_jobs(self._get(_JOBS)[1])
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ArithmeticError) as error:
-            raise SourceUnavailable(f"Ray's dashboard answers in an unknown form: {error!r}") from None
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+            ArithmeticError,
+        ) as error:
+            raise SourceUnavailable(
+                f"Ray's dashboard answers in an unknown form: {error!r}"
+            ) from None
 
     def _get(self, target: str) -> tuple[int, bytes]:
-        return http_get(lambda: DaemonSocket.connect_tcp(self._host, self._port, self._timeout_s, _ANSWER_BYTES), target)
+        return http_get(
+            lambda: DaemonSocket.connect_tcp(
+                self._host, self._port, self._timeout_s, _ANSWER_BYTES
+            ),
+            target,
+        )

@@ -1,5 +1,7 @@
-"""Ray's event files, one JSON object a line: `events/event_*.log`, always there, and `export_events/event_EXPORT_*.log`, written
-with RAY_enable_export_api_write=1 (src/ray/protobuf/export_*.proto)."""
+"""Ray's event files, one JSON object a line: `events/event_*.log`, always there, and
+`export_events/event_EXPORT_*.log`, written with RAY_enable_export_api_write=1
+(src/ray/protobuf/export_*.proto).
+"""
 
 import base64
 import json
@@ -11,7 +13,9 @@ from necroscope.model.names import clean
 from necroscope.model.units import NS_PER_MS, NS_PER_S
 from necroscope.sources.ray.ray_event import RayEvent
 
-TELLING: Final = re.compile(rb"RAY_NODE_REMOVED|RAY_DRIVER_FAILURE|status (FAILED|SUCCEEDED)|\"(DEAD|FAILED|SUCCEEDED)\"")
+TELLING: Final = re.compile(
+    rb"RAY_NODE_REMOVED|RAY_DRIVER_FAILURE|status (FAILED|SUCCEEDED)|\"(DEAD|FAILED|SUCCEEDED)\""
+)
 # Ways for an actor to end that are no failure (ActorDiedErrorContext.Reason, WorkerExitType).
 _WANTED_ENDS: Final = ("OUT_OF_SCOPE", "REF_DELETED", "INTENDED", "RAY_KILL", "JOB_FINISHED")
 # What a job's last status becomes; a job that somebody stopped neither failed nor succeeded.
@@ -24,7 +28,14 @@ def parse(line: bytes, _read_ns: int = 0) -> RayEvent | None:
         event = json.loads(line)
         read = _READERS.get(event["source_type"])
         return read(event) if read is not None else None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ArithmeticError):  # int of JSON's Infinity
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        ArithmeticError,
+    ):  # int of JSON's Infinity
         return None
 
 
@@ -33,7 +44,9 @@ def _gcs(event: Any) -> RayEvent | None:
         return None
     known = event["custom_fields"]
     fields = {"node": clean(str(known["node_id"])), "address": clean(str(known.get("ip", "")))}
-    return RayEvent(_seconds_ns(event), "ray_node_dead", fields["node"], str(event["message"]), dict(fields))
+    return RayEvent(
+        _seconds_ns(event), "ray_node_dead", fields["node"], str(event["message"]), dict(fields)
+    )
 
 
 def _raylet(event: Any) -> RayEvent | None:
@@ -48,7 +61,9 @@ def _jobs(event: Any) -> RayEvent | None:
     if kind is None:
         return None
     submission = clean(str(event["custom_fields"]["submission_id"]))
-    return RayEvent(_seconds_ns(event), kind, submission, str(event["message"]), {"submission": submission})
+    return RayEvent(
+        _seconds_ns(event), kind, submission, str(event["message"]), {"submission": submission}
+    )
 
 
 def _export_node(event: Any) -> RayEvent | None:
@@ -61,8 +76,13 @@ def _export_node(event: Any) -> RayEvent | None:
         "address": clean(str(data.get("node_manager_address", ""))),
         "reason": clean(str(death.get("reason", ""))),
     }
-    message = f"node {fields['node']} at {fields['address']} is dead: {death.get('reason_message', fields['reason'])}"
-    return RayEvent(int(data["end_time_ms"]) * NS_PER_MS, "ray_node_dead", fields["node"], message, dict(fields))
+    message = (
+        f"node {fields['node']} at {fields['address']} is dead:"
+        f" {death.get('reason_message', fields['reason'])}"
+    )
+    return RayEvent(
+        int(data["end_time_ms"]) * NS_PER_MS, "ray_node_dead", fields["node"], message, dict(fields)
+    )
 
 
 def _export_actor(event: Any) -> RayEvent | None:
@@ -79,7 +99,10 @@ def _export_actor(event: Any) -> RayEvent | None:
         "node": _hex(data["node_id"]),
         "reason": clean(reason),
     }
-    message = f"actor {fields['class']} {fields['actor']} died: {told.splitlines()[0] if told else reason}"
+    message = (
+        f"actor {fields['class']} {fields['actor']} died:"
+        f" {told.splitlines()[0] if told else reason}"
+    )
     return RayEvent(_seconds_ns(event), "ray_actor_died", fields["actor"], message, dict(fields))
 
 
@@ -90,7 +113,8 @@ def _export_submission(event: Any) -> RayEvent | None:
         return None
     submission = clean(str(data["submission_job_id"]))
     code = data.get("driver_exit_code")
-    # The message holds the end of the job's own log, which may hold anything: only its first line is Ray's.
+    # The message holds the end of the job's own log, which may hold anything: only its first line
+    # is Ray's.
     told = str(data.get("message", "")).partition("\n")[0].partition(", last available logs")[0]
     message = f"job {submission} {'failed' if kind == 'ray_job_failed' else 'succeeded'}: {told}"
     fields = {"submission": submission, "exit_code": int(code) if code is not None else None}

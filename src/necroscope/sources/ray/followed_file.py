@@ -1,19 +1,24 @@
-"""One log file that is followed: by descriptor, from where we were, a bounded piece at a time, only lines that tell something."""
+"""One log file that is followed: by descriptor, from where we were, a bounded piece at a time, only
+lines that tell something.
+"""
 
 import os
 import re
 from typing import Final
 
 PIECE_BYTES: Final = 256 * 1024
-# A file that is this far ahead of us is not caught up with: the middle is left out, and that is said.
+# A file that is this far ahead of us is not caught up with: the middle is left out, and that is
+# said.
 BEHIND_LIMIT_BYTES: Final = 4 << 20
 _LINE_LIMIT_BYTES: Final = 64 * 1024
 
 
 class FollowedFile:
-    """Owns its descriptor, so that a file that is moved away can be read to its end. Whoever writes it may cut it.
+    """Owns its descriptor, so that a file that is moved away can be read to its end. Whoever writes
+    it may cut it.
 
-    `offset` is where the next piece begins; `is_at_end` tells whether the last one was all there was.
+    `offset` is where the next piece begins; `is_at_end` tells whether the last one was all there
+    was.
     """
 
     def __init__(self, descriptor: int, telling: re.Pattern[bytes], offset: int) -> None:

@@ -1,6 +1,8 @@
-"""Ray's log lines that tell of deaths, losses and hangs: texts of src/ray/gcs, src/ray/raylet, python/ray/exceptions.py.
+"""Ray's log lines that tell of deaths, losses and hangs: texts of src/ray/gcs, src/ray/raylet,
+python/ray/exceptions.py.
 
-    [2026-11-16 01:41:05,492 W 20185 20185] (gcs_server) gcs_health_check_manager.cc:209: Health check failed for node 2bd3...
+    [2026-11-16 01:41:05,492 W 20185 20185] (gcs_server) gcs_health_check_manager.cc:209: Health
+    check failed for node 2bd3...
 
 The stamp is in the zone of the process that wrote it, which in a container need not be ours.
 """
@@ -36,27 +38,41 @@ def _pattern(kind: str, regex: bytes, key: str | None = None) -> _Pattern:
 # The first that matches wins.
 PATTERNS: Final = (
     _pattern(
-        "ray_health_check_failed", rb"Health check failed for node (?P<node><ID>)(?:, remaining checks (?P<checks_left>\d+))?"
+        "ray_health_check_failed",
+        rb"Health check failed for node (?P<node><ID>)(?:, remaining checks (?P<checks_left>\d+))?",
     ),
     _pattern(
         "ray_node_dead",
-        rb"Node (?:(?P<node><ID>) )?is dead because the health check failed(?:.*node_id=(?P<node_id><ID>))?",
+        rb"Node (?:(?P<node><ID>) )?is dead because the health check"
+        rb" failed(?:.*node_id=(?P<node_id><ID>))?",
         "node",
     ),
-    _pattern("ray_node_dead", rb"node with node id: (?P<node><ID>) and address: (?P<address>\S+) .*has been marked dead", "node"),
-    _pattern("ray_node_dead", rb"(?P<node>this) node(?: manager)? has (?:mistakenly )?been marked (?:as )?dead"),
+    _pattern(
+        "ray_node_dead",
+        rb"node with node id: (?P<node><ID>) and address: (?P<address>\S+) .*has been marked dead",
+        "node",
+    ),
+    _pattern(
+        "ray_node_dead",
+        rb"(?P<node>this) node(?: manager)? has (?:mistakenly )?been marked (?:as )?dead",
+    ),
     # A start anew is wanted only after a death that nobody asked for.
     _pattern(
         "ray_actor_died",
-        rb"Actor is failed on worker (?P<worker><ID>) at node (?P<node><ID>), need_reschedule = 1.*actor_id=(?P<actor><ID>)",
+        rb"Actor is failed on worker (?P<worker><ID>) at node (?P<node><ID>), need_reschedule ="
+        rb" 1.*actor_id=(?P<actor><ID>)",
         "actor",
     ),
     _pattern(
         "ray_actor_died",
-        rb"Actor (?P<actor><ID>) is failed on worker (?P<worker><ID>) at node (?P<node><ID>), need_reschedule = 1",
+        rb"Actor (?P<actor><ID>) is failed on worker (?P<worker><ID>) at node (?P<node><ID>),"
+        rb" need_reschedule = 1",
         "actor",
     ),
-    _pattern("ray_fetch_timeout", rb"ray\.exceptions\.(?P<error>ObjectFetchTimedOutError)(?:: .*?object (?P<object><ID>))?"),
+    _pattern(
+        "ray_fetch_timeout",
+        rb"ray\.exceptions\.(?P<error>ObjectFetchTimedOutError)(?:: .*?object (?P<object><ID>))?",
+    ),
     _pattern(
         "ray_object_lost",
         rb"ray\.exceptions\.(?P<error>ObjectLostError|ObjectReconstructionFailed\w*|OwnerDiedError|ReferenceCountingAssertionError)"
@@ -76,10 +92,19 @@ def parse(line: bytes, read_ns: int) -> RayEvent | None:
     for pattern in PATTERNS:
         match = pattern.regex.search(line)
         if match is not None:
-            fields = {name.removesuffix("_id"): clean(text) for name, text in match.groupdict().items() if text is not None}
+            fields = {
+                name.removesuffix("_id"): clean(text)
+                for name, text in match.groupdict().items()
+                if text is not None
+            }
             key = fields.get(pattern.key) if pattern.key is not None else None
-            told: Fields = {name: int(text) if text.isdecimal() and len(text) < 10 else text for name, text in fields.items()}
-            return RayEvent(_stamp_ns(line, read_ns), pattern.kind, key, clean(line, LINE_LIMIT), told)
+            told: Fields = {
+                name: int(text) if text.isdecimal() and len(text) < 10 else text
+                for name, text in fields.items()
+            }
+            return RayEvent(
+                _stamp_ns(line, read_ns), pattern.kind, key, clean(line, LINE_LIMIT), told
+            )
     return None
 
 

@@ -1,6 +1,8 @@
-"""Ray as a source of events: node, actor and job deaths, lost objects, fetch time-outs, failed health checks, hangs.
+"""Ray as a source of events: node, actor and job deaths, lost objects, fetch time-outs, failed
+health checks, hangs.
 
-Files and dashboard are read in a thread every 5 s. The same death is told by several files: the first to tell it counts.
+Files and dashboard are read in a thread every 5 s. The same death is told by several files: the
+first to tell it counts.
 """
 
 import time
@@ -21,7 +23,8 @@ from necroscope.sources.service_event import ERROR, INFO, WARNING, service_event
 
 EVENT_LIMIT: Final = 200
 _EVERY_NS: Final = 5 * NS_PER_S
-# Looking for Ray in containers means looking at every process, and asking the dashboard makes it ask its cluster.
+# Looking for Ray in containers means looking at every process, and asking the dashboard makes it
+# ask its cluster.
 _SELDOM_NS: Final = 60 * NS_PER_S
 _TOLD_LIMIT: Final = 10_000
 # Anybody may write to these files: a stamp from long ago would make its segment reach there.
@@ -47,7 +50,11 @@ class Ray:
     period_s = 1.0
 
     def __init__(
-        self, root: Path, directory: str, dashboard: Dashboard | None = None, realtime: Callable[[], int] = time.time_ns
+        self,
+        root: Path,
+        directory: str,
+        dashboard: Dashboard | None = None,
+        realtime: Callable[[], int] = time.time_ns,
     ) -> None:
         self._logs = SessionLogs(root, directory)
         self._dashboard = dashboard
@@ -67,7 +74,9 @@ class Ray:
         except NecroscopeError as error:
             finished, self._trouble = None, error
         if finished is not None:
-            self._trouble = finished.trouble if finished.is_seldom or finished.trouble else self._trouble
+            self._trouble = (
+                finished.trouble if finished.is_seldom or finished.trouble else self._trouble
+            )
             self._take(finished, reading)
         if self._work.is_idle and now.monotonic_ns >= self._next_ns:
             self._start(now)
@@ -134,5 +143,7 @@ def _row(event: RayEvent, found: _Round, ahead_ns: int) -> Row:
     told_ns = event.time_ns
     if told_ns is None or not found.realtime_ns - _OLDEST_NS < told_ns < found.realtime_ns:
         told_ns = found.realtime_ns
-    severity = ERROR if event.kind in _ERRORS else INFO if event.kind == "ray_job_succeeded" else WARNING
+    severity = (
+        ERROR if event.kind in _ERRORS else INFO if event.kind == "ray_job_succeeded" else WARNING
+    )
     return service_event(told_ns + ahead_ns, event.kind, event.message, event.fields, severity)

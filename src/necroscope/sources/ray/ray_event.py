@@ -1,4 +1,6 @@
-"""What Ray said happened: the form that log lines, event files and the dashboard are brought into."""
+"""What Ray said happened: the form that log lines, event files and the dashboard are brought
+into.
+"""
 
 from typing import NamedTuple
 
@@ -6,7 +8,9 @@ from necroscope.sources.service_event import Fields
 
 
 class RayEvent(NamedTuple):
-    """`time_ns` is the machine's clock, None where nothing tells it. `key` names what it happened to: told only once for each."""
+    """`time_ns` is the machine's clock, None where nothing tells it. `key` names what it happened
+    to: told only once for each.
+    """
 
     time_ns: int | None
     kind: str

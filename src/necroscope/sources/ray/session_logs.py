@@ -1,7 +1,8 @@
-"""The log files of Ray's latest session: below the node's own /tmp/ray, and below that of each container a raylet or GCS runs in.
+"""The log files of Ray's latest session: below the node's own /tmp/ray, and below that of each
+container a raylet or GCS runs in.
 
-Anybody may write there. So every path is resolved inside the root it belongs to, only regular files are opened, none blocks, and
-their number and the bytes read of them at a time are bounded.
+Anybody may write there. So every path is resolved inside the root it belongs to, only regular files
+are opened, none blocks, and their number and the bytes read of them at a time are bounded.
 """
 
 import fnmatch
@@ -21,14 +22,17 @@ from necroscope.symbols.target_files import open_in_root, open_root, resolve
 FILE_LIMIT: Final = 96
 PLACE_LIMIT: Final = 8
 _NAMES_LIMIT: Final = 20_000
-# A search over this takes a tenth of a second: on top of a piece of each file, so much is read of those that have more.
+# A search over this takes a tenth of a second: on top of a piece of each file, so much is read of
+# those that have more.
 _ROUND_BYTES: Final = 8 << 20
 _LOGS: Final = b"session_latest/logs"
 _PROGRAMS: Final = (b"raylet\n", b"gcs_server\n")
 
 
 class _Kind(NamedTuple):
-    """Files of a sub-folder by their names, in the order of their worth: the first are followed when there are too many."""
+    """Files of a sub-folder by their names, in the order of their worth: the first are followed
+    when there are too many.
+    """
 
     folder: bytes
     names: tuple[str, ...]
@@ -38,14 +42,21 @@ class _Kind(NamedTuple):
 
 _KINDS: Final = (
     _Kind(b"", ("gcs_server.out",), log_lines.TELLING, log_lines.parse),
-    _Kind(b"events", ("event_GCS.log", "event_RAYLET.log", "event_JOBS.log"), event_files.TELLING, event_files.parse),
+    _Kind(
+        b"events",
+        ("event_GCS.log", "event_RAYLET.log", "event_JOBS.log"),
+        event_files.TELLING,
+        event_files.parse,
+    ),
     _Kind(
         b"export_events",
         ("event_EXPORT_NODE.log", "event_EXPORT_ACTOR.log", "event_EXPORT_SUBMISSION_JOB.log"),
         event_files.TELLING,
         event_files.parse,
     ),
-    _Kind(b"", ("raylet*.out", "job-driver-*.log", "worker-*.err"), log_lines.TELLING, log_lines.parse),
+    _Kind(
+        b"", ("raylet*.out", "job-driver-*.log", "worker-*.err"), log_lines.TELLING, log_lines.parse
+    ),
 )
 
 
@@ -63,10 +74,12 @@ class _Followed:
 
 
 class SessionLogs:
-    """Files there are at the first look are followed from their end; what comes later is read from its start.
+    """Files there are at the first look are followed from their end; what comes later is read from
+    its start.
 
-    A node of many cores has more files of workers than are held open. So how far each was read is kept by its identity: one that
-    is opened again is read on from there, and not told a second time.
+    A node of many cores has more files of workers than are held open. So how far each was read is
+    kept by its identity: one that is opened again is read on from there, and not told a second
+    time.
     """
 
     def __init__(self, root: Path, directory: str) -> None:
@@ -78,7 +91,9 @@ class SessionLogs:
         self._roots: list[Path] = []
 
     def find_roots(self) -> None:
-        """The node's root, and those of Ray's processes that see another directory there: containers, or a /tmp of their own."""
+        """The node's root, and those of Ray's processes that see another directory there:
+        containers, or a /tmp of their own.
+        """
         roots = [self._root]
         known = {self._identity(self._root), None}
         for process in _ray_processes(self._root):
@@ -94,7 +109,8 @@ class SessionLogs:
         for root in self._roots:
             self._follow(root, found)
         every, gone = self._files | found, self._files.keys() - found.keys()
-        # Kept before a line is read: whatever is in it, no descriptor is lost, and the next round reads on behind it.
+        # Kept before a line is read: whatever is in it, no descriptor is lost, and the next round
+        # reads on behind it.
         self._files, self._is_first = found, False
         try:
             events = list(_events(every.values(), realtime_ns))
@@ -129,7 +145,9 @@ class SessionLogs:
         if root_descriptor is None:
             return
         try:
-            if not _is_there(root_descriptor, self._directory + b"/" + _LOGS):  # most nodes run no Ray
+            if not _is_there(
+                root_descriptor, self._directory + b"/" + _LOGS
+            ):  # most nodes run no Ray
                 return
             for kind in _KINDS:
                 folder = b"/".join(part for part in (self._directory, _LOGS, kind.folder) if part)
@@ -138,10 +156,14 @@ class SessionLogs:
                         found[listed.identity] = self._files[listed.identity]
                     elif listed.identity not in found and len(found) < FILE_LIMIT:
                         descriptor = open_in_root(root_descriptor, folder + b"/" + listed.name)
-                        if descriptor is None:  # one that we may not read takes nobody's place until it grows
+                        if (
+                            descriptor is None
+                        ):  # one that we may not read takes nobody's place until it grows
                             self._offsets[listed.identity] = listed.size_bytes
                             continue
-                        file = FollowedFile(descriptor, kind.telling, self._offsets[listed.identity])
+                        file = FollowedFile(
+                            descriptor, kind.telling, self._offsets[listed.identity]
+                        )
                         found[listed.identity] = _Followed(file, kind)
         finally:
             os.close(root_descriptor)
@@ -152,13 +174,18 @@ class SessionLogs:
             del self._offsets[identity]
 
     def _chosen(self, matching: list[_Listed]) -> list[_Listed]:
-        """Those with something unread first, then the newest. What was not seen for the longest time is forgotten first."""
+        """Those with something unread first, then the newest. What was not seen for the longest
+        time is forgotten first.
+        """
         for listed in matching:
             unknown = listed.size_bytes if self._is_first else 0
             self._offsets[listed.identity] = self._offsets.pop(listed.identity, unknown)
         return sorted(
             matching,
-            key=lambda listed: (listed.size_bytes != self._offsets[listed.identity], listed.written_ns),
+            key=lambda listed: (
+                listed.size_bytes != self._offsets[listed.identity],
+                listed.written_ns,
+            ),
             reverse=True,
         )[:FILE_LIMIT]
 
@@ -192,7 +219,11 @@ def _matching(root_descriptor: int, folder: bytes, names: tuple[str, ...]) -> li
         return []
     try:
         listed = os.listdir(f"/proc/self/fd/{place}")[:_NAMES_LIMIT]
-        found = (_status(place, name) for name in listed if any(fnmatch.fnmatchcase(name, wanted) for wanted in names))
+        found = (
+            _status(place, name)
+            for name in listed
+            if any(fnmatch.fnmatchcase(name, wanted) for wanted in names)
+        )
         return [one for one in found if one is not None]
     except OSError:
         return []
@@ -207,7 +238,9 @@ def _status(place: int, name: str) -> _Listed | None:
         return None
     if not stat.S_ISREG(status.st_mode):
         return None
-    return _Listed(os.fsencode(name), (status.st_dev, status.st_ino), status.st_size, status.st_mtime_ns)
+    return _Listed(
+        os.fsencode(name), (status.st_dev, status.st_ino), status.st_size, status.st_mtime_ns
+    )
 
 
 def _ray_processes(root: Path) -> Iterator[Path]:

@@ -1,4 +1,6 @@
-"""CPU lists such as `0-3,7`, and which CPUs are online (/sys/devices/system/cpu/online; lib/bitmap-str.c prints them)."""
+"""CPU lists such as `0-3,7`, and which CPUs are online (/sys/devices/system/cpu/online;
+lib/bitmap-str.c prints them).
+"""
 
 from pathlib import Path
 
@@ -9,7 +11,11 @@ from necroscope.sources.kept_file import KeptFile
 def parse(text: bytes | str) -> tuple[int, ...]:
     """The CPUs of a list in rising order; an empty list is no CPU."""
     cpus: list[int] = []
-    for part in text.decode("ascii").strip().split(",") if isinstance(text, bytes) else text.strip().split(","):
+    for part in (
+        text.decode("ascii").strip().split(",")
+        if isinstance(text, bytes)
+        else text.strip().split(",")
+    ):
         first, dash, last = part.partition("-")
         if part:
             cpus.extend(range(int(first), int(last if dash else first) + 1))

@@ -1,7 +1,9 @@
-"""A network driver's own counters, by ioctl (include/uapi/linux/ethtool.h): its name, version, firmware and statistics.
+"""A network driver's own counters, by ioctl (include/uapi/linux/ethtool.h): its name, version,
+firmware and statistics.
 
-Every one of these calls takes the kernel's rtnl lock, which a device that is being reset holds for seconds. So they are made in a
-thread of their own: the recorder asks, waits a little, and takes a late answer at its next read.
+Every one of these calls takes the kernel's rtnl lock, which a device that is being reset holds for
+seconds. So they are made in a thread of their own: the recorder asks, waits a little, and takes a
+late answer at its next read.
 """
 
 import ctypes
@@ -27,7 +29,8 @@ _NAME_BYTES: Final = 32
 _DRIVER_BYTES: Final = 196
 _STRINGS_HEAD: Final = struct.Struct("=III")
 _STATS_HEAD: Final = struct.Struct("=II")
-# The kernel writes as many entries as the driver has by then, whatever was asked: room for queues added meanwhile.
+# The kernel writes as many entries as the driver has by then, whatever was asked: room for queues
+# added meanwhile.
 _SPARE_ENTRIES: Final = 4_096
 _MOST_ENTRIES: Final = 100_000
 
@@ -53,7 +56,9 @@ Answers = dict[str, Answer]
 
 
 def parse_driver(data: bytes) -> Driver:
-    """struct ethtool_drvinfo: command, driver, version, firmware, bus and ROM of 32 bytes each, 12 reserved, then the counts."""
+    """struct ethtool_drvinfo: command, driver, version, firmware, bus and ROM of 32 bytes each, 12
+    reserved, then the counts.
+    """
     name, version, firmware = (_text(data[at : at + _NAME_BYTES]) for at in (4, 36, 68))
     (counters,) = struct.unpack_from("=I", data, 180)
     return Driver(name, version, firmware, counters)
@@ -63,11 +68,16 @@ def parse_names(data: bytes) -> tuple[str, ...]:
     """struct ethtool_gstrings: command, set, length, then names of 32 bytes."""
     head = _STRINGS_HEAD.size
     (_command, _set, count) = _STRINGS_HEAD.unpack_from(data)
-    return tuple(_text(data[at : at + _NAME_BYTES]) for at in range(head, head + count * _NAME_BYTES, _NAME_BYTES))
+    return tuple(
+        _text(data[at : at + _NAME_BYTES])
+        for at in range(head, head + count * _NAME_BYTES, _NAME_BYTES)
+    )
 
 
 def parse_values(data: bytes) -> tuple[int, ...]:
-    """struct ethtool_stats: command, count, then numbers of 64 bits, stored signed because the table's column is."""
+    """struct ethtool_stats: command, count, then numbers of 64 bits, stored signed because the
+    table's column is.
+    """
     (_command, count) = _STATS_HEAD.unpack_from(data)
     return struct.unpack_from(f"={count}q", data, _STATS_HEAD.size)
 
@@ -77,7 +87,9 @@ def _text(raw: bytes) -> str:
 
 
 class Ethtool:
-    """One socket; the names of a device's counters are asked for again only when their number changes."""
+    """One socket; the names of a device's counters are asked for again only when their number
+    changes.
+    """
 
     def __init__(self) -> None:
         self._socket: socket.socket | None = None
@@ -104,8 +116,12 @@ class Ethtool:
             return Answer(driver)
         if len(self._names.get(device, ())) != count:
             request = _STRINGS_HEAD.pack(_GSTRINGS, _SS_STATS, count)
-            self._names[device] = parse_names(self._ask(device, request, (count + _SPARE_ENTRIES) * _NAME_BYTES))
-        values = parse_values(self._ask(device, _STATS_HEAD.pack(_GSTATS, count), (count + _SPARE_ENTRIES) * 8))
+            self._names[device] = parse_names(
+                self._ask(device, request, (count + _SPARE_ENTRIES) * _NAME_BYTES)
+            )
+        values = parse_values(
+            self._ask(device, _STATS_HEAD.pack(_GSTATS, count), (count + _SPARE_ENTRIES) * 8)
+        )
         pairs = zip(self._names[device][:COUNTER_LIMIT], values, strict=False)
         return Answer(driver, dict(pairs), max(0, count - COUNTER_LIMIT))
 
@@ -114,7 +130,11 @@ class Ethtool:
             self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         buffer = ctypes.create_string_buffer(request, len(request) + room_bytes)
         # struct ifreq: the device's name and a pointer to the request.
-        fcntl.ioctl(self._socket, _SIOCETHTOOL, struct.pack("16sP16x", os.fsencode(device), ctypes.addressof(buffer)))
+        fcntl.ioctl(
+            self._socket,
+            _SIOCETHTOOL,
+            struct.pack("16sP16x", os.fsencode(device), ctypes.addressof(buffer)),
+        )
         return buffer.raw
 
 

@@ -1,4 +1,6 @@
-"""Which interrupts belong to which network device: /sys/class/net/DEV/device and its msi_irqs (drivers/pci/msi)."""
+"""Which interrupts belong to which network device: /sys/class/net/DEV/device and its msi_irqs
+(drivers/pci/msi).
+"""
 
 import os
 from dataclasses import dataclass, field
@@ -9,7 +11,9 @@ from necroscope.model.names import clean
 
 @dataclass(frozen=True, slots=True)
 class NetworkDevices:
-    """The devices' names, and those known by an interrupt number or by a bus name (`virtio2`, `0000:00:05.0`)."""
+    """The devices' names, and those known by an interrupt number or by a bus name (`virtio2`,
+    `0000:00:05.0`).
+    """
 
     names: frozenset[str] = frozenset()
     by_irq: dict[str, str] = field(default_factory=dict)
@@ -17,7 +21,9 @@ class NetworkDevices:
 
 
 def read(root: Path) -> NetworkDevices:
-    """What sysfs tells now. A function that carries several devices names none of them by itself."""
+    """What sysfs tells now. A function that carries several devices names none of them by
+    itself.
+    """
     by_irq: dict[str, set[str]] = {}
     by_bus_name: dict[str, set[str]] = {}
     folder = root / "sys/class/net"

@@ -1,7 +1,9 @@
-"""Counters of network devices: /sys/class/net/DEV (net/core/net-sysfs.c) and, by ethtool, the driver's own.
+"""Counters of network devices: /sys/class/net/DEV (net/core/net-sysfs.c) and, by ethtool, the
+driver's own.
 
-`queues/tx-N/tx_timeout` counts the watchdog's hits for every driver; the kernel log tells some of them only once per boot.
-Devices are those with a driver behind them, and veth, which carry the containers; lo, bridges, tunnels and ifb are left out.
+`queues/tx-N/tx_timeout` counts the watchdog's hits for every driver; the kernel log tells some of
+them only once per boot. Devices are those with a driver behind them, and veth, which carry the
+containers; lo, bridges, tunnels and ifb are left out.
 """
 
 import os
@@ -65,7 +67,10 @@ class Nic:
         before = self.values
         changed = [(name, value) for name, value in counters.items() if before.get(name) != value]
         before.update(changed)
-        return [(time_ns, clean(self.name), self.driver, self.firmware, name, value) for name, value in changed]
+        return [
+            (time_ns, clean(self.name), self.driver, self.firmware, name, value)
+            for name, value in changed
+        ]
 
     def _queue_files(self) -> list[str]:
         """veth has no watchdog."""
@@ -79,9 +84,16 @@ class Nic:
 
 
 def _is_veth(folder: str) -> bool:
-    """A pair of ends: its link is another interface, and it has no type (vlan, macvlan and the like have both)."""
+    """A pair of ends: its link is another interface, and it has no type (vlan, macvlan and the like
+    have both).
+    """
     index, link = read_once(f"{folder}/ifindex"), read_once(f"{folder}/iflink")
-    return index is not None and link is not None and index != link and b"DEVTYPE=" not in (read_once(f"{folder}/uevent") or b"")
+    return (
+        index is not None
+        and link is not None
+        and index != link
+        and b"DEVTYPE=" not in (read_once(f"{folder}/uevent") or b"")
+    )
 
 
 class Nics:
@@ -129,15 +141,33 @@ class Nics:
         except OSError as error:
             raise unavailable(self._folder, error) from None
         if not names:
-            raise SourceUnavailable(f"{clean(str(self._folder))} is empty", "mount the node's /sys below --host-root")
-        self._nics = {name: self._nics[name] if name in self._nics else Nic.at(f"{self._folder}/{name}", name) for name in names}
-        nics = sorted((nic for nic in self._nics.values() if nic is not None), key=lambda nic: (nic.is_veth, nic.name))
+            raise SourceUnavailable(
+                f"{clean(str(self._folder))} is empty", "mount the node's /sys below --host-root"
+            )
+        self._nics = {
+            name: self._nics[name] if name in self._nics else Nic.at(f"{self._folder}/{name}", name)
+            for name in names
+        }
+        nics = sorted(
+            (nic for nic in self._nics.values() if nic is not None),
+            key=lambda nic: (nic.is_veth, nic.name),
+        )
         if len(nics) > DEVICE_LIMIT:
-            gaps.append(self._gap(now, f"{len(nics) - DEVICE_LIMIT} network devices beyond {DEVICE_LIMIT} were not read"))
+            gaps.append(
+                self._gap(
+                    now,
+                    f"{len(nics) - DEVICE_LIMIT} network devices beyond {DEVICE_LIMIT} were not"
+                    " read",
+                )
+            )
         return nics[:DEVICE_LIMIT]
 
-    def _add_answers(self, counters: dict[str, dict[str, int]], late: Answers | None, now: Moment) -> list[Gap]:
-        """Take in what the drivers said, now or since the last read; that they have said nothing since then is a gap."""
+    def _add_answers(
+        self, counters: dict[str, dict[str, int]], late: Answers | None, now: Moment
+    ) -> list[Gap]:
+        """Take in what the drivers said, now or since the last read; that they have said nothing
+        since then is a gap.
+        """
         if self._ethtool is None:
             cause = "the drivers' own counters cannot be asked for from another network namespace"
             return [] if self._read_at is not None else [self._gap(now, cause)]
@@ -145,16 +175,31 @@ class Nics:
         self._is_owed = answers is None
         answers = late if answers is None else answers
         if answers is None:
-            return [] if not was_owed else [self._gap(now, "ethtool did not answer: somebody holds the kernel's rtnl lock")]
+            return (
+                []
+                if not was_owed
+                else [
+                    self._gap(now, "ethtool did not answer: somebody holds the kernel's rtnl lock")
+                ]
+            )
         gaps = []
         for name, answer in answers.items():
             nic = self._nics.get(name)
             if nic is not None and name in counters:
                 nic.driver = answer.driver.name or nic.driver
-                nic.firmware = ", firmware ".join(filter(None, (answer.driver.version, answer.driver.firmware))) or None
+                nic.firmware = (
+                    ", firmware ".join(
+                        filter(None, (answer.driver.version, answer.driver.firmware))
+                    )
+                    or None
+                )
                 counters[name].update(answer.counters)
                 if answer.left_out and self._read_at is None:
-                    gaps.append(self._gap(now, f"{answer.left_out} counters of {clean(name)} are beyond the limit"))
+                    gaps.append(
+                        self._gap(
+                            now, f"{answer.left_out} counters of {clean(name)} are beyond the limit"
+                        )
+                    )
         return gaps
 
     def _gap(self, now: Moment, cause: str) -> Gap:

@@ -1,7 +1,9 @@
-"""One connection to systemd, over the system bus or PID 1's own socket: authenticate, ask many things at once, take the answers.
+"""One connection to systemd, over the system bus or PID 1's own socket: authenticate, ask many
+things at once, take the answers.
 
-All questions of a round are written in one go and answered in one go, so that a round costs one wait for the daemon. Nothing is
-started by asking, and systemd is not asked to send signals: it would send every change of every unit for as long as we live.
+All questions of a round are written in one go and answered in one go, so that a round costs one
+wait for the daemon. Nothing is started by asking, and systemd is not asked to send signals: it
+would send every change of every unit for as long as we live.
 """
 
 import os
@@ -13,7 +15,8 @@ from necroscope.model.names import clean
 from necroscope.sources.daemon_socket import DaemonSocket, HungUp, is_there
 from necroscope.sources.systemd import wire
 
-# The bus lets everybody ask; PID 1's own socket lets only root, and only from its own pid namespace.
+# The bus lets everybody ask; PID 1's own socket lets only root, and only from its own pid
+# namespace.
 SYSTEM_BUS: Final = "/run/dbus/system_bus_socket"
 PRIVATE: Final = "/run/systemd/private"
 SERVICE: Final = "org.freedesktop.systemd1"
@@ -22,10 +25,18 @@ MANAGER: Final = "org.freedesktop.systemd1.Manager"
 PROPERTIES: Final = "org.freedesktop.DBus.Properties"
 TIMEOUT_S: Final = 5.0
 _ROUND_BYTES: Final = 32 << 20
-# dbus-daemon refuses more than 128 calls without an answer on one connection (max_replies_per_connection).
+# dbus-daemon refuses more than 128 calls without an answer on one connection
+# (max_replies_per_connection).
 _AT_ONCE: Final = 64
 # What is asked about is not there: a unit that is gone, a property that this systemd does not have.
-_NOT_THERE: Final = ("UnknownObject", "UnknownProperty", "UnknownInterface", "UnknownMethod", "InvalidArgs", "NoSuchUnit")
+_NOT_THERE: Final = (
+    "UnknownObject",
+    "UnknownProperty",
+    "UnknownInterface",
+    "UnknownMethod",
+    "InvalidArgs",
+    "NoSuchUnit",
+)
 
 
 class Question(NamedTuple):
@@ -59,7 +70,9 @@ class Bus:
     def ask(self, questions: list[Question]) -> list[tuple[Any, ...] | None]:
         """The answer to each, in order; None where what is asked about is not there."""
         try:
-            return [None if answer is None else answer.body() for answer in self.messages(questions)]
+            return [
+                None if answer is None else answer.body() for answer in self.messages(questions)
+            ]
         except wire.Malformed as error:
             raise _unavailable(error) from None
 
@@ -82,7 +95,9 @@ class Bus:
         try:
             return DaemonSocket.connect_unix(root, path, self._timeout_s, _ROUND_BYTES)
         except SourceUnavailable as error:
-            raise SourceUnavailable(error.facts, error.hint or "mount the node's /run below --host-root") from None
+            raise SourceUnavailable(
+                error.facts, error.hint or "mount the node's /run below --host-root"
+            ) from None
 
     def _authenticate(self) -> None:
         """SASL EXTERNAL: who we are is told by the socket itself."""
@@ -93,9 +108,11 @@ class Bus:
         self._begin()
 
     def _begin(self) -> None:
-        """dbus-daemon lets anybody in, looks for the user's groups, and hangs up without a word if it finds none.
+        """dbus-daemon lets anybody in, looks for the user's groups, and hangs up without a word if
+        it finds none.
 
-        It never finds those of a user that systemd made up for a service, which it may not ask (SYSTEMD_NSS_DYNAMIC_BYPASS).
+        It never finds those of a user that systemd made up for a service, which it may not ask
+        (SYSTEMD_NSS_DYNAMIC_BYPASS).
         """
         hello = Question("/org/freedesktop/DBus", "org.freedesktop.DBus", "Hello")
         try:
@@ -103,7 +120,10 @@ class Bus:
             if self._destination:
                 self._receive([self._send([hello], "org.freedesktop.DBus")])
         except HungUp as error:
-            hint = "the bus knows no user that DynamicUser= made up; make it: systemd-sysusers --inline 'u necroscope -'"
+            hint = (
+                "the bus knows no user that DynamicUser= made up; make it: systemd-sysusers"
+                " --inline 'u necroscope -'"
+            )
             raise SourceUnavailable(error.facts, hint if os.geteuid() else "") from None
 
     def _line(self) -> bytes:
@@ -124,13 +144,16 @@ class Bus:
         first = self._serial + 1
         self._serial += len(questions)
         calls = [
-            wire.pack_call(first + at, q.path, q.interface, q.member, destination, q.arguments) for at, q in enumerate(questions)
+            wire.pack_call(first + at, q.path, q.interface, q.member, destination, q.arguments)
+            for at, q in enumerate(questions)
         ]
         self._socket.send(b"".join(calls))
         return first
 
     def _receive(self, serials: list[int]) -> list[wire.Message | None]:
-        """Answers in the order of their questions; signals, such as that we got a name, are passed over."""
+        """Answers in the order of their questions; signals, such as that we got a name, are passed
+        over.
+        """
         waiting = set(serials)
         answers: dict[int, wire.Message] = {}
         try:
@@ -141,7 +164,10 @@ class Bus:
                     if message.kind == wire.RETURN:
                         answers[message.reply_serial] = message
                     elif message.error_name.rpartition(".")[2] not in _NOT_THERE:
-                        raise SourceUnavailable(f"systemd's bus: {clean(message.error_name)}: {clean(str(message.body()))}")
+                        raise SourceUnavailable(
+                            f"systemd's bus: {clean(message.error_name)}:"
+                            f" {clean(str(message.body()))}"
+                        )
         except wire.Malformed as error:
             raise _unavailable(error) from None
         return [answers.get(serial) for serial in serials]

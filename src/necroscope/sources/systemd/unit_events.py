@@ -9,22 +9,44 @@ _EXITED = 1
 _FAILED = "failed"
 
 
-def unit_events(before: UnitState, after: UnitState, now_ns: int, *, is_new_start: bool) -> list[Row]:
+def unit_events(
+    before: UnitState, after: UnitState, now_ns: int, *, is_new_start: bool
+) -> list[Row]:
     """`is_new_start`: systemd gave it another invocation id."""
     events = []
     restarts = (after.restarts or 0) - (before.restarts or 0)
-    # The counter is set back by a start that somebody asked for; a restart of what ran is one all the same.
-    is_restarted_by_hand = restarts <= 0 and is_new_start and before.active_state == after.active_state == "active"
+    # The counter is set back by a start that somebody asked for; a restart of what ran is one all
+    # the same.
+    is_restarted_by_hand = (
+        restarts <= 0 and is_new_start and before.active_state == after.active_state == "active"
+    )
     if restarts > 0 or is_restarted_by_hand:
         count = max(restarts, 1)
-        message = f"{after.unit} restarted" + (f" {count} times" if count > 1 else "") + _ending(after)
+        message = (
+            f"{after.unit} restarted" + (f" {count} times" if count > 1 else "") + _ending(after)
+        )
         fields = _fields(after) | {"restarts_now": count}
         events.append(
-            service_event(_moment(after.started_ns, before, now_ns), "unit_restart", message, fields, WARNING, after.main_pid)
+            service_event(
+                _moment(after.started_ns, before, now_ns),
+                "unit_restart",
+                message,
+                fields,
+                WARNING,
+                after.main_pid,
+            )
         )
     if after.active_state == _FAILED != before.active_state:
         message = f"{after.unit} failed{_ending(after)}"
-        events.append(service_event(_moment(after.changed_ns, before, now_ns), "unit_failed", message, _fields(after), ERROR))
+        events.append(
+            service_event(
+                _moment(after.changed_ns, before, now_ns),
+                "unit_failed",
+                message,
+                _fields(after),
+                ERROR,
+            )
+        )
     return events
 
 

@@ -1,7 +1,8 @@
-"""What is asked about one unit, and what the answers mean (org.freedesktop.systemd1(5)): services and timers.
+"""What is asked about one unit, and what the answers mean (org.freedesktop.systemd1(5)): services
+and timers.
 
-Single properties are asked for, never all of a service's: among those are figures for which PID 1 reads cgroup files, on a node
-whose cgroups may be what is sick.
+Single properties are asked for, never all of a service's: among those are figures for which PID 1
+reads cgroup files, on a node whose cgroups may be what is sick.
 """
 
 from collections.abc import Callable
@@ -59,21 +60,29 @@ class Listed(NamedTuple):
         return self.name.endswith(".timer")
 
     def mark(self) -> Question | None:
-        """What to ask to see that it was started since, though it looks as before; None for a unit without a process."""
+        """What to ask to see that it was started since, though it looks as before; None for a unit
+        without a process.
+        """
         if self.is_timer:
             return get(self.path, "Timer", "LastTriggerUSec")
         is_at_rest = self.active_state == "inactive" or self.sub_state == "exited"
-        return get(self.path, "Unit", "InvocationID") if self.is_service and not is_at_rest else None
+        return (
+            get(self.path, "Unit", "InvocationID") if self.is_service and not is_at_rest else None
+        )
 
     @property
     def is_passing(self) -> bool:
-        """A state that a crash loop is in again and again: between two looks everything may have happened."""
+        """A state that a crash loop is in again and again: between two looks everything may have
+        happened.
+        """
         return self.active_state in ("activating", "deactivating", "reloading")
 
 
 @dataclass(frozen=True, slots=True)
 class UnitState:
-    """All but `time` of a row of `units`; None is not known, or means nothing for this type of unit."""
+    """All but `time` of a row of `units`; None is not known, or means nothing for this type of
+    unit.
+    """
 
     unit: str
     load_state: str
@@ -98,9 +107,33 @@ class UnitState:
 
     def row(self, time_ns: int) -> Row:
         return (
-            *(time_ns, self.unit, self.load_state, self.active_state, self.sub_state, self.result, self.restarts),
-            *(self.main_code, self.main_status, self.main_pid, self.started_ns, self.changed_ns, self.file_state, self.preset),
-            *(self.fragment, self.cgroup, self.starts, self.schedule, self.period_ns, self.last_ns, self.next_ns),
+            *(
+                time_ns,
+                self.unit,
+                self.load_state,
+                self.active_state,
+                self.sub_state,
+                self.result,
+                self.restarts,
+            ),
+            *(
+                self.main_code,
+                self.main_status,
+                self.main_pid,
+                self.started_ns,
+                self.changed_ns,
+                self.file_state,
+                self.preset,
+            ),
+            *(
+                self.fragment,
+                self.cgroup,
+                self.starts,
+                self.schedule,
+                self.period_ns,
+                self.last_ns,
+                self.next_ns,
+            ),
         )
 
 
@@ -115,7 +148,11 @@ def parse_unit(
     from_realtime: Callable[[int], int],
 ) -> UnitState:
     """`answers` to `questions(listed)`. A property that this systemd lacks is None."""
-    found = {name: answer[0] for (_, name), answer in zip(_wanted(listed), answers, strict=True) if answer}
+    found = {
+        name: answer[0]
+        for (_, name), answer in zip(_wanted(listed), answers, strict=True)
+        if answer
+    }
 
     def text(name: str) -> str | None:
         return clean(str(found[name])) if found.get(name) else None
@@ -160,7 +197,9 @@ def _wanted(listed: Listed) -> list[tuple[str, str]]:
 
 def _schedule(found: dict[str, Any]) -> str | None:
     parts = [f"{base}={usec / 1e6:g}s" for base, usec, _next in found.get("TimersMonotonic", ())]
-    parts += [f"{base}={specification}" for base, specification, _next in found.get("TimersCalendar", ())]
+    parts += [
+        f"{base}={specification}" for base, specification, _next in found.get("TimersCalendar", ())
+    ]
     return clean(" ".join(parts)) or None
 
 

@@ -1,10 +1,13 @@
-"""The `units` table: systemd's services and timers, and all that failed, by its D-Bus interface every 10 s.
+"""The `units` table: systemd's services and timers, and all that failed, by its D-Bus interface
+every 10 s.
 
-Why a D-Bus client of our own, in a thread: the recorder may import nothing but the standard library, a child with a library would
-cost 20 MB for the life of the recorder, and the few calls need little (`wire.py`, `bus.py`). Why no signals: a restart between
-two looks is told by the restart counter and by the unit's invocation id, and its very moment by `cgroup_ledger`.
+Why a D-Bus client of our own, in a thread: the recorder may import nothing but the standard
+library, a child with a library would cost 20 MB for the life of the recorder, and the few calls
+need little (`wire.py`, `bus.py`). Why no signals: a restart between two looks is told by the
+restart counter and by the unit's invocation id, and its very moment by `cgroup_ledger`.
 
-A round is one list of units, then one mark of each that may have been started meanwhile, then the details of what changed.
+A round is one list of units, then one mark of each that may have been started meanwhile, then the
+details of what changed.
 """
 
 import time
@@ -23,16 +26,21 @@ from necroscope.sources.systemd.unit_state import Listed, UnitState, parse_unit,
 from necroscope.sources.systemd.wire import Malformed
 
 UNIT_LIMIT: Final = 2_000
-# A unit that does not change is asked about again after so many rounds, because its file may have been enabled or replaced.
+# A unit that does not change is asked about again after so many rounds, because its file may have
+# been enabled or replaced.
 _REFRESH_ROUNDS: Final = 60
 _UNLOADED: Final = "unloaded"
-_LIST_SERVICES: Final = Question(MANAGER_PATH, MANAGER, "ListUnitsByPatterns", ((), ("*.service", "*.timer")))
+_LIST_SERVICES: Final = Question(
+    MANAGER_PATH, MANAGER, "ListUnitsByPatterns", ((), ("*.service", "*.timer"))
+)
 _LIST_FAILED: Final = Question(MANAGER_PATH, MANAGER, "ListUnitsByPatterns", (("failed",), ()))
 
 
 @dataclass(slots=True)
 class _Round:
-    """What one round found: which units there are, a mark that differs after each start, and the details of what changed."""
+    """What one round found: which units there are, a mark that differs after each start, and the
+    details of what changed.
+    """
 
     asked: Moment
     states: list[UnitState] = field(default_factory=list)
@@ -90,7 +98,10 @@ class Units:
         if self._is_rewritten and self._states:
             self._is_rewritten = False
             gone = [row for row in reading.rows.get("units", []) if row[2] == _UNLOADED]
-            reading.rows["units"] = [*gone, *(state.row(now.time_ns) for state in self._states.values())]
+            reading.rows["units"] = [
+                *gone,
+                *(state.row(now.time_ns) for state in self._states.values()),
+            ]
         if self._work.is_idle and now.monotonic_ns >= self._next_ns:
             self._next_ns = now.monotonic_ns + self._every_ns
             if self._is_wanted():
@@ -122,20 +133,32 @@ class Units:
     def _ask(self, bus: Bus, now: Moment, ahead_ns: int) -> _Round:
         found = _Round(now)
         self._list(bus, found)
-        marked = [(unit.name, mark) for unit in found.listed.values() if (mark := unit.mark()) is not None]
+        marked = [
+            (unit.name, mark) for unit in found.listed.values() if (mark := unit.mark()) is not None
+        ]
         marks = bus.messages([question for _, question in marked])
-        found.marks = {name: answer.raw for (name, _), answer in zip(marked, marks, strict=True) if answer}
-        changed = [unit for place, unit in enumerate(found.listed.values()) if self._is_changed(place, unit, found)]
+        found.marks = {
+            name: answer.raw for (name, _), answer in zip(marked, marks, strict=True) if answer
+        }
+        changed = [
+            unit
+            for place, unit in enumerate(found.listed.values())
+            if self._is_changed(place, unit, found)
+        ]
         wanted = [questions(unit) for unit in changed]
         answers = iter(bus.ask([question for unit in wanted for question in unit]))
         for unit, asked in zip(changed, wanted, strict=True):
             got = [next(answers) for _ in asked]
-            found.states.append(parse_unit(unit, got, self._from_monotonic, lambda real_ns: real_ns + ahead_ns))
+            found.states.append(
+                parse_unit(unit, got, self._from_monotonic, lambda real_ns: real_ns + ahead_ns)
+            )
         return found
 
     def _list(self, bus: Bus, found: _Round) -> None:
         """On a node at rest the lists are the same bytes as the last time."""
-        answers = [answer for answer in bus.messages([_LIST_SERVICES, _LIST_FAILED]) if answer is not None]
+        answers = [
+            answer for answer in bus.messages([_LIST_SERVICES, _LIST_FAILED]) if answer is not None
+        ]
         if len(answers) < 2:
             raise SourceUnavailable("systemd does not list its units", "systemd 230 or later does")
         found.lists = tuple(answer.raw for answer in answers)
@@ -143,9 +166,13 @@ class Units:
             found.listed, found.left_out = self._last.listed, self._last.left_out
             return
         try:
-            listed = {unit.name: unit for answer in answers for unit in map(Listed.of, answer.body()[0])}
+            listed = {
+                unit.name: unit for answer in answers for unit in map(Listed.of, answer.body()[0])
+            }
         except (Malformed, ValueError, LookupError) as error:
-            raise SourceUnavailable(f"systemd lists its units in an unknown form: {error!r}") from None
+            raise SourceUnavailable(
+                f"systemd lists its units in an unknown form: {error!r}"
+            ) from None
         found.left_out = max(0, len(listed) - UNIT_LIMIT)
         found.listed = dict(list(listed.items())[:UNIT_LIMIT])
 
@@ -166,7 +193,9 @@ class Units:
                 self._states[state.unit] = state
             if before is not None:
                 is_service = state.unit.endswith(".service")  # that a timer elapsed is no restart
-                is_new_start = is_service and found.marks.get(state.unit) != last_marks.get(state.unit)
+                is_new_start = is_service and found.marks.get(state.unit) != last_marks.get(
+                    state.unit
+                )
                 events += unit_events(before, state, now_ns, is_new_start=is_new_start)
         for name in self._states.keys() - found.listed.keys():
             gone = self._states.pop(name)

@@ -1,8 +1,10 @@
-"""D-Bus messages as bytes (D-Bus specification, "Marshaling" and "Message Format"): the calls we make, any answer there is.
+"""D-Bus messages as bytes (D-Bus specification, "Marshaling" and "Message Format"): the calls we
+make, any answer there is.
 
-Written here because the recorder imports nothing beyond the standard library, and two calls of systemd's need no more than this.
-Messages come from a daemon, through a bus that anybody may write to: every length is checked against what is there.
-A round has hundreds of answers, most of them as the last time: so a message's body is read only when somebody wants it.
+Written here because the recorder imports nothing beyond the standard library, and two calls of
+systemd's need no more than this. Messages come from a daemon, through a bus that anybody may write
+to: every length is checked against what is there. A round has hundreds of answers, most of them as
+the last time: so a message's body is read only when somebody wants it.
 """
 
 import struct
@@ -15,9 +17,27 @@ RETURN: Final = 2
 ERROR: Final = 3
 MESSAGE_LIMIT_BYTES: Final = 32 << 20
 # Header fields by number.
-_PATH, _INTERFACE, _MEMBER, _ERROR_NAME, _REPLY_SERIAL, _DESTINATION, _SIGNATURE = 1, 2, 3, 4, 5, 6, 8
+_PATH, _INTERFACE, _MEMBER, _ERROR_NAME, _REPLY_SERIAL, _DESTINATION, _SIGNATURE = (
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    8,
+)
 _NO_AUTO_START: Final = 2
-_NUMBERS: Final = {"y": "B", "n": "h", "q": "H", "i": "i", "u": "I", "x": "q", "t": "Q", "d": "d", "h": "I"}
+_NUMBERS: Final = {
+    "y": "B",
+    "n": "h",
+    "q": "H",
+    "i": "i",
+    "u": "I",
+    "x": "q",
+    "t": "Q",
+    "d": "d",
+    "h": "I",
+}
 _ALIGNMENT: Final = {"g": 1, "v": 1, "b": 4, "s": 4, "o": 4, "a": 4, "(": 8, "{": 8} | {
     code: struct.calcsize(letter) for code, letter in _NUMBERS.items()
 }
@@ -48,7 +68,12 @@ class Message(NamedTuple):
 
 
 def pack_call(
-    serial: int, path: str, interface: str, member: str, destination: str = "", arguments: tuple[Argument, ...] = ()
+    serial: int,
+    path: str,
+    interface: str,
+    member: str,
+    destination: str = "",
+    arguments: tuple[Argument, ...] = (),
 ) -> bytes:
     """A method call whose arguments are texts and lists of texts; they are all that we need."""
     call = _pack_call(path, interface, member, destination, arguments)
@@ -57,19 +82,30 @@ def pack_call(
 
 # Each round asks the same.
 @lru_cache(maxsize=1024)
-def _pack_call(path: str, interface: str, member: str, destination: str, arguments: tuple[Argument, ...]) -> bytes:
+def _pack_call(
+    path: str, interface: str, member: str, destination: str, arguments: tuple[Argument, ...]
+) -> bytes:
     fields = [(_PATH, "o", path), (_INTERFACE, "s", interface), (_MEMBER, "s", member)]
     if destination:
         fields.append((_DESTINATION, "s", destination))
     body = b""
     for argument in arguments:
-        body = _padded(body, 4) + (_text(argument) if isinstance(argument, str) else _texts(argument))
+        body = _padded(body, 4) + (
+            _text(argument) if isinstance(argument, str) else _texts(argument)
+        )
     head = b""
     for code, kind, value in fields:
         head = _padded(head, 8) + bytes([code, 1]) + kind.encode() + b"\0" + _text(value)
     if arguments:
         signature = b"".join(b"s" if isinstance(argument, str) else b"as" for argument in arguments)
-        head = _padded(head, 8) + bytes([_SIGNATURE, 1]) + b"g\0" + bytes([len(signature)]) + signature + b"\0"
+        head = (
+            _padded(head, 8)
+            + bytes([_SIGNATURE, 1])
+            + b"g\0"
+            + bytes([len(signature)])
+            + signature
+            + b"\0"
+        )
     start = struct.pack("<cBBBIII", b"l", CALL, _NO_AUTO_START, 1, len(body), 0, len(head))
     return _padded(start + head, 8) + body
 
@@ -109,10 +145,13 @@ def parse_message(data: bytes) -> Message:
         fields, _end = _array("(yv)", order)(data, 12)
         found = dict(fields)
         (head_bytes,) = struct.unpack_from(order + "I", data, 12)
-        # The body begins at a multiple of 8, so that what is aligned in the message is aligned in it.
+        # The body begins at a multiple of 8, so that what is aligned in the message is aligned in
+        # it.
         body = data[16 + head_bytes + (-head_bytes % 8) :]
         error_name, signature = str(found.get(_ERROR_NAME, "")), str(found.get(_SIGNATURE, ""))
-        return Message(data[1], int(found.get(_REPLY_SERIAL, 0)), error_name, signature, order, body)
+        return Message(
+            data[1], int(found.get(_REPLY_SERIAL, 0)), error_name, signature, order, body
+        )
     except _DAMAGES as error:
         raise Malformed(repr(error)) from None
 

@@ -14,7 +14,10 @@ def labels(boxes: Boxes) -> list[str]:
     """`▲ do_syscall_64 [k]`."""
     names = [f"{name.text}{MARKS.get(name.kind, '')}" for name in boxes.names]
     signs = [SIGNS[change] for change in Change]
-    return [f"{signs[change]}{names[name]}" for name, change in zip(boxes.name.tolist(), boxes.change.tolist(), strict=True)]
+    return [
+        f"{signs[change]}{names[name]}"
+        for name, change in zip(boxes.name.tolist(), boxes.change.tolist(), strict=True)
+    ]
 
 
 def explanations(boxes: Boxes, per: PerWhat) -> list[str]:
@@ -24,8 +27,17 @@ def explanations(boxes: Boxes, per: PerWhat) -> list[str]:
     window = _samples(boxes.window, per)
     if boxes.baseline is None:
         return [f"{head}\n{samples}" for head, samples in zip(named, window, strict=True)]
-    columns = zip(named, window, _samples(boxes.baseline, per), _differences(boxes, boxes.baseline, per), strict=True)
-    return [f"{head}\nwindow: {now}\nbaseline: {before}\n{difference}" for head, now, before, difference in columns]
+    columns = zip(
+        named,
+        window,
+        _samples(boxes.baseline, per),
+        _differences(boxes, boxes.baseline, per),
+        strict=True,
+    )
+    return [
+        f"{head}\nwindow: {now}\nbaseline: {before}\n{difference}"
+        for head, now, before, difference in columns
+    ]
 
 
 def _head(name: Name) -> str:
@@ -37,9 +49,11 @@ def _samples(side: Side, per: PerWhat) -> list[str]:
     """Most boxes have few samples, and so the same text."""
     rows = list(zip(side.total.tolist(), side.own.tolist(), side.share.tolist(), strict=True))
     texts = {
-        row: f"{count(row[0])} {'sample' if row[0] == 1 else 'samples'}, "
-        + (f"{row[2]:.1f} a second" if per is PerWhat.SECOND else f"{100 * row[2]:.2f} %")
-        + (f", {count(row[1])} of its own" if row[1] else "")
+        row: (
+            f"{count(row[0])} {'sample' if row[0] == 1 else 'samples'}, "
+            + (f"{row[2]:.1f} a second" if per is PerWhat.SECOND else f"{100 * row[2]:.2f} %")
+            + (f", {count(row[1])} of its own" if row[1] else "")
+        )
         for row in set(rows)
     }
     return [texts[row] for row in rows]
@@ -61,4 +75,7 @@ def cut_line(cut: Cut, samples: int) -> str | None:
         return None
     share = f" ({100 * cut.weight / samples:.1f} %)" if samples else ""
     cut_away = f"{count(cut.frames)} frames too narrow or too deep"
-    return f"not drawn: {cut_away}, with {count(cut.weight)} samples{share} that count in their callers"
+    return (
+        f"not drawn: {cut_away}, with {count(cut.weight)} samples{share} that count in their"
+        " callers"
+    )

@@ -1,4 +1,6 @@
-"""Where each frame of a call tree is drawn; what is too narrow or too deep to be seen is left away and counted."""
+"""Where each frame of a call tree is drawn; what is too narrow or too deep to be seen is left away
+and counted.
+"""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -14,7 +16,8 @@ from necroscope.stacks.tree import Tree
 from necroscope.views.format import literal
 
 ALL: Final = "all"
-# Shares are drawn on a ruler of this many steps, so that widths of a differential are whole numbers too.
+# Shares are drawn on a ruler of this many steps, so that widths of a differential are whole numbers
+# too.
 _RULER: Final = 1_000_000_000
 # A change of share below this is none: a thousandth of the window.
 _NO_CHANGE: Final = 0.001
@@ -38,7 +41,9 @@ class Name(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What is not drawn: frames, and the weight of the outermost of them, which still counts in their callers."""
+    """What is not drawn: frames, and the weight of the outermost of them, which still counts in
+    their callers.
+    """
 
     frames: int
     weight: int
@@ -46,7 +51,9 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
-    """Boxes by depth, then from left to right; box 0 is all of the window. `left` and `width` are in steps of `ruler`."""
+    """Boxes by depth, then from left to right; box 0 is all of the window. `left` and `width` are
+    in steps of `ruler`.
+    """
 
     parent: NDArray[np.int64]
     name: NDArray[np.int64]
@@ -73,7 +80,9 @@ def boxes_of(tree: FlameTree, least_share: float, deepest: int) -> Boxes:
 
 
 def differential_boxes(tree: DifferentialTree, least_share: float, deepest: int) -> Boxes:
-    """Widths are the mean of both shares: so what vanished has a width too, and callers are as wide as what they call."""
+    """Widths are the mean of both shares: so what vanished has a width too, and callers are as wide
+    as what they call.
+    """
     window, baseline = tree.window, tree.baseline
     mean = (window.share + baseline.share) / 2
     # 1 where shares are of samples; where they are rates, the rate of all.
@@ -85,7 +94,9 @@ def differential_boxes(tree: DifferentialTree, least_share: float, deepest: int)
 
 def _change(window: Side, baseline: Side, least: float) -> NDArray[np.int64]:
     difference = window.share - baseline.share
-    grew_or_shrank = np.where(difference > least, Change.GREW, np.where(difference < -least, Change.SHRANK, Change.SAME))
+    grew_or_shrank = np.where(
+        difference > least, Change.GREW, np.where(difference < -least, Change.SHRANK, Change.SAME)
+    )
     gone = np.where((window.total == 0) & (baseline.total > 0), Change.GONE, grew_or_shrank)
     return np.where((baseline.total == 0) & (window.total > 0), Change.NEW, gone).astype(np.int64)
 
@@ -126,12 +137,17 @@ def _placed(
     )
 
 
-def _left_edges(tree: Tree, weight: NDArray[np.int64], depth: NDArray[np.int64], names: list[str]) -> NDArray[np.int64]:
-    """Callees side by side from their caller's left edge, in the order of their names, so that two graphs can be compared."""
+def _left_edges(
+    tree: Tree, weight: NDArray[np.int64], depth: NDArray[np.int64], names: list[str]
+) -> NDArray[np.int64]:
+    """Callees side by side from their caller's left edge, in the order of their names, so that two
+    graphs can be compared.
+    """
     order = tree.by_name(depth, names)
     before = np.cumsum(weight[order]) - weight[order]
     callers = tree.parent[order]
-    # Callees of one caller follow each other: from each is taken what came before the first of them.
+    # Callees of one caller follow each other: from each is taken what came before the first of
+    # them.
     is_first = np.append(True, callers[1:] != callers[:-1])[: len(order)]
     within = before - before[is_first][np.cumsum(is_first) - 1]
     left = np.zeros(len(tree) + 1, dtype=np.int64)
@@ -143,7 +159,11 @@ def _left_edges(tree: Tree, weight: NDArray[np.int64], depth: NDArray[np.int64],
 def _side(side: Side, parent: NDArray[np.int64], order: NDArray[np.int64]) -> Side:
     total = int(side.total[parent == -1].sum())
     whole = float(side.share[parent == -1].sum())
-    return Side(np.append(total, side.total[order]), np.append(0, side.own[order]), np.append(whole, side.share[order]))
+    return Side(
+        np.append(total, side.total[order]),
+        np.append(0, side.own[order]),
+        np.append(whole, side.share[order]),
+    )
 
 
 def shown(frame: Frame) -> Name:

@@ -1,4 +1,6 @@
-"""Top functions of a window, or of two windows compared, as a table for the terminal and as JSON."""
+"""Top functions of a window, or of two windows compared, as a table for the terminal and as
+JSON.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -19,24 +21,44 @@ Json = dict[str, Any]
 
 
 def functions_text(
-    functions: Sequence[FunctionWeight], heading: Heading, *, groups: Sequence[Part] = (), top: int, width: int | None = None
+    functions: Sequence[FunctionWeight],
+    heading: Heading,
+    *,
+    groups: Sequence[Part] = (),
+    top: int,
+    width: int | None = None,
 ) -> str:
     """`width` in cells cuts the lines; without it nothing is cut."""
-    lines = [heading.lines()[0], *_part_lines(groups, top), "", f"{'self':>7} {'total':>7} {'samples':>9}  function"]
+    lines = [
+        heading.lines()[0],
+        *_part_lines(groups, top),
+        "",
+        f"{'self':>7} {'total':>7} {'samples':>9}  function",
+    ]
     for each in functions[:top]:
         numbers = f"{each.self_share:>7.1%} {each.total_share:>7.1%} {count(each.self_weight):>9}"
         lines.append(_line(numbers, each.frame, width))
     return "\n".join([*lines, *_rest(len(functions) - top, "functions"), ""])
 
 
-def functions_json(functions: Sequence[FunctionWeight], heading: Heading, groups: Sequence[Part] = ()) -> Json:
+def functions_json(
+    functions: Sequence[FunctionWeight], heading: Heading, groups: Sequence[Part] = ()
+) -> Json:
     """Shares are of the window's samples."""
     found = [
         _frame_to_json(each.frame)
-        | {"self": each.self_weight, "total": each.total_weight, "self_share": each.self_share, "total_share": each.total_share}
+        | {
+            "self": each.self_weight,
+            "total": each.total_weight,
+            "self_share": each.self_share,
+            "total_share": each.total_share,
+        }
         for each in functions
     ]
-    parts = [{"label": literal(part.label), "samples": part.weight, "share": part.share} for part in groups]
+    parts = [
+        {"label": literal(part.label), "samples": part.weight, "share": part.share}
+        for part in groups
+    ]
     return _window_to_json(heading.window) | {
         "node": heading.node,
         "functions": found,
@@ -56,7 +78,12 @@ def paired(window: Sequence[FunctionWeight], baseline: Sequence[FunctionWeight])
 
 
 def differential_text(
-    pairs: Sequence[Pair], tree: DifferentialTree, heading: Heading, *, top: int, width: int | None = None
+    pairs: Sequence[Pair],
+    tree: DifferentialTree,
+    heading: Heading,
+    *,
+    top: int,
+    width: int | None = None,
 ) -> str:
     """Total shares: a function that is new with all that it calls is seen at once."""
     head = f"{'window':>8} {'baseline':>8} {'change':>8}  function, by total"
@@ -72,7 +99,11 @@ def differential_text(
     ):
         if nodes:
             shown_paths = zip(nodes, _shown_paths(tree, nodes[:_PATHS]), strict=False)
-            lines += ["", title, *(f"{shares[node]:>8.1%}  {_inner_end(path)}" for node, path in shown_paths)]
+            lines += [
+                "",
+                title,
+                *(f"{shares[node]:>8.1%}  {_inner_end(path)}" for node, path in shown_paths),
+            ]
             lines += _rest(len(nodes) - _PATHS, "paths")
     return "\n".join([*lines, ""])
 
@@ -142,7 +173,10 @@ def _inner_end(names: list[str]) -> str:
 
 
 def _paths_to_json(tree: DifferentialTree, rows: list[int], shares: list[float]) -> list[Json]:
-    return [{"share": shares[row], "path": path} for row, path in zip(rows, _shown_paths(tree, rows), strict=True)]
+    return [
+        {"share": shares[row], "path": path}
+        for row, path in zip(rows, _shown_paths(tree, rows), strict=True)
+    ]
 
 
 def _frame_to_json(frame: Frame) -> Json:
@@ -151,4 +185,8 @@ def _frame_to_json(frame: Frame) -> Json:
 
 
 def _window_to_json(window: Window) -> Json:
-    return {"from": format_moment(window.from_ns), "to": format_moment(window.to_ns), "samples": window.samples}
+    return {
+        "from": format_moment(window.from_ns),
+        "to": format_moment(window.to_ns),
+        "samples": window.samples,
+    }

@@ -1,4 +1,6 @@
-"""What stands above a flame graph or heat map: node, window, cores, samples, and what was left out."""
+"""What stands above a flame graph or heat map: node, window, cores, samples, and what was left
+out.
+"""
 
 from dataclasses import dataclass
 
@@ -13,14 +15,20 @@ class Window:
     samples: int
 
     def __str__(self) -> str:
-        # To the millisecond, as the moments beside it: a window of 5 s that lost its last sample's tail is still 5 s.
+        # To the millisecond, as the moments beside it: a window of 5 s that lost its last sample's
+        # tail is still 5 s.
         length = format_duration(self.to_ns - self.from_ns)
-        return f"{format_moment(self.from_ns)} to {format_moment(self.to_ns)} ({length}), {count(self.samples)} samples"
+        return (
+            f"{format_moment(self.from_ns)} to {format_moment(self.to_ns)} ({length}),"
+            f" {count(self.samples)} samples"
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """`cores` and `filters` in words, for example `core 7` and `comm kubelet`; `baseline` only of a differential."""
+    """`cores` and `filters` in words, for example `core 7` and `comm kubelet`; `baseline` only of a
+    differential.
+    """
 
     title: str
     node: str
@@ -37,13 +45,23 @@ class Heading:
 
     def lines(self) -> list[str]:
         choice = ", ".join([self.node, self.cores, *self.filters])
-        lines = [f"{choice}: {self.window}" if self.baseline is None else f"{choice}, window: {self.window}"]
+        lines = [
+            (
+                f"{choice}: {self.window}"
+                if self.baseline is None
+                else f"{choice}, window: {self.window}"
+            )
+        ]
         if self.baseline is not None:
-            lines.append(f"compared with baseline: {self.baseline}; a width is the mean of the two shares")
+            lines.append(
+                f"compared with baseline: {self.baseline}; a width is the mean of the two shares"
+            )
         lines += [f"left out: {text}" for text in self.left_out]
         return [literal_line(line) for line in lines]
 
 
 def literal_line(text: str) -> str:
     """A line from many parts may be longer than a name, but not without end."""
-    return "".join(literal(text[start : start + 100]) for start in range(0, min(len(text), 1000), 100))
+    return "".join(
+        literal(text[start : start + 100]) for start in range(0, min(len(text), 1000), 100)
+    )

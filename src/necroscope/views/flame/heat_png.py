@@ -1,4 +1,6 @@
-"""The sub-second heat map as a PNG (https://www.w3.org/TR/png), written by hand: it is a header and one zlib stream."""
+"""The sub-second heat map as a PNG (https://www.w3.org/TR/png), written by hand: it is a header and
+one zlib stream.
+"""
 
 import struct
 import zlib
@@ -32,13 +34,24 @@ def heat_map_png(heat: HeatMap, heading: Heading) -> bytes:
     picture[top : top + layout.height, _LEFT : _LEFT + layout.width] = _cells(heat, layout)
     _draw_axes(picture, heat, layout, top)
     _draw_scale(picture, heat, top + layout.height + 54)
-    return png(picture, {"Title": heading.headline, "Description": "\n".join(heading.lines()), "Software": "necroscope"})
+    return png(
+        picture,
+        {
+            "Title": heading.headline,
+            "Description": "\n".join(heading.lines()),
+            "Software": "necroscope",
+        },
+    )
 
 
 def _cells(heat: HeatMap, layout: HeatLayout) -> Picture:
     """The map itself, offset 0 at the bottom; where nothing was recorded it is hatched."""
-    by_level = levels(heat)[::-1].repeat(layout.cell_height, axis=0).repeat(layout.cell_width, axis=1)
-    found: Picture = np.where((by_level < 0)[..., None], _hatched(*by_level.shape), colours()[by_level.clip(min=0)])
+    by_level = (
+        levels(heat)[::-1].repeat(layout.cell_height, axis=0).repeat(layout.cell_width, axis=1)
+    )
+    found: Picture = np.where(
+        (by_level < 0)[..., None], _hatched(*by_level.shape), colours()[by_level.clip(min=0)]
+    )
     return found
 
 
@@ -86,10 +99,17 @@ def png(picture: Picture, texts: dict[str, str]) -> bytes:
     height, width, _ = picture.shape
     rows = np.hstack([np.zeros((height, 1), np.uint8), picture.reshape(height, -1)])
     chunks = [(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, _COLOUR, 0, 0, 0))]
-    chunks += [(b"iTXt", key.encode() + b"\0\0\0\0\0" + text.encode()) for key, text in texts.items()]
+    chunks += [
+        (b"iTXt", key.encode() + b"\0\0\0\0\0" + text.encode()) for key, text in texts.items()
+    ]
     chunks += [(b"IDAT", zlib.compress(rows.tobytes(), 6)), (b"IEND", b"")]
     return _SIGNATURE + b"".join(_chunk(kind, content) for kind, content in chunks)
 
 
 def _chunk(kind: bytes, content: bytes) -> bytes:
-    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+    return (
+        struct.pack(">I", len(content))
+        + kind
+        + content
+        + struct.pack(">I", zlib.crc32(kind + content))
+    )

@@ -1,4 +1,6 @@
-"""The sub-second heat map as an SVG: seconds from left to right, the offset within them upwards, colour by samples."""
+"""The sub-second heat map as an SVG: seconds from left to right, the offset within them upwards,
+colour by samples.
+"""
 
 from collections.abc import Iterator
 from html import escape
@@ -27,7 +29,10 @@ def heat_map_svg(heat: HeatMap, heading: Heading) -> str:
     height = top + layout.height + 76
     parts = [
         f'<text class="title" x="10" y="24">{escape(heading.headline)}</text>',
-        *(f'<text x="10" y="{44 + _LINE * row}">{escape(line)}</text>' for row, line in enumerate(lines)),
+        *(
+            f'<text x="10" y="{44 + _LINE * row}">{escape(line)}</text>'
+            for row, line in enumerate(lines)
+        ),
         f'<g transform="translate({_LEFT},{top})">',
         *_cells(heat, layout),
         *_axes(heat, layout),
@@ -52,10 +57,14 @@ def _cells(heat: HeatMap, layout: HeatLayout) -> Iterator[str]:
     """One path a colour: a rectangle each would make a picture of an hour ten times as large."""
     by_level = levels(heat)
     wide, high = layout.cell_width, layout.cell_height
-    fills = {-1: "url(#gap)"} | {level: f"rgb{tuple(colour)}" for level, colour in enumerate(colours().tolist())}
+    fills = {-1: "url(#gap)"} | {
+        level: f"rgb{tuple(colour)}" for level, colour in enumerate(colours().tolist())
+    }
     for level, fill in fills.items():
         rows, columns = (by_level == level).nonzero()
-        places = zip((columns * wide).tolist(), (layout.height - (rows + 1) * high).tolist(), strict=True)
+        places = zip(
+            (columns * wide).tolist(), (layout.height - (rows + 1) * high).tolist(), strict=True
+        )
         if path := "".join(f"M{x} {y}h{wide}v{high}h-{wide}z" for x, y in places):
             yield f'<path fill="{fill}" d="{path}"/>'
 
@@ -68,14 +77,20 @@ def _axes(heat: HeatMap, layout: HeatLayout) -> Iterator[str]:
     yield f'<text x="0" y="{layout.height + 33}">{axes_line(heat)}</text>'
     for tick in layout.offset_ticks(heat):
         yield f'<path class="axis" d="M0 {layout.height - tick.pixels:.1f}h-5"/>'
-        yield f'<text class="offset" x="-8" y="{layout.height - tick.pixels + 4:.1f}">{tick.text}</text>'
+        yield (
+            '<text class="offset" x="-8"'
+            f' y="{layout.height - tick.pixels + 4:.1f}">{tick.text}</text>'
+        )
 
 
 def _columns(heat: HeatMap, layout: HeatLayout) -> Iterator[str]:
     for column, total in enumerate(heat.column_totals.tolist()):
         moment = time_of_day(heat.start_ns + column * heat.column_ns)
         said = f"{count(total)} samples" if heat.is_known[:, column].any() else "not recorded"
-        place = f'x="{column * layout.cell_width}" y="0" width="{layout.cell_width}" height="{layout.height}"'
+        place = (
+            f'x="{column * layout.cell_width}" y="0" width="{layout.cell_width}"'
+            f' height="{layout.height}"'
+        )
         yield f'<rect class="column" {place}><title>{moment}: {said}</title></rect>'
 
 
@@ -83,7 +98,10 @@ def _scale(heat: HeatMap, y: int) -> Iterator[str]:
     ramp = colours().tolist()
     yield f'<text x="{_LEFT}" y="{y + 10}">samples a cell: 0</text>'
     for level, colour in enumerate(ramp):
-        yield f'<rect x="{_LEFT + 124 + 12 * level}" y="{y}" width="12" height="12" fill="rgb{tuple(colour)}"/>'
+        yield (
+            f'<rect x="{_LEFT + 124 + 12 * level}" y="{y}" width="12" height="12"'
+            f' fill="rgb{tuple(colour)}"/>'
+        )
     right = _LEFT + 130 + 12 * len(ramp)
     yield f'<text x="{right}" y="{y + 10}">{count(int(heat.weights.max(initial=0)))}</text>'
     if not heat.is_known.all():

@@ -1,6 +1,8 @@
-"""A flame graph as one HTML page on a canvas, for graphs too large for an SVG: zoom, search, keyboard, dark and light.
+"""A flame graph as one HTML page on a canvas, for graphs too large for an SVG: zoom, search,
+keyboard, dark and light.
 
-The page may load nothing and run nothing but its own script, which its policy names by hash; names reach it as JSON only.
+The page may load nothing and run nothing but its own script, which its policy names by hash; names
+reach it as JSON only.
 """
 
 from base64 import b64encode
@@ -15,7 +17,15 @@ from necroscope.views.flame.boxes import Boxes, Change, boxes_of, differential_b
 from necroscope.views.flame.embedded import asset, embedded_json
 from necroscope.views.flame.heading import Heading
 from necroscope.views.flame.legend import legend
-from necroscope.views.flame.palette import HUES, MARKS, SIGNS, change_colours, kind_colours, shade_of, strengths
+from necroscope.views.flame.palette import (
+    HUES,
+    MARKS,
+    SIGNS,
+    change_colours,
+    kind_colours,
+    shade_of,
+    strengths,
+)
 
 _MOST_BOXES: Final = 200_000
 _DEEPEST: Final = 20_000
@@ -26,7 +36,9 @@ def flame_html(tree: FlameTree, heading: Heading) -> str:
 
 
 def differential_html(tree: DifferentialTree, heading: Heading) -> str:
-    return _page(differential_boxes(tree, _least_share(len(tree.parent)), _DEEPEST), heading, tree.per)
+    return _page(
+        differential_boxes(tree, _least_share(len(tree.parent)), _DEEPEST), heading, tree.per
+    )
 
 
 def _least_share(boxes: int) -> float:
@@ -38,8 +50,13 @@ def _page(boxes: Boxes, heading: Heading, per: PerWhat) -> str:
     style, script = asset("page.css"), asset("page.js")
     lines = [*heading.lines(), *filter(None, [cut_line(boxes.cut, heading.window.samples)])]
     head = "\n".join(f"<p>{escape(line)}</p>" for line in lines)
-    swatches = "".join(f'<span data-colour="{escape(name)}">{escape(text)}</span>' for name, text in legend(boxes))
-    policy = f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; base-uri 'none'; form-action 'none'"
+    swatches = "".join(
+        f'<span data-colour="{escape(name)}">{escape(text)}</span>' for name, text in legend(boxes)
+    )
+    policy = (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; base-uri"
+        " 'none'; form-action 'none'"
+    )
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -80,7 +97,10 @@ def _graph(boxes: Boxes, per: PerWhat) -> dict[str, Any]:
         "total": boxes.window.total.tolist(),
         "titles": explanations(boxes, per),
         "names": [name.text for name in boxes.names],
-        "labels": [[f"{sign}{name.text}{MARKS.get(name.kind, '')}" for sign in signs] for name in boxes.names],
+        "labels": [
+            [f"{sign}{name.text}{MARKS.get(name.kind, '')}" for sign in signs]
+            for name in boxes.names
+        ],
         "kinds": [name.kind if name.kind in HUES else "other" for name in boxes.names],
         "shades": [shade_of(name.text) for name in boxes.names],
         "palette": {"light": kind_colours(dark=False), "dark": kind_colours(dark=True)},

@@ -10,4 +10,7 @@ def legend(boxes: Boxes) -> list[tuple[str, str]]:
         kinds = {boxes.names[number].kind for number in boxes.name[1:].tolist()}
         return [(f"{kind} s3", f"{kind}{MARKS.get(kind, '')}") for kind in HUES if kind in kinds]
     changes = sorted(set(boxes.change[1:].tolist()))
-    return [(f"{Change(each).name.lower()} s5", f"{SIGNS[Change(each)]}{WORDS[Change(each)]}") for each in changes]
+    return [
+        (f"{Change(each).name.lower()} s5", f"{SIGNS[Change(each)]}{WORDS[Change(each)]}")
+        for each in changes
+    ]

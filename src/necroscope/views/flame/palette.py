@@ -1,4 +1,6 @@
-"""Colours of flame graphs: a hue for each kind of frame, red and blue for what grew and shrank; each also has a sign in text."""
+"""Colours of flame graphs: a hue for each kind of frame, red and blue for what grew and shrank;
+each also has a sign in text.
+"""
 
 import zlib
 from typing import Final
@@ -9,11 +11,24 @@ from numpy.typing import NDArray
 from necroscope.views.flame.boxes import Change
 
 SHADES: Final = 8
-# Of kinds, hues as far apart as readers with red-green blindness tell them, and a mark at the end of the frame's label.
-HUES: Final = {"kernel": (24, 90), "user": (48, 85), "jit": (150, 45), "group": (215, 20), "other": (0, 0)}
+# Of kinds, hues as far apart as readers with red-green blindness tell them, and a mark at the end
+# of the frame's label.
+HUES: Final = {
+    "kernel": (24, 90),
+    "user": (48, 85),
+    "jit": (150, 45),
+    "group": (215, 20),
+    "other": (0, 0),
+}
 MARKS: Final = {"kernel": " [k]", "jit": " [j]"}
 # Before the label of a differential.
-SIGNS: Final = {Change.SAME: "", Change.GREW: "▲ ", Change.SHRANK: "▼ ", Change.NEW: "✚ ", Change.GONE: "✖ "}
+SIGNS: Final = {
+    Change.SAME: "",
+    Change.GREW: "▲ ",
+    Change.SHRANK: "▼ ",
+    Change.NEW: "✚ ",
+    Change.GONE: "✖ ",
+}
 WORDS: Final = {
     Change.SAME: "unchanged",
     Change.GREW: "grew",
@@ -36,7 +51,9 @@ def shade_of(name: str) -> int:
 
 
 def strengths(differences: NDArray[np.float64]) -> list[int]:
-    """Shades by the root of the change, because a few paths change a lot and many a little; the first is all of the window."""
+    """Shades by the root of the change, because a few paths change a lot and many a little; the
+    first is all of the window.
+    """
     size = np.abs(differences)
     shades = np.sqrt(size / (size[1:].max(initial=0) or 1)) * (SHADES - 1)
     return [int(shade) for shade in shades.round().clip(max=SHADES - 1)]
@@ -55,7 +72,10 @@ def change_colours(*, dark: bool) -> dict[str, list[str]]:
     """From faint to strong."""
     faintest, step = (22, 3) if dark else (92, -4)
     return {
-        change.name.lower(): [_hsl(hue, saturation, faintest + (step * shade if saturation else 0)) for shade in range(SHADES)]
+        change.name.lower(): [
+            _hsl(hue, saturation, faintest + (step * shade if saturation else 0))
+            for shade in range(SHADES)
+        ]
         for change, (hue, saturation) in _CHANGE_HUES.items()
     }
 

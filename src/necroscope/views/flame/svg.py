@@ -1,6 +1,8 @@
-"""A flame graph as one SVG file: readable as it is, and with zoom, search and keyboard where a browser opens it.
+"""A flame graph as one SVG file: readable as it is, and with zoom, search and keyboard where a
+browser opens it.
 
-After the idea and the manners of Brendan Gregg's flamegraph.pl: width is samples, order is by name, callers below callees.
+After the idea and the manners of Brendan Gregg's flamegraph.pl: width is samples, order is by name,
+callers below callees.
 """
 
 from collections.abc import Iterator
@@ -31,11 +33,21 @@ _DEEPEST: Final = 1500
 
 
 def flame_svg(tree: FlameTree, heading: Heading, *, width: int = WIDTH) -> str:
-    return _svg(boxes_of(tree, _NARROWEST / (width - 2 * _MARGIN), _DEEPEST), heading, PerWhat.SAMPLES, width)
+    return _svg(
+        boxes_of(tree, _NARROWEST / (width - 2 * _MARGIN), _DEEPEST),
+        heading,
+        PerWhat.SAMPLES,
+        width,
+    )
 
 
 def differential_svg(tree: DifferentialTree, heading: Heading, *, width: int = WIDTH) -> str:
-    return _svg(differential_boxes(tree, _NARROWEST / (width - 2 * _MARGIN), _DEEPEST), heading, tree.per, width)
+    return _svg(
+        differential_boxes(tree, _NARROWEST / (width - 2 * _MARGIN), _DEEPEST),
+        heading,
+        tree.per,
+        width,
+    )
 
 
 def _svg(boxes: Boxes, heading: Heading, per: PerWhat, width: int) -> str:
@@ -45,9 +57,18 @@ def _svg(boxes: Boxes, heading: Heading, per: PerWhat, width: int) -> str:
     height = bottom + 28
     texts = labels(boxes)
     rows = "\n".join(_rows(boxes, texts, explanations(_escaped(boxes), per), bottom, width))
-    numbers = {"left": boxes.left.tolist(), "width": boxes.width.tolist(), "parent": boxes.parent.tolist()}
+    numbers = {
+        "left": boxes.left.tolist(),
+        "width": boxes.width.tolist(),
+        "parent": boxes.parent.tolist(),
+    }
     numbers |= {"labels": texts, "samples": boxes.window.total.tolist()}
-    drawing = {"ruler": boxes.ruler, "margin": _MARGIN, "pixels": width - 2 * _MARGIN, "character": _CHARACTER}
+    drawing = {
+        "ruler": boxes.ruler,
+        "margin": _MARGIN,
+        "pixels": width - 2 * _MARGIN,
+        "character": _CHARACTER,
+    }
     return f"""<?xml version="1.0" encoding="UTF-8" standalone="no"?>
 <svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" tabindex="0">
 <title>{_text(heading.headline)}</title>
@@ -75,59 +96,92 @@ def _svg(boxes: Boxes, heading: Heading, per: PerWhat, width: int) -> str:
 
 # New and vanished are hatched as well as coloured, and their labels carry a sign.
 _HATCHES: Final = "".join(
-    f'<pattern id="{name}" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate({angle})">'
-    '<rect width="2" height="6" class="hatch"/></pattern>'
+    f'<pattern id="{name}" width="6" height="6" patternUnits="userSpaceOnUse"'
+    f' patternTransform="rotate({angle})"><rect width="2" height="6" class="hatch"/></pattern>'
     for name, angle in (("rising", 45), ("falling", -45))
 )
 
 
 def _head(lines: list[str]) -> str:
     return "\n".join(
-        f'<text class="head" x="{_MARGIN}" y="{44 + _LINE * row}">{_text(line)}</text>' for row, line in enumerate(lines)
+        f'<text class="head" x="{_MARGIN}" y="{44 + _LINE * row}">{_text(line)}</text>'
+        for row, line in enumerate(lines)
     )
 
 
 def _legend(boxes: Boxes, y: int) -> str:
     parts, x = [], _MARGIN
     for css_class, text in legend(boxes):
-        parts.append(f'<g class="{css_class}"><rect x="{x}" y="{y - 10}" width="14" height="12"/></g>')
+        parts.append(
+            f'<g class="{css_class}"><rect x="{x}" y="{y - 10}" width="14" height="12"/></g>'
+        )
         parts.append(f'<text class="head" x="{x + 19}" y="{y}">{_text(text)}</text>')
         x += 19 + round(_CHARACTER * cells(text)) + 18
     return "\n".join(parts)
 
 
-def _rows(boxes: Boxes, texts: list[str], titles: list[str], bottom: int, width: int) -> Iterator[str]:
+def _rows(
+    boxes: Boxes, texts: list[str], titles: list[str], bottom: int, width: int
+) -> Iterator[str]:
     scale = (width - 2 * _MARGIN) / boxes.ruler
-    lefts, widths, tops = boxes.left * scale + _MARGIN, boxes.width * scale, bottom - (boxes.depth + 1) * _ROW
-    columns = (lefts.tolist(), widths.tolist(), tops.tolist(), boxes.change.tolist(), box_classes(boxes), texts, titles)
+    lefts, widths, tops = (
+        boxes.left * scale + _MARGIN,
+        boxes.width * scale,
+        bottom - (boxes.depth + 1) * _ROW,
+    )
+    columns = (
+        lefts.tolist(),
+        widths.tolist(),
+        tops.tolist(),
+        boxes.change.tolist(),
+        box_classes(boxes),
+        texts,
+        titles,
+    )
     for left, pixels, top, change, css_class, text, title in zip(*columns, strict=True):
         room = int((pixels - 6) / _CHARACTER)
         place = f'x="{left:.2f}" y="{top}" width="{max(pixels, 0.1):.2f}" height="{_ROW - 1}"'
-        over = f'<rect class="over" {place}/>' if change >= Change.NEW and pixels >= _HATCHED else ""
+        over = (
+            f'<rect class="over" {place}/>' if change >= Change.NEW and pixels >= _HATCHED else ""
+        )
         label = (
-            f'x="{left + 3:.2f}" y="{top + 12}">{_text(fit(text, room).rstrip())}</text>' if room >= 3 else f'y="{top + 12}"/>'
+            f'x="{left + 3:.2f}" y="{top + 12}">{_text(fit(text, room).rstrip())}</text>'
+            if room >= 3
+            else f'y="{top + 12}"/>'
         )
         yield f'<g class="{css_class}"><title>{title}</title><rect {place}/>{over}<text {label}</g>'
 
 
 def _escaped(boxes: Boxes) -> Boxes:
     """There are far fewer names than boxes, and all else in an explanation is ours."""
-    return replace(boxes, names=[Name(_text(name.text), _text(name.module), _text(name.kind)) for name in boxes.names])
+    return replace(
+        boxes,
+        names=[
+            Name(_text(name.text), _text(name.module), _text(name.kind)) for name in boxes.names
+        ],
+    )
 
 
 def box_classes(boxes: Boxes) -> list[str]:
     """`kernel s3`: the kind or the change, and the shade."""
     if boxes.baseline is None:
-        kinds = [f"{name.kind if name.kind in HUES else 'other'} s{shade_of(name.text)}" for name in boxes.names]
+        kinds = [
+            f"{name.kind if name.kind in HUES else 'other'} s{shade_of(name.text)}"
+            for name in boxes.names
+        ]
         return [kinds[name] for name in boxes.name.tolist()]
     shades = strengths(boxes.window.share - boxes.baseline.share)
-    return [f"{Change(c).name.lower()} s{s}" for c, s in zip(boxes.change.tolist(), shades, strict=True)]
+    return [
+        f"{Change(c).name.lower()} s{s}" for c, s in zip(boxes.change.tolist(), shades, strict=True)
+    ]
 
 
 def _colour_rules(boxes: Boxes) -> str:
     colours = kind_colours(dark=False) if boxes.baseline is None else change_colours(dark=False)
     return "".join(
-        f".{name}.s{shade} rect{{fill:{colour}}}\n" for name, row in colours.items() for shade, colour in enumerate(row)
+        f".{name}.s{shade} rect{{fill:{colour}}}\n"
+        for name, row in colours.items()
+        for shade, colour in enumerate(row)
     )
 
 

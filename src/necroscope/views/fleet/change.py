@@ -10,14 +10,20 @@ _MOST: Final = 15
 
 def change_to_text(answer: dict[str, Any], width: int = WIDTH) -> str:
     lines = [*paragraph(answer["summary"], width), ""]
-    lines += paragraph(f"changed from {answer['first_change'][:16]} to {answer['last_change'][:16]} UTC", width)
+    lines += paragraph(
+        f"changed from {answer['first_change'][:16]} to {answer['last_change'][:16]} UTC", width
+    )
     if answer["about"] is not None:
         lines += ["", *_rates(answer)]
         chance = answer["changed"]["chance"]
         if chance is not None:
             told = f"so few, or fewer, would come about by chance with probability {chance:.1e}"
             burst = answer["changed"]["burst"]
-            told += f"; they come in bursts of about {burst:.1f}, and are counted so" if burst > 1.05 else ""
+            told += (
+                f"; they come in bursts of about {burst:.1f}, and are counted so"
+                if burst > 1.05
+                else ""
+            )
             lines += items("how sure", [told], width)
     if answer["jobs"]:
         rows = [_job(each) for each in answer["jobs"][:_MOST]]

@@ -16,7 +16,8 @@ def incidents_to_text(answer: dict[str, Any], width: int = WIDTH, most: int = _M
     causes = [(each["incidents"], each["nodes"], each["cause"]) for each in answer["causes"][:10]]
     lines += [*table(("incidents", "nodes", "cause"), causes, frozenset({0, 1})), ""]
     lines += table(
-        ("from", "node", "core", "cause", "sure", "who", "act on"), [_row(each) for each in answer["incidents"][:most]]
+        ("from", "node", "core", "cause", "sure", "who", "act on"),
+        [_row(each) for each in answer["incidents"][:most]],
     )
     if answer["count"] > most:
         lines.append(f"and {answer['count'] - most} more, see --json")
@@ -24,7 +25,11 @@ def incidents_to_text(answer: dict[str, Any], width: int = WIDTH, most: int = _M
 
 
 def _row(incident: dict[str, Any]) -> tuple[object, ...]:
-    origin = f"{incident['origin_kind']} {incident['origin_name']}" if incident["origin_name"] else MISSING
+    origin = (
+        f"{incident['origin_kind']} {incident['origin_name']}"
+        if incident["origin_name"]
+        else MISSING
+    )
     return (
         incident["from"][:19].replace("T", " "),
         incident["node"],

@@ -14,12 +14,16 @@ def nodes_to_text(answer: dict[str, Any], width: int = WIDTH, most: int = _MOST)
     told = (("silent", "silent"), ("clocks_off", "with a clock that is off"))
     counts = "".join(f", {answer[name]} {words}" for name, words in told if answer[name])
     head = f"{answer['count']} nodes{counts}, {answer['from'][:16]} to {answer['to'][:16]} UTC"
-    events = ", ".join(f"{kind} {times}" for kind, times in list(answer["events"].items())[:8]) or "none"
+    events = (
+        ", ".join(f"{kind} {times}" for kind, times in list(answer["events"].items())[:8]) or "none"
+    )
     lines = [*paragraph(head, width), *paragraph(f"events: {events}", width), ""]
     labels = answer["labels"][:_MOST_LABELS]
     rows = [_row(node, labels) for node in answer["nodes"][:most]]
     if rows:
-        lines += table(("node", *labels, "cores", "last seen", "events", "incidents", "last cause", ""), rows)
+        lines += table(
+            ("node", *labels, "cores", "last seen", "events", "incidents", "last cause", ""), rows
+        )
     if answer["count"] > most:
         lines.append(f"and {answer['count'] - most} more, see --json or choose with --where")
     return "\n".join(lines)
@@ -41,4 +45,6 @@ def _row(node: dict[str, Any], labels: list[str]) -> tuple[object, ...]:
 
 
 def _clock(offset_ns: int) -> str:
-    return f"clock off by {format_duration(abs(offset_ns))} ({'behind' if offset_ns > 0 else 'ahead'})"
+    return (
+        f"clock off by {format_duration(abs(offset_ns))} ({'behind' if offset_ns > 0 else 'ahead'})"
+    )

@@ -1,4 +1,6 @@
-"""Headings, wrapped sentences, lists and tables for a terminal; every name from a machine is escaped."""
+"""Headings, wrapped sentences, lists and tables for a terminal; every name from a machine is
+escaped.
+"""
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +18,9 @@ def plain(text: object, limit: int = _LINE_LIMIT) -> str:
 
 
 def paragraph(text: str, width: int, indent: str = "") -> list[str]:
-    return textwrap.wrap(plain(text), max(width, 40), initial_indent=indent, subsequent_indent=indent) or [""]
+    return textwrap.wrap(
+        plain(text), max(width, 40), initial_indent=indent, subsequent_indent=indent
+    ) or [""]
 
 
 def items(title: str, texts: Iterable[str], width: int, most: int = 8) -> Iterator[str]:
@@ -26,22 +30,33 @@ def items(title: str, texts: Iterable[str], width: int, most: int = 8) -> Iterat
         return
     yield from ("", title)
     for text in told[:most]:
-        yield from textwrap.wrap(text, max(width, 40), initial_indent="  - ", subsequent_indent="    ")
+        yield from textwrap.wrap(
+            text, max(width, 40), initial_indent="  - ", subsequent_indent="    "
+        )
     if len(told) > most:
         yield f"    and {len(told) - most} more, see --json"
 
 
 def table(
-    head: Sequence[str], rows: Iterable[Sequence[object]], numbers: frozenset[int] = frozenset(), indent: str = ""
+    head: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    numbers: frozenset[int] = frozenset(),
+    indent: str = "",
 ) -> list[str]:
     """Columns as wide as they need; those with `numbers` are set to the right."""
     last = len(head) - 1
-    lines = [[plain(value, _WIDEST if place < last else _LINE_LIMIT) for place, value in enumerate(row)] for row in (head, *rows)]
+    lines = [
+        [plain(value, _WIDEST if place < last else _LINE_LIMIT) for place, value in enumerate(row)]
+        for row in (head, *rows)
+    ]
     widths = [max(cells(line[column]) for line in lines) for column in range(len(head))]
     return [
         (
             indent
-            + "  ".join((fit_right if column in numbers else fit)(text, widths[column]) for column, text in enumerate(line))
+            + "  ".join(
+                (fit_right if column in numbers else fit)(text, widths[column])
+                for column, text in enumerate(line)
+            )
         ).rstrip()
         for line in lines
     ]
@@ -49,7 +64,10 @@ def table(
 
 def left_out(answer: dict[str, Any]) -> list[str]:
     """Facts that were not asked about, and why."""
-    return [f"{each['facts']} {'fact' if each['facts'] == 1 else 'facts'}: {each['reason']}" for each in answer["left_out"]]
+    return [
+        f"{each['facts']} {'fact' if each['facts'] == 1 else 'facts'}: {each['reason']}"
+        for each in answer["left_out"]
+    ]
 
 
 def names(nodes: Sequence[str], count: int, most: int = 12) -> str:

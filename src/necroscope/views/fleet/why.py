@@ -16,14 +16,21 @@ _MEANING: Final = {
 
 
 def why_to_text(answer: Json, width: int = WIDTH) -> str:
-    return "\n".join([*_head(answer, width), *_leaders(answer, width), *_rest(answer, width)]).rstrip()
+    return "\n".join(
+        [*_head(answer, width), *_leaders(answer, width), *_rest(answer, width)]
+    ).rstrip()
 
 
 def _head(answer: Json, width: int) -> Iterator[str]:
     about = answer["about"]
     where = f", of nodes where {answer['where']}" if answer["where"] else ""
-    yield from paragraph(f"why {about['name']}? {answer['from'][:16]} to {answer['to'][:16]} UTC{where}", width)
-    yield from paragraph(f"{answer['affected']} of {answer['nodes']} nodes were affected, {answer['times']} times", width)
+    yield from paragraph(
+        f"why {about['name']}? {answer['from'][:16]} to {answer['to'][:16]} UTC{where}", width
+    )
+    yield from paragraph(
+        f"{answer['affected']} of {answer['nodes']} nodes were affected, {answer['times']} times",
+        width,
+    )
     yield ""
     yield from paragraph(answer["summary"], width)
 
@@ -35,7 +42,12 @@ def _leaders(answer: Json, width: int) -> Iterator[str]:
     shown = leaders[:_MOST_LEADERS]
     yield ""
     rows = [_row(each) for each in shown]
-    yield from table(("", "affected", "with it", "affected", "without", "FDR", "difference"), rows, frozenset(range(1, 6)), "  ")
+    yield from table(
+        ("", "affected", "with it", "affected", "without", "FDR", "difference"),
+        rows,
+        frozenset(range(1, 6)),
+        "  ",
+    )
     if len(leaders) > len(shown):
         yield f"  and {len(leaders) - len(shown)} more, see --json"
     yield from items("how sure", [leaders[0]["words"]], width)
@@ -46,12 +58,18 @@ def _leaders(answer: Json, width: int) -> Iterator[str]:
 
 
 def _told(leaders: list[Json]) -> list[Json]:
-    """Without what says the same again: of the first's own subject, and of a place that was told already."""
+    """Without what says the same again: of the first's own subject, and of a place that was told
+    already.
+    """
     told: list[Json] = []
     places: set[str] = set()
     for leader in leaders:
         names_of_places = {each["name"] for each in leader["places"]}
-        is_again = not leader["facts"] and names_of_places <= places and leader["relation"] != "inseparable"
+        is_again = (
+            not leader["facts"]
+            and names_of_places <= places
+            and leader["relation"] != "inseparable"
+        )
         if leader["relation"] != "same subject" and not is_again:
             told.append(leader)
         places |= names_of_places
@@ -76,12 +94,23 @@ def _deciding(leaders: list[Json], width: int) -> Iterator[str]:
     if against is None:
         return
     told = []
-    for key, has, lacks in (("first_only", leaders[0], against), ("this_only", against, leaders[0])):
+    for key, has, lacks in (
+        ("first_only", leaders[0], against),
+        ("this_only", against, leaders[0]),
+    ):
         nodes = against[key]
         what = f"{has['name']}, but not so that {lacks['name']}"
         for state in ("affected", "well"):
-            told += [f"{what}, {state}: {names(nodes[state], nodes[f'{state}_count'])}"] if nodes[state] else []
-    yield from items("the nodes that decide", told or ["there are none: the two hold on the very same nodes"], width)
+            told += (
+                [f"{what}, {state}: {names(nodes[state], nodes[f'{state}_count'])}"]
+                if nodes[state]
+                else []
+            )
+    yield from items(
+        "the nodes that decide",
+        told or ["there are none: the two hold on the very same nodes"],
+        width,
+    )
 
 
 def _rest(answer: Json, width: int) -> Iterator[str]:
@@ -90,7 +119,8 @@ def _rest(answer: Json, width: int) -> Iterator[str]:
     if answer["leaders"]:
         yield ""
         yield from paragraph(
-            f"{answer['differences']:,} differences were asked about. Facts are taken as they stood before each affected node's "
-            "first event, and of the others at the same moments. A place is never named as a cause: only what it carries can be.",
+            f"{answer['differences']:,} differences were asked about. Facts are taken as they stood"
+            " before each affected node's first event, and of the others at the same moments. A"
+            " place is never named as a cause: only what it carries can be.",
             width,
         )

@@ -1,4 +1,6 @@
-"""Cgroups alive and dead: what the kernel still holds, what is visible, and how fast they are made and let go."""
+"""Cgroups alive and dead: what the kernel still holds, what is visible, and how fast they are made
+and let go.
+"""
 
 from collections.abc import Iterator
 from typing import Final
@@ -18,10 +20,22 @@ class CgroupFigures:
     """Fed with new rows of `cgroups` (every ten seconds) and of `cgroup_ledger`."""
 
     def __init__(self) -> None:
-        self._dying = Gauge("necroscope_cgroups_dying", "Cgroups removed but still held by the kernel: zombies.", ("controller",))
-        self._visible = Gauge("necroscope_cgroups_visible", "Cgroups that have a directory.", ("controller",))
-        self._tracked = Gauge("necroscope_cgroups_tracked", "Cgroups that the kernel holds, dead or alive.", ("controller",))
-        self._ledger = Counter("necroscope_cgroup_changes_total", "Cgroups made, removed and released.", ("action",))
+        self._dying = Gauge(
+            "necroscope_cgroups_dying",
+            "Cgroups removed but still held by the kernel: zombies.",
+            ("controller",),
+        )
+        self._visible = Gauge(
+            "necroscope_cgroups_visible", "Cgroups that have a directory.", ("controller",)
+        )
+        self._tracked = Gauge(
+            "necroscope_cgroups_tracked",
+            "Cgroups that the kernel holds, dead or alive.",
+            ("controller",),
+        )
+        self._ledger = Counter(
+            "necroscope_cgroup_changes_total", "Cgroups made, removed and released.", ("action",)
+        )
         for action in ("made", "removed", "released"):
             self._ledger.add(0, action)
 
@@ -29,9 +43,16 @@ class CgroupFigures:
         yield from (self._dying, self._visible, self._tracked, self._ledger)
 
     def take(self, rows: pa.Table) -> None:
-        """The last row of the whole hierarchy counts; where the kernel does not count the dead, they are what is not visible."""
+        """The last row of the whole hierarchy counts; where the kernel does not count the dead,
+        they are what is not visible.
+        """
         for row in rows.filter(pc.equal(rows.column("path").cast(pa.utf8()), "/")).to_pylist():
-            controller, tracked, visible, dying = row["controller"], row["tracked"], row["visible"], row["dying"]
+            controller, tracked, visible, dying = (
+                row["controller"],
+                row["tracked"],
+                row["visible"],
+                row["dying"],
+            )
             if controller in _CONTROLLERS:
                 if dying is None and tracked is not None and visible is not None:
                     dying = max(0, tracked - visible)

@@ -1,4 +1,6 @@
-"""Figures of all cores without a series per core: seconds held by mode, a histogram of shares, the worst of the last minute."""
+"""Figures of all cores without a series per core: seconds held by mode, a histogram of shares, the
+worst of the last minute.
+"""
 
 from collections.abc import Iterator
 from typing import Final
@@ -13,7 +15,12 @@ from necroscope.views.prometheus.exposition import Counter, Gauge, Histogram, Me
 from necroscope.views.prometheus.worst import Worst
 
 _PARTS: Final = {mode: MODE_PARTS[mode] for mode in BUSY_MODES}
-COLUMNS: Final = ("time", "cpu", "elapsed_ns", *(name for parts in _PARTS.values() for name in parts))
+COLUMNS: Final = (
+    "time",
+    "cpu",
+    "elapsed_ns",
+    *(name for parts in _PARTS.values() for name in parts),
+)
 _KERNEL: Final = ("system", "irq", "softirq", "steal")
 # As the recorder's own trigger sees it.
 _HELD: Final = 0.9
@@ -26,15 +33,20 @@ class CoreFigures:
     def __init__(self) -> None:
         self._held = Counter(
             "necroscope_core_held_seconds_total",
-            "Core seconds in which 90 % or more of a core went to the kernel (system, irq, softirq, steal together; the mode is "
-            "the greatest of them) or to user code.",
+            "Core seconds in which 90 % or more of a core went to the kernel (system, irq, softirq,"
+            " steal together; the mode is the greatest of them) or to user code.",
             ("mode",),
         )
         self._shares = Histogram(
-            "necroscope_core_tick_ratio", "Share of each tick of each core that went to a mode.", _BOUNDS, ("mode",)
+            "necroscope_core_tick_ratio",
+            "Share of each tick of each core that went to a mode.",
+            _BOUNDS,
+            ("mode",),
         )
         self._worst_ratio = Gauge(
-            "necroscope_worst_core_ratio", "Share of the worst core in its worst tick of the last minute.", ("mode",)
+            "necroscope_worst_core_ratio",
+            "Share of the worst core in its worst tick of the last minute.",
+            ("mode",),
         )
         self._worst_core = Gauge("necroscope_worst_core_number", "Which core that was.", ("mode",))
         self._worst = {mode: Worst() for mode in _PARTS}
@@ -49,12 +61,15 @@ class CoreFigures:
         yield from (self._held, self._shares, self._worst_ratio, self._worst_core)
 
     def take(self, rows: pa.Table, *, counts: bool) -> None:
-        """With `counts` off only the gauges are fed: what was before this process began is not counted by it."""
+        """With `counts` off only the gauges are fed: what was before this process began is not
+        counted by it.
+        """
         if not rows.num_rows:
             return
         elapsed_ns = np.maximum(_values(rows, "elapsed_ns"), 1)
         shares = {
-            mode: np.clip(sum(_values(rows, name) for name in names) / elapsed_ns, 0.0, 1.0) for mode, names in _PARTS.items()
+            mode: np.clip(sum(_values(rows, name) for name in names) / elapsed_ns, 0.0, 1.0)
+            for mode, names in _PARTS.items()
         }
         for mode, share in shares.items():
             self._worst[mode].take(_values(rows, "time"), share, _values(rows, "cpu"))
@@ -62,9 +77,15 @@ class CoreFigures:
             self._count_held(shares, elapsed_ns)
             for mode, share in shares.items():
                 places = np.searchsorted(_BOUNDS, share, side="left")
-                self._shares.add(np.bincount(places, minlength=len(_BOUNDS) + 1).tolist(), float(share.sum()), mode)
+                self._shares.add(
+                    np.bincount(places, minlength=len(_BOUNDS) + 1).tolist(),
+                    float(share.sum()),
+                    mode,
+                )
 
-    def _count_held(self, shares: dict[str, NDArray[np.float64]], elapsed_ns: NDArray[np.int64]) -> None:
+    def _count_held(
+        self, shares: dict[str, NDArray[np.float64]], elapsed_ns: NDArray[np.int64]
+    ) -> None:
         kernel = np.array([shares[mode] for mode in _KERNEL])
         is_held, greatest = kernel.sum(axis=0) >= _HELD, kernel.argmax(axis=0)
         for index, mode in enumerate(_KERNEL):

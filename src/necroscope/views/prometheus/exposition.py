@@ -1,8 +1,10 @@
-"""The Prometheus text format 0.0.4: counters, gauges and histograms with bounded, escaped labels, written as one text.
+"""The Prometheus text format 0.0.4: counters, gauges and histograms with bounded, escaped labels,
+written as one text.
 
-https://github.com/prometheus/docs/blob/main/docs/instrumenting/exposition_formats.md
-A metric keeps at most `limit` label sets; what comes beyond is added up under the label value `other`, so that a hostile or
-careless source of names costs no memory here and no series in Prometheus. A value that is not known has no line: never 0.
+https://github.com/prometheus/docs/blob/main/docs/instrumenting/exposition_formats.md A metric keeps
+at most `limit` label sets; what comes beyond is added up under the label value `other`, so that a
+hostile or careless source of names costs no memory here and no series in Prometheus. A value that
+is not known has no line: never 0.
 """
 
 import math
@@ -29,11 +31,15 @@ Labels = tuple[str, ...]
 
 
 class Metric(ABC):
-    """One family of series: its name, its help, its label names and a bounded set of label values. Safe to use from threads."""
+    """One family of series: its name, its help, its label names and a bounded set of label values.
+    Safe to use from threads.
+    """
 
     kind = "untyped"
 
-    def __init__(self, name: str, description: str, labels: Sequence[str] = (), limit: int = LABEL_SETS) -> None:
+    def __init__(
+        self, name: str, description: str, labels: Sequence[str] = (), limit: int = LABEL_SETS
+    ) -> None:
         if not _METRIC_NAME.fullmatch(name) or not all(map(_LABEL_NAME.fullmatch, labels)):
             raise ValueError(f"{name}{list(labels)} is no metric name with labels")
         self.name = name
@@ -52,7 +58,9 @@ class Metric(ABC):
     def _samples(self) -> Iterator[str]:
         """The lines below HELP and TYPE."""
 
-    def _key(self, values: Sequence[str], known: dict[Labels, float] | dict[Labels, list[float]]) -> Labels:
+    def _key(
+        self, values: Sequence[str], known: dict[Labels, float] | dict[Labels, list[float]]
+    ) -> Labels:
         """The label set to count under: its own, or `other` where the metric is full."""
         if len(values) != len(self.labels):
             raise ValueError(f"{self.name} has the labels {list(self.labels)}, not {len(values)}")
@@ -60,10 +68,17 @@ class Metric(ABC):
         return key if key in known or len(known) < self.limit else (OTHER,) * len(self.labels)
 
     def _line(self, suffix: str, values: Labels, value: float, bound: str | None = None) -> str:
-        pairs = [f'{name}="{text.translate(_LABEL_ESCAPES)}"' for name, text in zip(self.labels, values, strict=True)]
+        pairs = [
+            f'{name}="{text.translate(_LABEL_ESCAPES)}"'
+            for name, text in zip(self.labels, values, strict=True)
+        ]
         if bound is not None:
             pairs.append(f'le="{bound}"')
-        return f"{self.name}{suffix}{{{','.join(pairs)}}} {number(value)}" if pairs else f"{self.name}{suffix} {number(value)}"
+        return (
+            f"{self.name}{suffix}{{{','.join(pairs)}}} {number(value)}"
+            if pairs
+            else f"{self.name}{suffix} {number(value)}"
+        )
 
 
 class Counter(Metric):
@@ -71,7 +86,9 @@ class Counter(Metric):
 
     kind = "counter"
 
-    def __init__(self, name: str, description: str, labels: Sequence[str] = (), limit: int = LABEL_SETS) -> None:
+    def __init__(
+        self, name: str, description: str, labels: Sequence[str] = (), limit: int = LABEL_SETS
+    ) -> None:
         super().__init__(name, description, labels, limit)
         self._values: dict[Labels, float] = {} if labels else {(): 0}
 
@@ -95,11 +112,15 @@ class Counter(Metric):
 
 
 class Gauge(Metric):
-    """A figure of now. Of the label sets beyond the limit the greatest value is shown: our gauges say how bad it is."""
+    """A figure of now. Of the label sets beyond the limit the greatest value is shown: our gauges
+    say how bad it is.
+    """
 
     kind = "gauge"
 
-    def __init__(self, name: str, description: str, labels: Sequence[str] = (), limit: int = LABEL_SETS) -> None:
+    def __init__(
+        self, name: str, description: str, labels: Sequence[str] = (), limit: int = LABEL_SETS
+    ) -> None:
         super().__init__(name, description, labels, limit)
         self._values: dict[Labels, float] = {}
 
@@ -126,18 +147,26 @@ class Gauge(Metric):
 
 
 class Histogram(Metric):
-    """Observations by upper bound, in ascending order, without the infinite one. Has no `_sum` where that is not known."""
+    """Observations by upper bound, in ascending order, without the infinite one. Has no `_sum`
+    where that is not known.
+    """
 
     kind = "histogram"
 
     def __init__(
-        self, name: str, description: str, bounds: Sequence[float], labels: Sequence[str] = (), limit: int = LABEL_SETS
+        self,
+        name: str,
+        description: str,
+        bounds: Sequence[float],
+        labels: Sequence[str] = (),
+        limit: int = LABEL_SETS,
     ) -> None:
         super().__init__(name, description, labels, limit)
         if list(bounds) != sorted(set(bounds)) or not bounds or not math.isfinite(bounds[-1]):
             raise ValueError(f"the bounds of {name} do not ascend")
         self.bounds = tuple(bounds)
-        # Of each label set: the count of each bucket, the infinite one, then the sum; NaN once a part of it is not known.
+        # Of each label set: the count of each bucket, the infinite one, then the sum; NaN once a
+        # part of it is not known.
         self._values: dict[Labels, list[float]] = {} if labels else {(): self._empty()}
 
     def observe(self, value: float, *values: str) -> None:
@@ -146,7 +175,9 @@ class Histogram(Metric):
         self.add(counts, value, *values)
 
     def add(self, counts: Sequence[float], total: float | None, *values: str) -> None:
-        """Observations counted elsewhere: of each bucket, not cumulative, the infinite one last; and their sum, if known."""
+        """Observations counted elsewhere: of each bucket, not cumulative, the infinite one last;
+        and their sum, if known.
+        """
         if len(counts) != len(self.bounds) + 1:
             raise ValueError(f"{self.name} has {len(self.bounds) + 1} buckets, not {len(counts)}")
         with self._lock:
@@ -171,11 +202,15 @@ class Histogram(Metric):
 
 
 def exposition(metrics: Iterable[Metric]) -> str:
-    """All of them as the body of an answer with `CONTENT_TYPE`; two of one name would make Prometheus refuse the whole."""
+    """All of them as the body of an answer with `CONTENT_TYPE`; two of one name would make
+    Prometheus refuse the whole.
+    """
     listed = list(metrics)
     names = [metric.name for metric in listed]
     if len(names) != len(set(names)):
-        raise ValueError(f"a metric is there twice: {sorted({name for name in names if names.count(name) > 1})}")
+        raise ValueError(
+            f"a metric is there twice: {sorted({name for name in names if names.count(name) > 1})}"
+        )
     return "".join(f"{line}\n" for metric in listed for line in metric.lines())
 
 

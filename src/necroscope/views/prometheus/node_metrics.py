@@ -1,7 +1,9 @@
-"""All metrics of a node, from its recording: each look reads only the rows that came since the one before.
+"""All metrics of a node, from its recording: each look reads only the rows that came since the one
+before.
 
-No series has a core in its labels: a core is a value (`necroscope_worst_core_number`), so that 96 cores cost what 2 cost.
-Counters begin when this process begins, as Prometheus expects: what was counted before a restart would else be counted again.
+No series has a core in its labels: a core is a value (`necroscope_worst_core_number`), so that 96
+cores cost what 2 cost. Counters begin when this process begins, as Prometheus expects: what was
+counted before a restart would else be counted again.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,14 +26,19 @@ from necroscope.views.prometheus.verdict_figures import VerdictFigures
 # Gauges tell of the last minute: it is read at the start, also where counting begins later.
 _MINUTE_NS: Final = 60 * NS_PER_S
 _LEFT_BEHIND_NS: Final = 30 * NS_PER_S
-# A store keeps what it has read of each segment for the next question; of those from before an hour none will come.
+# A store keeps what it has read of each segment for the next question; of those from before an hour
+# none will come.
 _REOPEN_NS: Final = 3600 * NS_PER_S
 
 
 class NodeMetrics:
-    """`look`, then `text`. `counts_from_ns` is where counting begins: the end of the recording, or a while before it."""
+    """`look`, then `text`. `counts_from_ns` is where counting begins: the end of the recording, or
+    a while before it.
+    """
 
-    def __init__(self, store: Store, counts_from_ns: int, version: str, causes: Iterable[str]) -> None:
+    def __init__(
+        self, store: Store, counts_from_ns: int, version: str, causes: Iterable[str]
+    ) -> None:
         self._store = store
         self._opened_ns: int | None = None
         self._counts_from_ns = counts_from_ns
@@ -44,15 +51,29 @@ class NodeMetrics:
         self._cgroups = CgroupFigures()
         self._happened = Happened(counts_from_ns)
         self.verdicts = VerdictFigures(causes)
-        self._build = Gauge("necroscope_build_info", "The version of what answers here.", ("version",))
+        self._build = Gauge(
+            "necroscope_build_info", "The version of what answers here.", ("version",)
+        )
         self._build.set(1, version)
-        self._newest = Gauge("necroscope_recording_newest_timestamp_seconds", "Time of the newest row of the recording.")
-        self._is_live = Gauge("necroscope_recorder_up", "1 while the recording grows, 0 when it has not for 30 s.")
+        self._newest = Gauge(
+            "necroscope_recording_newest_timestamp_seconds",
+            "Time of the newest row of the recording.",
+        )
+        self._is_live = Gauge(
+            "necroscope_recorder_up", "1 while the recording grows, 0 when it has not for 30 s."
+        )
         self._bytes = Gauge("necroscope_recording_bytes", "Size of the recording on disk.")
-        self._pins = Gauge("necroscope_recording_pinned_windows", "Windows around incidents that retention keeps.")
+        self._pins = Gauge(
+            "necroscope_recording_pinned_windows", "Windows around incidents that retention keeps."
+        )
         self._core_count = Gauge("necroscope_cores", "Cores of the node.")
-        self._recorder_cpu = Counter("necroscope_recorder_cpu_seconds_total", "CPU time of the recorder and its children.")
-        self._recorder_memory = Gauge("necroscope_recorder_resident_bytes", "Resident memory of the recorder and its children.")
+        self._recorder_cpu = Counter(
+            "necroscope_recorder_cpu_seconds_total", "CPU time of the recorder and its children."
+        )
+        self._recorder_memory = Gauge(
+            "necroscope_recorder_resident_bytes",
+            "Resident memory of the recorder and its children.",
+        )
 
     def look(self, now_ns: int) -> None:
         """Take in what came since the last look."""
@@ -67,8 +88,15 @@ class NodeMetrics:
             return
         end_ns = self._end_ns = max(segment.to_ns for segment in segments)
         self._newest.set(end_ns / NS_PER_S)
-        self._is_live.set(float(any(segment.is_live for segment in segments) and now_ns - end_ns < _LEFT_BEHIND_NS))
-        self._sizes = {segment.path: self._sizes.get(segment.path) or _size_bytes(segment) for segment in segments}
+        self._is_live.set(
+            float(
+                any(segment.is_live for segment in segments) and now_ns - end_ns < _LEFT_BEHIND_NS
+            )
+        )
+        self._sizes = {
+            segment.path: self._sizes.get(segment.path) or _size_bytes(segment)
+            for segment in segments
+        }
         self._bytes.set(sum(self._sizes.values()))
         for live in (segment for segment in segments if segment.is_live):
             self._sizes.pop(live.path)  # it grows
@@ -88,13 +116,19 @@ class NodeMetrics:
     def text(self, more: Iterable[Metric] = ()) -> str:
         end_ns = self._end_ns or 0
         node = (self._build, self._newest, self._is_live, self._bytes, self._pins, self._core_count)
-        figures = (*self._cores.metrics(end_ns), *self._softirqs.metrics(end_ns), *self._cgroups.metrics())
+        figures = (
+            *self._cores.metrics(end_ns),
+            *self._softirqs.metrics(end_ns),
+            *self._cgroups.metrics(),
+        )
         told = (*self._happened.metrics(), *self.verdicts.metrics())
         cost = (self._recorder_cpu, self._recorder_memory) if self._knows_cost else ()
         return exposition([*node, *figures, *told, *cost, *more])
 
     def _take(self, table: str, columns: tuple[str, ...], take: Callable[..., None]) -> None:
-        """Rows of these tables come in order of time and a whole tick at once, so the last time read is where to go on."""
+        """Rows of these tables come in order of time and a whole tick at once, so the last time
+        read is where to go on.
+        """
         end_ns = self._end_ns or 0
         from_ns = self._cursors_ns.get(table, min(self._counts_from_ns, end_ns - _MINUTE_NS))
         rows = self._store.rows(table, from_ns, end_ns + 1, columns=columns)
@@ -120,4 +154,8 @@ def _size_bytes(segment: Segment) -> int:
 def _parts(rows: pa.Table, counts_from_ns: int) -> list[tuple[pa.Table, bool]]:
     """What is before counting begins, and what is counted."""
     before = int((rows.column("time").to_numpy() < counts_from_ns).sum())
-    return [(part, counts) for part, counts in ((rows.slice(0, before), False), (rows.slice(before), True)) if part.num_rows]
+    return [
+        (part, counts)
+        for part, counts in ((rows.slice(0, before), False), (rows.slice(before), True))
+        if part.num_rows
+    ]

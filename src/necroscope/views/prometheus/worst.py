@@ -1,4 +1,6 @@
-"""The greatest value of the last minute and whose it was: the same answer for every scraper, however often it asks."""
+"""The greatest value of the last minute and whose it was: the same answer for every scraper,
+however often it asks.
+"""
 
 from collections import deque
 from typing import Final
@@ -12,12 +14,16 @@ _MINUTE_NS: Final = 60 * NS_PER_S
 
 
 class Worst:
-    """Fed in order of time; keeps only what can still become the answer, which is a minute of ticks at most."""
+    """Fed in order of time; keeps only what can still become the answer, which is a minute of ticks
+    at most.
+    """
 
     def __init__(self) -> None:
         self._noted: deque[tuple[int, float, int]] = deque()
 
-    def take(self, times_ns: NDArray[np.int64], values: NDArray[np.float64], cpus: NDArray[np.int64]) -> None:
+    def take(
+        self, times_ns: NDArray[np.int64], values: NDArray[np.float64], cpus: NDArray[np.int64]
+    ) -> None:
         """Rows of several cores at several ticks: of each tick the greatest."""
         if not len(times_ns):
             return
@@ -33,8 +39,12 @@ class Worst:
         return self._noted[0][1:] if self._noted else None
 
     def _note(self, time_ns: int, value: float, cpu: int) -> None:
-        """What is greater and newer hides what came before it, and what is too old goes though nobody asks."""
-        while self._noted and (self._noted[-1][1] <= value or self._noted[-1][0] < time_ns - _MINUTE_NS):
+        """What is greater and newer hides what came before it, and what is too old goes though
+        nobody asks.
+        """
+        while self._noted and (
+            self._noted[-1][1] <= value or self._noted[-1][0] < time_ns - _MINUTE_NS
+        ):
             self._noted.pop()
         while self._noted and self._noted[0][0] < time_ns - _MINUTE_NS:
             self._noted.popleft()

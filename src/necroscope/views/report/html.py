@@ -1,4 +1,6 @@
-"""A report as one HTML page that needs no network: the verdict in words, the timeline, the heat map and the flame graph."""
+"""A report as one HTML page that needs no network: the verdict in words, the timeline, the heat map
+and the flame graph.
+"""
 
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,17 +10,29 @@ from importlib.resources import files
 from typing import Final
 
 from necroscope.analysis.gap_notes import gap_notes, is_damage
-from necroscope.analysis.report import UNKNOWN, Alternative, Culprit, Evidence, Incident, Report, Verdict
+from necroscope.analysis.report import (
+    UNKNOWN,
+    Alternative,
+    Culprit,
+    Evidence,
+    Incident,
+    Report,
+    Verdict,
+)
 from necroscope.model.units import format_duration, format_moment
 from necroscope.views.format import literal
 
 _TEXT_LIMIT: Final = 600
-_NOTHING: Final = "<article><h2>Nothing was found</h2><p>No core was starved, as far as this recording shows.</p></article>"
+_NOTHING: Final = (
+    "<article><h2>Nothing was found</h2><p>No core was starved, as far as this recording"
+    " shows.</p></article>"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Pictures:
-    """What was drawn for an incident; a picture that could not be drawn is None, with the reason in `notes`.
+    """What was drawn for an incident; a picture that could not be drawn is None, with the reason in
+    `notes`.
 
     `flame_page` is a whole page of its own, which runs `flame_script_hash` and nothing else.
     """
@@ -32,10 +46,17 @@ class Pictures:
 
 def report_html(report: Report, pictures: Mapping[str, Pictures]) -> str:
     hashes = {item.flame_script_hash for item in pictures.values() if item.flame_script_hash}
-    scripts = "script-src " + " ".join(f"'{item}'" for item in sorted(hashes)) + ";" if hashes else ""
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-src data:; {scripts} base-uri 'none'"
+    scripts = (
+        "script-src " + " ".join(f"'{item}'" for item in sorted(hashes)) + ";" if hashes else ""
+    )
+    policy = (
+        f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-src data:; {scripts}"
+        " base-uri 'none'"
+    )
     title = f"What happened on {_text(report.node)}"
-    articles = "\n".join(_incident(incident, pictures.get(incident.id, Pictures())) for incident in report.incidents)
+    articles = "\n".join(
+        _incident(incident, pictures.get(incident.id, Pictures())) for incident in report.incidents
+    )
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -58,16 +79,30 @@ def report_html(report: Report, pictures: Mapping[str, Pictures]) -> str:
 def _span(report: Report) -> str:
     if report.from_ns is None or report.to_ns is None:
         return "the recording is empty"
-    span = f"{format_moment(report.from_ns)} to {format_moment(report.to_ns)} ({format_duration(report.to_ns - report.from_ns)})"
+    span = (
+        f"{format_moment(report.from_ns)} to {format_moment(report.to_ns)}"
+        f" ({format_duration(report.to_ns - report.from_ns)})"
+    )
     asked = "" if report.asked_ns is None else f", asked about {format_moment(report.asked_ns)}"
-    damaged = "; parts of it are damaged and cannot be read" if any(map(is_damage, report.gaps)) else ""
-    return f"{span}{asked}, {len(report.wrong)} incident{'' if len(report.wrong) == 1 else 's'}{damaged}; all times are UTC"
+    damaged = (
+        "; parts of it are damaged and cannot be read" if any(map(is_damage, report.gaps)) else ""
+    )
+    return (
+        f"{span}{asked}, {len(report.wrong)}"
+        f" incident{'' if len(report.wrong) == 1 else 's'}{damaged}; all times are UTC"
+    )
 
 
 def _incident(incident: Incident, pictures: Pictures) -> str:
     verdict = incident.verdict
-    where = f"core {incident.core}, {incident.mode or 'mode unknown'}" if incident.core is not None else "the whole machine"
-    when = f"{format_moment(incident.from_ns)}, {format_duration(incident.to_ns - incident.from_ns)}"
+    where = (
+        f"core {incident.core}, {incident.mode or 'mode unknown'}"
+        if incident.core is not None
+        else "the whole machine"
+    )
+    when = (
+        f"{format_moment(incident.from_ns)}, {format_duration(incident.to_ns - incident.from_ns)}"
+    )
     return f"""<article id="{escape(incident.id)}">
 <h2>{_heading(incident)}</h2>
 <p class="faint">{when}, {where}</p>
@@ -94,7 +129,10 @@ def _heading(incident: Incident) -> str:
         return 'Nothing was wrong<span class="sure">asked about</span>'
     if verdict.cause == UNKNOWN:
         return f'{_text(verdict.title)}<span class="sure">not known</span>'
-    return f'{_text(verdict.title)}<span class="sure">{verdict.confidence:.0%} sure: <code>{_text(verdict.cause)}</code></span>'
+    return (
+        f'{_text(verdict.title)}<span class="sure">{verdict.confidence:.0%} sure:'
+        f" <code>{_text(verdict.cause)}</code></span>"
+    )
 
 
 def _who(verdict: Verdict) -> str:
@@ -102,20 +140,30 @@ def _who(verdict: Verdict) -> str:
     if verdict.origin is not None:
         rows.append(("act on", f"{verdict.origin.kind} {verdict.origin.name}"))
     listed = "".join(f"<dt>{name}</dt><dd>{_text(value)}</dd>" for name, value in rows)
-    path = " → ".join(_text(function) for function in verdict.culprit.path) if verdict.culprit else ""
+    path = (
+        " → ".join(_text(function) for function in verdict.culprit.path) if verdict.culprit else ""
+    )
     shown = f'<div class="path"><code>{path}</code></div>' if path else ""
     return f"<h3>Who</h3><dl>{listed}</dl>{shown}" if listed or shown else ""
 
 
 def _culprit_rows(culprit: Culprit) -> list[tuple[str, str]]:
     task = f"{culprit.comm} (pid {culprit.pid})" if culprit.pid is not None else culprit.comm
-    rows = [("task", task), ("unit", culprit.unit), ("container", culprit.container), ("cgroup", culprit.cgroup)]
+    rows = [
+        ("task", task),
+        ("unit", culprit.unit),
+        ("container", culprit.container),
+        ("cgroup", culprit.cgroup),
+    ]
     return [(name, value) for name, value in rows if value]
 
 
 def _evidence(title: str, items: Sequence[Evidence]) -> str:
     def one(item: Evidence) -> str:
-        place = [f"core {item.cpu}" if item.cpu is not None else "", f"table {item.table}" if item.table else ""]
+        place = [
+            f"core {item.cpu}" if item.cpu is not None else "",
+            f"table {item.table}" if item.table else "",
+        ]
         told = ", ".join(filter(None, [format_moment(item.from_ns), *place]))
         return f'{_text(item.text)} <span class="faint">({_text(told)})</span>'
 
@@ -123,11 +171,17 @@ def _evidence(title: str, items: Sequence[Evidence]) -> str:
 
 
 def _will_not_help(verdict: Verdict) -> str:
-    return _section("What will not help", [f"<b>{_text(item.what)}</b>: {_text(item.why)}" for item in verdict.will_not_help])
+    return _section(
+        "What will not help",
+        [f"<b>{_text(item.what)}</b>: {_text(item.why)}" for item in verdict.will_not_help],
+    )
 
 
 def _alternatives(alternatives: Sequence[Alternative]) -> str:
-    told = [f"<code>{_text(other.cause)}</code> ({other.confidence:.0%}): {_text(other.why_not)}" for other in alternatives]
+    told = [
+        f"<code>{_text(other.cause)}</code> ({other.confidence:.0%}): {_text(other.why_not)}"
+        for other in alternatives
+    ]
     return _section("What else it could have been", told)
 
 
@@ -154,7 +208,9 @@ def _listed(title: str, texts: Iterable[str]) -> str:
 
 def _section(title: str, items: Sequence[str]) -> str:
     """`items` are markup already."""
-    return f"<h3>{title}</h3><ul>{''.join(f'<li>{item}</li>' for item in items)}</ul>" if items else ""
+    return (
+        f"<h3>{title}</h3><ul>{''.join(f'<li>{item}</li>' for item in items)}</ul>" if items else ""
+    )
 
 
 def _figure(markup: str | None, caption: str) -> str:
@@ -163,11 +219,16 @@ def _figure(markup: str | None, caption: str) -> str:
 
 def _image(svg: str | None, caption: str) -> str:
     """As an image it can neither run a script nor lend its style to the page."""
-    return _figure(f'<img alt="{caption}" src="{_data("image/svg+xml", svg)}">' if svg else None, caption)
+    return _figure(
+        f'<img alt="{caption}" src="{_data("image/svg+xml", svg)}">' if svg else None, caption
+    )
 
 
 def _frame(page: str | None, caption: str) -> str:
-    markup = f'<iframe title="{caption}" sandbox="allow-scripts" src="{_data("text/html;charset=utf-8", page)}"></iframe>'
+    markup = (
+        f'<iframe title="{caption}" sandbox="allow-scripts"'
+        f' src="{_data("text/html;charset=utf-8", page)}"></iframe>'
+    )
     return _figure(markup if page else None, caption)
 
 

@@ -1,11 +1,21 @@
-"""A report as a page that a tired engineer understands: what happened, who, why we think so, what to do, what will not help."""
+"""A report as a page that a tired engineer understands: what happened, who, why we think so, what
+to do, what will not help.
+"""
 
 import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Final
 
 from necroscope.analysis.gap_notes import gap_notes, is_damage
-from necroscope.analysis.report import UNKNOWN, Culprit, EventSeen, Evidence, Incident, Report, Verdict
+from necroscope.analysis.report import (
+    UNKNOWN,
+    Culprit,
+    EventSeen,
+    Evidence,
+    Incident,
+    Report,
+    Verdict,
+)
 from necroscope.model.units import format_duration, format_moment
 from necroscope.views.format import literal, time_of_day
 
@@ -29,7 +39,11 @@ def report_to_text(report: Report, width: int = 100) -> str:
 
 def incident_to_text(incident: Incident, width: int = 100, *, goes_on: bool = False) -> str:
     """One incident, as `--watch` prints it when it is seen and when it is over."""
-    when = f"since {_day_and_time(incident.from_ns)} UTC, still going on" if goes_on else _when(incident)
+    when = (
+        f"since {_day_and_time(incident.from_ns)} UTC, still going on"
+        if goes_on
+        else _when(incident)
+    )
     return "\n".join(_section(incident, when, width))
 
 
@@ -37,12 +51,18 @@ def _headline(report: Report) -> str:
     if report.from_ns is None or report.to_ns is None:
         return f"nothing is recorded yet of {_plain(report.node)}"
     length = format_duration(report.to_ns - report.from_ns)
-    what = {0: "no incident", 1: "1 incident"}.get(len(report.wrong), f"{len(report.wrong)} incidents")
+    what = {0: "no incident", 1: "1 incident"}.get(
+        len(report.wrong), f"{len(report.wrong)} incidents"
+    )
     core = "" if report.asked_core is None else f" on core {report.asked_core}"
-    damaged = " (parts of it are damaged and cannot be read)" if any(map(is_damage, report.gaps)) else ""
+    damaged = (
+        " (parts of it are damaged and cannot be read)" if any(map(is_damage, report.gaps)) else ""
+    )
     if report.asked_ns is not None:
         found = "an incident" if report.wrong else "no incident"
-        return f"{found} at {format_moment(report.asked_ns)}{core} of {_plain(report.node)}{damaged}"
+        return (
+            f"{found} at {format_moment(report.asked_ns)}{core} of {_plain(report.node)}{damaged}"
+        )
     span = f"{format_moment(report.from_ns)} to {format_moment(report.to_ns)}"
     return f"{what}{core} in {length} of {_plain(report.node)}, {span}{damaged}"
 
@@ -54,14 +74,19 @@ def _section(incident: Incident, when: str, width: int) -> Iterator[str]:
     yield ""
     yield from _facts(incident, width)
     yield from _list("why we think so", [_dated(item) for item in verdict.evidence], width)
-    yield from _list("what speaks against it", [_plain(item.text) for item in verdict.against], width)
+    yield from _list(
+        "what speaks against it", [_plain(item.text) for item in verdict.against], width
+    )
     if not incident.is_wrong:
         return
     yield from _list("what to do", [_plain(item) for item in verdict.fix], width, is_numbered=True)
     yield from _list("how to see that it helped", [_plain(item) for item in verdict.verify], width)
     useless = [f"{_plain(item.what)}: {_plain(item.why)}" for item in verdict.will_not_help]
     yield from _list("what will not help", useless, width)
-    others = [f"{other.cause} ({other.confidence:.0%}): {_plain(other.why_not)}" for other in incident.alternatives]
+    others = [
+        f"{other.cause} ({other.confidence:.0%}): {_plain(other.why_not)}"
+        for other in incident.alternatives
+    ]
     yield from _list("what else it could have been", others, width)
 
 
@@ -152,11 +177,17 @@ def _notes(report: Report, width: int) -> Iterator[str]:
     """What is damaged first: it is most likely to hide something."""
     damaged = gap_notes(gap for gap in report.gaps if is_damage(gap))
     others = gap_notes(gap for gap in report.gaps if not is_damage(gap))
-    yield from _list("what could not be seen", [_plain(note) for note in (*damaged, *report.notes, *others)], width)
+    yield from _list(
+        "what could not be seen",
+        [_plain(note) for note in (*damaged, *report.notes, *others)],
+        width,
+    )
 
 
 def _wrapped(text: str, width: int, first: str, rest: str) -> list[str]:
-    return textwrap.wrap(text, max(width, 40), initial_indent=first, subsequent_indent=rest, break_on_hyphens=False) or [first]
+    return textwrap.wrap(
+        text, max(width, 40), initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
+    ) or [first]
 
 
 def _sentence(text: str) -> str:

@@ -1,1 +1,3 @@
-"""The live terminal view: `top_model` thinks, `overview`, `core_page` and `help_page` draw lines, `top_app` shows them."""
+"""The live terminal view: `top_model` thinks, `overview`, `core_page` and `help_page` draw lines,
+`top_app` shows them.
+"""

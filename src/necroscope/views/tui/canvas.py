@@ -1,4 +1,6 @@
-"""The widget that puts lines on the terminal, and redraws only those that changed: a view left open over ssh stays quiet."""
+"""The widget that puts lines on the terminal, and redraws only those that changed: a view left open
+over ssh stays quiet.
+"""
 
 from collections.abc import Callable
 from typing import Final
@@ -11,7 +13,8 @@ from textual.widget import Widget
 
 from necroscope.views.tui.line import Line
 
-# Dark letters on the mode's colour in bars, the colour itself in words; hues that stay apart for most colour-blind eyes.
+# Dark letters on the mode's colour in bars, the colour itself in words; hues that stay apart for
+# most colour-blind eyes.
 _MODE_COLOURS: Final = {
     "system": "#e8604c",
     "irq": "#e8b34c",
@@ -42,7 +45,9 @@ _STYLES: Final = {
     **{mode: Style.parse(f"#101418 on {colour}") for mode, colour in _MODE_COLOURS.items()},
     **{f"{mode}-word": Style.parse(f"bold {colour}") for mode, colour in _MODE_COLOURS.items()},
 }
-_ON_BACKGROUND: Final = {role: Style(bgcolor=_BACKGROUND) + style for role, style in _STYLES.items()}
+_ON_BACKGROUND: Final = {
+    role: Style(bgcolor=_BACKGROUND) + style for role, style in _STYLES.items()
+}
 
 
 class Canvas(Widget):
@@ -63,7 +68,9 @@ class Canvas(Widget):
         width = self.size.width
         if len(before) != len(lines):
             self.refresh()
-        elif changed := [y for y, (old, new) in enumerate(zip(before, lines, strict=True)) if old != new]:
+        elif changed := [
+            y for y, (old, new) in enumerate(zip(before, lines, strict=True)) if old != new
+        ]:
             self.refresh(*(Region(0, y, width, 1) for y in changed))
 
     def render_line(self, y: int) -> Strip:

@@ -1,4 +1,6 @@
-"""The recent past of one core: each mode and the softirq delay by second, tasks and functions of the last seconds."""
+"""The recent past of one core: each mode and the softirq delay by second, tasks and functions of
+the last seconds.
+"""
 
 from operator import itemgetter
 from typing import Final
@@ -38,7 +40,11 @@ _TASK = {column.name: index for index, column in enumerate(TABLES["tasks"].colum
 def core_detail(source: TopSource, cpu: int, recent: Rows, at_ns: int, seconds: int) -> CoreDetail:
     tick_ns = tick_of(recent)
     own = by_second(core_rows(_of_core(recent, cpu)), at_ns, seconds)
-    samples = [sample for sample in source.sampled(at_ns - SAMPLES_S * NS_PER_S, at_ns) if sample.cpu == cpu]
+    samples = [
+        sample
+        for sample in source.sampled(at_ns - SAMPLES_S * NS_PER_S, at_ns)
+        if sample.cpu == cpu
+    ]
     since_ns = at_ns - fresh_ns(tick_ns)
     softirqs = last_read(_of_core(source.rows("softirqs", since_ns, at_ns), cpu), at_ns, tick_ns)
     threads = last_read(_of_core(source.rows("runqueue", since_ns, at_ns), cpu), at_ns, tick_ns)
@@ -51,7 +57,10 @@ def core_detail(source: TopSource, cpu: int, recent: Rows, at_ns: int, seconds: 
         samples=len(samples),
         softirqs=_softirqs(softirqs[-1]) if softirqs else {},
         threads=tuple(_thread(row) for row in threads),
-        captured=tuple(_captured(row) for row in reversed(_of_core(source.rows("tasks", 0, at_ns), cpu)[-_CAPTURED:])),
+        captured=tuple(
+            _captured(row)
+            for row in reversed(_of_core(source.rows("tasks", 0, at_ns), cpu)[-_CAPTURED:])
+        ),
     )
 
 
@@ -59,11 +68,17 @@ def _of_core(rows: Rows, cpu: int) -> Rows:
     return [row for row in rows if row[CPU] == cpu]
 
 
-def _delay_history(source: TopSource, cpu: int, at_ns: int, seconds: int, tick_ns: int) -> tuple[int | None, ...]:
-    """The longest wait in each second; 0 where waits were measured but this core had none, None where nothing was measured."""
+def _delay_history(
+    source: TopSource, cpu: int, at_ns: int, seconds: int, tick_ns: int
+) -> tuple[int | None, ...]:
+    """The longest wait in each second; 0 where waits were measured but this core had none, None
+    where nothing was measured.
+    """
     origin_ns = at_ns - seconds * NS_PER_S
     rows = source.rows("softirq_delay", origin_ns, at_ns)
-    worst_ns: dict[int, int] = dict.fromkeys(sorted(map(number, set(map(itemgetter(TIME), rows)))), 0)
+    worst_ns: dict[int, int] = dict.fromkeys(
+        sorted(map(number, set(map(itemgetter(TIME), rows)))), 0
+    )
     for row in _of_core(rows, cpu):
         time_ns = number(row[TIME])
         worst_ns[time_ns] = max(worst_ns[time_ns], number(row[_WORST]), number(row[_PENDING]))
@@ -78,7 +93,9 @@ def _delay_history(source: TopSource, cpu: int, at_ns: int, seconds: int, tick_n
 
 
 def _softirqs(row: Row) -> dict[str, int | None]:
-    return {vector: optional(row[_FIRST_VECTOR + index]) for index, vector in enumerate(SOFTIRQ_VECTORS)}
+    return {
+        vector: optional(row[_FIRST_VECTOR + index]) for index, vector in enumerate(SOFTIRQ_VECTORS)
+    }
 
 
 def _thread(row: Row) -> SoftirqThread:

@@ -1,10 +1,20 @@
-"""A row for each core: how it spends its time, how long its softirqs waited, who is on it and in which function."""
+"""A row for each core: how it spends its time, how long its softirqs waited, who is on it and in
+which function.
+"""
 
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Final
 
-from necroscope.views.format import MISSING, brief_duration, fit, fit_right, fit_tail, percent, sparkline
+from necroscope.views.format import (
+    MISSING,
+    brief_duration,
+    fit,
+    fit_right,
+    fit_tail,
+    percent,
+    sparkline,
+)
 from necroscope.views.tui.header import ALARMING_DELAY_NS
 from necroscope.views.tui.line import Line, Span, bar, fit_line
 from necroscope.views.tui.screen import Core, OnCore, Screen, Sort
@@ -41,7 +51,9 @@ class Columns:
 
 
 def draw_list(screen: Screen, width: int, height: int, lines_per_core: int = 1) -> list[Line]:
-    """A title and as many cores as there is room for, the selected one among them; what is left out is counted."""
+    """A title and as many cores as there is room for, the selected one among them; what is left out
+    is counted.
+    """
     columns = Columns.fitting(width)
     room = (height - 1) // lines_per_core
     first = _first_shown(screen, room)
@@ -58,7 +70,9 @@ def _split(width: int, part: float) -> tuple[int, int]:
 
 
 def _first_shown(screen: Screen, room: int) -> int:
-    place = next((place for place, core in enumerate(screen.cores) if core.cpu == screen.selected), 0)
+    place = next(
+        (place for place, core in enumerate(screen.cores) if core.cpu == screen.selected), 0
+    )
     return max(0, min(place - room // 2, len(screen.cores) - room))
 
 
@@ -75,20 +89,30 @@ def _titles(screen: Screen, columns: Columns, shown: int, width: int) -> Line:
         ("IN FUNCTION", columns.function),
     )
     marked = [(name + ("▾" if name == mark else ""), size) for name, size in parts if size]
-    text = "".join((fit_right if name.startswith("CPU") else fit)(name, size) + " " for name, size in marked)
+    text = "".join(
+        (fit_right if name.startswith("CPU") else fit)(name, size) + " " for name, size in marked
+    )
     left = len(screen.cores) - shown
     more = f" {left} more" if left else ""
     return (Span(fit(text.rstrip(), width - len(more)) + more, "heading"),)
 
 
 def _core_lines(screen: Screen, core: Core, columns: Columns, width: int) -> list[Line]:
-    """The row itself; below it, as far as there is room: the past, the cgroup that had no column, and who else is on it."""
+    """The row itself; below it, as far as there is room: the past, the cgroup that had no column,
+    and who else is on it.
+    """
     lead = _lead(screen, core)
     if core.modes is None:
         return [fit_line((*lead, Span(f"gap: {core.missing}", "warn")), width)]
     is_sampled = any(other.on for other in screen.cores)
     role = "dim" if core.modes.busy < _QUIET else "plain"
-    left = (*lead, *bar(core.modes, columns.bar), Span(" "), *_delay(screen, core, columns.delay), Span(" "))
+    left = (
+        *lead,
+        *bar(core.modes, columns.bar),
+        Span(" "),
+        *_delay(screen, core, columns.delay),
+        Span(" "),
+    )
     if columns.history:
         left = (*left, *_history(core, columns.history), Span(" "))
     below = [_task(task, columns, "dim", is_sampled) for task in core.on[1:]]
@@ -96,12 +120,17 @@ def _core_lines(screen: Screen, core: Core, columns: Columns, width: int) -> lis
         below.insert(0, _cgroup(core, width - columns.before_who))
     lefts = [left, *([] if columns.history else [_past_below(core, columns)])]
     rights = [_task(core.on[0] if core.on else None, columns, role, is_sampled), *below]
-    return [fit_line((*start, *end), width) for start, end in zip_longest(lefts, rights, fillvalue=_indent(columns))]
+    return [
+        fit_line((*start, *end), width)
+        for start, end in zip_longest(lefts, rights, fillvalue=_indent(columns))
+    ]
 
 
 def _lead(screen: Screen, core: Core) -> Line:
     is_selected = core.cpu == screen.selected
-    cpu = Span(f"{'▸' if is_selected else ' '}{core.cpu:>4} ", "selected" if is_selected else "strong")
+    cpu = Span(
+        f"{'▸' if is_selected else ' '}{core.cpu:>4} ", "selected" if is_selected else "strong"
+    )
     return (cpu, Span(fit_right(percent(core.modes.busy if core.modes else None), 4) + "  "))
 
 
@@ -111,7 +140,11 @@ def _indent(columns: Columns) -> Line:
 
 def _past_below(core: Core, columns: Columns) -> Line:
     """The past as a sparkline, right below the bar."""
-    return (Span(" " * 12), *_history(core, columns.bar), Span(" " * (columns.before_who - 12 - columns.bar)))
+    return (
+        Span(" " * 12),
+        *_history(core, columns.bar),
+        Span(" " * (columns.before_who - 12 - columns.bar)),
+    )
 
 
 def _cgroup(core: Core, width: int) -> Line:
@@ -123,11 +156,20 @@ def _history(core: Core, width: int) -> Line:
 
 
 def _delay(screen: Screen, core: Core, width: int) -> Line:
-    """The longest wait; `+` means that it has not ended. Not measured is a dash, measured and none is a dot."""
+    """The longest wait; `+` means that it has not ended. Not measured is a dash, measured and none
+    is a dot.
+    """
     if core.delay is None:
         nothing = MISSING if screen.worst_delay is None else NONE_HAPPENED
-        return (Span(fit_right(core.softirq_note or nothing, 7).ljust(width), "alert" if core.softirq_note else "dim"),)
-    wait = fit_right(brief_duration(core.delay.worst_ns) + ("+" if core.delay.is_pending else ""), 7)
+        return (
+            Span(
+                fit_right(core.softirq_note or nothing, 7).ljust(width),
+                "alert" if core.softirq_note else "dim",
+            ),
+        )
+    wait = fit_right(
+        brief_duration(core.delay.worst_ns) + ("+" if core.delay.is_pending else ""), 7
+    )
     role = "alert" if core.delay.worst_ns >= ALARMING_DELAY_NS else "plain"
     return (Span(wait, role), Span(fit(f" {core.delay.vector}", width - 7)))
 

@@ -1,4 +1,6 @@
-"""All cores at once as cells in the order of their numbers, so that a place means the same core every second."""
+"""All cores at once as cells in the order of their numbers, so that a place means the same core
+every second.
+"""
 
 from dataclasses import dataclass
 from math import ceil
@@ -17,7 +19,9 @@ _QUIET: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class MapShape:
-    """Cells with a number and a bar, down the columns; or, when those have no room, two characters a core along the rows."""
+    """Cells with a number and a bar, down the columns; or, when those have no room, two characters
+    a core along the rows.
+    """
 
     is_small: bool
     columns: int
@@ -28,7 +32,9 @@ class MapShape:
         columns = next((size for size in (16, 8, 4, 2) if width // size >= _CELL_WIDTH), 1)
         if (rows := ceil(cores / columns)) <= height:
             return cls(False, ceil(cores / rows), rows)
-        columns = next((size for size in (64, 32, 16) if _LABEL + 2 * size + size // _GROUP <= width), _GROUP)
+        columns = next(
+            (size for size in (64, 32, 16) if _LABEL + 2 * size + size // _GROUP <= width), _GROUP
+        )
         return cls(True, columns, ceil(cores / columns))
 
 
@@ -37,7 +43,10 @@ def draw_map(screen: Screen, shape: MapShape, width: int, height: int) -> list[L
     if not shape.is_small:
         return _large(screen, cores, shape, width)
     rows = [cores[start : start + shape.columns] for start in range(0, len(cores), shape.columns)]
-    place = next((number for number, row in enumerate(rows) for core in row if core.cpu == screen.selected), 0)
+    place = next(
+        (number for number, row in enumerate(rows) for core in row if core.cpu == screen.selected),
+        0,
+    )
     first = max(0, min(place - height // 2, len(rows) - height))
     return [fit_line(_small_row(screen, row), width) for row in rows[first : first + height]]
 
@@ -54,10 +63,18 @@ def _large(screen: Screen, cores: list[Core], shape: MapShape, width: int) -> li
 def _large_cell(screen: Screen, core: Core, width: int) -> Line:
     is_selected = core.cpu == screen.selected
     alarm = Span("!", "alert") if _is_delayed(core) else Span(" ")
-    cpu = Span(f"{'▸' if is_selected else ' '}{core.cpu:>3}", "selected" if is_selected else "strong")
+    cpu = Span(
+        f"{'▸' if is_selected else ' '}{core.cpu:>3}", "selected" if is_selected else "strong"
+    )
     if core.modes is None:
         return (cpu, Span(fit(f"    {MISSING} gap", width - 4), "warn"))
-    return (cpu, Span(fit_right(percent(core.modes.busy), 5)), alarm, *bar(core.modes, width - 11), Span(" "))
+    return (
+        cpu,
+        Span(fit_right(percent(core.modes.busy), 5)),
+        alarm,
+        *bar(core.modes, width - 11),
+        Span(" "),
+    )
 
 
 def _small_row(screen: Screen, cores: list[Core]) -> Line:
@@ -70,13 +87,20 @@ def _small_row(screen: Screen, cores: list[Core]) -> Line:
 
 
 def _small_cell(core: Core, is_selected: bool) -> Span:
-    """The mode with most time and how busy the core is; `!` stands for a softirq that waited too long."""
+    """The mode with most time and how busy the core is; `!` stands for a softirq that waited too
+    long.
+    """
     if core.modes is None:
         return Span(MISSING * 2, "selected" if is_selected else "warn")
     mode = core.modes.dominant if core.modes.busy >= _QUIET else "idle"
     height = "!" if _is_delayed(core) else level(core.modes.busy)
-    return Span(MODE_LETTERS[mode] + height, "selected" if is_selected else "alert" if height == "!" else f"{mode}-word")
+    return Span(
+        MODE_LETTERS[mode] + height,
+        "selected" if is_selected else "alert" if height == "!" else f"{mode}-word",
+    )
 
 
 def _is_delayed(core: Core) -> bool:
-    return core.softirq_note is not None or (core.delay is not None and core.delay.worst_ns >= ALARMING_DELAY_NS)
+    return core.softirq_note is not None or (
+        core.delay is not None and core.delay.worst_ns >= ALARMING_DELAY_NS
+    )

@@ -1,4 +1,6 @@
-"""Each core at a moment: its modes, how long softirqs waited there, who was on it, and why something is missing."""
+"""Each core at a moment: its modes, how long softirqs waited there, who was on it, and why
+something is missing.
+"""
 
 from dataclasses import replace
 from operator import itemgetter
@@ -28,16 +30,22 @@ from necroscope.views.tui.ticks import (
 TASKS_PER_CORE: Final = 3
 _SATURATED: Final = 0.9
 
-_VECTOR, _WORST, _PENDING = map(TABLES["softirq_delay"].index_of, ("vector", "worst_ns", "pending_ns"))
+_VECTOR, _WORST, _PENDING = map(
+    TABLES["softirq_delay"].index_of, ("vector", "worst_ns", "pending_ns")
+)
 _FIRST_VECTOR: Final = TABLES["softirqs"].index_of(SOFTIRQ_VECTORS[0])
 _STATE, _RUN = map(TABLES["runqueue"].index_of, ("state", "run_ns"))
-_GAP_END, _GAP_TABLE, _GAP_CAUSE, _GAP_CPU = map(TABLES["gaps"].index_of, ("end", "table", "cause", "cpu"))
+_GAP_END, _GAP_TABLE, _GAP_CAUSE, _GAP_CPU = map(
+    TABLES["gaps"].index_of, ("end", "table", "cause", "cpu")
+)
 
 
 def cores_at(source: TopSource, recent: Rows, gaps: Rows, at_ns: int) -> list[Core]:
-    """Every core with a row among the recent ones; one without a row now stays, with the reason as far as it is known.
+    """Every core with a row among the recent ones; one without a row now stays, with the reason as
+    far as it is known.
 
-    Who is on it and its past are left to `with_tasks_and_past`, which asks for the cores that are looked at.
+    Who is on it and its past are left to `with_tasks_and_past`, which asks for the cores that are
+    looked at.
     """
     tick_ns = tick_of(recent)
     modes = {row[CPU]: modes_of(row) for row in core_rows(last_read(recent, at_ns, tick_ns))}
@@ -64,14 +72,20 @@ def rank(core: Core, sort: Sort) -> tuple[float, ...]:
     busy, kernel = (core.modes.busy, core.modes.kernel) if core.modes else (-1.0, -1.0)
     delay_ns = core.delay.worst_ns if core.delay else -1
     # Whole percents, so that cores that differ by a tick's jitter keep their places.
-    figures = {Sort.BUSY: (busy, kernel), Sort.SYSTEM: (kernel, busy), Sort.DELAY: (delay_ns, kernel)}[sort]
+    figures = {
+        Sort.BUSY: (busy, kernel),
+        Sort.SYSTEM: (kernel, busy),
+        Sort.DELAY: (delay_ns, kernel),
+    }[sort]
     return (*(-round(figure, 2) for figure in figures), core.cpu)
 
 
 def with_tasks_and_past(
     source: TopSource, cores: list[Core], recent: Rows, at_ns: int, seconds: int, wanted: set[int]
 ) -> tuple[Core, ...]:
-    """The wanted cores with who is on them and their past; for all of a large machine that would cost more than all the rest."""
+    """The wanted cores with who is on them and their past; for all of a large machine that would
+    cost more than all the rest.
+    """
     samples = source.sampled(at_ns - max(tick_of(recent), NS_PER_S), at_ns) if wanted else []
     tasks = tasks_by_cpu((sample for sample in samples if sample.cpu in wanted), TASKS_PER_CORE)
     rows: dict[int, list[CoreRow]] = {cpu: [] for cpu in wanted}
@@ -79,7 +93,11 @@ def with_tasks_and_past(
         if row[CPU] in wanted:
             rows[row[CPU]].append(row)
     return tuple(
-        replace(core, on=tasks.get(core.cpu, ()), busy_history=shares(by_second(rows[core.cpu], at_ns, seconds), busy_ns_of))
+        replace(
+            core,
+            on=tasks.get(core.cpu, ()),
+            busy_history=shares(by_second(rows[core.cpu], at_ns, seconds), busy_ns_of),
+        )
         if core.cpu in wanted
         else core
         for core in cores
@@ -93,28 +111,42 @@ def delays_of(rows: Rows) -> dict[int, Delay]:
         cpu, ended_ns, pending_ns = number(row[CPU]), number(row[_WORST]), number(row[_PENDING])
         wait_ns = max(ended_ns, pending_ns)
         if cpu not in worst or wait_ns > worst[cpu].worst_ns:
-            worst[cpu] = Delay(wait_ns, str(row[_VECTOR]), pending_ns >= ended_ns and pending_ns > 0)
+            worst[cpu] = Delay(
+                wait_ns, str(row[_VECTOR]), pending_ns >= ended_ns and pending_ns > 0
+            )
     return worst
 
 
 def mean_modes(all_modes: list[Modes]) -> Modes | None:
     if not all_modes:
         return None
-    return Modes(tuple(sum(shares) / len(all_modes) for shares in zip(*(modes.shares for modes in all_modes), strict=True)))
+    return Modes(
+        tuple(
+            sum(shares) / len(all_modes)
+            for shares in zip(*(modes.shares for modes in all_modes), strict=True)
+        )
+    )
 
 
 def _read(source: TopSource, table: str, at_ns: int, tick_ns: int) -> Rows:
     return last_read(source.rows(table, at_ns - fresh_ns(tick_ns), at_ns), at_ns, tick_ns)
 
 
-def _softirq_notes(source: TopSource, modes: dict[int, Modes], at_ns: int, tick_ns: int) -> dict[int, str]:
-    """Without the measured wait: a thread that is runnable and gets no time, or a busy core on which no softirq ran at all."""
+def _softirq_notes(
+    source: TopSource, modes: dict[int, Modes], at_ns: int, tick_ns: int
+) -> dict[int, str]:
+    """Without the measured wait: a thread that is runnable and gets no time, or a busy core on
+    which no softirq ran at all.
+    """
     notes = {}
     for row in _read(source, "runqueue", at_ns, tick_ns):
         if row[_STATE] == "R" and not row[_RUN]:
             notes[number(row[CPU])] = "starving"
     for row in _read(source, "softirqs", at_ns, tick_ns):
-        cpu, counts = number(row[CPU]), [count for count in row[_FIRST_VECTOR:] if count is not None]
+        cpu, counts = (
+            number(row[CPU]),
+            [count for count in row[_FIRST_VECTOR:] if count is not None],
+        )
         if counts and not any(counts) and cpu in modes and modes[cpu].busy >= _SATURATED:
             notes[cpu] = "frozen"
     return notes

@@ -1,14 +1,33 @@
-"""The page of one core: each mode over time, its softirqs, and the tasks and functions of the last seconds."""
+"""The page of one core: each mode over time, its softirqs, and the tasks and functions of the last
+seconds.
+"""
 
 from math import log10
 from typing import Final
 
 from necroscope.model.units import NS_PER_US
-from necroscope.views.format import MISSING, brief_duration, count, fit, fit_right, fit_tail, percent, sparkline, time_of_day
+from necroscope.views.format import (
+    MISSING,
+    brief_duration,
+    count,
+    fit,
+    fit_right,
+    fit_tail,
+    percent,
+    sparkline,
+    time_of_day,
+)
 from necroscope.views.tui.core_detail import SAMPLES_S
 from necroscope.views.tui.header import draw_header
 from necroscope.views.tui.line import MODE_LETTERS, Line, Span, fit_line
-from necroscope.views.tui.screen import Captured, CoreDetail, Function, OnCore, Screen, SoftirqThread
+from necroscope.views.tui.screen import (
+    Captured,
+    CoreDetail,
+    Function,
+    OnCore,
+    Screen,
+    SoftirqThread,
+)
 
 # Left of a history: letter, name, the share now.
 LABEL_WIDTH: Final = 17
@@ -47,16 +66,28 @@ def _histories(detail: CoreDetail, width: int) -> list[Line]:
         if mode == "guest" and not any(shares):
             continue
         label = f" {MODE_LETTERS[mode]} {fit(mode, 8)}{fit_right(percent(shares[-1]), 5)} "
-        lines.append((Span(label, f"{mode}-word"), Span(sparkline(shares[-(width - LABEL_WIDTH) :]), f"{mode}-word")))
+        lines.append(
+            (
+                Span(label, f"{mode}-word"),
+                Span(sparkline(shares[-(width - LABEL_WIDTH) :]), f"{mode}-word"),
+            )
+        )
     return [*lines, _delays(detail, width)]
 
 
 def _delays(detail: CoreDetail, width: int) -> Line:
     """On a logarithmic scale: from 1 µs at the bottom to 1 s at the top."""
     waits = detail.delay_history_ns[-(width - LABEL_WIDTH) :]
-    scaled = [None if wait is None else log10(wait / NS_PER_US) / _DECADES if wait > NS_PER_US else 0.0 for wait in waits]
+    scaled = [
+        None if wait is None else log10(wait / NS_PER_US) / _DECADES if wait > NS_PER_US else 0.0
+        for wait in waits
+    ]
     label = f" delay {fit_right(brief_duration(waits[-1]), 9)} "
-    return (Span(label, "strong"), Span(sparkline(scaled), "history"), Span("  1 µs to 1 s, log", "dim"))
+    return (
+        Span(label, "strong"),
+        Span(sparkline(scaled), "history"),
+        Span("  1 µs to 1 s, log", "dim"),
+    )
 
 
 def _softirqs(detail: CoreDetail) -> list[Line]:
@@ -70,7 +101,11 @@ def _thread(thread: SoftirqThread) -> Line:
     starving = thread.state == "R" and thread.run == 0
     state = " runnable and gets no time " if starving else f" state {thread.state}"
     figures = f"  ran {percent(thread.run)}, waited {percent(thread.waited)} of the last tick"
-    return (Span(f" {thread.comm} {thread.pid}", "strong"), Span(state, "alert" if starving else "plain"), Span(figures))
+    return (
+        Span(f" {thread.comm} {thread.pid}", "strong"),
+        Span(state, "alert" if starving else "plain"),
+        Span(figures),
+    )
 
 
 def _captured(captured: Captured, width: int) -> Line:
@@ -78,7 +113,12 @@ def _captured(captured: Captured, width: int) -> Line:
     file = f" of {captured.file}" if captured.file else ""
     text = f"{captured.comm} {captured.pid} ({captured.program or MISSING}){call}{file}"
     return fit_line(
-        (Span(f" {time_of_day(captured.time_ns)} ", "dim"), Span(f"{captured.trigger}: ", "alarm"), Span(text)), width
+        (
+            Span(f" {time_of_day(captured.time_ns)} ", "dim"),
+            Span(f"{captured.trigger}: ", "alarm"),
+            Span(text),
+        ),
+        width,
     )
 
 
@@ -87,9 +127,15 @@ def _who_and_where(detail: CoreDetail, width: int, height: int) -> list[Line]:
     left_width = width * 6 // 10 if width >= _WIDE else width // 2
     rows = max(min(max(len(detail.tasks), len(detail.functions)), height - 1), 0)
     title = f" TASKS, {count(detail.samples)} samples in {SAMPLES_S} s"
-    lines: list[Line] = [(Span(fit(title, left_width) + fit(" FUNCTIONS", width - left_width), "heading"),)]
+    lines: list[Line] = [
+        (Span(fit(title, left_width) + fit(" FUNCTIONS", width - left_width), "heading"),)
+    ]
     for place in range(rows):
-        task = _task(detail.tasks[place], left_width) if place < len(detail.tasks) else (Span(" " * left_width),)
+        task = (
+            _task(detail.tasks[place], left_width)
+            if place < len(detail.tasks)
+            else (Span(" " * left_width),)
+        )
         function = _function(detail.functions[place]) if place < len(detail.functions) else ()
         lines.append((*task, *function))
     return lines if detail.samples else [*lines, (Span(" no sample of this core", "dim"),)]
@@ -97,7 +143,10 @@ def _who_and_where(detail: CoreDetail, width: int, height: int) -> list[Line]:
 
 def _task(task: OnCore, width: int) -> Line:
     who = f"{fit_right(percent(task.share), 5)} {fit(f'{task.comm} {task.pid}', 22)} "
-    return fit_line((Span(who), Span(fit_tail(task.cgroup or MISSING, width - len(who) - 1), "dim"), Span(" ")), width)
+    return fit_line(
+        (Span(who), Span(fit_tail(task.cgroup or MISSING, width - len(who) - 1), "dim"), Span(" ")),
+        width,
+    )
 
 
 def _function(function: Function) -> Line:
@@ -106,5 +155,15 @@ def _function(function: Function) -> Line:
 
 
 def _keys(width: int) -> Line:
-    keys = (("↵ esc", "all cores"), ("↑ ↓", "other core"), ("space", "freeze"), ("← →", "time"), ("?", "help"), ("q", "quit"))
-    return fit_line(tuple(span for key, does in keys for span in (Span(f" {key} ", "key"), Span(f"{does} "))), width)
+    keys = (
+        ("↵ esc", "all cores"),
+        ("↑ ↓", "other core"),
+        ("space", "freeze"),
+        ("← →", "time"),
+        ("?", "help"),
+        ("q", "quit"),
+    )
+    return fit_line(
+        tuple(span for key, does in keys for span in (Span(f" {key} ", "key"), Span(f"{does} "))),
+        width,
+    )

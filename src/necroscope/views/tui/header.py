@@ -1,4 +1,6 @@
-"""The top of every page: which moment is shown, how all cores spend their time, and what concerns the node as a whole."""
+"""The top of every page: which moment is shown, how all cores spend their time, and what concerns
+the node as a whole.
+"""
 
 from typing import Final
 
@@ -36,7 +38,9 @@ def draw_header(screen: Screen, node: str, width: int, notice_lines: int) -> lis
 def _title(screen: Screen, node: str, width: int) -> Line:
     name = f" {node} " if node else " "
     status = f"{screen.status} "
-    return spread((Span(" necroscope", "title"), Span(name), *_moment(screen)), (Span(status, "dim"),), width)
+    return spread(
+        (Span(" necroscope", "title"), Span(name), *_moment(screen)), (Span(status, "dim"),), width
+    )
 
 
 def _moment(screen: Screen) -> Line:
@@ -45,11 +49,17 @@ def _moment(screen: Screen) -> Line:
     time = f"{time_of_day(screen.at_ns)} UTC"
     if screen.position is Position.LIVE:
         if screen.silent_ns >= _SILENT_NS:
-            return (Span(f" NOTHING NEW for {_whole_seconds(screen.silent_ns)} ", "alert"), Span(f" {time}"))
+            return (
+                Span(f" NOTHING NEW for {_whole_seconds(screen.silent_ns)} ", "alert"),
+                Span(f" {time}"),
+            )
         return (Span("live", "good"), Span(f" {time}"))
     back = f"{_whole_seconds(screen.back_ns)} back"
     oldest = ", the oldest kept" if screen.is_oldest else ""
-    return (Span(f" {screen.position.value.upper()} ", "alert"), Span(f" {time}, {back}{oldest}", "strong"))
+    return (
+        Span(f" {screen.position.value.upper()} ", "alert"),
+        Span(f" {time}, {back}{oldest}", "strong"),
+    )
 
 
 def _whole_seconds(duration_ns: int) -> str:
@@ -64,14 +74,21 @@ def _legend(modes: Modes | None, width: int) -> Line:
         share = modes.share_of(mode) if modes else None
         if mode == "guest" and not share:
             continue
-        spans += [Span(word, f"{mode}-word"), Span(f" {percent(share)}  " if width >= _WIDE else f" {percent(share)} ")]
+        spans += [
+            Span(word, f"{mode}-word"),
+            Span(f" {percent(share)}  " if width >= _WIDE else f" {percent(share)} "),
+        ]
     return tuple(spans)
 
 
 def _node(screen: Screen, width: int) -> Line:
     is_wide = width >= _WIDE
     names = {"memory": "memory" if is_wide else "mem"}
-    stalled = [f"{names.get(name, name)} {percent(share)}" for name, share in screen.pressure.items() if name != "irq" or share]
+    stalled = [
+        f"{names.get(name, name)} {percent(share)}"
+        for name, share in screen.pressure.items()
+        if name != "irq" or share
+    ]
     pressure = Span("   pressure " if is_wide else "  psi ", "dim")
     between = Span("   " if is_wide else "  ")
     return (
@@ -85,14 +102,22 @@ def _node(screen: Screen, width: int) -> Line:
 
 
 def _zombies(zombies: Zombies | None, is_wide: bool) -> Line:
-    kind = ("zombie cgroups " if zombies and zombies.controller == "unified" else "zombie memcgs ") if is_wide else "zombies "
+    kind = (
+        ("zombie cgroups " if zombies and zombies.controller == "unified" else "zombie memcgs ")
+        if is_wide
+        else "zombies "
+    )
     name = Span(kind, "dim")
     if zombies is None:
         return (name, Span(MISSING))
     if zombies.dying is None:
         return (name, Span(f"{MISSING} of {count(zombies.tracked)}"))
     growth = "" if not zombies.per_minute else f" {zombies.per_minute:+,.0f}/min"
-    return (name, Span(count(zombies.dying), "strong"), Span(growth, "warn" if growth.startswith(" +") else "plain"))
+    return (
+        name,
+        Span(count(zombies.dying), "strong"),
+        Span(growth, "warn" if growth.startswith(" +") else "plain"),
+    )
 
 
 def _worst(worst: tuple[int, Delay] | None, is_wide: bool) -> Line:
@@ -102,7 +127,11 @@ def _worst(worst: tuple[int, Delay] | None, is_wide: bool) -> Line:
     cpu, delay = worst
     role = "alert" if delay.worst_ns >= ALARMING_DELAY_NS else "plain"
     pending = "+" if delay.is_pending else ""
-    return (name, Span(f"{brief_duration(delay.worst_ns)}{pending}", role), Span(f" {delay.vector} cpu {cpu}"))
+    return (
+        name,
+        Span(f"{brief_duration(delay.worst_ns)}{pending}", role),
+        Span(f" {delay.vector} cpu {cpu}"),
+    )
 
 
 def _notices(screen: Screen, width: int, lines: int) -> list[Line]:

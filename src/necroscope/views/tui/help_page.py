@@ -32,11 +32,19 @@ SIGNS: Final = (
 
 def draw_help(screen: Screen, width: int, height: int) -> list[Line]:
     """Exactly `height` lines; notices come last, wrapped, because they say what to do."""
-    lines: list[Line] = [(Span(fit(" KEYS", width), "heading"),), *(_entry(name, text) for name, text in KEYS)]
-    lines += [(Span(fit(" SIGNS", width), "heading"),), *(_entry(name, text) for name, text in SIGNS)]
+    lines: list[Line] = [
+        (Span(fit(" KEYS", width), "heading"),),
+        *(_entry(name, text) for name, text in KEYS),
+    ]
+    lines += [
+        (Span(fit(" SIGNS", width), "heading"),),
+        *(_entry(name, text) for name, text in SIGNS),
+    ]
     if screen.notices:
         lines.append((Span(fit(" NOT RECORDED", width), "heading"),))
-        lines += [(Span(part, "warn"),) for notice in screen.notices for part in _wrapped(notice, width)]
+        lines += [
+            (Span(part, "warn"),) for notice in screen.notices for part in _wrapped(notice, width)
+        ]
     drawn = [fit_line(line, width) for line in lines[: height - 1]]
     closing = fit_line((Span(" any key ", "key"), Span("back ")), width)
     return [*drawn, *[fit_line((), width)] * (height - 1 - len(drawn)), closing]

@@ -1,4 +1,5 @@
-"""A line of the terminal as spans of text, each with the role that a colour is given for; bars and columns made of them.
+"""A line of the terminal as spans of text, each with the role that a colour is given for; bars and
+columns made of them.
 
 Nothing here reads markup: text from the machine stays the text it is.
 """
@@ -8,9 +9,14 @@ from typing import Final, NamedTuple
 from necroscope.views.format import cells, fit
 from necroscope.views.tui.screen import MODES, Modes
 
-# Letters carry what colours carry. Capitals are the time that the kernel or the hypervisor takes from tasks.
+# Letters carry what colours carry. Capitals are the time that the kernel or the hypervisor takes
+# from tasks.
 MODE_LETTERS: Final = dict(zip(MODES, "SIQTungw.", strict=True))
-_BAR: Final = (*list(MODE_LETTERS.items())[:-1], ("unaccounted", "?"), ("idle", MODE_LETTERS["idle"]))
+_BAR: Final = (
+    *list(MODE_LETTERS.items())[:-1],
+    ("unaccounted", "?"),
+    ("idle", MODE_LETTERS["idle"]),
+)
 # USER_HZ ticks and read jitter leave a few percent that mean nothing.
 _UNACCOUNTED_SHARE: Final = 0.05
 
@@ -50,18 +56,28 @@ def spread(left: Line, right: Line, width: int) -> Line:
 
 
 def bar(modes: Modes, width: int) -> Line:
-    """The split into modes as letters, in the order of `MODES`; time that no mode accounts for is `?` before the idle part."""
+    """The split into modes as letters, in the order of `MODES`; time that no mode accounts for is
+    `?` before the idle part.
+    """
     total = sum(modes.shares)
     unaccounted = 1 - total if 1 - total > _UNACCOUNTED_SHARE else 0.0
     # Read jitter may book more than the time that passed.
     shares = [*(share / max(total, 1.0) for share in modes.shares[:-1]), unaccounted]
     shares.append(max(0.0, 1 - sum(shares)))
     sizes = _whole_cells(shares, width)
-    return tuple([Span(letter * size, role) for (role, letter), size in zip(_BAR, sizes, strict=True) if size])
+    return tuple(
+        [
+            Span(letter * size, role)
+            for (role, letter), size in zip(_BAR, sizes, strict=True)
+            if size
+        ]
+    )
 
 
 def _whole_cells(shares: list[float], width: int) -> list[int]:
-    """Sizes that add up to `width`: each share's whole cells, and one more to those with the largest rest."""
+    """Sizes that add up to `width`: each share's whole cells, and one more to those with the
+    largest rest.
+    """
     exact = [share * width for share in shares]
     sizes = [int(size) for size in exact]
     by_rest = sorted(range(len(sizes)), key=lambda place: sizes[place] - exact[place])

@@ -1,4 +1,6 @@
-"""Where the user looks: the order of cores, the core in hand, the moment. A key makes a new value out of the one before."""
+"""Where the user looks: the order of cores, the core in hand, the moment. A key makes a new value
+out of the one before.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Final
@@ -32,11 +34,17 @@ class Look:
         return self if span is None else replace(self, at_ns=span[1], position=Position.FROZEN)
 
     def move(self, by_ns: int, span: Span | None) -> "Look":
-        """Back or forth in time: not beyond the oldest moment; at the newest the view follows again."""
+        """Back or forth in time: not beyond the oldest moment; at the newest the view follows
+        again.
+        """
         if span is None or (self.at_ns is None and by_ns > 0):
             return self
         at_ns = self.moment(span) + by_ns
-        return self.live() if at_ns >= span[1] else replace(self, at_ns=max(at_ns, span[0]), position=Position.BACK)
+        return (
+            self.live()
+            if at_ns >= span[1]
+            else replace(self, at_ns=max(at_ns, span[0]), position=Position.BACK)
+        )
 
     def oldest(self, span: Span | None) -> "Look":
         return self if span is None else replace(self, at_ns=span[0], position=Position.BACK)

@@ -18,37 +18,60 @@ _CGROUP_FRESH_NS: Final = 25 * NS_PER_S
 _RATE_NS: Final = 20 * NS_PER_S
 _ALARMING_SEVERITY: Final = 3
 
-_CONTROLLER, _PATH, _TRACKED, _DYING = map(TABLES["cgroups"].index_of, ("controller", "path", "tracked", "dying"))
-_RESOURCE, _PRESSURE_ELAPSED, _SOME = map(TABLES["pressure"].index_of, ("resource", "elapsed_ns", "some_ns"))
+_CONTROLLER, _PATH, _TRACKED, _DYING = map(
+    TABLES["cgroups"].index_of, ("controller", "path", "tracked", "dying")
+)
+_RESOURCE, _PRESSURE_ELAPSED, _SOME = map(
+    TABLES["pressure"].index_of, ("resource", "elapsed_ns", "some_ns")
+)
 _EVENT = {column.name: index for index, column in enumerate(TABLES["events"].columns)}
 _GAP = {column.name: index for index, column in enumerate(TABLES["gaps"].columns)}
 
 
 def zombies(source: TopSource, at_ns: int) -> Zombies | None:
-    """Dying memory cgroups; where the kernel counts only all controllers together, those. None if nothing counted them lately."""
-    rows = [row for row in source.rows("cgroups", at_ns - _CGROUP_WINDOW_NS, at_ns) if row[_PATH] == "/"]
+    """Dying memory cgroups; where the kernel counts only all controllers together, those. None if
+    nothing counted them lately.
+    """
+    rows = [
+        row for row in source.rows("cgroups", at_ns - _CGROUP_WINDOW_NS, at_ns) if row[_PATH] == "/"
+    ]
     for controller in ("memory", "unified"):
-        counts = [row for row in rows if row[_CONTROLLER] == controller and row[_TRACKED] is not None]
+        counts = [
+            row for row in rows if row[_CONTROLLER] == controller and row[_TRACKED] is not None
+        ]
         if counts and at_ns - number(counts[-1][TIME]) <= _CGROUP_FRESH_NS:
-            return Zombies(controller, optional(counts[-1][_DYING]), optional(counts[-1][_TRACKED]), _per_minute(counts))
+            return Zombies(
+                controller,
+                optional(counts[-1][_DYING]),
+                optional(counts[-1][_TRACKED]),
+                _per_minute(counts),
+            )
     return None
 
 
 def pressure(rows: Rows) -> dict[str, float | None]:
-    """Share of the last tick in which some task stalled, by resource; None where this kernel does not say."""
+    """Share of the last tick in which some task stalled, by resource; None where this kernel does
+    not say.
+    """
     known = {row[_RESOURCE]: row for row in rows}
     return {resource: _stalled(known.get(resource)) for resource in RESOURCES}
 
 
 def happenings(events: Rows, gaps: Rows) -> tuple[Happening, ...]:
     """Events and gaps, newest first."""
-    found = [_event(row) for row in events[-HAPPENINGS:]] + [_gap(row) for row in gaps[-HAPPENINGS:]]
+    found = [_event(row) for row in events[-HAPPENINGS:]] + [
+        _gap(row) for row in gaps[-HAPPENINGS:]
+    ]
     return tuple(sorted(found, key=lambda happening: happening.time_ns, reverse=True)[:HAPPENINGS])
 
 
 def _event(row: Row) -> Happening:
     severity = number(row[_EVENT["severity"]])
-    where = [_core_name(row[_EVENT["cpu"]]), _text(row[_EVENT["device"]]), _text(row[_EVENT["comm"]])]
+    where = [
+        _core_name(row[_EVENT["cpu"]]),
+        _text(row[_EVENT["device"]]),
+        _text(row[_EVENT["comm"]]),
+    ]
     forged = "" if row[_EVENT["by_kernel"]] else "(not by the kernel) "
     return Happening(
         number(row[TIME]),

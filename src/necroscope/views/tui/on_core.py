@@ -12,15 +12,20 @@ from necroscope.views.tui.screen import Function, OnCore
 _Task = tuple[int, str, str | None]
 _In = tuple[str | None, bool]
 _Functions = dict[_In, int]
-_FIELDS: Final = tuple(map(Sampled._fields.index, ("cpu", "pid", "comm", "cgroup", "kernel_function", "user_function")))
+_FIELDS: Final = tuple(
+    map(Sampled._fields.index, ("cpu", "pid", "comm", "cgroup", "kernel_function", "user_function"))
+)
 _KEY: Final = itemgetter(*_FIELDS)
 
 
 def tasks_by_cpu(samples: Iterable[Sampled], limit: int) -> dict[int, tuple[OnCore, ...]]:
     """The tasks with most samples on each core, most first."""
-    # Counting in C first: a second of 128 busy cores is twelve thousand samples, but few different ones.
+    # Counting in C first: a second of 128 busy cores is twelve thousand samples, but few different
+    # ones.
     counted = Counter(map(_KEY, samples))
-    by_cpu: defaultdict[int, defaultdict[_Task, _Functions]] = defaultdict(lambda: defaultdict(dict))
+    by_cpu: defaultdict[int, defaultdict[_Task, _Functions]] = defaultdict(
+        lambda: defaultdict(dict)
+    )
     for (cpu, pid, comm, cgroup, kernel_function, user_function), times in counted.items():
         functions = by_cpu[cpu][pid, comm, cgroup]
         innermost = (user_function, False) if kernel_function is None else (kernel_function, True)
@@ -29,13 +34,23 @@ def tasks_by_cpu(samples: Iterable[Sampled], limit: int) -> dict[int, tuple[OnCo
 
 
 def functions_of(samples: Iterable[Sampled], limit: int) -> tuple[Function, ...]:
-    """The innermost functions with most samples, most first; code without a symbol is left out, but counts in the shares."""
+    """The innermost functions with most samples, most first; code without a symbol is left out, but
+    counts in the shares.
+    """
     counted = Counter(
-        (one.user_function, False) if one.kernel_function is None else (one.kernel_function, True) for one in samples
+        (one.user_function, False) if one.kernel_function is None else (one.kernel_function, True)
+        for one in samples
     )
     total = counted.total()
-    named = [(name, in_kernel, times) for (name, in_kernel), times in counted.most_common() if name is not None]
-    return tuple(Function(literal(name), in_kernel, times / total) for name, in_kernel, times in named[:limit])
+    named = [
+        (name, in_kernel, times)
+        for (name, in_kernel), times in counted.most_common()
+        if name is not None
+    ]
+    return tuple(
+        Function(literal(name), in_kernel, times / total)
+        for name, in_kernel, times in named[:limit]
+    )
 
 
 def _most(tasks: Mapping[_Task, _Functions], limit: int) -> tuple[OnCore, ...]:
@@ -49,5 +64,10 @@ def _on_core(task: _Task, functions: _Functions, share: float) -> OnCore:
     pid, comm, cgroup = task
     name, in_kernel = max(functions, key=functions.__getitem__)
     return OnCore(
-        literal(comm), pid, None if cgroup is None else literal(cgroup), share, None if name is None else literal(name), in_kernel
+        literal(comm),
+        pid,
+        None if cgroup is None else literal(cgroup),
+        share,
+        None if name is None else literal(name),
+        in_kernel,
     )

@@ -20,16 +20,24 @@ def draw_overview(screen: Screen, node: str, width: int, height: int) -> list[Li
     events = min(max(3, room // 5), max(room - 6, 0))
     cores = draw_cores(screen, width, room - events - 1)
     lines = [*header, *cores, *draw_happenings(screen, width, room - len(cores))]
-    return [*lines[: height - 1], *[fit_line((), width)] * (height - 1 - len(lines)), _keys(screen, width)]
+    return [
+        *lines[: height - 1],
+        *[fit_line((), width)] * (height - 1 - len(lines)),
+        _keys(screen, width),
+    ]
 
 
 def draw_cores(screen: Screen, width: int, height: int) -> list[Line]:
-    """A row a core if they all have one, else a map of all and a list of those on top of the order."""
+    """A row a core if they all have one, else a map of all and a list of those on top of the
+    order.
+    """
     cores = len(screen.cores)
     if cores == 0:
         return [fit_line((Span(" no core has a row at this moment", "warn"),), width)]
     if cores + 1 <= height:
-        return draw_list(screen, width, height, lines_per_core=min(_TASK_LINES, (height - 1) // cores))
+        return draw_list(
+            screen, width, height, lines_per_core=min(_TASK_LINES, (height - 1) // cores)
+        )
     map_height = max(height // 2, 1)
     shape = MapShape.fitting(cores, width, map_height)
     lines = draw_map(screen, shape, width, map_height)
@@ -43,13 +51,19 @@ def draw_happenings(screen: Screen, width: int, height: int) -> list[Line]:
     shown = screen.happenings[: height - 1]
     kind_width = min(max((cells(one.kind) for one in shown), default=0), _KIND_WIDTH)
     place_width = min(max((cells(one.where) for one in shown), default=0), width // 5)
-    return [(Span(fit(title, width), "heading"),), *(_happening(one, kind_width, place_width, width) for one in shown)]
+    return [
+        (Span(fit(title, width), "heading"),),
+        *(_happening(one, kind_width, place_width, width) for one in shown),
+    ]
 
 
 def _happening(happening: Happening, kind_width: int, place_width: int, width: int) -> Line:
     role = "warn" if happening.kind == "gap" else "alarm" if happening.is_alarming else "plain"
     time = Span(f" {time_of_day(happening.time_ns)}  ", "dim")
-    kind, place = Span(fit(happening.kind, kind_width) + "  ", role), Span(fit(happening.where, place_width) + "  ", "strong")
+    kind, place = (
+        Span(fit(happening.kind, kind_width) + "  ", role),
+        Span(fit(happening.where, place_width) + "  ", "strong"),
+    )
     return fit_line((time, kind, place, Span(happening.text)), width)
 
 
@@ -63,4 +77,7 @@ def _keys(screen: Screen, width: int) -> Line:
         ("?", "help"),
         ("q", "quit"),
     )
-    return fit_line(tuple(span for key, does in keys for span in (Span(f" {key} ", "key"), Span(f"{does} "))), width)
+    return fit_line(
+        tuple(span for key, does in keys for span in (Span(f" {key} ", "key"), Span(f"{does} "))),
+        width,
+    )

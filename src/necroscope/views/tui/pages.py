@@ -7,7 +7,9 @@ from necroscope.views.tui.overview import draw_overview
 from necroscope.views.tui.screen import Screen
 
 
-def draw(screen: Screen, node: str, width: int, height: int, *, is_help: bool = False) -> list[Line]:
+def draw(
+    screen: Screen, node: str, width: int, height: int, *, is_help: bool = False
+) -> list[Line]:
     """Exactly `height` lines of exactly `width` cells."""
     if is_help:
         return draw_help(screen, width, height)

@@ -34,7 +34,12 @@ def screen_to_json(screen: Screen) -> dict[str, Any]:
         "zombies": None if screen.zombies is None else asdict(screen.zombies),
         "pressure": screen.pressure,
         "events": [
-            {"time": format_moment(one.time_ns), "kind": one.kind, "where": one.where, "text": one.text}
+            {
+                "time": format_moment(one.time_ns),
+                "kind": one.kind,
+                "where": one.where,
+                "text": one.text,
+            }
             for one in screen.happenings
         ],
         "notices": list(screen.notices),
@@ -55,4 +60,8 @@ def _core(core: Core) -> dict[str, Any]:
 
 
 def _modes(modes: Modes | None) -> dict[str, float] | None:
-    return None if modes is None else {mode: round(share, 4) for mode, share in zip(MODES, modes.shares, strict=True)}
+    return (
+        None
+        if modes is None
+        else {mode: round(share, 4) for mode, share in zip(MODES, modes.shares, strict=True)}
+    )

@@ -1,17 +1,22 @@
-"""What the live view shows at one moment, as values: no drawing, no asking. None is what was not measured."""
+"""What the live view shows at one moment, as values: no drawing, no asking. None is what was not
+measured.
+"""
 
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-# In the order of the bars: first what the kernel and the hypervisor take, then what the core does for others, then idling.
+# In the order of the bars: first what the kernel and the hypervisor take, then what the core does
+# for others, then idling.
 MODES: Final = ("system", "irq", "softirq", "steal", "user", "nice", "guest", "iowait", "idle")
 KERNEL_MODES: Final = MODES[:4]
 BUSY_MODES: Final = MODES[:7]
 
 
 class Sort(Enum):
-    """What cores are ordered by; SYSTEM counts irq, softirq and steal as well: time that no task chose to spend."""
+    """What cores are ordered by; SYSTEM counts irq, softirq and steal as well: time that no task
+    chose to spend.
+    """
 
     CPU = "core"
     BUSY = "busy"
@@ -29,7 +34,9 @@ class Position(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Modes:
-    """Shares of the time that passed, in the order of `MODES`; what they leave of 1 is time nobody accounted for."""
+    """Shares of the time that passed, in the order of `MODES`; what they leave of 1 is time nobody
+    accounted for.
+    """
 
     shares: tuple[float, ...]
 
@@ -47,12 +54,16 @@ class Modes:
     @property
     def dominant(self) -> str:
         """The busy mode with most time."""
-        return max(zip(self.shares[: len(BUSY_MODES)], BUSY_MODES, strict=True), key=lambda pair: pair[0])[1]
+        return max(
+            zip(self.shares[: len(BUSY_MODES)], BUSY_MODES, strict=True), key=lambda pair: pair[0]
+        )[1]
 
 
 @dataclass(frozen=True, slots=True)
 class OnCore:
-    """A task that was on a core, its share of the samples there, and the function most of them were in."""
+    """A task that was on a core, its share of the samples there, and the function most of them were
+    in.
+    """
 
     comm: str
     pid: int
@@ -73,7 +84,9 @@ class Delay:
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """One core. Where the softirq wait is not measured, `softirq_note` may know more: frozen, or a thread that starves."""
+    """One core. Where the softirq wait is not measured, `softirq_note` may know more: frozen, or a
+    thread that starves.
+    """
 
     cpu: int
     modes: Modes | None
@@ -97,7 +110,9 @@ class Happening:
 
 @dataclass(frozen=True, slots=True)
 class Zombies:
-    """Cgroups removed but not released; `controller` is memory, or unified where the kernel does not tell them apart."""
+    """Cgroups removed but not released; `controller` is memory, or unified where the kernel does
+    not tell them apart.
+    """
 
     controller: str
     dying: int | None

@@ -1,4 +1,6 @@
-"""Rows as the live view needs them: those of the last tick, and those of a window laid out by second."""
+"""Rows as the live view needs them: those of the last tick, and those of a window laid out by
+second.
+"""
 
 from collections.abc import Callable, Iterable
 from operator import itemgetter
@@ -34,12 +36,16 @@ def tick_of(cores: Rows) -> int:
 
 
 def fresh_ns(tick_ns: int) -> int:
-    """How old the last read may be and still speak of now. Some tables are read each second however short the tick is."""
+    """How old the last read may be and still speak of now. Some tables are read each second however
+    short the tick is.
+    """
     return max(tick_ns, NS_PER_S) * 3 // 2
 
 
 def last_read(rows: Rows, at_ns: int, tick_ns: int) -> Rows:
-    """The rows of the last read, or none when that is too long ago: an old value must not pass for the present one."""
+    """The rows of the last read, or none when that is too long ago: an old value must not pass for
+    the present one.
+    """
     if not rows or at_ns - number(rows[-1][TIME]) > fresh_ns(tick_ns):
         return []
     first_ns = number(rows[-1][TIME]) - tick_ns // 2
@@ -50,12 +56,16 @@ def last_read(rows: Rows, at_ns: int, tick_ns: int) -> Rows:
 
 
 def core_rows(rows: Rows) -> list[CoreRow]:
-    """Rows of `cores`, whose columns are all whole numbers: a check of each value would cost more than all else here."""
+    """Rows of `cores`, whose columns are all whole numbers: a check of each value would cost more
+    than all else here.
+    """
     return cast("list[CoreRow]", rows)
 
 
 def modes_of(row: CoreRow) -> Modes:
-    """Shares of the elapsed time, not of the sum of the modes: time that is missing stays missing."""
+    """Shares of the elapsed time, not of the sum of the modes: time that is missing stays
+    missing.
+    """
     elapsed_ns = max(row[ELAPSED], 1)
     return Modes(tuple([min(part_ns / elapsed_ns, 1.0) for part_ns in _ALL_MODES(row)]))
 
@@ -70,12 +80,17 @@ def mode_ns_of(mode: str) -> Callable[[CoreRow], int]:
 
 
 def seconds_of(end_ns: int, elapsed_ns: int, origin_ns: int, seconds: int) -> range:
-    """The seconds since `origin_ns` that a row speaks for: those whose middle it covers, or the one that its own middle lies in.
+    """The seconds since `origin_ns` that a row speaks for: those whose middle it covers, or the one
+    that its own middle lies in.
 
-    Ticks are never exactly a second. This way rows that follow each other leave no hole, and a tick that is missing does.
+    Ticks are never exactly a second. This way rows that follow each other leave no hole, and a tick
+    that is missing does.
     """
     half_ns = NS_PER_S // 2
-    first, last = -((half_ns + origin_ns - end_ns + elapsed_ns) // NS_PER_S), (end_ns - origin_ns - half_ns) // NS_PER_S
+    first, last = (
+        -((half_ns + origin_ns - end_ns + elapsed_ns) // NS_PER_S),
+        (end_ns - origin_ns - half_ns) // NS_PER_S,
+    )
     if first > last:
         first = last = (end_ns - elapsed_ns // 2 - origin_ns) // NS_PER_S
     return range(max(first, 0), min(last, seconds - 1) + 1)
@@ -91,7 +106,9 @@ def by_second(rows: Iterable[CoreRow], at_ns: int, seconds: int) -> list[list[Co
     return laid_out
 
 
-def shares(laid_out: Iterable[list[CoreRow]], part_ns_of: Callable[[CoreRow], int]) -> tuple[float | None, ...]:
+def shares(
+    laid_out: Iterable[list[CoreRow]], part_ns_of: Callable[[CoreRow], int]
+) -> tuple[float | None, ...]:
     """The share of a part of the time in each second; None for a second that no row speaks for."""
     return tuple([_share(rows, part_ns_of) if rows else None for rows in laid_out])
 

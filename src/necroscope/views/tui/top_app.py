@@ -69,7 +69,9 @@ class TopApp(App[None]):
             self.set_interval(self._period_s, self.redraw)
 
     def on_key(self, event: Key) -> None:
-        """While the help is up, any key closes it and does nothing else; this comes before the bindings."""
+        """While the help is up, any key closes it and does nothing else; this comes before the
+        bindings.
+        """
         if self.is_help:
             event.prevent_default()
             self.action_help()
@@ -78,7 +80,9 @@ class TopApp(App[None]):
         canvas = self.query_one(Canvas)
         width, height = canvas.size
         if width and height:
-            self.shown = build(self._source, self.look, self._silent_ns(), looked_at=height * 3 // 4)
+            self.shown = build(
+                self._source, self.look, self._silent_ns(), looked_at=height * 3 // 4
+            )
             canvas.show(draw(self.shown, self._node, width, height, is_help=self.is_help))
 
     def action_sort(self) -> None:

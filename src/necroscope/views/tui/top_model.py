@@ -1,4 +1,6 @@
-"""Thinks for the live view: from the rows in memory and where the user looks, what to show. No clock, no drawing."""
+"""Thinks for the live view: from the rows in memory and where the user looks, what to show. No
+clock, no drawing.
+"""
 
 from typing import Final
 
@@ -23,7 +25,8 @@ DETAIL_S: Final = 180
 def build(source: TopSource, look: Look, silent_ns: int = 0, looked_at: int = ALL_CORES) -> Screen:
     """The screen for the moment looked at; `silent_ns` is for how long nothing new has come.
 
-    `looked_at` is for how many cores on both sides of the selected one, in their order, there is room to say who is on them.
+    `looked_at` is for how many cores on both sides of the selected one, in their order, there is
+    room to say who is on them.
     """
     span = source.span()
     if span is None:
@@ -50,9 +53,13 @@ def build(source: TopSource, look: Look, silent_ns: int = 0, looked_at: int = AL
         all_cores=mean_modes([core.modes for core in cores if core.modes]),
         worst_delay=_worst_delay(cores),
         zombies=zombies(source, at_ns),
-        pressure=pressure(last_read(source.rows("pressure", at_ns - fresh_ns(tick_ns), at_ns), at_ns, tick_ns)),
+        pressure=pressure(
+            last_read(source.rows("pressure", at_ns - fresh_ns(tick_ns), at_ns), at_ns, tick_ns)
+        ),
         happenings=happenings(source.rows("events", 0, at_ns), gaps),
-        detail=core_detail(source, selected, recent, at_ns, seconds) if look.is_detail and selected is not None else None,
+        detail=core_detail(source, selected, recent, at_ns, seconds)
+        if look.is_detail and selected is not None
+        else None,
         notices=tuple(literal(notice, LINE_LIMIT) for notice in source.notices()),
         status=literal(source.status()),
     )

@@ -1,1 +1,3 @@
-"""The time machine in the browser: a server on loopback over a recording, and the page it serves."""
+"""The time machine in the browser: a server on loopback over a recording, and the page it
+serves.
+"""

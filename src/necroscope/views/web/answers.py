@@ -30,7 +30,9 @@ _OTHER_KIND: Final = 4
 _LONG: Final = ("time", "end", "from", "to")
 
 
-def recording_answer(info: RecordingInfo, cpus: Sequence[int], *, is_live: bool, version: str) -> dict[str, Any]:
+def recording_answer(
+    info: RecordingInfo, cpus: Sequence[int], *, is_live: bool, version: str
+) -> dict[str, Any]:
     return {
         "node": info.node,
         "labels": info.labels,
@@ -41,14 +43,19 @@ def recording_answer(info: RecordingInfo, cpus: Sequence[int], *, is_live: bool,
         "tables": info.tables,
         "bytes": info.bytes,
         "lost_samples": info.lost_samples,
-        "pins": [{"from": str(pin.from_ns), "to": str(pin.to_ns), "reason": pin.reason} for pin in info.pins],
+        "pins": [
+            {"from": str(pin.from_ns), "to": str(pin.to_ns), "reason": pin.reason}
+            for pin in info.pins
+        ],
         "generated": info.labels.get("generated") is not None,
         "version": version,
     }
 
 
 def gaps_answer(store: Store, from_ns: int, to_ns: int) -> dict[str, Any]:
-    """One by one where they can be drawn so; else joined where they lie closer than a pixel, and of those the longest."""
+    """One by one where they can be drawn so; else joined where they lie closer than a pixel, and of
+    those the longest.
+    """
     shown = store.gaps(from_ns, to_ns)
     is_exact = len(shown) <= MOST_GAPS
     if not is_exact:
@@ -63,11 +70,23 @@ def gaps_answer(store: Store, from_ns: int, to_ns: int) -> dict[str, Any]:
 
 
 def _gap(gap: Gap) -> dict[str, Any]:
-    return {"table": gap.table, "from": str(gap.from_ns), "to": str(gap.to_ns), "cause": gap.cause, "cpu": gap.cpu}
+    return {
+        "table": gap.table,
+        "from": str(gap.from_ns),
+        "to": str(gap.to_ns),
+        "cause": gap.cause,
+        "cpu": gap.cpu,
+    }
 
 
 def cores_answer(
-    cores: CoreBytes, from_ns: int, column_ns: int, cpus: Sequence[int], left_out: Sequence[str] = (), *, is_complete: bool = True
+    cores: CoreBytes,
+    from_ns: int,
+    column_ns: int,
+    cpus: Sequence[int],
+    left_out: Sequence[str] = (),
+    *,
+    is_complete: bool = True,
 ) -> bytes:
     header = {
         "from": str(from_ns),
@@ -80,9 +99,13 @@ def cores_answer(
 
 
 def core_bytes(modes: CoreModes) -> CoreBytes:
-    """A byte for each core and column: shares by 250ths, delays by eighths of a power of two of a microsecond."""
+    """A byte for each core and column: shares by 250ths, delays by eighths of a power of two of a
+    microsecond.
+    """
     arrays = {mode: _as_bytes(share) for mode, share in modes.worst.items()}
-    arrays["delay"] = np.minimum(np.round(8 * np.log2(modes.delay_ns / 1000 + 1)), _FULL).astype(np.uint8)
+    arrays["delay"] = np.minimum(np.round(8 * np.log2(modes.delay_ns / 1000 + 1)), _FULL).astype(
+        np.uint8
+    )
     return arrays
 
 
@@ -100,13 +123,21 @@ def heat_answer(heat: HeatMap) -> bytes:
         "quietest": _cell(heat.quietest),
         "left_out": heat.left_out,
     }
-    return packed(header, {"weights": heat.weights.astype(np.uint32), "known": heat.is_known.astype(np.uint8)})
+    return packed(
+        header, {"weights": heat.weights.astype(np.uint32), "known": heat.is_known.astype(np.uint8)}
+    )
 
 
 def _cell(cell: Cell | None) -> dict[str, Any] | None:
     if cell is None:
         return None
-    return {"row": cell.row, "column": cell.column, "from": str(cell.from_ns), "to": str(cell.to_ns), "weight": cell.weight}
+    return {
+        "row": cell.row,
+        "column": cell.column,
+        "from": str(cell.from_ns),
+        "to": str(cell.to_ns),
+        "weight": cell.weight,
+    }
 
 
 def flame_answer(tree: FlameTree) -> bytes:
@@ -114,7 +145,9 @@ def flame_answer(tree: FlameTree) -> bytes:
 
 
 def differential_answer(tree: DifferentialTree, window: FlameTree, baseline: FlameTree) -> bytes:
-    header = _window(window) | {f"baseline_{name}": value for name, value in _window(baseline).items()}
+    header = _window(window) | {
+        f"baseline_{name}": value for name, value in _window(baseline).items()
+    }
     weights = {
         f"{prefix}{name}": values
         for prefix, side in (("", tree.window), ("baseline_", tree.baseline))
@@ -127,8 +160,12 @@ def _window(tree: FlameTree) -> dict[str, Any]:
     return {"samples": tree.samples, "from": str(tree.from_ns), "to": str(tree.to_ns)}
 
 
-def _tree_answer(tree: FlameTree | DifferentialTree, header: dict[str, Any], weights: dict[str, NDArray[Any]]) -> bytes:
-    """Parents before children and the children of one parent by name, so that the page draws them as they come."""
+def _tree_answer(
+    tree: FlameTree | DifferentialTree, header: dict[str, Any], weights: dict[str, NDArray[Any]]
+) -> bytes:
+    """Parents before children and the children of one parent by name, so that the page draws them
+    as they come.
+    """
     names, kinds = _frames(tree.frames)
     order = tree.by_name(tree.depths(), names)
     place = np.full(len(tree) + 1, -1, np.int32)
@@ -154,7 +191,10 @@ def frame_names(frames: pa.Table) -> tuple[list[str], NDArray[np.uint8]]:
 
 def rows_answer(last: LastRows) -> dict[str, Any]:
     """With moments as digits: a browser's numbers end at 2**53."""
-    listed = [{name: str(value) if name in _LONG else value for name, value in row.items()} for row in last.rows.to_pylist()]
+    listed = [
+        {name: str(value) if name in _LONG else value for name, value in row.items()}
+        for row in last.rows.to_pylist()
+    ]
     return {"rows": listed, "left_out": last.left_out}
 
 

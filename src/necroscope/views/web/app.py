@@ -1,6 +1,7 @@
 """The server of the time machine: routes over a recording. Every answer says what it left out.
 
-Every question that opens tables has a time limit; the recording's description and its gaps stand in the manifests.
+Every question that opens tables has a time limit; the recording's description and its gaps stand in
+the manifests.
 """
 
 import asyncio
@@ -34,7 +35,15 @@ from necroscope.views.web.core_pictures import CorePictures
 from necroscope.views.web.export import exported_page
 from necroscope.views.web.guard import POLICY, Application, Guard
 from necroscope.views.web.incident_search import Diagnose
-from necroscope.views.web.parameters import REFUSALS, Moment, OptionalCpu, OptionalMoment, Window, selection_of, window_of
+from necroscope.views.web.parameters import (
+    REFUSALS,
+    Moment,
+    OptionalCpu,
+    OptionalMoment,
+    Window,
+    selection_of,
+    window_of,
+)
 from necroscope.views.web.reports import Reports
 
 Answer = TypeVar("Answer")
@@ -45,7 +54,9 @@ _AT_ONCE: Final = 4
 
 @dataclass(slots=True)
 class Recording:
-    """A recording to show. `diagnose` and `speedscope` come from the parts that this one may not know."""
+    """A recording to show. `diagnose` and `speedscope` come from the parts that this one may not
+    know.
+    """
 
     store: Store
     version: str
@@ -59,14 +70,20 @@ class Recording:
         self._seen = SeenCores(self.store)
 
     def cpus(self) -> list[int]:
-        """Cores that were ever seen; their numbers may have holes. Where none was, as many as the node is said to have."""
+        """Cores that were ever seen; their numbers may have holes. Where none was, as many as the
+        node is said to have.
+        """
         return self._seen.cpus() or list(range(self.store.info().cpus or 0))
 
     def description(self) -> dict[str, Any]:
-        return answers.recording_answer(self.store.info(), self.cpus(), is_live=self.store.is_live(), version=self.version)
+        return answers.recording_answer(
+            self.store.info(), self.cpus(), is_live=self.store.is_live(), version=self.version
+        )
 
 
-def make_app(recording: Recording, token: str, hosts: frozenset[str], static: Path = STATIC) -> Application:
+def make_app(
+    recording: Recording, token: str, hosts: frozenset[str], static: Path = STATIC
+) -> Application:
     return Guard(recording_app(recording, static), token, hosts)
 
 
@@ -82,7 +99,12 @@ def recording_app(recording: Recording, static: Path = STATIC) -> FastAPI:
         pictures.close()
 
     app = FastAPI(
-        title="necroscope", version=recording.version, docs_url=None, redoc_url=None, lifespan=lifespan, responses=REFUSALS
+        title="necroscope",
+        version=recording.version,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        responses=REFUSALS,
     )
     app.exception_handler(NecroscopeError)(_told)
     app.exception_handler(RequestValidationError)(_misunderstood)
@@ -106,22 +128,31 @@ def add_files(app: FastAPI, static: Path = STATIC) -> None:
 
 
 class SpeedscopeFiles(StaticFiles):
-    """speedscope compiles WebAssembly to demangle names; the page itself may not, so its policy is not theirs."""
+    """speedscope compiles WebAssembly to demangle names; the page itself may not, so its policy is
+    not theirs.
+    """
 
     def file_response(self, *arguments: Any, **options: Any) -> Response:
         response = super().file_response(*arguments, **options)
-        response.headers["content-security-policy"] = POLICY.replace("script-src 'self'", "script-src 'self' 'wasm-unsafe-eval'")
+        response.headers["content-security-policy"] = POLICY.replace(
+            "script-src 'self'", "script-src 'self' 'wasm-unsafe-eval'"
+        )
         return response
 
 
 async def _not_built() -> Response:
-    text = "error: the page was not built\nhint: run `npm ci && npm run build` in web/, or scripts/setup, which does\n"
+    text = (
+        "error: the page was not built\nhint: run `npm ci && npm run build` in web/, or"
+        " scripts/setup, which does\n"
+    )
     return Response(text, 503, media_type="text/plain; charset=utf-8")
 
 
 def _told(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, NecroscopeError)
-    return JSONResponse({"error": error.facts, "hint": error.hint}, 400 if isinstance(error, UsageError) else 500)
+    return JSONResponse(
+        {"error": error.facts, "hint": error.hint}, 400 if isinstance(error, UsageError) else 500
+    )
 
 
 def _misunderstood(_: Request, error: Exception) -> JSONResponse:
@@ -135,7 +166,9 @@ _long_turns = asyncio.Semaphore(_AT_ONCE)
 
 
 async def _asked(question: Callable[..., Answer], *arguments: Any, is_long: bool = False) -> Answer:
-    """In a thread, few at a time: reading and numpy hold the loop for long. A flame graph never waits behind lanes of a week."""
+    """In a thread, few at a time: reading and numpy hold the loop for long. A flame graph never
+    waits behind lanes of a week.
+    """
     async with _long_turns if is_long else _turns:
         return await asyncio.to_thread(question, *arguments)
 
@@ -148,13 +181,19 @@ def _add_lists(app: FastAPI, recording: Recording) -> None:
         return await _asked(recording.description)
 
     @app.get("/api/events")
-    async def events(from_ns: Moment, to_ns: Moment, limit: Annotated[int, Query(ge=1, le=5000)] = 1000) -> dict[str, Any]:
-        return await _asked(_last_rows, store, "events", window_of(from_ns, to_ns), None, limit, is_long=True)
+    async def events(
+        from_ns: Moment, to_ns: Moment, limit: Annotated[int, Query(ge=1, le=5000)] = 1000
+    ) -> dict[str, Any]:
+        return await _asked(
+            _last_rows, store, "events", window_of(from_ns, to_ns), None, limit, is_long=True
+        )
 
     @app.get("/api/tasks")
     async def tasks(from_ns: Moment, to_ns: Moment, cpu: OptionalCpu = None) -> dict[str, Any]:
         cpus = None if cpu is None else [cpu]
-        return await _asked(_last_rows, store, "tasks", window_of(from_ns, to_ns), cpus, answers.MOST_ROWS)
+        return await _asked(
+            _last_rows, store, "tasks", window_of(from_ns, to_ns), cpus, answers.MOST_ROWS
+        )
 
     @app.get("/api/gaps")
     async def gaps(from_ns: Moment, to_ns: Moment) -> dict[str, Any]:
@@ -164,27 +203,39 @@ def _add_lists(app: FastAPI, recording: Recording) -> None:
     @app.get("/api/cgroups")
     async def cgroups(from_ns: Moment, to_ns: Moment) -> dict[str, Any]:
         window = window_of(from_ns, to_ns)
-        return await _asked(lambda: cgroups_answer(store, window.from_ns, window.to_ns, TimeLimit(TIME_LIMIT_S)), is_long=True)
+        return await _asked(
+            lambda: cgroups_answer(store, window.from_ns, window.to_ns, TimeLimit(TIME_LIMIT_S)),
+            is_long=True,
+        )
 
     @app.get("/api/report")
     async def report(at_ns: OptionalMoment = None) -> dict[str, Any]:
         return await _asked(recording.reports.answer, at_ns, is_long=True)
 
 
-def _last_rows(store: Store, table: str, window: Window, cpus: list[int] | None, most: int) -> dict[str, Any]:
+def _last_rows(
+    store: Store, table: str, window: Window, cpus: list[int] | None, most: int
+) -> dict[str, Any]:
     limit = TimeLimit(TIME_LIMIT_S)
-    return answers.rows_answer(read_last_rows(store, table, window.from_ns, window.to_ns, cpus, most=most, limit=limit))
+    return answers.rows_answer(
+        read_last_rows(store, table, window.from_ns, window.to_ns, cpus, most=most, limit=limit)
+    )
 
 
 def _add_cores(app: FastAPI, recording: Recording, pictures: CorePictures) -> None:
     @app.get("/api/cores", response_class=Response, responses=_BINARY)
     async def cores(
-        from_ns: Moment, to_ns: Moment, columns: Annotated[int, Query(ge=1, le=4000)] = 1000, delay: bool = True
+        from_ns: Moment,
+        to_ns: Moment,
+        columns: Annotated[int, Query(ge=1, le=4000)] = 1000,
+        delay: bool = True,
     ) -> Response:
         window = window_of(from_ns, to_ns)
 
         def answer() -> bytes:
-            return pictures.answer(window.from_ns, window.to_ns, columns, recording.cpus(), with_delay=delay)
+            return pictures.answer(
+                window.from_ns, window.to_ns, columns, recording.cpus(), with_delay=delay
+            )
 
         return Response(await _asked(answer, is_long=True), media_type=MEDIA_TYPE)
 
@@ -203,7 +254,9 @@ def _add_heat(app: FastAPI, store: Store) -> None:
         def answer() -> bytes:
             limit = TimeLimit(TIME_LIMIT_S)
             span = window.from_ns, window.to_ns
-            return answers.heat_answer(read_heat_map(store, *span, selection, rows=rows, column_s=column_s, limit=limit))
+            return answers.heat_answer(
+                read_heat_map(store, *span, selection, rows=rows, column_s=column_s, limit=limit)
+            )
 
         return Response(await _asked(answer), media_type=MEDIA_TYPE)
 
@@ -226,10 +279,26 @@ def _add_flame(app: FastAPI, store: Store) -> None:
 
         def answer() -> bytes:
             limit = TimeLimit(TIME_LIMIT_S)
-            tree = read_flame(store, window.from_ns, window.to_ns, selection, by or (), is_turned=callers, limit=limit)
+            tree = read_flame(
+                store,
+                window.from_ns,
+                window.to_ns,
+                selection,
+                by or (),
+                is_turned=callers,
+                limit=limit,
+            )
             if baseline is None:
                 return answers.flame_answer(tree)
-            other = read_flame(store, baseline.from_ns, baseline.to_ns, selection, by or (), is_turned=callers, limit=limit)
+            other = read_flame(
+                store,
+                baseline.from_ns,
+                baseline.to_ns,
+                selection,
+                by or (),
+                is_turned=callers,
+                limit=limit,
+            )
             return answers.differential_answer(compare(tree, other), tree, other)
 
         return Response(await _asked(answer), media_type=MEDIA_TYPE)
@@ -237,24 +306,34 @@ def _add_flame(app: FastAPI, store: Store) -> None:
 
 def _add_documents(app: FastAPI, recording: Recording, static: Path) -> None:
     @app.get("/api/speedscope", response_class=JSONResponse)
-    async def speedscope(from_ns: Moment, to_ns: Moment, selection: Annotated[Selection, Depends(selection_of)]) -> Response:
+    async def speedscope(
+        from_ns: Moment, to_ns: Moment, selection: Annotated[Selection, Depends(selection_of)]
+    ) -> Response:
         window = window_of(from_ns, to_ns)
-        content = await _asked(recording.speedscope, recording.store, window.from_ns, window.to_ns, selection)
+        content = await _asked(
+            recording.speedscope, recording.store, window.from_ns, window.to_ns, selection
+        )
         return Response(content, media_type="application/json")
 
-    @app.get("/api/export", response_class=Response, responses={200: {"content": {"text/html": {}}}})
+    @app.get(
+        "/api/export", response_class=Response, responses={200: {"content": {"text/html": {}}}}
+    )
     async def export(
         from_ns: Moment,
         to_ns: Moment,
         window_from_ns: OptionalMoment = None,
         window_to_ns: OptionalMoment = None,
-        state: Annotated[str, Query(max_length=2000, description="the page's address after #, to open at")] = "",
+        state: Annotated[
+            str, Query(max_length=2000, description="the page's address after #, to open at")
+        ] = "",
     ) -> Response:
         view, chosen = window_of(from_ns, to_ns), None
         if window_from_ns is not None and window_to_ns is not None:
             chosen = astuple(window_of(window_from_ns, window_to_ns))
         content = await _asked(exported_page, static, recording, astuple(view), chosen, state)
-        name = f"necroscope-{datetime.fromtimestamp(from_ns // NS_PER_S, UTC):%Y-%m-%dT%H-%M-%SZ}.html"
+        name = (
+            f"necroscope-{datetime.fromtimestamp(from_ns // NS_PER_S, UTC):%Y-%m-%dT%H-%M-%SZ}.html"
+        )
         headers = {"content-disposition": f'attachment; filename="{name}"'}
         return Response(content, media_type="text/html; charset=utf-8", headers=headers)
 

@@ -1,6 +1,8 @@
-"""Arrays for the page: a JSON header and the raw numbers behind it, so that the browser maps them without parsing.
+"""Arrays for the page: a JSON header and the raw numbers behind it, so that the browser maps them
+without parsing.
 
-uint32 length of the header, the header, zeros up to a multiple of 8, then the arrays, each padded likewise; all little-endian.
+uint32 length of the header, the header, zeros up to a multiple of 8, then the arrays, each padded
+likewise; all little-endian.
 """
 
 import json
@@ -15,10 +17,16 @@ _TYPES: Final = {"uint8": "u8", "int32": "i32", "uint32": "u32", "float32": "f32
 
 
 def packed(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    described = [{"name": name, "type": _TYPES[array.dtype.name], "shape": list(array.shape)} for name, array in arrays.items()]
+    described = [
+        {"name": name, "type": _TYPES[array.dtype.name], "shape": list(array.shape)}
+        for name, array in arrays.items()
+    ]
     text = json.dumps({**header, "arrays": described}, separators=(",", ":")).encode()
     parts = [_padded(len(text).to_bytes(4, "little") + text)]
-    parts += [_padded(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()) for array in arrays.values()]
+    parts += [
+        _padded(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes())
+        for array in arrays.values()
+    ]
     return b"".join(parts)
 
 

@@ -1,4 +1,6 @@
-"""What the lane of cgroups shows: how many there are and how many are dead, and what was restarted."""
+"""What the lane of cgroups shows: how many there are and how many are dead, and what was
+restarted.
+"""
 
 import json
 from typing import Any, Final
@@ -22,22 +24,49 @@ _RESTARTS: Final = ("unit_restart", "container_start", "container_die")
 def cgroups_answer(store: Store, from_ns: int, to_ns: int, limit: TimeLimit) -> dict[str, Any]:
     """The counts of the memory hierarchy's root, or of all of cgroup v2; and what was restarted."""
     rows, counts_left_out = read_last_rows(
-        store, "cgroups", from_ns, to_ns, columns=("time", "controller", "path", *_COUNTS), most=_MOST_ROWS, limit=limit
+        store,
+        "cgroups",
+        from_ns,
+        to_ns,
+        columns=("time", "controller", "path", *_COUNTS),
+        most=_MOST_ROWS,
+        limit=limit,
     )
     roots = rows.filter(pc.equal(rows.column("path"), "/"))
     chosen = next(
-        (own for name in ("memory", "unified") if (own := roots.filter(pc.equal(roots.column("controller"), name))).num_rows),
+        (
+            own
+            for name in ("memory", "unified")
+            if (own := roots.filter(pc.equal(roots.column("controller"), name))).num_rows
+        ),
         roots.slice(0, 0),
     )
     events, events_left_out = read_last_rows(
-        store, "events", from_ns, to_ns, columns=("time", "kind", "message", "fields"), most=_MOST_ROWS, limit=limit
+        store,
+        "events",
+        from_ns,
+        to_ns,
+        columns=("time", "kind", "message", "fields"),
+        most=_MOST_ROWS,
+        limit=limit,
     )
     restarts = [
-        {"time": str(row["time"]), "kind": row["kind"], "message": row["message"], "fields": json.loads(row["fields"] or "{}")}
-        for row in events.filter(pc.is_in(events.column("kind").cast(pa.utf8()), pa.array(_RESTARTS))).to_pylist()
+        {
+            "time": str(row["time"]),
+            "kind": row["kind"],
+            "message": row["message"],
+            "fields": json.loads(row["fields"] or "{}"),
+        }
+        for row in events.filter(
+            pc.is_in(events.column("kind").cast(pa.utf8()), pa.array(_RESTARTS))
+        ).to_pylist()
     ]
     cut = len(restarts) - _MOST_RESTARTS
-    left_out = [*counts_left_out, *events_left_out, *([f"{cut} earlier restarts"] if cut > 0 else [])]
+    left_out = [
+        *counts_left_out,
+        *events_left_out,
+        *([f"{cut} earlier restarts"] if cut > 0 else []),
+    ]
     return {
         "series": _series(chosen),
         "restarts": restarts[-_MOST_RESTARTS:],
@@ -49,7 +78,9 @@ def _series(rows: pa.Table) -> dict[str, list[Any]]:
     """At most as many points as a screen has; of those that fall together the largest."""
     starts = np.arange(0, rows.num_rows, max(1, -(-rows.num_rows // MOST_POINTS)))
     times = rows.column("time").to_numpy()[starts] if rows.num_rows else ()
-    return {"time": [str(time) for time in times]} | {name: _largest(rows.column(name), starts) for name in _COUNTS}
+    return {"time": [str(time) for time in times]} | {
+        name: _largest(rows.column(name), starts) for name in _COUNTS
+    }
 
 
 def _largest(column: pa.ChunkedArray, starts: NDArray[np.int64]) -> list[int | None]:

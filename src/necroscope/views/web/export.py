@@ -1,6 +1,8 @@
-"""The page as one HTML file for the incident review: script, style and data within it, nothing asked of any network.
+"""The page as one HTML file for the incident review: script, style and data within it, nothing
+asked of any network.
 
-The page answers from the embedded samples what the server would have answered: windows can still be brushed, filtered, compared.
+The page answers from the embedded samples what the server would have answered: windows can still be
+brushed, filtered, compared.
 """
 
 import gzip
@@ -34,18 +36,27 @@ _MOST_READ: Final = 20_000_000
 _MOST_COLUMNS: Final = 2_000
 _TIME_LIMIT_S: Final = 20.0
 _POLICY: Final = (
-    "default-src 'none'; script-src '{}'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
+    "default-src 'none'; script-src '{}'; style-src 'unsafe-inline'; img-src data: blob:; base-uri"
+    " 'none'; form-action 'none'"
 )
 
 
-def exported_page(static: Path, recording: "Recording", view: Span, window: Span | None, state: str) -> str:
-    """`view` is what the lanes hold; samples are of all of it, or if it is long of ten minutes around the window."""
+def exported_page(
+    static: Path, recording: "Recording", view: Span, window: Span | None, state: str
+) -> str:
+    """`view` is what the lanes hold; samples are of all of it, or if it is long of ten minutes
+    around the window.
+    """
     data = _data(recording, view, _sampled(view, window), state)
     try:
-        script = (static / "assets" / "page.js").read_text("utf-8").replace("</script", "<\\/script")
+        script = (
+            (static / "assets" / "page.js").read_text("utf-8").replace("</script", "<\\/script")
+        )
         style = (static / "assets" / "page.css").read_text("utf-8").replace("</style", "<\\/style")
     except FileNotFoundError:
-        raise NecroscopeError("the page was not built", "run `npm ci && npm run build` in web/") from None
+        raise NecroscopeError(
+            "the page was not built", "run `npm ci && npm run build` in web/"
+        ) from None
     policy = _POLICY.format("sha256-" + b64encode(sha256(script.encode()).digest()).decode())
     embedded = b64encode(gzip.compress(data, 6, mtime=0)).decode()
     return f"""<!doctype html>
@@ -67,7 +78,9 @@ def _sampled(view: Span, window: Span | None) -> Span:
 def _data(recording: "Recording", view: Span, sampled: Span, state: str) -> bytes:
     store = recording.store
     span_s = -(-(view[1] - view[0]) // NS_PER_S)
-    modes = read_core_modes(store, *view, min(span_s, _MOST_COLUMNS), recording.cpus(), TimeLimit(_TIME_LIMIT_S))
+    modes = read_core_modes(
+        store, *view, min(span_s, _MOST_COLUMNS), recording.cpus(), TimeLimit(_TIME_LIMIT_S)
+    )
     found = read_samples(store, *sampled, most=_MOST_READ, limit=TimeLimit(_TIME_LIMIT_S))
     samples, left_out = _thinned(found)
     description = recording.description()
@@ -79,8 +92,17 @@ def _data(recording: "Recording", view: Span, sampled: Span, state: str) -> byte
         "events": _rows(store, "events", view),
         "tasks": _rows(store, "tasks", view),
         "cgroups": cgroups_answer(store, *view, TimeLimit(_TIME_LIMIT_S)),
-        "cores": {"from": str(modes.start_ns), "column_ns": modes.column_ns, "cpus": modes.cpus, "left_out": modes.left_out},
-        "samples": {"from": str(sampled[0]), "to": str(sampled[1]), "left_out": [*found.left_out, *left_out]},
+        "cores": {
+            "from": str(modes.start_ns),
+            "column_ns": modes.column_ns,
+            "cpus": modes.cpus,
+            "left_out": modes.left_out,
+        },
+        "samples": {
+            "from": str(sampled[0]),
+            "to": str(sampled[1]),
+            "left_out": [*found.left_out, *left_out],
+        },
     }
     tables, arrays = _sample_arrays(found, samples, sampled[0])
     cores = {f"cores_{name}": array for name, array in answers.core_bytes(modes).items()}
@@ -88,17 +110,36 @@ def _data(recording: "Recording", view: Span, sampled: Span, state: str) -> byte
 
 
 def _rows(store: Store, table: str, view: Span) -> dict[str, Any]:
-    return answers.rows_answer(read_last_rows(store, table, *view, most=answers.MOST_ROWS, limit=TimeLimit(_TIME_LIMIT_S)))
+    return answers.rows_answer(
+        read_last_rows(store, table, *view, most=answers.MOST_ROWS, limit=TimeLimit(_TIME_LIMIT_S))
+    )
 
 
 def _report(recording: "Recording", view: Span) -> dict[str, Any]:
     report = recording.reports.answer()
-    inside = [item for item in report["incidents"] if int(item["from_ns"]) < view[1] and int(item["to_ns"]) >= view[0]]
-    failed = [item for item in report["failed"] if int(item["from_ns"]) < view[1] and int(item["to_ns"]) >= view[0]]
+    inside = [
+        item
+        for item in report["incidents"]
+        if int(item["from_ns"]) < view[1] and int(item["to_ns"]) >= view[0]
+    ]
+    failed = [
+        item
+        for item in report["failed"]
+        if int(item["from_ns"]) < view[1] and int(item["to_ns"]) >= view[0]
+    ]
     notes = list(report["notes"])
     if not report["is_complete"]:
-        notes.append(f"when this was exported, {report['progress']:.0%} of the recording had been gone through for incidents")
-    return {"incidents": inside, "notes": notes, "failed": failed, "is_complete": True, "progress": 1.0}
+        notes.append(
+            f"when this was exported, {report['progress']:.0%} of the recording had been gone"
+            " through for incidents"
+        )
+    return {
+        "incidents": inside,
+        "notes": notes,
+        "failed": failed,
+        "is_complete": True,
+        "progress": 1.0,
+    }
 
 
 def _thinned(found: SelectedSampleWindow) -> tuple[pa.Table, list[str]]:
@@ -106,7 +147,9 @@ def _thinned(found: SelectedSampleWindow) -> tuple[pa.Table, list[str]]:
     every = -(-found.count // MOST_SAMPLES)
     if every <= 1:
         return found.tables.samples, []
-    return found.tables.samples.take(np.arange(0, found.count, every)), [f"one in {every} samples is kept in this file"]
+    return found.tables.samples.take(np.arange(0, found.count, every)), [
+        f"one in {every} samples is kept in this file"
+    ]
 
 
 def _sample_arrays(

@@ -1,8 +1,8 @@
 """Who may ask: only who has the token, only under our own name, never another site's page.
 
-A page that a browser shows from elsewhere can send requests to loopback, and by rebinding its DNS name even as its own origin. So
-the Host must be ours, an Origin must be ours, and every answer needs the token: in the cookie that the opened link set, or as a
-bearer token.
+A page that a browser shows from elsewhere can send requests to loopback, and by rebinding its DNS
+name even as its own origin. So the Host must be ours, an Origin must be ours, and every answer
+needs the token: in the cookie that the opened link set, or as a bearer token.
 """
 
 import hmac
@@ -20,8 +20,9 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 COOKIE: Final = "necroscope_token"
 POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self';"
-    " font-src 'self'; frame-src 'self'; frame-ancestors 'self'; base-uri 'none'; form-action 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:"
+    " blob:; connect-src 'self'; font-src 'self'; frame-src 'self'; frame-ancestors 'self';"
+    " base-uri 'none'; form-action 'none'"
 )
 _HEADERS: Final = (
     (b"content-security-policy", POLICY.encode()),
@@ -57,12 +58,20 @@ class Guard:
     def _refusal(self, scope: Scope, headers: dict[bytes, str]) -> tuple[int, str, str] | None:
         host = headers.get(b"host", "")
         if _name(host) not in self._hosts and _name(host) != _own_address(scope):
-            return 421, f"this server is not {_name(host)[:80]!r}", "open the address that `necroscope view` printed"
+            return (
+                421,
+                f"this server is not {_name(host)[:80]!r}",
+                "open the address that `necroscope view` printed",
+            )
         origin = headers.get(b"origin")
         if origin is not None and urlsplit(origin).netloc != host:
             return 403, "another site asked", "open the page itself"
         if _given_token(scope) is None and not self._is_known(headers):
-            return 401, "the token is missing", "open the whole address that `necroscope view` printed"
+            return (
+                401,
+                "the token is missing",
+                "open the whole address that `necroscope view` printed",
+            )
         return None
 
     def _is_known(self, headers: dict[bytes, str]) -> bool:
@@ -76,17 +85,32 @@ class Guard:
     async def _admit(self, scope: Scope, given: str, send: Send) -> None:
         """The link's token becomes a cookie, and leaves the address bar: links are shared."""
         if not self._matches(given):
-            await _answer(send, 401, "the token is wrong", "open the whole address that `necroscope view` printed")
+            await _answer(
+                send,
+                401,
+                "the token is wrong",
+                "open the whole address that `necroscope view` printed",
+            )
             return
-        rest = {name: values for name, values in parse_qs(scope["query_string"].decode("latin-1")).items() if name != "token"}
+        rest = {
+            name: values
+            for name, values in parse_qs(scope["query_string"].decode("latin-1")).items()
+            if name != "token"
+        }
         # A path of two slashes would be another host.
-        target = "/" + scope["path"].lstrip("/") + (f"?{urlencode(rest, doseq=True)}" if rest else "")
+        target = (
+            "/" + scope["path"].lstrip("/") + (f"?{urlencode(rest, doseq=True)}" if rest else "")
+        )
         cookie = f"{COOKIE}={self._token}; Path=/; HttpOnly; SameSite=Strict"
         await send(
             {
                 "type": "http.response.start",
                 "status": 303,
-                "headers": [(b"location", target.encode("latin-1", "replace")), (b"set-cookie", cookie.encode()), *_HEADERS],
+                "headers": [
+                    (b"location", target.encode("latin-1", "replace")),
+                    (b"set-cookie", cookie.encode()),
+                    *_HEADERS,
+                ],
             }
         )
         await send({"type": "http.response.body", "body": b""})
@@ -127,7 +151,10 @@ def _with_headers(send: Send) -> Send:
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             have = {name.lower() for name, _ in message["headers"]}
-            message["headers"] = [*message["headers"], *(pair for pair in _HEADERS if pair[0] not in have)]
+            message["headers"] = [
+                *message["headers"],
+                *(pair for pair in _HEADERS if pair[0] not in have),
+            ]
         await send(message)
 
     return send_with_headers

@@ -1,7 +1,8 @@
-"""Looks for incidents in a stretch of a recording: here, or one stretch after the other in a process of its own.
+"""Looks for incidents in a stretch of a recording: here, or one stretch after the other in a
+process of its own.
 
-A stretch that cannot be looked at is told, and the others go on: a cause may trip over odd data, and a process that needs too
-much memory is killed.
+A stretch that cannot be looked at is told, and the others go on: a cause may trip over odd data,
+and a process that needs too much memory is killed.
 """
 
 import os
@@ -17,12 +18,15 @@ from typing import Any, NamedTuple
 from necroscope.errors import NecroscopeError
 
 Span = tuple[int, int]
-# Directory of the recording, a moment or none, a stretch or none. Must be importable by name: it runs in another process.
+# Directory of the recording, a moment or none, a stretch or none. Must be importable by name: it
+# runs in another process.
 Diagnose = Callable[[Path, int | None, Span | None], dict[str, Any]]
 
 
 class Found(NamedTuple):
-    """`rest` is what else `diagnose --json` tells; `failure` says why there is nothing, or is None."""
+    """`rest` is what else `diagnose --json` tells; `failure` says why there is nothing, or is
+    None.
+    """
 
     incidents: list[dict[str, Any]]
     notes: list[str]
@@ -41,7 +45,9 @@ def search(diagnose: Diagnose, directory: Path, at_ns: int | None, span: Span | 
 
 
 class IncidentSearch:
-    """Questions wait in line; the process that answers them is started with the first, and anew when it died."""
+    """Questions wait in line; the process that answers them is started with the first, and anew
+    when it died.
+    """
 
     def __init__(self, diagnose: Diagnose, directory: Path) -> None:
         self._diagnose = diagnose
@@ -80,7 +86,9 @@ class IncidentSearch:
                 # A fork would carry the locks of this process's threads.
                 context = get_context("spawn")
                 ours, theirs = context.Pipe()
-                process = context.Process(target=_answer, args=(self._diagnose, self._directory, theirs), daemon=True)
+                process = context.Process(
+                    target=_answer, args=(self._diagnose, self._directory, theirs), daemon=True
+                )
                 process.start()
                 theirs.close()
                 self._begun_before = ours, process
@@ -99,7 +107,9 @@ class IncidentSearch:
 
 
 def _answer(diagnose: Diagnose, directory: Path, connection: Connection) -> None:
-    """In the process of its own: others go first, and it ends when the server does, however that ended."""
+    """In the process of its own: others go first, and it ends when the server does, however that
+    ended.
+    """
     os.nice(19)
     Thread(target=_end_with_parent, daemon=True).start()
     while True:

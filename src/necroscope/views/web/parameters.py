@@ -31,7 +31,10 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
     403: {"model": Problem, "description": "another site's page asked"},
     421: {"model": Problem, "description": "asked under a name that is not ours"},
     422: {"model": Problem, "description": "a word is missing or not understood"},
-    500: {"model": Problem, "description": "the recording cannot be read, or the page was not built"},
+    500: {
+        "model": Problem,
+        "description": "the recording cannot be read, or the page was not built",
+    },
 }
 
 
@@ -53,8 +56,12 @@ def selection_of(
     tid: OptionalPid = None,
     comm: OptionalText = None,
     cgroup: OptionalText = None,
-    state: Annotated[list[State] | None, Query(description="kernel, user, idle, ...; work if absent")] = None,
-    frames: Annotated[str | None, Query(max_length=500, description="regular expression on function or module")] = None,
+    state: Annotated[
+        list[State] | None, Query(description="kernel, user, idle, ...; work if absent")
+    ] = None,
+    frames: Annotated[
+        str | None, Query(max_length=500, description="regular expression on function or module")
+    ] = None,
 ) -> Selection:
     return Selection.of(
         cpus=None if cpu is None else [cpu],

@@ -1,8 +1,10 @@
-"""The verdicts of a recording: made once, and anew when it has grown. A long one is gone through hour by hour, newest first.
+"""The verdicts of a recording: made once, and anew when it has grown. A long one is gone through
+hour by hour, newest first.
 
-A day of 96 cores with an incident every ten minutes takes minutes. So the answer holds what was found until now and says how far
-it is, and what could not be looked at. The work is done in a process of its own: a thread would hold up all other questions.
-The verdict on a short one takes about a second and is waited for; if it takes longer, the answer says so and a later one has it.
+A day of 96 cores with an incident every ten minutes takes minutes. So the answer holds what was
+found until now and says how far it is, and what could not be looked at. The work is done in a
+process of its own: a thread would hold up all other questions. The verdict on a short one takes
+about a second and is waited for; if it takes longer, the answer says so and a later one has it.
 """
 
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -39,7 +41,9 @@ class _Sought:
 
 
 class Reports:
-    def __init__(self, store: Store, diagnose: Diagnose, incident_search: Search | None = None) -> None:
+    def __init__(
+        self, store: Store, diagnose: Diagnose, incident_search: Search | None = None
+    ) -> None:
         self._store = store
         self._diagnose = diagnose
         self._search = incident_search or IncidentSearch(diagnose, store.catalog.directory)
@@ -57,7 +61,11 @@ class Reports:
             return self._so_far(span)
         part = self._short(at_ns, span[1])
         wait([part], TIME_LIMIT_S)
-        return part.result().rest | _answer([(span, part.result())], 1) if part.done() else _answer([], 1)
+        return (
+            part.result().rest | _answer([(span, part.result())], 1)
+            if part.done()
+            else _answer([], 1)
+        )
 
     def close(self) -> None:
         self._short_ones.shutdown(wait=False, cancel_futures=True)
@@ -67,7 +75,9 @@ class Reports:
         with self._lock:
             known = self._known.get(at_ns)
             if known is None or (known[0] != end_ns and known[1].done()):
-                part = self._short_ones.submit(search, self._diagnose, self._store.catalog.directory, at_ns, None)
+                part = self._short_ones.submit(
+                    search, self._diagnose, self._store.catalog.directory, at_ns, None
+                )
                 known = self._known[at_ns] = (end_ns, part)
             return known[1]
 
@@ -79,16 +89,27 @@ class Reports:
         return _answer([(own, _within(found, own)) for own, found in done], len(self._sought.parts))
 
     def _ask(self, span: Span) -> list[tuple[Span, Future[Found]]]:
-        hours = [(from_ns, from_ns + _PART_NS) for from_ns in reversed(range(span[0], span[1] + 1, _PART_NS))]
-        return [(own, self._search.submit((own[0] - _MARGIN_NS, own[1] + _MARGIN_NS))) for own in hours]
+        hours = [
+            (from_ns, from_ns + _PART_NS)
+            for from_ns in reversed(range(span[0], span[1] + 1, _PART_NS))
+        ]
+        return [
+            (own, self._search.submit((own[0] - _MARGIN_NS, own[1] + _MARGIN_NS))) for own in hours
+        ]
 
 
 def _within(found: Found, own: Span) -> Found:
-    return found._replace(incidents=[item for item in found.incidents if own[0] <= int(item["from_ns"]) < own[1]])
+    return found._replace(
+        incidents=[item for item in found.incidents if own[0] <= int(item["from_ns"]) < own[1]]
+    )
 
 
 def _answer(parts: list[tuple[Span, Found]], whole: int) -> dict[str, Any]:
-    failed = [{"from_ns": str(own[0]), "to_ns": str(own[1]), "error": found.failure} for own, found in parts if found.failure]
+    failed = [
+        {"from_ns": str(own[0]), "to_ns": str(own[1]), "error": found.failure}
+        for own, found in parts
+        if found.failure
+    ]
     return {
         "incidents": [item for _, found in parts for item in found.incidents],
         "notes": list(dict.fromkeys(note for _, found in parts for note in found.notes)),

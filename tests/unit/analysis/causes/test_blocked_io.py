@@ -48,12 +48,20 @@ def test_a_captured_task_in_d_is_the_culprit() -> None:
     )
     (incident,) = diagnose(node).incidents
     assert incident.verdict.culprit is not None
-    assert (incident.verdict.culprit.comm, incident.verdict.culprit.path[-1]) == ("loader", "folio_wait_bit_common")
+    assert (incident.verdict.culprit.comm, incident.verdict.culprit.path[-1]) == (
+        "loader",
+        "folio_wait_bit_common",
+    )
 
 
 def test_a_blocked_task_in_the_log_confirms_what_pressure_alone_does_not() -> None:
     node = stalled([0.9, 0.4, 0.7, 0.35, 0.95] * 3).event(
-        24, "hung_task", "INFO: task du:9 blocked for more than 120 seconds.", pid=9, comm="du", fields='{"comm": "du", "pid": 9}'
+        24,
+        "hung_task",
+        "INFO: task du:9 blocked for more than 120 seconds.",
+        pid=9,
+        comm="du",
+        fields='{"comm": "du", "pid": 9}',
     )
     (incident,) = diagnose(node).incidents
     assert incident.verdict.cause == "blocked-io"
@@ -86,37 +94,84 @@ def test_tasks_that_stand_in_a_wait_for_a_file_server_are_named_although_disks_a
     waiting = "folio_wait_bit_common;filemap_read;fuse_file_read_iter;vfs_read;__x64_sys_pread64"
     for pid, comm in ((5, "du"), (77, "loader"), (78, "loader")):
         node.add(
-            "tasks", 20, cpu=0, trigger="io_blocked", pid=pid, tid=pid, comm=comm, state="D", stack=waiting, file="/data/a.tar"
+            "tasks",
+            20,
+            cpu=0,
+            trigger="io_blocked",
+            pid=pid,
+            tid=pid,
+            comm=comm,
+            state="D",
+            stack=waiting,
+            file="/data/a.tar",
         )
     (incident,) = diagnose(node).incidents
     assert incident.verdict.cause == "blocked-io"
     assert incident.verdict.culprit is not None
     assert incident.verdict.culprit.comm == "loader"
-    assert any("loader and 2 more stand in state D" in item.text for item in incident.verdict.evidence)
+    assert any(
+        "loader and 2 more stand in state D" in item.text for item in incident.verdict.evidence
+    )
     assert any("/data/a.tar" in item.text for item in incident.verdict.evidence)
 
 
-def test_tasks_that_did_not_run_once_between_two_looks_are_named_although_the_level_changes() -> None:
+def test_tasks_that_did_not_run_once_between_two_looks_are_named_although_the_level_changes() -> (
+    None
+):
     node = stalled([0.9, 0.6, 0.99, 0.7, 0.95] * 3, blocks=20_000)
     for second, trigger in ((20, "io_blocked"), (26, "io_hung")):
-        node.add("tasks", second, cpu=0, trigger=trigger, pid=7, tid=7, comm="du", state="D", stack="folio_wait_bit;vfs_read")
+        node.add(
+            "tasks",
+            second,
+            cpu=0,
+            trigger=trigger,
+            pid=7,
+            tid=7,
+            comm="du",
+            state="D",
+            stack="folio_wait_bit;vfs_read",
+        )
     (incident,) = diagnose(node).incidents
     assert incident.verdict.cause == "blocked-io"
-    assert any("du stands in state D in folio_wait_bit, and did not run once" in item.text for item in incident.verdict.evidence)
+    assert any(
+        "du stands in state D in folio_wait_bit, and did not run once" in item.text
+        for item in incident.verdict.evidence
+    )
 
 
 def test_the_directory_in_which_all_who_stand_have_their_files_is_to_be_acted_on() -> None:
     node = stalled([0.9] * 15, blocks=20)
     for pid, file in ((7, "/mnt/share/a/1.tar"), (8, "/mnt/share/b/2.tar")):
         for second, trigger in ((20, "io_blocked"), (26, "io_hung")):
-            node.add("tasks", second, cpu=0, trigger=trigger, pid=pid, tid=pid, comm="du", state="D", stack="vfs_read", file=file)
+            node.add(
+                "tasks",
+                second,
+                cpu=0,
+                trigger=trigger,
+                pid=pid,
+                tid=pid,
+                comm="du",
+                state="D",
+                stack="vfs_read",
+                file=file,
+            )
     (incident,) = diagnose(node).incidents
     assert incident.verdict.origin == Origin("directory", "/mnt/share")
 
 
 def test_tasks_that_wait_for_a_busy_disk_and_run_are_not_named() -> None:
     node = stalled([0.9, 0.6, 0.99, 0.7, 0.95] * 3, blocks=20_000)
-    node.add("tasks", 20, cpu=0, trigger="io_blocked", pid=7, tid=7, comm="du", state="D", stack="folio_wait_bit;vfs_read")
+    node.add(
+        "tasks",
+        20,
+        cpu=0,
+        trigger="io_blocked",
+        pid=7,
+        tid=7,
+        comm="du",
+        state="D",
+        stack="folio_wait_bit;vfs_read",
+    )
     assert not diagnose(node).incidents
 
 
@@ -129,7 +184,17 @@ BULK_READ = """
 
 def looked_at(node: DrawnNode) -> DrawnNode:
     stack = "folio_wait_bit_common;filemap_read;nfs_file_read;vfs_read"
-    return node.add("tasks", 20, cpu=0, trigger="io_blocked", pid=70, tid=70, comm="loader", state="D", stack=stack)
+    return node.add(
+        "tasks",
+        20,
+        cpu=0,
+        trigger="io_blocked",
+        pid=70,
+        tid=70,
+        comm="loader",
+        state="D",
+        stack=stack,
+    )
 
 
 def test_whom_the_second_look_does_not_find_has_moved() -> None:
@@ -151,7 +216,17 @@ def test_tasks_at_work_in_files_of_a_server_say_that_it_answers() -> None:
 
 def test_who_runs_meanwhile_does_not_free_who_stood_at_both_looks() -> None:
     node = looked_at(stalled([0.93] * 15, picture=BULK_READ))
-    node.add("tasks", 26, cpu=0, trigger="io_hung", pid=71, tid=71, comm="du", state="D", stack="rpc_wait_bit_killable")
+    node.add(
+        "tasks",
+        26,
+        cpu=0,
+        trigger="io_hung",
+        pid=71,
+        tid=71,
+        comm="du",
+        state="D",
+        stack="rpc_wait_bit_killable",
+    )
     (incident,) = diagnose(node).incidents
     assert incident.verdict.cause == "blocked-io"
     assert incident.verdict.culprit is not None
@@ -161,8 +236,14 @@ def test_who_runs_meanwhile_does_not_free_who_stood_at_both_looks() -> None:
 def test_a_throttled_disk_that_completes_large_requests_is_slow() -> None:
     node = stalled([0.5] * 15).forget("softirqs")
     node.add("interrupts", 10, cpu=0, irq="30", action="nvme0q1", count=40, elapsed_ns=10 * 10**9)
-    assert diagnose(node.add("interrupts", 20, cpu=0, irq="30", action="nvme0q1", count=40, elapsed_ns=10 * 10**9)).incidents
-    node.add("interrupts", 30, cpu=0, irq="30", action="nvme0q1", count=4_400, elapsed_ns=10 * 10**9)
+    assert diagnose(
+        node.add(
+            "interrupts", 20, cpu=0, irq="30", action="nvme0q1", count=40, elapsed_ns=10 * 10**9
+        )
+    ).incidents
+    node.add(
+        "interrupts", 30, cpu=0, irq="30", action="nvme0q1", count=4_400, elapsed_ns=10 * 10**9
+    )
     assert not diagnose(node).incidents
 
 
@@ -173,19 +254,31 @@ def test_a_core_that_waits_for_io_is_idle_once() -> None:
         w: iowait  du[9]  /
     """
     (incident,) = diagnose(stalled([0.5] * 15, picture=picture)).incidents
-    assert any("the cores were idle or waiting 98% of the time" in item.text for item in incident.verdict.evidence)
+    assert any(
+        "the cores were idle or waiting 98% of the time" in item.text
+        for item in incident.verdict.evidence
+    )
 
 
 def silent(node: DrawnNode) -> DrawnNode:
     fields = '{"server": "10.100.0.60", "then": "still trying"}'
-    return node.event(30, "nfs_server_silent", "nfs: server 10.100.0.60 not responding, still trying", severity=5, fields=fields)
+    return node.event(
+        30,
+        "nfs_server_silent",
+        "nfs: server 10.100.0.60 not responding, still trying",
+        severity=5,
+        fields=fields,
+    )
 
 
 def test_a_file_server_that_the_log_calls_silent_is_named_without_any_pressure() -> None:
     (incident,) = diagnose(silent(drawn_node(IDLE))).incidents
     assert (incident.core, incident.verdict.cause) == (None, "blocked-io")
     assert incident.verdict.origin == Origin("host", "10.100.0.60")
-    assert incident.verdict.summary == "the NFS server 10.100.0.60 does not answer, and who touches its files waits"
+    assert (
+        incident.verdict.summary
+        == "the NFS server 10.100.0.60 does not answer, and who touches its files waits"
+    )
     texts = [item.text for item in incident.verdict.evidence]
     assert texts[0] == "nfs: server 10.100.0.60 not responding, still trying"
     assert texts.count(texts[0]) == 1
@@ -193,7 +286,9 @@ def test_a_file_server_that_the_log_calls_silent_is_named_without_any_pressure()
 
 
 def test_a_busy_disk_does_not_free_a_silent_file_server() -> None:
-    (incident,) = diagnose(silent(stalled([0.9, 0.4, 0.7, 0.35, 0.95] * 3, blocks=20_000))).incidents
+    (incident,) = diagnose(
+        silent(stalled([0.9, 0.4, 0.7, 0.35, 0.95] * 3, blocks=20_000))
+    ).incidents
     assert incident.verdict.cause == "blocked-io"
     assert incident.verdict.confidence > 0.9
     assert not incident.verdict.against
@@ -205,8 +300,12 @@ def test_a_core_that_is_held_meanwhile_is_not_explained_by_a_silent_file_server(
         core 1:  ...............xxxxxxxxxxxxxxx............
         x: system  tool[44]  /  main > ksys_ioctl, odd_loop
     """
-    assert "blocked-io" not in [one.verdict.cause for one in diagnose(silent(drawn_node(picture))).incidents]
+    assert "blocked-io" not in [
+        one.verdict.cause for one in diagnose(silent(drawn_node(picture))).incidents
+    ]
 
 
 def test_a_file_server_that_answers_is_no_incident() -> None:
-    assert not diagnose(drawn_node(IDLE).event(30, "nfs_server_answers", "nfs: server 10.100.0.60 OK")).incidents
+    assert not diagnose(
+        drawn_node(IDLE).event(30, "nfs_server_answers", "nfs: server 10.100.0.60 OK")
+    ).incidents

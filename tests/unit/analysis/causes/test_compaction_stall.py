@@ -9,14 +9,23 @@ ASKED = """
     core 1:  ...............cccccc.........
     c: system  defrag[500]  /system.slice/defrag.service  write > sysctl_compaction_handler, compact_node, compact_zone
 """
-HUGE = ASKED.replace("write > sysctl_compaction_handler, compact_node,", "memset > exc_page_fault, do_huge_pmd_anonymous_page,")
+HUGE = ASKED.replace(
+    "write > sysctl_compaction_handler, compact_node,",
+    "memset > exc_page_fault, do_huge_pmd_anonymous_page,",
+)
 
 
 def counted(picture: str, pages: int) -> DrawnNode:
     node = drawn_node(picture).every_second(
         "memory", range(1, 16), compact_migrate_scanned=0, compact_free_scanned=0, pgfault=100
     )
-    return node.every_second("memory", range(16, 22), compact_migrate_scanned=pages, compact_free_scanned=pages, pgfault=50_000)
+    return node.every_second(
+        "memory",
+        range(16, 22),
+        compact_migrate_scanned=pages,
+        compact_free_scanned=pages,
+        pgfault=50_000,
+    )
 
 
 def test_a_job_that_compacts_is_named_and_told_to_stop() -> None:
@@ -47,14 +56,18 @@ BEHIND = """
 
 def behind(picture: str = BEHIND, stalls: int = 0) -> DrawnNode:
     scanned = {"compact_migrate_scanned": 400_000, "compact_free_scanned": 100_000}
-    return drawn_node(picture).every_second("memory", range(16, 24), compact_stall=stalls, **scanned)
+    return drawn_node(picture).every_second(
+        "memory", range(16, 24), compact_stall=stalls, **scanned
+    )
 
 
 def test_compaction_in_the_background_that_nobody_waits_for_is_no_incident() -> None:
     assert not diagnose(behind()).incidents
 
 
-def test_compaction_in_the_background_that_holds_a_core_is_told_and_not_named_where_nobody_waits() -> None:
+def test_compaction_in_the_background_that_holds_a_core_is_told_and_not_named_where_nobody_waits() -> (
+    None
+):
     (incident,) = diagnose(behind(BEHIND.replace("system+idle", "system"))).incidents
     assert incident.verdict.cause == "unknown"
     assert "kcompactd0" in incident.verdict.summary
@@ -76,11 +89,21 @@ def test_softirqs_that_wait_behind_compaction_confirm_it() -> None:
 
 def pressed(node: DrawnNode, level: float) -> DrawnNode:
     for second in range(1, 30):
-        node.add("pressure", second, resource="memory", some_ns=round(level * NS) if 16 <= second < 24 else 0, full_ns=0)
+        node.add(
+            "pressure",
+            second,
+            resource="memory",
+            some_ns=round(level * NS) if 16 <= second < 24 else 0,
+            full_ns=0,
+        )
     return node
 
 
 def test_the_pressure_that_kcompactd_itself_makes_is_nobodys() -> None:
     turns = BEHIND.replace("system+idle", "system").replace("xxxxxxxx", "x.x.x.x.")
-    assert "compaction-stall" not in {one.verdict.cause for one in diagnose(pressed(behind(turns), 0.5)).incidents}
-    assert "compaction-stall" in {one.verdict.cause for one in diagnose(pressed(behind(turns), 0.9)).incidents}
+    assert "compaction-stall" not in {
+        one.verdict.cause for one in diagnose(pressed(behind(turns), 0.5)).incidents
+    }
+    assert "compaction-stall" in {
+        one.verdict.cause for one in diagnose(pressed(behind(turns), 0.9)).incidents
+    }

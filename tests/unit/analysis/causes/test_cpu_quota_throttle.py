@@ -16,7 +16,9 @@ CALM = f"""
 def throttled(each_ns: int, picture: str = CALM, times: int = 95) -> DrawnNode:
     node = drawn_node(picture)
     for second in (30, 40):
-        node.add("cgroups", second, controller="cpu", path=POD, nr_throttled=times, throttled_ns=each_ns)
+        node.add(
+            "cgroups", second, controller="cpu", path=POD, nr_throttled=times, throttled_ns=each_ns
+        )
     return node
 
 
@@ -40,7 +42,14 @@ def test_a_burst_of_many_threads_now_and_then_is_life() -> None:
     assert not diagnose(throttled(56 * NS // 10, times=2)).incidents
     bursts = throttled(56 * NS // 10, times=2)
     for second in (30, 40):
-        bursts.add("cgroups", second, controller="cpu", path="/pods/b", nr_throttled=90, throttled_ns=3 * NS)
+        bursts.add(
+            "cgroups",
+            second,
+            controller="cpu",
+            path="/pods/b",
+            nr_throttled=90,
+            throttled_ns=3 * NS,
+        )
     (incident,) = diagnose(bursts).incidents
     assert incident.verdict.origin is not None
     assert incident.verdict.origin.name == "/pods/b"
@@ -52,17 +61,27 @@ def test_short_waits_in_most_periods_are_named_too() -> None:
 
 
 def test_a_core_that_somebody_holds_is_not_explained_by_it() -> None:
-    held = CALM.replace("core 1:  ....................................", "core 1:  ........................kkkkkkkkkkkk") + (
-        "    k: system  kcompactor[9]  /  > kthread, some_new_walk\n"
-    )
+    held = CALM.replace(
+        "core 1:  ....................................",
+        "core 1:  ........................kkkkkkkkkkkk",
+    ) + ("    k: system  kcompactor[9]  /  > kthread, some_new_walk\n")
     found = diagnose(throttled(8 * NS, held)).incidents
-    assert "cpu-quota-throttle" not in {incident.verdict.cause for incident in found if incident.core == 1}
+    assert "cpu-quota-throttle" not in {
+        incident.verdict.cause for incident in found if incident.core == 1
+    }
 
 
 def test_a_unit_is_called_by_its_name() -> None:
     node = drawn_node(CALM)
     for second in (30, 40):
-        node.add("cgroups", second, controller="cpu", path="/system.slice/api.service", nr_throttled=95, throttled_ns=8 * NS)
+        node.add(
+            "cgroups",
+            second,
+            controller="cpu",
+            path="/system.slice/api.service",
+            nr_throttled=95,
+            throttled_ns=8 * NS,
+        )
     (incident,) = diagnose(node).incidents
     assert incident.verdict.origin is not None
     assert (incident.verdict.origin.kind, incident.verdict.origin.name) == (

@@ -13,8 +13,12 @@ WALK = """
 
 
 def remembered(at_first: int, at_last: int) -> DrawnNode:
-    node = drawn_node(WALK).every_second("memory", range(1, 17), dentries=at_first, dentries_negative=at_first // 2)
-    return node.every_second("memory", range(17, 30), dentries=at_last, dentries_negative=at_last // 2)
+    node = drawn_node(WALK).every_second(
+        "memory", range(1, 17), dentries=at_first, dentries_negative=at_first // 2
+    )
+    return node.every_second(
+        "memory", range(17, 30), dentries=at_last, dentries_negative=at_last // 2
+    )
 
 
 def test_the_walk_is_named_with_who_made_the_names() -> None:
@@ -27,12 +31,15 @@ def test_the_walk_is_named_with_who_made_the_names() -> None:
 
 
 def test_without_dentries_in_numbers_it_is_not_named() -> None:
-    assert "dentry-walk" not in [one.verdict.cause for one in diagnose(remembered(50_000, 49_000)).incidents]
+    assert "dentry-walk" not in [
+        one.verdict.cause for one in diagnose(remembered(50_000, 49_000)).incidents
+    ]
 
 
 def test_waiting_for_somebody_in_the_walk_is_not_the_walk() -> None:
     picture = WALK.replace(
-        "shrink_dcache_parent, d_walk, select_collect", "dput, __dentry_kill, native_queued_spin_lock_slowpath"
+        "shrink_dcache_parent, d_walk, select_collect",
+        "dput, __dentry_kill, native_queued_spin_lock_slowpath",
     )
     node = drawn_node(picture).every_second("memory", range(1, 30), dentries=3_000_000)
     (incident,) = diagnose(node).incidents
@@ -40,13 +47,18 @@ def test_waiting_for_somebody_in_the_walk_is_not_the_walk() -> None:
 
 
 def test_the_pages_of_a_large_deleted_file_are_no_names() -> None:
-    freed = "__fput, dput, __dentry_kill, iput, evict, shmem_evict_inode, shmem_undo_range, truncate_inode_folio"
+    freed = (
+        "__fput, dput, __dentry_kill, iput, evict, shmem_evict_inode, shmem_undo_range,"
+        " truncate_inode_folio"
+    )
     picture = f"""
         core 0:  ..............................
         core 1:  ...............rrrrrr.........
         r: system  object-store[8]  /  main, close > __x64_sys_close, {freed}
     """
-    node = drawn_node(picture).every_second("memory", range(1, 30), dentries=1_400_000, dentries_negative=100_000)
+    node = drawn_node(picture).every_second(
+        "memory", range(1, 30), dentries=1_400_000, dentries_negative=100_000
+    )
     (incident,) = diagnose(node).incidents
     assert incident.verdict.cause == "unknown"
 
@@ -54,7 +66,9 @@ def test_the_pages_of_a_large_deleted_file_are_no_names() -> None:
 def test_names_of_files_that_exist_are_not_said_to_be_of_failed_lookups() -> None:
     asked = "from asking for names that do not exist"
     assert asked in diagnose(remembered(3_000_000, 400_000)).incidents[0].verdict.fix[0]
-    node = drawn_node(WALK).every_second("memory", range(1, 17), dentries=3_000_000, dentries_negative=10_000)
+    node = drawn_node(WALK).every_second(
+        "memory", range(1, 17), dentries=3_000_000, dentries_negative=10_000
+    )
     node.every_second("memory", range(17, 30), dentries=400_000, dentries_negative=10_000)
     (incident,) = diagnose(node).incidents
     assert incident.verdict.cause == "dentry-walk"
@@ -67,7 +81,9 @@ def test_who_frees_names_is_not_told_to_stop_asking_for_them() -> None:
         core 1:  ...............kkkkkk.........
         k: system  kswapd0[60]  /  > kthread, kswapd, balance_pgdat, shrink_slab, super_cache_scan, prune_dcache_sb, __dentry_kill
     """
-    node = drawn_node(picture).every_second("memory", range(1, 17), dentries=3_000_000, dentries_negative=2_000_000)
+    node = drawn_node(picture).every_second(
+        "memory", range(1, 17), dentries=3_000_000, dentries_negative=2_000_000
+    )
     node.every_second("memory", range(17, 30), dentries=400_000, dentries_negative=100_000)
     (incident,) = diagnose(node).incidents
     assert incident.verdict.cause == "dentry-walk"

@@ -12,8 +12,14 @@ DIRECT = """
 
 
 def counted(picture: str, stalls: int) -> DrawnNode:
-    node = drawn_node(picture).every_second("memory", range(1, 16), allocstall=0, pgscan_direct=0, pgscan_kswapd=0)
-    scans = {"pgscan_direct": 100 * stalls, "pgscan_kswapd": 50 * stalls, "pgsteal_kswapd": 5 * stalls}
+    node = drawn_node(picture).every_second(
+        "memory", range(1, 16), allocstall=0, pgscan_direct=0, pgscan_kswapd=0
+    )
+    scans = {
+        "pgscan_direct": 100 * stalls,
+        "pgscan_kswapd": 50 * stalls,
+        "pgsteal_kswapd": 5 * stalls,
+    }
     return node.every_second("memory", range(16, 24), allocstall=stalls, **scans)
 
 
@@ -32,7 +38,10 @@ def test_without_a_stalled_allocation_it_is_not_named() -> None:
 
 def test_kswapd_at_work_is_not_direct_reclaim() -> None:
     picture = DIRECT.replace(
-        "ranker[800]  /pods/b  memset > exc_page_fault, handle_mm_fault, __alloc_pages_slowpath,", "kswapd0[60]  /  > kswapd,"
+        "ranker[800]  /pods/b  memset > exc_page_fault, handle_mm_fault, __alloc_pages_slowpath,",
+        "kswapd0[60]  /  > kswapd,",
     )
-    (incident,) = diagnose(counted(picture.replace("try_to_free_pages", "balance_pgdat"), 400)).incidents
+    (incident,) = diagnose(
+        counted(picture.replace("try_to_free_pages", "balance_pgdat"), 400)
+    ).incidents
     assert incident.verdict.cause == "kswapd-reclaim"

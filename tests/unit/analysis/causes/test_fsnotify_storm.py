@@ -24,12 +24,20 @@ def test_the_writer_is_the_culprit_and_the_watcher_the_origin() -> None:
 
 def test_a_writer_that_nobody_watches_is_not_named() -> None:
     picture = EVENTS.replace(
-        "__fsnotify_parent, fsnotify, inotify_handle_inode_event, fsnotify_insert_event", "ext4_file_write_iter"
+        "__fsnotify_parent, fsnotify, inotify_handle_inode_event, fsnotify_insert_event",
+        "ext4_file_write_iter",
     )
-    assert "fsnotify-storm" not in [one.verdict.cause for one in diagnose(drawn_node(picture)).incidents]
+    assert "fsnotify-storm" not in [
+        one.verdict.cause for one in diagnose(drawn_node(picture)).incidents
+    ]
 
 
 def test_marking_a_directorys_children_is_not_making_events() -> None:
-    picture = EVENTS.replace("__fsnotify_parent, fsnotify, inotify_handle_inode_event", "fsnotify_set_children_dentry_flags")
+    picture = EVENTS.replace(
+        "__fsnotify_parent, fsnotify, inotify_handle_inode_event",
+        "fsnotify_set_children_dentry_flags",
+    )
     picture = picture.replace(", fsnotify_insert_event", "")
-    assert "fsnotify-storm" not in [one.verdict.cause for one in diagnose(drawn_node(picture)).incidents]
+    assert "fsnotify-storm" not in [
+        one.verdict.cause for one in diagnose(drawn_node(picture)).incidents
+    ]

@@ -13,8 +13,12 @@ KSWAPD = """
 
 
 def scanned(pages: int, freed: float = 0.1, picture: str = KSWAPD, **others: int) -> DrawnNode:
-    node = drawn_node(picture).every_second("memory", range(1, 16), pgscan_kswapd=0, pgsteal_kswapd=0)
-    return node.every_second("memory", range(16, 24), pgscan_kswapd=pages, pgsteal_kswapd=round(freed * pages), **others)
+    node = drawn_node(picture).every_second(
+        "memory", range(1, 16), pgscan_kswapd=0, pgsteal_kswapd=0
+    )
+    return node.every_second(
+        "memory", range(16, 24), pgscan_kswapd=pages, pgsteal_kswapd=round(freed * pages), **others
+    )
 
 
 def causes_of(node: DrawnNode) -> set[str]:
@@ -34,17 +38,27 @@ def test_without_pages_scanned_it_is_not_named() -> None:
     assert "kswapd-reclaim" not in causes_of(scanned(0))
 
 
-READ_ONCE = KSWAPD.replace("s: system ", "s: system+idle ").replace("u: user+system ", "u: user+idle ")
+READ_ONCE = KSWAPD.replace("s: system ", "s: system+idle ").replace(
+    "u: user+system ", "u: user+idle "
+)
 
 
 def pressed(node: DrawnNode, level: float) -> DrawnNode:
     for second in range(1, 30):
-        node.add("pressure", second, resource="memory", some_ns=round(level * NS) if 16 <= second < 24 else 0, full_ns=0)
+        node.add(
+            "pressure",
+            second,
+            resource="memory",
+            some_ns=round(level * NS) if 16 <= second < 24 else 0,
+            full_ns=0,
+        )
     return node
 
 
 def test_a_file_that_is_read_once_makes_kswapd_work_and_hurts_nobody() -> None:
-    node = pressed(scanned(90_000, freed=0.99, picture=READ_ONCE, workingset_refault=0, allocstall=0), 0.0)
+    node = pressed(
+        scanned(90_000, freed=0.99, picture=READ_ONCE, workingset_refault=0, allocstall=0), 0.0
+    )
     assert not diagnose(node).incidents
 
 
@@ -54,13 +68,19 @@ def test_the_pressure_that_kswapd_itself_makes_is_nobodys() -> None:
 
 
 def test_pages_that_come_back_are_reclaimed_in_vain() -> None:
-    assert "kswapd-reclaim" in causes_of(scanned(90_000, freed=0.9, picture=READ_ONCE, workingset_refault=30_000))
+    assert "kswapd-reclaim" in causes_of(
+        scanned(90_000, freed=0.9, picture=READ_ONCE, workingset_refault=30_000)
+    )
 
 
 def test_allocations_that_wait_besides_tell_it_too() -> None:
-    assert "kswapd-reclaim" in causes_of(scanned(90_000, freed=0.9, workingset_refault=0, allocstall=40))
+    assert "kswapd-reclaim" in causes_of(
+        scanned(90_000, freed=0.9, workingset_refault=0, allocstall=40)
+    )
 
 
 def test_tasks_that_stall_while_kswapd_is_at_rest_tell_it_too() -> None:
     turns = KSWAPD.replace("ssssssss", "s.s.s.s.")
-    assert "kswapd-reclaim" in causes_of(pressed(scanned(90_000, freed=0.9, picture=turns, workingset_refault=0), 0.9))
+    assert "kswapd-reclaim" in causes_of(
+        pressed(scanned(90_000, freed=0.9, picture=turns, workingset_refault=0), 0.9)
+    )

@@ -10,11 +10,15 @@ LIMIT = """
     core 1:  ...............llllllll.......
     l: system  loader[700]  /pods/a/main  Read > filemap_read, try_charge_memcg, try_to_free_mem_cgroup_pages, shrink_slab
 """
-ASKED = LIMIT.replace("filemap_read, try_charge_memcg", "kernfs_fop_write_iter, mem_cgroup_force_empty_write")
+ASKED = LIMIT.replace(
+    "filemap_read, try_charge_memcg", "kernfs_fop_write_iter, mem_cgroup_force_empty_write"
+)
 
 
 def limited() -> DrawnNode:
-    return drawn_node(LIMIT).add("cgroups", 24, controller="memory", path="/pods/a", memory_max_events=9_000)
+    return drawn_node(LIMIT).add(
+        "cgroups", 24, controller="memory", path="/pods/a", memory_max_events=9_000
+    )
 
 
 def test_the_cgroup_whose_limit_was_hit_is_the_origin() -> None:
@@ -29,20 +33,29 @@ def test_the_cgroup_whose_limit_was_hit_is_the_origin() -> None:
 
 def test_the_limit_of_another_is_not_the_culprits() -> None:
     """Of many cgroups the limits are read in turn, and it was not the culprit's."""
-    node = drawn_node(LIMIT).add("cgroups", 24, controller="memory", path="/pods/b", memory_max_events=9_000)
+    node = drawn_node(LIMIT).add(
+        "cgroups", 24, controller="memory", path="/pods/b", memory_max_events=9_000
+    )
     node.every_second("pressure", range(1, 16), resource="memory", some_ns=0)
     node.every_second("pressure", range(16, 30), resource="memory", some_ns=NS // 2)
     (incident,) = diagnose(node).incidents
     assert incident.verdict.cause == "memcg-limit-reclaim"
     assert incident.verdict.origin is not None
     assert incident.verdict.origin.name == "/pods/a/main"
-    assert "/pods/b" not in f"{incident.verdict.summary} {incident.verdict.fix} {incident.verdict.evidence}"
+    assert (
+        "/pods/b"
+        not in f"{incident.verdict.summary} {incident.verdict.fix} {incident.verdict.evidence}"
+    )
 
 
 @pytest.mark.parametrize("cgroup", ["/", "/pods"])
-def test_a_task_known_by_the_cgroup_it_was_moved_from_is_told_with_the_limit_that_was_hit(cgroup: str) -> None:
+def test_a_task_known_by_the_cgroup_it_was_moved_from_is_told_with_the_limit_that_was_hit(
+    cgroup: str,
+) -> None:
     picture = LIMIT.replace("/pods/a/main", cgroup)
-    node = drawn_node(picture).add("cgroups", 24, controller="memory", path="/pods/a", memory_max_events=9_000)
+    node = drawn_node(picture).add(
+        "cgroups", 24, controller="memory", path="/pods/a", memory_max_events=9_000
+    )
     (incident,) = diagnose(node).incidents
     assert incident.verdict.origin is not None
     assert incident.verdict.origin.name == "/pods/a"
@@ -54,7 +67,9 @@ def test_reclaim_that_was_asked_for_is_no_limit() -> None:
 
 
 def test_a_walk_over_dead_cgroups_for_a_limit_is_the_limit() -> None:
-    node = drawn_node(LIMIT.replace("shrink_slab", "shrink_node, mem_cgroup_iter")).zombies(14, 5_000)
+    node = drawn_node(LIMIT.replace("shrink_slab", "shrink_node, mem_cgroup_iter")).zombies(
+        14, 5_000
+    )
     (incident,) = diagnose(node).incidents
     assert incident.verdict.cause == "memcg-limit-reclaim"
 
@@ -71,8 +86,14 @@ AT_ITS_LIMIT = """
 def copied(stalled: float | None = None, hits: int | None = None) -> DrawnNode:
     node = drawn_node(AT_ITS_LIMIT)
     for second in range(1, 30) if stalled is not None else ():
-        node.add("pressure", second, resource="memory", some_ns=round((stalled or 0.0) * NS), full_ns=0)
-    return node if hits is None else node.add("cgroups", 24, controller="memory", path="/pods/b", memory_max_events=hits)
+        node.add(
+            "pressure", second, resource="memory", some_ns=round((stalled or 0.0) * NS), full_ns=0
+        )
+    return (
+        node
+        if hits is None
+        else node.add("cgroups", 24, controller="memory", path="/pods/b", memory_max_events=hits)
+    )
 
 
 def test_a_limit_that_was_not_hit_and_stalls_nobody_is_not_named() -> None:

@@ -23,7 +23,9 @@ def test_the_reader_is_named_and_who_mounts_is_the_origin() -> None:
 
 
 def test_another_table_of_proc_is_not_named() -> None:
-    picture = REPARSE.replace("show_mountinfo, seq_path_root, prepend_path", "tcp4_seq_show, get_tcp4_sock")
+    picture = REPARSE.replace(
+        "show_mountinfo, seq_path_root, prepend_path", "tcp4_seq_show, get_tcp4_sock"
+    )
     verdicts = [one.verdict.cause for one in diagnose(drawn_node(picture)).incidents]
     assert "mountinfo-reparse" not in verdicts
 

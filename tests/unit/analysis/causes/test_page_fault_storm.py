@@ -14,14 +14,24 @@ GIB = 1 << 30
 
 
 def faulting(
-    picture: str = STORM, faults: int = 200_000, growth_bytes: int = 0, usual: int = 500, cache_bytes: int = 0
+    picture: str = STORM,
+    faults: int = 200_000,
+    growth_bytes: int = 0,
+    usual: int = 500,
+    cache_bytes: int = 0,
 ) -> DrawnNode:
     """`growth_bytes` a second of memory in the storm, `cache_bytes` of files all along."""
     node = drawn_node(picture)
     for second in range(1, 24):
         held = GIB + max(0, second - 15) * growth_bytes
         count = faults if second > 15 else usual
-        node.add("memory", second, pgfault=count, anon_bytes=held, cached_bytes=GIB + second * cache_bytes)
+        node.add(
+            "memory",
+            second,
+            pgfault=count,
+            anon_bytes=held,
+            cached_bytes=GIB + second * cache_bytes,
+        )
     return node
 
 
@@ -33,7 +43,9 @@ def test_a_process_that_faults_the_same_memory_again_is_named() -> None:
 
 
 def test_a_program_that_loads_its_data_is_not_named() -> None:
-    causes = [one.verdict.cause for one in diagnose(faulting(growth_bytes=200_000 * 4096)).incidents]
+    causes = [
+        one.verdict.cause for one in diagnose(faulting(growth_bytes=200_000 * 4096)).incidents
+    ]
     assert "page-fault-storm" not in causes
 
 
@@ -42,14 +54,20 @@ def test_without_faults_counted_it_is_not_named() -> None:
 
 
 def test_faults_of_many_processes_are_no_storm_of_one() -> None:
-    many = "".join(f"\n    f: system  sh[{pid}]  /pods/d  memset > exc_page_fault, handle_mm_fault" for pid in range(700, 712))
+    many = "".join(
+        f"\n    f: system  sh[{pid}]  /pods/d  memset > exc_page_fault, handle_mm_fault"
+        for pid in range(700, 712)
+    )
     picture = "\n".join(STORM.splitlines()[:3]) + many
-    assert "page-fault-storm" not in [one.verdict.cause for one in diagnose(faulting(picture)).incidents]
+    assert "page-fault-storm" not in [
+        one.verdict.cause for one in diagnose(faulting(picture)).incidents
+    ]
 
 
 def test_faults_of_many_threads_are_of_one_process() -> None:
     pool = "".join(
-        f"\n    f: system  worker-{number}[600]  /pods/d  memset > exc_page_fault, handle_mm_fault" for number in range(16)
+        f"\n    f: system  worker-{number}[600]  /pods/d  memset > exc_page_fault, handle_mm_fault"
+        for number in range(16)
     )
     (incident,) = diagnose(faulting("\n".join(STORM.splitlines()[:3]) + pool)).incidents
     assert incident.verdict.cause == "page-fault-storm"
@@ -60,7 +78,9 @@ def test_faults_of_many_threads_are_of_one_process() -> None:
 def test_a_storm_of_one_core_is_counted_beside_the_usual_faults_of_many() -> None:
     (incident,) = diagnose(faulting(faults=270_000, usual=150_000)).incidents
     assert incident.verdict.cause == "page-fault-storm"
-    causes = [one.verdict.cause for one in diagnose(faulting(faults=165_000, usual=150_000)).incidents]
+    causes = [
+        one.verdict.cause for one in diagnose(faulting(faults=165_000, usual=150_000)).incidents
+    ]
     assert causes == ["unknown"]
 
 

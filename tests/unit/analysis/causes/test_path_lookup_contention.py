@@ -1,10 +1,15 @@
-"""The wait for a directory entry: the frame below the wait says so, and another core has the holder."""
+"""The wait for a directory entry: the frame below the wait says so, and another core has the
+holder.
+"""
 
 from tests.drawn_node import drawn_node
 
 from necroscope.analysis.engine import diagnose
 
-STAT = "stat > user_path_at, complete_walk, try_to_unlazy, lockref_get_not_dead, native_queued_spin_lock_slowpath"
+STAT = (
+    "stat > user_path_at, complete_walk, try_to_unlazy, lockref_get_not_dead,"
+    " native_queued_spin_lock_slowpath"
+)
 WATCH = "add > do_inotify_add_watch, fsnotify_add_mark_locked, fsnotify_set_children_dentry_flags"
 WORKS = f"""
     h: system  watcher[110]  /system.slice/watch.service  {WATCH}
@@ -29,7 +34,10 @@ def test_waiters_are_named_with_the_holder_as_origin() -> None:
 
 
 def test_the_holders_core_has_the_same_cause() -> None:
-    picture = f"core 0:  ...............hhhhhhhhhh......\n core 1:  ..................wwww.........\n{WORKS}"
+    picture = (
+        "core 0:  ...............hhhhhhhhhh......\n core 1: "
+        f" ..................wwww.........\n{WORKS}"
+    )
     (incident,) = diagnose(drawn_node(picture)).incidents
     assert (incident.core, incident.verdict.cause) == (0, "path-lookup-contention")
     assert incident.verdict.culprit is not None
@@ -38,4 +46,6 @@ def test_the_holders_core_has_the_same_cause() -> None:
 
 def test_lookups_that_do_not_wait_are_not_named() -> None:
     picture = WAIT.replace(", lockref_get_not_dead, native_queued_spin_lock_slowpath", "")
-    assert "path-lookup-contention" not in [one.verdict.cause for one in diagnose(drawn_node(picture)).incidents]
+    assert "path-lookup-contention" not in [
+        one.verdict.cause for one in diagnose(drawn_node(picture)).incidents
+    ]

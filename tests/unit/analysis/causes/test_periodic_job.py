@@ -8,7 +8,8 @@ from necroscope.analysis.report import Origin
 
 def picture(core: str, job: str = "rotate") -> str:
     lines = "\n".join(
-        f"    {letter}: user  {job}[{pid}]  /  main, deflate" for letter, pid in zip("abcdefgh", range(900, 908), strict=True)
+        f"    {letter}: user  {job}[{pid}]  /  main, deflate"
+        for letter, pid in zip("abcdefgh", range(900, 908), strict=True)
     )
     other = "    z: user  solver[31]  /  main, multiply\n    w: user  indexer[50]  /  main, merge"
     return f"core 0:  {core}\n    core 1:  {'.' * len(core)}\n{lines}\n{other}"
@@ -20,7 +21,9 @@ def beside_work(core: str) -> str:
 
 
 def test_bursts_at_a_steady_beat_are_named_with_their_program_and_period() -> None:
-    (incident,) = diagnose(drawn_node(beside_work("......aa........bb........cc........dd........ee........ff......"))).incidents
+    (incident,) = diagnose(
+        drawn_node(beside_work("......aa........bb........cc........dd........ee........ff......"))
+    ).incidents
     verdict = incident.verdict
     assert verdict.cause == "periodic-job"
     assert verdict.culprit is not None
@@ -30,7 +33,9 @@ def test_bursts_at_a_steady_beat_are_named_with_their_program_and_period() -> No
 
 
 def test_bursts_at_random_are_not_named() -> None:
-    assert not diagnose(drawn_node(beside_work("..aa...bb............cc....dd..................ee...ff..........."))).incidents
+    assert not diagnose(
+        drawn_node(beside_work("..aa...bb............cc....dd..................ee...ff..........."))
+    ).incidents
 
 
 def test_a_loop_with_a_pause_drifts_and_is_not_named() -> None:
@@ -39,7 +44,11 @@ def test_a_loop_with_a_pause_drifts_and_is_not_named() -> None:
 
 
 def test_three_bursts_are_too_few() -> None:
-    assert not diagnose(drawn_node(beside_work("......aa........bb........cc......................................"))).incidents
+    assert not diagnose(
+        drawn_node(
+            beside_work("......aa........bb........cc......................................")
+        )
+    ).incidents
 
 
 def test_a_steady_beat_of_different_programs_is_not_one_job() -> None:
@@ -69,15 +78,22 @@ def test_bursts_on_one_core_do_not_take_over_what_happens_on_another() -> None:
         """
     )
     found = {incident.core: incident for incident in diagnose(drawn).incidents}
-    assert {core: incident.verdict.cause for core, incident in found.items()} == {0: "periodic-job", 1: "proc-net-scan"}
+    assert {core: incident.verdict.cause for core, incident in found.items()} == {
+        0: "periodic-job",
+        1: "proc-net-scan",
+    }
     assert {episode.core for episode in found[1].episodes} == {1, None}
 
 
 def test_a_job_that_nobody_feels_is_no_incident() -> None:
     assert not diagnose(
-        drawn_node(picture("a" + "." * 14 + "b" + "." * 14 + "c" + "." * 14 + "d" + "." * 14 + "e...."))
+        drawn_node(
+            picture("a" + "." * 14 + "b" + "." * 14 + "c" + "." * 14 + "d" + "." * 14 + "e....")
+        )
     ).incidents
-    assert not diagnose(drawn_node(picture("......aa........bb........cc........dd........ee........ff......"))).incidents
+    assert not diagnose(
+        drawn_node(picture("......aa........bb........cc........dd........ee........ff......"))
+    ).incidents
 
 
 def test_work_that_makes_way_for_a_moment_now_and_then_is_well() -> None:
@@ -87,7 +103,16 @@ def test_work_that_makes_way_for_a_moment_now_and_then_is_well() -> None:
 def test_bursts_half_a_minute_apart_that_starve_a_thread_are_one_incident() -> None:
     node = drawn_node(picture(("aa" + "." * 28) * 6))
     for start in range(0, 180, 30):
-        node.add("runqueue", start + 2, cpu=0, pid=20, comm="napi/eth0-5", state="S", run_ns=0, delay_ns=1_000_000_000)
+        node.add(
+            "runqueue",
+            start + 2,
+            cpu=0,
+            pid=20,
+            comm="napi/eth0-5",
+            state="S",
+            run_ns=0,
+            delay_ns=1_000_000_000,
+        )
     (incident,) = diagnose(node).incidents
     assert incident.verdict.cause == "periodic-job"
     assert "every 30 s" in incident.verdict.summary
@@ -95,11 +120,27 @@ def test_bursts_half_a_minute_apart_that_starve_a_thread_are_one_incident() -> N
 
 def test_the_timer_that_starts_the_job_at_this_beat_is_what_to_act_on() -> None:
     drawn = beside_work("......aa........bb........cc........dd........ee........ff......")
-    node = drawn_node(drawn.replace("]  /  main, deflate", "]  /system.slice/rotate.service  main, deflate"))
+    node = drawn_node(
+        drawn.replace("]  /  main, deflate", "]  /system.slice/rotate.service  main, deflate")
+    )
     second_ns = 1_000_000_000
-    for timer, starts, period_s in (("daily", "rotate", 86_400), ("other", "backup", 10), ("rotate", "rotate", 10)):
-        values = {"schedule": f"OnUnitActiveUSec={period_s}s", "fragment": f"/etc/systemd/system/{timer}.timer"}
-        node.add("units", 1, unit=f"{timer}.timer", starts=f"{starts}.service", period_ns=period_s * second_ns, **values)
+    for timer, starts, period_s in (
+        ("daily", "rotate", 86_400),
+        ("other", "backup", 10),
+        ("rotate", "rotate", 10),
+    ):
+        values = {
+            "schedule": f"OnUnitActiveUSec={period_s}s",
+            "fragment": f"/etc/systemd/system/{timer}.timer",
+        }
+        node.add(
+            "units",
+            1,
+            unit=f"{timer}.timer",
+            starts=f"{starts}.service",
+            period_ns=period_s * second_ns,
+            **values,
+        )
     (incident,) = diagnose(node).incidents
     assert incident.verdict.cause == "periodic-job"
     assert incident.verdict.origin == Origin("unit", "rotate.timer")
@@ -111,7 +152,9 @@ def test_the_timer_that_starts_the_job_at_this_beat_is_what_to_act_on() -> None:
 
 def test_a_timer_of_another_beat_is_not_named() -> None:
     drawn = beside_work("......aa........bb........cc........dd........ee........ff......")
-    node = drawn_node(drawn.replace("]  /  main, deflate", "]  /system.slice/rotate.service  main, deflate"))
+    node = drawn_node(
+        drawn.replace("]  /  main, deflate", "]  /system.slice/rotate.service  main, deflate")
+    )
     node.add("units", 1, unit="rotate.timer", starts="rotate.service", period_ns=86_400_000_000_000)
     (incident,) = diagnose(node).incidents
     assert incident.verdict.origin == Origin("unit", "rotate.service")

@@ -29,5 +29,7 @@ def test_one_reader_alone_is_not_contention() -> None:
 
 
 def test_dead_cgroups_beside_it_do_not_make_it_their_walk() -> None:
-    verdicts = {one.verdict.cause for one in diagnose(drawn_node(FLUSH).zombies(14, 20_000)).incidents}
+    verdicts = {
+        one.verdict.cause for one in diagnose(drawn_node(FLUSH).zombies(14, 20_000)).incidents
+    }
     assert verdicts == {"rstat-flush-contention"}

@@ -17,10 +17,23 @@ def spinning(*, wait: float, policy: str | None = None) -> DrawnNode:
     for second in range(30):
         waits = wait if 10 <= second < 22 else 0.0
         node.add(
-            *("runqueue", second + 1), cpu=1, pid=20, comm="napi/eth0-5", state="S", run_ns=NS // 50, delay_ns=round(waits * NS)
+            *("runqueue", second + 1),
+            cpu=1,
+            pid=20,
+            comm="napi/eth0-5",
+            state="S",
+            run_ns=NS // 50,
+            delay_ns=round(waits * NS),
         )
     if policy:
-        described = {"comm": "control-loop", "pid": 77, "tid": 77, "policy": policy, "priority": 40, "cpus_allowed": "1"}
+        described = {
+            "comm": "control-loop",
+            "pid": 77,
+            "tid": 77,
+            "policy": policy,
+            "priority": 40,
+            "cpus_allowed": "1",
+        }
         node.add("tasks", 12, cpu=1, trigger="softirq_stall", samples=90, **described)
     return node
 
@@ -43,7 +56,9 @@ def test_without_the_policy_it_is_not_named_however_long_the_wait() -> None:
 
 
 def test_real_time_throttling_in_the_log_tells_it_too() -> None:
-    (incident,) = diagnose(spinning(wait=0.93).event(14, "rt_throttled", "sched: RT throttling activated", cpu=1)).incidents
+    (incident,) = diagnose(
+        spinning(wait=0.93).event(14, "rt_throttled", "sched: RT throttling activated", cpu=1)
+    ).incidents
     assert incident.verdict.cause == "rt-hog"
     assert "policy not captured" in incident.verdict.summary
 
@@ -65,6 +80,8 @@ def test_an_ordinary_task_that_shares_its_core_is_not_real_time() -> None:
 def test_the_thread_is_to_be_changed_and_not_its_process() -> None:
     node = spinning(wait=0.93, policy="fifo")
     drawn = node._drawn()
-    drawn["samples"] = [(*row[:3], 78, *row[4:]) if row[2] == 77 else row for row in drawn["samples"]]
+    drawn["samples"] = [
+        (*row[:3], 78, *row[4:]) if row[2] == 77 else row for row in drawn["samples"]
+    ]
     (incident,) = diagnose(node).incidents
     assert incident.verdict.fix[0].startswith("chrt --other -p 0 78 ")

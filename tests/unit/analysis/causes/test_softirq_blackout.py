@@ -17,7 +17,11 @@ def held(frames: str = "__x64_sys_ioctl, odd_driver_loop", mode: str = "system")
 
 def test_timers_and_packets_that_wait_alike_are_a_blackout() -> None:
     (incident,) = diagnose(held().delay(16, 1, 1.4, "net_rx").delay(16, 1, 1.4, "timer")).incidents
-    assert (incident.core, incident.mode, incident.verdict.cause) == (1, "system", "softirq-blackout")
+    assert (incident.core, incident.mode, incident.verdict.cause) == (
+        1,
+        "system",
+        "softirq-blackout",
+    )
     assert incident.verdict.culprit is not None
     assert incident.verdict.culprit.comm == "driver-tool"
     assert "up to 1.4 s" in incident.verdict.summary
@@ -43,11 +47,15 @@ def test_the_mechanism_behind_it_is_named_where_it_is_known() -> None:
     node = held("ksys_read, memcg_stat_show, mem_cgroup_iter").zombies(9, 70_000)
     (incident,) = diagnose(node.delay(16, 1, 4.0, "net_rx").delay(16, 1, 4.0, "timer")).incidents
     assert incident.verdict.cause == "zombie-memcg-walk"
-    assert "zombie-memcg-walk says it more exactly" in [other.why_not for other in incident.alternatives]
+    assert "zombie-memcg-walk says it more exactly" in [
+        other.why_not for other in incident.alternatives
+    ]
 
 
 def test_who_had_less_than_half_of_the_core_is_not_said_to_have_held_them_back() -> None:
-    lines = "".join(f"\n        d: system  tool{pid}[{pid}]  /  main > odd_loop" for pid in (40, 41))
+    lines = "".join(
+        f"\n        d: system  tool{pid}[{pid}]  /  main > odd_loop" for pid in (40, 41)
+    )
     node = drawn_node(
         f"""
         core 0:  ..............................
@@ -65,7 +73,9 @@ def test_waits_on_all_cores_at_once_are_a_machine_that_was_not_run() -> None:
     for cpu in (0, 1):
         node.delay(16, cpu, 1.4, "net_rx").delay(16, cpu, 1.4, "timer")
     assert not [
-        one for one in diagnose(node).incidents if one.verdict.cause == "softirq-blackout" and one.verdict.confidence >= 0.5
+        one
+        for one in diagnose(node).incidents
+        if one.verdict.cause == "softirq-blackout" and one.verdict.confidence >= 0.5
     ]
 
 
@@ -76,7 +86,11 @@ def stopped(others: str = "." * 24, seconds: str = "___") -> DrawnNode:
 
 
 def blackouts(node: DrawnNode) -> list[float]:
-    return [one.verdict.confidence for one in diagnose(node).incidents if one.verdict.cause == "softirq-blackout"]
+    return [
+        one.verdict.confidence
+        for one in diagnose(node).incidents
+        if one.verdict.cause == "softirq-blackout"
+    ]
 
 
 def test_time_that_all_busy_cores_lose_at_once_is_a_machine_that_was_stopped() -> None:

@@ -4,7 +4,10 @@ from tests.drawn_node import DrawnNode, drawn_node
 
 from necroscope.analysis.engine import diagnose
 
-RECEIVE = "run_ksoftirqd, handle_softirqs, net_rx_action, __napi_poll, process_backlog, __netif_receive_skb_one_core"
+RECEIVE = (
+    "run_ksoftirqd, handle_softirqs, net_rx_action, __napi_poll, process_backlog,"
+    " __netif_receive_skb_one_core"
+)
 STORM = f"""
     core 0:  ....................ssssssssss..........
     core 1:  ....................rrrrrrrrrr..........
@@ -15,14 +18,20 @@ STORM = f"""
 """
 
 
-def stormy(dropped: int = 5000, squeezed: int = 40, processed: int = 90_000, picture: str = STORM) -> DrawnNode:
+def stormy(
+    dropped: int = 5000, squeezed: int = 40, processed: int = 90_000, picture: str = STORM
+) -> DrawnNode:
     node = drawn_node(picture)
     for second in range(1, 40):
         is_now = 21 <= second <= 30
         counts = (
-            {"processed": processed, "dropped": dropped, "time_squeeze": squeezed} if is_now else {"processed": 50, "dropped": 0}
+            {"processed": processed, "dropped": dropped, "time_squeeze": squeezed}
+            if is_now
+            else {"processed": 50, "dropped": 0}
         )
-        node.add("softnet", second, cpu=1, **counts).add("softnet", second, cpu=0, processed=20, dropped=0, time_squeeze=0)
+        node.add("softnet", second, cpu=1, **counts).add(
+            "softnet", second, cpu=0, processed=20, dropped=0, time_squeeze=0
+        )
     return node
 
 
@@ -53,7 +62,16 @@ def test_few_packets_are_no_storm() -> None:
 def test_the_device_whose_interrupts_the_core_takes_is_the_origin_of_packets_from_outside() -> None:
     node = stormy(picture=STORM.replace("process_backlog", "ena_io_poll"))
     for second in (10, 20, 30):
-        node.add("interrupts", second, cpu=1, irq="30", action="ens5-Tx-Rx-1", device="ens5", queue=1, count=9000)
+        node.add(
+            "interrupts",
+            second,
+            cpu=1,
+            irq="30",
+            action="ens5-Tx-Rx-1",
+            device="ens5",
+            queue=1,
+            count=9000,
+        )
     (incident,) = diagnose(node).incidents
     assert incident.verdict.origin is not None
     assert (incident.verdict.origin.kind, incident.verdict.origin.name) == (
@@ -64,14 +82,18 @@ def test_the_device_whose_interrupts_the_core_takes_is_the_origin_of_packets_fro
 
 def test_a_device_that_also_interrupts_the_core_is_not_blamed_for_packets_of_the_backlog() -> None:
     node = stormy(picture=STORM.replace("packet_direct_xmit, veth_xmit", "tcp_sendmsg"))
-    node.add("interrupts", 30, cpu=1, irq="30", action="ens5-Tx-Rx-1", device="ens5", queue=1, count=9000)
+    node.add(
+        "interrupts", 30, cpu=1, irq="30", action="ens5-Tx-Rx-1", device="ens5", queue=1, count=9000
+    )
     (incident,) = diagnose(node).incidents
     assert incident.verdict.cause == "softirq-storm"
     assert incident.verdict.origin is None
 
 
 def test_one_slow_function_is_told_against_it() -> None:
-    slow = "\n".join(line for line in STORM.splitlines() if "skb_clone" not in line and "ip_rcv" not in line)
+    slow = "\n".join(
+        line for line in STORM.splitlines() if "skb_clone" not in line and "ip_rcv" not in line
+    )
     (incident,) = diagnose(stormy(picture=slow)).incidents
     assert incident.verdict.cause == "unknown"
 
@@ -81,12 +103,16 @@ def test_other_cores_with_as_many_packets_speak_against_one_queue() -> None:
     others = {row[0]: row for row in node.added["softnet"] if row[1] == 0}
     processed = 3
     node.added["softnet"] = [
-        (*row[:processed], 88_000, *row[processed + 1 :]) if row in others.values() else row for row in node.added["softnet"]
+        (*row[:processed], 88_000, *row[processed + 1 :]) if row in others.values() else row
+        for row in node.added["softnet"]
     ]
     (incident,) = diagnose(node).incidents
     assert any("88,000" in item.text for item in incident.verdict.against)
     assert not any("88,000" in item.text for item in incident.verdict.evidence)
-    assert any("no other core took more than 20" in item.text for item in diagnose(stormy()).incidents[0].verdict.evidence)
+    assert any(
+        "no other core took more than 20" in item.text
+        for item in diagnose(stormy()).incidents[0].verdict.evidence
+    )
 
 
 DOWNLOAD = STORM.replace("r: softirq ", "r: softirq+idle ").replace("ssssssssss", "..........")

@@ -1,4 +1,6 @@
-"""The generic lock: named by the function below the wait, and only where no other cause knows the lock."""
+"""The generic lock: named by the function below the wait, and only where no other cause knows the
+lock.
+"""
 
 from tests.drawn_node import drawn_node
 
@@ -19,19 +21,30 @@ def test_the_function_below_the_wait_is_told() -> None:
 
 
 def test_a_lock_that_another_cause_knows_is_left_to_it() -> None:
-    picture = SPIN.replace("fcntl_getlk, posix_test_lock", "path_lookupat, try_to_unlazy, lockref_get_not_dead")
+    picture = SPIN.replace(
+        "fcntl_getlk, posix_test_lock", "path_lookupat, try_to_unlazy, lockref_get_not_dead"
+    )
     for incident in diagnose(drawn_node(picture)).incidents:
         assert incident.verdict.cause == "path-lookup-contention"
-        assert "path-lookup-contention says it more exactly" in [other.why_not for other in incident.alternatives]
+        assert "path-lookup-contention says it more exactly" in [
+            other.why_not for other in incident.alternatives
+        ]
 
 
 def test_a_little_waiting_is_not_named() -> None:
     working = "\n    s: system  worker[212]  /pods/h  fcntl > fcntl_getlk, kmem_cache_alloc" * 14
-    assert {one.verdict.cause for one in diagnose(drawn_node(SPIN.rstrip() + working)).incidents} == {"unknown"}
+    assert {
+        one.verdict.cause for one in diagnose(drawn_node(SPIN.rstrip() + working)).incidents
+    } == {"unknown"}
 
 
 def test_softirqs_that_wait_behind_the_spinning_are_its_effect() -> None:
-    node = drawn_node(SPIN).delay(18, 1, 0.4, "timer").delay(18, 1, 0.4, "net_rx").delay(18, 0, 0.4, "timer")
+    node = (
+        drawn_node(SPIN)
+        .delay(18, 1, 0.4, "timer")
+        .delay(18, 1, 0.4, "net_rx")
+        .delay(18, 0, 0.4, "timer")
+    )
     assert {one.verdict.cause for one in diagnose(node).incidents} == {"spinlock-contention"}
 
 
@@ -42,14 +55,20 @@ MUTEX = "mutex_lock, __mutex_lock, mutex_spin_on_owner"
 def test_who_spins_for_what_could_sleep_wants_the_lock_of_its_own_function() -> None:
     for wait in (RWSEM, MUTEX):
         picture = SPIN.replace("fcntl_getlk, posix_test_lock", "iterate_dir, kernfs_fop_readdir")
-        (first, *_) = diagnose(drawn_node(picture.replace("__pv_queued_spin_lock_slowpath", wait))).incidents
+        first, *_ = diagnose(
+            drawn_node(picture.replace("__pv_queued_spin_lock_slowpath", wait))
+        ).incidents
         assert first.verdict.cause == "spinlock-contention"
         assert "the lock of kernfs_fop_readdir" in first.verdict.summary
 
 
 def test_locks_of_one_kind_are_not_one_lock() -> None:
     wanted = ("kernfs_iop_permission", "do_user_addr_fault", "open_last_lookups", "xfs_ilock")
-    works = "\n".join(f"s: system  worker[210]  /pods/h  main > {function}, {RWSEM}" for function in wanted)
-    picture = f"core 0:  ...............ssssssss.......\ncore 1:  ..............................\n{works}"
+    works = "\n".join(
+        f"s: system  worker[210]  /pods/h  main > {function}, {RWSEM}" for function in wanted
+    )
+    picture = (
+        f"core 0:  ...............ssssssss.......\ncore 1:  ..............................\n{works}"
+    )
     (incident,) = diagnose(drawn_node(picture)).incidents
     assert incident.verdict.cause == "unknown"

@@ -15,7 +15,15 @@ FLIPS = """
 def interrupted(count: int, usual: int = 20) -> DrawnNode:
     node = drawn_node(FLIPS)
     for second, number in ((10, usual), (20, count), (30, count)):
-        node.add("interrupts", second, cpu=0, irq="TLB", action="TLB shootdowns", count=number * 10, elapsed_ns=10_000_000_000)
+        node.add(
+            "interrupts",
+            second,
+            cpu=0,
+            irq="TLB",
+            action="TLB shootdowns",
+            count=number * 10,
+            elapsed_ns=10_000_000_000,
+        )
     return node
 
 
@@ -33,7 +41,9 @@ def test_flushes_that_interrupt_nobody_are_not_named() -> None:
 
 
 def test_the_flushes_of_one_core_are_counted_beside_the_usual_ones_of_many() -> None:
-    incident = next(one for one in diagnose(interrupted(100_000, usual=40_000)).incidents if one.core == 1)
+    incident = next(
+        one for one in diagnose(interrupted(100_000, usual=40_000)).incidents if one.core == 1
+    )
     assert incident.verdict.cause == "tlb-shootdown"
     causes = [one.verdict.cause for one in diagnose(interrupted(45_000, usual=40_000)).incidents]
     assert "tlb-shootdown" not in causes

@@ -14,7 +14,14 @@ ONE = """
 def computing(cpus_allowed: str | None = None) -> DrawnNode:
     node = drawn_node(ONE)
     if cpus_allowed:
-        described = {"comm": "encoder", "pid": 90, "tid": 90, "policy": "other", "priority": 0, "cpus_allowed": cpus_allowed}
+        described = {
+            "comm": "encoder",
+            "pid": 90,
+            "tid": 90,
+            "policy": "other",
+            "priority": 0,
+            "cpus_allowed": cpus_allowed,
+        }
         node.add("tasks", 15, cpu=1, trigger="user_busy", samples=95, **described)
     return node
 
@@ -33,7 +40,16 @@ def with_cpu_pressure(node: DrawnNode, level: float, before: float = 0.0) -> Dra
 
 def with_a_waiting_thread(node: DrawnNode) -> DrawnNode:
     for second in range(10, 26):
-        node.add("runqueue", second + 1, cpu=1, pid=20, comm="napi/eth0-5", state="S", run_ns=NS // 3, delay_ns=NS // 2)
+        node.add(
+            "runqueue",
+            second + 1,
+            cpu=1,
+            pid=20,
+            comm="napi/eth0-5",
+            state="S",
+            run_ns=NS // 3,
+            delay_ns=NS // 2,
+        )
     return node
 
 
@@ -51,7 +67,9 @@ def test_a_bound_thread_behind_which_tasks_wait_is_named() -> None:
 
 
 def test_one_core_among_many_is_felt_though_the_mean_over_busy_cores_is_small() -> None:
-    others = "\n".join(f"    core {cpu}:  ..........{16 * 'h'}.............." for cpu in range(2, 10))
+    others = "\n".join(
+        f"    core {cpu}:  ..........{16 * 'h'}.............." for cpu in range(2, 10)
+    )
     node = drawn_node(f"{ONE}{others}\n    h: user+idle  sh[91]  /  main")
     described = {"comm": "encoder", "pid": 90, "tid": 90, "policy": "other", "cpus_allowed": "1"}
     node.add("tasks", 15, cpu=1, trigger="user_busy", samples=95, **described)
@@ -74,7 +92,14 @@ def test_tasks_that_wait_are_not_its_own_fault_where_the_thread_may_run_elsewher
 def test_tasks_without_quota_left_do_not_wait_behind_it() -> None:
     node = with_cpu_pressure(computing("1"), 0.7)
     for second in (10, 20, 30):
-        node.add("cgroups", second, controller="cpu", path="/pods/b", throttled_ns=8 * NS, nr_throttled=90)
+        node.add(
+            "cgroups",
+            second,
+            controller="cpu",
+            path="/pods/b",
+            throttled_ns=8 * NS,
+            nr_throttled=90,
+        )
     assert "userspace-hog" not in [one.verdict.cause for one in diagnose(node).incidents]
 
 
@@ -94,24 +119,41 @@ def test_asked_about_the_moment_it_is_told() -> None:
 
 def test_other_cores_are_told_as_they_were() -> None:
     node = drawn_node(
-        ONE.replace("core 0:  ........................................", "core 0:  ..........bbbbbbb.........bb............")
+        ONE.replace(
+            "core 0:  ........................................",
+            "core 0:  ..........bbbbbbb.........bb............",
+        )
         + "    b: user  sh[91]  /  main"
     )
     node.add(
-        "tasks", 15, cpu=1, trigger="user_busy", samples=95, comm="encoder", pid=90, tid=90, policy="other", cpus_allowed="1"
+        "tasks",
+        15,
+        cpu=1,
+        trigger="user_busy",
+        samples=95,
+        comm="encoder",
+        pid=90,
+        tid=90,
+        policy="other",
+        cpus_allowed="1",
     )
     (incident,) = diagnose(with_a_waiting_thread(node)).incidents
     assert "the other cores were 55% idle" in incident.verdict.summary
 
 
 def test_a_node_that_trains_on_all_cores_has_no_incident() -> None:
-    node = drawn_node("core 0: ....uuuuuuuuuuuuuuuuuuu\ncore 1: ....uuuuuuuuuuuuuuuuuuu\nu: user  train[9]  /  main, step")
+    node = drawn_node(
+        "core 0: ....uuuuuuuuuuuuuuuuuuu\ncore 1: ....uuuuuuuuuuuuuuuuuuu\nu: user  train[9]  / "
+        " main, step"
+    )
     assert not diagnose(node).incidents
 
 
 def test_the_thread_is_to_be_changed_and_not_its_process() -> None:
     node = with_a_waiting_thread(computing("1"))
     drawn = node._drawn()
-    drawn["samples"] = [(*row[:3], 93, *row[4:]) if row[2] == 90 else row for row in drawn["samples"]]
+    drawn["samples"] = [
+        (*row[:3], 93, *row[4:]) if row[2] == 90 else row for row in drawn["samples"]
+    ]
     (incident,) = diagnose(node).incidents
     assert incident.verdict.fix[0].startswith("taskset -pc 0-1 93 ")

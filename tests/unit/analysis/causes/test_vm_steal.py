@@ -32,7 +32,8 @@ def test_a_core_in_system_mode_is_not_stolen() -> None:
 
 def test_twice_the_usual_steal_is_not_named() -> None:
     picture = (
-        STOLEN.replace(".", "w").replace("user+steal", "idle+steal") + "    w: user+idle+iowait+steal  python[800]  /  main\n"
+        STOLEN.replace(".", "w").replace("user+steal", "idle+steal")
+        + "    w: user+idle+iowait+steal  python[800]  /  main\n"
     )
     assert not diagnose(drawn_node(picture)).incidents
 

@@ -21,12 +21,18 @@ class Node:
 
     def add(self, table: str, **values: object) -> None:
         row: Row = tuple(  # type: ignore[assignment]
-            values.get(c.name, NOW_NS - S if c.name == "time" else None if c.nullable else 0) for c in TABLES[table].columns
+            values.get(c.name, NOW_NS - S if c.name == "time" else None if c.nullable else 0)
+            for c in TABLES[table].columns
         )
         self._rows.setdefault(table, []).append(row)
 
     def core(self, cpu: int, **shares: float) -> None:
-        self.add("cores", cpu=cpu, elapsed_ns=S, **{f"{mode}_ns": round(share * S) for mode, share in shares.items()})
+        self.add(
+            "cores",
+            cpu=cpu,
+            elapsed_ns=S,
+            **{f"{mode}_ns": round(share * S) for mode, share in shares.items()},
+        )
 
     def cores(self, cpu: int, seconds: int, **shares: float) -> None:
         """So many seconds of a core, and no others."""
@@ -58,7 +64,12 @@ class _Source:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self.span, self.rows, self.notices, self.status = node.span, node.rows, node.notices, node.status
+        self.span, self.rows, self.notices, self.status = (
+            node.span,
+            node.rows,
+            node.notices,
+            node.status,
+        )
 
     def sampled(self, from_ns: int, to_ns: int) -> list[Sampled]:
         return self._node.samples

@@ -51,7 +51,10 @@ def test_a_single_second_is_told_and_fails_nothing(node) -> None:
 
 def test_a_softirq_that_still_waits_is_a_stall(node) -> None:
     node.add("softirq_delay", cpu=1, vector="net_rx", worst_ns=1000, pending_ns=3 * S)
-    assert findings(node)["softirq-stall"].title == "core 1: a net_rx softirq waited 3 s for its handler"
+    assert (
+        findings(node)["softirq-stall"].title
+        == "core 1: a net_rx softirq waited 3 s for its handler"
+    )
 
 
 def test_a_short_softirq_delay_is_none(node) -> None:
@@ -60,14 +63,34 @@ def test_a_short_softirq_delay_is_none(node) -> None:
 
 
 def test_a_throttled_real_time_task_is_told_and_fails_nothing(node) -> None:
-    node.add("events", time=NOW_NS - 60 * S, kind="rt_throttled", by_kernel=True, message="sched: RT throttling activated")
+    node.add(
+        "events",
+        time=NOW_NS - 60 * S,
+        kind="rt_throttled",
+        by_kernel=True,
+        message="sched: RT throttling activated",
+    )
     assert findings(node)["kernel-log"].level is Level.NOTICE
 
 
 def test_a_reset_of_this_hour_is_a_problem_and_an_older_one_a_notice(node) -> None:
-    node.add("events", time=NOW_NS - 3700 * S, kind="nic_reset", by_kernel=True, message="Trigger reset is on", device="eth0")
+    node.add(
+        "events",
+        time=NOW_NS - 3700 * S,
+        kind="nic_reset",
+        by_kernel=True,
+        message="Trigger reset is on",
+        device="eth0",
+    )
     assert findings(node)["kernel-log"].level is Level.NOTICE
-    node.add("events", time=NOW_NS - 60 * S, kind="nic_reset", by_kernel=True, message="Trigger reset is on", device="eth0")
+    node.add(
+        "events",
+        time=NOW_NS - 60 * S,
+        kind="nic_reset",
+        by_kernel=True,
+        message="Trigger reset is on",
+        device="eth0",
+    )
     found = findings(node)["kernel-log"]
     assert found.level is Level.PROBLEM
     assert found.title == "network device resets in the kernel log: 2, the last 1 min ago"
@@ -81,14 +104,22 @@ def test_a_line_that_the_kernel_did_not_write_is_no_reset(node) -> None:
 
 def test_many_dead_cgroups_are_a_leak(node) -> None:
     node.add("cgroups", controller="memory", path="/", tracked=68_920, visible=240)
-    assert findings(node)["zombie-cgroups"].title == "68,680 dead memory cgroups are held, 240 are alive"
+    assert (
+        findings(node)["zombie-cgroups"].title
+        == "68,680 dead memory cgroups are held, 240 are alive"
+    )
 
 
 def test_a_count_of_dead_cgroups_is_told_and_fails_nothing_unless_a_walk_was_slow(node) -> None:
     node.add("cgroups", controller="memory", path="/", tracked=68_920, visible=240)
     assert findings(node)["zombie-cgroups"].level is Level.NOTICE
     assert check_up(node.seen()).exit_code == WELL
-    assert check_up(node.seen(), (Finding("probe", Level.PROBLEM, "the slowest read took 5 s"),)).exit_code == PROBLEM
+    assert (
+        check_up(
+            node.seen(), (Finding("probe", Level.PROBLEM, "the slowest read took 5 s"),)
+        ).exit_code
+        == PROBLEM
+    )
 
 
 def test_dying_as_the_kernel_counts_them_goes_before_arithmetic(node) -> None:
@@ -104,8 +135,16 @@ def test_cgroups_that_could_not_be_counted_are_said_to_be_so(node) -> None:
 
 
 def unit(node, **values: object) -> None:
-    states = {"unit": "ecs.service", "load_state": "loaded", "active_state": "activating", "sub_state": "auto-restart"}
-    node.add("units", **states | {"result": "exit-code", "main_status": 1, "file_state": "enabled"} | values)
+    states = {
+        "unit": "ecs.service",
+        "load_state": "loaded",
+        "active_state": "activating",
+        "sub_state": "auto-restart",
+    }
+    node.add(
+        "units",
+        **states | {"result": "exit-code", "main_status": 1, "file_state": "enabled"} | values,
+    )
 
 
 def test_a_unit_that_restarts_again_and_again_crash_loops(node) -> None:
@@ -123,11 +162,21 @@ def test_a_unit_that_recovered_is_no_crash_loop(node) -> None:
 
 def test_a_container_that_is_restarted_again_and_again_crash_loops(node) -> None:
     agent(node, state="running", started_ns=NOW_NS - 400 * S)
-    assert findings(node)["crash-loop"].title == "container kube-system/p-1/agent crash-loops: 12 restarts"
+    assert (
+        findings(node)["crash-loop"].title
+        == "container kube-system/p-1/agent crash-loops: 12 restarts"
+    )
 
 
 def agent(node, **values: object) -> None:
-    node.add("containers", container="abc", name="agent", pod="p-1", namespace="kube-system", **{"restarts": 12} | values)
+    node.add(
+        "containers",
+        container="abc",
+        name="agent",
+        pod="p-1",
+        namespace="kube-system",
+        **{"restarts": 12} | values,
+    )
 
 
 def test_a_container_that_has_run_since_its_restarts_is_no_crash_loop(node) -> None:
@@ -148,24 +197,56 @@ def test_a_container_that_came_to_rest_is_a_crash_loop_only_if_it_failed(node) -
 
 
 def test_a_vendors_unit_that_never_came_up_is_told(node) -> None:
-    unit(node, preset="enabled", fragment="/lib/systemd/system/ecs.service", active_state="failed", sub_state="failed")
+    unit(
+        node,
+        preset="enabled",
+        fragment="/lib/systemd/system/ecs.service",
+        active_state="failed",
+        sub_state="failed",
+    )
     assert findings(node)["vendor-unit"].level is Level.NOTICE
     assert check_up(node.seen()).exit_code == WELL
 
 
 def test_all_queues_on_one_core_collide(node) -> None:
     for queue in range(4):
-        node.add("interrupts", cpu=1, irq=str(30 + queue), action="eth0", device="eth0", queue=queue, affinity="1", count=9)
+        node.add(
+            "interrupts",
+            cpu=1,
+            irq=str(30 + queue),
+            action="eth0",
+            device="eth0",
+            queue=queue,
+            affinity="1",
+            count=9,
+        )
     assert findings(node)["irq-collision"].title == "eth0: all 4 queues interrupt core 1"
 
 
 def test_queues_on_different_cores_do_not_collide(node) -> None:
     for queue in range(2):
-        node.add("interrupts", cpu=queue, irq=str(30 + queue), action="eth0", device="eth0", queue=queue, affinity=str(queue))
+        node.add(
+            "interrupts",
+            cpu=queue,
+            irq=str(30 + queue),
+            action="eth0",
+            device="eth0",
+            queue=queue,
+            affinity=str(queue),
+        )
     assert findings(node) == {}
 
 
 def test_problems_come_before_notices(node) -> None:
-    unit(node, preset="enabled", fragment="/lib/systemd/system/ecs.service", active_state="failed", sub_state="failed")
+    unit(
+        node,
+        preset="enabled",
+        fragment="/lib/systemd/system/ecs.service",
+        active_state="failed",
+        sub_state="failed",
+    )
     node.cores(0, 3, system=1.0)
-    assert [finding.level for finding in check_up(node.seen()).findings] == [Level.PROBLEM, Level.NOTICE]
+    assert [finding.level for finding in check_up(node.seen()).findings] == [
+        Level.PROBLEM,
+        Level.NOTICE,
+    ]

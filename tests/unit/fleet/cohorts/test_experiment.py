@@ -23,7 +23,9 @@ def test_more_differences_to_choose_from_need_more_affected_nodes() -> None:
 
 def test_the_experiment_names_the_fact_the_place_and_the_time() -> None:
     same = ZONE.replace("b", "n").replace("c", "n").replace("a", "y")
-    decision = decide(*drawn("xxxxxxxxx......" + "." * 30, label__zone=ZONE, unit_outcome__agent=same))
+    decision = decide(
+        *drawn("xxxxxxxxx......" + "." * 30, label__zone=ZONE, unit_outcome__agent=same)
+    )
     told = experiments(decision, "30 d")
     assert "where unit_outcome agent is y (zone is a), undo that" in told[0]
     assert "30 d" in told[0]

@@ -22,7 +22,13 @@ def test_places_are_known_by_their_names(kind: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [("label", "image"), ("sysctl", "vm.zone_reclaim_mode"), ("unit_file", "region.service"), ("label", "job")]
+    ("kind", "name"),
+    [
+        ("label", "image"),
+        ("sysctl", "vm.zone_reclaim_mode"),
+        ("unit_file", "region.service"),
+        ("label", "job"),
+    ],
 )
 def test_other_facts_are_no_places(kind: str, name: str) -> None:
     assert not fact_rules.is_place(kind, name)
@@ -41,7 +47,9 @@ def test_other_facts_are_no_places(kind: str, name: str) -> None:
         ("nic", "eth0 reset_count", fact_rules.CONSEQUENCE),
     ],
 )
-def test_what_cannot_be_a_cause_is_left_out_with_its_reason(kind: str, name: str, reason: str) -> None:
+def test_what_cannot_be_a_cause_is_left_out_with_its_reason(
+    kind: str, name: str, reason: str
+) -> None:
     assert fact_rules.reason_to_leave_out(kind, name) == reason
 
 

@@ -11,7 +11,8 @@ from necroscope.fleet.cohorts.fisher import fisher_greater
 def by_counting(affected_with: int, with_it: int, affected: int, nodes: int) -> float:
     """Exact whole numbers, all ways to draw."""
     ways = sum(
-        comb(affected, hits) * comb(nodes - affected, with_it - hits) for hits in range(affected_with, min(with_it, affected) + 1)
+        comb(affected, hits) * comb(nodes - affected, with_it - hits)
+        for hits in range(affected_with, min(with_it, affected) + 1)
     )
     return ways / comb(nodes, with_it)
 
@@ -23,8 +24,13 @@ def test_every_table_has_the_chance_that_counting_gives(nodes: int) -> None:
         with_it = rng.integers(0, nodes + 1, 40)
         low, high = np.maximum(0, affected + with_it - nodes), np.minimum(affected, with_it)
         affected_with = rng.integers(low, high + 1)
-        expected = [by_counting(a, n, affected, nodes) for a, n in zip(affected_with.tolist(), with_it.tolist(), strict=True)]
-        assert fisher_greater(affected_with, with_it, affected, nodes) == pytest.approx(expected, rel=1e-9)
+        expected = [
+            by_counting(a, n, affected, nodes)
+            for a, n in zip(affected_with.tolist(), with_it.tolist(), strict=True)
+        ]
+        assert fisher_greater(affected_with, with_it, affected, nodes) == pytest.approx(
+            expected, rel=1e-9
+        )
 
 
 def test_a_tiny_chance_keeps_its_digits() -> None:

@@ -17,7 +17,9 @@ from necroscope.fleet.cohorts.intervals import (
 def test_the_incomplete_beta_function_has_its_known_values() -> None:
     assert beta_cdf(0.5, 2, 2) == pytest.approx(0.5)
     assert beta_cdf(0.3, 1, 1) == pytest.approx(0.3)
-    assert beta_cdf(0.2, 3, 5) == pytest.approx(sum(math.comb(7, k) * 0.2**k * 0.8 ** (7 - k) for k in range(3, 8)))
+    assert beta_cdf(0.2, 3, 5) == pytest.approx(
+        sum(math.comb(7, k) * 0.2**k * 0.8 ** (7 - k) for k in range(3, 8))
+    )
     assert beta_cdf(0.9, 400.5, 30.25) == pytest.approx(1 - beta_cdf(0.1, 30.25, 400.5))
 
 

@@ -27,7 +27,9 @@ def test_the_chance_is_that_of_all_ways_to_fail_within_the_strata() -> None:
         for first in combinations(inside, int(affected[inside].sum()))
         for second in combinations(outside, int(affected[outside].sum()))
     ]
-    assert chance_given(has, affected, other) == pytest.approx(sum(hits >= seen for hits in ways) / len(ways))
+    assert chance_given(has, affected, other) == pytest.approx(
+        sum(hits >= seen for hits in ways) / len(ways)
+    )
 
 
 def test_a_proxy_has_nothing_left_and_the_cause_keeps_all() -> None:
@@ -41,4 +43,9 @@ def test_a_proxy_has_nothing_left_and_the_cause_keeps_all() -> None:
 
 def test_a_table_counts_every_node_once() -> None:
     table = table_of(flags("xxx.."), flags("xx..x"))
-    assert (table.affected_with, table.well_with, table.affected_without, table.well_without) == (2, 1, 1, 1)
+    assert (table.affected_with, table.well_with, table.affected_without, table.well_without) == (
+        2,
+        1,
+        1,
+        1,
+    )

@@ -1,4 +1,6 @@
-"""The collector over HTTP, in this process: who is let in, what is taken, and what everybody is told."""
+"""The collector over HTTP, in this process: who is let in, what is taken, and what everybody is
+told.
+"""
 
 import contextlib
 import gzip
@@ -46,7 +48,9 @@ def lake(tmp_path: Path) -> Lake:
 def start(lake: Lake) -> Iterator[Started]:
     """A collector with these options; at the end it is drained."""
     with contextlib.ExitStack() as stack:
-        yield lambda **options: stack.enter_context(served(create_app(lake, TOKENS, commit_every_s=0.001, **options)))
+        yield lambda **options: stack.enter_context(
+            served(create_app(lake, TOKENS, commit_every_s=0.001, **options))
+        )
 
 
 def push(client: httpx.Client, body: bytes, token: str | None = "push", **headers: str) -> Any:
@@ -54,8 +58,19 @@ def push(client: httpx.Client, body: bytes, token: str | None = "push", **header
     return client.post("/v1/batches", content=body, headers={**known, **headers})
 
 
-def put_bundle(client: httpx.Client, body: bytes = BUNDLE, token: str = "push", name: str = "incident-1", **headers: str) -> Any:
-    sent = {"Authorization": f"Bearer {token}", NODE_HEADER: "gpu-17", TIME_HEADER: str(START_NS), **headers}
+def put_bundle(
+    client: httpx.Client,
+    body: bytes = BUNDLE,
+    token: str = "push",
+    name: str = "incident-1",
+    **headers: str,
+) -> Any:
+    sent = {
+        "Authorization": f"Bearer {token}",
+        NODE_HEADER: "gpu-17",
+        TIME_HEADER: str(START_NS),
+        **headers,
+    }
     return client.put(f"/v1/bundles/{name}", content=body, headers=sent)
 
 
@@ -72,7 +87,10 @@ def test_what_was_pushed_is_in_the_tables_when_the_collector_has_ended(lake: Lak
         push(client, encode(made_batch("n1", 1)), token="push-us")
     assert lake.list("inbox") == []
     assert sequences_in(lake) == [("n1", 0), ("n1", 1)]
-    assert {row["cluster"] for row in rows_in(lake)} == {"eu-1", "us-1"}, "the token decides the cluster"
+    assert {row["cluster"] for row in rows_in(lake)} == {
+        "eu-1",
+        "us-1",
+    }, "the token decides the cluster"
 
 
 def test_the_clock_at_sending_is_compared_with_the_collector_s(lake: Lake) -> None:
@@ -83,18 +101,26 @@ def test_the_clock_at_sending_is_compared_with_the_collector_s(lake: Lake) -> No
 
 
 @pytest.mark.parametrize(
-    ("token", "status"), [(None, 401), ("", 401), ("wrong", 401), ("read", 403), ("push-17", 200), ("push", 200)]
+    ("token", "status"),
+    [(None, 401), ("", 401), ("wrong", 401), ("read", 403), ("push-17", 200), ("push", 200)],
 )
-def test_only_who_may_push_is_let_in(start: Started, lake: Lake, token: str | None, status: int) -> None:
+def test_only_who_may_push_is_let_in(
+    start: Started, lake: Lake, token: str | None, status: int
+) -> None:
     answer = push(start(), encode(made_batch("gpu-17")), token)
     assert answer.status_code == status
     assert ("www-authenticate" in answer.headers) == (status == 401)
     assert bool(lake.list("inbox")) == (status == 200)
 
 
-@pytest.mark.parametrize("header", ["push", "Basic push", "Bearer", "Bearer  push extra", "bearer\tpush"])
+@pytest.mark.parametrize(
+    "header", ["push", "Basic push", "Bearer", "Bearer  push extra", "bearer\tpush"]
+)
 def test_a_token_in_another_form_is_none(start: Started, header: str) -> None:
-    assert start().post("/v1/batches", content=b"", headers={"Authorization": header}).status_code == 401
+    assert (
+        start().post("/v1/batches", content=b"", headers={"Authorization": header}).status_code
+        == 401
+    )
 
 
 def test_another_node_s_name_is_refused(start: Started, lake: Lake) -> None:
@@ -128,7 +154,12 @@ def test_a_large_body_that_announces_nothing_is_cut_off(start: Started) -> None:
             yield bytes(100)
 
     client = start(limits=Limits(body_bytes=1000))
-    assert client.post("/v1/batches", content=endless(), headers={"Authorization": "Bearer push"}).status_code == 413
+    assert (
+        client.post(
+            "/v1/batches", content=endless(), headers={"Authorization": "Bearer push"}
+        ).status_code
+        == 413
+    )
 
 
 def test_a_zip_bomb_is_413(start: Started) -> None:
@@ -143,13 +174,17 @@ def test_a_node_that_comes_too_often_is_told_when_to_come(start: Started) -> Non
     assert push(client, encode(made_batch("n2"))).status_code == 200
 
 
-def test_a_node_with_a_token_of_its_own_is_stopped_before_its_garbage_is_read(start: Started) -> None:
+def test_a_node_with_a_token_of_its_own_is_stopped_before_its_garbage_is_read(
+    start: Started,
+) -> None:
     client = start(limits=Limits(node_burst=2, node_batches_per_s=0.001))
     assert [push(client, b"garbage", "push-17").status_code for _ in range(3)] == [400, 400, 429]
     assert push(client, encode(made_batch("n2"))).status_code == 200
 
 
-def test_a_cluster_that_comes_too_often_is_stopped_before_its_bodies_are_read(start: Started) -> None:
+def test_a_cluster_that_comes_too_often_is_stopped_before_its_bodies_are_read(
+    start: Started,
+) -> None:
     client = start(limits=Limits(cluster_burst=1, cluster_batches_per_s=0.001))
     assert [push(client, b"garbage").status_code for _ in range(2)] == [400, 429]
     assert push(client, b"garbage", "push-us").status_code == 400
@@ -161,7 +196,9 @@ def test_a_collector_that_is_behind_says_so(start: Started) -> None:
     assert int(answer.headers["retry-after"]) >= 1
 
 
-def test_a_lake_that_refuses_is_503_in_pushes_and_in_health(start: Started, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lake_that_refuses_is_503_in_pushes_and_in_health(
+    start: Started, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     client = start()
     real = Lake.put
 
@@ -203,7 +240,9 @@ def test_a_bundle_has_one_place_however_often_it_comes(start: Started, lake: Lak
         ({"token": "read"}, 403),
     ],
 )
-def test_bundles_that_are_none_are_refused(start: Started, lake: Lake, options: dict[str, Any], status: int) -> None:
+def test_bundles_that_are_none_are_refused(
+    start: Started, lake: Lake, options: dict[str, Any], status: int
+) -> None:
     assert put_bundle(start(), **options).status_code in {status, 405}
     assert lake.list("bundles") == []
 
@@ -255,12 +294,20 @@ def test_the_page_is_served_beside_the_routes(start: Started, tmp_path: Path) ->
     assert "default-src 'none'" in client.get("/").headers["content-security-policy"]
 
 
-def test_a_node_of_another_century_is_refused_and_one_of_yesterday_is_not(start: Started, lake: Lake) -> None:
+def test_a_node_of_another_century_is_refused_and_one_of_yesterday_is_not(
+    start: Started, lake: Lake
+) -> None:
     client = start()
     late = replace(made_batch(), sent_ns=4_000_000_000 * 10**9)
     assert push(client, encode(late)).status_code == 400
-    assert push(client, encode(made_batch()), **{SENT_HEADER: str(4_000_000_000 * 10**9)}).status_code == 400
-    assert push(client, encode(replace(late, sent_ns=time.time_ns() + 86_400 * 10**9))).status_code == 200
+    assert (
+        push(client, encode(made_batch()), **{SENT_HEADER: str(4_000_000_000 * 10**9)}).status_code
+        == 400
+    )
+    assert (
+        push(client, encode(replace(late, sent_ns=time.time_ns() + 86_400 * 10**9))).status_code
+        == 200
+    )
 
 
 def test_slow_bodies_hold_what_has_come_of_them_and_one_node_holds_few(start: Started) -> None:
@@ -268,9 +315,12 @@ def test_slow_bodies_hold_what_has_come_of_them_and_one_node_holds_few(start: St
     authority = f"{client.base_url.host}:{client.base_url.port}"
     with contextlib.ExitStack() as stack:
         for token in ("push", "push", "push", "push-17", "push-17"):
-            slow = stack.enter_context(socket.create_connection((client.base_url.host, client.base_url.port)))
+            slow = stack.enter_context(
+                socket.create_connection((client.base_url.host, client.base_url.port))
+            )
             head = (
-                f"POST /v1/batches HTTP/1.1\r\nHost: {authority}\r\nAuthorization: Bearer {token}\r\nContent-Length: 900\r\n\r\n"
+                f"POST /v1/batches HTTP/1.1\r\nHost: {authority}\r\nAuthorization: Bearer"
+                f" {token}\r\nContent-Length: 900\r\n\r\n"
             )
             slow.sendall(head.encode() + b"x")
         while "queue_requests 5\n" not in client.get("/metrics").text:

@@ -1,4 +1,6 @@
-"""The evidence of an incident in the time machine: who may look, what is no evidence, and how much is kept open."""
+"""The evidence of an incident in the time machine: who may look, what is no evidence, and how much
+is kept open.
+"""
 
 import tempfile
 from collections.abc import Iterator
@@ -16,7 +18,11 @@ from necroscope.fleet.lake import Lake
 from necroscope.fleet.tokens import Grant, Tokens, digest_of
 from necroscope.fleet.upload.bundle import pack
 
-GRANTS = {"push": Grant("eu-1", "push"), "read": Grant("eu-1", "read"), "read-us": Grant("us-1", "read")}
+GRANTS = {
+    "push": Grant("eu-1", "push"),
+    "read": Grant("eu-1", "read"),
+    "read-us": Grant("us-1", "read"),
+}
 DAY = "2025-10-09"
 
 
@@ -44,7 +50,9 @@ def client(tmp_path: Path, bundle: bytes, temporary: Path) -> Iterator[httpx.Cli
         lake.put(f"bundles/cluster=eu-1/date={DAY}/gpu-17--{number}.bundle", bundle)
     lake.put(f"bundles/cluster=eu-1/date={DAY}/gpu-17--torn.bundle", bundle[: len(bundle) // 2])
     tokens = Tokens({digest_of(token): grant for token, grant in GRANTS.items()})
-    with served(create_app(lake, tokens, routers=[evidence_router(recording_of, most_open=2)])) as client:
+    with served(
+        create_app(lake, tokens, routers=[evidence_router(recording_of, most_open=2)])
+    ) as client:
         client.headers["Authorization"] = "Bearer read"
         yield client
 
@@ -80,17 +88,23 @@ def test_only_a_reader_of_its_cluster_sees_it(client: httpx.Client) -> None:
 )
 def test_what_is_no_evidence_is_not_found(client: httpx.Client, address: str) -> None:
     assert client.get(address + "api/recording").status_code in (403, 404)
-    assert client.get(address + "api/recording", headers={"Authorization": "Bearer read-us"}).status_code in (403, 404)
+    assert client.get(
+        address + "api/recording", headers={"Authorization": "Bearer read-us"}
+    ).status_code in (403, 404)
 
 
-def test_torn_evidence_is_said_to_be_torn_and_leaves_nothing(client: httpx.Client, temporary: Path) -> None:
+def test_torn_evidence_is_said_to_be_torn_and_leaves_nothing(
+    client: httpx.Client, temporary: Path
+) -> None:
     answer = client.get(place("gpu-17--torn.bundle") + "api/recording")
     assert answer.status_code == 422
     assert "no bundle" in answer.json()["error"]
     assert not list(temporary.iterdir())
 
 
-def test_evidence_whose_window_began_before_midnight_lies_under_the_day_before(client: httpx.Client) -> None:
+def test_evidence_whose_window_began_before_midnight_lies_under_the_day_before(
+    client: httpx.Client,
+) -> None:
     assert client.get("/evidence/eu-1/2025-10-10/gpu-17--0.bundle/api/recording").status_code == 200
     assert client.get("/evidence/eu-1/2025-10-11/gpu-17--0.bundle/api/recording").status_code == 404
 
@@ -104,6 +118,6 @@ def test_a_few_are_kept_unpacked_and_the_oldest_goes(client: httpx.Client, tempo
 def test_an_address_without_its_slash_leads_to_the_page(client: httpx.Client) -> None:
     answer = client.get(place("gpu-17--0.bundle").rstrip("/"))
     assert answer.status_code == 308
-    assert httpx.URL(f"http://x{place('gpu-17--0.bundle').rstrip('/')}").join(answer.headers["location"]).path == place(
-        "gpu-17--0.bundle"
-    )
+    assert httpx.URL(f"http://x{place('gpu-17--0.bundle').rstrip('/')}").join(
+        answer.headers["location"]
+    ).path == place("gpu-17--0.bundle")

@@ -39,10 +39,21 @@ def lake(tmp_path: Path) -> SlowLake:
 
 @contextlib.asynccontextmanager
 async def running(
-    lake: Lake, *, every_s: float = 0.01, free_floor_bytes: int = 0, moments: Iterable[int] = range(1000)
+    lake: Lake,
+    *,
+    every_s: float = 0.01,
+    free_floor_bytes: int = 0,
+    moments: Iterable[int] = range(1000),
 ) -> AsyncIterator[GroupCommit]:
     clock = iter(moments)
-    commits = GroupCommit(lake, "me", Metrics(), every_s=every_s, free_floor_bytes=free_floor_bytes, clock_ns=lambda: next(clock))
+    commits = GroupCommit(
+        lake,
+        "me",
+        Metrics(),
+        every_s=every_s,
+        free_floor_bytes=free_floor_bytes,
+        clock_ns=lambda: next(clock),
+    )
     task = asyncio.create_task(commits.run())
     yield commits
     commits.close()
@@ -85,12 +96,16 @@ def test_what_comes_together_is_one_file_and_what_comes_meanwhile_the_next(lake:
     asyncio.run(push())
 
 
-def test_a_lake_that_refuses_is_told_to_all_of_the_group_and_the_next_is_tried(lake: SlowLake) -> None:
+def test_a_lake_that_refuses_is_told_to_all_of_the_group_and_the_next_is_tried(
+    lake: SlowLake,
+) -> None:
     async def push() -> None:
         lake.let_go.set()
         lake.fails = True
         async with running(lake) as commits:
-            answers = await asyncio.gather(*(commits.add(receipt(number)) for number in range(3)), return_exceptions=True)
+            answers = await asyncio.gather(
+                *(commits.add(receipt(number)) for number in range(3)), return_exceptions=True
+            )
             assert [str(answer) for answer in answers] == ["no space"] * 3
             assert commits.failure is not None
             lake.fails = False
@@ -166,12 +181,16 @@ def test_a_clock_that_is_set_back_overwrites_nothing(lake: SlowLake) -> None:
     asyncio.run(push())
 
 
-def test_a_group_that_is_large_does_not_wait(lake: SlowLake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_that_is_large_does_not_wait(
+    lake: SlowLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("necroscope.fleet.collector.group_commit._FULL_BYTES", 10)
 
     async def push() -> None:
         lake.let_go.set()
         async with running(lake, every_s=3600) as commits:
-            await asyncio.wait_for(asyncio.gather(commits.add(receipt(1)), commits.add(receipt(2))), 10)
+            await asyncio.wait_for(
+                asyncio.gather(commits.add(receipt(1)), commits.add(receipt(2))), 10
+            )
 
     asyncio.run(push())

@@ -45,7 +45,9 @@ def test_who_drips_a_head_is_left(port: int) -> None:
             assert client.recv(1) == b""
 
 
-def test_a_connection_that_is_kept_rests_as_long_as_it_may_until_it_begins_a_head(port: int) -> None:
+def test_a_connection_that_is_kept_rests_as_long_as_it_may_until_it_begins_a_head(
+    port: int,
+) -> None:
     kept = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     kept.connect()
     line = kept.sock

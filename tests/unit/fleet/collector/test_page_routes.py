@@ -10,16 +10,24 @@ from necroscope.cli.view import recording_of
 from necroscope.fleet.collector.whole import whole_app
 from necroscope.fleet.tokens import Grant, Tokens, digest_of
 
-GRANTS = {"push": Grant("eu-1", "push"), "read": Grant("eu-1", "read"), "read-us": Grant("us-1", "read")}
+GRANTS = {
+    "push": Grant("eu-1", "push"),
+    "read": Grant("eu-1", "read"),
+    "read-us": Grant("us-1", "read"),
+}
 TIME = {"since": "2025-10-08", "until": "2025-10-10"}
 
 
 def test_a_reader_is_offered_what_its_clusters_have(tmp_path: Path) -> None:
     tokens = Tokens({digest_of(token): grant for token, grant in GRANTS.items()})
-    with served(whole_app(drawn_fleet(tmp_path / "lake", START_NS), tokens, recording_of)) as client:
+    with served(
+        whole_app(drawn_fleet(tmp_path / "lake", START_NS), tokens, recording_of)
+    ) as client:
 
         def asked(question: str, token: str, **words: str) -> tuple[int, dict]:
-            answer = client.get(f"/v1/{question}", params=TIME | words, headers={"Authorization": f"Bearer {token}"})
+            answer = client.get(
+                f"/v1/{question}", params=TIME | words, headers={"Authorization": f"Bearer {token}"}
+            )
             return answer.status_code, answer.json()
 
         assert len(asked("choices", "read")[1]["events"]) == 2

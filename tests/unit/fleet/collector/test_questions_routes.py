@@ -1,4 +1,6 @@
-"""Questions over HTTP: who may ask what, the same JSON as of the lake, and no picture that acts for its reader."""
+"""Questions over HTTP: who may ask what, the same JSON as of the lake, and no picture that acts for
+its reader.
+"""
 
 import contextlib
 from collections.abc import Iterator
@@ -36,7 +38,9 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> DrawnLake:
     story.event("us-node", "nic_reset", 3, cluster="us-1")
     story.alive("us-node", range(10), cluster="us-1")
     story.fact("us-node", "label", "zone", "secret", cluster="us-1")
-    story.write().put("bundles/cluster=eu-1/date=2026-04-03/gpu-000--i1.bundle", b"\x28\xb5\x2f\xfd...")
+    story.write().put(
+        "bundles/cluster=eu-1/date=2026-04-03/gpu-000--i1.bundle", b"\x28\xb5\x2f\xfd..."
+    )
     return story
 
 
@@ -46,7 +50,9 @@ def client(drawn: DrawnLake) -> Iterator[httpx.Client]:
         yield stack.enter_context(served(create_app(drawn.lake, TOKENS, routers=(router,))))
 
 
-def get(client: httpx.Client, path: str, token: str | None = "read", **words: str) -> httpx.Response:
+def get(
+    client: httpx.Client, path: str, token: str | None = "read", **words: str
+) -> httpx.Response:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     return client.get(f"/v1/{path}", params={**SPAN, **words}, headers=headers)
 
@@ -63,7 +69,9 @@ QUESTIONS = {
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
-def test_an_answer_is_the_same_as_that_of_the_lake(client: httpx.Client, drawn: DrawnLake, name: str) -> None:
+def test_an_answer_is_the_same_as_that_of_the_lake(
+    client: httpx.Client, drawn: DrawnLake, name: str
+) -> None:
     response = get(client, name, **QUESTIONS[name])
     assert response.status_code == 200
     words = {**SPAN, **QUESTIONS[name]}
@@ -87,7 +95,9 @@ def test_a_reader_sees_its_own_cluster_only(client: httpx.Client) -> None:
 
 
 def test_bundles_and_reports_are_handed_out(client: httpx.Client) -> None:
-    assert get(client, "bundles/eu-1/2026-04-03/gpu-000--i1.bundle").content.startswith(b"\x28\xb5\x2f\xfd")
+    assert get(client, "bundles/eu-1/2026-04-03/gpu-000--i1.bundle").content.startswith(
+        b"\x28\xb5\x2f\xfd"
+    )
     assert get(client, "bundles/eu-1/2026-04-03/other.bundle").status_code == 404
     assert get(client, "bundles/eu-1/2026-04-03/tokens.toml").status_code == 400
     assert get(client, "bundles/eu-1/../../x.bundle").status_code in (400, 404)
@@ -116,8 +126,12 @@ def test_what_cannot_be_asked_is_told_with_a_way_out(
     assert told in response.json()["error"] + response.json()["hint"]
 
 
-@pytest.mark.parametrize(("form", "mark"), [("svg", "<svg"), ("html", "<!doctype html>"), ("folded", "kubelet;entry")])
-def test_a_picture_comes_as_one_and_may_not_act_for_its_reader(client: httpx.Client, form: str, mark: str) -> None:
+@pytest.mark.parametrize(
+    ("form", "mark"), [("svg", "<svg"), ("html", "<!doctype html>"), ("folded", "kubelet;entry")]
+)
+def test_a_picture_comes_as_one_and_may_not_act_for_its_reader(
+    client: httpx.Client, form: str, mark: str
+) -> None:
     response = get(client, "flame", format=form, where="zone=a")
     assert mark in response.text.lower()
     assert response.headers["x-content-type-options"] == "nosniff"

@@ -15,13 +15,19 @@ from necroscope.fleet.lake import Lake
 from necroscope.fleet.protocol import encode
 from necroscope.fleet.tokens import Grant, Tokens, digest_of
 
-GRANTS = {"push": Grant("eu-1", "push"), "read": Grant("eu-1", "read"), "read-all": Grant("*", "read")}
+GRANTS = {
+    "push": Grant("eu-1", "push"),
+    "read": Grant("eu-1", "read"),
+    "read-all": Grant("*", "read"),
+}
 TOKENS = Tokens({digest_of(token): grant for token, grant in GRANTS.items()})
 
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[httpx.Client]:
-    app = create_app(Lake.open(str(tmp_path / "lake")), TOKENS, routers=[router], commit_every_s=0.001)
+    app = create_app(
+        Lake.open(str(tmp_path / "lake")), TOKENS, routers=[router], commit_every_s=0.001
+    )
     app.add_middleware(SessionCookie)
     with served(app) as client:
         yield client
@@ -31,7 +37,9 @@ def signed_in(client: httpx.Client, token: str) -> httpx.Response:
     return client.post(SESSION_PATH, headers={"Authorization": f"Bearer {token}"})
 
 
-def test_a_reader_s_token_becomes_a_cookie_that_no_script_reads_and_no_other_site_sends(client: httpx.Client) -> None:
+def test_a_reader_s_token_becomes_a_cookie_that_no_script_reads_and_no_other_site_sends(
+    client: httpx.Client,
+) -> None:
     answer = signed_in(client, "read")
     assert answer.json() == {"cluster": "eu-1"}
     cookie = answer.headers["set-cookie"]
@@ -45,7 +53,9 @@ def test_over_tls_the_cookie_never_travels_in_the_clear(tmp_path: Path) -> None:
     app = create_app(Lake.open(str(tmp_path / "lake")), TOKENS, routers=[router])
 
     async def asked() -> str:
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://collector") as client:
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(app), base_url="https://collector"
+        ) as client:
             answer = await client.post(SESSION_PATH, headers={"Authorization": "Bearer read"})
         return answer.headers["set-cookie"]
 
@@ -68,7 +78,9 @@ def test_signed_out_is_out(client: httpx.Client) -> None:
 
 def test_a_token_in_the_header_counts_more_than_the_cookie(client: httpx.Client) -> None:
     signed_in(client, "read")
-    assert client.get(SESSION_PATH, headers={"Authorization": "Bearer read-all"}).json() == {"cluster": "*"}
+    assert client.get(SESSION_PATH, headers={"Authorization": "Bearer read-all"}).json() == {
+        "cluster": "*"
+    }
     assert client.get(SESSION_PATH, headers={"Authorization": "Bearer wrong"}).status_code == 401
 
 
@@ -77,6 +89,9 @@ def test_a_cookie_pushes_nothing(client: httpx.Client) -> None:
     assert client.post("/v1/batches", content=encode(made_batch())).status_code == 401
 
 
-@pytest.mark.parametrize("cookie", ['necroscope_fleet="', "necroscope_fleet=\xff", "a=b; =; necroscope_fleet", "x" * 4000])
+@pytest.mark.parametrize(
+    "cookie",
+    ['necroscope_fleet="', "necroscope_fleet=\xff", "a=b; =; necroscope_fleet", "x" * 4000],
+)
 def test_garbage_in_cookies_is_nobody(client: httpx.Client, cookie: str) -> None:
     assert client.get(SESSION_PATH, headers={"Cookie": cookie.encode("latin-1")}).status_code == 401  # type: ignore[dict-item]

@@ -24,7 +24,14 @@ def collector(tmp_path: Path, said: list[str]) -> Collector:
     tokens = tmp_path / "tokens.toml"
     tokens.write_text(entry_text("secret", Grant("eu-1", "push")), "utf-8")
     lake = Lake.open(str(tmp_path / "lake"))
-    return Collector(lake, TokenFile(tokens), name="me", say=said.append, compact_every_s=0.001, clock_ns=lambda: START_NS)
+    return Collector(
+        lake,
+        TokenFile(tokens),
+        name="me",
+        say=said.append,
+        compact_every_s=0.001,
+        clock_ns=lambda: START_NS,
+    )
 
 
 def run_until_told(collector: Collector, rounds: int) -> None:
@@ -45,7 +52,9 @@ def test_the_inbox_becomes_tables(collector: Collector) -> None:
     assert 'rows_total{table="events"} 1\n' in collector.metrics_text()
 
 
-def test_trouble_is_told_once_and_its_end_too(collector: Collector, said: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trouble_is_told_once_and_its_end_too(
+    collector: Collector, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     put_in_inbox(collector.lake, START_NS, "me", made_batch("n1", 5))
     real, calls = Compactor.compact, []
 
@@ -62,7 +71,9 @@ def test_trouble_is_told_once_and_its_end_too(collector: Collector, said: list[s
     assert sequences_in(collector.lake) == [("n1", 5)]
 
 
-def test_tokens_follow_their_file_and_a_broken_file_is_told(collector: Collector, said: list[str], tmp_path: Path) -> None:
+def test_tokens_follow_their_file_and_a_broken_file_is_told(
+    collector: Collector, said: list[str], tmp_path: Path
+) -> None:
     tokens = tmp_path / "tokens.toml"
     tokens.write_text(entry_text("another", Grant("eu-1", "push")), "utf-8")
     run_until_told(collector, 1)
@@ -75,7 +86,9 @@ def test_tokens_follow_their_file_and_a_broken_file_is_told(collector: Collector
 
 
 def test_old_days_go_when_told_to(collector: Collector, said: list[str]) -> None:
-    put_in_inbox(collector.lake, START_NS, "me", made_batch("n1", 5), made_batch("n1", -10 * 24 * 60))
+    put_in_inbox(
+        collector.lake, START_NS, "me", made_batch("n1", 5), made_batch("n1", -10 * 24 * 60)
+    )
     collector.keep_ns = 7 * 86_400 * 10**9
     run_until_told(collector, 1)
     assert sequences_in(collector.lake) == [("n1", 5)]

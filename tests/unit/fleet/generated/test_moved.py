@@ -22,7 +22,10 @@ def span() -> tuple[int, int]:
 def test_every_table_is_there_and_later() -> None:
     from_ns, to_ns = span()
     for name, table in TABLES.items():
-        here, there = REAL.rows(name, from_ns, to_ns), MOVED.rows(name, from_ns + BY_NS, to_ns + BY_NS)
+        here, there = (
+            REAL.rows(name, from_ns, to_ns),
+            MOVED.rows(name, from_ns + BY_NS, to_ns + BY_NS),
+        )
         assert len(here) == len(there), name
         if table.is_timed and len(here):
             assert there["time"][0].as_py() == here["time"][0].as_py() + BY_NS
@@ -30,7 +33,10 @@ def test_every_table_is_there_and_later() -> None:
 
 def test_only_moments_differ() -> None:
     from_ns, to_ns = span()
-    here, there = REAL.rows("anchors", from_ns, to_ns), MOVED.rows("anchors", from_ns + BY_NS, to_ns + BY_NS)
+    here, there = (
+        REAL.rows("anchors", from_ns, to_ns),
+        MOVED.rows("anchors", from_ns + BY_NS, to_ns + BY_NS),
+    )
     differing = {name for name in here.column_names if not here[name].equals(there[name])}
     assert differing == {"time", "realtime_ns"}
 
@@ -49,12 +55,21 @@ def test_samples_gaps_pins_and_identity_are_moved_too() -> None:
 
 def test_events_can_be_added() -> None:
     from_ns, to_ns = span()
-    event = {"time": from_ns + 5, "kind": "nic_reset", "severity": 3, "by_kernel": True, "message": "generated: reset"}
+    event = {
+        "time": from_ns + 5,
+        "kind": "nic_reset",
+        "severity": 3,
+        "by_kernel": True,
+        "message": "generated: reset",
+    }
     with_it = MovedStore(RECORDING, BY_NS, "gpu-17", [event])
     rows = with_it.rows("events", from_ns + BY_NS, to_ns + BY_NS)
     assert rows["kind"].to_pylist()[0] == "nic_reset"
     assert len(rows) == len(REAL.rows("events", from_ns, to_ns)) + 1
-    assert "nic_reset" not in with_it.rows("events", from_ns + BY_NS + 6, to_ns + BY_NS)["kind"].to_pylist()
+    assert (
+        "nic_reset"
+        not in with_it.rows("events", from_ns + BY_NS + 6, to_ns + BY_NS)["kind"].to_pylist()
+    )
     only = with_it.rows("events", from_ns + BY_NS, to_ns + BY_NS, columns=("kind",))
     assert only.column_names == ["kind"]
     assert isinstance(only, pa.Table)

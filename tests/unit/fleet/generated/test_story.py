@@ -25,7 +25,9 @@ def test_the_verdict_is_real_and_the_reset_is_said_to_be_generated() -> None:
 def test_a_moved_row_is_what_the_analysis_says_of_the_moved_recording(tmp_path: Path) -> None:
     story = the_story()
     window = story.window[0] + BY_NS, story.window[1] + BY_NS
-    found = analyse(story.moved_store(BY_NS, "vm"), window, 0, is_final=False, now_ns=window[1], work=tmp_path)
+    found = analyse(
+        story.moved_store(BY_NS, "vm"), window, 0, is_final=False, now_ns=window[1], work=tmp_path
+    )
     assert found.incidents == [moved_row(row, BY_NS) | {"bundle": None} for row in story.incidents]
 
 

@@ -1,7 +1,15 @@
 """The truth of a generated fleet: the unit does it, the zone goes with it, a few nodes disagree."""
 
 from necroscope.fleet.generated import truth
-from necroscope.fleet.generated.truth import FOLLOWING, LEAKS, NOT_STARTED, OUTCOME, UNIT_FILE, ZONES, draw_nodes
+from necroscope.fleet.generated.truth import (
+    FOLLOWING,
+    LEAKS,
+    NOT_STARTED,
+    OUTCOME,
+    UNIT_FILE,
+    ZONES,
+    draw_nodes,
+)
 
 NODES = draw_nodes(500, 20, ["one", "two"])
 
@@ -19,7 +27,9 @@ def test_twenty_facts_follow_the_zone() -> None:
     assert len(FOLLOWING) == 20
     for fact, (first, other) in FOLLOWING.items():
         assert first != other
-        assert all(node.facts[fact] == (first if node.zone == ZONES[0] else other) for node in NODES)
+        assert all(
+            node.facts[fact] == (first if node.zone == ZONES[0] else other) for node in NODES
+        )
 
 
 def test_the_unit_is_enabled_everywhere_and_runs_in_one_zone() -> None:
@@ -46,7 +56,11 @@ def test_the_unit_brings_the_incidents() -> None:
 def test_where_the_unit_was_masked_incidents_end() -> None:
     masked = [node for node in NODES if node.is_masked]
     assert len(masked) >= 20
-    assert all(minute > truth.MASKED_DAYS * truth.DAY_MINUTES for node in masked for minute in node.incidents)
+    assert all(
+        minute > truth.MASKED_DAYS * truth.DAY_MINUTES
+        for node in masked
+        for minute in node.incidents
+    )
 
 
 def test_the_same_numbers_give_the_same_fleet() -> None:

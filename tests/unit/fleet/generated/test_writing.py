@@ -1,4 +1,6 @@
-"""A generated fleet in a lake: through the protocol, with evidence, and with an answer that is known."""
+"""A generated fleet in a lake: through the protocol, with evidence, and with an answer that is
+known.
+"""
 
 import json
 from pathlib import Path
@@ -33,15 +35,29 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, GeneratedFlee
 
 def test_every_row_says_that_it_is_generated(fleet: tuple[Lake, GeneratedFleet]) -> None:
     lake, written = fleet
-    for table in ("events", "facts", "pulses", "jobs", "incidents", "episodes", "core_minutes", "stack_minutes"):
+    for table in (
+        "events",
+        "facts",
+        "pulses",
+        "jobs",
+        "incidents",
+        "episodes",
+        "core_minutes",
+        "stack_minutes",
+    ):
         rows = lake.dataset(table).to_table(columns=["cluster", "node"])
         assert set(rows["cluster"].to_pylist()) == {"generated"}, table
         assert set(rows["node"].to_pylist()) <= {node.name for node in written.nodes}
-    assert all(text.startswith("generated: ") for text in lake.dataset("events").to_table()["message"].to_pylist())
+    assert all(
+        text.startswith("generated: ")
+        for text in lake.dataset("events").to_table()["message"].to_pylist()
+    )
     assert all("generated" in path for path in lake.list("bundles"))
 
 
-def test_nothing_is_left_in_the_inbox_and_nothing_was_refused(fleet: tuple[Lake, GeneratedFleet]) -> None:
+def test_nothing_is_left_in_the_inbox_and_nothing_was_refused(
+    fleet: tuple[Lake, GeneratedFleet],
+) -> None:
     assert fleet[0].list("inbox") == []
     assert fleet[0].list("refused") == []
 
@@ -49,14 +65,20 @@ def test_nothing_is_left_in_the_inbox_and_nothing_was_refused(fleet: tuple[Lake,
 def test_the_lake_holds_the_truth(fleet: tuple[Lake, GeneratedFleet]) -> None:
     lake, written = fleet
     assert lake.dataset("events").count_rows() == written.incidents
-    assert set(lake.dataset("events").to_table()["node"].to_pylist()) == {node.name for node in written.affected}
-    assert set(lake.dataset("pulses").to_table()["node"].to_pylist()) == {node.name for node in written.nodes}
+    assert set(lake.dataset("events").to_table()["node"].to_pylist()) == {
+        node.name for node in written.affected
+    }
+    assert set(lake.dataset("pulses").to_table()["node"].to_pylist()) == {
+        node.name for node in written.nodes
+    }
     assert max(lake.dataset("events").to_table()["time"].to_pylist()) < NOW_NS
 
 
 def test_the_question_finds_the_unit_and_not_the_zone(fleet: tuple[Lake, GeneratedFleet]) -> None:
     questions = LakeQuestions(fleet[0], NOW_NS)
-    answer = why(questions, About("event", "nic_reset"), Span(NOW_NS - 8 * DAY_NS, NOW_NS)).as_json()
+    answer = why(
+        questions, About("event", "nic_reset"), Span(NOW_NS - 8 * DAY_NS, NOW_NS)
+    ).as_json()
     assert answer["outcome"] == "separated"
     assert answer["leaders"][0]["name"] == f"unit_outcome {UNIT} is {LEAKS}"
     assert ZONES[0] not in answer["summary"]
@@ -76,7 +98,9 @@ def test_a_sweep_finds_what_the_nodes_had_found(fleet: tuple[Lake, GeneratedFlee
     assert len(verdicts_in(lake)) == len(before) + 2
 
 
-def test_a_bundle_holds_the_recording_under_the_name_of_its_node(fleet: tuple[Lake, GeneratedFleet], tmp_path: Path) -> None:
+def test_a_bundle_holds_the_recording_under_the_name_of_its_node(
+    fleet: tuple[Lake, GeneratedFleet], tmp_path: Path
+) -> None:
     from necroscope.fleet.upload.bundle import unpack
     from necroscope.store.query import Store
 

@@ -13,7 +13,9 @@ MakeIncident = Callable[..., Judged]
 
 @pytest.fixture
 def incident() -> MakeIncident:
-    def make(from_s: float = 10, to_s: float = 20, core: int | None = 1, **values: object) -> Judged:
+    def make(
+        from_s: float = 10, to_s: float = 20, core: int | None = 1, **values: object
+    ) -> Judged:
         facts = {
             "id": f"{from_s}-core{core}",
             "node": "node-a",
@@ -22,7 +24,12 @@ def incident() -> MakeIncident:
             "confidence": 0.93,
             "title": "a walk over dead cgroups held the core",
             "summary": "kubelet walked 68,680 dead cgroups",
-            "report": {"id": f"{from_s}-core{core}", "events": [], "episodes": [], "verdict": {"cause": "zombie-memcg-walk"}},
+            "report": {
+                "id": f"{from_s}-core{core}",
+                "events": [],
+                "episodes": [],
+                "verdict": {"cause": "zombie-memcg-walk"},
+            },
         }
         return Judged(**(facts | {"from_ns": at(from_s), "to_ns": at(to_s), "core": core} | values))  # type: ignore[arg-type]
 

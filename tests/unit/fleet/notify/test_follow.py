@@ -1,4 +1,6 @@
-"""The whole path over a growing recording: pinned, judged by the real analysis, told once, also across restarts and outages."""
+"""The whole path over a growing recording: pinned, judged by the real analysis, told once, also
+across restarts and outages.
+"""
 
 import json
 from collections.abc import Callable
@@ -41,9 +43,17 @@ class Follow:
         self.start()
 
     def start(self) -> None:
-        watch = Watch(self.directory, self._judge, NewIncidents(at(0)), self.said.append, lambda: round(self.now_s * SECOND))
+        watch = Watch(
+            self.directory,
+            self._judge,
+            NewIncidents(at(0)),
+            self.said.append,
+            lambda: round(self.now_s * SECOND),
+        )
         notebook = self.directory / ".notify.json"
-        self.follower = Follower(watch, self._channels, notebook, self.said.append, lambda: 1.0, 600 * SECOND)
+        self.follower = Follower(
+            watch, self._channels, notebook, self.said.append, lambda: 1.0, 600 * SECOND
+        )
 
     def at(self, second: float) -> float:
         """A turn; returns in how many seconds the next is due."""
@@ -56,7 +66,10 @@ class Follow:
             return self.judgement
         content = json.loads(json.dumps(judgement_as_json(directory, from_ns, at(self.now_s))))
         return Judgement(
-            content["end_ns"], content["is_live"], content["labels"], tuple(map(Judged.from_json, content["incidents"]))
+            content["end_ns"],
+            content["is_live"],
+            content["labels"],
+            tuple(map(Judged.from_json, content["incidents"])),
         )
 
 
@@ -65,8 +78,12 @@ def recording(tmp_path: Path) -> GrowingRecording:
     return GrowingRecording(tmp_path / "recording", drawn_node(NODE), {"zone": "a"})
 
 
-def test_a_held_core_is_told_once_to_the_webhook(recording: GrowingRecording, receiver: ReceivingServer) -> None:
-    follow = Follow(recording.grow(8).directory, Webhook(Endpoint.parse(receiver.url), None, {"zone": "a"}))
+def test_a_held_core_is_told_once_to_the_webhook(
+    recording: GrowingRecording, receiver: ReceivingServer
+) -> None:
+    follow = Follow(
+        recording.grow(8).directory, Webhook(Endpoint.parse(receiver.url), None, {"zone": "a"})
+    )
     assert follow.at(8) == 5
     assert follow.judged == []
     recording.grow(20).pin(-280, 140)
@@ -89,7 +106,9 @@ def test_it_is_kept_while_the_receiver_is_away_and_delivered_once_it_is_back(
     recording: GrowingRecording, receiver: ReceivingServer
 ) -> None:
     receiver.replies += [(503, {"Retry-After": "30"}, b"")] * 2
-    follow = Follow(recording.grow(60).pin(-280, 140).directory, Webhook(Endpoint.parse(receiver.url), None, {}))
+    follow = Follow(
+        recording.grow(60).pin(-280, 140).directory, Webhook(Endpoint.parse(receiver.url), None, {})
+    )
     assert follow.at(60) == 5
     assert follow.follower.undelivered == 1
     follow.at(65)
@@ -130,14 +149,20 @@ def test_a_failing_condition_is_tried_again_with_pauses(
 ) -> None:
     receiver.reply = lambda _: (503, {}, b"")
     (tmp_path / "token").write_text(TOKEN)
-    follow = Follow(recording.grow(8).directory, Kubernetes.in_pod("node-a", receiver.url, tmp_path))
+    follow = Follow(
+        recording.grow(8).directory, Kubernetes.in_pod("node-a", receiver.url, tmp_path)
+    )
     for second in (1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5):
         follow.at(second)
     assert len(receiver.received) == 3
 
 
-def test_the_analysis_rests_twenty_times_as_long_as_it_takes(recording: GrowingRecording, receiver: ReceivingServer) -> None:
-    follow = Follow(recording.grow(60).pin(-280, 140).directory, Webhook(Endpoint.parse(receiver.url), None, {}))
+def test_the_analysis_rests_twenty_times_as_long_as_it_takes(
+    recording: GrowingRecording, receiver: ReceivingServer
+) -> None:
+    follow = Follow(
+        recording.grow(60).pin(-280, 140).directory, Webhook(Endpoint.parse(receiver.url), None, {})
+    )
     follow.judgement = Judgement(at(10), True, {}, ())
     for second in (60, 62, 64, 69):
         follow.at(second)
@@ -151,8 +176,12 @@ def test_the_analysis_rests_twenty_times_as_long_as_it_takes(recording: GrowingR
     assert watch._not_before_ns == 263 * SECOND
 
 
-def test_an_analysis_that_fails_is_said_once_and_tried_again(recording: GrowingRecording, receiver: ReceivingServer) -> None:
-    follow = Follow(recording.grow(60).pin(-280, 140).directory, Webhook(Endpoint.parse(receiver.url), None, {}))
+def test_an_analysis_that_fails_is_said_once_and_tried_again(
+    recording: GrowingRecording, receiver: ReceivingServer
+) -> None:
+    follow = Follow(
+        recording.grow(60).pin(-280, 140).directory, Webhook(Endpoint.parse(receiver.url), None, {})
+    )
 
     def fail(*_: object) -> Judgement:
         raise NecroscopeError("the analysis failed: drawn")
@@ -163,7 +192,9 @@ def test_an_analysis_that_fails_is_said_once_and_tried_again(recording: GrowingR
     assert follow.said == ["the analysis failed: drawn"]
 
 
-def test_a_damaged_notebook_is_begun_anew(recording: GrowingRecording, receiver: ReceivingServer) -> None:
+def test_a_damaged_notebook_is_begun_anew(
+    recording: GrowingRecording, receiver: ReceivingServer
+) -> None:
     notebook = recording.grow(8).directory / ".notify.json"
     for content in (b"", b"garbage", b'{"crc32": "00000000",\n"content": {}}\n'):
         notebook.write_bytes(content)

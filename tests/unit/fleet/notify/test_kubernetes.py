@@ -1,4 +1,6 @@
-"""Condition and Event against a server that speaks that part of the Kubernetes API, over TLS with the service account's files."""
+"""Condition and Event against a server that speaks that part of the Kubernetes API, over TLS with
+the service account's files.
+"""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,7 +12,13 @@ from tests.receiving_server import ReceivingServer, make_certificate, receiving_
 
 from necroscope.errors import UsageError
 from necroscope.fleet.notify.judged import Judged
-from necroscope.fleet.notify.kubernetes import Condition, Kubernetes, event_as_json, reason_of, text_of
+from necroscope.fleet.notify.kubernetes import (
+    Condition,
+    Kubernetes,
+    event_as_json,
+    reason_of,
+    text_of,
+)
 from necroscope.fleet.notify.node_condition import NodeCondition
 from necroscope.fleet.notify.outbox import Letter
 from necroscope.fleet.request import DeliveryError
@@ -41,12 +49,22 @@ def cluster(server: ReceivingServer, credentials: Path) -> Kubernetes:
     return Kubernetes.in_pod("node-a", server.url, credentials)
 
 
-def test_an_event_tells_of_the_incident(cluster: Kubernetes, api: KubernetesApi, incident: MakeIncident) -> None:
+def test_an_event_tells_of_the_incident(
+    cluster: Kubernetes, api: KubernetesApi, incident: MakeIncident
+) -> None:
     cluster.deliver(Letter(incident(), at(20)), at(30))
     (event,) = api.events.values()
-    assert event["involvedObject"] == {"apiVersion": "v1", "kind": "Node", "name": "node-a", "uid": "node-a"}
+    assert event["involvedObject"] == {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "name": "node-a",
+        "uid": "node-a",
+    }
     assert (event["type"], event["reason"]) == ("Warning", "ZombieMemcgWalk")
-    assert event["message"] == "core 1: a walk over dead cgroups held the core. kubelet walked 68,680 dead cgroups"
+    assert (
+        event["message"]
+        == "core 1: a walk over dead cgroups held the core. kubelet walked 68,680 dead cgroups"
+    )
     assert event["firstTimestamp"] == "2025-10-09T08:53:30Z"
 
 
@@ -91,9 +109,13 @@ def test_a_token_that_the_kubelet_replaced_is_used(
         cluster.deliver(Letter(incident(), at(20)), at(30))
 
 
-def test_a_refusal_says_what_was_refused_and_not_the_token(server: ReceivingServer, credentials: Path) -> None:
+def test_a_refusal_says_what_was_refused_and_not_the_token(
+    server: ReceivingServer, credentials: Path
+) -> None:
     other = Kubernetes.in_pod("node-b", server.url, credentials)
-    with pytest.raises(DeliveryError, match=r"node condition: answered 404.*node-b.* not found") as caught:
+    with pytest.raises(
+        DeliveryError, match=r"node condition: answered 404.*node-b.* not found"
+    ) as caught:
         other.set_condition(Condition(False, "NoCoreStarved", "well", at(0)), at(0))
     assert TOKEN not in caught.value.facts
 
@@ -104,11 +126,15 @@ def test_another_servers_certificate_gets_no_token(server: ReceivingServer, tmp_
     make_certificate(elsewhere)
     (elsewhere / "token").write_text(TOKEN)
     with pytest.raises(DeliveryError, match="certificate verify failed"):
-        Kubernetes.in_pod("node-a", server.url, elsewhere).set_condition(Condition(True, "A", "b", at(0)), at(0))
+        Kubernetes.in_pod("node-a", server.url, elsewhere).set_condition(
+            Condition(True, "A", "b", at(0)), at(0)
+        )
     assert server.received == []
 
 
-def test_in_a_pod_the_environment_names_the_server(monkeypatch: pytest.MonkeyPatch, credentials: Path) -> None:
+def test_in_a_pod_the_environment_names_the_server(
+    monkeypatch: pytest.MonkeyPatch, credentials: Path
+) -> None:
     make_certificate(credentials)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "6443")
@@ -125,7 +151,9 @@ def test_a_name_that_would_lead_elsewhere_is_refused(name: str, credentials: Pat
         Kubernetes.in_pod(name, "http://127.0.0.1:1", credentials)
 
 
-def test_long_and_hostile_texts_fit(api: KubernetesApi, cluster: Kubernetes, incident: MakeIncident) -> None:
+def test_long_and_hostile_texts_fit(
+    api: KubernetesApi, cluster: Kubernetes, incident: MakeIncident
+) -> None:
     hostile = incident(title="é\x1b\n" * 2000, cause="../../x-y")
     assert len(text_of(hostile).encode()) <= 950
     assert reason_of(hostile) == "XY"
@@ -133,15 +161,21 @@ def test_long_and_hostile_texts_fit(api: KubernetesApi, cluster: Kubernetes, inc
     cluster.deliver(Letter(hostile, at(20)), at(30))
     assert len(api.events) == 1
     long_name = "n" * 250 + ".x"
-    assert len(event_as_json(Letter(incident(), at(20)), long_name, at(30))["metadata"]["name"]) <= 253
+    assert (
+        len(event_as_json(Letter(incident(), at(20)), long_name, at(30))["metadata"]["name"]) <= 253
+    )
 
 
-def test_the_condition_is_sent_when_it_changes_and_every_five_minutes(incident: MakeIncident) -> None:
+def test_the_condition_is_sent_when_it_changes_and_every_five_minutes(
+    incident: MakeIncident,
+) -> None:
     sent: list[tuple[bool, str, int]] = []
     condition = NodeCondition(clear_after_ns=600 * 10**9)
 
     def tell(second: float) -> None:
-        condition.tell(at(second), lambda what, _: sent.append((what.is_true, what.reason, what.since_ns)))
+        condition.tell(
+            at(second), lambda what, _: sent.append((what.is_true, what.reason, what.since_ns))
+        )
 
     tell(0)
     tell(100)
@@ -157,7 +191,9 @@ def test_the_condition_is_sent_when_it_changes_and_every_five_minutes(incident: 
     assert sent[4:] == [(True, "RtHog", at(320)), (False, "NoCoreStarved", at(1011))]
 
 
-def test_a_condition_that_was_not_taken_is_sent_again_and_survives_a_restart(incident: MakeIncident) -> None:
+def test_a_condition_that_was_not_taken_is_sent_again_and_survives_a_restart(
+    incident: MakeIncident,
+) -> None:
     condition = NodeCondition(clear_after_ns=600 * 10**9)
     condition.note(incident(10, 20))
 

@@ -1,4 +1,6 @@
-"""Each incident is told once: when it is over, or has gone on for a minute; also by the next process."""
+"""Each incident is told once: when it is over, or has gone on for a minute; also by the next
+process.
+"""
 
 from collections.abc import Callable
 
@@ -32,7 +34,9 @@ def test_an_incident_is_told_when_it_is_over_and_never_again(incident: MakeIncid
     assert new.news(judgement(60, incident(9.5, 21)), PINS) == []
 
 
-def test_one_that_goes_on_is_told_after_a_minute_and_not_when_it_ends(incident: MakeIncident) -> None:
+def test_one_that_goes_on_is_told_after_a_minute_and_not_when_it_ends(
+    incident: MakeIncident,
+) -> None:
     new = NewIncidents(at(0))
     assert new.news(judgement(60, incident(10, 60)), PINS) == []
     assert len(new.news(judgement(72, incident(10, 72)), PINS)) == 1
@@ -43,7 +47,15 @@ def test_one_that_goes_on_is_told_after_a_minute_and_not_when_it_ends(incident: 
 
 def test_another_core_and_a_later_time_are_other_incidents(incident: MakeIncident) -> None:
     new = NewIncidents(at(0))
-    assert len(new.news(judgement(60, incident(10, 20, 1), incident(10, 20, 2), incident(10, 20, None)), PINS)) == 3
+    assert (
+        len(
+            new.news(
+                judgement(60, incident(10, 20, 1), incident(10, 20, 2), incident(10, 20, None)),
+                PINS,
+            )
+        )
+        == 3
+    )
     assert len(new.news(judgement(90, incident(30, 40, 1)), PINS)) == 1
 
 
@@ -61,7 +73,9 @@ def test_what_happened_long_before_is_no_news(incident: MakeIncident) -> None:
     assert [told.from_ns for told in new._told] == [at(580)]
 
 
-def test_an_unfinished_one_is_judged_again_though_its_window_is_over(incident: MakeIncident) -> None:
+def test_an_unfinished_one_is_judged_again_though_its_window_is_over(
+    incident: MakeIncident,
+) -> None:
     new = NewIncidents(at(0))
     new.news(judgement(140, incident(138, 140)), PINS)
     assert new.from_ns(PINS, at(145)) == at(138 - 600)
@@ -69,7 +83,9 @@ def test_an_unfinished_one_is_judged_again_though_its_window_is_over(incident: M
     assert new.from_ns(PINS, at(165)) is None
 
 
-def test_when_nobody_records_any_more_everything_is_over_and_judged_once(incident: MakeIncident) -> None:
+def test_when_nobody_records_any_more_everything_is_over_and_judged_once(
+    incident: MakeIncident,
+) -> None:
     new = NewIncidents(at(0))
     assert len(new.news(judgement(20, incident(10, 20), is_live=False), PINS)) == 1
     assert new.from_ns(PINS, at(60)) is None

@@ -13,7 +13,19 @@ MakeIncident = Callable[..., Judged]
 
 def test_pauses_double_to_five_minutes_and_begin_anew_after_a_success() -> None:
     backoff = Backoff(lambda: 1.0)
-    assert [backoff.failed(at(0), None) for _ in range(11)] == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]
+    assert [backoff.failed(at(0), None) for _ in range(11)] == [
+        1,
+        2,
+        4,
+        8,
+        16,
+        32,
+        64,
+        128,
+        256,
+        300,
+        300,
+    ]
     backoff.succeeded()
     assert backoff.failed(at(0), None) == 1
 
@@ -52,7 +64,9 @@ def test_oldest_first_and_none_before_its_pause_is_over(incident: MakeIncident) 
     assert outbox.next_ns() is None
 
 
-def test_beyond_the_bound_the_oldest_are_given_up_and_counted_in_the_next(incident: MakeIncident) -> None:
+def test_beyond_the_bound_the_oldest_are_given_up_and_counted_in_the_next(
+    incident: MakeIncident,
+) -> None:
     outbox = Outbox(lambda: 1.0)
     for number in range(MOST + 7):
         outbox.put(incident(number), at(60 * number))

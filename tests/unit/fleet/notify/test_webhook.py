@@ -1,4 +1,6 @@
-"""The webhook over real HTTP: what it sends, how a receiver checks it, and what counts as delivered."""
+"""The webhook over real HTTP: what it sends, how a receiver checks it, and what counts as
+delivered.
+"""
 
 import hashlib
 import hmac
@@ -7,7 +9,12 @@ from pathlib import Path
 
 import pytest
 from tests.drawn_node import at
-from tests.receiving_server import ReceivingServer, dripping_server, make_certificate, receiving_server
+from tests.receiving_server import (
+    ReceivingServer,
+    dripping_server,
+    make_certificate,
+    receiving_server,
+)
 
 from necroscope.errors import UsageError
 from necroscope.fleet import request
@@ -23,7 +30,9 @@ def hook(url: str, secret_file: Path | None = None, ca_file: Path | None = None)
     return Webhook(Endpoint.parse(url, ca_file), secret_file, {"zone": "a"})
 
 
-def test_a_receiver_can_check_who_sent_it(receiver: ReceivingServer, incident: MakeIncident, tmp_path: Path) -> None:
+def test_a_receiver_can_check_who_sent_it(
+    receiver: ReceivingServer, incident: MakeIncident, tmp_path: Path
+) -> None:
     secret = tmp_path / "secret"
     secret.write_text("s3cret\n")
     hook(f"{receiver.url}/hook?team=ml", secret).deliver(Letter(incident(), at(20), 3), at(30))
@@ -31,7 +40,9 @@ def test_a_receiver_can_check_who_sent_it(receiver: ReceivingServer, incident: M
     assert (request.method, request.path) == ("POST", "/hook?team=ml")
     timestamp = request.headers["X-Necroscope-Timestamp"]
     assert int(timestamp) == at(30) // 1_000_000_000
-    expected = hmac.new(b"s3cret", f"{timestamp}.".encode() + request.body, hashlib.sha256).hexdigest()
+    expected = hmac.new(
+        b"s3cret", f"{timestamp}.".encode() + request.body, hashlib.sha256
+    ).hexdigest()
     assert request.headers["X-Necroscope-Signature"] == f"sha256={expected}"
     assert request.content == {
         "type": "incident",
@@ -43,20 +54,28 @@ def test_a_receiver_can_check_who_sent_it(receiver: ReceivingServer, incident: M
     }
 
 
-def test_without_a_secret_there_is_no_signature(receiver: ReceivingServer, incident: MakeIncident) -> None:
+def test_without_a_secret_there_is_no_signature(
+    receiver: ReceivingServer, incident: MakeIncident
+) -> None:
     hook(receiver.url).deliver(Letter(incident(), at(20)), at(30))
     assert "X-Necroscope-Signature" not in receiver.received[0].headers
 
 
 def test_every_try_of_one_incident_has_the_same_delivery_id(incident: MakeIncident) -> None:
     assert delivery_id(Letter(incident(), at(20))) == delivery_id(Letter(incident(), at(99), 5))
-    assert delivery_id(Letter(incident(), at(20))) != delivery_id(Letter(incident(node="node-b"), at(20)))
+    assert delivery_id(Letter(incident(), at(20))) != delivery_id(
+        Letter(incident(node="node-b"), at(20))
+    )
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 429, 500, 503])
-def test_any_other_answer_is_no_delivery(receiver: ReceivingServer, incident: MakeIncident, status: int) -> None:
+def test_any_other_answer_is_no_delivery(
+    receiver: ReceivingServer, incident: MakeIncident, status: int
+) -> None:
     receiver.replies.append((status, {"Retry-After": "17"}, b"go \x1b[31maway"))
-    with pytest.raises(DeliveryError, match=rf"webhook 127.0.0.1: answered {status}: go \\x1b\[31maway") as caught:
+    with pytest.raises(
+        DeliveryError, match=rf"webhook 127.0.0.1: answered {status}: go \\x1b\[31maway"
+    ) as caught:
         hook(receiver.url).deliver(Letter(incident(), at(20)), at(30))
     assert caught.value.wait_s == 17
 
@@ -68,7 +87,9 @@ def test_redirects_are_not_followed(receiver: ReceivingServer, incident: MakeInc
     assert [request.path for request in receiver.received] == ["/"]
 
 
-def test_a_receiver_that_hangs_up_or_is_not_there_is_no_delivery(receiver: ReceivingServer, incident: MakeIncident) -> None:
+def test_a_receiver_that_hangs_up_or_is_not_there_is_no_delivery(
+    receiver: ReceivingServer, incident: MakeIncident
+) -> None:
     receiver.replies.append((0, {}, b""))
     with pytest.raises(DeliveryError, match="without response"):
         hook(receiver.url).deliver(Letter(incident(), at(20)), at(30))
@@ -77,9 +98,13 @@ def test_a_receiver_that_hangs_up_or_is_not_there_is_no_delivery(receiver: Recei
 
 
 @pytest.mark.parametrize(
-    "head", [b"X-Long: ", b"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n"], ids=["head", "last body"]
+    "head",
+    [b"X-Long: ", b"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n"],
+    ids=["head", "last body"],
 )
-def test_a_receiver_that_drips_is_left(incident: MakeIncident, monkeypatch: pytest.MonkeyPatch, head: bytes) -> None:
+def test_a_receiver_that_drips_is_left(
+    incident: MakeIncident, monkeypatch: pytest.MonkeyPatch, head: bytes
+) -> None:
     monkeypatch.setattr(request, "DEADLINE_S", 0.5)
     with (
         dripping_server(b"HTTP/1.1 200 OK\r\n" + head) as place,
@@ -88,8 +113,15 @@ def test_a_receiver_that_drips_is_left(incident: MakeIncident, monkeypatch: pyte
         hook(f"http://{place}/").deliver(Letter(incident(), at(20)), at(30))
 
 
-def test_retry_after_is_bounded_and_a_date_is_left_to_us(receiver: ReceivingServer, incident: MakeIncident) -> None:
-    for text, wait_s in (("999999", 3600), ("Wed, 21 Oct 2026 07:28:00 GMT", None), ("-5", None), ("9" * 500, None)):
+def test_retry_after_is_bounded_and_a_date_is_left_to_us(
+    receiver: ReceivingServer, incident: MakeIncident
+) -> None:
+    for text, wait_s in (
+        ("999999", 3600),
+        ("Wed, 21 Oct 2026 07:28:00 GMT", None),
+        ("-5", None),
+        ("9" * 500, None),
+    ):
         receiver.replies.append((503, {"Retry-After": text}, b""))
         with pytest.raises(DeliveryError) as caught:
             hook(receiver.url).deliver(Letter(incident(), at(20)), at(30))
@@ -106,7 +138,16 @@ def test_certificates_are_checked(incident: MakeIncident, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "url", ["", "ftp://a/b", "https://", "https://user:secret@host/", "http://host:99999/", "http://a b/", "host"]
+    "url",
+    [
+        "",
+        "ftp://a/b",
+        "https://",
+        "https://user:secret@host/",
+        "http://host:99999/",
+        "http://a b/",
+        "host",
+    ],
 )
 def test_what_is_no_address_is_refused_without_repeating_it(url: str) -> None:
     with pytest.raises(UsageError) as caught:

@@ -17,7 +17,9 @@ RESET = About("event", "nic_reset")
 
 
 def drawn_fleet(path: Path, *, helps: bool = True) -> DrawnLake:
-    """Forty nodes with a reset on every other day; on twenty of them the unit is disabled on day 7, and 20 jobs fail before."""
+    """Forty nodes with a reset on every other day; on twenty of them the unit is disabled on day 7,
+    and 20 jobs fail before.
+    """
     drawn = DrawnLake(path)
     for number in range(40):
         node, is_changed = f"n{number:02d}", number < 20
@@ -34,7 +36,9 @@ def drawn_fleet(path: Path, *, helps: bool = True) -> DrawnLake:
     return drawn
 
 
-def asked(drawn: DrawnLake, state: str = f"unit_file:{UNIT}=disabled", about: About | None = RESET) -> ChangeAnswer:
+def asked(
+    drawn: DrawnLake, state: str = f"unit_file:{UNIT}=disabled", about: About | None = RESET
+) -> ChangeAnswer:
     return change(LakeQuestions(drawn.write(), moment(14)), FactState.parse(state), about, SPAN)
 
 
@@ -64,7 +68,12 @@ def test_a_change_that_did_nothing_has_one_within_its_interval(tmp_path: Path) -
 def test_jobs_are_counted_before_and_after_on_nodes_that_changed(tmp_path: Path) -> None:
     jobs = {(each.kind, each.name): each for each in asked(drawn_fleet(tmp_path)).jobs}
     train = jobs["unit", "train.service"]
-    assert (train.before.success, train.before.runs, train.after.success, train.after.runs) == (0, 20, 20, 20)
+    assert (train.before.success, train.before.runs, train.after.success, train.after.runs) == (
+        0,
+        20,
+        20,
+        20,
+    )
     assert train.chance < 1e-6
     assert jobs["ray_job", None].before.as_json()["rate"] is None
 
@@ -102,7 +111,11 @@ def test_any_change_of_a_fact_can_be_asked_about_and_jobs_alone(tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("state", "words"),
-    [("unit_file:no.service=x", "no node has told a fact"), (f"unit_file:{UNIT}=masked", "on no node"), ("=x", "names no fact")],
+    [
+        ("unit_file:no.service=x", "no node has told a fact"),
+        (f"unit_file:{UNIT}=masked", "on no node"),
+        ("=x", "names no fact"),
+    ],
 )
 def test_what_never_changed_is_told(tmp_path: Path, state: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):

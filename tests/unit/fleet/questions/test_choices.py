@@ -13,10 +13,17 @@ from necroscope.fleet.span import Span
 def test_events_causes_and_labels_are_counted(tmp_path: Path) -> None:
     questions = LakeQuestions(drawn_fleet(tmp_path / "lake", START_NS), START_NS)
     found = choices(questions, Span(START_NS - 48 * HOUR_NS, START_NS)).as_json()
-    assert found["events"] == [{"name": "unit_restart", "nodes": 60}, {"name": "nic_reset", "nodes": 16}]
+    assert found["events"] == [
+        {"name": "unit_restart", "nodes": 60},
+        {"name": "nic_reset", "nodes": 16},
+    ]
     assert found["clusters"] == ["eu-1"]
     assert found["causes"] == [{"name": CAUSE, "nodes": 16}]
-    assert found["labels"] == [{"name": "image", "values": 2}, {"name": "note", "values": 1}, {"name": "zone", "values": 3}]
+    assert found["labels"] == [
+        {"name": "image", "values": 2},
+        {"name": "note", "values": 1},
+        {"name": "zone", "values": 3},
+    ]
 
 
 def test_a_time_without_anything_offers_nothing(tmp_path: Path) -> None:

@@ -25,7 +25,9 @@ def written(answer: dict, form: str) -> str:
 def test_stacks_of_the_chosen_nodes_are_summed(tmp_path: Path) -> None:
     questions = LakeQuestions(draw_story(tmp_path).write(), moment(10))
     answer = flame(questions, SPAN, "unit_outcome:ecs-agent.service=crash-loop").as_json()
-    assert written(answer, "folded") == f"kubelet;entry;read;mem_cgroup_walk {100 * answer['nodes']}\n"
+    assert (
+        written(answer, "folded") == f"kubelet;entry;read;mem_cgroup_walk {100 * answer['nodes']}\n"
+    )
     assert "mem_cgroup_walk" in written(answer, "text")
 
 
@@ -46,10 +48,15 @@ def test_nodes_that_sample_at_other_rates_weigh_by_time(tmp_path: Path) -> None:
         drawn.alive(node, range(10))
         drawn.stack(node, f"only_{node}", samples, 9, period_ns=period_ns)
     answer = flame(LakeQuestions(drawn.write(), moment(10)), SPAN)
-    assert {(stack.path, stack.samples) for stack in answer.stacks} == {("only_fast", 100), ("only_slow", 100)}
+    assert {(stack.path, stack.samples) for stack in answer.stacks} == {
+        ("only_fast", 100),
+        ("only_slow", 100),
+    }
 
 
-def test_rows_that_are_stored_twice_count_once_and_a_minute_in_two_parts_counts_whole(tmp_path: Path) -> None:
+def test_rows_that_are_stored_twice_count_once_and_a_minute_in_two_parts_counts_whole(
+    tmp_path: Path,
+) -> None:
     drawn = DrawnLake(tmp_path)
     drawn.alive("n", range(10))
     for writer in ("w1", "w2"):
@@ -72,7 +79,10 @@ def test_what_the_nodes_left_out_is_told_and_stands_alone(tmp_path: Path) -> Non
     tree, baseline = trees(answer)
     assert baseline is None
     assert tree.samples == 100
-    assert {tree.frames[frame].function for frame in tree.frame[tree.parent < 0]} == {"kubelet", "(left out)"}
+    assert {tree.frames[frame].function for frame in tree.frame[tree.parent < 0]} == {
+        "kubelet",
+        "(left out)",
+    }
 
 
 def test_hostile_names_do_not_break_out_of_a_picture(tmp_path: Path) -> None:
@@ -112,5 +122,10 @@ def test_of_a_large_fleet_the_end_of_the_time_is_added_up_and_nodes_are_chosen_i
     monkeypatch.setattr("necroscope.fleet.questions.flame.most_rows", lambda: 2)
     answer = flame(questions, SPAN, "event=nic_reset").as_json()
     assert [stack[1] for stack in answer["stacks"]] == ["day_9.999"]
-    assert answer["left_out"] == ["all before the last 6 h: 10 d of the fleet are too much to add up"]
-    assert (answer["from"], answer["to"]) == ("2026-04-10T18:00:00.000Z", "2026-04-11T00:00:00.000Z")
+    assert answer["left_out"] == [
+        "all before the last 6 h: 10 d of the fleet are too much to add up"
+    ]
+    assert (answer["from"], answer["to"]) == (
+        "2026-04-10T18:00:00.000Z",
+        "2026-04-11T00:00:00.000Z",
+    )

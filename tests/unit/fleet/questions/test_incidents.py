@@ -27,7 +27,9 @@ def questions(tmp_path: Path) -> LakeQuestions:
     return LakeQuestions(drawn.write(), moment(10))
 
 
-def test_the_newest_analysis_of_each_incident_counts_and_the_newest_incident_comes_first(questions: LakeQuestions) -> None:
+def test_the_newest_analysis_of_each_incident_counts_and_the_newest_incident_comes_first(
+    questions: LakeQuestions,
+) -> None:
     answer = incidents(questions, SPAN)
     assert [(each["node"], each["id"], each["cause"]) for each in answer.incidents] == [
         ("n1", "i2", "zombie-memcg-walk"),
@@ -54,7 +56,9 @@ def test_one_of_them_is_told_with_its_report(questions: LakeQuestions) -> None:
         incident_report(questions, "eu-1", "n1", "i9")
 
 
-def test_only_those_that_are_shown_leave_the_database(questions: LakeQuestions, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_those_that_are_shown_leave_the_database(
+    questions: LakeQuestions, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real, widths = LakeQuestions.rows, []
 
     def watched(self: LakeQuestions, *asked: Any) -> list[tuple[Any, ...]]:

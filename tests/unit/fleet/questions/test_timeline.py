@@ -24,7 +24,10 @@ def test_the_zone_with_most_resets_comes_first_and_all_are_counted(tmp_path: Pat
 
 def test_nodes_without_the_label_are_a_series_of_their_own(tmp_path: Path) -> None:
     questions = LakeQuestions(draw_story(tmp_path).write(), moment(10))
-    assert [each.value for each in timeline(questions, RESET, "rack", Span(moment(0), moment(10))).series] == [None]
+    assert [
+        each.value
+        for each in timeline(questions, RESET, "rack", Span(moment(0), moment(10))).series
+    ] == [None]
 
 
 def test_more_values_than_a_picture_has_room_for_are_summed_up(tmp_path: Path) -> None:

@@ -34,7 +34,9 @@ def test_the_unit_is_named_and_the_zone_is_told_to_be_a_proxy(tmp_path: Path) ->
     assert answer["times"] == 3 * answer["affected"]
 
 
-def test_with_no_node_that_disagrees_it_cannot_be_separated_and_an_experiment_is_told(tmp_path: Path) -> None:
+def test_with_no_node_that_disagrees_it_cannot_be_separated_and_an_experiment_is_told(
+    tmp_path: Path,
+) -> None:
     answer = asked(draw_story(tmp_path, disagree=0).write()).as_json()
     assert answer["outcome"] == "cannot separate"
     assert {each["text"] for each in answer["leaders"][0]["facts"]} == {
@@ -45,14 +47,20 @@ def test_with_no_node_that_disagrees_it_cannot_be_separated_and_an_experiment_is
 
 
 def test_a_fact_that_changed_only_after_the_event_is_no_cause(tmp_path: Path) -> None:
-    """In the story every affected node's NIC says so afterwards: a perfect fit, and a consequence."""
+    """In the story every affected node's NIC says so afterwards: a perfect fit, and a
+    consequence.
+    """
     answer = asked(draw_story(tmp_path).write())
-    names = [str(each) for leader in answer.decision.leaders for each in leader.candidate.predicates]
+    names = [
+        str(each) for leader in answer.decision.leaders for each in leader.candidate.predicates
+    ]
     assert not [name for name in names if "eth0 state" in name]
 
 
 def test_a_rollout_to_all_nodes_in_between_favours_nobody(tmp_path: Path) -> None:
-    """All nodes get a new kernel on day 4; resets came on day 2. As of today all well nodes and all affected ones have it."""
+    """All nodes get a new kernel on day 4; resets came on day 2. As of today all well nodes and all
+    affected ones have it.
+    """
     drawn = DrawnLake(tmp_path)
     for number in range(60):
         node = f"n{number:02d}"
@@ -85,7 +93,9 @@ def test_what_was_done_about_earlier_resets_is_no_cause_of_later_ones(tmp_path: 
     assert not [each for each in answer.decision.leaders if "irqbalance" in each.name]
 
 
-def test_a_damaged_file_of_facts_is_told_and_no_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_file_of_facts_is_told_and_no_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lake = draw_story(tmp_path).write()
     for path in (tmp_path / "tables/facts").rglob("*.parquet"):
         path.write_bytes(path.read_bytes()[:-20])
@@ -100,7 +110,9 @@ def test_facts_that_came_only_after_the_first_event_are_used_and_said(tmp_path: 
     for number in range(40):
         node = f"n{number:02d}"
         drawn.alive(node, range(10))
-        drawn.fact(node, "unit_outcome", UNIT, "crash-loop" if number < 12 else "never-started", day=3)
+        drawn.fact(
+            node, "unit_outcome", UNIT, "crash-loop" if number < 12 else "never-started", day=3
+        )
         drawn.fact(node, "label", "zone", "ab"[number % 2], day=3)
         if number < 12:
             drawn.event(node, "nic_reset", 2)

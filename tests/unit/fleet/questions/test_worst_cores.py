@@ -18,7 +18,12 @@ NOW_NS = START_NS + 600 * MINUTE_NS
 
 def minutes(cpu: int, minute: int, **worst: float | None) -> dict[str, list[Any]]:
     columns = {f"worst_{mode}": [value] for mode, value in worst.items()}
-    return {"time": [START_NS // MINUTE_NS * MINUTE_NS + minute * MINUTE_NS], "cpu": [cpu], "ticks": [60], **columns}
+    return {
+        "time": [START_NS // MINUTE_NS * MINUTE_NS + minute * MINUTE_NS],
+        "cpu": [cpu],
+        "ticks": [60],
+        **columns,
+    }
 
 
 @pytest.fixture
@@ -40,10 +45,14 @@ def found(questions: LakeQuestions) -> list[tuple[str, int, str, float]]:
     return [(core["node"], core["core"], core["mode"], core["share"]) for core in cores]
 
 
-def test_the_gravest_mode_of_the_worst_tick_is_told_and_user_time_is_not(questions: LakeQuestions) -> None:
+def test_the_gravest_mode_of_the_worst_tick_is_told_and_user_time_is_not(
+    questions: LakeQuestions,
+) -> None:
     assert found(questions) == [("gpu-1", 5, "softirq", 0.9), ("gpu-2", 0, "steal", 0.2)]
 
 
-def test_of_a_large_fleet_only_the_newest_minutes_are_read(questions: LakeQuestions, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_large_fleet_only_the_newest_minutes_are_read(
+    questions: LakeQuestions, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "_MOST_ROWS", 0)
     assert found(questions) == [("gpu-1", 6, "system", 0.7), ("gpu-2", 0, "steal", 0.2)]

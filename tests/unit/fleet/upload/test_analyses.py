@@ -1,4 +1,6 @@
-"""When a pinned window is judged: soon, seldom while it grows, for good at its end; and the process that does it."""
+"""When a pinned window is judged: soon, seldom while it grows, for good at its end; and the process
+that does it.
+"""
 
 import os
 import stat
@@ -15,7 +17,13 @@ NS = 1_000_000_000
 PIN = Pin(1000 * NS, 1420 * NS, "saturated")
 
 
-def due(last_s: float, analysed: dict[str, list[int]] | None = None, *, pin: Pin = PIN, is_ended: bool = False) -> Due | None:
+def due(
+    last_s: float,
+    analysed: dict[str, list[int]] | None = None,
+    *,
+    pin: Pin = PIN,
+    is_ended: bool = False,
+) -> Due | None:
     return next_due([pin], analysed or {}, (0, round(last_s * NS)), is_ended=is_ended)
 
 
@@ -67,7 +75,11 @@ def test_a_pin_that_grew_after_its_verdict_is_judged_from_there_on() -> None:
 
 
 def test_the_newest_window_is_first_and_one_that_is_gone_is_passed_over() -> None:
-    pins = [Pin(0, 100 * NS, "gone"), Pin(1000 * NS, 1100 * NS, "old"), Pin(2000 * NS, 2100 * NS, "new")]
+    pins = [
+        Pin(0, 100 * NS, "gone"),
+        Pin(1000 * NS, 1100 * NS, "old"),
+        Pin(2000 * NS, 2100 * NS, "new"),
+    ]
     found = next_due(pins, {}, (500 * NS, 9000 * NS), is_ended=False)
     assert found is not None
     assert found.key == str(2000 * NS)
@@ -101,7 +113,10 @@ def run(process: AnalysisProcess) -> analyses.Judged:
 
 def test_a_process_that_fails_is_told_with_its_last_word(tmp_path: Path, fake_child: Path) -> None:
     fake_child.write_text("#!/bin/sh\necho first >&2; echo last word >&2; exit 3\n")
-    assert run(AnalysisProcess(tmp_path, tmp_path / "work")).trouble == "the analysis ended with 3: last word"
+    assert (
+        run(AnalysisProcess(tmp_path, tmp_path / "work")).trouble
+        == "the analysis ended with 3: last word"
+    )
     assert not (tmp_path / "work").exists()
 
 

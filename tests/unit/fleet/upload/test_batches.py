@@ -1,4 +1,6 @@
-"""Batches out of a recording: every minute once, every row once, whatever the clock and the recorder do."""
+"""Batches out of a recording: every minute once, every row once, whatever the clock and the
+recorder do.
+"""
 
 from pathlib import Path
 
@@ -39,7 +41,9 @@ class Maker:
 
 
 def minutes(made: list[Made]) -> list[tuple[int, int]]:
-    found = [made.batch.tables.get("core_minutes", {"time": [], "ticks": [], "cpu": []}) for made in made]
+    found = [
+        made.batch.tables.get("core_minutes", {"time": [], "ticks": [], "cpu": []}) for made in made
+    ]
     return [
         ((time - START_NS) // MINUTE_NS, ticks)
         for columns in found
@@ -80,7 +84,11 @@ def test_every_event_comes_once_over_batches_segments_and_sealing(tmp_path: Path
     one.add("events", event(2, "b")).ticks(70, 130)
     found += maker.all()
     one.add("events", event(131, "c")).seal()
-    two = WrittenSegment(recording, 131).add("events", event(1, "a", sequence=1), event(132, "d")).ticks(131, 200)
+    two = (
+        WrittenSegment(recording, 131)
+        .add("events", event(1, "a", sequence=1), event(132, "d"))
+        .ticks(131, 200)
+    )
     found += maker.all()
     two.seal()
     found += maker.all(is_ended=True)
@@ -142,7 +150,9 @@ def test_what_retention_took_before_it_was_pushed_is_a_gap(tmp_path: Path) -> No
     remove_segment(one.path.with_suffix(""))
     made = maker.all()
     gaps = [made.batch.tables["gaps"] for made in made if "gaps" in made.batch.tables]
-    assert [(gap["time"], gap["end"], gap["table"]) for gap in gaps] == [([at(60)], [at(600)], ["*"])]
+    assert [(gap["time"], gap["end"], gap["table"]) for gap in gaps] == [
+        ([at(60)], [at(600)], ["*"])
+    ]
 
 
 def test_a_recorder_that_starts_after_the_clock_was_set_back_is_pushed_too(tmp_path: Path) -> None:
@@ -176,8 +186,17 @@ def test_verdicts_speak_for_no_time_of_their_own(tmp_path: Path) -> None:
     WrittenSegment(recording, 0).ticks(0, 70)
     maker = Maker(recording)
     maker.all()
-    episode = {"time": [at(5)], "end": [at(6)], "kind": ["saturated"], "cpu": [0], "mode": ["system"], "text": ["held"]}
-    made = maker.maker.of_verdicts(Store.open(recording), maker.cursor, (at(0), at(60)), {"episodes": episode, "incidents": {}})
+    episode = {
+        "time": [at(5)],
+        "end": [at(6)],
+        "kind": ["saturated"],
+        "cpu": [0],
+        "mode": ["system"],
+        "text": ["held"],
+    }
+    made = maker.maker.of_verdicts(
+        Store.open(recording), maker.cursor, (at(0), at(60)), {"episodes": episode, "incidents": {}}
+    )
     assert made.batch.tables.keys() == {"episodes", "pulses"}
     assert made.batch.tables["pulses"]["span_from"] == made.batch.tables["pulses"]["span_to"]
     assert made.span == (at(0), at(60))
@@ -193,8 +212,14 @@ def test_names_become_what_the_protocol_takes() -> None:
 def test_long_messages_and_facts_come_in_batches_that_a_collector_takes(tmp_path: Path) -> None:
     recording = new_recording(tmp_path / "r")
     segment = WrittenSegment(recording, 0).ticks(0, 70)
-    segment.add("events", *(row("events", 1 + number / 1000, kind="x", message="y" * 4000) for number in range(1500)))
-    segment.add("facts", *(row("facts", 1, kind="x", name=f"{number}", value="z" * 4000) for number in range(1500)))
+    segment.add(
+        "events",
+        *(row("events", 1 + number / 1000, kind="x", message="y" * 4000) for number in range(1500)),
+    )
+    segment.add(
+        "facts",
+        *(row("facts", 1, kind="x", name=f"{number}", value="z" * 4000) for number in range(1500)),
+    )
     made = Maker(recording).all()
     assert sum(len(one.batch.tables.get("events", {"time": []})["time"]) for one in made) == 1500
     assert sum(len(one.batch.tables.get("facts", {"time": []})["time"]) for one in made) == 1500
@@ -218,14 +243,19 @@ def test_a_log_that_reaches_back_over_a_hole_does_not_fill_it(tmp_path: Path) ->
     made = Maker(recording).all(is_ended=True)
     assert len(made) <= 3
     assert minutes(made) == [(0, 60), (3 * 1440, 60)]
-    spans = [(made.batch.tables["pulses"]["span_from"][0], made.batch.tables["pulses"]["span_to"][0]) for made in made]
+    spans = [
+        (made.batch.tables["pulses"]["span_from"][0], made.batch.tables["pulses"]["span_to"][0])
+        for made in made
+    ]
     assert sum(end - start for start, end in spans) <= 2 * MINUTE_NS + 2
 
 
 def test_journals_that_could_not_be_sealed_hold_nobody_up(tmp_path: Path) -> None:
     recording = new_recording(tmp_path / "r")
     for number in range(5):
-        left = WrittenSegment(recording, 300 * number).add("events", event(300 * number, f"left{number}"))
+        left = WrittenSegment(recording, 300 * number).add(
+            "events", event(300 * number, f"left{number}")
+        )
         left.ticks(300 * number, 300 * number + 60).leave()
     live = WrittenSegment(recording, 1500).ticks(1500, 1570).add("events", event(1501, "new"))
     maker = Maker(recording)

@@ -89,7 +89,9 @@ def test_too_large_a_bundle_loses_other_cores_and_time_and_then_is_none(
         ("recording.json", tarfile.CONTTYPE),
     ],
 )
-def test_what_is_no_file_of_a_recording_is_not_written(tmp_path: Path, name: str, kind: bytes) -> None:
+def test_what_is_no_file_of_a_recording_is_not_written(
+    tmp_path: Path, name: str, kind: bytes
+) -> None:
     member = tarfile.TarInfo(name)
     member.type, member.linkname = kind, "/etc/passwd"
     with pytest.raises(CorruptData, match="no file of a recording"):
@@ -110,7 +112,9 @@ def test_very_many_files_are_refused(tmp_path: Path) -> None:
         unpack(tar_of(*members), tmp_path / "unpacked")
 
 
-@pytest.mark.parametrize("content", [b"", b"garbage", compressed(b""), compressed(b"garbage" * 1000)])
+@pytest.mark.parametrize(
+    "content", [b"", b"garbage", compressed(b""), compressed(b"garbage" * 1000)]
+)
 def test_garbage_is_an_error_or_an_empty_recording(tmp_path: Path, content: bytes) -> None:
     try:
         directory = unpack(content, tmp_path / "unpacked")
@@ -120,7 +124,9 @@ def test_garbage_is_an_error_or_an_empty_recording(tmp_path: Path, content: byte
         assert list(directory.iterdir()) == []
 
 
-def test_a_cut_off_bundle_is_never_an_exception_of_another_kind(store: Store, tmp_path: Path) -> None:
+def test_a_cut_off_bundle_is_never_an_exception_of_another_kind(
+    store: Store, tmp_path: Path
+) -> None:
     whole = pack(store.catalog.directory)
     for number, size in enumerate(range(0, len(whole), max(1, len(whole) // 23))):
         with pytest.raises(CorruptData):

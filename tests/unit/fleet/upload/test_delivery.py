@@ -1,4 +1,6 @@
-"""Delivery: oldest first, past what is refused, a pause when there is reason to, and a word to people once."""
+"""Delivery: oldest first, past what is refused, a pause when there is reason to, and a word to
+people once.
+"""
 
 from pathlib import Path
 
@@ -39,7 +41,9 @@ class Bench:
         self.sender = FakeSender()
         self.spool = Spool(tmp_path / "spool")
         self.state = PushState(self.spool, "url", self.told.append, lambda: 1.0)
-        self.delivery = Delivery(self.state, self.sender, self.told.append, lambda: self.now_s, lambda: 1.0)  # type: ignore[arg-type]
+        self.delivery = Delivery(
+            self.state, self.sender, self.told.append, lambda: self.now_s, lambda: 1.0
+        )  # type: ignore[arg-type]
 
     def add(self, *numbers: int) -> None:
         for number in numbers:
@@ -109,7 +113,9 @@ def test_what_is_refused_is_put_aside_told_and_a_gap(bench: Bench) -> None:
     assert bench.delivery.delivered.refused == 1
     assert [path.name for path in bench.spool.refused.iterdir()] == [f"{1:020d}.1.2.batch"]
     assert "no batch" in bench.told[0]
-    assert [(loss.from_ns, loss.to_ns, loss.cause) for loss in bench.state.cursor.losses] == [(1, 2, "refused: no batch")]
+    assert [(loss.from_ns, loss.to_ns, loss.cause) for loss in bench.state.cursor.losses] == [
+        (1, 2, "refused: no batch")
+    ]
 
 
 def test_a_flipped_byte_costs_one_batch_and_leaves_a_gap(bench: Bench) -> None:

@@ -9,9 +9,13 @@ from necroscope.fleet.upload.jobs import stakeout_ends, unit_ends
 from necroscope.segment.reader import SegmentReader
 
 
-def unit(seconds: float, name: str, state: str, ended_s: float | None, **values: object) -> tuple[object, ...]:
+def unit(
+    seconds: float, name: str, state: str, ended_s: float | None, **values: object
+) -> tuple[object, ...]:
     ended = {"changed_ns": at(ended_s)} if ended_s is not None else {}
-    return row("units", seconds, unit=name, active_state=state, started_ns=at(-100), **ended, **values)
+    return row(
+        "units", seconds, unit=name, active_state=state, started_ns=at(-100), **ended, **values
+    )
 
 
 def ends(tmp_path: Path, *rows: tuple[object, ...]) -> list[tuple[int, str, str, str | None]]:
@@ -55,7 +59,9 @@ def test_runs_of_a_stakeout_are_told_once(tmp_path: Path) -> None:
         {"run": 2, "outcome": "stopped", "to": "2026-04-15T10:31:00.000Z", "exit_code": -15},
         {"run": 3, "outcome": "failed", "to": "2026-04-15T10:32:00.000Z", "exit_code": 1},
     ]
-    (tmp_path / "stakeout.json").write_text(json.dumps({"command": ["train.py", "--secret"], "runs": runs}))
+    (tmp_path / "stakeout.json").write_text(
+        json.dumps({"command": ["train.py", "--secret"], "runs": runs})
+    )
     found = stakeout_ends(tmp_path / "recording", 0)
     assert [(number, row["name"], row["outcome"], row["detail"]) for number, row in found] == [
         (1, "train.py", "success", "run 1, exit code 0"),

@@ -1,4 +1,6 @@
-"""Labels from the recording, the downward API, a file and flags; what a collector would refuse is left out and told."""
+"""Labels from the recording, the downward API, a file and flags; what a collector would refuse is
+left out and told.
+"""
 
 from pathlib import Path
 
@@ -8,12 +10,22 @@ from necroscope.errors import UsageError
 from necroscope.fleet.upload.labels import from_environment, from_file, from_flags, gathered
 
 
-def test_flags_win_over_the_file_the_file_over_variables_variables_over_the_recording(tmp_path: Path) -> None:
+def test_flags_win_over_the_file_the_file_over_variables_variables_over_the_recording(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "labels"
     file.write_text("zone=file\nimage=file\nnamespace=file\n")
     recorded = {"zone": "recorded", "image": "recorded", "namespace": "recorded", "job": "recorded"}
-    labels, notes = gathered(recorded, {"POD_NAMESPACE": "variable", "NODE_NAME": "node-7"}, file, ["zone=flag"])
-    assert labels == {"zone": "flag", "image": "file", "namespace": "file", "job": "recorded", "node_name": "node-7"}
+    labels, notes = gathered(
+        recorded, {"POD_NAMESPACE": "variable", "NODE_NAME": "node-7"}, file, ["zone=flag"]
+    )
+    assert labels == {
+        "zone": "flag",
+        "image": "file",
+        "namespace": "file",
+        "job": "recorded",
+        "node_name": "node-7",
+    }
     assert notes == []
 
 
@@ -36,9 +48,9 @@ def test_a_downward_api_volume_is_a_directory_of_such_files(tmp_path: Path) -> N
 
 
 def test_variables_of_our_own_name_are_labels() -> None:
-    assert from_environment({"NECROSCOPE_LABEL_INSTANCE_TYPE": "p4d", "PATH": "/bin", "NODE_NAME": ""}) == {
-        "instance_type": "p4d"
-    }
+    assert from_environment(
+        {"NECROSCOPE_LABEL_INSTANCE_TYPE": "p4d", "PATH": "/bin", "NODE_NAME": ""}
+    ) == {"instance_type": "p4d"}
 
 
 def test_what_a_collector_refuses_is_left_out_and_told() -> None:

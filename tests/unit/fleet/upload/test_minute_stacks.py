@@ -1,4 +1,6 @@
-"""The folded summary of a minute: bounded, by name and cgroup, and honest about what it leaves out."""
+"""The folded summary of a minute: bounded, by name and cgroup, and honest about what it leaves
+out.
+"""
 
 from pathlib import Path
 
@@ -70,7 +72,9 @@ def test_what_a_sample_stands_for_is_measured(tmp_path: Path) -> None:
     assert found["period_ns"] == [50_000_000] * len(found["time"])
 
 
-def test_very_many_paths_stay_in_bounds_and_none_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_very_many_paths_stay_in_bounds_and_none_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(folded_samples, "_MOST_KEYS", 20)
     monkeypatch.setattr(minute_stacks, "_PIECE_NS", 100_000_000)
     names = ["heavy" if number % 3 == 0 else f"function{number}" for number in range(300)]
@@ -84,7 +88,9 @@ def test_very_many_paths_stay_in_bounds_and_none_is_forgotten(tmp_path: Path, mo
 
 def test_of_a_very_deep_path_the_inner_end_is_kept(tmp_path: Path) -> None:
     rows = "\n".join(f"    recursion_number_{number}_of_{'x' * 40}" for number in range(100))
-    found = stack_minutes(Store.open(draw(tmp_path / "r", f"time:  0.0\n{rows}\n")), FLOOR_NS, at(5))
+    found = stack_minutes(
+        Store.open(draw(tmp_path / "r", f"time:  0.0\n{rows}\n")), FLOOR_NS, at(5)
+    )
     (path,) = found["path"]
     assert path.startswith("(cut);recursion_number_")
     assert path.endswith(f"recursion_number_99_of_{'x' * 40}")

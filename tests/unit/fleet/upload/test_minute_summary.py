@@ -2,7 +2,16 @@
 
 from pathlib import Path
 
-from tests.written_recording import MINUTE_NS, NS, START_NS, WrittenSegment, at, new_recording, row, tick
+from tests.written_recording import (
+    MINUTE_NS,
+    NS,
+    START_NS,
+    WrittenSegment,
+    at,
+    new_recording,
+    row,
+    tick,
+)
 
 from necroscope.fleet.upload.minute_summary import core_minutes
 from necroscope.store.query import Store
@@ -12,7 +21,11 @@ def test_means_and_worst_ticks_of_each_minute_and_core(tmp_path: Path) -> None:
     recording = new_recording(tmp_path / "recording")
     segment = WrittenSegment(recording, 0).ticks(0, 60, cpus=1, user=0.25)
     segment.add("cores", tick(61, system=1.0), tick(62, system=0.5, softirq=0.25, steal=0.125))
-    segment.add("softirq_delay", row("softirq_delay", 10, worst_ns=7, pending_ns=3), row("softirq_delay", 20, pending_ns=9))
+    segment.add(
+        "softirq_delay",
+        row("softirq_delay", 10, worst_ns=7, pending_ns=3),
+        row("softirq_delay", 20, pending_ns=9),
+    )
     found = core_minutes(Store.open(recording), START_NS, at(120))
     assert found["time"] == [START_NS, START_NS + MINUTE_NS]
     assert found["ticks"] == [60, 2]

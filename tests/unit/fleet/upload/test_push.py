@@ -1,4 +1,6 @@
-"""The push as a whole: a drawn node's recording through spool and HTTP into a real collector's lake, and what can go wrong."""
+"""The push as a whole: a drawn node's recording through spool and HTTP into a real collector's
+lake, and what can go wrong.
+"""
 
 import contextlib
 import gzip
@@ -40,12 +42,23 @@ HELD = """
 class Pushing:
     """A push of its own: state from the spool, as after a start."""
 
-    def __init__(self, recording: Path, url: str, token: Path | None, clock: Callable[[], float], **options: Any) -> None:
+    def __init__(
+        self,
+        recording: Path,
+        url: str,
+        token: Path | None,
+        clock: Callable[[], float],
+        **options: Any,
+    ) -> None:
         self.told: list[str] = []
         self.spool = Spool(recording / ".push", **options)
         self.state = PushState(self.spool, url, self.told.append, lambda: 1000.0)
-        self.delivery = Delivery(self.state, Sender(url, token, timeout_s=5), self.told.append, clock, lambda: 1.0)
-        self.pusher = Pusher(recording, self.state, self.delivery, "node-a", {"zone": "a"}, clock, lambda _: None)
+        self.delivery = Delivery(
+            self.state, Sender(url, token, timeout_s=5), self.told.append, clock, lambda: 1.0
+        )
+        self.pusher = Pusher(
+            recording, self.state, self.delivery, "node-a", {"zone": "a"}, clock, lambda _: None
+        )
 
     def __enter__(self) -> "Pushing":
         return self
@@ -91,7 +104,10 @@ def test_a_finished_recording_is_in_the_lake_with_its_verdict_and_evidence(
                 assert push.delivery.waiting == 0
     assert push.delivery.delivered.batches == 0, "the second time there is nothing new"
     assert [(row["kind"], row["node"]) for row in rows_in(lake)] == [("nic_reset", "node-a")]
-    assert {(row["kind"], row["value"]) for row in rows_in(lake, "facts")} == {("sysctl", "1"), ("label", "a")}
+    assert {(row["kind"], row["value"]) for row in rows_in(lake, "facts")} == {
+        ("sysctl", "1"),
+        ("label", "a"),
+    }
     assert sum(row["ticks"] for row in rows_in(lake, "core_minutes")) == 70
     assert any("memcg_stat_show" in row["path"] for row in rows_in(lake, "stack_minutes"))
     (incident,) = rows_in(lake, "incidents")
@@ -102,7 +118,9 @@ def test_a_finished_recording_is_in_the_lake_with_its_verdict_and_evidence(
     assert Store.open(unpack(lake.read(bundle), tmp_path / "evidence")).info().node == "drawn-node"
 
 
-def test_a_live_recording_is_followed_minute_by_minute(recording: GrowingRecording, token: Path, lake: Lake) -> None:
+def test_a_live_recording_is_followed_minute_by_minute(
+    recording: GrowingRecording, token: Path, lake: Lake
+) -> None:
     now = [0.0]
     node = drawn_node(f"core 0:  {'.' * 200}")
     live = GrowingRecording(recording.directory.parent / "live", node).grow(30)
@@ -124,7 +142,9 @@ def test_a_live_recording_is_followed_minute_by_minute(recording: GrowingRecordi
     assert sum(row["ticks"] for row in rows_in(lake, "core_minutes")) == 134
 
 
-def test_a_collector_that_was_away_gets_everything_later(recording: GrowingRecording, token: Path, lake: Lake) -> None:
+def test_a_collector_that_was_away_gets_everything_later(
+    recording: GrowingRecording, token: Path, lake: Lake
+) -> None:
     recording.grow(36).seal()
     now = [0.0]
     with receiving_server() as away:
@@ -147,7 +167,9 @@ def test_a_collector_that_was_away_gets_everything_later(recording: GrowingRecor
     assert len(rows_in(lake)) == 1
 
 
-def test_a_push_without_follow_gives_up_after_a_while_and_keeps_what_it_made(recording: GrowingRecording) -> None:
+def test_a_push_without_follow_gives_up_after_a_while_and_keeps_what_it_made(
+    recording: GrowingRecording,
+) -> None:
     recording.grow(36).seal()
     now = [0.0]
 
@@ -163,7 +185,9 @@ def test_a_push_without_follow_gives_up_after_a_while_and_keeps_what_it_made(rec
             assert 30 < now[0] <= 61
 
 
-def test_a_wrong_token_ends_a_push_without_follow_at_once(recording: GrowingRecording, collector: str, tmp_path: Path) -> None:
+def test_a_wrong_token_ends_a_push_without_follow_at_once(
+    recording: GrowingRecording, collector: str, tmp_path: Path
+) -> None:
     recording.grow(36).seal()
     (tmp_path / "wrong").write_text("wrong")
     with Pushing(recording.directory, collector, tmp_path / "wrong", lambda: 0.0) as push:
@@ -173,7 +197,9 @@ def test_a_wrong_token_ends_a_push_without_follow_at_once(recording: GrowingReco
         assert "401" in push.delivery.last_answer.text
 
 
-def test_what_is_refused_is_a_gap_in_the_lake(recording: GrowingRecording, token: Path, lake: Lake) -> None:
+def test_what_is_refused_is_a_gap_in_the_lake(
+    recording: GrowingRecording, token: Path, lake: Lake
+) -> None:
     recording.grow(36).seal()
     with receiving_server() as picky:
         picky.replies = [(400, {}, b'{"error": "no"}')]
@@ -201,9 +227,14 @@ def test_an_analysis_that_fails_is_a_gap_and_nothing_else_is_lost(
     assert (gap["table"], gap["cause"]) == ("incidents", "the analysis ended with 1")
 
 
-def test_a_full_disk_costs_nothing_but_time(recording: GrowingRecording, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_costs_nothing_but_time(
+    recording: GrowingRecording, monkeypatch: pytest.MonkeyPatch
+) -> None:
     recording.grow(36).seal()
-    with receiving_server() as server, Pushing(recording.directory, server.url, None, lambda: 0.0) as push:
+    with (
+        receiving_server() as server,
+        Pushing(recording.directory, server.url, None, lambda: 0.0) as push,
+    ):
         with monkeypatch.context() as patch:
 
             def full(*_: object) -> None:
@@ -211,14 +242,19 @@ def test_a_full_disk_costs_nothing_but_time(recording: GrowingRecording, monkeyp
 
             patch.setattr(os, "fsync", full)
             assert push.pusher.make(is_ended=True, most=5) == 0
-        assert push.told == [f"cannot write to the spool {push.spool.directory}: No space left on device"]
+        assert push.told == [
+            f"cannot write to the spool {push.spool.directory}: No space left on device"
+        ]
         assert push.pusher.make(is_ended=True, most=5) == 1
         assert push.pusher.rows["facts"] == 1
 
 
 def test_a_recording_that_is_deleted_ends_the_push_with_a_word(recording: GrowingRecording) -> None:
     recording.grow(36)
-    with receiving_server() as server, Pushing(recording.directory, server.url, None, lambda: 0.0) as push:
+    with (
+        receiving_server() as server,
+        Pushing(recording.directory, server.url, None, lambda: 0.0) as push,
+    ):
         push.pusher.turn()
         shutil.rmtree(recording.directory)
         push.pusher._next_make_s = -1.0
@@ -228,7 +264,9 @@ def test_a_recording_that_is_deleted_ends_the_push_with_a_word(recording: Growin
         (recording.directory / ".push").mkdir()
 
 
-def test_a_batch_damaged_in_the_spool_is_a_gap_in_the_lake(recording: GrowingRecording, token: Path, lake: Lake) -> None:
+def test_a_batch_damaged_in_the_spool_is_a_gap_in_the_lake(
+    recording: GrowingRecording, token: Path, lake: Lake
+) -> None:
     recording.grow(36).seal()
     with (
         served(create_app(lake, TOKENS, commit_every_s=0.001)) as client,
@@ -242,12 +280,23 @@ def test_a_batch_damaged_in_the_spool_is_a_gap_in_the_lake(recording: GrowingRec
         file.write_bytes(data)
         assert push.pusher.push_all()
     (gap,) = rows_in(lake, "gaps")
-    assert (gap["time"], gap["end"], gap["cause"]) == (entry.from_ns, entry.to_ns, "damaged in the spool of the node")
-    assert {row["kind"] for row in rows_in(lake, "facts")} == {"sysctl", "label"}, "facts are told again"
+    assert (gap["time"], gap["end"], gap["cause"]) == (
+        entry.from_ns,
+        entry.to_ns,
+        "damaged in the spool of the node",
+    )
+    assert {row["kind"] for row in rows_in(lake, "facts")} == {
+        "sysctl",
+        "label",
+    }, "facts are told again"
 
 
-def test_long_away_the_oldest_go_and_the_collector_hears_of_it(recording: GrowingRecording, token: Path, lake: Lake) -> None:
-    live = GrowingRecording(recording.directory.parent / "live", drawn_node(f"core 0:  {'.' * 1300}"))
+def test_long_away_the_oldest_go_and_the_collector_hears_of_it(
+    recording: GrowingRecording, token: Path, lake: Lake
+) -> None:
+    live = GrowingRecording(
+        recording.directory.parent / "live", drawn_node(f"core 0:  {'.' * 1300}")
+    )
     with (
         served(create_app(lake, TOKENS, commit_every_s=0.001)) as client,
         Pushing(live.directory, str(client.base_url), token, lambda: 0.0, limit_bytes=6000) as push,
@@ -266,7 +315,10 @@ def test_long_away_the_oldest_go_and_the_collector_hears_of_it(recording: Growin
     minutes = {row["time"] for row in rows_in(lake, "core_minutes")}
     first_ns = at(0) // 60_000_000_000 * 60_000_000_000
     covered = {
-        minute for minute in range(first_ns, at(1270), 60_000_000_000) for gap in gaps if gap["time"] <= minute < gap["end"]
+        minute
+        for minute in range(first_ns, at(1270), 60_000_000_000)
+        for gap in gaps
+        if gap["time"] <= minute < gap["end"]
     }
     assert minutes | covered == set(range(first_ns, at(1270), 60_000_000_000))
 

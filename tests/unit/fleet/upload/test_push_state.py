@@ -1,4 +1,6 @@
-"""Cursor, facts and spool survive a kill between any two writes: the same entries again, with the same names."""
+"""Cursor, facts and spool survive a kill between any two writes: the same entries again, with the
+same names.
+"""
 
 import contextlib
 import json
@@ -23,9 +25,14 @@ class Killed(BaseException):
 def recording_of(tmp_path: Path) -> Path:
     recording = new_recording(tmp_path / "r")
     segment = WrittenSegment(recording, 0).ticks(0, 400)
-    facts = [row("facts", 1, kind="sysctl", name=f"fact{number}", value="1") for number in range(20)]
+    facts = [
+        row("facts", 1, kind="sysctl", name=f"fact{number}", value="1") for number in range(20)
+    ]
     segment.add("facts", *facts, row("facts", 200, kind="sysctl", name="fact0", value="2"))
-    segment.add("events", *(row("events", 20 * number, kind=f"kind{number}", message="x") for number in range(18)))
+    segment.add(
+        "events",
+        *(row("events", 20 * number, kind=f"kind{number}", message="x") for number in range(18)),
+    )
     return recording
 
 
@@ -115,7 +122,9 @@ def test_facts_of_a_batch_that_was_dropped_are_pushed_again(tmp_path: Path) -> N
     push(recording, state)
     state.drop([state.spool.entries[0]], "gone")
     push(recording, state)
-    names = [name for batch in batches(state) for name in batch.tables.get("facts", {}).get("name", [])]
+    names = [
+        name for batch in batches(state) for name in batch.tables.get("facts", {}).get("name", [])
+    ]
     assert set(names) == {f"fact{number}" for number in range(20)}
     state.spool.close()
 
@@ -145,7 +154,9 @@ def test_another_collector_gets_everything(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b'{"crc32": "00000000",\n"content": {}}\n', None])
-def test_a_damaged_cursor_pushes_everything_again_and_says_so(tmp_path: Path, content: bytes | None) -> None:
+def test_a_damaged_cursor_pushes_everything_again_and_says_so(
+    tmp_path: Path, content: bytes | None
+) -> None:
     recording = recording_of(tmp_path)
     state = opened(recording)
     push(recording, state)
@@ -161,7 +172,16 @@ def test_a_damaged_cursor_pushes_everything_again_and_says_so(tmp_path: Path, co
     push(recording, state)
     assert len(told) == 1
     assert "pushed again" in told[0]
-    assert len([row for batch in batches(state) for row in batch.tables.get("facts", {}).get("name", [])]) == 21
+    assert (
+        len(
+            [
+                row
+                for batch in batches(state)
+                for row in batch.tables.get("facts", {}).get("name", [])
+            ]
+        )
+        == 21
+    )
     state.spool.close()
 
 

@@ -1,4 +1,6 @@
-"""Rows of a segment that were not pushed yet: each once, whenever it comes, however often the segment is read."""
+"""Rows of a segment that were not pushed yet: each once, whenever it comes, however often the
+segment is read.
+"""
 
 import json
 from pathlib import Path
@@ -49,7 +51,9 @@ def test_sealing_changes_nothing(tmp_path: Path) -> None:
 def test_a_log_that_is_read_again_by_a_new_recorder_gives_no_event_twice(tmp_path: Path) -> None:
     recording = new_recording(tmp_path / "r")
     WrittenSegment(recording, 0).add("events", event(1, sequence=41)).seal()
-    again = WrittenSegment(recording, 60).add("events", event(1.0000001, sequence=41), event(70, sequence=42))
+    again = WrittenSegment(recording, 60).add(
+        "events", event(1.0000001, sequence=41), event(70, sequence=42)
+    )
     cursor = Cursor("", 0)
     cursor.note_sequences("boot-1", [41])
     found = new_rows(SegmentReader(again.path), "boot-1", cursor)
@@ -61,7 +65,9 @@ def test_gaps_are_rows_too(tmp_path: Path) -> None:
     segment = WrittenSegment(new_recording(tmp_path / "r"), 0)
     segment.add("gaps", row("gaps", 3, end=at(4), table="samples", cause="lost", cpu=1))
     found = new_rows(SegmentReader(segment.path), "boot-1", Cursor("", 0))
-    assert found.rows["gaps"] == [{"time": at(3), "end": at(4), "table": "samples", "cause": "lost"}]
+    assert found.rows["gaps"] == [
+        {"time": at(3), "end": at(4), "table": "samples", "cause": "lost"}
+    ]
 
 
 def test_a_frame_that_is_being_written_is_no_gap(tmp_path: Path) -> None:
@@ -73,14 +79,24 @@ def test_a_frame_that_is_being_written_is_no_gap(tmp_path: Path) -> None:
     assert "gaps" not in new_rows(reader, "boot-1", Cursor("", 0)).rows
 
 
-def test_restarts_after_a_failure_and_ray_jobs_that_are_over_are_ends_of_jobs(tmp_path: Path) -> None:
+def test_restarts_after_a_failure_and_ray_jobs_that_are_over_are_ends_of_jobs(
+    tmp_path: Path,
+) -> None:
     segment = WrittenSegment(new_recording(tmp_path / "r"), 0)
     failed = json.dumps({"unit": "agent.service", "result": "exit-code"})
     wanted = json.dumps({"unit": "agent.service", "result": "success"})
     job = json.dumps({"submission": "raysubmit_1"})
-    segment.add("events", event(1, "unit_restart", fields=failed), event(2, "unit_restart", fields=wanted))
-    segment.add("events", event(3, "ray_job_failed", fields=job), event(4, "ray_job_failed", fields="no JSON"))
-    segment.add("events", event(5, "ray_job_succeeded", fields=json.dumps({"submission": "raysubmit_2"})))
+    segment.add(
+        "events", event(1, "unit_restart", fields=failed), event(2, "unit_restart", fields=wanted)
+    )
+    segment.add(
+        "events",
+        event(3, "ray_job_failed", fields=job),
+        event(4, "ray_job_failed", fields="no JSON"),
+    )
+    segment.add(
+        "events", event(5, "ray_job_succeeded", fields=json.dumps({"submission": "raysubmit_2"}))
+    )
     jobs = new_rows(SegmentReader(segment.path), "boot-1", Cursor("", 0)).rows["jobs"]
     assert [(job["kind"], job["name"], job["outcome"]) for job in jobs] == [
         ("unit", "agent.service", "failure"),
@@ -90,7 +106,9 @@ def test_restarts_after_a_failure_and_ray_jobs_that_are_over_are_ends_of_jobs(tm
 
 
 def test_a_time_before_the_clock_was_set_is_left_out(tmp_path: Path) -> None:
-    segment = WrittenSegment(new_recording(tmp_path / "r"), 0).add("events", row("events", 0, time=5, kind="oom_kill"))
+    segment = WrittenSegment(new_recording(tmp_path / "r"), 0).add(
+        "events", row("events", 0, time=5, kind="oom_kill")
+    )
     assert new_rows(SegmentReader(segment.path), "boot-1", Cursor("", 0)).rows == {}
 
 
@@ -102,7 +120,9 @@ def test_a_batch_takes_no_more_than_its_share(tmp_path: Path) -> None:
 
 
 def test_a_segment_tells_its_boot_live_and_sealed(tmp_path: Path) -> None:
-    segment = WrittenSegment(new_recording(tmp_path / "r"), 0, boot_id="boot-7").add("events", event(1))
+    segment = WrittenSegment(new_recording(tmp_path / "r"), 0, boot_id="boot-7").add(
+        "events", event(1)
+    )
     assert boot_id_of(segment.path) == "boot-7"
     segment.seal()
     assert boot_id_of(segment.path.with_suffix("")) == "boot-7"

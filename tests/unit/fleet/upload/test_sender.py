@@ -17,7 +17,9 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 
 @contextmanager
 def scripted(*connections: list[bytes | None]) -> Iterator[tuple[str, list[bytes]]]:
-    """A server that for each connection answers its requests with these bytes; None is silence until the client goes."""
+    """A server that for each connection answers its requests with these bytes; None is silence
+    until the client goes.
+    """
     server = socket.create_server(("127.0.0.1", 0))
     server.settimeout(10)
     requests: list[bytes] = []
@@ -48,7 +50,16 @@ def _request(client: socket.socket) -> bytes:
     while b"\r\n\r\n" not in data:
         data += client.recv(65536)
     head, _, body = data.partition(b"\r\n\r\n")
-    length = int(next((line.split(b":")[1] for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")), b"0"))
+    length = int(
+        next(
+            (
+                line.split(b":")[1]
+                for line in head.split(b"\r\n")
+                if line.lower().startswith(b"content-length")
+            ),
+            b"0",
+        )
+    )
     while len(body) < length:
         body += client.recv(65536)
     return head + b"\r\n\r\n" + body
@@ -97,15 +108,23 @@ def test_a_kept_connection_that_was_closed_meanwhile_is_made_anew() -> None:
 )
 def test_answers_are_judged(status: int, verdict: Verdict) -> None:
     with receiving_server() as server:
-        server.reply = lambda _: (status, {}, b'{"error": "because", "hint": "do this"}' if status != 204 else b"")
+        server.reply = lambda _: (
+            status,
+            {},
+            b'{"error": "because", "hint": "do this"}' if status != 204 else b"",
+        )
         sender = Sender(server.url)
         answer = sender.send_batch(b"body", 1)
         sender.close()
     assert answer.verdict is verdict
-    assert answer.text == ("" if verdict is Verdict.TAKEN else f"the collector answered {status}: because (do this)")
+    assert answer.text == (
+        "" if verdict is Verdict.TAKEN else f"the collector answered {status}: because (do this)"
+    )
 
 
-@pytest.mark.parametrize(("header", "seconds"), [("7", 7.0), ("999999", 3600.0), ("soon", None), ("", None)])
+@pytest.mark.parametrize(
+    ("header", "seconds"), [("7", 7.0), ("999999", 3600.0), ("soon", None), ("", None)]
+)
 def test_retry_after_is_heard(header: str, seconds: float | None) -> None:
     with receiving_server() as server:
         server.reply = lambda _: (429, {"Retry-After": header}, b"")
@@ -124,7 +143,10 @@ def test_a_collector_that_hangs_is_left_after_a_while() -> None:
 def test_a_collector_that_drips_bytes_is_left_too() -> None:
     with dripping_server(b"HTTP/1.1 200 OK\r\nX-Long: ") as place:
         answer = Sender(f"http://{place}", timeout_s=5, deadline_s=0.5).send_batch(b"body", 1)
-    assert (answer.verdict, answer.text) == (Verdict.LATER, "127.0.0.1: no whole answer within 0.5 s")
+    assert (answer.verdict, answer.text) == (
+        Verdict.LATER,
+        "127.0.0.1: no whole answer within 0.5 s",
+    )
 
 
 def test_nobody_there_is_a_reason_to_wait() -> None:
@@ -136,7 +158,10 @@ def test_nobody_there_is_a_reason_to_wait() -> None:
 
 
 def test_an_endless_answer_is_not_read() -> None:
-    with scripted([b"HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n" + b"x" * 70_000]) as (url, _):
+    with scripted([b"HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n" + b"x" * 70_000]) as (
+        url,
+        _,
+    ):
         sender = Sender(url, timeout_s=0.5)
         assert sender.send_batch(b"body", 1).verdict is not Verdict.REFUSED
 
@@ -169,13 +194,18 @@ def test_a_token_is_read_anew_and_a_missing_one_is_told(tmp_path: Path) -> None:
             token.write_text(text)
             assert sender.send_batch(b"body", 1).verdict is Verdict.TAKEN
         sender.close()
-    assert [request.headers["Authorization"] for request in server.received] == ["Bearer one", "Bearer two"]
+    assert [request.headers["Authorization"] for request in server.received] == [
+        "Bearer one",
+        "Bearer two",
+    ]
 
 
 def test_a_token_cannot_smuggle_a_header(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("one\r\nX-Evil: 1")
     with receiving_server() as server:
-        assert Sender(server.url, tmp_path / "token").send_batch(b"body", 1).verdict is Verdict.LATER
+        assert (
+            Sender(server.url, tmp_path / "token").send_batch(b"body", 1).verdict is Verdict.LATER
+        )
         assert server.received == []
 
 

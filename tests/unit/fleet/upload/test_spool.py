@@ -29,7 +29,9 @@ def test_entries_come_back_in_order_with_what_they_held(tmp_path: Path) -> None:
 
 
 @given(place=st.floats(0, 0.999), mask=st.integers(1, 255))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
 def test_a_flipped_byte_is_noticed_wherever_it_is(tmp_path: Path, place: float, mask: int) -> None:
     spool = Spool(tmp_path / "spool")
     entry = spool.add(1, (1, 2), BATCH, {"cursor": {}}, b"body" * 10)
@@ -112,7 +114,9 @@ def test_damaged_facts_are_none_and_a_damaged_cursor_is_told(tmp_path: Path) -> 
     spool.write_cursor({"number": 1})
     assert spool.read_facts() == {"a": "b"}
     for name in ("facts.json", "cursor.json"):
-        (spool.directory / name).write_bytes((spool.directory / name).read_bytes().replace(b"1", b"2").replace(b"b", b"c"))
+        (spool.directory / name).write_bytes(
+            (spool.directory / name).read_bytes().replace(b"1", b"2").replace(b"b", b"c")
+        )
     assert spool.read_facts() == {}
     with pytest.raises(CorruptData):
         spool.read_cursor()

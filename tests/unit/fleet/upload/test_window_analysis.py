@@ -1,4 +1,6 @@
-"""The verdict on a window as rows of the lake, with its evidence; on a drawn incident, written by the real journal."""
+"""The verdict on a window as rows of the lake, with its evidence; on a drawn incident, written by
+the real journal.
+"""
 
 import json
 from pathlib import Path
@@ -25,14 +27,26 @@ HELD = """
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     node = drawn_node(HELD).event(25, "nic_reset", "eth0: TX timeout", cpu=1, device="eth0")
-    return GrowingRecording(tmp_path_factory.mktemp("drawn") / "r", node).grow(36).pin(5, 36).seal().directory
+    return (
+        GrowingRecording(tmp_path_factory.mktemp("drawn") / "r", node)
+        .grow(36)
+        .pin(5, 36)
+        .seal()
+        .directory
+    )
 
 
 def test_incidents_are_rows_of_the_lake(recording: Path, tmp_path: Path) -> None:
-    found = analyse(Store.open(recording), (at(0), at(36)), 0, is_final=True, now_ns=7, work=tmp_path)
+    found = analyse(
+        Store.open(recording), (at(0), at(36)), 0, is_final=True, now_ns=7, work=tmp_path
+    )
     (incident,) = found.incidents
     assert set(incident) == set(LAKE_TABLES["incidents"].names) - {"cluster", "node"}
-    assert (incident["core"], incident["mode"], incident["culprit_comm"]) == (1, "system", "kubelet")
+    assert (incident["core"], incident["mode"], incident["culprit_comm"]) == (
+        1,
+        "system",
+        "kubelet",
+    )
     assert json.loads(incident["events"]) == ["nic_reset"]
     assert json.loads(incident["report"])["id"] == incident["id"]
     assert (incident["analysed_ns"], incident["bundle"]) == (7, found.bundle_name)
@@ -41,7 +55,9 @@ def test_incidents_are_rows_of_the_lake(recording: Path, tmp_path: Path) -> None
 
 
 def test_the_bundle_gives_the_same_verdict(recording: Path, tmp_path: Path) -> None:
-    found = analyse(Store.open(recording), (at(0), at(36)), 0, is_final=True, now_ns=7, work=tmp_path)
+    found = analyse(
+        Store.open(recording), (at(0), at(36)), 0, is_final=True, now_ns=7, work=tmp_path
+    )
     assert found.bundle is not None
     again = diagnose(Store.open(unpack(found.bundle, tmp_path / "unpacked")))
     (incident,) = again.incidents
@@ -50,18 +66,24 @@ def test_the_bundle_gives_the_same_verdict(recording: Path, tmp_path: Path) -> N
 
 
 def test_an_early_look_has_neither_evidence_nor_episodes(recording: Path, tmp_path: Path) -> None:
-    found = analyse(Store.open(recording), (at(0), at(30)), 0, is_final=False, now_ns=7, work=tmp_path)
+    found = analyse(
+        Store.open(recording), (at(0), at(30)), 0, is_final=False, now_ns=7, work=tmp_path
+    )
     assert len(found.incidents) == 1
     assert (found.bundle, found.bundle_name, found.episodes) == (None, None, [])
     assert found.incidents[0]["bundle"] is None
 
 
 def test_what_was_over_before_is_not_told_again(recording: Path, tmp_path: Path) -> None:
-    found = analyse(Store.open(recording), (at(0), at(36)), at(35), is_final=True, now_ns=7, work=tmp_path)
+    found = analyse(
+        Store.open(recording), (at(0), at(36)), at(35), is_final=True, now_ns=7, work=tmp_path
+    )
     assert (found.incidents, found.episodes, found.bundle) == ([], [], None)
 
 
-def test_the_process_writes_what_it_found(recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_process_writes_what_it_found(
+    recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(window_analysis, "_step_back", lambda: None)
     assert main([str(recording), str(at(0)), str(at(36)), "0", "final", str(tmp_path)]) == 0
     content = read_checked(tmp_path / VERDICTS_FILE)
@@ -78,7 +100,9 @@ def test_a_recording_that_is_gone_is_told(
     assert "there is no directory" in capsys.readouterr().err
 
 
-def test_a_report_that_is_too_long_loses_lists_and_not_the_verdict(recording: Path, tmp_path: Path) -> None:
+def test_a_report_that_is_too_long_loses_lists_and_not_the_verdict(
+    recording: Path, tmp_path: Path
+) -> None:
     node = drawn_node(HELD)
     for number in range(1500):
         node.event(20 + number / 1000, "nic_reset", f"eth0: {'x' * 200}", cpu=1, device="eth0")

@@ -1,4 +1,6 @@
-"""Real perf.data files against what `perf script` says of them, and against what their makers asked for."""
+"""Real perf.data files against what `perf script` says of them, and against what their makers asked
+for.
+"""
 
 import re
 import shutil
@@ -33,7 +35,10 @@ def perf_script(name: str, fields: str) -> list[str]:
     if shutil.which("perf") is None:
         pytest.skip("perf is not installed")
     found = subprocess.run(
-        ["perf", "script", "-f", "--ns", "-G", "-i", str(DATA / name), "-F", fields], capture_output=True, text=True, check=False
+        ["perf", "script", "-f", "--ns", "-G", "-i", str(DATA / name), "-F", fields],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if found.returncode:
         pytest.skip(f"perf cannot read the file: {found.stderr[:100]}")
@@ -44,27 +49,47 @@ def perf_script(name: str, fields: str) -> list[str]:
 def test_tasks_are_those_of_perf_script(name: str, tmp_path: Path) -> None:
     """`group.data` is left out: perf makes a second sample of each group's other event."""
     ours = read(name, elsewhere(tmp_path))
-    lines = [re.fullmatch(r"\s*(.*?)\s+(-?\d+)/(-?\d+)\s*", line) for line in perf_script(name, "comm,pid,tid")]
+    lines = [
+        re.fullmatch(r"\s*(.*?)\s+(-?\d+)/(-?\d+)\s*", line)
+        for line in perf_script(name, "comm,pid,tid")
+    ]
     theirs = Counter((line[1], int(line[2]), int(line[3])) for line in lines if line)
     assert theirs
     assert Counter(zip(ours.comm, ours.pid, ours.tid, strict=True)) == theirs
 
 
 @pytest.mark.parametrize(
-    "name", ["file.data", "pipe.data", "compressed.data", "two_events.data", "many_fields.data", "dwarf.data"]
+    "name",
+    [
+        "file.data",
+        "pipe.data",
+        "compressed.data",
+        "two_events.data",
+        "many_fields.data",
+        "dwarf.data",
+    ],
 )
 def test_times_cores_and_events_are_those_of_perf_script(name: str, tmp_path: Path) -> None:
     names = open_perf_data(DATA / name).facts.event_names
     by_event = {event: read(name, elsewhere(tmp_path), event=event) for event in names}
-    lines = [re.fullmatch(r"\s*\[(\d+)\]\s+(\d+)\.(\d{9}):\s+(\S+):\s*", line) for line in perf_script(name, "cpu,time,event")]
+    lines = [
+        re.fullmatch(r"\s*\[(\d+)\]\s+(\d+)\.(\d{9}):\s+(\S+):\s*", line)
+        for line in perf_script(name, "cpu,time,event")
+    ]
     theirs = sorted((int(line[2] + line[3]), int(line[1]), line[4]) for line in lines if line)
-    ours = [(time, cpu, event) for event, found in by_event.items() for time, cpu in zip(found.time_ns, found.cpu, strict=True)]
+    ours = [
+        (time, cpu, event)
+        for event, found in by_event.items()
+        for time, cpu in zip(found.time_ns, found.cpu, strict=True)
+    ]
     assert theirs
     assert sorted(ours) == theirs
 
 
 def test_functions_are_those_of_perf_script(tmp_path: Path) -> None:
-    """The innermost kernel function of each sample, from symbols that were kept with the capture."""
+    """The innermost kernel function of each sample, from symbols that were kept with the
+    capture.
+    """
     ours = read("file.data", elsewhere(tmp_path, kallsyms=DATA / "kernel_symbols.txt"))
     text = (DATA / "file.script.txt").read_text()
     theirs = Counter(re.findall(r":\s*\n\t *\w+ (\S+)\+0x\w+ \(\[kernel.kallsyms\]\)", text))
@@ -74,23 +99,35 @@ def test_functions_are_those_of_perf_script(tmp_path: Path) -> None:
 
 
 def test_whole_stacks_are_those_of_perf_script(tmp_path: Path) -> None:
-    """Kernel frames in their order. perf looks return addresses up as they are, we the call before: at +0x0 it is wrong."""
+    """Kernel frames in their order. perf looks return addresses up as they are, we the call before:
+    at +0x0 it is wrong.
+    """
     read_here = read("file.data", elsewhere(tmp_path, kallsyms=DATA / "kernel_symbols.txt"))
-    paragraphs = [part.split("\n") for part in (DATA / "file.script.txt").read_text().split("\n\n") if "\t" in part]
-    theirs = [[line.split()[1] for line in part if "[kernel.kallsyms]" in line] for part in paragraphs]
-    ours = [[frame.function for frame in stack if frame.kind == "kernel"] for stack in read_here.stacks]
+    paragraphs = [
+        part.split("\n")
+        for part in (DATA / "file.script.txt").read_text().split("\n\n")
+        if "\t" in part
+    ]
+    theirs = [
+        [line.split()[1] for line in part if "[kernel.kallsyms]" in line] for part in paragraphs
+    ]
+    ours = [
+        [frame.function for frame in stack if frame.kind == "kernel"] for stack in read_here.stacks
+    ]
     assert len(ours) == len(theirs)
     for mine, perf in zip(ours, theirs, strict=True):
         assert len(mine) == len(perf)
-        assert [name for name, other in zip(mine, perf, strict=True) if not other.endswith("+0x0")] == [
-            other.rpartition("+")[0] for other in perf if not other.endswith("+0x0")
-        ]
+        assert [
+            name for name, other in zip(mine, perf, strict=True) if not other.endswith("+0x0")
+        ] == [other.rpartition("+")[0] for other in perf if not other.endswith("+0x0")]
 
 
 def test_kernel_loaded_elsewhere_is_moved_to_its_place(tmp_path: Path) -> None:
     moved = tmp_path / "kallsyms"
     lines = (DATA / "kernel_symbols.txt").read_text().splitlines()
-    moved.write_text("".join(f"{int(line[:16], 16) + 0x1000000:016x}{line[16:]}\n" for line in lines))
+    moved.write_text(
+        "".join(f"{int(line[:16], 16) + 0x1000000:016x}{line[16:]}\n" for line in lines)
+    )
     here = read("file.data", elsewhere(tmp_path, kallsyms=DATA / "kernel_symbols.txt"))
     there = read("file.data", elsewhere(tmp_path, kallsyms=moved))
     assert any(function for stack in here.functions for function in stack)
@@ -101,17 +138,28 @@ def test_capture_from_another_machine_says_what_it_could_not_name(tmp_path: Path
     found = read("file.data", elsewhere(tmp_path))
     assert not [frame for frame in found.frames if frame.function is not None]
     assert any("another kernel" in note for note in found.capture.notes)
-    report = import_files([DATA / "file.data"], tmp_path / "out", Options(search=elsewhere(tmp_path)))
-    notes = [re.fullmatch(r"functions of (\S+) could not be named: (\d+) samples", note) for note in report.unnamed]
+    report = import_files(
+        [DATA / "file.data"], tmp_path / "out", Options(search=elsewhere(tmp_path))
+    )
+    notes = [
+        re.fullmatch(r"functions of (\S+) could not be named: (\d+) samples", note)
+        for note in report.unnamed
+    ]
     touched = {note[1]: int(note[2]) for note in notes if note}
     python = next(frame for frame in found.frames if "python" in frame.module)
     assert python.build_id is not None
     assert python.offset is not None
-    assert touched[python.module] == sum(any(frame.module == python.module for frame in stack) for stack in found.stacks)
+    assert touched[python.module] == sum(
+        any(frame.module == python.module for frame in stack) for stack in found.stacks
+    )
 
 
 def test_directory_of_binaries_is_searched_by_build_id(tmp_path: Path) -> None:
-    libc = next(frame for frame in read("file.data", elsewhere(tmp_path)).frames if frame.module.endswith("/libc.so.6"))
+    libc = next(
+        frame
+        for frame in read("file.data", elsewhere(tmp_path)).frames
+        if frame.module.endswith("/libc.so.6")
+    )
     folder = tmp_path / "binaries"
     folder.mkdir()
     try:
@@ -121,12 +169,18 @@ def test_directory_of_binaries_is_searched_by_build_id(tmp_path: Path) -> None:
     by_path = read("file.data", SymbolSearch(build_id_cache=None))
     if not any(frame.function for frame in by_path.frames if frame.module == libc.module):
         pytest.skip("this machine's libc is not that of the capture")
-    by_build_id = read("file.data", SymbolSearch(build_id_cache=None, root=tmp_path, binaries=(folder,)))
+    by_build_id = read(
+        "file.data", SymbolSearch(build_id_cache=None, root=tmp_path, binaries=(folder,))
+    )
     assert any(frame.function for frame in by_build_id.frames if frame.module == libc.module)
 
 
 def test_file_of_another_build_id_is_not_trusted(tmp_path: Path) -> None:
-    libc = next(frame for frame in read("file.data", elsewhere(tmp_path)).frames if frame.module.endswith("/libc.so.6"))
+    libc = next(
+        frame
+        for frame in read("file.data", elsewhere(tmp_path)).frames
+        if frame.module.endswith("/libc.so.6")
+    )
     if not Path("/bin/sh").exists():
         pytest.skip("no /bin/sh")
     target = tmp_path / libc.module.lstrip("/")
@@ -153,7 +207,12 @@ def test_capture_without_clock_data_says_why() -> None:
 def test_facts_are_those_of_the_header() -> None:
     for name in ("file.data", "pipe.data"):
         facts = open_perf_data(DATA / name).facts
-        assert (facts.host, facts.kernel_release, facts.arch, facts.cpus) == ("vm", "6.18.44-fc-v445", "x86_64", 2)
+        assert (facts.host, facts.kernel_release, facts.arch, facts.cpus) == (
+            "vm",
+            "6.18.44-fc-v445",
+            "x86_64",
+            2,
+        )
         assert facts.event_names == ["cpu-clock"]
         assert "record" in (facts.command_line or "")
 
@@ -177,7 +236,11 @@ def test_window_holds_the_samples_of_the_whole_that_lie_in_it(tmp_path: Path) ->
     whole = read("file.data", elsewhere(tmp_path))
     begin, end = whole.time_ns[10], whole.time_ns[40]
     part = read("file.data", elsewhere(tmp_path), from_ns=begin, to_ns=end)
-    wanted = [stack for stack, time in zip(whole.stacks, whole.time_ns, strict=True) if begin <= time < end]
+    wanted = [
+        stack
+        for stack, time in zip(whole.stacks, whole.time_ns, strict=True)
+        if begin <= time < end
+    ]
     assert part.time_ns == [time for time in whole.time_ns if begin <= time < end]
     assert part.stacks == wanted
 
@@ -186,7 +249,10 @@ def test_segments_hold_the_samples_of_the_whole(tmp_path: Path) -> None:
     """Cut at any time: the same samples with the same stacks, numbered from 0 in each segment."""
     whole = read("file.data", elsewhere(tmp_path))
     first, length = whole.time_ns[0], (whole.time_ns[-1] - whole.time_ns[0]) // 7
-    capture, profile = open_perf_data(DATA / "file.data", elsewhere(tmp_path)), ImportProfile(keeps_idle=True)
+    capture, profile = (
+        open_perf_data(DATA / "file.data", elsewhere(tmp_path)),
+        ImportProfile(keeps_idle=True),
+    )
 
     def segment_at(time_ns: int) -> tuple[int, int]:
         number = max(time_ns - first, 0) // length
@@ -216,8 +282,13 @@ def test_dwarf_stacks_show_the_innermost_user_function(tmp_path: Path) -> None:
 
 
 def test_build_ids_of_mappings_are_used(tmp_path: Path) -> None:
-    by_feature = {frame.module: frame.build_id for frame in read("file.data", elsewhere(tmp_path)).frames}
-    by_mapping = {frame.module: frame.build_id for frame in read("buildid_mmap.data", elsewhere(tmp_path)).frames}
+    by_feature = {
+        frame.module: frame.build_id for frame in read("file.data", elsewhere(tmp_path)).frames
+    }
+    by_mapping = {
+        frame.module: frame.build_id
+        for frame in read("buildid_mmap.data", elsewhere(tmp_path)).frames
+    }
     shared = [module for module in by_feature.keys() & by_mapping.keys() if module.startswith("/")]
     assert shared
     assert all(by_feature[module] == by_mapping[module] for module in shared)
@@ -231,7 +302,9 @@ def test_reading_twice_gives_the_same(tmp_path: Path) -> None:
 
 
 def test_parents_have_smaller_numbers_than_their_children(tmp_path: Path) -> None:
-    parents = memoryview(read("compressed.data", elsewhere(tmp_path)).profile.core.stacks()[0]).cast("i")
+    parents = memoryview(
+        read("compressed.data", elsewhere(tmp_path)).profile.core.stacks()[0]
+    ).cast("i")
     assert all(parent < number for number, parent in enumerate(parents))
 
 

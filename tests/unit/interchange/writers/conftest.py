@@ -1,4 +1,6 @@
-"""A small window drawn as text, and other people's importers, fetched by npm into a temporary directory where node is there."""
+"""A small window drawn as text, and other people's importers, fetched by npm into a temporary
+directory where node is there.
+"""
 
 import shutil
 import subprocess
@@ -38,7 +40,9 @@ class Tables:
 
 
 def draw(lines: str) -> Tables:
-    """A sample a line: `ms core comm pid/tid weight outer>inner`; a frame `name` is user, `name'` kernel, `@hex` nameless."""
+    """A sample a line: `ms core comm pid/tid weight outer>inner`; a frame `name` is user, `name'`
+    kernel, `@hex` nameless.
+    """
     frames: dict[tuple[object, ...], int] = {}
     stacks: dict[tuple[int, int], int] = {}
     samples = []
@@ -50,23 +54,40 @@ def draw(lines: str) -> Tables:
             stack = stacks.setdefault((stack, number), len(stacks))
         pid, tid = task.split("/")
         time_ns = START_NS + int(float(ms) * MS)
-        samples.append((time_ns, int(core), int(pid), int(tid), comm, f"/{comm}.service", stack, int(weight)))
+        samples.append(
+            (time_ns, int(core), int(pid), int(tid), comm, f"/{comm}.service", stack, int(weight))
+        )
     return tables_of(samples, stacks, frames)
 
 
 def frame_of(name: str) -> tuple[object, ...]:
     if name.startswith("@"):
-        return None, "/usr/lib/libfoo.so.1", "user", int(name[1:], 16), "abcdef0123456789abcdef0123456789abcdef01"
-    return (name[:-1], "[kernel]", "kernel", None, None) if name.endswith("'") else (name, "/bin/app", "user", None, "00" * 20)
+        return (
+            None,
+            "/usr/lib/libfoo.so.1",
+            "user",
+            int(name[1:], 16),
+            "abcdef0123456789abcdef0123456789abcdef01",
+        )
+    return (
+        (name[:-1], "[kernel]", "kernel", None, None)
+        if name.endswith("'")
+        else (name, "/bin/app", "user", None, "00" * 20)
+    )
 
 
 def tables_of(
-    samples: list[tuple[object, ...]], stacks: dict[tuple[int, int], int], frames: dict[tuple[object, ...], int]
+    samples: list[tuple[object, ...]],
+    stacks: dict[tuple[int, int], int],
+    frames: dict[tuple[object, ...], int],
 ) -> Tables:
     def table(name: str, rows: list[tuple[object, ...]]) -> pa.Table:
         schema = schema_of(TABLES[name])
         columns = list(zip(*rows, strict=True)) or [[] for _ in schema]
-        return pa.table([pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema)
+        return pa.table(
+            [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)],
+            schema=schema,
+        )
 
     return Tables(
         table("samples", samples),
@@ -79,7 +100,10 @@ def hostile_tables() -> Tables:
     """Every hostile text as a frame, a module, a comm and a cgroup."""
     frames = {(text, text, "user", None, None): number for number, text in enumerate(HOSTILE)}
     stacks = {(number - 1, number): number for number in range(len(HOSTILE))}
-    samples = [(START_NS + n * 10 * MS, n % 2, n + 1, n + 1, text, text, n, 1) for n, text in enumerate(HOSTILE)]
+    samples = [
+        (START_NS + n * 10 * MS, n % 2, n + 1, n + 1, text, text, n, 1)
+        for n, text in enumerate(HOSTILE)
+    ]
     return tables_of(samples, stacks, frames)
 
 
@@ -97,7 +121,9 @@ def tables() -> Tables:
 
 @pytest.fixture
 def facts() -> WindowFacts:
-    return WindowFacts("node-7", START_NS, START_NS + 100 * MS, 10 * MS, ("2 s of samples: journal torn",))
+    return WindowFacts(
+        "node-7", START_NS, START_NS + 100 * MS, 10 * MS, ("2 s of samples: journal torn",)
+    )
 
 
 @pytest.fixture(scope="session")
@@ -137,16 +163,22 @@ def hostile() -> Hostile:
     return Hostile(HOSTILE, hostile_tables())
 
 
-# pprof's schema, https://github.com/google/pprof/blob/main/proto/profile.proto. A message's fields in the order of their numbers,
-# from 1: `*` repeated, a capital letter a message, `s` text, `b` truth, `u` unsigned, else a signed number.
+# pprof's schema, https://github.com/google/pprof/blob/main/proto/profile.proto. A message's fields
+# in the order of their numbers, from 1: `*` repeated, a capital letter a message, `s` text, `b`
+# truth, `u` unsigned, else a signed number.
 PPROF_MESSAGES = {
-    "Profile": "*sample_type:ValueType *sample:Sample *mapping:Mapping *location:Location *function:Function *string_table:s "
-    "drop_frames keep_frames time_nanos duration_nanos period_type:ValueType period *comment default_sample_type doc_url",
+    "Profile": (
+        "*sample_type:ValueType *sample:Sample *mapping:Mapping *location:Location"
+        " *function:Function *string_table:s drop_frames keep_frames time_nanos duration_nanos"
+        " period_type:ValueType period *comment default_sample_type doc_url"
+    ),
     "ValueType": "type unit",
     "Sample": "*location_id:u *value *label:Label",
     "Label": "key str num num_unit",
-    "Mapping": "id:u memory_start:u memory_limit:u file_offset:u filename build_id has_functions:b has_filenames:b "
-    "has_line_numbers:b has_inline_frames:b",
+    "Mapping": (
+        "id:u memory_start:u memory_limit:u file_offset:u filename build_id has_functions:b"
+        " has_filenames:b has_line_numbers:b has_inline_frames:b"
+    ),
     "Location": "id:u mapping_id:u address:u *line:Line is_folded:b",
     "Line": "function_id:u line column",
     "Function": "id:u name system_name filename start_line",
@@ -156,17 +188,26 @@ PPROF_MESSAGES = {
 @pytest.fixture
 def pprof_class() -> Any:
     """The schema's Profile as a class of protobuf's own, which decodes what we encoded by hand."""
-    descriptor_pb2 = pytest.importorskip("google.protobuf.descriptor_pb2", reason="protobuf is not installed")
+    descriptor_pb2 = pytest.importorskip(
+        "google.protobuf.descriptor_pb2", reason="protobuf is not installed"
+    )
     from google.protobuf import descriptor_pool, message_factory
 
     kinds = descriptor_pb2.FieldDescriptorProto
-    file = descriptor_pb2.FileDescriptorProto(name="profile.proto", package="perftools.profiles", syntax="proto3")
+    file = descriptor_pb2.FileDescriptorProto(
+        name="profile.proto", package="perftools.profiles", syntax="proto3"
+    )
     for name, fields in PPROF_MESSAGES.items():
         message = file.message_type.add(name=name)
         for number, text in enumerate(fields.split(), start=1):
             field, _, kind = text.partition(":")
             label = kinds.LABEL_REPEATED if field.startswith("*") else kinds.LABEL_OPTIONAL
-            scalar = {"": kinds.TYPE_INT64, "u": kinds.TYPE_UINT64, "s": kinds.TYPE_STRING, "b": kinds.TYPE_BOOL}
+            scalar = {
+                "": kinds.TYPE_INT64,
+                "u": kinds.TYPE_UINT64,
+                "s": kinds.TYPE_STRING,
+                "b": kinds.TYPE_BOOL,
+            }
             added = message.field.add(name=field.strip("*"), number=number, label=label)
             added.type = scalar.get(kind, kinds.TYPE_MESSAGE)
             if kind[:1].isupper():

@@ -17,11 +17,15 @@ from necroscope.stacks.flame_tree import FlameTree
 SCRIPT = Path(__file__).parents[3] / "data/interchange/writers/speedscope_import.js"
 
 
-def frame(function: str | None, kind: str = "user", module: str = "/bin/app", offset: int | None = None) -> Frame:
+def frame(
+    function: str | None, kind: str = "user", module: str = "/bin/app", offset: int | None = None
+) -> Frame:
     return Frame(function, module, kind, offset, None)
 
 
-def flame(parent: list[int], numbers: list[int], weights: list[int], frames: list[Frame]) -> FlameTree:
+def flame(
+    parent: list[int], numbers: list[int], weights: list[int], frames: list[Frame]
+) -> FlameTree:
     arrays = [np.array(values, dtype=np.int64) for values in (parent, numbers, weights, weights)]
     return FlameTree(*arrays, frames, 0, 1, sum(weights), [])
 
@@ -29,7 +33,9 @@ def flame(parent: list[int], numbers: list[int], weights: list[int], frames: lis
 def chain(*frames: Frame) -> FlameTree:
     """Each frame calls the next; the innermost has 3 samples."""
     numbers = list(range(len(frames)))
-    return flame([number - 1 for number in numbers], numbers, [0] * (len(frames) - 1) + [3], list(frames))
+    return flame(
+        [number - 1 for number in numbers], numbers, [0] * (len(frames) - 1) + [3], list(frames)
+    )
 
 
 def folded(tree: FlameTree, **options: Any) -> str:
@@ -39,7 +45,9 @@ def folded(tree: FlameTree, **options: Any) -> str:
 
 
 def test_a_path_is_a_line_with_its_own_samples() -> None:
-    tree = flame([-1, 0, 0, 2], [0, 1, 2, 1], [0, 12, 1, 5], [frame("main"), frame("work"), frame("call")])
+    tree = flame(
+        [-1, 0, 0, 2], [0, 1, 2, 1], [0, 12, 1, 5], [frame("main"), frame("work"), frame("call")]
+    )
     assert folded(tree) == "main;call 1\nmain;call;work 5\nmain;work 12\n"
 
 
@@ -50,11 +58,17 @@ def test_kernel_and_jit_frames_are_annotated_on_request() -> None:
 
 
 def test_separators_in_names_are_escaped() -> None:
-    assert folded(chain(frame("a;b"), frame("c\nd 9\r\x07\u2028"))) == "a\\x3bb;c\\x0ad 9\\x0d\\x07\\u2028 3\n"
+    assert (
+        folded(chain(frame("a;b"), frame("c\nd 9\r\x07\u2028")))
+        == "a\\x3bb;c\\x0ad 9\\x0d\\x07\\u2028 3\n"
+    )
 
 
 def test_a_frame_without_a_symbol_is_its_module_and_offset() -> None:
-    nameless = [frame(None, module="/usr/lib/libc.so.6", offset=0x1F3A0), frame(None, "kernel", "[kernel]", -0x7F00_0000)]
+    nameless = [
+        frame(None, module="/usr/lib/libc.so.6", offset=0x1F3A0),
+        frame(None, "kernel", "[kernel]", -0x7F00_0000),
+    ]
     assert folded(chain(*nameless, frame(None, module="[unknown]"))) == (
         "libc.so.6+0x1f3a0;[kernel]+0xffffffff81000000;[unknown] 3\n"
     )
@@ -71,10 +85,14 @@ def test_any_names_are_one_line_with_as_many_frames(names: list[str]) -> None:
     assert (path.count(";"), samples) == (len(names) - 1, "3")
 
 
-def test_speedscope_reads_hostile_names_as_one_path(hostile: Any, importers: Path, tmp_path: Path) -> None:
+def test_speedscope_reads_hostile_names_as_one_path(
+    hostile: Any, importers: Path, tmp_path: Path
+) -> None:
     file = tmp_path / "hostile.collapsedstack.txt"
     file.write_text(folded(chain(*map(frame, hostile.texts))))
-    result = subprocess.run(["node", str(SCRIPT), str(importers), str(file)], capture_output=True, text=True, timeout=60)
+    result = subprocess.run(
+        ["node", str(SCRIPT), str(importers), str(file)], capture_output=True, text=True, timeout=60
+    )
     profile = json.loads(result.stdout)["profiles"][0]
     assert (profile["total"], len(profile["frames"])) == (3, len(hostile.texts))
     assert "<script>alert(1)</script>" in profile["frames"]

@@ -1,4 +1,6 @@
-"""Every format of the table writes something of the drawn window, and of a window without samples."""
+"""Every format of the table writes something of the drawn window, and of a window without
+samples.
+"""
 
 import io
 from types import SimpleNamespace
@@ -15,12 +17,18 @@ from necroscope.stacks.flame_tree import FlameTree
 @pytest.mark.parametrize("name", sorted(FORMATS))
 def test_the_format_writes(name: str, rows: int, tables: Any, facts: Any) -> None:
     if name == "otlp":
-        pytest.importorskip("opentelemetry.proto.profiles", reason="opentelemetry-proto is not installed")
+        pytest.importorskip(
+            "opentelemetry.proto.profiles", reason="opentelemetry-proto is not installed"
+        )
     chosen = FORMATS[name]
     out = io.BytesIO()
     if isinstance(chosen, SampleFormat):
         chosen.write(
-            SimpleNamespace(samples=tables.samples.slice(0, rows), stacks=tables.stacks, frames=tables.frames), facts, out
+            SimpleNamespace(
+                samples=tables.samples.slice(0, rows), stacks=tables.stacks, frames=tables.frames
+            ),
+            facts,
+            out,
         )
         assert out.getvalue()
     else:

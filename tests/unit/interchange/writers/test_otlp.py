@@ -16,7 +16,8 @@ MS = 1_000_000
 
 def decoded(tables: Any, facts: Any) -> Any:
     classes = pytest.importorskip(
-        "opentelemetry.proto.profiles.v1development.profiles_pb2", reason="opentelemetry-proto is not installed"
+        "opentelemetry.proto.profiles.v1development.profiles_pb2",
+        reason="opentelemetry-proto is not installed",
     )
     out = io.BytesIO()
     write_otlp(tables, facts, out)
@@ -31,7 +32,10 @@ def attributes(data: Any, indices: Any) -> dict[str, str | int]:
 
 def names(data: Any, sample: Any) -> list[str]:
     tables = data.dictionary
-    locations = [tables.location_table[index] for index in tables.stack_table[sample.stack_index].location_indices]
+    locations = [
+        tables.location_table[index]
+        for index in tables.stack_table[sample.stack_index].location_indices
+    ]
     functions = [tables.function_table[location.lines[0].function_index] for location in locations]
     return [tables.string_table[function.name_strindex] for function in functions]
 
@@ -42,7 +46,9 @@ def profile_of(data: Any) -> Any:
 
 def test_samples_of_one_stack_core_and_task_are_one_with_all_times(tables: Any, facts: Any) -> None:
     data = decoded(tables, facts)
-    (twice,) = [sample for sample in profile_of(data).samples if len(sample.timestamps_unix_nano) == 2]
+    (twice,) = [
+        sample for sample in profile_of(data).samples if len(sample.timestamps_unix_nano) == 2
+    ]
     assert names(data, twice) == ["mem_cgroup_iter", "do_syscall_64", "work", "main"]
     assert list(twice.timestamps_unix_nano) == [START_NS, START_NS + 10 * MS]
     assert list(twice.values) == [1, 1]
@@ -56,9 +62,13 @@ def test_samples_of_one_stack_core_and_task_are_one_with_all_times(tables: Any, 
     }
 
 
-def test_a_process_whose_main_thread_was_not_sampled_has_no_executable_name(tables: Any, facts: Any) -> None:
+def test_a_process_whose_main_thread_was_not_sampled_has_no_executable_name(
+    tables: Any, facts: Any
+) -> None:
     data = decoded(tables, facts)
-    (lost,) = [sample for sample in profile_of(data).samples if names(data, sample) == ["[stack lost]"]]
+    (lost,) = [
+        sample for sample in profile_of(data).samples if names(data, sample) == ["[stack lost]"]
+    ]
     found = attributes(data, lost.attribute_indices)
     assert found["thread.name"] == "lost"
     assert "process.executable.name" not in found
@@ -78,8 +88,13 @@ def test_frames_have_kind_mapping_and_build_id(tables: Any, facts: Any) -> None:
     mapping = data.dictionary.mapping_table[nameless.mapping_index]
     assert nameless.address == 0x1F3A0
     assert data.dictionary.string_table[mapping.filename_strindex] == "/usr/lib/libfoo.so.1"
-    assert str(attributes(data, mapping.attribute_indices)["process.executable.build_id.gnu"]).startswith("abcdef01")
-    kinds = {attributes(data, place.attribute_indices).get("profile.frame.type") for place in data.dictionary.location_table[1:]}
+    assert str(
+        attributes(data, mapping.attribute_indices)["process.executable.build_id.gnu"]
+    ).startswith("abcdef01")
+    kinds = {
+        attributes(data, place.attribute_indices).get("profile.frame.type")
+        for place in data.dictionary.location_table[1:]
+    }
     assert kinds == {"kernel", "native", None}
 
 
@@ -88,8 +103,14 @@ def test_head_says_whose_when_and_what_was_left_out(tables: Any, facts: Any) -> 
     profile = profile_of(data)
     host = data.resource_profiles[0].resource.attributes[0]
     assert (host.key, host.value.string_value) == ("host.name", "node-7")
-    assert (profile.time_unix_nano, profile.duration_nano, profile.period) == (START_NS, 100 * MS, 10 * MS)
-    assert attributes(data, profile.attribute_indices) == {"necroscope.left_out": "2 s of samples: journal torn"}
+    assert (profile.time_unix_nano, profile.duration_nano, profile.period) == (
+        START_NS,
+        100 * MS,
+        10 * MS,
+    )
+    assert attributes(data, profile.attribute_indices) == {
+        "necroscope.left_out": "2 s of samples: journal torn"
+    }
 
 
 def test_hostile_names_come_back_as_they_were(hostile: Any, facts: Any) -> None:

@@ -2,7 +2,13 @@
 
 import numpy as np
 
-from necroscope.interchange.writers.protobuf_wire import bytes_field, number_field, packed_field, varint, varints
+from necroscope.interchange.writers.protobuf_wire import (
+    bytes_field,
+    number_field,
+    packed_field,
+    varint,
+    varints,
+)
 
 
 def test_varints_are_as_documented() -> None:
@@ -22,5 +28,18 @@ def test_zero_is_not_written() -> None:
 
 
 def test_many_varints_are_each_as_one() -> None:
-    numbers = [0, 1, 127, 128, 150, 2**14 - 1, 2**14, 2**56, 1_790_000_000_000_000_000, 2**63 - 1, -1, -2]
+    numbers = [
+        0,
+        1,
+        127,
+        128,
+        150,
+        2**14 - 1,
+        2**14,
+        2**56,
+        1_790_000_000_000_000_000,
+        2**63 - 1,
+        -1,
+        -2,
+    ]
     assert varints(np.array(numbers)) == [varint(number) for number in numbers]

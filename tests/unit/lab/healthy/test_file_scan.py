@@ -16,7 +16,9 @@ STAGE: Any = SimpleNamespace(core=1, other_cores=[0], seconds=15.0, probe_logs=N
 
 def measured(bytes_per_s: int) -> Measured:
     def stat(second: int) -> str:
-        return "".join(f"cpu{core} 0 0 {second * 10} {second * 80} {second * 10} 0 0 0\n" for core in (0, 1))
+        return "".join(
+            f"cpu{core} 0 0 {second * 10} {second * 80} {second * 10} 0 0 0\n" for core in (0, 1)
+        )
 
     readings = {
         "/proc/stat": [(second * NS, stat(second)) for second in range(30)],

@@ -15,13 +15,21 @@ STAGE: Any = SimpleNamespace(core=1, other_cores=[0], seconds=15.0, probe_logs=N
 
 def measured(waited_us_per_s: int, user_per_s: int = 98) -> Measured:
     def pressure(second: int) -> str:
-        return f"some avg10=0.00 avg60=0.00 avg300=0.00 total={7 + second * waited_us_per_s}\nfull avg10=0.00 total=999999999\n"
+        return (
+            f"some avg10=0.00 avg60=0.00 avg300=0.00 total={7 + second * waited_us_per_s}\nfull"
+            " avg10=0.00 total=999999999\n"
+        )
 
     def stat(second: int) -> str:
-        return f"cpu0 0 0 0 {second * 100} 0 0 0 0\ncpu1 {second * user_per_s} 0 0 {second * (100 - user_per_s)} 0 0 0 0\n"
+        return (
+            f"cpu0 0 0 0 {second * 100} 0 0 0 0\ncpu1 {second * user_per_s} 0 0"
+            f" {second * (100 - user_per_s)} 0 0 0 0\n"
+        )
 
     texts = {"/proc/pressure/cpu": pressure, "/proc/stat": stat}
-    readings = {path: [(second * NS, text(second)) for second in range(30)] for path, text in texts.items()}
+    readings = {
+        path: [(second * NS, text(second)) for second in range(30)] for path, text in texts.items()
+    }
     return Measured(readings, (0, 10 * NS), (10 * NS, 25 * NS))
 
 

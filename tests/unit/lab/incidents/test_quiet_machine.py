@@ -1,4 +1,6 @@
-"""On a machine where nothing happened no scenario of memory, files and locks may claim its impact."""
+"""On a machine where nothing happened no scenario of memory, files and locks may claim its
+impact.
+"""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,12 +31,23 @@ CGROUP = SimpleNamespace(path="/pod", is_v2=False, file=lambda name: f"/pod/{nam
 LEFT_BY_PROVOKE: dict[type[Scenario], dict[str, Any]] = {
     BlockedIo: {"readers": [ACTOR], "server": ACTOR, "source": "a", "mount": "/m"},
     CompactionStall: {"log": "/log", "job": ACTOR, "server": ACTOR},
-    DentryWalk: {"log": Path("/nowhere"), "count": 1_000_000, "cleaner": ACTOR, "prober": ACTOR, "path": "/pod"},
+    DentryWalk: {
+        "log": Path("/nowhere"),
+        "count": 1_000_000,
+        "cleaner": ACTOR,
+        "prober": ACTOR,
+        "path": "/pod",
+    },
     DirectReclaim: {"workers": [ACTOR], "settled": [CGROUP]},
     ForkExecChurn: {"agent": ACTOR, "path": "/pod"},
     FsnotifyStorm: {"log": "/log", "writer": ACTOR, "watcher": ACTOR, "instances": 50},
     KswapdReclaim: {"kswapd": 1, "readers": [ACTOR], "settled": [CGROUP]},
-    MemcgLimitReclaim: {"pod": CGROUP, "counter": "memory.failcnt", "reader": ACTOR, "container": CGROUP},
+    MemcgLimitReclaim: {
+        "pod": CGROUP,
+        "counter": "memory.failcnt",
+        "reader": ACTOR,
+        "container": CGROUP,
+    },
     MountinfoReparse: {"log": "/log", "count": 3000, "reader": ACTOR, "mounter": ACTOR},
     PageFaultStorm: {"process": ACTOR, "path": "/pod"},
     PathLookupContention: {"workers": [ACTOR], "holder": ACTOR},
@@ -58,7 +71,10 @@ def quiet() -> Measured:
 
 
 def _stat(second: int) -> str:
-    return "".join(f"cpu{core} {second} 0 {second} {second * 98} 0 0 0 0\n" for core in (0, 1)) + f"processes {second}\n"
+    return (
+        "".join(f"cpu{core} {second} 0 {second} {second * 98} 0 0 0 0\n" for core in (0, 1))
+        + f"processes {second}\n"
+    )
 
 
 @pytest.mark.parametrize("scenario", LEFT_BY_PROVOKE, ids=lambda scenario: scenario.name)

@@ -15,14 +15,21 @@ STAGE: Any = SimpleNamespace(core=1, seconds=15.0)
 
 def hog() -> UserspaceHog:
     one = UserspaceHog()
-    one.hog, one.victim = (SimpleNamespace(comm=comm, pid=pid) for comm, pid in (("loop", 7), ("service", 8)))  # type: ignore[assignment]
+    one.hog, one.victim = (
+        SimpleNamespace(comm=comm, pid=pid) for comm, pid in (("loop", 7), ("service", 8))
+    )  # type: ignore[assignment]
     return one
 
 
 def measured(waited_share: float) -> Measured:
     readings = {
-        "/proc/stat": [(second * NS, f"cpu1 {second * 100} 0 0 0 0 0 0 0\n") for second in range(30)],
-        "/proc/8/schedstat": [(second * NS, f"{second} {round(second * waited_share * NS)} {second}") for second in range(30)],
+        "/proc/stat": [
+            (second * NS, f"cpu1 {second * 100} 0 0 0 0 0 0 0\n") for second in range(30)
+        ],
+        "/proc/8/schedstat": [
+            (second * NS, f"{second} {round(second * waited_share * NS)} {second}")
+            for second in range(30)
+        ],
     }
     return Measured(readings, (0, 10 * NS), (10 * NS, 25 * NS))
 

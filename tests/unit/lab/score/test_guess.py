@@ -24,7 +24,12 @@ def label(**changes: Any) -> dict[str, Any]:
 
 
 def incident(
-    cause: str, confidence: float, *, at: int = 12, core: int = 1, alternatives: tuple[tuple[str, float], ...] = ()
+    cause: str,
+    confidence: float,
+    *,
+    at: int = 12,
+    core: int = 1,
+    alternatives: tuple[tuple[str, float], ...] = (),
 ) -> dict[str, Any]:
     return {
         "from": f"2026-01-01T00:00:{at:02d}.000Z",
@@ -48,7 +53,13 @@ def test_the_surest_comes_first_and_what_lost_comes_last() -> None:
 
 
 def test_what_happened_at_another_time_is_no_answer() -> None:
-    report = {"incidents": [incident("early", 0.9, at=1), incident("late", 0.9, at=40), incident("now", 0.6, at=8)]}
+    report = {
+        "incidents": [
+            incident("early", 0.9, at=1),
+            incident("late", 0.9, at=40),
+            incident("now", 0.6, at=8),
+        ]
+    }
     assert [guess.cause for guess in guesses(report, label())] == ["now"]
 
 
@@ -74,12 +85,17 @@ def test_core_and_mode_must_both_be_right() -> None:
 
 
 @pytest.mark.parametrize("origin", ["web", "WEB", "0123456789ab", "0123456789abcdef0123"])
-@pytest.mark.parametrize("who", [{"comm": "loop"}, {"comm": "loop-2"}, {"comm": "renamed", "pid": 7}])
+@pytest.mark.parametrize(
+    "who", [{"comm": "loop"}, {"comm": "loop-2"}, {"comm": "renamed", "pid": 7}]
+)
 def test_culprit_and_origin_have_several_right_names(origin: str, who: dict[str, Any]) -> None:
     assert rank(WHO, [Guess(origin=origin, **who)], label()) == 1
 
 
-@pytest.mark.parametrize("guess", [Guess(comm="loop"), Guess(comm="other", origin="web"), Guess(comm="loop", origin="we")])
+@pytest.mark.parametrize(
+    "guess",
+    [Guess(comm="loop"), Guess(comm="other", origin="web"), Guess(comm="loop", origin="we")],
+)
 def test_one_of_both_is_not_enough(guess: Guess) -> None:
     assert rank(WHO, [guess], label()) is None
 
@@ -94,6 +110,8 @@ def test_a_false_naming_is_sure_of_another_cause() -> None:
     assert is_false_naming(Guess(cause="softirq-storm", confidence=0.5), label())
     assert not is_false_naming(Guess(cause="softirq-storm", confidence=0.49), label())
     assert not is_false_naming(Guess(cause="rt-hog", confidence=0.9), label())
-    assert not is_false_naming(Guess(cause="softirq-storm", confidence=0.9), label(tolerates=["softirq-storm"]))
+    assert not is_false_naming(
+        Guess(cause="softirq-storm", confidence=0.9), label(tolerates=["softirq-storm"])
+    )
     assert not is_false_naming(Guess(cause=None, confidence=0.9), label(cause=None))
     assert not is_false_naming(Guess(cause="softirq-storm", confidence=0.9, has_won=False), label())

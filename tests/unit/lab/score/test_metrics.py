@@ -11,7 +11,12 @@ from necroscope.lab.score.metrics import Outcome, accuracy, calibration, score
 CAUSE = LEVELS[1]
 
 
-def outcome(truth: str | None, *said: tuple[str, float], seconds: float = 1.0, tolerates: tuple[str, ...] = ()) -> Outcome:
+def outcome(
+    truth: str | None,
+    *said: tuple[str, float],
+    seconds: float = 1.0,
+    tolerates: tuple[str, ...] = (),
+) -> Outcome:
     label: dict[str, Any] = {
         "cause": truth,
         "core": 0,
@@ -74,7 +79,10 @@ def test_calibration_compares_what_was_said_with_what_was_right() -> None:
 
 
 def test_the_bar_of_what_is_said_with_confidence_has_bins_of_its_own() -> None:
-    bins = {each.low: each.right for each in calibration([outcome("a", ("a", 0.8)), outcome("a", ("b", 0.79))])}
+    bins = {
+        each.low: each.right
+        for each in calibration([outcome("a", ("a", 0.8)), outcome("a", ("b", 0.79))])
+    }
     assert (bins[0.8].hits, bins[0.8].of) == (1, 1)
     assert (bins[0.7].hits, bins[0.7].of) == (0, 1)
 
@@ -87,13 +95,27 @@ def test_seconds_to_the_verdict() -> None:
 @pytest.mark.parametrize(
     ("hits", "of", "low", "high"),
     # Newcombe 1998, Statistics in Medicine 17, table I, method 3.
-    [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718)],
+    [
+        (81, 263, 0.2553, 0.3662),
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0.0, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+    ],
 )
-def test_wilson_agrees_with_the_published_intervals(hits: int, of: int, low: float, high: float) -> None:
+def test_wilson_agrees_with_the_published_intervals(
+    hits: int, of: int, low: float, high: float
+) -> None:
     assert wilson(hits, of) == (pytest.approx(low, abs=5e-5), pytest.approx(high, abs=5e-5))
 
 
 def test_no_run_has_a_score_without_numbers() -> None:
     found = score([]).as_json()
-    assert found["levels"]["cause"]["ac1"] == {"hits": 0, "of": 0, "value": None, "low": None, "high": None, "macro": None}
+    assert found["levels"]["cause"]["ac1"] == {
+        "hits": 0,
+        "of": 0,
+        "value": None,
+        "low": None,
+        "high": None,
+        "macro": None,
+    }
     assert found["seconds"] == {"median": None, "longest": None}

@@ -24,8 +24,21 @@ DRAWN = """
 
 
 def recorded(directory: Path, scenario: str, cause: str | None, seed: int = 1) -> Path:
-    label: dict[str, Any] = {"scenario": scenario, "core": 0, "mode": "user", "cause": cause, "culprit": None, "origin": None}
-    label |= {"impact": {}, "from": "2025-10-09T08:53:20.000Z", "to": "2025-10-09T08:53:40.000Z", "seed": seed, "tolerates": []}
+    label: dict[str, Any] = {
+        "scenario": scenario,
+        "core": 0,
+        "mode": "user",
+        "cause": cause,
+        "culprit": None,
+        "origin": None,
+    }
+    label |= {
+        "impact": {},
+        "from": "2025-10-09T08:53:20.000Z",
+        "to": "2025-10-09T08:53:40.000Z",
+        "seed": seed,
+        "tolerates": [],
+    }
     path = draw(directory / f"{scenario}-{seed}", DRAWN)
     (path / "label.json").write_text(json.dumps(label))
     return path
@@ -34,7 +47,9 @@ def recorded(directory: Path, scenario: str, cause: str | None, seed: int = 1) -
 def said(cause: str) -> dict[str, Any]:
     verdict = {"cause": cause, "confidence": 0.9, "culprit": None, "origin": None}
     times = {"from": "2025-10-09T08:53:20.000Z", "to": "2025-10-09T08:53:30.000Z"}
-    return {"incidents": [times | {"core": 0, "mode": "user", "verdict": verdict, "alternatives": []}]}
+    return {
+        "incidents": [times | {"core": 0, "mode": "user", "verdict": verdict, "alternatives": []}]
+    }
 
 
 def test_a_score_reads_like_a_table(tmp_path: Path) -> None:
@@ -59,7 +74,9 @@ def test_a_recording_that_cannot_be_diagnosed_has_no_verdict(tmp_path: Path) -> 
     assert (rows[0]["is_right"], told) == (False, ["no verdict on userspace-hog-1: all is broken"])
 
 
-def test_what_is_there_is_kept_and_a_run_without_a_label_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_there_is_kept_and_a_run_without_a_label_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     recorded(tmp_path, "idle", None)
     unfinished = draw(tmp_path / "idle-2", DRAWN)
     ran: list[Path] = []
@@ -71,7 +88,9 @@ def test_what_is_there_is_kept_and_a_run_without_a_label_is_made_again(tmp_path:
 
     monkeypatch.setattr(scoring, "run", run)
     plan = Plan(tmp_path, [find("idle")], seeds=2, is_reusing=True)
-    assert provoke(plan, lambda _: None) == [{"scenario": "idle", "seed": 2, "why": "it was not idle"}]
+    assert provoke(plan, lambda _: None) == [
+        {"scenario": "idle", "seed": 2, "why": "it was not idle"}
+    ]
     assert ran == [unfinished]
 
 

@@ -14,7 +14,9 @@ LAB = Path(__file__).parents[3] / "data" / "lab"
 
 
 class Cutter:
-    """In place of the process that cuts: `codes` are what each ends with, None while it is under way."""
+    """In place of the process that cuts: `codes` are what each ends with, None while it is under
+    way.
+    """
 
     started: list[list[str]]
     codes: list[int | None]
@@ -47,7 +49,9 @@ def cutter(monkeypatch: pytest.MonkeyPatch) -> type[Cutter]:
     return Cutter
 
 
-def test_one_is_cut_at_a_time_and_only_when_what_followed_it_is_on_disk(tmp_path: Path, cutter: type[Cutter]) -> None:
+def test_one_is_cut_at_a_time_and_only_when_what_followed_it_is_on_disk(
+    tmp_path: Path, cutter: type[Cutter]
+) -> None:
     kept = Excerpts(Path("night/recording"), tmp_path, [])
     kept.want("oom_kill", 1000 * S)
     kept.want("run-0007", 1100 * S)
@@ -57,7 +61,14 @@ def test_one_is_cut_at_a_time_and_only_when_what_followed_it_is_on_disk(tmp_path
     kept.follow(1201 * S)
     (command,) = cutter.started
     assert command[4:] == [
-        *("excerpt", "night/recording", "--from", "1970-01-01T00:13:40.000Z", "--to", "1970-01-01T00:16:50.000Z"),
+        *(
+            "excerpt",
+            "night/recording",
+            "--from",
+            "1970-01-01T00:13:40.000Z",
+            "--to",
+            "1970-01-01T00:16:50.000Z",
+        ),
         *("--dir", str(tmp_path / "0001-oom_kill")),
     ]
     cutter.codes[0] = 0
@@ -65,7 +76,9 @@ def test_one_is_cut_at_a_time_and_only_when_what_followed_it_is_on_disk(tmp_path
     assert (len(cutter.started), kept.kept) == (2, ["0001-oom_kill"])
 
 
-def test_lines_of_the_same_trouble_are_kept_once_and_there_is_a_most(tmp_path: Path, cutter: type[Cutter]) -> None:
+def test_lines_of_the_same_trouble_are_kept_once_and_there_is_a_most(
+    tmp_path: Path, cutter: type[Cutter]
+) -> None:
     kept = Excerpts(Path("r"), tmp_path, [])
     for number in range(MOST + 9):
         kept.want("nic_reset", (1000 + 100 * number) * S)
@@ -98,7 +111,9 @@ def test_what_is_kept_is_a_recording(tmp_path: Path) -> None:
     assert Store.open(tmp_path / "catches" / "0001-run-0001").info().tables["cores"] > 0
 
 
-def test_a_node_that_cannot_fork_costs_the_excerpt_and_not_the_night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_that_cannot_fork_costs_the_excerpt_and_not_the_night(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise BlockingIOError("no process left")
 

@@ -30,7 +30,14 @@ def test_a_signal_that_ended_it_is_told(tmp_path: Path) -> None:
 
 
 def test_of_much_output_the_begin_and_the_end_are_kept(tmp_path: Path) -> None:
-    ended(Job(1, ["sh", "-c", "echo first; head -c 30000000 /dev/zero; echo last"], tmp_path / "1.log", 1))
+    ended(
+        Job(
+            1,
+            ["sh", "-c", "echo first; head -c 30000000 /dev/zero; echo last"],
+            tmp_path / "1.log",
+            1,
+        )
+    )
     kept = (tmp_path / "1.log").read_bytes()
     assert kept.startswith(b"first")
     assert kept.endswith(b"last\n")
@@ -42,14 +49,23 @@ def test_what_a_job_leaves_running_ends_with_it(tmp_path: Path) -> None:
     ended(Job(1, ["sh", "-c", f"sleep 60 & echo $! > {tmp_path}/pid"], tmp_path / "1.log", 1))
     pid = int((tmp_path / "pid").read_text())
     deadline = time.monotonic() + 10
-    while Path(f"/proc/{pid}/stat").exists() and b") Z" not in Path(f"/proc/{pid}/stat").read_bytes():
+    while (
+        Path(f"/proc/{pid}/stat").exists() and b") Z" not in Path(f"/proc/{pid}/stat").read_bytes()
+    ):
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
 
-def test_a_job_that_does_not_listen_is_stopped_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_does_not_listen_is_stopped_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("necroscope.lab.stakeout.job._MERCY_S", 0.2)
-    job = Job(1, ["sh", "-c", f"trap '' TERM; touch {tmp_path}/ready; while :; do sleep 0.1; done"], tmp_path / "1.log", 1)
+    job = Job(
+        1,
+        ["sh", "-c", f"trap '' TERM; touch {tmp_path}/ready; while :; do sleep 0.1; done"],
+        tmp_path / "1.log",
+        1,
+    )
     while not (tmp_path / "ready").exists():
         time.sleep(0.01)
     assert job.stop(2).stopped

@@ -32,7 +32,9 @@ def test_a_run_that_was_stopped_is_no_failure() -> None:
 def test_a_failure_does_not_end_a_wait_for_an_event() -> None:
     plan = Plan(frozenset({"nic_reset"}))
     assert plan.over(Outcome([run(1, 1)]), 0, 0) is None
-    assert plan.over(Outcome([], [Caught(0, "nic_reset", "", ())]), 1, 0) == Ending(EndedBy.EVENT, "caught nic_reset")
+    assert plan.over(Outcome([], [Caught(0, "nic_reset", "", ())]), 1, 0) == Ending(
+        EndedBy.EVENT, "caught nic_reset"
+    )
 
 
 def test_counting_goes_on_until_the_time_or_the_runs_are_over() -> None:

@@ -26,9 +26,15 @@ def test_what_met_no_run_is_left_out() -> None:
 
 
 def test_the_incident_of_the_failed_run_comes_first() -> None:
-    assert ids(Outcome([run(1, 10, 20), run(2, 30, 40, exit_code=1), run(3, 50, 60)])) == ["32", "12", "52"]
+    assert ids(Outcome([run(1, 10, 20), run(2, 30, 40, exit_code=1), run(3, 50, 60)])) == [
+        "32",
+        "12",
+        "52",
+    ]
 
 
 def test_the_incident_of_the_caught_event_comes_before_all() -> None:
-    outcome = Outcome([run(1, 10, 20, exit_code=1), run(2, 50, 60)], [Caught(58 * S, "nic_reset", "", (2,))])
+    outcome = Outcome(
+        [run(1, 10, 20, exit_code=1), run(2, 50, 60)], [Caught(58 * S, "nic_reset", "", (2,))]
+    )
     assert ids(outcome) == ["52", "12"]

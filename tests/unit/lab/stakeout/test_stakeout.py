@@ -61,7 +61,9 @@ def test_a_look_asks_only_for_what_may_be_new_and_opens_nothing_anew(
     assert night.windows == [(1000 * S, 1002 * S), (1000 * S, 9001 * S), (8880 * S, 9002 * S)]
 
 
-def test_an_event_that_is_written_late_is_caught_once(tmp_path: Path, night: Night, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_event_that_is_written_late_is_caught_once(
+    tmp_path: Path, night: Night, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stakeout = staked(tmp_path, "oom_kill")
     look(stakeout, monkeypatch, 1050)
     night.events.append({"time": 1040 * S, "kind": "oom_kill", "message": "Killed process 7"})

@@ -26,7 +26,9 @@ def _v2(root: Path) -> None:
         {
             "proc/1/mountinfo": (DATA / "mountinfo-v2-only").read_text(),
             "sys/fs/cgroup/cgroup.stat": (DATA / "cgroup.stat-6.12").read_text(),
-            "sys/fs/cgroup/system.slice/cgroup.stat": "nr_descendants 1\nnr_dying_descendants 68000\n",
+            "sys/fs/cgroup/system.slice/cgroup.stat": (
+                "nr_descendants 1\nnr_dying_descendants 68000\n"
+            ),
             "sys/fs/cgroup/system.slice/memory.events": "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\n",
         },
     )
@@ -61,9 +63,16 @@ def test_v2_names_the_slice_and_needs_no_proc_cgroups(tmp_path: Path) -> None:
 
 def test_v2_lines_of_proc_cgroups_are_not_counted_twice(tmp_path: Path) -> None:
     _v2(tmp_path)
-    write_files(tmp_path, {"proc/cgroups": "#subsys_name\thierarchy\tnum_cgroups\tenabled\nmemory\t0\t68681\t1\n"})
+    write_files(
+        tmp_path,
+        {"proc/cgroups": "#subsys_name\thierarchy\tnum_cgroups\tenabled\nmemory\t0\t68681\t1\n"},
+    )
     source = Cgroups(tmp_path, _clock)
-    assert [row[1] for row in source.read(at_second(0)).rows["cgroups"]] == ["unified", "memory", "unified"]
+    assert [row[1] for row in source.read(at_second(0)).rows["cgroups"]] == [
+        "unified",
+        "memory",
+        "unified",
+    ]
     source.close()
 
 
@@ -71,7 +80,10 @@ def test_limits_that_acted_have_rows_of_their_own(tmp_path: Path) -> None:
     _v2(tmp_path)
     source = Cgroups(tmp_path, _clock)
     source.read(at_second(0))
-    write_files(tmp_path, {"sys/fs/cgroup/system.slice/memory.events": "low 0\nhigh 4\nmax 1\noom 1\noom_kill 1\n"})
+    write_files(
+        tmp_path,
+        {"sys/fs/cgroup/system.slice/memory.events": "low 0\nhigh 4\nmax 1\noom 1\noom_kill 1\n"},
+    )
     rows = source.read(at_second(10)).rows["cgroups"]
     assert rows[-1][1:] == ("unified", "/system.slice", None, None, None, None, None, 4, 1, 1)
     source.close()
@@ -91,7 +103,9 @@ def test_hostile_names_reach_the_rows_harmless(tmp_path: Path) -> None:
     source.close()
 
 
-def test_a_walk_that_was_cut_counts_no_dead_and_leaves_a_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_walk_that_was_cut_counts_no_dead_and_leaves_a_gap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(walk_module, "DIRECTORY_LIMIT", 4)
     source = Cgroups(make_root(tmp_path, 2), _clock)
     reading = source.read(at_second(0))
@@ -100,7 +114,9 @@ def test_a_walk_that_was_cut_counts_no_dead_and_leaves_a_gap(tmp_path: Path, mon
     source.close()
 
 
-def test_limits_not_read_for_want_of_time_are_a_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_not_read_for_want_of_time_are_a_gap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(limits, "READ_LIMIT", 3)
     source = Cgroups(make_root(tmp_path, 2), _clock)
     assert source.read(at_second(0)).gaps == []
@@ -118,7 +134,9 @@ def test_a_part_of_the_hierarchy_counts_no_dead(tmp_path: Path) -> None:
     source = Cgroups(tmp_path, _clock)
     reading = source.read(at_second(0))
     assert reading.rows["cgroups"][2][1:6] == ("memory", "/", 68_680, None, None)
-    assert [gap.cause for gap in reading.gaps] == ["only a part of the memory hierarchy can be seen, not that of the node"]
+    assert [gap.cause for gap in reading.gaps] == [
+        "only a part of the memory hierarchy can be seen, not that of the node"
+    ]
     source.close()
 
 

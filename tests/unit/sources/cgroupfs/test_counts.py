@@ -15,7 +15,9 @@ def _stat(living: int, dying: int) -> str:
 
 
 def test_the_dead_of_v1_are_those_without_a_directory() -> None:
-    assert count_v1("memory", tracked=68_680, visible=240) == Count("memory", b"/", 68_680, 240, 68_440)
+    assert count_v1("memory", tracked=68_680, visible=240) == Count(
+        "memory", b"/", 68_680, 240, 68_440
+    )
     assert count_v1("cpu", tracked=240, visible=None) == Count("cpu", b"/", 240, None, None)
 
 
@@ -25,7 +27,10 @@ def test_a_cgroup_made_between_the_counts_is_not_a_negative_death() -> None:
 
 def test_v2_counts_memory_apart_since_6_12() -> None:
     stat = parse_cgroup_stat((DATA / "cgroup.stat-6.12").read_bytes())
-    assert count_v2(b"/", stat) == [Count("unified", b"/", 68_681, 241, 68_440), Count("memory", b"/", 68_669, 230, 68_439)]
+    assert count_v2(b"/", stat) == [
+        Count("unified", b"/", 68_681, 241, 68_440),
+        Count("memory", b"/", 68_669, 230, 68_439),
+    ]
 
 
 def test_v2_before_6_12_counts_all_controllers_together() -> None:
@@ -34,7 +39,10 @@ def test_v2_before_6_12_counts_all_controllers_together() -> None:
 
 
 def test_a_capture_without_the_memory_controller_has_no_memory_count() -> None:
-    assert [c.controller for c in count_v2(b"/", parse_cgroup_stat((DATA / "cgroup.stat-6.18").read_bytes()))] == ["unified"]
+    assert [
+        c.controller
+        for c in count_v2(b"/", parse_cgroup_stat((DATA / "cgroup.stat-6.18").read_bytes()))
+    ] == ["unified"]
 
 
 def test_the_slice_that_leaks_is_named_to_the_second_level(tmp_path: Path) -> None:
@@ -49,7 +57,11 @@ def test_the_slice_that_leaks_is_named_to_the_second_level(tmp_path: Path) -> No
     write_files(tmp_path, files)
     paths = [b"/" + os.fsencode(name.removesuffix("cgroup.stat").rstrip("/")) for name in files]
     counts = list(read_v2(os.fsencode(tmp_path), paths))
-    assert [(c.path, c.dying) for c in counts] == [(b"/", 100), (b"/system.slice", 99), (b"/system.slice/ecs.service", 98)]
+    assert [(c.path, c.dying) for c in counts] == [
+        (b"/", 100),
+        (b"/system.slice", 99),
+        (b"/system.slice/ecs.service", 98),
+    ]
 
 
 def test_a_kernel_without_cgroup_stat_has_no_counts(tmp_path: Path) -> None:

@@ -7,7 +7,12 @@ from tests.synthetic_root import write_files
 
 from necroscope.errors import SourceUnavailable
 from necroscope.sources.cgroupfs import hierarchies
-from necroscope.sources.cgroupfs.hierarchies import Controller, Hierarchy, parse_cgroups, parse_mountinfo
+from necroscope.sources.cgroupfs.hierarchies import (
+    Controller,
+    Hierarchy,
+    parse_cgroups,
+    parse_mountinfo,
+)
 
 DATA = Path(__file__).parents[3] / "data/cgroupfs"
 
@@ -32,15 +37,22 @@ def test_the_mount_of_the_whole_beats_that_of_a_part_whatever_their_order() -> N
 
 def test_a_part_in_a_path_with_a_space_is_found() -> None:
     part = (DATA / "mountinfo-v1-only").read_bytes().splitlines(keepends=True)[-1]
-    assert parse_mountinfo(part) == [Hierarchy(1, ("memory",), b"/var/lib/my app/memory", is_whole=False)]
+    assert parse_mountinfo(part) == [
+        Hierarchy(1, ("memory",), b"/var/lib/my app/memory", is_whole=False)
+    ]
 
 
 def test_the_root_seen_from_a_cgroup_namespace_is_whole() -> None:
-    (found,) = parse_mountinfo(b"30 24 0:26 /../../.. /host/sys/fs/cgroup rw - cgroup2 cgroup2 rw\n")
+    (found,) = parse_mountinfo(
+        b"30 24 0:26 /../../.. /host/sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+    )
     assert found.is_whole
 
 
-@pytest.mark.parametrize("text", [b"", b"\n", b"garbage\n", b"30 24 0:26 / / rw - ext4 /dev/vda rw\n", b"30 24 - cgroup2"])
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"\n", b"garbage\n", b"30 24 0:26 / / rw - ext4 /dev/vda rw\n", b"30 24 - cgroup2"],
+)
 def test_texts_without_cgroups_have_none(text: bytes) -> None:
     assert parse_mountinfo(text) == []
 
@@ -53,14 +65,28 @@ def test_a_capture_of_proc_cgroups_is_read() -> None:
 
 
 def test_mount_points_lie_below_the_host_root_of_the_first_process(tmp_path: Path) -> None:
-    write_files(tmp_path, {"proc/1/mountinfo": (DATA / "mountinfo-v2-only").read_text(), "proc/self/mountinfo": "nothing\n"})
+    write_files(
+        tmp_path,
+        {
+            "proc/1/mountinfo": (DATA / "mountinfo-v2-only").read_text(),
+            "proc/self/mountinfo": "nothing\n",
+        },
+    )
     (found,) = hierarchies.read(tmp_path)
     assert found.mount_point == str(tmp_path / "sys/fs/cgroup").encode()
     assert found.is_whole
 
 
-def test_a_namespace_that_hides_the_rest_is_noticed_by_the_files_of_the_root(tmp_path: Path) -> None:
-    write_files(tmp_path, {"proc/1/mountinfo": (DATA / "mountinfo-v2-only").read_text(), "sys/fs/cgroup/cgroup.events": ""})
+def test_a_namespace_that_hides_the_rest_is_noticed_by_the_files_of_the_root(
+    tmp_path: Path,
+) -> None:
+    write_files(
+        tmp_path,
+        {
+            "proc/1/mountinfo": (DATA / "mountinfo-v2-only").read_text(),
+            "sys/fs/cgroup/cgroup.events": "",
+        },
+    )
     assert [h.is_whole for h in hierarchies.read(tmp_path)] == [False]
 
 

@@ -33,13 +33,21 @@ def test_the_smallest_is_read_first_and_the_root_last(root: Path) -> None:
 
 
 def test_a_slow_read_is_the_last(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timed_read, "_timed", lambda path, core, is_root: TimedRead(str(path), 10**9, is_root))
+    monkeypatch.setattr(
+        timed_read, "_timed", lambda path, core, is_root: TimedRead(str(path), 10**9, is_root)
+    )
     assert len(probe(root, [0], [], 3).reads) == 1
 
 
-def test_cores_with_network_interrupts_are_avoided(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cores_with_network_interrupts_are_avoided(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     used = []
-    monkeypatch.setattr(timed_read, "_timed", lambda path, core, is_root: used.append(core) or TimedRead("", 1, is_root))
+    monkeypatch.setattr(
+        timed_read,
+        "_timed",
+        lambda path, core, is_root: used.append(core) or TimedRead("", 1, is_root),
+    )
     probe(root, [0, 1, 2], [1, 2], 3)
     assert set(used) == {0}
 
@@ -62,7 +70,9 @@ def names(probed: Probed) -> list[str]:
 
 def timed(durations_ns: dict[str, int]) -> Callable[..., TimedRead]:
     """As if a read took so long in the cgroup of that name."""
-    return lambda path, core, is_root: TimedRead(os.fsdecode(path), durations_ns[Path(os.fsdecode(path)).parent.name], is_root)
+    return lambda path, core, is_root: TimedRead(
+        os.fsdecode(path), durations_ns[Path(os.fsdecode(path)).parent.name], is_root
+    )
 
 
 def test_without_a_core_that_is_free_of_network_interrupts_the_root_is_not_read(root: Path) -> None:
@@ -71,16 +81,22 @@ def test_without_a_core_that_is_free_of_network_interrupts_the_root_is_not_read(
     assert "every core takes network interrupts" in probed.left_out
 
 
-def test_a_root_over_too_many_dead_cgroups_is_not_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_root_over_too_many_dead_cgroups_is_not_read(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # 40 us for the two cgroups of kubepods: 20 us for each.
-    monkeypatch.setattr(timed_read, "_timed", timed({"pod1": 30_000, "kubepods": 40_000, "memory": 1}))
+    monkeypatch.setattr(
+        timed_read, "_timed", timed({"pod1": 30_000, "kubepods": 40_000, "memory": 1})
+    )
     assert names(probe(root, [0], [], 999)) == ["pod1", "kubepods", "memory"]
     probed = probe(root, [0], [], 68_680)
     assert names(probed) == ["pod1", "kubepods"]
     assert probed.left_out == "over the 68,680 cgroups that are held it may take 1.37 s"
 
 
-def test_where_nothing_smaller_could_be_timed_or_counted_a_large_root_is_not_read(root: Path) -> None:
+def test_where_nothing_smaller_could_be_timed_or_counted_a_large_root_is_not_read(
+    root: Path,
+) -> None:
     for path in ("kubepods/pod1", "kubepods"):
         (root / "sys/fs/cgroup/memory" / path / "memory.stat").unlink()
     assert names(probe(root, [0], [], 3)) == ["memory"]

@@ -28,7 +28,11 @@ def test_hostile_names_are_kept_as_bytes(tmp_path: Path) -> None:
     for name in HOSTILE:
         os.makedirs(os.fsencode(tmp_path) + b"/" + name + b"/child")
     seen = walk(os.fsencode(tmp_path), _clock)
-    assert set(seen.paths) == {b"/", *(b"/" + name for name in HOSTILE), *(b"/" + name + b"/child" for name in HOSTILE)}
+    assert set(seen.paths) == {
+        b"/",
+        *(b"/" + name for name in HOSTILE),
+        *(b"/" + name + b"/child" for name in HOSTILE),
+    }
 
 
 def test_links_are_not_followed(tmp_path: Path) -> None:

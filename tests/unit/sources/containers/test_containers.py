@@ -1,4 +1,6 @@
-"""The `containers` table: daemons, log names and cgroups laid together; a daemon that hangs costs a gap."""
+"""The `containers` table: daemons, log names and cgroups laid together; a daemon that hangs costs a
+gap.
+"""
 
 import json
 import os
@@ -62,7 +64,11 @@ def test_the_daemons_containers_have_their_cgroups(root: Path) -> None:
         source = make(root)
         found = rows(look(source, 0))
         assert found.keys() == {CRASH, EATER}, "the third was gone when it was inspected"
-        assert (found[CRASH]["runtime"], found[CRASH]["restarts"], found[CRASH]["exit_code"]) == ("docker", 8, 3)
+        assert (found[CRASH]["runtime"], found[CRASH]["restarts"], found[CRASH]["exit_code"]) == (
+            "docker",
+            8,
+            3,
+        )
         assert found[CRASH]["cgroup"] == f"/docker/{CRASH}"
         assert (found[EATER]["oom_killed"], found[EATER]["cgroup"]) == (True, None)
         assert rows(look(source, 10)) == {}, "nothing changed"
@@ -83,7 +89,11 @@ def test_deaths_become_events_once_and_the_container_is_inspected_again(root: Pa
         events = reading.rows["events"]
         assert {row[1] for row in events} == {"container_die", "container_start", "container_oom"}
         assert {row[9] for row in events} == {False}
-        death = next(json.loads(str(row[13])) for row in events if row[1] == "container_die" and "crash" in str(row[11]))
+        death = next(
+            json.loads(str(row[13]))
+            for row in events
+            if row[1] == "container_die" and "crash" in str(row[11])
+        )
         assert (death["container"], death["exit_code"], death["runtime"]) == (CRASH, 3, "docker")
         assert rows(reading)[CRASH]["restarts"] == 9
         assert look(source, 20).rows["events"] == [], "the same events are not told again"
@@ -126,15 +136,23 @@ def test_trouble_is_a_gap_of_events_while_a_daemon_does_not_answer(root: Path) -
         source = make(root)
         reading = look(source, 0)
         assert rows(reading).keys() == {CRASH}
-        assert (str(reading.trouble).partition(":")[0], source.tables) == ("container eater", ("containers",))
+        assert (str(reading.trouble).partition(":")[0], source.tables) == (
+            "container eater",
+            ("containers",),
+        )
         answers["/containers/json"] = 500
-        assert (look(source, 10).trouble is not None, source.tables) == (True, ("containers", "events"))
+        assert (look(source, 10).trouble is not None, source.tables) == (
+            True,
+            ("containers", "events"),
+        )
         answers |= DOCKER
         assert (look(source, 20).trouble, source.tables) == (None, ("containers",))
         source.close()
 
 
-def test_a_round_that_fails_is_a_gap_of_events_as_well(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_round_that_fails_is_a_gap_of_events_as_well(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = make(root)
     monkeypatch.setattr(source._pod_logs, "read", lambda: 1 / 0)
     assert (look(source, 0).trouble is not None, source.tables) == (True, ("containers", "events"))
@@ -163,12 +181,29 @@ def test_a_pods_container_has_names_from_logs_and_bundle(root: Path) -> None:
     cgroup(root, f"{pod}/cri-containerd-{CALM}.scope")
     cgroup(root, f"kubepods/besteffort/pod{UID}/{EATER}")
     log(root, 7, container="agent", identity=CALM)
-    write_files(root, {f"run/containerd/io.containerd.runtime.v2.task/k8s.io/{EATER}/config.json": bundle(CONTAINERD).decode()})
+    write_files(
+        root,
+        {
+            f"run/containerd/io.containerd.runtime.v2.task/k8s.io/{EATER}/config.json": (
+                bundle(CONTAINERD).decode()
+            )
+        },
+    )
     source = make(root)
     found = rows(look(source, 0))
     calm, train = found[CALM], found[EATER]
-    assert (calm["runtime"], calm["namespace"], calm["pod"], calm["name"]) == ("containerd", "kube-system", "ecs-abc", "agent")
-    assert (calm["restarts"], calm["qos"], calm["state"], calm["pod_uid"]) == (7, "burstable", "running", UID)
+    assert (calm["runtime"], calm["namespace"], calm["pod"], calm["name"]) == (
+        "containerd",
+        "kube-system",
+        "ecs-abc",
+        "agent",
+    )
+    assert (calm["restarts"], calm["qos"], calm["state"], calm["pod_uid"]) == (
+        7,
+        "burstable",
+        "running",
+        UID,
+    )
     assert (train["namespace"], train["pod"], train["name"]) == ("ml", "worker-0", "train")
     assert train["image"] == "registry.example/train:1"
     source.close()
@@ -181,7 +216,12 @@ def test_a_restart_in_kubernetes_is_an_event(root: Path) -> None:
     log(root, 9)
     (event,) = look(source, 10).rows["events"]
     fields = json.loads(str(event[13]))
-    assert (event[1], fields["restarts"], fields["restarts_now"], fields["pod"]) == ("container_start", 9, 2, "ecs-abc")
+    assert (event[1], fields["restarts"], fields["restarts_now"], fields["pod"]) == (
+        "container_start",
+        9,
+        2,
+        "ecs-abc",
+    )
     source.close()
 
 
@@ -202,7 +242,10 @@ def test_podman_is_left_alone_while_its_database_does_not_change(root: Path) -> 
 
 
 def test_a_crash_loop_is_a_few_events_and_a_count() -> None:
-    events = [ContainerEvent(number, "container_die", CRASH, "crash", "tiny", 3) for number in range(EACH_LIMIT + 30)]
+    events = [
+        ContainerEvent(number, "container_die", CRASH, "crash", "tiny", 3)
+        for number in range(EACH_LIMIT + 30)
+    ]
     events += [ContainerEvent(5, "container_die", CALM, "calm", "tiny", 0)]
     told = daemon_events(events, "docker", 0)
     assert len(told) == EACH_LIMIT + 1

@@ -1,4 +1,6 @@
-"""One container daemon: what a look that fails costs, and what a container costs that cannot be inspected."""
+"""One container daemon: what a look that fails costs, and what a container costs that cannot be
+inspected.
+"""
 
 import json
 from collections.abc import Iterator
@@ -20,7 +22,11 @@ Answers = dict[str, bytes | int]
 
 @pytest.fixture
 def answers() -> Answers:
-    return {"/events": b""} | {"/containers/json": listed(NAMES)} | {inspect(name): state(name) for name in NAMES}
+    return (
+        {"/events": b""}
+        | {"/containers/json": listed(NAMES)}
+        | {inspect(name): state(name) for name in NAMES}
+    )
 
 
 @pytest.fixture
@@ -49,7 +55,9 @@ def inspect(name: str) -> str:
 
 
 def listed(names: list[str], status: str = "running") -> bytes:
-    return json.dumps([{"Id": name, "Names": [f"/{name[:2]}"], "State": status} for name in names]).encode()
+    return json.dumps(
+        [{"Id": name, "Names": [f"/{name[:2]}"], "State": status} for name in names]
+    ).encode()
 
 
 def state(name: str) -> bytes:
@@ -58,7 +66,12 @@ def state(name: str) -> bytes:
 
 def death(name: str, second: float) -> bytes:
     actor = {"ID": name, "Attributes": {"name": name[:2], "exitCode": "1"}}
-    return json.dumps({"Action": "die", "Actor": actor, "timeNano": START_NS + round(second * NS_PER_S)}).encode() + b"\n"
+    return (
+        json.dumps(
+            {"Action": "die", "Actor": actor, "timeNano": START_NS + round(second * NS_PER_S)}
+        ).encode()
+        + b"\n"
+    )
 
 
 def look(source: ContainerDaemon, second: int) -> Look:
@@ -98,7 +111,11 @@ def test_a_container_that_cannot_be_inspected_hides_no_other(
     assert [cause.partition(": ")[0] for cause in first.causes] == ["container 02"]
     answers["/events"] = death(NAMES[2], 5) + death(NAMES[5], 5)
     second = look(source, 10)
-    assert (dead(second), inspected(second), second.causes) == ([NAMES[2], NAMES[5]], [NAMES[5]], first.causes)
+    assert (dead(second), inspected(second), second.causes) == (
+        [NAMES[2], NAMES[5]],
+        [NAMES[5]],
+        first.causes,
+    )
     answers[inspect(NAMES[2])] = state(NAMES[2])
     third = look(source, 20)
     assert (dead(third), inspected(third), third.causes) == ([], [NAMES[2]], [])
@@ -121,7 +138,9 @@ def test_of_many_that_cannot_be_inspected_a_few_are_asked_about_at_a_time(
     assert (sorted(name for name in inspected(last) if name), last.causes) == (NAMES[:5], [])
 
 
-def test_one_that_is_removed_while_it_is_stuck_is_trouble_no_more(source: ContainerDaemon, answers: Answers) -> None:
+def test_one_that_is_removed_while_it_is_stuck_is_trouble_no_more(
+    source: ContainerDaemon, answers: Answers
+) -> None:
     answers[inspect(NAMES[2])] = 500
     assert look(source, 0).causes
     answers["/containers/json"] = listed(NAMES[:2])

@@ -6,7 +6,12 @@ import pytest
 
 from necroscope.errors import SourceUnavailable
 from necroscope.sources.containers import docker_api
-from necroscope.sources.containers.docker_api import events_target, parse_events, parse_inspect, parse_list
+from necroscope.sources.containers.docker_api import (
+    events_target,
+    parse_events,
+    parse_inspect,
+    parse_list,
+)
 
 DATA = Path(__file__).parents[3] / "data/containers"
 
@@ -26,7 +31,13 @@ def test_the_list_has_every_container_with_its_state() -> None:
 
 def test_a_crash_loop_has_its_restarts_and_exit_code() -> None:
     state = parse_inspect(read("docker_inspect_crash.json"), "docker")
-    assert (state.name, state.image, state.state, state.restarts, state.exit_code) == ("crash", "tiny", "restarting", 8, 3)
+    assert (state.name, state.image, state.state, state.restarts, state.exit_code) == (
+        "crash",
+        "tiny",
+        "restarting",
+        8,
+        3,
+    )
     assert (state.oom_killed, state.pid) == (False, None)
     assert state.started_ns == 1_794_793_814_847_798_256
     assert state.finished_ns == 1_794_793_814_885_449_067
@@ -39,7 +50,12 @@ def test_an_oom_kill_is_told() -> None:
 
 def test_while_it_runs_the_exit_code_of_its_last_end_is_not_known() -> None:
     state = parse_inspect(read("podman_inspect_crash.json"), "podman")
-    assert (state.state, state.restarts, state.exit_code, state.oom_killed) == ("running", 46, None, None)
+    assert (state.state, state.restarts, state.exit_code, state.oom_killed) == (
+        "running",
+        46,
+        None,
+        None,
+    )
     assert state.pid == 25365
     assert state.image == "localhost/tiny:latest"
 
@@ -55,12 +71,17 @@ def test_events_are_deaths_and_starts_with_their_times(runtime: str) -> None:
 
 
 def test_docker_tells_of_memory() -> None:
-    kinds = {event.kind for event in parse_events(read("docker_events.jsonl")) if event.name == "eater"}
+    kinds = {
+        event.kind for event in parse_events(read("docker_events.jsonl")) if event.name == "eater"
+    }
     assert kinds == {"container_start", "container_oom", "container_die"}
 
 
 def test_damaged_and_foreign_lines_are_passed_over() -> None:
-    damaged = b'{"Action":"die"\n[]\nnull\n{"Action":"die","Actor":null}\n{"Action":"pull","Actor":{"ID":"x"}}\n' + b"[" * 100_000
+    damaged = (
+        b'{"Action":"die"\n[]\nnull\n{"Action":"die","Actor":null}\n{"Action":"pull","Actor":{"ID":"x"}}\n'
+        + b"[" * 100_000
+    )
     assert parse_events(damaged) == []
 
 

@@ -6,14 +6,23 @@ from pathlib import Path
 import pytest
 
 from necroscope.sources.containers import kubernetes
-from necroscope.sources.containers.kubernetes import PodLogs, parse_link, parse_pod_directory, parse_restarts
+from necroscope.sources.containers.kubernetes import (
+    PodLogs,
+    parse_link,
+    parse_pod_directory,
+    parse_restarts,
+)
 
 UID = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9"
 ID = "ab" * 32
 
 
 def log(
-    root: Path, number: int, container: str = "agent", pod: str = f"kube-system_ecs-abc_{UID}", identity: str | None = None
+    root: Path,
+    number: int,
+    container: str = "agent",
+    pod: str = f"kube-system_ecs-abc_{UID}",
+    identity: str | None = None,
 ) -> None:
     path = root / "var/log/pods" / pod / container / f"{number}.log"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -22,7 +31,9 @@ def log(
         links = root / "var/log/containers"
         links.mkdir(parents=True, exist_ok=True)
         namespace, name, _ = pod.split("_")
-        (links / f"{name}_{namespace}_{container}-{identity}.log").symlink_to(f"/var/log/pods/{pod}/{container}/{number}.log")
+        (links / f"{name}_{namespace}_{container}-{identity}.log").symlink_to(
+            f"/var/log/pods/{pod}/{container}/{number}.log"
+        )
 
 
 def test_names_are_taken_apart() -> None:
@@ -44,7 +55,13 @@ def test_restarts_and_id_are_read_and_a_new_log_is_seen(tmp_path: Path) -> None:
     log(tmp_path, 3, identity=ID)
     logs = PodLogs(tmp_path)
     (first,), left_out = logs.read()
-    assert (first.namespace, first.pod, first.name, first.restarts, first.container) == ("kube-system", "ecs-abc", "agent", 3, ID)
+    assert (first.namespace, first.pod, first.name, first.restarts, first.container) == (
+        "kube-system",
+        "ecs-abc",
+        "agent",
+        3,
+        ID,
+    )
     assert left_out == 0
     log(tmp_path, 4, identity="cd" * 32)
     (second,), _ = logs.read()
@@ -52,13 +69,17 @@ def test_restarts_and_id_are_read_and_a_new_log_is_seen(tmp_path: Path) -> None:
     assert second.restarted_ns >= first.restarted_ns
 
 
-def test_directories_that_did_not_change_are_not_listed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_directories_that_did_not_change_are_not_listed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     log(tmp_path, 0)
     logs = PodLogs(tmp_path)
     logs.read()
     listed: list[str] = []
     list_directory = os.listdir
-    monkeypatch.setattr(os, "listdir", lambda path: listed.append(str(path)) or list_directory(path))
+    monkeypatch.setattr(
+        os, "listdir", lambda path: listed.append(str(path)) or list_directory(path)
+    )
     logs.read()
     assert [path for path in listed if "pods" in path] == []
 
@@ -67,7 +88,9 @@ def test_without_kubernetes_there_is_nothing(tmp_path: Path) -> None:
     assert PodLogs(tmp_path).read() == ([], 0)
 
 
-def test_numbers_are_bounded_and_what_is_left_out_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_are_bounded_and_what_is_left_out_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(kubernetes, "POD_LIMIT", 2)
     for number in range(3):
         log(tmp_path, 0, pod=f"a_b{number}_{UID}")

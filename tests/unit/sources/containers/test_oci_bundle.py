@@ -19,23 +19,39 @@ CONTAINERD = {
 
 
 def bundle(annotations: object) -> bytes:
-    return json.dumps({"ociVersion": "1.1.0", "process": {"env": ["TOKEN=secret"]}, "annotations": annotations}).encode()
+    return json.dumps(
+        {"ociVersion": "1.1.0", "process": {"env": ["TOKEN=secret"]}, "annotations": annotations}
+    ).encode()
 
 
 def test_containerds_annotations_name_container_and_pod() -> None:
-    expected = BundleNames("train", "worker-0", "ml", "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9", "registry.example/train:1")
+    expected = BundleNames(
+        "train",
+        "worker-0",
+        "ml",
+        "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9",
+        "registry.example/train:1",
+    )
     assert parse(bundle(CONTAINERD)) == expected
 
 
 def test_crios_annotations_too() -> None:
     names = parse(
-        bundle({"io.kubernetes.container.name": "train", "io.kubernetes.pod.name": "w", "io.kubernetes.pod.namespace": "ml"})
+        bundle(
+            {
+                "io.kubernetes.container.name": "train",
+                "io.kubernetes.pod.name": "w",
+                "io.kubernetes.pod.namespace": "ml",
+            }
+        )
     )
     assert names[:3] == ("train", "w", "ml")
 
 
 def test_a_sandbox_is_said_to_be_one() -> None:
-    assert parse(bundle(CONTAINERD | {"io.kubernetes.cri.container-type": "sandbox"})).name == SANDBOX
+    assert (
+        parse(bundle(CONTAINERD | {"io.kubernetes.cri.container-type": "sandbox"})).name == SANDBOX
+    )
 
 
 def test_damaged_bundles_say_nothing() -> None:

@@ -12,8 +12,16 @@ from necroscope.sources.facts.executables import is_service
 ID = "ab" * 32
 
 
-def process(root: Path, pid: int, program: Path, cgroup: str = "/system.slice/ecs.service", parent: int = 9) -> Path:
-    write_files(root, {f"proc/{pid}/cgroup": f"0::{cgroup}\n", f"proc/{pid}/stat": f"{pid} (a) b) S {parent} 0\n"})
+def process(
+    root: Path, pid: int, program: Path, cgroup: str = "/system.slice/ecs.service", parent: int = 9
+) -> Path:
+    write_files(
+        root,
+        {
+            f"proc/{pid}/cgroup": f"0::{cgroup}\n",
+            f"proc/{pid}/stat": f"{pid} (a) b) S {parent} 0\n",
+        },
+    )
     (root / f"proc/{pid}/exe").symlink_to(program)
     return root / f"proc/{pid}"
 
@@ -29,7 +37,9 @@ def test_services_and_children_of_init_count_and_containers_do_not(tmp_path: Pat
     assert is_service(process(tmp_path, 1, agent))
     assert is_service(process(tmp_path, 2, agent, "/", parent=1))
     assert not is_service(process(tmp_path, 3, agent, "/"))
-    assert not is_service(process(tmp_path, 4, agent, f"/system.slice/containerd.service/x:cri-containerd:{ID}"))
+    assert not is_service(
+        process(tmp_path, 4, agent, f"/system.slice/containerd.service/x:cri-containerd:{ID}")
+    )
     assert not is_service(tmp_path / "proc/5")
 
 
@@ -69,7 +79,9 @@ def test_hashing_takes_a_hundredth_of_a_core(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["directory", "too big"])
-def test_what_is_no_program_of_a_sane_size_is_left_out(tmp_path: Path, content: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_program_of_a_sane_size_is_left_out(
+    tmp_path: Path, content: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(executables, "SIZE_LIMIT_BYTES", 5)
     path = tmp_path if content == "directory" else program(tmp_path, "agent")
     process(tmp_path, 10, path)

@@ -12,7 +12,9 @@ def test_cpu_memory_swap_and_boot(tmp_path: Path) -> None:
     write_files(
         tmp_path,
         {
-            "proc/cpuinfo": "processor\t: 0\nmodel name\t: Xeon\n\nprocessor\t: 1\nmodel name\t: other\n",
+            "proc/cpuinfo": (
+                "processor\t: 0\nmodel name\t: Xeon\n\nprocessor\t: 1\nmodel name\t: other\n"
+            ),
             "proc/swaps": "Filename\tType\n/dev/zram0 partition 1 0 100\n",
             "sys/devices/system/node/node0/cpulist": "0-3\n",
             "sys/class/dmi/id/product_name": "p4d.24xlarge\n",

@@ -47,7 +47,10 @@ def test_dpkgs_installed_packages_and_not_those_removed() -> None:
 
 
 def test_apks_list() -> None:
-    assert parse_apk(b"C:x\nP:musl\nV:1.2.4-r2\n\nP:busybox\nV:1.36\n\n") == {"musl": "1.2.4-r2", "busybox": "1.36"}
+    assert parse_apk(b"C:x\nP:musl\nV:1.2.4-r2\n\nP:busybox\nV:1.36\n\n") == {
+        "musl": "1.2.4-r2",
+        "busybox": "1.36",
+    }
 
 
 def test_rpms_header() -> None:
@@ -73,7 +76,12 @@ def test_an_rpm_database_is_read(tmp_path: Path) -> None:
     path.parent.mkdir(parents=True)
     database = sqlite3.connect(path)
     database.execute("CREATE TABLE Packages (hnum INTEGER PRIMARY KEY, blob BLOB NOT NULL)")
-    for blob in (header("kernel", "5.14.0", "70"), header("kernel", "5.14.0", "71"), header("bash", "5.1", "2"), b"junk"):
+    for blob in (
+        header("kernel", "5.14.0", "70"),
+        header("kernel", "5.14.0", "71"),
+        header("bash", "5.1", "2"),
+        b"junk",
+    ):
         database.execute("INSERT INTO Packages (blob) VALUES (?)", (blob,))
     database.commit()
     database.close()
@@ -86,13 +94,17 @@ def test_a_database_that_is_none_gives_no_packages(tmp_path: Path) -> None:
     assert list(packages.collect(tmp_path)) == []
 
 
-def test_an_rpm_database_of_the_old_kind_is_hashed_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_rpm_database_of_the_old_kind_is_hashed_piece_by_piece(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     content = b"Berkeley" * 1000
     (tmp_path / "var/lib/rpm").mkdir(parents=True)
     (tmp_path / "var/lib/rpm/Packages").write_bytes(content)
     monkeypatch.setattr(fact, "_PIECE_BYTES", 4096)
     monkeypatch.setattr(packages, "read_bytes", lambda path, limit_bytes: None)
-    assert [tuple(found) for found in packages.collect(tmp_path)] == [("packages", "sha256", hashlib.sha256(content).hexdigest())]
+    assert [tuple(found) for found in packages.collect(tmp_path)] == [
+        ("packages", "sha256", hashlib.sha256(content).hexdigest())
+    ]
 
 
 def test_a_database_that_may_not_be_read_has_no_hash(tmp_path: Path) -> None:

@@ -12,11 +12,27 @@ from necroscope.sources.facts import place
 from necroscope.sources.facts.place import collect_metadata, parse_instance_data
 
 INSTANCE = {
-    "v1": {"cloud_name": "aws", "availability_zone": "us-east-1a", "region": "us-east-1", "instance_id": "i-1"},
-    "ds": {"meta_data": {"instance-type": "p4d.24xlarge", "ami-id": "ami-1", "security-credentials": {"role": "secret"}}},
+    "v1": {
+        "cloud_name": "aws",
+        "availability_zone": "us-east-1a",
+        "region": "us-east-1",
+        "instance_id": "i-1",
+    },
+    "ds": {
+        "meta_data": {
+            "instance-type": "p4d.24xlarge",
+            "ami-id": "ami-1",
+            "security-credentials": {"role": "secret"},
+        }
+    },
     "userdata": "password: secret",
 }
-DOCUMENT = {"availabilityZone": "us-east-1a", "instanceType": "p4d.24xlarge", "accountId": "123456789012", "imageId": "ami-1"}
+DOCUMENT = {
+    "availabilityZone": "us-east-1a",
+    "instanceType": "p4d.24xlarge",
+    "accountId": "123456789012",
+    "imageId": "ami-1",
+}
 
 
 def test_image_cloud_and_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,13 +49,18 @@ def test_image_cloud_and_configuration(tmp_path: Path, monkeypatch: pytest.Monke
     )
     found = {(kind, name): value for kind, name, value in place.collect(tmp_path)}
     assert (found["os", "id"], found["os", "version_id"]) == ("ubuntu", "22.04")
-    assert (found["cloud", "availability_zone"], found["cloud", "instance_type"]) == ("us-east-1a", "p4d.24xlarge")
+    assert (found["cloud", "availability_zone"], found["cloud", "instance_type"]) == (
+        "us-east-1a",
+        "p4d.24xlarge",
+    )
     assert (found["label", "rack"], found["environment", "NODE_NAME"]) == ("r7", "node-1")
     assert len(found["config_file", "/etc/docker/daemon.json"]) == 64
     assert "secret" not in " ".join(found.values())
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b"null", b'{"v1": 5}', b'{"ds": {"meta_data": []}}', b"[" * 100_000])
+@pytest.mark.parametrize(
+    "data", [b"", b"[]", b"null", b'{"v1": 5}', b'{"ds": {"meta_data": []}}', b"[" * 100_000]
+)
 def test_damaged_instance_data_says_nothing(data: bytes) -> None:
     assert list(parse_instance_data(data)) == []
 
@@ -48,7 +69,11 @@ def test_the_metadata_service_is_asked_with_a_token() -> None:
     answers = {"/latest/api/token": b"dG9rZW4=", "/latest/dynamic/": json.dumps(DOCUMENT).encode()}
     with tcp_daemon(http(answers)) as service:
         found = {name: value for _, name, value in collect_metadata("127.0.0.1", service.port)}
-        assert found == {"availability_zone": "us-east-1a", "instance_type": "p4d.24xlarge", "image_id": "ami-1"}
+        assert found == {
+            "availability_zone": "us-east-1a",
+            "instance_type": "p4d.24xlarge",
+            "image_id": "ami-1",
+        }
         assert service.heard[0].startswith(b"PUT /latest/api/token")
         assert b"X-aws-ec2-metadata-token: dG9rZW4=\r\n" in service.heard[1]
 
@@ -63,5 +88,8 @@ def test_without_a_token_nothing_is_asked(token: bytes | int) -> None:
 
 def test_a_metadata_service_that_hangs_costs_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(place, "_METADATA_SECONDS", 0.1)
-    with tcp_daemon(never) as service, pytest.raises(SourceUnavailable, match="did not answer in time"):
+    with (
+        tcp_daemon(never) as service,
+        pytest.raises(SourceUnavailable, match="did not answer in time"),
+    ):
         list(collect_metadata("127.0.0.1", service.port))

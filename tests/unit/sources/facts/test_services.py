@@ -11,7 +11,11 @@ from necroscope.sources.facts import services
 from necroscope.sources.facts.services import outcome
 from necroscope.sources.systemd.unit_state import Listed
 
-STARTED = {"InactiveExitTimestampMonotonic": 5, "ActiveEnterTimestampMonotonic": 6, "Result": "success"}
+STARTED = {
+    "InactiveExitTimestampMonotonic": 5,
+    "ActiveEnterTimestampMonotonic": 6,
+    "Result": "success",
+}
 
 
 @pytest.mark.parametrize(
@@ -23,7 +27,11 @@ STARTED = {"InactiveExitTimestampMonotonic": 5, "ActiveEnterTimestampMonotonic":
         ("active", STARTED | {"NRestarts": 900}, "succeeded"),
         ("failed", STARTED | {"Result": "exit-code"}, "failed"),
         ("inactive", {"Result": "success"}, "never-started"),
-        ("inactive", {"Result": "success", "ConditionTimestampMonotonic": 5, "ConditionResult": False}, "condition-failed"),
+        (
+            "inactive",
+            {"Result": "success", "ConditionTimestampMonotonic": 5, "ConditionResult": False},
+            "condition-failed",
+        ),
         ("inactive", {"Result": "success", "InactiveExitTimestampMonotonic": 5}, "succeeded"),
     ],
 )
@@ -35,8 +43,13 @@ def test_a_node_without_systemd_has_no_units(tmp_path: Path) -> None:
     assert list(services.collect(tmp_path)) == []
 
 
-def test_a_bus_that_hangs_ends_the_stage_within_its_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bus_that_hangs_ends_the_stage_within_its_deadline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "run/systemd/system").mkdir(parents=True)
     monkeypatch.setattr(services, "_TIMEOUT_S", 0.1)
-    with unix_daemon(tmp_path / "run/dbus/system_bus_socket", never, closes=False), pytest.raises(SourceUnavailable):
+    with (
+        unix_daemon(tmp_path / "run/dbus/system_bus_socket", never, closes=False),
+        pytest.raises(SourceUnavailable),
+    ):
         list(services.collect(tmp_path))

@@ -47,7 +47,9 @@ def facts_of(*pairs: tuple[str, str, str], end: bool = True) -> list[list[str]]:
     return [["stage", "kernel"], *(["fact", *pair] for pair in pairs), *([["end"]] if end else [])]
 
 
-def make(root: Path, *collectors: Scripted, labels: dict[str, str] | None = None) -> tuple[Facts, list[Any]]:
+def make(
+    root: Path, *collectors: Scripted, labels: dict[str, str] | None = None
+) -> tuple[Facts, list[Any]]:
     started: list[Any] = []
     waiting = list(collectors)
 
@@ -63,7 +65,9 @@ def rows(reading: Reading) -> dict[tuple[object, object], object]:
 
 
 def test_facts_come_as_they_are_told_with_the_labels(tmp_path: Path) -> None:
-    facts, _ = make(tmp_path, Scripted(facts_of(("kernel", "release", "5.15"))), labels={"zone": "a"})
+    facts, _ = make(
+        tmp_path, Scripted(facts_of(("kernel", "release", "5.15"))), labels={"zone": "a"}
+    )
     reading = facts.read(at_second(0))
     assert rows(reading) == {("label", "zone"): "a", ("kernel", "release"): "5.15"}
     assert facts.read(at_second(1)).rows == {}
@@ -83,7 +87,9 @@ def test_the_next_collection_writes_what_changed_and_what_is_gone(tmp_path: Path
 
 def test_a_stage_in_trouble_makes_no_fact_disappear(tmp_path: Path) -> None:
     second = [["trouble", "services", "the bus is down"], *facts_of()]
-    facts, _ = make(tmp_path, Scripted(facts_of(("unit_file", "a.service", "enabled"))), Scripted(second))
+    facts, _ = make(
+        tmp_path, Scripted(facts_of(("unit_file", "a.service", "enabled"))), Scripted(second)
+    )
     facts.read(at_second(0))
     reading = facts.read(at_second(3601))
     assert rows(reading) == {}
@@ -94,18 +100,31 @@ def test_a_stage_in_trouble_makes_no_fact_disappear(tmp_path: Path) -> None:
 
 
 def test_a_new_segment_has_all_facts_but_packages_which_come_hourly(tmp_path: Path) -> None:
-    told = facts_of(("kernel", "release", "5.15"), ("package", "bash", "5"), ("packages", "count", "1"))
+    told = facts_of(
+        ("kernel", "release", "5.15"), ("package", "bash", "5"), ("packages", "count", "1")
+    )
     facts, _ = make(tmp_path, Scripted(told), Scripted(told))
     assert ("package", "bash") in rows(facts.read(at_second(0)))
     facts.start_segment()
-    assert rows(facts.read(at_second(300))) == {("kernel", "release"): "5.15", ("packages", "count"): "1"}
+    assert rows(facts.read(at_second(300))) == {
+        ("kernel", "release"): "5.15",
+        ("packages", "count"): "1",
+    }
     assert rows(facts.read(at_second(3601))) == {("package", "bash"): "5"}
     facts.close()
 
 
-def test_hashes_are_remembered_for_the_next_collection_and_gone_programs_forgotten(tmp_path: Path) -> None:
-    hashed = [["stage", "executables"], ["hash", "1:2:3:4", "aa"], ["fact", "executable", "/bin/a", "aa"]]
-    facts, started = make(tmp_path, Scripted(facts_of(), hashed), Scripted(facts_of(), [["stage", "executables"]]))
+def test_hashes_are_remembered_for_the_next_collection_and_gone_programs_forgotten(
+    tmp_path: Path,
+) -> None:
+    hashed = [
+        ["stage", "executables"],
+        ["hash", "1:2:3:4", "aa"],
+        ["fact", "executable", "/bin/a", "aa"],
+    ]
+    facts, started = make(
+        tmp_path, Scripted(facts_of(), hashed), Scripted(facts_of(), [["stage", "executables"]])
+    )
     facts.read(at_second(0))
     assert rows(facts.read(at_second(1))) == {("executable", "/bin/a"): "aa"}
     facts.read(at_second(3601))
@@ -114,9 +133,16 @@ def test_hashes_are_remembered_for_the_next_collection_and_gone_programs_forgott
     facts.close()
 
 
-def test_a_stage_that_hangs_is_left_behind_and_the_rest_collected_without_it(tmp_path: Path) -> None:
-    hanging = Scripted([["stage", "kernel"], ["fact", "kernel", "release", "5.15"], ["stage", "packages"]], ends=False)
-    facts, started = make(tmp_path, hanging, Scripted(facts_of(("kernel", "release", "5.15"))), Scripted(facts_of()))
+def test_a_stage_that_hangs_is_left_behind_and_the_rest_collected_without_it(
+    tmp_path: Path,
+) -> None:
+    hanging = Scripted(
+        [["stage", "kernel"], ["fact", "kernel", "release", "5.15"], ["stage", "packages"]],
+        ends=False,
+    )
+    facts, started = make(
+        tmp_path, hanging, Scripted(facts_of(("kernel", "release", "5.15"))), Scripted(facts_of())
+    )
     facts.read(at_second(0))
     assert facts.read(at_second(59)).trouble is None
     trouble = facts.read(at_second(61)).trouble
@@ -146,9 +172,13 @@ def test_a_package_database_that_changes_starts_a_collection(tmp_path: Path) -> 
     facts.close()
 
 
-def test_no_more_facts_than_the_bound_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_facts_than_the_bound_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(source, "FACT_LIMIT", 3)
-    facts, _ = make(tmp_path, Scripted(facts_of(*(("module", str(number), "1") for number in range(9)))))
+    facts, _ = make(
+        tmp_path, Scripted(facts_of(*(("module", str(number), "1") for number in range(9))))
+    )
     assert len(rows(facts.read(at_second(0)))) == 3
     facts.close()
 
@@ -168,13 +198,21 @@ def test_a_real_collector_collects_from_a_root(tmp_path: Path) -> None:
     write_files(tmp_path, {"etc/os-release": "ID=test\n", "proc/sys/kernel/osrelease": "6.1\n"})
     facts = Facts(tmp_path, HOUR_NS, {"zone": "a"})
     found = finished(facts)
-    assert (found["label", "zone"], found["os", "id"], found["kernel", "release"]) == ("a", "test", "6.1")
+    assert (found["label", "zone"], found["os", "id"], found["kernel", "release"]) == (
+        "a",
+        "test",
+        "6.1",
+    )
     assert (found["memory", "total_mib"], found["cgroup", "mode"]) == ("1160578", "v1")
     facts.close()
 
 
 def test_a_real_collector_that_hangs_is_killed_and_not_waited_for(tmp_path: Path) -> None:
-    hanging = [sys.executable, "-c", 'import time; print(\'["stage", "mounts"]\', flush=True); time.sleep(100)']
+    hanging = [
+        sys.executable,
+        "-c",
+        'import time; print(\'["stage", "mounts"]\', flush=True); time.sleep(100)',
+    ]
     made: list[Collector] = []
 
     def start(_: list[str], known: dict[str, str]) -> Collector:
@@ -193,7 +231,9 @@ def test_a_real_collector_that_hangs_is_killed_and_not_waited_for(tmp_path: Path
     assert all(collector.is_reaped() for collector in made)
 
 
-def test_stages_that_fail_do_not_cost_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stages_that_fail_do_not_cost_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(_: Path) -> list[Any]:
         raise RuntimeError("boom")
 

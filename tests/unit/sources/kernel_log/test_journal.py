@@ -1,4 +1,6 @@
-"""The journal as a fallback. There is no systemd journal here: a script named journalctl stands in for the program."""
+"""The journal as a fallback. There is no systemd journal here: a script named journalctl stands in
+for the program.
+"""
 
 import json
 import os
@@ -31,7 +33,13 @@ def entry(**changes: object) -> bytes:
 
 def test_an_entry_has_the_kernels_own_time() -> None:
     (line,) = parse(entry(), to_time_ns)
-    assert (line.time_ns, line.sequence, line.severity, line.facility, line.by_kernel) == (5_000_001_000, 5_000_000, 3, 0, True)
+    assert (line.time_ns, line.sequence, line.severity, line.facility, line.by_kernel) == (
+        5_000_001_000,
+        5_000_000,
+        3,
+        0,
+        True,
+    )
     assert line.text == "ena 0000:00:05.0 eth0: Trigger reset is on"
 
 
@@ -40,8 +48,13 @@ def test_an_entry_without_the_kernels_time_has_the_journals() -> None:
     assert (line.time_ns, line.sequence) == (1_700_000_000_123_456_000, None)
 
 
-def test_an_entry_that_is_read_again_has_the_same_key_however_the_clocks_are_measured_then() -> None:
-    (line,), (again,) = parse(entry(), to_time_ns), parse(entry(), lambda log_clock_ns: log_clock_ns + 1_700)
+def test_an_entry_that_is_read_again_has_the_same_key_however_the_clocks_are_measured_then() -> (
+    None
+):
+    (line,), (again,) = (
+        parse(entry(), to_time_ns),
+        parse(entry(), lambda log_clock_ns: log_clock_ns + 1_700),
+    )
     assert line.time_ns != again.time_ns
     assert line.sequence == again.sequence == 5_000_000
 
@@ -55,7 +68,20 @@ def test_a_message_of_bytes_is_read() -> None:
     assert parse(entry(MESSAGE=None), to_time_ns) == []
 
 
-@pytest.mark.parametrize("raw", [b"", b"{", b"[]", b"3", b"{}", b'{"MESSAGE":[999]}', b"[" * 5000, entry(PRIORITY="x"), b"\xff"])
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"3",
+        b"{}",
+        b'{"MESSAGE":[999]}',
+        b"[" * 5000,
+        entry(PRIORITY="x"),
+        b"\xff",
+    ],
+)
 def test_what_is_no_entry_gives_nothing(raw: bytes) -> None:
     assert parse(raw, to_time_ns) == []
 
@@ -69,13 +95,18 @@ class Clock:
 
 @pytest.fixture
 def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A root with a journal in it, and a fake journalctl first on PATH, which prints `out` and then does as `then` says."""
+    """A root with a journal in it, and a fake journalctl first on PATH, which prints `out` and then
+    does as `then` says.
+    """
     root, programs = tmp_path / "root", tmp_path / "bin"
     (root / "var/log/journal/0123").mkdir(parents=True)
     (root / "var/log/journal/0123/system.journal").touch()
     programs.mkdir()
     script = programs / "journalctl"
-    script.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/arguments\ncat {tmp_path}/out\nexec sh {tmp_path}/then\n')
+    script.write_text(
+        f'#!/bin/sh\necho "$@" >> {tmp_path}/arguments\ncat {tmp_path}/out\nexec sh'
+        f" {tmp_path}/then\n"
+    )
     script.chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     (tmp_path / "out").write_bytes(entry() + b"\n")

@@ -1,4 +1,6 @@
-"""/dev/kmsg records: real ones, torn ones, lost ones. A socket of records stands in for the device: one read, one record."""
+"""/dev/kmsg records: real ones, torn ones, lost ones. A socket of records stands in for the device:
+one read, one record.
+"""
 
 import errno
 import os
@@ -13,7 +15,12 @@ from necroscope.model.names import LINE_LIMIT
 from necroscope.sources.kernel_log import kmsg
 from necroscope.sources.kernel_log.kmsg import KmsgReader, Record, parse
 
-RECORDS = (Path(__file__).parents[3] / "data/kernel_log/kmsg_records.bin").read_bytes().rstrip(b"\0").split(b"\0")
+RECORDS = (
+    (Path(__file__).parents[3] / "data/kernel_log/kmsg_records.bin")
+    .read_bytes()
+    .rstrip(b"\0")
+    .split(b"\0")
+)
 CLOCK_OFFSET_NS = 1_700_000_000_000_000_000
 
 
@@ -32,15 +39,22 @@ def device() -> Iterator[tuple[socket.socket, KmsgReader]]:
 def test_real_records_are_all_parsed() -> None:
     records = [parse(raw) for raw in RECORDS]
     assert [record.sequence for record in records if record] == list(range(160, 291))
-    assert all(record is not None and record.text and b"SUBSYSTEM" not in record.text for record in records)
+    assert all(
+        record is not None and record.text and b"SUBSYSTEM" not in record.text for record in records
+    )
 
 
 def test_a_record_has_its_dictionary_cut_off_and_its_escapes_undone() -> None:
-    raw = b"6,339,5140900,-,caller=T1;NET: caf\\xc3\\xa9\\x09tab\\x5cback\n SUBSYSTEM=acpi\n DEVICE=+acpi:PNP0A03:00\n"
+    raw = (
+        b"6,339,5140900,-,caller=T1;NET: caf\\xc3\\xa9\\x09tab\\x5cback\n SUBSYSTEM=acpi\n"
+        b" DEVICE=+acpi:PNP0A03:00\n"
+    )
     assert parse(raw) == Record(6, 339, 5140900, b"NET: caf\xc3\xa9\ttab\\back")
 
 
-@pytest.mark.parametrize("raw", [b"", b";", b"x", b"6,1;text", b"6,one,2,-;text", b"a,b,c,d;e", b"\xff\x00" * 4000])
+@pytest.mark.parametrize(
+    "raw", [b"", b";", b"x", b"6,1;text", b"6,one,2,-;text", b"a,b,c,d;e", b"\xff\x00" * 4000]
+)
 def test_what_is_no_record_is_none(raw: bytes) -> None:
     assert parse(raw) is None
 
@@ -59,15 +73,23 @@ def test_priority_is_severity_and_facility(device: tuple[socket.socket, KmsgRead
 
 def test_a_record_of_many_lines_gives_many_lines(device: tuple[socket.socket, KmsgReader]) -> None:
     kernel, reader = device
-    kernel.send(b"3,7,1,-;ixgbe 0000:02:00.1 eth3: Detected Tx Unit Hang\\x0a  Tx Queue             <6>\\x0a\n")
+    kernel.send(
+        b"3,7,1,-;ixgbe 0000:02:00.1 eth3: Detected Tx Unit Hang\\x0a  Tx Queue            "
+        b" <6>\\x0a\n"
+    )
     lines = reader.read_lines(10)
-    assert [line.text for line in lines] == ["ixgbe 0000:02:00.1 eth3: Detected Tx Unit Hang", "  Tx Queue             <6>"]
+    assert [line.text for line in lines] == [
+        "ixgbe 0000:02:00.1 eth3: Detected Tx Unit Hang",
+        "  Tx Queue             <6>",
+    ]
     assert {line.sequence for line in lines} == {7}
 
 
 def test_hostile_text_is_made_harmless(device: tuple[socket.socket, KmsgReader]) -> None:
     kernel, reader = device
-    for sequence, text in enumerate((b"\\x1b[2J\\x00\\x07bell", b"\\xff\\xfe raw", b"y" * 8100, b"\xff\x00\x1b")):
+    for sequence, text in enumerate(
+        (b"\\x1b[2J\\x00\\x07bell", b"\\xff\\xfe raw", b"y" * 8100, b"\xff\x00\x1b")
+    ):
         kernel.send(b"12,%d,1,-;%s\n" % (sequence, text))
     lines = reader.read_lines(10)
     assert [line.text for line in lines][:2] == ["\\x1b[2J\\x00\\x07bell", "\\xff\\xfe raw"]
@@ -75,7 +97,9 @@ def test_hostile_text_is_made_harmless(device: tuple[socket.socket, KmsgReader])
     assert all(line.text.isprintable() and len(line.text) <= LINE_LIMIT for line in lines)
 
 
-def test_a_jump_of_the_sequence_is_a_gap_with_its_count(device: tuple[socket.socket, KmsgReader]) -> None:
+def test_a_jump_of_the_sequence_is_a_gap_with_its_count(
+    device: tuple[socket.socket, KmsgReader],
+) -> None:
     kernel, reader = device
     kernel.send(b"6,100,1000000,-;one\n")
     kernel.send(b"6,101,2000000,-;two\n")
@@ -83,7 +107,10 @@ def test_a_jump_of_the_sequence_is_a_gap_with_its_count(device: tuple[socket.soc
     assert len(reader.read_lines(10)) == 3
     gaps = reader.take_gaps(0)
     assert [(gap.table, gap.lost) for gap in gaps] == [("events", 99), ("log", 99)]
-    assert (gaps[0].from_ns, gaps[0].to_ns) == (to_time_ns(2_000_000_000), to_time_ns(9_000_000_000))
+    assert (gaps[0].from_ns, gaps[0].to_ns) == (
+        to_time_ns(2_000_000_000),
+        to_time_ns(9_000_000_000),
+    )
     assert reader.take_gaps(0) == []
 
 
@@ -121,7 +148,11 @@ def test_another_error_is_told_and_the_next_read_tries_again(
 ) -> None:
     kernel, reader = device
     with monkeypatch.context() as context:
-        context.setattr(kmsg.os, "read", lambda *_: (_ for _ in ()).throw(OSError(errno.EIO, "Input/output error")))
+        context.setattr(
+            kmsg.os,
+            "read",
+            lambda *_: (_ for _ in ()).throw(OSError(errno.EIO, "Input/output error")),
+        )
         with pytest.raises(SourceUnavailable, match="Input/output error"):
             reader.read_lines(10)
     kernel.send(b"6,1,1,-;back\n")
@@ -165,7 +196,8 @@ def test_a_line_that_we_write_ourselves_is_not_by_the_kernel() -> None:
     while reader.read_lines(500):
         pass
     words = f"necroscope test {os.getpid()}: a harmless line"
-    # The kernel does not let user space claim facility 0: it becomes 1. Without its newline a record stays hidden until the next.
+    # The kernel does not let user space claim facility 0: it becomes 1. Without its newline a
+    # record stays hidden until the next.
     Path("/dev/kmsg").write_text(f"<6>{words}\n")
     mine = [line for line in reader.read_lines(500) if line.text == words]
     assert [(line.severity, line.facility, line.by_kernel) for line in mine] == [(6, 1, False)]

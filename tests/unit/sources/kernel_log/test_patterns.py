@@ -13,11 +13,19 @@ from necroscope.sources.kernel_log.sequence import Sequence
 ENA = "ena 0000:00:05.0 ens5: "
 EXAMPLES = [
     tuple(line.split("\t", 1))
-    for line in (Path(__file__).parents[3] / "data/kernel_log/examples.tsv").read_text().rstrip("\n").split("\n")
+    for line in (
+        (Path(__file__).parents[3] / "data/kernel_log/examples.tsv")
+        .read_text()
+        .rstrip("\n")
+        .split("\n")
+    )
 ]
 DULL = [
     "pci 0000:00:01.0: BAR 0 [mem 0x4000000000-0x400007ffff 64bit]",
-    "EXT4-fs (vda): mounted filesystem 00000000-0000-0000-0000-000000000000 r/w without journal. Quota mode: none.",
+    (
+        "EXT4-fs (vda): mounted filesystem 00000000-0000-0000-0000-000000000000 r/w without"
+        " journal. Quota mode: none."
+    ),
     "pcieport 0000:00:1c.0: pciehp: Slot(0): Link Down",
     "ata1: SATA link down (SStatus 0 SControl 300)",
     "clocksource: tsc: mask: 0xffffffffffffffff max_cycles: 0x1cd4",
@@ -78,7 +86,9 @@ def caught(text: str) -> dict[str, object]:
 
 
 def test_watchdog_cpu_is_where_the_timer_ran_not_the_starved_core() -> None:
-    event = caught("ena 0000:90:00.0 eth0: NETDEV WATCHDOG: CPU: 56: transmit queue 11 timed out 5340 ms")
+    event = caught(
+        "ena 0000:90:00.0 eth0: NETDEV WATCHDOG: CPU: 56: transmit queue 11 timed out 5340 ms"
+    )
     assert (event["cpu"], event["device"], event["queue"]) == (None, "eth0", 11)
     assert '"timer_cpu":56' in str(event["fields"])
 
@@ -86,15 +96,27 @@ def test_watchdog_cpu_is_where_the_timer_ran_not_the_starved_core() -> None:
 def test_comm_with_colon_and_bracket_is_taken_whole() -> None:
     event = caught("watchdog: BUG: soft lockup - CPU#3 stuck for 26s! [runc:[1:CHILD]:358270]")
     assert (event["cpu"], event["pid"], event["comm"]) == (3, 358270, "runc:[1:CHILD]")
-    assert caught("INFO: task kworker/u8:0:5 blocked for more than 122 seconds.")["comm"] == "kworker/u8:0"
+    assert (
+        caught("INFO: task kworker/u8:0:5 blocked for more than 122 seconds.")["comm"]
+        == "kworker/u8:0"
+    )
 
 
 def test_virtio_watchdog_names_the_interface_not_the_bus() -> None:
-    assert caught("virtio_net virtio1 enp1s0: NETDEV WATCHDOG: CPU: 0: transmit queue 0 timed out 9800 ms")["device"] == "enp1s0"
+    assert (
+        caught(
+            "virtio_net virtio1 enp1s0: NETDEV WATCHDOG: CPU: 0: transmit queue 0 timed out 9800 ms"
+        )["device"]
+        == "enp1s0"
+    )
 
 
 def test_missed_completions_give_queue_and_cpu_in_the_printed_order() -> None:
-    event = caught(ENA + "[2/2] qid: 3, highest TX completion pending time (msec): 9, napi sched changes: 0, napi CPU: 17")
+    event = caught(
+        ENA
+        + "[2/2] qid: 3, highest TX completion pending time (msec): 9, napi sched changes: 0, napi"
+        " CPU: 17"
+    )
     assert (event["queue"], event["cpu"]) == (3, 17)
 
 
@@ -104,8 +126,16 @@ def test_lost_completions_of_2_17_have_queue_and_cpu_swapped() -> None:
 
 
 def test_a_pool_of_many_cores_is_no_core() -> None:
-    assert caught("BUG: workqueue lockup - pool cpus=2 node=0 flags=0x0 nice=-20 stuck for 58s!")["cpu"] == 2
-    assert caught("BUG: workqueue lockup - pool cpus=0-3 flags=0x4 nice=0 stuck for 34s!")["cpu"] is None
+    assert (
+        caught("BUG: workqueue lockup - pool cpus=2 node=0 flags=0x0 nice=-20 stuck for 58s!")[
+            "cpu"
+        ]
+        == 2
+    )
+    assert (
+        caught("BUG: workqueue lockup - pool cpus=0-3 flags=0x4 nice=0 stuck for 34s!")["cpu"]
+        is None
+    )
 
 
 def test_memcg_of_a_kill_is_the_one_whose_limit_was_met() -> None:

@@ -17,8 +17,8 @@ from necroscope.sources.kernel_log.user_patterns import parse_user_patterns
 DATA = Path(__file__).parents[3] / "data/kernel_log"
 ENA0 = "ena 0000:00:05.0 eth0: "
 LOST = (
-    "[1/2] Lost TX completions are above threshold (131 > 128), completion timeout: 5000 (msec), 11 msecs since interrupt, "
-    "12 msecs since napi, qid: {queue}"
+    "[1/2] Lost TX completions are above threshold (131 > 128), completion timeout: 5000 (msec), 11"
+    " msecs since interrupt, 12 msecs since napi, qid: {queue}"
 )
 USER_PATTERN = """
 [[pattern]]
@@ -29,8 +29,12 @@ alarm = true
 """
 
 
-def said(text: str, at_s: float = 0, *, severity: int = 3, by_kernel: bool = True, sequence: int = 0) -> LogLine:
-    return LogLine(int(at_s * NS_PER_S), sequence, severity, 0 if by_kernel else 1, by_kernel, clean_line(text))
+def said(
+    text: str, at_s: float = 0, *, severity: int = 3, by_kernel: bool = True, sequence: int = 0
+) -> LogLine:
+    return LogLine(
+        int(at_s * NS_PER_S), sequence, severity, 0 if by_kernel else 1, by_kernel, clean_line(text)
+    )
 
 
 def dump(name: str) -> list[LogLine]:
@@ -42,7 +46,9 @@ def dump(name: str) -> list[LogLine]:
     return lines
 
 
-def told(lines: list[LogLine], sequencer: Sequencer | None = None) -> tuple[list[Event], list[Alarm]]:
+def told(
+    lines: list[LogLine], sequencer: Sequencer | None = None
+) -> tuple[list[Event], list[Alarm]]:
     sequencer = sequencer or Sequencer(PatternSet())
     events, alarms = [], []
     for line in lines:
@@ -83,7 +89,10 @@ def test_an_ena_reset_of_any_version_is_one_event(
     assert (event.time_ns, event.sequence) == (first.time_ns, first.sequence)
     assert event.severity == min(line.severity for line in lines)
     assert event.lines is not None
-    assert event.lines.split("\n")[-2].startswith("ena 0000:") or "Device reset completed" in event.lines.split("\n")[-1]
+    assert (
+        event.lines.split("\n")[-2].startswith("ena 0000:")
+        or "Device reset completed" in event.lines.split("\n")[-1]
+    )
     assert fields(event)["outcome"] == ("failed" if "failed" in name else "completed")
     assert alarms[-1][:4] == ("nic_reset", cpu, device, queue)
 
@@ -101,7 +110,13 @@ def test_a_reset_is_told_once_and_its_lines_are_all_counted(name: str) -> None:
 
 def test_the_numbers_of_a_starved_poll_are_kept_with_their_units() -> None:
     (event,), _ = told(dump("ena_2.17.0_poll_starvation.txt"))
-    expected = {"napi_us": 5612000, "threshold_us": 5000000, "napi_scheduled": 1, "interrupt_ms": 5616, "status": 0}
+    expected = {
+        "napi_us": 5612000,
+        "threshold_us": 5000000,
+        "napi_scheduled": 1,
+        "interrupt_ms": 5616,
+        "status": 0,
+    }
     assert expected.items() <= fields(event).items()
     assert fields(event)["counters"]["suspected_poll_starvation"] == 1  # type: ignore[index]
 
@@ -119,10 +134,21 @@ def test_a_driver_that_no_longer_swaps_queue_and_cpu_is_read_right() -> None:
 
 
 def test_the_queue_that_caused_the_reset_wins_over_one_that_was_only_late() -> None:
-    late = "[1/2] 6 new missed TX completions, qid: 7, 5112 msecs since interrupt, 5108 msecs since napi, napi scheduled: 1"
-    late_2 = "[2/2] qid: 7, highest TX completion pending time (msec): 5116, napi sched changes: 0, napi CPU: 12"
+    late = (
+        "[1/2] 6 new missed TX completions, qid: 7, 5112 msecs since interrupt, 5108 msecs since"
+        " napi, napi scheduled: 1"
+    )
+    late_2 = (
+        "[2/2] qid: 7, highest TX completion pending time (msec): 5116, napi sched changes: 0, napi"
+        " CPU: 12"
+    )
     lost = LOST.format(queue=3)
-    (event,), _ = told([said(ENA0 + text) for text in (late, late_2, lost, "[2/2] qid: 5, napi CPU: 3", "Trigger reset is on")])
+    (event,), _ = told(
+        [
+            said(ENA0 + text)
+            for text in (late, late_2, lost, "[2/2] qid: 5, napi CPU: 3", "Trigger reset is on")
+        ]
+    )
     assert (event.queue, event.cpu) == (3, 5)
     assert fields(event)["new_missed_queue"] == 7
     assert fields(event)["new_missed_2_cpu"] == 12
@@ -133,7 +159,11 @@ def test_success_that_follows_a_failed_attempt_is_a_failure() -> None:
     lines = [
         said(ENA0 + "Trigger reset is on"),
         said("ena 0000:00:05.0: Reset attempt failed. Can not reset the device", 1),
-        said("ena 0000:00:05.0: Device reset completed successfully, Driver info: Elastic Network Adapter (ENA) v2.11.0g", 1),
+        said(
+            "ena 0000:00:05.0: Device reset completed successfully, Driver info: Elastic Network"
+            " Adapter (ENA) v2.11.0g",
+            1,
+        ),
     ]
     (event,), _ = told(lines)
     assert (event.kind, fields(event)["outcome"]) == ("nic_reset", "failed")
@@ -141,17 +171,27 @@ def test_success_that_follows_a_failed_attempt_is_a_failure() -> None:
 
 def test_two_devices_that_interleave_stay_apart() -> None:
     first, second = dump("ena_2.11.0_poll_starvation.txt"), dump("ena_2.17.0_lost_completions.txt")
-    shifted = [line._replace(time_ns=line.time_ns - second[0].time_ns + first[0].time_ns) for line in second]
+    shifted = [
+        line._replace(time_ns=line.time_ns - second[0].time_ns + first[0].time_ns)
+        for line in second
+    ]
     both = sorted([*first, *shifted], key=lambda line: line.time_ns)
     events, _ = told(both)
-    assert {(event.device, event.queue, event.cpu) for event in events} == {("eth0", 5, None), ("ens5", 3, 17)}
+    assert {(event.device, event.queue, event.cpu) for event in events} == {
+        ("eth0", 5, None),
+        ("ens5", 3, 17),
+    }
     for event in events:
         assert event.lines is not None
         assert ("ens5" in event.lines) != ("eth0" in event.lines)
 
 
 def test_lines_of_others_in_between_do_not_end_a_story() -> None:
-    lines = [said(ENA0 + "Trigger reset is on"), said("systemd[1]: hello", 1), said("usb 1-1: new device", 2)]
+    lines = [
+        said(ENA0 + "Trigger reset is on"),
+        said("systemd[1]: hello", 1),
+        said("usb 1-1: new device", 2),
+    ]
     done = said("ena 0000:00:05.0: Device reset completed successfully", 3)
     (event,), _ = told([*lines, done])
     assert event.lines is not None
@@ -190,14 +230,22 @@ def test_flush_ends_a_story_in_the_time_of_the_reader() -> None:
 
 
 def test_a_device_that_complains_for_ever_gives_an_event_a_minute() -> None:
-    line = "mtk_soc_eth 1e100000.ethernet eth0: NETDEV WATCHDOG: CPU: 1: transmit queue 4 timed out 190940 ms"
+    line = (
+        "mtk_soc_eth 1e100000.ethernet eth0: NETDEV WATCHDOG: CPU: 1: transmit queue 4 timed out"
+        " 190940 ms"
+    )
     events, _ = told([said(line, at_s) for at_s in range(0, 600, 5)])
     assert len(events) == 600 * NS_PER_S // (AGE_LIMIT_NS + 5 * NS_PER_S) + 1
 
 
 def test_intel_hang_its_ring_and_its_reset_are_one_event() -> None:
     (event,), alarms = told(dump("intel_ixgbe_hang.txt"))
-    assert (event.kind, event.pattern, event.device, event.queue) == ("nic_reset", "intel.tx_hang", "eth3", 6)
+    assert (event.kind, event.pattern, event.device, event.queue) == (
+        "nic_reset",
+        "intel.tx_hang",
+        "eth3",
+        6,
+    )
     assert fields(event)["queues"] == [6, 5]
     assert (fields(event)["head_hex"], fields(event)["tail_hex"]) == ("0", "9")
     assert [(alarm.kind, alarm.queue) for alarm in alarms] == [
@@ -221,7 +269,13 @@ def test_i40e_timeout_recovery_and_link_are_one_event() -> None:
 
 def test_soft_lockup_takes_its_trace() -> None:
     (event,), alarms = told(dump("soft_lockup.txt"))
-    assert (event.kind, event.cpu, event.pid, event.comm, event.severity) == ("soft_lockup", 48, 358270, "runc:[1:CHILD]", 0)
+    assert (event.kind, event.cpu, event.pid, event.comm, event.severity) == (
+        "soft_lockup",
+        48,
+        358270,
+        "runc:[1:CHILD]",
+        0,
+    )
     assert event.lines is not None
     assert "mem_cgroup_nr_lru_pages" in event.lines
     assert alarms == [Alarm("soft_lockup", 48, None, None, True, event.time_ns)]
@@ -239,7 +293,13 @@ def test_a_trace_without_end_is_cut_and_counted() -> None:
 def test_rcu_stall_names_the_stalled_cores_and_the_starved_kthread() -> None:
     (event,), alarms = told(dump("rcu_stall.txt"))
     assert (event.kind, event.cpu) == ("rcu_stall", 9)
-    expected = {"cpus": [9, 11], "detected_by_cpu": 2, "stalled_jiffies": 15002, "kthread_starved_cpu": 4, "timer_issue_cpu": 4}
+    expected = {
+        "cpus": [9, 11],
+        "detected_by_cpu": 2,
+        "stalled_jiffies": 15002,
+        "kthread_starved_cpu": 4,
+        "timer_issue_cpu": 4,
+    }
     assert expected.items() <= fields(event).items()
     assert [alarm.cpu for alarm in alarms] == [None, 9, 11, 4]
 
@@ -252,7 +312,10 @@ def test_hung_task_takes_its_trace_and_raises_no_alarm() -> None:
 
 
 def test_all_calls_that_wait_for_a_file_server_are_one_event_by_server() -> None:
-    lines = [said(f"nfs: server {name} not responding, still trying", at_s) for at_s, name in ((0, "a"), (1, "b"), (2, "a"))]
+    lines = [
+        said(f"nfs: server {name} not responding, still trying", at_s)
+        for at_s, name in ((0, "a"), (1, "b"), (2, "a"))
+    ]
     silent, alarms = told([*lines, said("nfs: server a OK", 5), said("nfs: server a OK", 5)])
     assert [(event.kind, fields(event)["server"], alarms) for event in silent] == [
         ("nfs_server_silent", "a", []),
@@ -266,7 +329,12 @@ def test_all_calls_that_wait_for_a_file_server_are_one_event_by_server() -> None
 def test_oom_kill_names_victim_invoker_and_memcg() -> None:
     (event,), alarms = told(dump("oom_memcg_5.15.txt"))
     assert (event.kind, event.pid, event.comm, alarms) == ("oom_kill", 63214, "python3", [])
-    expected = {"invoker": "pt_main_thread", "constraint": "CONSTRAINT_MEMCG", "limit_kb": 1048576, "anon_rss_kb": 164992}
+    expected = {
+        "invoker": "pt_main_thread",
+        "constraint": "CONSTRAINT_MEMCG",
+        "limit_kb": 1048576,
+        "anon_rss_kb": 164992,
+    }
     assert expected.items() <= fields(event).items()
     assert str(fields(event)["memcg"]).endswith("kubepods-burstable-pod7.slice")
 
@@ -274,13 +342,17 @@ def test_oom_kill_names_victim_invoker_and_memcg() -> None:
 def test_oom_kill_of_old_kernels_names_the_child_that_died() -> None:
     (event,), _ = told(dump("oom_4.14.txt"))
     assert (event.kind, event.pid, event.comm) == ("oom_kill", 97, "mem: child")
-    assert {"chosen_pid": 93, "memcg": "/docker/c1", "failures": 39}.items() <= fields(event).items()
+    assert {"chosen_pid": 93, "memcg": "/docker/c1", "failures": 39}.items() <= fields(
+        event
+    ).items()
 
 
 def test_a_storm_is_counted_and_stays_small() -> None:
     sequencer = Sequencer(PatternSet())
     storm = "Found a Tx that wasn't completed on time, qid 2, index {}."
-    (event,), alarms = told([said(ENA0 + storm.format(n), n / 10_000) for n in range(10_000)], sequencer)
+    (event,), alarms = told(
+        [said(ENA0 + storm.format(n), n / 10_000) for n in range(10_000)], sequencer
+    )
     assert event.lines is not None
     assert len(event.lines) < 4096
     assert event.lines.endswith("[9976 more lines are left out]")
@@ -297,22 +369,33 @@ def test_long_lines_do_not_grow_an_event_beyond_its_bound() -> None:
 
 def test_a_storm_of_devices_keeps_few_stories_open() -> None:
     sequencer = Sequencer(PatternSet())
-    lines = [said(f"ena 0000:00:{n:02x}.0 eth{n}: Transmit time out", n / 1000) for n in range(1000)]
+    lines = [
+        said(f"ena 0000:00:{n:02x}.0 eth{n}: Transmit time out", n / 1000) for n in range(1000)
+    ]
     events = [event for line in lines for event in sequencer.feed(line, 0)[0]]
     assert len(sequencer._open) <= OPEN_LIMIT + 2
     assert len(events) + len(sequencer.finish()) == 1000
 
 
 def test_a_line_of_user_space_never_joins_a_story_of_the_kernel() -> None:
-    lines = [said(ENA0 + "Trigger reset is on"), said(ENA0 + "Trigger reset is on", by_kernel=False)]
+    lines = [
+        said(ENA0 + "Trigger reset is on"),
+        said(ENA0 + "Trigger reset is on", by_kernel=False),
+    ]
     forged = said("ena 0000:00:05.0: Device reset completed successfully", 1, by_kernel=False)
     events, alarms = told([*lines, forged])
-    assert [(event.by_kernel, fields(event).get("outcome")) for event in events] == [(False, "completed"), (True, None)]
+    assert [(event.by_kernel, fields(event).get("outcome")) for event in events] == [
+        (False, "completed"),
+        (True, None),
+    ]
     assert [alarm.by_kernel for alarm in alarms] == [True, False]
 
 
 def test_a_trace_of_user_space_never_joins_a_story_of_the_kernel() -> None:
-    lines = [said("watchdog: BUG: soft lockup - CPU#4 stuck for 22s! [java:40646]"), said(" forged+0x1/0x2", by_kernel=False)]
+    lines = [
+        said("watchdog: BUG: soft lockup - CPU#4 stuck for 22s! [java:40646]"),
+        said(" forged+0x1/0x2", by_kernel=False),
+    ]
     (event,), _ = told(lines)
     assert event.lines is None
 
@@ -321,8 +404,12 @@ def test_a_trace_of_user_space_never_joins_a_story_of_the_kernel() -> None:
     "text",
     [
         "watchdog: BUG: soft lockup - CPU#99999999999999999999 stuck for 22s! [x:99999999999]",
-        "watchdog: BUG: soft lockup - CPU#40000 stuck for 999999999999999999999999s! [" + "a" * 3000 + ":1]",
-        ENA0 + "TX q 5 is paused for too long (threshold 5). usecs since napi 6. napi scheduled: 1. napi CPU: -1",
+        "watchdog: BUG: soft lockup - CPU#40000 stuck for 999999999999999999999999s! ["
+        + "a" * 3000
+        + ":1]",
+        ENA0
+        + "TX q 5 is paused for too long (threshold 5). usecs since napi 6. napi scheduled: 1. napi"
+        " CPU: -1",
         "\x1b[31mwatchdog: BUG: soft lockup - CPU#1 stuck for 1s! [\x1b]0;evil\x07:5]",
     ],
 )
@@ -339,14 +426,28 @@ def test_hostile_numbers_and_names_fit_their_columns(text: str) -> None:
 def test_rows_have_the_columns_of_the_table() -> None:
     (event,), _ = told(dump("ena_2.17.0_poll_starvation.txt"))
     columns = TABLES["events"].columns
-    assert [column.name.replace("time", "time_ns", column.name == "time") for column in columns] == list(Event.__slots__)
-    assert all(value is not None for value, column in zip(event.row(), columns, strict=True) if not column.nullable)
+    assert [
+        column.name.replace("time", "time_ns", column.name == "time") for column in columns
+    ] == list(Event.__slots__)
+    assert all(
+        value is not None
+        for value, column in zip(event.row(), columns, strict=True)
+        if not column.nullable
+    )
 
 
 def test_a_line_of_its_own_kind_is_an_event_at_once() -> None:
     sequencer = Sequencer(PatternSet())
-    ((event,), alarms) = sequencer.feed(said("NVRM: Xid (PCI:0000:01:00): 31, pid=1234, name=python3, Ch 00000008"), 0)
-    assert (event.kind, event.device, event.pid, event.comm, event.lines) == ("gpu_xid", "0000:01:00", 1234, "python3", None)
+    (event,), alarms = sequencer.feed(
+        said("NVRM: Xid (PCI:0000:01:00): 31, pid=1234, name=python3, Ch 00000008"), 0
+    )
+    assert (event.kind, event.device, event.pid, event.comm, event.lines) == (
+        "gpu_xid",
+        "0000:01:00",
+        1234,
+        "python3",
+        None,
+    )
     assert (fields(event), alarms) == ({"xid": 31}, [])
 
 

@@ -13,7 +13,9 @@ from necroscope.sources.kernel_log import source
 from necroscope.sources.kernel_log.line import LogLine
 from necroscope.sources.kernel_log.source import LINES_A_SECOND, KernelLog
 
-KIND, BY_KERNEL, MESSAGE = (TABLES["events"].index_of(name) for name in ("kind", "by_kernel", "message"))
+KIND, BY_KERNEL, MESSAGE = (
+    TABLES["events"].index_of(name) for name in ("kind", "by_kernel", "message")
+)
 
 
 class Scripted:
@@ -117,7 +119,9 @@ def test_a_log_that_wakes_the_recorder_is_idle_unless_a_story_is_under_way(log: 
     assert kernel.idle_until_ns == 0
 
 
-def test_a_log_that_wakes_nobody_is_never_idle(log: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_that_wakes_nobody_is_never_idle(
+    log: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(log, "fileno", lambda: None)
     kernel = kernel_log()
     kernel.read(now(1))
@@ -142,7 +146,9 @@ def test_finish_tells_what_is_still_open(log: Scripted) -> None:
     assert kernel.finish(now(2)).rows == {}
 
 
-def test_more_lines_than_the_rate_are_counted_as_a_gap_but_all_are_understood(log: Scripted) -> None:
+def test_more_lines_than_the_rate_are_counted_as_a_gap_but_all_are_understood(
+    log: Scripted,
+) -> None:
     kernel = kernel_log()
     kernel.read(now(0))
     for n in range(5000):
@@ -152,7 +158,12 @@ def test_more_lines_than_the_rate_are_counted_as_a_gap_but_all_are_understood(lo
     assert len(reading.rows["log"]) == LINES_A_SECOND
     assert [row[KIND] for row in reading.rows["events"]] == ["gpu_xid"]
     (gap,) = reading.gaps
-    assert (gap.table, gap.lost, gap.from_ns, gap.to_ns) == ("log", 4001, 1000 * NS_PER_S, 5000 * NS_PER_S)
+    assert (gap.table, gap.lost, gap.from_ns, gap.to_ns) == (
+        "log",
+        4001,
+        1000 * NS_PER_S,
+        5000 * NS_PER_S,
+    )
     log.say("quiet")
     assert len(kernel.read(now(1.5)).gaps) == 1
     log.say("quiet")
@@ -201,7 +212,9 @@ def test_what_came_before_a_failure_is_kept(log: Scripted) -> None:
     assert [row[KIND] for row in kernel.finish(now(2)).rows["events"]] == ["nic_reset"]
 
 
-def test_a_log_that_takes_its_time_to_find_its_history_raises_no_alarm_for_it(log: Scripted) -> None:
+def test_a_log_that_takes_its_time_to_find_its_history_raises_no_alarm_for_it(
+    log: Scripted,
+) -> None:
     log.settles_ns = 5 * NS_PER_S
     kernel = kernel_log()
     kernel.read(now(100))
@@ -264,7 +277,10 @@ def test_an_event_that_user_space_wrote_to_the_live_log_is_marked_so() -> None:
     kernel = KernelLog(Path("/"), lambda ns: ns)
     while not kernel._caught_up:
         kernel.read(now(0))
-    words = f"necroscope test {os.getpid()}: a harmless line, not an error: audit: backlog limit exceeded"
+    words = (
+        f"necroscope test {os.getpid()}: a harmless line, not an error: audit: backlog limit"
+        " exceeded"
+    )
     Path("/dev/kmsg").write_text(f"<6>{words}\n")
     reading = kernel.read(now(1))
     assert kernel.reads_from == "/dev/kmsg"

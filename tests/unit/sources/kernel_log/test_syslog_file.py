@@ -55,7 +55,11 @@ def test_the_kernels_own_stamp_is_finer_if_it_is_of_this_boot() -> None:
     this_boot = at("2026-01-02T11:59:58.5Z") - 12_345_678_901_000
     line = parse(raw, NOW_NS, booted_at(this_boot), True)
     assert line is not None
-    assert (line.time_ns, line.sequence, line.text) == (at("2026-01-02T11:59:58.5Z"), 12_345_678_901, "text")
+    assert (line.time_ns, line.sequence, line.text) == (
+        at("2026-01-02T11:59:58.5Z"),
+        12_345_678_901,
+        "text",
+    )
     earlier = parse(raw, NOW_NS, booted_at(this_boot + 3600 * NS_PER_S), True)
     assert earlier is not None
     assert (earlier.time_ns, earlier.sequence) == (at("2026-01-02T11:59:58Z"), None)
@@ -65,7 +69,12 @@ def test_the_kernels_own_stamp_is_finer_if_it_is_of_this_boot() -> None:
 
 
 def test_tabs_that_rsyslog_wrote_as_octal_are_spaces_again() -> None:
-    line = parse(b"Jan  2 11:59:58 host kernel: [1.000000] rcu: #0111-....: (8382 ticks this GP)", NOW_NS, booted_at(0), True)
+    line = parse(
+        b"Jan  2 11:59:58 host kernel: [1.000000] rcu: #0111-....: (8382 ticks this GP)",
+        NOW_NS,
+        booted_at(0),
+        True,
+    )
     assert line is not None
     assert line.text == "rcu:  1-....: (8382 ticks this GP)"
 
@@ -136,7 +145,9 @@ def test_a_file_cut_in_place_is_read_from_its_start_with_a_gap(tmp_path: Path) -
     os.truncate(path, 0)
     write(path, "three")
     assert texts(reader) == ["three"]
-    assert [(gap.table, gap.cause) for gap in reader.take_gaps(5)] == [("log", "syslog file was cut in place: lines may be lost")]
+    assert [(gap.table, gap.cause) for gap in reader.take_gaps(5)] == [
+        ("log", "syslog file was cut in place: lines may be lost")
+    ]
     reader.close()
 
 
@@ -166,7 +177,9 @@ def test_severity_is_not_known_and_that_is_said_once(tmp_path: Path) -> None:
     write(path, "one")
     reader = opened(path)
     assert reader.fileno() is None
-    assert [gap.cause for gap in reader.take_gaps(5)] == ["severity not known: a syslog file does not hold it"]
+    assert [gap.cause for gap in reader.take_gaps(5)] == [
+        "severity not known: a syslog file does not hold it"
+    ]
     assert reader.take_gaps(6) == []
     reader.close()
 

@@ -31,7 +31,12 @@ def test_patterns_are_read_and_used(tmp_path: Path) -> None:
     path = tmp_path / "patterns.toml"
     path.write_text(GOOD)
     first, second = read_user_patterns(path)
-    assert (first.id, first.kind, first.keywords, first.alarm) == ("acme.link", "fabric_error", ("fabric error",), False)
+    assert (first.id, first.kind, first.keywords, first.alarm) == (
+        "acme.link",
+        "fabric_error",
+        ("fabric error",),
+        False,
+    )
     assert second.alarm
     found = PatternSet((first, second)).find_user("acme fab0: fabric error on port 7")
     assert [(pattern.id, match["port"]) for pattern, match in found] == [("acme.link", "7")]
@@ -52,11 +57,16 @@ def test_an_empty_file_has_no_patterns() -> None:
         (entry(id="'a'", kind="'b'", regex="'('"), "pattern 1 of x: '(' is no regex"),
         (entry(id="'a'", kind="'b'", regex="'x*'"), "matches an empty line"),
         (entry(id="'a'", kind="'b'", regex="3"), "pattern 1 of x: regex is no text"),
-        (entry(id="'a'", kind="'b'", regex="'r'", colour="'red'"), "pattern 1 of x: there is no key 'colour'"),
+        (
+            entry(id="'a'", kind="'b'", regex="'r'", colour="'red'"),
+            "pattern 1 of x: there is no key 'colour'",
+        ),
         (entry(id="'A B'", kind="'b'", regex="'r'"), "id 'A B' is no id"),
         (entry(id="'lockup.soft'", kind="'b'", regex="'r'"), "id 'lockup.soft' is taken"),
         (
-            entry(id="'a'", kind="'b'", regex="'r'") + "\n" + entry(id="'a'", kind="'b'", regex="'r'"),
+            entry(id="'a'", kind="'b'", regex="'r'")
+            + "\n"
+            + entry(id="'a'", kind="'b'", regex="'r'"),
             "pattern 2 of x: id 'a' is taken",
         ),
         (entry(id="'a'", kind="'NIC reset'", regex="'r'"), "kind 'NIC reset' is no kind"),

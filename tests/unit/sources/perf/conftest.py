@@ -1,4 +1,6 @@
-"""Records of a perf ring built byte by byte, as linux/perf_event.h lays them out, and a lookup that answers by rule."""
+"""Records of a perf ring built byte by byte, as linux/perf_event.h lays them out, and a lookup that
+answers by rule.
+"""
 
 import ctypes
 import mmap
@@ -12,7 +14,13 @@ from necroscope.perf_abi.event_attr import CONTEXT_KERNEL, CONTEXT_USER
 from necroscope.profile.library import Ring as NativeRing
 from necroscope.sources.perf.ring import PAGE_BYTES
 from necroscope.sources.perf.rings import Rings
-from necroscope.symbols.messages import BLOCK_BITS, FunctionBlock, ModuleAnswer, UserRequest, pack_block
+from necroscope.symbols.messages import (
+    BLOCK_BITS,
+    FunctionBlock,
+    ModuleAnswer,
+    UserRequest,
+    pack_block,
+)
 from necroscope.symbols.process_maps import Mapping
 
 KERNEL_BASE = 0xFFFF_FFFF_8100_0000
@@ -56,29 +64,46 @@ class Build:
         identifier: int = SAMPLING_ID,
     ) -> bytes:
         chain = cls.chain(kernel, user)
-        head = struct.pack("<QiiQIIQ", identifier, pid, pid if tid is None else tid, time_ns, 0, 0, len(chain) // 8)
+        head = struct.pack(
+            "<QiiQIIQ", identifier, pid, pid if tid is None else tid, time_ns, 0, 0, len(chain) // 8
+        )
         registers = struct.pack("<Q", 0) if argument is None else struct.pack("<QQ", 2, argument)
-        return cls.record(records.SAMPLE, head + chain + registers, records.MISC_KERNEL if kernel else MISC_USER)
+        return cls.record(
+            records.SAMPLE, head + chain + registers, records.MISC_KERNEL if kernel else MISC_USER
+        )
 
     @classmethod
-    def tracepoint(cls, time_ns: int, raw: bytes, pid: int = 1, identifier: int = LEDGER_ID) -> bytes:
+    def tracepoint(
+        cls, time_ns: int, raw: bytes, pid: int = 1, identifier: int = LEDGER_ID
+    ) -> bytes:
         head = struct.pack("<QiiQII", identifier, pid, pid, time_ns, 0, 0)
         return cls.record(records.SAMPLE, head + struct.pack("<I", len(raw)) + raw)
 
     @classmethod
-    def comm(cls, time_ns: int, pid: int, name: bytes, tid: int | None = None, *, is_exec: bool = False) -> bytes:
+    def comm(
+        cls, time_ns: int, pid: int, name: bytes, tid: int | None = None, *, is_exec: bool = False
+    ) -> bytes:
         tid = pid if tid is None else tid
         padded = name + b"\0" * (8 - len(name) % 8)
         body = struct.pack("<II", pid, tid) + padded + cls.trailer(pid, tid, time_ns)
         return cls.record(records.COMM, body, records.MISC_COMM_EXEC if is_exec else 0)
 
     @classmethod
-    def _task(cls, kind: int, time_ns: int, pid: int, parent: int, tid: int, parent_tid: int) -> bytes:
+    def _task(
+        cls, kind: int, time_ns: int, pid: int, parent: int, tid: int, parent_tid: int
+    ) -> bytes:
         body = struct.pack("<IIIIQ", pid, parent, tid, parent_tid, time_ns)
         return cls.record(kind, body + cls.trailer(parent, parent_tid, time_ns))
 
     @classmethod
-    def fork(cls, time_ns: int, pid: int, parent: int, tid: int | None = None, parent_tid: int | None = None) -> bytes:
+    def fork(
+        cls,
+        time_ns: int,
+        pid: int,
+        parent: int,
+        tid: int | None = None,
+        parent_tid: int | None = None,
+    ) -> bytes:
         return cls._task(records.FORK, time_ns, pid, parent, tid or pid, parent_tid or parent)
 
     @classmethod
@@ -98,21 +123,32 @@ class Build:
         inode: int = 5,
         device: int = 8,
     ) -> bytes:
-        body = struct.pack("<IIQQQIIQQII", pid, pid, start, length, file_offset, device, 1, inode, 0, 5, 2)
+        body = struct.pack(
+            "<IIQQQIIQQII", pid, pid, start, length, file_offset, device, 1, inode, 0, 5, 2
+        )
         padded = path + b"\0" * (8 - len(path) % 8)
         return cls.record(records.MMAP2, body + padded + cls.trailer(pid, pid, time_ns))
 
     @classmethod
     def lost(cls, time_ns: int, count: int) -> bytes:
-        return cls.record(records.LOST, struct.pack("<QQ", SAMPLING_ID, count) + cls.trailer(1, 1, time_ns))
+        return cls.record(
+            records.LOST, struct.pack("<QQ", SAMPLING_ID, count) + cls.trailer(1, 1, time_ns)
+        )
 
     @classmethod
     def throttle(cls, time_ns: int) -> bytes:
-        return cls.record(records.THROTTLE, struct.pack("<QQQ", time_ns, 1, 1) + cls.trailer(1, 1, time_ns))
+        return cls.record(
+            records.THROTTLE, struct.pack("<QQQ", time_ns, 1, 1) + cls.trailer(1, 1, time_ns)
+        )
 
     @classmethod
     def ksymbol(
-        cls, time_ns: int, name: bytes = b"bpf_prog_x", start: int = KERNEL_BASE + 0x9000, *, is_gone: bool = False
+        cls,
+        time_ns: int,
+        name: bytes = b"bpf_prog_x",
+        start: int = KERNEL_BASE + 0x9000,
+        *,
+        is_gone: bool = False,
     ) -> bytes:
         body = struct.pack("<QIHH", start, 64, 1, int(is_gone)) + name + b"\0" * (8 - len(name) % 8)
         return cls.record(records.KSYMBOL, body + cls.trailer(1, 1, time_ns))
@@ -158,9 +194,11 @@ class FakeRings(Rings):
 
 
 class FakeLookup:
-    """Names by rule: `k_1d1e` for an offset into the kernel, `f_40` for one into a file. Keeps what it was asked.
+    """Names by rule: `k_1d1e` for an offset into the kernel, `f_40` for one into a file. Keeps what
+    it was asked.
 
-    Every function is `function_bytes` long and is named by its start. `names` says what else is at an address of the kernel.
+    Every function is `function_bytes` long and is named by its start. `names` says what else is at
+    an address of the kernel.
     """
 
     def __init__(self) -> None:
@@ -184,7 +222,9 @@ class FakeLookup:
 
     @property
     def asked(self) -> int:
-        return self.user_calls + len(self.jit_asked) + len(self.maps_asked) + len(self.mangled_asked)
+        return (
+            self.user_calls + len(self.jit_asked) + len(self.maps_asked) + len(self.mangled_asked)
+        )
 
     def read_kernel_symbols(self) -> "FakeLookup":
         """Itself: it has what is asked of kallsyms."""
@@ -194,7 +234,12 @@ class FakeLookup:
     def block(self, number: int) -> FunctionBlock:
         low = number << BLOCK_BITS
         self.kernel_asked.append(low)
-        return pack_block([(start, self._kernel_name(low + start)) for start in range(0, 1 << BLOCK_BITS, self.function_bytes)])
+        return pack_block(
+            [
+                (start, self._kernel_name(low + start))
+                for start in range(0, 1 << BLOCK_BITS, self.function_bytes)
+            ]
+        )
 
     def _kernel_name(self, start: int) -> bytes:
         for address, symbol in self.names.items():
@@ -204,7 +249,9 @@ class FakeLookup:
 
     def _block(self, block: int, name: Callable[[int], str | None]) -> FunctionBlock:
         starts = range(0, 1 << BLOCK_BITS, self.function_bytes)
-        return pack_block([(start, (name((block << BLOCK_BITS) + start) or "").encode()) for start in starts])
+        return pack_block(
+            [(start, (name((block << BLOCK_BITS) + start) or "").encode()) for start in starts]
+        )
 
     def _user_name(self, start: int) -> str | None:
         return None if start in self.unknown_offsets else f"{self.mangling}f_{start:x}"
@@ -215,7 +262,10 @@ class FakeLookup:
         self.unanswered += self.is_gone
         if self.is_gone:
             return [None] * len(requests)
-        return [ModuleAnswer("b1d", [self._block(block, self._user_name) for block in request.blocks]) for request in requests]
+        return [
+            ModuleAnswer("b1d", [self._block(block, self._user_name) for block in request.blocks])
+            for request in requests
+        ]
 
     def demangle(self, symbols: Sequence[str]) -> list[str]:
         self.mangled_asked.append(list(symbols))

@@ -1,4 +1,6 @@
-"""The bpf system call as older kernels answer it: longer attributes are E2BIG, too much locked memory is EPERM."""
+"""The bpf system call as older kernels answer it: longer attributes are E2BIG, too much locked
+memory is EPERM.
+"""
 
 import errno
 import os
@@ -12,7 +14,9 @@ from necroscope.sources.perf import bpf
 OLD_ATTR_BYTES = 48
 
 
-def test_a_program_is_loaded_without_its_name_where_programs_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_is_loaded_without_its_name_where_programs_have_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def old(_: str, command: int, buffer: object, size: int) -> int:
         assert command in (bpf._PROG_LOAD, bpf._RAW_TRACEPOINT_OPEN)
         if size > OLD_ATTR_BYTES:
@@ -23,7 +27,9 @@ def test_a_program_is_loaded_without_its_name_where_programs_have_none(monkeypat
     bpf.RawTracepointProgram(bytes(8), "softirq_entry").close()
 
 
-def test_a_refusal_names_the_capability_that_older_kernels_ask_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_names_the_capability_that_older_kernels_ask_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def refused(*_: object) -> int:
         raise OSError(errno.EPERM, os.strerror(errno.EPERM))
 
@@ -53,7 +59,9 @@ def test_a_map_is_read_and_cleared_alike_by_calls_and_as_shared_memory() -> None
 
 @pytest.mark.root
 @pytest.mark.kernel
-def test_a_map_is_read_by_calls_where_the_kernel_cannot_share_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_map_is_read_by_calls_where_the_kernel_cannot_share_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     asked: list[int] = []
     create = bpf._bpf
 

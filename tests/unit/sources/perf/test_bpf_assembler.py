@@ -12,7 +12,11 @@ ENCODINGS = [
     ("r6 = r1", lambda p: p.move(bpf.R6, bpf.R1), "bf 16 0000 00000000"),
     ("exit", lambda p: p.leave(), "95 00 0000 00000000"),
     ("r1 = map 5 ll", lambda p: p.load_map(bpf.R1, 5), "18 11 0000 05000000 00 00 0000 00000000"),
-    ("r1 = value of map 5 ll", lambda p: p.load_map_value(bpf.R1, 5), "18 21 0000 05000000 00 00 0000 00000000"),
+    (
+        "r1 = value of map 5 ll",
+        lambda p: p.load_map_value(bpf.R1, 5),
+        "18 21 0000 05000000 00 00 0000 00000000",
+    ),
     (
         "r1 = 0xffffffff81001d1e ll",
         lambda p: p.load_constant(bpf.R1, 0xFFFFFFFF81001D1E),
@@ -44,8 +48,12 @@ JUMPS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "write", "expected"), ENCODINGS, ids=[text for text, *_ in ENCODINGS])
-def test_instructions_are_encoded_as_the_kernel_reads_them(text: str, write: object, expected: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "write", "expected"), ENCODINGS, ids=[text for text, *_ in ENCODINGS]
+)
+def test_instructions_are_encoded_as_the_kernel_reads_them(
+    text: str, write: object, expected: str
+) -> None:
     program = Program()
     write(program)  # type: ignore[operator]
     assert program.code() == bytes.fromhex(expected)

@@ -25,7 +25,9 @@ def ledger(tmp_path: Path) -> CgroupLedger:
 
 def raw(path: bytes, cgroup_id: int = 4242, root: int = 5, level: int = 2) -> bytes:
     text = path + b"\0"
-    return struct.pack("<HBBiiiQI", 540, 0, 0, 1, root, level, cgroup_id, 28 | len(text) << 16) + text
+    return (
+        struct.pack("<HBBiiiQI", 540, 0, 0, 1, root, level, cgroup_id, 28 | len(text) << 16) + text
+    )
 
 
 def tracepoint_id(name: str) -> int:
@@ -33,10 +35,18 @@ def tracepoint_id(name: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("name", "action"), [("cgroup_mkdir", "made"), ("cgroup_rmdir", "removed"), ("cgroup_release", "released")]
+    ("name", "action"),
+    [("cgroup_mkdir", "made"), ("cgroup_rmdir", "removed"), ("cgroup_release", "released")],
 )
 def test_each_tracepoint_is_an_action(ledger: CgroupLedger, name: str, action: str) -> None:
-    assert ledger.row(99, tracepoint_id(name), raw(b"/pods/a")) == (99, action, 5, 4242, 2, "/pods/a")
+    assert ledger.row(99, tracepoint_id(name), raw(b"/pods/a")) == (
+        99,
+        action,
+        5,
+        4242,
+        2,
+        "/pods/a",
+    )
     assert tracepoint_id(name) in ledger.tracepoint_ids
 
 
@@ -56,6 +66,8 @@ def test_an_old_kernels_small_id_is_read_from_its_own_place(tmp_path: Path) -> N
         directory = tmp_path / EVENTS / name
         directory.mkdir(parents=True)
         old = (DATA / "cgroup_mkdir-4.14.format").read_text()
-        (directory / "format").write_text(old.replace("ID: 402", f"ID: {len(os.listdir(tmp_path / EVENTS)) + 401}"))
+        (directory / "format").write_text(
+            old.replace("ID: 402", f"ID: {len(os.listdir(tmp_path / EVENTS)) + 401}")
+        )
     data = struct.pack("<HBBiiiiI", 402, 0, 0, 1, 5, 77, 3, 24 | 3 << 16) + b"/a\0"
     assert CgroupLedger(tmp_path).row(1, 402, data) == (1, "made", 5, 77, 3, "/a")

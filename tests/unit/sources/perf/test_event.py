@@ -42,7 +42,9 @@ except PermissionMissing as error:
         (38, SourceUnavailable, "CONFIG_PERF_EVENTS"),
     ],
 )
-def test_a_refusal_says_the_way_out(monkeypatch: pytest.MonkeyPatch, number: int, kind: type[NecroscopeError], word: str) -> None:
+def test_a_refusal_says_the_way_out(
+    monkeypatch: pytest.MonkeyPatch, number: int, kind: type[NecroscopeError], word: str
+) -> None:
     def refuse(*_: object) -> int:
         raise OSError(number, os.strerror(number))
 
@@ -60,10 +62,14 @@ def test_a_limit_on_files_says_how_many_a_core_takes(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(event, "syscall", refuse)
     with pytest.raises(SourceUnavailable, match="four descriptors a core"):
         open_event(ATTR, cpu=0)
-    assert 1 + len(cgroup_ledger._ACTIONS) == 4, "the sampling event and the tracepoints of the ledger"
+    assert 1 + len(cgroup_ledger._ACTIONS) == 4, (
+        "the sampling event and the tracepoints of the ledger"
+    )
 
 
-def test_a_refusal_in_spite_of_the_capability_names_the_greater_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_in_spite_of_the_capability_names_the_greater_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def refuse(*_: object) -> int:
         raise OSError(13, os.strerror(13))
 
@@ -76,9 +82,13 @@ def test_a_refusal_in_spite_of_the_capability_names_the_greater_one(monkeypatch:
 
 
 @pytest.mark.root
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="the filter is written for x86_64's system call numbers")
+@pytest.mark.skipif(
+    platform.machine() != "x86_64", reason="the filter is written for x86_64's system call numbers"
+)
 def test_a_seccomp_filter_is_named_rather_than_a_capability_that_is_there() -> None:
-    done = subprocess.run([sys.executable, "-c", UNDER_A_FILTER], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", UNDER_A_FILTER], capture_output=True, text=True, timeout=60
+    )
     assert "a seccomp filter refuses perf_event_open" in done.stdout, done.stderr
     assert "seccomp=unconfined" in done.stdout
 
@@ -93,7 +103,8 @@ def test_other_errors_are_the_kernels_own(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize(
-    ("number", "kind", "word"), [(1, PermissionMissing, "CAP_BPF"), (38, SourceUnavailable, "CONFIG_BPF_SYSCALL")]
+    ("number", "kind", "word"),
+    [(1, PermissionMissing, "CAP_BPF"), (38, SourceUnavailable, "CONFIG_BPF_SYSCALL")],
 )
 def test_a_refusal_of_bpf_says_the_way_out(
     monkeypatch: pytest.MonkeyPatch, number: int, kind: type[NecroscopeError], word: str

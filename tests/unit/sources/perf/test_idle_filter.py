@@ -1,4 +1,6 @@
-"""The filter's program by its bytes and on the running kernel: idle samples go, an interrupt on an idle core stays."""
+"""The filter's program by its bytes and on the running kernel: idle samples go, an interrupt on an
+idle core stays.
+"""
 
 import errno
 import os
@@ -67,11 +69,16 @@ def test_the_program_compares_with_each_range_in_order() -> None:
 
 def test_the_program_has_no_instruction_that_linux_4_9_lacks() -> None:
     code = filter_program([(16 * n, 16 * n + 8) for n in range(1, 25)], 5, 256)
-    assert not set(code[::8]) & {0xA5, 0xAD, 0xB5, 0xBD, 0xC5, 0xCD, 0xD5, 0xDD}, "JLT, JLE and their signed kin came with 4.14"
+    assert not set(code[::8]) & {0xA5, 0xAD, 0xB5, 0xBD, 0xC5, 0xCD, 0xD5, 0xDD}, (
+        "JLT, JLE and their signed kin came with 4.14"
+    )
 
 
 def test_ranges_are_in_order_and_those_that_touch_are_one() -> None:
-    assert merge([(50, 60), (10, 20), (20, 30), (25, 28), (40, 45), (42, 51)]) == [(10, 30), (40, 60)]
+    assert merge([(50, 60), (10, 20), (20, 30), (25, 28), (40, 45), (42, 51)]) == [
+        (10, 30),
+        (40, 60),
+    ]
     assert merge([]) == []
 
 
@@ -91,7 +98,11 @@ def refuse(number: int) -> object:
 
 @pytest.mark.parametrize(
     ("number", "error"),
-    [(errno.EPERM, PermissionMissing), (errno.ENOSYS, SourceUnavailable), (errno.EINVAL, SourceUnavailable)],
+    [
+        (errno.EPERM, PermissionMissing),
+        (errno.ENOSYS, SourceUnavailable),
+        (errno.EINVAL, SourceUnavailable),
+    ],
 )
 def test_where_bpf_is_not_allowed_there_is_no_filter_and_a_reason(
     monkeypatch: pytest.MonkeyPatch, number: int, error: type[Exception]
@@ -125,7 +136,8 @@ def test_another_processor_has_no_filter(monkeypatch: pytest.MonkeyPatch) -> Non
     assert make_idle_filter([(1, 2)], 2) == (None, "no BPF filter for idle samples on riscv64")
 
 
-# Packets in small bursts on one core, which is idle in between: timers and softirqs run on the idle task.
+# Packets in small bursts on one core, which is idle in between: timers and softirqs run on the idle
+# task.
 PACKETS = """
 import os, socket, sys, time
 os.sched_setaffinity(0, {int(sys.argv[1])})
@@ -143,12 +155,16 @@ _SAMPLE = struct.Struct("<QIIQ").unpack_from  # address, pid, tid, length of the
 
 
 class SampledCore:
-    """The clock of one core at a high rate; `take` gives address and callchain of each sample of the idle task."""
+    """The clock of one core at a high rate; `take` gives address and callchain of each sample of
+    the idle task.
+    """
 
     def __init__(self, cpu: int, idle: IdleFilter | None) -> None:
         hz = min(8000, int(Path("/proc/sys/kernel/perf_event_max_sample_rate").read_text()))
         sample_type = abi.SAMPLE_IP | abi.SAMPLE_TID | abi.SAMPLE_CALLCHAIN
-        attr = abi.EventAttr(abi.TYPE_SOFTWARE, abi.SW_CPU_CLOCK, sample_type, abi.FLAG_DISABLED, hz)
+        attr = abi.EventAttr(
+            abi.TYPE_SOFTWARE, abi.SW_CPU_CLOCK, sample_type, abi.FLAG_DISABLED, hz
+        )
         descriptor = open_event(attr, cpu=cpu)
         if idle is not None:
             idle.attach(descriptor)
@@ -179,7 +195,9 @@ class Names:
 
 def make() -> IdleFilter:
     possible = parse_cpus((ROOT / "sys/devices/system/cpu/possible").read_text())
-    made, reason = make_idle_filter(kernel_symbols.read(ROOT / "proc/kallsyms").ranges(IDLE_FUNCTIONS), len(possible))
+    made, reason = make_idle_filter(
+        kernel_symbols.read(ROOT / "proc/kallsyms").ranges(IDLE_FUNCTIONS), len(possible)
+    )
     assert made is not None, reason
     return made
 

@@ -67,8 +67,12 @@ def test_reading_does_not_change_our_name_and_closing_twice_is_harmless() -> Non
     assert clock.read().log_clock_ns is None
 
 
-@pytest.mark.parametrize("error", [PermissionMissing("refused"), OSError(38, "Function not implemented")])
-def test_without_privilege_the_logs_clock_is_missing_and_nothing_fails(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+@pytest.mark.parametrize(
+    "error", [PermissionMissing("refused"), OSError(38, "Function not implemented")]
+)
+def test_without_privilege_the_logs_clock_is_missing_and_nothing_fails(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
     def refused(*_: object, **__: object) -> int:
         raise error
 
@@ -80,8 +84,12 @@ def test_without_privilege_the_logs_clock_is_missing_and_nothing_fails(monkeypat
     assert abs(reading.realtime_ns - time.time_ns()) < 10**10
 
 
-def test_a_pause_between_two_clocks_is_not_taken_for_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The recorder starves for 300 ms between reading monotonic and real time: the reading is taken again."""
+def test_a_pause_between_two_clocks_is_not_taken_for_a_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The recorder starves for 300 ms between reading monotonic and real time: the reading is taken
+    again.
+    """
     offset_ns = 10**18
     now_ns = 0
 

@@ -7,7 +7,9 @@ from necroscope.model.units import NS_PER_MS, NS_PER_S
 from necroscope.sources.perf.probe_rest import PAIR_NS, ticks_of_rest
 
 
-def row(cpu: int, count: int, vector: str = "net_rx", worst_ns: int = 2_000, pending_ns: int = 0) -> Row:
+def row(
+    cpu: int, count: int, vector: str = "net_rx", worst_ns: int = 2_000, pending_ns: int = 0
+) -> Row:
     return 10**18, cpu, vector, count, worst_ns, pending_ns, [count]
 
 
@@ -22,7 +24,9 @@ def test_a_usual_node_is_always_timed() -> None:
 
 
 @pytest.mark.parametrize(("ratio", "ticks"), [(0.011, 2), (0.02, 3), (0.025, 4), (0.06, 11)])
-def test_one_busy_core_brings_rests_in_which_the_mean_cost_is_half_a_percent(ratio: float, ticks: int) -> None:
+def test_one_busy_core_brings_rests_in_which_the_mean_cost_is_half_a_percent(
+    ratio: float, ticks: int
+) -> None:
     assert ticks_of_rest([row(0, 100), row(5, rate(ratio))], NS_PER_S) == ticks
 
 

@@ -1,4 +1,6 @@
-"""The rings of all cores: how large they are, which events they take, and cores that come and go."""
+"""The rings of all cores: how large they are, which events they take, and cores that come and
+go.
+"""
 
 import os
 import time
@@ -19,17 +21,27 @@ from necroscope.sources.sysfs.cpus import parse as parse_cpus
 @pytest.mark.parametrize(
     ("cpus", "hz", "expected_bytes"),
     [
-        *((1, 97, 2 << 20), (2, 97, 2 << 20), (96, 97, 256 << 10), (192, 97, 128 << 10), (8192, 97, 64 << 10)),
+        *(
+            (1, 97, 2 << 20),
+            (2, 97, 2 << 20),
+            (96, 97, 256 << 10),
+            (192, 97, 128 << 10),
+            (8192, 97, 64 << 10),
+        ),
         *((2, 1999, 2 << 20), (2, 4656, 4 << 20), (96, 4656, 256 << 10)),
     ],
 )
-def test_many_cores_share_the_memory_of_rings_and_a_higher_rate_has_more(cpus: int, hz: int, expected_bytes: int) -> None:
+def test_many_cores_share_the_memory_of_rings_and_a_higher_rate_has_more(
+    cpus: int, hz: int, expected_bytes: int
+) -> None:
     pages = _ring_pages(cpus, hz)
     assert pages & (pages - 1) == 0
     assert pages * PAGE_BYTES == expected_bytes
 
 
-def test_a_core_that_went_offline_between_two_reads_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_core_that_went_offline_between_two_reads_is_no_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def gone(*_: object, **__: object) -> int:
         raise OSError(19, "No such device")
 
@@ -63,7 +75,9 @@ def test_a_kernel_without_records_of_bpf_programs_is_sampled_all_the_same(
 
     monkeypatch.setattr(rings_module, "open_event", opened)
     rings = Rings(97)
-    with pytest.raises(SourceUnavailable, match="cannot map the ring"):  # it was opened, and is no event
+    with pytest.raises(
+        SourceUnavailable, match="cannot map the ring"
+    ):  # it was opened, and is no event
         rings.follow([0], 1)
     assert rings.tells_kernel_code is knows_ksymbol
 
@@ -126,7 +140,10 @@ def own_samples(rings: Rings) -> int:
         at = 0
         while at < len(data):
             kind, _, size = records.HEADER.unpack_from(data, at)
-            found += kind == records.SAMPLE and int.from_bytes(data[at + 16 : at + 20], "little") == os.getpid()
+            found += (
+                kind == records.SAMPLE
+                and int.from_bytes(data[at + 16 : at + 20], "little") == os.getpid()
+            )
             at += size
     return found
 

@@ -1,4 +1,6 @@
-"""The stacks source on rings fed by hand: each sample is named as its task was called at that moment."""
+"""The stacks source on rings fed by hand: each sample is named as its task was called at that
+moment.
+"""
 
 import random
 from pathlib import Path
@@ -27,7 +29,11 @@ class FakeLedger:
 def table(reading: Reading, name: str) -> Rows:
     """The rows of a table that comes as columns."""
     columns = reading.columns.get(name)
-    return [] if columns is None else rows_of(TABLES[name], len(columns), map(memoryview, columns.buffers))
+    return (
+        []
+        if columns is None
+        else rows_of(TABLES[name], len(columns), map(memoryview, columns.buffers))
+    )
 
 
 class Node:
@@ -38,7 +44,9 @@ class Node:
         self.root = root
         rings.tracepoint_of = {701: 33}
         self.sampler = Sampler(rings, lookup, FakeLedger(), root)  # type: ignore[arg-type]
-        self.sampler.profile.kernel = KernelFunctions(self.sampler.profile.core, lookup.read_kernel_symbols)
+        self.sampler.profile.kernel = KernelFunctions(
+            self.sampler.profile.core, lookup.read_kernel_symbols
+        )
         self.now_ns = 0
 
     def read_all(self, *written: bytes, cpu: int = 0, after_ns: int = SECOND) -> Reading:
@@ -48,7 +56,10 @@ class Node:
 
     def read(self, *written: bytes, cpu: int = 0) -> list[dict[str, Any]]:
         names = [column.name for column in TABLES["samples"].columns]
-        return [dict(zip(names, row, strict=True)) for row in table(self.read_all(*written, cpu=cpu), "samples")]
+        return [
+            dict(zip(names, row, strict=True))
+            for row in table(self.read_all(*written, cpu=cpu), "samples")
+        ]
 
     def functions(self, *written: bytes) -> list[str | None]:
         """The innermost function of each sample."""
@@ -100,13 +111,17 @@ def test_a_sample_tells_the_nodes_path_also_from_within_a_cgroup_namespace(
     assert row["cgroup"] == "/system.slice/kubelet.service"
 
 
-def test_frames_and_stacks_come_with_the_first_sample_that_needs_them(node: Node, build: Any) -> None:
+def test_frames_and_stacks_come_with_the_first_sample_that_needs_them(
+    node: Node, build: Any
+) -> None:
     sample = build.sample(500, kernel=[build.KERNEL_BASE + 16, build.KERNEL_BASE + 1])
     first = node.read_all(sample)
     assert [row[1] for row in first.rows["frames"]] == ["k_0", "k_10"]
     assert table(first, "stacks") == [(0, -1, 0), (1, 0, 1)]
     assert table(first, "samples")[0][6] == 1
-    again = node.read_all(build.sample(SECOND + 5, kernel=[build.KERNEL_BASE + 16, build.KERNEL_BASE + 1]))
+    again = node.read_all(
+        build.sample(SECOND + 5, kernel=[build.KERNEL_BASE + 16, build.KERNEL_BASE + 1])
+    )
     assert (again.rows, again.columns.keys()) == ({}, {"samples"})
 
 
@@ -115,7 +130,9 @@ def test_a_quiet_second_has_no_rows(node: Node) -> None:
     assert (reading.rows, reading.columns) == ({}, {})
 
 
-def test_an_exec_in_mid_drain_names_samples_before_and_after_it_rightly(node: Node, build: Any) -> None:
+def test_an_exec_in_mid_drain_names_samples_before_and_after_it_rightly(
+    node: Node, build: Any
+) -> None:
     node.comms(build.comm(1, 100, b"runc"))
     assert node.comms(
         build.sample(SECOND + 1, kernel=[5]),
@@ -127,10 +144,14 @@ def test_an_exec_in_mid_drain_names_samples_before_and_after_it_rightly(node: No
 def test_an_exec_on_another_core_is_ordered_by_time(node: Node, build: Any) -> None:
     node.comms(build.comm(1, 100, b"runc"))
     node.rings.write(1, build.comm(SECOND + 2, 100, b"app", is_exec=True))
-    assert node.comms(build.sample(SECOND + 1, kernel=[5]), build.sample(SECOND + 3, kernel=[5])) == ["runc", "app"]
+    assert node.comms(
+        build.sample(SECOND + 1, kernel=[5]), build.sample(SECOND + 3, kernel=[5])
+    ) == ["runc", "app"]
 
 
-def test_an_exec_gives_the_new_programs_symbols_to_later_samples_only(node: Node, build: Any) -> None:
+def test_an_exec_gives_the_new_programs_symbols_to_later_samples_only(
+    node: Node, build: Any
+) -> None:
     old, new = node.read(
         build.comm(1, 100, b"old", is_exec=True),
         build.mmap2(2, 100, 0x400000, 0x1000, b"/bin/old", inode=1),
@@ -155,15 +176,24 @@ def test_a_fork_then_exec_within_a_drain_is_named_all_the_way(node: Node, build:
     ) == ["bash", "bash", "true", "true"]
 
 
-def test_a_fork_seen_on_another_core_after_the_childs_exec_does_not_undo_it(node: Node, build: Any) -> None:
-    # The drain empties core 0 first; then the fork comes there, and the exec on core 1, which is emptied after it.
+def test_a_fork_seen_on_another_core_after_the_childs_exec_does_not_undo_it(
+    node: Node, build: Any
+) -> None:
+    # The drain empties core 0 first; then the fork comes there, and the exec on core 1, which is
+    # emptied after it.
     node.proc(100, "bash")
     node.proc(200, "true")
     node.read(build.sample(1, pid=100, kernel=[5]))
     after = node.now_ns + SECOND + 10
-    node.rings.write(1, build.comm(after + 1, 200, b"true", is_exec=True), build.sample(after + 2, pid=200, kernel=[5]))
+    node.rings.write(
+        1,
+        build.comm(after + 1, 200, b"true", is_exec=True),
+        build.sample(after + 2, pid=200, kernel=[5]),
+    )
     assert node.read() == []
-    assert node.comms(build.fork(after, pid=200, parent=100), build.sample(after + 3, pid=200, kernel=[5])) == ["true", "true"]
+    assert node.comms(
+        build.fork(after, pid=200, parent=100), build.sample(after + 3, pid=200, kernel=[5])
+    ) == ["true", "true"]
 
 
 def test_a_forked_child_has_its_parents_symbols(node: Node, build: Any) -> None:
@@ -175,8 +205,13 @@ def test_a_forked_child_has_its_parents_symbols(node: Node, build: Any) -> None:
     ) == ["f_10"]
 
 
-def test_an_idle_sample_is_dropped_even_before_its_name_was_known(node: Node, build: Any, lookup: Any) -> None:
-    idle = [build.sample(time_ns, pid=0, kernel=[build.IDLE, build.KERNEL_BASE]) for time_ns in range(1, 6)]
+def test_an_idle_sample_is_dropped_even_before_its_name_was_known(
+    node: Node, build: Any, lookup: Any
+) -> None:
+    idle = [
+        build.sample(time_ns, pid=0, kernel=[build.IDLE, build.KERNEL_BASE])
+        for time_ns in range(1, 6)
+    ]
     assert node.read(*idle) == []
     assert node.sampler.idle_dropped == 5
     assert len(lookup.kernel_asked) == 2
@@ -184,7 +219,9 @@ def test_an_idle_sample_is_dropped_even_before_its_name_was_known(node: Node, bu
     assert node.sampler.idle_dropped == 6
 
 
-def test_an_idle_sample_kept_for_the_next_drain_is_dropped_if_its_name_was_learnt_meanwhile(node: Node, build: Any) -> None:
+def test_an_idle_sample_kept_for_the_next_drain_is_dropped_if_its_name_was_learnt_meanwhile(
+    node: Node, build: Any
+) -> None:
     chain = {"pid": 0, "kernel": [build.IDLE, build.KERNEL_BASE]}
     assert node.read(build.sample(1, **chain), build.sample(SECOND + 1, **chain)) == []
     assert node.read() == []
@@ -199,7 +236,9 @@ def test_a_sample_beside_idle_ones_keeps_its_stack_and_argument(node: Node, buil
         build.sample(3, **idle),
         build.sample(4, pid=200, kernel=[build.KERNEL_BASE + 48], argument=8),
     )
-    seen = [(task.pid, task.first_argument, node.frame(task.stack).function) for task in node.seen_on(0)]
+    seen = [
+        (task.pid, task.first_argument, node.frame(task.stack).function) for task in node.seen_on(0)
+    ]
     assert seen == [(100, 7, "k_20"), (200, 8, "k_30")]
 
 
@@ -213,8 +252,13 @@ def test_a_task_that_has_left_the_pid_table_fits_its_columns(node: Node, build: 
     assert (row["pid"], row["tid"], row["comm"], row["cgroup"]) == (-1, -1, "[exited]", None)
 
 
-def test_a_chain_seen_many_times_in_a_drain_costs_one_question(node: Node, build: Any, lookup: Any) -> None:
-    program = [build.comm(1, 100, b"app", is_exec=True), build.mmap2(2, 100, 0x400000, 0x1000, b"/bin/app")]
+def test_a_chain_seen_many_times_in_a_drain_costs_one_question(
+    node: Node, build: Any, lookup: Any
+) -> None:
+    program = [
+        build.comm(1, 100, b"app", is_exec=True),
+        build.mmap2(2, 100, 0x400000, 0x1000, b"/bin/app"),
+    ]
     chain = {"kernel": [build.KERNEL_BASE, build.KERNEL_BASE + 9], "user": [0x400010, 0x400021]}
     rows = node.read(*program, *(build.sample(time_ns, **chain) for time_ns in range(3, 100)))
     assert len({row["stack"] for row in rows}) == 1
@@ -231,12 +275,20 @@ def test_a_tracepoint_of_a_core_that_just_went_is_passed_over(node: Node, build:
     assert node.read_all(build.tracepoint(42, b"raw", identifier=999)).rows == {}
 
 
-def test_lost_records_are_a_gap_of_samples_and_ledger_and_start_the_names_afresh(node: Node, build: Any) -> None:
+def test_lost_records_are_a_gap_of_samples_and_ledger_and_start_the_names_afresh(
+    node: Node, build: Any
+) -> None:
     node.read(build.comm(1, 100, b"stale"))
     node.proc(100, "renamed")
     reading = node.read_all(build.lost(SECOND + 1, 7))
-    assert [(gap.table, gap.cpu, gap.lost) for gap in reading.gaps] == [("samples", 0, 7), ("cgroup_ledger", 0, None)]
-    assert (reading.gaps[0].from_ns, reading.gaps[0].to_ns) == (UTC_NS + SECOND, UTC_NS + 2 * SECOND)
+    assert [(gap.table, gap.cpu, gap.lost) for gap in reading.gaps] == [
+        ("samples", 0, 7),
+        ("cgroup_ledger", 0, None),
+    ]
+    assert (reading.gaps[0].from_ns, reading.gaps[0].to_ns) == (
+        UTC_NS + SECOND,
+        UTC_NS + 2 * SECOND,
+    )
     assert node.comms(build.sample(2 * SECOND + 1, kernel=[5])) == ["renamed"]
 
 
@@ -245,20 +297,32 @@ def test_throttling_is_a_gap_of_that_core(node: Node, build: Any) -> None:
     assert [(gap.table, gap.cpu, gap.lost) for gap in reading.gaps] == [("samples", 1, None)]
 
 
-def test_a_new_segment_numbers_stacks_from_the_start_and_asks_nothing(node: Node, build: Any, lookup: Any) -> None:
-    user = [build.comm(1, 100, b"app", is_exec=True), build.mmap2(2, 100, 0x400000, 0x1000, b"/bin/app")]
+def test_a_new_segment_numbers_stacks_from_the_start_and_asks_nothing(
+    node: Node, build: Any, lookup: Any
+) -> None:
+    user = [
+        build.comm(1, 100, b"app", is_exec=True),
+        build.mmap2(2, 100, 0x400000, 0x1000, b"/bin/app"),
+    ]
     node.read(*user, build.sample(3, user=[0x400010]), build.sample(4, kernel=[build.KERNEL_BASE]))
     asked = lookup.asked
     node.sampler.start_segment()
-    reading = node.read_all(build.sample(SECOND + 1, kernel=[build.KERNEL_BASE]), build.sample(SECOND + 2, user=[0x400010]))
+    reading = node.read_all(
+        build.sample(SECOND + 1, kernel=[build.KERNEL_BASE]),
+        build.sample(SECOND + 2, user=[0x400010]),
+    )
     assert [row[6] for row in table(reading, "samples")] == [0, 1]
     assert [row[0] for row in reading.rows["frames"]] == [0, 1]
     assert lookup.asked == asked
 
 
-def test_a_new_segment_numbers_the_stacks_of_kernel_threads_anew_too(node: Node, build: Any) -> None:
+def test_a_new_segment_numbers_the_stacks_of_kernel_threads_anew_too(
+    node: Node, build: Any
+) -> None:
     """They map nothing, and nothing of theirs is ever located."""
-    node.read(*(build.sample(time, pid=9, kernel=[build.KERNEL_BASE + 16 * time]) for time in range(1, 4)))
+    node.read(
+        *(build.sample(time, pid=9, kernel=[build.KERNEL_BASE + 16 * time]) for time in range(1, 4))
+    )
     node.read(build.sample(SECOND + 1, pid=9, kernel=[build.KERNEL_BASE + 0x30]))
     node.sampler.start_segment()
     reading = node.read_all(build.sample(2 * SECOND + 1, pid=9, kernel=[build.KERNEL_BASE + 0x30]))
@@ -288,15 +352,22 @@ def test_seen_on_after_a_new_segment_gives_no_number_of_the_old_one(node: Node, 
     assert node.seen_on(0) == []
 
 
-def test_a_program_just_loaded_has_its_own_name_at_once_and_not_its_neighbours(node: Node, build: Any) -> None:
+def test_a_program_just_loaded_has_its_own_name_at_once_and_not_its_neighbours(
+    node: Node, build: Any
+) -> None:
     address = build.KERNEL_BASE + 0x9010
     name = "bpf_prog_6deef7357e7b4530_audit"
-    assert node.functions(build.ksymbol(1, name.encode()), build.sample(2, kernel=[address])) == [name]
+    assert node.functions(build.ksymbol(1, name.encode()), build.sample(2, kernel=[address])) == [
+        name
+    ]
 
 
 def test_a_program_that_was_unloaded_names_no_new_address(node: Node, build: Any) -> None:
     address = build.KERNEL_BASE + 0x9010
-    loaded, gone = build.ksymbol(1, b"bpf_prog_one"), build.ksymbol(2, b"bpf_prog_one", is_gone=True)
+    loaded, gone = (
+        build.ksymbol(1, b"bpf_prog_one"),
+        build.ksymbol(2, b"bpf_prog_one", is_gone=True),
+    )
     assert node.functions(loaded, gone, build.sample(3, kernel=[address])) != ["bpf_prog_one"]
 
 
@@ -305,10 +376,15 @@ def test_new_kernel_code_reloads_symbols_at_most_every_minute_and_only_when_it_i
 ) -> None:
     module = build.KERNEL_BASE + 0x20000
     for _ in range(150):
-        node.read_all(build.ksymbol(node.now_ns + 1), build.sample(node.now_ns + 2, kernel=[build.KERNEL_BASE + 16]))
+        node.read_all(
+            build.ksymbol(node.now_ns + 1),
+            build.sample(node.now_ns + 2, kernel=[build.KERNEL_BASE + 16]),
+        )
     assert lookup.reloads == 0
     for _ in range(150):
-        node.read_all(build.ksymbol(node.now_ns + 1), build.sample(node.now_ns + 2, kernel=[module]))
+        node.read_all(
+            build.ksymbol(node.now_ns + 1), build.sample(node.now_ns + 2, kernel=[module])
+        )
     assert lookup.reloads == 3
 
 
@@ -368,14 +444,18 @@ def test_no_content_of_records_ends_the_recorder(node: Node, build: Any, seed: i
     node.read_all(after_ns=(1 << 64) - SECOND)
 
 
-def test_samples_wait_in_the_rings_while_the_first_names_are_loading(node: Node, build: Any, lookup: Any) -> None:
+def test_samples_wait_in_the_rings_while_the_first_names_are_loading(
+    node: Node, build: Any, lookup: Any
+) -> None:
     lookup.is_loading = True
     assert node.read(build.sample(1, kernel=[5])) == []
     lookup.is_loading = False
     assert len(node.read()) == 1
 
 
-def test_what_was_renamed_on_a_core_without_a_ring_has_its_new_name_once_the_ring_is_back(node: Node, build: Any) -> None:
+def test_what_was_renamed_on_a_core_without_a_ring_has_its_new_name_once_the_ring_is_back(
+    node: Node, build: Any
+) -> None:
     node.proc(100, "bash")
     assert node.comms(build.sample(500, pid=100, tid=100)) == ["bash"]
     ring = node.rings._rings.pop(1)

@@ -60,7 +60,12 @@ def sampler(lookup: Lookup) -> Iterator[Sampler]:
 
 @pytest.fixture
 def busy() -> Iterator[subprocess.Popen[str]]:
-    child = subprocess.Popen([sys.executable, "-c", BUSY, str(BUSY_S)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    child = subprocess.Popen(
+        [sys.executable, "-c", BUSY, str(BUSY_S)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert child.stdin is not None
     assert child.stdout is not None
     assert child.stdout.readline() == "named\n"
@@ -95,7 +100,9 @@ def run(busy: subprocess.Popen[str]) -> float:
     return float(busy.stdout.readline())
 
 
-def test_a_busy_process_appears_with_its_name_and_about_its_samples(sampler: Sampler, busy: subprocess.Popen[str]) -> None:
+def test_a_busy_process_appears_with_its_name_and_about_its_samples(
+    sampler: Sampler, busy: subprocess.Popen[str]
+) -> None:
     from_ns = time.time_ns()
     read(sampler)
     used_s = run(busy)
@@ -115,7 +122,9 @@ def test_a_busy_process_appears_with_its_name_and_about_its_samples(sampler: Sam
     assert busy.pid in {task.pid for cpu in online for task in sampler.seen_on(cpu, time.time_ns())}
 
 
-def test_every_sample_has_a_stack_written_before_it(sampler: Sampler, busy: subprocess.Popen[str]) -> None:
+def test_every_sample_has_a_stack_written_before_it(
+    sampler: Sampler, busy: subprocess.Popen[str]
+) -> None:
     stacks: set[int] = {-1}
     frames: set[int] = set()
     for reading in (read(sampler), run(busy) and read(sampler), read(sampler)):
@@ -160,7 +169,9 @@ def test_the_ledger_sees_a_cgroup_made_removed_and_released(sampler: Sampler) ->
         time.sleep(0.02)  # the release comes when the kernel gets to it
         for row in rows_of(read(sampler), "cgroup_ledger"):
             # A released cgroup has left the tree: its path may be gone by then, its id is not.
-            if row["path"].endswith(name) or (seen and row["cgroup_id"] == seen["made"]["cgroup_id"]):
+            if row["path"].endswith(name) or (
+                seen and row["cgroup_id"] == seen["made"]["cgroup_id"]
+            ):
                 seen[row["action"]] = row
     assert seen.keys() == {"made", "removed", "released"}
     assert len({row["cgroup_id"] for row in seen.values()}) == 1
@@ -171,7 +182,9 @@ def test_the_ledger_sees_a_cgroup_made_removed_and_released(sampler: Sampler) ->
     assert seen["made"]["path"] == f"/{name}"
 
 
-def test_programs_that_live_for_milliseconds_are_named_by_their_exec(sampler: Sampler, tmp_path: Path) -> None:
+def test_programs_that_live_for_milliseconds_are_named_by_their_exec(
+    sampler: Sampler, tmp_path: Path
+) -> None:
     program = tmp_path / "necro-shortlife"
     program.write_text("#!/bin/sh\ni=0; while [ $i -lt 20000 ]; do i=$((i+1)); done\n")
     program.chmod(0o755)
@@ -186,16 +199,29 @@ def test_programs_that_live_for_milliseconds_are_named_by_their_exec(sampler: Sa
 def test_functions_are_those_that_the_programs_own_symbols_give(
     sampler: Sampler, busy: subprocess.Popen[str], lookup: Lookup
 ) -> None:
-    """The innermost function of each sample in Python's own code, against a question about that very file."""
+    """The innermost function of each sample in Python's own code, against a question about that
+    very file.
+    """
     read(sampler)
     run(busy)
     mine = [row for row in rows_of(read(sampler), "samples") if row["pid"] == busy.pid]
     frames = [sampler.frames_of(row["stack"])[0] for row in mine]
-    named = {frame.function for frame in frames if frame.kind == "user" and "python" in frame.module}
-    (executable,) = {frame.module for frame in frames if frame.kind == "user" and "python" in frame.module}
+    named = {
+        frame.function for frame in frames if frame.kind == "user" and "python" in frame.module
+    }
+    (executable,) = {
+        frame.module for frame in frames if frame.kind == "user" and "python" in frame.module
+    }
     status = Path(executable).stat()
     blocks = tuple(range((status.st_size >> BLOCK_BITS) + 1))[:1024]
-    request = UserRequest(busy.pid, executable, os.major(status.st_dev), os.minor(status.st_dev), status.st_ino, blocks)
+    request = UserRequest(
+        busy.pid,
+        executable,
+        os.major(status.st_dev),
+        os.minor(status.st_dev),
+        status.st_ino,
+        blocks,
+    )
     (answer,) = lookup.user_functions([request])
     assert answer is not None
     known = {name.decode() for block in answer.functions for _, name in unpack_block(block)}

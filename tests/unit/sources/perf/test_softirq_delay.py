@@ -1,4 +1,6 @@
-"""Softirq delays: the programs' logic in a small interpreter, the difference of two map readings, and the live kernel."""
+"""Softirq delays: the programs' logic in a small interpreter, the difference of two map readings,
+and the live kernel.
+"""
 
 import os
 import struct
@@ -15,7 +17,12 @@ from necroscope.model.tables import SOFTIRQ_DELAY_BUCKETS, SOFTIRQ_VECTORS
 from necroscope.model.units import NS_PER_S
 from necroscope.sources.perf import softirq_delay
 from necroscope.sources.perf.softirq_delay import SoftirqDelay, difference
-from necroscope.sources.perf.softirq_programs import VECTOR_WORDS, Maps, entry_program, raise_program
+from necroscope.sources.perf.softirq_programs import (
+    VECTOR_WORDS,
+    Maps,
+    entry_program,
+    raise_program,
+)
 
 VECTORS = len(SOFTIRQ_VECTORS)
 WORDS = VECTOR_WORDS
@@ -25,7 +32,9 @@ MASK = (1 << 64) - 1
 
 
 class Machine:
-    """Runs both programs on one core: registers, a context with the vector, a stack, and the two maps, in one address space."""
+    """Runs both programs on one core: registers, a context with the vector, a stack, and the two
+    maps, in one address space.
+    """
 
     CONTEXT, STACK, DELAYS, WORST = 0x1000, 0x2000, 0x10000, 0x20000
 
@@ -86,7 +95,9 @@ class Machine:
                 registers[target] = {3: self.DELAYS, 4: self.WORST}[constant]
                 return position + 2
             case 0x61:
-                registers[target] = int(struct.unpack_from("<I", self.memory, registers[source] + offset)[0])
+                registers[target] = int(
+                    struct.unpack_from("<I", self.memory, registers[source] + offset)[0]
+                )
             case 0x79:
                 registers[target] = self.word(registers[source] + offset)
             case 0x62:
@@ -151,7 +162,9 @@ def machine(request: pytest.FixtureRequest) -> Machine:
         (1 << 50, 23),
     ],
 )
-def test_a_wait_is_counted_in_the_bucket_of_its_power_of_two(machine: Machine, wait_ns: int, bucket: int) -> None:
+def test_a_wait_is_counted_in_the_bucket_of_its_power_of_two(
+    machine: Machine, wait_ns: int, bucket: int
+) -> None:
     machine.softirq_raise(NET_RX, 1_000)
     machine.softirq_entry(NET_RX, 1_000 + wait_ns)
     expected = [0] * SOFTIRQ_DELAY_BUCKETS
@@ -190,8 +203,16 @@ def test_vectors_do_not_touch_each_other(machine: Machine) -> None:
         machine.softirq_raise(vector, 1_000)
     machine.softirq_entry(0, 3_000)
     machine.softirq_entry(VECTORS - 1, 9_000)
-    assert [machine.worst_ns(vector) for vector in range(VECTORS)] == [2_000, *[0] * (VECTORS - 2), 8_000]
-    assert [bool(machine.raised_ns(vector)) for vector in range(VECTORS)] == [False, *[True] * (VECTORS - 2), False]
+    assert [machine.worst_ns(vector) for vector in range(VECTORS)] == [
+        2_000,
+        *[0] * (VECTORS - 2),
+        8_000,
+    ]
+    assert [bool(machine.raised_ns(vector)) for vector in range(VECTORS)] == [
+        False,
+        *[True] * (VECTORS - 2),
+        False,
+    ]
 
 
 def test_the_worst_is_kept_and_not_the_last(machine: Machine) -> None:
@@ -252,12 +273,18 @@ def test_counts_are_differences_and_the_histogram_ends_at_its_last_count() -> No
 
 def test_cores_and_vectors_have_rows_of_their_own() -> None:
     after = Map().count(0, 0, 0, 1).count(0, 9, 1, 2).count(1, 1, 0, 3)
-    assert [(row[1], row[2], row[3]) for row in after.since(Map())] == [(0, "hi", 1), (0, "rcu", 2), (1, "timer", 3)]
+    assert [(row[1], row[2], row[3]) for row in after.since(Map())] == [
+        (0, "hi", 1),
+        (0, "rcu", 2),
+        (1, "timer", 3),
+    ]
 
 
 def test_a_raise_that_waits_is_a_stall_in_progress() -> None:
     raised_ns = NOW.monotonic_ns - 1_400_000_000
-    assert Map().pending(0, NET_RX, raised_ns).since(Map()) == [(NOW.time_ns, 0, "net_rx", 0, 0, 1_400_000_000, [])]
+    assert Map().pending(0, NET_RX, raised_ns).since(Map()) == [
+        (NOW.time_ns, 0, "net_rx", 0, 0, 1_400_000_000, [])
+    ]
 
 
 @pytest.mark.parametrize("low_byte", [0x00, 0x01, 0xFF])
@@ -292,9 +319,13 @@ def cpus() -> int:
 
 
 @pytest.fixture(params=["raw tracepoints", "tracepoints behind perf"])
-def source(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SoftirqDelay:
+def source(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> SoftirqDelay:
     if request.param == "tracepoints behind perf":
-        monkeypatch.setattr(softirq_delay, "RawTracepointProgram", refusal(OSError(22, "Invalid argument")))  # before 4.17
+        monkeypatch.setattr(
+            softirq_delay, "RawTracepointProgram", refusal(OSError(22, "Invalid argument"))
+        )  # before 4.17
     return SoftirqDelay(tmp_path, range(cpus()))
 
 
@@ -307,7 +338,9 @@ def refusal(error: Exception) -> Callable[..., None]:
 
 @pytest.mark.root
 @pytest.mark.kernel
-def test_programs_load_count_and_leave_nothing(leaks: Callable[[], list[str]], source: SoftirqDelay) -> None:
+def test_programs_load_count_and_leave_nothing(
+    leaks: Callable[[], list[str]], source: SoftirqDelay
+) -> None:
     assert source.read(moment()).rows == {}
     try:
         counted = 0
@@ -324,7 +357,9 @@ def test_programs_load_count_and_leave_nothing(leaks: Callable[[], list[str]], s
                 counted += count  # type: ignore[operator]
         assert counted >= 10
         # Where maps are shared memory, Python's mmap keeps a copy of each descriptor.
-        assert open_bpf_descriptors() in ({"anon_inode:bpf-map": maps, "anon_inode:bpf-prog": 2} for maps in (2, 4))
+        assert open_bpf_descriptors() in (
+            {"anon_inode:bpf-map": maps, "anon_inode:bpf-prog": 2} for maps in (2, 4)
+        )
     finally:
         source.close()
     assert leaks() == []
@@ -340,7 +375,9 @@ def open_bpf_descriptors() -> Counter[str]:
 def test_it_rests_when_it_costs_too_much_and_says_so(
     leak_check: None, source: SoftirqDelay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(softirq_delay, "ticks_of_rest", lambda rows, elapsed_ns: 3 if elapsed_ns == NS_PER_S else 0)
+    monkeypatch.setattr(
+        softirq_delay, "ticks_of_rest", lambda rows, elapsed_ns: 3 if elapsed_ns == NS_PER_S else 0
+    )
     second = [Moment(10**18 + number * NS_PER_S, number * NS_PER_S) for number in range(9)]
     readings = [source.read(second[number]) for number in range(2)]
     assert not open_bpf_descriptors()
@@ -359,11 +396,15 @@ def test_it_rests_when_it_costs_too_much_and_says_so(
 
 @pytest.mark.root
 @pytest.mark.kernel
-def test_a_rest_can_be_ended_at_once(leak_check: None, source: SoftirqDelay, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rest_can_be_ended_at_once(
+    leak_check: None, source: SoftirqDelay, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(softirq_delay, "ticks_of_rest", lambda rows, elapsed_ns: 14)
     second = [Moment(10**18 + number * NS_PER_S, number * NS_PER_S) for number in range(4)]
     rests = [source.is_resting for _ in map(source.read, second[:2])]
-    assert [(gap.from_ns, gap.to_ns) for gap in source.wake(second[3]).gaps] == [(second[1].time_ns, second[3].time_ns)]
+    assert [(gap.from_ns, gap.to_ns) for gap in source.wake(second[3]).gaps] == [
+        (second[1].time_ns, second[3].time_ns)
+    ]
     assert [*rests, source.is_resting, bool(open_bpf_descriptors())] == [False, True, False, True]
     source.close()
 

@@ -36,7 +36,11 @@ def test_a_cgroups_id_has_64_bits_on_a_new_kernel(name: str) -> None:
 
 def test_a_cgroups_id_has_32_bits_on_an_old_kernel() -> None:
     fields = fields_of("cgroup_mkdir-4.14")
-    assert (fields["id"], fields["level"], fields["path"]) == (Field(12, 4), Field(16, 4), Field(20, 4))
+    assert (fields["id"], fields["level"], fields["path"]) == (
+        Field(12, 4),
+        Field(16, 4),
+        Field(20, 4),
+    )
 
 
 def test_the_id_is_the_tracepoints_own() -> None:
@@ -85,14 +89,18 @@ def refuse(*_: object) -> int:
     raise PermissionError(1, "Operation not permitted")
 
 
-def test_without_tracefs_and_privilege_the_way_out_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_tracefs_and_privilege_the_way_out_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tracefs, "syscall", refuse)
     with pytest.raises(SourceUnavailable) as caught:
         read_tracepoints(("irq:softirq_raise",), tmp_path)
     assert "CAP_SYS_ADMIN" in caught.value.hint
 
 
-def test_a_tracefs_for_root_only_is_unavailable_and_no_crash(mounted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tracefs_for_root_only_is_unavailable_and_no_crash(
+    mounted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tracefs, "syscall", refuse)
     monkeypatch.setattr(tracefs.os, "stat", refuse)
     with pytest.raises(SourceUnavailable):
@@ -101,8 +109,16 @@ def test_a_tracefs_for_root_only_is_unavailable_and_no_crash(mounted: Path, monk
 
 @pytest.mark.root
 @pytest.mark.kernel
-def test_this_kernel_has_the_tracepoints_and_no_mount_is_left(leak_check: None, tmp_path: Path) -> None:
-    names = ("irq:softirq_raise", "irq:softirq_entry", "cgroup:cgroup_mkdir", "cgroup:cgroup_rmdir", "cgroup:cgroup_release")
+def test_this_kernel_has_the_tracepoints_and_no_mount_is_left(
+    leak_check: None, tmp_path: Path
+) -> None:
+    names = (
+        "irq:softirq_raise",
+        "irq:softirq_entry",
+        "cgroup:cgroup_mkdir",
+        "cgroup:cgroup_rmdir",
+        "cgroup:cgroup_release",
+    )
     found = read_tracepoints(names, tmp_path)
     assert len({tracepoint.id for tracepoint in found.values()}) == 5
     assert all("vec" in found[name].fields for name in names[:2])

@@ -10,7 +10,12 @@ from pathlib import Path
 import pytest
 
 from necroscope.sources.procfs import blocked_tasks
-from necroscope.sources.procfs.blocked_tasks import BlockedTask, parse_first_argument, parse_stack, read_blocked_tasks
+from necroscope.sources.procfs.blocked_tasks import (
+    BlockedTask,
+    parse_first_argument,
+    parse_stack,
+    read_blocked_tasks,
+)
 
 # Linux 6.18: a reader of a FUSE mount whose server does not answer.
 STACK = b"""[<0>] folio_wait_bit_common+0x13d/0x330
@@ -25,7 +30,9 @@ STACK = b"""[<0>] folio_wait_bit_common+0x13d/0x330
 PF_KTHREAD = 0x00200000
 
 
-def process(root: Path, pid: int, comm: str, state: str = "D", flags: int = 0x400100, cpu: int = 1) -> Path:
+def process(
+    root: Path, pid: int, comm: str, state: str = "D", flags: int = 0x400100, cpu: int = 1
+) -> Path:
     folder = root / "proc" / str(pid)
     folder.mkdir(parents=True)
     fields = [state, "1", "1", "1", "0", "-1", str(flags), *["0"] * 29, str(cpu), *["0"] * 12]
@@ -42,7 +49,13 @@ def test_a_program_that_stands_is_told_with_where_it_waits(tmp_path):
     process(tmp_path, 79, "sleeps", state="S")
     process(tmp_path, 80, "jbd2/vda-8", flags=PF_KTHREAD)
     (task,) = read_blocked_tasks(tmp_path)
-    assert (task.pid, task.comm, task.cpu, task.first_argument, task.runs) == (77, "data) (loader", 1, 3, 371)
+    assert (task.pid, task.comm, task.cpu, task.first_argument, task.runs) == (
+        77,
+        "data) (loader",
+        1,
+        3,
+        371,
+    )
     assert task.functions[0] == "folio_wait_bit_common"
     assert task.functions[5] == "__x64_sys_pread64"
 
@@ -70,12 +83,17 @@ def test_a_stack_that_is_refused_is_told_apart_from_one_that_is_gone(tmp_path, m
 @pytest.mark.kernel
 def test_the_kernel_refuses_its_stack_to_who_has_not_the_capability():
     code = (
-        "import os; from necroscope.sources.procfs.blocked_tasks import _functions; os.setgid(65534); os.setuid(65534);"
-        "print(_functions('/proc/self/stack'))"
+        "import os; from necroscope.sources.procfs.blocked_tasks import _functions;"
+        " os.setgid(65534); os.setuid(65534);print(_functions('/proc/self/stack'))"
     )
     if os.geteuid() != 0 or not Path("/proc/self/stack").exists():
         pytest.skip("needs root, to give its rights away, and CONFIG_STACKTRACE")
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "None\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+        == "None\n"
+    )
 
 
 def test_as_many_as_help_are_told_and_no_longer_than_helps(tmp_path):

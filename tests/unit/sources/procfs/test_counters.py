@@ -19,7 +19,9 @@ from necroscope.sources.procfs.counters import increases_32_bit
         ((), (), []),
     ],
 )
-def test_a_wrap_goes_on_and_a_restart_is_none(now: tuple[int, ...], before: tuple[int, ...], rises: list[int] | None) -> None:
+def test_a_wrap_goes_on_and_a_restart_is_none(
+    now: tuple[int, ...], before: tuple[int, ...], rises: list[int] | None
+) -> None:
     assert increases_32_bit(now, before, 10 * NS_PER_S) == rises
 
 

@@ -44,7 +44,9 @@ DEVICES = NetworkDevices(
         ("", None, None),
     ],
 )
-def test_names_of_known_shapes_tell_device_and_queue(action: str, device: str | None, queue: int | None) -> None:
+def test_names_of_known_shapes_tell_device_and_queue(
+    action: str, device: str | None, queue: int | None
+) -> None:
     assert device_and_queue("40", action, DEVICES) == (device, queue)
 
 

@@ -48,7 +48,10 @@ def test_offline_cores_have_no_column_and_their_numbers_are_kept() -> None:
     ("line", "action"),
     [
         (b" 27: 1 2     GICv3  27 Level     arch_timer", "arch_timer"),
-        (b" 28: 1 2  Hyper-V PCIe MSI 134217728-edge      mlx5_async0@pci:0001:00:02.0", "mlx5_async0@pci:0001:00:02.0"),
+        (
+            b" 28: 1 2  Hyper-V PCIe MSI 134217728-edge      mlx5_async0@pci:0001:00:02.0",
+            "mlx5_async0@pci:0001:00:02.0",
+        ),
         (b" 24: 1 2  xen-dyn    -event     eth0-q0-tx", "eth0-q0-tx"),
         (b"  9: 0 4   IO-APIC   9-fasteoi ", ""),
         (b"  2: 0 0   IO-APIC   2-edge    ", ""),
@@ -100,7 +103,10 @@ def test_a_moved_queue_is_told_even_if_it_stands_still(tmp_path: Path) -> None:
     source.read(at_second(0))
     write_files(tmp_path, {"proc/irq/301/effective_affinity_list": "2-3\n"})
     rows = source.read(at_second(10)).rows["interrupts"]
-    assert [(row[1], row[2], row[6], row[8]) for row in rows] == [(2, "301", "2-3", 0), (3, "301", "2-3", 0)]
+    assert [(row[1], row[2], row[6], row[8]) for row in rows] == [
+        (2, "301", "2-3", 0),
+        (3, "301", "2-3", 0),
+    ]
     source.close()
 
 
@@ -109,7 +115,10 @@ def test_the_wanted_affinity_stands_in_for_the_effective_one(tmp_path: Path) -> 
     (tmp_path / "proc/irq/300/effective_affinity_list").unlink()
     write_files(tmp_path, {"proc/irq/300/smp_affinity_list": "1-2\n"})
     source = Interrupts(tmp_path)
-    assert [(row[1], row[6]) for row in source.read(at_second(0)).rows["interrupts"]] == [(1, "1-2"), (2, "1-2")]
+    assert [(row[1], row[6]) for row in source.read(at_second(0)).rows["interrupts"]] == [
+        (1, "1-2"),
+        (2, "1-2"),
+    ]
     source.close()
 
 
@@ -125,7 +134,12 @@ def test_a_core_that_leaves_and_returns_does_not_shift_the_columns(tmp_path: Pat
     for second, text in enumerate(texts):
         write_files(tmp_path, {"proc/interrupts": text})
         counted.append(_counted(source, second))
-    assert counted == [[], [(0, "LOC", 1), (2, "LOC", 3)], [(0, "LOC", 1), (2, "LOC", 1)], [(1, "LOC", 1)]]
+    assert counted == [
+        [],
+        [(0, "LOC", 1), (2, "LOC", 3)],
+        [(0, "LOC", 1), (2, "LOC", 1)],
+        [(1, "LOC", 1)],
+    ]
     source.close()
 
 
@@ -140,11 +154,15 @@ def test_an_interrupt_given_to_another_device_starts_anew(tmp_path: Path) -> Non
     source.close()
 
 
-@pytest.mark.parametrize(("before", "after"), [(2**31, 5), (2**31, 2**32 - 1 - 2**31), (3_000_000_000, 5)])
+@pytest.mark.parametrize(
+    ("before", "after"), [(2**31, 5), (2**31, 2**32 - 1 - 2**31), (3_000_000_000, 5)]
+)
 def test_counts_that_start_anew_give_no_row(tmp_path: Path, before: int, after: int) -> None:
     source = Interrupts(tmp_path)
     for second, count in enumerate((before, after)):
-        write_files(tmp_path, {"proc/interrupts": f"  CPU0\n LOC: {count}  Local timer interrupts\n"})
+        write_files(
+            tmp_path, {"proc/interrupts": f"  CPU0\n LOC: {count}  Local timer interrupts\n"}
+        )
         counted = _counted(source, second)
     assert counted == []
     source.close()
@@ -161,7 +179,9 @@ def test_an_empty_or_cut_file_is_unavailable(tmp_path: Path, text: str) -> None:
 
 def test_a_cut_last_line_is_left_out(tmp_path: Path) -> None:
     source = Interrupts(tmp_path)
-    for second, text in enumerate(("  CPU0\n LOC: 10  Local\n TLB: 10  TLB\n", "  CPU0\n LOC: 11  Local\n TLB: 99  T")):
+    for second, text in enumerate(
+        ("  CPU0\n LOC: 10  Local\n TLB: 10  TLB\n", "  CPU0\n LOC: 11  Local\n TLB: 99  T")
+    ):
         write_files(tmp_path, {"proc/interrupts": text})
         counted = _counted(source, second)
     assert counted == [(0, "LOC", 1)]

@@ -21,17 +21,33 @@ def test_the_parsers_fill_the_columns_of_the_table_in_order() -> None:
 
 
 def test_a_capture_of_vmstat_has_every_column_and_sums_of_those_that_are_split() -> None:
-    values = dict(zip(vmstat.COLUMNS, vmstat.Vmstat().parse((CAPTURE / "vmstat").read_bytes()), strict=True))
+    values = dict(
+        zip(vmstat.COLUMNS, vmstat.Vmstat().parse((CAPTURE / "vmstat").read_bytes()), strict=True)
+    )
     lines = dict(line.split() for line in (CAPTURE / "vmstat").read_text().splitlines())
     assert values["pgfault"] == int(lines["pgfault"])
-    assert values["workingset_refault"] == int(lines["workingset_refault_anon"]) + int(lines["workingset_refault_file"]) > 0
+    assert (
+        values["workingset_refault"]
+        == int(lines["workingset_refault_anon"]) + int(lines["workingset_refault_file"])
+        > 0
+    )
     assert values["allocstall"] == 0
     assert None not in values.values()
 
 
 def test_old_kernels_name_the_sums_themselves() -> None:
-    values = dict(zip(vmstat.COLUMNS, vmstat.Vmstat().parse((DATA / "vmstat-old-names").read_bytes()), strict=True))
-    assert (values["allocstall"], values["workingset_refault"], values["numa_pages_migrated"]) == (17, 4242, None)
+    values = dict(
+        zip(
+            vmstat.COLUMNS,
+            vmstat.Vmstat().parse((DATA / "vmstat-old-names").read_bytes()),
+            strict=True,
+        )
+    )
+    assert (values["allocstall"], values["workingset_refault"], values["numa_pages_migrated"]) == (
+        17,
+        4242,
+        None,
+    )
 
 
 def test_names_that_move_are_found_again() -> None:
@@ -52,15 +68,29 @@ def test_a_file_without_the_names_is_refused(text: bytes) -> None:
 
 
 def test_a_capture_of_meminfo_is_bytes() -> None:
-    values = dict(zip(meminfo.COLUMNS, meminfo.Meminfo().parse((CAPTURE / "meminfo").read_bytes()), strict=True))
+    values = dict(
+        zip(
+            meminfo.COLUMNS,
+            meminfo.Meminfo().parse((CAPTURE / "meminfo").read_bytes()),
+            strict=True,
+        )
+    )
     assert values["total_bytes"] == 24682416 * 1024
     assert values["swap_used_bytes"] == 0
     assert None not in values.values()
 
 
 def test_negative_dentries_that_are_not_counted_are_none() -> None:
-    assert filesystem_caches.parse_dentry_state(b"261983\t260432\t45\t0\t4611\t0\n") == [261983, 260432, 4611]
-    assert filesystem_caches.parse_dentry_state(b"87264\t72397\t45\t0\t0\t0\n") == [87264, 72397, None]
+    assert filesystem_caches.parse_dentry_state(b"261983\t260432\t45\t0\t4611\t0\n") == [
+        261983,
+        260432,
+        4611,
+    ]
+    assert filesystem_caches.parse_dentry_state(b"87264\t72397\t45\t0\t0\t0\n") == [
+        87264,
+        72397,
+        None,
+    ]
 
 
 def test_a_row_holds_events_since_and_amounts_now(tmp_path: Path) -> None:
@@ -71,14 +101,20 @@ def test_a_row_holds_events_since_and_amounts_now(tmp_path: Path) -> None:
     (row,) = source.read(at_second(1)).rows["memory"]
     values = dict(zip(COLUMNS, row, strict=True))
     assert (values["pgfault"], values["allocstall"], values["workingset_refault"]) == (6, 24, 12)
-    assert (values["free_bytes"], values["dentries_negative"], values["inodes"]) == (23849712 * 1024, 4611, 257195)
+    assert (values["free_bytes"], values["dentries_negative"], values["inodes"]) == (
+        23849712 * 1024,
+        4611,
+        257195,
+    )
     source.close()
 
 
 def test_what_this_kernel_lacks_is_none_and_one_gap_for_each_file(tmp_path: Path) -> None:
     make_root(tmp_path, 2)
     text = (tmp_path / "proc/meminfo").read_text().replace("Percpu:              664 kB\n", "")
-    write_files(tmp_path, {"proc/vmstat": (DATA / "vmstat-old-names").read_text(), "proc/meminfo": text})
+    write_files(
+        tmp_path, {"proc/vmstat": (DATA / "vmstat-old-names").read_text(), "proc/meminfo": text}
+    )
     source = Memory(tmp_path)
     assert [gap.cause for gap in source.read(at_second(0)).gaps] == [
         "this kernel's /proc/vmstat has no numa_pages_migrated",

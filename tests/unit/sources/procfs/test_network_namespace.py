@@ -22,12 +22,16 @@ def first_process(tmp_path: Path) -> Path:
 
 
 @pytest.mark.kernel
-def test_a_host_root_whose_first_process_has_our_namespace_is_our_network(tmp_path: Path, first_process: Path) -> None:
+def test_a_host_root_whose_first_process_has_our_namespace_is_our_network(
+    tmp_path: Path, first_process: Path
+) -> None:
     (first_process / "net").symlink_to(OWN)
     assert is_network_of_node(tmp_path)
 
 
-def test_a_host_root_whose_first_process_has_another_namespace_is_not(tmp_path: Path, first_process: Path) -> None:
+def test_a_host_root_whose_first_process_has_another_namespace_is_not(
+    tmp_path: Path, first_process: Path
+) -> None:
     (first_process / "net").touch()
     assert not is_network_of_node(tmp_path)
 

@@ -26,7 +26,8 @@ def test_rows_are_stalled_time_since_the_row_before(tmp_path: Path) -> None:
     make_root(tmp_path, 2, step=1)
     now = at_second(1)
     assert source.read(now).rows["pressure"] == [
-        (now.time_ns, resource, 1_000_000_000, 200_000, 200_000) for resource in ("cpu", "memory", "io")
+        (now.time_ns, resource, 1_000_000_000, 200_000, 200_000)
+        for resource in ("cpu", "memory", "io")
     ]
     source.close()
 
@@ -46,7 +47,9 @@ def test_a_cpu_without_full_is_none_and_one_gap(tmp_path: Path) -> None:
     make_root(tmp_path, 2)
     write_files(tmp_path, {"proc/pressure/cpu": (DATA / "pressure-cpu-5.4").read_text()})
     source = Pressure(tmp_path)
-    assert [gap.cause for gap in source.read(at_second(0)).gaps] == ["this kernel's cpu pressure has no full line"]
+    assert [gap.cause for gap in source.read(at_second(0)).gaps] == [
+        "this kernel's cpu pressure has no full line"
+    ]
     reading = source.read(at_second(1))
     assert (reading.gaps, reading.rows["pressure"][0][3:]) == ([], (0, None))
     source.close()

@@ -15,7 +15,10 @@ LOCKS = """1: POSIX  ADVISORY  WRITE 4000 fd:01:77 0 EOF
 3: FLOCK  ADVISORY  WRITE 0 00:1f:88 0 EOF
 4: FLOCK  ADVISORY  READ  5000 fd:01:99 0 EOF
 """
-STAT = "4711 (a) b (c) S 1 4711 4711 0 -1 4194560 5000 0 3 0 150 50 30 20 20 0 1 0 100 200000000 6000 18446744073709551615 0 0"
+STAT = (
+    "4711 (a) b (c) S 1 4711 4711 0 -1 4194560 5000 0 3 0 150 50 30 20 20 0 1 0 100 200000000 6000"
+    " 18446744073709551615 0 0"
+)
 
 
 def test_the_holder_is_who_has_the_lock_not_who_waits_for_it() -> None:
@@ -36,7 +39,9 @@ def draw(root: Path, lock: Path, *, pid: int = 4711) -> None:
     lock.write_text("4711\n")
     (root / "proc/4711/task/4711").mkdir(parents=True)
     (root / "proc/4712").mkdir()
-    (root / "proc/locks").write_text(f"1: FLOCK  ADVISORY  WRITE {pid} fd:01:{lock.stat().st_ino} 0 EOF\n")
+    (root / "proc/locks").write_text(
+        f"1: FLOCK  ADVISORY  WRITE {pid} fd:01:{lock.stat().st_ino} 0 EOF\n"
+    )
     (root / "proc/4711/stat").write_text(STAT)
     (root / "proc/4712/stat").write_text(STAT.replace("S 1 ", "S 4711 "))
     (root / "proc/4711/task/4711/children").write_text("4712 ")
@@ -59,7 +64,9 @@ def test_the_seal_counts_which_another_thread_started(tmp_path: Path) -> None:
     (tmp_path / "proc/4713").mkdir()
     (tmp_path / "proc/4713/stat").write_text(STAT.replace("S 1 ", "S 4711 "))
     (tmp_path / "proc/4711/task/4714").mkdir()
-    (tmp_path / "proc/4711/task/4714/children").write_text("4713 4719 ")  # the last one has ended since
+    (tmp_path / "proc/4711/task/4714/children").write_text(
+        "4713 4719 "
+    )  # the last one has ended since
     (tmp_path / "proc/4711/task/4715").mkdir()
     cost = read_cost(tmp_path / LOCK_FILE, tmp_path)
     assert cost is not None

@@ -69,25 +69,39 @@ def test_a_napi_thread_is_found_within_a_minute_and_its_core_followed(tmp_path: 
 
 def test_a_thread_that_vanished_is_dropped_and_others_looked_for(tmp_path: Path) -> None:
     make_root(tmp_path, 1)
-    write_files(tmp_path, {**_napi(900, "napi/a", 0), **_napi(901, "napi/b", 0), "proc/2/task/2/children": "10 900 "})
+    write_files(
+        tmp_path,
+        {**_napi(900, "napi/a", 0), **_napi(901, "napi/b", 0), "proc/2/task/2/children": "10 900 "},
+    )
     source = RunQueue(tmp_path)
     source.read(at_second(0))
-    # An open descriptor of a thread that is gone gives an error in the kernel and an empty text here.
+    # An open descriptor of a thread that is gone gives an error in the kernel and an empty text
+    # here.
     write_files(tmp_path, {"proc/900/schedstat": "", "proc/2/task/2/children": "10 901 "})
     assert [row[3] for row in source.read(at_second(1)).rows["runqueue"]] == ["ksoftirqd/0"]
     source.read(at_second(2))
-    assert [row[3] for row in source.read(at_second(3)).rows["runqueue"]] == ["ksoftirqd/0", "napi/b"]
+    assert [row[3] for row in source.read(at_second(3)).rows["runqueue"]] == [
+        "ksoftirqd/0",
+        "napi/b",
+    ]
     source.close()
 
 
 def test_without_the_list_of_children_parents_are_asked(tmp_path: Path) -> None:
     make_root(tmp_path, 2)
     (tmp_path / "proc/2/task/2/children").unlink()
-    impostor = {"comm": "ksoftirqd/9\n", "stat": "500 (ksoftirqd/9) S 1 0 0\n", "schedstat": "5 6 7\n"}
+    impostor = {
+        "comm": "ksoftirqd/9\n",
+        "stat": "500 (ksoftirqd/9) S 1 0 0\n",
+        "schedstat": "5 6 7\n",
+    }
     write_files(tmp_path / "proc/500", impostor)
     source = RunQueue(tmp_path)
     source.read(at_second(0))
-    assert sorted(str(row[3]) for row in source.read(at_second(1)).rows["runqueue"]) == ["ksoftirqd/0", "ksoftirqd/1"]
+    assert sorted(str(row[3]) for row in source.read(at_second(1)).rows["runqueue"]) == [
+        "ksoftirqd/0",
+        "ksoftirqd/1",
+    ]
     source.close()
 
 
@@ -112,5 +126,7 @@ def test_this_machine_has_a_thread_for_each_core() -> None:
     source = RunQueue(Path("/"))
     source.read(at_second(0))
     rows = source.read(at_second(1)).rows["runqueue"]
-    assert {row[1] for row in rows if str(row[3]).startswith("ksoftirqd/")} >= set(os.sched_getaffinity(0))
+    assert {row[1] for row in rows if str(row[3]).startswith("ksoftirqd/")} >= set(
+        os.sched_getaffinity(0)
+    )
     source.close()

@@ -13,7 +13,10 @@ DATA = Path(__file__).parents[3] / "data/procfs"
 
 
 def _softirqs(counts: dict[str, tuple[int, ...]], cpus: int = 2) -> dict[str, str]:
-    lines = [" ".join(f"CPU{cpu}" for cpu in range(cpus)), *(f"{name}: {' '.join(map(str, n))}" for name, n in counts.items())]
+    lines = [
+        " ".join(f"CPU{cpu}" for cpu in range(cpus)),
+        *(f"{name}: {' '.join(map(str, n))}" for name, n in counts.items()),
+    ]
     return {"proc/softirqs": "\n".join(lines) + "\n"}
 
 
@@ -74,7 +77,9 @@ def test_a_vector_this_kernel_lacks_is_none_and_one_gap(tmp_path: Path) -> None:
     counts = _all(5, 5)
     del counts["IRQ_POLL"]
     write_files(tmp_path, _softirqs(counts))
-    assert [gap.cause for gap in source.read(at_second(0)).gaps] == ["this kernel has no softirq vector irq_poll"]
+    assert [gap.cause for gap in source.read(at_second(0)).gaps] == [
+        "this kernel has no softirq vector irq_poll"
+    ]
     reading = source.read(at_second(1))
     assert reading.gaps == []
     assert reading.rows["softirqs"][0][3:] == (0, 0, 0, 0, 0, None, 0, 0, 0, 0)

@@ -31,7 +31,10 @@ def test_a_capture_of_fifteen_columns_is_read() -> None:
     assert list(parse((DATA / "linux-6.18-vm/softnet_stat").read_bytes(), None)) == [0, 1]
 
 
-@pytest.mark.parametrize("text", ["", "0000\n", "00000007 00000000\n", "not hex at all\n", "00000007 " * 11 + "\n0000000"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "0000\n", "00000007 00000000\n", "not hex at all\n", "00000007 " * 11 + "\n0000000"],
+)
 def test_an_empty_or_cut_file_is_unavailable(tmp_path: Path, text: str) -> None:
     source = SoftnetStat(make_root(tmp_path, 2))
     write_files(tmp_path, {"proc/1/net/softnet_stat": text})
@@ -53,7 +56,13 @@ def test_rows_are_increases_and_the_backlog_is_its_length_now(tmp_path: Path) ->
 
 def test_the_namespace_of_the_first_process_comes_before_our_own(tmp_path: Path) -> None:
     words = " ".join(["00000000"] * 12)
-    write_files(tmp_path, {"proc/1/net/softnet_stat": f"{words} 00000007\n", "proc/net/softnet_stat": f"{words} 00000009\n"})
+    write_files(
+        tmp_path,
+        {
+            "proc/1/net/softnet_stat": f"{words} 00000007\n",
+            "proc/net/softnet_stat": f"{words} 00000009\n",
+        },
+    )
     source = SoftnetStat(tmp_path)
     source.read(at_second(0))
     assert [row[1] for row in source.read(at_second(1)).rows["softnet"]] == [7]

@@ -31,7 +31,9 @@ def test_guest_time_is_counted_once_so_that_modes_add_up() -> None:
     assert cores[0] == (565 - 100, 17 - 5, 720, 5655859, 1837, 63, 219, 0, 105)
 
 
-@pytest.mark.parametrize("text", [b"", b"cpu  1 2 3\n", b"cpu  1 1 1 1 1 1 1 1 0 0\ncpu0 1 1 1", b"hello\n"])
+@pytest.mark.parametrize(
+    "text", [b"", b"cpu  1 2 3\n", b"cpu  1 1 1 1 1 1 1 1 0 0\ncpu0 1 1 1", b"hello\n"]
+)
 def test_an_empty_or_cut_file_is_refused(text: bytes) -> None:
     with pytest.raises(ValueError, match="missing or cut"):
         parse(text)
@@ -43,9 +45,16 @@ def test_rows_are_nanoseconds_since_the_row_before(tmp_path: Path) -> None:
     make_root(tmp_path, 2, step=1)
     now = at_second(1.25)
     rows = source.read(now).rows["cores"]
-    assert [row[:3] for row in rows] == [(now.time_ns, 0, 1_250_000_000), (now.time_ns, 1, 1_250_000_000)]
+    assert [row[:3] for row in rows] == [
+        (now.time_ns, 0, 1_250_000_000),
+        (now.time_ns, 1, 1_250_000_000),
+    ]
     modes = dict(zip(COLUMNS, rows[1], strict=True))
-    assert (modes["user_ns"], modes["system_ns"], modes["idle_ns"]) == (600_000_000, 300_000_000, 100_000_000)
+    assert (modes["user_ns"], modes["system_ns"], modes["idle_ns"]) == (
+        600_000_000,
+        300_000_000,
+        100_000_000,
+    )
     assert modes["steal_ns"] == modes["guest_ns"] == 0
     source.close()
 
@@ -53,7 +62,10 @@ def test_rows_are_nanoseconds_since_the_row_before(tmp_path: Path) -> None:
 def test_two_thousand_cores_all_have_rows(tmp_path: Path) -> None:
     source = Cores(tmp_path)
     for second in range(2):
-        write_files(tmp_path, _stat(*(f"cpu{cpu} {second} 0 0 5000000000 0 0 0 0 0 0" for cpu in range(2000))))
+        write_files(
+            tmp_path,
+            _stat(*(f"cpu{cpu} {second} 0 0 5000000000 0 0 0 0 0 0" for cpu in range(2000))),
+        )
         reading = source.read(at_second(second))
     assert len(source.online) == len(reading.rows["cores"]) == 2000
     assert reading.gaps == []
@@ -69,7 +81,9 @@ def test_a_core_going_offline_is_a_gap_and_no_row(tmp_path: Path) -> None:
     reading = source.read(at_second(1))
     assert source.online == {0}
     assert [row[1] for row in reading.rows["cores"]] == [0]
-    assert [(gap.table, gap.cpu, gap.cause) for gap in reading.gaps] == [("cores", 1, "cpu 1 went offline")]
+    assert [(gap.table, gap.cpu, gap.cause) for gap in reading.gaps] == [
+        ("cores", 1, "cpu 1 went offline")
+    ]
     assert source.read(at_second(2)).gaps == []
     source.close()
 

@@ -18,7 +18,10 @@ def events(name: str) -> list[RayEvent]:
 
 
 def test_a_dead_node_is_the_same_node_in_both_files() -> None:
-    (always,), (exported,) = events("frozen_node/events/event_GCS.log"), events("frozen_node/export_events/event_EXPORT_NODE.log")
+    (always,), (exported,) = (
+        events("frozen_node/events/event_GCS.log"),
+        events("frozen_node/export_events/event_EXPORT_NODE.log"),
+    )
     assert always.kind == exported.kind == "ray_node_dead"
     assert always.key == exported.key == "2bd39b98716a5f4ba06a0d80318fc90b74b487fec613cb9601c0d386"
     assert exported.time_ns == 1_794_793_317_496_000_000
@@ -27,7 +30,9 @@ def test_a_dead_node_is_the_same_node_in_both_files() -> None:
 
 def test_an_actor_that_died_with_its_node_and_not_one_that_was_asked_to_exit() -> None:
     found = events("frozen_node/export_events/event_EXPORT_ACTOR.log")
-    assert {(event.fields["class"], event.fields["reason"]) for event in found} == {("A", "NODE_DIED")}
+    assert {(event.fields["class"], event.fields["reason"]) for event in found} == {
+        ("A", "NODE_DIED")
+    }
     assert {event.key for event in found} == {"93454afda61dea1a9fed52bd02000000"}
 
 
@@ -40,13 +45,19 @@ def test_a_job_that_failed_is_told_without_its_log() -> None:
 
 
 def test_a_job_that_succeeded_is_told_and_one_that_was_stopped_is_not() -> None:
-    told = b'{"source_type": "JOBS", "timestamp": "1760000000", "message": "Completed a ray job raysubmit_1 with a status %s.",'
+    told = (
+        b'{"source_type": "JOBS", "timestamp": "1760000000", "message": "Completed a ray job'
+        b' raysubmit_1 with a status %s.",'
+    )
     told += b' "custom_fields": {"submission_id": "raysubmit_1"}}'
-    (event,) = filter(None, (parse(told % status) for status in (b"SUCCEEDED", b"STOPPED", b"RUNNING")))
+    (event,) = filter(
+        None, (parse(told % status) for status in (b"SUCCEEDED", b"STOPPED", b"RUNNING"))
+    )
     assert (event.kind, event.key) == ("ray_job_succeeded", "raysubmit_1")
     assert TELLING.search(told % b"SUCCEEDED")
     data = (
-        b'{"submission_job_id": "raysubmit_1", "status": "%s", "end_time": "1760000000000", "message": "", "driver_exit_code": 0}'
+        b'{"submission_job_id": "raysubmit_1", "status": "%s", "end_time": "1760000000000",'
+        b' "message": "", "driver_exit_code": 0}'
     )
     exported = b'{"source_type": "EXPORT_SUBMISSION_JOB", "event_data": %s}' % data
     (event,) = filter(None, (parse(exported % status) for status in (b"SUCCEEDED", b"STOPPED")))
@@ -68,11 +79,20 @@ def test_a_driver_that_died_is_a_failed_job() -> None:
         b"[]",
         b'{"source_type": "GCS"}',
         b'{"source_type": [1]}',
-        b'{"source_type": "EXPORT_NODE", "event_data": {"state": "DEAD", "node_id": "!", "end_time_ms": "x"}}',
+        (
+            b'{"source_type": "EXPORT_NODE", "event_data": {"state": "DEAD", "node_id": "!",'
+            b' "end_time_ms": "x"}}'
+        ),
         b'{"source_type": "EXPORT_ACTOR", "event_data": {"state": "DEAD", "death_cause": 5}}',
         b"[" * 100_000,
-        b'{"source_type": "GCS", "label": "RAY_NODE_REMOVED", "timestamp": Infinity, "custom_fields": {"node_id": 1}}',
-        b'{"source_type": "EXPORT_SUBMISSION_JOB", "event_data": {"status": "FAILED", "submission_job_id": 1,"end_time": 1e999}}',
+        (
+            b'{"source_type": "GCS", "label": "RAY_NODE_REMOVED", "timestamp": Infinity,'
+            b' "custom_fields": {"node_id": 1}}'
+        ),
+        (
+            b'{"source_type": "EXPORT_SUBMISSION_JOB", "event_data": {"status": "FAILED",'
+            b' "submission_job_id": 1,"end_time": 1e999}}'
+        ),
     ],
 )
 def test_damaged_lines_say_nothing(line: bytes) -> None:

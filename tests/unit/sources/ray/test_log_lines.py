@@ -31,7 +31,11 @@ def kinds(name: str) -> Counter[str]:
 
 
 def test_the_gcs_tells_of_a_frozen_node() -> None:
-    assert kinds("frozen_node/gcs_server.out") == {"ray_health_check_failed": 5, "ray_node_dead": 2, "ray_actor_died": 1}
+    assert kinds("frozen_node/gcs_server.out") == {
+        "ray_health_check_failed": 5,
+        "ray_node_dead": 2,
+        "ray_actor_died": 1,
+    }
 
 
 def test_a_jobs_log_tells_what_it_lost_and_what_it_waited_for() -> None:
@@ -48,7 +52,9 @@ def test_the_quick_search_misses_no_line_that_a_pattern_knows(folder: str) -> No
 
 def test_a_health_check_says_which_node_when_and_how_many_are_left() -> None:
     line = next(
-        line for line in (DATA / "frozen_node/gcs_server.out").read_bytes().splitlines() if b"Health check failed" in line
+        line
+        for line in (DATA / "frozen_node/gcs_server.out").read_bytes().splitlines()
+        if b"Health check failed" in line
     )
     event = parse(line, READ_NS)
     assert event is not None
@@ -60,15 +66,28 @@ def test_a_health_check_says_which_node_when_and_how_many_are_left() -> None:
 @pytest.mark.parametrize(
     ("line", "kind", "fields"),
     [
-        (b"Node is dead because the health check failed. node_id=" + NODE.encode(), "ray_node_dead", {"node": NODE}),
-        (b"Node " + NODE.encode() + b" is dead because the health check failed.", "ray_node_dead", {"node": NODE}),
         (
-            b"Exiting because this node manager has mistakenly been marked as dead by the GCS: GCS failed to check the health",
+            b"Node is dead because the health check failed. node_id=" + NODE.encode(),
+            "ray_node_dead",
+            {"node": NODE},
+        ),
+        (
+            b"Node " + NODE.encode() + b" is dead because the health check failed.",
+            "ray_node_dead",
+            {"node": NODE},
+        ),
+        (
+            (
+                b"Exiting because this node manager has mistakenly been marked as dead by the GCS:"
+                b" GCS failed to check the health"
+            ),
             "ray_node_dead",
             {"node": "this"},
         ),
         (
-            b"ray.exceptions.ObjectFetchTimedOutError: Failed to retrieve object " + OBJECT.encode() + b".",
+            b"ray.exceptions.ObjectFetchTimedOutError: Failed to retrieve object "
+            + OBJECT.encode()
+            + b".",
             "ray_fetch_timeout",
             {"error": "ObjectFetchTimedOutError", "object": OBJECT},
         ),
@@ -89,7 +108,10 @@ def test_lines_of_other_versions(line: bytes, kind: str, fields: dict[str, str])
 
 
 def test_an_actor_that_was_let_go_did_not_die() -> None:
-    line = f"Actor is failed on worker {NODE} at node {NODE}, need_reschedule = 0, remaining_restarts = 0 actor_id={NODE}"
+    line = (
+        f"Actor is failed on worker {NODE} at node {NODE}, need_reschedule = 0, remaining_restarts"
+        f" = 0 actor_id={NODE}"
+    )
     assert parse(line.encode(), READ_NS) is None
     assert parse(line.replace("reschedule = 0", "reschedule = 1").encode(), READ_NS) is not None
 
@@ -104,7 +126,9 @@ def test_a_stamp_of_another_zone_is_put_right(in_zone: None) -> None:
     assert parse(local, READ_NS).time_ns == 1_794_793_265_492_000_000  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("stamp", [b"[2026-99-16 01:41:05,492", b"[9999-12-31 23:59:59,999", b"[", b""])
+@pytest.mark.parametrize(
+    "stamp", [b"[2026-99-16 01:41:05,492", b"[9999-12-31 23:59:59,999", b"[", b""]
+)
 def test_a_stamp_that_is_none_leaves_the_time_open(stamp: bytes) -> None:
     event = parse(stamp + b" Health check failed for node " + NODE.encode(), READ_NS)
     assert event is not None
@@ -112,14 +136,20 @@ def test_a_stamp_that_is_none_leaves_the_time_open(stamp: bytes) -> None:
 
 
 def test_hostile_lines_are_made_printable_and_cut() -> None:
-    event = parse(b"\x1b[2J Health check failed for node " + NODE.encode() + b"x" * 100_000, READ_NS)
+    event = parse(
+        b"\x1b[2J Health check failed for node " + NODE.encode() + b"x" * 100_000, READ_NS
+    )
     assert event is not None
     assert event.message.startswith("\\x1b[2J")
     assert len(event.message) <= 4096
 
 
 def test_no_line_makes_a_pattern_slow() -> None:
-    hostile = (b"Actor is failed on worker " + b"a" * 64_000, b"exceptions.ObjectLostError: " + b"object " * 9_000, b"0" * 64_000)
+    hostile = (
+        b"Actor is failed on worker " + b"a" * 64_000,
+        b"exceptions.ObjectLostError: " + b"object " * 9_000,
+        b"0" * 64_000,
+    )
     started = time.process_time()
     for line in hostile:
         parse(b"ray." + line, READ_NS)

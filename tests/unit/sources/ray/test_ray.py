@@ -1,4 +1,6 @@
-"""Ray as a source: real session directories, followed, told once, whatever somebody puts in their place."""
+"""Ray as a source: real session directories, followed, told once, whatever somebody puts in their
+place.
+"""
 
 import os
 import shutil
@@ -21,9 +23,18 @@ from necroscope.symbols.target_files import open_in_root
 
 DATA = Path(__file__).parents[3] / "data/ray"
 READ_NS = 1_794_793_400_000_000_000
-HEALTH = f"[2026-11-16 01:41:05,492 W 1 1] (gcs_server) x.cc:9: Health check failed for node {'ab' * 28}\n"
+HEALTH = (
+    "[2026-11-16 01:41:05,492 W 1 1] (gcs_server) x.cc:9: Health check failed for node"
+    f" {'ab' * 28}\n"
+)
 HANG = "ray.exceptions.GetTimeoutError: Get timed out: some object(s) not ready.\n"
-FROZEN = {"ray_health_check_failed": 5, "ray_node_dead": 1, "ray_actor_died": 1, "ray_job_failed": 1, "ray_job_hang": 2}
+FROZEN = {
+    "ray_health_check_failed": 5,
+    "ray_node_dead": 1,
+    "ray_actor_died": 1,
+    "ray_job_failed": 1,
+    "ray_job_hang": 2,
+}
 
 
 def session(root: Path, name: str = "session_1") -> Path:
@@ -71,7 +82,9 @@ def test_what_was_there_before_us_is_not_told(tmp_path: Path) -> None:
     source.close()
 
 
-def test_a_log_that_is_rotated_is_read_to_its_end_and_the_new_one_from_its_start(tmp_path: Path) -> None:
+def test_a_log_that_is_rotated_is_read_to_its_end_and_the_new_one_from_its_start(
+    tmp_path: Path,
+) -> None:
     logs = session(tmp_path)
     log = logs / "gcs_server.out"
     log.write_bytes(b"")
@@ -89,7 +102,10 @@ def test_a_new_session_is_followed(tmp_path: Path) -> None:
     session(tmp_path)
     source = make(tmp_path)
     look(source, 0)
-    write_files(session(tmp_path, "session_2"), {"gcs_server.out": "Health check failed for node " + "ab" * 28 + "\n"})
+    write_files(
+        session(tmp_path, "session_2"),
+        {"gcs_server.out": "Health check failed for node " + "ab" * 28 + "\n"},
+    )
     assert kinds(look(source, 10)) == {"ray_health_check_failed": 1}
     source.close()
 
@@ -156,14 +172,18 @@ def append(logs: Path, count: int, text: str) -> None:
             file.write(text)
 
 
-def test_of_more_files_than_are_held_open_each_line_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_more_files_than_are_held_open_each_line_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(session_logs, "FILE_LIMIT", 3)
     logs = session(tmp_path)
     append(logs, 9, HANG)
     source = make(tmp_path)
     assert kinds(look(source, 0)) == {}
     append(logs, 9, "something else\n")
-    assert [kinds(look(source, 10 * turn)) for turn in range(1, 5)] == [{}] * 4, "what was there before us"
+    assert [kinds(look(source, 10 * turn)) for turn in range(1, 5)] == [{}] * 4, (
+        "what was there before us"
+    )
     append(logs, 9, HANG)
     append(logs, 12, HANG)
     told = [kinds(look(source, 10 * turn))["ray_job_hang"] for turn in range(5, 11)]
@@ -177,7 +197,9 @@ def test_files_that_come_back_are_not_told_again(tmp_path: Path) -> None:
     look(source, 0)
     append(logs, 2, HANG)
     assert kinds(look(source, 10)) == {"ray_job_hang": 2}
-    (tmp_path / "proc/77/root").rename(tmp_path / "proc/78/root")  # the process is gone by which they were reached
+    (tmp_path / "proc/77/root").rename(
+        tmp_path / "proc/78/root"
+    )  # the process is gone by which they were reached
     assert kinds(look(source, 20)) == {}
     assert kinds(look(source, 81)) == {}
     append(logs, 1, HANG)
@@ -185,7 +207,9 @@ def test_files_that_come_back_are_not_told_again(tmp_path: Path) -> None:
     source.close()
 
 
-def test_a_file_that_is_moved_away_while_it_is_listed_costs_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_moved_away_while_it_is_listed_costs_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     logs = session(tmp_path)
     append(logs, 2, HANG)
     source = make(tmp_path)
@@ -199,7 +223,9 @@ def test_a_file_that_is_moved_away_while_it_is_listed_costs_no_other(tmp_path: P
     source.close()
 
 
-def test_how_far_files_were_read_is_kept_of_so_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_how_far_files_were_read_is_kept_of_so_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(session_logs, "_NAMES_LIMIT", 4)
     logs = session(tmp_path)
     source = make(tmp_path)
@@ -212,7 +238,9 @@ def test_how_far_files_were_read_is_kept_of_so_many(tmp_path: Path, monkeypatch:
     source.close()
 
 
-def test_a_file_that_we_may_not_read_takes_no_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_we_may_not_read_takes_no_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(session_logs, "FILE_LIMIT", 3)
     logs = session(tmp_path)
     source = make(tmp_path)
@@ -221,7 +249,9 @@ def test_a_file_that_we_may_not_read_takes_no_place(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(
         session_logs,
         "open_in_root",
-        lambda root, path: None if path[-5:] in (b"3.err", b"4.err", b"5.err") else open_in_root(root, path),
+        lambda root, path: (
+            None if path[-5:] in (b"3.err", b"4.err", b"5.err") else open_in_root(root, path)
+        ),
     )
     told = [kinds(look(source, 10 * turn))["ray_job_hang"] for turn in range(1, 4)]
     assert sum(told) == 3
@@ -239,14 +269,20 @@ def test_a_fast_log_is_read_to_its_end(tmp_path: Path) -> None:
     source.close()
 
 
-def test_many_fast_logs_are_read_a_piece_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_fast_logs_are_read_a_piece_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(session_logs, "_ROUND_BYTES", 3 * PIECE_BYTES)
     logs = session(tmp_path)
     source = make(tmp_path)
     append(logs, 4, "")
     look(source, 0)
     append(logs, 4, HANG + "nothing that tells\n" * 20_000 + HANG)
-    assert [kinds(look(source, 10 * turn)) for turn in (1, 2, 3)] == [{"ray_job_hang": 4}, {"ray_job_hang": 4}, {}]
+    assert [kinds(look(source, 10 * turn)) for turn in (1, 2, 3)] == [
+        {"ray_job_hang": 4},
+        {"ray_job_hang": 4},
+        {},
+    ]
     source.close()
 
 
@@ -263,17 +299,32 @@ def test_no_descriptor_is_left(tmp_path: Path) -> None:
 
 def removed(timestamp: str) -> str:
     fields = '"message": "gone", "custom_fields": {"node_id": "ab"}'
-    return f'{{"source_type": "GCS", "label": "RAY_NODE_REMOVED", "timestamp": {timestamp}, {fields}}}\n'
+    return (
+        f'{{"source_type": "GCS", "label": "RAY_NODE_REMOVED", "timestamp": {timestamp},'
+        f" {fields}}}\n"
+    )
 
 
-def test_numbers_that_no_clock_shows_cost_neither_the_others_nor_a_descriptor(tmp_path: Path) -> None:
+def test_numbers_that_no_clock_shows_cost_neither_the_others_nor_a_descriptor(
+    tmp_path: Path,
+) -> None:
     before = os.listdir("/proc/self/fd")
     logs = session(tmp_path)
     source = make(tmp_path)
     look(source, 0)
-    write_files(logs, {"events/event_GCS.log": removed("Infinity") + removed("1e999") + removed(str(READ_NS // NS_PER_S - 9))})
+    write_files(
+        logs,
+        {
+            "events/event_GCS.log": (
+                removed("Infinity") + removed("1e999") + removed(str(READ_NS // NS_PER_S - 9))
+            )
+        },
+    )
     reading = look(source, 10)
-    assert (reading.trouble, [row[0] for row in reading.rows["events"]]) == (None, [READ_NS - 9 * NS_PER_S])
+    assert (reading.trouble, [row[0] for row in reading.rows["events"]]) == (
+        None,
+        [READ_NS - 9 * NS_PER_S],
+    )
     source.close()
     assert len(os.listdir("/proc/self/fd")) == len(before)
 
@@ -283,12 +334,20 @@ def test_a_stamp_that_cannot_be_is_not_believed(tmp_path: Path, timestamp: str) 
     logs = session(tmp_path)
     source = make(tmp_path)
     look(source, 0)
-    write_files(logs, {"events/event_GCS.log": removed(timestamp), "gcs_server.out": HEALTH.replace("2026", "0001")})
+    write_files(
+        logs,
+        {
+            "events/event_GCS.log": removed(timestamp),
+            "gcs_server.out": HEALTH.replace("2026", "0001"),
+        },
+    )
     assert [row[0] for row in look(source, 10).rows["events"]] == [READ_NS, READ_NS]
     source.close()
 
 
-def test_a_round_that_fails_is_trouble_and_loses_no_descriptor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_round_that_fails_is_trouble_and_loses_no_descriptor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = os.listdir("/proc/self/fd")
     logs = session(tmp_path)
     write_files(logs, {"raylet.out": ""})
@@ -312,7 +371,11 @@ def test_without_ray_nothing_is_missed(tmp_path: Path) -> None:
 
 def test_the_dashboard_tells_of_what_died_since_and_not_of_what_was_dead(tmp_path: Path) -> None:
     no_nodes = b'{"data": {"result": {"result": []}}}'
-    answers: dict[str, bytes | int] = {"/api/gcs_healthz": b"success", "/api/v0/nodes": no_nodes, "/api/jobs/": b"[]"}
+    answers: dict[str, bytes | int] = {
+        "/api/gcs_healthz": b"success",
+        "/api/v0/nodes": no_nodes,
+        "/api/jobs/": b"[]",
+    }
     with tcp_daemon(http(answers)) as daemon:
         source = make(tmp_path, Dashboard(f"http://127.0.0.1:{daemon.port}"))
         look(source, 0)
@@ -341,7 +404,10 @@ def test_a_dashboard_that_hangs_is_trouble_and_logs_are_read_on(tmp_path: Path) 
         source.close()
 
 
-ENDLESS = b'{"data": {"result": {"result": [{"state": "DEAD", "node_id": "ab", "end_time_ms": Infinity}]}}}'
+ENDLESS = (
+    b'{"data": {"result": {"result": [{"state": "DEAD", "node_id": "ab", "end_time_ms":'
+    b" Infinity}]}}}"
+)
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"{}", b'{"data": null}', b"[1]", ENDLESS])
@@ -357,6 +423,12 @@ def test_a_dashboard_that_answers_nonsense_is_trouble(tmp_path: Path, body: byte
 def test_a_dashboards_address_is_an_address() -> None:
     assert parse_address("http://localhost:8265/") == ("127.0.0.1", 8265)
     assert parse_address("[::1]:8265") == ("::1", 8265)
-    for text in ("http://head.example:8265", "127.0.0.1", "127.0.0.1:99999", "https://127.0.0.1:1", ""):
+    for text in (
+        "http://head.example:8265",
+        "127.0.0.1",
+        "127.0.0.1:99999",
+        "https://127.0.0.1:1",
+        "",
+    ):
         with pytest.raises(UsageError):
             parse_address(text)

@@ -10,7 +10,14 @@ from necroscope.sources.sysfs.cpus import OnlineCpus, parse
 
 @pytest.mark.parametrize(
     ("text", "cpus"),
-    [("0-3,7", (0, 1, 2, 3, 7)), ("0\n", (0,)), (b"0-1\n", (0, 1)), ("", ()), ("\n", ()), ("2,4-5,9", (2, 4, 5, 9))],
+    [
+        ("0-3,7", (0, 1, 2, 3, 7)),
+        ("0\n", (0,)),
+        (b"0-1\n", (0, 1)),
+        ("", ()),
+        ("\n", ()),
+        ("2,4-5,9", (2, 4, 5, 9)),
+    ],
 )
 def test_lists_are_read(text: str | bytes, cpus: tuple[int, ...]) -> None:
     assert parse(text) == cpus

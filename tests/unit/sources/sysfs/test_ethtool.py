@@ -21,7 +21,12 @@ DATA = Path(__file__).parents[3] / "data/sysfs"
 
 def test_a_captured_driver_is_read() -> None:
     driver = parse_driver((DATA / "drvinfo-virtio_net").read_bytes())
-    assert (driver.name, driver.version, driver.firmware, driver.counters) == ("virtio_net", "1.0.0", "", 20)
+    assert (driver.name, driver.version, driver.firmware, driver.counters) == (
+        "virtio_net",
+        "1.0.0",
+        "",
+        20,
+    )
 
 
 def test_captured_counters_have_names_and_values() -> None:
@@ -47,13 +52,19 @@ class _ManyCounters(Ethtool):
         if command == 0x03:
             return struct.pack("=I32s32s32s80xI12x", 3, b"ena", b"2.11.0g", b"1.5", self.count)
         if command == 0x1B:
-            return request + b"".join(f"counter_{at}".encode().ljust(32, b"\0") for at in range(self.count))
+            return request + b"".join(
+                f"counter_{at}".encode().ljust(32, b"\0") for at in range(self.count)
+            )
         return request + struct.pack(f"={self.count}q", *range(self.count))
 
 
 def test_counters_beyond_the_limit_are_left_out_and_counted() -> None:
     answer = _ManyCounters().read(["eth0"])["eth0"]
-    assert (answer.driver.name, answer.driver.version, answer.driver.firmware) == ("ena", "2.11.0g", "1.5")
+    assert (answer.driver.name, answer.driver.version, answer.driver.firmware) == (
+        "ena",
+        "2.11.0g",
+        "1.5",
+    )
     assert len(answer.counters) == COUNTER_LIMIT
     assert answer.counters["counter_1999"] == 1999
     assert answer.left_out == 7

@@ -17,7 +17,9 @@ def _device(root: Path, name: str, at: str) -> None:
 
 def test_a_pci_device_has_its_interrupts(tmp_path: Path) -> None:
     _device(tmp_path, "eth0", "pci0000:00/0000:00:05.0")
-    write_files(tmp_path, {f"sys/devices/pci0000:00/0000:00:05.0/msi_irqs/{irq}": "" for irq in (24, 25)})
+    write_files(
+        tmp_path, {f"sys/devices/pci0000:00/0000:00:05.0/msi_irqs/{irq}": "" for irq in (24, 25)}
+    )
     devices = netdev_irqs.read(tmp_path)
     assert devices.by_irq == {"24": "eth0", "25": "eth0"}
     assert devices.by_bus_name == {"0000:00:05.0": "eth0"}

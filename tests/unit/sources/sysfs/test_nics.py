@@ -64,11 +64,15 @@ def test_veth_is_read_and_bridges_and_vlans_are_not(tmp_path: Path) -> None:
     write_files(tmp_path, {"sys/class/net/lo/ifindex": "1\n", "sys/class/net/lo/iflink": "1\n"})
     source = Nics(tmp_path)
     rows = source.read(at_second(0)).rows["nics"]
-    assert [row[1:] for row in rows if row[1] != "eth0"] == [("veth1", "veth", None, "rx_dropped", 3)]
+    assert [row[1:] for row in rows if row[1] != "eth0"] == [
+        ("veth1", "veth", None, "rx_dropped", 3)
+    ]
     source.close()
 
 
-def test_in_another_network_namespace_one_gap_says_why_drivers_are_not_asked(tmp_path: Path) -> None:
+def test_in_another_network_namespace_one_gap_says_why_drivers_are_not_asked(
+    tmp_path: Path,
+) -> None:
     write_files(make_root(tmp_path, 2, queues=1), {"proc/1/ns/net": ""})
     source = Nics(tmp_path)
     assert [gap.cause for gap in source.read(at_second(0)).gaps] == [
@@ -84,20 +88,33 @@ def test_below_a_host_root_drivers_are_asked_in_the_nodes_own_namespace(tmp_path
     (tmp_path / "proc/1/ns").mkdir(parents=True)
     (tmp_path / "proc/1/ns/net").symlink_to("/proc/self/ns/net")
     source = Nics(tmp_path)
-    assert not [gap for gap in source.read(at_second(0)).gaps if "another network namespace" in gap.cause]
+    assert not [
+        gap for gap in source.read(at_second(0)).gaps if "another network namespace" in gap.cause
+    ]
     source.close()
 
 
 def test_the_drivers_answer_gives_versions_and_counters(tmp_path: Path) -> None:
-    answer = Answer(Driver("ena", "2.11.0g", "1.5", 1), {"suspected_poll_starvation": 2}, left_out=9)
+    answer = Answer(
+        Driver("ena", "2.11.0g", "1.5", 1), {"suspected_poll_starvation": 2}, left_out=9
+    )
     source = Nics(make_root(tmp_path, 2, queues=1), _Answering({"eth0": answer}))
     reading = source.read(at_second(0))
-    assert (at_second(0).time_ns, "eth0", "ena", "2.11.0g, firmware 1.5", "suspected_poll_starvation", 2) in reading.rows["nics"]
+    assert (
+        at_second(0).time_ns,
+        "eth0",
+        "ena",
+        "2.11.0g, firmware 1.5",
+        "suspected_poll_starvation",
+        2,
+    ) in reading.rows["nics"]
     assert [gap.cause for gap in reading.gaps] == ["9 counters of eth0 are beyond the limit"]
     source.close()
 
 
-def test_a_driver_that_does_not_answer_until_the_next_read_is_a_gap_and_sysfs_is_still_read(tmp_path: Path) -> None:
+def test_a_driver_that_does_not_answer_until_the_next_read_is_a_gap_and_sysfs_is_still_read(
+    tmp_path: Path,
+) -> None:
     source = Nics(make_root(tmp_path, 2, queues=1), _Answering(None, None, None))
     reading = source.read(at_second(0))
     assert reading.gaps == []

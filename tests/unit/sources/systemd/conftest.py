@@ -15,11 +15,20 @@ LIST = "/org/freedesktop/systemd1 Manager ListUnitsByPatterns () ('*.service', '
 
 
 def key(question: Question) -> str:
-    return " ".join([question.path, question.interface.rpartition(".")[2], question.member, *map(str, question.arguments)])
+    return " ".join(
+        [
+            question.path,
+            question.interface.rpartition(".")[2],
+            question.member,
+            *map(str, question.arguments),
+        ]
+    )
 
 
 class CapturedBus:
-    """Answers from the capture, parsed from the very bytes; what was not captured is an error of systemd's."""
+    """Answers from the capture, parsed from the very bytes; what was not captured is an error of
+    systemd's.
+    """
 
     def __init__(self, rounds: list[dict[str, str]]) -> None:
         self.rounds = rounds

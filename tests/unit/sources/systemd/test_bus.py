@@ -1,4 +1,6 @@
-"""The connection: authentication, many questions at once, and every way in which the other side can misbehave."""
+"""The connection: authentication, many questions at once, and every way in which the other side can
+misbehave.
+"""
 
 import struct
 import time
@@ -30,7 +32,13 @@ def speaking(error: str = "") -> Answer:
                 return None
             (serial,) = struct.unpack_from("<I", data, 8)
             signal = reply(b"", b"", kind=4, serial=serial)
-            replies += signal + reply(b"\x05\0\0\0", b"u", kind=wire.ERROR if error else wire.RETURN, serial=serial, error=error)
+            replies += signal + reply(
+                b"\x05\0\0\0",
+                b"u",
+                kind=wire.ERROR if error else wire.RETURN,
+                serial=serial,
+                error=error,
+            )
             data = data[length:]
         return replies or None
 
@@ -81,9 +89,14 @@ def test_no_more_calls_wait_for_an_answer_than_a_bus_allows(tmp_path: Path) -> N
     ],
     ids=["hangs", "refuses", "babbles", "closes", "other bytes"],
 )
-def test_a_bus_that_misbehaves_is_unavailable_within_its_deadline(tmp_path: Path, answer: Answer, facts: str) -> None:
+def test_a_bus_that_misbehaves_is_unavailable_within_its_deadline(
+    tmp_path: Path, answer: Answer, facts: str
+) -> None:
     started = time.monotonic()
-    with unix_daemon(tmp_path / SOCKET, answer, closes=False), pytest.raises(SourceUnavailable, match=facts):
+    with (
+        unix_daemon(tmp_path / SOCKET, answer, closes=False),
+        pytest.raises(SourceUnavailable, match=facts),
+    ):
         Bus(tmp_path, timeout_s=0.2)
     assert time.monotonic() - started < 5
 
@@ -128,9 +141,15 @@ def test_a_bus_that_hangs_up_on_a_user_it_does_not_know_has_a_hint(
     assert bool(hint) == bool(caught.value.hint)
 
 
-def test_a_bus_that_only_does_not_answer_is_not_said_to_know_no_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bus_that_only_does_not_answer_is_not_said_to_know_no_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 61_000)
-    lets_in = unix_daemon(tmp_path / SOCKET, lambda data: b"OK 1234\r\n" if b"BEGIN" not in data else None, closes=False)
+    lets_in = unix_daemon(
+        tmp_path / SOCKET,
+        lambda data: b"OK 1234\r\n" if b"BEGIN" not in data else None,
+        closes=False,
+    )
     with lets_in, pytest.raises(SourceUnavailable, match="did not answer in time") as caught:
         Bus(tmp_path, timeout_s=0.3)
     assert not caught.value.hint

@@ -28,7 +28,13 @@ def root(tmp_path: Path) -> Path:
 
 
 def make(root: Path, bus: CapturedBus) -> Units:
-    return Units(root, 10 * NS_PER_S, lambda ns: ns, realtime=lambda: at_second(0).time_ns, open_bus=lambda _: bus)  # type: ignore[arg-type,return-value]
+    return Units(
+        root,
+        10 * NS_PER_S,
+        lambda ns: ns,
+        realtime=lambda: at_second(0).time_ns,
+        open_bus=lambda _: bus,
+    )  # type: ignore[arg-type,return-value]
 
 
 def look(source: Units, second: float) -> Reading:
@@ -39,24 +45,36 @@ def look(source: Units, second: float) -> Reading:
 
 
 def rows(reading: Reading) -> dict[str, dict[str, Any]]:
-    return {str(row[1]): dict(zip(COLUMNS, row, strict=True)) for row in reading.rows.get("units", [])}
+    return {
+        str(row[1]): dict(zip(COLUMNS, row, strict=True)) for row in reading.rows.get("units", [])
+    }
 
 
 def events(reading: Reading) -> dict[tuple[str, str], dict[str, Any]]:
     found = {}
     for row in reading.rows.get("events", []):
         fields = json.loads(str(row[13]))
-        found[str(row[1]), fields["unit"]] = fields | {"time": row[0], "by_kernel": row[9], "message": row[11]}
+        found[str(row[1]), fields["unit"]] = fields | {
+            "time": row[0],
+            "by_kernel": row[9],
+            "message": row[11],
+        }
     return found
 
 
-def test_the_first_look_writes_every_unit_with_what_systemd_says_of_it(root: Path, captured: CapturedBus) -> None:
+def test_the_first_look_writes_every_unit_with_what_systemd_says_of_it(
+    root: Path, captured: CapturedBus
+) -> None:
     source = make(root, captured)
     reading = look(source, 0)
     found = rows(reading)
     assert len(found) > 60
     crasher = found["crasher.service"]
-    assert (crasher["time"], crasher["load_state"], crasher["active_state"]) == (at_second(1).time_ns, "loaded", "activating")
+    assert (crasher["time"], crasher["load_state"], crasher["active_state"]) == (
+        at_second(1).time_ns,
+        "loaded",
+        "activating",
+    )
     assert (crasher["result"], crasher["main_code"], crasher["main_status"]) == ("exit-code", 1, 3)
     assert (crasher["file_state"], crasher["preset"], crasher["fragment"]) == (
         "enabled",
@@ -79,11 +97,17 @@ def test_a_timer_says_what_it_starts_and_how_often(root: Path, captured: Capture
     assert timer["schedule"] == "OnUnitActiveUSec=10s OnBootUSec=1s"
     assert 0 < timer["next_ns"] - timer["last_ns"] < 11 * NS_PER_S
     daily = found["apt-daily.timer"]
-    assert (daily["schedule"], daily["last_ns"], daily["period_ns"]) == ("OnCalendar=*-*-* 06,18:00:00", None, None)
+    assert (daily["schedule"], daily["last_ns"], daily["period_ns"]) == (
+        "OnCalendar=*-*-* 06,18:00:00",
+        None,
+        None,
+    )
     assert daily["next_ns"] > 1_700_000_000 * NS_PER_S
 
 
-def test_restarts_between_two_looks_are_events_with_their_number(root: Path, captured: CapturedBus) -> None:
+def test_restarts_between_two_looks_are_events_with_their_number(
+    root: Path, captured: CapturedBus
+) -> None:
     source = make(root, captured)
     before = rows(look(source, 0))
     captured.now = 1
@@ -91,17 +115,29 @@ def test_restarts_between_two_looks_are_events_with_their_number(root: Path, cap
     found, told = rows(reading), events(reading)
     assert {"crasher.service", "preparer.service", "tenth.timer"} <= found.keys() <= before.keys()
     assert len(found) < 10, "only what changed"
-    assert told.keys() == {("unit_restart", "crasher.service"), ("unit_restart", "preparer.service")}
+    assert told.keys() == {
+        ("unit_restart", "crasher.service"),
+        ("unit_restart", "preparer.service"),
+    }
     crasher = told["unit_restart", "crasher.service"]
-    assert crasher["restarts"] - before["crasher.service"]["restarts"] == crasher["restarts_now"] > 10
-    assert crasher["message"] == f"crasher.service restarted {crasher['restarts_now']} times: exit-code, status 3"
+    assert (
+        crasher["restarts"] - before["crasher.service"]["restarts"] == crasher["restarts_now"] > 10
+    )
+    assert (
+        crasher["message"]
+        == f"crasher.service restarted {crasher['restarts_now']} times: exit-code, status 3"
+    )
     assert crasher["time"] == found["crasher.service"]["started_ns"]
     assert crasher["by_kernel"] is False
-    assert told["unit_restart", "preparer.service"]["time"] == at_second(10).time_ns, "nobody tells when it was"
+    assert told["unit_restart", "preparer.service"]["time"] == at_second(10).time_ns, (
+        "nobody tells when it was"
+    )
     source.close()
 
 
-def test_a_unit_between_two_restarts_is_asked_though_it_looks_as_before(root: Path, captured: CapturedBus) -> None:
+def test_a_unit_between_two_restarts_is_asked_though_it_looks_as_before(
+    root: Path, captured: CapturedBus
+) -> None:
     source = make(root, captured)
     before = rows(look(source, 0))["preparer.service"]
     assert (before["active_state"], before["sub_state"]) == ("activating", "auto-restart")
@@ -133,17 +169,33 @@ def test_a_new_segment_writes_all_again_without_asking(root: Path, captured: Cap
 
 def changed(bus: CapturedBus, name: str, active: str, sub: str, **properties: Any) -> None:
     """From now on the unit looks so."""
-    bus.changed[LIST] = [(*unit[:3], active, sub, *unit[5:]) if unit[0] == name else unit for unit in bus.listed()]
+    bus.changed[LIST] = [
+        (*unit[:3], active, sub, *unit[5:]) if unit[0] == name else unit for unit in bus.listed()
+    ]
     path = UNIT + name.replace(".", "_2e").replace("-", "_2d")
     for property_name, value in properties.items():
-        interface = "Service" if property_name in ("NRestarts", "Result", "ExecMainCode", "ExecMainStatus") else "Unit"
-        bus.changed[f"{path} Properties Get org.freedesktop.systemd1.{interface} {property_name}"] = value
+        interface = (
+            "Service"
+            if property_name in ("NRestarts", "Result", "ExecMainCode", "ExecMainStatus")
+            else "Unit"
+        )
+        bus.changed[
+            f"{path} Properties Get org.freedesktop.systemd1.{interface} {property_name}"
+        ] = value
 
 
 def test_a_unit_that_fails_is_an_event(root: Path, captured: CapturedBus) -> None:
     source = make(root, captured)
     look(source, 0)
-    changed(captured, "cron.service", "failed", "failed", Result="signal", ExecMainCode=2, ExecMainStatus=9)
+    changed(
+        captured,
+        "cron.service",
+        "failed",
+        "failed",
+        Result="signal",
+        ExecMainCode=2,
+        ExecMainStatus=9,
+    )
     told = events(look(source, 10))
     assert told["unit_failed", "cron.service"]["message"] == "cron.service failed: signal, signal 9"
     captured.changed.clear()
@@ -151,7 +203,9 @@ def test_a_unit_that_fails_is_an_event(root: Path, captured: CapturedBus) -> Non
     source.close()
 
 
-def test_a_restart_by_hand_is_an_event_though_the_counter_stays(root: Path, captured: CapturedBus) -> None:
+def test_a_restart_by_hand_is_an_event_though_the_counter_stays(
+    root: Path, captured: CapturedBus
+) -> None:
     source = make(root, captured)
     look(source, 0)
     changed(captured, "dbus.service", "active", "running", InvocationID=b"another")
@@ -159,7 +213,9 @@ def test_a_restart_by_hand_is_an_event_though_the_counter_stays(root: Path, capt
     source.close()
 
 
-def test_a_unit_that_systemd_dropped_is_said_to_be_unloaded(root: Path, captured: CapturedBus) -> None:
+def test_a_unit_that_systemd_dropped_is_said_to_be_unloaded(
+    root: Path, captured: CapturedBus
+) -> None:
     source = make(root, captured)
     look(source, 0)
     captured.changed[LIST] = [unit for unit in captured.listed() if unit[0] != "cron.service"]
@@ -168,11 +224,15 @@ def test_a_unit_that_systemd_dropped_is_said_to_be_unloaded(root: Path, captured
 
 
 def test_hostile_names_are_made_printable(root: Path, captured: CapturedBus) -> None:
-    captured.changed[LIST] = [("\x1b[2J.service", "", "loaded", "active", "running", "", "/p", 0, "", "/")]
+    captured.changed[LIST] = [
+        ("\x1b[2J.service", "", "loaded", "active", "running", "", "/p", 0, "", "/")
+    ]
     assert list(rows(look(make(root, captured), 0))) == ["\\x1b[2J.service"]
 
 
-def test_too_many_units_are_cut_with_a_gap(root: Path, captured: CapturedBus, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_units_are_cut_with_a_gap(
+    root: Path, captured: CapturedBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(units_module, "UNIT_LIMIT", 5)
     source = make(root, captured)
     reading = look(source, 0)
@@ -182,7 +242,9 @@ def test_too_many_units_are_cut_with_a_gap(root: Path, captured: CapturedBus, mo
     source.close()
 
 
-def test_a_bus_that_fails_is_trouble_until_it_answers_again(root: Path, captured: CapturedBus) -> None:
+def test_a_bus_that_fails_is_trouble_until_it_answers_again(
+    root: Path, captured: CapturedBus
+) -> None:
     failing = [True]
 
     def open_bus(_: Path) -> Bus:
@@ -193,7 +255,9 @@ def test_a_bus_that_fails_is_trouble_until_it_answers_again(root: Path, captured
     source = Units(root, 10 * NS_PER_S, lambda ns: ns, open_bus=open_bus)
     reading = look(source, 0)
     assert (reading.trouble.facts if reading.trouble else None) == "the bus is down"
-    assert source.read(at_second(5)).trouble is reading.trouble, "the same one, so that it becomes one gap"
+    assert source.read(at_second(5)).trouble is reading.trouble, (
+        "the same one, so that it becomes one gap"
+    )
     failing[0] = False
     assert look(source, 10).trouble is None
     source.close()
@@ -215,7 +279,9 @@ def test_a_connection_that_failed_is_not_used_again(root: Path, captured: Captur
 
 def test_a_hung_bus_never_holds_the_loop(root: Path) -> None:
     with unix_daemon(root / "run/dbus/system_bus_socket", never, closes=False):
-        source = Units(root, 10 * NS_PER_S, lambda ns: ns, open_bus=lambda where: Bus(where, timeout_s=0.2))
+        source = Units(
+            root, 10 * NS_PER_S, lambda ns: ns, open_bus=lambda where: Bus(where, timeout_s=0.2)
+        )
         assert source.read(at_second(0)) == Reading()
         assert source.read(at_second(1)) == Reading()
         source._work.wait(10)

@@ -1,4 +1,6 @@
-"""D-Bus bytes: ours go out as the specification says, systemd's come in, and hostile ones never hurt."""
+"""D-Bus bytes: ours go out as the specification says, systemd's come in, and hostile ones never
+hurt.
+"""
 
 import contextlib
 import struct
@@ -9,18 +11,35 @@ from hypothesis import strategies as st
 from tests.unit.sources.systemd.conftest import CapturedBus
 
 from necroscope.sources.systemd import wire
-from necroscope.sources.systemd.wire import Malformed, Message, message_bytes, pack_call, parse_message
+from necroscope.sources.systemd.wire import (
+    Malformed,
+    Message,
+    message_bytes,
+    pack_call,
+    parse_message,
+)
 
 
-def reply(body: bytes, signature: bytes, order: str = "<", kind: int = wire.RETURN, serial: int = 7, error: str = "") -> bytes:
+def reply(
+    body: bytes,
+    signature: bytes,
+    order: str = "<",
+    kind: int = wire.RETURN,
+    serial: int = 7,
+    error: str = "",
+) -> bytes:
     """An answer to call `serial`, as a bus would send it."""
     mark = b"l" if order == "<" else b"B"
     fields = bytes([5, 1]) + b"u\0" + struct.pack(order + "I", serial)
     if error:
-        fields += bytes([4, 1]) + b"s\0" + struct.pack(order + "I", len(error)) + error.encode() + b"\0"
+        fields += (
+            bytes([4, 1]) + b"s\0" + struct.pack(order + "I", len(error)) + error.encode() + b"\0"
+        )
         fields += b"\0" * (-len(fields) % 8)
     fields += bytes([8, 1]) + b"g\0" + bytes([len(signature)]) + signature + b"\0"
-    head = mark + bytes([kind, 0, 1]) + struct.pack(order + "III", len(body), 1, len(fields)) + fields
+    head = (
+        mark + bytes([kind, 0, 1]) + struct.pack(order + "III", len(body), 1, len(fields)) + fields
+    )
     return head + b"\0" * (-len(head) % 8) + body
 
 
@@ -28,14 +47,22 @@ def test_a_call_is_laid_out_as_the_specification_says() -> None:
     call = pack_call(1, "/a", "i.f", "M", "d.e", ("x", ("yy", "z")))
     assert message_bytes(call) == len(call)
     assert struct.unpack_from("<cBBBII", call) == (b"l", 1, 2, 1, 26, 1)
-    assert call.endswith(b"\x01\0\0\0x\0\0\0" + b"\x0e\0\0\0" + b"\x02\0\0\0yy\0\0" + b"\x01\0\0\0z\0")
+    assert call.endswith(
+        b"\x01\0\0\0x\0\0\0" + b"\x0e\0\0\0" + b"\x02\0\0\0yy\0\0" + b"\x01\0\0\0z\0"
+    )
     assert b"\x08\x01g\0\x03sas\0" in call
 
 
 def test_every_type_is_read_in_both_byte_orders() -> None:
     for order in "<>":
         body = struct.pack(order + "BxxxIqQ", 3, 1, -5, 1 << 63) + struct.pack(order + "d", 0.5)
-        body += struct.pack(order + "I", 2) + b"ab\0" + b"\x01u\0" + b"\0\0" + struct.pack(order + "I", 9)
+        body += (
+            struct.pack(order + "I", 2)
+            + b"ab\0"
+            + b"\x01u\0"
+            + b"\0\0"
+            + struct.pack(order + "I", 9)
+        )
         message = parse_message(reply(body, b"ybxtdsv", order))
         assert message == Message(wire.RETURN, 7, "", "ybxtdsv", order, body)
         assert message.body() == (3, True, -5, 1 << 63, 0.5, "ab", 9)
@@ -67,7 +94,16 @@ def test_systemds_own_bytes_are_read(captured: CapturedBus) -> None:
         reply(b"\0" * 16, b"?"),
         reply(b"\x08\0\0\0\0\0\0\0" + b"\0" * 8, b"a()"),
     ],
-    ids=["no order", "array beyond", "text beyond", "no body", "too deep", "open bracket", "unknown type", "empty items"],
+    ids=[
+        "no order",
+        "array beyond",
+        "text beyond",
+        "no body",
+        "too deep",
+        "open bracket",
+        "unknown type",
+        "empty items",
+    ],
 )
 def test_malformed_messages_are_refused(raw: bytes) -> None:
     with pytest.raises(Malformed):

@@ -1,4 +1,6 @@
-"""Call trees drawn as text, and a real Chromium that is driven over a pipe, where one is installed."""
+"""Call trees drawn as text, and a real Chromium that is driven over a pipe, where one is
+installed.
+"""
 
 import base64
 import json
@@ -41,7 +43,13 @@ def frame_of(name: str) -> Frame:
     if name.startswith("("):
         return Frame(name[1:-1], "", "group", None, None)
     kind = kinds.get(name[-1], "user")
-    return Frame(name.rstrip("'*") if kind != "user" else name, "[kernel]" if kind == "kernel" else "/bin/app", kind, None, None)
+    return Frame(
+        name.rstrip("'*") if kind != "user" else name,
+        "[kernel]" if kind == "kernel" else "/bin/app",
+        kind,
+        None,
+        None,
+    )
 
 
 def tree_of(paths: list[tuple[list[Frame], int]]) -> FlameTree:
@@ -61,13 +69,24 @@ def tree_of(paths: list[tuple[list[Frame], int]]) -> FlameTree:
             total[parents[node]] += total[node]
     numbers = (np.array(parents, np.int32), np.array([frame for _, frame in nodes], np.int32))
     weights = (np.array(own, np.int64), np.array(total, np.int64))
-    return FlameTree(*numbers, *weights, list(frames), START_NS, START_NS + 5 * 10**9, sum(own), ["2 s: torn"], 5 * 10**9)
+    return FlameTree(
+        *numbers,
+        *weights,
+        list(frames),
+        START_NS,
+        START_NS + 5 * 10**9,
+        sum(own),
+        ["2 s: torn"],
+        5 * 10**9,
+    )
 
 
 def draw_tree(text: str) -> FlameTree:
     """A path a line: `main>work>do_syscall_64' 12`."""
     lines = [line.strip().rsplit(" ", 1) for line in text.splitlines() if line.strip()]
-    return tree_of([([frame_of(name) for name in path.split(">")], int(weight)) for path, weight in lines])
+    return tree_of(
+        [([frame_of(name) for name in path.split(">")], int(weight)) for path, weight in lines]
+    )
 
 
 @pytest.fixture
@@ -95,26 +114,48 @@ def differential(tree: FlameTree) -> DifferentialTree:
 @pytest.fixture
 def heading(tree: FlameTree) -> Heading:
     window = Window(tree.from_ns, tree.to_ns, tree.samples)
-    return Heading("Flame graph", "node-7", window, "core 7", ("comm app",), left_out=tuple(tree.left_out))
+    return Heading(
+        "Flame graph", "node-7", window, "core 7", ("comm app",), left_out=tuple(tree.left_out)
+    )
 
 
 @pytest.fixture
 def hostile_tree() -> FlameTree:
-    return tree_of([([Frame(text, text, HOSTILE[0] if text == HOSTILE[1] else "user", None, None) for text in HOSTILE], 3)])
+    return tree_of(
+        [
+            (
+                [
+                    Frame(text, text, HOSTILE[0] if text == HOSTILE[1] else "user", None, None)
+                    for text in HOSTILE
+                ],
+                3,
+            )
+        ]
+    )
 
 
 @pytest.fixture
 def hostile_heading(heading: Heading) -> Heading:
-    return Heading(HOSTILE[0], HOSTILE[1], heading.window, HOSTILE[2], (HOSTILE[5],), left_out=(HOSTILE[6],))
+    return Heading(
+        HOSTILE[0], HOSTILE[1], heading.window, HOSTILE[2], (HOSTILE[5],), left_out=(HOSTILE[6],)
+    )
 
 
 class Browser:
-    """Chromium by its DevTools protocol over descriptors 3 and 4 (--remote-debugging-pipe): messages end in a zero byte."""
+    """Chromium by its DevTools protocol over descriptors 3 and 4 (--remote-debugging-pipe):
+    messages end in a zero byte.
+    """
 
     def __init__(self, profile: Path) -> None:
         theirs_in, self._out = os.pipe()
         self._in, theirs_out = os.pipe()
-        switches = ["--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", f"--user-data-dir={profile}"]
+        switches = [
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--remote-debugging-pipe",
+            f"--user-data-dir={profile}",
+        ]
 
         def number_pipes() -> None:
             # By way of numbers that neither pipe can have.
@@ -135,7 +176,11 @@ class Browser:
         self._rest = b""
         self._session: dict[str, str] = {}
         target = self.ask("Target.createTarget", url="about:blank")["targetId"]
-        self._session = {"sessionId": self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]}
+        self._session = {
+            "sessionId": self.ask("Target.attachToTarget", targetId=target, flatten=True)[
+                "sessionId"
+            ]
+        }
         self.ask("Page.enable")
 
     def _read(self) -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""Where boxes lie: callees side by side above their caller, in order of name, and what is not drawn is counted."""
+"""Where boxes lie: callees side by side above their caller, in order of name, and what is not drawn
+is counted.
+"""
 
 import numpy as np
 
@@ -31,7 +33,11 @@ def test_siblings_are_in_order_of_name_and_do_not_overlap(tree: FlameTree) -> No
 
 def test_box_0_is_all_samples(tree: FlameTree) -> None:
     boxes = boxes_of(tree, 0, 100)
-    assert (boxes.names[boxes.name[0]].text, boxes.window.total[0], boxes.width[0]) == ("all", 100, boxes.ruler)
+    assert (boxes.names[boxes.name[0]].text, boxes.window.total[0], boxes.width[0]) == (
+        "all",
+        100,
+        boxes.ruler,
+    )
 
 
 def test_what_is_too_narrow_is_counted_with_its_samples(tree: FlameTree) -> None:
@@ -52,7 +58,9 @@ def test_no_samples_are_one_empty_box(tree: FlameTree) -> None:
     assert len(boxes_of(empty, 0, 100)) == 1
 
 
-def test_a_differential_tells_new_from_grown_and_gone_from_shrunk(differential: DifferentialTree) -> None:
+def test_a_differential_tells_new_from_grown_and_gone_from_shrunk(
+    differential: DifferentialTree,
+) -> None:
     boxes = differential_boxes(differential, 0, 100)
     change = {name: Change(int(boxes.change[box])) for name, box in named(boxes).items()}
     assert change["mem_cgroup_iter"] is Change.NEW
@@ -69,5 +77,7 @@ def test_a_differential_s_callee_lies_within_its_caller(differential: Differenti
 
 
 def test_a_nameless_frame_is_shown_by_module_and_offset() -> None:
-    assert shown(Frame(None, "/usr/lib/libc.so.6", "user", 0x1F3A0, None)).text == "libc.so.6+0x1f3a0"
+    assert (
+        shown(Frame(None, "/usr/lib/libc.so.6", "user", 0x1F3A0, None)).text == "libc.so.6+0x1f3a0"
+    )
     assert shown(Frame(None, "[unknown]", "user", None, None)).text == "[unknown]"

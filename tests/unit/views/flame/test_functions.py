@@ -1,4 +1,6 @@
-"""The table of functions: cut to the terminal, complete without one, and harmless whatever the names are."""
+"""The table of functions: cut to the terminal, complete without one, and harmless whatever the
+names are.
+"""
 
 import pytest
 from tests.unit.views.flame.conftest import draw_tree
@@ -6,7 +8,13 @@ from tests.unit.views.flame.conftest import draw_tree
 from necroscope.model.frame import Frame
 from necroscope.stacks.differential import compare
 from necroscope.store.functions import FunctionWeight, Part, top_functions
-from necroscope.views.flame.functions import differential_json, differential_text, functions_json, functions_text, paired
+from necroscope.views.flame.functions import (
+    differential_json,
+    differential_text,
+    functions_json,
+    functions_text,
+    paired,
+)
 from necroscope.views.flame.heading import Heading, Window
 from necroscope.views.format import cells
 
@@ -15,15 +23,25 @@ HEADING = Heading("t", "node-7", Window(0, 5_000_000_000, 100), left_out=("a gap
 
 
 def function(name: str, own: int, total: int, module: str = "[kernel]") -> FunctionWeight:
-    return FunctionWeight(Frame(name, module, "kernel", None, None), own, total, own / 100, total / 100)
+    return FunctionWeight(
+        Frame(name, module, "kernel", None, None), own, total, own / 100, total / 100
+    )
 
 
-FUNCTIONS = [function("walk", 60, 70), function(HOSTILE, 30, 30, "/opt/" + HOSTILE), function("rare", 1, 1)]
+FUNCTIONS = [
+    function("walk", 60, 70),
+    function(HOSTILE, 30, 30, "/opt/" + HOSTILE),
+    function("rare", 1, 1),
+]
 
 
 def test_a_line_says_self_total_and_where_from():
     lines = functions_text(FUNCTIONS, HEADING, top=30).splitlines()
-    assert lines[0] == "node-7, all cores: 1970-01-01T00:00:00.000Z to 1970-01-01T00:00:05.000Z (5 s), 100 samples"
+    assert (
+        lines[0]
+        == "node-7, all cores: 1970-01-01T00:00:00.000Z to 1970-01-01T00:00:05.000Z (5 s), 100"
+        " samples"
+    )
     assert lines[2] == "   self   total   samples  function"
     assert lines[3] == "  60.0%   70.0%        60  walk  [kernel]"
 

@@ -1,4 +1,6 @@
-"""The page: one file, a policy that lets nothing else run, names as data, and alive in a real browser."""
+"""The page: one file, a policy that lets nothing else run, names as data, and alive in a real
+browser.
+"""
 
 import json
 from html.parser import HTMLParser
@@ -32,7 +34,9 @@ class Page(HTMLParser):
         return sum(name == tag for name, _ in self.elements)
 
     def graph(self) -> dict[str, Any]:
-        graph: dict[str, Any] = json.loads(next(text for tag, text in self.texts if tag == "script"))
+        graph: dict[str, Any] = json.loads(
+            next(text for tag, text in self.texts if tag == "script")
+        )
         return graph
 
 
@@ -40,27 +44,46 @@ def test_the_page_holds_all_boxes_and_their_texts(tree: FlameTree, heading: Head
     graph = Page(flame_html(tree, heading)).graph()
     box = graph["names"].index("mem_cgroup_iter")
     assert graph["labels"][box] == ["mem_cgroup_iter [k]"]
-    assert graph["titles"][graph["name"].index(box)] == "mem_cgroup_iter\nkernel, [kernel]\n60 samples, 60.00 %, 60 of its own"
+    assert (
+        graph["titles"][graph["name"].index(box)]
+        == "mem_cgroup_iter\nkernel, [kernel]\n60 samples, 60.00 %, 60 of its own"
+    )
     assert graph["width"][0] == 100
 
 
-def test_head_says_window_cores_samples_and_what_was_left_out(tree: FlameTree, heading: Heading) -> None:
+def test_head_says_window_cores_samples_and_what_was_left_out(
+    tree: FlameTree, heading: Heading
+) -> None:
     said = [text for tag, text in Page(flame_html(tree, heading)).texts if tag == "p"]
-    assert "node-7, core 7, comm app: 2026-09-21T14:13:20.000Z to 2026-09-21T14:13:25.000Z (5 s), 100 samples" in said
+    assert (
+        "node-7, core 7, comm app: 2026-09-21T14:13:20.000Z to 2026-09-21T14:13:25.000Z (5 s), 100"
+        " samples" in said
+    )
     assert "left out: 2 s: torn" in said
 
 
 def test_only_the_page_s_own_script_and_style_may_run(tree: FlameTree, heading: Heading) -> None:
     page = Page(flame_html(tree, heading))
-    policy = next(str(found["content"]) for tag, found in page.elements if tag == "meta" and "http-equiv" in found)
+    policy = next(
+        str(found["content"])
+        for tag, found in page.elements
+        if tag == "meta" and "http-equiv" in found
+    )
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
     assert "unsafe" not in policy
     assert not [found for _, found in page.elements if {"src", "href", "onclick"} & found.keys()]
 
 
-def test_hostile_names_are_data_and_nothing_else(hostile_tree: FlameTree, hostile_heading: Heading) -> None:
+def test_hostile_names_are_data_and_nothing_else(
+    hostile_tree: FlameTree, hostile_heading: Heading
+) -> None:
     page = Page(flame_html(hostile_tree, hostile_heading))
-    assert (page.count("script"), page.count("style"), page.count("image"), page.count("title")) == (2, 1, 0, 1)
+    assert (
+        page.count("script"),
+        page.count("style"),
+        page.count("image"),
+        page.count("title"),
+    ) == (2, 1, 0, 1)
     assert "</script><script>document.title='pwned'</script>" in page.graph()["names"]
 
 
@@ -73,7 +96,10 @@ def test_a_browser_zooms_by_click_and_shows_what_the_pointer_is_on(
     bottom = browser.evaluate("document.getElementById('main').getBoundingClientRect().bottom")
     browser.move(600, bottom - 3.5 * 18)
     tip = "document.getElementById('tip')"
-    assert browser.evaluate(f"{tip}.textContent") == "work\nuser, /bin/app\n80 samples, 80.00 %, 20 of its own"
+    assert (
+        browser.evaluate(f"{tip}.textContent")
+        == "work\nuser, /bin/app\n80 samples, 80.00 %, 20 of its own"
+    )
     browser.click(600, bottom - 3.5 * 18)
     assert browser.status().startswith("work; ")
     assert browser.evaluate("location.hash").startswith("#box=")
@@ -81,7 +107,9 @@ def test_a_browser_zooms_by_click_and_shows_what_the_pointer_is_on(
     assert browser.status().startswith("main; ")
 
 
-def test_a_browser_searches_and_sums_no_sample_twice(tree: FlameTree, heading: Heading, browser: Any, tmp_path: Path) -> None:
+def test_a_browser_searches_and_sums_no_sample_twice(
+    tree: FlameTree, heading: Heading, browser: Any, tmp_path: Path
+) -> None:
     file = tmp_path / "flame.html"
     file.write_text(flame_html(tree, heading))
     browser.open(file)
@@ -91,7 +119,9 @@ def test_a_browser_searches_and_sums_no_sample_twice(tree: FlameTree, heading: H
     assert browser.status() == "9 frames"
 
 
-def test_a_link_opens_the_page_in_the_same_state(tree: FlameTree, heading: Heading, browser: Any, tmp_path: Path) -> None:
+def test_a_link_opens_the_page_in_the_same_state(
+    tree: FlameTree, heading: Heading, browser: Any, tmp_path: Path
+) -> None:
     file = tmp_path / "flame.html"
     file.write_text(flame_html(tree, heading))
     browser.open(file, "#search=eval(")
@@ -111,9 +141,15 @@ def test_theme_and_direction_change_the_picture(
     assert len(set(pictures)) == 3
 
 
-def test_the_policy_stops_a_foreign_script(tree: FlameTree, heading: Heading, browser: Any, tmp_path: Path) -> None:
+def test_the_policy_stops_a_foreign_script(
+    tree: FlameTree, heading: Heading, browser: Any, tmp_path: Path
+) -> None:
     file = tmp_path / "flame.html"
-    file.write_text(flame_html(tree, heading).replace("</body>", "<script>document.title='pwned'</script></body>"))
+    file.write_text(
+        flame_html(tree, heading).replace(
+            "</body>", "<script>document.title='pwned'</script></body>"
+        )
+    )
     browser.open(file)
     assert browser.evaluate("document.title") == "Flame graph"
 
@@ -136,12 +172,15 @@ def test_fifty_thousand_frames_are_drawn_within_a_frame_or_two(
     file.write_text(flame_html(many_narrow, heading))
     browser.open(file)
     script = (
-        "(() => {const start = performance.now(); window.dispatchEvent(new Event('resize')); return performance.now() - start})()"
+        "(() => {const start = performance.now(); window.dispatchEvent(new Event('resize')); return"
+        " performance.now() - start})()"
     )
     assert min(browser.evaluate(script) for _ in range(3)) < 100
 
 
-def test_a_stack_of_ten_thousand_frames_can_be_scrolled(deep: FlameTree, heading: Heading, browser: Any, tmp_path: Path) -> None:
+def test_a_stack_of_ten_thousand_frames_can_be_scrolled(
+    deep: FlameTree, heading: Heading, browser: Any, tmp_path: Path
+) -> None:
     file = tmp_path / "deep.html"
     file.write_text(flame_html(deep, heading))
     browser.open(file)

@@ -34,11 +34,16 @@ def told(drawn: DrawnLake, name: str, **words: str) -> dict[str, Any]:
     return answer(name, LakeQuestions(drawn.lake, moment(10)), {**SPAN, **words})
 
 
-def test_why_tells_counts_the_deciding_nodes_how_sure_and_what_was_left_out(drawn: DrawnLake) -> None:
+def test_why_tells_counts_the_deciding_nodes_how_sure_and_what_was_left_out(
+    drawn: DrawnLake,
+) -> None:
     text = " ".join(why_to_text(told(drawn, "why", event="nic_reset")).split())
     for words in (
         "24 of 60 nodes were affected, 72 times",
-        f"unit_outcome {UNIT} is crash-loop goes with nic_reset: 24 of 26 nodes with it were affected (92 %)",
+        (
+            f"unit_outcome {UNIT} is crash-loop goes with nic_reset: 24 of 26 nodes with it were"
+            " affected (92 %)"
+        ),
         "0 of 34 without (0 %)",
         "only a proxy 16 of 20 8 of 40",
         "zone is a only seems to matter: 17 of its 20 nodes have the first difference",
@@ -62,7 +67,9 @@ def test_the_others_tell_what_they_hold(drawn: DrawnLake) -> None:
     assert "60 nodes" in nodes_to_text(told(drawn, "nodes"))
     assert "zombie-memcg-walk" in incidents_to_text(told(drawn, "incidents"))
     assert UNIT in diff_to_text(told(drawn, "diff", a="zone=a", b="zone=b"))
-    change = change_to_text(told(drawn, "change", fact=f"unit_file:{UNIT}=disabled", event="nic_reset"))
+    change = change_to_text(
+        told(drawn, "change", fact=f"unit_file:{UNIT}=disabled", event="nic_reset")
+    )
     assert "0 nic_reset on 1 nodes" in change
     assert "0% of 1" in change
 

@@ -7,7 +7,14 @@ from threading import Thread
 import pytest
 from tests.programs import needs_promtool, program
 
-from necroscope.views.prometheus.exposition import Counter, Gauge, Histogram, Metric, exposition, number
+from necroscope.views.prometheus.exposition import (
+    Counter,
+    Gauge,
+    Histogram,
+    Metric,
+    exposition,
+    number,
+)
 
 HOSTILE = 'a"b\\c\nd{}\x1b[31m\udcff'
 
@@ -27,7 +34,9 @@ def test_a_counter_adds_up_by_label() -> None:
     )
 
 
-def test_a_counter_without_labels_begins_at_zero_and_one_with_labels_has_none_until_it_counts() -> None:
+def test_a_counter_without_labels_begins_at_zero_and_one_with_labels_has_none_until_it_counts() -> (
+    None
+):
     assert text(Counter("a_total", "A."), Counter("b_total", "B.", ("kind",))) == ["a_total 0"]
 
 
@@ -64,7 +73,10 @@ def test_label_sets_beyond_the_limit_are_added_up_as_other() -> None:
     for index in range(10):
         counter.add(1, f"kind{index}")
         histogram.observe(0.5, f"kind{index}")
-    assert text(counter) == [*(f'a_total{{kind="kind{index}"}} 1' for index in range(3)), 'a_total{kind="other"} 7']
+    assert text(counter) == [
+        *(f'a_total{{kind="kind{index}"}} 1' for index in range(3)),
+        'a_total{kind="other"} 7',
+    ]
     assert 'b_seconds_count{kind="other"} 9' in text(histogram)
 
 
@@ -111,9 +123,9 @@ def test_wrong_names_labels_and_bounds_are_refused_where_they_are_written() -> N
 
 
 def test_numbers_are_written_as_prometheus_parses_them() -> None:
-    assert [number(value) for value in (0, 3.0, 1e12, 0.25, math.inf, -math.inf, math.nan, 1e300)] == [
-        *("0", "3", "1000000000000", "0.25", "+Inf", "-Inf", "NaN", "1e+300")
-    ]
+    assert [
+        number(value) for value in (0, 3.0, 1e12, 0.25, math.inf, -math.inf, math.nan, 1e300)
+    ] == [*("0", "3", "1000000000000", "0.25", "+Inf", "-Inf", "NaN", "1e+300")]
 
 
 def test_threads_lose_no_count() -> None:
@@ -134,5 +146,11 @@ def test_promtool_finds_nothing_to_say() -> None:
     gauge.set(0.5)
     waits.add([1, 2, 3], None, "net_rx")
     body = exposition([counter, gauge, waits])
-    ran = subprocess.run([str(program("promtool")), "check", "metrics"], input=body, capture_output=True, text=True, timeout=30)
+    ran = subprocess.run(
+        [str(program("promtool")), "check", "metrics"],
+        input=body,
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")

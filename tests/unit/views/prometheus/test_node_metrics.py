@@ -1,4 +1,6 @@
-"""A node's metrics: counted once, worst cores as values, the last minute in gauges, as many series on 96 cores as on 2."""
+"""A node's metrics: counted once, worst cores as values, the last minute in gauges, as many series
+on 96 cores as on 2.
+"""
 
 import re
 import subprocess
@@ -23,7 +25,9 @@ NODE = f"""
 
 
 def metrics_of(recording: GrowingRecording, counts_from: float = 0) -> NodeMetrics:
-    return NodeMetrics(Store.open(recording.directory), at(counts_from), "1.2.3", ["zombie-memcg-walk"])
+    return NodeMetrics(
+        Store.open(recording.directory), at(counts_from), "1.2.3", ["zombie-memcg-walk"]
+    )
 
 
 def values(metrics: NodeMetrics, now_s: float) -> dict[str, float]:
@@ -44,10 +48,14 @@ def recording(tmp_path: Path, node: DrawnNode) -> GrowingRecording:
     return GrowingRecording(tmp_path / "recording", node)
 
 
-def test_a_held_core_is_counted_once_however_often_it_is_scraped(recording: GrowingRecording) -> None:
+def test_a_held_core_is_counted_once_however_often_it_is_scraped(
+    recording: GrowingRecording,
+) -> None:
     metrics = metrics_of(recording)
     recording.grow(25.5)
-    assert values(metrics, 25)['necroscope_core_held_seconds_total{mode="system"}'] == pytest.approx(5, abs=1)
+    assert values(metrics, 25)[
+        'necroscope_core_held_seconds_total{mode="system"}'
+    ] == pytest.approx(5, abs=1)
     recording.grow(60)
     for _ in range(3):
         found = values(metrics, 60)
@@ -69,7 +77,9 @@ def test_sealing_changes_no_count(recording: GrowingRecording) -> None:
     assert after == before
 
 
-def test_the_worst_core_is_a_value_and_is_forgotten_after_a_minute(recording: GrowingRecording) -> None:
+def test_the_worst_core_is_a_value_and_is_forgotten_after_a_minute(
+    recording: GrowingRecording,
+) -> None:
     metrics = metrics_of(recording)
     recording.grow(60)
     found = values(metrics, 60)
@@ -79,7 +89,9 @@ def test_the_worst_core_is_a_value_and_is_forgotten_after_a_minute(recording: Gr
     assert values(metrics, 100)['necroscope_worst_core_ratio{mode="system"}'] < 0.5
 
 
-def test_what_was_before_the_start_is_in_gauges_and_not_in_counters(recording: GrowingRecording) -> None:
+def test_what_was_before_the_start_is_in_gauges_and_not_in_counters(
+    recording: GrowingRecording,
+) -> None:
     recording.grow(60)
     found = values(metrics_of(recording, counts_from=60), 60)
     assert found['necroscope_core_held_seconds_total{mode="system"}'] == 0
@@ -94,15 +106,38 @@ def test_series_do_not_grow_with_cores(tmp_path: Path) -> None:
         node = drawn_node(picture + "\nk: system  tool[44]  /  main > odd_driver_loop")
         for cpu in range(cores):
             node.delay(3, cpu, 0.1)
-        counts.append(len(values(metrics_of(GrowingRecording(tmp_path / str(cores), node).grow(10)), 10)))
+        counts.append(
+            len(values(metrics_of(GrowingRecording(tmp_path / str(cores), node).grow(10)), 10))
+        )
     assert counts[0] == counts[1] < 200
 
 
-def test_softirq_delays_are_a_histogram_of_trimmed_rows_and_the_worst_has_its_core(tmp_path: Path) -> None:
+def test_softirq_delays_are_a_histogram_of_trimmed_rows_and_the_worst_has_its_core(
+    tmp_path: Path,
+) -> None:
     node = drawn_node(NODE)
-    node.add("softirq_delay", 5, cpu=1, vector="net_rx", count=6, worst_ns=300_000_000, histogram=[1, 2, 3])
-    node.add("softirq_delay", 5, cpu=2, vector="net_rx", count=1, worst_ns=10, histogram=[0] * 23 + [1])
-    node.add("softirq_delay", 6, cpu=0, vector="timer", count=1, worst_ns=5, pending_ns=2 * NS, histogram=[1])
+    node.add(
+        "softirq_delay",
+        5,
+        cpu=1,
+        vector="net_rx",
+        count=6,
+        worst_ns=300_000_000,
+        histogram=[1, 2, 3],
+    )
+    node.add(
+        "softirq_delay", 5, cpu=2, vector="net_rx", count=1, worst_ns=10, histogram=[0] * 23 + [1]
+    )
+    node.add(
+        "softirq_delay",
+        6,
+        cpu=0,
+        vector="timer",
+        count=1,
+        worst_ns=5,
+        pending_ns=2 * NS,
+        histogram=[1],
+    )
     found = values(metrics_of(GrowingRecording(tmp_path / "r", node).grow(10)), 10)
     assert found['necroscope_softirq_delay_seconds_bucket{vector="net_rx",le="4e-06"}'] == 3
     assert found['necroscope_softirq_delay_seconds_bucket{vector="net_rx",le="1.6e-05"}'] == 6
@@ -119,11 +154,15 @@ def test_without_the_probe_there_is_no_softirq_series(recording: GrowingRecordin
     assert not [name for name in found if name.startswith("necroscope_softirq_")]
 
 
-def test_dead_cgroups_are_what_the_kernel_counts_or_else_what_is_not_visible(tmp_path: Path) -> None:
+def test_dead_cgroups_are_what_the_kernel_counts_or_else_what_is_not_visible(
+    tmp_path: Path,
+) -> None:
     node = drawn_node(NODE).zombies(5, 100).zombies(15, 68_680)
     node.add("cgroups", 15, controller="unified", path="/", tracked=50, visible=40)
     node.add("cgroups", 15, controller="memory", path="/kubepods", tracked=9, visible=9, dying=0)
-    node.add("cgroup_ledger", 12, action="made", path="/x").add("cgroup_ledger", 13, action="made", path="/y")
+    node.add("cgroup_ledger", 12, action="made", path="/x").add(
+        "cgroup_ledger", 13, action="made", path="/y"
+    )
     found = values(metrics_of(GrowingRecording(tmp_path / "r", node).grow(20)), 20)
     assert found['necroscope_cgroups_dying{controller="memory"}'] == 68_680
     assert found['necroscope_cgroups_dying{controller="unified"}'] == 10
@@ -171,7 +210,9 @@ def test_a_gap_counts_when_it_begins_and_its_length_when_it_ends(tmp_path: Path)
     assert found['necroscope_gaps_total{table="*"}'] == 0
 
 
-def test_an_hour_later_the_store_is_opened_anew_and_no_count_changes(recording: GrowingRecording) -> None:
+def test_an_hour_later_the_store_is_opened_anew_and_no_count_changes(
+    recording: GrowingRecording,
+) -> None:
     metrics = metrics_of(recording.grow(60))
     before, store = values(metrics, 60), metrics._store
     values(metrics, 3659)
@@ -188,7 +229,9 @@ def test_a_recording_that_no_longer_grows_is_not_up(recording: GrowingRecording)
     assert values(metrics, 31)["necroscope_recorder_up"] == 1
     found = values(metrics, 90)
     assert found["necroscope_recorder_up"] == 0
-    assert found["necroscope_recording_newest_timestamp_seconds"] == pytest.approx(at(29.5) / NS, abs=1)
+    assert found["necroscope_recording_newest_timestamp_seconds"] == pytest.approx(
+        at(29.5) / NS, abs=1
+    )
     assert found["necroscope_cores"] == 3
 
 
@@ -208,7 +251,9 @@ def test_verdicts_are_counted_by_cause(recording: GrowingRecording) -> None:
     assert 'necroscope_last_incident_core_number{cause="zombie-memcg-walk"}' not in found
 
 
-def test_what_the_recorder_costs_has_no_line_while_nobody_knows(recording: GrowingRecording) -> None:
+def test_what_the_recorder_costs_has_no_line_while_nobody_knows(
+    recording: GrowingRecording,
+) -> None:
     metrics = metrics_of(recording.grow(30))
     assert not [name for name in values(metrics, 30) if name.startswith("necroscope_recorder_cpu")]
     metrics.note_recorder(1.5, 25_000_000)
@@ -237,6 +282,10 @@ def test_promtool_finds_nothing_to_say(tmp_path: Path) -> None:
     metrics.note_recorder(1, 1)
     metrics.verdicts.take("unknown", 0.4, at(1), at(2), 1)
     ran = subprocess.run(
-        [str(program("promtool")), "check", "metrics"], input=metrics.text(), capture_output=True, text=True, timeout=30
+        [str(program("promtool")), "check", "metrics"],
+        input=metrics.text(),
+        capture_output=True,
+        text=True,
+        timeout=30,
     )
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")

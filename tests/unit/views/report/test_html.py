@@ -29,7 +29,9 @@ def report(text: str = "kubelet") -> Report:
         title="a reader walks dead cgroups",
         confidence=0.93,
         summary=f"core 39 was held by {text}",
-        culprit=Culprit(text, 1872, f"/{text}", f"{text}.service", None, ("read", "mem_cgroup_iter", text)),
+        culprit=Culprit(
+            text, 1872, f"/{text}", f"{text}.service", None, ("read", "mem_cgroup_iter", text)
+        ),
         origin=Origin("unit", "ecs.service"),
         evidence=(seen,),
         against=(Evidence("nothing much", START, START + S),),
@@ -38,7 +40,17 @@ def report(text: str = "kubelet") -> Report:
         will_not_help=(WillNotHelp("huge pages", "the walk is not over pages"),),
     )
     event = EventSeen(START, "nic_reset", 39, "eth0", 5, "napi CPU", f"{text} reset")
-    incident = Incident("i1", START, START + 6 * S, 39, "system", (event,), (), verdict, (Alternative("rt-hog", 0.1, "no task"),))
+    incident = Incident(
+        "i1",
+        START,
+        START + 6 * S,
+        39,
+        "system",
+        (event,),
+        (),
+        verdict,
+        (Alternative("rt-hog", 0.1, "no task"),),
+    )
     return Report(1, text, START - S, START + 60 * S, (incident,))
 
 
@@ -77,14 +89,23 @@ def test_names_from_the_machine_are_text_and_nothing_else() -> None:
     tags = {tag for tag, _ in Elements(page).found}
     assert "img" not in tags
     assert "script" not in tags
-    assert not [name for _, attributes in Elements(page).found for name in attributes if name.startswith("on")]
+    assert not [
+        name
+        for _, attributes in Elements(page).found
+        for name in attributes
+        if name.startswith("on")
+    ]
     assert "\x1b" not in page
 
 
 def test_the_page_loads_nothing_and_runs_only_the_script_of_the_flame_graph() -> None:
-    pictures = Pictures(heat_map_svg="<svg/>", flame_page="<p>flames</p>", flame_script_hash="sha256-abc")
+    pictures = Pictures(
+        heat_map_svg="<svg/>", flame_page="<p>flames</p>", flame_script_hash="sha256-abc"
+    )
     elements = Elements(report_html(report(), {"i1": pictures})).found
-    (policy,) = [attributes["content"] for tag, attributes in elements if attributes.get("http-equiv")]
+    (policy,) = [
+        attributes["content"] for tag, attributes in elements if attributes.get("http-equiv")
+    ]
     assert policy is not None
     assert policy.startswith("default-src 'none'")
     assert "script-src 'sha256-abc'" in policy
@@ -107,7 +128,9 @@ def test_a_healthy_recording_says_so() -> None:
 def test_nobody_is_sure_of_what_is_not_known() -> None:
     known = report()
     verdict = replace(known.incidents[0].verdict, cause="unknown", confidence=0.3)
-    page = report_html(replace(known, incidents=(replace(known.incidents[0], verdict=verdict),)), {})
+    page = report_html(
+        replace(known, incidents=(replace(known.incidents[0], verdict=verdict),)), {}
+    )
     assert "30% sure" not in page
     assert '<span class="sure">not known</span>' in page
 

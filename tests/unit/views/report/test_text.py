@@ -17,7 +17,11 @@ WALK = """
 
 def report_of(comm: str = "kubelet") -> Report:
     node = drawn_node(WALK.replace("{comm}", comm)).zombies(14, 68_680)
-    return diagnose(node.event(20, "nic_reset", "ena 0000:20:03.0 eth0: Trigger reset is on", cpu=1, device="eth0"))
+    return diagnose(
+        node.event(
+            20, "nic_reset", "ena 0000:20:03.0 eth0: Trigger reset is on", cpu=1, device="eth0"
+        )
+    )
 
 
 def test_the_page_answers_the_questions_in_their_order() -> None:
@@ -48,11 +52,24 @@ def test_no_line_is_wider_than_asked_for() -> None:
 
 def test_a_healthy_recording_is_one_line() -> None:
     page = report_to_text(Report(1, "node-a", at(0), at(60), ()))
-    assert page == "no incident in 1 min of node-a, 2025-10-09T08:53:20.000Z to 2025-10-09T08:54:20.000Z"
+    assert (
+        page
+        == "no incident in 1 min of node-a, 2025-10-09T08:53:20.000Z to 2025-10-09T08:54:20.000Z"
+    )
 
 
 def test_what_could_not_be_seen_is_said() -> None:
-    page = report_to_text(Report(1, "n", at(0), at(60), (), (Gap("samples", at(1), at(3), "lost"),), ("no stacks: be root",)))
+    page = report_to_text(
+        Report(
+            1,
+            "n",
+            at(0),
+            at(60),
+            (),
+            (Gap("samples", at(1), at(3), "lost"),),
+            ("no stacks: be root",),
+        )
+    )
     assert "what could not be seen" in page
     assert "no stacks: be root" in page
     assert "lost: 1 gap in samples, 2 s" in page
@@ -64,13 +81,19 @@ def test_an_empty_recording_says_so() -> None:
 
 def test_hostile_names_steer_no_terminal() -> None:
     report = report_of("a\x1b[31m\u202eb")
-    for text in (report_to_text(report), incident_to_text(report.incidents[0]), report_to_json(report)):
+    for text in (
+        report_to_text(report),
+        incident_to_text(report.incidents[0]),
+        report_to_json(report),
+    ):
         assert "\x1b" not in text
         assert "\u202e" not in text
 
 
 def test_unknown_is_said_plainly() -> None:
-    node = drawn_node("core 0: ..............\ncore 1: ....xxxxxx....\nx: system  tool[4]  /  main > odd_loop")
+    node = drawn_node(
+        "core 0: ..............\ncore 1: ....xxxxxx....\nx: system  tool[4]  /  main > odd_loop"
+    )
     page = report_to_text(diagnose(node))
     assert "cause    unknown" in page
     assert "tool, pid 4" in page
@@ -97,7 +120,14 @@ def test_a_moment_with_nothing_wrong_is_no_incident() -> None:
 
 
 def test_damage_is_told_first() -> None:
-    gaps = (Gap("cores", at(0), at(50), "slow"), Gap("*", at(1), at(3), "segment 2025: manifest.json fails its checksum"))
+    gaps = (
+        Gap("cores", at(0), at(50), "slow"),
+        Gap("*", at(1), at(3), "segment 2025: manifest.json fails its checksum"),
+    )
     page = report_to_text(Report(1, "n", at(0), at(60), (), gaps, ("no stacks: be root",)))
     assert "(parts of it are damaged" in " ".join(page.split())
-    assert page.index("damaged, cannot be read: segment 2025") < page.index("no stacks") < page.index("slow: 1 gap")
+    assert (
+        page.index("damaged, cannot be read: segment 2025")
+        < page.index("no stacks")
+        < page.index("slow: 1 gap")
+    )

@@ -19,7 +19,9 @@ HELD = range(4, 7)
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    """Four cores for ten seconds; core 2 is held in system mode for three of them, and second 8 was not recorded."""
+    """Four cores for ten seconds; core 2 is held in system mode for three of them, and second 8 was
+    not recorded.
+    """
     make_recording(tmp_path / "r", Identity("node-a", "boot-1", "drawn", {}))
     path = new_segment_path(tmp_path / "r", START)
     writer = JournalWriter(path, SegmentHeader(path.name, "node-a", "boot-1", START, 4))
@@ -27,7 +29,20 @@ def store(tmp_path: Path) -> Store:
         for cpu in range(4):
             system = S if cpu == 2 and second in HELD else 0
             if second != 8:
-                row = (START + (second + 1) * S, cpu, S, S // 4, 0, system, S - system, 0, 0, 0, 0, 0)
+                row = (
+                    START + (second + 1) * S,
+                    cpu,
+                    S,
+                    S // 4,
+                    0,
+                    system,
+                    S - system,
+                    0,
+                    0,
+                    0,
+                    0,
+                    0,
+                )
                 writer.append("cores", [row])
     writer.close()
     return Store.open(tmp_path / "r")
@@ -57,7 +72,11 @@ def drawn(core_map: CoreMap, *marks: Mark) -> ET.Element:
 
 def test_modes_gaps_and_events_are_drawn(store: Store) -> None:
     core_map = read_core_map(store, START, START + 10 * S, most_cores=24)
-    picture = drawn(core_map, Mark(START + 6 * S, "<nic_reset> eth0"), Mark(START + 5 * S, "unit_restart", is_major=False))
+    picture = drawn(
+        core_map,
+        Mark(START + 6 * S, "<nic_reset> eth0"),
+        Mark(START + 5 * S, "unit_restart", is_major=False),
+    )
     fills = [path.get("fill") for path in picture.iter("path")]
     assert fills.count(COLOURS["system"]) == 1
     assert fills.count(COLOURS["user"]) == 4
@@ -65,4 +84,6 @@ def test_modes_gaps_and_events_are_drawn(store: Store) -> None:
     texts = [text.text for text in picture.iter("text")]
     assert "<nic_reset> eth0" in texts
     assert "unit_restart" not in texts
-    assert [text.text for text in picture.iter("text") if text.get("class") == "lane hot"] == ["core 2"]
+    assert [text.text for text in picture.iter("text") if text.get("class") == "lane hot"] == [
+        "core 2"
+    ]

@@ -17,7 +17,9 @@ def detail_of(node: Any, cpu: int) -> CoreDetail:
     return detail
 
 
-def test_each_mode_has_its_past_and_time_before_the_recording_is_a_gap(node_of: Callable[..., Any]) -> None:
+def test_each_mode_has_its_past_and_time_before_the_recording_is_a_gap(
+    node_of: Callable[..., Any],
+) -> None:
     history = detail_of(node_of(2, seconds=60), 1).mode_history["system"]
     assert history[-6:] == (0.0, 0.98, 0.98, 0.98, 0.98, 0.98)
     assert history[:120] == (None,) * 120
@@ -42,7 +44,11 @@ def test_tasks_and_functions_are_those_of_the_last_ten_seconds_on_this_core(node
     node.sample(25, 0, "kubelet", 7, kernel="f", times=3)
     node.sample(25, 1, "other")
     detail = detail_of(node, 0)
-    assert ([task.comm for task in detail.tasks], [one.name for one in detail.functions], detail.samples) == (
+    assert (
+        [task.comm for task in detail.tasks],
+        [one.name for one in detail.functions],
+        detail.samples,
+    ) == (
         ["kubelet"],
         ["f"],
         3,
@@ -77,5 +83,9 @@ def test_softirqs_threads_and_captured_tasks_belong_to_the_core(node: Any) -> No
         node.add("tasks", row)
     detail = detail_of(node, 1)
     assert detail.softirqs["net_rx"] == 5
-    assert [(thread.comm, thread.run, thread.waited) for thread in detail.threads] == [("ksoftirqd/1", 0.0, 0.5)]
-    assert [(one.program, one.syscall, one.file) for one in detail.captured] == [("/usr/bin/1", "read", "/memory.stat")]
+    assert [(thread.comm, thread.run, thread.waited) for thread in detail.threads] == [
+        ("ksoftirqd/1", 0.0, 0.5)
+    ]
+    assert [(one.program, one.syscall, one.file) for one in detail.captured] == [
+        ("/usr/bin/1", "read", "/memory.stat")
+    ]

@@ -10,7 +10,10 @@ from necroscope.views.tui.top_model import build
 
 
 def page(node: Any, cpu: int, width: int = 80, height: int = 24) -> list[str]:
-    return [text_of(line).rstrip() for line in draw(build(node, Look(cpu=cpu, is_detail=True)), "", width, height)]
+    return [
+        text_of(line).rstrip()
+        for line in draw(build(node, Look(cpu=cpu, is_detail=True)), "", width, height)
+    ]
 
 
 def test_each_mode_is_a_line_with_its_letter_share_and_past(node_of: Callable[..., Any]) -> None:
@@ -23,7 +26,9 @@ def test_each_mode_is_a_line_with_its_letter_share_and_past(node_of: Callable[..
 
 def test_tasks_and_functions_stand_side_by_side(node_of: Callable[..., Any]) -> None:
     lines = page(node_of(2), 1)
-    start = next(place for place, line in enumerate(lines) if line.startswith(" TASKS, 94 samples in 10 s"))
+    start = next(
+        place for place, line in enumerate(lines) if line.startswith(" TASKS, 94 samples in 10 s")
+    )
     assert lines[start + 1] == "  96% kubelet 1872           …t.service   96% [k] memcg_page_state"
 
 
@@ -35,9 +40,23 @@ def test_a_core_without_samples_says_so(node_of: Callable[..., Any]) -> None:
 
 def test_a_captured_task_names_the_file_it_was_reading(node_of: Callable[..., Any]) -> None:
     node = node_of(2)
-    called = ("/usr/bin/kubelet", None, "R", "other", 0, "0-1", "read", "/sys/fs/cgroup/memory/memory.stat", None, None)
+    called = (
+        "/usr/bin/kubelet",
+        None,
+        "R",
+        "other",
+        0,
+        "0-1",
+        "read",
+        "/sys/fs/cgroup/memory/memory.stat",
+        None,
+        None,
+    )
     node.add("tasks", (node.at(58), 1, "saturated", 1872, 1890, "kubelet", 95, *called))
-    expected = " 10:14:18 saturated: kubelet 1872 (/usr/bin/kubelet) in read of /sys/fs/cgroup/memory/memory.stat"
+    expected = (
+        " 10:14:18 saturated: kubelet 1872 (/usr/bin/kubelet) in read of"
+        " /sys/fs/cgroup/memory/memory.stat"
+    )
     assert expected in page(node, 1, 120)
 
 

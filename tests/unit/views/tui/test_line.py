@@ -13,7 +13,9 @@ def modes(**shares: float) -> Modes:
 
 
 def test_a_bar_shows_each_mode_by_its_letter() -> None:
-    split = modes(system=0.2, irq=0.1, softirq=0.1, steal=0.1, user=0.1, nice=0.1, guest=0.1, iowait=0.1)
+    split = modes(
+        system=0.2, irq=0.1, softirq=0.1, steal=0.1, user=0.1, nice=0.1, guest=0.1, iowait=0.1
+    )
     assert text_of(bar(split, 10)) == "SSIQTungw."
 
 

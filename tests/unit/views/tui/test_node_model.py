@@ -36,14 +36,21 @@ def test_a_count_that_is_too_old_is_no_count(node: Any) -> None:
 
 
 def test_rows_of_single_cgroups_are_not_the_whole_hierarchy(node: Any) -> None:
-    node.add("cgroups", (node.at(0), "memory", "/system.slice", 9, None, 9, None, None, None, None, None))
+    node.add(
+        "cgroups", (node.at(0), "memory", "/system.slice", 9, None, 9, None, None, None, None, None)
+    )
     assert zombies(node, node.at(1)) is None
 
 
 def test_pressure_that_a_kernel_does_not_know_is_none(node: Any) -> None:
     node.add("pressure", (node.at(1), "cpu", S, S // 4, None))
     node.add("pressure", (node.at(1), "irq", S, None, None))
-    assert pressure(node.tables["pressure"]) == {"cpu": 0.25, "memory": None, "io": None, "irq": None}
+    assert pressure(node.tables["pressure"]) == {
+        "cpu": 0.25,
+        "memory": None,
+        "io": None,
+        "irq": None,
+    }
 
 
 def test_events_and_gaps_come_newest_first_and_say_who_wrote_them(node: Any) -> None:

@@ -10,13 +10,23 @@ def test_the_task_with_most_samples_comes_first_with_its_commonest_function(node
     node.sample(1, 0, "kubelet", 7, kernel="seq_printf", times=2)
     node.sample(1, 0, "python3", 8, user="eval", times=3)
     first, second = tasks_by_cpu(node.samples, 3)[0]
-    assert (first.comm, first.pid, first.share, first.function, first.in_kernel) == ("kubelet", 7, 0.7, "memcg_stat_show", True)
+    assert (first.comm, first.pid, first.share, first.function, first.in_kernel) == (
+        "kubelet",
+        7,
+        0.7,
+        "memcg_stat_show",
+        True,
+    )
     assert (second.comm, second.function, second.in_kernel) == ("python3", "eval", False)
 
 
-def test_a_sample_in_the_kernel_counts_for_the_kernel_function_not_for_its_caller(node: Any) -> None:
+def test_a_sample_in_the_kernel_counts_for_the_kernel_function_not_for_its_caller(
+    node: Any,
+) -> None:
     node.sample(1, 0, "kubelet", kernel="memcg_stat_show", user="Read")
-    assert [(one.name, one.in_kernel) for one in functions_of(node.samples, 5)] == [("memcg_stat_show", True)]
+    assert [(one.name, one.in_kernel) for one in functions_of(node.samples, 5)] == [
+        ("memcg_stat_show", True)
+    ]
 
 
 def test_code_without_a_symbol_is_unnamed_but_counted(node: Any) -> None:

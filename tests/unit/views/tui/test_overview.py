@@ -15,13 +15,20 @@ from necroscope.views.tui.top_model import build
 S = 1_000_000_000
 
 
-def page(node: Any, width: int, height: int, look: Look | None = None, silent_ns: int = 0) -> list[str]:
-    return [text_of(line) for line in draw(build(node, look or Look(), silent_ns), "node-7", width, height)]
+def page(
+    node: Any, width: int, height: int, look: Look | None = None, silent_ns: int = 0
+) -> list[str]:
+    return [
+        text_of(line)
+        for line in draw(build(node, look or Look(), silent_ns), "node-7", width, height)
+    ]
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 60), (120, 30), (40, 10), (20, 4), (300, 100)])
 @pytest.mark.parametrize("cores", [1, 2, 14, 15, 128, 600])
-def test_every_page_fills_the_terminal_exactly(cores: int, size: tuple[int, int], node_of: Callable[..., Any]) -> None:
+def test_every_page_fills_the_terminal_exactly(
+    cores: int, size: tuple[int, int], node_of: Callable[..., Any]
+) -> None:
     width, height = size
     node = node_of(cores, seconds=5)
     node.notice_texts = ["stacks: cannot sample all CPUs", "softirq delay: no BPF"]
@@ -49,13 +56,23 @@ def test_two_cores_on_a_small_terminal(node_of: Callable[..., Any]) -> None:
     ]
 
 
-def test_two_cores_on_a_large_terminal_have_cgroup_and_past_beside_them(node_of: Callable[..., Any]) -> None:
+def test_two_cores_on_a_large_terminal_have_cgroup_and_past_beside_them(
+    node_of: Callable[..., Any],
+) -> None:
     hot = next(line for line in page(node_of(2), 200, 60) if line.startswith("    1 "))
-    for part in ("1.24 s+ net_rx", "▇▇▇▇▇█████", "kubelet 1872", "/system.slice/kubelet.service", "[k] memcg_page_state"):
+    for part in (
+        "1.24 s+ net_rx",
+        "▇▇▇▇▇█████",
+        "kubelet 1872",
+        "/system.slice/kubelet.service",
+        "[k] memcg_page_state",
+    ):
         assert part in hot
 
 
-def test_many_cores_on_a_small_terminal_are_a_map_of_all_and_a_list_of_the_hottest(node_of: Callable[..., Any]) -> None:
+def test_many_cores_on_a_small_terminal_are_a_map_of_all_and_a_list_of_the_hottest(
+    node_of: Callable[..., Any],
+) -> None:
     lines = page(node_of(128), 80, 24)
     assert [line[:4] for line in lines[3:7]] == ["   0", "  32", "  64", "  96"]
     assert lines[3].startswith("   0  u▁u▇u▁u▁u▁u▁u▁u▁ u▁u▇")
@@ -64,18 +81,29 @@ def test_many_cores_on_a_small_terminal_are_a_map_of_all_and_a_list_of_the_hotte
     assert lines[8].startswith("  127 100%  SSSSSSSSSSSS 1.24 s+ kubelet 1872")
 
 
-def test_many_cores_on_a_large_terminal_have_a_cell_with_a_bar_each(node_of: Callable[..., Any]) -> None:
+def test_many_cores_on_a_large_terminal_have_a_cell_with_a_bar_each(
+    node_of: Callable[..., Any],
+) -> None:
     lines = page(node_of(128), 200, 60)
     assert lines[3].startswith("   0  10% u.............   16  10% u....")
     assert lines[18].rstrip().endswith("127 100%!SSSSSSSSSSSSSS")
 
 
-def test_a_selected_core_below_the_end_of_the_list_is_scrolled_to(node_of: Callable[..., Any]) -> None:
-    assert any(line.startswith("▸  64 ") for line in page(node_of(128), 80, 24, Look(sort=Sort.CPU, cpu=64)))
+def test_a_selected_core_below_the_end_of_the_list_is_scrolled_to(
+    node_of: Callable[..., Any],
+) -> None:
+    assert any(
+        line.startswith("▸  64 ")
+        for line in page(node_of(128), 80, 24, Look(sort=Sort.CPU, cpu=64))
+    )
 
 
-def test_a_map_that_has_no_room_for_all_shows_the_selected_part(node_of: Callable[..., Any]) -> None:
-    assert any(line.startswith(" 576 ") for line in page(node_of(600, seconds=2), 80, 24, Look(cpu=599)))
+def test_a_map_that_has_no_room_for_all_shows_the_selected_part(
+    node_of: Callable[..., Any],
+) -> None:
+    assert any(
+        line.startswith(" 576 ") for line in page(node_of(600, seconds=2), 80, 24, Look(cpu=599))
+    )
 
 
 def test_frozen_and_looking_back_say_so_with_time_and_distance(node_of: Callable[..., Any]) -> None:
@@ -83,8 +111,14 @@ def test_frozen_and_looking_back_say_so_with_time_and_distance(node_of: Callable
     frozen = Look().freeze(node.span())
     node.core(67, 0)
     assert " FROZEN  10:14:20 UTC, 7 s back" in page(node, 80, 24, frozen)[0]
-    assert " LOOKING BACK  10:13:42 UTC, 45 s back" in page(node, 80, 24, Look().move(-45 * S, node.span()))[0]
-    assert "10:13:21 UTC, 1 min 6 s back, the oldest kept" in page(node, 120, 24, Look().oldest(node.span()))[0]
+    assert (
+        " LOOKING BACK  10:13:42 UTC, 45 s back"
+        in page(node, 80, 24, Look().move(-45 * S, node.span()))[0]
+    )
+    assert (
+        "10:13:21 UTC, 1 min 6 s back, the oldest kept"
+        in page(node, 120, 24, Look().oldest(node.span()))[0]
+    )
 
 
 def test_a_recorder_that_fell_silent_is_not_called_live(node_of: Callable[..., Any]) -> None:
@@ -115,14 +149,20 @@ def test_a_gap_of_a_core_is_shown_in_list_and_maps(node_of: Callable[..., Any]) 
         (128, (200, 60), "   0    – gap"),
     ):
         node = node_of(cores)
-        node.tables["cores"] = [row for row in node.tables["cores"] if (row[0], row[1]) != (node.at(60), 0)]
+        node.tables["cores"] = [
+            row for row in node.tables["cores"] if (row[0], row[1]) != (node.at(60), 0)
+        ]
         node.gap(59, "cores", "cpu 0 went offline", cpu=0)
         assert any(line.startswith(gap) for line in page(node, *size))
 
 
 def test_notices_are_one_line_and_the_rest_is_counted(node_of: Callable[..., Any]) -> None:
     node = node_of(2)
-    node.notice_texts = ["stacks: cannot sample all CPUs: perf_event_paranoid is 2 and CAP_PERFMON is missing", "b", "c"]
+    node.notice_texts = [
+        "stacks: cannot sample all CPUs: perf_event_paranoid is 2 and CAP_PERFMON is missing",
+        "b",
+        "c",
+    ]
     line = page(node, 80, 24)[3]
     assert line.startswith(" ! stacks: cannot sample all CPUs: perf_event_paranoid is 2")
     assert line.endswith(" (+2 more: ?) ")

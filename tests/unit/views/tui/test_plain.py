@@ -32,8 +32,16 @@ def test_plain_text_has_a_row_for_every_core_and_every_notice(node_of: Callable[
     node = node_of(128, seconds=3)
     node.notice_texts = ["a", "b", "c", "d", "e"]
     text = render_plain(build(node, Look()))
-    assert {int(line[:5]) for line in text.splitlines() if line[:5].strip().isdecimal()} == set(range(128))
-    assert [line for line in text.splitlines() if line.startswith(" ! ")] == [" ! a", " ! b", " ! c", " ! d", " ! e"]
+    assert {int(line[:5]) for line in text.splitlines() if line[:5].strip().isdecimal()} == set(
+        range(128)
+    )
+    assert [line for line in text.splitlines() if line.startswith(" ! ")] == [
+        " ! a",
+        " ! b",
+        " ! c",
+        " ! d",
+        " ! e",
+    ]
 
 
 def test_plain_text_holds_no_control_character_whatever_names_say(node: Any) -> None:
@@ -65,7 +73,11 @@ def test_json_names_the_task_on_a_core(node_of: Callable[..., Any]) -> None:
         "function": "memcg_page_state",
         "in_kernel": True,
     }
-    assert core["softirq_delay"] == {"worst_ns": 1_240_000_000, "vector": "net_rx", "is_pending": True}
+    assert core["softirq_delay"] == {
+        "worst_ns": 1_240_000_000,
+        "vector": "net_rx",
+        "is_pending": True,
+    }
 
 
 def test_before_the_first_row_both_forms_exist(node: Any) -> None:

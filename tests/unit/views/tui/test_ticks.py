@@ -1,6 +1,13 @@
 """Rows of the last tick and rows by second."""
 
-from necroscope.views.tui.ticks import busy_ns_of, by_second, last_read, modes_of, seconds_of, shares
+from necroscope.views.tui.ticks import (
+    busy_ns_of,
+    by_second,
+    last_read,
+    modes_of,
+    seconds_of,
+    shares,
+)
 
 S = 1_000_000_000
 
@@ -10,7 +17,9 @@ def core(end_s: float, busy: float, elapsed_s: float = 1.0) -> tuple[int, ...]:
     return (round(end_s * S), 0, elapsed_ns, round(busy * elapsed_ns), 0, 0, 0, 0, 0, 0, 0, 0)
 
 
-def busy_by_second(rows: list[tuple[int, ...]], at_s: int, seconds: int) -> tuple[float | None, ...]:
+def busy_by_second(
+    rows: list[tuple[int, ...]], at_s: int, seconds: int
+) -> tuple[float | None, ...]:
     return shares(by_second(rows, at_s * S, seconds), busy_ns_of)
 
 
@@ -41,7 +50,9 @@ def test_ticks_that_drift_leave_no_hole() -> None:
 
 def test_a_long_tick_fills_its_seconds_and_short_ones_are_averaged() -> None:
     assert busy_by_second([core(10, 0.7, 10)], 10, 10) == (0.7,) * 10
-    assert busy_by_second([core(0.1 * n, 1.0 if n <= 5 else 0.0, 0.1) for n in range(1, 11)], 1, 1) == (0.5,)
+    assert busy_by_second(
+        [core(0.1 * n, 1.0 if n <= 5 else 0.0, 0.1) for n in range(1, 11)], 1, 1
+    ) == (0.5,)
 
 
 def test_seconds_before_the_window_are_left_out() -> None:

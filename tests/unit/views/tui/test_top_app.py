@@ -13,7 +13,11 @@ from necroscope.views.tui.top_app import TopApp
 S = 1_000_000_000
 
 
-def drive(node: Any, script: Callable[[TopApp, Pilot[None]], Awaitable[None]], size: tuple[int, int] = (80, 24)) -> TopApp:
+def drive(
+    node: Any,
+    script: Callable[[TopApp, Pilot[None]], Awaitable[None]],
+    size: tuple[int, int] = (80, 24),
+) -> TopApp:
     """Run the application without a terminal and without its clock: it draws on keys only."""
     app = TopApp(node, "node-7", period_s=0, monotonic_ns=lambda: 0)
 
@@ -69,7 +73,9 @@ def test_space_freezes_while_rows_come_and_follows_again(node_of: Callable[..., 
     drive(node, script)
 
 
-def test_arrows_look_back_by_seconds_and_minutes_and_stop_at_the_oldest(node_of: Callable[..., Any]) -> None:
+def test_arrows_look_back_by_seconds_and_minutes_and_stop_at_the_oldest(
+    node_of: Callable[..., Any],
+) -> None:
     node = node_of(2, seconds=150)
 
     async def script(app: TopApp, pilot: Pilot[None]) -> None:
@@ -136,7 +142,12 @@ def test_hostile_names_are_neither_markup_nor_commands_to_the_terminal(node: Any
 
     async def script(app: TopApp, pilot: Pilot[None]) -> None:
         text = "\n".join(terminal(app))
-        for part in ("[bold]x[/] 7", "[.] [@click=quit]f[/]", "/\\x1b[2J", "[red]\\x1b]0;pwned\\x07"):
+        for part in (
+            "[bold]x[/] 7",
+            "[.] [@click=quit]f[/]",
+            "/\\x1b[2J",
+            "[red]\\x1b]0;pwned\\x07",
+        ):
             assert part in text
         assert "\x1b" not in text
         assert "\x07" not in text
@@ -144,12 +155,16 @@ def test_hostile_names_are_neither_markup_nor_commands_to_the_terminal(node: Any
     drive(node, script)
 
 
-def test_a_redraw_that_changes_nothing_repaints_nothing(node_of: Callable[..., Any], monkeypatch: Any) -> None:
+def test_a_redraw_that_changes_nothing_repaints_nothing(
+    node_of: Callable[..., Any], monkeypatch: Any
+) -> None:
     node = node_of(2)
 
     async def script(app: TopApp, pilot: Pilot[None]) -> None:
         repainted: list[Any] = []
-        monkeypatch.setattr(Canvas, "refresh", lambda self, *regions, **_: repainted.extend(regions))
+        monkeypatch.setattr(
+            Canvas, "refresh", lambda self, *regions, **_: repainted.extend(regions)
+        )
         app.redraw()
         assert repainted == []
         node.status_text = "0 Hz"

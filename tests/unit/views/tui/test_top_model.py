@@ -26,8 +26,16 @@ def test_a_hot_core_is_shown_with_who_is_on_it_and_where(node_of: Callable[..., 
     hot = core_of(build(node_of(2), Look()), 1)
     assert hot.modes
     assert hot.delay
-    assert (round(hot.modes.kernel, 2), hot.on[0].comm, hot.on[0].function) == (0.98, "kubelet", "memcg_page_state")
-    assert (hot.delay.worst_ns, hot.delay.vector, hot.delay.is_pending) == (1_240 * MS, "net_rx", True)
+    assert (round(hot.modes.kernel, 2), hot.on[0].comm, hot.on[0].function) == (
+        0.98,
+        "kubelet",
+        "memcg_page_state",
+    )
+    assert (hot.delay.worst_ns, hot.delay.vector, hot.delay.is_pending) == (
+        1_240 * MS,
+        "net_rx",
+        True,
+    )
 
 
 def test_a_core_without_a_row_now_stays_as_a_gap_with_its_cause(node: Any) -> None:
@@ -51,7 +59,9 @@ def test_a_gap_of_all_tables_explains_every_core_only_while_it_lasts(node: Any) 
     assert core_of(build(node, Look()), 0).missing == "no row was recorded"
 
 
-def test_softirq_delay_that_is_not_measured_is_none_and_the_signs_of_a_stall_stand_in(node: Any) -> None:
+def test_softirq_delay_that_is_not_measured_is_none_and_the_signs_of_a_stall_stand_in(
+    node: Any,
+) -> None:
     for cpu in range(3):
         node.core(1, cpu, system=1.0)
         node.softirqs(1, cpu, 0 if cpu == 0 else 9)
@@ -85,13 +95,17 @@ def test_each_order_puts_its_own_core_first_and_gaps_last(node: Any) -> None:
     }
 
 
-def test_many_cores_are_ordered_by_system_time_until_the_user_says_otherwise(node_of: Callable[..., Any]) -> None:
+def test_many_cores_are_ordered_by_system_time_until_the_user_says_otherwise(
+    node_of: Callable[..., Any],
+) -> None:
     assert build(node_of(2), Look()).sort is Sort.CPU
     many = build(node_of(128, seconds=2), Look())
     assert (many.sort, many.cores[0].cpu) == (Sort.SYSTEM, 127)
 
 
-def test_looking_back_shows_what_was_then_and_nothing_that_came_after(node_of: Callable[..., Any]) -> None:
+def test_looking_back_shows_what_was_then_and_nothing_that_came_after(
+    node_of: Callable[..., Any],
+) -> None:
     node = node_of(2)
     screen = build(node, Look().move(-10 * S, node.span()))
     hot = core_of(screen, 1)
@@ -111,7 +125,9 @@ def test_the_oldest_moment_is_marked_and_is_not_passed(node_of: Callable[..., An
 def test_only_cores_with_room_are_asked_who_is_on_them(node_of: Callable[..., Any]) -> None:
     screen = build(node_of(128, seconds=5), Look(sort=Sort.CPU), looked_at=4)
     assert [bool(core.busy_history) for core in screen.cores] == [True] * 4 + [False] * 124
-    assert core_of(build(node_of(128, seconds=5), Look(sort=Sort.CPU, cpu=127), looked_at=4), 127).on
+    assert core_of(
+        build(node_of(128, seconds=5), Look(sort=Sort.CPU, cpu=127), looked_at=4), 127
+    ).on
 
 
 def test_hostile_names_reach_the_screen_escaped(node: Any) -> None:
@@ -120,8 +136,15 @@ def test_hostile_names_reach_the_screen_escaped(node: Any) -> None:
     node.event(1, "nic_reset", "line\nwith \x1b[31mred", device="et\rh0")
     screen = build(node, Look())
     task = screen.cores[0].on[0]
-    assert (task.comm, task.function, task.cgroup) == ("\\x1b]0;x\\x07", "[bold]f[/]", "/\\u202ecod.exe")
-    assert (screen.happenings[0].where, screen.happenings[0].text) == ("et\\x0dh0", "line\\x0awith \\x1b[31mred")
+    assert (task.comm, task.function, task.cgroup) == (
+        "\\x1b]0;x\\x07",
+        "[bold]f[/]",
+        "/\\u202ecod.exe",
+    )
+    assert (screen.happenings[0].where, screen.happenings[0].text) == (
+        "et\\x0dh0",
+        "line\\x0awith \\x1b[31mred",
+    )
 
 
 def test_a_stall_in_progress_counts_though_no_wait_has_ended(node: Any) -> None:

@@ -1,4 +1,6 @@
-"""The API keeps what its description promises, whatever is asked: it never crashes, nor answers anything it did not describe."""
+"""The API keeps what its description promises, whatever is asked: it never crashes, nor answers
+anything it did not describe.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +14,9 @@ from tests.unit.views.web.test_app import DRAWN
 from necroscope.store.query import Store
 from necroscope.views.web.app import Recording, make_app
 
-schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed (scripts/setup tests installs it)")
+schemathesis = pytest.importorskip(
+    "schemathesis", reason="schemathesis is not installed (scripts/setup tests installs it)"
+)
 TOKEN = {"authorization": "Bearer t"}
 QUESTIONS = 15
 
@@ -48,8 +52,25 @@ def without_lifespan(app: Any) -> Any:
     return ask
 
 
-PATHS = ("cgroups", "cores", "events", "export", "flame", "gaps", "heat", "recording", "report", "speedscope", "tasks")
-CASES = [(path, mode) for path in PATHS for mode in schemathesis.GenerationMode if path != "recording" or mode.name == "POSITIVE"]
+PATHS = (
+    "cgroups",
+    "cores",
+    "events",
+    "export",
+    "flame",
+    "gaps",
+    "heat",
+    "recording",
+    "report",
+    "speedscope",
+    "tasks",
+)
+CASES = [
+    (path, mode)
+    for path in PATHS
+    for mode in schemathesis.GenerationMode
+    if path != "recording" or mode.name == "POSITIVE"
+]
 # A window that ends before it begins is refused, which no description of single words can say.
 schemathesis.checks.load_all_checks()
 positive_data_acceptance = schemathesis.checks.CHECKS.get_one("positive_data_acceptance")
@@ -60,9 +81,13 @@ def test_every_question_is_described_and_tried(described: Any) -> None:
 
 
 @pytest.mark.parametrize(("path", "mode"), CASES, ids=lambda word: getattr(word, "name", word))
-@settings(max_examples=QUESTIONS, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=QUESTIONS, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck)
+)
 @given(data=st.data())
-def test_whatever_is_asked_is_answered_as_described(described: Any, path: str, mode: Any, data: st.DataObject) -> None:
+def test_whatever_is_asked_is_answered_as_described(
+    described: Any, path: str, mode: Any, data: st.DataObject
+) -> None:
     case = data.draw(described[f"/api/{path}"]["GET"].as_strategy(generation_mode=mode))
     if data.draw(st.booleans()) and "from_ns" in case.query:
         # Where something was recorded; a moment at random never lies there.

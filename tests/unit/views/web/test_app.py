@@ -46,12 +46,16 @@ class Page:
             lambda directory, at_ns, span: {"incidents": [], "asked": at_ns},
             lambda store, from_ns, to_ns, selection: b'{"profiles": []}',
         )
-        self._app = make_app(recording, "t", frozenset({"localhost"}), static or directory / "no-page")
+        self._app = make_app(
+            recording, "t", frozenset({"localhost"}), static or directory / "no-page"
+        )
 
     def get(self, path: str, **query: object) -> httpx.Response:
         async def run() -> httpx.Response:
             transport = httpx.ASGITransport(self._app)
-            async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            async with httpx.AsyncClient(
+                transport=transport, base_url="http://localhost"
+            ) as client:
                 return await client.get(path, params=query, headers={"authorization": "Bearer t"})
 
         return asyncio.run(run())
@@ -151,7 +155,9 @@ def test_lists_documents_and_the_description_are_there(page: Page) -> None:
     assert "/api/flame" in page.get("/openapi.json").json()["paths"]
 
 
-@pytest.mark.parametrize("path", ["/../recording.json", "/%2e%2e/recording.json", "/..%2frecording.json", "/etc/passwd"])
+@pytest.mark.parametrize(
+    "path", ["/../recording.json", "/%2e%2e/recording.json", "/..%2frecording.json", "/etc/passwd"]
+)
 def test_paths_cannot_leave_the_page(page: Page, path: str) -> None:
     assert page.get(path).status_code == 404
 
@@ -178,7 +184,10 @@ def built(tmp_path: Path) -> Page:
 def test_the_page_is_served_and_speedscope_has_a_policy_of_its_own(built: Page) -> None:
     assert built.get("/").text == "the page"
     assert "wasm-unsafe-eval" not in built.get("/").headers["content-security-policy"]
-    assert "'wasm-unsafe-eval'" in built.get("/speedscope/index.html").headers["content-security-policy"]
+    assert (
+        "'wasm-unsafe-eval'"
+        in built.get("/speedscope/index.html").headers["content-security-policy"]
+    )
 
 
 def test_an_export_holds_script_style_and_data_and_runs_nothing_else(built: Page) -> None:
@@ -200,10 +209,18 @@ def test_an_export_holds_script_style_and_data_and_runs_nothing_else(built: Page
 
 
 def test_an_export_says_if_incidents_were_still_looked_for(built: Page, monkeypatch) -> None:
-    unfinished = {"incidents": [], "notes": [], "failed": [], "is_complete": False, "progress": 0.25}
+    unfinished = {
+        "incidents": [],
+        "notes": [],
+        "failed": [],
+        "is_complete": False,
+        "progress": 0.25,
+    }
     monkeypatch.setattr(Reports, "answer", lambda *_: unfinished)
     html = built.get("/api/export", **WINDOW).text
-    header, _ = unpacked(gzip.decompress(base64.b64decode(html.split('id="embedded">')[1].split("<")[0])))
+    header, _ = unpacked(
+        gzip.decompress(base64.b64decode(html.split('id="embedded">')[1].split("<")[0]))
+    )
     assert header["report"]["is_complete"] is True
     assert "25% of the recording" in header["report"]["notes"][0]
 
@@ -214,7 +231,10 @@ def gaps_of(directory: Path, gaps: list[Gap]) -> dict[str, Any]:
 
 
 def test_gaps_that_lie_apart_stay_apart_however_many_they_are(tmp_path: Path) -> None:
-    gaps = [Gap("cores", at(0) + day * DAY_NS, at(0) + day * DAY_NS + HOUR_NS, "restarted") for day in range(600)]
+    gaps = [
+        Gap("cores", at(0) + day * DAY_NS, at(0) + day * DAY_NS + HOUR_NS, "restarted")
+        for day in range(600)
+    ]
     answer = gaps_of(tmp_path / "many", gaps)
     assert {int(gap["to"]) - int(gap["from"]) for gap in answer["gaps"]} == {HOUR_NS}
     assert answer["left_out"] == ["100 short gaps are not hatched"]
@@ -225,12 +245,17 @@ def test_gaps_that_lie_apart_stay_apart_however_many_they_are(tmp_path: Path) ->
 
 def test_gaps_of_segment_after_segment_are_one(tmp_path: Path) -> None:
     hours = [at(0) + number * HOUR_NS for number in range(601)]
-    (gap,) = gaps_of(tmp_path / "r", [Gap("softirq_delay", *ends, "no BPF") for ends in pairwise(hours)])["gaps"]
+    (gap,) = gaps_of(
+        tmp_path / "r", [Gap("softirq_delay", *ends, "no BPF") for ends in pairwise(hours)]
+    )["gaps"]
     assert (gap["from"], gap["to"]) == (str(hours[0]), str(hours[-1]))
 
 
 def test_of_too_many_gaps_those_of_all_cores_and_the_longest_are_hatched(tmp_path: Path) -> None:
-    gaps = [Gap("cores", at(0) + day * DAY_NS, at(0) + day * DAY_NS + day, "x", cpu=1) for day in range(600)]
+    gaps = [
+        Gap("cores", at(0) + day * DAY_NS, at(0) + day * DAY_NS + day, "x", cpu=1)
+        for day in range(600)
+    ]
     gaps += [Gap("cores", at(0) + day * DAY_NS, at(0) + day * DAY_NS + 1, "x") for day in range(2)]
     shown = gaps_of(tmp_path / "r", gaps)["gaps"]
     assert [gap["cpu"] for gap in shown[:3]] == [None, None, 1]
@@ -238,10 +263,22 @@ def test_of_too_many_gaps_those_of_all_cores_and_the_longest_are_hatched(tmp_pat
 
 
 def test_gaps_are_of_the_window(tmp_path: Path) -> None:
-    page = Page(draw(tmp_path / "r", DRAWN, gaps=[Gap("samples", at(1), at(2), "overran", lost=3)], until=5))
+    page = Page(
+        draw(tmp_path / "r", DRAWN, gaps=[Gap("samples", at(1), at(2), "overran", lost=3)], until=5)
+    )
     (gap,) = page.get("/api/gaps", **WINDOW).json()["gaps"]
-    assert gap == {"table": "samples", "from": str(at(1)), "to": str(at(2)), "cause": "overran", "cpu": None}
-    assert page.get("/api/gaps", from_ns=at(3), to_ns=at(4)).json() == {"gaps": [], "is_exact": True, "left_out": []}
+    assert gap == {
+        "table": "samples",
+        "from": str(at(1)),
+        "to": str(at(2)),
+        "cause": "overran",
+        "cpu": None,
+    }
+    assert page.get("/api/gaps", from_ns=at(3), to_ns=at(4)).json() == {
+        "gaps": [],
+        "is_exact": True,
+        "left_out": [],
+    }
 
 
 def test_a_core_that_went_offline_before_the_end_has_its_row(tmp_path: Path) -> None:

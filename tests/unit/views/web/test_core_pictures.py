@@ -1,4 +1,6 @@
-"""The core map of long stretches: hours joined, what is not read yet marked, what was not recorded kept apart."""
+"""The core map of long stretches: hours joined, what is not read yet marked, what was not recorded
+kept apart.
+"""
 
 import json
 import struct
@@ -24,7 +26,9 @@ MINUTES = 60
 FINE = PART_NS // BASE_NS
 
 
-def hour_of(value: int, at: int = -1, peak: int = 0, columns: int = MINUTES) -> dict[str, np.ndarray]:
+def hour_of(
+    value: int, at: int = -1, peak: int = 0, columns: int = MINUTES
+) -> dict[str, np.ndarray]:
     arrays = {}
     for name in (*core_pictures.MODES, "delay"):
         arrays[name] = np.full((2, columns), value, np.uint8)
@@ -53,12 +57,16 @@ def whole(pictures: CorePictures, columns: int) -> np.ndarray:
     """The picture of hours 10 and 11, when all of it was read."""
     header = {"is_complete": False}
     while not header["is_complete"]:
-        header, cells = busy(pictures.answer(10 * PART_NS, 12 * PART_NS, columns, CPUS, with_delay=False))
+        header, cells = busy(
+            pictures.answer(10 * PART_NS, 12 * PART_NS, columns, CPUS, with_delay=False)
+        )
     assert header["arrays"][0]["name"] == "busy"
     return cells
 
 
-def test_the_worst_of_a_column_is_kept_though_it_lasted_a_minute(pictures: CorePictures, monkeypatch) -> None:
+def test_the_worst_of_a_column_is_kept_though_it_lasted_a_minute(
+    pictures: CorePictures, monkeypatch
+) -> None:
     hours = {10: hour_of(20), 11: hour_of(20, at=30, peak=250)}
     monkeypatch.setattr(CorePictures, "_read", lambda self, key: hours[key.hour])
     cells = whole(pictures, 60)
@@ -67,8 +75,14 @@ def test_the_worst_of_a_column_is_kept_though_it_lasted_a_minute(pictures: CoreP
     assert (cells[0] == 20).all()
 
 
-def test_columns_below_a_minute_are_read_at_five_seconds(pictures: CorePictures, monkeypatch) -> None:
-    monkeypatch.setattr(CorePictures, "_read", lambda self, key: hour_of(20, at=1, peak=250, columns=PART_NS // key.base_ns))
+def test_columns_below_a_minute_are_read_at_five_seconds(
+    pictures: CorePictures, monkeypatch
+) -> None:
+    monkeypatch.setattr(
+        CorePictures,
+        "_read",
+        lambda self, key: hour_of(20, at=1, peak=250, columns=PART_NS // key.base_ns),
+    )
     cells = whole(pictures, 2 * FINE)
     assert np.flatnonzero(cells[1] == 250).tolist() == [1, FINE + 1]
 
@@ -76,16 +90,24 @@ def test_columns_below_a_minute_are_read_at_five_seconds(pictures: CorePictures,
 def test_minutes_stand_for_what_is_not_read_finer_yet(pictures: CorePictures, monkeypatch) -> None:
     found = {MINUTE_NS: core_pictures._done(hour_of(90)), BASE_NS: Future()}
     monkeypatch.setattr(CorePictures, "_has_minutes", lambda self: True)
-    monkeypatch.setattr(CorePictures, "_asked", lambda self, hours, base_ns, *_: [found[base_ns]] * len(hours))
+    monkeypatch.setattr(
+        CorePictures, "_asked", lambda self, hours, base_ns, *_: [found[base_ns]] * len(hours)
+    )
     monkeypatch.setattr(core_pictures, "_PATIENCE_S", 0.0)
-    header, cells = busy(pictures.answer(10 * PART_NS, 12 * PART_NS, 2 * FINE, CPUS, with_delay=False))
+    header, cells = busy(
+        pictures.answer(10 * PART_NS, 12 * PART_NS, 2 * FINE, CPUS, with_delay=False)
+    )
     assert header["is_complete"] is False
     assert (cells == 90).all()
 
 
 def test_what_was_not_recorded_loses_against_what_was(pictures: CorePictures, monkeypatch) -> None:
     hours = {10: hour_of(NOT_RECORDED, at=5, peak=0), 11: hour_of(NOT_RECORDED)}
-    monkeypatch.setattr(CorePictures, "_asked", lambda self, wanted, *_: [core_pictures._done(hours[hour]) for hour in wanted])
+    monkeypatch.setattr(
+        CorePictures,
+        "_asked",
+        lambda self, wanted, *_: [core_pictures._done(hours[hour]) for hour in wanted],
+    )
     _, cells = busy(pictures.answer(10 * PART_NS, 12 * PART_NS, 60, CPUS, with_delay=False))
     assert cells[1, 2] == 0
     assert (cells[0] == NOT_RECORDED).all()
@@ -103,12 +125,20 @@ def test_what_is_not_read_yet_is_said_to_be_so(pictures: CorePictures, monkeypat
     assert (cells[:, 60:] == NOT_READ_YET).all()
 
 
-def test_an_hour_is_read_once_unless_it_is_still_being_recorded(pictures: CorePictures, monkeypatch) -> None:
+def test_an_hour_is_read_once_unless_it_is_still_being_recorded(
+    pictures: CorePictures, monkeypatch
+) -> None:
     read: list[int] = []
-    monkeypatch.setattr(CorePictures, "_read", lambda self, key: read.append(key.hour) or hour_of(1))
+    monkeypatch.setattr(
+        CorePictures, "_read", lambda self, key: read.append(key.hour) or hour_of(1)
+    )
     recorded_to = 11 * PART_NS + PART_NS // 2
     monkeypatch.setattr(
-        Store, "info", lambda self: type("Info", (), {"from_ns": 10 * PART_NS, "to_ns": recorded_to, "tables": {}})()
+        Store,
+        "info",
+        lambda self: type(
+            "Info", (), {"from_ns": 10 * PART_NS, "to_ns": recorded_to, "tables": {}}
+        )(),
     )
     for _ in range(3):
         pictures.answer(10 * PART_NS, 12 * PART_NS, 120, CPUS, with_delay=False)
@@ -122,15 +152,21 @@ def test_an_hour_is_read_once_unless_it_is_still_being_recorded(pictures: CorePi
 def test_a_long_recording_is_read_before_anybody_asks(pictures: CorePictures, monkeypatch) -> None:
     read: list[int] = []
     monkeypatch.setattr(CorePictures, "_recorded_hours", lambda *_: range(10, 14))
-    monkeypatch.setattr(CorePictures, "_read", lambda self, key: read.append(key.hour) or hour_of(30))
+    monkeypatch.setattr(
+        CorePictures, "_read", lambda self, key: read.append(key.hour) or hour_of(30)
+    )
     pictures.begin(lambda: CPUS).result()
     wait([part for _, part in pictures._parts.values()])
     assert sorted(read) == [10, 11, 12, 13]
 
 
-def test_a_century_is_answered_from_the_hours_that_were_recorded(pictures: CorePictures, monkeypatch) -> None:
+def test_a_century_is_answered_from_the_hours_that_were_recorded(
+    pictures: CorePictures, monkeypatch
+) -> None:
     read: list[int] = []
-    monkeypatch.setattr(CorePictures, "_read", lambda self, key: read.append(key.hour) or hour_of(30))
+    monkeypatch.setattr(
+        CorePictures, "_read", lambda self, key: read.append(key.hour) or hour_of(30)
+    )
     header, cells = busy(pictures.answer(0, 20 * PART_NS, 20, CPUS, with_delay=False))
     while not header["is_complete"]:
         header, cells = busy(pictures.answer(0, 20 * PART_NS, 20, CPUS, with_delay=False))
@@ -148,7 +184,9 @@ def test_a_window_without_a_recording_has_nothing(pictures: CorePictures) -> Non
 def test_damage_is_told_in_a_long_stretch_too(tmp_path: Path) -> None:
     recording = new_recording(tmp_path / "r")
     for start in (0, 300):
-        path = WrittenSegment(recording, start).ticks(start, start + 300).seal().path.with_suffix("")
+        path = (
+            WrittenSegment(recording, start).ticks(start, start + 300).seal().path.with_suffix("")
+        )
     for file in (path / "cores.parquet", path / "core_minutes.parquet"):
         content = bytearray(file.read_bytes())
         content[len(content) // 3] ^= 1
@@ -156,6 +194,8 @@ def test_damage_is_told_in_a_long_stretch_too(tmp_path: Path) -> None:
     pictures = CorePictures(Store.open(recording))
     header = {"is_complete": False}
     while not header["is_complete"]:
-        header, _ = busy(pictures.answer(written_at(0), written_at(600), 10, CPUS, with_delay=False))
+        header, _ = busy(
+            pictures.answer(written_at(0), written_at(600), 10, CPUS, with_delay=False)
+        )
     (told,) = header["left_out"]
     assert f"segment {path.name}" in told

@@ -9,7 +9,13 @@ TOKEN = "a-secret"
 
 
 async def answers_all(scope, receive, send) -> None:
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/plain")]})
+    await send(
+        {
+            "type": "http.response.start",
+            "status": 200,
+            "headers": [(b"content-type", b"text/plain")],
+        }
+    )
     await send({"type": "http.response.body", "body": b"data"})
 
 
@@ -18,14 +24,18 @@ def ask(path: str, base: str = "http://localhost:8080", **headers: str) -> httpx
 
     async def run() -> httpx.Response:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(guard), base_url=base) as client:
-            return await client.get(path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+            return await client.get(
+                path, headers={name.replace("_", "-"): value for name, value in headers.items()}
+            )
 
     import asyncio
 
     return asyncio.run(run())
 
 
-@pytest.mark.parametrize("path", ["/", "/api/recording", "/openapi.json", "/assets/x.js", "/api/../api/recording"])
+@pytest.mark.parametrize(
+    "path", ["/", "/api/recording", "/openapi.json", "/assets/x.js", "/api/../api/recording"]
+)
 def test_without_the_token_nothing_is_told(path: str) -> None:
     answer = ask(path)
     assert answer.status_code == 401
@@ -48,7 +58,11 @@ def test_the_link_sets_a_cookie_and_hides_the_token() -> None:
 
 
 def test_the_link_leads_to_no_other_host() -> None:
-    assert ask(f"http://localhost:8080//evil.example/?token={TOKEN}").headers["location"].startswith("/evil.example")
+    assert (
+        ask(f"http://localhost:8080//evil.example/?token={TOKEN}")
+        .headers["location"]
+        .startswith("/evil.example")
+    )
 
 
 def test_cookie_and_bearer_token_are_let_in() -> None:
@@ -65,8 +79,18 @@ def test_another_site_gets_nothing_even_with_the_cookie() -> None:
     answer = ask("/api/recording", cookie=f"{COOKIE}={TOKEN}", origin="http://evil.example")
     assert answer.status_code == 403
     assert "access-control-allow-origin" not in answer.headers
-    assert ask("/api/recording", cookie=f"{COOKIE}={TOKEN}", origin="http://localhost:8080").status_code == 200
-    assert ask("/api/recording", cookie=f"{COOKIE}={TOKEN}", origin="http://localhost:9999").status_code == 403
+    assert (
+        ask(
+            "/api/recording", cookie=f"{COOKIE}={TOKEN}", origin="http://localhost:8080"
+        ).status_code
+        == 200
+    )
+    assert (
+        ask(
+            "/api/recording", cookie=f"{COOKIE}={TOKEN}", origin="http://localhost:9999"
+        ).status_code
+        == 403
+    )
 
 
 def test_every_answer_forbids_scripts_from_elsewhere() -> None:
@@ -80,7 +104,13 @@ def test_a_broken_cookie_is_no_crash() -> None:
 
 
 def test_the_address_at_which_a_connection_came_in_is_ours() -> None:
-    # The transport tells the server's address as that of the question, as a listener on all addresses does.
+    # The transport tells the server's address as that of the question, as a listener on all
+    # addresses does.
     assert ask("/", base="http://10.0.0.7:8080", cookie=f"{COOKIE}={TOKEN}").status_code == 200
     assert ask("/", base="http://[fe80::7]:8080", cookie=f"{COOKIE}={TOKEN}").status_code == 200
-    assert ask("/", base="http://10.0.0.7:8080", cookie=f"{COOKIE}={TOKEN}", host="10.0.0.8:8080").status_code == 421
+    assert (
+        ask(
+            "/", base="http://10.0.0.7:8080", cookie=f"{COOKIE}={TOKEN}", host="10.0.0.8:8080"
+        ).status_code
+        == 421
+    )

@@ -1,4 +1,6 @@
-"""Stretches are looked at in a process of its own; one that fails or kills the process does not take the others with it."""
+"""Stretches are looked at in a process of its own; one that fails or kills the process does not
+take the others with it.
+"""
 
 import os
 import signal
@@ -20,7 +22,10 @@ def diagnosed(directory: Path, at_ns: int | None, span: tuple[int, int] | None) 
         raise ValueError("odd")
     if span[0] == DEADLY:
         os.kill(os.getpid(), signal.SIGKILL)
-    return {"incidents": [{"from_ns": str(span[0])}], "notes": [directory.name, str(os.getpid() != 0)]}
+    return {
+        "incidents": [{"from_ns": str(span[0])}],
+        "notes": [directory.name, str(os.getpid() != 0)],
+    }
 
 
 @pytest.fixture
@@ -51,9 +56,14 @@ def test_nothing_is_started_before_it_is_asked(search: IncidentSearch) -> None:
     assert search._begun_before is None
 
 
-def test_a_process_that_cannot_be_started_is_told(search: IncidentSearch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_cannot_be_started_is_told(
+    search: IncidentSearch, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(_: object) -> None:
         raise OSError("no more processes")
 
     monkeypatch.setattr("multiprocessing.context.SpawnProcess.start", refuse)
-    assert search.submit((5, 9)).result(30).failure == "no process to look for incidents: no more processes"
+    assert (
+        search.submit((5, 9)).result(30).failure
+        == "no process to look for incidents: no more processes"
+    )

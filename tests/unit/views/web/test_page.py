@@ -1,4 +1,6 @@
-"""The pages' own tests: types by the compiler, the pure parts by Vitest, and what the built pages may weigh and contain."""
+"""The pages' own tests: types by the compiler, the pure parts by Vitest, and what the built pages
+may weigh and contain.
+"""
 
 import gzip
 import subprocess
@@ -13,16 +15,23 @@ WEB = Path(__file__).parents[4] / "web"
 PROGRAMS = WEB / "node_modules" / ".bin"
 MOST_BYTES = 300_000
 needs_tools = pytest.mark.skipif(
-    not (PROGRAMS / "vitest").exists() or program("node") is None, reason="node and the page's tools are not installed"
+    not (PROGRAMS / "vitest").exists() or program("node") is None,
+    reason="node and the page's tools are not installed",
 )
-needs_page = pytest.mark.skipif(not (STATIC / "index.html").exists(), reason="the page was not built (scripts/setup builds it)")
+needs_page = pytest.mark.skipif(
+    not (STATIC / "index.html").exists(), reason="the page was not built (scripts/setup builds it)"
+)
 
 
 @needs_tools
-@pytest.mark.parametrize("command", [["vitest", "run"], ["tsc", "--noEmit"]], ids=lambda command: command[0])
+@pytest.mark.parametrize(
+    "command", [["vitest", "run"], ["tsc", "--noEmit"]], ids=lambda command: command[0]
+)
 def test_the_page_passes_its_own_checks(command: list[str]) -> None:
     words = [program("node"), PROGRAMS / command[0], *command[1:]]
-    done = subprocess.run(words, cwd=WEB, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(
+        words, cwd=WEB, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
     assert done.returncode == 0, done.stdout
 
 
@@ -31,13 +40,24 @@ def test_names_from_the_machine_are_never_markup() -> None:
     assert len(sources) > 20
     for path in sources:
         text = path.read_text()
-        for way in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "dangerouslySetInnerHTML", "eval("):
+        for way in (
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+            "dangerouslySetInnerHTML",
+            "eval(",
+        ):
             assert way not in text, f"{path.name} uses {way}"
 
 
 def test_parts_of_the_pages_import_in_one_direction() -> None:
     order = ["lib", "logic", "draw", "views"]
-    for path in [path for path in (WEB / "src").rglob("*/*") if path.suffix in (".ts", ".tsx") and path.parent.name in order]:
+    for path in [
+        path
+        for path in (WEB / "src").rglob("*/*")
+        if path.suffix in (".ts", ".tsx") and path.parent.name in order
+    ]:
         later = order[order.index(path.parent.name) + 1 :]
         text = path.read_text()
         assert not [part for part in later if f"/{part}/" in text], path

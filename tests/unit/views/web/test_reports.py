@@ -43,13 +43,19 @@ def store(tmp_path: Path) -> Store:
 
 def test_a_short_recording_is_asked_once_and_again_when_it_grew(store: Store, monkeypatch) -> None:
     asked: list[int | None] = []
-    reports = Reports(store, lambda directory, at_ns, span: asked.append(at_ns) or {"incidents": [], "notes": []})
+    reports = Reports(
+        store, lambda directory, at_ns, span: asked.append(at_ns) or {"incidents": [], "notes": []}
+    )
     assert reports.answer()["is_complete"] is True
     reports.answer()
     reports.answer(7)
     assert asked == [None, 7]
     info = store.info()
-    monkeypatch.setattr(Store, "info", lambda self: type("Info", (), {"from_ns": info.from_ns, "to_ns": (info.to_ns or 0) + 1})())
+    monkeypatch.setattr(
+        Store,
+        "info",
+        lambda self: type("Info", (), {"from_ns": info.from_ns, "to_ns": (info.to_ns or 0) + 1})(),
+    )
     reports.answer()
     assert asked == [None, 7, None]
 
@@ -62,9 +68,17 @@ def of_three_hours(store: Store, monkeypatch) -> tuple[Reports, Search]:
     return Reports(store, lambda *_: {}, asked), asked
 
 
-def test_a_long_recording_tells_what_was_found_until_now_newest_first(of_three_hours: tuple[Reports, Search]) -> None:
+def test_a_long_recording_tells_what_was_found_until_now_newest_first(
+    of_three_hours: tuple[Reports, Search],
+) -> None:
     reports, asked = of_three_hours
-    assert reports.answer() == {"incidents": [], "notes": [], "failed": [], "is_complete": False, "progress": 0.0}
+    assert reports.answer() == {
+        "incidents": [],
+        "notes": [],
+        "failed": [],
+        "is_complete": False,
+        "progress": 0.0,
+    }
     (newest_span, newest), *older = asked.asked
     assert newest_span[0] < START_NS + 2 * HOUR_NS < newest_span[1]
     newest.set_result(Found([incident(START_NS + 2 * HOUR_NS + 5)], ["a"]))
@@ -80,7 +94,9 @@ def test_a_long_recording_tells_what_was_found_until_now_newest_first(of_three_h
     assert len(asked.asked) == 3
 
 
-def test_an_hour_that_fails_is_told_and_the_others_are_shown(of_three_hours: tuple[Reports, Search]) -> None:
+def test_an_hour_that_fails_is_told_and_the_others_are_shown(
+    of_three_hours: tuple[Reports, Search],
+) -> None:
     reports, asked = of_three_hours
     reports.answer()
     newest, middle, oldest = (part for _, part in asked.asked)
@@ -102,7 +118,9 @@ def test_a_short_recording_that_cannot_be_looked_at_says_why(store: Store) -> No
     assert failed["error"] == "no table of that name"
 
 
-def test_a_verdict_that_takes_long_is_not_waited_for_and_not_made_twice(store: Store, monkeypatch) -> None:
+def test_a_verdict_that_takes_long_is_not_waited_for_and_not_made_twice(
+    store: Store, monkeypatch
+) -> None:
     monkeypatch.setattr(reports_module, "TIME_LIMIT_S", 0.0)
     may_end, asked = Event(), []
 
@@ -112,7 +130,13 @@ def test_a_verdict_that_takes_long_is_not_waited_for_and_not_made_twice(store: S
         return {"incidents": [incident(START_NS)], "notes": []}
 
     reports = Reports(store, slow)
-    assert reports.answer() == {"incidents": [], "notes": [], "failed": [], "is_complete": False, "progress": 0.0}
+    assert reports.answer() == {
+        "incidents": [],
+        "notes": [],
+        "failed": [],
+        "is_complete": False,
+        "progress": 0.0,
+    }
     may_end.set()
     monkeypatch.setattr(reports_module, "TIME_LIMIT_S", 60.0)
     assert len(reports.answer()["incidents"]) == 1
