@@ -3,12 +3,14 @@
 Signature: idle cores, a load average that rises with each task that touches the mount, I/O pressure
 at a flat level as long as it lasts, tasks in state D; later `task blocked for more than 120
 seconds` and `server not responding` in the log. A wait for NFS that can be killed shows in that
-line alone. Confirming signal: the log names a blocked task or an NFS server that does not respond;
-or tasks were found in state D that did not run once between two looks; or, before a second look,
-I/O pressure stays at a level that hardly changes for eight seconds and more, and tasks stand in a
-wait for a file server, or no more blocks are completed than before: nothing moves. Who is seen to
-run meanwhile does not stand. Source: Netflix, FUSE deadlock (2023); kubernetes #101622, #122491;
-longhorn #12478; Documentation/accounting/psi.rst; net/sunrpc/clnt.c.
+line alone.
+Confirming signal: the log names a blocked task or an NFS server that does not respond; or tasks
+were found in state D that did not run once between two looks; or, before a second look, I/O
+pressure stays at a level that hardly changes for eight seconds and more, and tasks stand in a wait
+for a file server, or no more blocks are completed than before: nothing moves. Who is seen to run
+meanwhile does not stand.
+Source: Netflix, FUSE deadlock (2023); kubernetes #101622, #122491; longhorn #12478;
+Documentation/accounting/psi.rst; net/sunrpc/clnt.c.
 """
 
 import os

@@ -2,12 +2,13 @@
 
 Signature: a core in system mode in compact_zone, isolate_migratepages, isolate_freepages,
 migrate_pages: below the fault of a huge page, below a large kernel allocation, in kcompactd, or
-below a write to /proc/sys/vm/compact_memory; after long uptimes. Confirming signal: compaction in a
-sixth of the core's samples, and compact_* of /proc/vmstat rising with it. In the background, in
-kcompactd or khugepaged, that is how it should be: there allocations must wait for it
-(compact_stall), other tasks stall for memory, or something wait behind it on the core. Source:
-nixpkgs #211548; golang #61718; scylladb #8828; juicefs pull request 6147 (kcompactd behind FUSE);
-mm/compaction.c.
+below a write to /proc/sys/vm/compact_memory; after long uptimes.
+Confirming signal: compaction in a sixth of the core's samples, and compact_* of /proc/vmstat rising
+with it. In the background, in kcompactd or khugepaged, that is how it should be: there allocations
+must wait for it (compact_stall), other tasks stall for memory, or something wait behind it on the
+core.
+Source: nixpkgs #211548; golang #61718; scylladb #8828; juicefs pull request 6147 (kcompactd behind
+FUSE); mm/compaction.c.
 """
 
 from typing import Final

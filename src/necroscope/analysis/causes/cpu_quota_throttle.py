@@ -2,10 +2,12 @@
 
 Signature: nr_throttled and throttled time of one cgroup rise period by period (100 ms mostly); its
 tasks run in bursts and stand still in between; no core is full, the node has nothing to complain
-of. Confirming signal: that cgroup is throttled in every fourth period and more (the limit of the
-alert CPUThrottlingHigh), for a seventh of the wall time and more. The time alone does not tell: the
-kernel adds it up over cores, so that one burst of many threads is seconds of it. Source: kubernetes
-#67577; commit de53fd7aedb1 (v5.4, expiry of local slices); Documentation/scheduler/sched-bwc.rst.
+of.
+Confirming signal: that cgroup is throttled in every fourth period and more (the limit of the alert
+CPUThrottlingHigh), for a seventh of the wall time and more. The time alone does not tell: the
+kernel adds it up over cores, so that one burst of many threads is seconds of it.
+Source: kubernetes #67577; commit de53fd7aedb1 (v5.4, expiry of local slices);
+Documentation/scheduler/sched-bwc.rst.
 """
 
 from typing import Final

@@ -2,11 +2,12 @@
 
 Signature: a core in system mode in shrink_dcache_parent, d_walk, shrink_dentry_list,
 prune_dcache_sb, __dentry_kill: below rmdir, umount, reclaim or drop_caches; before it dentries
-grow, mostly negative ones, by somebody's lookups that fail. Confirming signal: the walk (or the
-making of negative dentries) in a fifth of the core's samples, and dentries in numbers: a hundred
-thousand come or gone with it, or a million there. The last close of a large deleted file passes
-through __dentry_kill too, but what takes the time there is the freeing of its pages. Source: LWN
-894098; druid #7508; Sysdig "Container isolation gone wrong"; fs/dcache.c.
+grow, mostly negative ones, by somebody's lookups that fail.
+Confirming signal: the walk (or the making of negative dentries) in a fifth of the core's samples,
+and dentries in numbers: a hundred thousand come or gone with it, or a million there. The last close
+of a large deleted file passes through __dentry_kill too, but what takes the time there is the
+freeing of its pages.
+Source: LWN 894098; druid #7508; Sysdig "Container isolation gone wrong"; fs/dcache.c.
 """
 
 from typing import Final

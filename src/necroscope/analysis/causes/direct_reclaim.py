@@ -2,9 +2,11 @@
 
 Signature: system time in the workload's own tasks, in try_to_free_pages below the page allocator's
 slow path, in a fault or a read; free memory near the minimum; kswapd works too, on another core or
-the same. Confirming signal: direct reclaim in a sixth of the samples, and allocstall or
-pgscan_direct of /proc/vmstat rising with it. Source: corosync #520 (real-time threads stopped by
-reclaim); mm/vmscan.c; Documentation/admin-guide/sysctl/vm.rst.
+the same.
+Confirming signal: direct reclaim in a sixth of the samples, and allocstall or pgscan_direct of
+/proc/vmstat rising with it.
+Source: corosync #520 (real-time threads stopped by reclaim); mm/vmscan.c;
+Documentation/admin-guide/sysctl/vm.rst.
 """
 
 from typing import Final

@@ -2,12 +2,13 @@
 
 Signature: system time spread over system calls of processes that have nothing to do with one
 another, with a BPF program (`bpf_prog_TAG_NAME`) and its map functions below a tracepoint, kprobe,
-cgroup or LSM hook in their stacks; the agent that loaded it looks light. Confirming signal: BPF
-programs below such hooks have a quarter of what runs on the core, in tasks: not in interrupts or
-softirqs, not in test runs of a program's owner, and not the recorder's own. A datapath (XDP,
-traffic control) is work on packets itself, and a hooked function that a trampoline calls (fexit) is
-the task's own work. Source: falco #1710, #2475, #3630; tetragon #3428; cilium #27661; datadog-agent
-pull request 25330; kernel/trace/bpf_trace.c.
+cgroup or LSM hook in their stacks; the agent that loaded it looks light.
+Confirming signal: BPF programs below such hooks have a quarter of what runs on the core, in tasks:
+not in interrupts or softirqs, not in test runs of a program's owner, and not the recorder's own. A
+datapath (XDP, traffic control) is work on packets itself, and a hooked function that a trampoline
+calls (fexit) is the task's own work.
+Source: falco #1710, #2475, #3630; tetragon #3428; cilium #27661; datadog-agent pull request 25330;
+kernel/trace/bpf_trace.c.
 """
 
 import re

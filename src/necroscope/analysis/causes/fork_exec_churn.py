@@ -2,9 +2,11 @@
 
 Signature: a core in system mode in fork, exec and exit (copy_process, copy_page_range,
 load_elf_binary, exit_mmap), spread over many processes that live for milliseconds; a large parent
-makes each fork dearer. Confirming signal: these in a third of what runs on a core that is mostly in
-the kernel, of a dozen processes and more a second. Source: kubernetes #61793, #10451, #23008 (du
-and find of cadvisor); containerd #5113 (exec probes); kernel/fork.c.
+makes each fork dearer.
+Confirming signal: these in a third of what runs on a core that is mostly in the kernel, of a dozen
+processes and more a second.
+Source: kubernetes #61793, #10451, #23008 (du and find of cadvisor); containerd #5113 (exec probes);
+kernel/fork.c.
 """
 
 from typing import Final

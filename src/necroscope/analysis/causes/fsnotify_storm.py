@@ -2,9 +2,9 @@
 
 Signature: a core in system mode in fsnotify, send_to_group, inotify_handle_inode_event or
 fanotify_handle_event below writes, opens and closes of a task that watches nothing itself; or one
-reader of events at 99 %. Confirming signal: the making (or reading) of events in a quarter of the
-core's samples. Source: zed #55829; notify #69; the fsnotify fixes of Linux 6.9;
-fs/notify/fsnotify.c.
+reader of events at 99 %.
+Confirming signal: the making (or reading) of events in a quarter of the core's samples.
+Source: zed #55829; notify #69; the fsnotify fixes of Linux 6.9; fs/notify/fsnotify.c.
 """
 
 from typing import Final

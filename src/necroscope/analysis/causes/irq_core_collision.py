@@ -3,8 +3,9 @@
 Signature: the core is 100 % in system mode (not softirq) in one path of one task, and the thread
 that must take packets there (napi/DEVICE-N, or ksoftirqd up to Linux 6.4) is runnable all that time
 and does not run. Softirq counters of packets stand still, time_squeeze stays flat, and a driver's
-reset names this core. Confirming signal: the thread's wait on that core during the stretches of
-system time, or a driver that says that its poll was scheduled and did not run, joined to this core.
+reset names this core.
+Confirming signal: the thread's wait on that core during the stretches of system time, or a driver
+that says that its poll was scheduled and did not run, joined to this core.
 Source: ENA_Linux_Best_Practices.rst (amzn-drivers); GitHub 2019, "Debugging network stalls on
 Kubernetes"; Pinterest 2026; commits 4cd13c21b207 (v4.9) and d15121be7485 (v6.5) for what ksoftirqd
 has to do with it.

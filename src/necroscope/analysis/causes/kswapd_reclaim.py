@@ -2,10 +2,11 @@
 
 Signature: the kernel thread kswapd near 100 % in system mode on one core, in balance_pgdat,
 shrink_node, shrink_lruvec, shrink_slab; often without swap; file pages that were dropped are read
-again. Confirming signal: kswapd has a third of the core's samples, pgscan_kswapd of /proc/vmstat
-rises with it, and it is in vain: pages come back that were just dropped (workingset_refault), few
-of the scanned are freed, or tasks stall for memory besides kswapd itself, which counts as stalled
-(PSI) all the time it runs. Who reads a large file once makes kswapd work too, and loses nothing.
+again.
+Confirming signal: kswapd has a third of the core's samples, pgscan_kswapd of /proc/vmstat rises
+with it, and it is in vain: pages come back that were just dropped (workingset_refault), few of the
+scanned are freed, or tasks stall for memory besides kswapd itself, which counts as stalled (PSI)
+all the time it runs. Who reads a large file once makes kswapd work too, and loses nothing.
 Source: coreos/bugs #1424, #1450; okd #1846; bottlerocket #4916 (91.7 % of a core in kswapd0);
 mm/vmscan.c.
 """

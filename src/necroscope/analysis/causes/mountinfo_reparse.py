@@ -2,8 +2,9 @@
 
 Signature: PID 1, systemd --user or an agent at 80 to 100 % of a core while containers start and
 stop: show_mountinfo and what it calls below a read, parsing in user mode besides; thousands of
-mounts. Confirming signal: the writing of mount lines below a read in a quarter of the core's
-samples. Source: systemd #16728, #8703, #37642, pull request 10268; fs/proc_namespace.c.
+mounts.
+Confirming signal: the writing of mount lines below a read in a quarter of the core's samples.
+Source: systemd #16728, #8703, #37642, pull request 10268; fs/proc_namespace.c.
 """
 
 from typing import Final

@@ -3,10 +3,10 @@ once.
 
 Signature: a core full of softirq with few packets, and in its stacks the loop over rules
 (`ipt_do_table`, `nft_do_chain`) under the network's hooks. Or a core in system mode under
-`iptables-restore` or `nft`, in the functions that check and swap tables. Confirming signal: the
-loop has a large part of all that the core does with packets: with few rules it is a few per cent.
-For a replacement, its functions have the core for a second and more. Source: kubernetes #37853,
-#48107, #14870 (164,757 rules), #135639 (nft, a soft lockup of 22 s);
+`iptables-restore` or `nft`, in the functions that check and swap tables.
+Confirming signal: the loop has a large part of all that the core does with packets: with few rules
+it is a few per cent. For a replacement, its functions have the core for a second and more.
+Source: kubernetes #37853, #48107, #14870 (164,757 rules), #135639 (nft, a soft lockup of 22 s);
 net/ipv4/netfilter/ip_tables.c, net/netfilter/nf_tables_core.c.
 """
 

@@ -2,10 +2,10 @@
 
 Signature: system time in many short system calls of several tasks, in a spin lock's slow path below
 lockref_get_not_dead, legitimize_path, try_to_unlazy, dput or d_alloc_parallel; seconds long, often
-periodic; no task is hot by itself. Confirming signal: waits for a lock below path lookup in a sixth
-of the core's samples; or this core's task holds such an entry (a walk over a directory's children)
-while other cores wait so. Source: Alibaba SysOM, a case of stalls in lockref_get_not_dead;
-fs/namei.c, lib/lockref.c.
+periodic; no task is hot by itself.
+Confirming signal: waits for a lock below path lookup in a sixth of the core's samples; or this
+core's task holds such an entry (a walk over a directory's children) while other cores wait so.
+Source: Alibaba SysOM, a case of stalls in lockref_get_not_dead; fs/namei.c, lib/lockref.c.
 """
 
 from typing import Final

@@ -1,13 +1,14 @@
 """The same job at the same beat: a timer, a cron job, an agent's round.
 
 Signature: bursts on a core at equal distances, always of a program of the same name, mostly of
-another process each time; between them it does nothing. The work itself is ordinary. Confirming
-signal: four bursts or more on the dot, as only a clock gives them (a loop with a pause drifts), and
-the same program has most of the core in most of them, and hardly runs in between; and somebody pays
-for it: a softirq or thread of the core waits, the core is held in the kernel, or others that work
-there have to make way for a tenth of the time. Jobs at a beat are what every node has: one that
-nobody feels is no incident. Source: cron and systemd timers that fire at the same second everywhere
-(systemd.timer, RandomizedDelaySec); the EKS node monitoring agent reads the cron log for it.
+another process each time; between them it does nothing. The work itself is ordinary.
+Confirming signal: four bursts or more on the dot, as only a clock gives them (a loop with a pause
+drifts), and the same program has most of the core in most of them, and hardly runs in between; and
+somebody pays for it: a softirq or thread of the core waits, the core is held in the kernel, or
+others that work there have to make way for a tenth of the time. Jobs at a beat are what every node
+has: one that nobody feels is no incident.
+Source: cron and systemd timers that fire at the same second everywhere (systemd.timer,
+RandomizedDelaySec); the EKS node monitoring agent reads the cron log for it.
 """
 
 from typing import Final

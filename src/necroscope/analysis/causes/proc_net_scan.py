@@ -2,9 +2,10 @@
 
 Signature: system time on one core at a reader's period (netstat, an agent), in the functions that
 walk the socket hash tables and write a line for each socket: tcp4_seq_show, established_get_next
-and their like, below a read of /proc/net/tcp. Confirming signal: these functions have a quarter of
-what runs on that core, below a read. Source: collectd pull request 113 (2.5 s by /proc/net/tcp,
-0.04 s by netlink); Diamond #660 (58 s at 115,000 connections); telegraf #6559; net/ipv4/tcp_ipv4.c.
+and their like, below a read of /proc/net/tcp.
+Confirming signal: these functions have a quarter of what runs on that core, below a read.
+Source: collectd pull request 113 (2.5 s by /proc/net/tcp, 0.04 s by netlink); Diamond #660 (58 s at
+115,000 connections); telegraf #6559; net/ipv4/tcp_ipv4.c.
 """
 
 from typing import Final

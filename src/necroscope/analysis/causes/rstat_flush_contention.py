@@ -2,10 +2,12 @@
 
 Signature: several cores in system mode in cgroup_rstat_flush (since 6.16 css_rstat_flush) below
 reads of memory.stat, io.stat or cpu.stat, with a spin lock's slow path in it; many live cgroups
-that change all the time; interrupts are off under the lock. Confirming signal: the flush in a
-quarter of a core's samples, and either waits for its lock or the flush on several cores or of
-several readers at once. One reader with nothing to wait for is only a slow read. Source:
-xdp-project pull requests 93 and 94 (lock times of cgroup_rstat_lock); kernel/cgroup/rstat.c.
+that change all the time; interrupts are off under the lock.
+Confirming signal: the flush in a quarter of a core's samples, and either waits for its lock or the
+flush on several cores or of several readers at once. One reader with nothing to wait for is only a
+slow read.
+Source: xdp-project pull requests 93 and 94 (lock times of cgroup_rstat_lock);
+kernel/cgroup/rstat.c.
 """
 
 from typing import Final

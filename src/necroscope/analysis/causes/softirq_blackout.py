@@ -2,12 +2,13 @@
 
 Signature: a busy core on which no softirq of any kind runs, or on which raised ones wait a tenth of
 a second and more, timers and packets alike; hard interrupts may still come, so the clock ticks.
-ksoftirqd shows little: it is not even woken. Confirming signal: raise-to-entry waits of two kinds
-of softirqs or of timers (which every tick raises), or all counters of /proc/softirqs frozen on a
-busy core, or time that no mode accounts for; and the core in the kernel meanwhile. Time that all
-cores at work lose at once is not a task's doing: the host stopped the virtual machine, or firmware
-the whole one. Source: Documentation/trace/events-irq; kernel/softirq.c; amzn-drivers #220 (21 s
-without NAPI, and not the driver's fault).
+ksoftirqd shows little: it is not even woken.
+Confirming signal: raise-to-entry waits of two kinds of softirqs or of timers (which every tick
+raises), or all counters of /proc/softirqs frozen on a busy core, or time that no mode accounts for;
+and the core in the kernel meanwhile. Time that all cores at work lose at once is not a task's
+doing: the host stopped the virtual machine, or firmware the whole one.
+Source: Documentation/trace/events-irq; kernel/softirq.c; amzn-drivers #220 (21 s without NAPI, and
+not the driver's fault).
 """
 
 from typing import Final

@@ -2,9 +2,11 @@
 
 Signature: a spin lock's slow path (native_queued_spin_lock_slowpath and its like), a queued
 rwlock's or an optimistic spin on top of the samples of several cores, below one and the same
-function. Confirming signal: such waits in a fifth of the core's samples, with the function below
-them known and the same for most; the wait itself is never the answer. Causes that know the lock say
-it more exactly. Source: liburing #218; openzfs #10547 (75 % of the machine in the slow path);
+function.
+Confirming signal: such waits in a fifth of the core's samples, with the function below them known
+and the same for most; the wait itself is never the answer. Causes that know the lock say it more
+exactly.
+Source: liburing #218; openzfs #10547 (75 % of the machine in the slow path);
 kernel/locking/qspinlock.c.
 """
 

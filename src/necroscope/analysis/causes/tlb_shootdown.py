@@ -3,9 +3,11 @@ time.
 
 Signature: the sender's core in system mode in smp_call_function_many_cond below flush_tlb_*, in
 mprotect, munmap or madvise; the row TLB of /proc/interrupts up by thousands a second on the cores
-of its other threads. Confirming signal: flushes in a sixth of the core's samples, and TLB (or CAL)
-interrupts of the machine rising with them: to three times as many, or on a large machine by what
-one core's flushes add. Source: JabPerf "TLB shootdowns"; Amit, USENIX ATC 2017; arch/x86/mm/tlb.c.
+of its other threads.
+Confirming signal: flushes in a sixth of the core's samples, and TLB (or CAL) interrupts of the
+machine rising with them: to three times as many, or on a large machine by what one core's flushes
+add.
+Source: JabPerf "TLB shootdowns"; Amit, USENIX ATC 2017; arch/x86/mm/tlb.c.
 """
 
 from typing import Final

@@ -2,12 +2,12 @@
 
 Signature: a core 100 % in user mode in one thread, the others mostly idle, the thread's affinity
 mask is that one core. What is bound to the same core, or wakes up there, waits behind it. Softirqs
-still run at each interrupt's exit, so devices rarely notice. Confirming signal: one thread has the
-core in user mode, and something waits behind it: a softirq or its thread on that core; or, if it
-may run nowhere else, other tasks for a third of the time (CPU pressure, less what there was before)
-while the other cores have room. User time alone is what busy nodes do all day; a worker bound on
-purpose, with nobody behind it, is no incident. Source: ENA Linux best practices, step 4;
-Documentation/admin-guide/cgroup-v1/cpusets.rst.
+still run at each interrupt's exit, so devices rarely notice.
+Confirming signal: one thread has the core in user mode, and something waits behind it: a softirq or
+its thread on that core; or, if it may run nowhere else, other tasks for a third of the time (CPU
+pressure, less what there was before) while the other cores have room. User time alone is what busy
+nodes do all day; a worker bound on purpose, with nobody behind it, is no incident.
+Source: ENA Linux best practices, step 4; Documentation/admin-guide/cgroup-v1/cpusets.rst.
 """
 
 from collections.abc import Callable
