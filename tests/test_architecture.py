@@ -33,8 +33,9 @@ MAY_IMPORT = {
     "analysis": FOUNDATION | {"stacks"},
     "views": FOUNDATION | {"stacks", "store", "analysis"},
     "fleet": FOUNDATION | {"segment", "stacks", "store", "interchange", "analysis", "views"},
-    "lab": FOUNDATION | KERNEL_SIDE | READING_SIDE,
-    "cli": FOUNDATION | KERNEL_SIDE | READING_SIDE | {"lab"},
+    "stakeout": FOUNDATION | {"store", "analysis"},
+    "lab": FOUNDATION | KERNEL_SIDE | READING_SIDE | {"stakeout"},
+    "cli": FOUNDATION | KERNEL_SIDE | READING_SIDE | {"stakeout", "lab"},
     "__main__": {"cli"},
 }
 # The recorder process lives for weeks on somebody's node: these, and all they import, are standard

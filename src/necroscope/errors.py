@@ -7,7 +7,8 @@ NecroscopeError
 │   └── RecordingBusy       another recorder holds it
 ├── SourceUnavailable       a kernel interface is absent or refused: becomes a gap          exit 5
 ├── CorruptData             bytes that fail their checksum: becomes a gap                   exit 6
-└── LabError                of lab/scenario.py: it cannot be provoked, or left something    exit 7
+└── ExperimentFailed        the recorder of a stakeout or of the lab does not record        exit 7
+    └── LabError            of lab/scenario.py: it cannot be provoked, or left something
 
 The thrower states facts; only `cli/main.py` prints them. A SourceUnavailable or CorruptData never
 ends a recording.
@@ -47,3 +48,8 @@ class SourceUnavailable(NecroscopeError):  # noqa: N818 - the name says the fact
 
 class CorruptData(NecroscopeError):  # noqa: N818 - the name says the fact
     exit_code = 6
+
+
+class ExperimentFailed(NecroscopeError):  # noqa: N818 - the name says the fact
+    # Exit code 1 is a stakeout's catch.
+    exit_code = 7

@@ -12,12 +12,12 @@ import click
 from necroscope.analysis.engine import diagnose
 from necroscope.analysis.report import Report
 from necroscope.errors import UsageError
-from necroscope.lab.stakeout.outcome import FAILURE, Outcome, Run
-from necroscope.lab.stakeout.plan import Plan
-from necroscope.lab.stakeout.relevant import relevant
-from necroscope.lab.stakeout.stakeout import CATCHES, SUMMARY, Stakeout
 from necroscope.model.units import format_bytes, format_duration, parse_duration_ns
 from necroscope.sources.kernel_log.patterns import PATTERNS
+from necroscope.stakeout.outcome import FAILURE, Outcome, Run
+from necroscope.stakeout.plan import Plan
+from necroscope.stakeout.relevant import relevant
+from necroscope.stakeout.stakeout import CATCHES, SUMMARY, Stakeout
 from necroscope.store.query import Store
 from necroscope.views.format import count, literal, percent, time_of_day
 from necroscope.views.report.text import report_to_text

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from necroscope.errors import UsageError
 from necroscope.lab import catalog, safety
+from necroscope.lab.actor import MARK
 from necroscope.lab.label import LABEL_FILE, label_of
 from necroscope.lab.ledger import Ledger, state_directory
 from necroscope.lab.machine_state import MachineState, left_behind
@@ -24,11 +25,11 @@ from necroscope.lab.measured import Measured, Window
 from necroscope.lab.meter import Meter
 from necroscope.lab.names import invent
 from necroscope.lab.network import read_packets
-from necroscope.lab.recorder_child import RecorderChild
 from necroscope.lab.scenario import CannotProvoke, LabError, Scenario
 from necroscope.lab.stage import Stage
 from necroscope.lab.undo import undo_all
 from necroscope.segment.checksum import sync_directory
+from necroscope.stakeout.recorder_child import RecorderChild
 
 BASELINE_S: Final = 7.0
 TAIL_S: Final = 3.0
@@ -118,7 +119,7 @@ class _Run:
     def _record(self) -> tuple[Window, Window]:
         """The windows of baseline and incident; the recorder is stopped whatever happens."""
         recorder = RecorderChild(
-            self._request.directory, self._ledger.name, self._stage.scratch / "recorder"
+            self._request.directory, self._stage.scratch / "recorder", {MARK: self._ledger.name}
         )
         try:
             recorder.wait_until_it_records()

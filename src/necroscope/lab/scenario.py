@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from necroscope.errors import NecroscopeError
+from necroscope.errors import ExperimentFailed
 
 if TYPE_CHECKING:
     from necroscope.lab.measured import Measured
@@ -17,12 +17,8 @@ if TYPE_CHECKING:
 MODES: Final = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 
 
-class LabError(NecroscopeError):
-    """The lab or a stakeout cannot do its work here, or something of it was left behind. Exit code
-    1 is a stakeout's catch.
-    """
-
-    exit_code = 7
+class LabError(ExperimentFailed):
+    """The lab cannot do its work here, or something of it was left behind."""
 
 
 class CannotProvoke(LabError):  # noqa: N818 - the name says the fact

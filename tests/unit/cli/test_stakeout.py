@@ -4,7 +4,7 @@ from pathlib import Path
 
 from necroscope.analysis.report import Report
 from necroscope.cli.stakeout import _as_text
-from necroscope.lab.stakeout.outcome import Outcome
+from necroscope.stakeout.outcome import Outcome
 
 
 def report() -> Report:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from necroscope.errors import NecroscopeError
+from necroscope.errors import ExperimentFailed, NecroscopeError
 from necroscope.lab.label import LABEL_FILE, read_label
 from necroscope.lab.run import Request, Say, run
-from necroscope.lab.scenario import LabError, Scenario
+from necroscope.lab.scenario import Scenario
 from necroscope.lab.score import baselines
 from necroscope.lab.score.guess import LEVELS, guesses, is_false_naming, rank
 from necroscope.lab.score.metrics import Outcome, Score, score
@@ -55,7 +55,7 @@ def provoke(plan: Plan, say: Say) -> list[dict[str, Any]]:
             shutil.rmtree(directory)  # a run that came to no label
         try:
             run(scenario, Request(directory, seed=seed, force=plan.force), say)
-        except LabError as error:
+        except ExperimentFailed as error:
             say(error.facts)
             if not (directory / LABEL_FILE).exists():
                 unlabelled.append({"scenario": scenario.name, "seed": seed, "why": error.facts})

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from necroscope.errors import UsageError
-from necroscope.lab.stakeout.job import Job, memory_by_session
-from necroscope.lab.stakeout.outcome import Run
+from necroscope.stakeout.job import Job, memory_by_session
+from necroscope.stakeout.outcome import Run
 
 
 def ended(job: Job) -> Run:
@@ -59,7 +59,7 @@ def test_what_a_job_leaves_running_ends_with_it(tmp_path: Path) -> None:
 def test_a_job_that_does_not_listen_is_stopped_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("necroscope.lab.stakeout.job._MERCY_S", 0.2)
+    monkeypatch.setattr("necroscope.stakeout.job._MERCY_S", 0.2)
     job = Job(
         1,
         ["sh", "-c", f"trap '' TERM; touch {tmp_path}/ready; while :; do sleep 0.1; done"],

@@ -1,4 +1,4 @@
-"""The recorder that is to be judged, as a user would start it: a process of its own, from the same
+"""The recorder of an experiment, as a user would start it: a process of its own, from the same
 interpreter.
 """
 
@@ -7,12 +7,11 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from necroscope.errors import NecroscopeError
-from necroscope.lab.actor import MARK
-from necroscope.lab.scenario import LabError
+from necroscope.errors import ExperimentFailed, NecroscopeError
 from necroscope.store.query import Store
 
 _START_S: Final = 120.0
@@ -22,10 +21,12 @@ _SEAL_S: Final = 120.0
 class RecorderChild:
     """`necroscope record` under way."""
 
-    def __init__(self, directory: Path, mark: str, output: Path) -> None:
+    def __init__(
+        self, directory: Path, output: Path, environment: Mapping[str, str] | None = None
+    ) -> None:
         self._directory = directory
         self._output = output
-        # In its own session, for Ctrl-C is for the lab, which ends the recorder when it is time.
+        # In its own session: Ctrl-C is for the experiment, which then ends the recorder.
         with output.open("ab") as said:
             self._process = subprocess.Popen(
                 [
@@ -40,7 +41,7 @@ class RecorderChild:
                     "--free-floor",
                     "1",
                 ],
-                env=os.environ | {MARK: mark},
+                env=os.environ | dict(environment or {}),
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=said,
@@ -51,11 +52,11 @@ class RecorderChild:
         deadline = time.monotonic() + _START_S
         while not self._has_rows():
             if self._process.poll() is not None:
-                raise LabError(
+                raise ExperimentFailed(
                     f"the recorder ended with {self._process.returncode}: {self._said()}"
                 )
             if time.monotonic() > deadline:
-                raise LabError(
+                raise ExperimentFailed(
                     f"the recorder recorded nothing within {_START_S:g} s: {self._said()}"
                 )
             time.sleep(0.2)
@@ -68,11 +69,11 @@ class RecorderChild:
             code = self._process.wait(_SEAL_S)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise LabError(
+            raise ExperimentFailed(
                 f"the recorder did not seal within {_SEAL_S:g} s: {self._said()}"
             ) from None
         if code:
-            raise LabError(f"the recorder ended with {code}: {self._said()}")
+            raise ExperimentFailed(f"the recorder ended with {code}: {self._said()}")
 
     def kill(self) -> None:
         self._process.kill()

@@ -1,7 +1,7 @@
 """When another run starts, and when it is over."""
 
-from necroscope.lab.stakeout.outcome import Caught, EndedBy, Ending, Outcome, Run
-from necroscope.lab.stakeout.plan import Plan
+from necroscope.stakeout.outcome import Caught, EndedBy, Ending, Outcome, Run
+from necroscope.stakeout.plan import Plan
 
 S = 1_000_000_000
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from necroscope.lab.stakeout import excerpts
-from necroscope.lab.stakeout.excerpts import MOST, Excerpts
+from necroscope.stakeout import excerpts
+from necroscope.stakeout.excerpts import MOST, Excerpts
 from necroscope.store.query import Store
 
 S = 1_000_000_000
-LAB = Path(__file__).parents[3] / "data" / "lab"
+LAB = Path(__file__).parents[2] / "data" / "lab"
 
 
 class Cutter:

@@ -6,10 +6,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from necroscope.lab.stakeout import stakeout as module
-from necroscope.lab.stakeout.outcome import Run
-from necroscope.lab.stakeout.plan import Plan
-from necroscope.lab.stakeout.stakeout import Stakeout
+from necroscope.stakeout import stakeout as module
+from necroscope.stakeout.outcome import Run
+from necroscope.stakeout.plan import Plan
+from necroscope.stakeout.stakeout import Stakeout
 
 S = 1_000_000_000
 

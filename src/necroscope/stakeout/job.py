@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from necroscope.errors import UsageError
-from necroscope.lab.stakeout.outcome import Run
+from necroscope.stakeout.outcome import Run
 
 HINT: Final = "give the job after --, as in: -- ./train.sh"
 _HEAD_BYTES: Final = 4 << 20

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Final
 
 from necroscope.analysis.report import Incident, Report
-from necroscope.lab.stakeout.outcome import Outcome, Run
 from necroscope.model.units import NS_PER_S
+from necroscope.stakeout.outcome import Outcome, Run
 
 # A line of the log comes a moment after the trouble it tells of.
 _LATE_NS: Final = 2 * NS_PER_S

@@ -1,8 +1,8 @@
 """Which incidents a stakeout reports, and which comes first."""
 
 from necroscope.analysis.report import Incident, Report, Verdict
-from necroscope.lab.stakeout.outcome import Caught, Outcome, Run
-from necroscope.lab.stakeout.relevant import relevant
+from necroscope.stakeout.outcome import Caught, Outcome, Run
+from necroscope.stakeout.relevant import relevant
 
 S = 1_000_000_000
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from necroscope.lab.stakeout.outcome import FAILURE, EndedBy, Ending, Outcome
+from necroscope.stakeout.outcome import FAILURE, EndedBy, Ending, Outcome
 
 
 @dataclass(frozen=True, slots=True)

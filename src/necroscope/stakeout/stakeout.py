@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Final
 
 from necroscope.errors import NecroscopeError, RecordingError, UsageError
-from necroscope.lab.recorder_child import RecorderChild
-from necroscope.lab.stakeout.excerpts import Excerpts
-from necroscope.lab.stakeout.job import HINT, Job, memory_by_session
-from necroscope.lab.stakeout.outcome import FAILURE, Caught, EndedBy, Ending, Outcome, Run
-from necroscope.lab.stakeout.plan import Plan
 from necroscope.model.units import NS_PER_S
+from necroscope.stakeout.excerpts import Excerpts
+from necroscope.stakeout.job import HINT, Job, memory_by_session
+from necroscope.stakeout.outcome import FAILURE, Caught, EndedBy, Ending, Outcome, Run
+from necroscope.stakeout.plan import Plan
+from necroscope.stakeout.recorder_child import RecorderChild
 from necroscope.store.query import Store
 
 RECORDING: Final = "recording"
@@ -64,9 +64,7 @@ class Stakeout:
 
     def run(self) -> Outcome:
         self._make_directory()
-        recorder = RecorderChild(
-            self.recording, f"stakeout-{os.getpid()}", self.directory / "recorder.log"
-        )
+        recorder = RecorderChild(self.recording, self.directory / "recorder.log")
         try:
             recorder.wait_until_it_records()
             self.outcome.ended = self._watch()
