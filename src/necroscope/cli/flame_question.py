@@ -1,14 +1,13 @@
-"""What `necroscope flame` asks of a recording, and what answers it: call trees, samples, heat maps.
-Nothing found is an error.
+"""What `necroscope flame` asks of a recording, and what answers it: a stretch of time in the words
+of the options, call trees, samples, heat maps. Nothing found is an error.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from necroscope.cli.flame_window import Span, Windows
 from necroscope.errors import UsageError
-from necroscope.model.units import NS_PER_S, format_moment
+from necroscope.model.units import NS_PER_S, format_moment, parse_duration_ns, parse_moment_ns
 from necroscope.stacks.differential import DifferentialTree, compare
 from necroscope.stacks.flame_tree import FlameTree
 from necroscope.store.flame import read_flame
@@ -20,9 +19,107 @@ from necroscope.store.selection import Selection
 from necroscope.store.time_limit import TimeLimit
 from necroscope.views.flame.heading import Heading, Window, literal_line
 
+Span = tuple[int, int]
+# 1970 to 2116: what lies outside cannot be in a recording, and would not fit into its columns.
+_FIRST_NS: Final = 0
+_LAST_NS: Final = 1 << 62
+_DEFAULT_AROUND: Final = "5s"
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """From the first time to before the second."""
+
+    window: Span
+    baseline: Span | None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowWords:
+    """As they were typed; `-5m` is before the end of the recording, because that of an old one is
+    what its reader looks at.
+    """
+
+    start: str | None = None
+    end: str | None = None
+    at: str | None = None
+    around: str | None = None
+    baseline: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.at and (self.start or self.end):
+            raise UsageError(
+                "--at and --from or --to are two ways to say the same",
+                "give --at T --around 5s, or --from T --to T",
+            )
+        if self.around and not self.at:
+            raise UsageError("--around needs the moment it is around", "give it by --at T")
+
+    def within(self, span: Span) -> Windows:
+        """Of a recording from its first to its last time."""
+        start_ns = _moment_ns(self.start, span[1]) if self.start else span[0]
+        end_ns = _moment_ns(self.end, span[1]) if self.end else span[1] + 1
+        return Windows(
+            _checked(self._around(span[1]) or (start_ns, end_ns)), self._baseline(span[1])
+        )
+
+    def reach(self) -> tuple[int | None, int | None]:
+        """All that will be asked for, as far as it is known before the recording is: None is no
+        bound.
+        """
+        words = [self.start, self.end, self.at, *(self.baseline or "").split("..")]
+        if any(word and word.startswith("-") for word in words):
+            return None, None
+        window: tuple[int | None, int | None] = self._around(0) or (
+            _moment_ns(self.start, 0) if self.start else None,
+            _moment_ns(self.end, 0) if self.end else None,
+        )
+        baseline = self._baseline(0)
+        if baseline is None:
+            return window
+        return (
+            None if window[0] is None else min(window[0], baseline[0]),
+            None if window[1] is None else max(window[1], baseline[1]),
+        )
+
+    def _around(self, last_ns: int) -> Span | None:
+        """The window of --at, which lies in its middle."""
+        if self.at is None:
+            return None
+        length_ns = parse_duration_ns(self.around or _DEFAULT_AROUND)
+        start_ns = _moment_ns(self.at, last_ns) - length_ns // 2
+        return max(start_ns, _FIRST_NS), min(start_ns + length_ns, _LAST_NS)
+
+    def _baseline(self, last_ns: int) -> Span | None:
+        if self.baseline is None:
+            return None
+        start, dots, end = self.baseline.partition("..")
+        if not dots or not start or not end:
+            raise UsageError(
+                f"{self.baseline!r} is not a stretch of time",
+                "write it as T..T, for example -10m..-5m",
+            )
+        return _checked((_moment_ns(start, last_ns), _moment_ns(end, last_ns)))
+
+
+def _moment_ns(text: str, last_ns: int) -> int:
+    return min(max(parse_moment_ns(text, last_ns), _FIRST_NS), _LAST_NS)
+
+
+def _checked(window: Span) -> Span:
+    if window[0] >= window[1]:
+        facts = f"the window from {format_moment(window[0])} to {format_moment(window[1])} is empty"
+        raise UsageError(
+            facts,
+            "--from is the earlier moment; one that begins with - is before the end of the"
+            " recording",
+        )
+    return window
+
+
 _COLUMN_STEPS_S: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400)
 _MOST_COLUMNS: Final = 900
-_TOLD: Final = 3
+_MOST_REASONS: Final = 3
 _FOR_MORE: Final = (
     "ask for more time or drop a filter; --state idle shows idle cores where they were kept"
 )
@@ -109,10 +206,12 @@ class Question:
     def _nothing(self, window: Span, left_out: Sequence[str]) -> UsageError:
         asked = "".join(f", {words}" for words in (self.cores, *self.filters))
         is_outside = window[0] > self.span[1] or window[1] <= self.span[0]
-        # What the filter left out is told last, and is what the reader needs first.
-        why = "" if is_outside else "".join(f"; {words}" for words in [*left_out][::-1][:_TOLD])
+        # What the filter left out is listed last, and is what the reader needs first.
+        reasons = () if is_outside else [*left_out][::-1][:_MOST_REASONS]
+        why = "".join(f"; {words}" for words in reasons)
         facts = (
-            f"no samples from {_told(window)}{asked}{why}; the recording is from {_told(self.span)}"
+            f"no samples from {_span_text(window)}{asked}{why};"
+            f" the recording is from {_span_text(self.span)}"
         )
         hint = (
             "ask for a window within the recording; times without a zone are UTC"
@@ -130,5 +229,5 @@ def _column_s(window: Span) -> int:
     )
 
 
-def _told(span: Span) -> str:
+def _span_text(span: Span) -> str:
     return f"{format_moment(span[0])} to {format_moment(span[1])}"

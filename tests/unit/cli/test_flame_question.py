@@ -4,7 +4,7 @@ them.
 
 import pytest
 
-from necroscope.cli.flame_window import Windows, WindowWords
+from necroscope.cli.flame_question import Windows, WindowWords
 from necroscope.errors import UsageError
 
 NS = 1_000_000_000
@@ -56,8 +56,8 @@ def test_the_baseline_is_a_stretch_of_its_own():
         (lambda: WindowWords("-5s", "-10s").within(SPAN), "is empty"),
         (lambda: WindowWords("-5s", "-5s").within(SPAN), "is empty"),
         (lambda: WindowWords(at="-5s", around="0s").within(SPAN), "is empty"),
-        (lambda: WindowWords(baseline="-5s").within(SPAN), "'-5s' is no stretch"),
-        (lambda: WindowWords(baseline="..-5s").within(SPAN), "is no stretch"),
+        (lambda: WindowWords(baseline="-5s").within(SPAN), "'-5s' is not a stretch"),
+        (lambda: WindowWords(baseline="..-5s").within(SPAN), "is not a stretch"),
         (lambda: WindowWords(baseline="-5s..-9s").within(SPAN), "is empty"),
         (lambda: WindowWords("-5s", at="-5s"), "two ways"),
         (lambda: WindowWords(around="5s"), "--around needs"),

@@ -1,0 +1,246 @@
+"""What `necroscope flame` can write: each format with its suffixes, the options it has a place for,
+and its writer.
+"""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, Final, Literal
+
+from necroscope.cli.flame_question import Comparison, Question
+from necroscope.errors import UsageError
+from necroscope.interchange.writers.firefox import write_firefox
+from necroscope.interchange.writers.folded import write_folded
+from necroscope.interchange.writers.otlp import write_otlp
+from necroscope.interchange.writers.pprof import write_pprof
+from necroscope.interchange.writers.speedscope import write_speedscope
+from necroscope.interchange.writers.window import WindowFacts
+from necroscope.stacks.flame_tree import FlameTree
+from necroscope.stacks.samples import SampleTables
+from necroscope.store.functions import parts, top_functions
+from necroscope.store.groups import GroupBy
+from necroscope.views.flame.functions import (
+    differential_json,
+    differential_text,
+    functions_json,
+    functions_text,
+    paired,
+)
+from necroscope.views.flame.heading import Heading, Window
+from necroscope.views.flame.heat_svg import heat_map_svg
+from necroscope.views.flame.html import differential_html, flame_html
+from necroscope.views.flame.svg import differential_svg, flame_svg
+
+Notes = list[str]
+DEFAULT_TOP: Final = 30
+_ANY_GROUP: Final = frozenset(GroupBy)
+_TRACKS: Final = frozenset({GroupBy.CORE, GroupBy.THREAD})
+
+
+@dataclass(frozen=True, slots=True)
+class TextStyle:
+    """How many functions; `is_wide` lines are cut to no width."""
+
+    top: int | None = None
+    as_json: bool = False
+    is_wide: bool = True
+
+    @property
+    def width(self) -> int | None:
+        return None if self.is_wide else shutil.get_terminal_size().columns
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFormat:
+    """`write` returns what the answer does not contain, in words. Only what `is_text` may come out
+    in a terminal.
+    """
+
+    suffixes: tuple[str, ...]
+    write: Callable[[Question, BinaryIO, TextStyle], Notes]
+    is_text: bool = False
+    groups: frozenset[GroupBy] = frozenset()
+    turns: bool = False
+    compares: bool = False
+
+
+def chosen_format(name: str | None, output: Path | None) -> str:
+    """As asked for, else by the longest suffix of the file; text if there is neither."""
+    if name is not None:
+        return name
+    if output is None:
+        return "text"
+    suffixes = {
+        suffix: format_name for format_name, each in OUTPUTS.items() for suffix in each.suffixes
+    }
+    for suffix in sorted(suffixes, key=len, reverse=True):
+        if output.name.lower().endswith(suffix):
+            return suffixes[suffix]
+    raise UsageError(
+        f"the suffix of {str(output)!r} does not name a format",
+        f"give --format, or one of {', '.join(suffixes)}",
+    )
+
+
+def check_options(name: str, question: Question) -> None:
+    """UsageError for an option that the format has no place for."""
+    form = OUTPUTS[name]
+    if question.windows.baseline is not None and not form.compares:
+        raise UsageError(
+            f"{name} cannot show a comparison",
+            f"--baseline goes with {_formats(lambda each: each.compares)}",
+        )
+    if question.is_turned and not form.turns:
+        raise UsageError(
+            f"{name} cannot be turned to callers",
+            f"--callers goes with {_formats(lambda each: each.turns)}",
+        )
+    if set(question.group_by) - form.groups or (
+        form.groups == _TRACKS and len(question.group_by) > 1
+    ):
+        words = " and ".join(question.group_by)
+        hint = (
+            f"--by goes with {_formats(lambda each: each.groups == _ANY_GROUP)}; of"
+            f" {_formats(lambda each: each.groups == _TRACKS)}"
+        )
+        raise UsageError(
+            f"{name} cannot be grouped by {words}", f"{hint} it chooses the tracks: core or thread"
+        )
+
+
+def _formats(can: Callable[[OutputFormat], bool]) -> str:
+    return ", ".join(name for name, each in OUTPUTS.items() if can(each))
+
+
+def _flame_heading(question: Question, tree: FlameTree) -> Heading:
+    return question.heading(f"Flame graph of {question.node}", _window(tree), tree.left_out)
+
+
+def _comparison_heading(question: Question, found: Comparison) -> Heading:
+    title = f"Differential flame graph of {question.node}"
+    return question.heading(
+        title, _window(found.window), found.tree.left_out, _window(found.baseline)
+    )
+
+
+def _window(tree: FlameTree) -> Window:
+    return Window(tree.from_ns, tree.to_ns, tree.samples)
+
+
+def _write_text(question: Question, out: BinaryIO, style: TextStyle) -> Notes:
+    """Top functions by self and total; of two windows those whose share changed most."""
+    write = _functions if question.windows.baseline is None else _changes
+    answer, notes = write(question, style)
+    out.write((json.dumps(answer) + "\n" if style.as_json else answer).encode())
+    return notes
+
+
+def _functions(question: Question, style: TextStyle) -> tuple[Any, Notes]:
+    tree = question.flame()
+    heading = _flame_heading(question, tree)
+    functions = top_functions(tree, style.top if style.as_json else None)
+    groups = parts(tree) if question.group_by else []
+    if style.as_json:
+        return functions_json(functions, heading, groups), tree.left_out
+    top = style.top or DEFAULT_TOP
+    text = functions_text(functions, heading, groups=groups, top=top, width=style.width)
+    return text, tree.left_out
+
+
+def _changes(question: Question, style: TextStyle) -> tuple[Any, Notes]:
+    found = question.comparison()
+    heading = _comparison_heading(question, found)
+    pairs = paired(top_functions(found.window), top_functions(found.baseline))
+    if style.as_json:
+        return differential_json(pairs[: style.top], found.tree, heading), found.tree.left_out
+    top = style.top or DEFAULT_TOP
+    text = differential_text(pairs, found.tree, heading, top=top, width=style.width)
+    return text, found.tree.left_out
+
+
+def _write_graph(
+    draw: Callable[[FlameTree, Heading], str],
+    draw_comparison: Callable[[Any, Heading], str],
+    question: Question,
+    out: BinaryIO,
+    _style: TextStyle,
+) -> Notes:
+    if question.windows.baseline is None:
+        tree = question.flame()
+        heading = _flame_heading(question, tree)
+        out.write(draw(tree, heading).encode())
+    else:
+        found = question.comparison()
+        heading = _comparison_heading(question, found)
+        out.write(draw_comparison(found.tree, heading).encode())
+    return list(heading.left_out)
+
+
+def _write_heat_map(question: Question, out: BinaryIO, _style: TextStyle) -> Notes:
+    heat = question.heat_map()
+    to_ns = heat.start_ns + heat.column_ns * heat.weights.shape[1]
+    first_ns, last_ns = question.windows.window
+    window = Window(max(first_ns, heat.start_ns), min(last_ns, to_ns), heat.samples)
+    heading = question.heading(f"Heat map of {question.node}", window, heat.left_out)
+    out.write(heat_map_svg(heat, heading).encode())
+    return heat.left_out
+
+
+def _write_folded(question: Question, out: BinaryIO, _style: TextStyle) -> Notes:
+    tree = question.flame()
+    write_folded(tree, out)
+    return tree.left_out
+
+
+def _write_samples(
+    write: Callable[[Question, SampleTables, WindowFacts, BinaryIO], None],
+    question: Question,
+    out: BinaryIO,
+    _style: TextStyle,
+) -> Notes:
+    found = question.samples()
+    facts = WindowFacts(question.node, found.from_ns, found.to_ns, left_out=tuple(found.left_out))
+    write(question, found.tables, facts, out)
+    return found.left_out
+
+
+def _write_speedscope(
+    question: Question, tables: SampleTables, facts: WindowFacts, out: BinaryIO
+) -> None:
+    is_by_thread = question.group_by == (GroupBy.THREAD,)
+    write_speedscope(tables, facts, out, by="thread" if is_by_thread else "core")
+
+
+def _write_firefox(
+    question: Question, tables: SampleTables, facts: WindowFacts, out: BinaryIO
+) -> None:
+    events = question.store.rows("events", facts.from_ns, facts.to_ns)
+    tracks: dict[tuple[GroupBy, ...], Literal["core", "thread", "both"]] = {
+        (): "both",
+        (GroupBy.CORE,): "core",
+        (GroupBy.THREAD,): "thread",
+    }
+    write_firefox(tables, facts, out, events=events, by=tracks[question.group_by])
+
+
+_Graph = partial(OutputFormat, groups=_ANY_GROUP, turns=True)
+OUTPUTS: Final[dict[str, OutputFormat]] = {
+    "text": OutputFormat((".txt",), _write_text, is_text=True, groups=_ANY_GROUP, compares=True),
+    "svg": _Graph((".svg",), partial(_write_graph, flame_svg, differential_svg), compares=True),
+    "html": _Graph((".html",), partial(_write_graph, flame_html, differential_html), compares=True),
+    "folded": _Graph((".folded",), _write_folded, is_text=True),
+    "speedscope": OutputFormat(
+        (".speedscope.json",), partial(_write_samples, _write_speedscope), groups=_TRACKS
+    ),
+    "pprof": OutputFormat(
+        (".pb.gz", ".pprof"), partial(_write_samples, lambda _, *rest: write_pprof(*rest))
+    ),
+    "otlp": OutputFormat((".otlp",), partial(_write_samples, lambda _, *rest: write_otlp(*rest))),
+    "firefox": OutputFormat(
+        (".firefox.json",), partial(_write_samples, _write_firefox), groups=_TRACKS
+    ),
+    "heatmap-svg": OutputFormat((".heatmap.svg",), _write_heat_map),
+}
