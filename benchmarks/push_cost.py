@@ -23,11 +23,11 @@ from typing import Any
 
 import generated_recording as generated
 from necroscope.cli.fleet_push import _stay_small
-from necroscope.fleet.upload.delivery import Delivery
-from necroscope.fleet.upload.push import Pusher
-from necroscope.fleet.upload.push_state import PushState
-from necroscope.fleet.upload.sender import Sender
-from necroscope.fleet.upload.spool import Spool
+from necroscope.outlets.push.delivery import Delivery
+from necroscope.outlets.push.push import Pusher
+from necroscope.outlets.push.push_state import PushState
+from necroscope.outlets.push.sender import Sender
+from necroscope.outlets.push.spool import Spool
 from necroscope.segment.journal import JournalWriter, SegmentHeader
 from necroscope.segment.recording import LIVE, Identity, make_recording, new_segment_path
 from necroscope.segment.sealing import seal

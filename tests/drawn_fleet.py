@@ -9,10 +9,10 @@ from typing import Any, Final
 from tests.fleet_batches import NS, put_in_inbox
 from tests.integration.drawn_incident import HOSTILE, drawn_incident, write
 
+from necroscope.fleet.bundle import pack
 from necroscope.fleet.compaction import Compactor
 from necroscope.fleet.lake import Lake, day_of
 from necroscope.fleet.protocol import Batch
-from necroscope.fleet.upload.bundle import pack
 
 VERDICT: Final = {
     "evidence": [{"text": f"core 1 was held by {HOSTILE}"}],

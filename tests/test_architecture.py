@@ -13,7 +13,23 @@ PACKAGE = ROOT / "src" / "necroscope"
 
 FOUNDATION = {"errors", "settings", "model"}
 KERNEL_SIDE = {"perf_abi", "symbols", "profile", "sources", "recorder"}
-READING_SIDE = {"segment", "stacks", "store", "interchange", "analysis", "views", "fleet"}
+READING_SIDE = {
+    "segment",
+    "stacks",
+    "store",
+    "interchange",
+    "analysis",
+    "views",
+    "wire",
+    "outlets",
+    "fleet",
+}
+# What a node and a collector say to each other is a part of its own: nodes load it and nothing
+# else of the fleet.
+WIRE = {
+    f"necroscope.fleet.{module}"
+    for module in ("backoff", "bundle", "lake_tables", "limits", "protocol", "request")
+}
 # The flow, in order: a part imports only those named here, and itself.
 MAY_IMPORT = {
     "__init__": set(),
@@ -32,7 +48,9 @@ MAY_IMPORT = {
     "interchange": FOUNDATION | {"perf_abi", "symbols", "profile", "segment", "stacks", "store"},
     "analysis": FOUNDATION | {"stacks"},
     "views": FOUNDATION | {"stacks", "store", "analysis"},
-    "fleet": FOUNDATION | {"segment", "stacks", "store", "interchange", "analysis", "views"},
+    "wire": FOUNDATION | {"segment", "store"},
+    "outlets": FOUNDATION | {"segment", "stacks", "store", "analysis", "views", "wire"},
+    "fleet": FOUNDATION | READING_SIDE - {"fleet"},
     "stakeout": FOUNDATION | {"store", "analysis"},
     "lab": FOUNDATION | KERNEL_SIDE | READING_SIDE | {"stakeout"},
     "cli": FOUNDATION | KERNEL_SIDE | READING_SIDE | {"stakeout", "lab"},
@@ -89,7 +107,7 @@ def relative(path: Path) -> str:
 
 
 def layer_of(name: str) -> str:
-    return [*name.split("."), "__init__"][1]
+    return "wire" if name in WIRE else [*name.split("."), "__init__"][1]
 
 
 def imported_by(node: ast.AST) -> Iterator[str]:

@@ -20,7 +20,7 @@ from tests.growing_recording import GrowingRecording
 from tests.programs import needs_kubectl, needs_promtool, program
 
 from necroscope import settings
-from necroscope.cli.metrics_server import MetricsServer
+from necroscope.outlets.metrics_server import MetricsServer
 from necroscope.sources.facts import collect
 from necroscope.store.query import Store
 from necroscope.symbols import lookup_process

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from tests.receiving_server import receiving_server
 
-from necroscope.fleet.notify.follow import Follower, Watch
-from necroscope.fleet.notify.judge import judge
-from necroscope.fleet.notify.new_incidents import NewIncidents
-from necroscope.fleet.notify.webhook import Webhook
 from necroscope.fleet.request import Endpoint
+from necroscope.outlets.notify.follow import Follower, Watch
+from necroscope.outlets.notify.judge import judge
+from necroscope.outlets.notify.new_incidents import NewIncidents
+from necroscope.outlets.notify.webhook import Webhook
 from necroscope.store.query import Store
 
 SHIPPED = files("necroscope.lab") / "demo_recording"

@@ -13,15 +13,15 @@ import pyarrow as pa
 from necroscope.cli.secret_file import reading_warning
 from necroscope.cli.told_to_end import IsOver, told_to_end
 from necroscope.errors import CorruptData, NecroscopeError, RecordingError, UsageError
-from necroscope.fleet.upload.batches import safe_name
-from necroscope.fleet.upload.delivery import Delivery
-from necroscope.fleet.upload.labels import NODE_VARIABLE, gathered
-from necroscope.fleet.upload.push import Pusher
-from necroscope.fleet.upload.push_state import PushState
-from necroscope.fleet.upload.sender import Sender
-from necroscope.fleet.upload.spool import DEFAULT_BYTES, Spool
 from necroscope.model.names import clean
 from necroscope.model.units import format_bytes, parse_bytes
+from necroscope.outlets.push.batches import safe_name
+from necroscope.outlets.push.delivery import Delivery
+from necroscope.outlets.push.labels import NODE_VARIABLE, gathered
+from necroscope.outlets.push.push import Pusher
+from necroscope.outlets.push.push_state import PushState
+from necroscope.outlets.push.sender import Sender
+from necroscope.outlets.push.spool import DEFAULT_BYTES, Spool
 from necroscope.segment.recording import RECORDING_FILE, read_identity
 from necroscope.store.query import Store
 

@@ -8,10 +8,10 @@ import click
 
 from necroscope import __version__
 from necroscope.analysis.causes import all_causes
-from necroscope.cli.metrics_server import MetricsServer
 from necroscope.cli.opened_recording import span_of
 from necroscope.errors import RecordingError, UsageError
 from necroscope.model.units import parse_duration_ns
+from necroscope.outlets.metrics_server import MetricsServer
 from necroscope.store.query import Store
 from necroscope.views.prometheus.node_metrics import NodeMetrics
 

@@ -13,13 +13,13 @@ import click
 
 from necroscope.cli.secret_file import reading_warning
 from necroscope.errors import UsageError
-from necroscope.fleet.notify.follow import Channel, Follower, Watch, fresh_incidents
-from necroscope.fleet.notify.judge import judge
-from necroscope.fleet.notify.kubernetes import CREDENTIALS, Kubernetes
-from necroscope.fleet.notify.webhook import Webhook, read_secret
 from necroscope.fleet.request import Endpoint
 from necroscope.model.names import clean
 from necroscope.model.units import NS_PER_S, parse_duration_ns
+from necroscope.outlets.notify.follow import Channel, Follower, Watch, fresh_incidents
+from necroscope.outlets.notify.judge import judge
+from necroscope.outlets.notify.kubernetes import CREDENTIALS, Kubernetes
+from necroscope.outlets.notify.webhook import Webhook, read_secret
 from necroscope.segment.recording import Identity, read_identity
 
 _NOTEBOOK: Final = ".notify.json"

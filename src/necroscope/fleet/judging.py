@@ -27,8 +27,8 @@ from necroscope.fleet.lake_tables import LAKE_TABLES
 from necroscope.fleet.limits import Limits
 from necroscope.fleet.opened_bundle import open_bundle
 from necroscope.fleet.protocol import Batch, decode, encode
-from necroscope.fleet.upload.window_analysis import analyse
 from necroscope.model.names import clean
+from necroscope.outlets.push.window_analysis import analyse
 from necroscope.store.query import Store
 
 LIMIT_S: Final = 300.0

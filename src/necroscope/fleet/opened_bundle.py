@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from necroscope.errors import CorruptData
+from necroscope.fleet.bundle import unpack
 from necroscope.fleet.table_files import plain_bytes
-from necroscope.fleet.upload.bundle import unpack
 from necroscope.model.units import format_duration
 from necroscope.store.excerpt import LONGEST_NS
 from necroscope.store.query import Store

@@ -12,9 +12,9 @@ from tests.drawn_node import at, drawn_node
 from tests.growing_recording import GrowingRecording
 
 from necroscope.cli.metrics import command, parse_listen
-from necroscope.cli.metrics_server import MetricsServer
 from necroscope.errors import UsageError
-from necroscope.fleet.notify.judged import Judged, Judgement
+from necroscope.outlets.metrics_server import MetricsServer
+from necroscope.outlets.notify.judged import Judged, Judgement
 from necroscope.segment.lock import RecordingLock
 from necroscope.store.query import Store
 from necroscope.views.prometheus.exposition import CONTENT_TYPE
@@ -34,7 +34,7 @@ def recording(tmp_path: Path) -> GrowingRecording:
 
 @pytest.fixture(autouse=True)
 def short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("necroscope.cli.metrics_server._POLL_S", 0.02)
+    monkeypatch.setattr("necroscope.outlets.metrics_server._POLL_S", 0.02)
 
 
 @contextmanager
@@ -144,9 +144,9 @@ def test_new_incidents_are_counted_by_cause(
         told.set()
         return Judgement(at(60), False, {}, (incident,))
 
-    monkeypatch.setattr("necroscope.cli.metrics_server.judge", judged)
-    monkeypatch.setattr("necroscope.cli.metrics_server._LOOK_S", 0.01)
-    monkeypatch.setattr("necroscope.cli.metrics_server.time.time_ns", lambda: at(15))
+    monkeypatch.setattr("necroscope.outlets.metrics_server.judge", judged)
+    monkeypatch.setattr("necroscope.outlets.metrics_server._LOOK_S", 0.01)
+    monkeypatch.setattr("necroscope.outlets.metrics_server.time.time_ns", lambda: at(15))
     with served(recording.grow(60).pin(-280, 140), with_verdicts=True) as server:
         assert told.wait(20)
         for _ in range(100):

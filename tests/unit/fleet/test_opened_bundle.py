@@ -7,12 +7,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.drawn_recording import draw
-from tests.unit.fleet.upload.test_bundle import PICTURE
+from tests.unit.fleet.test_bundle import PICTURE
 
 from necroscope.errors import CorruptData
 from necroscope.fleet import opened_bundle
+from necroscope.fleet.bundle import pack
 from necroscope.fleet.opened_bundle import open_bundle
-from necroscope.fleet.upload.bundle import pack
 from necroscope.segment.manifest import read_manifest
 from necroscope.store.query import Store
 

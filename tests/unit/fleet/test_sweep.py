@@ -17,7 +17,7 @@ from necroscope.fleet.lake import Lake
 from necroscope.fleet.lake_files import LakeError
 from necroscope.fleet.sweep import sweep
 from necroscope.fleet.table_files import write_rows
-from necroscope.fleet.upload.window_analysis import Verdicts, analyse
+from necroscope.outlets.push.window_analysis import Verdicts, analyse
 from necroscope.store.query import Store
 
 NOW_NS = 1_800_000_000_000_000_000

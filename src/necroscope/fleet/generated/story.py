@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from necroscope.fleet.bundle import make_bundle
 from necroscope.fleet.generated.moved import MovedStore
 from necroscope.fleet.generated.truth import MINUTE_NS, Fact
 from necroscope.fleet.protocol import Columns
-from necroscope.fleet.upload.bundle import make_bundle
-from necroscope.fleet.upload.minute_stacks import LEFT_OUT, stack_minutes
-from necroscope.fleet.upload.minute_summary import core_minutes
-from necroscope.fleet.upload.window_analysis import analyse
 from necroscope.model.units import NS_PER_S, format_moment, parse_moment_ns
+from necroscope.outlets.push.minute_stacks import LEFT_OUT, stack_minutes
+from necroscope.outlets.push.minute_summary import core_minutes
+from necroscope.outlets.push.window_analysis import analyse
 from necroscope.segment.recording import segment_name
 from necroscope.store.query import Store
 

@@ -12,11 +12,11 @@ from tests.integration.drawn_incident import drawn_incident, write
 from tests.served_collector import served
 
 from necroscope.cli.view import recording_of
+from necroscope.fleet.bundle import pack
 from necroscope.fleet.collector.app import create_app
 from necroscope.fleet.collector.evidence_routes import evidence_router
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.tokens import Grant, Tokens, digest_of
-from necroscope.fleet.upload.bundle import pack
 
 GRANTS = {
     "push": Grant("eu-1", "push"),

@@ -6,8 +6,8 @@ from pathlib import Path
 from tests.fleet_evidence import MINUTE_NS, the_story
 
 from necroscope.fleet.generated.story import moved_row
-from necroscope.fleet.upload.minute_stacks import LEFT_OUT
-from necroscope.fleet.upload.window_analysis import analyse
+from necroscope.outlets.push.minute_stacks import LEFT_OUT
+from necroscope.outlets.push.window_analysis import analyse
 
 BY_NS = 4321 * MINUTE_NS
 

@@ -101,7 +101,7 @@ def test_a_sweep_finds_what_the_nodes_had_found(fleet: tuple[Lake, GeneratedFlee
 def test_a_bundle_holds_the_recording_under_the_name_of_its_node(
     fleet: tuple[Lake, GeneratedFleet], tmp_path: Path
 ) -> None:
-    from necroscope.fleet.upload.bundle import unpack
+    from necroscope.fleet.bundle import unpack
     from necroscope.store.query import Store
 
     path = fleet[0].list("bundles")[0]

@@ -1,0 +1,56 @@
+"""When the node's condition is true, and when the API server is told: at each change, and every few
+minutes besides.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from necroscope.model.units import NS_PER_S
+from necroscope.outlets.notify.judged import Judged
+from necroscope.outlets.notify.kubernetes import Condition, reason_of, text_of
+
+_HEARTBEAT_NS: Final = 300 * NS_PER_S
+_WELL: Final = ("NoCoreStarved", "no core was starved of late")
+
+
+class NodeCondition:
+    """True from the moment an incident is told until `clear_after_ns` have passed since its end. No
+    I/O but `send`.
+    """
+
+    def __init__(self, clear_after_ns: int) -> None:
+        self._clear_after_ns = clear_after_ns
+        self._until_ns = 0
+        self._wanted = _WELL
+        self._sent: Condition | None = None
+        self._sent_ns = 0
+
+    def note(self, incident: Judged) -> None:
+        self._until_ns = max(self._until_ns, incident.to_ns + self._clear_after_ns)
+        self._wanted = (reason_of(incident), text_of(incident))
+
+    def tell(self, now_ns: int, send: Callable[[Condition, int], None]) -> None:
+        """Send it if it changed or was not sent for a while; what `send` raises is tried again by
+        the next call.
+        """
+        is_true = now_ns < self._until_ns
+        reason, message = self._wanted if is_true else _WELL
+        is_known = self._sent is not None and self._sent.is_true == is_true
+        since_ns = self._sent.since_ns if self._sent and is_known else now_ns
+        condition = Condition(is_true, reason, message, since_ns)
+        if condition != self._sent or now_ns - self._sent_ns >= _HEARTBEAT_NS:
+            send(condition, now_ns)
+            self._sent, self._sent_ns = condition, now_ns
+
+    def as_json(self) -> dict[str, Any]:
+        sent = self._sent
+        return {
+            "until_ns": self._until_ns,
+            "wanted": list(self._wanted),
+            "sent": [sent.is_true, sent.reason, sent.message, sent.since_ns] if sent else None,
+        }
+
+    def restore(self, content: dict[str, Any]) -> None:
+        reason, message = content["wanted"]
+        self._until_ns, self._wanted = int(content["until_ns"]), (str(reason), str(message))
+        self._sent = Condition(*content["sent"]) if content["sent"] else None

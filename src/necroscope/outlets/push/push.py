@@ -1,0 +1,228 @@
+"""The push loop: makes batches of what is new, has pinned windows judged, sends what waits, and
+sleeps until the next minute.
+
+Whatever goes wrong outside (collector, network, disk) costs time, then room in the spool, then a
+gap; never the process.
+"""
+
+import contextlib
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from necroscope.fleet.protocol import Columns
+from necroscope.outlets.push.analyses import AnalysisProcess, Due, Judged, next_due, note
+from necroscope.outlets.push.batches import BatchMaker, Made, last_time_ns
+from necroscope.outlets.push.cursor import Loss
+from necroscope.outlets.push.delivery import Delivery
+from necroscope.outlets.push.growth import Growth
+from necroscope.outlets.push.push_state import PushState
+from necroscope.outlets.push.sender import Verdict
+from necroscope.segment.sealed import SegmentGoneError
+from necroscope.store.query import Store
+
+_MINUTE_S: Final = 60.0
+_AGAIN_S: Final = 5.0
+_LOOK_S: Final = 1.0
+# So many are made, or sent, before the other is looked at again.
+_AT_ONCE: Final = 20
+# Without --follow: how long a collector may be away.
+_PATIENCE_S: Final = 60.0
+
+
+class Pusher:
+    """One recording to one collector. `clock` and `sleep` are the machine's, but for tests."""
+
+    def __init__(
+        self,
+        recording: Path,
+        state: PushState,
+        delivery: Delivery,
+        node: str,
+        labels: dict[str, str],
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.rows: Counter[str] = Counter()
+        self._recording = recording
+        self._state = state
+        self._delivery = delivery
+        self._clock = clock
+        self._sleep = sleep
+        self._store = Store.open(recording)
+        self._maker = BatchMaker(node, labels, state.ledger)
+        self._growth = Growth(clock)
+        self._analysis = AnalysisProcess(recording, state.spool.directory / "analysis", clock)
+        self._next_make_s = 0.0
+
+    def close(self) -> None:
+        self._analysis.close()
+        self._delivery.close()
+
+    def turn(self) -> float:
+        """Do what is due; returns after how many seconds to come again."""
+        with contextlib.suppress(
+            SegmentGoneError
+        ):  # sealed or removed just now: the next turn lists what there is
+            if self._clock() >= self._next_make_s:
+                self._next_make_s = self._clock() + _AGAIN_S
+                if self._make_live():
+                    self._next_make_s = self._clock() + _MINUTE_S
+            self._judge(is_ended=False)
+        is_free = self._delivery.send(_AT_ONCE)
+        wait_s = _LOOK_S if self._analysis.is_busy else max(0.0, self._next_make_s - self._clock())
+        if self._delivery.waiting:
+            wait_s = min(wait_s, 0.0 if is_free else self._delivery.pause_s)
+        return wait_s
+
+    def finish(self, seconds: float) -> None:
+        """The recording ends: what is new goes to the spool, and as much of it to the collector as
+        the time allows.
+        """
+        ends_s = self._clock() + seconds
+        self._store.catalog.refresh()
+        self.make(is_ended=True, most=_AT_ONCE)
+        while self._delivery.waiting and self._clock() < ends_s and self._delivery.send(_AT_ONCE):
+            continue
+
+    def push_all(self) -> bool:
+        """A recording that has ended: all of it, with verdicts. False if the collector did not take
+        it; the spool has it.
+        """
+        while True:
+            if not self._send_all():
+                return False
+            if not self.make(is_ended=True, most=_AT_ONCE):
+                break
+        while self._judge(is_ended=True):
+            self._analysis.wait(_LOOK_S)
+            if not self._send_all():
+                return False
+        if self._state.cursor.losses and self._store.catalog.segments:
+            self._keep(self._maker.of_losses(self._store, self._state.cursor))
+        return self._send_all()
+
+    def make(self, *, is_ended: bool, most: int) -> int:
+        """Batches of all that is new, at most so many; returns how many."""
+        count = 0
+        for _ in range(most):
+            closed_through = self._state.cursor.closed_through
+            try:
+                made = self._maker.next(self._store, self._state.cursor, is_ended=is_ended)
+                if made is None:
+                    break
+                self._keep(made)
+                count += 1
+            except SegmentGoneError:
+                self._state.undo()  # sealed or removed just now: once more, with what there is
+            except OSError as error:
+                # The recording still holds it: once there is room, it is made again.
+                self._state.undo()
+                self._spool_trouble(error)
+                break
+            if self._state.cursor.closed_through != closed_through:
+                self._store = Store.open(
+                    self._recording
+                )  # what it knows of segments that are done goes with it
+        return count
+
+    def _make_live(self) -> bool:
+        """Of a recording that grows, whole minutes; of one that has come to rest, also what is left
+        of the last.
+        """
+        self._store.catalog.refresh()
+        if not self._store.catalog.segments:
+            return False
+        is_still, is_news = self._growth.observe(last_time_ns(self._store))
+        if is_still and not is_news:
+            return False
+        return self.make(is_ended=is_still, most=_AT_ONCE) > 0
+
+    def _judge(self, *, is_ended: bool) -> bool:
+        """Take in a verdict that is there, begin with the next window that is due; False if there
+        is none.
+        """
+        judged = self._analysis.take()
+        if judged is not None:
+            self._keep_judged(judged)
+        if self._analysis.is_busy:
+            return True
+        due = self._due(is_ended=is_ended or self._growth.is_still)
+        if due is None:
+            return False
+        try:
+            self._analysis.start(due)
+        except OSError as error:
+            self._spool_trouble(error)
+            return False
+        return True
+
+    def _due(self, *, is_ended: bool) -> Due | None:
+        segments = self._store.catalog.segments
+        if not segments:
+            return None
+        recorded = self._store.catalog.reader(segments[0]).span[0], last_time_ns(self._store)
+        return next_due(
+            self._store.pins(), self._state.cursor.analysed, recorded, is_ended=is_ended
+        )
+
+    def _keep_judged(self, judged: Judged) -> None:
+        """The bundle first: a verdict must not speak of evidence that may never come."""
+        due = judged.due
+        span = due.from_ns, due.to_ns
+        try:
+            if judged.bundle is not None and judged.bundle_name is not None:
+                self._state.keep_bundle(judged.bundle_name, self._maker.node, span, judged.bundle)
+            cursor = self._state.cursor.copy()
+            note(cursor.analysed, due, self._store.pins())
+            if judged.trouble is not None:
+                self._delivery.tell(judged.trouble)
+                cursor.note_loss(Loss(*span, judged.trouble, "incidents"))
+            tables: dict[str, Columns] = {
+                "incidents": _columns(judged.incidents),
+                "episodes": _columns(judged.episodes),
+            }
+            if judged.incidents or judged.episodes or judged.trouble:
+                self._keep(self._maker.of_verdicts(self._store, cursor, span, tables))
+            else:
+                self._state.keep_cursor(cursor)
+        except OSError as error:
+            self._spool_trouble(error)
+
+    def _keep(self, made: Made) -> None:
+        dropped = self._state.dropped
+        self._state.keep(made)
+        self.rows.update(
+            {table: len(columns["time"]) for table, columns in made.batch.tables.items()}
+        )
+        if self._state.dropped > dropped:
+            self._delivery.trouble(
+                f"the spool is full: the oldest of {self._delivery.waiting} entries go"
+            )
+
+    def _spool_trouble(self, error: OSError) -> None:
+        self._delivery.trouble(
+            f"cannot write to the spool {self._state.spool.directory}: {error.strerror}"
+        )
+
+    def _send_all(self) -> bool:
+        """With patience: False when nothing was taken for a minute, or nothing ever will be."""
+        taken_s = self._clock()
+        while self._delivery.waiting:
+            if self._delivery.send(_AT_ONCE):
+                taken_s = self._clock()
+                continue
+            answer = self._delivery.last_answer
+            pause_s = self._delivery.pause_s
+            if (
+                answer and answer.verdict is Verdict.DENIED
+            ) or self._clock() + pause_s - taken_s > _PATIENCE_S:
+                return False
+            self._sleep(pause_s)
+        return True
+
+
+def _columns(rows: list[dict[str, Any]]) -> Columns:
+    return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}

@@ -1,0 +1,137 @@
+"""Delivery: oldest first, past what is refused, a pause when there is reason to, and a word to
+people once.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from necroscope.outlets.push.delivery import Delivery
+from necroscope.outlets.push.push_state import PushState
+from necroscope.outlets.push.sender import Answer, Verdict
+from necroscope.outlets.push.spool import BATCH, BUNDLE, Spool
+
+TAKEN = Answer(Verdict.TAKEN)
+
+
+class FakeSender:
+    """Answers as it is told, then takes everything."""
+
+    def __init__(self) -> None:
+        self.answers: list[Answer] = []
+        self.sent: list[bytes] = []
+
+    def send_batch(self, body: bytes, now_ns: int) -> Answer:
+        assert now_ns > 0
+        self.sent.append(body)
+        return self.answers.pop(0) if self.answers else TAKEN
+
+    def send_bundle(self, name: str, node: str, time_ns: int, body: bytes) -> Answer:
+        self.sent.append(f"{name} {node} {time_ns}".encode())
+        return self.answers.pop(0) if self.answers else TAKEN
+
+    def close(self) -> None:
+        pass
+
+
+class Bench:
+    def __init__(self, tmp_path: Path) -> None:
+        self.now_s = 100.0
+        self.told: list[str] = []
+        self.sender = FakeSender()
+        self.spool = Spool(tmp_path / "spool")
+        self.state = PushState(self.spool, "url", self.told.append, lambda: 1.0)
+        self.delivery = Delivery(
+            self.state, self.sender, self.told.append, lambda: self.now_s, lambda: 1.0
+        )  # type: ignore[arg-type]
+
+    def add(self, *numbers: int) -> None:
+        for number in numbers:
+            self.spool.add(number, (number, number + 1), BATCH, {}, b"%d" % number)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def test_oldest_first_and_gone_when_taken(bench: Bench) -> None:
+    bench.add(3, 4, 5)
+    assert bench.delivery.send(2)
+    assert bench.sender.sent == [b"3", b"4"]
+    assert [entry.number for entry in bench.spool.entries] == [5]
+    assert bench.delivery.delivered.batches == 2
+
+
+def test_a_bundle_goes_to_its_own_place(bench: Bench) -> None:
+    bench.spool.add(1, (17, 18), BUNDLE, {"bundle": "x", "node": "node-a"}, b"content")
+    assert bench.delivery.send(5)
+    assert bench.sender.sent == [b"x node-a 17"]
+    assert bench.delivery.delivered.bundles == 1
+
+
+def test_a_collector_that_is_away_is_tried_again_ever_more_seldom(bench: Bench) -> None:
+    bench.add(1)
+    bench.sender.answers = [Answer(Verdict.LATER, "away")] * 12
+    pauses = []
+    for _ in range(12):
+        assert not bench.delivery.send(5)
+        pauses.append(bench.delivery.pause_s)
+        assert not bench.delivery.send(5)
+        bench.now_s += bench.delivery.pause_s + 0.001
+    assert len(bench.sender.sent) == 12
+    assert [round(pause) for pause in pauses] == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]
+    assert bench.told == ["cannot push: away; 1 wait in the spool, trying again"]
+    assert bench.delivery.send(5)
+    assert bench.told[1:] == ["pushing again"]
+    bench.add(2)
+    bench.sender.answers = [Answer(Verdict.LATER, "away")]
+    bench.delivery.send(5)
+    assert round(bench.delivery.pause_s) == 1, "it begins anew"
+
+
+def test_what_the_collector_asks_for_is_heard(bench: Bench) -> None:
+    bench.add(1)
+    bench.sender.answers = [Answer(Verdict.LATER, "too fast", 77.0)]
+    assert not bench.delivery.send(5)
+    assert round(bench.delivery.pause_s) == 77
+
+
+def test_a_wrong_token_costs_nothing_but_time(bench: Bench) -> None:
+    bench.add(1)
+    bench.sender.answers = [Answer(Verdict.DENIED, "no")]
+    assert not bench.delivery.send(5)
+    assert bench.delivery.pause_s >= 59
+    assert bench.delivery.waiting == 1
+
+
+def test_what_is_refused_is_put_aside_told_and_a_gap(bench: Bench) -> None:
+    bench.add(1, 2)
+    bench.sender.answers = [Answer(Verdict.REFUSED, "no batch")]
+    assert bench.delivery.send(5)
+    assert bench.sender.sent == [b"1", b"2"]
+    assert bench.delivery.delivered.refused == 1
+    assert [path.name for path in bench.spool.refused.iterdir()] == [f"{1:020d}.1.2.batch"]
+    assert "no batch" in bench.told[0]
+    assert [(loss.from_ns, loss.to_ns, loss.cause) for loss in bench.state.cursor.losses] == [
+        (1, 2, "refused: no batch")
+    ]
+
+
+def test_a_flipped_byte_costs_one_batch_and_leaves_a_gap(bench: Bench) -> None:
+    bench.add(1, 2)
+    file = bench.spool.directory / bench.spool.entries[0].name
+    file.write_bytes(file.read_bytes()[:-1] + b"x")
+    assert bench.delivery.send(5)
+    assert bench.sender.sent == [b"2"]
+    assert [(loss.from_ns, loss.to_ns, loss.cause) for loss in bench.state.cursor.losses] == [
+        (1, 2, "damaged in the spool of the node")
+    ]
+    assert "checksum" in bench.told[0]
+
+
+def test_trouble_that_lasts_is_told_once_an_hour(bench: Bench) -> None:
+    for _ in range(100):
+        bench.delivery.trouble("disk full")
+        bench.now_s += 60
+    assert bench.told == ["disk full"] * 2
