@@ -40,6 +40,7 @@ from necroscope.views.web.parameters import (
     Moment,
     OptionalCpu,
     OptionalMoment,
+    Whole,
     Window,
     selection_of,
     window_of,
@@ -182,7 +183,7 @@ def _add_lists(app: FastAPI, recording: Recording) -> None:
 
     @app.get("/api/events")
     async def events(
-        from_ns: Moment, to_ns: Moment, limit: Annotated[int, Query(ge=1, le=5000)] = 1000
+        from_ns: Moment, to_ns: Moment, limit: Annotated[Whole, Query(ge=1, le=5000)] = 1000
     ) -> dict[str, Any]:
         return await _asked(
             _last_rows, store, "events", window_of(from_ns, to_ns), None, limit, is_long=True
@@ -227,7 +228,7 @@ def _add_cores(app: FastAPI, recording: Recording, pictures: CorePictures) -> No
     async def cores(
         from_ns: Moment,
         to_ns: Moment,
-        columns: Annotated[int, Query(ge=1, le=4000)] = 1000,
+        columns: Annotated[Whole, Query(ge=1, le=4000)] = 1000,
         delay: bool = True,
     ) -> Response:
         window = window_of(from_ns, to_ns)
@@ -246,8 +247,8 @@ def _add_heat(app: FastAPI, store: Store) -> None:
         from_ns: Moment,
         to_ns: Moment,
         selection: Annotated[Selection, Depends(selection_of)],
-        rows: Annotated[int, Query(ge=1, le=1000)] = DEFAULT_ROWS,
-        column_s: Annotated[int, Query(ge=1, le=86400)] = 1,
+        rows: Annotated[Whole, Query(ge=1, le=1000)] = DEFAULT_ROWS,
+        column_s: Annotated[Whole, Query(ge=1, le=86400)] = 1,
     ) -> Response:
         window = window_of(from_ns, to_ns)
 

@@ -4,16 +4,25 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import Query
-from pydantic import BaseModel
+from pydantic import BaseModel, BeforeValidator
 
 from necroscope.errors import UsageError
 from necroscope.store.frame_state import WORK, State
 from necroscope.store.selection import Selection
 
-Moment = Annotated[int, Query(ge=0, lt=1 << 62, description="ns UTC")]
-OptionalMoment = Annotated[int | None, Query(ge=0, lt=1 << 62, description="ns UTC")]
-OptionalCpu = Annotated[int | None, Query(ge=0, le=32767, description="core; all if absent")]
-OptionalPid = Annotated[int | None, Query(ge=0, lt=1 << 31)]
+
+def _digits(word: object) -> object:
+    """Without this, pydantic reads "+0.0" and "1_0" as whole numbers."""
+    if isinstance(word, str) and not (word.isascii() and word.isdigit()):
+        raise ValueError("not a whole number")
+    return word
+
+
+Whole = Annotated[int, BeforeValidator(_digits)]
+Moment = Annotated[Whole, Query(ge=0, lt=1 << 62, description="ns UTC")]
+OptionalMoment = Annotated[Whole | None, Query(ge=0, lt=1 << 62, description="ns UTC")]
+OptionalCpu = Annotated[Whole | None, Query(ge=0, le=32767, description="core; all if absent")]
+OptionalPid = Annotated[Whole | None, Query(ge=0, lt=1 << 31)]
 OptionalText = Annotated[str | None, Query(max_length=500)]
 
 

@@ -140,6 +140,7 @@ def test_cores_that_were_not_recorded_are_said_to_be_so(page: Page) -> None:
         ("/api/heat", {"from_ns": at(0), "to_ns": at(1), "rows": 0}),
         ("/api/events", {"from_ns": at(0)}),
         ("/api/tasks", {"from_ns": at(0), "to_ns": at(1), "cpu": 10**9}),
+        ("/api/tasks", {"from_ns": at(0), "to_ns": at(1), "cpu": "+0.0"}),
     ],
 )
 def test_bad_words_get_facts_and_a_way_out(page: Page, path: str, query: dict) -> None:
