@@ -1,8 +1,8 @@
 """Evidence bundles as they lie in a lake, and which of them a version of the analysis has judged
 already.
 
-    bundles/cluster=C/date=YYYY-MM-DD/NODE--ID.bundle swept/VERSION/<time_ns>-<writer>.json
-    notes of a sweep: the bundles it has judged, also those without incident
+    bundles/cluster=C/date=YYYY-MM-DD/NODE--ID.bundle
+    swept/VERSION/<time_ns>-<writer>.json    bundles that a sweep has judged, with incident or not
 
 A node's own verdict counts as well: its row in `incidents` names the bundle and the version that
 judged.

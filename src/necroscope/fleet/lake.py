@@ -1,12 +1,12 @@
 """A lake: what the nodes pushed, as files that any Parquet reader opens, on a directory or an
 object store.
 
-    inbox/<time_ns>-<collector>.batches                                     acknowledged, not yet in
-    the tables compacting/<collector>                                                  which of them
-    it is about to take tables/<table>/date=YYYY-MM-DD/cluster=C/<time_ns>-<writer>-<rows>.parquet
-    bundles/cluster=C/date=YYYY-MM-DD/NODE--ID.bundle swept/VERSION/*.json
-    evidence that this version has judged refused/...
-    acknowledged once and unreadable now: kept for people
+    inbox/<time_ns>-<collector>.batches        acknowledged, not yet in the tables
+    compacting/<collector>                     which of them it is about to take
+    tables/<table>/date=YYYY-MM-DD/cluster=C/<time_ns>-<writer>-<rows>.parquet
+    bundles/cluster=C/date=YYYY-MM-DD/NODE--ID.bundle
+    swept/VERSION/*.json                       evidence that this version has judged
+    refused/...                                acknowledged once, unreadable now: kept for people
 
 Files are written once, whole, and never changed. A row may be in several files; `ask` reads it
 once.

@@ -1,8 +1,8 @@
 """A frame of the journal: rows of one table, or a note, behind a header with a CRC32 over
 everything in it.
 
-    magic     4s   ff 4e 43 4a; 0xff occurs in no UTF-8 text, so text in a payload never looks like
-    a frame
+    magic     4s   ff 4e 43 4a; 0xff occurs in no UTF-8 text, so text in a payload never looks
+                   like a frame
     crc32     u32  of the header from here on and the payload
     payload   u32  bytes of payload as stored
     raw       u32  bytes of payload after inflating

@@ -2,8 +2,7 @@
 steps of numpy.
 
     main               row      0      1      2          3
-    ├─ read            parent  -1      0      1          0     the caller's row; -1 (or less) at a
-    root
+    ├─ read            parent  -1      0      1          0     the caller's row, -1 at a root
     │  └─ vfs_read     frame    5      2      9          4     the number of a frame
     └─ work                    main   read   vfs_read   work
 

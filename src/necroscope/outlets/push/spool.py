@@ -1,12 +1,12 @@
 """The spool: batches and bundles on disk until a collector has taken them. Durable, in order, and
 bounded in bytes.
 
-    cursor.json                       how far the recording is pushed; replaced after the entry that
-    it speaks of is durable
-    facts.json                        hashes of the facts that were pushed
-    NUMBER.FROM.TO.batch, .bundle     one entry each, named by its number and the time it speaks for
-    refused/                          entries that the collector will never take; the last of them,
-    to be looked at
+    cursor.json                     how far the recording is pushed; replaced after the entry that
+                                    it speaks of is durable
+    facts.json                      hashes of the facts that were pushed
+    NUMBER.FROM.TO.batch, .bundle   one entry each, named by its number and the time it speaks for
+    refused/                        entries that the collector will never take; the last of them,
+                                    for a person to look at
 
 It lies in the recording as `.push`, which readers and retention pass by. An entry is a checksummed
 head (JSON) and the body as it is sent. The head holds the cursor as it is after this entry: killed

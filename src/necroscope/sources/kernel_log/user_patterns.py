@@ -3,8 +3,8 @@
     [[pattern]]
     id = "acme.link"                 # names it in the column `pattern`
     kind = "fabric_error"            # the kind of event it makes
-    regex = 'acme (?P<device>\\\\S+): fabric error on port (?P<port>\\\\d+)' contains = "fabric
-    error"        # optional: only lines with this text are tried, which is many times cheaper
+    regex = 'acme (?P<device>\\\\S+): fabric error on port (?P<port>\\\\d+)'
+    contains = "fabric error"        # optional: only lines with this text are tried: much cheaper
     alarm = true                     # optional: a trigger, as a reset is
 
 Groups named cpu, device, queue, pid and comm fill those columns, all others go into `fields`.
