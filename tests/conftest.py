@@ -27,6 +27,7 @@ BESIDE_OTHERS = {
         "test_guest_recordings",
         "test_lab_recordings",
         "test_demo_fleet",
+        "test_base_package",
     ),
     *(
         "test_fleet_collector",

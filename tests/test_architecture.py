@@ -5,8 +5,12 @@ a file may grow.
 import ast
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
+
+from necroscope.cli.extras import EXTRAS
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "necroscope"
@@ -84,6 +88,10 @@ FUNCTION_LINES = 50
 # Directories that are built, not written.
 MADE = {"__pycache__", "node_modules", "static"}
 EMPTY_WORDS = {"util", "utils", "common", "helper", "helpers", "manager", "managers", "misc"}
+
+
+def _distribution(requirement: str) -> str:
+    return re.split(r"[^\w-]", requirement)[0]
 
 
 def module_name(path: Path) -> str:
@@ -217,6 +225,29 @@ def test_what_opens_recordings_imports_on_any_system() -> None:
     for name in MODULES:
         if layer_of(name) in ANY_SYSTEM and name not in UNIX_ONLY:
             assert not imports_when_run(name, in_functions=False) & (UNIX_MODULES | UNIX_ONLY), name
+
+
+def test_every_package_that_is_imported_is_the_base_or_an_extra_that_the_error_names() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    base = {_distribution(text) for text in project["dependencies"]}
+    of_extra = {
+        extra: {_distribution(text) for text in texts}
+        for extra, texts in project["optional-dependencies"].items()
+    }
+    brought_by = packages_distributions()
+    imported = {
+        name.partition(".")[0]
+        for tree in MODULES
+        for name in imports(tree)
+        if name.partition(".")[0] not in sys.stdlib_module_names | {"necroscope", "hatchling"}
+    }
+    extras = {
+        module: {extra for extra, brought in of_extra.items() if brought & {*names}}
+        for module in imported
+        if not base & {*(names := brought_by.get(module, [module]))}
+    }
+    assert extras == {module: {*named} for module, named in EXTRAS.items()}
+    assert of_extra["all"] == {"necroscope"}
 
 
 def test_children_look_for_no_module_where_we_were_started() -> None:

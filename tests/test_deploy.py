@@ -216,9 +216,10 @@ def test_a_child_of_the_recorder_takes_its_own_share_of_the_memory_and_is_killed
 
 
 @pytest.mark.parametrize("path", ["deploy/Containerfile", "scripts/setup"])
-def test_what_is_installed_can_serve_and_ask_a_fleet(path: str) -> None:
-    (extras,) = re.findall(r"\.\[([\w,]+)\]", (ROOT / path).read_text("utf-8"))
-    assert "fleet" in extras.split(",")
+def test_what_is_installed_shows_a_recording_and_a_fleet(path: str) -> None:
+    installed = re.findall(r"\.\[([\w,]+)\]", (ROOT / path).read_text("utf-8"))
+    assert installed
+    assert not [extras for extras in installed if not {"view", "fleet"} <= {*extras.split(",")}]
 
 
 # --- Kubernetes

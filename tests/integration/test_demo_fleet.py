@@ -53,18 +53,6 @@ def test_two_demos_at_once_are_refused() -> None:
         command.main(["--live", "--fleet"], standalone_mode=False)
 
 
-def test_without_the_database_no_fleet_is_written_and_the_way_out_is_told() -> None:
-    code = "import sys; sys.modules['duckdb'] = None; from necroscope.cli.main import main; main()"
-    ended = subprocess.run(
-        [sys.executable, "-c", code, "demo", "--fleet", "--once"], capture_output=True, text=True
-    )
-    assert (ended.returncode, ended.stdout, "pip install '.[fleet]'" in ended.stderr) == (
-        2,
-        "",
-        True,
-    ), ended.stderr
-
-
 def test_a_question_that_is_not_answered_fails_the_demo(tmp_path: Path) -> None:
     with pytest.raises(NecroscopeError, match="not asked"):
         demo_fleet._ask_why(tmp_path)

@@ -7,7 +7,7 @@ import click
 
 from necroscope import __version__
 from necroscope.cli.progress_bar import progress_bar
-from necroscope.errors import NecroscopeError, UsageError
+from necroscope.errors import NecroscopeError
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.sweep import Judges, Swept, sweep
 from necroscope.fleet.sweep_processes import Processes
@@ -89,14 +89,9 @@ def command(
 
 
 def _on_ray(address: str, lake_url: str, workers: int | None) -> Judges:
-    try:
-        # Ray is loaded only where it is asked for.
-        from necroscope.fleet.sweep_ray import RayWorkers  # noqa: PLC0415
-    except ImportError:
-        raise UsageError(
-            "--ray needs Ray, which is not installed here",
-            "pip install '.[ray]' in the source tree",
-        ) from None
+    # Ray is loaded only where it is asked for.
+    from necroscope.fleet.sweep_ray import RayWorkers  # noqa: PLC0415
+
     return RayWorkers(address, lake_url, workers)
 
 

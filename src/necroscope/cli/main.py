@@ -10,6 +10,7 @@ from typing import Final
 import click
 
 from necroscope import __version__
+from necroscope.cli.extras import missing_extra
 from necroscope.errors import NecroscopeError, PermissionMissing
 from necroscope.model.names import clean
 
@@ -79,6 +80,11 @@ def main() -> None:
         necroscope.main(standalone_mode=False)
     except NecroscopeError as error:
         _fail(error.facts, error.hint, error.exit_code)
+    except ModuleNotFoundError as error:
+        missing = missing_extra(error, " ".join(sys.argv[1:2]))
+        if missing is None:
+            raise
+        _fail(missing.facts, missing.hint, missing.exit_code)
     except click.exceptions.Abort:
         sys.exit(130)
     except click.UsageError as error:

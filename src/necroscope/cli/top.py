@@ -19,7 +19,6 @@ from necroscope.settings import Settings
 from necroscope.sources.perf.log_clock import LogClock
 from necroscope.views.tui.look import Look
 from necroscope.views.tui.plain import render_plain, screen_to_json
-from necroscope.views.tui.top_app import TopApp
 from necroscope.views.tui.top_model import build
 
 _KEEP_NS = 600 * NS_PER_S
@@ -51,6 +50,9 @@ def command(once: bool, as_json: bool, settings_file: Path | None, **options: st
         return
     if not (sys.stdout.isatty() and sys.stdin.isatty()):
         raise UsageError("top needs a terminal", "use: necroscope top --once, or --json")
+    # The extra `top`: what is printed once needs none of it.
+    from necroscope.views.tui.top_app import TopApp  # noqa: PLC0415
+
     live = _Live(settings, memory)
     try:
         TopApp(memory).run()

@@ -12,22 +12,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
+import duckdb
 import pyarrow as pa
 
-from necroscope.errors import NecroscopeError, UsageError
+from necroscope.errors import NecroscopeError
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.lake_tables import LAKE_TABLES
 from necroscope.fleet.question_memory import question_bytes
 from necroscope.fleet.span import Span
 from necroscope.model.units import format_bytes
-
-try:
-    import duckdb
-except ImportError:
-    raise UsageError(
-        "a lake is asked with DuckDB, which is not installed",
-        "pip install '.[fleet]' in the source tree",
-    ) from None
 
 Answer = TypeVar("Answer")
 _SETTINGS: Final = {

@@ -34,20 +34,6 @@ def test_every_command_that_is_listed_has_its_file() -> None:
     assert not [name for name in _COMMANDS if find_spec(f"necroscope.cli.fleet_{name}") is None]
 
 
-def test_what_needs_the_database_says_how_to_get_it(tmp_path: Path) -> None:
-    tokens = tmp_path / "tokens.toml"
-    run("token", "new", "--cluster", "eu-1", "--to", str(tokens))
-    code = "import sys; sys.modules['duckdb'] = None; from necroscope.cli.main import main; main()"
-    for words in (("why", "--event", "x"), ("serve", "--tokens", str(tokens), "--port", "0")):
-        told = subprocess.run(
-            [sys.executable, "-c", code, "fleet", *words, "--lake", str(tmp_path)],
-            capture_output=True,
-            text=True,
-        )
-        assert (told.returncode, "pip install '.[fleet]'" in told.stderr) == (2, True), told.stderr
-        assert "the collector is at" not in told.stderr
-
-
 def test_a_new_token_is_printed_once_and_its_hash_is_kept(tmp_path: Path) -> None:
     file = tmp_path / "tokens.toml"
     first = run(

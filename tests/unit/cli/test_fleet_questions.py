@@ -87,12 +87,3 @@ def test_help_of_the_questions_loads_no_database() -> None:
         " 'pyarrow' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
-
-
-def test_without_the_database_the_way_out_is_told(lake: Path) -> None:
-    code = "import sys; sys.modules['duckdb'] = None; from necroscope.cli.main import main; main()"
-    words = [sys.executable, "-c", code, "fleet", "nodes", "--lake", str(lake)]
-    ended = subprocess.run(words, capture_output=True, text=True)
-    assert ended.returncode == 2
-    assert "pip install '.[fleet]'" in ended.stderr
-    assert "Traceback" not in ended.stderr

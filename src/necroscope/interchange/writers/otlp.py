@@ -8,7 +8,6 @@ names are OpenTelemetry's semantic conventions; `process.executable.name` is the
 and absent where that was not sampled.
 """
 
-from importlib import import_module
 from typing import Any, BinaryIO, Final
 
 import numpy as np
@@ -19,8 +18,6 @@ from necroscope.interchange.writers.window import UNKNOWN, Columns, Strings, Win
 from necroscope.model.frame import Frame
 from necroscope.stacks.samples import SampleTables
 
-# Loaded when first used: it is an extra that most do without.
-_CLASSES: Final = "opentelemetry.proto.profiles.v1development.profiles_pb2"
 _FRAME_TYPE: Final = {"kernel": "kernel", "user": "native"}
 _ADDRESS_MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
 
@@ -53,16 +50,13 @@ def write_otlp(tables: SampleTables, facts: WindowFacts, out: BinaryIO) -> None:
 
 
 def _profile_classes() -> Any:
-    try:
-        classes = import_module(_CLASSES)
-    except ImportError:
-        raise UsageError(
-            "OTLP profiles need the package opentelemetry-proto", "pip install '.[otlp]'"
-        ) from None
+    # The extra `otlp`, which most do without.
+    from opentelemetry.proto.profiles.v1development import profiles_pb2 as classes  # noqa: PLC0415
+
     if not hasattr(classes, "Stack"):
         raise UsageError(
             "the installed opentelemetry-proto ships an older profiles schema",
-            "pip install '.[otlp]'",
+            "pip install --upgrade 'necroscope[otlp]'",
         )
     return classes
 
