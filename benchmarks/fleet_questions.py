@@ -11,7 +11,7 @@ from pathlib import Path
 from generated_lake import DAY_NS, START_NS, event_lake, stack_hour
 from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.lake import Lake
-from necroscope.fleet.questions.asked import answer
+from necroscope.fleet.questions.answer import answer
 
 MOST_SECONDS = 1.0
 MOST_SECONDS_OF_FLAME = 15.0

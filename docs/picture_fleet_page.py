@@ -17,7 +17,7 @@ import uvicorn
 from playwright.sync_api import sync_playwright
 
 from necroscope.cli.view import recording_of
-from necroscope.fleet.collector.whole import whole_app
+from necroscope.fleet.collector.app import create_fleet_app
 from necroscope.fleet.generated.writing import write_fleet
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.tokens import Grant, Tokens, digest_of
@@ -39,7 +39,7 @@ def main() -> None:
 
 @contextlib.contextmanager
 def served(lake: Lake) -> Iterator[str]:
-    app = whole_app(lake, Tokens({digest_of(TOKEN): Grant("*", "read")}), recording_of)
+    app = create_fleet_app(lake, Tokens({digest_of(TOKEN): Grant("*", "read")}), recording_of)
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
     server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign]

@@ -120,7 +120,7 @@ def test_two_collectors_at_once_that_get_every_batch_both(tmp_path: Path) -> Non
     assert len(rows_in(lake, "pulses")) == NODES * BATCHES
 
 
-def test_told_to_end_it_answers_what_has_come(tmp_path: Path) -> None:
+def test_until_end_signal_it_answers_what_has_come(tmp_path: Path) -> None:
     lake = Lake.open(str(tmp_path / "lake"))
     with collector(lake.url, tmp_path / "tokens.toml", "--commit-every", "1h") as process:
         answers: list[int] = []

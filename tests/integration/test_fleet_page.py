@@ -12,7 +12,7 @@ from tests.integration.drawn_incident import HOSTILE
 from tests.served_collector import served
 
 from necroscope.cli.view import recording_of
-from necroscope.fleet.collector.whole import whole_app
+from necroscope.fleet.collector.app import create_fleet_app
 from necroscope.fleet.tokens import Grant, Tokens, digest_of
 from necroscope.views.web.app import STATIC
 
@@ -28,7 +28,7 @@ TOKEN = "necro_reader"
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     lake = drawn_fleet(tmp_path_factory.mktemp("fleet") / "lake", time.time_ns())
     tokens = Tokens({digest_of(TOKEN): Grant("eu-1", "read")})
-    with served(whole_app(lake, tokens, recording_of)) as client:
+    with served(create_fleet_app(lake, tokens, recording_of)) as client:
         yield str(client.base_url)
 
 

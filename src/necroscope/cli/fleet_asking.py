@@ -43,7 +43,7 @@ class Source:
     def _of_lake(self, name: str, words: dict[str, str | None]) -> dict[str, Any]:
         from necroscope.fleet.ask import LakeQuestions  # noqa: PLC0415 - DuckDB is loaded only where a lake is read
         from necroscope.fleet.lake import Lake  # noqa: PLC0415
-        from necroscope.fleet.questions.asked import answer  # noqa: PLC0415
+        from necroscope.fleet.questions.answer import answer  # noqa: PLC0415
 
         lake = Lake.open(str(self.lake))
         if not any(map(lake.days, ("pulses", "facts", "events"))):

@@ -3,7 +3,7 @@
 import click
 
 from necroscope.cli.fleet_asking import Source, asking, show, spanned
-from necroscope.views.fleet.change import change_to_text
+from necroscope.views.fleet.answers import change_to_text
 
 
 @click.command("change")

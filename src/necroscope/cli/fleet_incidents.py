@@ -3,7 +3,7 @@
 import click
 
 from necroscope.cli.fleet_asking import Source, asking, show, spanned
-from necroscope.views.fleet.incidents import incidents_to_text
+from necroscope.views.fleet.answers import incidents_to_text
 
 
 @click.command("incidents")

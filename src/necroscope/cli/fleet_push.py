@@ -10,8 +10,8 @@ from typing import Final
 import click
 import pyarrow as pa
 
+from necroscope.cli.end_signals import IsOver, until_end_signal
 from necroscope.cli.secret_file import reading_warning
-from necroscope.cli.told_to_end import IsOver, told_to_end
 from necroscope.errors import CorruptData, NecroscopeError, RecordingError, UsageError
 from necroscope.model.names import clean
 from necroscope.model.units import format_bytes, parse_bytes
@@ -122,7 +122,9 @@ def command(
     sender = Sender(url, token_file, ca_file)
     _warn_of_readers(sender, token_file)
     bound_bytes = _bound(spool_bytes)
-    with told_to_end(while_stdin=while_stdin) if follow else contextlib.nullcontext() as is_over:
+    with (
+        until_end_signal(while_stdin=while_stdin) if follow else contextlib.nullcontext() as is_over
+    ):
         if is_over is not None and not _comes(recording, is_over):
             return
         spool = Spool(spool_directory or _inside(recording), bound_bytes)

@@ -1,17 +1,13 @@
 """`necroscope fleet serve`: the collector."""
 
-import asyncio
 import contextlib
 import ipaddress
-import resource
-import signal
 import socket
 import ssl
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
@@ -22,10 +18,6 @@ from necroscope.fleet.tokens import TokenFile
 from necroscope.model.units import NS_PER_S, format_moment, parse_bytes, parse_duration_ns
 
 _LOOPBACK: Final = "127.0.0.1"
-_DRAIN_S: Final = 30
-# A node comes once a minute, and need not begin anew each time.
-_KEEP_ALIVE_S: Final = 90
-_MOST_CONNECTIONS: Final = 8192
 _FREE_FLOOR_BYTES: Final = 1 << 30
 
 
@@ -148,13 +140,18 @@ def command(
         "free_floor_bytes": parse_bytes(free_floor) if free_floor else _free_floor_bytes(lake),
     }
     tokens = TokenFile(tokens_file)
-    app = _app(lake, tokens, options)
+    # The server is loaded only where it serves; before its address is printed, as it may fail.
+    from necroscope.cli.view import recording_of  # noqa: PLC0415
+    from necroscope.fleet.collector.app import create_fleet_app  # noqa: PLC0415
+    from necroscope.fleet.collector.server import serve  # noqa: PLC0415
+
+    app = create_fleet_app(lake, tokens, recording_of, say=_say, **options)
     listener = _listener(host, port)
     scheme = "https" if tls_cert else "http"
     _say(
         f"the collector is at {scheme}://{host}:{listener.getsockname()[1]}, its lake is {lake_url}"
     )
-    _serve(app, listener, tls_cert, tls_key)
+    serve(app, listener, tls_cert, tls_key, _say)
     _say("the collector has ended; everything acknowledged is in the lake")
 
 
@@ -173,8 +170,7 @@ def _check_address(
             ) from None
     elif not _is_loopback(host) and not is_insecure:
         raise UsageError(
-            f"{host} is open to the network, and without TLS anybody on the way can read the"
-            " tokens",
+            f"{host} is open to the network, and without TLS anyone on the way can read the tokens",
             "give --tls-cert and --tls-key, or --insecure behind a balancer that speaks TLS",
         )
 
@@ -203,64 +199,7 @@ def _listener(host: str, port: int) -> socket.socket:
         ) from None
 
 
-def _app(lake: Lake, tokens: TokenFile, options: dict[str, Any]) -> Any:
-    """Made before anybody is told where it is: the database may be missing."""
-    # The server is loaded only where it serves.
-    from necroscope.cli.view import recording_of  # noqa: PLC0415
-    from necroscope.fleet.collector.whole import whole_app  # noqa: PLC0415
-
-    return whole_app(lake, tokens, recording_of, say=_say, **options)
-
-
-def _serve(app: Any, listener: socket.socket, tls_cert: Path | None, tls_key: Path | None) -> None:
-    import uvicorn  # noqa: PLC0415
-
-    from necroscope.fleet.collector.head_deadline import HeadDeadline  # noqa: PLC0415
-    from necroscope.fleet.collector.memory import give_memory_back  # noqa: PLC0415
-
-    give_memory_back()
-    _raise_file_limit()
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,
-        http=HeadDeadline,
-        ssl_certfile=tls_cert,
-        ssl_keyfile=tls_key,
-        limit_concurrency=_MOST_CONNECTIONS,
-        timeout_graceful_shutdown=_DRAIN_S,
-        timeout_keep_alive=_KEEP_ALIVE_S,
-        server_header=False,
-    )
-    asyncio.run(_until_told(uvicorn.Server(config), listener, app.state.collector.commits.hurry))
-
-
-async def _until_told(server: Any, listener: socket.socket, hurry: Callable[[], None]) -> None:
-    """uvicorn's own handlers end the process by the signal after the drain; a drained collector has
-    ended well.
-    """
-    loop = asyncio.get_running_loop()
-    server.capture_signals = contextlib.nullcontext
-
-    def end() -> None:
-        if not server.should_exit:
-            _say("told to end: answering what has come")
-        server.should_exit = True
-        hurry()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, end)
-    await server.serve([listener])
-
-
-def _raise_file_limit() -> None:
-    """Each node keeps a connection."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-
 def _say(text: str) -> None:
-    # That nobody reads the log any more is no reason to end.
+    # A closed log is not a reason to end.
     with contextlib.suppress(OSError):
         click.echo(f"{format_moment(time.time_ns())}  {text}", err=True, color=sys.stderr.isatty())

@@ -12,6 +12,7 @@ from types import FrameType
 import click
 
 from necroscope import __version__
+from necroscope.cli.end_signals import ending_signals
 from necroscope.cli.push_process import PushProcess, push_command
 from necroscope.cli.recorder_options import (
     chosen_labels,
@@ -19,7 +20,6 @@ from necroscope.cli.recorder_options import (
     push_options,
     settings_options,
 )
-from necroscope.cli.told_to_end import ending_signals
 from necroscope.model.clocks import ClockReading, TimeLine
 from necroscope.model.names import clean
 from necroscope.model.units import (

@@ -3,14 +3,20 @@ recording's.
 """
 
 import json
+from collections.abc import Iterable
 from typing import Any, BinaryIO, Final
 
+import numpy as np
+
 from necroscope.errors import UsageError
-from necroscope.fleet.questions.flame_trees import trees
+from necroscope.fleet.questions.flame import LEFT_OUT
 from necroscope.interchange.writers.folded import write_folded
+from necroscope.model.frame import Frame
 from necroscope.model.units import parse_moment_ns
 from necroscope.stacks.differential import compare
 from necroscope.stacks.flame_tree import FlameTree
+from necroscope.stacks.frames import GROUP, FrameNumbers
+from necroscope.stacks.merge import merge, tree_of
 from necroscope.store.functions import top_functions
 from necroscope.views.flame.functions import differential_text, functions_text, paired
 from necroscope.views.flame.heading import Heading, Window
@@ -83,3 +89,45 @@ def _heading(answer: dict[str, Any], window: FlameTree, baseline: FlameTree | No
         other,
         tuple(answer["left_out"]),
     )
+
+
+_KERNEL_MARK: Final = "_[k]"
+
+
+def trees(answer: dict[str, Any]) -> tuple[FlameTree, FlameTree | None]:
+    """Of the JSON of a `FlameAnswer`: the group's, and the baseline's where there is one. The
+    outermost frame is the process.
+    """
+    window = _tree(answer, [(comm, path, samples) for comm, path, samples, _ in answer["stacks"]])
+    if answer["baseline"] is None:
+        return window, None
+    return window, _tree(
+        answer, [(comm, path, baseline) for comm, path, _, baseline in answer["stacks"]]
+    )
+
+
+def _tree(answer: dict[str, Any], stacks: Iterable[tuple[str, str, int]]) -> FlameTree:
+    numbering = FrameNumbers()
+    known = [
+        (numbering.of(_frames(comm, path)).tolist(), weight)
+        for comm, path, weight in stacks
+        if weight
+    ]
+    interned, ends = tree_of(path for path, _ in known)
+    tree, (rows,) = merge(interned)
+    weights = np.array([weight for _, weight in known], np.int64)
+    span = parse_moment_ns(answer["from"], 0), parse_moment_ns(answer["to"], 0)
+    return FlameTree.of(tree, (rows[ends], weights), numbering.frames, span, answer["left_out"])
+
+
+def _frames(comm: str, path: str) -> list[Frame]:
+    """What the nodes left out stands alone: nobody knows whose it was."""
+    if path == LEFT_OUT:
+        return [Frame(LEFT_OUT, "", GROUP, None, None)]
+    return [Frame(comm or "[unknown]", "", GROUP, None, None), *map(_frame, path.split(";"))]
+
+
+def _frame(name: str) -> Frame:
+    if name.endswith(_KERNEL_MARK):
+        return Frame(name.removesuffix(_KERNEL_MARK), "", "kernel", None, None)
+    return Frame(name, "", "user", None, None)

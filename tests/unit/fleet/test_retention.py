@@ -5,9 +5,9 @@ from pathlib import Path
 
 from tests.fleet_batches import NS, START_NS, made_batch, put_in_inbox, rows_in
 
+from necroscope.fleet.collector.upkeep import remove_days_before
 from necroscope.fleet.compaction import Compactor
 from necroscope.fleet.lake import Lake
-from necroscope.fleet.retention import remove_days_before
 
 DAY_MINUTES = 24 * 60
 BUNDLES = [f"bundles/cluster=eu-1/date=2025-10-{day}/n--i.bundle" for day in ("09", "10")]

@@ -1,5 +1,5 @@
-"""The collector's application: intake, health and metrics, and whatever routers and page it is
-given.
+"""The collector's application: intake, health and metrics; with a page also questions, sessions and
+evidence in the time machine.
 """
 
 import asyncio
@@ -7,7 +7,7 @@ import signal
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -16,7 +16,7 @@ from fastapi.staticfiles import StaticFiles
 
 from necroscope import __version__
 from necroscope.errors import NecroscopeError
-from necroscope.fleet.collector import intake_routes
+from necroscope.fleet.collector import intake_routes, questions_routes, session_routes
 from necroscope.fleet.collector.access import CollectorOf
 from necroscope.fleet.collector.collector import (
     COMMIT_EVERY_S,
@@ -24,11 +24,42 @@ from necroscope.fleet.collector.collector import (
     Collector,
     TokenSource,
 )
+from necroscope.fleet.collector.evidence import RecordingOf
+from necroscope.fleet.collector.evidence_routes import evidence_router
+from necroscope.fleet.collector.metrics import Metrics
 from necroscope.fleet.collector.refusal import answer_refusal
-from necroscope.fleet.collector.response_watch import ResponseWatch
 from necroscope.fleet.collector.upkeep import Upkeep
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.limits import DEFAULT_LIMITS, Limits
+from necroscope.views.web.app import STATIC
+from necroscope.views.web.guard import POLICY, Application, Message, Receive, Scope, Send
+
+_HEADERS: Final = (
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+)
+
+
+class ResponseWatch:
+    def __init__(self, app: Application, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_watched(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._metrics.add("requests", 1, str(message["status"]))
+                have = {name.lower() for name, _ in message["headers"]}
+                message["headers"] = [
+                    *message["headers"],
+                    *(pair for pair in _HEADERS if pair[0] not in have),
+                ]
+            await send(message)
+
+        await self._app(scope, receive, send_watched if scope["type"] == "http" else send)
+
 
 _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 service: Final = APIRouter()
@@ -77,6 +108,18 @@ def create_app(
         app.include_router(router)
     if page is not None:
         _add_page(app, page)
+    return app
+
+
+def create_fleet_app(
+    lake: Lake, tokens: TokenSource, recording_of: RecordingOf, **options: Any
+) -> FastAPI:
+    """With questions, the fleet's page and evidence. `recording_of` joins the recording in a bundle
+    with what diagnoses it; `options` are those of `create_app`.
+    """
+    routers = (questions_routes.router, session_routes.router, evidence_router(recording_of))
+    app = create_app(lake, tokens, routers=routers, page=STATIC, **options)
+    app.add_middleware(session_routes.SessionCookie)
     return app
 
 

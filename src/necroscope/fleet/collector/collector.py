@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 from uuid import uuid4
 
-from necroscope.fleet.collector.budget import Budget
+from necroscope.fleet.collector.admission import Budget, TokenBuckets
 from necroscope.fleet.collector.group_commit import GroupCommit
 from necroscope.fleet.collector.metrics import Metrics, resident_memory_bytes
-from necroscope.fleet.collector.rates import Rates
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.limits import DEFAULT_LIMITS, Limits
 from necroscope.fleet.tokens import Grant
@@ -50,8 +49,8 @@ class Collector:
     budget: Budget = field(init=False)
     commits: GroupCommit = field(init=False)
     decoders: ThreadPoolExecutor = field(init=False)
-    _node_rates: Rates = field(init=False)
-    _cluster_rates: Rates = field(init=False)
+    _node_rates: TokenBuckets = field(init=False)
+    _cluster_rates: TokenBuckets = field(init=False)
 
     def __post_init__(self) -> None:
         limits = self.limits
@@ -65,8 +64,10 @@ class Collector:
             clock_ns=self.clock_ns,
         )
         self.decoders = ThreadPoolExecutor(_DECODERS, "decode")
-        self._node_rates = Rates(limits.node_batches_per_s, limits.node_burst, time.monotonic)
-        self._cluster_rates = Rates(
+        self._node_rates = TokenBuckets(
+            limits.node_batches_per_s, limits.node_burst, time.monotonic
+        )
+        self._cluster_rates = TokenBuckets(
             limits.cluster_batches_per_s, limits.cluster_burst, time.monotonic
         )
 

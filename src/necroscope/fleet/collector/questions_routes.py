@@ -3,6 +3,7 @@ as they were pushed.
 """
 
 import io
+from collections.abc import Callable
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Query, Response
@@ -10,15 +11,17 @@ from fastapi import APIRouter, Query, Response
 from necroscope.errors import UsageError
 from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.collector.access import CollectorOf, Reader
+from necroscope.fleet.collector.admission import Turns
 from necroscope.fleet.collector.collector import Collector
 from necroscope.fleet.collector.refusal import Refusal
-from necroscope.fleet.collector.turns import Turns
 from necroscope.fleet.flame_files import write_flame
-from necroscope.fleet.questions.asked import Json, Words, answer
+from necroscope.fleet.questions.answer import Json, Words, answer
+from necroscope.fleet.questions.choices import ChoicesAnswer, WorstCoresAnswer, choices, worst_cores
+from necroscope.fleet.span import Span
 from necroscope.fleet.tokens import Grant
 
 router: Final = APIRouter(prefix="/v1")
-# A question over a large fleet takes a gigabyte: so many at a time. The pool has 40 threads.
+# A question over a large fleet takes a gigabyte: two at a time. The pool has 40 threads.
 _TURNS: Final = Turns(at_once=2, waiting=20, longest_wait_s=30.0)
 _LONGEST_S: Final = 30.0
 _LONGEST_TEXT: Final = 4096
@@ -26,6 +29,12 @@ _LONGEST_TEXT: Final = 4096
 Text = Annotated[str | None, Query(max_length=_LONGEST_TEXT)]
 Name = Annotated[str | None, Query(max_length=200)]
 Moment = Annotated[str | None, Query(max_length=64, description="ISO 8601, or -7d before now")]
+# Small questions, asked by every page that opens: one at a time is enough, and leaves the machine
+# to the large ones.
+_PAGE_TURNS: Final = Turns(at_once=1, waiting=10, longest_wait_s=20.0)
+_PAGE_LONGEST_S: Final = 20.0
+Since = Annotated[str, Query(max_length=64, description="ISO 8601, or -7d before now")]
+PageAnswer = ChoicesAnswer | WorstCoresAnswer
 _FLAME_TYPES: Final = {
     "folded": "text/plain; charset=utf-8",
     "svg": "image/svg+xml",
@@ -193,8 +202,37 @@ def bundle(grant: Reader, collector: CollectorOf, cluster: str, date: str, name:
             403, f"this token may not read {cluster!r}", f"it reads {', '.join(grant.clusters)}"
         )
     if not name.endswith(".bundle"):
-        raise UsageError(f"{name!r} is no bundle", "its name ends in .bundle")
+        raise UsageError(f"{name!r} is not a bundle", "its name ends in .bundle")
     data: Any = collector.lake.read(f"bundles/cluster={cluster}/date={date}/{name}")
     return Response(
         data, media_type="application/zstd", headers={"X-Content-Type-Options": "nosniff"}
     )
+
+
+def _ask_for_page(
+    ask: Callable[[LakeQuestions, Span], PageAnswer],
+    grant: Grant,
+    collector: Collector,
+    since: str,
+    until: str | None,
+) -> Json:
+    now_ns = collector.clock_ns()
+    questions = LakeQuestions(collector.lake, now_ns, grant.clusters, _PAGE_LONGEST_S)
+    with _PAGE_TURNS.turn():
+        return ask(questions, Span.parse(since, until, now_ns)).as_json()
+
+
+@router.get("/choices")
+def offered(
+    grant: Reader, collector: CollectorOf, since: Since = "-7d", until: Moment = None
+) -> Json:
+    """Events, causes and labels that there are."""
+    return _ask_for_page(choices, grant, collector, since, until)
+
+
+@router.get("/worst-cores")
+def worst(
+    grant: Reader, collector: CollectorOf, since: Since = "-7d", until: Moment = None
+) -> Json:
+    """Of each node the core that was held most."""
+    return _ask_for_page(worst_cores, grant, collector, since, until)

@@ -4,9 +4,11 @@ tokens are read again.
 
 import asyncio
 import contextlib
+import re
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 from typing import Final
 
 import pyarrow as pa
@@ -14,10 +16,35 @@ import pyarrow as pa
 from necroscope.errors import NecroscopeError
 from necroscope.fleet.collector.collector import Collector
 from necroscope.fleet.compaction import Compactor
-from necroscope.fleet.lake import day_of
+from necroscope.fleet.lake import Lake, day_of
+from necroscope.fleet.lake_tables import LAKE_TABLES
 from necroscope.fleet.merging import Merger
-from necroscope.fleet.retention import remove_days_before
 from necroscope.model.units import format_bytes
+
+_KEPT: Final = frozenset({"facts"})
+_DAY: Final = re.compile(r"/date=(\d{4}-\d\d-\d\d)/")
+
+
+def remove_days_before(lake: Lake, first: date) -> int:
+    """Remove rows and bundles of days (UTC, by the nodes' clocks) before `first`; answers how many
+    files went.
+    """
+    paths = [
+        path
+        for table in LAKE_TABLES.keys() - _KEPT
+        for day in lake.days(table)
+        if day < first
+        for path in lake.list(f"tables/{table}/date={day}")
+    ]
+    paths += [
+        path
+        for path in lake.list("bundles")
+        if (day := _DAY.search(path)) and date.fromisoformat(day[1]) < first
+    ]
+    for path in paths:
+        lake.delete(path)
+    return len(paths)
+
 
 # In rounds, of which there is one every ten seconds.
 _MERGE_EVERY: Final = 6

@@ -12,16 +12,110 @@ from statistics import median_low
 from typing import Any, Final
 
 from necroscope.fleet.ask import LakeQuestions
-from necroscope.fleet.cohorts.intervals import burst_size
+from necroscope.fleet.cohorts.intervals import (
+    Interval,
+    burst_size,
+    chance_of_so_few,
+    ratio_interval,
+)
 from necroscope.fleet.fact_matrix import NodeKey
-from necroscope.fleet.questions.change_rates import Rates
-from necroscope.fleet.questions.change_words import change_summary
 from necroscope.fleet.questions.fact_changes import Change, FactState, read_changes
-from necroscope.fleet.questions.happened import About, read_moments
+from necroscope.fleet.questions.occurrences import About, read_moments
 from necroscope.fleet.questions.presence import DAY_NS, Presence, read_presence
 from necroscope.fleet.questions.success import JobRates, read_success
 from necroscope.fleet.span import Span
 from necroscope.model.units import format_moment
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Before and after, on the same nodes; `observed` in node-days. `ratio` is the rate after in
+    parts of that before.
+    """
+
+    nodes: int
+    times_before: int
+    times_after: int
+    days_before: float
+    days_after: float
+    affected_before: int
+    affected_after: int
+    burst: float
+
+    @property
+    def expected(self) -> float | None:
+        """Times after, had the rate of before gone on. None: nothing was observed before."""
+        return self.times_before / self.days_before * self.days_after if self.days_before else None
+
+    @property
+    def interval(self) -> Interval | None:
+        if not self.days_before or not self.days_after:
+            return None
+        return ratio_interval(
+            self.times_after / self.burst,
+            self.times_before / self.burst,
+            self.days_after,
+            self.days_before,
+        )
+
+    @property
+    def chance(self) -> float | None:
+        if not self.days_before or not self.days_after:
+            return None
+        return chance_of_so_few(
+            self.times_after / self.burst,
+            self.times_before / self.burst,
+            self.days_after,
+            self.days_before,
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        interval = self.interval
+        return {
+            "nodes": self.nodes,
+            "before": {
+                "times": self.times_before,
+                "node_days": round(self.days_before, 2),
+                "affected": self.affected_before,
+            },
+            "after": {
+                "times": self.times_after,
+                "node_days": round(self.days_after, 2),
+                "affected": self.affected_after,
+            },
+            "expected": None if self.expected is None else round(self.expected, 2),
+            "ratio_low": None if interval is None else interval.low,
+            "ratio_high": None
+            if interval is None or interval.high == float("inf")
+            else interval.high,
+            "chance": self.chance,
+            "burst": round(self.burst, 2),
+        }
+
+
+def change_summary(state: str, about: str | None, changed: Rates, others: Rates | None) -> str:
+    if about is None:
+        return f"{state} on {changed.nodes} nodes; see how their jobs ended before and after"
+    head = (
+        f"since {state}: {changed.times_after} {about} on {changed.nodes} nodes in"
+        f" {_days(changed.days_after)}"
+    )
+    if changed.expected is None:
+        return f"{head}; nothing was observed before, so nothing can be expected"
+    told = f"{head}, expected {changed.expected:.0f} from the {_days(changed.days_before)} before"
+    interval = changed.interval
+    if interval is not None:
+        high = "without bound" if interval.high == float("inf") else f"{interval.high:.0%}"
+        told += f": the rate is {interval.low:.0%} to {high} of what it was (95 %)"
+    if others is not None and others.expected is not None:
+        beside = f"{others.times_after}, expected {others.expected:.0f}"
+        told += f"; on {others.nodes} nodes without the change over the same time: {beside}"
+    return told
+
+
+def _days(days: float) -> str:
+    return f"{days:,.0f} node-days" if days >= 10 else f"{days:.1f} node-days"
+
 
 SCHEMA: Final = 1
 

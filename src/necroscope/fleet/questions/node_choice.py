@@ -11,7 +11,7 @@ from necroscope.errors import UsageError
 from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.cohorts.columns import Fact, FactMatrix
 from necroscope.fleet.fact_matrix import NodeKey, read_fact_matrix
-from necroscope.fleet.questions.happened import read_nodes_by_name
+from necroscope.fleet.questions.occurrences import read_nodes_by_name
 from necroscope.fleet.questions.presence import read_presence
 from necroscope.fleet.span import Span
 from necroscope.fleet.where import parse

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from necroscope.fleet.ask import LakeQuestions, View
 from necroscope.fleet.fact_matrix import NodeKey
-from necroscope.fleet.questions.happened import NEWEST_INCIDENTS
 from necroscope.fleet.questions.node_choice import KnownNodes
+from necroscope.fleet.questions.occurrences import NEWEST_INCIDENTS
 from necroscope.fleet.questions.presence import DAY_NS
 from necroscope.fleet.span import Span
 from necroscope.fleet.where import parse

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.fact_matrix import NodeKey
-from necroscope.fleet.questions.happened import About, read_moments
 from necroscope.fleet.questions.node_choice import KnownNodes
+from necroscope.fleet.questions.occurrences import About, read_moments
 from necroscope.fleet.span import Span
 from necroscope.fleet.where import parse
 from necroscope.model.units import NS_PER_S, format_moment

@@ -18,8 +18,8 @@ from necroscope.fleet.cohorts.columns import FactMatrix, Flags
 from necroscope.fleet.cohorts.decision import Decision, decide
 from necroscope.fleet.cohorts.experiment import experiments
 from necroscope.fleet.fact_matrix import NodeKey, read_fact_matrix, with_clusters, without_facts
-from necroscope.fleet.questions.happened import About, Happened, read_happened
 from necroscope.fleet.questions.node_choice import choose
+from necroscope.fleet.questions.occurrences import About, Occurrences, read_occurrences
 from necroscope.fleet.questions.presence import read_presence
 from necroscope.fleet.questions.why_words import standing, summary
 from necroscope.fleet.span import Span
@@ -68,7 +68,7 @@ class WhyAnswer:
 
 
 def why(questions: LakeQuestions, asked: About, span: Span, where: str | None = None) -> WhyAnswer:
-    happened = read_happened(questions, asked, span)
+    happened = read_occurrences(questions, asked, span)
     seen = read_presence(questions, span).nodes() | happened.keys()
     if where is not None:
         seen &= choose(questions, where, span)
@@ -84,7 +84,7 @@ def why(questions: LakeQuestions, asked: About, span: Span, where: str | None = 
 
 
 def _facts(
-    questions: LakeQuestions, keys: list[NodeKey], happened: Mapping[NodeKey, Happened]
+    questions: LakeQuestions, keys: list[NodeKey], happened: Mapping[NodeKey, Occurrences]
 ) -> tuple[FactMatrix, list[str]]:
     moments = _moments(keys, happened)
     matrix = _read(questions, moments)
@@ -115,7 +115,9 @@ def _read(questions: LakeQuestions, moments: Mapping[NodeKey, int]) -> FactMatri
     )
 
 
-def _moments(keys: Iterable[NodeKey], happened: Mapping[NodeKey, Happened]) -> dict[NodeKey, int]:
+def _moments(
+    keys: Iterable[NodeKey], happened: Mapping[NodeKey, Occurrences]
+) -> dict[NodeKey, int]:
     """Of an affected node the last moment before it happened; of the others such a moment of
     another, in turn.
     """

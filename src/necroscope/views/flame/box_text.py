@@ -4,7 +4,7 @@ from typing import Final
 
 from necroscope.stacks.differential import PerWhat, Side
 from necroscope.views.flame.boxes import Boxes, Change, Cut, Name
-from necroscope.views.flame.palette import MARKS, SIGNS, WORDS
+from necroscope.views.flame.palette import HUES, MARKS, SIGNS, WORDS
 from necroscope.views.format import count
 
 _KIND_WORDS: Final = {"jit": "jitted", "group": ""}
@@ -79,3 +79,15 @@ def cut_line(cut: Cut, samples: int) -> str | None:
         f"not drawn: {cut_away}, with {count(cut.weight)} samples{share} that count in their"
         " callers"
     )
+
+
+def legend(boxes: Boxes) -> list[tuple[str, str]]:
+    """Class of the swatch, and its words."""
+    if boxes.baseline is None:
+        kinds = {boxes.names[number].kind for number in boxes.name[1:].tolist()}
+        return [(f"{kind} s3", f"{kind}{MARKS.get(kind, '')}") for kind in HUES if kind in kinds]
+    changes = sorted(set(boxes.change[1:].tolist()))
+    return [
+        (f"{Change(each).name.lower()} s5", f"{SIGNS[Change(each)]}{WORDS[Change(each)]}")
+        for each in changes
+    ]

@@ -12,11 +12,10 @@ from typing import Any, Final
 
 from necroscope.stacks.differential import DifferentialTree, PerWhat
 from necroscope.stacks.flame_tree import FlameTree
-from necroscope.views.flame.box_text import cut_line, explanations
+from necroscope.views.flame.box_text import cut_line, explanations, legend
 from necroscope.views.flame.boxes import Boxes, Change, boxes_of, differential_boxes
 from necroscope.views.flame.embedded import asset, embedded_json
 from necroscope.views.flame.heading import Heading
-from necroscope.views.flame.legend import legend
 from necroscope.views.flame.palette import (
     HUES,
     MARKS,

@@ -12,11 +12,10 @@ from typing import Final
 
 from necroscope.stacks.differential import DifferentialTree, PerWhat
 from necroscope.stacks.flame_tree import FlameTree
-from necroscope.views.flame.box_text import cut_line, explanations, labels
+from necroscope.views.flame.box_text import cut_line, explanations, labels, legend
 from necroscope.views.flame.boxes import Boxes, Change, Name, boxes_of, differential_boxes
 from necroscope.views.flame.embedded import asset, embedded_json
 from necroscope.views.flame.heading import Heading
-from necroscope.views.flame.legend import legend
 from necroscope.views.flame.palette import HUES, change_colours, kind_colours, shade_of, strengths
 from necroscope.views.format import cells, count, fit
 

@@ -3,7 +3,9 @@
 from typing import Final
 
 from necroscope.views.format import CUT, MISSING, cells, fit
+from necroscope.views.tui.core_page import draw_core_page
 from necroscope.views.tui.line import Line, Span, fit_line
+from necroscope.views.tui.overview import draw_overview
 from necroscope.views.tui.screen import Screen
 
 KEYS: Final = (
@@ -57,3 +59,14 @@ def _entry(name: str, text: str) -> Line:
 def _wrapped(text: str, width: int) -> list[str]:
     room = max(width - 2, 1)
     return [f" {text[start : start + room]}" for start in range(0, len(text), room)]
+
+
+def draw(
+    screen: Screen, node: str, width: int, height: int, *, is_help: bool = False
+) -> list[Line]:
+    """Exactly `height` lines of exactly `width` cells."""
+    if is_help:
+        return draw_help(screen, width, height)
+    if screen.detail:
+        return draw_core_page(screen, node, width, height)
+    return draw_overview(screen, node, width, height)

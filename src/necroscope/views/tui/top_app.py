@@ -12,8 +12,8 @@ from necroscope.model.top_source import TopSource
 from necroscope.model.units import NS_PER_S
 from necroscope.views.format import literal
 from necroscope.views.tui.canvas import Canvas
+from necroscope.views.tui.help_page import draw
 from necroscope.views.tui.look import Look, Span
-from necroscope.views.tui.pages import draw
 from necroscope.views.tui.screen import Screen
 from necroscope.views.tui.top_model import build
 

@@ -7,7 +7,7 @@ from tests.fleet_batches import START_NS
 from tests.served_collector import served
 
 from necroscope.cli.view import recording_of
-from necroscope.fleet.collector.whole import whole_app
+from necroscope.fleet.collector.app import create_fleet_app
 from necroscope.fleet.tokens import Grant, Tokens, digest_of
 
 GRANTS = {
@@ -21,7 +21,7 @@ TIME = {"since": "2025-10-08", "until": "2025-10-10"}
 def test_a_reader_is_offered_what_its_clusters_have(tmp_path: Path) -> None:
     tokens = Tokens({digest_of(token): grant for token, grant in GRANTS.items()})
     with served(
-        whole_app(drawn_fleet(tmp_path / "lake", START_NS), tokens, recording_of)
+        create_fleet_app(drawn_fleet(tmp_path / "lake", START_NS), tokens, recording_of)
     ) as client:
 
         def asked(question: str, token: str, **words: str) -> tuple[int, dict]:

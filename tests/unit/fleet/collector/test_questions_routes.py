@@ -16,7 +16,7 @@ from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.collector.app import create_app
 from necroscope.fleet.collector.questions_routes import router
 from necroscope.fleet.collector_client import CollectorClient
-from necroscope.fleet.questions.asked import answer
+from necroscope.fleet.questions.answer import answer
 from necroscope.fleet.tokens import Grant, Tokens, digest_of
 
 GRANTS = {

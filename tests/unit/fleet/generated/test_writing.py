@@ -15,7 +15,7 @@ from necroscope.fleet.generated.truth import LEAKS, UNIT, ZONES
 from necroscope.fleet.generated.writing import GeneratedFleet, write_fleet
 from necroscope.fleet.judging import read_and_judge
 from necroscope.fleet.lake import Lake
-from necroscope.fleet.questions.happened import About
+from necroscope.fleet.questions.occurrences import About
 from necroscope.fleet.questions.why import why
 from necroscope.fleet.span import Span
 from necroscope.fleet.sweep import sweep

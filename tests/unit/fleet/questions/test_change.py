@@ -9,7 +9,7 @@ from necroscope.errors import UsageError
 from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.questions.change import ChangeAnswer, change
 from necroscope.fleet.questions.fact_changes import FactState
-from necroscope.fleet.questions.happened import About
+from necroscope.fleet.questions.occurrences import About
 from necroscope.fleet.span import Span
 
 SPAN = Span(moment(0), moment(14))

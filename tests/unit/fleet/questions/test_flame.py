@@ -8,9 +8,8 @@ from tests.fleet_lakes import DrawnLake, draw_story, moment
 
 from necroscope.errors import NecroscopeError, UsageError
 from necroscope.fleet.ask import LakeQuestions
-from necroscope.fleet.flame_files import write_flame
+from necroscope.fleet.flame_files import trees, write_flame
 from necroscope.fleet.questions.flame import flame
-from necroscope.fleet.questions.flame_trees import trees
 from necroscope.fleet.span import Span
 
 SPAN = Span(moment(0), moment(10))

@@ -10,7 +10,7 @@ from necroscope.fleet.questions.nodes import nodes
 from necroscope.fleet.questions.presence import read_presence
 from necroscope.fleet.span import Span
 from necroscope.model.units import format_moment
-from necroscope.views.fleet.nodes import nodes_to_text
+from necroscope.views.fleet.answers import nodes_to_text
 
 
 def drawn_fleet(path: Path) -> LakeQuestions:

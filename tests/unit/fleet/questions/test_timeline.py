@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.fleet_lakes import draw_story, moment
 
 from necroscope.fleet.ask import LakeQuestions
-from necroscope.fleet.questions.happened import About
+from necroscope.fleet.questions.occurrences import About
 from necroscope.fleet.questions.timeline import timeline
 from necroscope.fleet.span import Span
 

@@ -8,7 +8,7 @@ from tests.fleet_lakes import UNIT, DrawnLake, draw_story, moment
 from necroscope.errors import NecroscopeError, UsageError
 from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.lake import Lake
-from necroscope.fleet.questions.happened import About, about, read_happened
+from necroscope.fleet.questions.occurrences import About, about, read_occurrences
 from necroscope.fleet.questions.why import WhyAnswer, why
 from necroscope.fleet.span import Span
 
@@ -84,7 +84,7 @@ def test_what_was_done_about_earlier_resets_is_no_cause_of_later_ones(tmp_path: 
     drawn = draw_story(tmp_path)
     for number in range(60):
         drawn.fact(f"gpu-{number:03d}", "config_file", "/etc/default/irqbalance", "as shipped")
-    for _, node in read_happened(LakeQuestions(drawn.write(), moment(10)), RESET, SPAN):
+    for _, node in read_occurrences(LakeQuestions(drawn.write(), moment(10)), RESET, SPAN):
         drawn.event(node, "nic_reset", 1)
         drawn.fact(node, "config_file", "/etc/default/irqbalance", "pinned", day=3)
     answer = asked(drawn.write("w2"), span=Span(moment(4), moment(10)))

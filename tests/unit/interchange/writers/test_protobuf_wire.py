@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from necroscope.interchange.writers.protobuf_wire import (
+from necroscope.interchange.writers.pprof import (
     bytes_field,
     number_field,
     packed_field,

@@ -7,11 +7,13 @@ import pytest
 from tests.fleet_lakes import UNIT, DrawnLake, draw_story, moment
 
 from necroscope.fleet.ask import LakeQuestions
-from necroscope.fleet.questions.asked import answer
-from necroscope.views.fleet.change import change_to_text
-from necroscope.views.fleet.diff import diff_to_text
-from necroscope.views.fleet.incidents import incidents_to_text
-from necroscope.views.fleet.nodes import nodes_to_text
+from necroscope.fleet.questions.answer import answer
+from necroscope.views.fleet.answers import (
+    change_to_text,
+    diff_to_text,
+    incidents_to_text,
+    nodes_to_text,
+)
 from necroscope.views.fleet.why import why_to_text
 
 SPAN = {"since": "2026-04-01", "until": "2026-04-11"}

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+from necroscope.views.tui.help_page import draw
 from necroscope.views.tui.line import text_of
 from necroscope.views.tui.look import Look
-from necroscope.views.tui.pages import draw
 from necroscope.views.tui.top_model import build
 
 

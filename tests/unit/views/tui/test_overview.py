@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from necroscope.views.format import cells
+from necroscope.views.tui.help_page import draw
 from necroscope.views.tui.line import text_of
 from necroscope.views.tui.look import Look
-from necroscope.views.tui.pages import draw
 from necroscope.views.tui.screen import Sort
 from necroscope.views.tui.top_model import build
 

@@ -1,8 +1,10 @@
-"""Connections that say nothing, or say it drop by drop, over real sockets."""
+"""Memory that is freed goes back, and heads of requests that do not come are not waited for."""
 
 import http.client
 import select
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -10,15 +12,35 @@ import pytest
 from fastapi import FastAPI
 from tests.served_collector import served
 
-from necroscope.fleet.collector import head_deadline
-from necroscope.fleet.collector.head_deadline import HeadDeadline
+from necroscope.fleet.collector import server
+from necroscope.fleet.collector.server import HeadDeadline
+
+CODE = """
+import pyarrow as pa
+from necroscope.fleet.collector.server import give_memory_back
+from necroscope.fleet.collector.metrics import resident_memory_bytes
+give_memory_back()
+before = resident_memory_bytes()
+blocks = [pa.repeat(1, 1_000_000) for _ in range(10)]
+held = resident_memory_bytes()
+del blocks
+print(held - before, resident_memory_bytes() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks /proc")
+def test_large_blocks_go_back_at_once() -> None:
+    held, kept = map(int, subprocess.check_output([sys.executable, "-c", CODE]).split())
+    assert held > 70_000_000
+    assert kept < 16_000_000
+
 
 REQUEST = b"GET /docs HTTP/1.1\r\nHost: x\r\n"
 
 
 @pytest.fixture
 def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    monkeypatch.setattr(head_deadline, "HEAD_S", 0.3)
+    monkeypatch.setattr(server, "HEAD_S", 0.3)
     with served(FastAPI(), http=HeadDeadline, timeout_keep_alive=60) as client:
         assert client.base_url.port is not None
         yield client.base_url.port

@@ -11,9 +11,9 @@ from necroscope.fleet.questions.change import change
 from necroscope.fleet.questions.diff import diff
 from necroscope.fleet.questions.fact_changes import FactState
 from necroscope.fleet.questions.flame import flame
-from necroscope.fleet.questions.happened import about
 from necroscope.fleet.questions.incidents import incident_report, incidents
 from necroscope.fleet.questions.nodes import nodes
+from necroscope.fleet.questions.occurrences import about
 from necroscope.fleet.questions.timeline import timeline
 from necroscope.fleet.questions.why import why
 from necroscope.fleet.span import Span

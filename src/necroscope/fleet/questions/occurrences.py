@@ -33,7 +33,7 @@ class About:
         return {"what": self.what, "name": self.name}
 
 
-class Happened(NamedTuple):
+class Occurrences(NamedTuple):
     """`first_ns` may lie before the span; `times` are of the span."""
 
     first_ns: int
@@ -49,7 +49,9 @@ def about(event: str | None, cause: str | None) -> About:
     return About("event", event) if event is not None else About("cause", str(cause))
 
 
-def read_happened(questions: LakeQuestions, asked: About, span: Span) -> dict[NodeKey, Happened]:
+def read_occurrences(
+    questions: LakeQuestions, asked: About, span: Span
+) -> dict[NodeKey, Occurrences]:
     """Nodes on which it happened in the span, and when first, also before it. None is an error that
     lists what there is.
     """
@@ -62,7 +64,9 @@ def read_happened(questions: LakeQuestions, asked: About, span: Span) -> dict[No
     rows = questions.rows(query, views, [span.from_ns, asked.name])
     if not rows:
         raise _nothing(questions, asked, span)
-    return {(cluster, node): Happened(first_ns, times) for cluster, node, first_ns, times in rows}
+    return {
+        (cluster, node): Occurrences(first_ns, times) for cluster, node, first_ns, times in rows
+    }
 
 
 def read_moments(questions: LakeQuestions, asked: About, span: Span) -> dict[NodeKey, list[int]]:

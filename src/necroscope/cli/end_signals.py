@@ -27,7 +27,7 @@ def ending_signals() -> list[int]:
 
 
 @contextlib.contextmanager
-def told_to_end(*, while_stdin: bool) -> Iterator[IsOver]:
+def until_end_signal(*, while_stdin: bool) -> Iterator[IsOver]:
     """A function that sleeps, and is True once a signal has come, or whoever started us has gone.
 
     Whoever started us gets the same signal (Ctrl-C goes to all, systemd's too) and ends us after
