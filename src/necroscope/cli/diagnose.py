@@ -15,7 +15,7 @@ from necroscope.analysis.engine import Progress, diagnose
 from necroscope.cli.diagnose_pictures import draw
 from necroscope.cli.diagnose_watch import is_recorded_now
 from necroscope.cli.diagnose_watch import watch as watch_recording
-from necroscope.cli.opened_recording import opened_recording, span_of
+from necroscope.cli.opened_recording import opened_recording
 from necroscope.cli.output_file import output_file
 from necroscope.errors import PermissionMissing, UsageError
 from necroscope.model.units import format_moment, parse_moment_ns
@@ -86,7 +86,7 @@ def command(
             click.echo("watching; Ctrl-C ends it", err=True)
             watch_recording(store, _width(), click.echo)
             return
-        span = span_of(store)
+        span = store.span()
         at_ns = _moment(at_text, span) if at_text else None
         with _progress() as progress:
             report = diagnose(store, at_ns, progress=progress, core=_core(core, store))
@@ -120,7 +120,7 @@ def _core(core: int | None, store: Store) -> int | None:
 
 def _numbered(store: Store) -> set[int]:
     """Core numbers as they were recorded: on some machines they have holes."""
-    first_ns, last_ns = span_of(store)
+    first_ns, last_ns = store.span()
     rows = store.rows("cores", first_ns, last_ns + 1, columns=("cpu",))
     return set(rows.column("cpu").unique().to_pylist())
 

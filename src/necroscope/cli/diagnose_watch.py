@@ -9,7 +9,6 @@ from typing import Final
 
 from necroscope.analysis.engine import diagnose
 from necroscope.analysis.report import Incident, Report
-from necroscope.cli.opened_recording import span_of
 from necroscope.model.units import NS_PER_S
 from necroscope.store.query import Store
 from necroscope.views.report.text import incident_to_text
@@ -29,7 +28,7 @@ def watch(store: Store, width: int, tell: Callable[[str], None]) -> None:
     """Until interrupted, or until nobody records any more."""
     told = Told(width)
     while True:
-        first_ns, last_ns = span_of(store)
+        first_ns, last_ns = store.span()
         is_ended = not is_recorded_now(store)
         from_ns = max(
             first_ns,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from necroscope.cli.opened_recording import opened_recording, span_of
+from necroscope.cli.opened_recording import opened_recording
 from necroscope.errors import UsageError
 from necroscope.model.units import format_bytes, format_moment, parse_moment_ns
 from necroscope.store.excerpt import write_excerpt
@@ -56,7 +56,7 @@ def command(
     """
     pairs = dict(_pair(text) for text in renames)
     with opened_recording(source, None, None) as (store, _):
-        first_ns, last_ns = span_of(store)
+        first_ns, last_ns = store.span()
         from_ns = max(parse_moment_ns(from_text, last_ns), first_ns)
         to_ns = min(parse_moment_ns(to_text, last_ns), last_ns + 1) if to_text else last_ns + 1
         if from_ns >= to_ns:

@@ -13,7 +13,7 @@ import click
 
 from necroscope.cli.flame_outputs import OUTPUTS, TextStyle, check_options, chosen_format
 from necroscope.cli.flame_question import Question, Span, WindowWords
-from necroscope.cli.opened_recording import opened_recording, span_of
+from necroscope.cli.opened_recording import opened_recording
 from necroscope.cli.output_file import output_file
 from necroscope.errors import UsageError
 from necroscope.model.units import NS_PER_S, parse_duration_ns
@@ -224,7 +224,7 @@ def command(
     _check_question(options)
     style = TextStyle(top, as_json, is_wide=file is not None or not sys.stdout.isatty())
     with opened_recording(source, *_words_of(options).reach()) as (store, import_notes):
-        question = _question_of(options, store, span_of(store))
+        question = _question_of(options, store, store.span())
         check_options(name, question)
         with _output(file) as out:
             notes = OUTPUTS[name].write(question, out, style)

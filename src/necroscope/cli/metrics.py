@@ -8,7 +8,6 @@ import click
 
 from necroscope import __version__
 from necroscope.analysis.causes import all_causes
-from necroscope.cli.opened_recording import span_of
 from necroscope.errors import RecordingError, UsageError
 from necroscope.model.units import parse_duration_ns
 from necroscope.outlets.metrics_server import MetricsServer
@@ -80,7 +79,7 @@ def parse_listen(text: str) -> tuple[str, int]:
 def _at_once(store: Store, since_ns: int, *, with_verdicts: bool) -> str:
     from necroscope.analysis.engine import diagnose  # noqa: PLC0415 - only here: the server has a process of its own for it
 
-    first_ns, last_ns = span_of(store)
+    first_ns, last_ns = store.span()
     from_ns = max(first_ns, last_ns - since_ns)
     metrics = NodeMetrics(store, from_ns, __version__, _causes())
     metrics.look(time.time_ns())
@@ -95,7 +94,7 @@ def _at_once(store: Store, since_ns: int, *, with_verdicts: bool) -> str:
 def _end_ns(store: Store, now_ns: int) -> int:
     """Where the recording ends now; of one that is still empty everything is new."""
     try:
-        return span_of(store)[1] + 1
+        return store.span()[1] + 1
     except RecordingError:
         return now_ns
 

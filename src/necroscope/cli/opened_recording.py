@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from necroscope.errors import RecordingError, UsageError
+from necroscope.errors import UsageError
 from necroscope.interchange.rolling import list_rolling
 from necroscope.segment.recording import RECORDING_FILE
 from necroscope.store.query import Store
@@ -29,20 +29,6 @@ def opened_recording(
     with _removed_at_end() as directory:
         notes = _imported(path, directory, from_ns, to_ns)
         yield Store.open(directory), notes
-
-
-def span_of(store: Store) -> tuple[int, int]:
-    """First and last time that was recorded; the kernel log, which reaches back farther, does not
-    count.
-    """
-    segments = store.catalog.segments
-    if not segments:
-        raise RecordingError(
-            f"{store.catalog.directory} holds nothing yet",
-            "record or import something into it first",
-        )
-    last = max(segments, key=lambda segment: segment.to_ns)
-    return store.catalog.reader(segments[0]).span[0], store.catalog.reader(last).span[1]
 
 
 def _is_capture(path: Path) -> bool:

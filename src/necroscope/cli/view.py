@@ -12,7 +12,7 @@ import click
 
 from necroscope import __version__
 from necroscope.analysis.engine import diagnose
-from necroscope.cli.opened_recording import opened_recording, span_of
+from necroscope.cli.opened_recording import opened_recording
 from necroscope.errors import UsageError
 from necroscope.interchange.writers.speedscope import write_speedscope
 from necroscope.interchange.writers.window import WindowFacts
@@ -57,7 +57,7 @@ def command(source: Path, port: int, host: str, no_browser: bool) -> None:
       necroscope view perf.data
     """
     with opened_recording(source, None, None) as (store, notes):
-        span_of(store)
+        store.span()
         for note in notes:
             click.echo(f"note: {note}", err=True)
         serve(store, host, port, opens_browser=not no_browser)

@@ -64,6 +64,11 @@ def parse_moment_ns(text: str, now_ns: int) -> int:
         raise UsageError(
             f"{text!r} is no moment", "write it as 2026-04-15T10:30:00Z or -5m"
         ) from None
+    return datetime_ns(moment)
+
+
+def datetime_ns(moment: datetime) -> int:
+    """In nanoseconds UTC; without a zone it is UTC."""
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     whole = moment.replace(microsecond=0)

@@ -10,7 +10,7 @@ from typing import Self, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from necroscope.errors import CorruptData
+from necroscope.errors import CorruptData, RecordingError
 from necroscope.model.reading import Gap
 from necroscope.model.tables import SCHEMA_VERSION, TABLES
 from necroscope.segment.arrow import empty
@@ -126,6 +126,20 @@ class Store:
             return read_pins(self.catalog.directory)
         except CorruptData:
             return []
+
+    def span(self) -> tuple[int, int]:
+        """First and last time that was recorded; the kernel log, which reaches back farther, does
+        not count.
+        """
+        self.catalog.refresh()
+        segments = self.catalog.segments
+        if not segments:
+            raise RecordingError(
+                f"{self.catalog.directory} holds nothing yet",
+                "record or import something into it first",
+            )
+        last = max(segments, key=lambda segment: segment.to_ns)
+        return self.catalog.reader(segments[0]).span[0], self.catalog.reader(last).span[1]
 
     def info(self) -> RecordingInfo:
         """Read from manifests and journals only; no table is opened but one with very many gaps."""

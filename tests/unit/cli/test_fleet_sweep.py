@@ -1,7 +1,6 @@
 """`fleet sweep`: what it says, what it keeps, and how it fails."""
 
 import json
-import sys
 from pathlib import Path
 
 import click
@@ -11,7 +10,7 @@ from tests.fleet_evidence import put_bundle
 
 from necroscope.cli import fleet_sweep
 from necroscope.cli.fleet_sweep import command
-from necroscope.errors import NecroscopeError, UsageError
+from necroscope.errors import NecroscopeError
 from necroscope.fleet.judging import read_and_judge, without_rows
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.sweep import Judges
@@ -78,9 +77,3 @@ def test_what_was_not_judged_is_an_error_with_the_way_out(
 
 def test_a_lake_without_evidence_is_no_error(lake: Lake) -> None:
     assert "no evidence" in run("--lake", lake.url)
-
-
-def test_without_ray_it_says_how_to_get_it(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "necroscope.fleet.sweep_ray", None)
-    with pytest.raises(UsageError, match="not installed"):
-        run("--lake", lake.url, "--ray", "auto")
