@@ -11,6 +11,7 @@ from necroscope.recorder.node_sources import NodeSources, open_sources
 from necroscope.recorder.recorder import Recorder, Status
 from necroscope.settings import parse
 from necroscope.sources.perf.log_clock import LogClock
+from necroscope.sources.perf.sampler import Sampler
 
 
 @contextmanager
@@ -19,9 +20,14 @@ def recorder_of(root: Path, memory: MemorySegment) -> Iterator[tuple[Recorder, N
     settings = parse({"tick": "100ms", "host-root": str(root)})
     clock = LogClock()
     time_line = TimeLine.starting_at(clock.read())
-    sources = open_sources(settings, time_line)
-    yield Recorder(settings, sources, memory, clock, time_line, flush_ns=0), sources
+    sources = open_sources(settings, clock, time_line)
+    yield Recorder(settings, sources, memory, time_line, flush_ns=0), sources
     clock.close()
+
+
+def sampler_of(sources: NodeSources) -> Sampler:
+    (sampler,) = (source for source in sources.sources if isinstance(source, Sampler))
+    return sampler
 
 
 def run_until_done(recorder: Recorder, steps: list[Callable[[int], bool]]) -> int:

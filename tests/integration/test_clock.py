@@ -69,7 +69,7 @@ def record_through_steps(directory: Path) -> list[int]:
     start_ns = time_line.from_monotonic(clock.read().monotonic_ns)
     disk = WatchedDisk(directory, header, Limits(1 << 30, 1 << 62, 0), 0.0, start_ns)
     disk.sample_times = []
-    recorder = Recorder(settings, open_sources(settings, time_line), disk, clock, time_line)
+    recorder = Recorder(settings, open_sources(settings, clock, time_line), disk, time_line)
     ticks = itertools.count()
 
     def step(_: Status, __: list[str]) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.integration.in_process import recorder_of, run_until_done
+from tests.integration.in_process import recorder_of, run_until_done, sampler_of
 from tests.synthetic_root import make_root, write_files
 
 from necroscope.model.units import NS_PER_S
@@ -55,8 +55,8 @@ def test_the_ring_of_a_lost_core_is_closed_and_opened_again(root, leaks):
     def wait_for(online: list[int]) -> Callable[[int], bool]:
         def step(ticks: int) -> bool:
             set_cpus(root, online, ticks)
-            seen.append(sources.sampler.rings.cpus)
-            return sources.sampler.rings.cpus == frozenset(online)
+            seen.append(sampler_of(sources).rings.cpus)
+            return seen[-1] == frozenset(online)
 
         return step
 
@@ -117,14 +117,15 @@ def test_a_ring_that_hangs_up_is_no_busy_loop_and_is_opened_again(root, monkeypa
             return ticks > 20 and len(causes_of(memory, "samples")) == 2
 
         with recorder_of(root, memory) as (recorder, sources):
-            read = sources.sampler.read
+            sampler = sampler_of(sources)
+            read = sampler.read
 
             def counted(now):
                 nonlocal reads
                 reads += 1
                 return read(now)
 
-            sources.sampler.read = counted
+            sampler.read = counted
             ticks = run_until_done(recorder, [hang_up, is_open_again])
     assert reads < ticks + 20, "a hang-up wakes the loop once, not for ever"
     assert causes_of(memory, "samples") == [("cpu 1 went offline", 1), ("cpu 1 was offline", 1)]

@@ -71,9 +71,8 @@ def _look(settings: Settings, look_ns: int) -> Seen:
     memory = MemorySegment(_KEEP_NS)
     clock = LogClock()
     time_line = TimeLine.starting_at(clock.read())
-    recorder = Recorder(
-        settings, open_sources(settings, time_line), memory, clock, time_line, flush_ns=0
-    )
+    sources = open_sources(settings, clock, time_line)
+    recorder = Recorder(settings, sources, memory, time_line, flush_ns=0)
     recorder.run(look_ns)
     memory.describe("", recorder.notices())
     now_ns = time_line.from_monotonic(clock.read().monotonic_ns)

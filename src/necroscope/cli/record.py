@@ -112,7 +112,7 @@ def _record(
     # answers must come in time.
     _claim_priority()
     time_line = TimeLine.starting_at(reading)
-    sources = open_sources(settings, time_line, identity.labels)
+    sources = open_sources(settings, clock, time_line, identity.labels)
     cpus = os.cpu_count() or 1
 
     def header(segment: str, start_ns: int) -> SegmentHeader:
@@ -121,7 +121,7 @@ def _record(
     limits = Limits(settings.max_bytes, settings.max_age_ns, settings.pin_bytes)
     start_ns = time_line.from_monotonic(reading.monotonic_ns)
     disk = Disk(directory, header, limits, settings.free_floor_ratio, start_ns)
-    recorder = Recorder(settings, sources, disk, clock, time_line)
+    recorder = Recorder(settings, sources, disk, time_line)
     _stop_on_signals(recorder)
     _calm_garbage_collector()
     push = PushProcess(push_command(directory, settings)) if settings.push_url else None

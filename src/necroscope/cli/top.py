@@ -76,9 +76,8 @@ class _Live:
         self._clock = LogClock()
         time_line = TimeLine.starting_at(self._clock.read())
         self._memory = memory
-        self._recorder = Recorder(
-            settings, open_sources(settings, time_line), memory, self._clock, time_line, flush_ns=0
-        )
+        sources = open_sources(settings, self._clock, time_line)
+        self._recorder = Recorder(settings, sources, memory, time_line, flush_ns=0)
         self._error: Exception | None = None
         self._thread = threading.Thread(
             target=self._work, args=(limit_ns,), name="necroscope-recorder"

@@ -2,8 +2,9 @@
 there was not.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from necroscope.errors import NecroscopeError
 
@@ -51,39 +52,95 @@ class Columns:
         return self.count
 
 
+class Alarm(NamedTuple):
+    """Said at once, while its event may still be gathering lines: a reset, lockup or stall is under
+    way.
+    """
+
+    kind: str
+    cpu: int | None
+    device: str | None
+    queue: int | None
+    by_kernel: bool
+    time_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What fails now, and the tables that lack something because of it."""
+
+    name: str
+    tables: tuple[str, ...]
+    error: NecroscopeError
+
+
 @dataclass(slots=True)
 class Reading:
     """Rows by table name, each row a tuple in the order of the table's columns, and the gaps
     noticed on the way.
 
-    A source of very many rows gives them as `columns`.
+    A source of very many rows gives them as `columns`. `idle_samples` were dropped because the core
+    was idle. `alarms` pin the present.
 
     `trouble` is what fails while the rest is read, at every read for as long as it lasts: it
-    becomes one gap, as a failure does.
+    becomes one gap of all the source's tables, as a failure does. `parts` are troubles that cost
+    less than that, each with a name of its own.
     """
 
     rows: dict[str, Rows] = field(default_factory=dict)
     gaps: list[Gap] = field(default_factory=list)
     trouble: NecroscopeError | None = None
     columns: dict[str, Columns] = field(default_factory=dict)
+    parts: tuple[Trouble, ...] = ()
+    alarms: list[Alarm] = field(default_factory=list)
+    idle_samples: int = 0
 
 
-class Source(Protocol):
-    """One kernel interface, read on a cadence.
+class Source(ABC):
+    """One kernel interface: all that the recorder's loop knows about it.
 
     The first `read` of a source whose rows are differences may return no rows: it has nothing to
     compare with. A failure is `SourceUnavailable`, which the recorder turns into a gap of every
     table in `tables`; the next `read` tries again. A field that this kernel lacks is None in the
     row and one gap at the first read.
-
-    A source that knows when it will have work again may say so in `idle_until_ns` (monotonic):
-    until then it is not read.
     """
 
     name: str
     tables: tuple[str, ...]
-    period_s: float
+    # Between two reads.
+    period_s: float = 1.0
+    # It knows when it will have work again (monotonic): until then it is not read.
+    idle_until_ns: int = 0
+    # Buffers keep what it will give: read before each flush and at a trigger, not by its period.
+    is_buffered: bool = False
+    # What came before a trigger is to be told from what comes after: a trigger causes a read.
+    is_read_at_trigger: bool = False
 
+    @abstractmethod
     def read(self, now: Moment) -> Reading: ...
 
-    def close(self) -> None: ...
+    def finish(self, now: Moment) -> Reading | None:  # noqa: ARG002
+        """The last read: what is still on its way, if it has any such thing."""
+        return None
+
+    def descriptor(self) -> int | None:
+        """Readable when there is something to `read` at once; the same for the source's life."""
+        return None
+
+    def start_segment(self) -> None:  # noqa: B027 - most sources have nothing to repeat
+        """What a segment must say to explain itself is due again."""
+
+    @property
+    def wants_new_segment(self) -> bool:
+        return False
+
+    @property
+    def is_resting(self) -> bool:
+        """It leaves out its work because all is well, until `wake`."""
+        return False
+
+    def wake(self) -> None:  # noqa: B027
+        """A stall shows elsewhere: the next read does its work."""
+
+    def close(self) -> None:  # noqa: B027 - most sources hold nothing
+        """Give back what it holds in the kernel."""

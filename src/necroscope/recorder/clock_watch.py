@@ -5,7 +5,7 @@ then shows all of them.
 from typing import Final, Protocol
 
 from necroscope.model.clocks import STEP_NS, ClockReading, TimeLine
-from necroscope.model.reading import Gap, Reading, Row
+from necroscope.model.reading import Gap, Moment, Reading, Row, Source
 from necroscope.model.units import NS_PER_S, format_duration
 
 _ANCHOR_NS: Final = 60 * NS_PER_S
@@ -16,17 +16,29 @@ class Clock(Protocol):
     def read(self) -> ClockReading: ...
 
 
-class ClockWatch:
+class ClockWatch(Source):
+    """A step of the clock begins a new segment."""
+
+    name = "clocks"
+    tables: tuple[str, ...] = ("anchors",)
+    is_buffered = True
+
     def __init__(self, clock: Clock, time_line: TimeLine) -> None:
         self._clock = clock
         self._time_line = time_line
         self._asleep_ns: int | None = None
-        self._anchored_ns = 0
+        self._anchor_due_ns = 0
+        self._has_stepped = False
 
-    def observe(self) -> tuple[int, Reading]:
-        """By how much the clock was stepped, 0 if it was not, and the rows and gaps of what
-        happened to it.
-        """
+    @property
+    def wants_new_segment(self) -> bool:
+        return self._has_stepped
+
+    def start_segment(self) -> None:
+        self._has_stepped = False
+        self._anchor_due_ns = 0
+
+    def read(self, now: Moment) -> Reading:  # noqa: ARG002 - all clocks are read at one instant
         clocks, found = self._clock.read(), Reading()
         before_ns = self._time_line.from_monotonic(clocks.monotonic_ns)
         step_ns = self._time_line.observe(clocks)
@@ -45,17 +57,15 @@ class ClockWatch:
                 Gap("*", now_ns - (asleep_ns - self._asleep_ns), now_ns, "the machine slept")
             )
         self._asleep_ns = asleep_ns
-        if step_ns or clocks.monotonic_ns - self._anchored_ns >= _ANCHOR_NS:
-            found.rows["anchors"] = [self._anchor(clocks)]
-        return step_ns, found
+        self._has_stepped |= bool(step_ns)
+        if step_ns or clocks.monotonic_ns >= self._anchor_due_ns:
+            self._anchor_due_ns = clocks.monotonic_ns + _ANCHOR_NS
+            found.rows["anchors"] = [self._time_line.anchor_row(clocks)]
+        return found
 
-    def anchor(self) -> Row:
-        """A row of `anchors`, whenever the last one was."""
-        return self._anchor(self._clock.read())
-
-    def _anchor(self, clocks: ClockReading) -> Row:
-        self._anchored_ns = clocks.monotonic_ns
-        return self._time_line.anchor_row(clocks)
+    def finish(self, now: Moment) -> Reading:
+        self._anchor_due_ns = 0
+        return self.read(now)
 
 
 def event_row(time_ns: int, kind: str, cpu: int | None, message: str) -> Row:

@@ -9,8 +9,11 @@ from pathlib import Path
 
 from necroscope.errors import NecroscopeError, SourceUnavailable
 from necroscope.model.clocks import TimeLine
-from necroscope.model.reading import Source
+from necroscope.model.reading import Source, Trouble
 from necroscope.model.units import NS_PER_S
+from necroscope.recorder.clock_watch import Clock, ClockWatch
+from necroscope.recorder.own_cost import OwnCost
+from necroscope.recorder.task_capture import TaskCapture
 from necroscope.settings import Settings
 from necroscope.sources.cgroupfs.cgroups import Cgroups
 from necroscope.sources.containers.containers import Containers
@@ -19,6 +22,7 @@ from necroscope.sources.kernel_log.patterns import PatternSet
 from necroscope.sources.kernel_log.source import KernelLog
 from necroscope.sources.kernel_log.user_patterns import read_user_patterns
 from necroscope.sources.perf.cgroup_ledger import CgroupLedger
+from necroscope.sources.perf.hot_plug import HotPlug
 from necroscope.sources.perf.rings import Rings
 from necroscope.sources.perf.sampler import Sampler
 from necroscope.sources.perf.softirq_delay import SoftirqDelay
@@ -41,40 +45,30 @@ _LEDGER_TABLE = ("cgroup_ledger",)
 
 @dataclass(slots=True)
 class NodeSources:
-    """`ticked` are read in this order, cores first, so that triggers see a core's modes before its
-    softirqs.
+    """`sources` are read in this order: samples first, so that a trigger in the same tick sees who
+    was on the core, then cores, so that triggers see a core's modes before its softirqs.
     """
 
-    cores: Cores
-    softirq_delay: SoftirqDelay
-    ticked: list[Source]
-    kernel_log: KernelLog
-    lookup: Lookup
-    sampler: Sampler | None = None
-    refused: list[tuple[str, tuple[str, ...], NecroscopeError]] = field(default_factory=list)
-
-    def all(self) -> list[Source]:
-        """Samples first: a trigger in the same tick then sees who was on the core."""
-        samplers: list[Source] = [self.sampler] if self.sampler is not None else []
-        return [*samplers, *self.ticked, self.kernel_log]
+    sources: list[Source]
+    own_cost: OwnCost
+    capture: TaskCapture | None = None
+    refused: list[Trouble] = field(default_factory=list)
 
     def close(self) -> None:
-        for source in self.all():
+        for source in self.sources:
             source.close()
-        self.lookup.close()
 
 
 def open_sources(
-    settings: Settings, time_line: TimeLine, labels: Mapping[str, str] | None = None
+    settings: Settings, clock: Clock, time_line: TimeLine, labels: Mapping[str, str] | None = None
 ) -> NodeSources:
     """`labels` are those the node was given; they are facts like the others."""
     root = settings.host_root
     _allow_descriptors()
     cores = Cores(root)
-    softirq_delay = SoftirqDelay(root, cpus.parse(_read(root / "sys/devices/system/cpu/possible")))
     ticked: list[Source] = [
         cores,
-        softirq_delay,
+        SoftirqDelay(root, cpus.parse(_read(root / "sys/devices/system/cpu/possible"))),
         Softirqs(root),
         RunQueue(root),
         SoftnetStat(root),
@@ -89,10 +83,10 @@ def open_sources(
             source.period_s = settings.tick_ns / NS_PER_S
     user_patterns = read_user_patterns(settings.patterns) if settings.patterns else ()
     kernel_log = KernelLog(root, time_line.from_log_clock, PatternSet(user_patterns))
-    ticked += _service_sources(settings, time_line, labels or {})
-    sources = NodeSources(cores, softirq_delay, ticked, kernel_log, Lookup(root))
-    _open_sampler(sources, settings, root)
-    return sources
+    services = _service_sources(settings, time_line, labels or {})
+    opened = _open_sampler(settings, cores)
+    opened.sources += [*ticked, *services, kernel_log, ClockWatch(clock, time_line)]
+    return opened
 
 
 def _service_sources(
@@ -117,33 +111,35 @@ def _service_sources(
     return sources
 
 
-def _open_sampler(sources: NodeSources, settings: Settings, root: Path) -> None:
+def _open_sampler(settings: Settings, cores: Cores) -> NodeSources:
     """The ledger's tracepoints need tracefs, the samples do not: without the one the other still
     works.
     """
-    ledger = None
+    root, refused, ledger = settings.host_root, [], None
     try:
         ledger = CgroupLedger(root)
     except NecroscopeError as error:
-        sources.refused.append(("cgroup ledger", _LEDGER_TABLE, error))
+        refused.append(Trouble("cgroup ledger", _LEDGER_TABLE, error))
     rings = Rings(settings.hz, ledger.tracepoint_ids if ledger else ())
     online = cpus.parse(_read(root / "sys/devices/system/cpu/online"))
+    lookup = Lookup(root)
     try:
         # The native library first: without it no ring needs to be opened.
-        sampler = Sampler(rings, sources.lookup, ledger, root, settings.flush_ns / NS_PER_S)
+        sampler = Sampler(rings, lookup, ledger, root)
         rings.follow(online, len(online))
     except NecroscopeError as error:
         rings.close()
-        sources.refused.append((Sampler.name, Sampler.tables, error))
-        return
-    sources.sampler = sampler
-    sources.lookup.start()
+        refused.append(Trouble(Sampler.name, Sampler.tables, error))
+        own_cost = OwnCost(settings.hz, settings.budget_ratio)
+        return NodeSources([own_cost], own_cost, None, refused)
+    lookup.start()
     if settings.is_idle_filtered:
-        refusal = sampler.filter_idle(
-            len(cpus.parse(_read(root / "sys/devices/system/cpu/possible")))
-        )
-        if refusal:
-            sources.refused.append(("idle filter", (), SourceUnavailable(refusal)))
+        possible = cpus.parse(_read(root / "sys/devices/system/cpu/possible"))
+        if refusal := sampler.filter_idle(len(possible)):
+            refused.append(Trouble("idle filter", (), SourceUnavailable(refusal)))
+    own_cost = OwnCost(settings.hz, settings.budget_ratio, rings.set_hz, lambda: lookup.pids)
+    sources = [sampler, HotPlug(rings, lambda: cores.online), own_cost]
+    return NodeSources(sources, own_cost, TaskCapture(sampler, lookup, root), refused)
 
 
 def _read(path: Path) -> str:

@@ -3,49 +3,42 @@ tests/integration/test_record.py.
 """
 
 import os
-import select
-from collections.abc import Iterator
+from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from necroscope.model.clocks import ClockReading, TimeLine
-from necroscope.model.reading import Gap, Moment, Reading, Row
+from necroscope.errors import NecroscopeError
+from necroscope.model.clocks import TimeLine
+from necroscope.model.reading import Gap, Moment, Reading, Row, Source, Trouble
 from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_MS, NS_PER_S
 from necroscope.recorder.memory import MemorySegment
+from necroscope.recorder.node_sources import NodeSources
+from necroscope.recorder.own_cost import OwnCost
 from necroscope.recorder.recorder import Recorder
 from necroscope.settings import parse
 
 
-class FakeSource:
+class FakeSource(Source):
     """Gives the same rows at every read but the first, which has nothing to compare with."""
-
-    online: tuple[int, ...] = ()
-    is_resting = False
-    descriptor: int | None = None
 
     def __init__(self, name: str, period_s: float, rows: list[Row] | None = None) -> None:
         self.name, self.tables, self.period_s = name, (name,), period_s
         self._rows = rows or []
         self.reads = 0
-        self.alarms: list[Any] = []
+        self.rests = False
+
+    @property
+    def is_resting(self) -> bool:
+        return self.rests
+
+    def wake(self) -> None:
+        self.rests = False
 
     def read(self, now: Moment) -> Reading:
         self.reads += 1
         return Reading({self.name: self._rows if self.reads > 1 else []})
-
-    def wake(self, now: Moment) -> Reading:
-        self.is_resting = False
-        return self.read(now)
-
-    finish = read
-
-    def fileno(self) -> int | None:
-        return self.descriptor
-
-    def close(self) -> None: ...
 
 
 def core(**times: int) -> Row:
@@ -60,25 +53,17 @@ def softirqs(timer: int) -> Row:
     )
 
 
-def made(*cores: Row) -> tuple[Recorder, FakeSource, FakeSource]:
+def made(*cores: Row, others: Sequence[Source] = ()) -> tuple[Recorder, FakeSource, FakeSource]:
     """A recorder of these cores, with its sources of cores and of interrupts, which are read every
     10 s.
     """
-    clock = SimpleNamespace(read=lambda: ClockReading(0, 0, 0, None))
-    interrupts, kernel_log = FakeSource("interrupts", 10), FakeSource("log", 10)
-    busy = FakeSource("cores", 0.02, list(cores))
-    sources = SimpleNamespace(
-        sampler=None,
-        cores=busy,
-        softirq_delay=FakeSource("softirq_delay", 10),
-        kernel_log=kernel_log,
-        lookup=SimpleNamespace(pids=(), kernel_symbols_hidden=None, restarts=0),
-        refused=[],
-        all=lambda: [busy, interrupts, kernel_log],
-        close=lambda: None,
-    )
+    interrupts, busy = FakeSource("interrupts", 10), FakeSource("cores", 0.02, list(cores))
+    interrupts.is_read_at_trigger = True
+    own_cost = OwnCost(97, 0.05)
+    own_cost.period_s = 0.02
+    node = NodeSources([busy, interrupts, *others, own_cost], own_cost)
     return (
-        Recorder(parse({}), sources, MemorySegment(NS_PER_S), clock, TimeLine(0)),
+        Recorder(parse({}), node, MemorySegment(NS_PER_S), TimeLine(0)),
         busy,
         interrupts,
     )
@@ -131,13 +116,12 @@ def test_what_a_description_lacks_is_a_gap() -> None:
 def test_the_probe_does_not_sleep_through_a_stall_that_counters_show(
     timer: int, rests: bool
 ) -> None:
-    recorder, busy, interrupts = made(core(user_ns=NS_PER_S))
     probe, counted = (
-        recorder._sources.softirq_delay,
+        FakeSource("softirq_delay", 10),
         FakeSource("softirqs", 0.02, [softirqs(timer)]),
     )
-    probe.is_resting = True
-    recorder._sources.all = lambda: [busy, counted, interrupts]
+    probe.rests = True
+    recorder, *_ = made(core(user_ns=NS_PER_S), others=[probe, counted])
     recorder.run(200 * NS_PER_MS)
     assert counted.reads > 2
     assert probe.is_resting is rests
@@ -193,70 +177,81 @@ def test_a_loss_begins_one_new_segment(is_old: bool) -> None:
     recorder._close()
 
 
-@pytest.fixture
-def readable() -> Iterator[int]:
-    """A pipe's end that always has something to read."""
-    end, other = os.pipe()
-    os.write(other, b"x")
-    yield end
-    os.close(end)
-    os.close(other)
+class PipeSource(FakeSource):
+    """Takes a byte with each read."""
+
+    def __init__(self) -> None:
+        super().__init__("log", 10)
+        self.pipe = os.pipe()
+
+    def descriptor(self) -> int:
+        return self.pipe[0]
+
+    def read(self, now: Moment) -> Reading:
+        if self.reads:
+            os.read(self.pipe[0], 1)
+        return super().read(now)
+
+    def close(self) -> None:
+        for end in self.pipe:
+            os.close(end)
 
 
-@pytest.mark.parametrize(
-    ("what", "is_polled"),
-    [(select.EPOLLIN | select.EPOLLERR, True), (select.EPOLLIN | select.EPOLLHUP, False)],
-)
-def test_a_kernel_log_that_was_overwritten_is_polled_on_and_one_that_hung_up_is_not(
-    readable: int, what: int, is_polled: bool
-) -> None:
-    recorder, _, _ = made()
-    kernel_log = recorder._sources.kernel_log
-    kernel_log.descriptor = readable
-    recorder._register()
-    recorder._read_ready({readable}, [(readable, what)], recorder._now())
-    assert kernel_log.reads == 1
-    assert bool(recorder._poll.poll(0)) is is_polled
-    recorder._close()
-
-
-def test_the_new_pipe_of_a_kernel_log_that_was_opened_again_is_polled(readable: int) -> None:
-    recorder, _, _ = made()
+def test_a_source_whose_descriptor_is_readable_is_read_at_once() -> None:
+    source = PipeSource()
+    recorder, *_ = made(others=[source])
     recorder._start()
-    recorder._sources.kernel_log.descriptor = readable
-    recorder._turn(None)
-    assert recorder._poll.poll(0) == [(readable, select.EPOLLIN)]
-    recorder._sources.kernel_log.descriptor = None
-    recorder._turn(None)
-    assert recorder._poll.poll(0) == []
-    recorder._close()
-
-
-def test_a_lookup_process_that_was_left_behind_is_a_gap_of_names_once() -> None:
-    recorder, _, _ = made()
-    recorder._start()
-    recorder._turn(None)
-    before = recorder._now()
-    recorder._sources.lookup.restarts = 1
-    for _ in range(3):
+    os.write(source.pipe[1], b"xx")
+    for reads in (2, 3, 3):
         recorder._turn(None)
-    (gap,) = recorder._batch.rows["gaps"]
-    from_ns, to_ns, table, cause = gap[:4]
-    assert from_ns <= before.time_ns <= to_ns
-    assert (table, cause.partition(":")[0]) == (
-        "frames",
-        "the lookup process hung, ended or could not start",
-    )
+        assert source.reads == reads
+    recorder._close()
+
+
+class TroubledSource(FakeSource):
+    """Fails in a part, as a whole, or not at all."""
+
+    trouble: NecroscopeError | None = None
+    parts: tuple[Trouble, ...] = ()
+
+    def read(self, now: Moment) -> Reading:
+        return Reading(trouble=self.trouble, parts=self.parts)
+
+
+def test_each_trouble_of_a_source_is_a_gap_of_its_own_tables() -> None:
+    source = TroubledSource("stacks", 10)
+    recorder, *_ = made(others=[source])
+    recorder._start()
+
+    def notices_after(trouble: str, *parts: str) -> list[str]:
+        source.trouble = NecroscopeError(trouble) if trouble else None
+        source.parts = tuple(Trouble(part, (part,), NecroscopeError("gone")) for part in parts)
+        recorder._read(source, recorder._now())
+        return recorder.notices()
+
+    assert notices_after("", "frames") == ["frames: gone"]
+    assert notices_after("broken", "frames") == ["frames: gone", "stacks: broken"]
+    assert notices_after("", "frames", "samples") == ["frames: gone", "samples: gone"]
+    assert notices_after("") == []
+    gaps = [(row[2], row[3], row[0] < row[1]) for row in recorder._batch.rows["gaps"]]
+    assert gaps == [
+        ("frames", "gone", False),
+        ("stacks", "broken", False),
+        ("stacks", "broken", True),
+        ("samples", "gone", False),
+        ("frames", "gone", True),
+        ("samples", "gone", True),
+    ]
     recorder._close()
 
 
 def test_a_source_that_knows_when_it_has_work_again_is_left_alone_until_then() -> None:
     recorder, busy, _ = made(core(user_ns=NS_PER_S))
-    busy.idle_until_ns = recorder._start().monotonic_ns + NS_PER_S  # type: ignore[attr-defined]
+    busy.idle_until_ns = recorder._start().monotonic_ns + NS_PER_S
     for _ in range(3):
         recorder._turn(None)
     assert busy.reads == 1
-    busy.idle_until_ns = 0  # type: ignore[attr-defined]
+    busy.idle_until_ns = 0
     recorder._turn(None)
     assert busy.reads == 2
     recorder._close()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from necroscope.errors import SourceUnavailable
-from necroscope.model.reading import Gap, Moment, Reading
+from necroscope.model.reading import Gap, Moment, Reading, Source
 from necroscope.model.units import NS_PER_MS
 from necroscope.sources.cgroupfs import counts, hierarchies, limits
 from necroscope.sources.cgroupfs.hierarchies import Hierarchy
@@ -15,7 +15,7 @@ from necroscope.sources.cgroupfs.walk import TIME_LIMIT_NS, Walk, walk
 from necroscope.sources.kept_file import KeptFile
 
 
-class Cgroups:
+class Cgroups(Source):
     """Rows of path `/` for each controller, of sub-trees that hold dead ones (v2), and of cgroups
     whose limits acted.
     """

@@ -14,7 +14,7 @@ from typing import Final
 
 from necroscope.errors import NecroscopeError, SourceUnavailable
 from necroscope.model.clocks import shift_ns
-from necroscope.model.reading import Moment, Reading, Row
+from necroscope.model.reading import Moment, Reading, Row, Source
 from necroscope.sources.background import Background
 from necroscope.sources.containers import oci_bundle
 from necroscope.sources.containers.container_events import daemon_events, restart_event
@@ -43,12 +43,11 @@ class _Round:
     is_daemon_silent: bool = False
 
 
-class Containers:
+class Containers(Source):
     """A row for each container that changed, and for all of them at the start of a segment."""
 
     name = "containers"
     tables: tuple[str, ...] = _ONLY_STATES
-    period_s = 1.0
 
     def __init__(
         self,
@@ -65,7 +64,6 @@ class Containers:
         self._bundles: dict[str, oci_bundle.BundleNames] = {}
         self._work: Background[_Round] = Background("containers")
         self._next_ns = 0
-        self.idle_until_ns = 0
         self._told: dict[str, ContainerState] = {}
         self._logged: dict[tuple[str, str], LoggedContainer] | None = None
         self._written: dict[str, ContainerState] = {}

@@ -12,7 +12,7 @@ from typing import Final
 
 from necroscope.errors import NecroscopeError, SourceUnavailable
 from necroscope.model.names import clean
-from necroscope.model.reading import Moment, Reading, Row
+from necroscope.model.reading import Moment, Reading, Row, Source
 from necroscope.model.units import NS_PER_S
 from necroscope.sources.background import Background
 from necroscope.sources.facts.collector import EXECUTABLES, Collector, command
@@ -42,12 +42,11 @@ _HASH_LIMIT: Final = 1_000
 Key = tuple[str, str]
 
 
-class Facts:
+class Facts(Source):
     """A row for each fact that changed; all of them at the start of a segment, packages hourly."""
 
     name = "facts"
     tables: tuple[str, ...] = ("facts",)
-    period_s = 1.0
 
     def __init__(
         self,
@@ -79,7 +78,6 @@ class Facts:
         self._watch: Background[dict[str, int]] = Background("facts")
         self._watched: dict[str, int] | None = None
         self._next_watch_ns = 0
-        self.idle_until_ns = 0
         self._is_rewritten = True
         self._packages_ns: int | None = None
 

@@ -23,19 +23,6 @@ class LogLine(NamedTuple):
         return (self.time_ns, self.sequence, self.severity, self.facility, self.text)
 
 
-class Alarm(NamedTuple):
-    """Said at once, while its event may still be gathering lines: a reset, lockup or stall is under
-    way.
-    """
-
-    kind: str
-    cpu: int | None
-    device: str | None
-    queue: int | None
-    by_kernel: bool
-    time_ns: int
-
-
 @dataclass(frozen=True, slots=True)
 class Event:
     """A row of `events`; its fields stand in the order of the columns."""

@@ -8,7 +8,8 @@ from collections import Counter
 from typing import Final
 
 from necroscope.model.names import clean
-from necroscope.sources.kernel_log.line import Alarm, Event, LogLine
+from necroscope.model.reading import Alarm
+from necroscope.sources.kernel_log.line import Event, LogLine
 from necroscope.sources.kernel_log.pattern import COLUMNS, Pattern
 
 TEXT_LIMIT: Final = 16 * 1024

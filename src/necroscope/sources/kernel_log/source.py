@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Final
 
 from necroscope.errors import SourceUnavailable
-from necroscope.model.reading import Gap, Moment, Reading, Rows
+from necroscope.model.reading import Alarm, Gap, Moment, Reading, Rows, Source
 from necroscope.model.units import NS_PER_MS, NS_PER_S
 from necroscope.sources.kernel_log.fallback import open_log
-from necroscope.sources.kernel_log.line import Alarm, Event, LogLine, LogReader
+from necroscope.sources.kernel_log.line import Event, LogLine, LogReader
 from necroscope.sources.kernel_log.patterns import PatternSet
 from necroscope.sources.kernel_log.sequences import Sequencer
+from necroscope.sources.readiness import Readiness
 
 LINES_A_SECOND: Final = 1000
 BUDGET_NS: Final = 50 * NS_PER_MS
@@ -24,18 +25,17 @@ _SKEW_NS: Final = 5 * NS_PER_S
 _LOOK_NS: Final = 10 * NS_PER_S
 
 
-class KernelLog:
+class KernelLog(Source):
     """Reads what has come since the last read; never waits, and never works longer than about 50
     ms.
 
     What does not fit into that time stays in the kernel's buffer for the next read; if it is
     overwritten there, that is a gap with a count. Lines from before the start are recorded but
-    raise no alarms. `fileno` is known after the first read.
+    raise no alarms.
     """
 
     name = "kernel_log"
     tables: tuple[str, ...] = ("events", "log")
-    period_s = 1.0
 
     def __init__(
         self,
@@ -44,8 +44,7 @@ class KernelLog:
         patterns: PatternSet | None = None,
         clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
-        self.alarms: list[Alarm] = []
-        self.idle_until_ns = 0
+        self._readiness = Readiness()
         self._root = root
         self._to_time_ns = to_time_ns
         self._sequencer = Sequencer(patterns or PatternSet())
@@ -62,12 +61,20 @@ class KernelLog:
         """`/dev/kmsg`, `journalctl` or the path of a syslog file; None before the first read."""
         return self._reader.name if self._reader is not None else None
 
-    def fileno(self) -> int | None:
-        return self._reader.fileno() if self._reader is not None else None
+    def descriptor(self) -> int:
+        return self._readiness.fileno()
 
     def read(self, now: Moment) -> Reading:
-        self.alarms = []
         self.idle_until_ns = 0
+        try:
+            return self._read(now)
+        finally:
+            # A reader that ended may have been started again, with another pipe of the same number.
+            descriptor = self._reader.fileno() if self._reader is not None else None
+            if descriptor is not None:
+                self._readiness.watch(descriptor)
+
+    def _read(self, now: Moment) -> Reading:
         if self._reader is None:
             self._reader = open_log(self._root, self._to_time_ns)
             self._opened_ns, self._caught_up = now.monotonic_ns, False
@@ -76,10 +83,11 @@ class KernelLog:
         events: list[Event] = []
         log: Rows = []
         unlogged: list[LogLine] = []
+        alarms: list[Alarm] = []
         stop_ns = self._clock() + BUDGET_NS
         try:
             while lines := self._reader.read_lines(_BATCH):
-                self._take(lines, now, events, log, unlogged)
+                self._take(lines, now, events, log, unlogged, alarms)
                 if self._clock() > stop_ns:
                     break
             else:
@@ -93,14 +101,16 @@ class KernelLog:
         events += self._sequencer.flush(now.monotonic_ns)
         if self._sequencer.is_open:
             self.idle_until_ns = 0
-        return self._reading(events, log, unlogged, self._reader.take_gaps(now.time_ns))
+        reading = self._reading(events, log, unlogged, self._reader.take_gaps(now.time_ns))
+        reading.alarms = alarms
+        return reading
 
     def finish(self, now: Moment) -> Reading:
         """The last read: stories still under way become events as far as they are told."""
         try:
             reading = self.read(now)
-        except SourceUnavailable:
-            reading = Reading()
+        except SourceUnavailable as error:
+            reading = Reading(trouble=error)
         rest = [event.row() for event in self._sequencer.finish()]
         if rest:
             reading.rows["events"] = reading.rows.get("events", []) + rest
@@ -110,6 +120,7 @@ class KernelLog:
         reader, self._reader = self._reader, None
         if reader is not None:
             reader.close()
+        self._readiness.close()
 
     def _take(
         self,
@@ -118,13 +129,14 @@ class KernelLog:
         events: list[Event],
         log: Rows,
         unlogged: list[LogLine],
+        alarms: list[Alarm],
     ) -> None:
         feed, heard_ns = self._sequencer.feed, now.monotonic_ns
         for line in lines:
-            finished, alarms = feed(line, heard_ns)
+            finished, raised = feed(line, heard_ns)
             events += finished
-            if alarms and self._caught_up and line.time_ns >= self._history_to_ns:
-                self.alarms += alarms
+            if raised and self._caught_up and line.time_ns >= self._history_to_ns:
+                alarms += raised
         # History is bounded by the kernel's buffer, what comes live only by its writer.
         room = self._room(heard_ns) if self._caught_up else len(lines)
         log += [line.row() for line in lines[:room]]

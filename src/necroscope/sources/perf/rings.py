@@ -8,7 +8,7 @@ sees everything that happened on a core in its order.
 import errno
 import os
 import struct
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from ctypes import Array
 from fcntl import ioctl
 from typing import Final, Protocol
@@ -20,6 +20,7 @@ from necroscope.perf_abi.sample_layout import SampleLayout
 from necroscope.profile.library import Ring as NativeRing
 from necroscope.sources.perf.event import enable, event_id, open_event
 from necroscope.sources.perf.ring import PAGE_BYTES, Ring
+from necroscope.sources.readiness import Readiness
 
 # Two MiB a core hold 100 s of 97 Hz, or two seconds of an exec storm; many cores share 24 MiB (256
 # KiB each of 96, 12 s). The watermark wakes us when a ring is half full.
@@ -80,6 +81,7 @@ class Rings:
         self._native: Array[NativeRing] | None = None
         self._idle_filter: IdleFilter | None = None
         self._interrupted: set[int] = set()
+        self._readiness = Readiness()
 
     @property
     def cpus(self) -> frozenset[int]:
@@ -99,9 +101,9 @@ class Rings:
         for ring in self._rings.values():
             idle_filter.attach(ring.descriptor)
 
-    def descriptors(self) -> list[int]:
-        """To be polled: one becomes readable when its ring is half full."""
-        return [ring.descriptor for ring in self._rings.values()]
+    def fileno(self) -> int:
+        """To be polled: readable when a ring is half full."""
+        return self._readiness.fileno()
 
     def follow(self, cpus: Iterable[int], expected_cpus: int) -> None:
         """Open rings of cores that came, close those of cores that went. The first refusal is
@@ -129,8 +131,12 @@ class Rings:
         if refusals:
             raise refusals[0]
 
-    def close_descriptors(self, descriptors: Collection[int]) -> None:
-        for cpu in [cpu for cpu, ring in self._rings.items() if ring.descriptor in descriptors]:
+    def close_hung_up(self) -> None:
+        """The ring of a core that went offline hangs up for good; should the core be back by then,
+        `follow` opens another.
+        """
+        ended = self._readiness.hung_up()
+        for cpu in [cpu for cpu, ring in self._rings.items() if ring.descriptor in ended]:
             self._close_cpu(cpu)
 
     def take_interrupted(self) -> set[int]:
@@ -152,6 +158,7 @@ class Rings:
     def close(self) -> None:
         for cpu in list(self._rings):
             self._close_cpu(cpu)
+        self._readiness.close()
 
     def _open_cpu(self, cpu: int, pages: int) -> None:
         descriptor = self._open_sampling_event(cpu, pages)
@@ -174,6 +181,7 @@ class Rings:
             if self._idle_filter is not None:
                 self._idle_filter.attach(descriptor)
             enable(descriptor)
+            self._readiness.watch(descriptor)
         except BaseException:
             self._close_cpu(cpu)  # a ring that never fills would look like a core that never works
             raise
@@ -224,7 +232,9 @@ class Rings:
             self.tracepoint_of.pop(event_id(descriptor), None)
             os.close(descriptor)
         self._native = None
-        self._rings.pop(cpu).close()
+        ring = self._rings.pop(cpu)
+        self._readiness.forget(ring.descriptor)
+        ring.close()
         self.sampling_ids.pop(cpu, None)
         del self._event_of[cpu]
 

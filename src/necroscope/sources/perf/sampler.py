@@ -7,11 +7,12 @@ at a core.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
+from necroscope.errors import SourceUnavailable
 from necroscope.model.frame import Frame
 from necroscope.model.idle import IDLE_FUNCTIONS
-from necroscope.model.reading import Gap, Moment, Reading
+from necroscope.model.reading import Gap, Moment, Reading, Source, Trouble
 from necroscope.model.units import NS_PER_S
 from necroscope.perf_abi import records
 from necroscope.profile.core import PassedOn
@@ -36,6 +37,17 @@ _MOST_PROCESSES: Final = 100_000
 _MOST_BOUNDED: Final = 1_000
 _BODY_OFFSET: Final = records.HEADER.size
 _RING_FULL: Final = "ring full: the recorder was not run in time"
+_NAMES_LOST: Final = (
+    "the lookup process hung, ended or could not start: functions that were asked about then have"
+    " no name"
+)
+
+
+class LookupProcess(Lookup, Protocol):
+    @property
+    def restarts(self) -> int: ...
+
+    def close(self) -> None: ...
 
 
 @dataclass(slots=True)
@@ -47,22 +59,20 @@ class _Bounded:
     next_report_ns: int = 0
 
 
-class Sampler:
-    """Follows the `Source` protocol."""
+class Sampler(Source):
+    """Owns its lookup process."""
 
     name = "stacks"
     tables: tuple[str, ...] = ("samples", "stacks", "frames", "cgroup_ledger")
+    is_buffered = True
 
     def __init__(
-        self,
-        rings: Rings,
-        lookup: Lookup,
-        ledger: CgroupLedger | None,
-        root: Path,
-        period_s: float = 1.0,
+        self, rings: Rings, lookup: LookupProcess, ledger: CgroupLedger | None, root: Path
     ) -> None:
-        self.period_s = period_s
         self.rings = rings
+        self._lookup = lookup
+        self._lookup_restarts = 0
+        self._idle_reported = 0
         self.profile = LiveProfile(lookup, root / "proc", find_own_roots(root / "proc"))
         self._sampling = self.profile.core.add_event(SAMPLING_LAYOUT)
         self._tracepoint = self.profile.core.add_event(TRACEPOINT_LAYOUT, is_passed_on=True)
@@ -98,18 +108,24 @@ class Sampler:
         return refusal
 
     @property
-    def hidden_symbols(self) -> str | None:
-        """Why functions of the kernel have no names; None if they have."""
-        return self.profile.kernel.hidden
-
-    @property
     def wants_new_segment(self) -> bool:
         return self.profile.is_full
 
+    def descriptor(self) -> int:
+        return self.rings.fileno()
+
     def read(self, now: Moment) -> Reading:
         reading = Reading()
-        if self.profile.is_loading:
-            return reading
+        if not self.profile.is_loading:
+            self._drain(now, reading)
+        self.rings.close_hung_up()
+        return reading
+
+    def finish(self, now: Moment) -> Reading:
+        """So that nothing sampled is left in the rings."""
+        return self.read(now)
+
+    def _drain(self, now: Moment, reading: Reading) -> None:
         self._note_interruptions(now, reading)
         self._register_events()
         turn = self.profile.turn(
@@ -124,9 +140,11 @@ class Sampler:
         since = self._last_drain_ns or now.time_ns
         self._take_passed_on(turn, now, since, reading)
         self._note_bounds(turn, now, since, reading)
+        self._note_lost_names(now, since, reading)
         self._tidy(now)
+        idle, self._idle_reported = self._idle_reported, self.idle_dropped
+        reading.idle_samples = self._idle_reported - idle
         self._last_drain_ns = now.time_ns
-        return reading
 
     def seen_on(self, cpu: int, now_ns: int) -> list[SeenTask]:
         """Who the last turns saw on this core, most seen first."""
@@ -148,6 +166,7 @@ class Sampler:
         if self._idle_filter is not None:
             self._idle_filter.close()
         self.profile.close()
+        self._lookup.close()
 
     def _register_events(self) -> None:
         """A core that came back has events with other ids."""
@@ -226,6 +245,18 @@ class Sampler:
                 )
         while len(self._bounded) > _MOST_BOUNDED:
             del self._bounded[next(iter(self._bounded))]
+
+    def _note_lost_names(self, now: Moment, since_ns: int, reading: Reading) -> None:
+        """The kernel's, which are known to be hidden once they were asked for, and those that no
+        process was there to answer.
+        """
+        hidden = self.profile.kernel.hidden
+        if hidden is not None:
+            trouble = Trouble("kernel symbols", ("frames",), SourceUnavailable(hidden))
+            reading.parts = (trouble,)
+        if self._lookup.restarts != self._lookup_restarts:
+            self._lookup_restarts = self._lookup.restarts
+            reading.gaps.append(Gap("frames", since_ns, now.time_ns, _NAMES_LOST))
 
     def _tidy(self, now: Moment) -> None:
         """Forget what may have changed, now that no sample of this turn needs it."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from necroscope.errors import NecroscopeError, SourceUnavailable
-from necroscope.model.reading import Gap, Moment, Reading, Rows
+from necroscope.model.reading import Gap, Moment, Reading, Rows, Source
 from necroscope.model.tables import SOFTIRQ_DELAY_BUCKETS, SOFTIRQ_VECTORS
 from necroscope.model.units import NS_PER_S
 from necroscope.sources.perf.bpf import (
@@ -46,8 +46,8 @@ _HISTOGRAM_END: Final = 8 * (1 + SOFTIRQ_DELAY_BUCKETS)
 _PENDING_NS: Final = 1_000_000
 
 
-class SoftirqDelay:
-    """Follows the `Source` protocol; opens at the first read."""
+class SoftirqDelay(Source):
+    """Opens at the first read."""
 
     name = "softirq delay"
     tables: tuple[str, ...] = ("softirq_delay",)
@@ -80,11 +80,9 @@ class SoftirqDelay:
     def is_resting(self) -> bool:
         return self._rest is not None
 
-    def wake(self, now: Moment) -> Reading:
-        """Ends a rest at once."""
+    def wake(self) -> None:
         if self._rest is not None:
             self._rest = self._rest[0], 0
-        return self.read(now)
 
     def _rows(self, delays: MapValue, waits: MapValue, now: Moment) -> Rows:
         worst = memoryview(waits.read()).cast("Q")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from necroscope.model.names import clean
-from necroscope.model.reading import Moment, Reading, Rows
+from necroscope.model.reading import Moment, Reading, Rows, Source
 from necroscope.sources.kept_file import KeptFile, read_once
 from necroscope.sources.procfs.counters import increases_32_bit
 from necroscope.sources.procfs.interrupt_names import device_and_queue
@@ -87,7 +87,7 @@ class Interrupt:
         return ((cpu, rise) for cpu, rise in zip(cpus, rises, strict=False) if rise)
 
 
-class Interrupts:
+class Interrupts(Source):
     """Read every 10 s and when a trigger fires: making the file costs the kernel a number for each
     interrupt and core.
     """
@@ -95,6 +95,7 @@ class Interrupts:
     name = "interrupts"
     tables: tuple[str, ...] = ("interrupts",)
     period_s = 10.0
+    is_read_at_trigger = True
 
     def __init__(self, root: Path) -> None:
         self._root = root

@@ -6,7 +6,7 @@ from operator import sub
 from pathlib import Path
 from typing import Final
 
-from necroscope.model.reading import Gap, Moment, Reading
+from necroscope.model.reading import Gap, Moment, Reading, Source
 from necroscope.sources.kept_file import KeptFile
 from necroscope.sources.procfs import filesystem_caches, meminfo, vmstat
 
@@ -14,12 +14,11 @@ Values = list[int | None]
 _LONGEST_LINE_BYTES: Final = 128
 
 
-class Memory:
+class Memory(Source):
     """One row a tick."""
 
     name = "memory"
     tables: tuple[str, ...] = ("memory",)
-    period_s = 1.0
 
     def __init__(self, root: Path) -> None:
         self._vmstat_file = KeptFile(root / "proc/vmstat")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from necroscope.errors import SourceUnavailable
-from necroscope.model.reading import Gap, Moment, Reading, Row
+from necroscope.model.reading import Gap, Moment, Reading, Row, Source
 from necroscope.model.units import NS_PER_US
 from necroscope.sources.kept_file import KeptFile
 
@@ -47,12 +47,11 @@ class _Resource:
         return self._totals
 
 
-class Pressure:
+class Pressure(Source):
     """One row a resource and tick."""
 
     name = "pressure"
     tables: tuple[str, ...] = ("pressure",)
-    period_s = 1.0
 
     def __init__(self, root: Path) -> None:
         folder = root / "proc/pressure"

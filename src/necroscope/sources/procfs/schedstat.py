@@ -11,7 +11,7 @@ from typing import Final
 
 from necroscope.errors import SourceUnavailable
 from necroscope.model.names import clean
-from necroscope.model.reading import Moment, Reading, Row, Rows
+from necroscope.model.reading import Moment, Reading, Row, Rows, Source
 from necroscope.model.units import NS_PER_S
 from necroscope.sources.kept_file import KeptFile
 from necroscope.sources.procfs.kernel_threads import KernelThreads
@@ -89,14 +89,13 @@ class SoftirqThread:
         self.stat.close()
 
 
-class RunQueue:
+class RunQueue(Source):
     """One row a thread and tick. Threads that come and go (napi threads are made by a sysctl) are
     found within a minute.
     """
 
     name = "runqueue"
     tables: tuple[str, ...] = ("runqueue",)
-    period_s = 1.0
 
     def __init__(self, root: Path) -> None:
         self._proc = root / "proc"

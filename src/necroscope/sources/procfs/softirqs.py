@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from necroscope.model.reading import Gap, Moment, Reading, Row, Rows, Value
+from necroscope.model.reading import Gap, Moment, Reading, Row, Rows, Source, Value
 from necroscope.model.tables import SOFTIRQ_VECTORS
 from necroscope.sources.kept_file import KeptFile
 from necroscope.sources.procfs.counters import increases_32_bit
@@ -53,14 +53,13 @@ def _places(labels: tuple[bytes, ...]) -> tuple[tuple[int, ...], tuple[str, ...]
     return tuple(labels.index(label) for label in _LABELS if label in labels), missing
 
 
-class Softirqs:
+class Softirqs(Source):
     """One row a core and tick, zeros included: a core whose softirqs all stand still is what
     starvation looks like.
     """
 
     name = "softirqs"
     tables: tuple[str, ...] = ("softirqs",)
-    period_s = 1.0
 
     def __init__(self, root: Path) -> None:
         self._file = KeptFile(root / "proc/softirqs")

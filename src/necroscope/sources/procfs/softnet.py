@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from necroscope.model.reading import Gap, Moment, Reading, Row, Rows
+from necroscope.model.reading import Gap, Moment, Reading, Row, Rows, Source
 from necroscope.sources.kept_file import KeptFile
 from necroscope.sources.procfs.counters import increases_32_bit
 from necroscope.sources.sysfs.cpus import OnlineCpus
@@ -43,12 +43,11 @@ def parse(data: bytes, online: Sequence[int] | None) -> dict[int, Softnet]:
     return {cpu: ((*line[:3], *line[9:11]), None) for cpu, line in zip(cpus, lines, strict=True)}
 
 
-class SoftnetStat:
+class SoftnetStat(Source):
     """One row a core and tick, of the node's own network namespace."""
 
     name = "softnet"
     tables: tuple[str, ...] = ("softnet",)
-    period_s = 1.0
 
     def __init__(self, root: Path) -> None:
         # /proc/net is the reader's own namespace, also below a host mount: that of PID 1 is the

@@ -11,7 +11,7 @@ from operator import sub
 from pathlib import Path
 from typing import Final
 
-from necroscope.model.reading import Gap, Moment, Reading, Rows
+from necroscope.model.reading import Gap, Moment, Reading, Rows, Source
 from necroscope.model.units import NS_PER_S
 from necroscope.sources.kept_file import KeptFile
 
@@ -57,14 +57,13 @@ def _without_guests(numbers: list[int], at: int) -> Ticks:
     )
 
 
-class Cores:
+class Cores(Source):
     """One row a core and tick; `online` are the CPUs of the last read, so that the recorder can
     follow hot-plug.
     """
 
     name = "cores"
     tables: tuple[str, ...] = ("cores",)
-    period_s = 1.0
 
     def __init__(self, root: Path, ticks_per_s: int = 0) -> None:
         self._file = KeptFile(root / "proc/stat")

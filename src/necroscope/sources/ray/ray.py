@@ -13,7 +13,7 @@ from typing import Final
 
 from necroscope.errors import NecroscopeError
 from necroscope.model.clocks import shift_ns
-from necroscope.model.reading import Gap, Moment, Reading, Row
+from necroscope.model.reading import Gap, Moment, Reading, Row, Source
 from necroscope.model.units import NS_PER_S, format_bytes
 from necroscope.sources.background import Background
 from necroscope.sources.ray.dashboard import Dashboard
@@ -42,12 +42,11 @@ class _Round:
     trouble: NecroscopeError | None = None
 
 
-class Ray:
+class Ray(Source):
     """Rows of `events`."""
 
     name = "ray"
     tables: tuple[str, ...] = ("events",)
-    period_s = 1.0
 
     def __init__(
         self,
@@ -61,7 +60,6 @@ class Ray:
         self._realtime = realtime
         self._work: Background[_Round] = Background("ray")
         self._next_ns = 0
-        self.idle_until_ns = 0
         self._next_seldom_ns = 0
         self._told: dict[tuple[str, str], None] = {}
         self._is_dashboard_known = False

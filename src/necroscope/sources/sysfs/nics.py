@@ -13,7 +13,7 @@ from typing import Final
 
 from necroscope.errors import SourceUnavailable
 from necroscope.model.names import clean
-from necroscope.model.reading import Gap, Moment, Reading, Row
+from necroscope.model.reading import Gap, Moment, Reading, Row, Source
 from necroscope.sources.kept_file import read_once, unavailable
 from necroscope.sources.procfs.network_namespace import is_network_of_node
 from necroscope.sources.sysfs.ethtool import Answers, EthtoolThread
@@ -96,7 +96,7 @@ def _is_veth(folder: str) -> bool:
     )
 
 
-class Nics:
+class Nics(Source):
     """A row for each counter that changed, and for all of them at the start of a segment."""
 
     name = "nics"

@@ -18,7 +18,7 @@ from typing import Final
 
 from necroscope.errors import NecroscopeError, SourceUnavailable
 from necroscope.model.clocks import shift_ns
-from necroscope.model.reading import Gap, Moment, Reading, Row
+from necroscope.model.reading import Gap, Moment, Reading, Row, Source
 from necroscope.sources.background import Background
 from necroscope.sources.systemd.bus import MANAGER, MANAGER_PATH, Bus, Question, runs_systemd
 from necroscope.sources.systemd.unit_events import unit_events
@@ -50,12 +50,11 @@ class _Round:
     left_out: int = 0
 
 
-class Units:
+class Units(Source):
     """A row for each unit that changed, and for all of them at the start of a segment."""
 
     name = "units"
     tables: tuple[str, ...] = ("units",)
-    period_s = 1.0
 
     def __init__(
         self,
@@ -73,7 +72,6 @@ class Units:
         self._bus: Bus | None = None
         self._work: Background[_Round] = Background("units")
         self._next_ns = 0
-        self.idle_until_ns = 0
         self._rounds = 0
         self._trouble: NecroscopeError | None = None
         self._last: _Round | None = None

@@ -1,6 +1,8 @@
 """The kernel log as a source: rows, gaps, alarms, bounds, and which log is read."""
 
 import os
+import select
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,13 +30,14 @@ class Scripted:
         self.lines: list[LogLine] = []
         self.gaps: list[Gap] = []
         self.closed = False
+        self.pipe = os.pipe()
         self.failure: SourceUnavailable | None = None
 
     def say(self, text: str, time_s: float = 0) -> None:
         self.lines.append(LogLine(int(time_s * NS_PER_S), len(self.lines), 3, 0, True, text))
 
     def fileno(self) -> int | None:
-        return 7
+        return self.pipe[0]
 
     def read_lines(self, limit: int) -> list[LogLine]:
         if self.failure is not None and not self.lines:
@@ -62,10 +65,12 @@ class Clock:
 
 
 @pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> Scripted:
+def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scripted]:
     scripted = Scripted()
     monkeypatch.setattr(source, "open_log", lambda *_: scripted)
-    return scripted
+    yield scripted
+    for end in scripted.pipe:
+        os.close(end)
 
 
 def kernel_log(clock: Clock | None = None) -> KernelLog:
@@ -98,9 +103,8 @@ def test_an_alarm_comes_with_the_line_while_the_story_is_still_told(log: Scripte
     log.say(RESET)
     reading = kernel.read(now(1))
     assert "events" not in reading.rows
-    assert [(alarm.kind, alarm.device) for alarm in kernel.alarms] == [("nic_reset", "eth0")]
-    kernel.read(now(2))
-    assert kernel.alarms == []
+    assert [(alarm.kind, alarm.device) for alarm in reading.alarms] == [("nic_reset", "eth0")]
+    assert kernel.read(now(2)).alarms == []
     assert [row[KIND] for row in kernel.read(now(12)).rows["events"]] == ["nic_reset"]
 
 
@@ -135,7 +139,7 @@ def test_history_is_recorded_and_raises_no_alarm(log: Scripted) -> None:
     reading = kernel.read(now(1000))
     assert len(reading.rows["events"]) == 1
     assert len(reading.rows["log"]) == 2
-    assert kernel.alarms == []
+    assert reading.alarms == []
 
 
 def test_finish_tells_what_is_still_open(log: Scripted) -> None:
@@ -219,12 +223,10 @@ def test_a_log_that_takes_its_time_to_find_its_history_raises_no_alarm_for_it(
     kernel = kernel_log()
     kernel.read(now(100))
     log.say(RESET, 1)
-    kernel.read(now(101))
-    assert kernel.alarms == []
+    assert kernel.read(now(101)).alarms == []
     kernel.read(now(106))
     log.say("ena 0000:00:06.0 eth1: Trigger reset is on", 106)
-    kernel.read(now(107))
-    assert [alarm.device for alarm in kernel.alarms] == ["eth1"]
+    assert [alarm.device for alarm in kernel.read(now(107)).alarms] == ["eth1"]
 
 
 def test_history_that_comes_late_raises_no_alarm(log: Scripted) -> None:
@@ -234,15 +236,36 @@ def test_history_that_comes_late_raises_no_alarm(log: Scripted) -> None:
     kernel.read(now(108))
     log.say(RESET, 60)
     log.say("ena 0000:00:06.0 eth1: Trigger reset is on", 99)
-    kernel.read(now(109))
-    assert [alarm.device for alarm in kernel.alarms] == ["eth1"]
+    assert [alarm.device for alarm in kernel.read(now(109)).alarms] == ["eth1"]
+
+
+def is_readable(kernel: KernelLog) -> bool:
+    return bool(select.select([kernel.descriptor()], [], [], 0)[0])
+
+
+def test_its_descriptor_is_readable_when_a_line_comes_also_from_a_reader_that_was_started_again(
+    log: Scripted,
+) -> None:
+    kernel = kernel_log()
+    kernel.read(now(0))
+    assert not is_readable(kernel)
+    os.write(log.pipe[1], b"x")
+    assert is_readable(kernel)
+    for end in log.pipe:
+        os.close(end)
+    assert not is_readable(kernel)
+    log.pipe = os.pipe()
+    os.write(log.pipe[1], b"x")
+    kernel.read(now(1))
+    assert is_readable(kernel)
+    kernel.close()
 
 
 def test_close_closes_the_log_and_may_be_called_twice(log: Scripted) -> None:
     kernel = kernel_log()
-    assert (kernel.fileno(), kernel.reads_from) == (None, None)
+    assert kernel.reads_from is None
     kernel.read(now(0))
-    assert (kernel.fileno(), kernel.reads_from) == (7, "scripted")
+    assert kernel.reads_from == "scripted"
     kernel.close()
     kernel.close()
     assert log.closed

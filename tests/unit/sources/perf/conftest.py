@@ -218,6 +218,7 @@ class FakeLookup:
         self.reloads = -1  # the first reading is none
         self.is_loading = False
         self.unanswered = 0
+        self.restarts = 0
         self.is_gone = False
 
     @property
@@ -225,6 +226,8 @@ class FakeLookup:
         return (
             self.user_calls + len(self.jit_asked) + len(self.maps_asked) + len(self.mangled_asked)
         )
+
+    def close(self) -> None: ...
 
     def read_kernel_symbols(self) -> "FakeLookup":
         """Itself: it has what is asked of kallsyms."""

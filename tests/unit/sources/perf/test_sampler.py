@@ -212,11 +212,23 @@ def test_an_idle_sample_is_dropped_even_before_its_name_was_known(
         build.sample(time_ns, pid=0, kernel=[build.IDLE, build.KERNEL_BASE])
         for time_ns in range(1, 6)
     ]
-    assert node.read(*idle) == []
-    assert node.sampler.idle_dropped == 5
+    reading = node.read_all(*idle)
+    assert (table(reading, "samples"), reading.idle_samples) == ([], 5)
     assert len(lookup.kernel_asked) == 2
-    assert node.read(build.sample(SECOND + 1, pid=0, kernel=[build.IDLE, build.KERNEL_BASE])) == []
+    again = build.sample(SECOND + 1, pid=0, kernel=[build.IDLE, build.KERNEL_BASE])
+    assert node.read_all(again).idle_samples == 1
     assert node.sampler.idle_dropped == 6
+
+
+def test_a_lookup_process_that_was_left_behind_is_a_gap_of_names_once(
+    node: Node, lookup: Any
+) -> None:
+    node.read_all()
+    lookup.restarts = 1
+    (gap,) = node.read_all().gaps
+    assert (gap.table, gap.to_ns - gap.from_ns) == ("frames", SECOND)
+    assert gap.cause.startswith("the lookup process hung, ended or could not start")
+    assert node.read_all().gaps == []
 
 
 def test_an_idle_sample_kept_for_the_next_drain_is_dropped_if_its_name_was_learnt_meanwhile(

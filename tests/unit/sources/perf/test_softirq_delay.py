@@ -402,7 +402,8 @@ def test_a_rest_can_be_ended_at_once(
     monkeypatch.setattr(softirq_delay, "ticks_of_rest", lambda rows, elapsed_ns: 14)
     second = [Moment(10**18 + number * NS_PER_S, number * NS_PER_S) for number in range(4)]
     rests = [source.is_resting for _ in map(source.read, second[:2])]
-    assert [(gap.from_ns, gap.to_ns) for gap in source.wake(second[3]).gaps] == [
+    source.wake()
+    assert [(gap.from_ns, gap.to_ns) for gap in source.read(second[3]).gaps] == [
         (second[1].time_ns, second[3].time_ns)
     ]
     assert [*rests, source.is_resting, bool(open_bpf_descriptors())] == [False, True, False, True]
