@@ -3,6 +3,7 @@ causes.md, top.md.
 """
 
 import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -118,6 +119,9 @@ CAUSES_PAGE = """\
 Every mechanism that a verdict can name. A cause is named only with its confirming signal; how the choice is made is in
 [how-it-decides.md](how-it-decides.md). Each is one file in `src/necroscope/analysis/causes/`.
 
+Every number that decides is listed with its reason. A share is of what ran on the core in the incident. `least` is where a cause
+begins to be weighed, `confirmed` where its share is large enough; `necroscope lab score --vary` shows how much each number matters.
+
 | cause | what happens |
 | --- | --- |
 {contents}
@@ -136,12 +140,17 @@ def causes_page() -> str:
 
 def _cause_section(cause: Cause) -> Iterator[str]:
     """The story at the top of its file, then what to do."""
-    story = inspect.cleandoc(inspect.getmodule(cause.assess).__doc__ or "")
-    yield from (f"## {cause.slug}", "")
-    for line in filter(None, story.splitlines()):
-        label, colon, rest = line.partition(": ")
-        is_labelled = colon and label in ("Signature", "Confirming signal", "Source")
-        yield from ("", f"**{label}:** {_text(rest)}") if is_labelled else (_text(line),)
+    story = " ".join((inspect.getmodule(cause.assess).__doc__ or "").split())
+    first, *parts = re.split(r"(Signature|Confirming signal|Source): ", story)
+    yield from (f"## {cause.slug}", "", _text(first.strip()))
+    for label, text in zip(parts[::2], parts[1::2], strict=True):
+        yield from ("", f"**{label}:** {_text(text.strip())}")
+    limits = [
+        f"| {_text(name.replace('_', ' '))} | {_amount(name, limit.value)} | {_text(limit.reason)} |"
+        for name, limit in cause.limits
+    ]
+    if limits:
+        yield from ("", "| threshold | value | reason |", "| --- | --- | --- |", *limits)
     for title, items in (("What to do", cause.fix), ("How to see that it helped", cause.verify)):
         yield from ("", f"**{title}**", "", *(f"- {_text(item)}" for item in items))
     if cause.will_not_help:
@@ -151,6 +160,15 @@ def _cause_section(cause: Cause) -> Iterator[str]:
             "",
             *(f"- {_text(item.what)}: {_text(item.why)}" for item in cause.will_not_help),
         )
+
+
+def _amount(name: str, value: float) -> str:
+    """With the unit that the name ends with; a share where it has none."""
+    if name.endswith("_per_s"):
+        return f"{value:,.0f} per second"
+    if name.endswith("_s"):
+        return f"{value:g} s"
+    return f"{value:.0%}" if value < 1 else f"{value:,.0f}"
 
 
 def _text(line: str) -> str:

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from necroscope.analysis.columns import Numbers, runs
-from necroscope.analysis.core_episodes import CoreShares, core_shares
+from necroscope.analysis.core_time import CoreShares
 from necroscope.analysis.episodes import Episode, Kind, Span
 from necroscope.analysis.node import Node
 from necroscope.analysis.periodicity import period_of_starts, told
@@ -57,7 +57,7 @@ def burst_episodes(node: Node) -> Iterator[Episode]:
     slices = [found for from_ns in starts if (found := _slice(node, from_ns, programs)) is not None]
     if not programs:
         return
-    shares = core_shares(node)
+    shares = node.core_shares
     period_s = max(slices, key=lambda one: one.busiest).period_s
     in_bins = _by_program([one.in_bins for one in slices], len(programs))
     on_cores = _by_program([one.on_cores for one in slices], len(programs))

@@ -1,116 +1,101 @@
-"""The case of one incident: all that causes ask for, of its time and core, beside the quiet time
-before it.
+"""The case of one incident, as one rule sees it: its times, counters and samples, and what the rule
+may ask of them.
 """
 
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
-from necroscope.analysis.attribution import culprit_of
 from necroscope.analysis.case_counters import CaseCounters
-from necroscope.analysis.correlate import Gathered, JoinedEvent
-from necroscope.analysis.differential import Differential, compared
-from necroscope.analysis.episodes import Kind, Span, joined
+from necroscope.analysis.case_samples import CaseSamples
+from necroscope.analysis.case_times import CaseTimes
+from necroscope.analysis.correlate import Cluster, JoinedEvent
+from necroscope.analysis.episodes import Episode, Kind, Span
 from necroscope.analysis.functions import Functions
-from necroscope.analysis.node import Node
+from necroscope.analysis.node import Node, NodeView
+from necroscope.analysis.periodicity import told
 from necroscope.analysis.report import Culprit, Evidence
-from necroscope.analysis.stacks import Stacks
+from necroscope.analysis.stacks import SOFTIRQ
+from necroscope.analysis.thresholds import NO_THRESHOLDS, Thresholds
 from necroscope.model.units import NS_PER_S
 
-_MACHINE_BEFORE_NS: Final = 20 * NS_PER_S
-_FEW_CORES: Final = 4
+_IN_SOFTIRQ: Final = 0.5
 
 
-class Case(CaseCounters):
-    """`now` and `before` are samples of the incident's core, `machine` and `machine_before` of all
-    cores.
+@dataclass(frozen=True)
+class Case:
+    """`limits` are the thresholds of the rule that looks at it; `node` knows which tables that rule
+    asked for.
     """
 
-    def __init__(self, node: Node, gathered: Gathered) -> None:
-        super().__init__(node, gathered)
-        self.events: tuple[JoinedEvent, ...] = gathered.events
+    node: NodeView
+    cluster: Cluster
+    times: CaseTimes
+    samples: CaseSamples
+    mode: str | None
+    limits: Thresholds
+
+    def for_rule(self, limits: Thresholds) -> "Case":
+        """What is expensive is shared; the tables that a rule asks for are its own."""
+        return replace(self, node=NodeView(self.node), limits=limits)
 
     @cached_property
-    def now(self) -> Stacks:
-        """What ran on the core in the incident; of an incident without a core, on all cores."""
-        if self.core is None:
-            return self.machine
-        return self._core_samples.where([self.core], self.spans)
+    def counters(self) -> CaseCounters:
+        return CaseCounters(self.node, self.times, self.core)
+
+    @property
+    def window(self) -> Span:
+        return self.cluster.span
+
+    @property
+    def core(self) -> int | None:
+        return self.cluster.core
+
+    @property
+    def episodes(self) -> tuple[Episode, ...]:
+        return self.cluster.episodes
+
+    @property
+    def events(self) -> tuple[JoinedEvent, ...]:
+        return self.cluster.events
+
+    @property
+    def seconds(self) -> float:
+        return self.times.seconds
 
     @cached_property
-    def before(self) -> Stacks:
-        """What ran on the core in quiet time."""
-        if self.core is None:
-            return self.machine_before
-        return self._core_samples.where([self.core], self.quiet)
+    def period_s(self) -> float | None:
+        return self.times.period_s(self.mode)
 
-    @cached_property
-    def machine(self) -> Stacks:
-        """What ran on all cores in the incident."""
-        return self._machine_samples.where(None, self.spans, self.node.cores)
+    @property
+    def place(self) -> str:
+        """`core 39`, or `the node` where it is on no core in particular."""
+        return "the node" if self.core is None else f"core {self.core}"
 
-    @cached_property
-    def elsewhere(self) -> Stacks:
-        """What ran on the other cores in the incident."""
-        others = [cpu for cpu in self.node.cpus if cpu != self.core]
-        return self._machine_samples.where(others, self.spans)
-
-    @cached_property
-    def machine_before(self) -> Stacks:
-        """What ran on all cores in quiet time."""
-        return self._machine_samples.where(None, self._machine_quiet, self.node.cores)
+    @property
+    def beat(self) -> str:
+        """`, every 10 s`, or nothing."""
+        return f", {told(self.period_s)}" if self.period_s else ""
 
     def culprit(
         self, group: Functions | None = None, inside: Functions | None = None
     ) -> Culprit | None:
-        """Who was in these functions on the core, else on the machine; without a group: whose
-        weight rose most on the core.
-        """
-        found = culprit_of(
-            self.now,
-            self.before,
-            self.node,
-            group,
-            inside,
-            is_interrupt=self.mode in ("softirq", "irq"),
-        )
-        if found is None and self.core is not None and group is not None:
-            return culprit_of(
-                self.machine, self.machine_before, self.node, group, inside, is_interrupt=False
-            )
-        return found
-
-    @cached_property
-    def differential(self) -> Differential:
-        """Paths that came and went on the core, beside quiet time."""
-        return compared(self.now, self.before)
-
-    def has_share(self, culprit: Culprit | None) -> float:
-        """Of what ran on the core (of an incident without a core: on all): the culprit's own."""
-        if culprit is None or culprit.comm is None or not self.now.total:
-            return 0.0
-        return self.now.of_task(culprit.comm, culprit.cgroup, culprit.pid).total / self.now.total
+        """Who was in these functions; without a group: whose weight rose most on the core."""
+        return self.samples.culprit(self.node, group, inside, self.mode in ("softirq", "irq"))
 
     def rows(self, table: str, before_s: float = 0, after_s: float = 2) -> list[dict[str, Any]]:
         """Rows of any table around the incident, as dictionaries; of one that lasts for hours, of
         its first.
         """
-        end_ns = min(self.window[1], self.node.span[1])
-        span = self.window[0] - round(before_s * NS_PER_S), end_ns + round(after_s * NS_PER_S)
-        self.node.looked_at.add(table)
-        found: list[dict[str, Any]] = self.node.recording.rows(table, *span).to_pylist()
-        return found
+        end_ns = min(self.window[1], self.node.span[1]) + round(after_s * NS_PER_S)
+        return self.node.rows(table, (self.window[0] - round(before_s * NS_PER_S), end_ns))
 
-    @property
+    @cached_property
     def tasks(self) -> list[dict[str, Any]]:
         """Rows of `tasks` of the core, captured in the incident by a trigger: policy, cpus_allowed,
         syscall, file, stack.
         """
-        self.node.looked_at.add("tasks")
-        return self._tasks
-
-    @cached_property
-    def _tasks(self) -> list[dict[str, Any]]:
-        return [row for row in self.rows("tasks") if self.core is None or row["cpu"] == self.core]
+        return [row for row in self.rows("tasks") if self.core in (None, row["cpu"])]
 
     def events_of(self, *kinds: str) -> list[JoinedEvent]:
         return [event for event in self.events if event.kind in kinds]
@@ -128,21 +113,13 @@ class Case(CaseCounters):
         from_ns, to_ns = span or self.window
         return Evidence(text, from_ns, to_ns, cpu, table)
 
-    @cached_property
-    def _core_samples(self) -> Stacks:
-        reach = joined([*self.spans, *self.quiet])
-        # On few cores one read tells all there is.
-        cpus = [self.core] if self.core is not None and self.node.cores > _FEW_CORES else None
-        return self.node.stacks((reach[0][0], reach[-1][1]), cpus)
 
-    @cached_property
-    def _machine_samples(self) -> Stacks:
-        if self.node.cores <= _FEW_CORES:
-            return self._core_samples
-        reach = joined([*self.spans, *self._machine_quiet])
-        return self.node.stacks((reach[0][0], reach[-1][1]), None)
-
-    @property
-    def _machine_quiet(self) -> list[Span]:
-        last = self.quiet[-1] if self.quiet else None
-        return [(max(last[0], last[1] - _MACHINE_BEFORE_NS), last[1])] if last else []
+def case_of(node: Node, cluster: Cluster) -> Case:
+    """Of all that was found, not yet as a rule sees it."""
+    times = CaseTimes(node, cluster)
+    samples = CaseSamples(node, times, cluster.core)
+    mode = times.main_mode
+    # Without IRQ_TIME_ACCOUNTING softirqs are booked as whatever the tick finds; samples see them.
+    if mode in ("system", None) and cluster.core is not None and samples.now.total:
+        mode = "softirq" if samples.now.share(SOFTIRQ) >= _IN_SOFTIRQ else mode
+    return Case(NodeView(node), cluster, times, samples, mode, NO_THRESHOLDS)

@@ -2,7 +2,7 @@
 time.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -11,19 +11,19 @@ import numpy as np
 
 from necroscope.analysis.case_times import BEFORE_NS, TICK_NS, CaseTimes
 from necroscope.analysis.columns import Columns, Floats
-from necroscope.analysis.correlate import Gathered
 from necroscope.analysis.episodes import Span, touches
-from necroscope.analysis.node import MODES, Node
+from necroscope.analysis.node import Node
 from necroscope.model.reading import Gap
 from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S
 
-_MOSTLY: Final = 0.4
+# From this part of the incident on, rows tell of it although a gap lies over the rest.
+_TELLING_PART: Final = 0.4
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Events a second in the incident and in the quiet time before; None where it was not
+    """Events per second in the incident and in the quiet time before; None where it was not
     recorded.
     """
 
@@ -32,7 +32,7 @@ class Rate:
 
     @property
     def rise(self) -> float:
-        """How many a second more than before; 0 if nothing is known."""
+        """How many per second more than before; 0 if nothing is known."""
         return max(0.0, (self.now or 0.0) - (self.before or 0.0))
 
     def grew(self, factor: float, at_least: float = 0.0) -> bool:
@@ -43,64 +43,59 @@ class Rate:
         )
 
 
-class CaseCounters(CaseTimes):
-    """Shares are of elapsed time, rates are a second; None is what was not recorded."""
+class CaseCounters:
+    """Shares are of elapsed time, rates are per second; None is what was not recorded."""
 
-    def __init__(self, node: Node, gathered: Gathered) -> None:
-        super().__init__(node, gathered)
-        self.mode = self.mode or self._main_mode()
+    def __init__(self, node: Node, times: CaseTimes, core: int | None) -> None:
+        self._node = node
+        self._times = times
+        self._core = core
 
     def share(self, mode: str, cpu: int | None = None) -> float | None:
         """Of the core's time in the incident: user (with nice), system, irq, softirq, steal, idle,
         iowait, kernel, missing.
         """
-        return self._mode_share(mode, self.spans, self.core if cpu is None else cpu)
+        return self._node.mode_share(mode, self._times.spans, self._core if cpu is None else cpu)
 
     def share_before(self, mode: str, cpu: int | None = None) -> float | None:
-        return self._mode_share(mode, self.quiet, self.core if cpu is None else cpu)
+        return self._node.mode_share(mode, self._times.quiet, self._core if cpu is None else cpu)
 
     def machine_share(self, mode: str) -> float | None:
         """The same over all cores."""
-        return self._mode_share(mode, self.spans, None)
+        return self._node.mode_share(mode, self._times.spans, None)
 
     def rate(self, table: str, *columns: str, cpu: int | None = None) -> Rate:
-        """Events a second of counters that count since the row before: memory, softirqs, softnet,
+        """Events per second of counters that count since the row before: memory, softirqs, softnet,
         cgroups, pressure, runqueue.
         """
-        rows = self.node.columns(table).of_core(cpu)
-        quiet = rows.within(self.quiet)
+        quiet = self._node.columns(table).of_core(cpu).within(self._times.quiet)
         return Rate(
-            rows.within(self._ticks(table)).per_second(*columns),
+            self.rows_of(table, self._times.spans).of_core(cpu).per_second(*columns),
             quiet.per_second(*columns) if len(quiet) else None,
         )
 
     def interrupts(self, name: str, cpu: int | None = None) -> Rate:
-        """Interrupts a second of one line of /proc/interrupts (TLB, CAL, RES, LOC, a number), of a
-        core or of all.
+        """Interrupts per second of one line of /proc/interrupts (TLB, CAL, RES, LOC, a number), of
+        a core or of all.
         """
-        rows = self.node.columns("interrupts").of_core(cpu)
-        rows = rows.at(rows["irq"] == name)
-        return Rate(
-            self._counted(rows.within(self._ticks("interrupts"))),
-            self._counted(rows.within(self.quiet)),
-        )
+        now = self.rows_of("interrupts", self._times.spans).of_core(cpu)
+        before = self._node.columns("interrupts").of_core(cpu).within(self._times.quiet)
+        return Rate(*(self._counted(rows.at(rows["irq"] == name)) for rows in (now, before)))
 
     def pressure(self, resource: str, column: str = "some_ns") -> float | None:
         """Share of the incident's time in which work stalled for want of cpu, memory or io;
         `full_ns`: all work.
         """
-        rows = self.node.columns("pressure")
-        per_second = (
-            rows.at(rows["resource"] == resource).within(self._ticks("pressure")).per_second(column)
-        )
+        rows = self.rows_of("pressure", self._times.spans)
+        per_second = rows.at(rows["resource"] == resource).per_second(column)
         return None if per_second is None else per_second / NS_PER_S
 
     def level(self, table: str, column: str) -> float | None:
         """The last known amount at the end of the incident: memory's `free_bytes`, softnet's
         `backlog`.
         """
-        values: Floats = self.node.columns(table).within(
-            [(self.window[0] - BEFORE_NS, self._late_ns)]
+        values: Floats = self._node.columns(table).within(
+            [(self._times.window[0] - BEFORE_NS, self._late_ns)]
         )[column]
         known = values[np.isfinite(values)]
         return float(known[-1]) if len(known) else None
@@ -109,11 +104,11 @@ class CaseCounters(CaseTimes):
         self, vectors: Collection[str] | None = None, cpu: int | None = None
     ) -> float | None:
         """The longest that a raised softirq waited on the core; None if that was not measured."""
-        rows = self.node.columns("softirq_delay")
+        rows = self._node.columns("softirq_delay")
         if not len(rows):
             return None
-        rows = rows.of_core(self.core if cpu is None else cpu).within(
-            [(self.window[0], self._late_ns)]
+        rows = rows.of_core(self._core if cpu is None else cpu).within(
+            [(self._times.window[0], self._late_ns)]
         )
         if vectors is not None:
             rows = rows.at(np.isin(rows["vector"].astype(str), list(vectors)))
@@ -128,9 +123,9 @@ class CaseCounters(CaseTimes):
         runnable and did not run.
         """
         rows = (
-            self.node.columns("runqueue")
-            .of_core(self.core if cpu is None else cpu)
-            .within(self.spans)
+            self._node.columns("runqueue")
+            .of_core(self._core if cpu is None else cpu)
+            .within(self._times.spans)
         )
         rows = rows.at(
             np.array([str(comm).startswith(prefix) for comm in rows["comm"]], dtype=bool)
@@ -148,11 +143,11 @@ class CaseCounters(CaseTimes):
 
     def columns(self, table: str) -> Columns:
         """All rows of a table, as numpy columns."""
-        return self.node.columns(table)
+        return self._node.columns(table)
 
     def is_recorded(self, table: str) -> bool:
         """Whether the recording has the table at all: without it, its silence says nothing."""
-        return bool(self.node.tables.get(table))
+        return bool(self._node.tables.get(table))
 
     def hidden_by(self, table: str) -> str | None:
         """The cause of a gap that hides most of the incident from a table of counters; a late row
@@ -161,70 +156,38 @@ class CaseCounters(CaseTimes):
         causes = [gap.cause for gap in self._gaps if gap.table == table]
         if not causes:
             return None
-        rows = self.node.columns(table).of_core(self.core).within(self._ticks(table))
+        rows = self.rows_of(table, self._times.spans).of_core(self._core)
         if not any(column.name == "elapsed_ns" for column in TABLES[table].columns):
             return None if len(rows["time"]) else causes[0]
         _, first = np.unique(rows["time"], return_index=True)
-        is_seen = float(rows["elapsed_ns"][first].sum()) >= _MOSTLY * sum(
-            to_ns - from_ns for from_ns, to_ns in self.spans
+        is_seen = float(rows["elapsed_ns"][first].sum()) >= _TELLING_PART * sum(
+            to_ns - from_ns for from_ns, to_ns in self._times.spans
         )
         return None if is_seen else causes[0]
-
-    # --- inner
 
     @cached_property
     def _gaps(self) -> list[Gap]:
         """Those over the incident, on its core or the machine."""
         own = [
             gap
-            for gap in self.node.recording.gaps(*self.window)
-            if gap.to_ns > gap.from_ns and gap.cpu in (None, self.core)
+            for gap in self._node.recording.gaps(*self._times.window)
+            if gap.to_ns > gap.from_ns and gap.cpu in (None, self._core)
         ]
         return [
             gap
             for gap in own
-            if any(touches(span, (gap.from_ns, gap.to_ns)) for span in self.spans)
+            if any(touches(span, (gap.from_ns, gap.to_ns)) for span in self._times.spans)
         ]
 
     @property
     def _late_ns(self) -> int:
         """Rows come at the end of a tick, and delays when the wait is over."""
-        return self.window[1] + 2 * TICK_NS
+        return self._times.window[1] + 2 * TICK_NS
 
-    def _ticks(self, table: str) -> list[Span]:
-        """Stretches wide enough to hold rows of the table: those that are read every 10 s come
-        late.
-        """
+    def rows_of(self, table: str, spans: Sequence[Span]) -> Columns:
+        """Rows that tell of these stretches: a table that is read every 10 s tells it late."""
         late_ns = 11 * NS_PER_S if table in ("interrupts", "cgroups", "nics") else TICK_NS // 2
-        return [(from_ns, to_ns + late_ns) for from_ns, to_ns in self.spans]
-
-    def _main_mode(self) -> str | None:
-        """Where no episode tells it: the mode the core was in most of the time."""
-        if self.core is None:
-            return None
-        shares = {
-            mode: self.share(mode) or 0.0 for mode in ("system", "softirq", "irq", "steal", "user")
-        }
-        best = max(shares, key=lambda mode: shares[mode])
-        return best if shares[best] >= _MOSTLY else None
-
-    def _mode_share(self, mode: str, spans: list[Span], cpu: int | None) -> float | None:
-        own = self.node.columns("cores").of_core(cpu)
-        # Of a stretch shorter than a tick the tick in which it ends tells.
-        rows = (
-            own.within(spans)
-            if len(own.within(spans))
-            else own.within([(a, b + TICK_NS) for a, b in spans])
-        )
-        elapsed_ns = rows.total("elapsed_ns")
-        if not elapsed_ns:
-            return None
-        booked_ns = rows.total(*(MODES[mode] if mode != "missing" else MODES["all"])) or 0.0
-        return (
-            max(0.0, 1 - booked_ns / elapsed_ns)
-            if mode == "missing"
-            else min(1.0, booked_ns / elapsed_ns)
-        )
+        return self._node.columns(table).within([(a, b + late_ns) for a, b in spans])
 
     def _counted(self, rows: Columns) -> float | None:
         """Rows of interrupts are by core and only of those that came: the time is that of the

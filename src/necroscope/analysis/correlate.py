@@ -63,7 +63,7 @@ class JoinedEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class Cluster:
     """What belongs together. `is_strong`: it is an incident whether or not a cause is found."""
 
     span: Span
@@ -72,7 +72,7 @@ class Gathered:
     episodes: tuple[Episode, ...]
     events: tuple[JoinedEvent, ...]
     is_strong: bool
-    is_asked: bool = False
+    is_question: bool = False
 
     @property
     def weight(self) -> float:
@@ -81,7 +81,7 @@ class Gathered:
 
 def gather(
     episodes: Sequence[Episode], found: Sequence[Happening], interrupts: Columns
-) -> list[Gathered]:
+) -> list[Cluster]:
     """Incidents in order of time; weak ones are candidates that need a cause with its confirming
     signal.
     """
@@ -96,8 +96,8 @@ def gather(
             events[place].append(event)
         elif happening.is_major:
             alone.append(event)
-    gathered = [_gathered(cluster, own) for cluster, own in zip(clusters, events, strict=True)]
-    gathered += [_gathered([], group) for group in _event_groups(alone)]
+    gathered = [_cluster(cluster, own) for cluster, own in zip(clusters, events, strict=True)]
+    gathered += [_cluster([], group) for group in _event_groups(alone)]
     return sorted(gathered, key=lambda one: one.span)
 
 
@@ -267,7 +267,7 @@ def _event_groups(events: Sequence[JoinedEvent]) -> list[list[JoinedEvent]]:
     return groups
 
 
-def _gathered(episodes: Sequence[Episode], events: Sequence[JoinedEvent]) -> Gathered:
+def _cluster(episodes: Sequence[Episode], events: Sequence[JoinedEvent]) -> Cluster:
     major = [event for event in events if event.happening.is_major]
     core = core_of(episodes, major)
     # What is weak may belong to it, but does not make it longer.
@@ -279,7 +279,7 @@ def _gathered(episodes: Sequence[Episode], events: Sequence[JoinedEvent]) -> Gat
     span = min(start for start, _ in spans), max(ends)
     is_strong = bool(major) or any(episode.is_strong for episode in episodes)
     ordered = tuple(sorted(episodes, key=lambda one: (one.from_ns, one.kind)))
-    return Gathered(
+    return Cluster(
         span,
         core,
         mode_of(episodes, core),
@@ -316,7 +316,7 @@ def mode_of(episodes: Iterable[Episode], core: int | None) -> str | None:
     return max(held, key=lambda episode: episode.weight).mode if held else None
 
 
-def is_same(one: Gathered, other: Gathered) -> bool:
+def is_same(one: Cluster, other: Cluster) -> bool:
     """Whether two stretches of a recording that overlap tell of the same incident: they share an
     episode, an event, a program.
     """
@@ -332,7 +332,7 @@ def _are_parts(mine: Episode, theirs: Episode) -> bool:
     )
 
 
-def united(one: Gathered, later: Gathered) -> Gathered:
+def united(one: Cluster, later: Cluster) -> Cluster:
     """The same incident as two stretches of a recording tell it."""
     events = {
         (event.time_ns, event.kind, event.core): event for event in (*one.events, *later.events)
@@ -347,13 +347,13 @@ def united(one: Gathered, later: Gathered) -> Gathered:
 
 
 def asked(
-    gathered: Sequence[Gathered], at_ns: int, around_ns: int, core: int | None
-) -> list[Gathered]:
+    gathered: Sequence[Cluster], at_ns: int, around_ns: int, core: int | None
+) -> list[Cluster]:
     """What a moment lies in, then what is near, on that core if one is given; strong before weak,
     then by distance.
     """
     near = [
-        replace(one, is_asked=True)
+        replace(one, is_question=True)
         for one in gathered
         if touches(one.span, (at_ns, at_ns), around_ns)
     ]
@@ -368,7 +368,7 @@ def asked(
     )
 
 
-def _on_core(one: Gathered, core: int) -> Gathered | None:
+def _on_core(one: Cluster, core: int) -> Cluster | None:
     """Of an incident of several cores what it was on one of them."""
     if one.core == core:
         return one
@@ -376,7 +376,7 @@ def _on_core(one: Gathered, core: int) -> Gathered | None:
     return replace(one, core=core, mode=mode_of(one.episodes, core)) if is_part else None
 
 
-def _distance_ns(one: Gathered, at_ns: int) -> int:
+def _distance_ns(one: Cluster, at_ns: int) -> int:
     """From a moment to what told of the incident; between the bursts of one that comes at a beat
     nothing went on.
     """

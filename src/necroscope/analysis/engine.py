@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from necroscope.analysis.case import Case
+from necroscope.analysis.case import Case, case_of
 from necroscope.analysis.cause import Cause
 from necroscope.analysis.causes import all_causes
-from necroscope.analysis.correlate import Gathered, JoinedEvent, asked, gather
+from necroscope.analysis.correlate import Cluster, JoinedEvent, asked, gather
 from necroscope.analysis.detect import busiest_core, detect
 from necroscope.analysis.episodes import HURT, Episode, Span
 from necroscope.analysis.gap_notes import is_damage
@@ -18,7 +18,6 @@ from necroscope.analysis.node import Node
 from necroscope.analysis.quality import lacking, shortcomings
 from necroscope.analysis.recording import Recording
 from necroscope.analysis.report import EpisodeSeen, EventSeen, Incident, Report
-from necroscope.analysis.stacks import SOFTIRQ
 from necroscope.analysis.stretches import STRETCH_NS, Carried, continued, goes_on, stretches
 from necroscope.analysis.verdict import NAMED, decide
 from necroscope.errors import CorruptData, NecroscopeError, RecordingError
@@ -38,7 +37,6 @@ _AROUND_NS: Final = 5 * NS_PER_S
 # are named.
 _MOST_ASKED: Final = 8
 _MOST_ALSO: Final = 8
-_MOSTLY: Final = 0.5
 
 
 def diagnose(
@@ -94,13 +92,13 @@ def _all(
     for number, (around, own) in enumerate(parts):
         node = _node(recording, around, notes)
         is_read = is_read or not node.is_blank
-        found = [one for one in _gathered(node) if one.span[1] > own[0] and one.span[0] < own[1]]
+        found = [one for one in _cluster(node) if one.span[1] > own[0] and one.span[0] < own[1]]
         carried, fresh = continued(carried, found)
         over = [one for one in carried if not goes_on(one.gathered, own, whole)]
         chosen = _chosen(fresh, notes)
         here = [one for one in chosen if not goes_on(one, own, whole)]
         for place, case in enumerate(
-            [*_cases(recording, over), *(Case(node, one) for one in here)]
+            [*_cases(recording, over), *(case_of(node, one) for one in here)]
         ):
             incident = _judged(case)
             if incident is not None:
@@ -121,16 +119,18 @@ def _about(
     node = _node(recording, around, notes)
     if node.is_blank:
         raise _unreadable(recording, around)
-    found = asked(_gathered(node), at_ns, _AROUND_NS, core)[:_MOST_ASKED]
+    found = asked(_cluster(node), at_ns, _AROUND_NS, core)[:_MOST_ASKED]
     if not found:
         span = at_ns - _AROUND_NS, at_ns + _AROUND_NS
         found = [
-            Gathered(span, *busiest_core(node, span, core), (), (), is_strong=False, is_asked=True)
+            Cluster(
+                span, *busiest_core(node, span, core), (), (), is_strong=False, is_question=True
+            )
         ]
     best: Incident | None = None
     for one in found:
         # What is weak is often nothing, and what the question is about may be some seconds off.
-        incident = _judged(Case(node, one))
+        incident = _judged(case_of(node, one))
         if incident is not None and (best is None or incident.is_wrong):
             best = incident
         if best is not None and best.is_wrong:
@@ -179,7 +179,7 @@ def _node(recording: Recording, around: Span, notes: list[str]) -> Node:
     return node
 
 
-def _gathered(node: Node) -> list[Gathered]:
+def _cluster(node: Node) -> list[Cluster]:
     return gather(node.episodes, happenings(node.columns("events")), node.columns("interrupts"))
 
 
@@ -190,10 +190,10 @@ def _cases(recording: Recording, over: Sequence[Carried]) -> Iterator[Case]:
         if node is None or node.span != one.stretch:
             node = Node(recording, one.stretch)
             node.episodes = one.episodes
-        yield Case(node, one.gathered)
+        yield case_of(node, one.gathered)
 
 
-def _chosen(gathered: Sequence[Gathered], notes: list[str]) -> list[Gathered]:
+def _chosen(gathered: Sequence[Cluster], notes: list[str]) -> list[Cluster]:
     strong = sorted((one for one in gathered if one.is_strong), key=lambda one: -one.weight)
     weak = sorted((one for one in gathered if not one.is_strong), key=lambda one: -one.weight)
     if len(strong) > _MOST_STRONG:
@@ -207,7 +207,6 @@ def _chosen(gathered: Sequence[Gathered], notes: list[str]) -> list[Gathered]:
 
 def _judged(case: Case) -> Incident | None:
     """None if it is no incident: too short to matter to anybody, or weak and without a cause."""
-    _refine_mode(case)
     verdict, alternatives = decide(case, all_causes(), shortcomings(case))
     named = (
         next((cause for cause in all_causes() if cause.slug == verdict.cause), None)
@@ -215,7 +214,7 @@ def _judged(case: Case) -> Incident | None:
         else None
     )
     matters = _matters(case, named)
-    if not matters and not case.is_asked:
+    if not matters and not case.cluster.is_question:
         return None
     return Incident(
         id="",
@@ -231,24 +230,11 @@ def _judged(case: Case) -> Incident | None:
     )
 
 
-def _refine_mode(case: Case) -> None:
-    """Without IRQ_TIME_ACCOUNTING softirqs are booked as whatever the tick finds; samples see
-    them.
-    """
-    if (
-        case.mode in ("system", None)
-        and case.core is not None
-        and case.now.total
-        and case.now.share(SOFTIRQ) >= _MOSTLY
-    ):
-        case.mode = "softirq"
-
-
 def _matters(case: Case, named: Cause | None) -> bool:
     """Whether somebody or something suffered, or a core was held long enough; what is weak needs a
     cause besides.
     """
-    is_strong = case.gathered.is_strong
+    is_strong = case.cluster.is_strong
     if named is None and not is_strong:
         return False
     if any(event.happening.is_major for event in case.events):

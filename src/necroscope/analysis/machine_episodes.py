@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from necroscope.analysis.columns import Columns, Floats, runs
-from necroscope.analysis.core_episodes import usual
+from necroscope.analysis.core_time import usual
 from necroscope.analysis.episodes import Episode, Kind
 from necroscope.analysis.node import Node
 from necroscope.model.units import NS_PER_S

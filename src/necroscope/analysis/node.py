@@ -4,28 +4,22 @@ where they are asked for.
 
 from collections.abc import Collection, Sequence
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from necroscope.analysis.columns import Columns, Span, read
+from necroscope.analysis.core_time import MODES, CoreShares, core_shares
 from necroscope.analysis.episodes import Episode
 from necroscope.analysis.functions import FunctionNames
 from necroscope.analysis.recording import Recording
 from necroscope.analysis.sampled_cores import cores_from_samples
 from necroscope.analysis.stacks import Stacks, stacks_of
-from necroscope.model.core_shares import MODE_PARTS
 from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S
 from necroscope.stacks.samples import numbers, sample_period_ns
 
-MODES: Final[dict[str, tuple[str, ...]]] = {
-    **MODE_PARTS,
-    "iowait": ("iowait_ns",),
-    "kernel": ("system_ns", "irq_ns", "softirq_ns", "steal_ns"),
-    "all": tuple(name for parts in MODE_PARTS.values() for name in parts),
-}
-# Texts and lists that no rule looks at in bulk; `Case.rows` has them.
+# Texts and lists that no rule looks at in bulk; `rows` has them.
 _LEFT_OUT: Final = frozenset({"histogram", "lines"})
 _TELLING: Final = ("events", "softirqs", "runqueue", "pressure", "memory", "cgroups")
 _BY_CORE: Final = frozenset({"cores", "softirqs", "softnet", "softirq_delay", "runqueue"})
@@ -48,11 +42,6 @@ class Node:
         whole_ns = max(1, (info.to_ns or 0) - (info.from_ns or 0))
         self._part = min(1.0, (span[1] - span[0]) / whole_ns)
         self._columns: dict[str, Columns] = {}
-        # What rules work out of the tables and share.
-        self.derived: dict[str, object] = {}
-        # Tables that were asked for since somebody cleared it: what a rule leans on, recorded or
-        # not.
-        self.looked_at: set[str] = set()
 
     @cached_property
     def cpus(self) -> list[int]:
@@ -86,10 +75,34 @@ class Node:
 
     def columns(self, table: str) -> Columns:
         """All rows of a table in the stretch; those by core are sorted by core, then time."""
-        self.looked_at.add(table)
         if table not in self._columns:
             self._columns[table] = self._read(table)
         return self._columns[table]
+
+    def rows(self, table: str, span: Span) -> list[dict[str, Any]]:
+        """Rows of any table as dictionaries, with the texts and lists that no rule reads in
+        bulk.
+        """
+        found: list[dict[str, Any]] = self.recording.rows(table, *span).to_pylist()
+        return found
+
+    @cached_property
+    def core_shares(self) -> CoreShares:
+        return core_shares(self.columns("cores"))
+
+    def mode_share(self, mode: str, spans: Sequence[Span], cpu: int | None) -> float | None:
+        """Of the time of a core, or of all: how much of it was in a mode; `missing` is what no
+        mode accounts for.
+        """
+        own = self.columns("cores").of_core(cpu)
+        # Of a stretch shorter than a tick the tick in which it ends tells.
+        rows = own.within(spans)
+        rows = rows if len(rows) else own.within([(a, b + NS_PER_S) for a, b in spans])
+        elapsed_ns = rows.total("elapsed_ns")
+        if not elapsed_ns:
+            return None
+        booked = (rows.total(*MODES["all" if mode == "missing" else mode]) or 0.0) / elapsed_ns
+        return max(0.0, 1 - booked) if mode == "missing" else min(1.0, booked)
 
     def stacks(self, span: Span, cpus: Collection[int] | None) -> Stacks:
         """Samples of these cores (None: of all) from the first time to before the second."""
@@ -137,3 +150,19 @@ class Node:
     def _rows(self, table: str) -> Columns:
         names = [column.name for column in TABLES[table].columns if column.name not in _LEFT_OUT]
         return read(self.recording, table, self.span, names, by_core=table in _BY_CORE)
+
+
+class NodeView(Node):
+    """A node as one rule sees it: what was read is shared, and `asked` is what this rule read."""
+
+    def __init__(self, node: Node) -> None:
+        self.__dict__.update(node.__dict__)
+        self.asked: set[str] = set()
+
+    def columns(self, table: str) -> Columns:
+        self.asked.add(table)
+        return super().columns(table)
+
+    def rows(self, table: str, span: Span) -> list[dict[str, Any]]:
+        self.asked.add(table)
+        return super().rows(table, span)

@@ -18,7 +18,7 @@ def about(case: Case, origin: Origin | None) -> list[Evidence]:
     table = _TABLES.get(origin.kind) if origin else None
     if origin is None or table is None:
         return []
-    rows = case.columns(table)
+    rows = case.counters.columns(table)
     rows = rows.at(rows["time"] <= case.window[1])
     rows = rows.at(_is_of(rows, origin)) if len(rows) else rows
     facts = (_of_unit(rows) if table == "units" else _of_container(rows)) if len(rows) else []

@@ -63,7 +63,7 @@ def shortcomings(case: Case) -> list[Shortcoming]:
 
 def hidden(case: Case, tables: Collection[str]) -> list[Shortcoming]:
     """Of what a rule looked at, what lies in a gap over the incident."""
-    found = {table: case.hidden_by(table) for table in _COUNTERS if table in tables}
+    found = {table: case.counters.hidden_by(table) for table in _COUNTERS if table in tables}
     return [
         Shortcoming(f"a gap lies over the incident: {table}, {cause}", 0.9)
         for table, cause in found.items()
@@ -78,7 +78,8 @@ def unseen(case: Case, tables: Collection[str]) -> str:
     found = [
         table
         for table in _COUNTERS
-        if table in tables and (not case.is_recorded(table) or case.hidden_by(table))
+        if table in tables
+        and (not case.counters.is_recorded(table) or case.counters.hidden_by(table))
     ]
     found += ["tasks"] if "tasks" in tables and not case.tasks else []
     return (
@@ -141,9 +142,10 @@ def _is_sampled(case: Case) -> bool:
     """Whether there are samples of nearly every second: at a lower rate, or with some lost, what
     ran is still seen.
     """
-    seconds = {ns // NS_PER_S for ns in case.now.samples.time_ns.tolist()}
+    seconds = {ns // NS_PER_S for ns in case.samples.now.samples.time_ns.tolist()}
     return (
-        len(seconds) >= _SAMPLED * sum(to_ns - from_ns for from_ns, to_ns in case.spans) / NS_PER_S
+        len(seconds)
+        >= _SAMPLED * sum(to_ns - from_ns for from_ns, to_ns in case.times.spans) / NS_PER_S
     )
 
 
@@ -152,11 +154,17 @@ def _of_case(case: Case) -> Iterator[Shortcoming]:
         yield Shortcoming("the recording is too short to tell what is usual", 0.9)
     if not case.node.has_core_times:
         yield Shortcoming("the time of cores is estimated from samples", 0.9)
-    if not case.is_recorded("samples"):
+    if not case.counters.is_recorded("samples"):
         yield Shortcoming("no stacks were sampled", 0.8)
-    elif case.now.total < _FEW_SAMPLES and case.mode in ("system", "softirq", "irq", "user"):
+    elif case.samples.now.total < _FEW_SAMPLES and case.mode in (
+        "system",
+        "softirq",
+        "irq",
+        "user",
+    ):
         yield Shortcoming(
-            f"only {case.now.total} samples of the incident: record at a higher rate with --hz",
+            f"only {case.samples.now.total} samples of the incident: record at a higher rate with"
+            " --hz",
             0.85,
         )
     for gap in case.node.recording.gaps(*case.window):
@@ -165,7 +173,7 @@ def _of_case(case: Case) -> Iterator[Shortcoming]:
             and gap.to_ns > gap.from_ns
             and gap.cpu in (None, case.core)
         ):
-            is_over = any(touches(span, (gap.from_ns, gap.to_ns)) for span in case.spans)
+            is_over = any(touches(span, (gap.from_ns, gap.to_ns)) for span in case.times.spans)
             if is_over and not (gap.table == "samples" and _is_sampled(case)):
                 yield Shortcoming(f"a gap lies over the incident: {gap.table}, {gap.cause}", 0.85)
                 break
@@ -176,7 +184,7 @@ def _of_case(case: Case) -> Iterator[Shortcoming]:
             " rights",
             0.85,
         )
-    if not case.quiet:
+    if not case.times.quiet:
         yield Shortcoming(
             "nothing quiet was recorded to compare with: record some minutes before the incident",
             0.93,

@@ -23,8 +23,10 @@ def outranked(case: Case) -> str | None:
     """In words: a thread of the core waited so much behind user code that it had not an equal
     share; None if not so.
     """
-    user = case.share("user") or 0.0
-    share = max((case.thread_wait_share(prefix) or 0.0) for prefix in ("napi/", "ksoftirqd/"))
+    user = case.counters.share("user") or 0.0
+    share = max(
+        (case.counters.thread_wait_share(prefix) or 0.0) for prefix in ("napi/", "ksoftirqd/")
+    )
     if user < _USER or share < _UNFAIR:
         return None
     return (

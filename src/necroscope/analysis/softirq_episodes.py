@@ -13,7 +13,6 @@ from typing import Final
 import numpy as np
 
 from necroscope.analysis.columns import Columns, Flags, Floats, core_breaks, runs
-from necroscope.analysis.core_episodes import core_shares
 from necroscope.analysis.episodes import Episode, Kind
 from necroscope.analysis.node import Node
 from necroscope.model.tables import SOFTIRQ_VECTORS
@@ -181,7 +180,7 @@ def _shares_at(node: Node, rows: Columns) -> tuple[Floats, Floats]:
     """The busy and the kernel's share of each row's core at that time: the row of `cores` of the
     same tick.
     """
-    cores = core_shares(node)
+    cores = node.core_shares
     if not len(cores.rows):
         return np.zeros(len(rows)), np.zeros(len(rows))
     key = cores.rows["cpu"].astype(np.float64) * 1e10 + cores.rows["time"] / NS_PER_S % 1e10

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
-from necroscope.analysis.correlate import Gathered, is_same, united
+from necroscope.analysis.correlate import Cluster, is_same, united
 from necroscope.analysis.episodes import Episode, Kind, Span
 from necroscope.model.units import NS_PER_S
 
@@ -24,7 +24,7 @@ class Carried:
 
     stretch: Span
     episodes: Sequence[Episode]
-    gathered: Gathered
+    gathered: Cluster
 
 
 def stretches(whole: Span) -> Iterator[tuple[Span, Span]]:
@@ -38,7 +38,7 @@ def stretches(whole: Span) -> Iterator[tuple[Span, Span]]:
         )
 
 
-def goes_on(gathered: Gathered, own: Span, whole: Span) -> bool:
+def goes_on(gathered: Cluster, own: Span, whole: Span) -> bool:
     """Whether the next stretch may see more of it: it reaches into what both see, or it comes at a
     program's own beat.
     """
@@ -51,10 +51,10 @@ def goes_on(gathered: Gathered, own: Span, whole: Span) -> bool:
 
 
 def continued(
-    carried: Sequence[Carried], found: Sequence[Gathered]
-) -> tuple[list[Carried], list[Gathered]]:
+    carried: Sequence[Carried], found: Sequence[Cluster]
+) -> tuple[list[Carried], list[Cluster]]:
     """What was carried on, with all that this stretch adds to it; and what is new."""
-    fresh: list[Gathered] = []
+    fresh: list[Cluster] = []
     longer = list(carried)
     for one in found:
         place = next(

@@ -63,8 +63,8 @@ def decide(
     else:
         unknown = next(cause for cause in causes if cause.slug == UNKNOWN)
         # What is weak and has no cause is no incident: nobody will read what is known of it.
-        is_told = case.gathered.is_strong or case.is_asked
-        found = (unknown.assess(case) if is_told else None) or Assessment(
+        is_told = case.cluster.is_strong or case.cluster.is_question
+        found = (unknown.assess(case.for_rule(unknown.limits)) if is_told else None) or Assessment(
             0.0, is_confirmed=False, culprit=Culprit()
         )
         best, others = Weighed(unknown, found, 0.3 * quality), ranked
@@ -75,11 +75,11 @@ def decide(
 
 
 def _weighed(case: Case, cause: Cause, quality: float) -> Weighed | None:
-    case.node.looked_at.clear()
-    found = cause.assess(case)
+    own = case.for_rule(cause.limits)
+    found = cause.assess(own)
     if found is None:
         return None
-    tables = frozenset(case.node.looked_at)
+    tables = frozenset(own.node.asked)
     lacks = hidden(case, tables)
     worth = confidence(found) * quality * prod(lack.factor for lack in lacks)
     return Weighed(cause, found, worth, lacks, "" if found.is_confirmed else unseen(case, tables))
@@ -157,10 +157,10 @@ def _with_share(
     """The evidence, and after its first pieces how much of the core the culprit had; if somebody
     had more, that too.
     """
-    share = case.has_share(culprit)
+    share = case.samples.share_of(culprit)
     if case.core is None or culprit is None or not share:
         return tuple(evidence)
-    most = case.now.tasks()[0]
+    most = case.samples.now.tasks()[0]
     more = (
         ""
         if most.comm == culprit.comm or most.share <= share
@@ -189,7 +189,7 @@ def _why_not(other: Weighed, best: Weighed) -> str:
     if not found.is_confirmed:
         return (
             f"not confirmed{', and ' if other.unseen else ''}{other.unseen}:"
-            f" {found.would_confirm or other.cause.confirming}"
+            f" {found.would_confirm or other.cause.would_confirm or other.cause.confirming}"
         )
     if best.cause.slug != UNKNOWN and found.explains < best.assessment.explains:
         return (

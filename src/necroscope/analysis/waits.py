@@ -40,12 +40,14 @@ class LockWait:
 
 def lock_wait(case: Case, stacks: Stacks | None = None, least: float = 0.05) -> LockWait | None:
     """Of the incident's core, or of these samples; None if hardly anything waited."""
-    stacks = case.now if stacks is None else stacks
+    stacks = case.samples.now if stacks is None else stacks
     share = stacks.share(WAITS)
     if share < least:
         return None
     wanted_by = tuple(stacks.callers(WAITS))
-    return LockWait(share, wanted_by, holders(case.machine, wanted_by[0][0]) if wanted_by else ())
+    return LockWait(
+        share, wanted_by, holders(case.samples.machine, wanted_by[0][0]) if wanted_by else ()
+    )
 
 
 def holders(machine: Stacks, wanted_for: str) -> tuple[TaskShare, ...]:

@@ -21,7 +21,7 @@ ANALYSIS = Path(necroscope.__file__).parent / "analysis"
 def test_the_file_of_a_cause_opens_with_its_story(cause: Cause) -> None:
     module = inspect.getmodule(cause.assess)
     assert module is not None
-    story = module.__doc__ or ""
+    story = " ".join((module.__doc__ or "").split())
     assert [
         word for word in ("Signature:", "Confirming signal:", "Source:") if word not in story
     ] == []

@@ -2,7 +2,7 @@
 
 from tests.drawn_node import at, drawn_node
 
-from necroscope.analysis.case import Case
+from necroscope.analysis.case import Case, case_of
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.correlate import gather
 from necroscope.analysis.detect import detect
@@ -19,8 +19,8 @@ def a_case() -> Case:
     )
     node = Node(drawn, (at(0), at(20)))
     node.episodes = detect(node)
-    (gathered,) = gather(node.episodes, [], node.columns("interrupts"))
-    return Case(node, gathered)
+    (cluster,) = gather(node.episodes, [], node.columns("interrupts"))
+    return case_of(node, cluster)
 
 
 def cause(slug: str, found: Assessment | None, yields_to: frozenset[str] = frozenset()) -> Cause:

@@ -2,21 +2,21 @@
 
 from tests.drawn_node import DrawnNode, at, drawn_node
 
-from necroscope.analysis.case import Case
+from necroscope.analysis.case import Case, case_of
 from necroscope.analysis.correlate import gather
 from necroscope.analysis.detect import detect
 from necroscope.analysis.node import Node
 from necroscope.analysis.waits import lock_wait
 
 
-def case_of(drawn: DrawnNode) -> Case:
+def a_case(drawn: DrawnNode) -> Case:
     node = Node(drawn, (at(0), at(30)))
     node.episodes = detect(node)
-    return Case(node, gather(node.episodes, [], node.columns("interrupts"))[0])
+    return case_of(node, gather(node.episodes, [], node.columns("interrupts"))[0])
 
 
 def test_the_caller_of_the_slow_path_and_the_holder_are_named() -> None:
-    case = case_of(
+    case = a_case(
         drawn_node("""
             core 0:  ..........hhhhhhhh............
             core 1:  .........wwwwwwwww............
@@ -33,7 +33,7 @@ def test_the_caller_of_the_slow_path_and_the_holder_are_named() -> None:
 def test_without_a_wait_there_is_none() -> None:
     assert (
         lock_wait(
-            case_of(
+            a_case(
                 drawn_node("core 0: ........\ncore 1: ..kkkk..\nk: system  a[1]  /  main > walk")
             )
         )

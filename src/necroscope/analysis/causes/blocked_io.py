@@ -25,7 +25,7 @@ from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.columns import Columns
 from necroscope.analysis.episodes import Kind
-from necroscope.analysis.evidence_texts import of_event, suffering
+from necroscope.analysis.evidence import of_event, suffering
 from necroscope.analysis.functions import Functions, functions
 from necroscope.analysis.report import Culprit, Evidence, Origin, WillNotHelp
 from necroscope.analysis.stacks import TaskShare
@@ -76,7 +76,7 @@ def assess(case: Case) -> Assessment | None:
     done = _completed(case)
     is_still = done is not None and done[0] <= max(_FEW, _NO_MORE * done[1])
     is_flat = level >= _LEVEL and spread <= _FLAT * max(level, _LEVEL) and case.seconds >= _LASTS_S
-    idle = case.machine_share("idle") or 0.0
+    idle = case.counters.machine_share("idle") or 0.0
     culprit, named_by = _blocked(case)
     waits_for_server = any(function in CLIENTS for function in culprit.path)
     has_hung = bool(_standing(case, "io_hung"))
@@ -132,10 +132,10 @@ def _completed(case: Case) -> tuple[float, float] | None:
     None if nothing tells.
     """
     found = []
-    blocks = case.rate("softirqs", "block")
+    blocks = case.counters.rate("softirqs", "block")
     if blocks.now is not None:
         found.append((blocks.now * case.node.cores, (blocks.before or 0.0) * case.node.cores))
-    rows = case.columns("interrupts")
+    rows = case.counters.columns("interrupts")
     if len(rows):
         rows = rows.at(
             np.array(
@@ -163,7 +163,7 @@ def _slow(case: Case) -> Evidence:
 def _moves(case: Case) -> list[Evidence]:
     """Where the second look was due and found nobody: who had stood at the first one had run."""
     looked_ns = min((row["time"] for row in _standing(case, "io_blocked")), default=None)
-    rows = case.columns("pressure")
+    rows = case.counters.columns("pressure")
     if looked_ns is None or not len(rows):
         return []
     rows = rows.at(rows["resource"] == "io").within([(looked_ns, case.window[1])])
@@ -186,10 +186,10 @@ def _ran(case: Case) -> list[Evidence]:
     """
     rows = _standing(case)
     looked_ns = min((row["time"] for row in rows), default=0)
-    samples = case.machine.samples
+    samples = case.samples.machine.samples
     own = np.isin(samples.tid, [row["tid"] for row in rows]) & (samples.time_ns > looked_ns)
-    looked_at_s = case.machine.elapsed_s / case.node.cores
-    share = float(samples.weight[own].sum()) * case.machine.period_s / looked_at_s
+    looked_at_s = case.samples.machine.elapsed_s / case.node.cores
+    share = float(samples.weight[own].sum()) * case.samples.machine.period_s / looked_at_s
     if share >= _RUNS:
         return [
             case.seen(
@@ -198,7 +198,7 @@ def _ran(case: Case) -> list[Evidence]:
                 "samples",
             )
         ]
-    share = case.machine.time_share(CLIENTS) * case.node.cores
+    share = case.samples.machine.time_share(CLIENTS) * case.node.cores
     if share >= _RUNS:
         return [
             case.seen(
@@ -210,7 +210,7 @@ def _ran(case: Case) -> list[Evidence]:
 
 def _plateau(case: Case) -> tuple[float, float]:
     """How high I/O pressure was in the inner part of the incident, and how much it varied there."""
-    rows = case.columns("pressure")
+    rows = case.counters.columns("pressure")
     rows = rows.at(rows["resource"] == "io").within([case.window]) if len(rows) else rows
     if len(rows) < 4:
         return 0.0, 1.0
@@ -259,8 +259,8 @@ def _standing(case: Case, trigger: str | None = None) -> list[dict[str, Any]]:
 
 def _gone(case: Case, group: Functions) -> TaskShare | None:
     """The task that was in these functions in quiet time and is in none of them in the incident."""
-    here = case.machine.of(group)
-    before = [task for task in case.machine_before.tasks(group) if task.weight >= _SEEN]
+    here = case.samples.machine.of(group)
+    before = [task for task in case.samples.machine_before.tasks(group) if task.weight >= _SEEN]
     return next((task for task in before if not here.of_task(task.comm, pid=task.pid).total), None)
 
 
@@ -276,7 +276,7 @@ def _silent_server(case: Case) -> Origin | None:
 
 def _server(case: Case) -> Origin | None:
     """The process behind a FUSE mount, as it worked before."""
-    tasks = [task for task in case.machine_before.tasks(SERVERS) if task.weight >= _SEEN]
+    tasks = [task for task in case.samples.machine_before.tasks(SERVERS) if task.weight >= _SEEN]
     return process_origin(tasks[0].comm) if tasks else None
 
 

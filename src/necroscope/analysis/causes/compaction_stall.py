@@ -14,13 +14,12 @@ FUSE); mm/compaction.c.
 from typing import Final
 
 from necroscope.analysis.case import Case
-from necroscope.analysis.cause import Assessment, Cause
+from necroscope.analysis.cause import Assessment, Cause, Match, Rise, Signature
 from necroscope.analysis.episodes import SUFFERING
-from necroscope.analysis.evidence_texts import in_samples, suffering, what_held_the_core
-from necroscope.analysis.functions import functions
-from necroscope.analysis.periodicity import told
+from necroscope.analysis.functions import Functions, functions
 from necroscope.analysis.report import Evidence, Origin, WillNotHelp
 from necroscope.analysis.task_origin import origin_of
+from necroscope.analysis.thresholds import Threshold, Thresholds
 
 COMPACTS: Final = functions(
     "compact_zone compact_zone_order try_to_compact_pages __alloc_pages_direct_compact compact_node"
@@ -32,88 +31,93 @@ HUGE_FAULT: Final = functions(
 )
 ASKED: Final = functions("sysctl_compaction_handler compact_store compact_nodes")
 THREADS: Final = functions("kcompactd kcompactd_do_work khugepaged")
-_LEAST: Final = 0.08
-_CONFIRMED: Final = 0.15
-_PAGES_PER_S: Final = 5_000.0
-_STALLED: Final = 0.1
+STALLS: Final = Rise(
+    "memory", "compact_stall", Threshold(1.0, "each is an allocation that stood and waited")
+)
+_SCANNED: Final = Threshold(5_000.0, "20 MiB of pages per second: kcompactd's own pace is below it")
+SIGNATURE: Final = Signature(
+    COMPACTS,
+    "compaction",
+    least=Threshold(0.08, "half of what confirms: kcompactd's ordinary rounds stay below it"),
+    confirmed=Threshold(0.15, "a sixth of the core moves pages instead of working on them"),
+    rises=(
+        Rise("memory", "compact_migrate_scanned", _SCANNED, plus=("compact_free_scanned",)),
+        STALLS,
+    ),
+)
+LIMITS: Final = Thresholds(
+    mostly=Threshold(0.5, "what asked for most of it is why it was done"),
+    stalled=Threshold(0.1, "tasks other than kcompactd stall for memory a tenth of the time"),
+)
 
 
 def assess(case: Case) -> Assessment | None:
-    held = case.now.share(COMPACTS)
-    if held < _LEAST:
+    found = SIGNATURE.match(case)
+    if found is None:
         return None
-    scanned = case.rate("memory", "compact_migrate_scanned", "compact_free_scanned")
-    stalls = case.rate("memory", "compact_stall")
-    is_stalled = stalls.grew(3, 1.0)
-    is_counted = scanned.grew(3, _PAGES_PER_S) or is_stalled
-    is_felt = is_stalled or not _is_behind(case, held) or _something_waits(case)
-    culprit = case.culprit(COMPACTS)
-    who = culprit.comm if culprit else "a task"
-    why, fix = _reason(case, held)
-    beat = f", {told(case.period_s)}" if case.period_s else ""
-    place = f"core {case.core}" if case.core is not None else "the node"
-    return Assessment(
-        explains=held,
-        is_confirmed=held >= _CONFIRMED and is_counted and is_felt,
-        evidence=[
-            in_samples(case, COMPACTS, "compaction"),
-            *_counted(case),
-            *what_held_the_core(case),
-            *suffering(case),
-        ],
-        would_confirm=(
-            "compact_stall of /proc/vmstat rising, or compact_migrate_scanned in tasks that wait"
-            " for it"
+    is_felt = STALLS.is_seen(case) or not _is_behind(found) or _something_waits(case)
+    why, fix = _reason(found)
+    return found.assessment(
+        summary=(
+            f"{found.who} is in compaction {why} for {found.share:.0%} of what {case.place}"
+            f" does{case.beat}"
         ),
-        summary=f"{who} is in compaction {why} for {held:.0%} of what {place} does{beat}",
-        culprit=culprit,
-        origin=origin_of(culprit) or Origin("kernel", "kcompactd"),
+        origin=origin_of(found.culprit) or Origin("kernel", "kcompactd"),
+        evidence=_counters(case),
         fix=fix,
+        is_confirmed=is_felt,
     )
 
 
-def _reason(case: Case, held: float) -> tuple[str, tuple[str, ...]]:
+def _reason(found: Match) -> tuple[str, tuple[str, ...]]:
     """What asked for contiguous memory, and what to do about that."""
-    if case.now.share(COMPACTS, inside=ASKED) >= 0.5 * held:
+    if _is_mostly_below(found, ASKED):
         return "that it asked for itself (vm.compact_memory)", (
             "stop the job that writes to /proc/sys/vm/compact_memory",
         )
-    if case.now.share(COMPACTS, inside=HUGE_FAULT) >= 0.5 * held:
+    if _is_mostly_below(found, HUGE_FAULT):
         return "for huge pages", (
             (
                 "set /sys/kernel/mm/transparent_hugepage/defrag to defer, or drop MADV_HUGEPAGE in"
                 " the program"
             ),
         )
-    if _is_behind(case, held):
+    if _is_behind(found):
         return "in the background", (
             "lower vm.compaction_proactiveness, or khugepaged's scan (pages_to_scan)",
         )
     return "for a large allocation", ()
 
 
-def _is_behind(case: Case, held: float) -> bool:
-    return case.now.share(COMPACTS, inside=THREADS) >= 0.5 * held
+def _is_behind(found: Match) -> bool:
+    return _is_mostly_below(found, THREADS)
+
+
+def _is_mostly_below(found: Match, callers: Functions) -> bool:
+    case = found.case
+    return case.samples.now.share(COMPACTS, inside=callers) >= case.limits.mostly * found.share
 
 
 def _something_waits(case: Case) -> bool:
-    # kcompactd works in a section of psi_memstall_enter: without anybody else pressure is as high
-    # as it is busy.
-    own = min(1.0, case.machine.time_share(THREADS) * case.node.cores)
-    return case.has(*SUFFERING) or (case.pressure("memory") or 0.0) >= own + _STALLED
+    # kcompactd works in a section of psi_memstall_enter: by itself it makes pressure as high as it
+    # is busy.
+    own = min(1.0, case.samples.machine.time_share(THREADS) * case.node.cores)
+    stalled = case.counters.pressure("memory") or 0.0
+    return case.has(*SUFFERING) or stalled >= own + case.limits.stalled
 
 
-def _counted(case: Case) -> list[Evidence]:
-    found = []
-    for column, what in (
-        ("compact_stall", "allocations a second waited for compaction"),
-        ("compact_migrate_scanned", "pages a second were looked at to be moved"),
-        ("pgmigrate_success", "pages a second were moved"),
-    ):
-        rate = case.rate("memory", column)
-        if rate.now:
-            found.append(case.seen(f"{rate.now:,.0f} {what} ({column})", "memory"))
-    return found
+def _counters(case: Case) -> list[Evidence]:
+    words = {
+        "compact_stall": "allocations per second waited for compaction",
+        "compact_migrate_scanned": "pages per second were scanned to be moved",
+        "pgmigrate_success": "pages per second were moved",
+    }
+    rates = {counter: case.counters.rate("memory", counter).now for counter in words}
+    return [
+        case.seen(f"{rate:,.0f} {words[counter]} ({counter})", "memory")
+        for counter, rate in rates.items()
+        if rate
+    ]
 
 
 CAUSE = Cause(
@@ -123,7 +127,12 @@ CAUSE = Cause(
         "compaction in a sixth of the core's samples, with compact_* of /proc/vmstat rising; in the"
         " background only if somebody waits for it"
     ),
+    would_confirm=(
+        "compact_stall of /proc/vmstat rising, or compact_migrate_scanned in tasks that wait for it"
+    ),
     assess=assess,
+    signature=SIGNATURE,
+    thresholds=LIMITS,
     fix=(
         "transparent_hugepage/defrag=defer+madvise: faults do not wait, kcompactd works behind",
         "reserve huge pages at boot (hugetlb) for what needs them, while memory is in one piece",

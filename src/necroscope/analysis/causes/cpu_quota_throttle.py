@@ -76,13 +76,13 @@ def _is_confirmed(case: Case, episode: Episode) -> bool:
 
 
 def _share_of_periods(case: Case, episode: Episode) -> float:
-    rows = case.columns("cgroups").within([(episode.from_ns, episode.to_ns + 1)])
+    rows = case.counters.columns("cgroups").within([(episode.from_ns, episode.to_ns + 1)])
     times = rows.at(rows["path"] == episode.subject).total("nr_throttled") or 0.0
     return times / max(episode.seconds, 1.0) / _PERIODS_PER_S
 
 
 def _idle(case: Case) -> list[Evidence]:
-    idle = case.machine_share("idle")
+    idle = case.counters.machine_share("idle")
     return (
         [case.seen(f"meanwhile the cores were {idle:.0%} idle", "cores")]
         if idle is not None and idle >= _IDLE
@@ -106,7 +106,7 @@ def _culprit(case: Case, path: str) -> Culprit:
     """
     own = [
         task
-        for task in case.machine.tasks()
+        for task in case.samples.machine.tasks()
         if task.cgroup and (task.cgroup == path or task.cgroup.startswith(f"{path}/"))
     ]
     return Culprit(own[0].comm, own[0].pid, own[0].cgroup) if own else Culprit(cgroup=path)

@@ -16,9 +16,8 @@ import numpy as np
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.evidence_texts import in_samples, suffering, what_held_the_core
+from necroscope.analysis.evidence import in_samples, suffering, what_held_the_core
 from necroscope.analysis.functions import functions
-from necroscope.analysis.periodicity import told
 from necroscope.analysis.report import Origin, WillNotHelp
 from necroscope.analysis.task_origin import cgroup_or_process, origin_of
 from necroscope.analysis.waits import SPINS
@@ -41,15 +40,15 @@ _AROUND_NS: Final = 3 * NS_PER_S
 
 def assess(case: Case) -> Assessment | None:
     # A wait for somebody else's walk is not the walk, and a file's pages are not names.
-    own = case.now.without(SPINS).without(FREES)
-    of_all = own.total / case.now.total if case.now.total else 0.0
+    own = case.samples.now.without(SPINS).without(FREES)
+    of_all = own.total / case.samples.now.total if case.samples.now.total else 0.0
     walked, made = own.share(WALKS) * of_all, own.share(MAKES) * of_all
     negative = _swing(case, "dentries_negative")
     is_made = made >= _CONFIRMED and negative is not None and negative >= _SWING
     if walked < _LEAST and not is_made:
         return None
     group = WALKS if walked >= made else MAKES | WALKS
-    swing, level = _swing(case, "dentries"), case.level("memory", "dentries")
+    swing, level = _swing(case, "dentries"), case.counters.level("memory", "dentries")
     is_many = (swing or 0.0) >= _SWING or (level or 0.0) >= _MANY
     culprit = case.culprit(group)
     who = culprit.comm if culprit else "a task"
@@ -70,8 +69,6 @@ def assess(case: Case) -> Assessment | None:
             )
         )
     prober = _prober(case)
-    beat = f", {told(case.period_s)}" if case.period_s else ""
-    place = f"core {case.core}" if case.core is not None else "the node"
     return Assessment(
         explains=own.share(group) * of_all,
         is_confirmed=(walked >= _CONFIRMED and is_many) or is_made,
@@ -80,8 +77,8 @@ def assess(case: Case) -> Assessment | None:
             "the first and fifth number of /proc/sys/fs/dentry-state: dentries, and negative ones"
         ),
         summary=(
-            f"{who} walks remembered names for {max(walked, made):.0%} of what {place} does in"
-            f" {case.seconds:.1f} s{beat}"
+            f"{who} walks remembered names for {max(walked, made):.0%} of what {case.place} does in"
+            f" {case.seconds:.1f} s{case.beat}"
         ),
         culprit=culprit,
         origin=prober or origin_of(culprit),
@@ -96,7 +93,7 @@ def assess(case: Case) -> Assessment | None:
 
 def _swing(case: Case, column: str) -> float | None:
     """By how much a count changed around the incident; None if it was not recorded."""
-    rows = case.columns("memory").within(
+    rows = case.counters.columns("memory").within(
         [(case.window[0] - _AROUND_NS, case.window[1] + _AROUND_NS)]
     )
     values = rows[column][np.isfinite(rows[column])] if len(rows) else np.zeros(0)
@@ -105,7 +102,7 @@ def _swing(case: Case, column: str) -> float | None:
 
 def _prober(case: Case) -> Origin | None:
     """Who makes the dentries, in the incident or before it, on any core."""
-    for stacks in (case.machine, case.machine_before):
+    for stacks in (case.samples.machine, case.samples.machine_before):
         tasks = stacks.tasks(MAKES)
         if tasks and tasks[0].share >= 0.4 and tasks[0].weight >= 10:
             return cgroup_or_process(tasks[0])

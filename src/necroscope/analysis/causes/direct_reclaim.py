@@ -12,64 +12,59 @@ Documentation/admin-guide/sysctl/vm.rst.
 from typing import Final
 
 from necroscope.analysis.case import Case
-from necroscope.analysis.cause import Assessment, Cause
+from necroscope.analysis.cause import Assessment, Cause, Rise, Signature
 from necroscope.analysis.causes.kswapd_reclaim import KSWAPD
-from necroscope.analysis.evidence_texts import in_samples, suffering, what_held_the_core
 from necroscope.analysis.functions import functions
 from necroscope.analysis.report import WillNotHelp
 from necroscope.analysis.task_origin import cgroup_or_process
+from necroscope.analysis.thresholds import Threshold
 
 # Only of the whole machine: a cgroup's own reclaim does not pass through here.
 DIRECT: Final = functions(
     "try_to_free_pages __alloc_pages_direct_reclaim __perform_reclaim node_reclaim __node_reclaim"
     " zone_reclaim __zone_reclaim"
 )
-_LEAST: Final = 0.08
-_CONFIRMED: Final = 0.15
-_STALLS_PER_S: Final = 5.0
-_PAGES_PER_S: Final = 2_000.0
+STALLS: Final = Rise(
+    "memory",
+    "allocstall",
+    Threshold(5.0, "an allocation that reclaims first is rare on a well node"),
+)
+SCANS: Final = Rise(
+    "memory", "pgscan_direct", Threshold(2_000.0, "8 MiB of pages per second, scanned by tasks")
+)
+SIGNATURE: Final = Signature(
+    DIRECT,
+    "direct reclaim",
+    # What kswapd does on the same core is for the same want of memory.
+    also=KSWAPD,
+    least=Threshold(0.08, "half of what confirms: below it tasks hardly notice"),
+    confirmed=Threshold(0.15, "a sixth of the core goes into reclaim inside the tasks' own calls"),
+    rises=(STALLS, SCANS),
+)
 
 
 def assess(case: Case) -> Assessment | None:
-    held = case.now.share(DIRECT)
-    if held < _LEAST:
+    found = SIGNATURE.match(case)
+    if found is None:
         return None
-    stalls, scanned = case.rate("memory", "allocstall"), case.rate("memory", "pgscan_direct")
-    is_counted = stalls.grew(3, _STALLS_PER_S) or scanned.grew(3, _PAGES_PER_S)
-    culprit = case.culprit(DIRECT)
-    who = culprit.comm if culprit else "tasks"
-    evidence = [in_samples(case, DIRECT, "direct reclaim"), *what_held_the_core(case)]
-    if stalls.now is not None:
-        evidence.append(
-            case.seen(
-                f"{stalls.now:,.0f} allocations a second had to reclaim first (allocstall)",
-                "memory",
-            )
-        )
-    if scanned.now is not None:
-        evidence.append(
-            case.seen(
-                f"tasks scanned {scanned.now:,.0f} pages a second themselves (pgscan_direct)",
-                "memory",
-            )
-        )
-    free = case.level("memory", "available_bytes")
-    if free is not None:
-        evidence.append(case.seen(f"{free / (1 << 30):.1f} GiB are available", "memory"))
-    place = f"core {case.core}" if case.core is not None else "the node"
-    return Assessment(
-        # What kswapd does on the same core is for the same want of memory.
-        explains=case.now.share(DIRECT | KSWAPD),
-        is_confirmed=held >= _CONFIRMED and is_counted,
-        evidence=[*evidence, *suffering(case)],
-        would_confirm="allocstall_* and pgscan_direct of /proc/vmstat rising",
+    stalls, scans = STALLS.rate(case).now, SCANS.rate(case).now
+    free = case.counters.level("memory", "available_bytes")
+    texts = (
+        stalls is not None
+        and f"{stalls:,.0f} allocations per second had to reclaim first (allocstall)",
+        scans is not None
+        and f"tasks scanned {scans:,.0f} pages per second themselves (pgscan_direct)",
+        free is not None and f"{free / (1 << 30):.1f} GiB are available",
+    )
+    return found.assessment(
         summary=(
-            f"{who} has to free memory itself before it gets any: {held:.0%} of what {place} does"
+            f"{found.who} has to free memory itself before it gets any: {found.share:.0%} of what"
+            f" {case.place} does"
         ),
-        culprit=culprit,
-        origin=cgroup_or_process(culprit) if culprit else None,
+        origin=cgroup_or_process(found.culprit) if found.culprit else None,
+        evidence=[case.seen(text, "memory") for text in texts if text],
         fix=(
-            (f"limit or move what fills memory; {who} is first on core {case.core}",)
+            (f"limit or move what fills memory; {found.who} is first on core {case.core}",)
             if case.core is not None
             else ()
         ),
@@ -83,7 +78,9 @@ CAUSE = Cause(
         "direct reclaim in the samples of the core, with allocstall or pgscan_direct of"
         " /proc/vmstat rising"
     ),
+    would_confirm="allocstall_* and pgscan_direct of /proc/vmstat rising",
     assess=assess,
+    signature=SIGNATURE,
     fix=(
         (
             "leave headroom: kubelet's system-reserved and eviction-hard, or fewer and smaller"

@@ -16,7 +16,7 @@ from typing import Final
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.evidence_texts import in_samples, suffering, what_held_the_core
+from necroscope.analysis.evidence import in_samples, suffering, what_held_the_core
 from necroscope.analysis.functions import Functions, functions
 from necroscope.analysis.report import Culprit, Origin, WillNotHelp
 from necroscope.analysis.stacks import INTERRUPT, Stacks
@@ -49,15 +49,19 @@ _RECORDER: Final = "necroscope"
 
 
 def assess(case: Case) -> Assessment | None:
-    paid = case.now.of(RUNS, inside=AT_HOOKS).without(TEST_RUNS).without(OWN).without(INTERRUPT)
-    held = paid.total / case.now.total if case.now.total else 0.0
+    paid = (
+        case.samples.now.of(RUNS, inside=AT_HOOKS)
+        .without(TEST_RUNS)
+        .without(OWN)
+        .without(INTERRUPT)
+    )
+    held = paid.total / case.samples.now.total if case.samples.now.total else 0.0
     if held < _LEAST:
         return None
     programs = _programs(paid)
     payers = paid.tasks()
     name = f"BPF program {programs[0]}" if programs else "a BPF program"
     culprit = case.culprit(RUNS, inside=AT_HOOKS)
-    place = "the node" if case.core is None else f"core {case.core}"
     return Assessment(
         explains=held,
         is_confirmed=held >= _CONFIRMED,
@@ -81,7 +85,7 @@ def assess(case: Case) -> Assessment | None:
             "sysctl kernel.bpf_stats_enabled=1, then run_time_ns and run_cnt of `bpftool prog`"
         ),
         summary=(
-            f"{name} takes {held:.0%} of what runs on {place}, paid by {payers[0].comm} in its"
+            f"{name} takes {held:.0%} of what runs on {case.place}, paid by {payers[0].comm} in its"
             " system calls"
         ),
         culprit=(

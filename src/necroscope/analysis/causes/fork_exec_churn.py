@@ -15,9 +15,8 @@ import numpy as np
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.evidence_texts import in_samples, suffering, what_held_the_core
+from necroscope.analysis.evidence import in_samples, suffering, what_held_the_core
 from necroscope.analysis.functions import functions
-from necroscope.analysis.periodicity import told
 from necroscope.analysis.report import WillNotHelp
 from necroscope.analysis.task_origin import origin_of
 from necroscope.model.units import NS_PER_S
@@ -44,16 +43,15 @@ _SHORTEST_S: Final = 3.0
 
 
 def assess(case: Case) -> Assessment | None:
-    held = case.now.share(LIFE)
+    held = case.samples.now.share(LIFE)
     if held < _LEAST or case.core is None:
         return None
     pids = _new_per_s(case)
     # The end of one large process alone is no churn.
-    begun = case.now.share(FORKS | EXECS)
-    in_kernel = case.share("kernel") or 0.0
+    begun = case.samples.now.share(FORKS | EXECS)
+    in_kernel = case.counters.share("kernel") or 0.0
     culprit = case.culprit(FORKS) or case.culprit(LIFE)
     who = culprit.comm if culprit else "a task"
-    beat = f", {told(case.period_s)}" if case.period_s else ""
     evidence = [
         in_samples(case, LIFE, "making and ending processes"),
         case.seen(
@@ -73,7 +71,7 @@ def assess(case: Case) -> Assessment | None:
         would_confirm="the rate of `processes` in /proc/stat, and who forks (perf trace -e clone*)",
         summary=(
             f"{who} starts processes faster than they work: {held:.0%} of what core {case.core}"
-            f" does{beat}"
+            f" does{case.beat}"
         ),
         culprit=culprit,
         origin=origin_of(culprit),
@@ -90,13 +88,13 @@ def _new_per_s(case: Case) -> float:
     """Processes first seen after the first second: what ran there already is not new, and in a
     moment everybody is.
     """
-    samples = case.now.samples
-    if case.now.elapsed_s < _SHORTEST_S or not len(samples.time_ns):
+    samples = case.samples.now.samples
+    if case.samples.now.elapsed_s < _SHORTEST_S or not len(samples.time_ns):
         return 0.0
     order = np.argsort(samples.time_ns, kind="stable")
     _, first = np.unique(samples.pid[order], return_index=True)
     began_ns = samples.time_ns[order][first]
-    return float((began_ns > began_ns.min() + NS_PER_S).sum()) / (case.now.elapsed_s - 1.0)
+    return float((began_ns > began_ns.min() + NS_PER_S).sum()) / (case.samples.now.elapsed_s - 1.0)
 
 
 CAUSE = Cause(

@@ -11,12 +11,12 @@ from typing import Final
 
 from necroscope.analysis.attribution import named
 from necroscope.analysis.case import Case
-from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.evidence_texts import in_samples, suffering, what_held_the_core
+from necroscope.analysis.cause import Assessment, Cause, Signature
 from necroscope.analysis.functions import functions
 from necroscope.analysis.report import WillNotHelp
 from necroscope.analysis.stacks import TaskShare
 from necroscope.analysis.task_origin import origin_of
+from necroscope.analysis.thresholds import Threshold, Thresholds
 
 MAKES: Final = functions(
     "fsnotify __fsnotify __fsnotify_parent fsnotify_parent fsnotify_handle_event"
@@ -27,34 +27,32 @@ MAKES: Final = functions(
 READS: Final = functions(
     "inotify_read fanotify_read copy_event_to_user get_one_event inotify_poll fanotify_poll"
 )
-_LEAST: Final = 0.12
-_CONFIRMED: Final = 0.25
+SIGNATURE: Final = Signature(
+    MAKES | READS,
+    "events of files",
+    least=Threshold(0.12, "half of what confirms: a watcher of a busy directory stays below it"),
+    confirmed=Threshold(0.25, "a quarter of a core goes into events instead of into the files"),
+)
+LIMITS: Final = Thresholds(
+    watcher=Threshold(0.4, "one program does most of the reading"),
+    watcher_samples=Threshold(3.0, "fewer samples may be chance"),
+)
 
 
 def assess(case: Case) -> Assessment | None:
-    held = case.now.share(MAKES | READS)
-    if held < _LEAST:
+    found = SIGNATURE.match(case)
+    if found is None:
         return None
-    culprit = case.culprit(MAKES | READS)
-    who = culprit.comm if culprit else "a task"
     watcher = _watcher(case)
-    evidence = [in_samples(case, MAKES | READS, "events of files"), *what_held_the_core(case)]
-    if watcher:
-        evidence.append(case.seen(f"{watcher.comm} reads such events meanwhile", "samples"))
-    place = f"core {case.core}" if case.core is not None else "the node"
-    for_whom = f" for {watcher.comm}" if watcher and watcher.comm != who else ""
-    task = named(watcher, (), case.node) if watcher else culprit
-    return Assessment(
-        explains=held,
-        is_confirmed=held >= _CONFIRMED,
-        evidence=[*evidence, *suffering(case)],
-        would_confirm="watches by process: grep -c inotify /proc/PID/fdinfo/*",
+    reads = f"{watcher.comm} reads such events meanwhile" if watcher else ""
+    for_whom = f" for {watcher.comm}" if watcher and watcher.comm != found.who else ""
+    return found.assessment(
         summary=(
-            f"{who} makes events of what it does to files{for_whom}: {held:.0%} of what {place}"
-            " does"
+            f"{found.who} makes events of what it does to files{for_whom}: {found.share:.0%} of"
+            f" what {case.place} does"
         ),
-        culprit=culprit,
-        origin=origin_of(task),
+        origin=origin_of(named(watcher, (), case.node) if watcher else found.culprit),
+        evidence=[case.seen(reads, "samples")] if watcher else (),
         fix=(
             (f"narrow what {watcher.comm} watches: fewer directories, fewer kinds of events",)
             if watcher
@@ -64,15 +62,19 @@ def assess(case: Case) -> Assessment | None:
 
 
 def _watcher(case: Case) -> TaskShare | None:
-    tasks = case.machine.tasks(READS)
-    return tasks[0] if tasks and tasks[0].weight >= 3 and tasks[0].share >= 0.4 else None
+    most = next(iter(case.samples.machine.tasks(READS)), None)
+    is_one = most is not None and most.weight >= case.limits.watcher_samples
+    return most if most is not None and is_one and most.share >= case.limits.watcher else None
 
 
 CAUSE = Cause(
     slug="fsnotify-storm",
     title="events of files are made for many watchers",
     confirming="the making of file events in a quarter of the core's samples",
+    would_confirm="watches by process: grep -c inotify /proc/PID/fdinfo/*",
     assess=assess,
+    signature=SIGNATURE,
+    thresholds=LIMITS,
     fix=(
         (
             "find who watches: for f in /proc/[0-9]*/fdinfo/*; do grep -l ^inotify $f; done, the"

@@ -17,8 +17,7 @@ from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.correlate import JoinedEvent
 from necroscope.analysis.episodes import Episode, Kind
-from necroscope.analysis.evidence_texts import suffering, what_held_the_core
-from necroscope.analysis.periodicity import told
+from necroscope.analysis.evidence import suffering, what_held_the_core
 from necroscope.analysis.report import Culprit, Evidence, WillNotHelp
 from necroscope.analysis.stacks import INTERRUPT, SOFTIRQ
 from necroscope.analysis.task_origin import origin_of
@@ -35,18 +34,17 @@ def assess(case: Case) -> Assessment | None:
     starved = [
         event for event in case.events if _says_poll_starved(event) and event.core == case.core
     ]
-    system = case.share("system") or 0.0
+    system = case.counters.share("system") or 0.0
     if case.core is None or case.mode != "system" or system < _MOSTLY or not (waits or starved):
         return None
-    if case.now.share(SOFTIRQ) >= _MOSTLY:
+    if case.samples.now.share(SOFTIRQ) >= _MOSTLY:
         return None
     waited_s = sum(episode.amount for episode in waits)
     culprit = case.culprit()
     against, doubt = _against(case, waits)
     path = f" in {culprit.path[-1]}" if culprit and culprit.path else ""
-    beat = f", {told(case.period_s)}" if case.period_s else ""
     who = culprit.comm if culprit else "a task"
-    held = f"core {case.core} in the kernel{path} for {case.seconds:.1f} s{beat}"
+    held = f"core {case.core} in the kernel{path} for {case.seconds:.1f} s{case.beat}"
     return Assessment(
         explains=system,
         is_confirmed=waited_s >= _WAITED * min(case.seconds, 5.0) or bool(starved),
@@ -75,7 +73,7 @@ def _against(case: Case, waits: list[Episode]) -> tuple[list[Evidence], float]:
     """Where softirqs themselves are held back it is that; but up to 6.4 a ksoftirqd that waits
     holds them back too.
     """
-    timer_s = case.softirq_delay_s(["timer"]) or 0.0
+    timer_s = case.counters.softirq_delay_s(["timer"]) or 0.0
     is_ksoftirqd = any((episode.subject or "").startswith("ksoftirqd/") for episode in waits)
     if is_ksoftirqd or (
         timer_s < _STALL_S and not case.has(Kind.SOFTIRQ_FROZEN, Kind.TIME_MISSING)
@@ -90,7 +88,7 @@ def _work(case: Case, culprit: Culprit | None) -> list[Evidence]:
     """The path, and the system call with its file where a trigger caught it."""
     found = []
     if culprit and culprit.path:
-        kernel = case.now.without(INTERRUPT).kernel_share
+        kernel = case.samples.now.without(INTERRUPT).kernel_share
         found.append(
             case.seen(
                 f"{' > '.join(culprit.path[-4:])}; {kernel:.0%} in the kernel", "samples", case.core
@@ -108,7 +106,7 @@ def _work(case: Case, culprit: Culprit | None) -> list[Evidence]:
 
 
 def _took(case: Case, culprit: Culprit | None) -> str:
-    share = case.has_share(culprit)
+    share = case.samples.share_of(culprit)
     return "held" if share >= _MOSTLY else f"had {share:.0%} of"
 
 

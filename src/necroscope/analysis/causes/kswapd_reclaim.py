@@ -14,12 +14,12 @@ mm/vmscan.c.
 from typing import Final
 
 from necroscope.analysis.case import Case
-from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.evidence_texts import in_samples, suffering, what_held_the_core
+from necroscope.analysis.cause import Assessment, Cause, Rise, Signature
 from necroscope.analysis.functions import functions
 from necroscope.analysis.report import Evidence, Origin, WillNotHelp
 from necroscope.analysis.stacks import TaskShare
 from necroscope.analysis.task_origin import cgroup_or_process
+from necroscope.analysis.thresholds import Threshold, Thresholds
 
 KSWAPD: Final = functions("kswapd balance_pgdat kswapd_shrink_node kswapd_shrink_zone")
 # Who takes the pages that kswapd frees.
@@ -28,110 +28,90 @@ TAKES: Final = functions(
     " __do_page_cache_readahead page_cache_ra_order filemap_fault do_anonymous_page"
     " alloc_anon_folio shmem_alloc_* shmem_get_folio* vma_alloc_folio* grab_cache_page_write_begin"
 )
-_LEAST: Final = 0.15
-_CONFIRMED: Final = 0.3
-_PAGES_PER_S: Final = 2_000.0
-# Of a machine without a hot core: pages that are dropped and read again are no incident unless
-# somebody stalls for it.
-_STALLED: Final = 0.1
-# In vain: of the pages freed so many come back, of the pages scanned so few are freed, so many
-# allocations a second wait.
-_COME_BACK: Final = 0.1
-_COME_BACK_PER_S: Final = 500.0
-_FEW_FREED: Final = 0.3
-_STALLS_PER_S: Final = 5.0
+SCANS: Final = Rise(
+    "memory", "pgscan_kswapd", Threshold(2_000.0, "8 MiB of pages per second that kswapd scans")
+)
+SIGNATURE: Final = Signature(
+    KSWAPD,
+    "kswapd",
+    least=Threshold(0.15, "half of what confirms: kswapd has that much while a file is read once"),
+    confirmed=Threshold(0.3, "a third of a core: bottlerocket #4916 saw 91.7 %"),
+    rises=(SCANS,),
+)
+# Reclaim is an incident only where it is in vain, or where other tasks wait for it.
+LIMITS: Final = Thresholds(
+    stalled=Threshold(0.1, "tasks other than kswapd stall for memory a tenth of the time"),
+    come_back=Threshold(0.1, "of the freed pages this many are read again: the working set went"),
+    come_back_per_s=Threshold(500.0, "fewer pages that come back are nothing a disk notices"),
+    few_freed=Threshold(0.3, "of the scanned pages this few are freed: there is little to free"),
+    stalls_per_s=Threshold(5.0, "allocations that have to reclaim themselves beside kswapd"),
+    taker=Threshold(0.1, "of the other samples one program's share of the allocations"),
+)
 
 
 def assess(case: Case) -> Assessment | None:
-    held = case.now.share(KSWAPD)
-    if held < _LEAST:
+    found = SIGNATURE.match(case)
+    if found is None:
         return None
-    scanned = case.rate("memory", "pgscan_kswapd")
-    is_counted = scanned.grew(3, _PAGES_PER_S)
-    is_felt = case.core is not None or (case.pressure("memory") or 0.0) >= _STALLED
-    takers = _takers(case)
-    taker = cgroup_or_process(takers[0]) if takers else None
-    return Assessment(
-        explains=held,
-        is_confirmed=held >= _CONFIRMED and is_counted and is_felt and _is_in_vain(case),
-        evidence=[
-            in_samples(case, KSWAPD, "kswapd"),
-            *_counted(case),
-            *_taken(case, takers),
-            *what_held_the_core(case),
-            *suffering(case),
-        ],
-        would_confirm=(
-            "pgscan_kswapd of /proc/vmstat rising, with pgsteal_kswapd far behind it or"
-            " workingset_refault_* beside it"
+    stalled = case.counters.pressure("memory") or 0.0
+    is_felt = case.core is not None or stalled >= case.limits.stalled
+    taker = _taker(case)
+    origin = cgroup_or_process(taker) if taker else None
+    meanwhile = f" while {taker.comm} takes what it frees" if taker else ""
+    return found.assessment(
+        summary=(
+            f"kswapd has {found.share:.0%} of what {case.place} does for"
+            f" {case.seconds:.1f} s{meanwhile}"
         ),
-        summary=_summary(case, held, takers),
-        culprit=case.culprit(KSWAPD),
-        origin=taker or Origin("kernel", "kswapd"),
-        fix=(f"limit the memory of {taker.name}: it takes what kswapd frees",) if taker else (),
+        origin=origin or Origin("kernel", "kswapd"),
+        evidence=[*_counters(case), *_allocations(case, taker)],
+        fix=(f"limit the memory of {origin.name}: it takes what kswapd frees",) if origin else (),
+        is_confirmed=is_felt and _is_in_vain(case),
     )
 
 
 def _is_in_vain(case: Case) -> bool:
-    """Whether somebody is worse off by it. What is not recorded does not tell."""
+    """Whether something is worse off by it. What is not recorded does not tell."""
+    limits = case.limits
     scanned, stolen, refaults, stalls = (
-        case.rate("memory", name).now
+        case.counters.rate("memory", name).now
         for name in ("pgscan_kswapd", "pgsteal_kswapd", "workingset_refault", "allocstall")
     )
-    few_freed = scanned is not None and stolen is not None and stolen <= _FEW_FREED * scanned
+    few_freed = scanned is not None and stolen is not None and stolen <= limits.few_freed * scanned
     come_back = refaults is not None and refaults >= max(
-        _COME_BACK_PER_S, _COME_BACK * (stolen or 0.0)
+        limits.come_back_per_s, limits.come_back * (stolen or 0.0)
     )
-    # balance_pgdat runs in a section of psi_memstall_enter: without anybody else pressure is as
-    # high as kswapd is busy.
-    own = min(1.0, case.machine.time_share(KSWAPD) * case.node.cores)
-    others_stall = (case.pressure("memory") or 0.0) >= own + _STALLED
-    return few_freed or come_back or others_stall or (stalls or 0.0) >= _STALLS_PER_S
+    # balance_pgdat runs in a section of psi_memstall_enter: by itself it makes pressure as high as
+    # kswapd is busy.
+    own = min(1.0, case.samples.machine.time_share(KSWAPD) * case.node.cores)
+    others_stall = (case.counters.pressure("memory") or 0.0) >= own + limits.stalled
+    return few_freed or come_back or others_stall or (stalls or 0.0) >= limits.stalls_per_s
 
 
-def _summary(case: Case, held: float, takers: list[TaskShare]) -> str:
-    place = f"core {case.core}" if case.core is not None else "the node"
-    taken = f" while {takers[0].comm} takes what it frees" if takers else ""
-    return f"kswapd has {held:.0%} of what {place} does for {case.seconds:.1f} s{taken}"
+def _taker(case: Case) -> TaskShare | None:
+    """Who takes most of the pages that kswapd frees."""
+    most = next(iter(case.samples.machine.without(KSWAPD).tasks(TAKES)), None)
+    return most if most is not None and most.share >= case.limits.taker else None
 
 
-def _takers(case: Case) -> list[TaskShare]:
-    return [task for task in case.machine.without(KSWAPD).tasks(TAKES) if task.share >= 0.1]
+def _allocations(case: Case, taker: TaskShare | None) -> list[Evidence]:
+    share = case.samples.machine.without(KSWAPD).share(TAKES)
+    text = f" allocates most meanwhile ({share:.0%} of the other samples allocate)"
+    return [case.seen(f"{taker.comm}{text}", "samples")] if taker else []
 
 
-def _taken(case: Case, takers: list[TaskShare]) -> list[Evidence]:
-    share = case.machine.without(KSWAPD).share(TAKES)
-    return (
-        [
-            case.seen(
-                f"{takers[0].comm} allocates most meanwhile ({share:.0%} of the other samples"
-                " allocate)",
-                "samples",
-            )
-        ]
-        if takers
-        else []
+def _counters(case: Case) -> list[Evidence]:
+    scanned, stolen, refaults = (
+        case.counters.rate("memory", name).now
+        for name in ("pgscan_kswapd", "pgsteal_kswapd", "workingset_refault")
     )
-
-
-def _counted(case: Case) -> list[Evidence]:
-    scanned, stolen = case.rate("memory", "pgscan_kswapd"), case.rate("memory", "pgsteal_kswapd")
-    refaults = case.rate("memory", "workingset_refault")
-    found = []
-    if scanned.now is not None and stolen.now is not None:
-        found.append(
-            case.seen(
-                f"kswapd scanned {scanned.now:,.0f} pages a second and freed {stolen.now:,.0f}",
-                "memory",
-            )
-        )
-    if refaults.now:
-        found.append(
-            case.seen(
-                f"{refaults.now:,.0f} pages a second came back that had just been dropped", "memory"
-            )
-        )
-    return found
+    texts = (
+        scanned is not None
+        and stolen is not None
+        and f"kswapd scanned {scanned:,.0f} pages per second and freed {stolen:,.0f}",
+        refaults and f"{refaults:,.0f} pages per second came back that had just been dropped",
+    )
+    return [case.seen(text, "memory") for text in texts if text]
 
 
 CAUSE = Cause(
@@ -141,7 +121,13 @@ CAUSE = Cause(
         "kswapd in a third of the core's samples, with pgscan_kswapd of /proc/vmstat rising, in"
         " vain: pages come back, few are freed, or tasks stall besides"
     ),
+    would_confirm=(
+        "pgscan_kswapd of /proc/vmstat rising, with pgsteal_kswapd far behind it or"
+        " workingset_refault_* beside it"
+    ),
     assess=assess,
+    signature=SIGNATURE,
+    thresholds=LIMITS,
     fix=(
         (
             "give the node headroom: evict or limit what fills memory, reserve memory for the"

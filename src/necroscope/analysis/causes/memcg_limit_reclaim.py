@@ -15,12 +15,11 @@ from typing import Final
 import numpy as np
 
 from necroscope.analysis.case import Case
-from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.evidence_texts import in_samples, suffering, what_held_the_core
+from necroscope.analysis.cause import Assessment, Cause, Signature
 from necroscope.analysis.functions import functions
 from necroscope.analysis.report import Culprit, Origin, WillNotHelp
 from necroscope.analysis.task_origin import cgroup_or_process
-from necroscope.model.units import NS_PER_S
+from necroscope.analysis.thresholds import Threshold, Thresholds
 
 RECLAIM: Final = functions("try_to_free_mem_cgroup_pages")
 # Where a page, a slab object or a socket buffer is booked on a cgroup, and where memory.high makes
@@ -31,51 +30,42 @@ CHARGES: Final = functions(
     " memcg_kmem_charge* memcg_slab_pre_alloc_hook __memcg_slab_post_alloc_hook"
     " mem_cgroup_handle_over_high __mem_cgroup_handle_over_high reclaim_high high_work_func"
 )
-_LEAST: Final = 0.1
-_CONFIRMED: Final = 0.2
-_STALLED: Final = 0.1
-# The table is read every 10 s.
-_LATE_NS: Final = 11 * NS_PER_S
+SIGNATURE: Final = Signature(
+    RECLAIM,
+    "reclaim for a cgroup's own limit",
+    inside=CHARGES,
+    least=Threshold(0.1, "half of what confirms: a cgroup near its limit reclaims now and then"),
+    confirmed=Threshold(0.2, "a fifth of the core goes into making room for the next page"),
+)
+LIMITS: Final = Thresholds(
+    stalled=Threshold(0.1, "tasks stall for memory a tenth of the time, where PSI is recorded"),
+)
 
 
 def assess(case: Case) -> Assessment | None:
-    held = case.now.share(RECLAIM, inside=CHARGES)
-    if held < _LEAST:
+    found = SIGNATURE.match(case)
+    if found is None:
         return None
-    culprit = case.culprit(RECLAIM, inside=CHARGES)
-    who = culprit.comm if culprit else "a task"
-    hit = _limit_hit(case, culprit)
-    free = case.level("memory", "available_bytes")
-    evidence = [
-        in_samples(case, RECLAIM, "reclaim for a cgroup's own limit"),
-        *what_held_the_core(case),
-    ]
+    hit = _limit_hit(case, found.culprit)
+    free = case.counters.level("memory", "available_bytes")
+    where = hit[0] if hit else (found.culprit.cgroup if found.culprit else None)
+    evidence = []
     if hit is not None:
-        evidence.append(
-            case.seen(
-                f"cgroup {hit[0]} was stopped by its memory limit {hit[1]:,.0f} times", "cgroups"
-            )
-        )
+        text = f"cgroup {hit[0]} was stopped by its memory limit {hit[1]:,.0f} times"
+        evidence.append(case.seen(text, "cgroups"))
     if free is not None:
-        evidence.append(
-            case.seen(f"the machine has {free / (1 << 30):.1f} GiB available meanwhile", "memory")
-        )
-    where = hit[0] if hit else (culprit.cgroup if culprit else None)
-    place = f"core {case.core}" if case.core is not None else "the node"
-    return Assessment(
-        explains=held,
-        is_confirmed=held >= _CONFIRMED and (hit is not None or _is_felt(case)),
-        evidence=[*evidence, *suffering(case)],
-        would_confirm=(
-            "memory.events (max, high) or memory.failcnt of the task's cgroup rising, or PSI memory"
-        ),
+        text = f"the machine has {free / (1 << 30):.1f} GiB available meanwhile"
+        evidence.append(case.seen(text, "memory"))
+    own = cgroup_or_process(found.culprit) if found.culprit else None
+    return found.assessment(
         summary=(
-            f"{who} is at the memory limit of {where or 'its cgroup'} and reclaims for {held:.0%}"
-            f" of what {place} does"
+            f"{found.who} is at the memory limit of {where or 'its cgroup'} and reclaims for"
+            f" {found.share:.0%} of what {case.place} does"
         ),
-        culprit=culprit,
-        origin=Origin("cgroup", hit[0]) if hit else cgroup_or_process(culprit) if culprit else None,
+        origin=Origin("cgroup", hit[0]) if hit else own,
+        evidence=evidence,
         fix=(f"raise the memory limit of {where}, or lower what runs in it",) if where else (),
+        is_confirmed=hit is not None or _is_felt(case),
     )
 
 
@@ -83,10 +73,10 @@ def _is_felt(case: Case) -> bool:
     """Whether work stalls for memory; where neither that nor hits of limits are recorded, the
     samples alone tell.
     """
-    stalled = case.pressure("memory")
+    stalled = case.counters.pressure("memory")
     if stalled is not None:
-        return stalled >= _STALLED
-    rows = case.columns("cgroups").within([(case.window[0], case.window[1] + _LATE_NS)])
+        return stalled >= case.limits.stalled
+    rows = case.counters.rows_of("cgroups", [case.window])
     return not len(rows) or not np.isfinite(rows["memory_max_events"]).any()
 
 
@@ -95,29 +85,22 @@ def _limit_hit(case: Case, culprit: Culprit | None) -> tuple[str, float] | None:
     it.
 
     Any other only where nothing is known of the culprit's: the limits of many cgroups are read in
-    turn, and the one that had its turn may be somebody else's.
+    turn, and the one that had its turn may be another tenant's.
     """
-    rows = case.columns("cgroups").within([(case.window[0], case.window[1] + _LATE_NS)])
+    rows = case.counters.rows_of("cgroups", [case.window])
     counts: Counter[str] = Counter()
     if len(rows):
         hits = np.nan_to_num(rows["memory_max_events"]) + np.nan_to_num(rows["memory_high_events"])
         for path, count in zip(rows["path"], hits, strict=True):
             counts[str(path)] += int(count) if path != "/" else 0
     own = culprit.cgroup if culprit and culprit.cgroup != "/" else None
-    path, count = max(
-        ((path, count) for path, count in counts.items() if _is_of(path, own)),
-        default=("", 0),
-        key=_count,
-    )
+    related = [(count, path) for path, count in counts.items() if count and _is_of(path, own)]
+    count, path = max(related, key=lambda pair: pair[0], default=(0, ""))
     return (path, float(count)) if count else None
 
 
 def _is_of(path: str, own: str | None) -> bool:
     return own is None or f"{own}/".startswith(f"{path}/") or path.startswith(f"{own}/")
-
-
-def _count(item: tuple[str, int]) -> int:
-    return item[1]
 
 
 CAUSE = Cause(
@@ -127,7 +110,12 @@ CAUSE = Cause(
         "reclaim below the charge of a page in a fifth of the core's samples, with hits of the"
         " limit or stalls for memory"
     ),
+    would_confirm=(
+        "memory.events (max, high) or memory.failcnt of the task's cgroup rising, or PSI memory"
+    ),
     assess=assess,
+    signature=SIGNATURE,
+    thresholds=LIMITS,
     ordinary_s=3.0,
     fix=(
         (

@@ -7,16 +7,17 @@ Confirming signal: the writing of mount lines below a read in a quarter of the c
 Source: systemd #16728, #8703, #37642, pull request 10268; fs/proc_namespace.c.
 """
 
+from dataclasses import replace
 from typing import Final
 
 from necroscope.analysis.case import Case
-from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.evidence_texts import file_of, in_samples, suffering, what_held_the_core
+from necroscope.analysis.cause import Assessment, Cause, Signature
+from necroscope.analysis.evidence import file_of
 from necroscope.analysis.functions import functions
-from necroscope.analysis.periodicity import told
-from necroscope.analysis.report import Evidence, WillNotHelp
+from necroscope.analysis.report import WillNotHelp
 from necroscope.analysis.stacks import TaskShare
 from necroscope.analysis.task_origin import origin_of, process_origin
+from necroscope.analysis.thresholds import Threshold, Thresholds
 
 # Not m_start, m_next and m_show, which call them: functions of /proc/PID/maps and /proc/modules are
 # called so too.
@@ -29,57 +30,56 @@ MOUNTS: Final = functions(
     " __x64_sys_mount __x64_sys_umount __x64_sys_fsmount __x64_sys_move_mount attach_recursive_mnt"
     " propagate_mnt copy_tree namespace_unlock __arm64_sys_mount __arm64_sys_umount"
 )
-_LEAST: Final = 0.12
-_CONFIRMED: Final = 0.25
+SIGNATURE: Final = Signature(
+    SHOWS,
+    "writing a line for each mount",
+    least=Threshold(0.06, "half of the work is parsing in user mode, which may have no names"),
+    confirmed=Threshold(0.25, "with its parsing; one read of a table of hundreds stays below it"),
+)
+LIMITS: Final = Thresholds(
+    least_in_all=Threshold(0.12, "writing and parsing together: half of what confirms"),
+    mounter=Threshold(0.4, "one program does most of the mounting"),
+    mounter_samples=Threshold(3.0, "fewer samples may be chance"),
+)
 
 
 def assess(case: Case) -> Assessment | None:
-    shown, parsed = case.now.share(SHOWS), case.now.share(PARSES)
-    held = shown + parsed
-    if shown < _LEAST / 2 or held < _LEAST:
+    found = SIGNATURE.match(case)
+    held = case.samples.now.share(SHOWS) + case.samples.now.share(PARSES)
+    if found is None or held < case.limits.least_in_all:
         return None
-    culprit = case.culprit(SHOWS)
-    who = culprit.comm if culprit else "a task"
+    found = replace(found, share=held, explains=held)
     mounter = _mounter(case)
-    beat = f", {told(case.period_s)}" if case.period_s else ""
-    place = f"core {case.core}" if case.core is not None else "the node"
-    return Assessment(
-        explains=held,
-        is_confirmed=held >= _CONFIRMED,
-        evidence=[
-            in_samples(case, SHOWS, "writing a line for each mount"),
-            *file_of(case, culprit),
-            *_mounted(case, mounter),
-            *what_held_the_core(case),
-            *suffering(case),
-        ],
-        would_confirm=(
-            "the lines of /proc/PID/mountinfo of that process, and how often something is mounted"
-        ),
+    mounts = (
+        [case.seen(f"{mounter.comm} mounts or unmounts meanwhile", "samples")] if mounter else []
+    )
+    return found.assessment(
         summary=(
-            f"{who} reads the whole table of mounts again and again: {held:.0%} of what {place}"
-            f" does{beat}"
+            f"{found.who} reads the whole table of mounts again and again: {held:.0%} of what"
+            f" {case.place} does{case.beat}"
         ),
-        culprit=culprit,
-        origin=(process_origin(mounter.comm) if mounter else None) or origin_of(culprit),
+        origin=(process_origin(mounter.comm) if mounter else None) or origin_of(found.culprit),
+        evidence=[*file_of(case, found.culprit), *mounts],
         fix=(f"find what {mounter.comm} mounts and unmounts so often",) if mounter else (),
     )
 
 
 def _mounter(case: Case) -> TaskShare | None:
-    tasks = case.machine.tasks(MOUNTS)
-    return tasks[0] if tasks and tasks[0].weight >= 3 and tasks[0].share >= 0.4 else None
-
-
-def _mounted(case: Case, mounter: TaskShare | None) -> list[Evidence]:
-    return [case.seen(f"{mounter.comm} mounts or unmounts meanwhile", "samples")] if mounter else []
+    most = next(iter(case.samples.machine.tasks(MOUNTS)), None)
+    is_one = most is not None and most.weight >= case.limits.mounter_samples
+    return most if most is not None and is_one and most.share >= case.limits.mounter else None
 
 
 CAUSE = Cause(
     slug="mountinfo-reparse",
     title="the table of mounts is read again at every change",
     confirming="the writing of mount lines, and their parsing, in a quarter of the core's samples",
+    would_confirm=(
+        "the lines of /proc/PID/mountinfo of that process, and how often something is mounted"
+    ),
     assess=assess,
+    signature=SIGNATURE,
+    thresholds=LIMITS,
     fix=(
         "fewer mounts: one of the parent directory instead of one for each layer, volume or secret",
         (

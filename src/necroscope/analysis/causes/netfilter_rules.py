@@ -14,7 +14,7 @@ from typing import Final
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.evidence_texts import in_samples, suffering, what_held_the_core
+from necroscope.analysis.evidence import in_samples, suffering, what_held_the_core
 from necroscope.analysis.functions import Functions, functions
 from necroscope.analysis.periodicity import told
 from necroscope.analysis.report import Origin, WillNotHelp
@@ -45,15 +45,15 @@ _OF_CORE: Final = 0.25
 
 
 def assess(case: Case) -> Assessment | None:
-    walked, replaced = case.now.share(RULES), case.now.share(REPLACES)
+    walked, replaced = case.samples.now.share(RULES), case.samples.now.share(REPLACES)
     if max(walked, replaced) < _LEAST:
         return None
     return _walk(case, walked) if walked >= replaced else _replacement(case, replaced)
 
 
 def _walk(case: Case, walked: float) -> Assessment:
-    of_packets = walked / max(case.now.share(PACKETS), walked)
-    processed = case.rate("softnet", "processed", cpu=case.core).now
+    of_packets = walked / max(case.samples.now.share(PACKETS), walked)
+    processed = case.counters.rate("softnet", "processed", cpu=case.core).now
     few = (
         [case.seen(f"with {processed:,.0f} packets/s only", "softnet", case.core)]
         if processed is not None
@@ -116,7 +116,7 @@ def _family(case: Case, iptables: Functions) -> str:
     """By the functions: iptables' own loop, or nftables, which may also be what iptables is built
     on.
     """
-    return "iptables" if case.now.share(iptables) >= _LEAST / 2 else "nftables"
+    return "iptables" if case.samples.now.share(iptables) >= _LEAST / 2 else "nftables"
 
 
 CAUSE = Cause(

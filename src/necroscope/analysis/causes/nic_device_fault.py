@@ -17,7 +17,7 @@ from necroscope.analysis.case_times import TICK_NS
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.correlate import JoinedEvent
 from necroscope.analysis.episodes import SUFFERING, Kind, Span, touches
-from necroscope.analysis.evidence_texts import of_event
+from necroscope.analysis.evidence import of_event
 from necroscope.analysis.happenings import NIC_KINDS
 from necroscope.analysis.report import Culprit, Evidence, Origin, WillNotHelp
 from necroscope.model.units import NS_PER_S
@@ -130,7 +130,7 @@ def _core_was_well(case: Case) -> Evidence | None:
     """
     if case.core is None:
         return _all_were_well(case)
-    kernel, delay_s = case.share("kernel"), _measured_delay_s(case)
+    kernel, delay_s = case.counters.share("kernel"), _measured_delay_s(case)
     if kernel is None or kernel > 0.7 or (delay_s or 0.0) >= 0.1:
         return None
     if not _is_covered(case, "cores") or (delay_s is None and not _is_covered(case, "softirqs")):
@@ -160,13 +160,15 @@ def _all_were_well(case: Case) -> Evidence | None:
 
 def _measured_delay_s(case: Case) -> float | None:
     """The longest wait of a softirq; None if none was measured in that time."""
-    rows = case.columns("softirq_delay").of_core(case.core).within([_until_told(case)])
-    return case.softirq_delay_s() if len(rows) else None
+    rows = case.counters.columns("softirq_delay").of_core(case.core).within([_until_told(case)])
+    return case.counters.softirq_delay_s() if len(rows) else None
 
 
 def _is_covered(case: Case, table: str) -> bool:
     """Whether rows of the core, or of all cores, tell of nearly all of that time."""
-    recorded_s = case.columns(table).of_core(case.core).within([_until_told(case)]).elapsed_s
+    recorded_s = (
+        case.counters.columns(table).of_core(case.core).within([_until_told(case)]).elapsed_s
+    )
     cores = case.node.cores if case.core is None else 1
     return recorded_s >= _RECORDED * cores * (case.window[1] - case.window[0]) / NS_PER_S
 

@@ -19,7 +19,7 @@ from necroscope.analysis.case import Case
 from necroscope.analysis.case_times import TICK_NS
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.episodes import Span
-from necroscope.analysis.evidence_texts import in_samples, suffering, what_held_the_core
+from necroscope.analysis.evidence import in_samples, suffering, what_held_the_core
 from necroscope.analysis.functions import functions
 from necroscope.analysis.report import WillNotHelp
 from necroscope.analysis.task_origin import origin_of
@@ -53,17 +53,17 @@ _KEPT: Final = 0.4
 
 
 def assess(case: Case) -> Assessment | None:
-    own = case.now.without(OTHERS)
-    of_all = own.total / case.now.total if case.now.total else 0.0
+    own = case.samples.now.without(OTHERS)
+    of_all = own.total / case.samples.now.total if case.samples.now.total else 0.0
     held = own.share(FAULTS) * of_all
     if held < _LEAST or case.core is None:
         return None
-    faults = case.rate("memory", "pgfault")
+    faults = case.counters.rate("memory", "pgfault")
     is_loading = _kept_per_s(case) >= _KEPT * max(faults.rise, _FAULTS_PER_S)
     tasks = own.tasks(FAULTS)
     is_one = bool(tasks) and tasks[0].pid is not None and tasks[0].share >= _ONE_PROCESS
     is_counted = faults.grew(2, _FAULTS_PER_S) or faults.rise >= _RISE_PER_S
-    in_kernel = case.share("kernel") or 0.0
+    in_kernel = case.counters.share("kernel") or 0.0
     culprit = case.culprit(FAULTS)
     who = culprit.comm if culprit else "a task"
     evidence = [in_samples(case, FAULTS, "page faults"), *what_held_the_core(case)]
@@ -102,12 +102,12 @@ def _kept_per_s(case: Case) -> float:
     """Pages a second by which the memory of programs and files grew faster than before: others may
     fill caches all along.
     """
-    now = _grown_per_s(case, [(from_ns - TICK_NS, to_ns) for from_ns, to_ns in case.spans])
-    return now - max(0.0, _grown_per_s(case, case.quiet))
+    now = _grown_per_s(case, [(from_ns - TICK_NS, to_ns) for from_ns, to_ns in case.times.spans])
+    return now - max(0.0, _grown_per_s(case, case.times.quiet))
 
 
 def _grown_per_s(case: Case, spans: Sequence[Span]) -> float:
-    rows = case.columns("memory")
+    rows = case.counters.columns("memory")
     grown_bytes, elapsed_ns = 0.0, 0
     for span in spans if len(rows) else ():
         own = rows.within([span])

@@ -13,7 +13,7 @@ from typing import Final
 from necroscope.analysis.attribution import named
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.evidence_texts import in_samples, suffering, what_held_the_core
+from necroscope.analysis.evidence import in_samples, suffering, what_held_the_core
 from necroscope.analysis.functions import functions
 from necroscope.analysis.report import Culprit, Evidence, Origin, WillNotHelp
 from necroscope.analysis.stacks import Stacks, TaskShare
@@ -38,19 +38,19 @@ _HOLDS_CORE: Final = 0.3
 
 
 def assess(case: Case) -> Assessment | None:
-    waited = case.now.share(SPINS, inside=LOOKS_UP)
+    waited = case.samples.now.share(SPINS, inside=LOOKS_UP)
     waited_elsewhere = (
-        case.elsewhere.share(SPINS, inside=LOOKS_UP) if case.core is not None else 0.0
+        case.samples.elsewhere.share(SPINS, inside=LOOKS_UP) if case.core is not None else 0.0
     )
-    held = case.now.share(HOLDS)
+    held = case.samples.now.share(HOLDS)
     is_holder = held >= _HOLDS_CORE and waited_elsewhere >= _CONFIRMED
     if waited < _LEAST and not is_holder:
         return None
-    holder = _holder(case.machine)
-    waiters = case.machine.of(SPINS, LOOKS_UP).tasks()
+    holder = _holder(case.samples.machine)
+    waiters = case.samples.machine.of(SPINS, LOOKS_UP).tasks()
     culprit = case.culprit(HOLDS) if is_holder else case.culprit(SPINS, inside=LOOKS_UP)
     return Assessment(
-        explains=max(held, waited) if is_holder else case.now.share(LOOKS_UP),
+        explains=max(held, waited) if is_holder else case.samples.now.share(LOOKS_UP),
         is_confirmed=waited >= _CONFIRMED or is_holder,
         evidence=[*_evidence(case, waiters, holder), *what_held_the_core(case), *suffering(case)],
         would_confirm="which path all of them look up (perf trace), and who walks its children",
@@ -79,7 +79,7 @@ def _evidence(case: Case, waiters: list[TaskShare], holder: TaskShare | None) ->
             )
         )
     if holder:
-        path = case.machine.without(SPINS).path(HOLDS)
+        path = case.samples.machine.without(SPINS).path(HOLDS)
         found.append(
             case.seen(
                 f"{holder.comm} goes through a directory's entries meanwhile, in {path[-1]}",

@@ -19,7 +19,7 @@ from necroscope.analysis.attribution import named
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.episodes import SUFFERING, Episode, Kind, outside
-from necroscope.analysis.evidence_texts import suffering
+from necroscope.analysis.evidence import suffering
 from necroscope.analysis.periodicity import period_of_starts, told
 from necroscope.analysis.report import Culprit, Evidence, Origin, WillNotHelp
 from necroscope.analysis.task_origin import origin_of, process_origin
@@ -54,8 +54,8 @@ def assess(case: Case) -> Assessment | None:
     off_s = _off_beat_s(bursts, period_s)
     usual = sum(in_bursts) / len(in_bursts)
     often = sum(rate >= _MOST for rate in in_bursts) / len(in_bursts)
-    own = case.now.of_task(comm).tasks()
-    culprit = named(own[0], case.now.of_task(comm).path(), case.node) if own else None
+    own = case.samples.now.of_task(comm).tasks()
+    culprit = named(own[0], case.samples.now.of_task(comm).path(), case.node) if own else None
     who = comm if culprit and culprit.pid is not None else f"{comm} (another process each time)"
     length_s = sum(burst.seconds for burst in bursts) / len(bursts)
     timer, schedule = _timer(case, culprit, period_s) or (None, "")
@@ -115,7 +115,7 @@ def _bursts(case: Case) -> list[Episode]:
 
 def _timer(case: Case, culprit: Culprit | None, period_s: float) -> tuple[Origin, str] | None:
     """The timer that starts the culprit's unit at this beat, and its schedule."""
-    rows = case.columns("units")
+    rows = case.counters.columns("units")
     if culprit is None or culprit.unit is None or not len(rows):
         return None
     rows = rows.at(

@@ -11,12 +11,12 @@ Source: collectd pull request 113 (2.5 s by /proc/net/tcp, 0.04 s by netlink); D
 from typing import Final
 
 from necroscope.analysis.case import Case
-from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.evidence_texts import file_of, in_samples, suffering, what_held_the_core
+from necroscope.analysis.cause import Assessment, Cause, Signature
+from necroscope.analysis.evidence import file_of
 from necroscope.analysis.functions import functions
-from necroscope.analysis.periodicity import told
 from necroscope.analysis.report import WillNotHelp
 from necroscope.analysis.task_origin import origin_of
+from necroscope.analysis.thresholds import Threshold
 
 SCAN: Final = functions(
     "tcp4_seq_show tcp6_seq_show tcp_seq_start tcp_seq_next tcp_seq_stop tcp_get_idx"
@@ -29,37 +29,30 @@ READS: Final = functions(
     "seq_read seq_read_iter proc_reg_read proc_reg_read_iter vfs_read ksys_read __x64_sys_read"
     " __arm64_sys_read"
 )
-_LEAST: Final = 0.15
-_CONFIRMED: Final = 0.25
+SIGNATURE: Final = Signature(
+    SCAN,
+    "writing a line for each socket",
+    inside=READS,
+    least=Threshold(0.15, "an agent that reads a short table each second stays below it"),
+    confirmed=Threshold(0.25, "from a quarter of a core on the scan is what the core is busy with"),
+)
 
 
 def assess(case: Case) -> Assessment | None:
-    held = case.now.share(SCAN, inside=READS)
-    if held < _LEAST:
+    found = SIGNATURE.match(case)
+    if found is None:
         return None
-    culprit = case.culprit(SCAN)
-    who = culprit.comm if culprit else "a task"
-    beat = f", {told(case.period_s)}" if case.period_s else ""
-    place = f"core {case.core}" if case.core is not None else "the node"
-    return Assessment(
-        explains=held,
-        is_confirmed=held >= _CONFIRMED,
-        evidence=[
-            in_samples(case, SCAN, "writing a line for each socket"),
-            *file_of(case, culprit),
-            *what_held_the_core(case),
-            *suffering(case),
-        ],
-        would_confirm="the lines of /proc/net/tcp and the time of one read of it",
+    return found.assessment(
         summary=(
-            f"{who} reads the tables of all sockets as text, {held:.0%} of what {place} does{beat}"
+            f"{found.who} reads the tables of all sockets as text, {found.share:.0%} of what"
+            f" {case.place} does{case.beat}"
         ),
-        culprit=culprit,
-        origin=origin_of(culprit),
+        origin=origin_of(found.culprit),
+        evidence=file_of(case, found.culprit),
         fix=(
             (
-                f"let {who} ask by netlink (`ss`, inet_diag), which filters in the kernel, or read"
-                " /proc/net/sockstat for counts"
+                f"let {found.who} ask by netlink (`ss`, inet_diag), which filters in the kernel, or"
+                " read /proc/net/sockstat for counts"
             ),
         ),
     )
@@ -72,7 +65,9 @@ CAUSE = Cause(
         "the walk over sockets has a quarter of the core's samples, below a read of /proc/net/tcp"
         " or its like"
     ),
+    would_confirm="the lines of /proc/net/tcp and the time of one read of it",
     assess=assess,
+    signature=SIGNATURE,
     fix=(
         "read less often: a count of connections is not needed every few seconds",
         (

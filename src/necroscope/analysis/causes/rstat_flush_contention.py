@@ -13,11 +13,11 @@ kernel/cgroup/rstat.c.
 from typing import Final
 
 from necroscope.analysis.case import Case
-from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.evidence_texts import in_samples, suffering, what_held_the_core
+from necroscope.analysis.cause import Assessment, Cause, Signature
 from necroscope.analysis.functions import functions
-from necroscope.analysis.report import WillNotHelp
+from necroscope.analysis.report import Evidence, WillNotHelp
 from necroscope.analysis.task_origin import origin_of
+from necroscope.analysis.thresholds import Threshold, Thresholds
 from necroscope.analysis.waits import SPINS
 
 FLUSHES: Final = functions(
@@ -26,63 +26,57 @@ FLUSHES: Final = functions(
     " __mem_cgroup_flush_stats do_flush_stats mem_cgroup_css_rstat_flush cgroup_base_stat_flush"
     " blkcg_rstat_flush __blkcg_rstat_flush"
 )
-_LEAST: Final = 0.12
-_CONFIRMED: Final = 0.25
-_WAITED: Final = 0.02
-_ELSEWHERE: Final = 0.05
+SIGNATURE: Final = Signature(
+    FLUSHES,
+    "summing up cgroup statistics",
+    least=Threshold(0.12, "half of what confirms: kubelet's ordinary reads stay below it"),
+    confirmed=Threshold(0.25, "a quarter of a core under one lock is felt by every other reader"),
+)
+LIMITS: Final = Thresholds(
+    waited=Threshold(0.02, "any wait for the lock at all: its holder has interrupts off"),
+    elsewhere=Threshold(0.05, "other cores flush as well, so that they meet at the lock"),
+)
 
 
 def assess(case: Case) -> Assessment | None:
-    held = case.now.share(FLUSHES)
-    if held < _LEAST:
+    found = SIGNATURE.match(case)
+    if found is None:
         return None
-    waited = case.now.share(SPINS, inside=FLUSHES)
-    elsewhere = case.elsewhere.share(FLUSHES) if case.core is not None else 0.0
-    readers = case.machine.tasks(FLUSHES)
+    waited = case.samples.now.share(SPINS, inside=FLUSHES)
+    elsewhere = case.samples.elsewhere.share(FLUSHES) if case.core is not None else 0.0
+    readers = case.samples.machine.tasks(FLUSHES)
     is_contended = (
-        waited >= _WAITED or elsewhere >= _ELSEWHERE or (bool(readers) and readers[0].pid is None)
+        waited >= case.limits.waited
+        or elsewhere >= case.limits.elsewhere
+        or (bool(readers) and readers[0].pid is None)
     )
-    culprit = case.culprit(FLUSHES)
-    who = culprit.comm if culprit else "readers"
-    evidence = [
-        in_samples(case, FLUSHES, "summing up cgroup statistics"),
-        *what_held_the_core(case),
-    ]
-    if waited:
-        evidence.append(
-            case.seen(
-                f"{waited:.0%} of the core's samples wait for the lock of it", "samples", case.core
-            )
-        )
-    if elsewhere:
-        evidence.append(
-            case.seen(f"other cores do the same for {elsewhere:.0%} of what they do", "samples")
-        )
-    against = (
-        []
-        if is_contended
-        else [
-            case.seen("nobody waits for the lock, and one reader does it all", "samples", case.core)
-        ]
+    alone = case.seen(
+        "no task waits for the lock, and one reader does it all", "samples", case.core
     )
-    place = f"core {case.core}" if case.core is not None else "the node"
-    return Assessment(
-        explains=held,
-        is_confirmed=held >= _CONFIRMED and is_contended,
-        evidence=[*evidence, *suffering(case)],
-        against=against,
-        doubt=0.0 if is_contended else 0.3,
-        would_confirm=(
-            "waits for cgroup_rstat_lock (contention tracepoints) that end when readers pause"
-        ),
+    return found.assessment(
         summary=(
-            f"{who} has the kernel sum up cgroup statistics for {held:.0%} of what {place} does,"
-            " under one lock"
+            f"{found.who} has the kernel sum up cgroup statistics for {found.share:.0%} of what"
+            f" {case.place} does, under one lock"
         ),
-        culprit=culprit,
-        origin=origin_of(culprit),
-        fix=(f"have {who} read memory.stat, io.stat and cpu.stat less often, or of fewer cgroups",),
+        origin=origin_of(found.culprit),
+        evidence=_meetings(case, waited, elsewhere),
+        fix=(
+            (
+                f"have {found.who} read memory.stat, io.stat and cpu.stat less often, or of fewer"
+                " cgroups"
+            ),
+        ),
+        is_confirmed=is_contended,
+        against=() if is_contended else (alone,),
+        doubt=0.0 if is_contended else 0.3,
     )
+
+
+def _meetings(case: Case, waited: float, elsewhere: float) -> list[Evidence]:
+    wait = f"{waited:.0%} of the core's samples wait for the lock of it"
+    found = [case.seen(wait, "samples", case.core)] if waited else []
+    others = f"other cores do the same for {elsewhere:.0%} of what they do"
+    return [*found, *([case.seen(others, "samples")] if elsewhere else [])]
 
 
 CAUSE = Cause(
@@ -92,7 +86,12 @@ CAUSE = Cause(
         "the flush of cgroup statistics in a quarter of a core's samples, with waits for its lock"
         " or several readers"
     ),
+    would_confirm=(
+        "waits for cgroup_rstat_lock (contention tracepoints) that end when readers pause"
+    ),
     assess=assess,
+    signature=SIGNATURE,
+    thresholds=LIMITS,
     fix=(
         "one reader for all: agents that each read every cgroup multiply the work",
         "counters that need no flush: memory.current, memory.events, cpu.pressure",

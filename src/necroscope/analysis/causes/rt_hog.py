@@ -16,7 +16,7 @@ from typing import Final
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.episodes import SUFFERING
-from necroscope.analysis.evidence_texts import of_event, suffering, what_held_the_core
+from necroscope.analysis.evidence import of_event, suffering, what_held_the_core
 from necroscope.analysis.report import WillNotHelp
 from necroscope.analysis.scheduling import REAL_TIME, captured, outranked
 from necroscope.analysis.task_origin import origin_of
@@ -28,7 +28,7 @@ _MOSTLY: Final = 0.5
 
 
 def assess(case: Case) -> Assessment | None:
-    tasks = case.now.tasks()
+    tasks = case.samples.now.tasks()
     if case.core is None or not tasks or tasks[0].share < _MOSTLY:
         return None
     hog = tasks[0]

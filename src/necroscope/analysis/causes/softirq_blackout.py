@@ -18,8 +18,7 @@ import numpy as np
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.episodes import Kind, coincide
-from necroscope.analysis.evidence_texts import suffering, what_held_the_core
-from necroscope.analysis.periodicity import told
+from necroscope.analysis.evidence import suffering, what_held_the_core
 from necroscope.analysis.report import Evidence, WillNotHelp
 from necroscope.analysis.stacks import SOFTIRQ
 from necroscope.analysis.task_origin import origin_of
@@ -35,21 +34,24 @@ def assess(case: Case) -> Assessment | None:
     delays = {
         name: wait_s
         for name in _VECTORS
-        if (wait_s := case.softirq_delay_s([name]) or 0.0) >= STALL_S
+        if (wait_s := case.counters.softirq_delay_s([name]) or 0.0) >= STALL_S
     }
     frozen, missing = case.has(Kind.SOFTIRQ_FROZEN), case.has(Kind.TIME_MISSING)
     if case.core is None or not (delays or frozen or missing):
         return None
     evidence = [*_waits(case, delays), *suffering(case), *what_held_the_core(case)]
-    in_softirq = case.now.share(SOFTIRQ)
-    kernel = case.share("kernel")
+    in_softirq = case.samples.now.share(SOFTIRQ)
+    kernel = case.counters.share("kernel")
     against, doubt = _against(case, in_softirq, kernel)
     culprit = case.culprit()
     longest_s = max(
         [0.0, *delays.values(), *(e.level for e in case.episodes if e.kind is Kind.SOFTIRQ_FROZEN)]
     )
-    who = f"{culprit.comm} " if culprit and case.has_share(culprit) >= _MOSTLY else "something "
-    beat = f", {told(case.period_s)}" if case.period_s else ""
+    who = (
+        f"{culprit.comm} "
+        if culprit and case.samples.share_of(culprit) >= _MOSTLY
+        else "something "
+    )
     return Assessment(
         explains=0.9,
         is_confirmed=frozen or missing or len(delays) >= 2 or "timer" in delays,
@@ -61,7 +63,7 @@ def assess(case: Case) -> Assessment | None:
         ),
         summary=(
             f"{who}held back all softirqs of core {case.core}, up to {longest_s:.1f} s at a"
-            f" time{beat}"
+            f" time{case.beat}"
         ),
         culprit=culprit,
         origin=origin_of(culprit),
@@ -94,7 +96,7 @@ def _against(case: Case, in_softirq: float, kernel: float | None) -> tuple[list[
                 case.core,
             )
         ], 0.7
-    booked = case.share("softirq") or 0.0
+    booked = case.counters.share("softirq") or 0.0
     if booked >= _SOME:
         return [
             case.seen(
@@ -121,8 +123,10 @@ def _against(case: Case, in_softirq: float, kernel: float | None) -> tuple[list[
 
 
 def _all_waited(case: Case) -> bool:
-    cpus = np.unique(case.columns("cores")["cpu"]).tolist()
-    return len(cpus) > 1 and all((case.softirq_delay_s(cpu=cpu) or 0.0) >= STALL_S for cpu in cpus)
+    cpus = np.unique(case.counters.columns("cores")["cpu"]).tolist()
+    return len(cpus) > 1 and all(
+        (case.counters.softirq_delay_s(cpu=cpu) or 0.0) >= STALL_S for cpu in cpus
+    )
 
 
 def _lost_the_same(case: Case) -> set[int | None]:
@@ -137,7 +141,7 @@ def _lost_the_same(case: Case) -> set[int | None]:
     ran = [
         cpu
         for cpu in case.node.cpus
-        if cpu not in lost and (case.share("idle", cpu) or 0.0) < _MOSTLY
+        if cpu not in lost and (case.counters.share("idle", cpu) or 0.0) < _MOSTLY
     ]
     return set() if len(ran) > _FEW * len(lost) else lost
 

@@ -15,7 +15,7 @@ from typing import Final
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.episodes import SUFFERING, Kind
-from necroscope.analysis.evidence_texts import in_samples, suffering, what_held_the_core
+from necroscope.analysis.evidence import in_samples, suffering, what_held_the_core
 from necroscope.analysis.functions import functions
 from necroscope.analysis.report import Evidence, Origin, WillNotHelp
 from necroscope.analysis.stacks import SOFTIRQ
@@ -44,12 +44,13 @@ _LATE_NS: Final = 11 * NS_PER_S
 
 
 def assess(case: Case) -> Assessment | None:
-    held = case.now.share(RECEIVE, inside=SOFTIRQ)
+    held = case.samples.now.share(RECEIVE, inside=SOFTIRQ)
     if case.core is None or held < _LEAST:
         return None
-    processed = case.rate("softnet", "processed", cpu=case.core)
+    processed = case.counters.rate("softnet", "processed", cpu=case.core)
     dropped, squeezed = (
-        case.rate("softnet", name, cpu=case.core).now or 0.0 for name in ("dropped", "time_squeeze")
+        case.counters.rate("softnet", name, cpu=case.core).now or 0.0
+        for name in ("dropped", "time_squeeze")
     )
     against, doubt = _against(case, processed.now or 0.0)
     is_much = processed.grew(2, at_least=_MANY_PER_S)
@@ -91,7 +92,7 @@ def _against(case: Case, own_per_s: float) -> tuple[list[Evidence], float]:
     """One function that has most of the time is a slow path, and fewer packets would be slow
     too.
     """
-    name, share = next(iter(case.now.of(RECEIVE).leaders(1)), ("", 0.0))
+    name, share = next(iter(case.samples.now.of(RECEIVE).leaders(1)), ("", 0.0))
     if share >= _ONE_FUNCTION:
         return [
             case.seen(f"{name} alone has {share:.0%} of the receive path", "samples", case.core)
@@ -115,7 +116,9 @@ def _beside(case: Case, own_per_s: float) -> list[Evidence]:
 
 def _most_elsewhere(case: Case) -> float | None:
     others = [
-        case.rate("softnet", "processed", cpu=cpu).now for cpu in case.node.cpus if cpu != case.core
+        case.counters.rate("softnet", "processed", cpu=cpu).now
+        for cpu in case.node.cpus
+        if cpu != case.core
     ]
     return max((rate for rate in others if rate is not None), default=None)
 
@@ -124,8 +127,8 @@ def _origin(case: Case) -> Origin | None:
     """Packets of the backlog come from this machine or were steered: who sends them. Else the
     device that the core polls.
     """
-    if case.now.share(BACKLOG) >= _MOSTLY * case.now.share(RECEIVE):
-        senders = case.elsewhere.of(LOCAL_SENDS).tasks()
+    if case.samples.now.share(BACKLOG) >= _MOSTLY * case.samples.now.share(RECEIVE):
+        senders = case.samples.elsewhere.of(LOCAL_SENDS).tasks()
         return (
             process_origin(senders[0].comm)
             if senders and senders[0].weight >= _LEAST_SAMPLES
@@ -133,9 +136,9 @@ def _origin(case: Case) -> Origin | None:
         )
     counts: dict[str, float] = {}
     rows = (
-        case.columns("interrupts")
+        case.counters.columns("interrupts")
         .of_core(case.core)
-        .within([(from_ns, to_ns + _LATE_NS) for from_ns, to_ns in case.spans])
+        .within([(from_ns, to_ns + _LATE_NS) for from_ns, to_ns in case.times.spans])
     )
     for device, count in zip(rows["device"], rows["count"], strict=True) if len(rows) else ():
         if device:

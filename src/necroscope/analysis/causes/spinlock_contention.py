@@ -14,7 +14,7 @@ from typing import Final
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.evidence_texts import in_samples, suffering, what_held_the_core
+from necroscope.analysis.evidence import in_samples, suffering, what_held_the_core
 from necroscope.analysis.functions import functions
 from necroscope.analysis.report import WillNotHelp
 from necroscope.analysis.stacks import INTERRUPT
@@ -27,8 +27,8 @@ _SAME_LOCK: Final = 0.5
 
 
 def assess(case: Case) -> Assessment | None:
-    own = case.now.without(INTERRUPT)
-    of_all = own.total / case.now.total if case.now.total else 0.0
+    own = case.samples.now.without(INTERRUPT)
+    of_all = own.total / case.samples.now.total if case.samples.now.total else 0.0
     spun = own.share(SPINS) * of_all
     if spun < _LEAST:
         return None
@@ -39,7 +39,7 @@ def assess(case: Case) -> Assessment | None:
     lock = functions(wanted_for)
     culprit = case.culprit(lock)
     who = culprit.comm if culprit else "tasks"
-    having = holders(case.machine, wanted_for)
+    having = holders(case.samples.machine, wanted_for)
     evidence = [
         in_samples(case, SPINS, "spinning for a lock"),
         case.seen(
@@ -57,7 +57,6 @@ def assess(case: Case) -> Assessment | None:
                 "samples",
             )
         )
-    place = f"core {case.core}" if case.core is not None else "the node"
     return Assessment(
         explains=max(spun, own.share(SPINS | lock) * of_all),
         is_confirmed=spun >= _CONFIRMED and part >= _SAME_LOCK,
@@ -66,8 +65,8 @@ def assess(case: Case) -> Assessment | None:
             "which lock it is, and who holds it how long: perf lock contention -ab (5.19 and later)"
         ),
         summary=(
-            f"{who} and others spin for the lock of {wanted_for}: {spun:.0%} of what {place} does"
-            " is waiting"
+            f"{who} and others spin for the lock of {wanted_for}: {spun:.0%} of what"
+            f" {case.place} does is waiting"
         ),
         culprit=culprit,
         origin=origin_of(culprit),

@@ -13,11 +13,11 @@ Source: JabPerf "TLB shootdowns"; Amit, USENIX ATC 2017; arch/x86/mm/tlb.c.
 from typing import Final
 
 from necroscope.analysis.case import Case
-from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.evidence_texts import in_samples, suffering, what_held_the_core
+from necroscope.analysis.cause import Assessment, Cause, Rise, Signature
 from necroscope.analysis.functions import functions
 from necroscope.analysis.report import WillNotHelp
 from necroscope.analysis.task_origin import origin_of
+from necroscope.analysis.thresholds import Threshold
 
 FLUSHES: Final = functions(
     "flush_tlb_mm_range flush_tlb_page flush_tlb_range flush_tlb_all flush_tlb_kernel_range"
@@ -31,49 +31,44 @@ CHANGES: Final = functions(
     " do_madvise __vm_munmap do_munmap __do_munmap do_vmi_munmap do_vmi_align_munmap mremap_to"
     " do_mremap __x64_sys_mremap"
 )
-_LEAST: Final = 0.08
-_CONFIRMED: Final = 0.15
-_PER_S: Final = 1_000.0
-# A sixth of one core's time sends so many to one other core; the threads of a hundred cores have
-# more than that all day.
-_RISE_PER_S: Final = 10_000.0
+_SENT: Final = (
+    Threshold(1_000.0, "munmaps of an ordinary threaded program are hundreds per second"),
+    Threshold(
+        10_000.0,
+        "a sixth of one core's time sends this many to one other core; the threads of a hundred"
+        " cores have more than that all day",
+    ),
+)
+SHOOTDOWNS: Final = Rise("interrupts", "TLB", _SENT[0], more_per_s=_SENT[1])
+# Where the flush is sent as a function call, as on arm64 and under some hypervisors.
+CALLS: Final = Rise("interrupts", "CAL", _SENT[0], more_per_s=_SENT[1])
+SIGNATURE: Final = Signature(
+    FLUSHES,
+    "waiting for other cores to flush",
+    also=CHANGES,
+    least=Threshold(0.08, "half of what confirms: below it nobody waits for the flushes"),
+    confirmed=Threshold(0.15, "a sixth of a core is spent in waiting, which no work pays back"),
+    rises=(SHOOTDOWNS, CALLS),
+)
 
 
 def assess(case: Case) -> Assessment | None:
-    held = case.now.share(FLUSHES)
-    if held < _LEAST:
+    found = SIGNATURE.match(case)
+    if found is None:
         return None
-    shot, called = case.interrupts("TLB"), case.interrupts("CAL")
-    is_counted = any(sent.grew(3, _PER_S) or sent.rise >= _RISE_PER_S for sent in (shot, called))
-    culprit = case.culprit(FLUSHES)
-    who = culprit.comm if culprit else "a task"
-    evidence = [
-        in_samples(case, FLUSHES, "waiting for other cores to flush"),
-        *what_held_the_core(case),
-    ]
-    if shot.now:
-        evidence.append(
-            case.seen(
-                f"{shot.now:,.0f} TLB shootdowns a second, {shot.before or 0:,.0f} before",
-                "interrupts",
-            )
-        )
-    place = f"core {case.core}" if case.core is not None else "the node"
-    return Assessment(
-        explains=case.now.share(FLUSHES | CHANGES),
-        is_confirmed=held >= _CONFIRMED and is_counted,
-        evidence=[*evidence, *suffering(case)],
-        would_confirm="the rows TLB and CAL of /proc/interrupts rising by thousands a second",
+    shot = SHOOTDOWNS.rate(case)
+    text = f"{shot.now or 0:,.0f} TLB shootdowns per second, {shot.before or 0:,.0f} before"
+    return found.assessment(
         summary=(
-            f"{who} changes its mappings and waits for the other cores to flush them: {held:.0%} of"
-            f" what {place} does"
+            f"{found.who} changes its mappings and waits for the other cores to flush them:"
+            f" {found.share:.0%} of what {case.place} does"
         ),
-        culprit=culprit,
-        origin=origin_of(culprit),
+        origin=origin_of(found.culprit),
+        evidence=[case.seen(text, "interrupts")] if shot.now else (),
         fix=(
             (
-                f"have {who} unmap or protect in larger pieces, or not from a process with threads"
-                " on many cores"
+                f"have {found.who} unmap or protect in larger pieces, or not from a process with"
+                " threads on many cores"
             ),
         ),
     )
@@ -85,7 +80,9 @@ CAUSE = Cause(
     confirming=(
         "TLB flushes in a sixth of the core's samples, with the TLB row of /proc/interrupts rising"
     ),
+    would_confirm="the rows TLB and CAL of /proc/interrupts rising by thousands a second",
     assess=assess,
+    signature=SIGNATURE,
     ordinary_s=3.0,
     fix=(
         "batch unmaps; MADV_FREE instead of MADV_DONTNEED and munmap; keep arenas",

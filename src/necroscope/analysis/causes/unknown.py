@@ -9,9 +9,8 @@ from typing import Final
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.evidence_texts import suffering, what_held_the_core
+from necroscope.analysis.evidence import suffering, what_held_the_core
 from necroscope.analysis.functions import UNNAMED
-from necroscope.analysis.periodicity import told
 from necroscope.analysis.report import Culprit, Evidence
 from necroscope.analysis.waits import lock_wait
 from necroscope.model.units import format_moment
@@ -27,9 +26,8 @@ def assess(case: Case) -> Assessment:
     culprit = case.culprit()
     held = what_held_the_core(case)
     evidence = [*held, *_paths(case), *_wait(case), *suffering(case)]
-    share = case.has_share(culprit)
+    share = case.samples.share_of(culprit)
     who = f" by {culprit.comm}" if culprit and share >= _HOLDS else ""
-    place = "the node" if case.core is None else f"core {case.core}"
     how = (
         f"was {_how(case)} in {case.mode} mode{who}"
         if case.mode
@@ -37,7 +35,6 @@ def assess(case: Case) -> Assessment:
         if case.episodes
         else "was looked at"
     )
-    beat = f", {told(case.period_s)}" if case.period_s else ""
     is_placed = culprit is not None and culprit.path and culprit.path[-1] != UNNAMED
     path = f" in {culprit.path[-1]}" if who and culprit and is_placed else ""
     most = (
@@ -46,13 +43,13 @@ def assess(case: Case) -> Assessment:
         else ""
     )
     quiet = "that alone is no incident" if case.episodes else "nothing was wrong"
-    end = "no known mechanism explains it" if case.gathered.is_strong or case.events else quiet
+    end = "no known mechanism explains it" if case.cluster.is_strong or case.events else quiet
     return Assessment(
         explains=0.0,
         is_confirmed=False,
         evidence=evidence,
         culprit=culprit,
-        summary=f"{place} {how}{path} for {case.seconds:.1f} s{most}{beat}; {end}",
+        summary=f"{case.place} {how}{path} for {case.seconds:.1f} s{most}{case.beat}; {end}",
         fix=_look(case),
     )
 
@@ -75,7 +72,7 @@ def _of_the_log(case: Case) -> Assessment:
 
 
 def _how(case: Case) -> str:
-    return "held" if case.gathered.is_strong else "busy"
+    return "held" if case.cluster.is_strong else "busy"
 
 
 def _look(case: Case) -> tuple[str, ...]:
@@ -84,9 +81,9 @@ def _look(case: Case) -> tuple[str, ...]:
 
 def _window(case: Case) -> str:
     """The options that show the part of it that was looked at."""
-    from_ns, to_ns = case.spans[0]
+    from_ns, to_ns = case.times.spans[0]
     core = f" --cpu {case.core}" if case.core is not None else ""
-    quiet = max(case.quiet, key=lambda span: span[1] - span[0], default=None)
+    quiet = max(case.times.quiet, key=lambda span: span[1] - span[0], default=None)
     baseline = f" --baseline {format_moment(quiet[0])}..{format_moment(quiet[1])}" if quiet else ""
     return (
         f"--from {format_moment(from_ns)} --to {format_moment(to_ns)}{core}{baseline} -o"
@@ -103,9 +100,11 @@ def _paths(case: Case) -> list[Evidence]:
             "samples",
             case.core,
         )
-        for change in case.differential.grown
+        for change in case.samples.differential.grown
     ]
-    gone = [change for change in case.differential.shrunk if change.now < 0.1 * change.before]
+    gone = [
+        change for change in case.samples.differential.shrunk if change.now < 0.1 * change.before
+    ]
     return [
         *found,
         *(

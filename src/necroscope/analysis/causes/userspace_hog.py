@@ -16,7 +16,7 @@ from typing import Any, Final
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.episodes import SUFFERING, Kind, touches
-from necroscope.analysis.evidence_texts import suffering, what_held_the_core
+from necroscope.analysis.evidence import suffering, what_held_the_core
 from necroscope.analysis.report import Evidence, WillNotHelp
 from necroscope.analysis.scheduling import REAL_TIME, captured, outranked
 from necroscope.analysis.task_origin import origin_of
@@ -31,8 +31,8 @@ _ROOM: Final = 0.5
 
 
 def assess(case: Case) -> Assessment | None:
-    user = case.share("user")
-    tasks = case.now.tasks()
+    user = case.counters.share("user")
+    tasks = case.samples.now.tasks()
     if (
         case.core is None
         or not tasks
@@ -106,14 +106,19 @@ def _waited(case: Case) -> float:
     )
     if idle is None or idle < _ROOM or is_throttled:
         return 0.0
-    rows = case.columns("pressure")
+    rows = case.counters.columns("pressure")
     before = (
-        rows.at(rows["resource"] == "cpu").within(case.quiet).per_second("some_ns")
+        rows.at(rows["resource"] == "cpu").within(case.times.quiet).per_second("some_ns")
         if len(rows)
         else None
     )
-    now, usual = _busy_cores(case, case.share), _busy_cores(case, case.share_before)
-    return max(0.0, (case.pressure("cpu") or 0.0) * now - (before or 0.0) / NS_PER_S * usual)
+    now, usual = (
+        _busy_cores(case, case.counters.share),
+        _busy_cores(case, case.counters.share_before),
+    )
+    return max(
+        0.0, (case.counters.pressure("cpu") or 0.0) * now - (before or 0.0) / NS_PER_S * usual
+    )
 
 
 def _busy_cores(case: Case, share: Callable[[str, int], float | None]) -> float:
@@ -130,7 +135,7 @@ def _idle_beside(case: Case) -> float | None:
     others = [
         idle
         for cpu in case.node.cpus
-        if cpu != case.core and (idle := case.share("idle", cpu)) is not None
+        if cpu != case.core and (idle := case.counters.share("idle", cpu)) is not None
     ]
     return sum(others) / len(others) if others else None
 

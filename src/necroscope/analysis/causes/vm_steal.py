@@ -11,7 +11,7 @@ from typing import Final
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.evidence_texts import suffering, what_held_the_core
+from necroscope.analysis.evidence import suffering, what_held_the_core
 from necroscope.analysis.report import Culprit, Origin, WillNotHelp
 
 _LEAST: Final = 0.1
@@ -20,15 +20,19 @@ _TIMES_USUAL: Final = 3.0
 
 
 def assess(case: Case) -> Assessment | None:
-    steal = (case.share("steal") if case.core is not None else case.machine_share("steal")) or 0.0
+    steal = (
+        case.counters.share("steal")
+        if case.core is not None
+        else case.counters.machine_share("steal")
+    ) or 0.0
     if steal < _LEAST:
         return None
-    before = case.share_before("steal") or 0.0
-    whole = case.machine_share("steal") or 0.0
+    before = case.counters.share_before("steal") or 0.0
+    whole = case.counters.machine_share("steal") or 0.0
     late = case.events_of("clocksource_unstable", "hrtimer_slow")
     place = f"core {case.core}" if case.core is not None else "all cores"
     return Assessment(
-        explains=steal / max(steal, case.share("kernel") or 0.0, _CONFIRMED),
+        explains=steal / max(steal, case.counters.share("kernel") or 0.0, _CONFIRMED),
         is_confirmed=steal >= _CONFIRMED and steal >= _TIMES_USUAL * before,
         evidence=[
             case.seen(

@@ -14,11 +14,10 @@ from typing import Final
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.evidence_texts import in_samples, suffering, what_held_the_core
+from necroscope.analysis.evidence import in_samples, suffering, what_held_the_core
 from necroscope.analysis.functions import functions
 from necroscope.analysis.node import Node
 from necroscope.analysis.origin import Dead, Producer, dead_cgroups, leaks, producer, restarts
-from necroscope.analysis.periodicity import told
 from necroscope.analysis.report import Evidence, WillNotHelp
 
 # The step from one memory cgroup to the next, and what is done at each, over all versions from 4.4
@@ -47,12 +46,14 @@ _LEAST: Final = 0.15
 
 
 def assess(case: Case) -> Assessment | None:
-    walked = case.now.share(WALK)
+    walked = case.samples.now.share(WALK)
     whole = max(
-        walked, case.now.share(READERS), case.now.share(RECLAIMS) if walked >= _LEAST else 0.0
+        walked,
+        case.samples.now.share(READERS),
+        case.samples.now.share(RECLAIMS) if walked >= _LEAST else 0.0,
     )
     if walked < _LEAST and not (
-        case.now.share(READERS) >= _LEAST and case.now.self_share(READERS) >= 0.05
+        case.samples.now.share(READERS) >= _LEAST and case.samples.now.self_share(READERS) >= 0.05
     ):
         return None
     dead = dead_cgroups(case.node, case.window[1])
@@ -71,7 +72,7 @@ def assess(case: Case) -> Assessment | None:
     else:
         growth = dead.told_growth()
         evidence.append(case.seen(f"{_told(dead)}: {growth}" if growth else _told(dead), "cgroups"))
-    if case.now.share(WALK, inside=CHARGES) > 0.5 * walked:
+    if case.samples.now.share(WALK, inside=CHARGES) > 0.5 * walked:
         against.append(case.seen("the walk is for a cgroup at its own limit", "samples", case.core))
         doubt = max(doubt, 0.6)
     made_by = producer(case.node)
@@ -79,9 +80,7 @@ def assess(case: Case) -> Assessment | None:
         evidence.append(case.seen(made_by.told, made_by.table))
     culprit = case.culprit(WALK | READERS)
     who = culprit.comm if culprit else "a task"
-    beat = f", {told(case.period_s)}" if case.period_s else ""
     count = f"{dead.count:,} dead" if dead else "all"
-    place = f"core {case.core}" if case.core is not None else "the node"
     return Assessment(
         explains=whole,
         is_confirmed=dead is not None and _is_many(dead),
@@ -93,8 +92,8 @@ def assess(case: Case) -> Assessment | None:
             " directories)"
         ),
         summary=(
-            f"{who} walked {count} memory cgroups, {whole:.0%} of what {place} did for"
-            f" {case.seconds:.1f} s{beat}"
+            f"{who} walked {count} memory cgroups, {whole:.0%} of what {case.place} did for"
+            f" {case.seconds:.1f} s{case.beat}"
         ),
         culprit=culprit,
         origin=made_by.origin if made_by else None,

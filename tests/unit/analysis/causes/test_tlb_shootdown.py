@@ -32,7 +32,7 @@ def test_the_sender_is_named_with_the_interrupts_it_sends() -> None:
     assert incident.verdict.cause == "tlb-shootdown"
     assert incident.verdict.culprit is not None
     assert incident.verdict.culprit.comm == "engine"
-    assert any("shootdowns a second" in item.text for item in incident.verdict.evidence)
+    assert any("shootdowns per second" in item.text for item in incident.verdict.evidence)
 
 
 def test_flushes_that_interrupt_nobody_are_not_named() -> None:

@@ -42,7 +42,10 @@ def in_samples(
     """`what` with its share of the core's samples in the incident and in quiet time: `the walk over
     memory cgroups`.
     """
-    now, before = case.now.share(group, inside), case.before.time_share(group, inside)
+    now, before = (
+        case.samples.now.share(group, inside),
+        case.samples.before.time_share(group, inside),
+    )
     place = "the machine's" if case.core is None else f"core {case.core}'s"
     return case.seen(
         f"{what}: {now:.0%} of {place} samples, {before:.1%} of its time before",
