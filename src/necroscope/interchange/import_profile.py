@@ -9,7 +9,8 @@ from typing import Final
 from necroscope.interchange.perf_data.symbol_files import SymbolFiles
 from necroscope.interchange.symbol_search import SymbolSearch
 from necroscope.model.idle import IDLE_FUNCTIONS
-from necroscope.profile.core import Core, CoreLimits
+from necroscope.profile.capture_core import CaptureCore
+from necroscope.profile.core import CoreLimits
 from necroscope.profile.frame_names import FrameNames
 from necroscope.profile.kernel_symbols import KernelSymbols
 from necroscope.symbols.demangle import demangle
@@ -27,7 +28,9 @@ class ImportProfile:
     """`numbering` changes whenever stacks and frames are numbered from 0 again."""
 
     def __init__(self, limits: CoreLimits = LIMITS, *, keeps_idle: bool = False) -> None:
-        self.core = Core(limits, asks=False, idle_functions=() if keeps_idle else IDLE_FUNCTIONS)
+        self.core = CaptureCore(
+            limits, asks=False, idle_functions=() if keeps_idle else IDLE_FUNCTIONS
+        )
         self.core.limit_turn(_TURN_RECORDS)
         self.names = FrameNames(self.core, _demangled)
         self.keeps_idle = keeps_idle

@@ -4,7 +4,7 @@ from array import array
 from typing import Final
 
 from necroscope.interchange.capture import SampleBatch
-from necroscope.profile.core import MARK_SETS, Core
+from necroscope.profile.capture_core import MARK_SETS, CaptureCore
 from necroscope.profile.frame_names import FetchedFrames
 
 _MOST_MODULES: Final = 20
@@ -17,7 +17,7 @@ class UnnamedCount:
     a bit for each module.
     """
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: CaptureCore) -> None:
         self._core = core
         self._bits: dict[str, int] = {}
         self._of_frame = array("Q")

@@ -27,7 +27,8 @@ from necroscope.model.reading import Columns
 from necroscope.perf_abi.event_attr import FLAG_SAMPLE_ID_ALL, SAMPLE_REGS_USER
 from necroscope.perf_abi.records import HEADER, KSYMBOL, LOST, LOST_BODY, MMAP, MMAP2, THROTTLE
 from necroscope.perf_abi.sample_layout import SAMPLE_CGROUP, SAMPLE_STACK_USER
-from necroscope.profile.core import Core, PassedOn
+from necroscope.profile.capture_core import CaptureCore
+from necroscope.profile.core import PassedOn
 from necroscope.profile.sample_columns import columns_of, sample_columns
 
 _END: Final = (1 << 64) - 1
@@ -81,7 +82,7 @@ def sample_span_ns(path: Path) -> tuple[int, int] | None:
     )
 
 
-def _describe_events(core: Core, header: FileHeader, arch: str | None) -> None:
+def _describe_events(core: CaptureCore, header: FileHeader, arch: str | None) -> None:
     has_trailer = any(event.flags & FLAG_SAMPLE_ID_ALL for event in header.events)
     core.start_capture(has_time=facts_of(header).has_time, has_trailer=has_trailer)
     for event in header.events:

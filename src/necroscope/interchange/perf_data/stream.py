@@ -19,7 +19,7 @@ from necroscope.interchange.perf_data.format import (
     UNALIGNED,
 )
 from necroscope.perf_abi.records import HEADER
-from necroscope.profile.core import skip_records
+from necroscope.profile.capture_core import skip_records
 
 Feed = Callable[[bytes], int]
 """Takes whole plain records from the start of some bytes, and says how many bytes they were
