@@ -1,7 +1,6 @@
 """`necroscope fleet push`: a recording to a collector, once or as it grows."""
 
 import contextlib
-import ctypes
 import json
 import os
 from pathlib import Path
@@ -13,6 +12,7 @@ import pyarrow as pa
 from necroscope.cli.end_signals import IsOver, until_end_signal
 from necroscope.cli.secret_file import reading_warning
 from necroscope.errors import CorruptData, NecroscopeError, RecordingError, UsageError
+from necroscope.model.allocator import give_memory_back
 from necroscope.model.names import clean
 from necroscope.model.units import format_bytes, parse_bytes
 from necroscope.outlets.push.batches import safe_name
@@ -30,7 +30,6 @@ _LOOK_S: Final = 5.0
 _LEAST_BYTES: Final = 4 << 20
 _NICE: Final = 10
 _FINISH_S: Final = 10.0
-_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
 
 
 @click.command("push")
@@ -215,10 +214,7 @@ def _stay_small() -> None:
     """We live on somebody's node for weeks: memory goes back when it is free, and nothing is worth
     a thread.
     """
-    libc = ctypes.CDLL(None)
-    if hasattr(libc, "mallopt"):
-        libc.mallopt(_M_MMAP_THRESHOLD, 1 << 17)
-        libc.mallopt(_M_ARENA_MAX, 1)
+    give_memory_back()
     pa.set_memory_pool(pa.system_memory_pool())
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)

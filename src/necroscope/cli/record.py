@@ -20,6 +20,7 @@ from necroscope.cli.recorder_options import (
     push_options,
     settings_options,
 )
+from necroscope.model.allocator import give_memory_back
 from necroscope.model.clocks import ClockReading, TimeLine
 from necroscope.model.names import clean
 from necroscope.model.units import (
@@ -124,6 +125,7 @@ def _record(
     recorder = Recorder(settings, sources, disk, time_line)
     _stop_on_signals(recorder)
     _calm_garbage_collector()
+    give_memory_back()
     push = PushProcess(push_command(directory, settings)) if settings.push_url else None
 
     def look(status: Status, notices: list[str]) -> None:

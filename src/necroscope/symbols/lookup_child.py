@@ -47,7 +47,6 @@ class LookupChild:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd="/",
-            env=os.environ | {"MALLOC_ARENA_MAX": "1"},
             # A ^C on the terminal is for the recorder, which still has symbols to ask for.
             process_group=0,
         )

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from necroscope.model.allocator import give_memory_back
 from necroscope.symbols.demangle import demangle
 from necroscope.symbols.messages import (
     READY,
@@ -31,7 +32,6 @@ from necroscope.symbols.task_description import describe
 
 _NICE: Final = 5
 _PR_SET_PDEATHSIG: Final = 1
-_M_MMAP_THRESHOLD: Final = -3
 # Of the 512 MiB that the service and the pod may take. A loaded process has 7 MiB of data (VmData),
 # and to put the 165,000 symbols of librustc_driver in order takes 23 MiB more.
 _DATA_LIMIT_BYTES: Final = 256 << 20
@@ -118,10 +118,7 @@ def _settle() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     if hard == resource.RLIM_INFINITY or hard > _DATA_LIMIT_BYTES:
         resource.setrlimit(resource.RLIMIT_DATA, (_DATA_LIMIT_BYTES, hard))
-    # A fixed threshold: otherwise glibc raises it with every big array freed, and the next one
-    # stays in the heap for good.
-    if hasattr(libc, "mallopt"):
-        libc.mallopt(_M_MMAP_THRESHOLD, 1 << 17)
+    give_memory_back()
 
 
 def _take_pipes() -> tuple[int, int]:

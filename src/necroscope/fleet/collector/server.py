@@ -4,11 +4,9 @@ memory given back.
 
 import asyncio
 import contextlib
-import ctypes
 import resource
 import signal
 import socket
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -19,16 +17,13 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from necroscope.model import allocator
+
 HEAD_S: Final = 10.0
 _DRAIN_S: Final = 30
 # A node comes once per minute, and need not open a connection each time.
 _KEEP_ALIVE_S: Final = 90
 _MOST_CONNECTIONS: Final = 8192
-# malloc.h: their values are part of glibc's interface.
-_M_MMAP_THRESHOLD: Final = -3
-_M_ARENA_MAX: Final = -8
-_THRESHOLD_BYTES: Final = 1 << 18
-_ARENAS: Final = 2
 
 
 def give_memory_back() -> None:
@@ -40,10 +35,7 @@ def give_memory_back() -> None:
     MiB resident and 265 after it with the defaults, 198 and 126 with this.
     """
     pa.set_memory_pool(pa.system_memory_pool())
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
-    if mallopt is not None:
-        mallopt(_M_MMAP_THRESHOLD, _THRESHOLD_BYTES)
-        mallopt(_M_ARENA_MAX, _ARENAS)
+    allocator.give_memory_back(1 << 18, arenas=2)
 
 
 class HeadDeadline(H11Protocol):

@@ -5,6 +5,7 @@ Tracepoint events are directed into the same rings (PERF_EVENT_IOC_SET_OUTPUT), 
 sees everything that happened on a core in its order.
 """
 
+import contextlib
 import errno
 import os
 import struct
@@ -128,8 +129,11 @@ class Rings:
                     refusals.append(
                         SourceUnavailable(f"cannot sample core {cpu}: {error.strerror}", hint)
                     )
-        if refusals:
-            raise refusals[0]
+        try:
+            if refusals:
+                raise refusals[0]
+        finally:  # the traceback holds this frame: with it they would be garbage of every second
+            del refusals
 
     def close_hung_up(self) -> None:
         """The ring of a core that went offline hangs up for good; should the core be back by then,
@@ -193,28 +197,29 @@ class Rings:
         clocks = [(_SOFTWARE_CLOCK, abi.TYPE_SOFTWARE, abi.SW_CPU_CLOCK)]
         if self.event_name in ("", "cycles"):
             clocks.insert(0, ("cycles", abi.TYPE_HARDWARE, abi.HW_CPU_CYCLES))
-        refusal: NecroscopeError | OSError | None = None
-        for name, event_type, config in clocks:
-            for ksymbol in (abi.FLAG_KSYMBOL, 0):
-                attr = abi.EventAttr(
-                    event_type,
-                    config,
-                    _SAMPLE_TYPE,
-                    _COMMON_FLAGS | _TASK_FLAGS | ksymbol,
-                    frequency=self.hz,
-                    wakeup_watermark_bytes=pages * PAGE_BYTES // 2,
-                    user_registers=abi.FIRST_ARGUMENT_REGISTER,
-                )
-                try:
-                    descriptor = open_event(attr, cpu=cpu)
-                except OSError as error:
-                    refusal = error
-                    continue
-                self.event_name = name
-                self.tells_kernel_code = bool(ksymbol)
-                return descriptor
-        assert refusal is not None
-        raise refusal
+        *attempts, last = ((clock, flag) for clock in clocks for flag in (abi.FLAG_KSYMBOL, 0))
+        for attempt in attempts:
+            with contextlib.suppress(OSError):
+                return self._try_sampling_event(cpu, pages, *attempt)
+        return self._try_sampling_event(cpu, pages, *last)
+
+    def _try_sampling_event(
+        self, cpu: int, pages: int, clock: tuple[str, int, int], ksymbol: int
+    ) -> int:
+        name, event_type, config = clock
+        attr = abi.EventAttr(
+            event_type,
+            config,
+            _SAMPLE_TYPE,
+            _COMMON_FLAGS | _TASK_FLAGS | ksymbol,
+            frequency=self.hz,
+            wakeup_watermark_bytes=pages * PAGE_BYTES // 2,
+            user_registers=abi.FIRST_ARGUMENT_REGISTER,
+        )
+        descriptor = open_event(attr, cpu=cpu)
+        self.event_name = name
+        self.tells_kernel_code = bool(ksymbol)
+        return descriptor
 
     def _add_tracepoint(self, cpu: int, tracepoint_id: int, output: int) -> None:
         attr = abi.EventAttr(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from necroscope.errors import SourceUnavailable
+from necroscope.model.allocator import trim_heap
 from necroscope.model.frame import Frame
 from necroscope.model.idle import IDLE_FUNCTIONS
 from necroscope.model.reading import Gap, Moment, Reading, Source, Trouble
@@ -159,6 +160,7 @@ class Sampler(Source):
         half written.
         """
         self.profile.start_segment()
+        trim_heap()  # the segment that ends is sealed now, and that is when we take the most memory
         self._seen.clear()
 
     def close(self) -> None:
