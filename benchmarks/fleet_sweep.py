@@ -17,14 +17,14 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from necroscope.fleet.demo_lake import RecordedIncident
 from necroscope.fleet.evidence import Evidence
-from necroscope.fleet.generated.story import read_story
 from necroscope.fleet.judging import Judged
 from necroscope.fleet.lake import Lake, day_of
 from necroscope.fleet.sweep import Judges, sweep
 from necroscope.fleet.sweep_processes import Processes
 
-RECORDING = Path(__file__).parents[1] / "src" / "necroscope" / "lab" / "demo_recording"
+LAB = Path(__file__).parents[1] / "src" / "necroscope" / "lab"
 MINUTE_NS = 60_000_000_000
 # Not 127.0.0.1: a driver that is given that one asks for the machine's address in the network
 # instead.
@@ -38,7 +38,7 @@ WORKS = re.compile(r"raylet|gcs_server|ray::|python")
 
 def fill(lake: Lake, bundles: int) -> None:
     """The shipped recording at a few moments, under the names of many nodes."""
-    story = read_story(RECORDING)
+    story = RecordedIncident.read(LAB / "demo_lake", LAB / "demo_recording")
     with tempfile.TemporaryDirectory() as work:
         made = [
             (number, *story.bundle(number * MINUTE_NS, "measured", Path(work)))

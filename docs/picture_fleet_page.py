@@ -18,7 +18,7 @@ from playwright.sync_api import sync_playwright
 
 from necroscope.cli.view import recording_of
 from necroscope.fleet.collector.app import create_fleet_app
-from necroscope.fleet.generated.writing import write_fleet
+from necroscope.fleet.demo_lake import write_demo_lake
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.tokens import Grant, Tokens, digest_of
 
@@ -29,10 +29,10 @@ TOKEN = "reader"
 def main() -> None:
     with (
         tempfile.TemporaryDirectory() as place,
-        as_file(files("necroscope.lab").joinpath("demo_recording")) as recording,
+        as_file(files("necroscope.lab")) as shipped,
     ):
         lake = Lake.open(f"{place}/lake")
-        write_fleet(lake, recording, time.time_ns())
+        write_demo_lake(shipped / "demo_lake", shipped / "demo_recording", lake, time.time_ns())
         with served(lake) as address:
             take(f"{address}/#token={TOKEN}&event=nic_reset&since=-7d")
 

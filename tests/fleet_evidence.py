@@ -7,27 +7,36 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from necroscope.fleet.demo_lake import RecordedIncident
 from necroscope.fleet.evidence import Evidence
-from necroscope.fleet.generated.story import Story, read_story
 from necroscope.fleet.lake import Lake, day_of
+from necroscope.outlets.push.window_analysis import analyse
 
-RECORDING = Path(__file__).parents[1] / "src" / "necroscope" / "lab" / "demo_recording"
+LAB = Path(__file__).parents[1] / "src" / "necroscope" / "lab"
+RECORDING = LAB / "demo_recording"
+DEMO_LAKE = LAB / "demo_lake"
 MINUTE_NS = 60_000_000_000
 CLUSTER = "eu-1"
 
 
+INCIDENT = RecordedIncident.read(DEMO_LAKE, RECORDING)
+
+
 @functools.cache
-def the_story() -> Story:
-    return read_story(RECORDING)
+def analysed_incidents() -> list[dict[str, Any]]:
+    """As the node that recorded them would push them."""
+    store, window = INCIDENT.moved_store(0, "vm"), INCIDENT.window
+    with tempfile.TemporaryDirectory() as work:
+        found = analyse(store, window, 0, is_final=True, now_ns=window[1], work=Path(work))
+    return found.incidents
 
 
 @functools.cache
 def made_bundle(minutes: int) -> tuple[str, bytes, int]:
-    """Name, content and start of the recording, so many minutes later."""
-    story = the_story()
+    """Name, content and start of the recording, this many minutes later."""
     with tempfile.TemporaryDirectory() as work:
-        name, content = story.bundle(minutes * MINUTE_NS, "of-the-bundle", Path(work))
-    return name, content, story.window[0] + minutes * MINUTE_NS
+        name, content = INCIDENT.bundle(minutes * MINUTE_NS, "of-the-bundle", Path(work))
+    return name, content, INCIDENT.window[0] + minutes * MINUTE_NS
 
 
 def put_bundle(

@@ -11,7 +11,6 @@ import time
 import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Final
@@ -31,15 +30,15 @@ This fleet is generated: its nodes do not exist. Incident, stacks and counters a
 recording, moved in time; resets and facts were drawn by lot. It is stored and asked as a real one
 is.
 """
-_TOLD: Final = """\
-written: {nodes} generated nodes, {affected} of them with {resets} incidents, {bundles} of which
-come with their evidence.
+_WRITTEN: Final = """\
+written: {fleet.nodes} generated nodes, {fleet.affected} of them with {fleet.incidents} incidents,
+{fleet.bundles} of which come with their evidence.
 """
 _CLICK: Final = """
 On the page: above are the resets of the week, by zone. `Why` is the answer you read here, with its
 counts and the nodes that decide; click one of them. `Incidents` have their verdicts, `Compare` is
-for two zones, `Did it help` for the fact unit_file:metrics-d.service=masked: on some nodes somebody
-has tried it two days ago. The same in a terminal, while this runs:
+for two zones, `Did it help` for the fact unit_file:metrics-d.service=masked: on some nodes it was
+tried two days ago. The same in a terminal, while this runs:
   necroscope fleet change --fact unit_file:metrics-d.service=masked --event nic_reset --lake {lake}
   necroscope fleet diff zone=us-east-1a zone=us-east-1b --lake {lake}
   necroscope fleet sweep --again --lake {lake}
@@ -50,27 +49,20 @@ Your own nodes: necroscope fleet serve, then necroscope record --push URL on eac
 def show_fleet(port: int, *, is_once: bool, opens_browser: bool) -> None:
     """Blocks until interrupted, unless it is only once."""
     # Only this demo needs a lake.
-    from necroscope.fleet.generated.writing import write_fleet  # noqa: PLC0415
+    # Asking is loaded first: it reports a missing database before anything is written.
+    from necroscope.fleet.demo_lake import write_demo_lake  # noqa: PLC0415
     from necroscope.fleet.lake import Lake  # noqa: PLC0415
 
-    import_module(
-        "necroscope.fleet.ask"
-    )  # says what is missing before a fleet is written for nothing
     click.echo(_STORY)
-    recorded = files("necroscope.lab").joinpath("demo_recording")
+    shipped = files("necroscope.lab")
     with (
         tempfile.TemporaryDirectory(prefix="necroscope-fleet-") as place,
-        as_file(recorded) as recording,
+        as_file(shipped.joinpath("demo_recording")) as recording,
+        as_file(shipped.joinpath("demo_lake")) as data,
     ):
         lake = Path(place) / "lake"
-        fleet = write_fleet(Lake.open(str(lake)), recording, time.time_ns())
-        told = {
-            "nodes": len(fleet.nodes),
-            "affected": len(fleet.affected),
-            "resets": fleet.incidents,
-            "bundles": fleet.bundles,
-        }
-        click.echo(_TOLD.format(**told))
+        fleet = write_demo_lake(data, recording, Lake.open(str(lake)), time.time_ns())
+        click.echo(_WRITTEN.format(fleet=fleet))
         _ask_why(lake)
         if not is_once:
             click.echo(_CLICK.format(lake=lake))
@@ -91,8 +83,8 @@ def _ask_why(lake: Path) -> None:
 def _serve(lake: Path, tokens: Path, port: int, *, opens_browser: bool) -> None:
     from necroscope.fleet.tokens import Grant, entry_text, new_token  # noqa: PLC0415
 
-    # Told to end in whichever way, also in the background of a shell, where Ctrl-C's signal is
-    # ignored: the collector ends too.
+    # Whichever signal ends us, also in the background of a shell, where Ctrl-C's is ignored: the
+    # collector ends too.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     token = new_token()

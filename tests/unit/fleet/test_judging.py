@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.fleet_evidence import made_bundle, put_bundle, the_story
+from tests.fleet_evidence import analysed_incidents, made_bundle, put_bundle
 
 from necroscope import __version__
 from necroscope.errors import CorruptData
@@ -44,7 +44,7 @@ def test_the_verdict_is_that_of_the_node(evidence: Evidence) -> None:
     assert (judged.broken, judged.unread) == (None, None)
     assert judged.rows.schema.equals(LAKE_TABLES["incidents"])
     (row,) = judged.rows.to_pylist()
-    (on_node,) = the_story().incidents
+    (on_node,) = analysed_incidents()
     assert row["cause"] == "zombie-memcg-walk"
     assert json.loads(row["events"]) == ["nic_reset"]
     assert json.loads(row["report"]) == json.loads(on_node["report"])
@@ -122,7 +122,7 @@ def test_what_arrow_says_of_a_file_is_the_bundles_fault(
 def test_moments_that_no_lake_takes_are_refused_at_the_door(
     evidence: Evidence, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = [dict(the_story().incidents[0], time=5)]
+    rows = [dict(analysed_incidents()[0], time=5)]
     monkeypatch.setattr(judging, "_incidents", lambda *_: rows)
     assert "no moment" in (judge(evidence, made_bundle(0)[1], NOW_NS).broken or "")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.fleet_evidence import put_bundle, the_story, verdicts_in
+from tests.fleet_evidence import INCIDENT, put_bundle, verdicts_in
 
 from necroscope.fleet import judging
 from necroscope.fleet import sweep as sweeping
@@ -36,7 +36,7 @@ def _analysed_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @functools.cache
 def _found(window: tuple[int, int]) -> Verdicts:
-    moved = the_story().moved_store(window[0] - the_story().window[0], "of-the-bundle")
+    moved = INCIDENT.moved_store(window[0] - INCIDENT.window[0], "of-the-bundle")
     return analyse(moved, window, 0, is_final=False, now_ns=0, work=Path())
 
 
