@@ -18,8 +18,9 @@ from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.evidence import in_samples, suffering, what_held_the_core
 from necroscope.analysis.functions import functions
-from necroscope.analysis.report import Origin, WillNotHelp
+from necroscope.analysis.report import Evidence, Origin, WillNotHelp
 from necroscope.analysis.task_origin import cgroup_or_process, origin_of
+from necroscope.analysis.thresholds import Threshold, Thresholds
 from necroscope.analysis.waits import SPINS
 from necroscope.model.units import NS_PER_S
 
@@ -31,70 +32,71 @@ WALKS: Final = functions(
 MAKES: Final = functions("d_alloc __d_alloc d_alloc_parallel lookup_slow __lookup_slow lookup_open")
 # Below the death of one dentry: its file and all its pages go.
 FREES: Final = functions("evict shmem_evict_inode shmem_undo_range truncate_inode_pages*")
-_LEAST: Final = 0.12
-_CONFIRMED: Final = 0.2
-_MANY: Final = 1_000_000
-_SWING: Final = 100_000
-_AROUND_NS: Final = 3 * NS_PER_S
+LIMITS: Final = Thresholds(
+    least=Threshold(0.12, "half of what confirms: rm -r of a source tree stays below it"),
+    confirmed=Threshold(0.2, "a fifth of the core walks, frees or makes names"),
+    swing=Threshold(100_000.0, "this many names came or went around it: a tree, not a directory"),
+    many=Threshold(1_000_000.0, "walked for a second and more (LWN 894098)"),
+    around_s=Threshold(3.0, "names go after the walk has begun, and the table has a row a second"),
+    prober=Threshold(0.4, "one program makes most of the names"),
+    prober_samples=Threshold(10.0, "a tenth of a second of one core; fewer may be chance"),
+)
 
 
 def assess(case: Case) -> Assessment | None:
-    # A wait for somebody else's walk is not the walk, and a file's pages are not names.
-    own = case.samples.now.without(SPINS).without(FREES)
+    # A wait for another task's walk is not the walk, and a file's pages are not names.
+    own = case.samples.now.without(SPINS | FREES)
     of_all = own.total / case.samples.now.total if case.samples.now.total else 0.0
     walked, made = own.share(WALKS) * of_all, own.share(MAKES) * of_all
-    negative = _swing(case, "dentries_negative")
-    is_made = made >= _CONFIRMED and negative is not None and negative >= _SWING
-    if walked < _LEAST and not is_made:
+    limits = case.limits
+    negative = _swing(case, "dentries_negative") or 0.0
+    is_made = made >= limits.confirmed and negative >= limits.swing
+    if walked < limits.least and not is_made:
         return None
     group = WALKS if walked >= made else MAKES | WALKS
-    swing, level = _swing(case, "dentries"), case.counters.level("memory", "dentries")
-    is_many = (swing or 0.0) >= _SWING or (level or 0.0) >= _MANY
-    culprit = case.culprit(group)
-    who = culprit.comm if culprit else "a task"
-    evidence = [
-        in_samples(case, group, "walking, making and freeing dentries"),
-        *what_held_the_core(case),
-    ]
-    if swing is not None and level is not None:
-        evidence.append(
-            case.seen(
-                f"dentries changed by {swing:,.0f} meanwhile; {level:,.0f} at the end", "memory"
-            )
-        )
-    if negative:
-        evidence.append(
-            case.seen(
-                f"negative ones, of names that do not exist, changed by {negative:,.0f}", "memory"
-            )
-        )
-    prober = _prober(case)
+    culprit, prober = case.culprit(group), _prober(case)
+    work = in_samples(case, group, "walking, making and freeing dentries")
     return Assessment(
         explains=own.share(group) * of_all,
-        is_confirmed=(walked >= _CONFIRMED and is_many) or is_made,
-        evidence=[*evidence, *suffering(case)],
-        would_confirm=(
-            "the first and fifth number of /proc/sys/fs/dentry-state: dentries, and negative ones"
-        ),
+        is_confirmed=(walked >= limits.confirmed and _are_many(case)) or is_made,
+        evidence=[work, *what_held_the_core(case), *_counts(case), *suffering(case)],
         summary=(
-            f"{who} walks remembered names for {max(walked, made):.0%} of what {case.place} does in"
-            f" {case.seconds:.1f} s{case.beat}"
+            f"{culprit.comm if culprit else 'a task'} walks remembered names for"
+            f" {max(walked, made):.0%} of what {case.place} does in {case.seconds:.1f} s{case.beat}"
         ),
         culprit=culprit,
         origin=prober or origin_of(culprit),
         # Who frees them now did not ask for them, which may be hours ago.
         fix=(
             (f"stop {prober.name} from asking for names that do not exist",)
-            if prober and (negative or 0.0) >= _SWING
+            if prober and negative >= limits.swing
             else ()
         ),
     )
 
 
+def _are_many(case: Case) -> bool:
+    swing, level = _swing(case, "dentries"), case.counters.level("memory", "dentries")
+    return (swing or 0.0) >= case.limits.swing or (level or 0.0) >= case.limits.many
+
+
+def _counts(case: Case) -> list[Evidence]:
+    swing, level = _swing(case, "dentries"), case.counters.level("memory", "dentries")
+    negative = _swing(case, "dentries_negative")
+    texts = (
+        swing is not None
+        and level is not None
+        and f"dentries changed by {swing:,.0f} meanwhile; {level:,.0f} at the end",
+        negative and f"negative ones, of names that do not exist, changed by {negative:,.0f}",
+    )
+    return [case.seen(text, "memory") for text in texts if text]
+
+
 def _swing(case: Case, column: str) -> float | None:
     """By how much a count changed around the incident; None if it was not recorded."""
+    around_ns = round(case.limits.around_s * NS_PER_S)
     rows = case.counters.columns("memory").within(
-        [(case.window[0] - _AROUND_NS, case.window[1] + _AROUND_NS)]
+        [(case.window[0] - around_ns, case.window[1] + around_ns)]
     )
     values = rows[column][np.isfinite(rows[column])] if len(rows) else np.zeros(0)
     return float(values.max() - values.min()) if len(values) else None
@@ -103,9 +105,10 @@ def _swing(case: Case, column: str) -> float | None:
 def _prober(case: Case) -> Origin | None:
     """Who makes the dentries, in the incident or before it, on any core."""
     for stacks in (case.samples.machine, case.samples.machine_before):
-        tasks = stacks.tasks(MAKES)
-        if tasks and tasks[0].share >= 0.4 and tasks[0].weight >= 10:
-            return cgroup_or_process(tasks[0])
+        most = next(iter(stacks.tasks(MAKES)), None)
+        is_one = most is not None and most.share >= case.limits.prober
+        if most is not None and is_one and most.weight >= case.limits.prober_samples:
+            return cgroup_or_process(most)
     return None
 
 
@@ -116,7 +119,11 @@ CAUSE = Cause(
         "the walk over dentries in a fifth of the core's samples, with dentries in numbers"
         " (dentry-state)"
     ),
+    would_confirm=(
+        "the first and fifth number of /proc/sys/fs/dentry-state: dentries, and negative ones"
+    ),
     assess=assess,
+    thresholds=LIMITS,
     fix=(
         (
             "find who makes failed lookups: `strace -f -e trace=%file -Z -p PID`, or the same calls"

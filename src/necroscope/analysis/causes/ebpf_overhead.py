@@ -12,14 +12,15 @@ kernel/trace/bpf_trace.c.
 """
 
 import re
+from dataclasses import replace
 from typing import Final
 
 from necroscope.analysis.case import Case
-from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.evidence import in_samples, suffering, what_held_the_core
+from necroscope.analysis.cause import Assessment, Cause, Signature
 from necroscope.analysis.functions import Functions, functions
 from necroscope.analysis.report import Culprit, Origin, WillNotHelp
 from necroscope.analysis.stacks import INTERRUPT, Stacks
+from necroscope.analysis.thresholds import Threshold
 
 # Where the kernel calls programs that others have attached, over versions 4.14 to 7.x; not where
 # packets are sent through one.
@@ -42,58 +43,39 @@ TEST_RUNS: Final = functions("bpf_test_run bpf_test_run_* bpf_prog_test_run* __b
 OWN: Final = functions(
     "perf_trace_softirq* perf_trace_cgroup* __traceiter_softirq_* __bpf_trace_softirq*"
 )
-_LEAST: Final = 0.12
-_CONFIRMED: Final = 0.25
+SIGNATURE: Final = Signature(
+    RUNS,
+    "BPF programs at hooks",
+    inside=AT_HOOKS,
+    without=TEST_RUNS | OWN | INTERRUPT,
+    least=Threshold(0.12, "half of what confirms: tracing agents cost a few per cent by design"),
+    confirmed=Threshold(0.25, "a quarter of what tasks do in their calls is an agent's work"),
+)
 _NAME: Final = re.compile(r"bpf_prog_[0-9a-f]{16}_(?P<name>\w+)")
 _RECORDER: Final = "necroscope"
 
 
 def assess(case: Case) -> Assessment | None:
-    paid = (
-        case.samples.now.of(RUNS, inside=AT_HOOKS)
-        .without(TEST_RUNS)
-        .without(OWN)
-        .without(INTERRUPT)
-    )
-    held = paid.total / case.samples.now.total if case.samples.now.total else 0.0
-    if held < _LEAST:
+    found = SIGNATURE.match(case)
+    if found is None:
         return None
-    programs = _programs(paid)
-    payers = paid.tasks()
+    paid = found.own.of(RUNS, inside=AT_HOOKS)
+    programs, payers = _programs(paid), paid.tasks()
     name = f"BPF program {programs[0]}" if programs else "a BPF program"
-    culprit = case.culprit(RUNS, inside=AT_HOOKS)
-    return Assessment(
-        explains=held,
-        is_confirmed=held >= _CONFIRMED,
-        evidence=[
-            in_samples(case, RUNS, "BPF programs at hooks", inside=AT_HOOKS),
-            *(
-                [case.seen(f"programs: {', '.join(programs[:4])}", "samples", case.core)]
-                if programs
-                else []
-            ),
-            case.seen(
-                "those who paid:"
-                f" {', '.join(f'{task.comm} {task.share:.0%}' for task in payers[:4])}",
-                "samples",
-                case.core,
-            ),
-            *what_held_the_core(case),
-            *suffering(case),
-        ],
-        would_confirm=(
-            "sysctl kernel.bpf_stats_enabled=1, then run_time_ns and run_cnt of `bpftool prog`"
-        ),
+    bill = ", ".join(f"{task.comm} {task.share:.0%}" for task in payers[:4])
+    texts = [f"programs: {', '.join(programs[:4])}"] if programs else []
+    if found.culprit is None:
+        payer = Culprit(payers[0].comm, payers[0].pid, payers[0].cgroup)
+        found = replace(found, culprit=payer)
+    return found.assessment(
         summary=(
-            f"{name} takes {held:.0%} of what runs on {case.place}, paid by {payers[0].comm} in its"
-            " system calls"
-        ),
-        culprit=(
-            culprit
-            if culprit is not None
-            else Culprit(payers[0].comm, payers[0].pid, payers[0].cgroup)
+            f"{name} takes {found.share:.0%} of what runs on {case.place}, paid by"
+            f" {payers[0].comm} in its system calls"
         ),
         origin=Origin("kernel", name) if programs else None,
+        evidence=[
+            case.seen(text, "samples", case.core) for text in [*texts, f"those who paid: {bill}"]
+        ],
     )
 
 
@@ -112,7 +94,11 @@ CAUSE = Cause(
         "BPF programs at hooks have a quarter of what runs on the core, in tasks and not in"
         " softirqs or test runs"
     ),
+    would_confirm=(
+        "sysctl kernel.bpf_stats_enabled=1, then run_time_ns and run_cnt of `bpftool prog`"
+    ),
     assess=assess,
+    signature=SIGNATURE,
     fix=(
         "find the owner: `bpftool prog show` and `bpftool link show` name program and process",
         (

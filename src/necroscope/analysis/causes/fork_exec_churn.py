@@ -9,16 +9,17 @@ Source: kubernetes #61793, #10451, #23008 (du and find of cadvisor); containerd 
 kernel/fork.c.
 """
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from necroscope.analysis.case import Case
-from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.evidence import in_samples, suffering, what_held_the_core
+from necroscope.analysis.cause import Assessment, Cause, Signature
 from necroscope.analysis.functions import functions
 from necroscope.analysis.report import WillNotHelp
 from necroscope.analysis.task_origin import origin_of
+from necroscope.analysis.thresholds import Threshold, Thresholds
 from necroscope.model.units import NS_PER_S
 
 FORKS: Final = functions(
@@ -34,67 +35,58 @@ EXITS: Final = functions(
     "do_exit do_group_exit exit_mmap exit_mm mmput __mmput release_task wait_consider_task do_wait"
 )
 LIFE: Final = FORKS | EXECS | EXITS
-_LEAST: Final = 0.2
-_CONFIRMED: Final = 0.3
-_IN_KERNEL: Final = 0.5
-_PIDS_PER_S: Final = 12.0
-_BEGUN: Final = 0.1
-_SHORTEST_S: Final = 3.0
+SIGNATURE: Final = Signature(
+    LIFE,
+    "making and ending processes",
+    least=Threshold(0.2, "a shell script or a build has a fifth of a core for a moment"),
+    confirmed=Threshold(0.3, "a third of the core goes into processes instead of their work"),
+)
+LIMITS: Final = Thresholds(
+    in_kernel=Threshold(0.5, "of the core's time: a compiler's short processes are in user mode"),
+    begun=Threshold(0.1, "fork and exec alone: the end of one large process is no churn"),
+    new_pids_per_s=Threshold(12.0, "seen in samples, which miss the shortest: many more are made"),
+    shortest_s=Threshold(3.0, "in a shorter stretch every process is new"),
+)
 
 
 def assess(case: Case) -> Assessment | None:
-    held = case.samples.now.share(LIFE)
-    if held < _LEAST or case.core is None:
+    found = SIGNATURE.match(case)
+    if found is None or case.core is None:
         return None
-    pids = _new_per_s(case)
-    # The end of one large process alone is no churn.
-    begun = case.samples.now.share(FORKS | EXECS)
-    in_kernel = case.counters.share("kernel") or 0.0
-    culprit = case.culprit(FORKS) or case.culprit(LIFE)
-    who = culprit.comm if culprit else "a task"
-    evidence = [
-        in_samples(case, LIFE, "making and ending processes"),
-        case.seen(
-            f"{pids:.0f} new processes a second come up in the samples of the core",
-            "samples",
-            case.core,
-        ),
-        *what_held_the_core(case),
-    ]
-    return Assessment(
-        explains=held,
-        is_confirmed=held >= _CONFIRMED
-        and begun >= _BEGUN
-        and pids >= _PIDS_PER_S
-        and in_kernel >= _IN_KERNEL,
-        evidence=[*evidence, *suffering(case)],
-        would_confirm="the rate of `processes` in /proc/stat, and who forks (perf trace -e clone*)",
+    new_per_s = _new_per_s(case)
+    is_churn = (
+        case.samples.now.share(FORKS | EXECS) >= case.limits.begun
+        and new_per_s >= case.limits.new_pids_per_s
+        and (case.counters.share("kernel") or 0.0) >= case.limits.in_kernel
+    )
+    found = replace(found, culprit=case.culprit(FORKS) or found.culprit)
+    text = f"{new_per_s:.0f} new processes per second come up in the samples of the core"
+    return found.assessment(
         summary=(
-            f"{who} starts processes faster than they work: {held:.0%} of what core {case.core}"
-            f" does{case.beat}"
+            f"{found.who} starts processes faster than they work: {found.share:.0%} of what"
+            f" {case.place} does{case.beat}"
         ),
-        culprit=culprit,
-        origin=origin_of(culprit),
+        origin=origin_of(found.culprit),
+        evidence=[case.seen(text, "samples", case.core)],
         fix=(
             (
-                f"have {who} ask in process instead of running a program for each question, or less"
-                " often"
+                f"have {found.who} ask in process instead of running a program for each question,"
+                " or less often"
             ),
         ),
+        is_confirmed=is_churn,
     )
 
 
 def _new_per_s(case: Case) -> float:
-    """Processes first seen after the first second: what ran there already is not new, and in a
-    moment everybody is.
-    """
-    samples = case.samples.now.samples
-    if case.samples.now.elapsed_s < _SHORTEST_S or not len(samples.time_ns):
+    """Processes first seen after the first second: what ran there already is not new."""
+    now = case.samples.now
+    if now.elapsed_s < case.limits.shortest_s or not now.total:
         return 0.0
-    order = np.argsort(samples.time_ns, kind="stable")
-    _, first = np.unique(samples.pid[order], return_index=True)
-    began_ns = samples.time_ns[order][first]
-    return float((began_ns > began_ns.min() + NS_PER_S).sum()) / (case.samples.now.elapsed_s - 1.0)
+    order = np.argsort(now.samples.time_ns, kind="stable")
+    _, first = np.unique(now.samples.pid[order], return_index=True)
+    began_ns = now.samples.time_ns[order][first]
+    return float((began_ns > began_ns.min() + NS_PER_S).sum()) / (now.elapsed_s - 1.0)
 
 
 CAUSE = Cause(
@@ -104,7 +96,10 @@ CAUSE = Cause(
         "fork, exec and exit in a third of the samples of a core in the kernel, of a dozen"
         " processes a second"
     ),
+    would_confirm="the rate of `processes` in /proc/stat, and who forks (perf trace -e clone*)",
     assess=assess,
+    signature=SIGNATURE,
+    thresholds=LIMITS,
     ordinary_s=5.0,
     fix=(
         "posix_spawn or vfork in large parents: no page tables are copied",

@@ -17,12 +17,12 @@ import numpy as np
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.case_times import TICK_NS
-from necroscope.analysis.cause import Assessment, Cause
+from necroscope.analysis.cause import Assessment, Cause, Rise, Signature
 from necroscope.analysis.episodes import Span
-from necroscope.analysis.evidence import in_samples, suffering, what_held_the_core
 from necroscope.analysis.functions import functions
 from necroscope.analysis.report import WillNotHelp
 from necroscope.analysis.task_origin import origin_of
+from necroscope.analysis.thresholds import Threshold, Thresholds
 from necroscope.model.units import NS_PER_S
 
 FAULTS: Final = functions(
@@ -39,68 +39,64 @@ OTHERS: Final = functions(
     "try_to_free_pages try_to_free_mem_cgroup_pages compact_zone copy_process load_elf_binary"
     " begin_new_exec flush_old_exec do_exit"
 )
-_LEAST: Final = 0.25
-_CONFIRMED: Final = 0.35
-_FAULTS_PER_S: Final = 20_000.0
-# A third of one core's time makes so many; a hundred cores have more than that all day, and the sum
-# hardly doubles.
-_RISE_PER_S: Final = 50_000.0
-_ONE_PROCESS: Final = 0.6
-_IN_KERNEL: Final = 0.5
+FAULT_RATE: Final = Rise(
+    "memory",
+    "pgfault",
+    Threshold(20_000.0, "an ordinary node has a few thousand per second"),
+    times=Threshold(2.0, "all of the node's programs fault: one storm seldom triples the sum"),
+    more_per_s=Threshold(
+        50_000.0,
+        "a third of one core's time makes this many; a hundred cores have more than that all day,"
+        " and the sum hardly doubles",
+    ),
+)
+SIGNATURE: Final = Signature(
+    FAULTS,
+    "page faults",
+    without=OTHERS,
+    also=GIVES_BACK,
+    least=Threshold(0.25, "a program that starts has a quarter of a core in faults for a moment"),
+    confirmed=Threshold(0.35, "a third of the core goes into the way to pages, not their use"),
+    rises=(FAULT_RATE,),
+)
+LIMITS: Final = Thresholds(
+    one_process=Threshold(0.6, "the faults of many processes are a node that starts work"),
+    in_kernel=Threshold(0.5, "of the core's time: less and the program still gets its work done"),
+    kept=Threshold(0.4, "from this part of the faulted pages on they were wanted: it loads data"),
+)
 _PAGE_BYTES: Final = 4096
-# From this part of the faulted pages on they were wanted.
-_KEPT: Final = 0.4
 
 
 def assess(case: Case) -> Assessment | None:
-    own = case.samples.now.without(OTHERS)
-    of_all = own.total / case.samples.now.total if case.samples.now.total else 0.0
-    held = own.share(FAULTS) * of_all
-    if held < _LEAST or case.core is None:
+    found = SIGNATURE.match(case)
+    if found is None or case.core is None:
         return None
-    faults = case.counters.rate("memory", "pgfault")
-    is_loading = _kept_per_s(case) >= _KEPT * max(faults.rise, _FAULTS_PER_S)
-    tasks = own.tasks(FAULTS)
-    is_one = bool(tasks) and tasks[0].pid is not None and tasks[0].share >= _ONE_PROCESS
-    is_counted = faults.grew(2, _FAULTS_PER_S) or faults.rise >= _RISE_PER_S
-    in_kernel = case.counters.share("kernel") or 0.0
-    culprit = case.culprit(FAULTS)
-    who = culprit.comm if culprit else "a task"
-    evidence = [in_samples(case, FAULTS, "page faults"), *what_held_the_core(case)]
-    against = (
-        [] if is_one else [case.seen("the faults are of many processes", "samples", case.core)]
-    )
-    if is_loading:
-        against.append(
-            case.seen("what is faulted in is kept: a program that loads its data", "memory")
-        )
-    if faults.now is not None:
-        evidence.append(
-            case.seen(
-                f"{faults.now:,.0f} page faults a second, {faults.before or 0:,.0f} before",
-                "memory",
-            )
-        )
-    return Assessment(
-        explains=own.share(FAULTS | GIVES_BACK) * of_all,
-        is_confirmed=held >= _CONFIRMED and is_one and is_counted and in_kernel >= _IN_KERNEL,
-        evidence=[*evidence, *suffering(case)],
-        against=against,
-        doubt=0.6 if is_loading else 0.0,
-        would_confirm=(
-            "pgfault of /proc/vmstat rising with the faults of one process (minflt of"
-            " /proc/PID/stat)"
+    faults = FAULT_RATE.rate(case)
+    floor_per_s = max(faults.rise, case.limits.pgfault_per_s)
+    is_loading = _kept_per_s(case) >= case.limits.kept * floor_per_s
+    tasks = found.own.tasks(FAULTS)
+    is_one = bool(tasks) and tasks[0].pid is not None
+    is_one = is_one and tasks[0].share >= case.limits.one_process
+    text = f"{faults.now or 0:,.0f} page faults per second, {faults.before or 0:,.0f} before"
+    many = case.seen("the faults are of many processes", "samples", case.core)
+    kept = case.seen("what is faulted in is kept: a program that loads its data", "memory")
+    return found.assessment(
+        summary=(
+            f"{found.who} faults in memory page by page: {found.share:.0%} of what {case.place}"
+            " does"
         ),
-        summary=f"{who} faults in memory page by page: {held:.0%} of what core {case.core} does",
-        culprit=culprit,
-        origin=origin_of(culprit),
-        fix=(f"have {who} keep its memory: larger arenas, no trim after each piece of work",),
+        origin=origin_of(found.culprit),
+        evidence=[case.seen(text, "memory")] if faults.now is not None else (),
+        fix=(f"have {found.who} keep its memory: larger arenas, no trim after each piece of work",),
+        is_confirmed=is_one and (case.counters.share("kernel") or 0.0) >= case.limits.in_kernel,
+        against=[*(() if is_one else (many,)), *((kept,) if is_loading else ())],
+        doubt=0.6 if is_loading else 0.0,
     )
 
 
 def _kept_per_s(case: Case) -> float:
-    """Pages a second by which the memory of programs and files grew faster than before: others may
-    fill caches all along.
+    """Pages per second by which the memory of programs and files grew faster than before: others
+    may fill caches all along.
     """
     now = _grown_per_s(case, [(from_ns - TICK_NS, to_ns) for from_ns, to_ns in case.times.spans])
     return now - max(0.0, _grown_per_s(case, case.times.quiet))
@@ -126,7 +122,12 @@ CAUSE = Cause(
         "page faults of one process in a third of the samples of a core in the kernel, with pgfault"
         " rising"
     ),
+    would_confirm=(
+        "pgfault of /proc/vmstat rising with the faults of one process (minflt of /proc/PID/stat)"
+    ),
     assess=assess,
+    signature=SIGNATURE,
+    thresholds=LIMITS,
     ordinary_s=5.0,
     fix=(
         (

@@ -16,8 +16,9 @@ from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.evidence import in_samples, suffering, what_held_the_core
 from necroscope.analysis.functions import functions
 from necroscope.analysis.report import Culprit, Evidence, Origin, WillNotHelp
-from necroscope.analysis.stacks import Stacks, TaskShare
+from necroscope.analysis.stacks import TaskShare
 from necroscope.analysis.task_origin import process_origin
+from necroscope.analysis.thresholds import Threshold, Thresholds
 from necroscope.analysis.waits import SPINS
 
 LOOKS_UP: Final = functions(
@@ -32,9 +33,13 @@ HOLDS: Final = functions(
     " __fsnotify_update_child_dentry_flags d_walk select_collect* dcache_readdir next_positive"
     " scan_positives d_genocide* shrink_dcache_parent __d_move d_move"
 )
-_LEAST: Final = 0.08
-_CONFIRMED: Final = 0.15
-_HOLDS_CORE: Final = 0.3
+LIMITS: Final = Thresholds(
+    least=Threshold(0.08, "half of what confirms: below it lookups hardly meet"),
+    confirmed=Threshold(0.15, "a sixth of a core only waits for the lock of one name"),
+    holds=Threshold(0.3, "of the holder's core: the walk over the children is what it does"),
+    holder=Threshold(0.3, "of such walks on all cores: one program does most of them"),
+    holder_samples=Threshold(20.0, "a fifth of a second of one core; fewer may be chance"),
+)
 
 
 def assess(case: Case) -> Assessment | None:
@@ -43,17 +48,15 @@ def assess(case: Case) -> Assessment | None:
         case.samples.elsewhere.share(SPINS, inside=LOOKS_UP) if case.core is not None else 0.0
     )
     held = case.samples.now.share(HOLDS)
-    is_holder = held >= _HOLDS_CORE and waited_elsewhere >= _CONFIRMED
-    if waited < _LEAST and not is_holder:
+    is_holder = held >= case.limits.holds and waited_elsewhere >= case.limits.confirmed
+    if waited < case.limits.least and not is_holder:
         return None
-    holder = _holder(case.samples.machine)
-    waiters = case.samples.machine.of(SPINS, LOOKS_UP).tasks()
+    holder = _holder(case)
     culprit = case.culprit(HOLDS) if is_holder else case.culprit(SPINS, inside=LOOKS_UP)
     return Assessment(
         explains=max(held, waited) if is_holder else case.samples.now.share(LOOKS_UP),
-        is_confirmed=waited >= _CONFIRMED or is_holder,
-        evidence=[*_evidence(case, waiters, holder), *what_held_the_core(case), *suffering(case)],
-        would_confirm="which path all of them look up (perf trace), and who walks its children",
+        is_confirmed=waited >= case.limits.confirmed or is_holder,
+        evidence=[*_evidence(case, holder), *what_held_the_core(case), *suffering(case)],
         summary=_summary(culprit, max(waited, waited_elsewhere), holder),
         culprit=culprit,
         origin=_origin(case, holder, culprit),
@@ -65,28 +68,23 @@ def assess(case: Case) -> Assessment | None:
     )
 
 
-def _holder(machine: Stacks) -> TaskShare | None:
-    tasks = machine.without(SPINS).tasks(HOLDS)
-    return tasks[0] if tasks and tasks[0].share >= 0.3 and tasks[0].weight >= 20 else None
+def _holder(case: Case) -> TaskShare | None:
+    most = next(iter(case.samples.machine.without(SPINS).tasks(HOLDS)), None)
+    is_one = most is not None and most.weight >= case.limits.holder_samples
+    return most if most is not None and is_one and most.share >= case.limits.holder else None
 
 
-def _evidence(case: Case, waiters: list[TaskShare], holder: TaskShare | None) -> list[Evidence]:
-    found = [in_samples(case, SPINS, "waiting for a lock in path lookup")]
-    if waiters:
-        found.append(
-            case.seen(
-                f"{waiters[0].comm} has {waiters[0].share:.0%} of the waits on all cores", "samples"
-            )
-        )
+def _evidence(case: Case, holder: TaskShare | None) -> list[Evidence]:
+    machine = case.samples.machine
+    texts = [
+        f"{waiter.comm} has {waiter.share:.0%} of the waits on all cores"
+        for waiter in machine.of(SPINS, LOOKS_UP).tasks()[:1]
+    ]
     if holder:
-        path = case.samples.machine.without(SPINS).path(HOLDS)
-        found.append(
-            case.seen(
-                f"{holder.comm} goes through a directory's entries meanwhile, in {path[-1]}",
-                "samples",
-            )
-        )
-    return found
+        where = machine.without(SPINS).path(HOLDS)[-1]
+        texts.append(f"{holder.comm} goes through a directory's entries meanwhile, in {where}")
+    waits = in_samples(case, SPINS, "waiting for a lock in path lookup")
+    return [waits, *(case.seen(text, "samples") for text in texts)]
 
 
 def _summary(culprit: Culprit | None, waited: float, holder: TaskShare | None) -> str:
@@ -109,7 +107,9 @@ CAUSE = Cause(
     slug="path-lookup-contention",
     title="tasks wait for the lock of one directory entry",
     confirming="waits for a lock below path lookup in a sixth of the samples of a core",
+    would_confirm="which path all of them look up (perf trace), and who walks its children",
     assess=assess,
+    thresholds=LIMITS,
     fix=(
         (
             "open the directory once and use its descriptor (openat, fstat): no lookup, no"

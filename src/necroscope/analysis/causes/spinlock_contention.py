@@ -10,73 +10,68 @@ Source: liburing #218; openzfs #10547 (75 % of the machine in the slow path);
 kernel/locking/qspinlock.c.
 """
 
+from dataclasses import replace
 from typing import Final
 
 from necroscope.analysis.case import Case
-from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.evidence import in_samples, suffering, what_held_the_core
+from necroscope.analysis.cause import Assessment, Cause, Signature
 from necroscope.analysis.functions import functions
-from necroscope.analysis.report import WillNotHelp
+from necroscope.analysis.report import Evidence, WillNotHelp
 from necroscope.analysis.stacks import INTERRUPT
 from necroscope.analysis.task_origin import origin_of
+from necroscope.analysis.thresholds import Threshold, Thresholds
 from necroscope.analysis.waits import SPINS, WAITS, holders
 
-_LEAST: Final = 0.1
-_CONFIRMED: Final = 0.2
-_SAME_LOCK: Final = 0.5
+SIGNATURE: Final = Signature(
+    SPINS,
+    "spinning for a lock",
+    # What an interrupt spins for is not the work of the task on the core.
+    without=INTERRUPT,
+    least=Threshold(0.1, "half of what confirms: short waits for busy locks are everywhere"),
+    confirmed=Threshold(0.2, "a fifth of the core only waits; openzfs #10547 saw 75 %"),
+)
+LIMITS: Final = Thresholds(
+    same_lock=Threshold(0.5, "most waits are below one function: one lock, not many short ones"),
+)
 
 
 def assess(case: Case) -> Assessment | None:
-    own = case.samples.now.without(INTERRUPT)
-    of_all = own.total / case.samples.now.total if case.samples.now.total else 0.0
-    spun = own.share(SPINS) * of_all
-    if spun < _LEAST:
+    found = SIGNATURE.match(case)
+    if found is None:
         return None
     # Whoever spins before it sleeps for a mutex or rwsem wants it for what called both.
-    (wanted_for, part), *_ = own.of(SPINS).callers(WAITS) or [("", 0.0)]
+    (wanted_for, part), *_ = found.own.of(SPINS).callers(WAITS) or [("", 0.0)]
     if not wanted_for:
         return None
     lock = functions(wanted_for)
-    culprit = case.culprit(lock)
-    who = culprit.comm if culprit else "tasks"
-    having = holders(case.samples.machine, wanted_for)
-    evidence = [
-        in_samples(case, SPINS, "spinning for a lock"),
-        case.seen(
-            f"{part:.0%} of it below {wanted_for}, which has {own.share(lock) * of_all:.0%} of the"
-            " samples",
-            "samples",
-            case.core,
-        ),
-        *what_held_the_core(case),
-    ]
-    if having:
-        evidence.append(
-            case.seen(
-                f"{having[0].comm} is in {wanted_for} without waiting most often: it has the lock",
-                "samples",
-            )
-        )
-    return Assessment(
-        explains=max(spun, own.share(SPINS | lock) * of_all),
-        is_confirmed=spun >= _CONFIRMED and part >= _SAME_LOCK,
-        evidence=[*evidence, *suffering(case)],
-        would_confirm=(
-            "which lock it is, and who holds it how long: perf lock contention -ab (5.19 and later)"
-        ),
+    of_all = found.own.total / case.samples.now.total
+    wide = found.own.share(SPINS | lock) * of_all
+    found = replace(found, culprit=case.culprit(lock), explains=max(found.share, wide))
+    below = f"{part:.0%} of it below {wanted_for}, which has {found.own.share(lock) * of_all:.0%}"
+    return found.assessment(
         summary=(
-            f"{who} and others spin for the lock of {wanted_for}: {spun:.0%} of what"
+            f"{found.who} and others spin for the lock of {wanted_for}: {found.share:.0%} of what"
             f" {case.place} does is waiting"
         ),
-        culprit=culprit,
-        origin=origin_of(culprit),
+        origin=origin_of(found.culprit),
+        evidence=[
+            case.seen(f"{below} of the samples", "samples", case.core),
+            *_holder(case, wanted_for),
+        ],
         fix=(
             (
-                f"find what makes {wanted_for} slow or frequent for {who}: a long list behind the"
-                " lock, one object shared by all"
+                f"find what makes {wanted_for} slow or frequent for {found.who}: a long list behind"
+                " the lock, one object shared by all"
             ),
         ),
+        is_confirmed=part >= case.limits.same_lock,
     )
+
+
+def _holder(case: Case, wanted_for: str) -> list[Evidence]:
+    found = holders(case.samples.machine, wanted_for)[:1]
+    text = f"is in {wanted_for} without waiting most often: it has the lock"
+    return [case.seen(f"{holder.comm} {text}", "samples") for holder in found]
 
 
 CAUSE = Cause(
@@ -85,7 +80,12 @@ CAUSE = Cause(
     confirming=(
         "waits for a spin lock in a fifth of the core's samples, most of them below one function"
     ),
+    would_confirm=(
+        "which lock it is, and who holds it how long: perf lock contention -ab (5.19 and later)"
+    ),
     assess=assess,
+    signature=SIGNATURE,
+    thresholds=LIMITS,
     fix=(
         "share less: a file, queue or table for each worker instead of one for all",
         "shorten what is done under the lock: fewer entries in the list that is walked there",
