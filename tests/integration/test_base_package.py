@@ -142,3 +142,15 @@ def test_the_live_view_names_its_extra_before_it_takes_the_terminal(run: Run) ->
         os.close(screen)
     assert ended.returncode == 2
     assert ended.stderr.splitlines()[-1] == "hint: pip install 'necroscope[top]'"
+
+
+def test_the_api_answers_and_says_that_a_data_frame_needs_pandas(python: Path) -> None:
+    code = f"""if True:
+        import necroscope
+        with necroscope.open({str(RECORDING)!r}) as recording:
+            print(recording.incidents()[0].verdict.cause, recording.table("cores").num_rows)
+            recording.data_frame("cores")
+    """
+    ended = subprocess.run([python, "-c", code], capture_output=True, text=True)
+    assert ended.stdout.split() == ["rt-hog", "72"]
+    assert "a data frame needs pandas, which is not installed" in ended.stderr

@@ -11,6 +11,7 @@ import time
 import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Final
@@ -49,10 +50,10 @@ Your own nodes: necroscope fleet serve, then necroscope record --push URL on eac
 def show_fleet(port: int, *, is_once: bool, opens_browser: bool) -> None:
     """Blocks until interrupted, unless it is only once."""
     # Only this demo needs a lake.
-    # Asking is loaded first: it reports a missing database before anything is written.
     from necroscope.fleet.demo_lake import write_demo_lake  # noqa: PLC0415
     from necroscope.fleet.lake import Lake  # noqa: PLC0415
 
+    import_module("necroscope.fleet.ask")  # a missing database is reported before anything else
     click.echo(_STORY)
     shipped = files("necroscope.lab")
     with (

@@ -116,18 +116,14 @@ def _formats(can: Callable[[OutputFormat], bool]) -> str:
 
 
 def _flame_heading(question: Question, tree: FlameTree) -> Heading:
-    return question.heading(f"Flame graph of {question.node}", _window(tree), tree.left_out)
+    return question.heading(f"Flame graph of {question.node}", Window.of(tree), tree.left_out)
 
 
 def _comparison_heading(question: Question, found: Comparison) -> Heading:
     title = f"Differential flame graph of {question.node}"
     return question.heading(
-        title, _window(found.window), found.tree.left_out, _window(found.baseline)
+        title, Window.of(found.window), found.tree.left_out, Window.of(found.baseline)
     )
-
-
-def _window(tree: FlameTree) -> Window:
-    return Window(tree.from_ns, tree.to_ns, tree.samples)
 
 
 def _write_text(question: Question, out: BinaryIO, style: TextStyle) -> Notes:

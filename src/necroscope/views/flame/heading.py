@@ -3,8 +3,10 @@ out.
 """
 
 from dataclasses import dataclass
+from typing import Self
 
 from necroscope.model.units import format_duration, format_moment
+from necroscope.stacks.flame_tree import FlameTree
 from necroscope.views.format import count, literal
 
 
@@ -13,6 +15,10 @@ class Window:
     from_ns: int
     to_ns: int
     samples: int
+
+    @classmethod
+    def of(cls, tree: FlameTree) -> Self:
+        return cls(tree.from_ns, tree.to_ns, tree.samples)
 
     def __str__(self) -> str:
         # To the millisecond, as the moments beside it: a window of 5 s that lost its last sample's
