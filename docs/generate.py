@@ -204,13 +204,17 @@ def top_page() -> str:
     return TOP_PAGE.format(keys=keys, signs=signs)
 
 
+def _cadence(table: Table) -> str:
+    return f" Read every {table.period_s:g} s." if table.period_s != 1.0 else ""
+
+
 def _section(table: Table) -> Iterator[str]:
     yield from (
         f"## {table.name}",
         "",
         f"{table.meaning[:1].upper()}{table.meaning[1:]}.",
         "",
-        f"From: {table.origin}.",
+        f"From: {table.origin}.{_cadence(table)}",
         "",
     )
     yield from ("| column | type | meaning |", "| --- | --- | --- |")

@@ -13,6 +13,7 @@ from necroscope.analysis.case_times import BEFORE_NS, TICK_NS, CaseTimes
 from necroscope.analysis.columns import Columns, Floats
 from necroscope.analysis.episodes import Span, touches
 from necroscope.analysis.node import Node
+from necroscope.model.definitions import late_ns
 from necroscope.model.reading import Gap
 from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S
@@ -186,8 +187,8 @@ class CaseCounters:
 
     def rows_of(self, table: str, spans: Sequence[Span]) -> Columns:
         """Rows that tell of these stretches: a table that is read every 10 s tells it late."""
-        late_ns = 11 * NS_PER_S if table in ("interrupts", "cgroups", "nics") else TICK_NS // 2
-        return self._node.columns(table).within([(a, b + late_ns) for a, b in spans])
+        after_ns = late_ns(TABLES[table])
+        return self._node.columns(table).within([(a, b + after_ns) for a, b in spans])
 
     def _counted(self, rows: Columns) -> float | None:
         """Rows of interrupts are by core and only of those that came: the time is that of the

@@ -17,17 +17,16 @@ from necroscope.analysis.columns import runs
 from necroscope.analysis.core_time import MODES, CoreShares, usual
 from necroscope.analysis.episodes import Episode, Kind
 from necroscope.analysis.node import Node
+from necroscope.model.definitions import SATURATED_RATIO, USER_BUSY_RATIO
 from necroscope.model.units import NS_PER_MS, NS_PER_S
 
 # A core is held from here on; rows that are part of such a stretch may have less, because it begins
 # and ends between two ticks.
-SATURATED: Final = 0.9
 _PART: Final = 0.5
 _ABOVE_USUAL: Final = 0.25
 _HELD_S: Final = 0.9
 _HELD_OFTEN_S: Final = 5.0
 _ELEVATED_S: Final = 1.8
-_USER: Final = 0.95
 _USER_S: Final = 4.0
 _OTHERS_IDLE: Final = 0.5
 _MISSING: Final = 0.3
@@ -53,12 +52,12 @@ def core_episodes(node: Node) -> Iterator[Episode]:
 def _held(cores: CoreShares) -> Iterator[Episode]:
     kernel, common = cores.shares["kernel"], cores.usual("kernel")
     # A core that the kernel has to itself is never well, however usual that is here.
-    flags = (kernel >= _PART) & (kernel >= np.minimum(common + _ABOVE_USUAL, SATURATED))
+    flags = (kernel >= _PART) & (kernel >= np.minimum(common + _ABOVE_USUAL, SATURATED_RATIO))
     for first, end in runs(flags, cores.breaks):
         peak, held_s = float(kernel[first:end].max()), cores.held_s("kernel", first, end)
         # Where the kernel has much of the core all day, a second of all of it is nothing special.
         least_s = _HELD_S if common[first] < _PART else _HELD_OFTEN_S
-        is_strong = peak >= SATURATED and held_s >= least_s
+        is_strong = peak >= SATURATED_RATIO and held_s >= least_s
         if not is_strong and held_s < _ELEVATED_S:
             continue
         mode = max(_KERNEL_MODES, key=lambda name: cores.held_s(name, first, end))
@@ -89,7 +88,9 @@ def _held_by_user(cores: CoreShares, node: Node) -> Iterator[Episode]:
     """
     user = cores.shares["user"]
     flags = (
-        (user + cores.shares["kernel"] >= _USER) & (user >= _PART) & (cores.usual("user") < _PART)
+        (user + cores.shares["kernel"] >= USER_BUSY_RATIO)
+        & (user >= _PART)
+        & (cores.usual("user") < _PART)
     )
     for first, end in runs(flags, cores.breaks):
         held_s = cores.held_s("user", first, end)

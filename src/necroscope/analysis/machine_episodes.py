@@ -12,6 +12,7 @@ from necroscope.analysis.columns import Columns, Floats, runs
 from necroscope.analysis.core_time import usual
 from necroscope.analysis.episodes import Episode, Kind
 from necroscope.analysis.node import Node
+from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S
 
 _MEMORY: Final = 0.1
@@ -27,9 +28,9 @@ _STALLS_PER_S: Final = {
 _LASTS_S: Final = 1.5
 _IO_LASTS_S: Final = 4.0
 _THROTTLED: Final = 0.1
-# The recorder reads the limits of so many cgroups every 10 s, and the others in turn.
+# The recorder reads the limits of this many cgroups at once, and the others in turn.
 _READ_AT_ONCE: Final = 1_000
-_READ_EVERY_NS: Final = 10 * NS_PER_S
+_READ_EVERY_NS: Final = round(TABLES["cgroups"].period_s * NS_PER_S)
 
 
 def machine_episodes(node: Node) -> Iterator[Episode]:

@@ -8,11 +8,13 @@ import numpy as np
 
 from necroscope.analysis.columns import Columns, Flags
 from necroscope.analysis.happenings import NIC_KINDS, Happening
+from necroscope.model.definitions import late_ns
+from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S
 
-# The table is read every 10 s; a queue that stalls has no interrupts in the last of these rows.
+# A queue that stalls has no interrupts in the last of these rows.
 _COUNTED_BACK_NS: Final = 120 * NS_PER_S
-_LATE_NS: Final = 15 * NS_PER_S
+_LATE_NS: Final = late_ns(TABLES["interrupts"])
 
 
 def core_of_queue(interrupts: Columns, happening: Happening, queue: int) -> int | None:

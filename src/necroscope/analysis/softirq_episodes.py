@@ -15,14 +15,16 @@ import numpy as np
 from necroscope.analysis.columns import Columns, Flags, Floats, core_breaks, runs
 from necroscope.analysis.episodes import Episode, Kind
 from necroscope.analysis.node import Node
+from necroscope.model.definitions import (
+    BUSY_RATIO,
+    FROZEN_NS,
+    LONG_WAIT_NS,
+    STALL_NS,
+    STARVING_RATIO,
+)
 from necroscope.model.tables import SOFTIRQ_VECTORS
-from necroscope.model.units import NS_PER_MS, NS_PER_S
+from necroscope.model.units import NS_PER_S
 
-STALL_NS: Final = 100 * NS_PER_MS
-_WEAK_STALL_NS: Final = 40 * NS_PER_MS
-_BUSY: Final = 0.9
-_FROZEN_NS: Final = 950 * NS_PER_MS
-_DELAYED: Final = 0.3
 _SLOWED: Final = 0.1
 _DROPPED_PER_S: Final = 20
 
@@ -39,7 +41,7 @@ def _delayed(rows: Columns) -> Iterator[Episode]:
     if not len(rows):
         return
     wait_ns = np.fmax(np.nan_to_num(rows["worst_ns"]), np.nan_to_num(rows["pending_ns"]))
-    for row in np.flatnonzero(wait_ns >= _WEAK_STALL_NS):
+    for row in np.flatnonzero(wait_ns >= LONG_WAIT_NS):
         cpu, vector, wait_s = (
             int(rows["cpu"][row]),
             rows["vector"][row],
@@ -78,12 +80,12 @@ def _frozen(node: Node) -> Iterator[Episode]:
         return
     busy, kernel = _shares_at(node, rows)
     is_measured = len(node.columns("softirq_delay")) > 0
-    flags = (_handled(rows) == 0) & (busy >= _BUSY) & (_known(rows))
+    flags = (_handled(rows) == 0) & (busy >= BUSY_RATIO) & (_known(rows))
     for first, end in runs(flags, core_breaks(rows["cpu"])):
         frozen_ns = float(rows["elapsed_ns"][first:end].sum())
         cpu = int(rows["cpu"][first])
         span = int(rows["time"][first] - rows["elapsed_ns"][first]), int(rows["time"][end - 1])
-        if frozen_ns < _FROZEN_NS or (
+        if frozen_ns < FROZEN_NS or (
             kernel[first:end].mean() < 0.5 and not _waited(node, cpu, span)
         ):
             continue
@@ -108,7 +110,7 @@ def _threads(node: Node, frozen: list[Episode]) -> Iterator[Episode]:
     is_starving = (rows["state"] == "R") & (rows["run_ns"] == 0) & (rows["elapsed_ns"] >= STALL_NS)
     is_starving &= np.append(False, is_starving[:-1]) & ~breaks
     share = np.nan_to_num(rows["delay_ns"] / rows["elapsed_ns"])
-    flags = ((share >= _DELAYED) & (rows["delay_ns"] >= STALL_NS)) | is_starving
+    flags = ((share >= STARVING_RATIO) & (rows["delay_ns"] >= STALL_NS)) | is_starving
     for first, end in runs(flags, breaks):
         cpu, comm = int(rows["cpu"][first]), str(rows["comm"][first])
         delay_s = _waited_s(

@@ -9,6 +9,7 @@ from typing import Final
 
 from necroscope.analysis.engine import diagnose
 from necroscope.analysis.report import Incident, Report
+from necroscope.model.definitions import LEFT_BEHIND_NS, OVER_NS
 from necroscope.model.units import NS_PER_S
 from necroscope.store.query import Store
 from necroscope.views.report.text import incident_to_text
@@ -16,11 +17,6 @@ from necroscope.views.report.text import incident_to_text
 _EVERY_S: Final = 5.0
 _BACK_NS: Final = 600 * NS_PER_S
 _LONGEST_BACK_NS: Final = 3600 * NS_PER_S
-# What was quiet for so long is over.
-_OVER_NS: Final = 5 * NS_PER_S
-# A recorder writes every second or some; a live segment that has not grown for so long was left
-# behind.
-_LEFT_BEHIND_NS: Final = 30 * NS_PER_S
 _MOST_KNOWN: Final = 100
 
 
@@ -47,7 +43,7 @@ def watch(store: Store, width: int, tell: Callable[[str], None]) -> None:
 def is_recorded_now(store: Store) -> bool:
     """Whether a segment is being written: a live one that still grows."""
     live = [segment.to_ns for segment in store.catalog.segments if segment.is_live]
-    return bool(live) and time.time_ns() - max(live) < _LEFT_BEHIND_NS
+    return bool(live) and time.time_ns() - max(live) < LEFT_BEHIND_NS
 
 
 @dataclass(slots=True)
@@ -67,7 +63,7 @@ class Told:
         texts = []
         unseen = list(self.going_on)
         for incident in report.wrong:
-            is_over = is_ended or incident.to_ns < last_ns - _OVER_NS
+            is_over = is_ended or incident.to_ns < last_ns - OVER_NS
             before = next((one for one in self.known if _is_same(one, incident)), None)
             if before is not None and before not in self.going_on:
                 continue
@@ -83,7 +79,7 @@ class Told:
         for incident in unseen:
             # With more to compare it may be part of another, or nothing: it was told, so its end
             # is.
-            if is_ended or incident.to_ns < last_ns - _OVER_NS:
+            if is_ended or incident.to_ns < last_ns - OVER_NS:
                 texts.append(incident_to_text(incident, self.width))
                 self._keep(incident, incident, is_over=True)
         return texts
@@ -98,6 +94,6 @@ class Told:
 def _is_same(one: Incident, other: Incident) -> bool:
     return (
         one.core == other.core
-        and one.from_ns <= other.to_ns + _OVER_NS
-        and other.from_ns <= one.to_ns + _OVER_NS
+        and one.from_ns <= other.to_ns + OVER_NS
+        and other.from_ns <= one.to_ns + OVER_NS
     )

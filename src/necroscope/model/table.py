@@ -28,8 +28,9 @@ class Column:
 class Table:
     """`time` is always the first column, but for the interned tables, which have none.
 
-    A derived table holds what follows from others: nobody records it, and a segment may be without
-    it.
+    A derived table holds what follows from others: it is not recorded, and a segment may be without
+    it. `period_s` is how often a table is read; 1 is the tick, which is a setting. What is written
+    as things happen is read at every tick.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Table:
     origin: str
     columns: tuple[Column, ...]
     is_derived: bool = False
+    period_s: float = 1.0
 
     @property
     def is_timed(self) -> bool:

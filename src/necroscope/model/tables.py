@@ -240,8 +240,7 @@ _TABLES = (
         "interrupts",
         "interrupts by core since the row before; only those that came, and each with its affinity"
         " at the first row",
-        "/proc/interrupts, /proc/irq/N/effective_affinity_list; every 10 s and when a trigger"
-        " fires",
+        "/proc/interrupts, /proc/irq/N/effective_affinity_list; also when a trigger fires",
         (
             _time(),
             _cpu(),
@@ -255,6 +254,7 @@ _TABLES = (
             _elapsed(),
             Column("count", Type.INT64, "interrupts since the row before"),
         ),
+        period_s=10.0,
     ),
     Table(
         "nics",
@@ -272,6 +272,7 @@ _TABLES = (
             ),
             Column("value", Type.INT64, "as the device counts: since it came up"),
         ),
+        period_s=5.0,
     ),
     Table(
         "pressure",
@@ -340,6 +341,7 @@ _TABLES = (
                 nullable=True,
             ),
         ),
+        period_s=10.0,
     ),
     Table(
         "cgroup_ledger",

@@ -11,16 +11,22 @@ from operator import itemgetter
 from typing import Final, cast
 
 from necroscope.model.core_shares import MODE_PARTS
+from necroscope.model.definitions import (
+    BUSY_RATIO,
+    FROZEN_NS,
+    SATURATED_RATIO,
+    STALL_NS,
+    STARVING_RATIO,
+    USER_BUSY_RATIO,
+    WHOLE_SECOND_NS,
+)
 from necroscope.model.reading import Row, Rows
 from necroscope.model.tables import SOFTIRQ_VECTORS, TABLES
 from necroscope.model.units import NS_PER_MS, NS_PER_S
 
-SATURATED_RATIO: Final = 0.9
-STALL_NS: Final = 100 * NS_PER_MS
 QUIET_NS: Final = 60 * NS_PER_S
 # So long a core must be full of user code before anybody asks whose it is.
 USER_NS: Final = 4 * NS_PER_S
-USER_RATIO: Final = 0.95
 # So long some work must stall for I/O, this much of the time, before anybody asks who stands where.
 IO_NS: Final = 4 * NS_PER_S
 IO_RATIO: Final = 0.6
@@ -28,10 +34,6 @@ IO_RATIO: Final = 0.6
 IO_HUNG_NS: Final = 10 * NS_PER_S
 # Described, never pinned, and no reason to keep quiet about anything else.
 UNPINNED: Final = frozenset({"user_busy", "io_blocked", "io_hung"})
-# A napi thread that waits so much of its time is starving, though it runs now and then.
-WAIT_RATIO: Final = 0.3
-# A tick of a second is never exactly one.
-_WINDOW_NS: Final = 950 * NS_PER_MS
 # Rows of measured delays come every tick unless the probe rests; without them for so long the
 # weaker signs count.
 _DELAYS_FRESH_NS: Final = 3 * NS_PER_S
@@ -136,13 +138,13 @@ class Triggers:
         for row in rows:
             cpu, total_ns = row[1], row[_CORE_ELAPSED]
             held_ns = row[_SYSTEM] + row[_IRQ] + row[_SOFTIRQ] + row[_STEAL]
-            if held_ns + row[_USER] + row[_NICE] + row[_GUEST] >= SATURATED_RATIO * total_ns:
+            if held_ns + row[_USER] + row[_NICE] + row[_GUEST] >= BUSY_RATIO * total_ns:
                 self._busy.add(cpu)
-            if total_ns >= _WINDOW_NS:
+            if total_ns >= WHOLE_SECOND_NS:
                 self._modes[cpu] = [(total_ns, held_ns)]
             else:
                 total_ns, held_ns = self._window(cpu, total_ns, held_ns)
-            if held_ns >= SATURATED_RATIO * total_ns and total_ns >= _WINDOW_NS:
+            if held_ns >= SATURATED_RATIO * total_ns and total_ns >= WHOLE_SECOND_NS:
                 found[cpu] = Trigger(
                     "saturated",
                     cpu,
@@ -154,7 +156,7 @@ class Triggers:
         """Of short ticks as many together as make a second: all time, and that in the kernel."""
         window = self._modes.setdefault(cpu, [])
         window.append((elapsed_ns, kernel_ns))
-        while len(window) > 1 and sum(part for part, _ in window) - window[0][0] >= _WINDOW_NS:
+        while len(window) > 1 and sum(part for part, _ in window) - window[0][0] >= WHOLE_SECOND_NS:
             del window[0]
         return sum(part for part, _ in window), sum(part for _, part in window)
 
@@ -166,7 +168,7 @@ class Triggers:
         """
         full_ns = {}
         for row in rows:
-            if row[_USER] + row[_NICE] + row[_GUEST] >= USER_RATIO * row[_CORE_ELAPSED]:
+            if row[_USER] + row[_NICE] + row[_GUEST] >= USER_BUSY_RATIO * row[_CORE_ELAPSED]:
                 full_ns[row[1]] = self._user_ns.get(row[1], 0) + row[_CORE_ELAPSED]
         self._user_ns = full_ns
         if not full_ns:
@@ -208,7 +210,7 @@ class Triggers:
                 cpu = _int(row[1])
                 frozen_ns[cpu] = self._frozen_ns.get(cpu, 0) + _int(row[_SOFTIRQS_ELAPSED])
         self._frozen_ns = frozen_ns
-        self._frozen = {cpu for cpu, stood_ns in frozen_ns.items() if stood_ns >= _WINDOW_NS}
+        self._frozen = {cpu for cpu, stood_ns in frozen_ns.items() if stood_ns >= FROZEN_NS}
         return {
             cpu: Trigger("softirq_stall", cpu, "no softirq ran on a busy core")
             for cpu in self._frozen
@@ -278,7 +280,7 @@ def _is_waiting(row: Row) -> bool:
     if row[_RUN_STATE] == "R" and not row[_RUN_NS] and elapsed_ns >= STALL_NS:
         return True
     is_napi = not str(row[_RUN_COMM]).startswith("ksoftirqd/")
-    return is_napi and delay_ns >= STALL_NS and delay_ns >= WAIT_RATIO * elapsed_ns
+    return is_napi and delay_ns >= STALL_NS and delay_ns >= STARVING_RATIO * elapsed_ns
 
 
 def _int(value: object) -> int:

@@ -9,9 +9,9 @@ from collections import Counter
 from typing import Final
 
 from necroscope.analysis.checkup.finding import Finding, Level, NamedRow, Seen, number
+from necroscope.model.definitions import SATURATED_RATIO
 
 QUESTION: Final = "saturated-core"
-SATURATED_RATIO: Final = 0.9
 SECONDS: Final = 3
 _MODES: Final = ("system", "irq", "softirq", "steal")
 

@@ -3,10 +3,10 @@
 from typing import Final
 
 from necroscope.analysis.checkup.finding import Finding, Level, NamedRow, Seen, number
-from necroscope.model.units import NS_PER_MS, format_duration
+from necroscope.model.definitions import STALL_NS
+from necroscope.model.units import format_duration
 
 QUESTION: Final = "softirq-stall"
-STALL_NS: Final = 100 * NS_PER_MS
 
 
 def examine(seen: Seen) -> list[Finding]:

@@ -7,10 +7,9 @@ So the count is only told: a walk that is dear here, which `check --probe` times
 from typing import Final
 
 from necroscope.analysis.checkup.finding import Finding, Level, NamedRow, Seen, number
+from necroscope.model.definitions import LEAKED_DEAD_CGROUPS, LEAKED_TIMES_THE_LIVING
 
 QUESTION: Final = "zombie-cgroups"
-MANY: Final = 2_000
-TIMES_THE_LIVE: Final = 10
 _CONTROLLERS: Final = ("memory", "unified")
 
 
@@ -27,7 +26,8 @@ def examine(seen: Seen) -> list[Finding]:
             )
         ]
     dead, live = _dead(row) or 0, number(row["visible"])
-    return [_finding(dead, live)] if dead >= MANY and dead >= TIMES_THE_LIVE * live else []
+    is_leak = dead >= LEAKED_DEAD_CGROUPS and dead >= LEAKED_TIMES_THE_LIVING * live
+    return [_finding(dead, live)] if is_leak else []
 
 
 def held(seen: Seen) -> int | None:

@@ -15,16 +15,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from necroscope.errors import NecroscopeError
+from necroscope.model.definitions import LEFT_BEHIND_NS
 from necroscope.model.names import clean
-from necroscope.model.units import NS_PER_S
 from necroscope.outlets.notify.judged import Judged, Judgement, bounded
 
 _TIMEOUT_S: Final = 300
 _NICE: Final = 10
 _PR_SET_PDEATHSIG: Final = 1
-# A recorder writes every few seconds; a live segment that has not grown for so long was left
-# behind.
-_LEFT_BEHIND_NS: Final = 30 * NS_PER_S
 
 
 def judge(directory: Path, from_ns: int) -> Judgement:
@@ -64,7 +61,7 @@ def judgement_as_json(directory: Path, from_ns: int, now_ns: int) -> dict[str, A
     store = Store.open(directory)
     segments = store.catalog.segments
     end_ns = max((segment.to_ns for segment in segments), default=0)
-    is_live = any(segment.is_live for segment in segments) and now_ns - end_ns < _LEFT_BEHIND_NS
+    is_live = any(segment.is_live for segment in segments) and now_ns - end_ns < LEFT_BEHIND_NS
     incidents: list[dict[str, Any]] = []
     if end_ns >= from_ns:
         report = diagnose(store, span=(from_ns, end_ns + 1))

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
+from necroscope.model.definitions import OVER_NS
 from necroscope.model.units import NS_PER_S
 from necroscope.outlets.notify.judged import Judged, Judgement
 from necroscope.segment.recording import Pin
 
-# What was quiet for so long is over; what goes on longer is told before it is.
-_OVER_NS: Final = 5 * NS_PER_S
+# What goes on longer is reported before it is over.
 _LONG_NS: Final = 60 * NS_PER_S
 # Evidence that comes later may make an incident of what was none a moment ago.
 _LATE_NS: Final = 60 * NS_PER_S
@@ -35,8 +35,8 @@ class Told:
     def is_same(self, other: Judged) -> bool:
         return (
             self.core == other.core
-            and self.from_ns <= other.to_ns + _OVER_NS
-            and other.from_ns <= self.to_ns + _OVER_NS
+            and self.from_ns <= other.to_ns + OVER_NS
+            and other.from_ns <= self.to_ns + OVER_NS
         )
 
 
@@ -69,7 +69,7 @@ class NewIncidents:
             place = next(
                 (place for place, told in enumerate(self._told) if told.is_same(incident)), None
             )
-            is_over = not judgement.is_live or incident.to_ns < judgement.end_ns - _OVER_NS
+            is_over = not judgement.is_live or incident.to_ns < judgement.end_ns - OVER_NS
             if place is not None:
                 self._told[place] = replace(
                     self._told[place], to_ns=max(self._told[place].to_ns, incident.to_ns)

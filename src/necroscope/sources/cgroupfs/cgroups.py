@@ -8,6 +8,7 @@ from pathlib import Path
 
 from necroscope.errors import SourceUnavailable
 from necroscope.model.reading import Gap, Moment, Reading, Source
+from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_MS
 from necroscope.sources.cgroupfs import counts, hierarchies, limits
 from necroscope.sources.cgroupfs.hierarchies import Hierarchy
@@ -22,7 +23,7 @@ class Cgroups(Source):
 
     name = "cgroups"
     tables: tuple[str, ...] = ("cgroups",)
-    period_s = 10.0
+    period_s = TABLES["cgroups"].period_s
 
     def __init__(self, root: Path, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
         self._root = root

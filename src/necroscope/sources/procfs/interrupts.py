@@ -15,6 +15,7 @@ from typing import Final
 
 from necroscope.model.names import clean
 from necroscope.model.reading import Moment, Reading, Rows, Source
+from necroscope.model.tables import TABLES
 from necroscope.sources.kept_file import KeptFile, read_once
 from necroscope.sources.procfs.counters import increases_32_bit
 from necroscope.sources.procfs.interrupt_names import device_and_queue
@@ -94,7 +95,7 @@ class Interrupts(Source):
 
     name = "interrupts"
     tables: tuple[str, ...] = ("interrupts",)
-    period_s = 10.0
+    period_s = TABLES["interrupts"].period_s
     is_read_at_trigger = True
 
     def __init__(self, root: Path) -> None:

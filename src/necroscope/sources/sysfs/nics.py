@@ -14,6 +14,7 @@ from typing import Final
 from necroscope.errors import SourceUnavailable
 from necroscope.model.names import clean
 from necroscope.model.reading import Gap, Moment, Reading, Row, Source
+from necroscope.model.tables import TABLES
 from necroscope.sources.kept_file import read_once, unavailable
 from necroscope.sources.procfs.network_namespace import is_network_of_node
 from necroscope.sources.sysfs.ethtool import Answers, EthtoolThread
@@ -101,7 +102,7 @@ class Nics(Source):
 
     name = "nics"
     tables: tuple[str, ...] = ("nics",)
-    period_s = 5.0
+    period_s = TABLES["nics"].period_s
 
     def __init__(self, root: Path, ethtool: EthtoolThread | None = None) -> None:
         self._folder = root / "sys/class/net"

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from necroscope.model.core_shares import BUSY_MODES, MODE_PARTS
+from necroscope.model.definitions import SATURATED_RATIO
 from necroscope.model.units import NS_PER_S
 from necroscope.views.prometheus.exposition import Counter, Gauge, Histogram, Metric
 from necroscope.views.prometheus.worst import Worst
@@ -22,8 +23,6 @@ COLUMNS: Final = (
     *(name for parts in _PARTS.values() for name in parts),
 )
 _KERNEL: Final = ("system", "irq", "softirq", "steal")
-# As the recorder's own trigger sees it.
-_HELD: Final = 0.9
 _BOUNDS: Final = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 1.0)
 
 
@@ -87,10 +86,12 @@ class CoreFigures:
         self, shares: dict[str, NDArray[np.float64]], elapsed_ns: NDArray[np.int64]
     ) -> None:
         kernel = np.array([shares[mode] for mode in _KERNEL])
-        is_held, greatest = kernel.sum(axis=0) >= _HELD, kernel.argmax(axis=0)
+        is_held, greatest = kernel.sum(axis=0) >= SATURATED_RATIO, kernel.argmax(axis=0)
         for index, mode in enumerate(_KERNEL):
             self._held.add(float(elapsed_ns[is_held & (greatest == index)].sum()) / NS_PER_S, mode)
-        self._held.add(float(elapsed_ns[shares["user"] >= _HELD].sum()) / NS_PER_S, "user")
+        self._held.add(
+            float(elapsed_ns[shares["user"] >= SATURATED_RATIO].sum()) / NS_PER_S, "user"
+        )
 
 
 def _values(rows: pa.Table, name: str) -> NDArray[np.int64]:

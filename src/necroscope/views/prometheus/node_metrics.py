@@ -12,6 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from necroscope.model.definitions import LEFT_BEHIND_NS
 from necroscope.model.units import NS_PER_S
 from necroscope.store.catalog import Segment
 from necroscope.store.query import Store
@@ -25,7 +26,6 @@ from necroscope.views.prometheus.verdict_figures import VerdictFigures
 
 # Gauges tell of the last minute: it is read at the start, also where counting begins later.
 _MINUTE_NS: Final = 60 * NS_PER_S
-_LEFT_BEHIND_NS: Final = 30 * NS_PER_S
 # A store keeps what it has read of each segment for the next question; of those from before an hour
 # none will come.
 _REOPEN_NS: Final = 3600 * NS_PER_S
@@ -89,9 +89,7 @@ class NodeMetrics:
         end_ns = self._end_ns = max(segment.to_ns for segment in segments)
         self._newest.set(end_ns / NS_PER_S)
         self._is_live.set(
-            float(
-                any(segment.is_live for segment in segments) and now_ns - end_ns < _LEFT_BEHIND_NS
-            )
+            float(any(segment.is_live for segment in segments) and now_ns - end_ns < LEFT_BEHIND_NS)
         )
         self._sizes = {
             segment.path: self._sizes.get(segment.path) or _size_bytes(segment)

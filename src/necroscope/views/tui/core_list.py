@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Final
 
+from necroscope.model.definitions import STALL_NS
 from necroscope.views.format import (
     MISSING,
     brief_duration,
@@ -15,7 +16,6 @@ from necroscope.views.format import (
     percent,
     sparkline,
 )
-from necroscope.views.tui.header import ALARMING_DELAY_NS
 from necroscope.views.tui.line import Line, Span, bar, fit_line
 from necroscope.views.tui.screen import Core, OnCore, Screen, Sort
 
@@ -170,7 +170,7 @@ def _delay(screen: Screen, core: Core, width: int) -> Line:
     wait = fit_right(
         brief_duration(core.delay.worst_ns) + ("+" if core.delay.is_pending else ""), 7
     )
-    role = "alert" if core.delay.worst_ns >= ALARMING_DELAY_NS else "plain"
+    role = "alert" if core.delay.worst_ns >= STALL_NS else "plain"
     return (Span(wait, role), Span(fit(f" {core.delay.vector}", width - 7)))
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
+from necroscope.model.definitions import STALL_NS
 from necroscope.views.format import MISSING, fit, fit_right, level, percent
-from necroscope.views.tui.header import ALARMING_DELAY_NS
 from necroscope.views.tui.line import MODE_LETTERS, Line, Span, bar, fit_line
 from necroscope.views.tui.screen import Core, Screen
 
@@ -102,5 +102,5 @@ def _small_cell(core: Core, is_selected: bool) -> Span:
 
 def _is_delayed(core: Core) -> bool:
     return core.softirq_note is not None or (
-        core.delay is not None and core.delay.worst_ns >= ALARMING_DELAY_NS
+        core.delay is not None and core.delay.worst_ns >= STALL_NS
     )

@@ -6,6 +6,7 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Final
 
+from necroscope.model.definitions import BUSY_RATIO
 from necroscope.model.reading import Rows
 from necroscope.model.tables import SOFTIRQ_VECTORS, TABLES
 from necroscope.model.top_source import TopSource
@@ -28,7 +29,6 @@ from necroscope.views.tui.ticks import (
 )
 
 TASKS_PER_CORE: Final = 3
-_SATURATED: Final = 0.9
 
 _VECTOR, _WORST, _PENDING = map(
     TABLES["softirq_delay"].index_of, ("vector", "worst_ns", "pending_ns")
@@ -147,7 +147,7 @@ def _softirq_notes(
             number(row[CPU]),
             [count for count in row[_FIRST_VECTOR:] if count is not None],
         )
-        if counts and not any(counts) and cpu in modes and modes[cpu].busy >= _SATURATED:
+        if counts and not any(counts) and cpu in modes and modes[cpu].busy >= BUSY_RATIO:
             notes[cpu] = "frozen"
     return notes
 

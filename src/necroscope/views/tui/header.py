@@ -4,6 +4,7 @@ the node as a whole.
 
 from typing import Final
 
+from necroscope.model.definitions import STALL_NS
 from necroscope.model.units import NS_PER_S, format_duration
 from necroscope.views.format import MISSING, brief_duration, count, percent, time_of_day
 from necroscope.views.tui.line import Line, Span, fit_line, spread
@@ -22,7 +23,6 @@ _LEGEND: Final = {
     "idle": ".idle",
 }
 _SILENT_NS: Final = 3 * NS_PER_S
-ALARMING_DELAY_NS: Final = NS_PER_S // 10
 _WIDE: Final = 110
 
 
@@ -125,7 +125,7 @@ def _worst(worst: tuple[int, Delay] | None, is_wide: bool) -> Line:
     if worst is None:
         return (name, Span(MISSING))
     cpu, delay = worst
-    role = "alert" if delay.worst_ns >= ALARMING_DELAY_NS else "plain"
+    role = "alert" if delay.worst_ns >= STALL_NS else "plain"
     pending = "+" if delay.is_pending else ""
     return (
         name,
