@@ -7,15 +7,14 @@ that is a gap.
 
 import os
 import shutil
-import subprocess
 import sys
-import time
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from necroscope.model.child import Child
 from necroscope.segment.lock import lock_directory
 from necroscope.segment.recording import LIVE, SEALING, segment_bytes
 
@@ -23,6 +22,7 @@ from necroscope.segment.recording import LIVE, SEALING, segment_bytes
 # them are sealed.
 MOST_WAITING: Final = 12
 _SEAL_SECONDS: Final = 600.0
+_LOOK_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,8 @@ class StaysJournal:
 
 @dataclass(frozen=True, slots=True)
 class _Sealing:
-    child: subprocess.Popen[bytes]
+    child: Child
     path: Path
-    since_s: float
 
 
 class SealQueue:
@@ -86,37 +85,41 @@ class SealQueue:
         """Seal all that wait."""
         given_up = self.tend()
         while self._sealing is not None:
-            try:
-                self._sealing.child.wait(timeout=_SEAL_SECONDS)
-            except subprocess.TimeoutExpired:
-                self._sealing.child.kill()
+            self._sealing.child.wait(_LOOK_SECONDS)
             given_up += self.tend()
         return given_up
 
     def _start(self, journal: Path) -> list[StaysJournal]:
         command = [sys.executable, "-P", "-m", "necroscope.segment.seal", str(journal)]
-        nowhere = subprocess.DEVNULL
         try:
-            child = subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere)
+            child = Child(command, deadline_s=_SEAL_SECONDS)
         except OSError as error:  # the node has no room for another process
             return [StaysJournal(journal, error.strerror or str(error))]
-        self._sealing = _Sealing(child, journal, time.monotonic())
+        self._sealing = _Sealing(child, journal)
         return []
 
     def _take_result(self) -> list[StaysJournal]:
         if self._sealing is None:
             return []
-        status, journal = self._sealing.child.poll(), self._sealing.path
-        if status is None:
-            if time.monotonic() - self._sealing.since_s > _SEAL_SECONDS:
-                self._sealing.child.kill()
+        child, journal = self._sealing.child, self._sealing.path
+        if child.is_late:
+            child.end(0.0)
+            cause = f"did not end in {_SEAL_SECONDS:.0f} s"
+        elif child.status is None:
             return []
+        else:
+            cause = _cause(child.status)
         self._sealing = None
-        if status == 0:
+        if not cause:
             return []
         _remove_unfinished(journal)
-        cause = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
         return [StaysJournal(journal, f"the process that seals {cause}")]
+
+
+def _cause(status: int) -> str:
+    if status == 0:
+        return ""
+    return f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
 
 
 def _unfinished(journal: Path) -> Path:

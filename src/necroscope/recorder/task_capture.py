@@ -9,16 +9,15 @@ from py-spy, if it is installed, without stopping the program.
 import contextlib
 import fcntl
 import json
-import os
 import shutil
-import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from necroscope.model.child import Abandoned, Child, read_piece
 from necroscope.model.names import clean
 from necroscope.model.reading import Gap, Row, Rows
 from necroscope.recorder.triggers import NO_CPU, Trigger
@@ -88,24 +87,30 @@ def parse_py_spy(output: bytes, tid: int) -> str | None:
 
 @dataclass(slots=True)
 class _PySpy:
-    child: subprocess.Popen[bytes]
+    child: Child
     row: Row
     tid: int
-    until: float
 
 
 class TaskCapture:
     """Rows of `tasks` for a trigger; those that wait for py-spy come a tick later, by `collect`."""
 
-    def __init__(self, sampler: Sampler, describer: Describer, root: Path) -> None:
+    def __init__(
+        self,
+        sampler: Sampler,
+        describer: Describer,
+        root: Path,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._root = root
+        self._clock = clock
         self._sampler = sampler
         self._describer = describer
         self._py_spy = shutil.which("py-spy") or shutil.which(
             "py-spy", path=str(Path(sys.executable).parent)
         )
         self._waiting: list[_PySpy] = []
-        self._abandoned: list[subprocess.Popen[bytes]] = []
+        self._abandoned = Abandoned()
         self._runs: dict[int, int | None] = {}
         self._gaps: list[Gap] = []
         self._is_refusal_told = False
@@ -130,28 +135,24 @@ class TaskCapture:
 
     def collect(self) -> Rows:
         """Rows whose Python stack has come, or is not waited for any longer."""
-        self._abandoned = [child for child in self._abandoned if child.poll() is None]
+        self._abandoned.reap()
         done = [
             waiting
             for waiting in self._waiting
-            if waiting.child.poll() is not None or time.monotonic() > waiting.until
+            if waiting.child.status is not None or waiting.child.is_late
         ]
         for waiting in done:
             self._waiting.remove(waiting)
-        return [self._finished(waiting) for waiting in done]
+        return [self._finish(waiting) for waiting in done]
 
     def take_gaps(self) -> list[Gap]:
         gaps, self._gaps = self._gaps, []
         return gaps
 
     def close(self) -> Rows:
-        """What is there by now; nobody is left behind but who hangs in the kernel."""
-        for waiting in self._waiting:
-            waiting.until = 0.0
-        rows = self.collect()
-        for child in self._abandoned:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                child.wait(_END_SECONDS)
+        """What is there by now; no process is left behind but one that hangs in the kernel."""
+        rows = [self._finish(waiting) for waiting in self._waiting]
+        self._abandoned.end(_END_SECONDS)
         return rows
 
     def _row(self, trigger: Trigger, time_ns: int, cpu: int, task: SeenTask) -> Row | None:
@@ -248,34 +249,21 @@ class TaskCapture:
             return False
         command = [self._py_spy, "dump", "--nonblocking", "--json", "--pid", str(task.pid)]
         try:
-            child = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-            )
+            child = Child(command, stdout=True, deadline_s=_PY_SPY_SECONDS, clock=self._clock)
         except OSError:
             return False
-        assert child.stdout is not None
         with contextlib.suppress(OSError):
             fcntl.fcntl(child.stdout, fcntl.F_SETPIPE_SZ, _PY_SPY_BYTES)
-        self._waiting.append(_PySpy(child, row, task.tid, time.monotonic() + _PY_SPY_SECONDS))
+        self._waiting.append(_PySpy(child, row, task.tid))
         return True
 
-    def _finished(self, waiting: _PySpy) -> Row:
-        """One that does not end reads a program's files from a disk that does not answer: killed,
-        and nobody waits for it.
-        """
-        child, python_stack = waiting.child, None
-        assert child.stdout is not None
-        with child.stdout as stdout:
-            if child.poll() is None:
-                child.kill()
-                self._abandoned.append(child)
-            else:
-                os.set_blocking(stdout.fileno(), False)
-                with contextlib.suppress(BlockingIOError):
-                    python_stack = parse_py_spy(
-                        os.read(stdout.fileno(), _PY_SPY_BYTES), waiting.tid
-                    )
-        return (*waiting.row[:-1], python_stack)
+    def _finish(self, waiting: _PySpy) -> Row:
+        """One that does not end reads a program's files from a disk that does not answer."""
+        output = None
+        if waiting.child.status is not None:
+            output = read_piece(waiting.child.stdout, _PY_SPY_BYTES)
+        self._abandoned.leave(waiting.child)
+        return (*waiting.row[:-1], parse_py_spy(output, waiting.tid) if output else None)
 
 
 def _descriptor(argument: int | None) -> int | None:

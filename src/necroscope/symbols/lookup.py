@@ -16,6 +16,7 @@ from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from necroscope.model.child import Abandoned, Pauses
 from necroscope.symbols.lookup_child import ChildGone, LookupChild, command
 from necroscope.symbols.messages import (
     FunctionBlock,
@@ -51,16 +52,14 @@ class Lookup:
         self._timeout_s = timeout_s
         self._clock = clock
         self._child: LookupChild | None = None
-        self._abandoned: list[LookupChild] = []
+        self._abandoned = Abandoned()
         self._started_at = 0.0
         self._was_used = False
         self._sequence = 0
         self._blamed_until: dict[Hashable, float] = {}
         self._restarts = 0
         self._unanswered = 0
-        self._failures = 0
-        self._failed_at = 0.0
-        self._next_start_at = 0.0
+        self._pauses = Pauses(2.0, PAUSE_LIMIT_S, BLAME_S, is_first_free=True)
 
     @property
     def is_loading(self) -> bool:
@@ -90,27 +89,25 @@ class Lookup:
         """The process at work and those abandoned and not dead yet: part of the recorder's own
         cost.
         """
-        children = [*self._abandoned, self._child] if self._child is not None else self._abandoned
-        return [child.pid for child in children]
+        return [*self._abandoned.pids, *([self._child.pid] if self._child is not None else ())]
 
     def start(self) -> None:
-        self._reap()
-        if self._child is None and self._clock() >= self._next_start_at:
+        self._abandoned.reap()
+        if self._child is None and self._pauses.is_over(self._clock()):
             try:
                 self._child = LookupChild(self._arguments)
             # the node has no process, memory or descriptor left: what is asked stays unknown until
             # it has
             except OSError:
-                self._pause()
+                self._note_failure()
             self._started_at = self._clock()
 
     def close(self) -> None:
         """At most twice the time-out for each process that does not end."""
-        children = [*self._abandoned, self._child] if self._child is not None else self._abandoned
-        for child in children:
-            child.close(self._timeout_s)
-        self._abandoned, self._child = children, None
-        self._reap()
+        child, self._child = self._child, None
+        if child is not None:
+            child.end(self._timeout_s)
+        self._abandoned.end(self._timeout_s)
 
     def user_functions(self, requests: Sequence[UserRequest]) -> list[ModuleAnswer | None]:
         """The functions of blocks of mapped files."""
@@ -227,20 +224,13 @@ class Lookup:
     def _abandon(self, child: LookupChild) -> None:
         if child.questions:
             self._blame(child.questions[0].blames, self._clock())
-        child.kill()
-        self._abandoned.append(child)
+        self._abandoned.leave(child)
         self._child = None
-        self._pause()
+        self._note_failure()
 
-    def _pause(self) -> None:
-        """Until the next start: none after the first failure within a minute."""
-        now = self._clock()
-        self._failures = self._failures + 1 if now - self._failed_at < BLAME_S else 1
+    def _note_failure(self) -> None:
         self._restarts += 1
-        self._failed_at = now
-        self._next_start_at = now + (
-            min(2.0 ** (self._failures - 1), PAUSE_LIMIT_S) if self._failures > 1 else 0.0
-        )
+        self._pauses.failed(self._clock())
 
     def _blame(self, targets: tuple[Hashable, ...], now: float) -> None:
         self._blamed_until = {
@@ -254,7 +244,3 @@ class Lookup:
             return False
         now = self._clock()
         return any(self._blamed_until.get(target, 0.0) > now for target in targets)
-
-    def _reap(self) -> None:
-        if self._abandoned:
-            self._abandoned = [child for child in self._abandoned if not child.is_reaped()]

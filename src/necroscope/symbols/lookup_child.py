@@ -1,10 +1,9 @@
-"""One lookup process as the recorder sees it: two pipes, what was asked of it, and how to be rid of
-it. Standard library only.
+"""One lookup process as the recorder sees it: two pipes and what was asked of it. Standard library
+only.
 """
 
 import os
 import select
-import subprocess
 import sys
 from collections import deque
 from collections.abc import Hashable, Sequence
@@ -12,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from necroscope.model.child import Child
 from necroscope.symbols.messages import READY, FrameError, FrameReader, Kind, pack
 
 _READ_BYTES: Final = 1 << 16
@@ -36,35 +36,18 @@ def command(root: Path) -> list[str]:
     return [sys.executable, "-P", "-m", "necroscope.symbols.lookup_process", str(root)]
 
 
-class LookupChild:
-    """Pipes never block: a child that does not read or write must not stop the recorder."""
+class LookupChild(Child):
+    """A child that does not read or write must not stop the recorder."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
-        self._process = subprocess.Popen(
-            arguments,
-            bufsize=0,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd="/",
-            # A ^C on the terminal is for the recorder, which still has symbols to ask for.
-            process_group=0,
-        )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._requests, self._answers = self._process.stdin.fileno(), self._process.stdout.fileno()
-        os.set_blocking(self._requests, False)
-        os.set_blocking(self._answers, False)
+        super().__init__(arguments, stdin=True, stdout=True, directory="/")
+        self._requests, self._answers = self.stdin, self.stdout
         self._poll = select.poll()
         self._poll.register(self._answers, select.POLLIN)
         self._unsent = bytearray()
         self._reader = FrameReader()
         self.questions: deque[Question] = deque()
         self.is_ready = False
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
 
     def ask(
         self,
@@ -85,33 +68,6 @@ class LookupChild:
             else:
                 return self._read()
         return []
-
-    def kill(self) -> None:
-        """Does not wait: a process that hangs in the kernel dies when it can, and is reaped by
-        `is_reaped`.
-        """
-        self._process.kill()
-        self._close_pipes()
-
-    def is_reaped(self) -> bool:
-        return self._process.poll() is not None
-
-    def close(self, timeout_s: float) -> None:
-        """Closed pipes end a child that is well; one that hangs is killed, and left if the kernel
-        does not let it go.
-        """
-        self._close_pipes()
-        try:
-            self._process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(timeout_s)
-
-    def _close_pipes(self) -> None:
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
 
     def _write(self) -> None:
         try:

@@ -2,6 +2,8 @@
 in time.
 """
 
+import os
+import signal
 import sys
 import time
 from itertools import pairwise
@@ -69,7 +71,7 @@ def test_one_that_dies_is_started_again_ever_more_seldom() -> None:
         ]
         assert process.tend() == []
         assert process._child is None
-        now[0] = process._not_before_s
+        now[0] = process._pauses._not_before_s
     pauses = [later - sooner for sooner, later in pairwise(starts)]
     assert pauses == [5, 10, 20, 40, 80]
 
@@ -80,9 +82,9 @@ def test_one_that_lived_long_is_started_again_soon() -> None:
     process.tend()
     now[0] = 1000.0
     assert process._child is not None
-    process._child.kill()
+    os.kill(process._child.pid, signal.SIGKILL)
     tended(process)
-    assert process._not_before_s == 1005.0
+    assert process._pauses._not_before_s == 1005.0
 
 
 def test_it_hears_of_our_end() -> None:
@@ -102,7 +104,7 @@ def test_one_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> Non
     child = process._child
     assert child is not None
     process.end()
-    assert child.returncode == -9
+    assert child.status == -9
 
 
 def test_a_program_that_is_not_there_is_told_and_tried_seldom() -> None:

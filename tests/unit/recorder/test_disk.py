@@ -3,113 +3,32 @@
 import errno
 import os
 import shutil
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.unit.recorder.opened_disk import (
+    START_NS,
+    open_disk,
+    refuse,
+    space,
+    told,
+    wait_for_all_before_a_pin,
+    wait_for_row,
+    write,
+)
 
 from necroscope.model.units import NS_PER_S
 from necroscope.recorder import disk as disk_module
-from necroscope.recorder import seal_queue
 from necroscope.recorder.disk import Disk
-from necroscope.recorder.retention import Limits
 from necroscope.recorder.sink import Batch
-from necroscope.segment.journal import SegmentHeader
-from necroscope.segment.lock import lock_directory
 from necroscope.segment.recording import (
-    PINS_FILE,
-    Identity,
     Pin,
-    make_recording,
     segment_name,
     segment_paths,
     segment_start_ns,
 )
 from necroscope.store.query import Store
-
-START_NS = 1_760_000_000 * NS_PER_S
-
-
-@pytest.fixture
-def directory(tmp_path: Path) -> Path:
-    make_recording(tmp_path / "recording", Identity("node-7", "boot", "0"))
-    return tmp_path / "recording"
-
-
-@pytest.fixture
-def disk(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
-    monkeypatch.setattr(disk_module.os, "statvfs", space(0.5))
-    opened = open_disk(directory)
-    opened.start_segment(START_NS)
-    yield opened
-    if opened._thread.is_alive():
-        opened.close()
-
-
-def open_disk(directory: Path, max_bytes: int = 1 << 30) -> Disk:
-    def header(segment: str, start_ns: int) -> SegmentHeader:
-        return SegmentHeader(segment, "node-7", "boot", start_ns, 2)
-
-    return Disk(directory, header, Limits(max_bytes, 1 << 60, 1 << 30), 0.01, START_NS)
-
-
-def write(disk: Disk, second: int) -> None:
-    row = (START_NS + second * NS_PER_S, 0, NS_PER_S, *(0,) * 9)
-    disk.write(Batch({"cores": [row]}), 0, START_NS + second * NS_PER_S)
-
-
-def told(disk: Disk, words: str) -> bool:
-    """Whether it says so within a moment."""
-    deadline, notices = time.monotonic() + 10, ""
-    while words not in notices and time.monotonic() < deadline:
-        notices += "\n".join(disk.take_notices())
-        time.sleep(0.01)
-    return words in notices
-
-
-def wait_for_row(directory: Path) -> None:
-    deadline = time.monotonic() + 10
-    while (
-        not Store.open(directory).rows("cores", 0, 1 << 62).num_rows and time.monotonic() < deadline
-    ):
-        time.sleep(0.01)
-
-
-def wait_for_all_before_a_pin(disk: Disk, directory: Path) -> None:
-    """Until what was handed over is done: a pin is handed over after it, and its file shows."""
-    disk.pin(Pin(START_NS, START_NS + NS_PER_S, "a test's"))
-    deadline = time.monotonic() + 10
-    while not (directory / PINS_FILE).exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
-
-
-def space(free_ratio: float) -> Callable[..., SimpleNamespace]:
-    """A file system's numbers, this much of it free."""
-    return lambda _: SimpleNamespace(
-        f_blocks=1000, f_bavail=round(1000 * free_ratio), f_frsize=4096
-    )
-
-
-def refuse(number: int) -> Callable[..., Any]:
-    def refused(*_: object, **__: object) -> None:
-        raise OSError(number, os.strerror(number))
-
-    return refused
-
-
-def test_a_node_without_room_for_a_process_keeps_its_journals(
-    disk: Disk, directory: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(seal_queue.subprocess, "Popen", refuse(errno.EAGAIN))
-    write(disk, 1)
-    disk.start_segment(START_NS + 2 * NS_PER_S)
-    assert told(disk, "stays a journal: Resource temporarily unavailable")
-    write(disk, 3)
-    disk.close()
-    assert Store.open(directory).rows("cores", 0, 1 << 62).num_rows == 2
 
 
 def test_rows_that_met_an_error_of_the_directory_are_a_gap(
@@ -286,142 +205,3 @@ def test_a_pin_that_came_since_the_last_listing_keeps_its_segments_when_room_is_
     ]
     assert (disk.segments, disk.size_bytes) == (2, 20)
     disk.close()
-
-
-def add_journals(directory: Path, *minutes: int) -> list[Path]:
-    """As a recorder that could not seal leaves them, of a thousand bytes each."""
-    journals = [
-        directory / f"{segment_name(START_NS + minute * 60 * NS_PER_S)}.live" for minute in minutes
-    ]
-    for journal in journals:
-        journal.mkdir()
-        (journal / "journal").write_bytes(bytes(1000))
-    return journals
-
-
-class Child:
-    """A sealing child that ends when it is told to."""
-
-    def __init__(self, command: list[str], **_: object) -> None:
-        self.journal = Path(command[-1])
-        self.unfinished = self.journal.with_suffix(".sealing")
-        self.unfinished.mkdir()
-        (self.unfinished / "samples.parquet").write_bytes(bytes(100))
-        self.returncode: int | None = None
-
-    def poll(self) -> int | None:
-        return self.returncode
-
-    def wait(self, timeout: float) -> None:
-        self.returncode = self.returncode or -9
-
-    def kill(self) -> None:
-        self.returncode = -9
-
-
-@pytest.fixture
-def children(monkeypatch: pytest.MonkeyPatch) -> list[Child]:
-    """Those that were started, in order."""
-    monkeypatch.setattr(disk_module.os, "statvfs", space(0.5))
-    started: list[Child] = []
-
-    def start(command: list[str], **words: object) -> Child:
-        started.append(Child(command, **words))
-        return started[-1]
-
-    monkeypatch.setattr(seal_queue.subprocess, "Popen", start)
-    return started
-
-
-def wait_until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert condition()
-
-
-def test_journals_that_wait_to_be_sealed_count_and_the_oldest_go_first(
-    directory: Path, children: list[Child]
-) -> None:
-    journals = add_journals(directory, -5, -4, -3, -2)
-    disk = open_disk(directory, max_bytes=3500)
-    assert (disk.segments, disk.size_bytes) == (3, 3000)
-    disk.start_segment(START_NS)
-    wait_until(lambda: children)
-    assert children[0].journal == journals[1], "the oldest that is left"
-    disk._limits = Limits(2500, 1 << 60, 1 << 30)
-    disk._listed = None
-    disk._keep_house(START_NS)
-    assert [path.name for path in segment_paths(directory)][:2] == [
-        journals[1].name,
-        journals[3].name,
-    ], "the child's own stays"
-    assert disk.size_bytes == 2000 + disk._live_bytes() > 2100
-    disk.close()
-    assert [child.journal for child in children] == [
-        journals[1],
-        journals[3],
-        *(child.journal for child in children[2:]),
-    ]
-
-
-def test_a_child_that_was_killed_leaves_its_journal_a_gap_and_nothing_else(
-    directory: Path, children: list[Child], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (journal,) = add_journals(directory, -5)
-    disk = open_disk(directory)
-    disk.start_segment(START_NS)
-    wait_until(lambda: children)
-    children[0].kill()
-    assert told(
-        disk,
-        f"segment {journal.name} stays a journal: the process that seals was killed by signal 9",
-    )
-    assert not children[0].unfinished.exists()
-    write(disk, 3)
-    wait_for_row(directory)
-    shutil.rmtree(journal)
-    monkeypatch.undo()
-    disk.close()
-    (gap,) = Store.open(directory).info().gaps
-    assert (gap.table, gap.from_ns, gap.to_ns) == (
-        "core_minutes",
-        START_NS - 300 * NS_PER_S,
-        START_NS,
-    )
-    assert (gap.cause, disk.pauses) == (
-        "the segment could not be sealed: the process that seals was killed by signal 9",
-        0,
-    )
-
-
-def test_what_another_process_seals_is_not_removed(directory: Path, children: list[Child]) -> None:
-    """A child that outlived its recorder holds the lock of the journal, and the one that met it
-    failed.
-    """
-    (journal,) = add_journals(directory, -5)
-    disk = open_disk(directory)
-    disk.start_segment(START_NS)
-    wait_until(lambda: children)
-    lock = lock_directory(journal)
-    assert lock is not None
-    children[0].kill()
-    assert told(disk, "stays a journal")
-    assert children[0].unfinished.exists()
-    os.close(lock)
-    disk.close()
-
-
-def test_journals_beyond_an_hour_of_them_stay_as_they_are(
-    directory: Path, children: list[Child], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(seal_queue, "MOST_WAITING", 2)
-    journals = add_journals(directory, -5, -4, -3)
-    disk = open_disk(directory)
-    disk.start_segment(START_NS)
-    assert told(
-        disk, f"segment {journals[0].name} stays a journal: more than 2 segments wait to be sealed"
-    )
-    disk.close()
-    assert [child.journal for child in children][:2] == journals[1:]
-    assert journals[0].exists()

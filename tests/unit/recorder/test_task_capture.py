@@ -57,10 +57,10 @@ class FakeDescriber:
 class Captured:
     """A `TaskCapture` whose clock stands until the test moves it."""
 
-    def __init__(self, capture: TaskCapture, describer: FakeDescriber) -> None:
+    def __init__(self, sampler: FakeSampler, describer: FakeDescriber, root: Path) -> None:
         self.describer = describer
         self.now_s = 100.0
-        self._capture = capture
+        self._capture = TaskCapture(sampler, describer, root, lambda: self.now_s)
 
     def fire(self, trigger: Trigger = SATURATED) -> list[dict[str, Any]]:
         return named(self._capture.capture(trigger, 17))
@@ -149,9 +149,7 @@ def capture_of(
             FakeSampler({3: tasks} if isinstance(tasks, list) else tasks),
             FakeDescriber(told),
         )
-        captured = Captured(TaskCapture(sampler, describer, tmp_path), describer)
-        monkeypatch.setattr(task_capture, "time", SimpleNamespace(monotonic=lambda: captured.now_s))
-        return captured
+        return Captured(sampler, describer, tmp_path)
 
     return make
 

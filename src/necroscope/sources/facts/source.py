@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from necroscope.errors import NecroscopeError, SourceUnavailable
+from necroscope.model.child import Abandoned
 from necroscope.model.names import clean
 from necroscope.model.reading import Moment, Reading, Row, Source
 from necroscope.model.units import NS_PER_S
@@ -38,6 +39,7 @@ _WATCHED: Final = (
 _BULKY: Final = "package"
 _PACKAGES_NS: Final = 3_000 * NS_PER_S
 _HASH_LIMIT: Final = 1_000
+_END_S: Final = 1.0
 
 Key = tuple[str, str]
 
@@ -67,7 +69,7 @@ class Facts(Source):
         self._labels = set(self._facts)
         self._hashes: dict[str, str] = {}
         self._collector: Collector | None = None
-        self._abandoned: list[Collector] = []
+        self._abandoned = Abandoned()
         self._seen: set[Key] = set()
         self._stage = ""
         self._heard_ns = 0
@@ -87,7 +89,7 @@ class Facts(Source):
         self.idle_until_ns = 0
 
     def read(self, now: Moment) -> Reading:
-        self._abandoned = [collector for collector in self._abandoned if not collector.is_reaped()]
+        self._abandoned.reap()
         self._look_for_changes(now)
         if self._collector is None and now.monotonic_ns >= self._next_ns:
             self._start(now)
@@ -98,16 +100,14 @@ class Facts(Source):
             rows += [
                 (now.time_ns, *key, value) for key, value in self._facts.items() if key[0] != _BULKY
             ]
-        is_busy = self._collector is not None or self._abandoned or not self._watch.is_idle
+        is_busy = self._collector is not None or len(self._abandoned) or not self._watch.is_idle
         self.idle_until_ns = 0 if is_busy else min(self._next_ns, self._next_watch_ns)
         return Reading({"facts": rows} if rows else {}, trouble=self._trouble)
 
     def close(self) -> None:
-        for collector in [
-            *self._abandoned,
-            *([self._collector] if self._collector is not None else []),
-        ]:
-            collector.close()
+        if self._collector is not None:
+            self._abandoned.leave(self._collector)
+        self._abandoned.end(_END_S)
         self._watch.close()
 
     def _look_for_changes(self, now: Moment) -> None:
@@ -208,8 +208,7 @@ class Facts(Source):
 
     def _leave(self, collector: Collector) -> None:
         self._collector = None
-        collector.kill()
-        self._abandoned.append(collector)
+        self._abandoned.leave(collector)
 
 
 def _changed_ns(root: Path) -> dict[str, int]:

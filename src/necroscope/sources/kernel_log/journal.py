@@ -2,17 +2,15 @@
 waiting.
 """
 
-import contextlib
 import json
-import os
 import shutil
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from necroscope.errors import SourceUnavailable
+from necroscope.model.child import Child, read_piece
 from necroscope.model.reading import Gap
 from necroscope.model.units import NS_PER_S, NS_PER_US
 from necroscope.sources.kernel_log.byte_lines import ByteLines
@@ -20,7 +18,6 @@ from necroscope.sources.kernel_log.line import LogLine, clean_line
 
 HISTORY_LINES: Final = 2000
 RETRY_NS: Final = 10 * NS_PER_S
-_PIECE_BYTES: Final = 64 * 1024
 _DIRECTORIES: Final = ("var/log/journal", "run/log/journal")
 
 
@@ -82,7 +79,7 @@ class JournalReader:
         self._lines = ByteLines()
         self._gaps: list[str] = []
         self._retry_ns = 0
-        self._child: subprocess.Popen[bytes] | None = self._start(HISTORY_LINES)
+        self._child: Child | None = self._start(HISTORY_LINES)
 
     @classmethod
     def open(cls, root: Path, to_time_ns: Callable[[int], int]) -> "JournalReader":
@@ -106,11 +103,7 @@ class JournalReader:
         )
 
     def fileno(self) -> int | None:
-        return (
-            self._child.stdout.fileno()
-            if self._child is not None and self._child.stdout is not None
-            else None
-        )
+        return self._child.stdout if self._child is not None else None
 
     def read_lines(self, limit: int) -> list[LogLine]:
         if self._child is None:
@@ -136,26 +129,13 @@ class JournalReader:
     def close(self) -> None:
         child, self._child = self._child, None
         if child is not None:
-            child.kill()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                child.wait(1)
-            if child.stdout is not None:
-                child.stdout.close()
+            child.end(0.0)
 
-    def _start(self, history: int) -> subprocess.Popen[bytes]:
+    def _start(self, history: int) -> Child:
         try:
-            child = subprocess.Popen(
-                [*self._command, f"--lines={history}"],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
+            return Child([*self._command, f"--lines={history}"], stdout=True)
         except OSError as error:
             raise SourceUnavailable(f"cannot start journalctl: {error.strerror}") from None
-        assert child.stdout is not None
-        os.set_blocking(child.stdout.fileno(), False)
-        return child
 
     def _restart(self) -> None:
         if self._clock() < self._retry_ns:
@@ -166,14 +146,8 @@ class JournalReader:
         self._gaps.append("journalctl ended and was started again")
 
     def _read_piece(self) -> bytes:
-        descriptor = self.fileno()
-        if descriptor is None:
-            return b""
-        try:
-            piece = os.read(descriptor, _PIECE_BYTES)
-        except BlockingIOError:
-            return b""
-        if not piece:
+        piece = read_piece(self._child.stdout) if self._child is not None else None
+        if piece == b"":
             self.close()
             self._retry_ns = self._clock() + RETRY_NS
-        return piece
+        return piece or b""

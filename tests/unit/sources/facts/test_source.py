@@ -36,10 +36,11 @@ class Scripted:
     def kill(self) -> None:
         self.was_killed = True
 
-    def is_reaped(self) -> bool:
-        return self.was_killed
+    @property
+    def status(self) -> int | None:
+        return -9 if self.was_killed else None
 
-    def close(self) -> None:
+    def end(self, seconds: float) -> None:
         self.kill()
 
 
@@ -226,9 +227,9 @@ def test_a_real_collector_that_hangs_is_killed_and_not_waited_for(tmp_path: Path
     began = time.monotonic()
     assert facts.read(Moment(0, 100 * NS_PER_S)).trouble is not None
     assert time.monotonic() - began < 1
-    made[0]._child.wait(10)
+    made[0].wait(10)
     facts.close()
-    assert all(collector.is_reaped() for collector in made)
+    assert all(collector.status is not None for collector in made)
 
 
 def test_stages_that_fail_do_not_cost_the_others(
