@@ -81,6 +81,9 @@ contains = "fabric error"        # may be left out: only lines with this text ar
 alarm = true                     # may be left out: a trigger, as a reset is; it pins the minutes around it
 ```
 
+Write the regex from the start of the record: further on stand names that any user may choose, so an event that matches later is
+marked as not written by the kernel.
+
 Groups named `cpu`, `device`, `queue`, `pid` and `comm` fill those columns, all others go into `fields`. Regexes are those of
 Python, which cannot be interrupted: lines are cut at 4,096 characters, which keeps an honest one quick, but nested repeats like
 `(a+)+b` can hold the recorder for long. Write none.

@@ -126,11 +126,11 @@ class Happening:
 def happenings(events: Columns) -> list[Happening]:
     """Of the rows of `events` those that matter and that not just anybody may have written.
 
-    A line that looks like the kernel's is its own, or came through /dev/kmsg (it has a sequence
-    number then), which only root writes to; in a syslog file it may be anybody's. An event without
-    a pattern is no line: the recorder's, a daemon's, Ray's.
+    A line that looks like the kernel's is its own, or root wrote it to /dev/kmsg (it has a sequence
+    number then, and what daemons forward there makes no events); in a syslog file it may be
+    anybody's. An event without a pattern is no line: the recorder's, a daemon's, Ray's.
 
-    A recorder that is started anew reads the log again from its beginning: what two tell of one
+    A recorder that is started again reads the log again from its beginning: what two tell of one
     line is one happening.
     """
     return _told_once(

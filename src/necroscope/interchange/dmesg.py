@@ -46,29 +46,33 @@ _ISO: Final = re.compile(
     rb"(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:[+-]\d\d:?\d\d|Z)?) ?"
 )
 _SYSLOG: Final = re.compile(rb"(?P<date>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,6})?) ")
+# As `clean` writes a newline within a record.
+_NEWLINE: Final = "\\x0a"
 _SENDER: Final = re.compile(rb"\S+ kernel: ?")
 
 
 class LogText(NamedTuple):
-    """One line. Either `time_ns` (UTC) or `since_boot_ns` (the log's own clock) is known, in some
-    forms both.
+    """One record. Either `time_ns` (UTC) or `since_boot_ns` (the log's own clock) is known, in some
+    forms both; `facility` where the form says it, and with it who wrote the record.
     """
 
     time_ns: int | None
     since_boot_ns: int | None
     severity: int
-    facility: int
+    facility: int | None
     message: str
 
 
 def read_dmesg(path: Path, year: int | None = None, utc_offset_s: int = 0) -> Iterator[LogText]:
-    """Lines in their order; those without a time belong to the one before and have its time.
+    """Records in their order. A line without a time, or in the raw form with the same one, is part
+    of the record before: the kernel prints names that users choose, and there may be a newline in
+    a name.
 
     `year` is for `journalctl` times, which have none; `utc_offset_s` is how far the machine's clock
     is ahead of UTC, for forms that do not say. UsageError when the first lines are no kernel log;
     CorruptData with the byte where it ceases to be text.
     """
-    last: LogText | None = None
+    record: LogText | None = None
     seen = 0
     for piece in read_pieces(path):
         for raw in piece.content.split(b"\n"):
@@ -76,18 +80,27 @@ def read_dmesg(path: Path, year: int | None = None, utc_offset_s: int = 0) -> It
                 continue
             line = parse_line(raw, year or datetime.now(UTC).year, utc_offset_s)
             seen += 1
-            if line is None and last is not None:
-                line = last._replace(message=clean(raw.strip(), LINE_LIMIT))
-            if line is not None:
-                last = line
-                yield line
+            if record is not None and (line is None or _is_same(record, line, raw)):
+                text = clean(raw.rstrip(), LINE_LIMIT) if line is None else line.message
+                joined = clean(f"{record.message}{_NEWLINE}{text}", LINE_LIMIT)
+                record = record._replace(message=joined)
+            elif line is not None:
+                if record is not None:
+                    yield record
+                record = line
             elif seen >= 20:
                 raise UsageError(
-                    f"{path} is no kernel log: its first {seen} lines have no time",
+                    f"{path} is not a kernel log: its first {seen} lines have no time",
                     "give what dmesg wrote",
                 )
-    if last is None:
+    if record is None:
         raise CorruptData(f"{path} holds no line of a kernel log")
+    yield record
+
+
+def _is_same(record: LogText, line: LogText, raw: bytes) -> bool:
+    """Only the raw form repeats the stamp before each line of a record."""
+    return raw.startswith(b"<") and 0 != record.since_boot_ns == line.since_boot_ns
 
 
 def parse_line(raw: bytes, year: int, utc_offset_s: int = 0) -> LogText | None:
@@ -124,10 +137,10 @@ def parse_line(raw: bytes, year: int, utc_offset_s: int = 0) -> LogText | None:
     )
 
 
-def _take_level(raw: bytes) -> tuple[int, int, bytes]:
+def _take_level(raw: bytes) -> tuple[int, int | None, bytes]:
     found = _PREFIX.match(raw)
     if found is None:
-        return UNKNOWN_SEVERITY, 0, raw
+        return UNKNOWN_SEVERITY, None, raw
     if found["priority"] is not None:
         priority = int(found["priority"])
         return priority & 7, min(priority >> 3, 127), raw[found.end() :]

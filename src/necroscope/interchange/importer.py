@@ -216,6 +216,8 @@ class _Import:
             given.notes.append(
                 f"{error.facts.removeprefix(f'{given.path}: ')}; what came before was read"
             )
+        if any(line.facility is None for line in lines):
+            given.notes.append("does not say who wrote a line: `dmesg -x` does")
         if left_out:
             given.notes.append(
                 f"{left_out} lines after the first {len(lines)} were left out: give the part of the"
@@ -247,7 +249,7 @@ class _Import:
             dated = self._dated(given, lines)
             rows = self._within(
                 [
-                    (time_ns, None, line.severity, line.facility, line.message)
+                    (time_ns, None, line.severity, line.facility or 0, line.message)
                     for time_ns, line in dated
                 ]
             )

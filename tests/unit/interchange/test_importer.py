@@ -333,7 +333,10 @@ def test_lines_beyond_the_bound_are_left_out_and_counted(tmp_path, monkeypatch, 
     monkeypatch.setattr(f"necroscope.interchange.importer.{bound}", most)
     log = tmp_path / "dmesg.txt"
     log.write_text(
-        "".join(f"2026-04-12T13:20:0{second}+00:00 line {second}\n" for second in range(8))
+        "".join(
+            f"kern  :info  : 2026-04-12T13:20:0{second}+00:00 line {second}\n"
+            for second in range(8)
+        )
     )
     report = import_files([log], tmp_path / "out")
     assert report.rows["log"] == 3

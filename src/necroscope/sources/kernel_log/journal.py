@@ -18,12 +18,13 @@ from necroscope.sources.kernel_log.line import LogLine, clean_line
 
 HISTORY_LINES: Final = 2000
 RETRY_NS: Final = 10 * NS_PER_S
+_USER_FACILITY: Final = 1
 _DIRECTORIES: Final = ("var/log/journal", "run/log/journal")
 
 
-def parse(raw: bytes, to_time_ns: Callable[[int], int]) -> list[LogLine]:
-    """The lines of one entry. A message that is no UTF-8 comes as a list of bytes, one that is too
-    long as null.
+def parse(raw: bytes, to_time_ns: Callable[[int], int]) -> LogLine | None:
+    """One entry, or None where it is none. A message that is not UTF-8 comes as a list of bytes,
+    one that is too long as null.
 
     The kernel's own stamp stands for the sequence number, which the journal does not keep: it is
     the same whenever the entry is read, while the time that we make of it depends on how the clocks
@@ -39,23 +40,20 @@ def parse(raw: bytes, to_time_ns: Callable[[int], int]) -> list[LogLine]:
             if stamp_us is None
             else to_time_ns(stamp_us * NS_PER_US)
         )
-        severity, facility = (
-            int(entry.get("PRIORITY", 6)) & 7,
-            int(entry.get("SYSLOG_FACILITY", 0)) & 0x7FFF,
-        )
+        severity = int(entry.get("PRIORITY", 6)) & 7
+        facility = int(entry.get("SYSLOG_FACILITY", _USER_FACILITY)) & 0x7FFF
         text = (
             bytes(message)
             if isinstance(message, list)
             else str(message or "").encode("utf-8", "backslashreplace")
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return []
+        return None
+    if not text:
+        return None
     # The journal takes in what others write to /dev/kmsg too; their facility tells them apart.
-    return [
-        LogLine(time_ns, stamp_us, severity, facility, facility == 0, clean_line(line))
-        for line in text.split(b"\n")
-        if line
-    ]
+    by_kernel = facility == 0 and entry.get("_TRANSPORT") == "kernel"
+    return LogLine(time_ns, stamp_us, severity, facility, by_kernel, clean_line(text.rstrip(b"\n")))
 
 
 class JournalReader:
@@ -114,7 +112,9 @@ class JournalReader:
             if not piece:
                 break
             for raw in self._lines.feed(piece):
-                lines += parse(raw, self._to_time_ns)
+                line = parse(raw, self._to_time_ns)
+                if line is not None:
+                    lines.append(line)
         if not lines and self._child is None:
             raise SourceUnavailable("journalctl ended")
         return lines

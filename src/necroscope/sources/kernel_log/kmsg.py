@@ -107,13 +107,9 @@ class KmsgReader:
         self._next_sequence = record.sequence + 1
         self._last_time_ns = time_ns
         severity, facility = record.priority & 7, record.priority >> 3 & 0x7FFF
-        # A driver may print several lines in one record.
-        for text in record.text.rstrip(b"\n").split(b"\n"):
-            lines.append(
-                LogLine(
-                    time_ns, record.sequence, severity, facility, facility == 0, clean_line(text)
-                )
-            )
+        # The kernel gives facility 0 to nobody else: what is written to the device gets another.
+        text = clean_line(record.text.rstrip(b"\n"))
+        lines.append(LogLine(time_ns, record.sequence, severity, facility, facility == 0, text))
 
     def _lose(self, lost: int, until_ns: int) -> None:
         from_ns = until_ns if self._last_time_ns is None else min(self._last_time_ns, until_ns)

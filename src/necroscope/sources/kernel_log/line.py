@@ -1,15 +1,24 @@
 """What travels through the kernel log source: a line in, events and alarms out."""
 
+import re
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from necroscope.model.names import LINE_LIMIT, clean
 from necroscope.model.reading import Gap, Row
 
+# The mark of what a daemon forwards to /dev/kmsg for a program that asked for it (journald.conf,
+# ForwardToKMsg=; systemd#24139 without it). Only root writes there without this mark.
+FORWARDED: Final = re.compile(r"\[\d+\]: ", re.ASCII)
+# How `clean` writes a newline within a record.
+NEWLINE: Final = "\\x0a"
+
 
 class LogLine(NamedTuple):
-    """One line of the log. `sequence` is its key within a boot; `by_kernel` is False where anybody
-    may have written it.
+    """One record of the log, which stays one: a newline in it is a driver's, or part of a name that
+    a user chose, and only the pattern of its beginning tells which.
+
+    `sequence` is its key within a boot; `by_kernel` is False where anybody may have written it.
     """
 
     time_ns: int

@@ -4,11 +4,19 @@
 
 from typing import Final
 
-from necroscope.sources.kernel_log.pattern import NFS, OOM, Role, pattern
+from necroscope.sources.kernel_log.pattern import COMM, NFS, OOM, Role, pattern
 
+# Short words of the kernel's own before a name of up to 255 bytes: a crash that is printed in two
+# records goes on with ` in FILE`, and `Task in /CGROUP` ends with the name.
+_TASK_FIRST: Final = r"(?! in |Task in /)"
+# blk_errors of block/blk-core.c.
+_BLOCK_STATUS: Final = (
+    r"I/O|timeout|(?:critical|recoverable|device|protection|operation|reservation|kernel|zone|dm"
+    r"|nonblocking)[a-z ]{0,24}"
+)
 _KILLED: Final = (
     (
-        r"Killed process (?P<pid>\d+) \((?P<comm>.+)\),?(?: UID \d+,)?"
+        rf"Killed process (?P<pid>\d+) \((?P<comm>{COMM})\),?(?: UID \d+,)?"
         r" total-vm:(?P<total_vm_kb>\d+)kB, anon-rss:"
     ),
     r"(?P<anon_rss_kb>\d+)kB, ",
@@ -25,10 +33,10 @@ MEMORY_PATTERNS: Final = (
         "oom.invoked",
         "oom_invoked",
         "oom-killer:",
-        r"^(?P<invoker>.+) invoked oom-killer:"
+        rf"{_TASK_FIRST}(?P<invoker>{COMM}) invoked oom-killer:"
         r" gfp_mask=0x(?P<gfp_mask_hex>[0-9a-f]+)(?:\((?P<gfp_flags>[^)]*)\))?",
         r"(?:, nodemask=\S+)?,",
-        r" +order=(?P<order>-?\d+), oom_score_adj=(?P<score_adjust>-?\d+)",
+        r" +order=(?P<order>-?\d+), oom_score_adj=(?P<score_adjust>-?\d+)$",
         family=OOM,
         traced=True,
     ),
@@ -38,7 +46,7 @@ MEMORY_PATTERNS: Final = (
         "",
         r"^oom-kill:constraint=(?P<constraint>CONSTRAINT_\w+),nodemask=(?P<nodemask>[^,]*),cpuset=(?P<cpuset>[^,]*),",
         r"mems_allowed=[^,]*(?:,\d[^,]*)*,(?:global_oom|oom_memcg=(?P<memcg>[^,]*)),task_memcg=(?P<task_memcg>[^,]*),",
-        r"task=(?P<comm>.+),pid=(?P<pid>\d+),uid=(?P<uid>\d+)",
+        rf"task=(?P<comm>{COMM}),pid=(?P<pid>\d+),uid=(?P<uid>\d+)$",
         prefix="oom-kill:",
         family=OOM,
         weight=1,
@@ -60,7 +68,7 @@ MEMORY_PATTERNS: Final = (
         "sacrifice",
         r"(?P<scope>Out of memory|Memory cgroup out of memory): Kill process"
         r" (?P<chosen_pid>\d+) \(",
-        r"(?P<chosen>.+)\) score (?P<score>\d+) ",
+        rf"(?P<chosen>{COMM})\) score (?P<score>\d+) ",
         r"or sacrifice child",
         family=OOM,
         weight=1,
@@ -79,7 +87,7 @@ MEMORY_PATTERNS: Final = (
         "oom.memcg_limit_old",
         "oom_kill",
         "limit",
-        r"^Task in (?P<task_memcg>\S+) killed as a result of limit of (?P<memcg>\S+)",
+        r"Task in (?P<task_memcg>\S+) killed as a result of limit of (?P<memcg>\S+)$",
         family=OOM,
         weight=1,
     ),
@@ -91,12 +99,13 @@ MEMORY_PATTERNS: Final = (
         family=OOM,
         role=Role.JOINS,
     ),
+    # Its few words of the kernel's may stand in a file's name: the task is a field, and not blamed.
     pattern(
         "memory.allocation",
         "page_allocation_failure",
         "allocation",
-        r"^(?P<comm>.+): page allocation (?:failure|stalls for (?P<stalled_ms>\d+)ms)[:,]"
-        r" order:(?P<order>\d+)",
+        rf"{_TASK_FIRST}(?P<task>{COMM}): page allocation ",
+        r"(?:failure|stalls for (?P<stalled_ms>\d+)ms)[:,] order:(?P<order>\d+)",
     ),
     # `completion polled`: the device had finished, the interrupt was not served: the storage twin
     # of a starved NAPI.
@@ -136,7 +145,8 @@ MEMORY_PATTERNS: Final = (
         "block.io_error",
         "block_io_error",
         "sector",
-        r"\b(?P<what>(?:critical )?[\w/]{1,32}) error, dev (?P<device>\S+), sector (?P<sector>\d+)",
+        r"(?:(?:blk_update_request|print_req_error|end_request): )?",
+        rf"(?P<what>{_BLOCK_STATUS}) error, dev (?P<device>\S+), sector (?P<sector>\d+)",
     ),
     # Mounts that are hard go on, soft ones give an error. Who waits can be killed, and is neither
     # iowait nor a hung task.
@@ -159,8 +169,8 @@ MEMORY_PATTERNS: Final = (
         "hardware.error",
         "hardware_error",
         "Error]:",
-        r"\[Hardware Error\]: (?:CPU (?P<cpu>\d+): Machine Check(?: Exception)?: \S+ Bank"
-        r" (?P<bank>\d+): ",
+        r"(?:mce: |\{\d+\})?\[Hardware Error\]: ",
+        r"(?:CPU (?P<cpu>\d+): Machine Check(?: Exception)?: \S+ Bank (?P<bank>\d+): ",
         r"(?P<status_hex>[0-9a-f]+)",
         r"|(?P<what>Machine check events logged|Hardware error from APEI Generic Hardware Error"
         r" Source))",
@@ -177,16 +187,17 @@ MEMORY_PATTERNS: Final = (
         "nvidia.lost",
         "gpu_lost",
         "fallen",
-        r"NVRM: (?!Xid).{0,80}GPU (?:at )?(?:PCI:)?(?P<device>[0-9a-fA-F:.]+?):? .{0,80}fallen off"
-        r" the bus",
+        r"NVRM: (?:The NVIDIA )?GPU (?:at )?(?:PCI:)?(?P<device>[0-9a-fA-F:.]+?):? (?:GPU )?has"
+        r" fallen off the bus",
     ),
     pattern("audit.backlog", "audit_overflow", "audit:", r"audit: backlog limit exceeded"),
     pattern(
         "segfault",
         "segfault",
         "segfault",
-        r"^(?P<comm>.+)\[(?P<pid>\d+)\]: segfault at (?P<address_hex>[0-9a-f]+) ip ",
-        r"(?P<instruction_hex>[0-9a-f]+) sp [0-9a-f]+ error (?P<error>\d+)",
-        r"(?: in (?P<module>[^\[ ]+))?",
+        rf"{_TASK_FIRST}(?P<comm>{COMM})\[(?P<pid>\d+)\]: segfault at ",
+        r"(?P<address_hex>[0-9a-f]+) ip (?P<instruction_hex>[0-9a-f]+) sp [0-9a-f]+ error ",
+        r"(?P<error>\d+)(?: in (?P<module>.+)\[[0-9a-f,]+\+[0-9a-f]+\])?",
+        r"(?: likely on CPU \d+(?: \(core \d+, socket \d+\))?)?$",
     ),
 )

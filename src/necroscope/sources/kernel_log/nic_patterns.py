@@ -8,12 +8,15 @@ from necroscope.sources.kernel_log.pattern import NIC, Role, pattern
 
 # `mlx5_core 0000:03:00.0 eth0: `, and of old drivers `i40e 0000:08:00.1: eth9: `; some are quoted
 # without it.
-_NETDEV: Final = r"(?:^(?P<driver>\S+) (?P<bus>\S+?):? (?P<device>\S+): )?"
+_DEVICE: Final = (
+    r"(?P<driver>[\w-]+) (?P<bus>(?=\S*\d)[\w.-]+(?::[\w.-]+)*):? (?P<device>[^\s/:]+): "
+)
+_NETDEV: Final = rf"(?:{_DEVICE})?"
 # `ixgbe 0000:02:00.1 eth3: NIC Link is `, `mlx5_core 0000:03:00.0 eth0: Link `, `igb 0000:02:00.1
 # p1: igb: p1 NIC Link is `, and of old drivers `igb: p1 NIC Link is `.
 _LINK: Final = (
-    r"^(?P<driver>\S+) (?:(?P<bus>\S+?):? (?P<device>\S+): (?:\S+: \S+ )?(?:NIC )?|(?<=:"
-    r" )(?P<device__2>\S+) NIC )Link (?:is )?"
+    rf"(?:{_DEVICE}(?:\S+: \S+ )?(?:NIC )?|(?P<driver__2>[\w-]+): (?P<device__2>[^\s/:]+) NIC )"
+    r"Link "
 )
 _INTEL: Final = r"^(?P<driver>ixgbe|igb|igc|e1000e?) (?P<bus>\S+?)(?: (?P<device>\S+))?: "
 
@@ -38,8 +41,8 @@ NIC_PATTERNS: Final = (
         "netdev.watchdog_new",
         "nic_tx_timeout",
         "WATCHDOG:",
-        r"^(?P<driver>\S+) (?P<bus>\S+) (?P<device>\S+): NETDEV WATCHDOG: CPU:"
-        r" (?P<timer_cpu>\d+): ",
+        _DEVICE,
+        r"NETDEV WATCHDOG: CPU: (?P<timer_cpu>\d+): ",
         r"transmit queue (?P<queue>\d+) timed out (?P<timeout_ms>\d+) ms",
         family=NIC,
         weight=2,
@@ -71,7 +74,8 @@ NIC_PATTERNS: Final = (
         "mlx5.health",
         "nic_health",
         "mlx5_core",
-        r"^mlx5_core (?P<bus>\S+?): .*(?P<health>device's health compromised - reached miss count",
+        r"mlx5_core (?P<bus>\S+?): (?:\w+:\d+:\(pid \d+\): )?",
+        r"(?P<health>device's health compromised - reached miss count",
         r"|starting health recovery flow|health recovery (?:failed|succeeded))",
         family=NIC,
         alarm=True,
@@ -127,19 +131,20 @@ NIC_PATTERNS: Final = (
     pattern(
         "intel.tx_hang",
         "nic_tx_hang",
-        "Hang Hang:",
+        "Unit",
         _INTEL,
         r"Detected (?:Tx|Hardware) Unit Hang",
         family=NIC,
         weight=1,
         alarm=True,
         traced=True,
+        multiline=True,
     ),
     pattern(
         "intel.tx_hang_queue",
         "nic_tx_hang",
         "Queue",
-        r"^ *Tx Queue +<(?P<queue>\d+)>",
+        r" *Tx Queue +<(?P<queue>\d+)>$",
         family=NIC,
         role=Role.JOINS,
         alarm=True,
@@ -148,7 +153,7 @@ NIC_PATTERNS: Final = (
         "intel.tx_hang_ring",
         "nic_tx_hang",
         "TDH TDH,",
-        r"^ *TDH(?:, TDT)? +<(?P<head_hex>[0-9a-f]+)>(?:, <(?P<tail_hex>[0-9a-f]+)>)?",
+        r" *TDH(?:, TDT)? +<(?P<head_hex>[0-9a-f]+)>(?:, <(?P<tail_hex>[0-9a-f]+)>)?$",
         family=NIC,
         role=Role.JOINS,
     ),
@@ -228,7 +233,7 @@ NIC_PATTERNS: Final = (
         "nic_link_down",
         "Down down Down.",
         _LINK,
-        r"[Dd]own\b",
+        r"(?:is [Dd]own\b|[Dd]own$)",
         family=NIC,
     ),
     # The way back from a reset or a lost link.
@@ -237,7 +242,7 @@ NIC_PATTERNS: Final = (
         "nic_link_up",
         "Up up Up,",
         _LINK,
-        r"[Uu]p\b",
+        r"(?:is [Uu]p\b|[Uu]p$)",
         family=NIC,
         role=Role.ENDS,
     ),
@@ -245,19 +250,19 @@ NIC_PATTERNS: Final = (
         "conntrack.full",
         "conntrack_full",
         "nf_conntrack:",
-        r"nf_conntrack: .*table full, dropping packet",
+        r"(?:nf_conntrack: )+table full(?: in netns \d+)?, dropping packet",
     ),
     pattern(
         "tcp.syn_flood",
         "syn_flood",
         "flooding",
-        r"Possible SYN flooding on port (?P<port>\S+?)\. (?P<answer>Sending cookies|Dropping"
-        r" request)",
+        r"(?:TCP: )?(?:\w+: )?Possible SYN flooding on port (?P<port>\S+?)\. ",
+        r"(?P<answer>Sending cookies|Dropping request)",
     ),
     pattern(
         "neighbour.overflow",
         "neighbour_overflow",
         "overflow! overflow",
-        r"\b(?P<table>\w{1,64}): [Nn]eighbou?r(?:ing)? table overflow",
+        r"(?:neighbour: )?(?P<table>\w{1,64}): [Nn]eighbou?r(?:ing)? table overflow",
     ),
 )

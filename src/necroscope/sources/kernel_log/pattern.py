@@ -12,6 +12,8 @@ from enum import Enum
 from typing import Final
 
 COLUMNS: Final = ("cpu", "device", "queue", "pid", "comm")
+# TASK_COMM_LEN is 16 with its zero byte. `clean` writes a byte that cannot be shown as four.
+COMM: Final = r"(?>\\x[0-9a-f]{2}|.){1,15}"
 
 
 class Role(Enum):
@@ -51,7 +53,8 @@ class Pattern:
     the cheap first test.
 
     A sequence takes its kind from its weightiest line. `alarm`: the recorder must know at once.
-    `traced`: a register dump, call trace or table follows in lines that name nobody.
+    `traced`: a register dump, call trace or table follows in lines that name nobody. `multiline`:
+    the driver prints several lines in one record, and none of them holds a name that a user chose.
     """
 
     id: str
@@ -64,6 +67,7 @@ class Pattern:
     weight: int = 0
     alarm: bool = False
     traced: bool = False
+    multiline: bool = False
 
 
 def pattern(
@@ -77,8 +81,15 @@ def pattern(
     weight: int = 0,
     alarm: bool = False,
     traced: bool = False,
+    multiline: bool = False,
 ) -> Pattern:
-    """A row of a pattern table; the pieces of the regex are joined."""
+    """A row of a pattern table; the pieces of the regex are joined. It must match from the start of
+    the record.
+
+    Users choose the 15 bytes of a comm that some records begin with, and file names further on. So
+    a regex demands more than 15 bytes of the kernel's own words in one piece, or the end of the
+    record, before it believes what it caught.
+    """
     compiled = re.compile("".join(regex), re.ASCII)
     return Pattern(
         pattern_id,
@@ -91,4 +102,5 @@ def pattern(
         weight,
         alarm,
         traced,
+        multiline,
     )

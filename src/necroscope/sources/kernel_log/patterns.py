@@ -59,7 +59,7 @@ class PatternSet:
     @staticmethod
     def _first(patterns: Sequence[Pattern], text: str) -> Found | None:
         for pattern in patterns:
-            match = pattern.regex.search(text)
+            match = pattern.regex.match(text)
             if match is not None:
                 return pattern, match
         return None

@@ -11,7 +11,7 @@ from typing import Final
 
 from necroscope.model.reading import Alarm
 from necroscope.model.units import NS_PER_S
-from necroscope.sources.kernel_log.line import Event, LogLine
+from necroscope.sources.kernel_log.line import FORWARDED, NEWLINE, Event, LogLine
 from necroscope.sources.kernel_log.pattern import NIC, Family, Role
 from necroscope.sources.kernel_log.patterns import Found, PatternSet
 from necroscope.sources.kernel_log.sequence import Sequence
@@ -55,16 +55,25 @@ class Sequencer:
         raised.
         """
         found = self._patterns.find(line.text)
+        if found is not None and not line.by_kernel and FORWARDED.search(line.text):
+            found = None
         if found is None and not self._open and not self._has_user_patterns:
             return [], []
         outcome: Outcome = (self._close_silent(line), [])
         if self._has_user_patterns:
             for user_found in self._patterns.find_user(line.text):
-                self._alone(line, user_found, outcome)
+                # Further on in a record stands what users may have chosen.
+                by_kernel = line.by_kernel and user_found[1].start() == 0
+                self._alone(line._replace(by_kernel=by_kernel), user_found, outcome)
         if found is None:
             self._follow(line, heard_ns)
         elif found[0].family is None:
             self._alone(line, found, outcome)
+        elif found[0].multiline:
+            first, *rest = line.text.split(NEWLINE)
+            self._gather(line._replace(text=first), found, found[0].family, heard_ns, outcome)
+            for text in rest:
+                self._go_on(line._replace(text=text), heard_ns, outcome)
         else:
             self._gather(line, found, found[0].family, heard_ns, outcome)
         return outcome
@@ -129,6 +138,14 @@ class Sequencer:
             if sequence is not None:
                 return sequence
         return None
+
+    def _go_on(self, line: LogLine, heard_ns: int, outcome: Outcome) -> None:
+        """A further line of a record can only be part of the story that the first one tells."""
+        found = self._patterns.find(line.text)
+        if found is not None and found[0].role is Role.JOINS and found[0].family is not None:
+            self._gather(line, found, found[0].family, heard_ns, outcome)
+        else:
+            self._follow(line, heard_ns)
 
     def _follow(self, line: LogLine, heard_ns: int) -> None:
         """A line that no pattern knows belongs to a story if it is a trace below it, or of the same

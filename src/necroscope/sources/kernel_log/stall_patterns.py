@@ -4,7 +4,7 @@ clocksource.c, 4.4 to 7.3.
 
 from typing import Final
 
-from necroscope.sources.kernel_log.pattern import HUNG_TASK, LOCKUP, OOPS, RCU, Role, pattern
+from necroscope.sources.kernel_log.pattern import COMM, HUNG_TASK, LOCKUP, OOPS, RCU, Role, pattern
 
 STALL_PATTERNS: Final = (
     # A comm may hold `:` and `]` itself, as in [runc:[1:CHILD]:358270]: greedy, to the last
@@ -13,8 +13,8 @@ STALL_PATTERNS: Final = (
         "lockup.soft",
         "soft_lockup",
         "lockup",
-        r"watchdog: BUG: soft lockup - CPU#(?P<cpu>\d+) stuck for (?P<stuck_s>\d+)s!"
-        r" \[(?P<comm>.+):(?P<pid>\d+)\]",
+        r"(?:NMI )?watchdog: BUG: soft lockup - CPU#(?P<cpu>\d+) stuck for (?P<stuck_s>\d+)s!"
+        rf" \[(?P<comm>{COMM}):(?P<pid>\d+)\]",
         family=LOCKUP,
         alarm=True,
         traced=True,
@@ -23,7 +23,7 @@ STALL_PATTERNS: Final = (
         "lockup.hard",
         "hard_lockup",
         "LOCKUP",
-        r"watchdog: (?:CPU(?P<detected_by_cpu>\d+): )?Watchdog detected hard LOCKUP on cpu"
+        r"(?:NMI )?watchdog: (?:CPU(?P<detected_by_cpu>\d+): )?Watchdog detected hard LOCKUP on cpu"
         r" (?P<cpu>\d+)",
         family=LOCKUP,
         weight=1,
@@ -34,7 +34,7 @@ STALL_PATTERNS: Final = (
         "rcu.self",
         "rcu_stall",
         "self-detected",
-        r"INFO: (?P<flavor>\S+) self-detected (?:expedited )?stall on CPU",
+        r"(?:rcu: )?INFO: (?P<flavor>\S+) self-detected (?:expedited )?stall on CPU",
         family=RCU,
         weight=2,
         alarm=True,
@@ -44,7 +44,7 @@ STALL_PATTERNS: Final = (
         "rcu.other",
         "rcu_stall",
         "stalls",
-        r"INFO: (?P<flavor>\S+) detected (?:expedited )?stalls on CPUs/tasks:",
+        r"(?:rcu: )?INFO: (?P<flavor>\S+) detected (?:expedited )?stalls on CPUs/tasks:",
         family=RCU,
         weight=2,
         alarm=True,
@@ -66,7 +66,7 @@ STALL_PATTERNS: Final = (
         "rcu_stall",
         "jiffies jiffies,",
         r"^(?:rcu:)? *\((?:detected by (?P<detected_by_cpu>\d+), )?t=(?P<stalled_jiffies>\d+)"
-        r" jiffies",
+        r" jiffies,? g=-?\d+",
         family=RCU,
         role=Role.JOINS,
         weight=2,
@@ -100,7 +100,8 @@ STALL_PATTERNS: Final = (
         "rcu.timer_issue",
         "timer_late",
         "handling",
-        r"Possible timer handling issue on cpu=(?P<cpu>\d+) timer-softirq=(?P<timer_softirqs>\d+)",
+        r"(?:rcu:)? *Possible timer handling issue on cpu=(?P<cpu>\d+)",
+        r" timer-softirq=(?P<timer_softirqs>\d+)",
         family=RCU,
         weight=1,
         alarm=True,
@@ -110,8 +111,8 @@ STALL_PATTERNS: Final = (
         "hung_task",
         "hung_task",
         "blocked",
-        r"INFO: task (?P<comm>.+):(?P<pid>\d+) blocked(?: (?P<wait>in I/O wait))? for more than"
-        r" (?P<blocked_s>\d+) seconds\.",
+        rf"INFO: task (?P<comm>{COMM}):(?P<pid>\d+) blocked(?: (?P<wait>in I/O wait))? for more"
+        r" than (?P<blocked_s>\d+) seconds\.",
         family=HUNG_TASK,
         traced=True,
     ),
@@ -189,10 +190,12 @@ STALL_PATTERNS: Final = (
         "kernel.oops",
         "kernel_oops",
         "BUG: BUG Oops: protection",
-        r"^(?:BUG: (?P<oops>kernel NULL pointer dereference|unable to handle|Bad page|scheduling"
-        r" while atomic)",
-        r"|kernel BUG at (?P<place>\S+)|(?:Internal error: )?Oops:"
-        r" (?P<error>\S+)|(?P<oops__2>general protection fault))",
+        r"BUG: (?P<oops>kernel NULL pointer dereference|unable to handle|Bad page \w+ in process"
+        r"|scheduling while atomic)",
+        r"|kernel BUG at (?P<place>\S+:\d+)!",
+        r"|(?:Internal error: )?(?:Oops: )+(?P<oops__2>general protection fault[^\[]*: )?",
+        r"(?P<error>[0-9a-f]{4,16}) \[#\d+\](?: [A-Z_]{3}|$)",
+        r"|(?P<oops__3>general protection fault)[:,]",
         family=OOPS,
         weight=1,
         traced=True,

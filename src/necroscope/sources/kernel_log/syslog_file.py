@@ -14,7 +14,7 @@ from necroscope.errors import SourceUnavailable
 from necroscope.model.reading import Gap
 from necroscope.model.units import NS_PER_S, NS_PER_US
 from necroscope.sources.kernel_log.byte_lines import ByteLines
-from necroscope.sources.kernel_log.line import LogLine, clean_line
+from necroscope.sources.kernel_log.line import NEWLINE, LogLine, clean_line
 
 # The kernel's facility has a file of its own in kern.log; into the others anybody can write
 # `kernel: ` with logger(1).
@@ -32,7 +32,7 @@ _LINE: Final = re.compile(
     rb"(?:\[ *(?P<seconds>\d{1,12})\.(?P<micros>\d{6})\] ?)?(?P<text>.*)"
 )
 # rsyslog writes control characters as #NNN in octal.
-_OCTAL_TAB: Final = b"#011"
+_OCTAL: Final = re.compile(rb"#(0[0-3][0-7]|177)")
 
 
 def parse(
@@ -42,7 +42,8 @@ def parse(
     boot.
 
     It then stands for the sequence number too, where nobody else can have written it: it is the
-    same whenever the file is read.
+    same whenever the file is read. Without it nothing tells where a record begins: the line may be
+    the second half of a name that a user chose.
     """
     match = _LINE.match(raw)
     if match is None:
@@ -62,8 +63,8 @@ def parse(
         sequence,
         UNKNOWN_SEVERITY,
         0,
-        by_kernel,
-        clean_line(match["text"].replace(_OCTAL_TAB, b" ")),
+        sequence is not None,
+        clean_line(_OCTAL.sub(lambda octal: bytes((int(octal[1], 8),)), match["text"])),
     )
 
 
@@ -110,6 +111,7 @@ class SyslogReader:
         self._by_kernel = by_kernel
         self._clock = clock
         self._lines = ByteLines()
+        self._last: LogLine | None = None
         self._gaps = ["severity not known: a syslog file does not hold it"]
         self._descriptor = self._open()
         self._offset = max(0, os.fstat(self._descriptor).st_size - HISTORY_BYTES)
@@ -136,8 +138,21 @@ class SyslogReader:
             for raw in self._lines.feed(piece):
                 line = parse(raw, now_ns, self._to_time_ns, self._by_kernel)
                 if line is not None:
-                    lines.append(line)
+                    lines += self._join(line)
+        if not lines and self._last is not None:
+            lines, self._last = [self._last], None
         return lines
+
+    def _join(self, line: LogLine) -> list[LogLine]:
+        """The record before this line, if this line is not a part of it. The kernel prints a record
+        of several lines with its one stamp before each.
+        """
+        before = self._last
+        if before is not None and line.sequence == before.sequence:
+            self._last = before._replace(text=clean_line(before.text + NEWLINE + line.text))
+            return []
+        self._last = line if line.sequence is not None else None
+        return [*([before] if before else []), *([] if self._last else [line])]
 
     def take_gaps(self, now_ns: int) -> list[Gap]:
         gaps = [Gap("log", now_ns, now_ns, cause) for cause in self._gaps]

@@ -11,6 +11,7 @@ import pytest
 
 from necroscope.errors import SourceUnavailable
 from necroscope.sources.kernel_log.journal import RETRY_NS, JournalReader, parse
+from necroscope.sources.kernel_log.line import LogLine
 
 ENTRY = {
     "__REALTIME_TIMESTAMP": "1700000000123456",
@@ -23,6 +24,9 @@ ENTRY = {
 }
 
 
+ENTRY_WITHOUT_FACILITY = {name: value for name, value in ENTRY.items() if name != "SYSLOG_FACILITY"}
+
+
 def to_time_ns(log_clock_ns: int) -> int:
     return log_clock_ns + 1_000
 
@@ -31,8 +35,14 @@ def entry(**changes: object) -> bytes:
     return json.dumps({**ENTRY, **changes}).encode()
 
 
+def parsed(raw: bytes) -> LogLine:
+    line = parse(raw, to_time_ns)
+    assert line is not None
+    return line
+
+
 def test_an_entry_has_the_kernels_own_time() -> None:
-    (line,) = parse(entry(), to_time_ns)
+    line = parsed(entry())
     assert (line.time_ns, line.sequence, line.severity, line.facility, line.by_kernel) == (
         5_000_001_000,
         5_000_000,
@@ -44,28 +54,29 @@ def test_an_entry_has_the_kernels_own_time() -> None:
 
 
 def test_an_entry_without_the_kernels_time_has_the_journals() -> None:
-    (line,) = parse(entry(_SOURCE_MONOTONIC_TIMESTAMP=None), to_time_ns)
+    line = parsed(entry(_SOURCE_MONOTONIC_TIMESTAMP=None))
     assert (line.time_ns, line.sequence) == (1_700_000_000_123_456_000, None)
 
 
 def test_an_entry_that_is_read_again_has_the_same_key_however_the_clocks_are_measured_then() -> (
     None
 ):
-    (line,), (again,) = (
-        parse(entry(), to_time_ns),
-        parse(entry(), lambda log_clock_ns: log_clock_ns + 1_700),
-    )
+    line = parsed(entry())
+    again = parse(entry(), lambda log_clock_ns: log_clock_ns + 1_700)
+    assert again is not None
     assert line.time_ns != again.time_ns
     assert line.sequence == again.sequence == 5_000_000
 
 
 def test_what_a_daemon_wrote_to_kmsg_is_not_by_the_kernel() -> None:
-    assert not parse(entry(SYSLOG_FACILITY="3"), to_time_ns)[0].by_kernel
+    assert not parsed(entry(SYSLOG_FACILITY="3")).by_kernel
+    assert not parsed(entry(_TRANSPORT="syslog")).by_kernel
+    assert not parsed(json.dumps(ENTRY_WITHOUT_FACILITY).encode()).by_kernel
 
 
 def test_a_message_of_bytes_is_read() -> None:
-    assert parse(entry(MESSAGE=[0xFF, 0x41, 0x0A, 0x42]), to_time_ns)[0].text == "\\xffA"
-    assert parse(entry(MESSAGE=None), to_time_ns) == []
+    assert parsed(entry(MESSAGE=[0xFF, 0x41, 0x0A, 0x42])).text == "\\xffA\\x0aB"
+    assert parse(entry(MESSAGE=None), to_time_ns) is None
 
 
 @pytest.mark.parametrize(
@@ -83,7 +94,7 @@ def test_a_message_of_bytes_is_read() -> None:
     ],
 )
 def test_what_is_no_entry_gives_nothing(raw: bytes) -> None:
-    assert parse(raw, to_time_ns) == []
+    assert parse(raw, to_time_ns) is None
 
 
 class Clock:

@@ -406,12 +406,13 @@ def test_a_trace_of_user_space_never_joins_a_story_of_the_kernel() -> None:
     [
         "watchdog: BUG: soft lockup - CPU#99999999999999999999 stuck for 22s! [x:99999999999]",
         "watchdog: BUG: soft lockup - CPU#40000 stuck for 999999999999999999999999s! ["
-        + "a" * 3000
+        + "a" * 15
         + ":1]",
         ENA0
         + "TX q 5 is paused for too long (threshold 5). usecs since napi 6. napi scheduled: 1. napi"
         " CPU: -1",
-        "\x1b[31mwatchdog: BUG: soft lockup - CPU#1 stuck for 1s! [\x1b]0;evil\x07:5]",
+        "watchdog: BUG: soft lockup - CPU#1 stuck for 1s! [\x1b]0;evil\x07:5]",
+        "watchdog: BUG: soft lockup - CPU#1 stuck for 1s! [" + "\x1b" * 15 + ":5]",
     ],
 )
 def test_hostile_numbers_and_names_fit_their_columns(text: str) -> None:

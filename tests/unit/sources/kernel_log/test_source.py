@@ -300,10 +300,7 @@ def test_an_event_that_user_space_wrote_to_the_live_log_is_marked_so() -> None:
     kernel = KernelLog(Path("/"), lambda ns: ns)
     while not kernel._caught_up:
         kernel.read(now(0))
-    words = (
-        f"necroscope test {os.getpid()}: a harmless line, not an error: audit: backlog limit"
-        " exceeded"
-    )
+    words = f"audit: backlog limit exceeded, says necroscope's test {os.getpid()}: no error"
     Path("/dev/kmsg").write_text(f"<6>{words}\n")
     reading = kernel.read(now(1))
     assert kernel.reads_from == "/dev/kmsg"

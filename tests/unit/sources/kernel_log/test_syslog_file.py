@@ -195,5 +195,10 @@ def test_only_the_kernels_own_file_is_trusted(tmp_path: Path) -> None:
     write(tmp_path / "var/log/kern.log", "one")
     reader = SyslogReader.open(tmp_path, booted_at(0))
     assert reader.name.endswith("kern.log")
+    assert [line.by_kernel for line in reader.read_lines(9)] == [False]
+    reader.close()
+    stamped = b"Jan  2 11:59:58 host kernel: [1.000000] one\n"
+    (tmp_path / "var/log/kern.log").write_bytes(stamped)
+    reader = SyslogReader.open(tmp_path, booted_at(at("2026-01-02T11:59:57Z")))
     assert [line.by_kernel for line in reader.read_lines(9)] == [True]
     reader.close()
