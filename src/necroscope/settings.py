@@ -38,6 +38,9 @@ SETTINGS: Final = (
         " is not sampled",
     ),
     Setting("tick", "1s", "duration", "how often counters are read, 100ms to 10s"),
+    Setting(
+        "waits", "20ms", "duration", "shortest wait of a task that is recorded, up to 2s; 0s: none"
+    ),
     Setting("segment", "5m", "duration", "length of a segment"),
     Setting(
         "flush", "3s", "duration", "how often the journal is made durable: what a crash can lose"
@@ -115,6 +118,7 @@ class Settings:
     hz: int
     is_idle_filtered: bool
     tick_ns: int
+    waits_ns: int
     segment_ns: int
     flush_ns: int
     max_bytes: int
@@ -151,6 +155,7 @@ def parse(values: Mapping[str, str]) -> Settings:
         hz=_between("hz", text["hz"], _whole, 1, 10_000),
         is_idle_filtered=_switch("idle-filter", text["idle-filter"]),
         tick_ns=tick_ns,
+        waits_ns=_between("waits", text["waits"], parse_duration_ns, 0, 2 * NS_PER_S),
         segment_ns=_between(
             "segment", text["segment"], parse_duration_ns, 5 * NS_PER_S, 3600 * NS_PER_S
         ),

@@ -7,8 +7,10 @@ from typing import Final
 from necroscope.model.core_shares import MEAN_MODES, WORST_MODES
 from necroscope.model.service_tables import SERVICE_TABLES
 from necroscope.model.table import Column, Table, Type
+from necroscope.model.wait_tables import RUN_DELAY_BUCKETS, WAIT_TABLES
 
 __all__ = [
+    "RUN_DELAY_BUCKETS",
     "SCHEMA_VERSION",
     "SOFTIRQ_DELAY_BUCKETS",
     "SOFTIRQ_VECTORS",
@@ -358,6 +360,7 @@ _TABLES = (
             Column("path", Type.UTF8, "cgroup path"),
         ),
     ),
+    *WAIT_TABLES,
     *SERVICE_TABLES,
     Table(
         "tasks",

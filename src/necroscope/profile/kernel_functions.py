@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 from necroscope.errors import SourceUnavailable
+from necroscope.model.names import clean
 from necroscope.profile.core import KERNEL, Core
 from necroscope.symbols.messages import (
     BLOCK_BITS,
@@ -64,6 +65,12 @@ class KernelFunctions:
         if self._symbols is None and self._hidden is None:
             self._reload()
         return self._symbols
+
+    def name(self, address: int) -> str | None:
+        """The function that lies at an address, for the few that no sample had."""
+        number, offset = divmod(address, _BLOCK_BYTES)
+        names = [name for start, name in unpack_block(self._functions(number)) if start <= offset]
+        return clean(names[-1].partition(b"\t")[0]) or None if names else None
 
     def answer(self, block: int) -> None:
         self._core.learn_block(KERNEL, block, self._functions(block))

@@ -3,7 +3,7 @@ the others go on.
 """
 
 import resource
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from necroscope.sources.perf.hot_plug import HotPlug
 from necroscope.sources.perf.rings import Rings
 from necroscope.sources.perf.sampler import Sampler
 from necroscope.sources.perf.softirq_delay import SoftirqDelay
+from necroscope.sources.perf.waits import Waits
 from necroscope.sources.procfs.interrupts import Interrupts
 from necroscope.sources.procfs.memory import Memory
 from necroscope.sources.procfs.pressure import Pressure
@@ -53,6 +54,8 @@ class NodeSources:
     own_cost: OwnCost
     capture: TaskCapture | None = None
     refused: list[Trouble] = field(default_factory=list)
+    # Of an address of the kernel; without samples there are no names.
+    name_function: Callable[[int], str | None] = lambda _: None
 
     def close(self) -> None:
         for source in self.sources:
@@ -66,9 +69,10 @@ def open_sources(
     root = settings.host_root
     _allow_descriptors()
     cores = Cores(root)
+    possible = cpus.parse(_read(root / "sys/devices/system/cpu/possible"))
     ticked: list[Source] = [
         cores,
-        SoftirqDelay(root, cpus.parse(_read(root / "sys/devices/system/cpu/possible"))),
+        SoftirqDelay(root, possible),
         Softirqs(root),
         RunQueue(root),
         SoftnetStat(root),
@@ -78,13 +82,15 @@ def open_sources(
         Nics(root),
         Cgroups(root),
     ]
+    opened = _open_sampler(settings, cores)
+    if settings.waits_ns:
+        ticked.append(Waits(root, possible, settings.waits_ns, opened.name_function))
     for source in ticked:
         if source.period_s == 1.0:
             source.period_s = settings.tick_ns / NS_PER_S
     user_patterns = read_user_patterns(settings.patterns) if settings.patterns else ()
     kernel_log = KernelLog(root, time_line.from_log_clock, PatternSet(user_patterns))
     services = _service_sources(settings, time_line, labels or {})
-    opened = _open_sampler(settings, cores)
     opened.sources += [*ticked, *services, kernel_log, ClockWatch(clock, time_line)]
     return opened
 
@@ -139,7 +145,8 @@ def _open_sampler(settings: Settings, cores: Cores) -> NodeSources:
             refused.append(Trouble("idle filter", (), SourceUnavailable(refusal)))
     own_cost = OwnCost(settings.hz, settings.budget_ratio, rings.set_hz, lambda: lookup.pids)
     sources = [sampler, HotPlug(rings, lambda: cores.online), own_cost]
-    return NodeSources(sources, own_cost, TaskCapture(sampler, lookup, root), refused)
+    capture = TaskCapture(sampler, lookup, root)
+    return NodeSources(sources, own_cost, capture, refused, sampler.profile.kernel.name)
 
 
 def _read(path: Path) -> str:

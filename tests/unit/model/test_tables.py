@@ -25,6 +25,7 @@ LISTED = {
     ),
     "softirq_delay": "time cpu vector count worst_ns pending_ns histogram",
     "runqueue": "time cpu pid comm state elapsed_ns run_ns delay_ns slices",
+    "run_delay": "time cpu count worst_ns histogram",
     "interrupts": "time cpu irq action device queue affinity elapsed_ns count",
     "nics": "time device driver firmware counter value",
     "cgroup_ledger": "time action hierarchy cgroup_id level path",
@@ -34,6 +35,7 @@ LISTED = {
 }
 AT_LEAST = {
     "cgroups": "controller path tracked visible dying",
+    "waits": "waited_ns kind is_open cpu pid tid comm cgroup policy stack by_pid by_comm by_policy",
     "tasks": "cpu trigger pid tid comm argv0 cgroup syscall file stack",
     "units": (
         "unit active_state sub_state result restarts main_status file_state preset fragment cgroup"

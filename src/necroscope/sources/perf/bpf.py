@@ -23,12 +23,17 @@ _MAP_LOOKUP_ELEM: Final = 1
 _MAP_UPDATE_ELEM: Final = 2
 _PROG_LOAD: Final = 5
 _RAW_TRACEPOINT_OPEN: Final = 17
+_LINK_CREATE: Final = 28
+_ITER_CREATE: Final = 33
 _MAP_TYPE_ARRAY: Final = 2
 _MAP_TYPE_PERCPU_ARRAY: Final = 6
 _MAP_MAPPABLE: Final = 1 << 10
 _PROG_TYPE_TRACEPOINT: Final = 5
 _PROG_TYPE_PERF_EVENT: Final = 7
 _PROG_TYPE_RAW_TRACEPOINT: Final = 17
+_PROG_TYPE_TRACING: Final = 26
+_TRACE_RAW_TRACEPOINT: Final = 23
+_TRACE_ITERATOR: Final = 28
 _NAME: Final = b"necroscope"
 
 
@@ -68,6 +73,11 @@ class MapValue:
             return
         ctypes.memset(self._buffer, 0, len(self._buffer))
         _bpf(_MAP_UPDATE_ELEM, self._element)
+
+    def write_word(self, offset: int, number: int) -> None:
+        """One word of shared memory (Linux 5.5)."""
+        assert self._memory is not None
+        struct.pack_into("<Q", self._memory, offset, number)
 
     def close(self) -> None:
         if self._memory is not None:
@@ -142,6 +152,60 @@ class RawTracepointProgram:
         os.close(self.program)
 
 
+class TypedTracepointProgram:
+    """The same again, whose arguments are pointers that the kernel's BTF gives a type: the program
+    reads members without a call (Linux 5.5).
+    """
+
+    def __init__(self, code: bytes, type_id: int) -> None:
+        self._program = _load(_PROG_TYPE_TRACING, code, (_TRACE_RAW_TRACEPOINT, type_id))
+        self._link: int | None = None
+
+    def attach(self) -> None:
+        self._link = _bpf(_RAW_TRACEPOINT_OPEN, struct.pack("<QII", 0, self._program, 0))
+
+    def detach(self) -> None:
+        """It stays loaded, and costs nothing."""
+        if self._link is not None:
+            os.close(self._link)
+            self._link = None
+
+    def close(self) -> None:
+        self.detach()
+        os.close(self._program)
+
+
+class IteratorProgram:
+    """A program that the kernel calls for each of its objects whenever `read` asks; what it writes
+    is the answer (Linux 5.8).
+    """
+
+    def __init__(self, code: bytes, type_id: int) -> None:
+        self._program = _load(_PROG_TYPE_TRACING, code, (_TRACE_ITERATOR, type_id))
+        try:
+            self._link = _bpf(
+                _LINK_CREATE, struct.pack("<IIIIQI", self._program, 0, _TRACE_ITERATOR, 0, 0, 0)
+            )
+        except BaseException:
+            os.close(self._program)
+            raise
+
+    def read(self, limit_bytes: int) -> bytes:
+        """At most about so much: the walk ends where it is cut."""
+        descriptor = _bpf(_ITER_CREATE, struct.pack("<II", self._link, 0))
+        pieces: list[bytes] = []
+        try:
+            while sum(map(len, pieces)) < limit_bytes and (piece := os.read(descriptor, 1 << 16)):
+                pieces.append(piece)
+        finally:
+            os.close(descriptor)
+        return b"".join(pieces)
+
+    def close(self) -> None:
+        os.close(self._link)
+        os.close(self._program)
+
+
 class PerfEventProgram:
     """A program that decides about each sample of the perf events it is attached to (Linux 4.9): 0
     drops it, 1 has it written.
@@ -159,6 +223,10 @@ class PerfEventProgram:
         os.close(self._program)
 
 
+def create_map(kind: int, key_bytes: int, value_bytes: int, entries: int) -> int:
+    return _bpf(_MAP_CREATE, struct.pack("<IIIII", kind, key_bytes, value_bytes, entries, 0))
+
+
 def allow_locked_memory() -> None:
     """Kernels before 5.11 charge maps to RLIMIT_MEMLOCK; raise it as far as we may."""
     _, hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)
@@ -170,7 +238,8 @@ def allow_locked_memory() -> None:
         return
 
 
-def _load(kind: int, code: bytes) -> int:
+def _load(kind: int, code: bytes, attach: tuple[int, int] | None = None) -> int:
+    """`attach` is the kind and the BTF id of what a typed program is attached to."""
     instructions = ctypes.create_string_buffer(code, len(code))
     licence = ctypes.create_string_buffer(b"GPL")
     head = struct.pack(
@@ -187,8 +256,11 @@ def _load(kind: int, code: bytes) -> int:
             0,
         ),
     )
+    named = head + _NAME.ljust(16, b"\0")
+    if attach is not None:
+        return _bpf(_PROG_LOAD, named + struct.pack("<II36xII", 0, *attach, 0))
     try:
-        return _bpf(_PROG_LOAD, head + _NAME.ljust(16, b"\0"))
+        return _bpf(_PROG_LOAD, named)
     except OSError as error:
         if error.errno != errno.E2BIG:  # before 4.15 programs had no name
             raise

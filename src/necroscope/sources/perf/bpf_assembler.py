@@ -13,6 +13,15 @@ MAP_LOOKUP: Final = 1
 KTIME_GET_NS: Final = 5
 GET_SMP_PROCESSOR_ID: Final = 8
 GET_CURRENT_PID_TGID: Final = 14
+GET_CURRENT_COMM: Final = 16
+GET_STACK: Final = 67
+GET_CURRENT_CGROUP_ID: Final = 80
+PROBE_READ_KERNEL: Final = 113
+SEQ_WRITE: Final = 127
+RINGBUF_RESERVE: Final = 131
+RINGBUF_SUBMIT: Final = 132
+GET_TASK_STACK: Final = 141
+TASK_PT_REGS: Final = 175
 
 _INSTRUCTION: Final = struct.Struct("<BBhi")
 _PSEUDO_MAP: Final = 1
@@ -52,6 +61,9 @@ class Program:
     def load64(self, register: int, base: int, offset: int) -> None:
         self._add(0x79, register, base, offset)
 
+    def store32(self, base: int, offset: int, register: int) -> None:
+        self._add(0x63, base, register, offset)
+
     def store32_constant(self, base: int, offset: int, constant: int) -> None:
         self._add(0x62, base, 0, offset, constant)
 
@@ -84,6 +96,19 @@ class Program:
 
     def shift_right(self, register: int, bits: int) -> None:
         self._add(0x77, register, constant=bits)
+
+    def keep_bits(self, register: int, bits: int) -> None:
+        self._add(0x57, register, constant=bits)
+
+    def jump(self, label: str) -> None:
+        self._jump(0x05, 0, 0, label)
+
+    def jump_if_any_bit(self, register: int, bits: int, label: str) -> None:
+        self._jump(0x45, register, bits, label)
+
+    def jump_if_differs(self, register: int, other: int, label: str) -> None:
+        self._jumps.append((len(self._instructions), label))
+        self._add(0x5D, register, other)
 
     def jump_if_equal(self, register: int, constant: int, label: str) -> None:
         self._jump(0x15, register, constant, label)

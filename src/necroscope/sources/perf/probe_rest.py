@@ -45,7 +45,11 @@ def ticks_of_rest(rows: Rows, elapsed_ns: int) -> int:
     counts: Counter[object] = Counter()
     for row in rows:
         counts[row[_CPU]] += _number(row[_COUNT])
-    cost = max(counts.values(), default=0) * PAIR_NS / max(elapsed_ns, 1)
+    return ticks_for(max(counts.values(), default=0) * PAIR_NS / max(elapsed_ns, 1))
+
+
+def ticks_for(cost: float) -> int:
+    """How many ticks a probe is to rest that took this share of the busiest core."""
     return min(ceil(cost / _WANTED) - 1, _MOST_TICKS) if cost > _TOO_MUCH else 0
 
 

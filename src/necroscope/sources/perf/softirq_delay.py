@@ -22,6 +22,7 @@ from necroscope.sources.perf.bpf import (
     TracepointProgram,
     allow_locked_memory,
 )
+from necroscope.sources.perf.bucket_counts import rises
 from necroscope.sources.perf.probe_rest import ticks_of_rest
 from necroscope.sources.perf.softirq_programs import (
     CORE_BYTES,
@@ -188,17 +189,6 @@ def difference(
             counts, counted = after[histogram], before[histogram]
             start += _VECTOR_BYTES
             if waited_ns or pending_ns or counts != counted:
-                rises = _rises(counts, counted)
-                rows.append((now.time_ns, cpu, vector, sum(rises), waited_ns, pending_ns, rises))
+                new = rises(counts, counted)
+                rows.append((now.time_ns, cpu, vector, sum(new), waited_ns, pending_ns, new))
     return rows
-
-
-def _rises(counts: bytes, counted: bytes) -> list[int]:
-    """Without the zeros at the end. The counters only rise, so that their bytes can be subtracted
-    as one number.
-    """
-    rises = (int.from_bytes(counts, "little") - int.from_bytes(counted, "little")).to_bytes(
-        len(counts), "little"
-    )
-    used = (len(rises.rstrip(b"\0")) + 7) // 8
-    return memoryview(rises).cast("Q")[:used].tolist()

@@ -1,0 +1,97 @@
+"""What the programs that time waits have in common: the table of sleepers, run queues, how a task
+is written into a record.
+"""
+
+from typing import Final
+
+from necroscope.sources.perf import bpf_assembler as bpf
+from necroscope.sources.perf.wait_layout import (
+    ALLOWED,
+    CGROUP,
+    COMM,
+    FLAGS,
+    PID,
+    POLICY,
+    PRIORITY,
+    SLEEPERS,
+    STACK_BYTES,
+    TID,
+    Places,
+    WaitMaps,
+)
+
+# Of a sleeper in the table, behind its thread number; by how often it slept one sleep is told from
+# the next.
+SLEEPER_KIND, SINCE, SLEEPER_ADDRESS, SWITCHES = 4, 8, 16, 24
+# include/linux/sched.h
+UNINTERRUPTIBLE, NOLOAD = 0x2, 0x400
+# On a program's stack: the clock of the run queue.
+NOW: Final = -8
+_SLEEPER_SHIFT: Final = 5
+_COMM_BYTES: Final = 16
+
+
+class WaitCode:
+    """What a threshold, the maps and this kernel make of them."""
+
+    def __init__(self, places: Places, maps: WaitMaps, threshold_ns: int) -> None:
+        self.places = places
+        self.maps = maps
+        self.threshold_ns = threshold_ns
+
+    def point_at_sleeper(self, program: bpf.Program) -> None:
+        """R9 = the place of thread R2 in the table."""
+        program.load_map_value(bpf.R9, self.maps.sleepers)
+        program.move(bpf.R3, bpf.R2)
+        program.keep_bits(bpf.R3, SLEEPERS - 1)
+        program.shift_left(bpf.R3, _SLEEPER_SHIFT)
+        program.add(bpf.R9, bpf.R3)
+
+    def load_queue(self, program: bpf.Program, register: int, task: int) -> None:
+        program.load64(register, task, self.places.task_queue)
+        program.load64(register, register, self.places.queue)
+
+    def describe(self, program: bpf.Program, task: int, record: int, at: int) -> None:
+        places = self.places
+        for offset, field in (
+            (places.tid, TID),
+            (places.pid, PID),
+            (places.policy, POLICY),
+            (places.priority, PRIORITY),
+            (places.allowed, ALLOWED),
+            (places.flags, FLAGS),
+        ):
+            program.load32(bpf.R1, task, offset)
+            program.store32(record, at + field, bpf.R1)
+        program.store64_constant(record, at + CGROUP, 0)
+        label = f"cgroup of {at} at {record} and {task}"
+        program.load64(bpf.R1, task, places.cgroups)
+        for offset in (places.default_cgroup, places.cgroup_node, places.node_id):
+            program.jump_if_equal(bpf.R1, 0, label)
+            program.load64(bpf.R1, bpf.R1, offset)
+        program.store64(record, at + CGROUP, bpf.R1)
+        program.label(label)
+        program.move(bpf.R1, record)
+        program.add_constant(bpf.R1, at + COMM)
+        program.move_constant(bpf.R2, _COMM_BYTES)
+        program.move(bpf.R3, task)
+        program.add_constant(bpf.R3, places.comm)
+        program.call(bpf.PROBE_READ_KERNEL)
+
+
+def take_stack(program: bpf.Program, function: int, of: int, at: int, length: int) -> None:
+    """Into record R8 the kernel's functions, innermost first."""
+    program.move(bpf.R1, of)
+    program.move(bpf.R2, bpf.R8)
+    program.add_constant(bpf.R2, at)
+    program.move_constant(bpf.R3, STACK_BYTES)
+    program.move_constant(bpf.R4, 0)
+    program.call(function)
+    program.store64(bpf.R8, length, bpf.R0)
+
+
+def leave(program: bpf.Program) -> bytes:
+    program.label("out")
+    program.move_constant(bpf.R0, 0)
+    program.leave()
+    return program.code()

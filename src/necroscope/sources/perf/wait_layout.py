@@ -1,0 +1,136 @@
+"""Where the programs that time waits find things: the offsets in this kernel's structures, and the
+bytes of the records they write.
+"""
+
+import platform
+from dataclasses import dataclass
+from typing import Final
+
+from necroscope.errors import SourceUnavailable
+from necroscope.sources.perf.btf import KernelTypes
+
+RUNNABLE, BLOCKED, LOCKED = 0, 1, 2
+SLEEPERS: Final = 1 << 15
+SLEEPER_BYTES: Final = 32
+# A core's words: its histogram, its longest wait since the last look, records without a place in
+# the ring, and who had the core longest of late; eight cache lines, so that no two cores share one.
+CORE_BYTES: Final = 512
+WORST: Final = 8 * 30
+LOST: Final = 8 * 31
+STACK_BYTES: Final = 24 * 8
+
+# A record: what kind of wait on which core, when it ended, how long it was, who waited ...
+KIND, CPU, END, WAITED, TASK = 0, 4, 8, 16, 24
+# ... who was in the way: on the core, or the one that woke it, and for how long it had the core ...
+OTHER, OTHER_RAN = 72, 120
+# ... the word in memory that a lock of user space is, and two stacks with their lengths.
+ADDRESS, STACK_LENGTH, OTHER_STACK_LENGTH, STACK = 128, 136, 144, 152
+RUNNABLE_BYTES: Final = ADDRESS
+OPEN_BYTES: Final = STACK + STACK_BYTES
+BLOCKED_BYTES: Final = OPEN_BYTES + STACK_BYTES
+# Of a task in a record.
+TID, PID, COMM, CGROUP, POLICY, PRIORITY, ALLOWED, FLAGS = 0, 4, 8, 24, 32, 36, 40, 44
+
+WANTED: Final = (
+    *("task_struct", "rq", "cfs_rq", "css_set", "cgroup", "kernfs_node", "pt_regs"),
+    *("btf_trace_sched_switch", "btf_trace_sched_waking", "bpf_iter_task"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Futex:
+    """Where the registers of a system call lie, and futex's number."""
+
+    number: int
+    call: int
+    address: int
+    command: int
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Offsets in the running kernel's structures."""
+
+    tid: int
+    pid: int
+    comm: int
+    state: int
+    on_cpu: int
+    policy: int
+    priority: int
+    allowed: int
+    flags: int
+    switches: int
+    last_queued: int
+    last_arrival: int
+    cgroups: int
+    default_cgroup: int
+    cgroup_node: int
+    node_id: int
+    task_queue: int
+    queue: int
+    clock: int
+    queue_cpu: int
+    running: int
+    has_state_argument: bool
+    futex: Futex | None
+
+
+def find_places(types: KernelTypes, machine: str = "") -> Places:
+    def task(path: str) -> int:
+        return types.offset("task_struct", path)
+
+    _, arguments = types.tracepoint("sched_switch")
+    return Places(
+        tid=task("pid"),
+        pid=task("tgid"),
+        comm=task("comm"),
+        # Since 5.14 (2f064a59a11f) it has two underscores.
+        state=task("__state" if types.has("task_struct", "__state") else "state"),
+        on_cpu=task("on_cpu"),
+        policy=task("policy"),
+        priority=task("prio"),
+        allowed=task("nr_cpus_allowed"),
+        flags=task("flags"),
+        switches=task("nvcsw"),
+        last_queued=task("sched_info.last_queued"),
+        last_arrival=task("sched_info.last_arrival"),
+        cgroups=task("cgroups"),
+        default_cgroup=types.offset("css_set", "dfl_cgrp"),
+        cgroup_node=types.offset("cgroup", "kn"),
+        node_id=types.offset("kernfs_node", "id"),
+        task_queue=task("se.cfs_rq"),
+        queue=types.offset("cfs_rq", "rq"),
+        clock=types.offset("rq", "clock"),
+        queue_cpu=types.offset("rq", "cpu"),
+        running=types.offset("rq", "curr"),
+        has_state_argument=arguments > 3,
+        futex=_find_futex(types, machine or platform.machine()),
+    )
+
+
+def _find_futex(types: KernelTypes, machine: str) -> Futex | None:
+    def register(name: str) -> int:
+        return types.offset("pt_regs", name)
+
+    try:
+        if machine == "x86_64":
+            return Futex(202, register("orig_ax"), register("di"), register("si"), register("dx"))
+        if machine == "aarch64":
+            first = register("regs")
+            return Futex(98, register("syscallno"), register("orig_x0"), first + 8, first + 16)
+    except SourceUnavailable:
+        pass
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class WaitMaps:
+    """Descriptors; the values of the first two are addressed directly (Linux 5.2)."""
+
+    cores: int
+    sleepers: int
+    ring: int
+    scratch: int
+    core_count: int

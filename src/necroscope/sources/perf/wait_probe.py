@@ -1,0 +1,140 @@
+"""The programs and maps that time waits, as one thing that can be attached, read and put to rest.
+
+All are held by descriptor: with the recorder they are gone.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, Protocol, TypeVar
+
+from necroscope.errors import NecroscopeError, SourceUnavailable
+from necroscope.sources.perf import btf
+from necroscope.sources.perf.bpf import (
+    IteratorProgram,
+    MapValue,
+    TypedTracepointProgram,
+    allow_locked_memory,
+)
+from necroscope.sources.perf.bpf_ring import RecordRing
+from necroscope.sources.perf.wait_layout import (
+    CORE_BYTES,
+    OPEN_BYTES,
+    SLEEPER_BYTES,
+    SLEEPERS,
+    WANTED,
+    WORST,
+    Places,
+    WaitMaps,
+    find_places,
+)
+from necroscope.sources.perf.wait_programs import WaitPrograms
+from necroscope.sources.perf.wait_scan import ScanProgram
+
+_RING_BYTES: Final = 1 << 18
+_MOST_OPEN: Final = 512
+
+
+class _Closable(Protocol):
+    def close(self) -> None: ...
+
+
+_Held = TypeVar("_Held", bound=_Closable)
+
+
+class WaitProbe:
+    """`is_attached` is false while it rests: then only waits that go on are seen."""
+
+    def __init__(self, root: Path, core_count: int, threshold_ns: int) -> None:
+        self._held: list[_Closable] = []
+        self._tracepoints: list[TypedTracepointProgram] = []
+        self.is_attached = False
+        self._core_count = core_count
+        allow_locked_memory()
+        try:
+            self._open(root, threshold_ns)
+            self.attach()
+        except (OSError, NecroscopeError) as error:
+            self.close()
+            if isinstance(error, NecroscopeError):
+                raise SourceUnavailable(error.facts, error.hint) from None
+            raise SourceUnavailable(
+                f"cannot load the BPF programs that time waits: {error.strerror}",
+                "they need Linux 5.10 with BTF",
+            ) from None
+
+    def attach(self) -> None:
+        for program in self._tracepoints:
+            program.attach()
+        self.is_attached = True
+
+    def detach(self) -> None:
+        for program in self._tracepoints:
+            program.detach()
+        self.is_attached = False
+
+    def records(self) -> Iterator[bytes]:
+        """Of waits that ended."""
+        return self._ring.records()
+
+    def open_waits(self) -> list[bytes]:
+        """Of those that go on, a record each."""
+        data = self._scan.read(_MOST_OPEN * OPEN_BYTES)
+        return [data[at : at + OPEN_BYTES] for at in range(0, len(data), OPEN_BYTES)]
+
+    def cores(self) -> bytes:
+        """The words of all cores; the longest wait of each begins again."""
+        data = self._cores.read()
+        for core in range(self._core_count):
+            self._cores.write_word(core * CORE_BYTES + WORST, 0)
+        return data
+
+    def close(self) -> None:
+        for held in reversed(self._held):
+            held.close()
+        self._held, self._tracepoints = [], []
+
+    def _hold(self, part: _Held) -> _Held:
+        self._held.append(part)
+        return part
+
+    def _open(self, root: Path, threshold_ns: int) -> None:
+        types = btf.read(root, WANTED)
+        places = find_places(types)
+        self._cores = self._hold(MapValue(CORE_BYTES * self._core_count))
+        sleepers = self._hold(MapValue(SLEEPER_BYTES * SLEEPERS))
+        scratch = self._hold(MapValue(OPEN_BYTES))
+        self._ring = self._hold(RecordRing(_RING_BYTES))
+        maps = WaitMaps(
+            self._cores.descriptor,
+            sleepers.descriptor,
+            self._ring.descriptor,
+            scratch.descriptor,
+            self._core_count,
+        )
+        self._scan = self._hold(
+            IteratorProgram(
+                ScanProgram(places, maps, threshold_ns).over_tasks(),
+                types.function("bpf_iter_task"),
+            )
+        )
+        waking, _ = types.tracepoint("sched_waking")
+        programs = WaitPrograms(places, maps, threshold_ns)
+        self._tracepoints.append(self._hold(TypedTracepointProgram(programs.at_waking(), waking)))
+        self._tracepoints.append(self._load_switch(types, places, maps, threshold_ns))
+
+    def _load_switch(
+        self, types: btf.KernelTypes, places: Places, maps: WaitMaps, threshold_ns: int
+    ) -> TypedTracepointProgram:
+        """Before 5.15 (dd6e10fbd9fb) a program cannot ask for a task's registers: then locks of
+        user space are not seen.
+        """
+        identity, _ = types.tracepoint("sched_switch")
+        try:
+            code = WaitPrograms(places, maps, threshold_ns).at_switch()
+            return self._hold(TypedTracepointProgram(code, identity))
+        except OSError:
+            if places.futex is None:
+                raise
+        code = WaitPrograms(replace(places, futex=None), maps, threshold_ns).at_switch()
+        return self._hold(TypedTracepointProgram(code, identity))

@@ -1,0 +1,91 @@
+"""The records that the programs of `wait_programs` and `wait_scan` write, as Python reads them."""
+
+import struct
+from typing import Final, NamedTuple
+
+from necroscope.model.names import clean
+from necroscope.sources.perf import wait_layout as layout
+
+KINDS: Final = {layout.RUNNABLE: "runnable", layout.BLOCKED: "blocked", layout.LOCKED: "futex"}
+# include/uapi/linux/sched.h; 4 is reserved.
+_POLICIES: Final = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline", 7: "ext"}
+_PF_KTHREAD: Final = 0x00200000
+_HEAD: Final = struct.Struct("<IiQQ")
+_TASK: Final = struct.Struct("<II16sQIiII")
+_TAIL: Final = struct.Struct("<Qqq")
+
+
+class WaitTask(NamedTuple):
+    tid: int
+    pid: int
+    comm: str
+    cgroup_id: int
+    policy: str | None
+    cores_allowed: int
+
+
+class WaitRecord(NamedTuple):
+    """`other` is who had the core, or who woke it; None for a sleep that goes on. Stacks are
+    addresses, innermost first.
+    """
+
+    kind: str
+    cpu: int
+    end_ns: int
+    waited_ns: int
+    task: WaitTask
+    other: WaitTask | None
+    other_ran_ns: int
+    futex: int
+    stack: tuple[int, ...]
+    other_stack: tuple[int, ...]
+
+
+def waited_ns(record: bytes) -> int:
+    """Enough to choose by."""
+    return int.from_bytes(record[layout.WAITED : layout.WAITED + 8], "little")
+
+
+def tenant(record: bytes) -> int:
+    """To whom its row is charged: the cgroup, or the process where there is one hierarchy for all
+    (cgroup v1).
+    """
+    start = layout.TASK + layout.CGROUP
+    cgroup_id = int.from_bytes(record[start : start + 8], "little")
+    if cgroup_id > 1:
+        return cgroup_id
+    return -int.from_bytes(record[layout.TASK + layout.PID : layout.TASK + layout.COMM], "little")
+
+
+def parse(record: bytes) -> WaitRecord:
+    kind, cpu, end_ns, waited, *_ = _HEAD.unpack_from(record)
+    other = _task(record, layout.OTHER)
+    (ran_ns,) = struct.unpack_from("<Q", record, layout.OTHER_RAN)
+    futex, length, other_length = (
+        _TAIL.unpack_from(record, layout.ADDRESS) if len(record) > layout.ADDRESS else (0, 0, 0)
+    )
+    is_core = kind == layout.RUNNABLE
+    return WaitRecord(
+        KINDS[kind],
+        cpu,
+        end_ns,
+        waited,
+        _task(record, layout.TASK),
+        other if other.tid else None,
+        ran_ns if is_core and other.tid else 0,
+        futex,
+        () if is_core else _stack(record, layout.STACK, length),
+        () if is_core else _stack(record, layout.OPEN_BYTES, other_length),
+    )
+
+
+def _task(record: bytes, at: int) -> WaitTask:
+    tid, pid, comm, cgroup_id, policy, _, allowed, flags = _TASK.unpack_from(record, at)
+    name = "kernel" if flags & _PF_KTHREAD else _POLICIES.get(policy)
+    return WaitTask(tid, pid, clean(comm.partition(b"\0")[0]), cgroup_id, name, allowed)
+
+
+def _stack(record: bytes, at: int, length: int) -> tuple[int, ...]:
+    """`length` is an error's number where the kernel could not walk it."""
+    count = max(0, min(length, layout.STACK_BYTES, len(record) - at)) // 8
+    return struct.unpack_from(f"<{count}Q", record, at)

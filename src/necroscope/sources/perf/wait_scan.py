@@ -1,0 +1,133 @@
+"""The BPF program that is called for every task once per tick, and says which ones wait right now.
+
+A wait that never ends would otherwise be invisible until it does.
+"""
+
+from typing import Final
+
+from necroscope.sources.perf import bpf_assembler as bpf
+from necroscope.sources.perf.wait_code import (
+    NOLOAD,
+    NOW,
+    SINCE,
+    SLEEPER_ADDRESS,
+    SLEEPER_KIND,
+    SWITCHES,
+    UNINTERRUPTIBLE,
+    WaitCode,
+    leave,
+    take_stack,
+)
+from necroscope.sources.perf.wait_layout import (
+    ADDRESS,
+    BLOCKED,
+    CPU,
+    END,
+    KIND,
+    OPEN_BYTES,
+    OTHER,
+    OTHER_RAN,
+    RUNNABLE,
+    STACK,
+    STACK_LENGTH,
+    TASK,
+    WAITED,
+)
+
+_STATE: Final = -16
+
+
+class ScanProgram(WaitCode):
+    def over_tasks(self) -> bytes:
+        """R6 = the task, R7 = the answer's file, R8 = the record, R9 = how long it waits."""
+        places, program = self.places, bpf.Program()
+        program.load64(bpf.R6, bpf.R1, 8)
+        program.load64(bpf.R7, bpf.R1, 0)
+        program.jump_if_equal(bpf.R6, 0, "out")
+        program.load_map_value(bpf.R8, self.maps.scratch)
+        program.load32(bpf.R2, bpf.R6, places.state)
+        program.jump_if_equal(bpf.R2, 0, "ready")
+        self._measure_sleep(program)
+        program.label("ready")
+        self._measure_queued(program)
+        program.label("found")
+        program.store64(bpf.R8, WAITED, bpf.R9)
+        program.call(bpf.KTIME_GET_NS)
+        program.store64(bpf.R8, END, bpf.R0)
+        self.describe(program, bpf.R6, bpf.R8, TASK)
+        self.load_queue(program, bpf.R9, bpf.R6)
+        program.load64(bpf.R1, bpf.R9, places.clock)
+        program.store64(bpf.R10, NOW, bpf.R1)
+        program.load32(bpf.R1, bpf.R9, places.queue_cpu)
+        program.store32(bpf.R8, CPU, bpf.R1)
+        program.store64_constant(bpf.R8, OTHER, 0)
+        program.store64_constant(bpf.R8, STACK_LENGTH, 0)
+        program.load32(bpf.R1, bpf.R8, KIND)
+        program.jump_if_not_equal(bpf.R1, RUNNABLE, "asleep")
+        program.load64(bpf.R9, bpf.R9, places.running)
+        program.jump_if_equal(bpf.R9, 0, "write")
+        program.load64(bpf.R1, bpf.R9, places.last_arrival)
+        program.load64(bpf.R2, bpf.R10, NOW)
+        program.subtract(bpf.R2, bpf.R1)
+        program.store64(bpf.R8, OTHER_RAN, bpf.R2)
+        self.describe(program, bpf.R9, bpf.R8, OTHER)
+        program.jump("write")
+        program.label("asleep")
+        take_stack(program, bpf.GET_TASK_STACK, bpf.R6, STACK, STACK_LENGTH)
+        program.label("write")
+        program.load64(bpf.R1, bpf.R7, 0)
+        program.move(bpf.R2, bpf.R8)
+        program.move_constant(bpf.R3, OPEN_BYTES)
+        program.call(bpf.SEQ_WRITE)
+        return leave(program)
+
+    def _measure_sleep(self, program: bpf.Program) -> None:
+        """R9 = how long R6, in state R2, sleeps. One that is not in the table is put there: it fell
+        asleep while no switch was looked at.
+        """
+        places = self.places
+        program.jump_if_any_bit(bpf.R2, NOLOAD, "out")
+        program.store64(bpf.R10, _STATE, bpf.R2)
+        program.call(bpf.KTIME_GET_NS)
+        program.load32(bpf.R2, bpf.R6, places.tid)
+        program.load64(bpf.R5, bpf.R6, places.switches)
+        self.point_at_sleeper(program)
+        program.load32(bpf.R1, bpf.R9, 0)
+        program.jump_if_differs(bpf.R1, bpf.R2, "new")
+        program.load64(bpf.R1, bpf.R9, SWITCHES)
+        program.jump_if_differs(bpf.R1, bpf.R5, "new")
+        program.load32(bpf.R1, bpf.R9, SLEEPER_KIND)
+        program.store32(bpf.R8, KIND, bpf.R1)
+        program.load64(bpf.R1, bpf.R9, SLEEPER_ADDRESS)
+        program.store64(bpf.R8, ADDRESS, bpf.R1)
+        program.load64(bpf.R1, bpf.R9, SINCE)
+        program.jump_if_above_register(bpf.R1, bpf.R0, "out")
+        program.subtract(bpf.R0, bpf.R1)
+        program.move(bpf.R9, bpf.R0)
+        program.jump_if_at_most(bpf.R9, self.threshold_ns, "out")
+        program.jump("found")
+        program.label("new")
+        program.load64(bpf.R1, bpf.R10, _STATE)
+        program.keep_bits(bpf.R1, UNINTERRUPTIBLE)
+        program.jump_if_equal(bpf.R1, 0, "out")
+        program.store32_constant(bpf.R9, SLEEPER_KIND, BLOCKED)
+        program.store64_constant(bpf.R9, SLEEPER_ADDRESS, 0)
+        program.store64(bpf.R9, SWITCHES, bpf.R5)
+        program.store64(bpf.R9, SINCE, bpf.R0)
+        program.store32(bpf.R9, 0, bpf.R2)
+        program.jump("out")
+
+    def _measure_queued(self, program: bpf.Program) -> None:
+        """R9 = how long R6 is queued; of one that runs it says nothing."""
+        places = self.places
+        program.load32(bpf.R1, bpf.R6, places.on_cpu)
+        program.jump_if_not_equal(bpf.R1, 0, "out")
+        program.load64(bpf.R2, bpf.R6, places.last_queued)
+        program.jump_if_equal(bpf.R2, 0, "out")
+        self.load_queue(program, bpf.R1, bpf.R6)
+        program.load64(bpf.R9, bpf.R1, places.clock)
+        program.jump_if_above_register(bpf.R2, bpf.R9, "out")
+        program.subtract(bpf.R9, bpf.R2)
+        program.jump_if_at_most(bpf.R9, self.threshold_ns, "out")
+        program.store32_constant(bpf.R8, KIND, RUNNABLE)
+        program.store64_constant(bpf.R8, ADDRESS, 0)

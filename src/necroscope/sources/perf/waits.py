@@ -1,0 +1,289 @@
+"""Who did not run: every wait over a threshold, with who was in the way, and how long tasks usually
+wait for their core.
+
+The kernel decides what is a long wait (`wait_programs`), so that a tick reads a few records. Waits
+that go on are asked for at each tick (`wait_scan`). docs/waits.md says what is not seen.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from necroscope.errors import SourceUnavailable
+from necroscope.model.reading import Gap, Moment, Reading, Row, Rows, Source, Trouble
+from necroscope.model.tables import RUN_DELAY_BUCKETS
+from necroscope.model.units import NS_PER_MS, NS_PER_S
+from necroscope.sources.perf.bucket_counts import rises
+from necroscope.sources.perf.probe_rest import ticks_for
+from necroscope.sources.perf.wait_layout import CORE_BYTES, LOST, WORST
+from necroscope.sources.perf.wait_probe import WaitProbe
+from necroscope.sources.perf.wait_records import WaitRecord, WaitTask, parse, tenant, waited_ns
+from necroscope.symbols.target_files import read_bounded
+from necroscope.symbols.task_cgroup import find_own_roots, parse_cgroup
+
+# Both programs with all that leads to them; two empty ones alone are 170 ns (docs/waits.md).
+SWITCH_NS: Final = 220
+_MOST_ROWS: Final = 256
+_MOST_ROWS_OF_TENANT: Final = 64
+_MOST_NAMES: Final = 8192
+_FILE_BYTES: Final = 1 << 14
+# A wait this long is an incident to be: nothing is left out while there are any.
+_LONG_NS: Final = 100 * NS_PER_MS
+# What the kernel does to put a task to sleep and to wake it up: the same in every stack.
+_SCHEDULING: Final = frozenset(("__schedule", "schedule", "schedule_timeout", "io_schedule"))
+_WAKING: Final = "try_to_wake_up"
+# Where an interrupt enters the kernel (asm/idtentry.h of x86, kernel/entry-common.c of arm64),
+# and where softirqs run: who is current then has nothing to do with it.
+_INTERRUPTS: Final = frozenset(
+    (
+        *("asm_common_interrupt", "asm_sysvec_apic_timer_interrupt", "asm_sysvec_call_function"),
+        *("asm_sysvec_call_function_single", "asm_sysvec_reschedule_ipi", "common_interrupt"),
+        *("el1_interrupt", "el0_interrupt", "el1_irq", "el0_irq", "__irq_exit_rcu", "irq_exit_rcu"),
+        *("handle_softirqs", "__do_softirq", "do_softirq"),
+    )
+)
+# A task that had the core for less than a tenth of the wait was one of many.
+_SMALL_SHARE: Final = 10
+_REST: Final = (
+    "so many switches that timing them all would take over 1 % of a core, and none waited long:"
+    " waits that end between two ticks are not seen"
+)
+_BOUND: Final = (
+    f"more waits than are kept: the longest {_MOST_ROWS} of a tick, {_MOST_ROWS_OF_TENANT} of a"
+    " cgroup"
+)
+
+
+class Waits(Source):
+    """Opens at the first read. `name_function` names an address of the kernel."""
+
+    name = "waits"
+    tables = ("waits", "run_delay")
+
+    def __init__(
+        self,
+        root: Path,
+        possible_cpus: Sequence[int],
+        threshold_ns: int,
+        name_function: Callable[[int], str | None],
+    ) -> None:
+        self._root = root
+        self._core_count = max(possible_cpus) + 1
+        self._threshold_ns = threshold_ns
+        self._tasks = _TaskNames(root / "proc", name_function)
+        self._probe: WaitProbe | None = None
+        self._open_waits = OpenWaits()
+        self._before = b""
+        self._read_at = Moment(0, 0)
+        self._rest: tuple[int, int] | None = None
+
+    def read(self, now: Moment) -> Reading:
+        if self._probe is None:
+            self._probe = WaitProbe(self._root, self._core_count, self._threshold_ns)
+            self._before, self._read_at = self._probe.cores(), now
+            return Reading()
+        reading = Reading()
+        if self._rest is not None and now.monotonic_ns >= self._rest[1]:
+            reading.gaps.append(Gap("waits", self._rest[0], now.time_ns, _REST))
+            self._rest = None
+            self._probe.attach()
+        records = sorted(self._probe.records(), key=waited_ns, reverse=True)
+        going_on = self._open_waits.new(self._probe.open_waits())
+        kept, left_out = bounded([*going_on, *records])
+        rows = [
+            self._tasks.row(parse(record), now, is_open=place < len(going_on))
+            for place, record in kept
+        ]
+        if left_out:
+            reading.parts = (Trouble("waits beyond", ("waits",), SourceUnavailable(_BOUND)),)
+        delays = self._count(self._probe, now, reading)
+        reading.rows = {"waits": rows, "run_delay": delays}
+        self._follow_cost(self._probe, delays, now, is_well=not is_long([*going_on, *records]))
+        self._read_at = now
+        return reading
+
+    @property
+    def is_resting(self) -> bool:
+        return self._rest is not None
+
+    def wake(self) -> None:
+        if self._rest is not None:
+            self._rest = self._rest[0], 0
+
+    def start_segment(self) -> None:
+        """Names of cgroups and functions are looked up again: both can change."""
+        self._tasks.forget()
+
+    def close(self) -> None:
+        if self._probe is not None:
+            self._probe.close()
+            self._probe = None
+
+    def _count(self, probe: WaitProbe, now: Moment, reading: Reading) -> Rows:
+        data = probe.cores()
+        before, self._before = self._before, data
+        rows, lost = difference(before, data, now.time_ns)
+        if lost:
+            cause = "the ring of waits was full"
+            reading.gaps.append(Gap("waits", self._read_at.time_ns, now.time_ns, cause, None, lost))
+        return rows
+
+    def _follow_cost(self, probe: WaitProbe, rows: Rows, now: Moment, *, is_well: bool) -> None:
+        """Rests after a tick that cost others too much, if no task waited long in it."""
+        if not is_well or not probe.is_attached:
+            return
+        elapsed_ns = max(now.monotonic_ns - self._read_at.monotonic_ns, 1)
+        busiest = max((row[2] for row in rows if isinstance(row[2], int)), default=0)
+        ticks = ticks_for(busiest * SWITCH_NS / elapsed_ns)
+        if ticks:
+            probe.detach()
+            self._rest = (
+                now.time_ns,
+                now.monotonic_ns + round((ticks - 0.5) * self.period_s * NS_PER_S),
+            )
+
+
+class OpenWaits:
+    """Which waits that go on are news: a row when first seen, and whenever it has become twice as
+    long.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, int], tuple[int, int]] = {}
+
+    def new(self, records: Sequence[bytes]) -> list[bytes]:
+        """Longest first."""
+        known, self._known = self._known, {}
+        found: list[bytes] = []
+        for record in sorted(records, key=waited_ns, reverse=True):
+            wait = parse(record)
+            since_ns = wait.end_ns - wait.waited_ns
+            key = wait.kind, wait.task.tid
+            before_ns, reported_ns = known.get(key, (0, 0))
+            # The clock of a run queue is as old as its last tick.
+            is_same = abs(before_ns - since_ns) < _LONG_NS
+            if not is_same or wait.waited_ns >= 2 * reported_ns:
+                found.append(record)
+                reported_ns = wait.waited_ns
+            self._known[key] = since_ns if not is_same else before_ns, reported_ns
+        return found
+
+
+def bounded(records: Sequence[bytes]) -> tuple[list[tuple[int, bytes]], int]:
+    """With their places, as many as may be kept of all and of each tenant, and how many are left
+    out.
+    """
+    tenants: Counter[int] = Counter()
+    kept: list[tuple[int, bytes]] = []
+    for place, record in enumerate(records):
+        owner = tenant(record)
+        if len(kept) < _MOST_ROWS and tenants[owner] < _MOST_ROWS_OF_TENANT:
+            tenants[owner] += 1
+            kept.append((place, record))
+    return kept, len(records) - len(kept)
+
+
+def is_long(records: Sequence[bytes]) -> bool:
+    return any(waited_ns(record) >= _LONG_NS for record in records)
+
+
+def difference(before: bytes, after: bytes, time_ns: int) -> tuple[Rows, int]:
+    """Rows of `run_delay` for the cores that got a task since `before`, and how many records had no
+    place.
+    """
+    rows: Rows = []
+    lost = 0
+    for cpu in range(len(after) // CORE_BYTES):
+        start = cpu * CORE_BYTES
+        histogram = slice(start, start + 8 * RUN_DELAY_BUCKETS)
+        if after[histogram] != before[histogram]:
+            counts = rises(after[histogram], before[histogram])
+            rows.append((time_ns, cpu, sum(counts), _word(after, start + WORST), counts))
+        lost += _word(after, start + LOST) - _word(before, start + LOST)
+    return rows, lost
+
+
+def without_scheduling(functions: Sequence[str], *, is_waker: bool) -> str | None:
+    """What a stack says of the wait, without the steps that all sleeps and all wake-ups share."""
+    if is_waker and _WAKING in functions:
+        functions = functions[functions.index(_WAKING) + 1 :]
+    named = [name for name in functions if name not in _SCHEDULING]
+    return ";".join(named) or None
+
+
+def is_in_the_way(wait: WaitRecord, by_stack: str | None) -> bool:
+    """Not a task that an interrupt fell on by chance, nor one that had the core for a moment."""
+    if wait.kind == "runnable":
+        return wait.other_ran_ns * _SMALL_SHARE >= wait.waited_ns
+    return not any(name in _INTERRUPTS for name in (by_stack or "").split(";"))
+
+
+class _TaskNames:
+    """Rows of `waits`, with the cgroups' paths and the functions' names."""
+
+    def __init__(self, proc: Path, name_function: Callable[[int], str | None]) -> None:
+        self._proc = proc
+        self._name_function = name_function
+        self._own_roots: Mapping[bytes, bytes] = find_own_roots(proc)
+        self._functions: dict[int, str] = {}
+        self._cgroups: dict[tuple[int, int], str | None] = {}
+
+    def forget(self) -> None:
+        self._functions.clear()
+        self._cgroups.clear()
+
+    def row(self, wait: WaitRecord, now: Moment, *, is_open: bool) -> Row:
+        task = wait.task
+        by_stack = self._names(wait.other_stack, is_waker=True)
+        other = wait.other if is_in_the_way(wait, by_stack) else None
+        by: Row = (None,) * 6
+        if other is not None:
+            policy = other.policy if wait.kind == "runnable" else None
+            ran_ns = wait.other_ran_ns or None
+            by = other.pid, other.tid, other.comm, self._cgroup(other), policy, ran_ns
+        return (
+            now.time_ns - now.monotonic_ns + wait.end_ns,
+            wait.waited_ns,
+            wait.kind,
+            is_open,
+            wait.cpu,
+            task.pid,
+            task.tid,
+            task.comm,
+            self._cgroup(task),
+            task.policy,
+            task.cores_allowed,
+            self._names(wait.stack, is_waker=False),
+            wait.futex - (1 << 64) if wait.futex >> 63 else wait.futex or None,
+            *by,
+            by_stack,
+        )
+
+    def _names(self, stack: Sequence[int], *, is_waker: bool) -> str | None:
+        return without_scheduling([self._function(at) for at in stack], is_waker=is_waker)
+
+    def _function(self, address: int) -> str:
+        name = self._functions.get(address)
+        if name is None:
+            if len(self._functions) >= _MOST_NAMES:
+                self._functions.clear()
+            # A return address may be the first of the next function.
+            name = self._functions[address] = self._name_function(address - 1) or f"{address:#x}"
+        return name
+
+    def _cgroup(self, task: WaitTask) -> str | None:
+        """Of one that has gone, what was known of its cgroup."""
+        key = (task.cgroup_id, 0) if task.cgroup_id > 1 else (0, task.pid)
+        if key not in self._cgroups:
+            if len(self._cgroups) >= _MOST_NAMES:
+                self._cgroups.clear()
+            content = read_bounded(self._proc / f"{task.pid}/cgroup", _FILE_BYTES)
+            if content is None:
+                return None
+            self._cgroups[key] = parse_cgroup(content, self._own_roots)
+        return self._cgroups[key]
+
+
+def _word(data: bytes, at: int) -> int:
+    return int.from_bytes(data[at : at + 8], "little")

@@ -1,0 +1,82 @@
+"""Real waits of a known length and kind, made by processes of our own: for a core, in the kernel, and
+for a lock of user space.
+"""
+
+import ctypes
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+
+_CLONE: int = 56  # x86_64
+_CLONE_VFORK = 0x4000
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def wait_for_a_core(cpu: int, seconds: float) -> int:
+    """A task that has slept is woken on a core that a FIFO task keeps; its pid."""
+    ready, started = os.pipe()
+    waiter = os.fork()
+    if waiter == 0:
+        os.sched_setaffinity(0, {cpu})
+        os.write(started, b"x")
+        time.sleep(0.03)  # wakes while the core is kept
+        os._exit(0)
+    os.read(ready, 1)
+    hog = os.fork()
+    if hog == 0:
+        os.sched_setaffinity(0, {cpu})
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
+        until = time.monotonic() + 0.03 + seconds
+        while time.monotonic() < until:
+            pass
+        os._exit(0)
+    os.waitpid(hog, 0)
+    os.waitpid(waiter, 0)
+    for descriptor in (ready, started):
+        os.close(descriptor)
+    return waiter
+
+
+def sleep_in_the_kernel(seconds: float) -> int:
+    """The parent of a vfork sleeps uninterruptibly until its child ends; its pid."""
+    waiter = os.fork()
+    if waiter == 0:
+        if _LIBC.syscall(_CLONE, _CLONE_VFORK | signal.SIGCHLD, 0, 0, 0, 0) == 0:
+            time.sleep(seconds)
+        os._exit(0)
+    os.waitpid(waiter, 0)
+    return waiter
+
+
+def wait_for_a_lock(seconds: float) -> int:
+    """A thread that wants a mutex which another holds; its tid."""
+    mutex = ctypes.create_string_buffer(64)
+    held, waiter = threading.Event(), []
+
+    def hold() -> None:
+        _LIBC.pthread_mutex_lock(mutex)
+        held.set()
+        time.sleep(seconds)
+        _LIBC.pthread_mutex_unlock(mutex)
+
+    def want() -> None:
+        held.wait()
+        waiter.append(threading.get_native_id())
+        _LIBC.pthread_mutex_lock(mutex)
+        _LIBC.pthread_mutex_unlock(mutex)
+
+    threads = [threading.Thread(target=part) for part in (hold, want)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return waiter[0]
+
+
+INJECTIONS: dict[str, Callable[[float], int]] = {
+    "runnable": lambda seconds: wait_for_a_core(max(os.sched_getaffinity(0)), seconds),
+    "blocked": sleep_in_the_kernel,
+    "futex": wait_for_a_lock,
+}

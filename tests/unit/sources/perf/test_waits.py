@@ -1,0 +1,175 @@
+"""Waits: the records and their bounds by hand-made bytes, and the programs on the live kernel."""
+
+import struct
+import time
+from pathlib import Path
+
+import pytest
+from tests.injected_waits import INJECTIONS
+
+from necroscope.errors import SourceUnavailable
+from necroscope.model.reading import Moment, Row
+from necroscope.model.tables import TABLES
+from necroscope.model.units import NS_PER_MS
+from necroscope.sources.perf import wait_layout as layout
+from necroscope.sources.perf import waits
+from necroscope.sources.perf.wait_probe import WaitProbe
+from necroscope.sources.perf.wait_records import parse
+from necroscope.sources.perf.waits import OpenWaits, Waits, bounded, difference, without_scheduling
+from necroscope.sources.sysfs import cpus
+
+POSSIBLE = Path("/sys/devices/system/cpu/possible")
+
+
+def record(
+    kind: int = layout.RUNNABLE,
+    waited_ms: int = 50,
+    tid: int = 7,
+    cgroup_id: int = 40,
+    ran_ms: int = 0,
+    end_ms: int = 10_000,
+) -> bytes:
+    ns = NS_PER_MS
+    task = struct.pack("<II16sQIiII", tid, tid, b"trainer", cgroup_id, 0, 120, 2, 0)
+    other = struct.pack("<II16sQIiII", 9, 9, b"h\x1bog", cgroup_id, 1, 49, 1, 0)
+    head = struct.pack("<IiQQ", kind, 3, end_ms * ns, waited_ms * ns)
+    return head + task + other + struct.pack("<Q", ran_ms * ns)
+
+
+def test_a_record_says_who_waited_and_who_had_the_core() -> None:
+    wait = parse(record(ran_ms=48))
+    assert (wait.kind, wait.cpu, wait.waited_ns) == ("runnable", 3, 50 * NS_PER_MS)
+    assert (wait.task.comm, wait.task.policy, wait.task.cores_allowed) == ("trainer", "other", 2)
+    assert wait.other is not None
+    assert (wait.other.comm, wait.other.policy) == ("h\\x1bog", "fifo")
+    assert waits.is_in_the_way(wait, None)
+
+
+def test_one_that_had_the_core_for_a_moment_is_not_in_the_way() -> None:
+    assert not waits.is_in_the_way(parse(record(waited_ms=50, ran_ms=1)), None)
+
+
+def test_one_that_an_interrupt_fell_on_is_not_in_the_way() -> None:
+    sleep = parse(record(layout.BLOCKED) + bytes(layout.BLOCKED_BYTES - layout.ADDRESS))
+    assert waits.is_in_the_way(sleep, "mutex_unlock;rtnl_unlock")
+    assert not waits.is_in_the_way(sleep, "complete;blk_update_request;handle_softirqs")
+
+
+def test_a_stack_that_the_kernel_could_not_walk_is_empty() -> None:
+    tail = struct.pack("<Qqq", 0, -14, 1 << 40)
+    wait = parse(record(layout.BLOCKED) + tail + bytes(layout.STACK_BYTES))
+    assert wait.stack == ()
+    assert wait.other_stack == ()
+
+
+def test_of_a_stack_only_what_is_not_the_scheduler_is_kept() -> None:
+    assert (
+        without_scheduling(["__schedule", "schedule", "rtnl_lock", "do_setlink"], is_waker=False)
+        == "rtnl_lock;do_setlink"
+    )
+    assert (
+        without_scheduling(
+            ["bpf_trace_run1", "try_to_wake_up", "wake_up_q", "mutex_unlock"], is_waker=True
+        )
+        == "wake_up_q;mutex_unlock"
+    )
+
+
+def test_one_tenant_does_not_take_the_rows_of_another() -> None:
+    noisy = [record(waited_ms=900, cgroup_id=40, tid=tid) for tid in range(1, 300)]
+    kept, left_out = bounded([*noisy, record(waited_ms=30, cgroup_id=41)])
+    assert [parse(one).task.cgroup_id for _, one in kept].count(41) == 1
+    assert left_out == len(noisy) + 1 - len(kept) > 0
+
+
+def test_a_wait_that_goes_on_is_written_when_it_has_doubled() -> None:
+    known, written = OpenWaits(), []
+    for second in range(1, 33):
+        found = known.new([record(waited_ms=second * 1000, end_ms=second * 1000)])
+        written += [second] if found else []
+    assert written == [1, 2, 4, 8, 16, 32]
+
+
+def test_the_next_wait_of_the_same_task_is_another_wait() -> None:
+    known = OpenWaits()
+    assert known.new([record(waited_ms=1000, end_ms=1000)])
+    assert known.new([record(waited_ms=300, end_ms=2000)])
+
+
+def test_counts_of_a_tick_are_differences_and_lost_records_are_counted() -> None:
+    before = bytearray(2 * layout.CORE_BYTES)
+    after = bytearray(before)
+    struct.pack_into("<Q", before, layout.CORE_BYTES, 5)
+    struct.pack_into("<QQ", after, layout.CORE_BYTES, 7, 1)
+    struct.pack_into("<Q", after, layout.CORE_BYTES + layout.WORST, 3_000)
+    struct.pack_into("<Q", after, layout.CORE_BYTES + layout.LOST, 4)
+    rows, lost = difference(bytes(before), bytes(after), 99)
+    assert rows == [(99, 1, 3, 3_000, [2, 1])]
+    assert lost == 4
+
+
+def test_without_btf_the_reason_names_it(tmp_path: Path) -> None:
+    with pytest.raises(SourceUnavailable) as caught:
+        WaitProbe(tmp_path, 2, 20 * NS_PER_MS)
+    assert "btf" in caught.value.facts
+    assert "CONFIG_DEBUG_INFO_BTF" in caught.value.hint
+
+
+def test_a_core_full_of_switches_makes_the_probe_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Probe:
+        is_attached = True
+
+        def __init__(self, *_: object) -> None:
+            self.switches = 0
+
+        def records(self) -> list[bytes]:
+            return []
+
+        def open_waits(self) -> list[bytes]:
+            return []
+
+        def cores(self) -> bytes:
+            self.switches += 200_000 if self.is_attached else 0
+            return struct.pack("<Q", self.switches).ljust(layout.CORE_BYTES, b"\0")
+
+        def attach(self) -> None:
+            self.is_attached = True
+
+        def detach(self) -> None:
+            self.is_attached = False
+
+    monkeypatch.setattr(waits, "WaitProbe", Probe)
+    source = Waits(Path("/"), (0,), 20 * NS_PER_MS, lambda _: None)
+    readings = [source.read(Moment(s * 10**9, s * 10**9)) for s in range(40)]
+    measured = [s for s, reading in enumerate(readings) if reading.rows.get("run_delay")]
+    assert 2 <= len(measured) <= 5
+    assert "over 1 %" in readings[measured[1]].gaps[0].cause
+
+
+@pytest.mark.root
+@pytest.mark.kernel
+@pytest.mark.parametrize("kind", INJECTIONS)
+def test_a_wait_is_found_with_its_kind_and_length(kind: str) -> None:
+    source = Waits(Path("/"), cpus.parse(POSSIBLE.read_text()), 20 * NS_PER_MS, lambda _: "f")
+    columns = {column.name: place for place, column in enumerate(TABLES["waits"].columns)}
+
+    def read() -> list[Row]:
+        monotonic_ns = time.monotonic_ns()
+        return source.read(Moment(monotonic_ns, monotonic_ns)).rows.get("waits", [])
+
+    try:
+        read()
+        before_ns = time.monotonic_ns()
+        tid = INJECTIONS[kind](0.15)
+        rows = [row for row in read() if row[columns["tid"]] == tid]
+    finally:
+        source.close()
+    longest = max(rows, key=lambda row: row[1])  # type: ignore[arg-type, return-value]
+    assert longest[columns["kind"]] == kind
+    waited_ns = longest[columns["waited_ns"]]
+    assert isinstance(waited_ns, int)
+    assert 100 * NS_PER_MS <= waited_ns <= time.monotonic_ns() - before_ns
+    if kind == "runnable":
+        assert longest[columns["by_policy"]] == "fifo"
+    else:
+        assert longest[columns["stack"]]
