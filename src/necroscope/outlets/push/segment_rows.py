@@ -8,6 +8,7 @@ what was minutes ago.
 import contextlib
 import hashlib
 import json
+import zlib
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +36,9 @@ _EVENT_COLUMNS: Final = (
     "by_kernel",
     "message",
 )
+_UNSENT: Final = ("sequence", "pattern", "fields")
+# Microseconds of thirty years and these fit into 63 bits.
+_EVENT_BITS: Final = 12
 # A collector takes 8 MiB of JSON at once.
 _MOST: Final = {"events": 2000, "gaps": 1000, "jobs": 1000}
 _MOST_CHARACTERS: Final = 1_500_000
@@ -95,17 +99,17 @@ def boot_id_of(path: Path) -> str:
 def _add_events(
     found: NewRows, reader: SegmentReader, boot_id: str, known: set[str], sequences: set[int]
 ) -> None:
-    rows = reader.read("events", *ALL_TIME, (*_EVENT_COLUMNS, "sequence", "fields")).to_pylist()
+    rows = reader.read("events", *ALL_TIME, (*_EVENT_COLUMNS, *_UNSENT)).to_pylist()
     at_once: Counter[int] = Counter()
     for row in rows:
-        sequence, fields = row.pop("sequence"), row.pop("fields")
+        sequence, pattern, fields = (row.pop(name) for name in _UNSENT)
         if sequence is None:
             # No log numbers it: its time does, counted on where several have the same; below zero,
             # where no log counts.
             row["source_sequence"] = -(row["time"] + at_once[row["time"]])
             at_once[row["time"]] += 1
         else:
-            row["source_sequence"] = sequence
+            sequence = row["source_sequence"] = _number(sequence, pattern, row["message"])
             if sequence in sequences:
                 continue
             sequences.add(sequence)
@@ -114,6 +118,15 @@ def _add_events(
         job = _ended_job(row, fields)
         if job is not None:
             _add(found, "jobs", job, known)
+
+
+def _number(sequence: int, pattern: str | None, message: str) -> int:
+    """One of an event in its boot: the record's number in the log, and which event of it this is.
+
+    A record may match several patterns, and where the log keeps no numbers, records of one
+    microsecond share theirs. Whoever reads the record again finds the same.
+    """
+    return sequence << _EVENT_BITS | zlib.crc32(f"{pattern} {message}".encode()) >> 32 - _EVENT_BITS
 
 
 def _ended_job(event: Row, fields: str | None) -> Row | None:
