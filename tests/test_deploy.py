@@ -24,6 +24,7 @@ from necroscope.outlets.metrics_server import MetricsServer
 from necroscope.sources.facts import collect
 from necroscope.store.query import Store
 from necroscope.symbols import lookup_process
+from necroscope.verdicts import keeper as verdicts_keeper
 from necroscope.views.prometheus.node_metrics import NodeMetrics
 
 yaml = pytest.importorskip("yaml", reason="needs PyYAML")
@@ -208,7 +209,9 @@ def test_a_child_of_the_recorder_takes_its_own_share_of_the_memory_and_is_killed
         "spec"
     ]["template"]["spec"]["containers"]
     pod_mib = container["resources"]["limits"]["memory"].removesuffix("Mi")
-    children_bytes = lookup_process._DATA_LIMIT_BYTES + collect._DATA_LIMIT_BYTES
+    children_bytes = sum(
+        child._DATA_LIMIT_BYTES for child in (lookup_process, collect, verdicts_keeper)
+    )
     assert children_bytes >> 20 <= min(int(unit_mib), int(pod_mib)) - RECORDER_MIB
 
 

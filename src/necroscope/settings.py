@@ -91,6 +91,12 @@ SETTINGS: Final = (
     Setting(
         "ray-dashboard", "", "text", "Ray's dashboard to ask too, for example http://127.0.0.1:8265"
     ),
+    Setting(
+        "verdicts",
+        "on",
+        "switch",
+        "judge incidents while recording, in a process of its own, and keep what is around them",
+    ),
     Setting("push", "", "text", "collector to push to, for example https://collector:7443"),
     Setting("push-token-file", "", "text", "file with the token for the collector"),
     Setting(
@@ -136,6 +142,7 @@ class Settings:
     is_cloud_metadata_asked: bool
     ray_root: str | None
     ray_dashboard: str | None
+    keeps_verdicts: bool
     push_url: str | None
     push_token_file: Path | None
     push_ca_file: Path | None
@@ -183,6 +190,7 @@ def parse(values: Mapping[str, str]) -> Settings:
         is_cloud_metadata_asked=_switch("cloud-metadata", text["cloud-metadata"]),
         ray_root=text["ray-root"] or None,
         ray_dashboard=text["ray-dashboard"] or None,
+        keeps_verdicts=_switch("verdicts", text["verdicts"]),
         push_url=text["push"] or None,
         push_token_file=_path(text["push-token-file"]),
         push_ca_file=_path(text["push-ca-file"]),

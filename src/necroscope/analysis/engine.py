@@ -3,7 +3,7 @@ around each incident only.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from necroscope.analysis.case import Case, case_of
@@ -24,6 +24,20 @@ from necroscope.errors import CorruptData, NecroscopeError, RecordingError
 from necroscope.model.units import NS_PER_S, format_moment
 
 Progress = Callable[[float], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What may be an incident, before a cause is sought: from cheap tables alone."""
+
+    from_ns: int
+    to_ns: int
+    core: int | None
+    events: int
+    is_strong: bool
+
+
+Wanted = Callable[[Candidate], bool]
 # Weak candidates are many on a busy node; the heaviest are looked at.
 _MOST_WEAK: Final = 40
 _MOST_STRONG: Final = 120
@@ -45,9 +59,10 @@ def diagnose(
     span: Span | None = None,
     progress: Progress | None = None,
     core: int | None = None,
+    wanted: Wanted | None = None,
 ) -> Report:
     """All incidents of a recording or of a stretch of it, or with `at_ns` what happened around that
-    moment; all or on a core.
+    moment; all or on a core. `wanted` sees every candidate and says which of them to judge.
     """
     info = recording.info()
     if (
@@ -61,7 +76,7 @@ def diagnose(
         whole = max(whole[0], span[0]), min(whole[1], span[1])
     notes: list[str] = []
     found = (
-        _all(recording, whole, notes, progress)
+        _all(recording, whole, notes, progress, wanted)
         if at_ns is None
         else _about(recording, whole, at_ns, core, notes)
     )
@@ -81,7 +96,11 @@ def diagnose(
 
 
 def _all(
-    recording: Recording, whole: Span, notes: list[str], progress: Progress | None
+    recording: Recording,
+    whole: Span,
+    notes: list[str],
+    progress: Progress | None,
+    wanted: Wanted | None,
 ) -> Iterator[Incident]:
     """Stretch by stretch; what goes on beyond the end of one is carried on to the next and told as
     a whole when it is over.
@@ -93,6 +112,7 @@ def _all(
         node = _node(recording, around, notes)
         is_read = is_read or not node.is_blank
         found = [one for one in _cluster(node) if one.span[1] > own[0] and one.span[0] < own[1]]
+        found = [one for one in found if wanted is None or wanted(_candidate(one))]
         carried, fresh = continued(carried, found)
         over = [one for one in carried if not goes_on(one.gathered, own, whole)]
         chosen = _chosen(fresh, notes)
@@ -181,6 +201,10 @@ def _node(recording: Recording, around: Span, notes: list[str]) -> Node:
 
 def _cluster(node: Node) -> list[Cluster]:
     return gather(node.episodes, happenings(node.columns("events")), node.columns("interrupts"))
+
+
+def _candidate(one: Cluster) -> Candidate:
+    return Candidate(*one.span, one.core, len(one.events), one.is_strong)
 
 
 def _cases(recording: Recording, over: Sequence[Carried]) -> Iterator[Case]:

@@ -8,18 +8,19 @@ import signal
 import sys
 from pathlib import Path
 from types import FrameType
+from typing import Final
 
 import click
 
 from necroscope import __version__
 from necroscope.cli.end_signals import ending_signals
-from necroscope.cli.push_process import PushProcess, push_command
 from necroscope.cli.recorder_options import (
     chosen_labels,
     chosen_settings,
-    push_options,
+    keeping_options,
     settings_options,
 )
+from necroscope.cli.watched_process import WatchedProcess, push_command, verdicts_command
 from necroscope.model.allocator import give_memory_back
 from necroscope.model.clocks import ClockReading, TimeLine
 from necroscope.model.names import clean
@@ -33,12 +34,16 @@ from necroscope.model.units import (
 from necroscope.recorder.disk import Disk
 from necroscope.recorder.node_sources import open_sources
 from necroscope.recorder.recorder import Recorder, Status
+from necroscope.recorder.requested_windows import keep_requested
 from necroscope.recorder.retention import Limits
 from necroscope.segment.journal import SegmentHeader
 from necroscope.segment.lock import RecordingLock
 from necroscope.segment.recording import Identity, make_directory, write_identity
 from necroscope.settings import Settings
 from necroscope.sources.perf.log_clock import LogClock
+
+# The analysis of a bad hour may take minutes behind everything else that runs.
+_SILENT_S: Final = 300.0
 
 
 @click.command()
@@ -62,7 +67,7 @@ from necroscope.sources.perf.log_clock import LogClock
 @click.option("--quiet", is_flag=True, help="no live line")
 @click.option("--json", "as_json", is_flag=True, help="print what was recorded as JSON at the end")
 @settings_options
-@push_options
+@keeping_options
 def command(
     directory: Path,
     duration: str | None,
@@ -126,18 +131,29 @@ def _record(
     _stop_on_signals(recorder)
     _calm_garbage_collector()
     give_memory_back()
-    push = PushProcess(push_command(directory, settings)) if settings.push_url else None
+    verdicts, push = _outlets(directory, settings)
 
     def look(status: Status, notices: list[str]) -> None:
         line.tell_new(recorder.notices())
-        line.tell([*notices, *(push.tend() if push else ())])
+        line.tell([*notices, *(one for child in (*verdicts, *push) for one in child.tend())])
+        for child in verdicts:
+            keep_requested(child.output(), disk, settings)
         line.show(status, disk)
 
     recorder.run(limit_ns, look)
     line.end("sealing the last segment")
     disk.close()
-    line.tell([*disk.take_notices(), *(push.end() if push else ())])
+    line.tell([*disk.take_notices(), *(one for child in (*verdicts, *push) for one in child.end())])
     return recorder.status, disk
+
+
+def _outlets(
+    directory: Path, settings: Settings
+) -> tuple[list[WatchedProcess], list[WatchedProcess]]:
+    """The processes that judge and push what is recorded, as far as they are wanted."""
+    verdicts = WatchedProcess("verdicts", verdicts_command(directory), silent_s=_SILENT_S)
+    push = WatchedProcess("push", push_command(directory, settings))
+    return [verdicts][: settings.keeps_verdicts], [push][: settings.push_url is not None]
 
 
 def _calm_garbage_collector() -> None:

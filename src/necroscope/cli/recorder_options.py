@@ -11,15 +11,16 @@ from necroscope.model.names import clean
 from necroscope.settings import SETTINGS, Setting, Settings, parse, read_file, read_labels
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-_PUSHING: Final = "push"
+# What only who keeps a recording can do with it.
+_KEEPING: Final = ("push", "verdicts")
 
 
 def settings_options(function: Function) -> Function:
-    """One option for each setting but those of pushing, and `--settings` for a file of them; an
-    option wins over the file.
+    """One option for each setting but those of pushing and judging, and `--settings` for a file of
+    them; an option wins over the file.
     """
     function = _options(
-        function, [setting for setting in SETTINGS if not setting.name.startswith(_PUSHING)]
+        function, [setting for setting in SETTINGS if not setting.name.startswith(_KEEPING)]
     )
     option = click.option(
         "--settings",
@@ -30,10 +31,10 @@ def settings_options(function: Function) -> Function:
     return option(function)
 
 
-def push_options(function: Function) -> Function:
-    """Only who keeps a recording has something to push."""
+def keeping_options(function: Function) -> Function:
+    """Only who keeps a recording has something to push and to judge."""
     return _options(
-        function, [setting for setting in SETTINGS if setting.name.startswith(_PUSHING)]
+        function, [setting for setting in SETTINGS if setting.name.startswith(_KEEPING)]
     )
 
 

@@ -1,0 +1,124 @@
+"""What a judgement changes in the ledger: what is new, what is the same incident, what is over,
+what was part of another. No I/O: incidents in, entries out.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from necroscope.analysis.report import Incident
+from necroscope.model.definitions import OVER_NS
+from necroscope.model.units import NS_PER_S
+from necroscope.verdicts.entry import Entry, State, bounded
+
+# The analysis of another stretch may see the same beginning or end a tick earlier or later.
+TICK_NS: Final = NS_PER_S
+
+
+class Placed(Protocol):
+    """Something that has a core, or none, and a time."""
+
+    @property
+    def core(self) -> int | None: ...
+
+    @property
+    def from_ns(self) -> int: ...
+
+    @property
+    def to_ns(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The incidents of a stretch that were judged. Who still records may make one longer."""
+
+    from_ns: int
+    end_ns: int
+    is_live: bool
+    incidents: Sequence[Incident]
+
+    def is_over(self, to_ns: int) -> bool:
+        return not self.is_live or to_ns < self.end_ns - OVER_NS
+
+
+def is_same(one: Placed, other: Placed) -> bool:
+    """As two analyses see one incident. Which of two are one is the analysis's decision: here they
+    must overlap.
+    """
+    return one.core == other.core and _overlap(one, other)
+
+
+def _overlap(one: Placed, other: Placed) -> bool:
+    return one.from_ns <= other.to_ns + TICK_NS and other.from_ns <= one.to_ns + TICK_NS
+
+
+def changes(known: Iterable[Entry], judgement: Judgement) -> list[Entry]:
+    """Entries to append. `known` are those of the ledger, in any order."""
+    entries = {one.id: one for one in known if one.state is not State.MERGED}
+    changed: dict[str, Entry] = {}
+    revision = max([judgement.end_ns, *(one.revision + 1 for one in entries.values())])
+
+    def note(entry: Entry) -> None:
+        nonlocal revision
+        entries[entry.id] = changed[entry.id] = replace(entry, revision=revision)
+        revision += 1
+
+    for incident in sorted(judgement.incidents, key=lambda one: one.from_ns):
+        same = sorted(
+            (one for one in entries.values() if is_same(one.incident, incident)),
+            key=lambda one: one.incident.from_ns,
+        )
+        first = same[0] if same else None
+        entry = _entry(first, incident, judgement)
+        if first is None or _differs(first, entry):
+            note(entry)
+        for other in same[1:]:
+            note(replace(other, state=State.MERGED, merged_into=entry.id))
+    for entry in [one for one in entries.values() if one.state is State.OPEN]:
+        if judgement.is_over(entry.incident.to_ns) and entry.id not in changed:
+            note(_ended(entry, judgement, entries.values()))
+    return list(changed.values())
+
+
+def _entry(known: Entry | None, incident: Incident, judgement: Judgement) -> Entry:
+    """A verdict replaces the one before it only if it was made with the whole incident in view."""
+    state = State.CLOSED if judgement.is_over(incident.to_ns) else State.OPEN
+    if known is None:
+        return Entry(state, 0, bounded(incident))
+    before = known.incident
+    sees_all = incident.from_ns <= before.from_ns + OVER_NS
+    whole = replace(
+        bounded(incident) if sees_all else before,
+        id=before.id,
+        from_ns=min(before.from_ns, incident.from_ns),
+        to_ns=max(before.to_ns, incident.to_ns),
+    )
+    return Entry(state, known.revision, whole)
+
+
+def _ended(entry: Entry, judgement: Judgement, others: Iterable[Entry]) -> Entry:
+    """With more to compare, what was open may be part of another incident; else it was reported,
+    and so is its end.
+    """
+    if entry.incident.from_ns >= judgement.from_ns:
+        for other in others:
+            is_new = any(one.from_ns == other.incident.from_ns for one in judgement.incidents)
+            if is_new and other.id != entry.id and _includes(other.incident, entry.incident):
+                return replace(entry, state=State.MERGED, merged_into=other.id)
+    return replace(entry, state=State.CLOSED)
+
+
+def _includes(one: Incident, other: Incident) -> bool:
+    cores = {one.core, *(episode.core for episode in one.episodes)}
+    return _overlap(one, other) and (other.core in cores or one.core is None)
+
+
+def _differs(before: Entry, now: Entry) -> bool:
+    """Whether a reader of the ledger would want to know."""
+    one, other = before.incident, now.incident
+    return (
+        before.state is not now.state
+        or other.to_ns > one.to_ns + TICK_NS
+        or one.verdict.cause != other.verdict.cause
+        or len(other.events) > len(one.events)
+    )

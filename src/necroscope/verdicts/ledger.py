@@ -1,0 +1,124 @@
+"""`incidents.jsonl` in the recording's directory: every incident of the recording, by one writer,
+for any reader.
+
+Not a table of a segment: an incident goes on after its segment is sealed, and its verdict is made
+by another process than the one that writes segments. A log of changes and not a file that is
+replaced, so that a change costs its own bytes. Each line is JSON with the CRC32 of its record:
+
+    {"crc32":"89abcdef","record":{"schema":1}}
+    {"crc32":"89abcdef","record":{"entry":{"state":"open","revision":7,"incident":{...},...}}}
+    {"crc32":"89abcdef","record":{"judged":[FROM_NS,TO_NS],"notes":["..."]}}
+    {"crc32":"89abcdef","record":{"starts":2}}
+
+Of several entries with one id the last is true. A line without a valid checksum never happened: a
+torn tail is judged again, and the same stretch gives the same ids. When most of the file is out of
+date it is rewritten, whole or not at all, without incidents that the recording no longer holds.
+"""
+
+import contextlib
+import json
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Self
+
+from necroscope.verdicts.entry import Entry, State
+
+LEDGER_FILE: Final = "incidents.jsonl"
+SCHEMA: Final = 1
+_HEAD: Final = '{{"crc32":"{:08x}","record":'
+_HEAD_BYTES: Final = len(_HEAD.format(0))
+_TAIL: Final = b"}\n"
+# Larger than any ledger that is kept in bounds.
+_MOST_BYTES: Final = 256 << 20
+_LONGEST_LINE: Final = 1 << 20
+MOST_NOTES: Final = 20
+
+Span = tuple[int, int]
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What the ledger says now. `judged` is the stretch whose incidents are all in it; `starts`
+    counts who began to keep it since that last changed.
+    """
+
+    directory: Path
+    entries: dict[str, Entry] = field(default_factory=dict)
+    judged: Span | None = None
+    notes: tuple[str, ...] = ()
+    starts: int = 0
+    _file: tuple[int, int] = (0, 0)
+
+    @classmethod
+    def open(cls, directory: Path) -> Self:
+        ledger = cls(directory)
+        ledger.refresh()
+        return ledger
+
+    def refresh(self) -> list[Entry]:
+        """Entries that are new or changed since the last look; no file, no entries."""
+        try:
+            descriptor = os.open(self.directory / LEDGER_FILE, os.O_RDONLY | os.O_NOFOLLOW)
+        except OSError:
+            return []
+        with os.fdopen(descriptor, "rb") as file:
+            found = os.fstat(file.fileno())
+            inode, offset = self._file
+            if found.st_ino != inode or found.st_size < offset:
+                offset = 0
+            if found.st_size == offset or found.st_size > _MOST_BYTES:
+                return []
+            file.seek(offset)
+            data = file.read(found.st_size - offset)
+        whole = data.rfind(b"\n") + 1
+        self._file = found.st_ino, offset + whole
+        return self._take(list(records(data[:whole])), is_new_file=offset == 0)
+
+    def _take(self, found: Sequence[Any], *, is_new_file: bool) -> list[Entry]:
+        if is_new_file:
+            before, self.entries, self.judged, self.notes = self.entries, {}, None, ()
+            self.starts = 0
+            if not found or found[0] != {"schema": SCHEMA}:
+                return []
+        else:
+            before = dict(self.entries)
+        for record in found:
+            self._note(record)
+        return [entry for entry in self.entries.values() if before.get(entry.id) != entry]
+
+    def _note(self, record: Any) -> None:
+        with contextlib.suppress(KeyError, TypeError, ValueError):
+            if "entry" in record:
+                entry = Entry.from_json(record["entry"])
+                self.entries[entry.id] = entry
+            elif "judged" in record:
+                from_ns, to_ns = map(int, record["judged"])
+                self.judged, self.starts = (from_ns, to_ns), 0
+                self.notes = tuple(map(str, record["notes"]))[:MOST_NOTES]
+            elif "starts" in record:
+                self.starts = int(record["starts"])
+
+    def incidents(self) -> list[Entry]:
+        """In order of time, without those that became part of another."""
+        own = [entry for entry in self.entries.values() if entry.state is not State.MERGED]
+        return sorted(own, key=lambda entry: entry.incident.from_ns)
+
+
+def line(record: object) -> bytes:
+    return _covered(json.dumps(record, separators=(",", ":")).encode())
+
+
+def records(data: bytes) -> Iterator[Any]:
+    """The valid ones."""
+    for one in data.split(b"\n"):
+        body = one[_HEAD_BYTES:-1]
+        if len(one) <= _LONGEST_LINE and one + b"\n" == _covered(body):
+            with contextlib.suppress(ValueError, RecursionError):
+                yield json.loads(body)
+
+
+def _covered(body: bytes) -> bytes:
+    return _HEAD.format(zlib.crc32(body)).encode() + body + _TAIL

@@ -1,0 +1,84 @@
+"""Who writes the ledger: one process at a time, found out by a lock that ends with its holder."""
+
+import fcntl
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from necroscope.segment.checksum import write_whole
+from necroscope.verdicts.entry import Entry
+from necroscope.verdicts.ledger import LEDGER_FILE, MOST_NOTES, SCHEMA, Ledger, Span, line
+
+LOCK_FILE: Final = "verdicts.lock"
+MOST_ENTRIES: Final = 2000
+_REWRITE_BYTES: Final = 1 << 20
+
+
+class LedgerWriter:
+    """Held by one process at a time. What it appends is durable when it returns."""
+
+    def __init__(self, directory: Path) -> None:
+        """BlockingIOError if another process keeps the ledger."""
+        self._lock = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self.ledger = Ledger.open(directory)
+            self._path = directory / LEDGER_FILE
+            self.ledger.starts += 1
+            self.rewrite(0)
+        except OSError:
+            os.close(self._lock)
+            raise
+
+    def close(self) -> None:
+        os.close(self._lock)
+
+    def append(
+        self, entries: Sequence[Entry], judged: Span | None = None, notes: Sequence[str] = ()
+    ) -> None:
+        changes: list[dict[str, Any]] = [{"entry": entry.as_json()} for entry in entries]
+        if judged is not None:
+            changes.append({"judged": judged, "notes": list(notes)[:MOST_NOTES]})
+        with self._path.open("ab") as file:
+            file.write(b"".join(map(line, changes)))
+            file.flush()
+            if entries:
+                os.fdatasync(file.fileno())
+        self.ledger.refresh()
+
+    def rewrite_if_large(self, first_ns: int) -> None:
+        """`first_ns` is where the recording begins now."""
+        size = self._path.stat().st_size
+        if size > 2 * self._size_bytes + _REWRITE_BYTES:
+            self.rewrite(first_ns)
+
+    def rewrite(self, first_ns: int) -> None:
+        kept = [one for one in self.ledger.entries.values() if one.incident.to_ns >= first_ns]
+        kept = sorted(kept, key=lambda one: one.incident.to_ns)[-MOST_ENTRIES:]
+        changes: list[dict[str, Any]] = [{"schema": SCHEMA}]
+        changes += [{"entry": entry.as_json()} for entry in kept]
+        if self.ledger.judged is not None:
+            changes.append({"judged": self.ledger.judged, "notes": list(self.ledger.notes)})
+        changes.append({"starts": self.ledger.starts})
+        data = b"".join(map(line, changes))
+        self._size_bytes = len(data)
+        write_whole(self._path, data)
+        self.ledger.refresh()
+
+
+def is_kept(directory: Path) -> bool:
+    """Whether a process keeps the ledger now; False also where that cannot be found out."""
+    try:
+        descriptor = os.open(directory / LOCK_FILE, os.O_RDONLY | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return False

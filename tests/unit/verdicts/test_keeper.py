@@ -1,0 +1,97 @@
+"""The process that keeps the ledger: asks for windows, ends with its recorder, leaves out what kills
+it.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.drawn_node import at, drawn_node
+from tests.growing_recording import GrowingRecording
+from tests.integration.drawn_incident import drawn_incident
+
+from necroscope.verdicts import keeper
+from necroscope.verdicts.keeper import Keeper
+from necroscope.verdicts.ledger import LEDGER_FILE, Ledger, records
+from necroscope.verdicts.ledger_writer import is_kept
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> GrowingRecording:
+    return GrowingRecording(tmp_path / "r", drawn_incident())
+
+
+def test_a_window_is_asked_for_because_an_incident_was_found(recording: GrowingRecording) -> None:
+    asked: list[str] = []
+    recording.grow(60)
+    kept = Keeper(recording.directory, asked.append)
+    assert kept.turn(is_live=True) > 0
+    (entry,) = Ledger.open(recording.directory).incidents()
+    incident = entry.incident
+    assert asked == [f"{incident.from_ns} {incident.to_ns} {incident.verdict.cause}"]
+    kept.close()
+    again = Keeper(recording.directory, asked.append)
+    assert len(asked) == 2
+    again.close()
+    recording.pin(0, 60)
+    Keeper(recording.directory, asked.append).close()
+    assert len(asked) == 2
+
+
+def test_a_new_pin_is_looked_at_before_a_quiet_look_is_due(recording: GrowingRecording) -> None:
+    recording.grow(3)
+    kept = Keeper(recording.directory, lambda _: None)
+    kept.turn(is_live=True)
+    recording.grow(6)
+    assert kept.turn(is_live=True) == 0
+    recording.pin(0, 60)
+    assert kept.turn(is_live=True) > 0
+
+
+def test_while_nothing_happens_the_ledger_hardly_grows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording = GrowingRecording(tmp_path / "quiet", drawn_node("core 0:  " + "." * 60))
+    now = [1000.0]
+    monkeypatch.setattr(keeper.time, "monotonic", lambda: now[0])
+    kept = Keeper(recording.directory, lambda _: None)
+    for second in range(1, 55):
+        recording.grow(second)
+        now[0] += 1
+        kept.turn(is_live=True)
+    found = list(records((recording.directory / LEDGER_FILE).read_bytes()))
+    assert sum("judged" in record for record in found) == 1
+
+
+def test_the_process_judges_what_is_there_and_ends_with_its_recorder(
+    recording: GrowingRecording,
+) -> None:
+    recording.grow(60)
+    command = [sys.executable, "-m", "necroscope.verdicts.keeper", str(recording.directory)]
+    ran = subprocess.run(command, input=b"", capture_output=True, timeout=60, check=True)
+    (entry,) = Ledger.open(recording.directory).incidents()
+    assert f" {entry.incident.verdict.cause}\n".encode() in ran.stdout
+    assert ran.stderr == b""
+    assert not is_kept(recording.directory)
+
+
+def test_a_second_process_says_that_there_is_one(recording: GrowingRecording) -> None:
+    kept = Keeper(recording.directory, lambda _: None)
+    command = [sys.executable, "-m", "necroscope.verdicts.keeper", str(recording.directory)]
+    ran = subprocess.run(command, input=b"", capture_output=True, timeout=60, check=False)
+    assert (ran.returncode, ran.stderr) == (1, b"another process keeps the ledger\n")
+    kept.close()
+
+
+def test_a_stretch_that_kills_who_judges_it_is_left_out(recording: GrowingRecording) -> None:
+    recording.grow(30)
+    for _ in range(2):
+        Keeper(recording.directory, lambda _: None).close()  # dies before its first round is done
+    kept = Keeper(recording.directory, lambda _: None)
+    recording.grow(60)
+    kept.turn(is_live=True)
+    ledger = Ledger.open(recording.directory)
+    assert "was left out" in ledger.notes[0]
+    assert ledger.judged is not None
+    assert ledger.judged[1] >= at(29)
