@@ -75,6 +75,13 @@ class Cluster:
     is_question: bool = False
 
     @property
+    def has_victim(self) -> bool:
+        """Whether something waited or was lost on the core while that was busier than usual."""
+        active = [e for e in self.episodes if e.kind in ACTIVE and e.cpu == self.core]
+        hurt = [e for e in self.episodes if e.kind in SUFFERING and e.cpu == self.core]
+        return any(touches(victim.span, one.span) for victim in hurt for one in active)
+
+    @property
     def weight(self) -> float:
         return sum(episode.weight for episode in self.episodes) + 100.0 * len(self.events)
 
@@ -97,7 +104,9 @@ def gather(
         elif happening.is_major:
             alone.append(event)
     gathered = [_cluster(cluster, own) for cluster, own in zip(clusters, events, strict=True)]
-    gathered += [_cluster([], group) for group in _event_groups(alone)]
+    for is_of_a_core in (True, False):
+        own = [event for event in alone if event.happening.is_of_a_core is is_of_a_core]
+        gathered += [_cluster([], group) for group in _event_groups(own)]
     return sorted(gathered, key=lambda one: one.span)
 
 
@@ -121,7 +130,7 @@ def join(
         core = core_of_queue(interrupts, happening, queue)
         if core is not None:
             return JoinedEvent(happening, core, queue, BY_QUEUE)
-    if happening.is_of_the_device:
+    if happening.is_of_the_device or not happening.is_of_a_core:
         return JoinedEvent(happening, None, queue, None)
     span = happening.began_ns, happening.time_ns
     held = {e.cpu for e in episodes if e.cpu is not None and e.is_strong and touches(e.span, span)}
@@ -137,9 +146,7 @@ def _is_swapped(happening: Happening, core: int, queue: int, interrupts: Columns
     """
     said = core_of_queue(interrupts, happening, queue)
     turned = core_of_queue(interrupts, happening, core)
-    return (
-        said != core and turned == queue and str(happening.pattern or "").startswith("ena.lost_tx")
-    )
+    return said != core and turned == queue and happening.may_swap_core_and_queue
 
 
 def _all_clusters(episodes: Sequence[Episode]) -> list[list[Episode]]:
@@ -227,9 +234,10 @@ def _home(
     """The cluster an event belongs to: one with its core before one without, a strong one before a
     weak one.
     """
-    if event.happening.is_of_the_device and event.core is None:
+    what = event.happening
+    if (what.is_of_the_device and event.core is None) or not what.is_of_a_core:
         return None
-    span = event.happening.began_ns, event.time_ns + _TOUCH_NS
+    span = what.began_ns, event.time_ns + _TOUCH_NS
     best: tuple[tuple[bool, bool, float], int] | None = None
     for place, cluster in enumerate(clusters):
         own = [episode for episode in cluster if touches(episode.span, span)]

@@ -255,12 +255,12 @@ def _judged(case: Case) -> Incident | None:
 
 
 def _matters(case: Case, named: Cause | None) -> bool:
-    """Whether somebody or something suffered, or a core was held long enough; what is weak needs a
-    cause besides.
+    """Whether something suffered, or a core was held long enough; what is weak needs a cause, or a
+    victim on the same core.
     """
     is_strong = case.cluster.is_strong
     if named is None and not is_strong:
-        return False
+        return case.cluster.has_victim and case.seconds >= _NAMED_ELEVATED_S
     if any(event.happening.is_major for event in case.events):
         return True
     if any(episode.kind in HURT and (episode.is_strong or named) for episode in case.episodes):

@@ -67,6 +67,9 @@ _MINOR_S: Final = {
 # measured anew.
 _AGAIN_NS: Final = 10 * NS_PER_S
 NIC_KINDS: Final = frozenset(kind for kind in _LOOK_BACK_S if kind.startswith("nic_"))
+# The line says how long the task has stood, which is a setting (hung_task_timeout_secs).
+_SAYS_ITS_AGE: Final = frozenset({"hung_task"})
+_SWAPS_CORE_AND_QUEUE: Final = frozenset({"ena.lost_tx", "ena.lost_tx_2"})
 # Fields of a pattern that say how long it had lasted, by their unit.
 _AGES: Final = {
     "napi_us": NS_PER_US,
@@ -103,6 +106,18 @@ class Happening:
         return self.kind in _LOOK_BACK_S
 
     @property
+    def is_of_a_core(self) -> bool:
+        """Whether a core of this node may be behind it. Ray writes of any node of its cluster where
+        its head runs: such a line says nothing of the node it was written on.
+        """
+        return not self.kind.startswith("ray_")
+
+    @property
+    def may_swap_core_and_queue(self) -> bool:
+        """ENA 2.17.0 prints them in each other's place in these lines."""
+        return self.pattern in _SWAPS_CORE_AND_QUEUE
+
+    @property
     def is_of_the_device(self) -> bool:
         """The driver itself says that no core was starved: its poll was not waiting to run."""
         return self.kind.startswith("nic_") and self.fields.get("napi_scheduled") == 0
@@ -117,10 +132,11 @@ class Happening:
             for name, unit in _AGES.items()
             if isinstance(value := self.fields.get(name), int)
         ]
+        known_ns = [age_ns + 2 * NS_PER_S for age_ns in said_ns if age_ns < 3600 * NS_PER_S]
+        if self.kind in _SAYS_ITS_AGE and known_ns:
+            return self.time_ns - max(known_ns)
         usual_ns = (_LOOK_BACK_S | _MINOR_S).get(self.kind, 5) * NS_PER_S
-        return self.time_ns - max(
-            [usual_ns, *(age_ns + 2 * NS_PER_S for age_ns in said_ns if age_ns < 3600 * NS_PER_S)]
-        )
+        return self.time_ns - max([usual_ns, *known_ns])
 
 
 def happenings(events: Columns) -> list[Happening]:

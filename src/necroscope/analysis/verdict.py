@@ -62,8 +62,9 @@ def decide(
         best, others = _tempered(ranked), ranked[1:]
     else:
         unknown = next(cause for cause in causes if cause.slug == UNKNOWN)
-        # What is weak and has no cause is no incident: nobody will read what is known of it.
-        is_told = case.cluster.is_strong or case.cluster.is_question
+        # What is weak, hurts nothing and has no cause is no incident: what is known of it is not
+        # worked out.
+        is_told = case.cluster.is_strong or case.cluster.is_question or case.cluster.has_victim
         found = (unknown.assess(case.for_rule(unknown.limits)) if is_told else None) or Assessment(
             0.0, is_confirmed=False, culprit=Culprit()
         )

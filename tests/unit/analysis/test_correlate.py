@@ -201,21 +201,23 @@ def test_a_reset_that_the_driver_blames_on_the_device_is_not_joined_to_a_core_he
     assert events == {3: [], None: ["nic_reset"]}
 
 
-def test_a_dead_ray_node_is_joined_to_the_stall_a_minute_before() -> None:
+@pytest.mark.parametrize("kind", ["ray_node_dead", "ray_object_lost", "ray_fetch_timeout"])
+def test_a_line_of_ray_accuses_no_core_of_the_node_it_was_written_on(kind: str) -> None:
     node = drawn_node("""
         core 0:  ..........................................................................................
         core 1:  ..........kkkkkkkk........................................................................
         k: system  reader[1872]  /  Read > ksys_read, some_walk
         """).event(
-        80,
-        "ray_node_dead",
+        40,
+        kind,
         "Node is dead because the health check failed",
         pattern=None,
         by_kernel=False,
     )
-    incident = only_incident(node)
-    assert incident.core == 1
-    assert [event.kind for event in incident.events] == ["ray_node_dead"]
+    node.event(41, "nic_reset", "reset on core 0", cpu=0)
+    incidents = diagnose(node).incidents
+    assert [one.core for one in incidents if kind in [event.kind for event in one.events]] == [None]
+    assert {one.core: len(one.events) for one in incidents} == {1: 0, None: 1, 0: 1}
 
 
 def test_bursts_on_one_core_are_one_incident_and_their_beat_is_told() -> None:

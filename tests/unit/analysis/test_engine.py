@@ -330,3 +330,23 @@ def test_cores_that_cannot_be_read_are_estimated_from_samples() -> None:
     node.info = lambda: counted  # type: ignore[method-assign]
     (incident,) = diagnose(node).incidents
     assert (incident.core, incident.mode) == (1, "system")
+
+
+HALF_BUSY = """
+    core 0:  ........................................
+    core 1:  ...............kkkkkkkkkk...............
+    k: system+idle  agent[7]  /  main > ksys_read, odd_walk
+"""
+
+
+def test_a_busy_core_that_makes_its_softirqs_wait_is_an_incident_although_nothing_explains_it() -> (
+    None
+):
+    node = drawn_node(HALF_BUSY)
+    assert not diagnose(node).incidents
+    for second in range(17, 24):
+        node.delay(second, 1, 0.06)
+    (incident,) = diagnose(node).incidents
+    assert (incident.core, incident.verdict.cause) == (1, "unknown")
+    assert "agent" in incident.verdict.summary
+    assert any("60 ms" in item.text for item in incident.verdict.evidence)

@@ -4,8 +4,9 @@ Signature: idle cores, a load average that rises with each task that touches the
 at a flat level as long as it lasts, tasks in state D; later `task blocked for more than 120
 seconds` and `server not responding` in the log. A wait for NFS that can be killed shows in that
 line alone.
-Confirming signal: the log names a blocked task or an NFS server that does not respond; or tasks
-were found in state D that did not run once between two looks; or, before a second look, I/O
+Confirming signal: the log names a task that is blocked in a wait for I/O (it says so, or its call
+trace leads through a block device or a file system) or an NFS server that does not respond; or
+tasks were found in state D that did not run once between two looks; or, before a second look, I/O
 pressure stays at a level that hardly changes for eight seconds and more, and tasks stand in a wait
 for a file server, or no more blocks are completed than before: nothing moves. Who is seen to run
 meanwhile does not stand.
@@ -24,15 +25,19 @@ from necroscope.analysis.attribution import named
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.columns import Columns
+from necroscope.analysis.correlate import JoinedEvent
 from necroscope.analysis.episodes import Kind
 from necroscope.analysis.evidence import of_event, suffering
 from necroscope.analysis.functions import Functions, functions
+from necroscope.analysis.hung_tasks import hung_tasks
 from necroscope.analysis.report import Culprit, Evidence, Origin, WillNotHelp
 from necroscope.analysis.stacks import TaskShare
 from necroscope.analysis.task_origin import origin_of, process_origin
+from necroscope.analysis.thresholds import Threshold, Thresholds
+from necroscope.model.definitions import late_ns
+from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S
 
-BLOCKED_EVENT: Final = "hung_task"
 SILENT_EVENT: Final = "nfs_server_silent"
 # Who uses a mount whose server is somewhere else, and the process that serves one from this
 # machine.
@@ -45,90 +50,104 @@ CLIENTS: Final = functions(
 SERVERS: Final = functions(
     "fuse_dev_read fuse_dev_write fuse_dev_do_read fuse_dev_do_write fuse_dev_poll"
 )
-_SEEN: Final = 2
-_TOLD: Final = 3
-_LASTS_S: Final = 8.0
-_LEVEL: Final = 0.3
-_FLAT: Final = 0.1
-# Completions a second that are nobody's waiting: journals, logs. The smallest disks of clouds give
-# a hundred.
-_FEW: Final = 50.0
-_NO_MORE: Final = 1.3
+LIMITS: Final = Thresholds(
+    lasts_s=Threshold(8.0, "disks that are slow for a moment recover within a few seconds"),
+    level=Threshold(0.3, "of the time some work stalls for I/O: less is a busy disk"),
+    flat=Threshold(0.1, "of the level, as it may vary: what stands still does not come and go"),
+    few_per_s=Threshold(
+        50.0, "completions that are journals and logs; the smallest cloud disks do a hundred"
+    ),
+    no_more=Threshold(1.3, "times the completions of quiet time: nothing more moves"),
+    second_look_s=Threshold(8.0, "the recorder looks again 6 s after the first, at its next tick"),
+    second_look=Threshold(0.6, "of the time stalled until then, or it does not look again"),
+    runs=Threshold(0.03, "of a core's time: less is an interrupt's, or the end of what ran before"),
+    samples=Threshold(2.0, "one sample may be chance"),
+)
+_MOST_EVENTS: Final = 3
 # Interrupts of storage, as /proc/interrupts calls them; devices with a queue for each core raise no
 # block softirq.
 _STORAGE: Final = re.compile(
     r"nvme|virtio\d+-req|ahci|megaraid|mpt[23]sas|hpsa|aacraid|qla2|lpfc|xen.*blkif|vmw_pvscsi|ufshcd"
 )
-_LATE_NS: Final = 11 * NS_PER_S
-# The recorder looks a second time 6 s after the first, if work stalls for so much of the time until
-# then.
-_SECOND_LOOK_S: Final = 8.0
-_LOOKED_AT: Final = 0.6
-# Of a core's time: less is an interrupt's, or the end of what ran before.
-_RUNS: Final = 0.03
 
 
 def assess(case: Case) -> Assessment | None:
-    events = case.events_of(BLOCKED_EVENT, SILENT_EVENT)
+    events = [*case.events_of(SILENT_EVENT), *_hung_in_io(case)]
     if not events and not case.has(Kind.IO_BLOCKED):
         return None
     level, spread = _plateau(case)
     done = _completed(case)
-    is_still = done is not None and done[0] <= max(_FEW, _NO_MORE * done[1])
-    is_flat = level >= _LEVEL and spread <= _FLAT * max(level, _LEVEL) and case.seconds >= _LASTS_S
-    idle = case.counters.machine_share("idle") or 0.0
-    culprit, named_by = _blocked(case)
+    culprit, named_by = _blocked(case, events)
     waits_for_server = any(function in CLIENTS for function in culprit.path)
-    has_hung = bool(_standing(case, "io_hung"))
-    is_told = bool(events) or has_hung
-    waits_for_disk = not (waits_for_server or has_hung or case.events_of(SILENT_EVENT))
+    is_certain = bool(events) or bool(_standing(case, "io_hung"))
+    is_still = _is_still(case, done)
+    waits_for_disk = not (is_certain or waits_for_server)
     is_slow = done is not None and not is_still and waits_for_disk
-    moves = [] if is_told else _moves(case)
-    ran = [] if is_told else _ran(case)
-    evidence = [of_event(case, event) for event in events[:_TOLD]]
-    if case.has(Kind.IO_BLOCKED):
-        stalled = (
-            f"some work stalled for I/O {level:.0%} of {case.seconds:.0f} s, at a level that hardly"
-            " changed"
-        )
-        evidence.append(case.seen(stalled, "pressure"))
-    if done is not None:
-        evidence.append(
-            case.seen(
-                f"{done[0]:,.0f} completions of storage a second, {done[1]:,.0f} before", "softirqs"
-            )
-        )
-    evidence += [
-        case.seen(f"the cores were idle or waiting {idle:.0%} of the time", "cores"),
-        *named_by,
-    ]
+    moves, ran = ([], []) if is_certain else (_moves(case), _ran(case))
+    is_flat = _is_flat(case, level, spread) and not moves
+    evidence = [*_evidence(case, events, level, done), *named_by]
     return Assessment(
-        explains=_explains(case, level, is_told=is_told),
-        is_confirmed=is_told or (is_flat and not moves and (is_still or waits_for_server)),
+        explains=_explains(case, level, is_certain=is_certain),
+        is_confirmed=is_certain or (is_flat and (is_still or waits_for_server)),
         evidence=[*evidence, *(item for item in suffering(case) if item not in evidence)],
         against=[*moves, *ran, *([_slow(case)] if is_slow else [])],
         doubt=0.6 if ran else 0.4 if is_slow else 0.0,
-        would_confirm=(
-            "tasks in state D and where they wait: `ps -eo pid,stat,wchan:32,comm | grep ' D'`,"
-            " /proc/PID/stack"
-        ),
         summary=_summary(case, culprit),
         culprit=culprit,
         origin=_silent_server(case) or _server(case) or _file_system(case) or origin_of(culprit),
     )
 
 
-def _explains(case: Case, level: float, *, is_told: bool) -> float:
+def _hung_in_io(case: Case) -> list[JoinedEvent]:
+    """Hung tasks that wait for I/O by their trace; one without a trace only where I/O stalls."""
+    is_stalled = case.has(Kind.IO_BLOCKED)
+    return [
+        task.event
+        for task in hung_tasks(case)
+        if task.is_input_output or (is_stalled and not task.trace)
+    ]
+
+
+def _is_still(case: Case, done: tuple[float, float] | None) -> bool:
+    limits = case.limits
+    return done is not None and done[0] <= max(limits.few_per_s, limits.no_more * done[1])
+
+
+def _is_flat(case: Case, level: float, spread: float) -> bool:
+    limits = case.limits
+    is_level = level >= limits.level and spread <= limits.flat * max(level, limits.level)
+    return is_level and case.seconds >= limits.lasts_s
+
+
+def _evidence(
+    case: Case, events: list[JoinedEvent], level: float, done: tuple[float, float] | None
+) -> list[Evidence]:
+    stalled = f"some work stalled for I/O {level:.0%} of {case.seconds:.0f} s"
+    idle = case.counters.machine_share("idle") or 0.0
+    texts = []
+    if case.has(Kind.IO_BLOCKED):
+        texts.append((f"{stalled}, at a level that hardly changed", "pressure"))
+    if done is not None:
+        text = f"{done[0]:,.0f} completions of storage per second, {done[1]:,.0f} before"
+        texts.append((text, "softirqs"))
+    texts.append((f"the cores were idle or waiting {idle:.0%} of the time", "cores"))
+    return [
+        *(of_event(case, event) for event in events[:_MOST_EVENTS]),
+        *(case.seen(text, table) for text, table in texts),
+    ]
+
+
+def _explains(case: Case, level: float, *, is_certain: bool) -> float:
     """A core held by something else is not explained by who stands still meanwhile."""
     if case.core is not None and any(
         episode.is_strong and episode.cpu == case.core for episode in case.episodes
     ):
         return 0.1
-    return 1.0 if is_told else min(1.0, 2 * level)
+    return 1.0 if is_certain else min(1.0, 2 * level)
 
 
 def _completed(case: Case) -> tuple[float, float] | None:
-    """Requests that storage completed on the whole machine, a second: in the incident and before;
+    """Requests that storage completed on the whole machine, per second: in the incident and before;
     None if nothing tells.
     """
     found = []
@@ -143,13 +162,13 @@ def _completed(case: Case) -> tuple[float, float] | None:
             )
         )
         from_ns, to_ns = case.window
-        now = rows.within([(from_ns, to_ns + _LATE_NS)])
+        now = rows.within([(from_ns, to_ns + late_ns(TABLES["interrupts"]))])
         before = rows.within([(from_ns - 60 * NS_PER_S, from_ns)])
-        found.append((_a_second(now), _a_second(before)))
+        found.append((_per_second(now), _per_second(before)))
     return max(found, default=None)
 
 
-def _a_second(rows: Columns) -> float:
+def _per_second(rows: Columns) -> float:
     """Rows are by core: the time is that of the reads."""
     times, first = np.unique(rows["time"], return_index=True)
     elapsed_s = float(rows["elapsed_ns"][first].sum()) / NS_PER_S if len(times) else 0.0
@@ -167,9 +186,9 @@ def _moves(case: Case) -> list[Evidence]:
     if looked_ns is None or not len(rows):
         return []
     rows = rows.at(rows["resource"] == "io").within([(looked_ns, case.window[1])])
-    is_stalled = np.nan_to_num(rows["some_ns"] / rows["elapsed_ns"]) >= _LOOKED_AT
+    is_stalled = np.nan_to_num(rows["some_ns"] / rows["elapsed_ns"]) >= case.limits.second_look
     until = len(rows) if is_stalled.all() else int(np.argmin(is_stalled))
-    if rows.at(slice(until)).elapsed_s < _SECOND_LOOK_S:
+    if rows.at(slice(until)).elapsed_s < case.limits.second_look_s:
         return []
     return [
         case.seen(
@@ -188,9 +207,9 @@ def _ran(case: Case) -> list[Evidence]:
     looked_ns = min((row["time"] for row in rows), default=0)
     samples = case.samples.machine.samples
     own = np.isin(samples.tid, [row["tid"] for row in rows]) & (samples.time_ns > looked_ns)
-    looked_at_s = case.samples.machine.elapsed_s / case.node.cores
-    share = float(samples.weight[own].sum()) * case.samples.machine.period_s / looked_at_s
-    if share >= _RUNS:
+    elapsed_s = case.samples.machine.elapsed_s / case.node.cores
+    share = float(samples.weight[own].sum()) * case.samples.machine.period_s / elapsed_s
+    if share >= case.limits.runs:
         return [
             case.seen(
                 f"who was found in state D ran meanwhile, {share:.0%} of a core: slow I/O, not a"
@@ -199,7 +218,7 @@ def _ran(case: Case) -> list[Evidence]:
             )
         ]
     share = case.samples.machine.time_share(CLIENTS) * case.node.cores
-    if share >= _RUNS:
+    if share >= case.limits.runs:
         return [
             case.seen(
                 f"tasks worked on files of a server, {share:.0%} of a core: it answers", "samples"
@@ -218,7 +237,7 @@ def _plateau(case: Case) -> tuple[float, float]:
     return float(np.median(share)), float(np.percentile(share, 90) - np.percentile(share, 10))
 
 
-def _blocked(case: Case) -> tuple[Culprit, list[Evidence]]:
+def _blocked(case: Case, events: list[JoinedEvent]) -> tuple[Culprit, list[Evidence]]:
     """Who stands: a captured task in state D, else whom the log names, else who used such a mount
     before and is not seen now.
     """
@@ -236,7 +255,7 @@ def _blocked(case: Case) -> tuple[Culprit, list[Evidence]]:
         return Culprit(first["comm"], first["pid"], first["cgroup"], path=path), [
             case.seen(text, "tasks")
         ]
-    for event in case.events_of(BLOCKED_EVENT):
+    for event in events:
         if event.fields.get("comm"):
             return Culprit(str(event.fields["comm"]), _number(event.fields.get("pid"))), []
     gone = _gone(case, CLIENTS)
@@ -260,7 +279,11 @@ def _standing(case: Case, trigger: str | None = None) -> list[dict[str, Any]]:
 def _gone(case: Case, group: Functions) -> TaskShare | None:
     """The task that was in these functions in quiet time and is in none of them in the incident."""
     here = case.samples.machine.of(group)
-    before = [task for task in case.samples.machine_before.tasks(group) if task.weight >= _SEEN]
+    before = [
+        task
+        for task in case.samples.machine_before.tasks(group)
+        if task.weight >= case.limits.samples
+    ]
     return next((task for task in before if not here.of_task(task.comm, pid=task.pid).total), None)
 
 
@@ -276,7 +299,11 @@ def _silent_server(case: Case) -> Origin | None:
 
 def _server(case: Case) -> Origin | None:
     """The process behind a FUSE mount, as it worked before."""
-    tasks = [task for task in case.samples.machine_before.tasks(SERVERS) if task.weight >= _SEEN]
+    tasks = [
+        task
+        for task in case.samples.machine_before.tasks(SERVERS)
+        if task.weight >= case.limits.samples
+    ]
     return process_origin(tasks[0].comm) if tasks else None
 
 
@@ -307,12 +334,17 @@ CAUSE = Cause(
     slug="blocked-io",
     title="tasks stand in waits for I/O that does not come",
     confirming=(
-        "a blocked task or an NFS server that does not respond in the log; or tasks in state D that"
-        " did not run once between two looks; or, before a second look, I/O pressure at a flat"
-        " level for 8 s and more, and tasks in a wait for a file server, or no more blocks"
+        "a task blocked in I/O or an NFS server that does not respond in the log; or tasks in state"
+        " D that did not run once between two looks; or, before a second look, I/O pressure at a"
+        " flat level for 8 s and more, and tasks in a wait for a file server, or no more blocks"
         " completed"
     ),
+    would_confirm=(
+        "tasks in state D and where they wait: `ps -eo pid,stat,wchan:32,comm | grep ' D'`,"
+        " /proc/PID/stack"
+    ),
     assess=assess,
+    thresholds=LIMITS,
     fix=(
         (
             "find the mount: cat /proc/PID/stack of a task in D (fuse_*, nfs_*, rpc_wait_*,"

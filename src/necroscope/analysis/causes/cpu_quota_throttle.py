@@ -16,14 +16,16 @@ from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.episodes import Episode, Kind
 from necroscope.analysis.report import Culprit, Evidence, Origin, WillNotHelp
+from necroscope.analysis.thresholds import Threshold, Thresholds
 from necroscope.model.container_paths import parse_unit
 
-_CONFIRMED: Final = 0.15
-_ALL_OF_IT: Final = 0.4
-# A period is 100 ms unless somebody chose another.
-_PERIODS_PER_S: Final = 10.0
-_OF_PERIODS: Final = 0.25
-_IDLE: Final = 0.1
+LIMITS: Final = Thresholds(
+    confirmed=Threshold(0.15, "of the wall time: a seventh of it is felt as latency"),
+    all_of_it=Threshold(0.4, "throttled this much of the time, the quota explains all of the wait"),
+    of_periods=Threshold(0.25, "the limit of the Kubernetes alert CPUThrottlingHigh"),
+    periods_per_s=Threshold(10.0, "a period is 100 ms unless the quota was set with another"),
+    idle=Threshold(0.1, "cores that are idle meanwhile are worth saying"),
+)
 
 
 def assess(case: Case) -> Assessment | None:
@@ -35,29 +37,25 @@ def assess(case: Case) -> Assessment | None:
     confirmed = [episode for episode in throttled if _is_confirmed(case, episode)]
     worst = max(confirmed or throttled, key=lambda episode: episode.level * episode.seconds)
     path = worst.subject or "/"
-    against, doubt = _against(case)
+    # A core that is held by something else is another story, which has only its time in common.
+    held = next((episode for episode in case.episodes if episode.is_strong), None)
     culprit = _culprit(case, path)
-    who = culprit.comm or path
+    unit = parse_unit(path)
     return Assessment(
-        explains=min(1.0, worst.level / _ALL_OF_IT),
+        explains=min(1.0, worst.level / case.limits.all_of_it),
         is_confirmed=bool(confirmed),
         evidence=[
-            _seen(case, episode) for episode in sorted(throttled, key=lambda one: -one.level)[:3]
-        ]
-        + _idle(case),
-        against=against,
-        doubt=doubt,
-        would_confirm="nr_throttled and throttled time in cpu.stat of the cgroup",
+            *(_seen(case, episode) for episode in sorted(throttled, key=_by_level)[:3]),
+            *_idle(case),
+        ],
+        against=[_seen(case, held)] if held else (),
+        doubt=0.6 if held else 0.0,
         summary=(
-            f"{who} waits for its own CPU quota: {worst.level:.1f} s of its threads' time a second"
-            f" are throttled in {path}"
+            f"{culprit.comm or path} waits for its own CPU quota: {worst.level:.1f} s of its"
+            f" threads' time per second are throttled in {path}"
         ),
         culprit=culprit,
-        origin=(
-            Origin("unit", unit)
-            if (unit := parse_unit(path)) and path.endswith(unit)
-            else Origin("cgroup", path)
-        ),
+        origin=Origin("unit", unit) if unit and path.endswith(unit) else Origin("cgroup", path),
         fix=(
             (
                 f"raise or remove the CPU limit of {path} (cpu.max, cpu.cfs_quota_us, limits.cpu),"
@@ -67,37 +65,25 @@ def assess(case: Case) -> Assessment | None:
     )
 
 
+def _by_level(episode: Episode) -> float:
+    return -episode.level
+
+
 def _seen(case: Case, episode: Episode) -> Evidence:
-    return case.seen(episode.text, episode.table, None, episode.span)
+    return case.seen(episode.text, episode.table, episode.cpu, episode.span)
 
 
 def _is_confirmed(case: Case, episode: Episode) -> bool:
-    return episode.level >= _CONFIRMED and _share_of_periods(case, episode) >= _OF_PERIODS
-
-
-def _share_of_periods(case: Case, episode: Episode) -> float:
     rows = case.counters.columns("cgroups").within([(episode.from_ns, episode.to_ns + 1)])
     times = rows.at(rows["path"] == episode.subject).total("nr_throttled") or 0.0
-    return times / max(episode.seconds, 1.0) / _PERIODS_PER_S
+    of_periods = times / max(episode.seconds, 1.0) / case.limits.periods_per_s
+    return episode.level >= case.limits.confirmed and of_periods >= case.limits.of_periods
 
 
 def _idle(case: Case) -> list[Evidence]:
-    idle = case.counters.machine_share("idle")
-    return (
-        [case.seen(f"meanwhile the cores were {idle:.0%} idle", "cores")]
-        if idle is not None and idle >= _IDLE
-        else []
-    )
-
-
-def _against(case: Case) -> tuple[list[Evidence], float]:
-    """A core that is held by something else is another story, to which the throttling only belongs
-    in time.
-    """
-    held = [episode for episode in case.episodes if episode.is_strong]
-    if held:
-        return [case.seen(held[0].text, held[0].table, held[0].cpu, held[0].span)], 0.6
-    return [], 0.0
+    idle = case.counters.machine_share("idle") or 0.0
+    text = f"meanwhile the cores were {idle:.0%} idle"
+    return [case.seen(text, "cores")] if idle >= case.limits.idle else []
 
 
 def _culprit(case: Case, path: str) -> Culprit:
@@ -119,7 +105,9 @@ CAUSE = Cause(
         "one cgroup throttled in every fourth period, and a seventh of the wall time, in its"
         " cpu.stat"
     ),
+    would_confirm="nr_throttled and throttled time in cpu.stat of the cgroup",
     assess=assess,
+    thresholds=LIMITS,
     fix=(
         (
             "run no more threads than the quota has cores (GOMAXPROCS, OMP_NUM_THREADS): each"

@@ -12,7 +12,7 @@ from typing import Final
 from necroscope.analysis.attribution import named
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause, Signature
-from necroscope.analysis.functions import functions
+from necroscope.analysis.functions import Functions, functions
 from necroscope.analysis.report import WillNotHelp
 from necroscope.analysis.stacks import TaskShare
 from necroscope.analysis.task_origin import origin_of
@@ -34,8 +34,8 @@ SIGNATURE: Final = Signature(
     confirmed=Threshold(0.25, "a quarter of a core goes into events instead of into the files"),
 )
 LIMITS: Final = Thresholds(
-    watcher=Threshold(0.4, "one program does most of the reading"),
-    watcher_samples=Threshold(3.0, "fewer samples may be chance"),
+    one_program=Threshold(0.4, "of the events on all cores: one program makes, or reads, most"),
+    samples=Threshold(3.0, "fewer samples may be chance"),
 )
 
 
@@ -43,13 +43,11 @@ def assess(case: Case) -> Assessment | None:
     found = SIGNATURE.match(case)
     if found is None:
         return None
-    watcher = _watcher(case)
+    maker, watcher = _most(case, MAKES), _most(case, READS)
     reads = f"{watcher.comm} reads such events meanwhile" if watcher else ""
-    for_whom = f" for {watcher.comm}" if watcher and watcher.comm != found.who else ""
     return found.assessment(
         summary=(
-            f"{found.who} makes events of what it does to files{for_whom}: {found.share:.0%} of"
-            f" what {case.place} does"
+            f"{_work(case, found.who, maker, watcher)}: {found.share:.0%} of what {case.place} does"
         ),
         origin=origin_of(named(watcher, (), case.node) if watcher else found.culprit),
         evidence=[case.seen(reads, "samples")] if watcher else (),
@@ -61,10 +59,20 @@ def assess(case: Case) -> Assessment | None:
     )
 
 
-def _watcher(case: Case) -> TaskShare | None:
-    most = next(iter(case.samples.machine.tasks(READS)), None)
-    is_one = most is not None and most.weight >= case.limits.watcher_samples
-    return most if most is not None and is_one and most.share >= case.limits.watcher else None
+def _work(case: Case, who: str, maker: TaskShare | None, watcher: TaskShare | None) -> str:
+    """The core's own work: making events, or reading what another task makes."""
+    now = case.samples.now
+    if now.share(READS) > now.share(MAKES):
+        by = f" that {maker.comm} makes" if maker and maker.comm != who else ""
+        return f"{who} reads events of files{by}"
+    reader = f" for {watcher.comm}" if watcher and watcher.comm != who else ""
+    return f"{who} makes events of what it does to files{reader}"
+
+
+def _most(case: Case, group: Functions) -> TaskShare | None:
+    most = next(iter(case.samples.machine.tasks(group)), None)
+    is_one = most is not None and most.weight >= case.limits.samples
+    return most if most is not None and is_one and most.share >= case.limits.one_program else None
 
 
 CAUSE = Cause(

@@ -21,10 +21,16 @@ from necroscope.analysis.evidence import suffering, what_held_the_core
 from necroscope.analysis.report import Culprit, Evidence, WillNotHelp
 from necroscope.analysis.stacks import INTERRUPT, SOFTIRQ
 from necroscope.analysis.task_origin import origin_of
+from necroscope.analysis.thresholds import Threshold, Thresholds
+from necroscope.model.definitions import STALL_NS
+from necroscope.model.units import NS_PER_S
 
-_MOSTLY: Final = 0.5
-_WAITED: Final = 0.3
-_STALL_S: Final = 0.1
+LIMITS: Final = Thresholds(
+    mostly=Threshold(0.5, "of the core in system mode, and of its samples: who holds it"),
+    waited=Threshold(0.3, "of the incident: the poll's thread waited a third of it"),
+    enough_s=Threshold(5.0, "after 5 s a driver resets its queue, however long the rest lasts"),
+    stall_s=Threshold(STALL_NS / NS_PER_S, "timers that stall too are not held by a task"),
+)
 # The pattern of ENA's line that its poll is scheduled and does not run.
 _STARVED: Final = "ena.napi_starved"
 
@@ -35,9 +41,14 @@ def assess(case: Case) -> Assessment | None:
         event for event in case.events if _says_poll_starved(event) and event.core == case.core
     ]
     system = case.counters.share("system") or 0.0
-    if case.core is None or case.mode != "system" or system < _MOSTLY or not (waits or starved):
+    if (
+        case.core is None
+        or case.mode != "system"
+        or system < case.limits.mostly
+        or not (waits or starved)
+    ):
         return None
-    if case.samples.now.share(SOFTIRQ) >= _MOSTLY:
+    if case.samples.now.share(SOFTIRQ) >= case.limits.mostly:
         return None
     waited_s = sum(episode.amount for episode in waits)
     culprit = case.culprit()
@@ -47,7 +58,8 @@ def assess(case: Case) -> Assessment | None:
     held = f"core {case.core} in the kernel{path} for {case.seconds:.1f} s{case.beat}"
     return Assessment(
         explains=system,
-        is_confirmed=waited_s >= _WAITED * min(case.seconds, 5.0) or bool(starved),
+        is_confirmed=waited_s >= case.limits.waited * min(case.seconds, case.limits.enough_s)
+        or bool(starved),
         evidence=[*what_held_the_core(case), *_work(case, culprit), *suffering(case)],
         against=against,
         doubt=doubt,
@@ -76,7 +88,7 @@ def _against(case: Case, waits: list[Episode]) -> tuple[list[Evidence], float]:
     timer_s = case.counters.softirq_delay_s(["timer"]) or 0.0
     is_ksoftirqd = any((episode.subject or "").startswith("ksoftirqd/") for episode in waits)
     if is_ksoftirqd or (
-        timer_s < _STALL_S and not case.has(Kind.SOFTIRQ_FROZEN, Kind.TIME_MISSING)
+        timer_s < case.limits.stall_s and not case.has(Kind.SOFTIRQ_FROZEN, Kind.TIME_MISSING)
     ):
         return [], 0.0
     return [
@@ -107,7 +119,7 @@ def _work(case: Case, culprit: Culprit | None) -> list[Evidence]:
 
 def _took(case: Case, culprit: Culprit | None) -> str:
     share = case.samples.share_of(culprit)
-    return "held" if share >= _MOSTLY else f"had {share:.0%} of"
+    return "held" if share >= case.limits.mostly else f"had {share:.0%} of"
 
 
 def _fix(case: Case, culprit: Culprit | None) -> tuple[str, ...]:
@@ -139,6 +151,7 @@ CAUSE = Cause(
         " driver names this core"
     ),
     assess=assess,
+    thresholds=LIMITS,
     fix=(
         "take away the long kernel section: stop the task, or make it ask for less at a time",
         (

@@ -18,6 +18,7 @@ from necroscope.analysis.evidence import in_samples, suffering, what_held_the_co
 from necroscope.analysis.functions import Functions, functions
 from necroscope.analysis.periodicity import told
 from necroscope.analysis.report import Origin, WillNotHelp
+from necroscope.analysis.thresholds import Threshold, Thresholds
 
 IPTABLES: Final = functions("ipt_do_table ip6t_do_table arpt_do_table ebt_do_table")
 NFTABLES: Final = functions("nft_do_chain nft_do_chain_*")
@@ -39,14 +40,18 @@ REPLACES_NFTABLES: Final = functions(
     " nft_table_validate __nft_release_* nfnetlink_rcv_batch nft_rbtree_* nft_pipapo_*"
 )
 REPLACES: Final = REPLACES_IPTABLES | REPLACES_NFTABLES
-_LEAST: Final = 0.15
-_OF_PACKETS: Final = 0.35
-_OF_CORE: Final = 0.25
+LIMITS: Final = Thresholds(
+    least=Threshold(0.15, "a host firewall of some dozen rules stays below it"),
+    of_core=Threshold(0.25, "a quarter of the core walks rules or swaps them"),
+    of_packets=Threshold(0.35, "with few rules the loop is a few per cent of a packet's way"),
+    replaced_s=Threshold(1.0, "a replacement that is over within a second harms no queue"),
+    family=Threshold(0.075, "of the core: enough to say which tool's loop it is"),
+)
 
 
 def assess(case: Case) -> Assessment | None:
     walked, replaced = case.samples.now.share(RULES), case.samples.now.share(REPLACES)
-    if max(walked, replaced) < _LEAST:
+    if max(walked, replaced) < case.limits.least:
         return None
     return _walk(case, walked) if walked >= replaced else _replacement(case, replaced)
 
@@ -54,28 +59,19 @@ def assess(case: Case) -> Assessment | None:
 def _walk(case: Case, walked: float) -> Assessment:
     of_packets = walked / max(case.samples.now.share(PACKETS), walked)
     processed = case.counters.rate("softnet", "processed", cpu=case.core).now
-    few = (
-        [case.seen(f"with {processed:,.0f} packets/s only", "softnet", case.core)]
-        if processed is not None
-        else []
-    )
+    texts = [(f"that is {of_packets:.0%} of all that was done with packets", "samples")]
+    if processed is not None:
+        texts.append((f"with {processed:,.0f} packets/s only", "softnet"))
     name = f"{_family(case, IPTABLES)} rules"
     return Assessment(
         explains=walked,
-        is_confirmed=walked >= _OF_CORE and of_packets >= _OF_PACKETS,
+        is_confirmed=walked >= case.limits.of_core and of_packets >= case.limits.of_packets,
         evidence=[
             in_samples(case, RULES, "the loop over firewall rules"),
-            case.seen(
-                f"that is {of_packets:.0%} of all that was done with packets", "samples", case.core
-            ),
-            *few,
+            *(case.seen(text, table, case.core) for text, table in texts),
             *what_held_the_core(case),
             *suffering(case),
         ],
-        would_confirm=(
-            "the number of rules (iptables-save | wc -l, nft list ruleset | wc -l) in the"
-            " namespaces of this node"
-        ),
         summary=(
             f"each packet on core {case.core} walks through long chains of {name}, {walked:.0%} of"
             " what the core does"
@@ -88,10 +84,10 @@ def _walk(case: Case, walked: float) -> Assessment:
 def _replacement(case: Case, replaced: float) -> Assessment:
     culprit = case.culprit(REPLACES)
     name = f"{_family(case, REPLACES_IPTABLES)} rules"
-    who = culprit.comm if culprit else "a tool"
+    less_often = f"change fewer rules at once, or less often than {told(case.period_s or 0.0)}"
     return Assessment(
         explains=replaced,
-        is_confirmed=replaced >= _OF_CORE and case.seconds >= 1.0,
+        is_confirmed=replaced >= case.limits.of_core and case.seconds >= case.limits.replaced_s,
         evidence=[
             in_samples(case, REPLACES, "checking and swapping rules"),
             *what_held_the_core(case),
@@ -101,14 +97,13 @@ def _replacement(case: Case, replaced: float) -> Assessment:
             "how long a change of the rules takes (time iptables-restore, kube-proxy's sync"
             " duration)"
         ),
-        summary=f"{who} replaced {name} on core {case.core}, {case.seconds:.1f} s in the kernel",
+        summary=(
+            f"{culprit.comm if culprit else 'a tool'} replaced {name} on core {case.core},"
+            f" {case.seconds:.1f} s in the kernel"
+        ),
         culprit=culprit,
         origin=Origin("setting", name),
-        fix=(
-            (f"change fewer rules at once, or less often than {told(case.period_s)}",)
-            if case.period_s
-            else ()
-        ),
+        fix=(less_often,) if case.period_s else (),
     )
 
 
@@ -116,7 +111,7 @@ def _family(case: Case, iptables: Functions) -> str:
     """By the functions: iptables' own loop, or nftables, which may also be what iptables is built
     on.
     """
-    return "iptables" if case.samples.now.share(iptables) >= _LEAST / 2 else "nftables"
+    return "iptables" if case.samples.now.share(iptables) >= case.limits.family else "nftables"
 
 
 CAUSE = Cause(
@@ -125,7 +120,12 @@ CAUSE = Cause(
     confirming=(
         "the loop over rules has a third of all that is done with packets and a quarter of the core"
     ),
+    would_confirm=(
+        "the number of rules (iptables-save | wc -l, nft list ruleset | wc -l) in the namespaces of"
+        " this node"
+    ),
     assess=assess,
+    thresholds=LIMITS,
     fix=(
         (
             "count them: iptables-save | wc -l and nft list ruleset | wc -l, also in the network"

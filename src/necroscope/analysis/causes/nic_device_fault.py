@@ -20,6 +20,8 @@ from necroscope.analysis.episodes import SUFFERING, Kind, Span, touches
 from necroscope.analysis.evidence import of_event
 from necroscope.analysis.happenings import NIC_KINDS
 from necroscope.analysis.report import Culprit, Evidence, Origin, WillNotHelp
+from necroscope.analysis.thresholds import Threshold, Thresholds
+from necroscope.model.definitions import STALL_NS
 from necroscope.model.units import NS_PER_S
 
 # Kinds that a starved core does not cause by itself.
@@ -42,8 +44,13 @@ _DEVICE_COUNTERS: Final = (
     "admin_to",
     "wd_expired",
 )
-# Of the time before the line: how much of it must have been recorded to say that a core was well.
-_RECORDED: Final = 0.8
+LIMITS: Final = Thresholds(
+    recorded=Threshold(0.8, "of the time before the line, to say that a core was well in it"),
+    in_kernel=Threshold(0.7, "of the core's time: with more, its poll may have had no turn"),
+    stall_s=Threshold(
+        STALL_NS / NS_PER_S, "a softirq that stalled says that the core was not well"
+    ),
+)
 _PATTERNS_OF_THE_DEVICE: Final = (
     "ena.keepalive",
     "ena.msix",
@@ -60,12 +67,12 @@ def assess(case: Case) -> Assessment | None:
     if not events:
         return None
     starved = _starvation(case, events)
-    told = [reason for event in events if (reason := _device_reason(event))]
+    reasons = [reason for event in events if (reason := _device_reason(event))]
     device = next((event.happening.device for event in events if event.happening.device), None)
     was_well = _core_was_well(case)
     evidence = [
         *(of_event(case, event) for event in events[:3]),
-        *(case.seen(reason, "events", case.core) for reason in told[:3]),
+        *(case.seen(reason, "events", case.core) for reason in reasons[:3]),
     ]
     if was_well is not None:
         evidence.append(was_well)
@@ -75,11 +82,11 @@ def assess(case: Case) -> Assessment | None:
         else ", and no core is known to have been held"
     )
     return Assessment(
-        explains=0.9 if told else 0.5,
-        is_confirmed=bool(told) or (was_well is not None and not starved),
+        explains=0.9 if reasons else 0.5,
+        is_confirmed=bool(reasons) or (was_well is not None and not starved),
         evidence=evidence,
         against=starved,
-        doubt=0.85 if starved else 0.0 if told or was_well is not None else 0.2,
+        doubt=0.85 if starved else 0.0 if reasons or was_well is not None else 0.2,
         would_confirm=(
             "the driver's reset reason (ethtool -S: missing_tx_cmpl, missing_intr) and a core that"
             " was not held"
@@ -131,7 +138,7 @@ def _core_was_well(case: Case) -> Evidence | None:
     if case.core is None:
         return _all_were_well(case)
     kernel, delay_s = case.counters.share("kernel"), _measured_delay_s(case)
-    if kernel is None or kernel > 0.7 or (delay_s or 0.0) >= 0.1:
+    if kernel is None or kernel > case.limits.in_kernel or (delay_s or 0.0) >= case.limits.stall_s:
         return None
     if not _is_covered(case, "cores") or (delay_s is None and not _is_covered(case, "softirqs")):
         return None
@@ -150,7 +157,7 @@ def _all_were_well(case: Case) -> Evidence | None:
         if e.is_strong and e.cpu is not None and touches(e.span, case.window)
     ]
     delay_s = _measured_delay_s(case)
-    if held or delay_s is None or delay_s >= 0.1 or not _is_covered(case, "cores"):
+    if held or delay_s is None or delay_s >= case.limits.stall_s or not _is_covered(case, "cores"):
         return None
     return case.seen(
         f"no core was held, and no softirq of any core waited longer than {delay_s * 1000:.0f} ms",
@@ -160,20 +167,20 @@ def _all_were_well(case: Case) -> Evidence | None:
 
 def _measured_delay_s(case: Case) -> float | None:
     """The longest wait of a softirq; None if none was measured in that time."""
-    rows = case.counters.columns("softirq_delay").of_core(case.core).within([_until_told(case)])
+    rows = case.counters.columns("softirq_delay").of_core(case.core).within([_until_line(case)])
     return case.counters.softirq_delay_s() if len(rows) else None
 
 
 def _is_covered(case: Case, table: str) -> bool:
     """Whether rows of the core, or of all cores, tell of nearly all of that time."""
     recorded_s = (
-        case.counters.columns(table).of_core(case.core).within([_until_told(case)]).elapsed_s
+        case.counters.columns(table).of_core(case.core).within([_until_line(case)]).elapsed_s
     )
     cores = case.node.cores if case.core is None else 1
-    return recorded_s >= _RECORDED * cores * (case.window[1] - case.window[0]) / NS_PER_S
+    return recorded_s >= case.limits.recorded * cores * (case.window[1] - case.window[0]) / NS_PER_S
 
 
-def _until_told(case: Case) -> Span:
+def _until_line(case: Case) -> Span:
     """Rows come at the end of a tick."""
     return case.window[0], case.window[1] + TICK_NS
 
@@ -186,6 +193,7 @@ CAUSE = Cause(
         " had time"
     ),
     assess=assess,
+    thresholds=LIMITS,
     fix=(
         (
             "update the driver and firmware; give the lines and `ethtool -S` to the vendor or the"

@@ -23,22 +23,21 @@ from necroscope.analysis.evidence import suffering
 from necroscope.analysis.periodicity import period_of_starts, told
 from necroscope.analysis.report import Culprit, Evidence, Origin, WillNotHelp
 from necroscope.analysis.task_origin import origin_of, process_origin
+from necroscope.analysis.thresholds import Threshold, Thresholds
 from necroscope.model.units import NS_PER_S
 
-_MOST: Final = 0.4
-_IN_MOST_BURSTS: Final = 0.7
-_IN_BETWEEN: Final = 0.25
-# How far starts may lie from their beat: a timer is exact, and bursts are told to a quarter of a
-# second.
-_OFF_BEAT_S: Final = 0.15
-# A timer counts from the last start or end of its unit, and is as exact as AccuracySec lets it be.
-_SAME_BEAT: Final = 0.1
-# Others have so much of the core between two bursts and so little of that in them; and bursts take
-# so much of the time.
-_AT_WORK: Final = 0.3
-_MADE_WAY: Final = 0.5
-_PART: Final = 0.1
-# As many bursts as are looked at.
+LIMITS: Final = Thresholds(
+    most=Threshold(0.4, "of the core in a burst: the program is what the burst is made of"),
+    in_most_bursts=Threshold(0.7, "of the bursts have it: a timer may be missed now and then"),
+    in_between=Threshold(0.25, "of its use in bursts: between them it hardly runs"),
+    off_beat_s=Threshold(0.15, "a timer is exact, and bursts are placed to a quarter of a second"),
+    drift=Threshold(0.005, "of the period: what a clock's rate may be off"),
+    same_beat=Threshold(0.1, "a timer counts from its unit's last start or end, AccuracySec apart"),
+    at_work=Threshold(0.3, "of the core that others have between two bursts: there is work"),
+    made_way=Threshold(0.5, "of their use that others keep in a burst: they had to make way"),
+    part=Threshold(0.1, "of the time is bursts: less is lost in everything else"),
+)
+# This many bursts are looked at closely.
 _BURSTS: Final = 12
 
 
@@ -47,58 +46,44 @@ def assess(case: Case) -> Assessment | None:
     period_s = period_of_starts([burst.from_ns for burst in bursts])
     if case.core is None or period_s is None or not bursts:
         return None
-    comm = bursts[0].subject or ""
-    looked_at = bursts[:_BURSTS]
-    in_bursts, between = _rates(case, comm, looked_at)
-    paid = _paid(case, comm, looked_at, period_s)
-    off_s = _off_beat_s(bursts, period_s)
+    comm, closely = bursts[0].subject or "", bursts[:_BURSTS]
+    in_bursts, between = _rates(case, comm, closely)
     usual = sum(in_bursts) / len(in_bursts)
-    often = sum(rate >= _MOST for rate in in_bursts) / len(in_bursts)
-    own = case.samples.now.of_task(comm).tasks()
-    culprit = named(own[0], case.samples.now.of_task(comm).path(), case.node) if own else None
+    off_s = _off_beat_s(bursts, period_s)
+    paid = _paid(case, comm, closely, period_s)
+    own = case.samples.now.of_task(comm)
+    culprit = named(own.tasks()[0], own.path(), case.node) if own.total else None
     who = comm if culprit and culprit.pid is not None else f"{comm} (another process each time)"
     length_s = sum(burst.seconds for burst in bursts) / len(bursts)
     timer, schedule = _timer(case, culprit, period_s) or (None, "")
+    every = told(period_s)
+    texts = (
+        f"{len(bursts)} bursts of {comm} on core {case.core}, {every}, {off_s:.2f} s off the beat",
+        f"it has {usual:.0%} of the core in them and {between:.0%} in between",
+    )
+    edit = "RandomizedDelaySec spreads it, a longer period does less"
     return Assessment(
         explains=usual,
         is_confirmed=bool(paid)
-        and often >= _IN_MOST_BURSTS
-        and between <= _IN_BETWEEN * usual
-        and off_s <= _OFF_BEAT_S + 0.005 * period_s,
+        and _is_on_the_beat(case, in_bursts, between, off_s - case.limits.drift * period_s),
         evidence=[
-            case.seen(
-                f"{len(bursts)} bursts of {comm} on core {case.core}, {told(period_s)}, {off_s:.2f}"
-                " s off the beat",
-                "samples",
-                case.core,
-            ),
-            case.seen(
-                f"it has {usual:.0%} of the core in them and {between:.0%} in between",
-                "samples",
-                case.core,
-            ),
+            *(case.seen(text, "samples", case.core) for text in texts),
             *paid,
             *([case.seen(f"{timer.name} starts its unit: {schedule}", "units")] if timer else []),
             *suffering(case),
         ],
-        would_confirm=(
-            "more bursts of the same program, exactly on the beat, and somebody who waits for them"
-            " to end"
-        ),
-        summary=f"{who} takes core {case.core} {told(period_s)} for about {length_s:.1f} s",
+        summary=f"{who} takes core {case.core} {every} for about {length_s:.1f} s",
         culprit=culprit,
         origin=timer or origin_of(culprit) or process_origin(comm),
-        fix=(
-            (
-                (
-                    f"systemctl edit {timer.name}  # RandomizedDelaySec spreads it, a longer period"
-                    " does less"
-                ),
-            )
-            if timer
-            else ()
-        ),
+        fix=(f"systemctl edit {timer.name}  # {edit}",) if timer else (),
     )
+
+
+def _is_on_the_beat(case: Case, in_bursts: list[float], between: float, off_s: float) -> bool:
+    limits = case.limits
+    often = sum(rate >= limits.most for rate in in_bursts) / len(in_bursts)
+    is_apart = between <= limits.in_between * sum(in_bursts) / len(in_bursts)
+    return often >= limits.in_most_bursts and is_apart and off_s <= limits.off_beat_s
 
 
 def _bursts(case: Case) -> list[Episode]:
@@ -120,7 +105,7 @@ def _timer(case: Case, culprit: Culprit | None, period_s: float) -> tuple[Origin
         return None
     rows = rows.at(
         (rows["starts"] == culprit.unit)
-        & (np.abs(rows["period_ns"] / NS_PER_S - period_s) <= _SAME_BEAT * period_s)
+        & (np.abs(rows["period_ns"] / NS_PER_S - period_s) <= case.limits.same_beat * period_s)
     )
     return (
         (Origin("unit", str(rows["unit"][-1])), rows["schedule"][-1] or told(period_s))
@@ -139,8 +124,9 @@ def _paid(case: Case, comm: str, bursts: list[Episode], period_s: float) -> list
     others = case.node.stacks((spans[0][0], spans[-1][1]), core).without_task(comm)
     at_work = others.where(core, outside((spans[0][0], spans[-1][1]), spans)).busy_share
     in_bursts = others.where(core, spans).busy_share
+    limits = case.limits
     part = sum(burst.seconds for burst in bursts) / len(bursts) / period_s
-    if at_work >= _AT_WORK and in_bursts <= _MADE_WAY * at_work and part >= _PART:
+    if at_work >= limits.at_work and in_bursts <= limits.made_way * at_work and part >= limits.part:
         text = (
             f"others have {at_work:.0%} of the core between the bursts and {in_bursts:.0%} in them:"
             " they make way"
@@ -176,7 +162,12 @@ CAUSE = Cause(
         "four bursts exactly on the beat, of one program, which hardly runs in between, and"
         " somebody who waits for it"
     ),
+    would_confirm=(
+        "more bursts of the same program, exactly on the beat, and somebody who waits for them"
+        " to end"
+    ),
     assess=assess,
+    thresholds=LIMITS,
     fix=(
         (
             "find whose timer it is: systemctl list-timers, crontab -l, /etc/cron.d, the agent's"

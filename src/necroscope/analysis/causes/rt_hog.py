@@ -20,63 +20,50 @@ from necroscope.analysis.evidence import of_event, suffering, what_held_the_core
 from necroscope.analysis.report import WillNotHelp
 from necroscope.analysis.scheduling import REAL_TIME, captured, outranked
 from necroscope.analysis.task_origin import origin_of
+from necroscope.analysis.thresholds import Threshold, Thresholds
 
 # Kernel threads of class FIFO are the system's own: migration/N, the watchdogs, threaded
 # interrupts.
 _OF_THE_KERNEL: Final = ("migration/", "irq/", "watchdog/", "cpuhp/", "idle_inject/", "stop/")
-_MOSTLY: Final = 0.5
+LIMITS: Final = Thresholds(
+    mostly=Threshold(0.5, "of the core's samples: the task that keeps the core for itself"),
+)
 
 
 def assess(case: Case) -> Assessment | None:
-    tasks = case.samples.now.tasks()
-    if case.core is None or not tasks or tasks[0].share < _MOSTLY:
+    hog = next(iter(case.samples.now.tasks()), None)
+    if case.core is None or hog is None or hog.share < case.limits.mostly:
         return None
-    hog = tasks[0]
     task = None if hog.comm.startswith(_OF_THE_KERNEL) else captured(case, hog.comm)
     policy = task["policy"] if task is not None else None
-    throttled = case.events_of("rt_throttled")
-    waited = outranked(case)
-    if policy not in REAL_TIME and (policy is not None or not (throttled or waited)):
+    throttled, waited = case.events_of("rt_throttled"), outranked(case)
+    is_real_time = policy in REAL_TIME
+    if not is_real_time and (policy is not None or not (throttled or waited)):
         return None
     rank = f"{policy}, priority {task['priority']}" if task is not None else "policy not captured"
     culprit = case.culprit()
     thread = hog.tid or (task["tid"] if task is not None else None)
+    texts = [(f"its scheduling policy is {rank}", "tasks")] if task is not None else []
+    texts += [(waited, "runqueue")] if waited else []
+    unseen = case.seen("its scheduling policy was not captured", "tasks", case.core)
+    lower = f"chrt --other -p 0 {thread}  # an ordinary priority, or let it sleep between its work"
     return Assessment(
         explains=hog.share,
-        is_confirmed=(policy in REAL_TIME or bool(throttled)) and _something_waits(case),
-        doubt=0.0 if policy in REAL_TIME else 0.15,
+        is_confirmed=(is_real_time or bool(throttled)) and _something_waits(case),
+        doubt=0.0 if is_real_time else 0.15,
         evidence=[
-            *(
-                [case.seen(f"its scheduling policy is {rank}", "tasks", case.core)]
-                if task is not None
-                else []
-            ),
-            *([case.seen(waited, "runqueue", case.core)] if waited else []),
+            *(case.seen(text, table, case.core) for text, table in texts),
             *(of_event(case, event) for event in throttled),
             *what_held_the_core(case)[:1],
             *suffering(case),
         ],
-        against=(
-            []
-            if policy in REAL_TIME
-            else [case.seen("its scheduling policy was not captured", "tasks", case.core)]
-        ),
-        would_confirm="its scheduling policy (chrt -p PID) and a thread that waits behind it",
+        against=() if is_real_time else (unseen,),
         summary=(
             f"{hog.comm} ({rank}) kept core {case.core} for itself, and what must run there waited"
         ),
         culprit=culprit,
         origin=origin_of(culprit),
-        fix=(
-            (
-                (
-                    f"chrt --other -p 0 {thread}  # an ordinary priority, or let it sleep between"
-                    " its work"
-                ),
-            )
-            if thread
-            else ()
-        ),
+        fix=(lower,) if thread else (),
     )
 
 
@@ -91,7 +78,9 @@ CAUSE = Cause(
         "a real-time policy of the task that has the core, or RT throttling in the log, and"
         " something waits behind it"
     ),
+    would_confirm="its scheduling policy (chrt -p PID) and a thread that waits behind it",
     assess=assess,
+    thresholds=LIMITS,
     fix=(
         "give the task an ordinary priority, or make it wait for its work instead of spinning",
         "if it must be real-time: keep network queues and their threads off its core",

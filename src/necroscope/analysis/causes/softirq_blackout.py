@@ -22,19 +22,26 @@ from necroscope.analysis.evidence import suffering, what_held_the_core
 from necroscope.analysis.report import Evidence, WillNotHelp
 from necroscope.analysis.stacks import SOFTIRQ
 from necroscope.analysis.task_origin import origin_of
+from necroscope.analysis.thresholds import Threshold, Thresholds
+from necroscope.model.definitions import STALL_NS
+from necroscope.model.units import NS_PER_S
 
-STALL_S: Final = 0.1
 _VECTORS: Final = ("timer", "net_rx", "net_tx", "sched", "rcu", "tasklet", "block", "hi", "hrtimer")
-_MOSTLY: Final = 0.5
-_SOME: Final = 0.3
-_FEW: Final = 0.1
+LIMITS: Final = Thresholds(
+    stall_s=Threshold(STALL_NS / NS_PER_S, "what every part of necroscope calls a stall"),
+    mostly=Threshold(0.5, "of the samples: who has most of the core holds it"),
+    in_softirq=Threshold(0.3, "of the core's time: it delays softirqs by running others"),
+    in_kernel=Threshold(0.2, "of the core's time: with less, no kernel code can hold them back"),
+    idle=Threshold(0.5, "a core that idles shows nothing of a machine that stood still"),
+    few=Threshold(0.1, "so few cores went on working while the others lost the same time"),
+)
 
 
 def assess(case: Case) -> Assessment | None:
     delays = {
         name: wait_s
         for name in _VECTORS
-        if (wait_s := case.counters.softirq_delay_s([name]) or 0.0) >= STALL_S
+        if (wait_s := case.counters.softirq_delay_s([name]) or 0.0) >= case.limits.stall_s
     }
     frozen, missing = case.has(Kind.SOFTIRQ_FROZEN), case.has(Kind.TIME_MISSING)
     if case.core is None or not (delays or frozen or missing):
@@ -49,7 +56,7 @@ def assess(case: Case) -> Assessment | None:
     )
     who = (
         f"{culprit.comm} "
-        if culprit and case.samples.share_of(culprit) >= _MOSTLY
+        if culprit and case.samples.share_of(culprit) >= case.limits.mostly
         else "something "
     )
     return Assessment(
@@ -88,7 +95,7 @@ def _against(case: Case, in_softirq: float, kernel: float | None) -> tuple[list[
     """A core busy with softirqs delays the next ones itself; one that did not run at all was not
     held by a task.
     """
-    if in_softirq >= _MOSTLY:
+    if in_softirq >= case.limits.mostly:
         return [
             case.seen(
                 f"the core spent {in_softirq:.0%} of its samples in softirqs itself",
@@ -97,13 +104,13 @@ def _against(case: Case, in_softirq: float, kernel: float | None) -> tuple[list[
             )
         ], 0.7
     booked = case.counters.share("softirq") or 0.0
-    if booked >= _SOME:
+    if booked >= case.limits.in_softirq:
         return [
             case.seen(
                 f"the core spent {booked:.0%} of its time in softirqs itself", "cores", case.core
             )
         ], 0.7
-    if kernel is not None and kernel < 0.2 and not case.has(Kind.TIME_MISSING):
+    if kernel is not None and kernel < case.limits.in_kernel and not case.has(Kind.TIME_MISSING):
         return [case.seen(f"the core was only {kernel:.0%} in the kernel", "cores", case.core)], 0.5
     if _all_waited(case):
         return [
@@ -125,7 +132,7 @@ def _against(case: Case, in_softirq: float, kernel: float | None) -> tuple[list[
 def _all_waited(case: Case) -> bool:
     cpus = np.unique(case.counters.columns("cores")["cpu"]).tolist()
     return len(cpus) > 1 and all(
-        (case.counters.softirq_delay_s(cpu=cpu) or 0.0) >= STALL_S for cpu in cpus
+        (case.counters.softirq_delay_s(cpu=cpu) or 0.0) >= case.limits.stall_s for cpu in cpus
     )
 
 
@@ -141,9 +148,9 @@ def _lost_the_same(case: Case) -> set[int | None]:
     ran = [
         cpu
         for cpu in case.node.cpus
-        if cpu not in lost and (case.counters.share("idle", cpu) or 0.0) < _MOSTLY
+        if cpu not in lost and (case.counters.share("idle", cpu) or 0.0) < case.limits.idle
     ]
-    return set() if len(ran) > _FEW * len(lost) else lost
+    return set() if len(ran) > case.limits.few * len(lost) else lost
 
 
 CAUSE = Cause(
@@ -154,6 +161,7 @@ CAUSE = Cause(
         " time in no mode"
     ),
     assess=assess,
+    thresholds=LIMITS,
     fix=(
         (
             "stop or fix what runs with bottom halves or interrupts off for so long: a lock like"

@@ -13,14 +13,14 @@ Source: coreos/bugs #2135 and #1275; irqbalance #38; Documentation/networking/sc
 from typing import Final
 
 from necroscope.analysis.case import Case
-from necroscope.analysis.cause import Assessment, Cause
+from necroscope.analysis.case_counters import Rate
+from necroscope.analysis.cause import Assessment, Cause, Signature
 from necroscope.analysis.episodes import SUFFERING, Kind
-from necroscope.analysis.evidence import in_samples, suffering, what_held_the_core
 from necroscope.analysis.functions import functions
 from necroscope.analysis.report import Evidence, Origin, WillNotHelp
 from necroscope.analysis.stacks import SOFTIRQ
 from necroscope.analysis.task_origin import process_origin
-from necroscope.model.units import NS_PER_S
+from necroscope.analysis.thresholds import Threshold, Thresholds
 
 RECEIVE: Final = functions(
     "net_rx_action __napi_poll napi_poll process_backlog __netif_receive_skb* netif_receive_skb*"
@@ -31,61 +31,75 @@ BACKLOG: Final = functions("process_backlog")
 LOCAL_SENDS: Final = functions(
     "veth_xmit loopback_xmit br_dev_xmit tun_net_xmit ipvlan_start_xmit macvlan_start_xmit"
 )
-_LEAST: Final = 0.4
-_MANY_PER_S: Final = 3_000.0
-_DROPPED_PER_S: Final = 50.0
-_SQUEEZED_PER_S: Final = 10.0
-_ONE_FUNCTION: Final = 0.6
-_MOSTLY: Final = 0.5
-_AS_MANY: Final = 0.6
-_LEAST_SAMPLES: Final = 10
-# The table is read every 10 s.
-_LATE_NS: Final = 11 * NS_PER_S
+SIGNATURE: Final = Signature(
+    RECEIVE,
+    "receiving packets in softirqs",
+    inside=SOFTIRQ,
+    least=Threshold(0.4, "a core that serves a fast network has a third of its work in receiving"),
+    confirmed=Threshold(0.4, "as `least`: what confirms it is counted in packets, or in time"),
+)
+LIMITS: Final = Thresholds(
+    many_per_s=Threshold(3_000.0, "packets; fewer that fill a core are slow, not many"),
+    times_usual=Threshold(2.0, "packets of the core: it gets more than it is used to"),
+    dropped_per_s=Threshold(50.0, "packets that had no room in the backlog"),
+    squeezed_per_s=Threshold(10.0, "a budget of 300 packets or 2 ms exceeded again and again"),
+    no_time_left=Threshold(
+        0.8,
+        "of the core's time in receiving: then drops are only a question"
+        " of how long the queues are",
+    ),
+    one_function=Threshold(0.6, "one function with most of the path is slow, whatever comes"),
+    mostly=Threshold(0.5, "most packets come from the backlog: from this machine, or steered"),
+    as_many=Threshold(0.6, "of this core's packets on another core: not one queue alone"),
+    sender_samples=Threshold(10.0, "a tenth of a second of one core; fewer may be chance"),
+)
 
 
 def assess(case: Case) -> Assessment | None:
-    held = case.samples.now.share(RECEIVE, inside=SOFTIRQ)
-    if case.core is None or held < _LEAST:
+    found = SIGNATURE.match(case)
+    if case.core is None or found is None:
         return None
     processed = case.counters.rate("softnet", "processed", cpu=case.core)
-    dropped, squeezed = (
-        case.counters.rate("softnet", name, cpu=case.core).now or 0.0
-        for name in ("dropped", "time_squeeze")
-    )
     against, doubt = _against(case, processed.now or 0.0)
-    is_much = processed.grew(2, at_least=_MANY_PER_S)
-    is_late = squeezed >= _SQUEEZED_PER_S and case.has(Kind.SATURATED, *SUFFERING)
     origin = _origin(case)
     source = f", sent by {origin.name}" if origin and origin.kind == "process" else ""
-    return Assessment(
-        explains=held,
-        is_confirmed=is_much and (dropped >= _DROPPED_PER_S or is_late),
-        evidence=[
-            in_samples(case, RECEIVE, "receiving packets in softirqs"),
-            case.seen(
-                f"core {case.core} took {processed.now or 0:,.0f} packets/s"
-                f" ({processed.before or 0:,.0f}/s before), dropped {dropped:,.0f}/s, exceeded its"
-                f" budget {squeezed:,.0f} times/s",
-                "softnet",
-                case.core,
-            ),
-            *_beside(case, processed.now or 0.0),
-            *what_held_the_core(case),
-            *suffering(case),
-        ],
-        against=against,
-        doubt=doubt,
-        would_confirm=(
-            "dropped of that core rising in /proc/net/softnet_stat, or time_squeeze while it has no"
-            " time left"
-        ),
+    return found.assessment(
         summary=(
             f"core {case.core} got more packets than it can take:"
             f" {processed.now or 0:,.0f}/s{source}"
         ),
-        culprit=case.culprit(RECEIVE),
         origin=origin,
+        evidence=[_packets(case, processed), *_beside(case, processed.now or 0.0)],
+        is_confirmed=_is_too_much(case, processed),
+        against=against,
+        doubt=doubt,
     )
+
+
+def _is_too_much(case: Case, processed: Rate) -> bool:
+    """Packets are dropped, or wait; or the core has no time left, which needs no other witness."""
+    limits = case.limits
+    received = case.samples.now.time_share(RECEIVE, inside=SOFTIRQ)
+    are_many = processed.now is None or processed.now >= limits.many_per_s
+    if received >= limits.no_time_left and case.has(Kind.SATURATED) and are_many:
+        return True
+    is_late = case.has(Kind.SATURATED, *SUFFERING)
+    is_squeezed = _per_s(case, "time_squeeze") >= limits.squeezed_per_s and is_late
+    is_more = processed.grew(limits.times_usual, limits.many_per_s)
+    return is_more and (_per_s(case, "dropped") >= limits.dropped_per_s or is_squeezed)
+
+
+def _per_s(case: Case, counter: str) -> float:
+    return case.counters.rate("softnet", counter, cpu=case.core).now or 0.0
+
+
+def _packets(case: Case, processed: Rate) -> Evidence:
+    text = (
+        f"core {case.core} took {processed.now or 0:,.0f} packets/s ({processed.before or 0:,.0f}/s"
+        f" before), dropped {_per_s(case, 'dropped'):,.0f}/s, exceeded its budget"
+        f" {_per_s(case, 'time_squeeze'):,.0f} times/s"
+    )
+    return case.seen(text, "softnet", case.core)
 
 
 def _against(case: Case, own_per_s: float) -> tuple[list[Evidence], float]:
@@ -93,12 +107,12 @@ def _against(case: Case, own_per_s: float) -> tuple[list[Evidence], float]:
     too.
     """
     name, share = next(iter(case.samples.now.of(RECEIVE).leaders(1)), ("", 0.0))
-    if share >= _ONE_FUNCTION:
+    if share >= case.limits.one_function:
         return [
             case.seen(f"{name} alone has {share:.0%} of the receive path", "samples", case.core)
         ], 0.5
     others = _most_elsewhere(case)
-    if others is not None and others >= _AS_MANY * own_per_s:
+    if others is not None and others >= case.limits.as_many * own_per_s:
         text = (
             f"another core took {others:,.0f} packets/s meanwhile: it is not one queue alone that"
             " has so many"
@@ -109,7 +123,7 @@ def _against(case: Case, own_per_s: float) -> tuple[list[Evidence], float]:
 
 def _beside(case: Case, own_per_s: float) -> list[Evidence]:
     others = _most_elsewhere(case)
-    if others is None or others >= _AS_MANY * own_per_s:
+    if others is None or others >= case.limits.as_many * own_per_s:
         return []
     return [case.seen(f"no other core took more than {others:,.0f} packets/s", "softnet")]
 
@@ -127,19 +141,15 @@ def _origin(case: Case) -> Origin | None:
     """Packets of the backlog come from this machine or were steered: who sends them. Else the
     device that the core polls.
     """
-    if case.samples.now.share(BACKLOG) >= _MOSTLY * case.samples.now.share(RECEIVE):
+    if case.samples.now.share(BACKLOG) >= case.limits.mostly * case.samples.now.share(RECEIVE):
         senders = case.samples.elsewhere.of(LOCAL_SENDS).tasks()
         return (
             process_origin(senders[0].comm)
-            if senders and senders[0].weight >= _LEAST_SAMPLES
+            if senders and senders[0].weight >= case.limits.sender_samples
             else None
         )
     counts: dict[str, float] = {}
-    rows = (
-        case.counters.columns("interrupts")
-        .of_core(case.core)
-        .within([(from_ns, to_ns + _LATE_NS) for from_ns, to_ns in case.times.spans])
-    )
+    rows = case.counters.rows_of("interrupts", case.times.spans).of_core(case.core)
     for device, count in zip(rows["device"], rows["count"], strict=True) if len(rows) else ():
         if device:
             counts[device] = counts.get(device, 0.0) + count
@@ -155,9 +165,16 @@ CAUSE = Cause(
     title="one queue carries more packets than its core can take",
     confirming=(
         "packets dropped on that core, or its budget exceeded while it has no time left or a"
-        " softirq waits; many packets a second, no single slow function"
+        " softirq waits, or nearly all of its time in receiving; many packets per second, no single"
+        " slow function"
+    ),
+    would_confirm=(
+        "dropped of that core rising in /proc/net/softnet_stat, or time_squeeze while it has no"
+        " time left"
     ),
     assess=assess,
+    signature=SIGNATURE,
+    thresholds=LIMITS,
     fix=(
         (
             "spread the packets: more queues (ethtool -L), receive side scaling over all of them,"

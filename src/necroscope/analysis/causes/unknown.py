@@ -11,6 +11,7 @@ from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.evidence import suffering, what_held_the_core
 from necroscope.analysis.functions import UNNAMED
+from necroscope.analysis.hung_tasks import hung_tasks
 from necroscope.analysis.report import Culprit, Evidence
 from necroscope.analysis.waits import lock_wait
 from necroscope.model.units import format_moment
@@ -61,12 +62,19 @@ def _of_the_log(case: Case) -> Assessment:
     first = next(
         (event for event in case.events if event.happening.is_major), case.events[0]
     ).happening
+    hung = hung_tasks(case)
+    texts = dict.fromkeys(task.words for task in hung)
     return Assessment(
         explains=0.0,
         is_confirmed=False,
-        evidence=[*suffering(case), *_paths(case), *_wait(case)],
-        culprit=Culprit(first.comm, first.pid),
-        summary=f"{first.message}; no known mechanism explains it",
+        evidence=[
+            *(case.seen(text, "events") for text in texts),
+            *suffering(case),
+            *_paths(case),
+            *_wait(case),
+        ],
+        culprit=Culprit(first.comm, first.pid, path=hung[0].trace[::-1] if hung else ()),
+        summary=f"{hung[0].words if hung else first.message}; no known mechanism explains it",
         fix=_look(case),
     )
 

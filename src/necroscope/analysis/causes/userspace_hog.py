@@ -19,77 +19,68 @@ from necroscope.analysis.episodes import SUFFERING, Kind, touches
 from necroscope.analysis.evidence import suffering, what_held_the_core
 from necroscope.analysis.report import Evidence, WillNotHelp
 from necroscope.analysis.scheduling import REAL_TIME, captured, outranked
+from necroscope.analysis.stacks import TaskShare
 from necroscope.analysis.task_origin import origin_of
+from necroscope.analysis.thresholds import Threshold, Thresholds
 from necroscope.model.units import NS_PER_S
 
-_MOST: Final = 0.8
-_USER: Final = 0.7
-_LONG_S: Final = 4.0
-_WAITED: Final = 0.3
-# Where the other cores are busier than this, those who wait may wait for them.
-_ROOM: Final = 0.5
+LIMITS: Final = Thresholds(
+    most=Threshold(0.8, "of the core's samples: one program computes there"),
+    user=Threshold(0.7, "of the core's time in user mode: it is the program's own work"),
+    long_s=Threshold(4.0, "shorter bursts of computing are what cores are for"),
+    waited=Threshold(0.3, "of the time another task was runnable and had no core"),
+    room=Threshold(0.5, "of the other cores idle: those who wait do not wait for them"),
+)
 
 
 def assess(case: Case) -> Assessment | None:
-    user = case.counters.share("user")
-    tasks = case.samples.now.tasks()
-    if (
-        case.core is None
-        or not tasks
-        or tasks[0].share < _MOST
-        or (user or 0.0) < _USER
-        or case.seconds < _LONG_S
-    ):
+    user = case.counters.share("user") or 0.0
+    hog = next(iter(case.samples.now.tasks()), None)
+    if case.core is None or hog is None or not _is_hog(case, hog, user):
         return None
-    comm, share = tasks[0].comm, tasks[0].share
-    described = captured(case, comm)
+    described = captured(case, hog.comm)
     is_bound = described is not None and described["cpus_allowed"] == str(case.core)
-    is_one_thread = tasks[0].tid is not None
     waits = [e for e in case.episodes if e.kind in SUFFERING and e.cpu == case.core]
     waited = _waited(case) if is_bound else 0.0
-    is_felt = bool(waits) or waited >= _WAITED
-    evidence = [
-        case.seen(
-            f"core {case.core} was {user:.0%} in user mode, nearly all of it in {comm}",
-            "samples",
-            case.core,
-        ),
-        *what_held_the_core(case)[:1],
-        *suffering(case),
-    ]
-    if is_bound:
-        evidence.append(case.seen(f"{comm} may run on core {case.core} only", "tasks", case.core))
-    if waited >= _WAITED:
-        evidence.append(
-            case.seen(
-                f"other tasks waited for a core {min(1.0, waited):.0%} of the time", "pressure"
-            )
-        )
-    against, doubt = _against(case, described, is_one_thread)
+    is_felt = bool(waits) or waited >= case.limits.waited
+    against, doubt = _against(case, described, hog.tid is not None)
     culprit = case.culprit()
+    elsewhere = f"taskset -pc 0-{max(case.node.cpus)} {hog.tid}  # let it run elsewhere"
     return Assessment(
         # Nothing waits: it only takes what others left, and may be meant so.
-        explains=share if is_felt else 0.3 * share,
-        is_confirmed=is_one_thread and is_felt,
-        evidence=evidence,
+        explains=hog.share if is_felt else 0.3 * hog.share,
+        is_confirmed=hog.tid is not None and is_felt,
+        evidence=_evidence(case, hog, user, is_bound, waited),
         against=against,
         doubt=doubt,
-        would_confirm=(
-            "something that waits behind it: the run delay of a thread of that core, or CPU"
-            " pressure if it is bound"
-        ),
         summary=(
-            f"{comm} computes on core {case.core} without end ({user:.0%} user for"
+            f"{hog.comm} computes on core {case.core} without end ({user:.0%} user for"
             f" {case.seconds:.0f} s){_beside(case)}"
         ),
         culprit=culprit,
         origin=origin_of(culprit),
-        fix=(
-            (f"taskset -pc 0-{max(case.node.cpus)} {tasks[0].tid}  # let it run elsewhere",)
-            if tasks[0].tid and is_bound
-            else ()
-        ),
+        fix=(elsewhere,) if hog.tid and is_bound else (),
     )
+
+
+def _is_hog(case: Case, hog: TaskShare, user: float) -> bool:
+    limits = case.limits
+    return hog.share >= limits.most and user >= limits.user and case.seconds >= limits.long_s
+
+
+def _evidence(
+    case: Case, hog: TaskShare, user: float, is_bound: bool, waited: float
+) -> list[Evidence]:
+    mode = f"core {case.core} was {user:.0%} in user mode, nearly all of it in {hog.comm}"
+    bound = case.seen(f"{hog.comm} may run on core {case.core} only", "tasks", case.core)
+    wait = f"other tasks waited for a core {min(1.0, waited):.0%} of the time"
+    return [
+        case.seen(mode, "samples", case.core),
+        *what_held_the_core(case)[:1],
+        *suffering(case),
+        *([bound] if is_bound else []),
+        *([case.seen(wait, "pressure")] if waited >= case.limits.waited else []),
+    ]
 
 
 def _waited(case: Case) -> float:
@@ -104,7 +95,7 @@ def _waited(case: Case) -> float:
     is_throttled = any(
         e.kind is Kind.THROTTLED and touches(e.span, case.window) for e in case.node.episodes
     )
-    if idle is None or idle < _ROOM or is_throttled:
+    if idle is None or idle < case.limits.room or is_throttled:
         return 0.0
     rows = case.counters.columns("pressure")
     before = (
@@ -169,7 +160,12 @@ CAUSE = Cause(
         "one thread has the core in user mode, and something waits behind it: a softirq's thread,"
         " or, if it is bound, other tasks (CPU pressure) while other cores have room"
     ),
+    would_confirm=(
+        "something that waits behind it: the run delay of a thread of that core, or CPU"
+        " pressure if it is bound"
+    ),
     assess=assess,
+    thresholds=LIMITS,
     fix=(
         (
             "fix the loop, or let the thread run on other cores (its cpuset, taskset, the runtime's"

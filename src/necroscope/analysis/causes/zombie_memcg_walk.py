@@ -19,6 +19,8 @@ from necroscope.analysis.functions import functions
 from necroscope.analysis.node import Node
 from necroscope.analysis.origin import Dead, Producer, dead_cgroups, leaks, producer, restarts
 from necroscope.analysis.report import Evidence, WillNotHelp
+from necroscope.analysis.thresholds import Threshold, Thresholds
+from necroscope.model.definitions import WALKABLE_DEAD_CGROUPS
 
 # The step from one memory cgroup to the next, and what is done at each, over all versions from 4.4
 # on.
@@ -41,59 +43,39 @@ RECLAIMS: Final = functions(
 CHARGES: Final = functions(
     "try_charge try_charge_memcg mem_cgroup_charge __mem_cgroup_charge charge_memcg"
 )
-MANY: Final = 1_000
-_LEAST: Final = 0.15
+LIMITS: Final = Thresholds(
+    least=Threshold(0.15, "a reader of statistics has a tenth of a core on a well node"),
+    in_readers=Threshold(0.05, "the readers' own loop, where the walk is inlined (before 5.8)"),
+    dead=Threshold(WALKABLE_DEAD_CGROUPS, "a walk over as many takes as long as a stall"),
+    for_a_limit=Threshold(0.5, "most of the walk is below a charge: a cgroup at its own limit"),
+)
 
 
 def assess(case: Case) -> Assessment | None:
-    walked = case.samples.now.share(WALK)
-    whole = max(
-        walked,
-        case.samples.now.share(READERS),
-        case.samples.now.share(RECLAIMS) if walked >= _LEAST else 0.0,
-    )
-    if walked < _LEAST and not (
-        case.samples.now.share(READERS) >= _LEAST and case.samples.now.self_share(READERS) >= 0.05
-    ):
+    now, limits = case.samples.now, case.limits
+    walked, read = now.share(WALK), now.share(READERS)
+    is_inlined = read >= limits.least and now.self_share(READERS) >= limits.in_readers
+    if walked < limits.least and not is_inlined:
         return None
-    dead = dead_cgroups(case.node, case.window[1])
-    evidence = [
-        in_samples(case, WALK | READERS, "the walk over all memory cgroups"),
-        *what_held_the_core(case)[:1],
-    ]
-    against: list[Evidence] = []
-    doubt = 0.0
-    if dead is None:
-        against.append(case.seen("how many memory cgroups are dead was not recorded", "cgroups"))
-        doubt = 0.3
-    elif not _is_many(dead):
-        against.append(case.seen(f"only {_told(dead)}", "cgroups"))
-        doubt = 0.6
-    else:
-        growth = dead.told_growth()
-        evidence.append(case.seen(f"{_told(dead)}: {growth}" if growth else _told(dead), "cgroups"))
-    if case.samples.now.share(WALK, inside=CHARGES) > 0.5 * walked:
-        against.append(case.seen("the walk is for a cgroup at its own limit", "samples", case.core))
-        doubt = max(doubt, 0.6)
-    made_by = producer(case.node)
-    if made_by:
-        evidence.append(case.seen(made_by.told, made_by.table))
+    whole = max(walked, read, now.share(RECLAIMS) if walked >= limits.least else 0.0)
+    dead, made_by = dead_cgroups(case.node, case.window[1]), producer(case.node)
     culprit = case.culprit(WALK | READERS)
-    who = culprit.comm if culprit else "a task"
-    count = f"{dead.count:,} dead" if dead else "all"
+    against, doubt = _against(case, dead, walked)
     return Assessment(
         explains=whole,
-        is_confirmed=dead is not None and _is_many(dead),
-        evidence=[*evidence, *suffering(case)],
+        is_confirmed=_are_many(case, dead),
+        evidence=[
+            in_samples(case, WALK | READERS, "the walk over all memory cgroups"),
+            *what_held_the_core(case)[:1],
+            *_leak(case, dead, made_by),
+            *suffering(case),
+        ],
         against=against,
         doubt=doubt,
-        would_confirm=(
-            "as many dead memory cgroups as the walk needs (field 3 of /proc/cgroups against"
-            " directories)"
-        ),
         summary=(
-            f"{who} walked {count} memory cgroups, {whole:.0%} of what {case.place} did for"
-            f" {case.seconds:.1f} s{case.beat}"
+            f"{culprit.comm if culprit else 'a task'} walked"
+            f" {f'{dead.count:,} dead' if dead else 'all'} memory cgroups, {whole:.0%} of what"
+            f" {case.place} did for {case.seconds:.1f} s{case.beat}"
         ),
         culprit=culprit,
         origin=made_by.origin if made_by else None,
@@ -101,13 +83,38 @@ def assess(case: Case) -> Assessment | None:
     )
 
 
-def _is_many(dead: Dead) -> bool:
-    return dead.count >= MANY and dead.live is not None and dead.count > dead.live
+def _are_many(case: Case, dead: Dead | None) -> bool:
+    if dead is None or dead.live is None:
+        return False
+    return dead.count >= case.limits.dead and dead.count > dead.live
 
 
-def _told(dead: Dead) -> str:
+def _against(case: Case, dead: Dead | None, walked: float) -> tuple[list[Evidence], float]:
+    found, doubt = [], 0.0
+    if dead is None:
+        text = "how many memory cgroups are dead was not recorded"
+        found, doubt = [case.seen(text, "cgroups")], 0.3
+    elif not _are_many(case, dead):
+        found, doubt = [case.seen(f"only {_describe(dead)}", "cgroups")], 0.6
+    if case.samples.now.share(WALK, inside=CHARGES) > case.limits.for_a_limit * walked:
+        text = "the walk is for a cgroup at its own limit"
+        return [*found, case.seen(text, "samples", case.core)], max(doubt, 0.6)
+    return found, doubt
+
+
+def _leak(case: Case, dead: Dead | None, made_by: Producer | None) -> list[Evidence]:
+    """How many are dead and how fast they grow, and who leaves them behind."""
+    found = []
+    if dead is not None and _are_many(case, dead):
+        growth = dead.told_growth()
+        text = _describe(dead)
+        found.append(case.seen(f"{text}: {growth}" if growth else text, "cgroups"))
+    return [*found, *([case.seen(made_by.told, made_by.table)] if made_by else [])]
+
+
+def _describe(dead: Dead) -> str:
     live = f", {dead.live:,} alive" if dead.live is not None else ""
-    rate = f", {dead.per_hour:,.0f} more an hour" if dead.grown else ""
+    rate = f", {dead.per_hour:,.0f} more per hour" if dead.grown else ""
     return f"{dead.count:,} memory cgroups are dead{live}{rate}"
 
 
@@ -154,7 +161,12 @@ CAUSE = Cause(
         "the walk over memory cgroups in the core's samples, and a thousand of them dead or more,"
         " more than are alive"
     ),
+    would_confirm=(
+        "as many dead memory cgroups as the walk needs (field 3 of /proc/cgroups against"
+        " directories)"
+    ),
     assess=assess,
+    thresholds=LIMITS,
     fix=(
         (
             "purge the dead without a reboot: sync; echo 1 > /proc/sys/vm/drop_caches, on a core"

@@ -22,6 +22,13 @@ def test_the_writer_is_the_culprit_and_the_watcher_the_origin() -> None:
     assert incident.verdict.origin.name == "shipper.service"
 
 
+def test_on_the_watchers_core_the_watcher_reads_and_the_writer_makes() -> None:
+    picture = "\n".join(line for line in EVENTS.splitlines() if "e: user" not in line)
+    incidents = diagnose(drawn_node(picture)).incidents
+    summaries = {one.core: one.verdict.summary for one in incidents}
+    assert summaries[min(summaries)].startswith("shipper reads events of files that logger makes")
+
+
 def test_a_writer_that_nobody_watches_is_not_named() -> None:
     picture = EVENTS.replace(
         "__fsnotify_parent, fsnotify, inotify_handle_inode_event, fsnotify_insert_event",

@@ -49,9 +49,15 @@ def test_a_budget_exceeded_again_and_again_confirms_it_where_nothing_is_dropped(
     assert incident.verdict.cause == "softirq-storm"
 
 
-def test_packets_that_are_all_taken_in_time_are_not_named() -> None:
+def test_a_core_without_time_left_is_a_storm_although_nothing_is_dropped_yet() -> None:
     (incident,) = diagnose(stormy(dropped=0, squeezed=0)).incidents
-    assert incident.verdict.cause == "unknown"
+    assert incident.verdict.cause == "softirq-storm"
+    (incident,) = diagnose(stormy().forget("softnet")).incidents
+    assert incident.verdict.cause == "softirq-storm"
+
+
+def test_packets_that_are_all_taken_in_time_are_not_named() -> None:
+    assert not diagnose(stormy(dropped=0, squeezed=0, picture=DOWNLOAD)).incidents
 
 
 def test_few_packets_are_no_storm() -> None:
