@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from generated_recording import START_NS, generate
-from necroscope.views.web.app import STATIC
+from necroscope.views.web.export import STATIC
 from web_recording import more_tables
 
 BARS = {"first picture": 1500, "flame": 150, "lanes": 100, "frames": 50, "code": 300, "memory": 300}

@@ -19,7 +19,7 @@ import pytest
 from tests.conftest import LEAK_MARK, SETTLE_S, Footprint
 
 from necroscope.store.query import Store
-from necroscope.views.web.app import STATIC
+from necroscope.views.web.export import STATIC
 
 COMMAND = [sys.executable, "-m", "necroscope"]
 

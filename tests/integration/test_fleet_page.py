@@ -14,7 +14,7 @@ from tests.served_collector import served
 from necroscope.cli.view import recording_of
 from necroscope.fleet.collector.app import create_fleet_app
 from necroscope.fleet.tokens import Grant, Tokens, digest_of
-from necroscope.views.web.app import STATIC
+from necroscope.views.web.export import STATIC
 
 pytestmark = pytest.mark.skipif(
     not (STATIC / "fleet.html").exists(), reason="the page was not built (scripts/setup builds it)"

@@ -2,7 +2,8 @@
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
 import { watchTheme } from "./lib/theme";
-import { embeddedSource, unzipped } from "./logic/embedded_source";
+import { unzipped } from "./lib/packed";
+import { embeddedSource } from "./logic/embedded_source";
 import { serverSource } from "./logic/server_source";
 import { start } from "./views/start";
 

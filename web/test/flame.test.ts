@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { chosen, folded, heat, type Samples, type Wanted } from "../src/logic/folding";
-import { groups, layout, nodeAt, path, search, visible } from "../src/logic/flame";
+import { changeOf, groups, layout, nodeAt, path, search, visible } from "../src/logic/flame";
 
 // main > read > vfs_read, main > run; of two tasks on two cores.
 const SAMPLES: Samples = {
@@ -13,10 +13,10 @@ const SAMPLES: Samples = {
   frame: Int32Array.from([0, 1, 2, 3]),
   kind: Uint8Array.from([1, 1, 0, 1]),
   names: ["main", "read", "vfs_read", "run"],
-  who: [[7, "sh", "/a"], [8, "worker", "/a/b"]],
+  who: [[7, "sh", "/a", 7], [8, "worker", "/a/b", 9]],
 };
 const ALL = { cpu: null, pid: null, comm: "", cgroup: "" };
-const flame = (wanted: Wanted = ALL, baseline: [number, number] | null = null, group: "" | "name" = "", isTurned = false) =>
+const flame = (wanted: Wanted = ALL, baseline: [number, number] | null = null, group = "", isTurned = false) =>
   layout(folded(SAMPLES, [0, 10_000], baseline, wanted, group, isTurned, []));
 const widths = (graph: ReturnType<typeof flame>) =>
   Object.fromEntries([...graph.name].map((name, node) => [graph.names[name], Math.round((graph.right[node]! - graph.left[node]!) * graph.total)]));
@@ -44,6 +44,8 @@ describe("a flame graph", () => {
     expect(grouped.names[grouped.name[0]!]).toBe("sh");
     expect(grouped.kind[0]).toBe(3);
     expect(groups(flame({ ...ALL, cpu: null }, null, "name"))).toEqual(["sh", "worker"]);
+    const nested = flame(ALL, null, "core,thread");
+    expect(path(nested, nodeAt(nested, 2, 0.99)!)).toEqual(["core 1", "worker (9)", "main"]);
   });
 
   test("finds what is at a place, and what is visible", () => {
@@ -65,12 +67,14 @@ describe("a flame graph", () => {
     const graph = layout(folded(SAMPLES, [2000, 3000], [0, 2000], ALL, "", false, []));
     const change = Object.fromEntries([...graph.name].map((name, node) => [graph.names[name], graph.change![node]]));
     expect(change).toEqual({ main: 0, read: 0.75, run: -0.75, vfs_read: 0.25 });
+    const words = Object.fromEntries([...graph.name].map((name, node) => [graph.names[name], changeOf(graph, node)?.word]));
+    expect(words).toEqual({ main: undefined, read: "grew", run: "gone", vfs_read: "grew" });
     expect(graph.right[graph.first[1]! + 1]! - graph.left[graph.first[1]! + 1]!).toBeCloseTo(0.375);
   });
 });
 
 test("the heat map counts by offset within the second of the day", () => {
-  const { arrays, columns, start } = heat(SAMPLES, [0, 2500], [0, 3000], ALL, 10, 500);
+  const { arrays, columns, start } = heat(SAMPLES, [[0, 2500]], [0, 3000], ALL, 10, 500);
   expect([start, columns]).toEqual([-500, 4]);
   expect(arrays.weights.reduce((a, b) => a + b)).toBe(6);
   expect(arrays.weights[5 * columns]).toBe(1);

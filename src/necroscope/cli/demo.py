@@ -22,7 +22,7 @@ from necroscope.cli.demo_fleet import show_fleet
 from necroscope.cli.view import serve
 from necroscope.errors import NecroscopeError, PermissionMissing, RecordingError, UsageError
 from necroscope.store.query import Store
-from necroscope.views.report.text import report_to_text
+from necroscope.views.report_text import report_to_text
 
 SCENARIO: Final = "zombie-memcg-walk"
 _LOOPBACK: Final = "127.0.0.1"

@@ -1,5 +1,6 @@
 """`necroscope diagnose`: the incidents of a recording, and what did it."""
 
+import json
 import os
 import shutil
 import sys
@@ -11,22 +12,27 @@ from typing import Final
 
 import click
 
+from necroscope import __version__
 from necroscope.analysis.engine import Progress, diagnose
-from necroscope.cli.diagnose_pictures import draw
+from necroscope.analysis.gap_notes import gap_notes
+from necroscope.analysis.report import Report
 from necroscope.cli.diagnose_watch import is_recorded_now
 from necroscope.cli.diagnose_watch import watch as watch_recording
 from necroscope.cli.opened_recording import opened_recording
 from necroscope.cli.output_file import output_file
+from necroscope.cli.view import page_report
 from necroscope.errors import PermissionMissing, UsageError
-from necroscope.model.units import format_moment, parse_moment_ns
+from necroscope.model.units import NS_PER_S, format_moment, parse_moment_ns
 from necroscope.store.query import Store
 from necroscope.views.flame.heading import literal_line
-from necroscope.views.report.html import report_html
-from necroscope.views.report.json import report_to_json
-from necroscope.views.report.text import report_to_text
+from necroscope.views.report_text import report_to_text
+from necroscope.views.web.export import Export, check_built, describe, exported_page
 
 _SILENT_S: Final = 2.0
 _BAR_CELLS: Final = 30
+_BEFORE_NS: Final = 60 * NS_PER_S
+_AFTER_NS: Final = 20 * NS_PER_S
+_MOST_GAP_NOTES: Final = 12
 
 
 @click.command()
@@ -50,7 +56,7 @@ _BAR_CELLS: Final = 30
     "page",
     type=click.Path(path_type=Path),
     metavar="F",
-    help="also as one page with its pictures",
+    help="also as the time machine in one file",
 )
 @click.option(
     "--watch", is_flag=True, help="stay on a live recording: tell what comes, and when it is over"
@@ -78,9 +84,11 @@ def command(
     """
     if watch and (at_text or as_json or page or core is not None):
         raise UsageError(
-            "--watch tells what comes, as text", "leave --at, --cpu, --json and --html away"
+            "--watch prints what comes, as text", "omit --at, --cpu, --json and --html"
         )
     _check_access(source)
+    if page is not None:
+        check_built()
     with opened_recording(source, None, None) as (store, notes):
         if watch and is_recorded_now(store):
             click.echo("watching; Ctrl-C ends it", err=True)
@@ -90,12 +98,29 @@ def command(
         at_ns = _moment(at_text, span) if at_text else None
         with _progress() as progress:
             report = diagnose(store, at_ns, progress=progress, core=_core(core, store))
-        click.echo(report_to_json(report) if as_json else report_to_text(report, _width()))
+        # ASCII only: names from the machine cannot steer the terminal that prints it.
+        answer = json.dumps(report.as_json()) if as_json else report_to_text(report, _width())
+        click.echo(answer)
         if page is not None:
             with output_file(page) as out:
-                out.write(report_html(report, draw(store, report)).encode())
-    for note in [*notes, *(["nobody records here now: this is all there is"] if watch else [])]:
+                out.write(_page(store, report).encode())
+    for note in [*notes, *(["nothing records here now: this is all there is"] if watch else [])]:
         click.echo(f"note: {literal_line(note)}", err=True)
+
+
+def _page(store: Store, report: Report) -> str:
+    """The time machine over all incidents, which opens at the worst."""
+    first_ns, last_ns = store.span()
+    windows = [
+        (max(first_ns, each.from_ns - _BEFORE_NS), min(last_ns + 1, each.to_ns + _AFTER_NS))
+        for each in report.incidents
+    ]
+    view = first_ns, last_ns + 1
+    if windows:
+        view = min(start for start, _ in windows), max(end for _, end in windows)
+    answer = page_report(report) | {"failed": [], "is_complete": True, "progress": 1.0}
+    answer["notes"] = [*report.notes, *gap_notes(report.gaps)[:_MOST_GAP_NOTES]]
+    return exported_page(store, describe(store, __version__), Export(view, windows, "", answer))
 
 
 def _check_access(source: Path) -> None:

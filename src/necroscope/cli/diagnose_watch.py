@@ -12,7 +12,7 @@ from necroscope.analysis.report import Incident, Report
 from necroscope.model.definitions import LEFT_BEHIND_NS, OVER_NS
 from necroscope.model.units import NS_PER_S
 from necroscope.store.query import Store
-from necroscope.views.report.text import incident_to_text
+from necroscope.views.report_text import incident_to_text
 
 _EVERY_S: Final = 5.0
 _BACK_NS: Final = 600 * NS_PER_S

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal
 
+from necroscope import __version__
 from necroscope.cli.flame_question import Comparison, Question
 from necroscope.errors import UsageError
 from necroscope.interchange.writers.firefox import write_firefox
@@ -18,6 +19,7 @@ from necroscope.interchange.writers.otlp import write_otlp
 from necroscope.interchange.writers.pprof import write_pprof
 from necroscope.interchange.writers.speedscope import write_speedscope
 from necroscope.interchange.writers.window import WindowFacts
+from necroscope.model.units import NS_PER_S
 from necroscope.stacks.flame_tree import FlameTree
 from necroscope.stacks.samples import SampleTables
 from necroscope.store.functions import parts, top_functions
@@ -31,11 +33,13 @@ from necroscope.views.flame.functions import (
 )
 from necroscope.views.flame.heading import Heading, Window
 from necroscope.views.flame.heat_svg import heat_map_svg
-from necroscope.views.flame.html import differential_html, flame_html
 from necroscope.views.flame.svg import differential_svg, flame_svg
+from necroscope.views.web.answers import differential_parts, flame_parts
+from necroscope.views.web.export import Export, describe, exported_page, state_words
 
 Notes = list[str]
 DEFAULT_TOP: Final = 30
+_AROUND_NS: Final = 60 * NS_PER_S
 _ANY_GROUP: Final = frozenset(GroupBy)
 _TRACKS: Final = frozenset({GroupBy.CORE, GroupBy.THREAD})
 
@@ -157,22 +161,42 @@ def _changes(question: Question, style: TextStyle) -> tuple[Any, Notes]:
     return text, found.tree.left_out
 
 
-def _write_graph(
-    draw: Callable[[FlameTree, Heading], str],
-    draw_comparison: Callable[[Any, Heading], str],
-    question: Question,
-    out: BinaryIO,
-    _style: TextStyle,
-) -> Notes:
+def _write_svg(question: Question, out: BinaryIO, _style: TextStyle) -> Notes:
     if question.windows.baseline is None:
         tree = question.flame()
         heading = _flame_heading(question, tree)
-        out.write(draw(tree, heading).encode())
+        out.write(flame_svg(tree, heading).encode())
     else:
         found = question.comparison()
         heading = _comparison_heading(question, found)
-        out.write(draw_comparison(found.tree, heading).encode())
+        out.write(differential_svg(found.tree, heading).encode())
     return list(heading.left_out)
+
+
+def _write_page(question: Question, out: BinaryIO, _style: TextStyle) -> Notes:
+    """The time machine in one file, opened at the window; its first graph is of all samples."""
+    window, baseline = question.windows.window, question.windows.baseline
+    if baseline is None:
+        tree = question.flame()
+        flame, left_out = flame_parts(tree), tree.left_out
+    else:
+        found = question.comparison()
+        flame = differential_parts(found.tree, found.window, found.baseline)
+        left_out = found.tree.left_out
+    first_ns, last_ns = question.span
+    spans = [
+        (max(start, first_ns), min(end, last_ns + 1)) for start, end in (window, baseline or window)
+    ]
+    view = (
+        max(first_ns, min(start for start, _ in spans) - _AROUND_NS),
+        min(last_ns + 1, max(end for _, end in spans) + _AROUND_NS),
+    )
+    words = question.page_words()
+    state = state_words(view, spans[0], spans[1] if baseline else None, **words)
+    notes = [f"this file holds only samples of {question.choice}"] if question.choice else []
+    export = Export(view, spans, state, None, question.selection, flame, notes)
+    out.write(exported_page(question.store, describe(question.store, __version__), export).encode())
+    return left_out
 
 
 def _write_heat_map(question: Question, out: BinaryIO, _style: TextStyle) -> Notes:
@@ -225,8 +249,8 @@ def _write_firefox(
 _Graph = partial(OutputFormat, groups=_ANY_GROUP, turns=True)
 OUTPUTS: Final[dict[str, OutputFormat]] = {
     "text": OutputFormat((".txt",), _write_text, is_text=True, groups=_ANY_GROUP, compares=True),
-    "svg": _Graph((".svg",), partial(_write_graph, flame_svg, differential_svg), compares=True),
-    "html": _Graph((".html",), partial(_write_graph, flame_html, differential_html), compares=True),
+    "svg": _Graph((".svg",), _write_svg, compares=True),
+    "html": _Graph((".html",), _write_page, compares=True),
     "folded": _Graph((".folded",), _write_folded, is_text=True),
     "speedscope": OutputFormat(
         (".speedscope.json",), partial(_write_samples, _write_speedscope), groups=_TRACKS

@@ -4,7 +4,7 @@ of the options, call trees, samples, heat maps. Nothing found is an error.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from necroscope.errors import UsageError
 from necroscope.model.units import NS_PER_S, format_moment, parse_duration_ns, parse_moment_ns
@@ -117,6 +117,7 @@ def _checked(window: Span) -> Span:
     return window
 
 
+_Value = TypeVar("_Value", int, str)
 _COLUMN_STEPS_S: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400)
 _MOST_COLUMNS: Final = 900
 _MOST_REASONS: Final = 3
@@ -152,6 +153,24 @@ class Question:
     def node(self) -> str:
         identity = self.store.catalog.identity
         return identity.node if identity else "unknown node"
+
+    @property
+    def choice(self) -> str:
+        """What samples were chosen by, in words; empty: all."""
+        cores = [self.cores] if self.selection.cpus is not None else []
+        return ", ".join([*cores, *self.filters])
+
+    def page_words(self) -> dict[str, str | int | None]:
+        """The question as far as the page has words for it: one core, one process or name."""
+        chosen = self.selection
+        return {
+            "core": _only(chosen.cpus),
+            "pid": _only(chosen.pids),
+            "comm": _only(chosen.comms),
+            "cgroup": chosen.cgroup,
+            "group": ",".join(self.group_by) or None,
+            "turned": 1 if self.is_turned else None,
+        }
 
     def flame(self) -> FlameTree:
         return self._flame(self.windows.window)
@@ -219,6 +238,10 @@ class Question:
             else _FOR_MORE
         )
         return UsageError(literal_line(facts), hint)
+
+
+def _only(values: frozenset[_Value] | None) -> _Value | None:
+    return next(iter(values)) if values is not None and len(values) == 1 else None
 
 
 def _column_s(window: Span) -> int:

@@ -20,7 +20,7 @@ from necroscope.stakeout.relevant import relevant
 from necroscope.stakeout.stakeout import CATCHES, SUMMARY, Stakeout
 from necroscope.store.query import Store
 from necroscope.views.format import count, literal, percent, time_of_day
-from necroscope.views.report.text import report_to_text
+from necroscope.views.report_text import report_to_text
 
 _OTHER_KINDS: Final = (
     "core_saturated softirq_stall unit_restart unit_failed container_die container_start"

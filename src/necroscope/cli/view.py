@@ -12,6 +12,7 @@ import click
 
 from necroscope import __version__
 from necroscope.analysis.engine import diagnose
+from necroscope.analysis.report import Report
 from necroscope.cli.opened_recording import opened_recording
 from necroscope.errors import UsageError
 from necroscope.interchange.writers.speedscope import write_speedscope
@@ -125,7 +126,10 @@ def diagnosed(directory: Path, at_ns: int | None, span: tuple[int, int] | None) 
     """`diagnose --json` with moments in ns and the causes in words; runs in a process of its own
     for a long recording.
     """
-    report = diagnose(Store.open(directory), at_ns, span)
+    return page_report(diagnose(Store.open(directory), at_ns, span))
+
+
+def page_report(report: Report) -> dict[str, Any]:
     answer = report.as_json()
     for item, incident in zip(answer["incidents"], report.incidents, strict=True):
         item |= {"from_ns": str(incident.from_ns), "to_ns": str(incident.to_ns)}

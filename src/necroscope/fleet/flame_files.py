@@ -20,8 +20,8 @@ from necroscope.stacks.merge import merge, tree_of
 from necroscope.store.functions import top_functions
 from necroscope.views.flame.functions import differential_text, functions_text, paired
 from necroscope.views.flame.heading import Heading, Window
-from necroscope.views.flame.html import differential_html, flame_html
 from necroscope.views.flame.svg import differential_svg, flame_svg
+from necroscope.views.web.export import exported_flame
 
 FORMATS: Final = ("text", "folded", "svg", "html", "json")
 _TOP: Final = 30
@@ -43,6 +43,9 @@ def write_flame(
         write_folded(window, out)
         return
     heading = _heading(answer, window, baseline)
+    if form == "html":
+        out.write(exported_flame(answer, heading.headline).encode())
+        return
     out.write(
         (
             _alone(window, heading, form, width)
@@ -55,7 +58,7 @@ def write_flame(
 def _alone(tree: FlameTree, heading: Heading, form: str, width: int | None) -> str:
     if form == "text":
         return functions_text(top_functions(tree), heading, top=_TOP, width=width)
-    return flame_svg(tree, heading) if form == "svg" else flame_html(tree, heading)
+    return flame_svg(tree, heading)
 
 
 def _compared(
@@ -65,7 +68,7 @@ def _compared(
     if form == "text":
         pairs = paired(top_functions(window), top_functions(baseline))
         return differential_text(pairs, found, heading, top=_TOP, width=width)
-    return differential_svg(found, heading) if form == "svg" else differential_html(found, heading)
+    return differential_svg(found, heading)
 
 
 def _heading(answer: dict[str, Any], window: FlameTree, baseline: FlameTree | None) -> Heading:

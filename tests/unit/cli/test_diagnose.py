@@ -61,7 +61,7 @@ def test_watching_what_nobody_records_tells_what_there_is_and_ends(recording: Pa
     result = CliRunner().invoke(command, [str(recording), "--watch"], catch_exceptions=False)
     assert result.exit_code == 0
     assert "of " in result.stdout.splitlines()[0]
-    assert "nobody records here now" in result.stderr
+    assert "nothing records here now" in result.stderr
 
 
 def test_a_core_that_was_not_recorded_is_an_error(recording: Path) -> None:

@@ -3,7 +3,7 @@ import { cut, surface } from "../lib/canvas";
 import { mixed, type Colour } from "../lib/colour";
 import type { Range } from "../lib/range";
 import type { Theme } from "../lib/theme";
-import { height, visible, type Flame, type Found } from "../logic/flame";
+import { changeOf, height, visible, type Flame, type Found } from "../logic/flame";
 import { colourText, PALETTES } from "./palette";
 
 export const FRAME_PX = 18;
@@ -83,12 +83,11 @@ function drawText(
   context.fillText(cut(context, label(flame, node), width - 6), left + 3, y + FRAME_PX / 2 + 0.5);
 }
 
-/** Colour is not the only sign: kernel frames carry a small k, and a differential says by how much. */
+/** Colour is not the only sign: kernel frames carry a small k, and a differential says what changed by how much. */
 export function label(flame: Flame, node: number): string {
   const name = flame.names[flame.name[node]!]! + SIGNS[flame.kind[node]!]!;
-  const change = flame.change?.[node];
-  if (change === undefined || Math.abs(change) < 0.005) return name;
-  return `${change > 0 ? "▲" : "▼"}${Math.round(Math.abs(change) * 100)}% ${name}`;
+  const change = changeOf(flame, node);
+  return change ? `${change.sign}${Math.round(Math.abs(flame.change![node]!) * 100)}% ${name}` : name;
 }
 
 function drawEdge(context: CanvasRenderingContext2D, left: number, y: number, width: number, theme: Theme): void {

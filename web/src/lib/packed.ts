@@ -31,3 +31,9 @@ export function unpack<Header>(data: ArrayBuffer): Packed<Header> {
 function padded(size: number): number {
   return Math.ceil(size / 8) * 8;
 }
+
+/** The data within an exported page. */
+export async function unzipped(base64: string): Promise<ArrayBuffer> {
+  const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+}

@@ -1,51 +1,59 @@
 // Answers from the data within an exported page: gzip, then arrays behind a header, as the server packs them.
 import { unpack, type Packed } from "../lib/packed";
-import type { Range } from "../lib/range";
-import type { CgroupsAnswer, CoresHeader, EventRow, GapsAnswer, RecordingAnswer, ReportAnswer, Rows, TaskRow } from "./answers";
+import { contains, type Range } from "../lib/range";
+import type { CgroupsAnswer, CoresHeader, EventRow, FlameHeader, GapsAnswer, RecordingAnswer, ReportAnswer, Rows, TaskRow } from "./answers";
 import { folded, heat, type Samples } from "./folding";
 import type { Clock } from "./moment";
-import type { Source } from "./source";
+import { ServerError } from "./server_source";
+import type { FlameQuestion, Source } from "./source";
+import { initialState, ofHash } from "./state";
 
 interface EmbeddedHeader {
   state: string;
   recording: RecordingAnswer;
   gaps: GapsAnswer;
-  report: ReportAnswer;
+  /** Null: nothing was diagnosed for this file. */
+  report: ReportAnswer | null;
+  /** The graph that the file opens with, of all samples: those in the file may be fewer. */
+  flame: FlameHeader | null;
   events: Rows<EventRow>;
   tasks: Rows<TaskRow>;
   cgroups: CgroupsAnswer;
   cores: CoresHeader;
-  samples: { from: string; to: string; left_out: string[] };
+  samples: { spans: [from: string, to: string][]; left_out: string[] };
   names: string[];
   who: Samples["who"];
 }
 
-export async function unzipped(base64: string): Promise<ArrayBuffer> {
-  const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
-  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
-}
-
 export function embeddedSource(data: ArrayBuffer, at: () => Clock): Source {
   const { header, arrays }: Packed<EmbeddedHeader> = unpack(data);
-  const kept = (): Range => [at().ofDigits(header.samples.from), at().ofDigits(header.samples.to)];
+  const kept = (): Range[] => header.samples.spans.map(([from, to]) => [at().ofDigits(from), at().ofDigits(to)]);
   let placed: Samples | null = null;
-  const samples = () => (placed ??= samplesOf(header, arrays, kept()[0]));
+  const samples = () => (placed ??= samplesOf(header, arrays, kept()[0]?.[0] ?? 0));
   const inside = <Row extends { time: string }>(rows: Row[], [from, to]: Range) =>
     rows.filter(({ time }) => at().ofDigits(time) >= from && at().ofDigits(time) < to);
-  const missing = (window: Range): string[] =>
-    window[0] < kept()[0] - 1 || window[1] > kept()[1] + 1 ? ["this file holds samples of a part of this window only"] : [];
+  const missing = (window: Range | null): string[] =>
+    window && !kept().some(([from, to]) => contains([from - 1, to + 1], window)) ? ["this file holds samples of a part of this window only"] : [];
+  const isFirst = (question: FlameQuestion) => keyOf(ofHash(header.state, at(), initialState([0, 1]), header.recording.cpus)) === keyOf(question);
   return {
     isEmbedded: true,
     firstState: header.state,
     recording: async () => header.recording,
-    report: async () => header.report,
+    report: async () => {
+      if (header.report) return header.report;
+      throw new ServerError("this file was written without a diagnosis: `necroscope diagnose --html` writes one with it", "");
+    },
     cores: async () => ({ header: header.cores, arrays: named(arrays, "cores_") }),
     heat: async (minute, choice, rows) => {
       const found = heat(samples(), kept(), minute, choice, rows, at().date(0).getTime() % 1000);
       return { header: { start: at().digits(found.start), column_ns: 1e9, samples: 0, left_out: [] }, arrays: found.arrays };
     },
-    flame: async ({ window, baseline, group, isTurned, ...choice }) =>
-      folded(samples(), window, baseline, choice, group, isTurned, [...header.samples.left_out, ...missing(window)]),
+    flame: async (question) => {
+      if (header.flame && isFirst(question)) return { header: header.flame, arrays: named(arrays, "flame_") };
+      const { window, baseline, group, isTurned, ...choice } = question;
+      const leftOut = [...header.samples.left_out, ...missing(window), ...missing(baseline)];
+      return folded(samples(), window, baseline, choice, group, isTurned, [...new Set(leftOut)]);
+    },
     events: async (view) => ({ rows: inside(header.events.rows, view), left_out: header.events.left_out }),
     tasks: async (window, cpu) => ({
       rows: inside(header.tasks.rows, window).filter((row) => cpu === null || row.cpu === cpu),
@@ -54,6 +62,12 @@ export function embeddedSource(data: ArrayBuffer, at: () => Clock): Source {
     cgroups: async () => header.cgroups,
     gaps: async () => header.gaps,
   };
+}
+
+/** Which graph a question asks for; a state has the same words. */
+function keyOf(question: { [name in keyof FlameQuestion]: FlameQuestion[name] | null }): string {
+  const { window, baseline, cpu, pid, comm, cgroup, group, isTurned } = question;
+  return [window, baseline, cpu, pid, comm, cgroup, group, isTurned].join("/");
 }
 
 function named(arrays: Packed<unknown>["arrays"], prefix: string): Packed<unknown>["arrays"] {

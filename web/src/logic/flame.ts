@@ -114,6 +114,17 @@ export function path(flame: Flame, node: number): string[] {
   return found;
 }
 
+const LEAST_CHANGE = 0.005;
+
+/** What a differential says of a frame besides its colour; null: it is not compared, or hardly changed. */
+export function changeOf(flame: Flame, node: number): { sign: string; word: string } | null {
+  if (!flame.shares || !flame.change) return null;
+  if (!flame.shares.baseline[node]) return { sign: "✚", word: "new" };
+  if (!flame.shares.window[node]) return { sign: "✖", word: "gone" };
+  if (Math.abs(flame.change[node]!) < LEAST_CHANGE) return null;
+  return flame.change[node]! > 0 ? { sign: "▲", word: "grew" } : { sign: "▼", word: "shrank" };
+}
+
 export const height = (flame: Flame): number => flame.first.length - 1;
 
 export interface Found {

@@ -14,7 +14,7 @@ export interface Samples {
   frame: Int32Array;
   kind: Uint8Array;
   names: string[];
-  who: [pid: number, comm: string | null, cgroup: string | null][];
+  who: [pid: number, comm: string | null, cgroup: string | null, tid: number][];
 }
 
 export interface Wanted {
@@ -88,13 +88,15 @@ class Tree {
     const frames: number[] = [];
     for (let stack = this.samples.stack[place]!; stack >= 0; stack = this.samples.parent[stack]!) frames.push(this.samples.frame[stack]!);
     if (!this.isTurned) frames.reverse();
-    return this.group ? [this.groupName(place), ...frames] : frames;
+    return [...this.group.split(",").filter(Boolean).map((group) => this.groupName(place, group)), ...frames];
   }
 
-  private groupName(place: number): number {
-    const [pid, comm, cgroup] = this.samples.who[this.samples.task[place]!]!;
-    const texts: Record<string, string> = { process: `${comm} (${pid})`, name: comm ?? "no name", cgroup: cgroup ?? "no cgroup", core: `core ${this.samples.cpu[place]}` };
-    const text = texts[this.group] ?? "";
+  private groupName(place: number, group: string): number {
+    const [pid, comm, cgroup, tid] = this.samples.who[this.samples.task[place]!]!;
+    const texts: Record<string, string> = {
+      process: `${comm} (${pid})`, thread: `${comm} (${tid})`, name: comm ?? "no name", cgroup: cgroup ?? "no cgroup", core: `core ${this.samples.cpu[place]}`,
+    };
+    const text = texts[group] ?? `no ${group} in this file`;
     let number = this.groups.get(text);
     if (number === undefined) {
       number = this.names.push(text) - 1;
@@ -157,7 +159,7 @@ export function folded(
 const SECOND_MS = 1000;
 
 /** The sub-second heat map; columns begin at whole seconds since `origin_ms`, which is the time of day of the page's origin. */
-export function heat(samples: Samples, known: Range, minute: Range, wanted: Wanted, rows: number, origin_ms: number) {
+export function heat(samples: Samples, known: readonly Range[], minute: Range, wanted: Wanted, rows: number, origin_ms: number) {
   const start = Math.floor((minute[0] + origin_ms) / SECOND_MS) * SECOND_MS - origin_ms;
   const columns = Math.max(1, Math.ceil((minute[1] - start) / SECOND_MS));
   const weights = new Uint32Array(rows * columns);
@@ -168,7 +170,7 @@ export function heat(samples: Samples, known: Range, minute: Range, wanted: Want
   }
   const isKnown = Uint8Array.from(weights, (_, at) => {
     const moment = start + ((at % columns) * rows + Math.floor(at / columns) + 0.5) * cell_ms;
-    return Number(moment >= known[0] && moment < known[1]);
+    return Number(known.some(([from, to]) => moment >= from && moment < to));
   });
   return { start, columns, arrays: { weights, known: isKnown } satisfies HeatAnswer["arrays"] };
 }

@@ -4,7 +4,7 @@ import type { Range } from "../lib/range";
 import type { Clock } from "./moment";
 import type { Choice, FlameQuestion, Source } from "./source";
 
-type Words = Record<string, string | number | null | undefined>;
+type Words = Record<string, string | number | readonly string[] | null | undefined>;
 
 export class ServerError extends Error {
   constructor(facts: string, readonly hint: string) {
@@ -15,7 +15,8 @@ export class ServerError extends Error {
 export function address(path: string, words: Words): string {
   const given = new URLSearchParams();
   for (const [name, value] of Object.entries(words)) {
-    if (value !== null && value !== undefined && value !== "") given.set(name, String(value));
+    if (Array.isArray(value)) for (const each of value) given.append(name, each);
+    else if (value !== null && value !== undefined && value !== "") given.set(name, String(value));
   }
   return `${path}?${given.toString()}`;
 }
@@ -72,7 +73,7 @@ function flameWords(question: FlameQuestion, window: (range: Range) => Words, ba
     ...window(question.window),
     ...baseline(question.baseline),
     ...chosen(question),
-    by: question.group,
+    by: question.group.split(",").filter(Boolean),
     callers: question.isTurned ? "true" : null,
   };
 }

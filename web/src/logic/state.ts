@@ -4,8 +4,11 @@ import type { Clock } from "./moment";
 
 export const MODES = ["system", "busy", "softirq", "steal", "user", "irq", "delay"] as const;
 export type Mode = (typeof MODES)[number];
-export const GROUPS = ["", "process", "name", "core", "cgroup"] as const;
-export type Group = (typeof GROUPS)[number];
+/** What samples can be grouped by; several joined by commas are one within the other. */
+export const GROUPS = ["", "process", "thread", "name", "core", "cgroup"] as const;
+export type Group = string;
+// Told from the stacks by the server; a file knows it of the graph that it opens with.
+const STATE_GROUP = "state";
 
 export interface State {
   /** What the lanes show. */
@@ -96,7 +99,7 @@ export function ofHash(hash: string, at: Clock, otherwise: State, cpus: readonly
   const core = words.has("core") ? Number(words.get("core")) : null;
   const pid = words.get("pid") ?? "";
   const mode = words.get("mode") as Mode;
-  const group = (words.get("group") ?? "") as Group;
+  const group = words.get("group") ?? "";
   return {
     view: range("view") ?? otherwise.view,
     window: range("window"),
@@ -108,11 +111,13 @@ export function ofHash(hash: string, at: Clock, otherwise: State, cpus: readonly
     pid: PID.test(pid) ? Number(pid) : null,
     comm: PID.test(pid) ? "" : (words.get("comm") ?? ""),
     cgroup: words.get("cgroup") ?? "",
-    group: GROUPS.includes(group) ? group : "",
+    group: isGroup(group) ? group : "",
     isTurned: words.get("turned") === "1",
     zoom: zoom && contains([0, 1], zoom) ? zoom : null,
   };
 }
+
+const isGroup = (text: string): boolean => text.split(",").every((part) => part === STATE_GROUP || (GROUPS as readonly string[]).includes(part));
 
 /** What was typed or chosen from the list: `worker`, `12`, `pid 12`, or `worker (12)` as the graph by process has it. */
 export function withProcess(state: State, text: string): State {

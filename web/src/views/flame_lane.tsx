@@ -5,7 +5,7 @@ import { useLatest } from "../lib/latest";
 import { clamp, length, same, scaled, within, type Range } from "../lib/range";
 import { useWidth } from "../lib/size";
 import { theme } from "../lib/theme";
-import { height, KINDS, layout, nodeAt, path, search, type Flame, type Found } from "../logic/flame";
+import { changeOf, height, KINDS, layout, nodeAt, path, search, type Flame, type Found } from "../logic/flame";
 import { durationText, rangeText } from "../logic/moment";
 import { processText, type State } from "../logic/state";
 import { drawFlame, FRAME_PX } from "../draw/flame";
@@ -151,10 +151,10 @@ function useKeptZoom(flame: Flame, kept: Range | null, keep: FlameSurfaceProps["
 function frameTip(flame: Flame, node: number): string[] {
   const name = flame.names[flame.name[node]!]!;
   const percent = (share: number) => `${(share * 100).toFixed(2)} %`;
-  if (flame.shares && flame.change) {
-    const change = flame.change[node]!;
-    const sign = change >= 0 ? "▲ grew" : "▼ shrank";
-    return [name, `${sign}: ${percent(flame.shares.baseline[node]!)} of the baseline's samples, ${percent(flame.shares.window[node]!)} of these`];
+  if (flame.shares) {
+    const change = changeOf(flame, node);
+    const said = change ? `${change.sign} ${change.word}` : "about the same";
+    return [name, `${said}: ${percent(flame.shares.baseline[node]!)} of the baseline's samples, ${percent(flame.shares.window[node]!)} of these`];
   }
   const share = flame.right[node]! - flame.left[node]!;
   const weight = Math.round(share * flame.total).toLocaleString("en");
@@ -243,7 +243,7 @@ function KindKey() {
 function ChangeKey() {
   return (
     <p class="key">
-      <i class="kind grew" /> ▲ more than in the baseline <i class="kind shrank" /> ▼ less <span> · width is the mean of both</span>
+      <i class="kind grew" /> ▲ more than in the baseline <i class="kind shrank" /> ▼ less ✚ new ✖ gone <span> · width is the mean of both</span>
     </p>
   );
 }

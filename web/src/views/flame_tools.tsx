@@ -8,7 +8,6 @@ import { baselineBefore, GROUPS, processText, withProcess, type Group } from "..
 import { useApp, type App } from "./app";
 
 const MOST_OFFERED = 100;
-const GROUP_TEXT: Record<Group, string> = { "": "nothing", process: "process", name: "name", core: "core", cgroup: "cgroup" };
 
 export function FlameTools({ flame }: { flame: Flame | null }) {
   const app = useApp();
@@ -23,10 +22,10 @@ export function FlameTools({ flame }: { flame: Flame | null }) {
       <Filter id="cgroup" name="cgroup" value={state.cgroup} set={(cgroup) => app.move({ ...app.state.get(), cgroup })} />
       <label>
         by{" "}
-        <select id="group" value={state.group} onChange={(event) => app.move({ ...state, group: event.currentTarget.value as Group })}>
-          {GROUPS.map((group) => (
+        <select id="group" value={state.group} onChange={(event) => app.move({ ...state, group: event.currentTarget.value })}>
+          {[...new Set<Group>([...GROUPS, state.group])].map((group) => (
             <option key={group} value={group}>
-              {GROUP_TEXT[group]}
+              {group.replaceAll(",", ", then ") || "nothing"}
             </option>
           ))}
         </select>

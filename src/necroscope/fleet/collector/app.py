@@ -31,7 +31,7 @@ from necroscope.fleet.collector.refusal import answer_refusal
 from necroscope.fleet.collector.upkeep import Upkeep
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.limits import DEFAULT_LIMITS, Limits
-from necroscope.views.web.app import STATIC
+from necroscope.views.web.export import STATIC
 from necroscope.views.web.guard import POLICY, Application, Message, Receive, Scope, Send
 
 _HEADERS: Final = (

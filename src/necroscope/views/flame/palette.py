@@ -59,22 +59,18 @@ def strengths(differences: NDArray[np.float64]) -> list[int]:
     return [int(shade) for shade in shades.round().clip(max=SHADES - 1)]
 
 
-def kind_colours(*, dark: bool) -> dict[str, list[str]]:
-    lightest, step = (27, 1.6) if dark else (60, 2)
-    strength = 0.65 if dark else 1.0
+def kind_colours() -> dict[str, list[str]]:
     return {
-        kind: [_hsl(hue, saturation * strength, lightest + step * shade) for shade in range(SHADES)]
+        kind: [_hsl(hue, saturation, 60 + 2 * shade) for shade in range(SHADES)]
         for kind, (hue, saturation) in HUES.items()
     }
 
 
-def change_colours(*, dark: bool) -> dict[str, list[str]]:
+def change_colours() -> dict[str, list[str]]:
     """From faint to strong."""
-    faintest, step = (22, 3) if dark else (92, -4)
     return {
         change.name.lower(): [
-            _hsl(hue, saturation, faintest + (step * shade if saturation else 0))
-            for shade in range(SHADES)
+            _hsl(hue, saturation, 92 - (4 * shade if saturation else 0)) for shade in range(SHADES)
         ]
         for change, (hue, saturation) in _CHANGE_HUES.items()
     }

@@ -5,16 +5,17 @@ After the idea and the manners of Brendan Gregg's flamegraph.pl: width is sample
 callers below callees.
 """
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from html import escape
+from importlib.resources import files
 from typing import Final
 
 from necroscope.stacks.differential import DifferentialTree, PerWhat
 from necroscope.stacks.flame_tree import FlameTree
 from necroscope.views.flame.box_text import cut_line, explanations, labels, legend
 from necroscope.views.flame.boxes import Boxes, Change, Name, boxes_of, differential_boxes
-from necroscope.views.flame.embedded import asset, embedded_json
 from necroscope.views.flame.heading import Heading
 from necroscope.views.flame.palette import HUES, change_colours, kind_colours, shade_of, strengths
 from necroscope.views.format import cells, count, fit
@@ -176,7 +177,7 @@ def box_classes(boxes: Boxes) -> list[str]:
 
 
 def _colour_rules(boxes: Boxes) -> str:
-    colours = kind_colours(dark=False) if boxes.baseline is None else change_colours(dark=False)
+    colours = kind_colours() if boxes.baseline is None else change_colours()
     return "".join(
         f".{name}.s{shade} rect{{fill:{colour}}}\n"
         for name, row in colours.items()
@@ -186,3 +187,19 @@ def _colour_rules(boxes: Boxes) -> str:
 
 def _text(text: str) -> str:
     return escape(text)
+
+
+def asset(name: str) -> str:
+    return files("necroscope.views.flame").joinpath(name).read_text("utf-8")
+
+
+def embedded_json(value: object) -> str:
+    """Without `<`, `>` and `&` no text in it can end a script element or a CDATA section; all else
+    is ASCII anyway.
+    """
+    return (
+        json.dumps(value, separators=(",", ":"))
+        .replace("<", "\\u003c")
+        .replace(">", "\\u003e")
+        .replace("&", "\\u0026")
+    )

@@ -25,6 +25,8 @@ NOT_READ_YET: Final = 254
 _FULL: Final = 250
 _PIXELS: Final = 2_000
 CoreBytes = dict[str, NDArray[np.uint8]]
+# The header and the arrays of an answer, before they are packed.
+Parts = tuple[dict[str, Any], dict[str, NDArray[Any]]]
 _KINDS: Final = {"kernel": 0, "user": 1, "jit": 2, "group": 3}
 _OTHER_KIND: Final = 4
 _LONG: Final = ("time", "end", "from", "to")
@@ -140,11 +142,11 @@ def _cell(cell: Cell | None) -> dict[str, Any] | None:
     }
 
 
-def flame_answer(tree: FlameTree) -> bytes:
-    return _tree_answer(tree, _window(tree), {"total": tree.total_weight, "self": tree.self_weight})
+def flame_parts(tree: FlameTree) -> Parts:
+    return _tree_parts(tree, _window(tree), {"total": tree.total_weight, "self": tree.self_weight})
 
 
-def differential_answer(tree: DifferentialTree, window: FlameTree, baseline: FlameTree) -> bytes:
+def differential_parts(tree: DifferentialTree, window: FlameTree, baseline: FlameTree) -> Parts:
     header = _window(window) | {
         f"baseline_{name}": value for name, value in _window(baseline).items()
     }
@@ -153,16 +155,16 @@ def differential_answer(tree: DifferentialTree, window: FlameTree, baseline: Fla
         for prefix, side in (("", tree.window), ("baseline_", tree.baseline))
         for name, values in (("total", side.total), ("self", side.own), ("share", side.share))
     }
-    return _tree_answer(tree, header, weights)
+    return _tree_parts(tree, header, weights)
 
 
 def _window(tree: FlameTree) -> dict[str, Any]:
     return {"samples": tree.samples, "from": str(tree.from_ns), "to": str(tree.to_ns)}
 
 
-def _tree_answer(
+def _tree_parts(
     tree: FlameTree | DifferentialTree, header: dict[str, Any], weights: dict[str, NDArray[Any]]
-) -> bytes:
+) -> Parts:
     """Parents before children and the children of one parent by name, so that the page draws them
     as they come.
     """
@@ -176,7 +178,7 @@ def _tree_answer(
         "kind": kinds,
     }
     arrays |= {name: values[order].astype(np.float64) for name, values in weights.items()}
-    return packed({"names": names, **header, "left_out": tree.left_out}, arrays)
+    return {"names": names, **header, "left_out": tree.left_out}, arrays
 
 
 def _frames(frames: Sequence[Frame]) -> tuple[list[str], NDArray[np.uint8]]:

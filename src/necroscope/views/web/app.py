@@ -29,10 +29,10 @@ from necroscope.store.seen_cores import SeenCores
 from necroscope.store.selection import Selection
 from necroscope.store.time_limit import TimeLimit
 from necroscope.views.web import answers
-from necroscope.views.web.binary import MEDIA_TYPE
+from necroscope.views.web.binary import MEDIA_TYPE, packed
 from necroscope.views.web.cgroups_answer import cgroups_answer
 from necroscope.views.web.core_pictures import CorePictures
-from necroscope.views.web.export import exported_page
+from necroscope.views.web.export import STATIC, Export, exported_page
 from necroscope.views.web.guard import POLICY, Application, Guard
 from necroscope.views.web.incident_search import Diagnose
 from necroscope.views.web.parameters import (
@@ -48,7 +48,6 @@ from necroscope.views.web.parameters import (
 from necroscope.views.web.reports import Reports
 
 Answer = TypeVar("Answer")
-STATIC: Final = Path(__file__).parent / "static"
 TIME_LIMIT_S: Final = 10.0
 _AT_ONCE: Final = 4
 
@@ -290,7 +289,7 @@ def _add_flame(app: FastAPI, store: Store) -> None:
                 limit=limit,
             )
             if baseline is None:
-                return answers.flame_answer(tree)
+                return packed(*answers.flame_parts(tree))
             other = read_flame(
                 store,
                 baseline.from_ns,
@@ -300,7 +299,7 @@ def _add_flame(app: FastAPI, store: Store) -> None:
                 is_turned=callers,
                 limit=limit,
             )
-            return answers.differential_answer(compare(tree, other), tree, other)
+            return packed(*answers.differential_parts(compare(tree, other), tree, other))
 
         return Response(await _asked(answer), media_type=MEDIA_TYPE)
 
@@ -328,10 +327,15 @@ def _add_documents(app: FastAPI, recording: Recording, static: Path) -> None:
             str, Query(max_length=2000, description="the page's address after #, to open at")
         ] = "",
     ) -> Response:
-        view, chosen = window_of(from_ns, to_ns), None
+        view, chosen = astuple(window_of(from_ns, to_ns)), []
         if window_from_ns is not None and window_to_ns is not None:
-            chosen = astuple(window_of(window_from_ns, window_to_ns))
-        content = await _asked(exported_page, static, recording, astuple(view), chosen, state)
+            chosen.append(astuple(window_of(window_from_ns, window_to_ns)))
+
+        def answer() -> str:
+            wanted = Export(view, chosen, state, recording.reports.answer())
+            return exported_page(recording.store, recording.description(), wanted, static)
+
+        content = await _asked(answer)
         name = (
             f"necroscope-{datetime.fromtimestamp(from_ns // NS_PER_S, UTC):%Y-%m-%dT%H-%M-%SZ}.html"
         )

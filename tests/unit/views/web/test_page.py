@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.programs import program
 
-from necroscope.views.web.app import STATIC
+from necroscope.views.web.export import STATIC
 
 WEB = Path(__file__).parents[4] / "web"
 PROGRAMS = WEB / "node_modules" / ".bin"

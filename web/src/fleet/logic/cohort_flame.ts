@@ -29,7 +29,7 @@ function samplesOf(rows: readonly FoldedRow[]): Samples {
       columns.time.push(moment);
       columns.stack.push(stacks.of(row[1]));
       columns.weight.push(weight);
-      who.push([0, row[0] || null, null]);
+      who.push([0, row[0] || null, null, 0]);
     }
   }
   return {

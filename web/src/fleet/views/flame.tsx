@@ -27,14 +27,18 @@ export function FlameTab() {
           first group alone
         </button>
       </Cohorts>
-      <Asked answer={answer} asking="adding up the minutes …">{(value) => <Graph rows={value} />}</Asked>
+      <Asked answer={answer} asking="adding up the minutes …">{(value) => <Graph rows={value} search={state.search} setSearch={(search) => app.move({ search })} />}</Asked>
     </>
   );
 }
 
-function Graph({ rows }: { rows: FlameRows }) {
-  const app = useApp();
-  const { search: wanted } = useAtom(app.state);
+interface GraphProps {
+  rows: FlameRows;
+  search: string;
+  setSearch(text: string): void;
+}
+
+export function Graph({ rows, search: wanted, setSearch }: GraphProps) {
   const [group, setGroup] = useState<Group>("");
   const [isTurned, setTurned] = useState(false);
   const flame = useMemo(() => layout(cohortFlame(rows.stacks, rows.baseline_nodes > 0, group, isTurned, rows.left_out)), [rows, group, isTurned]);
@@ -45,7 +49,7 @@ function Graph({ rows }: { rows: FlameRows }) {
       <header>
         <span class="note" id="flame-note">{noteOf(rows, flame, found, wanted)}</span>
         <span class="tools">
-          <input id="search" type="search" placeholder="search  /" aria-label="search frames; /expression/ for a regular one" value={wanted} onInput={(event) => app.move({ search: event.currentTarget.value })} />
+          <input id="search" type="search" placeholder="search  /" aria-label="search frames; /expression/ for a regular one" value={wanted} onInput={(event) => setSearch(event.currentTarget.value)} />
           <label>
             by{" "}
             <select id="group" value={group} onChange={(event) => setGroup(event.currentTarget.value as Group)}>
@@ -71,6 +75,6 @@ function noteOf(rows: FlameRows, flame: Flame, found: Found | null, wanted: stri
 
 const ChangeKey = () => (
   <p class="key">
-    <i class="kind grew" /> ▲ more than on the other nodes <i class="kind shrank" /> ▼ less <span> · width is the mean of both shares</span>
+    <i class="kind grew" /> ▲ more than on the other nodes <i class="kind shrank" /> ▼ less ✚ new ✖ gone <span> · width is the mean of both shares</span>
   </p>
 );

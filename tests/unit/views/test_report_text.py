@@ -5,8 +5,7 @@ from tests.drawn_node import at, drawn_node
 from necroscope.analysis.engine import diagnose
 from necroscope.analysis.report import Report
 from necroscope.model.reading import Gap
-from necroscope.views.report.json import report_to_json
-from necroscope.views.report.text import incident_to_text, report_to_text
+from necroscope.views.report_text import incident_to_text, report_to_text
 
 WALK = """
     core 0:  ..............................
@@ -84,7 +83,6 @@ def test_hostile_names_steer_no_terminal() -> None:
     for text in (
         report_to_text(report),
         incident_to_text(report.incidents[0]),
-        report_to_json(report),
     ):
         assert "\x1b" not in text
         assert "\u202e" not in text
