@@ -13,8 +13,6 @@ from necroscope.profile.library import load as load_library
 from necroscope.symbols.messages import BLOCK_BITS, FunctionBlock
 
 KERNEL_MODULE: Final = "[kernel]"
-_READ_LIMIT_BYTES: Final = 64 << 20
-_PIECE_BYTES: Final = 1 << 20
 _BLOCK_BYTES: Final = 1 << BLOCK_BITS
 # Names of one block: the kernel's static calls are 2,000 in one.
 _NAMES_BYTES: Final = 1 << 18
@@ -25,10 +23,10 @@ _HINT: Final = (
 
 
 class KernelSymbols:
-    """The functions of a kallsyms text, which `read` takes from a file."""
+    """The functions of a kallsyms text; lines of another form are left out."""
 
-    def __init__(self, text: Iterable[bytes]) -> None:
-        """`text` comes in pieces of any length; lines of another form are left out."""
+    def __init__(self, descriptor: int) -> None:
+        """Reads the file to its end, or raises OSError."""
         self._library = load_library()
         self._handle = self._library.kallsyms_new()
         if not self._handle:
@@ -38,11 +36,8 @@ class KernelSymbols:
             (ctypes.c_uint32 * _BLOCK_BYTES)(),
         )
         self._names = ctypes.create_string_buffer(_NAMES_BYTES)
-        rest = b""
-        for piece in text:
-            content = rest + piece
-            taken = self._library.kallsyms_feed(self._handle, content, len(content))
-            rest = content[taken:][:_PIECE_BYTES] if taken >= 0 else b""
+        if error := self._library.kallsyms_read(self._handle, descriptor):
+            raise OSError(error, os.strerror(error))
         self._functions = int(self._library.kallsyms_finish(self._handle))
         if self._functions < 0:
             raise SourceUnavailable(
@@ -99,7 +94,7 @@ class KernelSymbols:
 def read_file(path: Path) -> KernelSymbols:
     """Also where it holds no function; OSError if it cannot be read."""
     with path.open("rb", buffering=0) as file:
-        return KernelSymbols(_pieces(file.fileno()))
+        return KernelSymbols(file.fileno())
 
 
 def read(path: Path) -> KernelSymbols:
@@ -113,17 +108,3 @@ def read(path: Path) -> KernelSymbols:
             f"{path} holds no function", "the kernel was built without CONFIG_KALLSYMS"
         )
     return symbols
-
-
-def _pieces(descriptor: int) -> Iterator[bytes]:
-    """The kernel hands out less than a page per read, whatever is asked for."""
-    size_bytes = 0
-    while size_bytes < _READ_LIMIT_BYTES:
-        pieces: list[bytes] = []
-        while sum(map(len, pieces)) < _BLOCK_BYTES * 4 and (piece := os.read(descriptor, 1 << 16)):
-            pieces.append(piece)
-        if not pieces:
-            return
-        content = b"".join(pieces)
-        size_bytes += len(content)
-        yield content

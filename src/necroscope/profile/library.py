@@ -162,7 +162,7 @@ _SIGNATURES: Final = {
     "profile_start_segment": (c_int, (c_void_p, c_uint32)),
     "kallsyms_new": (c_void_p, ()),
     "kallsyms_free": (None, (c_void_p,)),
-    "kallsyms_feed": (ctypes.c_int64, (c_void_p, c_char_p, c_uint64)),
+    "kallsyms_read": (c_int, (c_void_p, c_int32)),
     "kallsyms_finish": (ctypes.c_int64, (c_void_p,)),
     "kallsyms_block": (c_uint32, (c_void_p, c_uint64, c_void_p, c_void_p, c_void_p, c_uint32)),
     "kallsyms_find": (c_uint64, (c_void_p, c_char_p, c_void_p, c_void_p, c_void_p)),

@@ -17,6 +17,7 @@ _MACHINES: Final = (62, 183)
 _HEADER: Final = struct.Struct("<4s5B7xHHIQQQIHHHHHH")
 _SECTIONS_LIMIT: Final = 1 << 17
 _NOTE_LIMIT_BYTES: Final = 1 << 16
+_NAMES_LIMIT_BYTES: Final = 1 << 20
 _PT_LOAD: Final = 1
 _PT_NOTE: Final = 4
 _PF_X: Final = 1
@@ -109,8 +110,13 @@ class Elf:
         self.build_id = self._find_build_id(headers)
 
     def section(self, name: bytes) -> Section | None:
+        """By its name; one read of all names, because each read is a system call."""
+        table = self._name_section
+        if table is None or table.size_bytes > _NAMES_LIMIT_BYTES:
+            return None
+        names, sought = self._image.read(table.offset, table.size_bytes), name + b"\0"
         for index, header in enumerate(self.sections):
-            if header.type and self._section_name(header) == name:
+            if header.type and names.startswith(sought, header.name):
                 return self._section(index)
         return None
 
@@ -132,14 +138,6 @@ class Elf:
             return None
         header = self.sections[index]
         return Section(header.offset, header.size, header.link)
-
-    def _section_name(self, header: SectionHeader) -> bytes:
-        if self._name_section is None:
-            return b""
-        size_bytes = min(32, max(self._name_section.size_bytes - header.name, 0))
-        return self._image.read(self._name_section.offset + header.name, size_bytes).partition(
-            b"\0"
-        )[0]
 
     def _read_sections(self, offset: int, count: int, size: int) -> list[SectionHeader]:
         if offset == 0:

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from itertools import pairwise
 from operator import itemgetter
+from tempfile import TemporaryFile
 
 import pytest
 from hypothesis import given, settings
@@ -65,9 +66,11 @@ class Kernel:
         if self.is_hidden:
             raise SourceUnavailable("hidden", "show them")
         self.reloads += 1
-        return KernelSymbols(
-            [b"%016x T %s\n" % (address, name.encode()) for address, name in sorted(self.now)]
-        )
+        with TemporaryFile() as file:
+            for address, name in sorted(self.now):
+                file.write(b"%016x T %s\n" % (address, name.encode()))
+            file.seek(0)
+            return KernelSymbols(file.fileno())
 
     def name(self, address: int) -> str:
         block, within = address >> BLOCK_BITS, address & (BLOCK_BYTES - 1)

@@ -1,6 +1,8 @@
+import socket
 from collections.abc import Iterable
 from itertools import pairwise, permutations
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from hypothesis import given, settings
@@ -50,7 +52,22 @@ def functions_between(symbols: KernelSymbols, low: int, high: int) -> list[tuple
 
 
 def parse(pieces: Iterable[bytes]) -> KernelSymbols:
-    return KernelSymbols(pieces)
+    """Handed out piece by piece, as the kernel does it: each read of such a socket gives one."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    sender = Thread(target=_send, args=(theirs, list(pieces)))
+    sender.start()
+    with ours:
+        try:
+            return KernelSymbols(ours.fileno())
+        finally:
+            sender.join()
+
+
+def _send(to: socket.socket, pieces: list[bytes]) -> None:
+    with to:
+        for piece in pieces:
+            for at in range(0, len(piece), 4000):
+                to.send(piece[at : at + 4000])
 
 
 def find(symbols: KernelSymbols, address: int) -> bytes:

@@ -45,17 +45,20 @@ class Answers:
 
     def _answer(self, questions: list[Question]) -> None:
         modules: dict[int, None] = {}
+        blocks: list[int] = []
         places: defaultdict[int, list[Question]] = defaultdict(list)
         for question in questions:
             if question.kind == QuestionKind.PLACE:
                 places[question.pid].append(question)
             elif question.module == KERNEL:
-                self._kernel.answer(question.where)
+                blocks.append(question.where)
             else:
                 modules[question.module] = None
         for module in modules:
             with self._files.functions(*self._module(module)) as (functions, descriptor):
                 self._core.learn_symbols(module, functions, descriptor)
+        for block in blocks:  # last: a thread still reads kallsyms when the first one is asked for
+            self._kernel.answer(block)
         for pid, asked in places.items():
             names = self._files.jit_functions(pid, [question.where for question in asked])
             for question, name in zip(asked, names, strict=True):

@@ -7,8 +7,10 @@
  * Of several symbols at one address the first is shown: a global one without underscores rather than a weak or local one. */
 #include "profile.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define NO_NAME UINT32_MAX
 #define DIGITS 16               /* of an address, on a 64-bit kernel */
@@ -90,13 +92,34 @@ PUBLIC void kallsyms_free(struct kallsyms *k) {
 }
 
 /* Whole lines; what follows the last newline is left. Returns how many bytes were taken, -1 if there is no room. */
-PUBLIC int64_t kallsyms_feed(struct kallsyms *k, const char *text, uint64_t length) {
+static int64_t add_lines(struct kallsyms *k, const char *text, uint64_t length) {
   const char *at = text, *end = text + length, *newline;
   while (at < end && (newline = memchr(at, '\n', (size_t)(end - at))) != NULL) {
     if (!add_line(k, at, (size_t)(newline - at))) return -1;
     at = newline + 1;
   }
   return at - text;
+}
+
+/* All of a file, here and not in Python: the kernel hands out less than a page per read, whatever is
+ * asked for. A line that fits into no page is none. Returns 0, or the error's number. */
+PUBLIC int kallsyms_read(struct kallsyms *k, int32_t file) {
+  char text[1u << 16];
+  size_t held = 0;
+  for (uint64_t all = 0; all < MOST_BYTES;) {
+    if (held == sizeof text) held = 0;
+    ssize_t got = read(file, text + held, sizeof text - held);
+    if (got < 0 && errno != EINTR) return errno;
+    if (got == 0) return 0;
+    if (got < 0) continue;
+    all += (uint64_t)got;
+    held += (size_t)got;
+    int64_t taken = add_lines(k, text, held);
+    if (taken < 0) return ENOMEM;
+    held -= (size_t)taken;
+    memmove(text, text + taken, held);
+  }
+  return 0;
 }
 
 static int compare(const void *one, const void *other) {

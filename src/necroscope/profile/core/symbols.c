@@ -348,8 +348,20 @@ static void found_free(struct found *found) {
 }
 
 static struct found *found_new(int file) {
-  struct found *found = calloc(1, sizeof *found);
-  for (uint32_t i = 0; found != NULL && i < MOST_TABLES; i++) found->neighbours[i].window.file = file;
+  struct found *found = malloc(sizeof *found); /* most of it is room that a block fills first */
+  if (found == NULL) return NULL;
+  found->names = NULL;
+  found->names_capacity = 0;
+  for (uint32_t i = 0; i < MOST_TABLES; i++) {
+    struct neighbours *near = &found->neighbours[i];
+    near->near = NULL;
+    near->names = NULL;
+    near->count = near->capacity = 0;
+    near->names_capacity = 0;
+    near->window.table = NULL;
+    near->window.from = near->window.length = 0;
+    near->window.file = file;
+  }
   return found;
 }
 
