@@ -6,6 +6,7 @@ import ctypes
 import gc
 import os
 import platform
+import subprocess
 import sys
 import time
 import uuid
@@ -39,6 +40,17 @@ BESIDE_OTHERS = {
     *("test_view_page", "test_demo", "test_notify", "test_prometheus"),
 }
 SETTLE_S = 3.0
+ROOT = Path(__file__).parents[1]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """No test runs with a native library that is older than its source, as after a rebase."""
+    made = ROOT / "src/necroscope/profile/libprofile.so"
+    if hasattr(config, "workerinput") or not made.exists():
+        return
+    sources = (ROOT / "src/necroscope/profile/core").iterdir()
+    if made.stat().st_mtime < max(path.stat().st_mtime for path in sources):
+        subprocess.run([sys.executable, "hatch_build.py", "library"], cwd=ROOT, check=True)
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:
