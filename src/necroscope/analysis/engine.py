@@ -7,19 +7,17 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from necroscope.analysis.case import Case, case_of
-from necroscope.analysis.cause import Cause
-from necroscope.analysis.causes import all_causes
-from necroscope.analysis.correlate import Cluster, JoinedEvent, asked, gather
+from necroscope.analysis.correlate import Cluster, asked, gather
 from necroscope.analysis.detect import busiest_core, detect
-from necroscope.analysis.episodes import HURT, Episode, Span
+from necroscope.analysis.episodes import Span
 from necroscope.analysis.gap_notes import is_damage
 from necroscope.analysis.happenings import happenings
+from necroscope.analysis.incidents import incident_of, weigh_all
 from necroscope.analysis.node import Node
-from necroscope.analysis.quality import lacking, shortcomings
+from necroscope.analysis.quality import lacking
 from necroscope.analysis.recording import Recording
-from necroscope.analysis.report import EpisodeSeen, EventSeen, Incident, Report
+from necroscope.analysis.report import Incident, Report
 from necroscope.analysis.stretches import STRETCH_NS, Carried, continued, goes_on, stretches
-from necroscope.analysis.verdict import NAMED, decide
 from necroscope.errors import CorruptData, NecroscopeError, RecordingError
 from necroscope.model.units import NS_PER_S, format_moment
 
@@ -41,11 +39,6 @@ Wanted = Callable[[Candidate], bool]
 # Weak candidates are many on a busy node; the heaviest are looked at.
 _MOST_WEAK: Final = 40
 _MOST_STRONG: Final = 120
-# A core held for a moment is nobody's incident unless something suffered; where it was not even
-# full it must last longer.
-_HELD_S: Final = 4.0
-_NAMED_HELD_S: Final = 0.9
-_NAMED_ELEVATED_S: Final = 2.0
 _AROUND_NS: Final = 5 * NS_PER_S
 # Of what lies at or near a moment that was asked about, so much is judged; and so many other cores
 # are named.
@@ -76,7 +69,7 @@ def diagnose(
         whole = max(whole[0], span[0]), min(whole[1], span[1])
     notes: list[str] = []
     found = (
-        _all(recording, whole, notes, progress, wanted)
+        _incidents(cases(recording, whole, notes, progress, wanted))
         if at_ns is None
         else _about(recording, whole, at_ns, core, notes)
     )
@@ -95,13 +88,13 @@ def diagnose(
     )
 
 
-def _all(
+def cases(
     recording: Recording,
     whole: Span,
     notes: list[str],
-    progress: Progress | None,
-    wanted: Wanted | None,
-) -> Iterator[Incident]:
+    progress: Progress | None = None,
+    wanted: Wanted | None = None,
+) -> Iterator[Case]:
     """Stretch by stretch; what goes on beyond the end of one is carried on to the next and told as
     a whole when it is over.
     """
@@ -120,15 +113,20 @@ def _all(
         for place, case in enumerate(
             [*_cases(recording, over), *(case_of(node, one) for one in here)]
         ):
-            incident = _judged(case)
-            if incident is not None:
-                yield incident
+            yield case
             if progress is not None:
                 progress((number + (place + 1) / (len(over) + len(here))) / len(parts))
         carried = [one for one in carried if one not in over]
         carried += [Carried(around, node.episodes, one) for one in chosen if one not in here]
     if not is_read:
         raise _unreadable(recording, whole)
+
+
+def _incidents(found: Iterator[Case]) -> Iterator[Incident]:
+    for case in found:
+        incident = incident_of(case, weigh_all(case))
+        if incident is not None:
+            yield incident
 
 
 def _about(
@@ -150,7 +148,8 @@ def _about(
     best: Incident | None = None
     for one in found:
         # What is weak is often nothing, and what the question is about may be some seconds off.
-        incident = _judged(case_of(node, one))
+        case = case_of(node, one)
+        incident = incident_of(case, weigh_all(case))
         if incident is not None and (best is None or incident.is_wrong):
             best = incident
         if best is not None and best.is_wrong:
@@ -229,47 +228,6 @@ def _chosen(gathered: Sequence[Cluster], notes: list[str]) -> list[Cluster]:
     return [*strong[:_MOST_STRONG], *weak[:_MOST_WEAK]]
 
 
-def _judged(case: Case) -> Incident | None:
-    """None if it is no incident: too short to matter to anybody, or weak and without a cause."""
-    verdict, alternatives = decide(case, all_causes(), shortcomings(case))
-    named = (
-        next((cause for cause in all_causes() if cause.slug == verdict.cause), None)
-        if verdict.confidence >= NAMED
-        else None
-    )
-    matters = _matters(case, named)
-    if not matters and not case.cluster.is_question:
-        return None
-    return Incident(
-        id="",
-        from_ns=case.window[0],
-        to_ns=case.window[1],
-        core=case.core,
-        mode=case.mode,
-        events=tuple(_event_seen(event) for event in case.events),
-        episodes=tuple(_episode_seen(episode) for episode in case.episodes),
-        verdict=verdict,
-        alternatives=alternatives,
-        is_wrong=matters,
-    )
-
-
-def _matters(case: Case, named: Cause | None) -> bool:
-    """Whether something suffered, or a core was held long enough; what is weak needs a cause, or a
-    victim on the same core.
-    """
-    is_strong = case.cluster.is_strong
-    if named is None and not is_strong:
-        return case.cluster.has_victim and case.seconds >= _NAMED_ELEVATED_S
-    if any(event.happening.is_major for event in case.events):
-        return True
-    if any(episode.kind in HURT and (episode.is_strong or named) for episode in case.episodes):
-        return True
-    if named is None:
-        return case.seconds >= _HELD_S
-    return case.seconds >= max(_NAMED_HELD_S if is_strong else _NAMED_ELEVATED_S, named.ordinary_s)
-
-
 def _concerns(incident: Incident, core: int) -> bool:
     """Of an incident of several cores one is told first; it is the others' as well."""
     return incident.core in (core, None) or any(
@@ -279,22 +237,3 @@ def _concerns(incident: Incident, core: int) -> bool:
 
 def _place(incident: Incident) -> str:
     return "node" if incident.core is None else f"core{incident.core}"
-
-
-def _event_seen(event: JoinedEvent) -> EventSeen:
-    what = event.happening
-    return EventSeen(
-        what.time_ns, what.kind, event.core, what.device, event.queue, event.joined_by, what.message
-    )
-
-
-def _episode_seen(episode: Episode) -> EpisodeSeen:
-    return EpisodeSeen(
-        episode.kind.value,
-        episode.cpu,
-        episode.mode,
-        episode.from_ns,
-        episode.to_ns,
-        episode.text,
-        episode.table,
-    )

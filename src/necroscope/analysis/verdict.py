@@ -2,7 +2,7 @@
 right answer.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
@@ -12,6 +12,7 @@ from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.quality import Shortcoming, hidden, unseen
 from necroscope.analysis.report import UNKNOWN, Alternative, Culprit, Evidence, Verdict
+from necroscope.analysis.thresholds import Thresholds
 
 NAMED: Final = 0.5
 # Chosen so that a confirmed cause that explains all is nearly sure, and an unconfirmed one is never
@@ -35,7 +36,7 @@ _LEAST_ALTERNATIVE: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class Contender:
     """A cause with its assessment, what it is worth here, what it could not see, and why it lost if
     it did.
     """
@@ -48,42 +49,47 @@ class Weighed:
     why_not: str = ""
 
 
-def decide(
-    case: Case, causes: Iterable[Cause], lacks: Sequence[Shortcoming]
-) -> tuple[Verdict, tuple[Alternative, ...]]:
-    """The verdict and the causes that lost, with the reason."""
-    causes = list(causes)
-    quality = prod(lack.factor for lack in lacks)
-    weighed = [_weighed(case, cause, quality) for cause in causes if cause.slug != UNKNOWN]
-    ranked = sorted(
-        _yielded([one for one in weighed if one is not None]), key=lambda one: -one.confidence
-    )
-    if ranked and ranked[0].confidence >= NAMED:
-        best, others = _tempered(ranked), ranked[1:]
-    else:
-        unknown = next(cause for cause in causes if cause.slug == UNKNOWN)
-        # What is weak, hurts nothing and has no cause is no incident: what is known of it is not
-        # worked out.
-        is_told = case.cluster.is_strong or case.cluster.is_question or case.cluster.has_victim
-        found = (unknown.assess(case.for_rule(unknown.limits)) if is_told else None) or Assessment(
-            0.0, is_confirmed=False, culprit=Culprit()
-        )
-        best, others = Weighed(unknown, found, 0.3 * quality), ranked
-    doubts = tuple(Evidence(lack.text, *case.window, case.core) for lack in (*lacks, *best.lacks))
-    return _verdict(case, best, doubts), tuple(
-        _alternative(other, best) for other in _worth_telling(others)
-    )
-
-
-def _weighed(case: Case, cause: Cause, quality: float) -> Weighed | None:
-    own = case.for_rule(cause.limits)
-    found = cause.assess(own)
+def weigh(
+    case: Case, cause: Cause, limits: Thresholds, lacks: Sequence[Shortcoming]
+) -> Contender | None:
+    """What a cause is worth here by these thresholds; None if it has nothing to say, as `unknown`
+    never has.
+    """
+    own = case.for_rule(limits)
+    found = cause.assess(own) if cause.slug != UNKNOWN else None
     if found is None:
         return None
     tables = frozenset(own.node.asked)
-    lacks = hidden(case, tables)
-    worth = confidence(found) * quality * prod(lack.factor for lack in lacks)
-    return Weighed(cause, found, worth, lacks, "" if found.is_confirmed else unseen(case, tables))
+    hides = hidden(case, tables)
+    worth = confidence(found) * prod(lack.factor for lack in (*lacks, *hides))
+    return Contender(cause, found, worth, hides, "" if found.is_confirmed else unseen(case, tables))
+
+
+def decide(
+    case: Case, contenders: Sequence[Contender], unknown: Cause, lacks: Sequence[Shortcoming]
+) -> tuple[Verdict, tuple[Alternative, ...]]:
+    """The verdict and the causes that lost, with the reason."""
+    ranked = sorted(_yielded(contenders), key=lambda one: -one.confidence)
+    if ranked and ranked[0].confidence >= NAMED:
+        best, others = _tempered(ranked), ranked[1:]
+    else:
+        best, others = _without_a_cause(case, unknown, lacks), ranked
+    doubts = tuple(Evidence(lack.text, *case.window, case.core) for lack in (*lacks, *best.lacks))
+    kept = [other for other in others if other.confidence >= _LEAST_ALTERNATIVE]
+    return _verdict(case, best, doubts), tuple(
+        Alternative(other.cause.slug, other.confidence, _why_not(other, best))
+        for other in kept[:_MOST_ALTERNATIVES]
+    )
+
+
+def _without_a_cause(case: Case, unknown: Cause, lacks: Sequence[Shortcoming]) -> Contender:
+    cluster = case.cluster
+    # What is weak, hurts nothing and has no cause is no incident: what is known of it is not worked
+    # out.
+    is_incident = cluster.is_strong or cluster.is_question or cluster.has_victim
+    found = unknown.assess(case.for_rule(unknown.limits)) if is_incident else None
+    nothing = Assessment(0.0, is_confirmed=False, culprit=Culprit())
+    return Contender(unknown, found or nothing, 0.3 * prod(lack.factor for lack in lacks))
 
 
 def confidence(found: Assessment) -> float:
@@ -93,14 +99,15 @@ def confidence(found: Assessment) -> float:
     return base * (0.3 + 0.7 * share) * (1.0 - min(1.0, max(0.0, found.doubt)))
 
 
-def _yielded(weighed: Sequence[Weighed]) -> list[Weighed]:
+def _yielded(contenders: Sequence[Contender]) -> list[Contender]:
     """Where another says the same more exactly, the general cause steps behind it."""
     return [
-        _behind(one, [other for other in weighed if _is_more_exact(other, one)]) for one in weighed
+        _behind(one, [other for other in contenders if _is_more_exact(other, one)])
+        for one in contenders
     ]
 
 
-def _behind(one: Weighed, exact: Sequence[Weighed]) -> Weighed:
+def _behind(one: Contender, exact: Sequence[Contender]) -> Contender:
     if not exact:
         return one
     best = max(exact, key=lambda other: other.confidence)
@@ -111,7 +118,7 @@ def _behind(one: Weighed, exact: Sequence[Weighed]) -> Weighed:
     )
 
 
-def _is_more_exact(other: Weighed, one: Weighed) -> bool:
+def _is_more_exact(other: Contender, one: Contender) -> bool:
     is_general = "*" in one.cause.yields_to and "*" not in other.cause.yields_to
     if other is one or not (other.cause.slug in one.cause.yields_to or is_general):
         return False
@@ -119,7 +126,7 @@ def _is_more_exact(other: Weighed, one: Weighed) -> bool:
     return other.assessment.is_confirmed and other.confidence >= NAMED and is_as_much
 
 
-def _tempered(ranked: Sequence[Weighed]) -> Weighed:
+def _tempered(ranked: Sequence[Contender]) -> Contender:
     best = ranked[0]
     rivals = [
         other
@@ -129,7 +136,7 @@ def _tempered(ranked: Sequence[Weighed]) -> Weighed:
     return replace(best, confidence=max(NAMED, _CLOSE_FACTOR * best.confidence)) if rivals else best
 
 
-def _verdict(case: Case, best: Weighed, doubts: tuple[Evidence, ...]) -> Verdict:
+def _verdict(case: Case, best: Contender, doubts: tuple[Evidence, ...]) -> Verdict:
     cause, found = best.cause, best.assessment
     culprit = found.culprit if found.culprit is not None else case.culprit()
     told = _with_share(case, culprit, found.evidence)
@@ -171,17 +178,7 @@ def _with_share(
     return (*evidence[:2], case.seen(text, "samples", case.core), *evidence[2:])
 
 
-def _worth_telling(others: Sequence[Weighed]) -> list[Weighed]:
-    return [other for other in others if other.confidence >= _LEAST_ALTERNATIVE][
-        :_MOST_ALTERNATIVES
-    ]
-
-
-def _alternative(other: Weighed, best: Weighed) -> Alternative:
-    return Alternative(other.cause.slug, other.confidence, _why_not(other, best))
-
-
-def _why_not(other: Weighed, best: Weighed) -> str:
+def _why_not(other: Contender, best: Contender) -> str:
     found = other.assessment
     if other.why_not:
         return other.why_not

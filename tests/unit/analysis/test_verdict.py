@@ -9,7 +9,7 @@ from necroscope.analysis.detect import detect
 from necroscope.analysis.node import Node
 from necroscope.analysis.quality import Shortcoming
 from necroscope.analysis.report import UNKNOWN, Alternative, Verdict
-from necroscope.analysis.verdict import NAMED, confidence, decide
+from necroscope.analysis.verdict import NAMED, confidence, decide, weigh
 
 
 def a_case() -> Case:
@@ -38,7 +38,9 @@ def cause(slug: str, found: Assessment | None, yields_to: frozenset[str] = froze
 def decided(
     *causes: Cause, lacks: tuple[Shortcoming, ...] = ()
 ) -> tuple[Verdict, tuple[Alternative, ...]]:
-    return decide(a_case(), [*causes, cause(UNKNOWN, Assessment(0.0, False))], lacks)
+    case, unknown = a_case(), cause(UNKNOWN, Assessment(0.0, False))
+    found = [weigh(case, one, one.limits, lacks) for one in causes]
+    return decide(case, [one for one in found if one is not None], unknown, lacks)
 
 
 def test_a_cause_without_its_confirming_signal_is_never_named() -> None:

@@ -9,7 +9,7 @@ from tests.drawn_node import DrawnNode, at, drawn_node
 from tests.growing_recording import GrowingRecording
 from tests.integration.drawn_incident import drawn_incident
 
-from necroscope.analysis import engine
+from necroscope.analysis import incidents
 from necroscope.analysis.engine import diagnose
 from necroscope.store.query import Store
 from necroscope.verdicts import follower
@@ -73,7 +73,7 @@ def test_each_incident_is_judged_a_few_times_not_at_every_look(
 ) -> None:
     judged = []
     monkeypatch.setattr(
-        engine, "decide", lambda *words, real=engine.decide: judged.append(1) or real(*words)
+        incidents, "decide", lambda *words, real=incidents.decide: judged.append(1) or real(*words)
     )
     Following(tmp_path / "r", drawn_node(LONG)).until(180)
     assert 2 <= len(judged) <= 8
