@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from necroscope.model.span import Extent
 from necroscope.model.tables import SCHEMA_VERSION, TABLES
 from necroscope.segment.arrow import schema_of
 from necroscope.segment.checksum import write_checked
 from necroscope.segment.manifest import Manifest, TableEntry
 from necroscope.segment.recording import SPANS_FILE, Identity, make_recording, segment_name
-from necroscope.segment.spans import Span
 from necroscope.segment.table_writer import TableWriter
 
 START_NS = 1_760_000_400_000_000_000
@@ -70,7 +70,7 @@ def generate(
     )
     trees = call_trees(Random(1))
     interned = _Interned(directory / ".interned", trees)
-    spans: dict[str, Span] = {}
+    spans: dict[str, Extent] = {}
     for number in range(round(hours * 3600 / SEGMENT_S)):
         start_ns = START_NS + number * SEGMENT_S * NS
         path = directory / segment_name(start_ns)
@@ -207,7 +207,7 @@ def _write_segment(
     cpus: int,
     idle: int,
     more: More | None,
-) -> Span:
+) -> Extent:
     path.mkdir(mode=0o700)
     end_ns = start_ns + SEGMENT_S * NS
     tables = interned.link_into(path)
@@ -230,7 +230,7 @@ def _write_segment(
     return start_ns, end_ns
 
 
-def write_table(directory: Path, name: str, batch: pa.RecordBatch, span: Span) -> TableEntry:
+def write_table(directory: Path, name: str, batch: pa.RecordBatch, span: Extent) -> TableEntry:
     writer = TableWriter(TABLES[name], directory / f"{name}.parquet")
     writer.add(batch, *span)
     return writer.close()

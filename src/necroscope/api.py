@@ -20,6 +20,7 @@ from necroscope.analysis.engine import diagnose
 from necroscope.analysis.report import Incident, Verdict
 from necroscope.errors import NecroscopeError, UsageError
 from necroscope.interchange.writers.folded import write_folded
+from necroscope.model.span import Span
 from necroscope.model.tables import TABLES
 from necroscope.model.units import datetime_ns, format_moment, parse_moment_ns
 from necroscope.stacks.differential import compare
@@ -175,7 +176,7 @@ class NodeRecording:
             raise UsageError("the recording is closed", "ask it inside its `with` block")
         return self._opened
 
-    def _window(self, from_: Moment | None, to: Moment | None) -> tuple[int, int]:
+    def _window(self, from_: Moment | None, to: Moment | None) -> Span:
         first_ns, last_ns = self._store.span()
         from_ns = first_ns if from_ is None else _moment_ns(from_, last_ns)
         to_ns = last_ns + 1 if to is None else _moment_ns(to, last_ns)
@@ -184,7 +185,7 @@ class NodeRecording:
                 f"the window from {format_moment(from_ns)} to {format_moment(to_ns)} is empty",
                 f"the recording is from {format_moment(first_ns)} to {format_moment(last_ns)}",
             )
-        return from_ns, to_ns
+        return Span(from_ns, to_ns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,11 @@ import numpy as np
 
 from necroscope.analysis.columns import Numbers, runs
 from necroscope.analysis.core_time import CoreShares
-from necroscope.analysis.episodes import Episode, Kind, Span
+from necroscope.analysis.episodes import Episode, Kind
 from necroscope.analysis.node import Node
 from necroscope.analysis.periodicity import period_of_starts, told
 from necroscope.analysis.task_names import is_name, shown_name
+from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 from necroscope.stacks.samples import codes, sample_period_ns
 
@@ -135,7 +136,7 @@ def _of_program(
     if period is None:
         return
     for first, end in found:
-        span = first_ns + first * _BIN_NS, first_ns + end * _BIN_NS
+        span = Span(first_ns + first * _BIN_NS, first_ns + end * _BIN_NS)
         mode = _mode(shares, core, span)
         level, seconds = min(1.0, float(busy[first:end].mean())), (end - first) * _BIN_NS / NS_PER_S
         words = f"{{subject}} took core {{cpu}} for about {{amount:.1f}} s, {told(period)}"

@@ -10,13 +10,14 @@ from necroscope.analysis.case_counters import CaseCounters
 from necroscope.analysis.case_samples import CaseSamples
 from necroscope.analysis.case_times import CaseTimes
 from necroscope.analysis.correlate import Cluster, JoinedEvent
-from necroscope.analysis.episodes import Episode, Kind, Span
+from necroscope.analysis.episodes import Episode, Kind
 from necroscope.analysis.functions import Functions
 from necroscope.analysis.node import Node, NodeView
 from necroscope.analysis.periodicity import told
 from necroscope.analysis.report import Culprit, Evidence
 from necroscope.analysis.stacks import SOFTIRQ
 from necroscope.analysis.thresholds import NO_THRESHOLDS, Thresholds
+from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 
 _IN_SOFTIRQ: Final = 0.5
@@ -88,7 +89,7 @@ class Case:
         its first.
         """
         end_ns = min(self.window[1], self.node.span[1]) + round(after_s * NS_PER_S)
-        return self.node.rows(table, (self.window[0] - round(before_s * NS_PER_S), end_ns))
+        return self.node.rows(table, Span(self.window[0] - round(before_s * NS_PER_S), end_ns))
 
     @cached_property
     def tasks(self) -> list[dict[str, Any]]:

@@ -11,10 +11,11 @@ import numpy as np
 
 from necroscope.analysis.case_times import BEFORE_NS, TICK_NS, CaseTimes
 from necroscope.analysis.columns import Columns, Floats
-from necroscope.analysis.episodes import Span, touches
+from necroscope.analysis.episodes import touches
 from necroscope.analysis.node import Node
 from necroscope.model.definitions import late_ns
 from necroscope.model.reading import Gap
+from necroscope.model.span import Span
 from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S
 
@@ -96,7 +97,7 @@ class CaseCounters:
         `backlog`.
         """
         values: Floats = self._node.columns(table).within(
-            [(self._times.window[0] - BEFORE_NS, self._late_ns)]
+            [Span(self._times.window[0] - BEFORE_NS, self._late_ns)]
         )[column]
         known = values[np.isfinite(values)]
         return float(known[-1]) if len(known) else None
@@ -109,7 +110,7 @@ class CaseCounters:
         if not len(rows):
             return None
         rows = rows.of_core(self._core if cpu is None else cpu).within(
-            [(self._times.window[0], self._late_ns)]
+            [Span(self._times.window[0], self._late_ns)]
         )
         if vectors is not None:
             rows = rows.at(np.isin(rows["vector"].astype(str), list(vectors)))
@@ -177,7 +178,7 @@ class CaseCounters:
         return [
             gap
             for gap in own
-            if any(touches(span, (gap.from_ns, gap.to_ns)) for span in self._times.spans)
+            if any(touches(span, Span(gap.from_ns, gap.to_ns)) for span in self._times.spans)
         ]
 
     @property
@@ -188,7 +189,7 @@ class CaseCounters:
     def rows_of(self, table: str, spans: Sequence[Span]) -> Columns:
         """Rows that tell of these stretches: a table that is read every 10 s tells it late."""
         after_ns = late_ns(TABLES[table])
-        return self._node.columns(table).within([(a, b + after_ns) for a, b in spans])
+        return self._node.columns(table).within([Span(a, b + after_ns) for a, b in spans])
 
     def _counted(self, rows: Columns) -> float | None:
         """Rows of interrupts are by core and only of those that came: the time is that of the

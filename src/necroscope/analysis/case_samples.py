@@ -6,11 +6,11 @@ from typing import Final
 from necroscope.analysis.attribution import culprit_of
 from necroscope.analysis.case_times import CaseTimes
 from necroscope.analysis.differential import Differential, compared
-from necroscope.analysis.episodes import Span, joined
 from necroscope.analysis.functions import Functions
 from necroscope.analysis.node import Node
 from necroscope.analysis.report import Culprit
 from necroscope.analysis.stacks import Stacks
+from necroscope.model.span import Span, merge
 from necroscope.model.units import NS_PER_S
 
 _MACHINE_BEFORE_NS: Final = 20 * NS_PER_S
@@ -81,19 +81,21 @@ class CaseSamples:
 
     @cached_property
     def _core_samples(self) -> Stacks:
-        reach = joined([*self._times.spans, *self._times.quiet])
+        reach = merge([*self._times.spans, *self._times.quiet])
         # On few cores one read tells all there is.
         is_one = self._core is not None and self._node.cores > _FEW_CORES
-        return self._node.stacks((reach[0][0], reach[-1][1]), [self._core or 0] if is_one else None)
+        return self._node.stacks(
+            Span(reach[0][0], reach[-1][1]), [self._core or 0] if is_one else None
+        )
 
     @cached_property
     def _machine_samples(self) -> Stacks:
         if self._node.cores <= _FEW_CORES:
             return self._core_samples
-        reach = joined([*self._times.spans, *self._machine_quiet])
-        return self._node.stacks((reach[0][0], reach[-1][1]), None)
+        reach = merge([*self._times.spans, *self._machine_quiet])
+        return self._node.stacks(Span(reach[0][0], reach[-1][1]), None)
 
     @property
     def _machine_quiet(self) -> list[Span]:
         last = self._times.quiet[-1] if self._times.quiet else None
-        return [(max(last[0], last[1] - _MACHINE_BEFORE_NS), last[1])] if last else []
+        return [Span(max(last[0], last[1] - _MACHINE_BEFORE_NS), last[1])] if last else []

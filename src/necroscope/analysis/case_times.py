@@ -6,9 +6,10 @@ from functools import cached_property
 from typing import Final
 
 from necroscope.analysis.correlate import Cluster
-from necroscope.analysis.episodes import ACTIVE, Episode, Kind, Span, joined, outside
+from necroscope.analysis.episodes import ACTIVE, Episode, Kind, outside
 from necroscope.analysis.node import Node
 from necroscope.analysis.periodicity import period_of_starts
+from necroscope.model.span import Span, merge
 from necroscope.model.units import NS_PER_S
 
 # How far back the quiet time is looked for, and how much of the incident is read: what bounds
@@ -40,9 +41,7 @@ class CaseTimes:
     def seconds(self) -> float:
         """How long it lasted on its core, the time between its episodes left out."""
         return (
-            sum(
-                b - a for a, b in joined(episode.span for episode in self._longest) or [self.window]
-            )
+            sum(b - a for a, b in merge(episode.span for episode in self._longest) or [self.window])
             / NS_PER_S
         )
 
@@ -59,9 +58,9 @@ class CaseTimes:
         found: list[Span] = []
         for episode in wanted:
             is_near = abs(episode.from_ns - wanted[0].from_ns) <= _NEAR_NS
-            if is_near and sum(b - a for a, b in joined(found)) < self._read_ns:
+            if is_near and sum(b - a for a, b in merge(found)) < self._read_ns:
                 found.append(self._first_part(episode.span))
-        return joined(found) or [self._first_part(self.window)]
+        return merge(found) or [self._first_part(self.window)]
 
     @cached_property
     def quiet(self) -> list[Span]:
@@ -77,12 +76,12 @@ class CaseTimes:
             if e.cpu in (self._cluster.core, None) and e.kind not in usual
         ]
         own = [episode.span for episode in self._longest] or [self.window]
-        holes = [(a - TICK_NS, b + TICK_NS) for a, b in joined([*busy, *own])]
+        holes = [Span(a - TICK_NS, b + TICK_NS) for a, b in merge([*busy, *own])]
         from_ns, to_ns, end_ns = self.spans[0][0], self.spans[-1][1], self.window[1]
         places = [(from_ns - self._before_ns, from_ns), (to_ns, to_ns + self._before_ns)]
         places += [(end_ns, end_ns + self._before_ns)] if end_ns - to_ns <= _NEAR_NS else []
         for start_ns, stop_ns in places:
-            found = outside((max(first_ns, start_ns), min(last_ns, stop_ns)), holes)
+            found = outside(Span(max(first_ns, start_ns), min(last_ns, stop_ns)), holes)
             long_enough = [span for span in found if span[1] - span[0] >= TICK_NS]
             if long_enough:
                 return long_enough
@@ -121,4 +120,4 @@ class CaseTimes:
         return [e for e in best if e.kind in ACTIVE and e.mode == self._cluster.mode] or best
 
     def _first_part(self, span: Span) -> Span:
-        return span[0], min(span[1], span[0] + self._read_ns)
+        return Span(span[0], min(span[1], span[0] + self._read_ns))

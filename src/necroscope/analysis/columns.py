@@ -11,13 +11,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from necroscope.analysis.recording import Recording
+from necroscope.model.span import Span
 from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Numbers = NDArray[np.int64]
-Span = tuple[int, int]
+
 ALL_TIME: Final = (0, 1 << 62)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from necroscope.analysis.columns import Columns, Flags, Floats, Numbers, core_breaks
 from necroscope.model.core_shares import MODE_PARTS
+from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 
 MODES: Final[dict[str, tuple[str, ...]]] = {
@@ -41,14 +42,14 @@ class CoreShares:
         ]
         return np.array(of_core)[place]
 
-    def span(self, first: int, end: int, mode: str | None = None) -> tuple[int, int]:
+    def span(self, first: int, end: int, mode: str | None = None) -> Span:
         """From the first to the last row of a stretch; with a mode to the part of a second that its
         edges were held in it.
         """
         times, elapsed_ns = self.rows["time"], self.rows["elapsed_ns"]
         start_ns, end_ns = int(times[first] - elapsed_ns[first]), int(times[end - 1])
         if mode is None or end - first < 2:
-            return start_ns, end_ns
+            return Span(start_ns, end_ns)
         share = self.shares[mode]
         start_ns += int((1 - share[first]) * elapsed_ns[first])
         end_ns -= int((1 - share[end - 1]) * elapsed_ns[end - 1])
@@ -59,7 +60,7 @@ class CoreShares:
             )
         if share[end - 1] >= _FULL and end < len(share) and not self.breaks[end]:
             end_ns += int(share[end] * elapsed_ns[end]) if share[end] >= _SOME else 0
-        return start_ns, end_ns
+        return Span(start_ns, end_ns)
 
     def held_s(self, mode: str, first: int, end: int) -> float:
         return (

@@ -18,7 +18,6 @@ from necroscope.analysis.episodes import (
     SUFFERING,
     Episode,
     Kind,
-    Span,
     coincide,
     key_of,
     merged,
@@ -26,6 +25,7 @@ from necroscope.analysis.episodes import (
 )
 from necroscope.analysis.happenings import Happening
 from necroscope.analysis.queue_cores import core_of_queue, cores_of_device
+from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 
 # Events without an episode that tell of the same trouble.
@@ -132,7 +132,7 @@ def join(
             return JoinedEvent(happening, core, queue, BY_QUEUE)
     if happening.is_of_the_device or not happening.is_of_a_core:
         return JoinedEvent(happening, None, queue, None)
-    span = happening.began_ns, happening.time_ns
+    span = Span(happening.began_ns, happening.time_ns)
     held = {e.cpu for e in episodes if e.cpu is not None and e.is_strong and touches(e.span, span)}
     cores = held if takers is None else held.intersection(takers)
     if len(cores) != 1:
@@ -237,7 +237,7 @@ def _home(
     what = event.happening
     if (what.is_of_the_device and event.core is None) or not what.is_of_a_core:
         return None
-    span = what.began_ns, event.time_ns + _TOUCH_NS
+    span = Span(what.began_ns, event.time_ns + _TOUCH_NS)
     best: tuple[tuple[bool, bool, float], int] | None = None
     for place, cluster in enumerate(clusters):
         own = [episode for episode in cluster if touches(episode.span, span)]
@@ -281,10 +281,10 @@ def _cluster(episodes: Sequence[Episode], events: Sequence[JoinedEvent]) -> Clus
     # What is weak may belong to it, but does not make it longer.
     telling = [episode for episode in episodes if episode.is_strong] or episodes
     spans = [episode.span for episode in telling] or [
-        (event.happening.began_ns, event.time_ns) for event in events
+        Span(event.happening.began_ns, event.time_ns) for event in events
     ]
     ends = [*(span[1] for span in spans), *(event.time_ns for event in major)]
-    span = min(start for start, _ in spans), max(ends)
+    span = Span(min(start for start, _ in spans), max(ends))
     is_strong = bool(major) or any(episode.is_strong for episode in episodes)
     ordered = tuple(sorted(episodes, key=lambda one: (one.from_ns, one.kind)))
     return Cluster(
@@ -347,7 +347,7 @@ def united(one: Cluster, later: Cluster) -> Cluster:
     }
     return replace(
         one,
-        span=(min(one.span[0], later.span[0]), max(one.span[1], later.span[1])),
+        span=Span(min(one.span[0], later.span[0]), max(one.span[1], later.span[1])),
         episodes=tuple(merged([*one.episodes, *later.episodes], _TOUCH_NS)),
         events=tuple(sorted(events.values(), key=lambda event: event.time_ns)),
         is_strong=one.is_strong or later.is_strong,
@@ -363,7 +363,7 @@ def asked(
     near = [
         replace(one, is_question=True)
         for one in gathered
-        if touches(one.span, (at_ns, at_ns), around_ns)
+        if touches(one.span, Span(at_ns, at_ns), around_ns)
     ]
     own = (
         near

@@ -8,13 +8,13 @@ from typing import Final
 import numpy as np
 
 from necroscope.analysis.burst_episodes import burst_episodes
-from necroscope.analysis.columns import Span
 from necroscope.analysis.core_episodes import core_episodes
 from necroscope.analysis.core_time import MODES
 from necroscope.analysis.episodes import Episode, merged
 from necroscope.analysis.machine_episodes import machine_episodes
 from necroscope.analysis.node import Node
 from necroscope.analysis.softirq_episodes import softirq_episodes
+from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 
 # Ticks of a second cut a stretch where it dips for a moment; bursts at a beat of a few seconds stay

@@ -9,7 +9,6 @@ from typing import Final
 from necroscope.analysis.case import Case, case_of
 from necroscope.analysis.correlate import Cluster, asked, gather
 from necroscope.analysis.detect import busiest_core, detect
-from necroscope.analysis.episodes import Span
 from necroscope.analysis.gap_notes import is_damage
 from necroscope.analysis.happenings import happenings
 from necroscope.analysis.incidents import incident_of, weigh_all
@@ -19,6 +18,7 @@ from necroscope.analysis.recording import Recording
 from necroscope.analysis.report import Incident, Report
 from necroscope.analysis.stretches import STRETCH_NS, Carried, continued, goes_on, stretches
 from necroscope.errors import CorruptData, NecroscopeError, RecordingError
+from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S, format_moment
 
 Progress = Callable[[float], None]
@@ -64,9 +64,9 @@ def diagnose(
         or not (info.tables or recording.gaps(info.from_ns, info.to_ns + 1))
     ):
         return Report(info.schema, info.node, None, None, (), (), ("nothing is recorded yet",))
-    whole = info.from_ns, info.to_ns + 1
+    whole = Span(info.from_ns, info.to_ns + 1)
     if span is not None:
-        whole = max(whole[0], span[0]), min(whole[1], span[1])
+        whole = Span(max(whole[0], span[0]), min(whole[1], span[1]))
     notes: list[str] = []
     found = (
         _incidents(cases(recording, whole, notes, progress, wanted))
@@ -133,13 +133,13 @@ def _about(
     recording: Recording, whole: Span, at_ns: int, core: int | None, notes: list[str]
 ) -> Iterator[Incident]:
     """What happened around a moment, also if nothing was wrong."""
-    around = max(whole[0], at_ns - STRETCH_NS // 2), min(whole[1], at_ns + STRETCH_NS // 2)
+    around = Span(max(whole[0], at_ns - STRETCH_NS // 2), min(whole[1], at_ns + STRETCH_NS // 2))
     node = _node(recording, around, notes)
     if node.is_blank:
         raise _unreadable(recording, around)
     found = asked(_cluster(node), at_ns, _AROUND_NS, core)[:_MOST_ASKED]
     if not found:
-        span = at_ns - _AROUND_NS, at_ns + _AROUND_NS
+        span = Span(at_ns - _AROUND_NS, at_ns + _AROUND_NS)
         found = [
             Cluster(
                 span, *busiest_core(node, span, core), (), (), is_strong=False, is_question=True

@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
-
-Span = tuple[int, int]
 
 
 class Kind(StrEnum):
@@ -86,7 +85,7 @@ class Episode:
 
     @property
     def span(self) -> Span:
-        return self.from_ns, self.to_ns
+        return Span(self.from_ns, self.to_ns)
 
     @property
     def seconds(self) -> float:
@@ -100,25 +99,12 @@ class Episode:
         return self.seconds * min(self.level, 1.0) * (1.0 if self.is_strong else 0.2)
 
 
-def joined(spans: Iterable[Span], bridge_ns: int = 0) -> list[Span]:
-    """Stretches in order of time, those that touch or lie no farther apart than `bridge_ns` made
-    one.
-    """
-    found: list[Span] = []
-    for from_ns, to_ns in sorted(spans):
-        if found and from_ns - found[-1][1] <= bridge_ns:
-            found[-1] = found[-1][0], max(found[-1][1], to_ns)
-        else:
-            found.append((from_ns, to_ns))
-    return found
-
-
 def outside(span: Span, holes: Sequence[Span]) -> list[Span]:
     """What is left of a stretch without the holes."""
     parts = [span]
     for start_ns, end_ns in holes:
         pieces = [piece for a, b in parts for piece in ((a, min(b, start_ns)), (max(a, end_ns), b))]
-        parts = [(a, b) for a, b in pieces if b > a]
+        parts = [Span(a, b) for a, b in pieces if b > a]
     return parts
 
 

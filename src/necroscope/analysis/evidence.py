@@ -5,6 +5,7 @@ from necroscope.analysis.correlate import JoinedEvent
 from necroscope.analysis.episodes import SUFFERING, Kind
 from necroscope.analysis.functions import Functions
 from necroscope.analysis.report import Culprit, Evidence
+from necroscope.model.span import Span
 
 
 def what_held_the_core(case: Case) -> list[Evidence]:
@@ -32,7 +33,10 @@ def of_event(case: Case, event: JoinedEvent) -> Evidence:
     """What the log said, and how it is known which core it is of."""
     how = f" (core {event.core}: {event.joined_by})" if event.joined_by else ""
     return case.seen(
-        f"{event.happening.message}{how}", "events", event.core, (event.time_ns, event.time_ns + 1)
+        f"{event.happening.message}{how}",
+        "events",
+        event.core,
+        Span(event.time_ns, event.time_ns + 1),
     )
 
 

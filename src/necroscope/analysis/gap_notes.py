@@ -5,8 +5,8 @@ comes first.
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from necroscope.analysis.episodes import joined
 from necroscope.model.reading import Gap
+from necroscope.model.span import Span, merge
 from necroscope.model.units import format_duration
 
 # How readers of segments and journals begin the cause of a gap that they found themselves.
@@ -34,7 +34,7 @@ def gap_notes(gaps: Iterable[Gap]) -> list[str]:
 
 
 def _told(cause: str, gaps: Sequence[Gap]) -> str:
-    parts = joined((gap.from_ns, gap.to_ns) for gap in gaps)
+    parts = merge(Span(gap.from_ns, gap.to_ns) for gap in gaps)
     tables = ", ".join(sorted({"all tables" if gap.table == "*" else gap.table for gap in gaps}))
     count = "1 gap" if len(parts) == 1 else f"{len(parts)} gaps"
     together = " together" if len(parts) > 1 else ""
@@ -44,5 +44,5 @@ def _told(cause: str, gaps: Sequence[Gap]) -> str:
 
 def _covered_ns(gaps: Iterable[Gap]) -> int:
     return sum(
-        to_ns - from_ns for from_ns, to_ns in joined((gap.from_ns, gap.to_ns) for gap in gaps)
+        to_ns - from_ns for from_ns, to_ns in merge(Span(gap.from_ns, gap.to_ns) for gap in gaps)
     )

@@ -12,6 +12,7 @@ from necroscope.analysis.columns import Columns, Floats, runs
 from necroscope.analysis.core_time import usual
 from necroscope.analysis.episodes import Episode, Kind
 from necroscope.analysis.node import Node
+from necroscope.model.span import Span
 from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S
 
@@ -145,5 +146,5 @@ def _breaks(rows: Columns) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     return np.append(True, np.diff(rows["time"]) > 5 * NS_PER_S)
 
 
-def _span(rows: Columns, first: int, end: int) -> tuple[int, int]:
-    return int(rows["time"][first] - rows["elapsed_ns"][first]), int(rows["time"][end - 1])
+def _span(rows: Columns, first: int, end: int) -> Span:
+    return Span(int(rows["time"][first] - rows["elapsed_ns"][first]), int(rows["time"][end - 1]))

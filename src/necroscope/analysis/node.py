@@ -8,13 +8,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from necroscope.analysis.columns import Columns, Span, read
+from necroscope.analysis.columns import Columns, read
 from necroscope.analysis.core_time import MODES, CoreShares, core_shares
 from necroscope.analysis.episodes import Episode
 from necroscope.analysis.functions import FunctionNames
 from necroscope.analysis.recording import Recording
 from necroscope.analysis.sampled_cores import cores_from_samples
 from necroscope.analysis.stacks import Stacks, stacks_of
+from necroscope.model.span import Span
 from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S
 from necroscope.stacks.samples import numbers, sample_period_ns
@@ -97,7 +98,7 @@ class Node:
         own = self.columns("cores").of_core(cpu)
         # Of a stretch shorter than a tick the tick in which it ends tells.
         rows = own.within(spans)
-        rows = rows if len(rows) else own.within([(a, b + NS_PER_S) for a, b in spans])
+        rows = rows if len(rows) else own.within([Span(a, b + NS_PER_S) for a, b in spans])
         elapsed_ns = rows.total("elapsed_ns")
         if not elapsed_ns:
             return None

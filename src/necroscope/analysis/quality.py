@@ -9,6 +9,7 @@ from typing import Final
 from necroscope.analysis.case import Case
 from necroscope.analysis.episodes import touches
 from necroscope.analysis.node import Node
+from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S, format_duration
 
 _FEW_SAMPLES: Final = 30
@@ -173,7 +174,7 @@ def _of_case(case: Case) -> Iterator[Shortcoming]:
             and gap.to_ns > gap.from_ns
             and gap.cpu in (None, case.core)
         ):
-            is_over = any(touches(span, (gap.from_ns, gap.to_ns)) for span in case.times.spans)
+            is_over = any(touches(span, Span(gap.from_ns, gap.to_ns)) for span in case.times.spans)
             if is_over and not (gap.table == "samples" and _is_sampled(case)):
                 yield Shortcoming(f"a gap lies over the incident: {gap.table}, {gap.cause}", 0.85)
                 break

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from necroscope.analysis.call_tree import CallTree
-from necroscope.analysis.columns import Columns, Span
+from necroscope.analysis.columns import Columns
 from necroscope.analysis.functions import FunctionNames, functions
 from necroscope.analysis.recording import Recording
 from necroscope.analysis.stacks import SOFTIRQ, Stacks, stacks_of
 from necroscope.model.idle import IDLE_FUNCTIONS
+from necroscope.model.span import Span
 from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S
 from necroscope.stacks.samples import Samples, sample_period_ns

@@ -22,6 +22,7 @@ from necroscope.model.definitions import (
     STALL_NS,
     STARVING_RATIO,
 )
+from necroscope.model.span import Span
 from necroscope.model.tables import SOFTIRQ_VECTORS
 from necroscope.model.units import NS_PER_S
 
@@ -84,7 +85,9 @@ def _frozen(node: Node) -> Iterator[Episode]:
     for first, end in runs(flags, core_breaks(rows["cpu"])):
         frozen_ns = float(rows["elapsed_ns"][first:end].sum())
         cpu = int(rows["cpu"][first])
-        span = int(rows["time"][first] - rows["elapsed_ns"][first]), int(rows["time"][end - 1])
+        span = Span(
+            int(rows["time"][first] - rows["elapsed_ns"][first]), int(rows["time"][end - 1])
+        )
         if frozen_ns < FROZEN_NS or (
             kernel[first:end].mean() < 0.5 and not _waited(node, cpu, span)
         ):
@@ -117,7 +120,7 @@ def _threads(node: Node, frozen: list[Episode]) -> Iterator[Episode]:
             rows["delay_ns"][first:end], np.where(is_starving, rows["elapsed_ns"], 0.0)[first:end]
         )
         # What was booked now had begun before.
-        span = (
+        span = Span(
             int(rows["time"][first] - max(rows["elapsed_ns"][first], rows["delay_ns"][first])),
             int(rows["time"][end - 1]),
         )
@@ -152,7 +155,9 @@ def _dropped(rows: Columns) -> Iterator[Episode]:
     per_s = np.nan_to_num(rows["dropped"] / rows["elapsed_ns"]) * NS_PER_S
     for first, end in runs(per_s >= _DROPPED_PER_S, core_breaks(rows["cpu"])):
         cpu = int(rows["cpu"][first])
-        span = int(rows["time"][first] - rows["elapsed_ns"][first]), int(rows["time"][end - 1])
+        span = Span(
+            int(rows["time"][first] - rows["elapsed_ns"][first]), int(rows["time"][end - 1])
+        )
         lost = int(rows["dropped"][first:end].sum())
         words = "{amount:,.0f} packets were dropped from the backlog of core {cpu}"
         yield Episode(
@@ -195,14 +200,16 @@ def _shares_at(node: Node, rows: Columns) -> tuple[Floats, Floats]:
     )
 
 
-def _waited(node: Node, cpu: int, span: tuple[int, int]) -> bool:
-    rows = node.columns("softirq_delay").of_core(cpu).within([(span[0], span[1] + 2 * NS_PER_S)])
+def _waited(node: Node, cpu: int, span: Span) -> bool:
+    rows = (
+        node.columns("softirq_delay").of_core(cpu).within([Span(span[0], span[1] + 2 * NS_PER_S)])
+    )
     return bool(len(rows)) and bool(
         (np.fmax(rows["worst_ns"], rows["pending_ns"]) >= STALL_NS).any()
     )
 
 
-def _softirqs_stopped(node: Node, cpu: int, span: tuple[int, int], frozen: list[Episode]) -> bool:
+def _softirqs_stopped(node: Node, cpu: int, span: Span, frozen: list[Episode]) -> bool:
     """Whether the core's softirqs stood still or nearly so in that time, or one was measured to
     wait.
     """

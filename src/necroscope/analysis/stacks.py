@@ -13,11 +13,11 @@ from necroscope.analysis.call_tree import CallTree
 from necroscope.analysis.functions import FunctionNames, Functions, functions
 from necroscope.analysis.main_path import LONGEST_PATH, main_path, without_skid
 from necroscope.analysis.task_names import shown_name
+from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 from necroscope.stacks.samples import Samples, SampleTables, samples_of
 from necroscope.stacks.tree import Flags, Numbers
 
-Span = tuple[int, int]
 # Entered from outside: what runs below these is not the work of the task that was interrupted.
 SOFTIRQ: Final = functions(
     "__do_softirq handle_softirqs do_softirq do_softirq_own_stack run_ksoftirqd napi_threaded_poll*"

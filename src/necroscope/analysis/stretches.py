@@ -8,7 +8,8 @@ from itertools import pairwise
 from typing import Final
 
 from necroscope.analysis.correlate import Cluster, is_same, united
-from necroscope.analysis.episodes import Episode, Kind, Span
+from necroscope.analysis.episodes import Episode, Kind
+from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 
 STRETCH_NS: Final = 3600 * NS_PER_S
@@ -33,8 +34,8 @@ def stretches(whole: Span) -> Iterator[tuple[Span, Span]]:
     bounds = [whole[0] + (whole[1] - whole[0]) * place // count for place in range(count + 1)]
     for from_ns, to_ns in pairwise(bounds):
         yield (
-            (max(whole[0], from_ns - _MARGIN_NS), min(whole[1], to_ns + _MARGIN_NS)),
-            (from_ns, to_ns),
+            Span(max(whole[0], from_ns - _MARGIN_NS), min(whole[1], to_ns + _MARGIN_NS)),
+            Span(from_ns, to_ns),
         )
 
 

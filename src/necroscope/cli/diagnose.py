@@ -22,6 +22,7 @@ from necroscope.cli.opened_recording import opened_recording
 from necroscope.cli.output_file import output_file
 from necroscope.cli.view import page_report
 from necroscope.errors import PermissionMissing, UsageError
+from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S, format_moment, parse_moment_ns
 from necroscope.store.query import Store
 from necroscope.views.flame.heading import literal_line
@@ -112,12 +113,12 @@ def _page(store: Store, report: Report) -> str:
     """The time machine over all incidents, which opens at the worst."""
     first_ns, last_ns = store.span()
     windows = [
-        (max(first_ns, each.from_ns - _BEFORE_NS), min(last_ns + 1, each.to_ns + _AFTER_NS))
+        Span(max(first_ns, each.from_ns - _BEFORE_NS), min(last_ns + 1, each.to_ns + _AFTER_NS))
         for each in report.incidents
     ]
-    view = first_ns, last_ns + 1
+    view = Span(first_ns, last_ns + 1)
     if windows:
-        view = min(start for start, _ in windows), max(end for _, end in windows)
+        view = Span(min(start for start, _ in windows), max(end for _, end in windows))
     answer = page_report(report) | {"failed": [], "is_complete": True, "progress": 1.0}
     answer["notes"] = [*report.notes, *gap_notes(report.gaps)[:_MOST_GAP_NOTES]]
     return exported_page(store, describe(store, __version__), Export(view, windows, "", answer))

@@ -10,6 +10,7 @@ from typing import Final
 from necroscope.analysis.engine import diagnose
 from necroscope.analysis.report import Incident, Report
 from necroscope.model.definitions import LEFT_BEHIND_NS, OVER_NS
+from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 from necroscope.store.query import Store
 from necroscope.views.report_text import incident_to_text
@@ -32,7 +33,7 @@ def watch(store: Store, width: int, tell: Callable[[str], None]) -> None:
             min(last_ns - _BACK_NS, told.since_ns(last_ns) - 60 * NS_PER_S),
         )
         for text in told.news(
-            diagnose(store, span=(from_ns, last_ns + 1)), last_ns, is_ended=is_ended
+            diagnose(store, span=Span(from_ns, last_ns + 1)), last_ns, is_ended=is_ended
         ):
             tell(text + "\n")
         if is_ended:

@@ -12,10 +12,11 @@ from typing import Any, BinaryIO, Final
 import click
 
 from necroscope.cli.flame_outputs import OUTPUTS, TextStyle, check_options, chosen_format
-from necroscope.cli.flame_question import Question, Span, WindowWords
+from necroscope.cli.flame_question import Question, WindowWords
 from necroscope.cli.opened_recording import opened_recording
 from necroscope.cli.output_file import output_file
 from necroscope.errors import UsageError
+from necroscope.model.span import Extent
 from necroscope.model.units import NS_PER_S, parse_duration_ns
 from necroscope.sources.sysfs.cpus import parse as parse_cpu_list
 from necroscope.store.frame_state import WORK, State
@@ -112,7 +113,7 @@ def _words_of(options: Options) -> WindowWords:
     return WindowWords(*(options[name] for name in ("start", "end", "at", "around", "baseline")))
 
 
-def _question_of(options: Options, store: Store, span: Span) -> Question:
+def _question_of(options: Options, store: Store, span: Extent) -> Question:
     return Question(
         store,
         span,

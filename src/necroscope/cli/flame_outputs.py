@@ -19,6 +19,7 @@ from necroscope.interchange.writers.otlp import write_otlp
 from necroscope.interchange.writers.pprof import write_pprof
 from necroscope.interchange.writers.speedscope import write_speedscope
 from necroscope.interchange.writers.window import WindowFacts
+from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 from necroscope.stacks.flame_tree import FlameTree
 from necroscope.stacks.samples import SampleTables
@@ -185,9 +186,10 @@ def _write_page(question: Question, out: BinaryIO, _style: TextStyle) -> Notes:
         left_out = found.tree.left_out
     first_ns, last_ns = question.span
     spans = [
-        (max(start, first_ns), min(end, last_ns + 1)) for start, end in (window, baseline or window)
+        Span(max(start, first_ns), min(end, last_ns + 1))
+        for start, end in (window, baseline or window)
     ]
-    view = (
+    view = Span(
         max(first_ns, min(start for start, _ in spans) - _AROUND_NS),
         min(last_ns + 1, max(end for _, end in spans) + _AROUND_NS),
     )

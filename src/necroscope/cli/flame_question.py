@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from necroscope.errors import UsageError
+from necroscope.model.span import Extent, Span
 from necroscope.model.units import NS_PER_S, format_moment, parse_duration_ns, parse_moment_ns
 from necroscope.stacks.differential import DifferentialTree, compare
 from necroscope.stacks.flame_tree import FlameTree
@@ -19,7 +20,6 @@ from necroscope.store.selection import Selection
 from necroscope.store.time_limit import TimeLimit
 from necroscope.views.flame.heading import Heading, Window, literal_line
 
-Span = tuple[int, int]
 # 1970 to 2116: what lies outside cannot be in a recording, and would not fit into its columns.
 _FIRST_NS: Final = 0
 _LAST_NS: Final = 1 << 62
@@ -55,12 +55,12 @@ class WindowWords:
         if self.around and not self.at:
             raise UsageError("--around needs the moment it is around", "give it by --at T")
 
-    def within(self, span: Span) -> Windows:
+    def within(self, span: Extent) -> Windows:
         """Of a recording from its first to its last time."""
         start_ns = _moment_ns(self.start, span[1]) if self.start else span[0]
         end_ns = _moment_ns(self.end, span[1]) if self.end else span[1] + 1
         return Windows(
-            _checked(self._around(span[1]) or (start_ns, end_ns)), self._baseline(span[1])
+            _checked(self._around(span[1]) or Span(start_ns, end_ns)), self._baseline(span[1])
         )
 
     def reach(self) -> tuple[int | None, int | None]:
@@ -88,7 +88,7 @@ class WindowWords:
             return None
         length_ns = parse_duration_ns(self.around or _DEFAULT_AROUND)
         start_ns = _moment_ns(self.at, last_ns) - length_ns // 2
-        return max(start_ns, _FIRST_NS), min(start_ns + length_ns, _LAST_NS)
+        return Span(max(start_ns, _FIRST_NS), min(start_ns + length_ns, _LAST_NS))
 
     def _baseline(self, last_ns: int) -> Span | None:
         if self.baseline is None:
@@ -99,7 +99,7 @@ class WindowWords:
                 f"{self.baseline!r} is not a stretch of time",
                 "write it as T..T, for example -10m..-5m",
             )
-        return _checked((_moment_ns(start, last_ns), _moment_ns(end, last_ns)))
+        return _checked(Span(_moment_ns(start, last_ns), _moment_ns(end, last_ns)))
 
 
 def _moment_ns(text: str, last_ns: int) -> int:
@@ -138,7 +138,7 @@ class Question:
     """`span` is that of the recording; `filters` says the selection in words."""
 
     store: Store
-    span: Span
+    span: Extent
     windows: Windows
     selection: Selection
     limit: TimeLimit
@@ -188,7 +188,7 @@ class Question:
 
     def heat_map(self) -> HeatMap:
         """Within the recording: what lies outside would only be hatched."""
-        window = (
+        window = Span(
             max(self.windows.window[0], self.span[0]),
             min(self.windows.window[1], self.span[1] + 1),
         )
@@ -252,5 +252,5 @@ def _column_s(window: Span) -> int:
     )
 
 
-def _span_text(span: Span) -> str:
+def _span_text(span: Extent) -> str:
     return f"{format_moment(span[0])} to {format_moment(span[1])}"

@@ -9,6 +9,7 @@ import click
 from necroscope import __version__
 from necroscope.analysis.causes import all_causes
 from necroscope.errors import RecordingError, UsageError
+from necroscope.model.span import Span
 from necroscope.model.units import parse_duration_ns
 from necroscope.outlets.metrics_server import MetricsServer
 from necroscope.store.query import Store
@@ -84,7 +85,7 @@ def _at_once(store: Store, since_ns: int, *, with_verdicts: bool) -> str:
     metrics = NodeMetrics(store, from_ns, __version__, _causes())
     metrics.look(time.time_ns())
     if with_verdicts:
-        for one in diagnose(store, span=(from_ns, last_ns + 1)).wrong:
+        for one in diagnose(store, span=Span(from_ns, last_ns + 1)).wrong:
             metrics.verdicts.take(
                 one.verdict.cause, one.verdict.confidence, one.from_ns, one.to_ns, one.core
             )

@@ -17,6 +17,7 @@ from necroscope.cli.opened_recording import opened_recording
 from necroscope.errors import UsageError
 from necroscope.interchange.writers.speedscope import write_speedscope
 from necroscope.interchange.writers.window import WindowFacts
+from necroscope.model.span import Span
 from necroscope.store.query import Store
 from necroscope.store.samples import read_samples
 from necroscope.store.selection import Selection
@@ -122,7 +123,7 @@ def _listener(host: str, port: int) -> socket.socket:
         ) from None
 
 
-def diagnosed(directory: Path, at_ns: int | None, span: tuple[int, int] | None) -> dict[str, Any]:
+def diagnosed(directory: Path, at_ns: int | None, span: Span | None) -> dict[str, Any]:
     """`diagnose --json` with moments in ns and the causes in words; runs in a process of its own
     for a long recording.
     """

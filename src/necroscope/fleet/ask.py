@@ -19,7 +19,7 @@ from necroscope.errors import NecroscopeError
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.lake_tables import LAKE_TABLES
 from necroscope.fleet.question_memory import question_bytes
-from necroscope.fleet.span import Span
+from necroscope.model.span import Span
 from necroscope.model.units import format_bytes
 
 Answer = TypeVar("Answer")

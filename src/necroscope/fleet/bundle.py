@@ -18,6 +18,7 @@ from typing import Final
 import pyarrow as pa
 
 from necroscope.errors import CorruptData
+from necroscope.model.span import Span
 from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S
 from necroscope.segment.manifest import MANIFEST_FILE
@@ -35,8 +36,6 @@ _RECORDING_FILES: Final = frozenset({RECORDING_FILE, PINS_FILE, SPANS_FILE})
 _SEGMENT_FILES: Final = frozenset({MANIFEST_FILE, *(f"{table}.parquet" for table in TABLES)})
 _MOST_FILES: Final = 100
 
-Span = tuple[int, int]
-
 
 def make_bundle(
     store: Store, window: Span, held: Sequence[Span], cores: frozenset[int], work: Path
@@ -44,7 +43,7 @@ def make_bundle(
     """The window as a bundle; `held` are the incidents in it, on `cores`. None if even the smallest
     one is too large.
     """
-    whole = max(window[0], window[1] - LONGEST_NS), window[1]
+    whole = Span(max(window[0], window[1] - LONGEST_NS), window[1])
     for span, folded in _choices(whole, held, cores):
         with (
             contextlib.suppress(TooManySamples),
@@ -70,8 +69,9 @@ def _choices(
     )
 
     def around(before_s: int, after_s: int) -> Span:
-        return max(whole[0], first_ns - before_s * NS_PER_S), min(
-            whole[1], last_ns + after_s * NS_PER_S
+        return Span(
+            max(whole[0], first_ns - before_s * NS_PER_S),
+            min(whole[1], last_ns + after_s * NS_PER_S),
         )
 
     yield whole, FoldedCores(cores)
@@ -80,8 +80,8 @@ def _choices(
     yield around(120, 30), FoldedCores(cores, around(10, 0), around(30, 10), keeps_histograms=False)
     brief_ns = min(last_ns, first_ns + 60 * NS_PER_S)
     yield (
-        (max(whole[0], first_ns - 60 * NS_PER_S), brief_ns),
-        FoldedCores(cores, (0, 0), (first_ns, brief_ns), keeps_histograms=False),
+        Span(max(whole[0], first_ns - 60 * NS_PER_S), brief_ns),
+        FoldedCores(cores, Span(0, 0), Span(first_ns, brief_ns), keeps_histograms=False),
     )
 
 

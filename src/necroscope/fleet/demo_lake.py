@@ -18,6 +18,7 @@ from necroscope.fleet.bundle import make_bundle
 from necroscope.fleet.lake import Lake, day_of
 from necroscope.fleet.table_files import write_rows
 from necroscope.model.reading import Gap
+from necroscope.model.span import Span
 from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S, format_moment, parse_moment_ns
 from necroscope.segment.arrow import schema_of
@@ -49,7 +50,6 @@ _EVENTS: Final = "events"
 _WRITER: Final = "demo"
 ABOUT_FILE: Final = "about.json"
 MINUTE_NS: Final = 60 * NS_PER_S
-Span = tuple[int, int]
 
 
 class MovedStore(Store):
@@ -138,15 +138,15 @@ class RecordedIncident:
         info = Store.open(recording).info()
         assert info.from_ns is not None, "the recording holds something"
         assert info.to_ns is not None, "the recording holds something"
-        window = info.from_ns, info.to_ns + 1
-        return cls(recording, window, tuple(about["held"]), about["core"], about["reset"])
+        window = Span(info.from_ns, info.to_ns + 1)
+        return cls(recording, window, Span(*about["held"]), about["core"], about["reset"])
 
     def moved_store(self, by_ns: int, node: str) -> MovedStore:
         return MovedStore(self.recording, by_ns, node, [self.reset])
 
     def bundle(self, by_ns: int, node: str, work: Path) -> tuple[str, bytes]:
         """Name and content, as a node makes them."""
-        window, held = ((span[0] + by_ns, span[1] + by_ns) for span in (self.window, self.held))
+        window, held = (Span(span[0] + by_ns, span[1] + by_ns) for span in (self.window, self.held))
         store = self.moved_store(by_ns, node)
         content = make_bundle(store, window, [held], frozenset({self.core}), work)
         assert content is not None, "the shipped recording fits into a bundle"

@@ -12,6 +12,7 @@ from necroscope.errors import UsageError
 from necroscope.fleet.questions.flame import LEFT_OUT
 from necroscope.interchange.writers.folded import write_folded
 from necroscope.model.frame import Frame
+from necroscope.model.span import Span
 from necroscope.model.units import parse_moment_ns
 from necroscope.stacks.differential import compare
 from necroscope.stacks.flame_tree import FlameTree
@@ -76,7 +77,7 @@ def _heading(answer: dict[str, Any], window: FlameTree, baseline: FlameTree | No
     title = (
         f"Flame graph of {group}" if baseline is None else f"{group} against {answer['baseline']}"
     )
-    span = parse_moment_ns(answer["from"], 0), parse_moment_ns(answer["to"], 0)
+    span = Span(parse_moment_ns(answer["from"], 0), parse_moment_ns(answer["to"], 0))
     filters = (
         (f"{answer['nodes']} nodes",)
         if baseline is None
@@ -119,7 +120,7 @@ def _tree(answer: dict[str, Any], stacks: Iterable[tuple[str, str, int]]) -> Fla
     interned, ends = tree_of(path for path, _ in known)
     tree, (rows,) = merge(interned)
     weights = np.array([weight for _, weight in known], np.int64)
-    span = parse_moment_ns(answer["from"], 0), parse_moment_ns(answer["to"], 0)
+    span = Span(parse_moment_ns(answer["from"], 0), parse_moment_ns(answer["to"], 0))
     return FlameTree.of(tree, (rows[ends], weights), numbering.frames, span, answer["left_out"])
 
 

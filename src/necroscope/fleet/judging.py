@@ -28,6 +28,7 @@ from necroscope.fleet.limits import Limits
 from necroscope.fleet.opened_bundle import open_bundle
 from necroscope.fleet.protocol import Batch, decode, encode
 from necroscope.model.names import clean
+from necroscope.model.span import Span
 from necroscope.outlets.push.window_analysis import analyse
 from necroscope.store.query import Store
 
@@ -107,7 +108,7 @@ def _incidents(store: Store, now_ns: int) -> list[dict[str, Any]]:
     info = store.info()
     if info.from_ns is None or info.to_ns is None:
         raise CorruptData("the bundle holds no segment")
-    window = info.from_ns, info.to_ns + 1
+    window = Span(info.from_ns, info.to_ns + 1)
     return analyse(
         store, window, 0, is_final=False, now_ns=now_ns, work=store.catalog.directory
     ).incidents

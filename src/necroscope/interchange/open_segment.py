@@ -9,10 +9,10 @@ from necroscope.interchange.capture import SampleBatch
 from necroscope.interchange.import_options import IMPORTED_BOOT
 from necroscope.model.frame import Frame
 from necroscope.model.reading import Columns, Gap, Rows
+from necroscope.model.span import Extent
 from necroscope.model.tables import SCHEMA_VERSION, TABLES
 from necroscope.segment.columns import encode_column
 from necroscope.segment.manifest import GAP_LIMIT, Manifest, merge_gaps
-from necroscope.segment.spans import Span
 
 if TYPE_CHECKING:
     from necroscope.segment.table_writer import TableWriter
@@ -31,7 +31,7 @@ class OpenSegment:
         self._writers: dict[str, TableWriter] = {}
         self._stacks = self._frames = 0
         self._first_stack = self._first_frame = 0
-        self._span: Span | None = None
+        self._span: Extent | None = None
         self._idle = 0
         self._largest_cpu = -1
         path.mkdir(mode=0o700)
@@ -116,13 +116,13 @@ class OpenSegment:
         for writer in self._writers.values():
             writer.abandon()
 
-    def _reach_of(self, name: str, rows: Rows) -> Span:
+    def _reach_of(self, name: str, rows: Rows) -> Extent:
         if name == "gaps":
             return min(gap.from_ns for gap in self.gaps), max(gap.to_ns for gap in self.gaps)
         times = [row[0] for row in rows if isinstance(row[0], int)]
         return min(times), max(times)
 
-    def _write(self, name: str, columns: Columns, span: Span) -> None:
+    def _write(self, name: str, columns: Columns, span: Extent) -> None:
         from necroscope.segment.arrow import batch_from_columns  # noqa: PLC0415  (loading Arrow is the writing thread's)
         from necroscope.segment.table_writer import TableWriter  # noqa: PLC0415
 

@@ -12,11 +12,11 @@ from necroscope.interchange.capture import SampleBatch
 from necroscope.interchange.import_profile import ImportProfile
 from necroscope.interchange.unnamed import UnnamedCount
 from necroscope.model.reading import Gap, Row
+from necroscope.model.span import Extent
 from necroscope.model.units import NS_PER_S
 from necroscope.segment.checksum import sync_directory, write_checked
 from necroscope.segment.library_pages import release_library_pages
 from necroscope.segment.recording import SPANS_FILE, segment_name
-from necroscope.segment.spans import Span
 
 if TYPE_CHECKING:
     from necroscope.interchange.open_segment import OpenSegment
@@ -84,7 +84,7 @@ class SegmentSet:
     ) -> None:
         self.rows: dict[str, int] = {}
         self.size_bytes = 0
-        self.spans: dict[str, Span] = {}
+        self.spans: dict[str, Extent] = {}
         self.unnamed = UnnamedCount(profile.core)
         self._directory = directory
         self._profile = profile

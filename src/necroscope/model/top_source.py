@@ -3,6 +3,7 @@
 from typing import NamedTuple, Protocol
 
 from necroscope.model.reading import Rows
+from necroscope.model.span import Extent
 
 
 class Sampled(NamedTuple):
@@ -28,7 +29,7 @@ class TopSource(Protocol):
     it and the one before is not.
     """
 
-    def span(self) -> tuple[int, int] | None:
+    def span(self) -> Extent | None:
         """Oldest and newest moment held, or None before the first row."""
 
     def rows(self, table: str, from_ns: int, to_ns: int) -> Rows:

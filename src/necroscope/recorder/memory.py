@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Final
 
 from necroscope.model.reading import Row, Rows
+from necroscope.model.span import Extent
 from necroscope.model.tables import TABLES
 from necroscope.model.top_source import Sampled
 from necroscope.recorder.sink import Batch
@@ -71,7 +72,7 @@ class MemorySegment:
         with self._lock:
             self._status, self._notices = status, list(notices)
 
-    def span(self) -> tuple[int, int] | None:
+    def span(self) -> Extent | None:
         with self._lock:
             cores = self._rows["cores"]
             return (_time(cores[0]), _time(cores[-1])) if cores else None

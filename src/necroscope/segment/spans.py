@@ -10,13 +10,12 @@ import contextlib
 from pathlib import Path
 
 from necroscope.errors import CorruptData
+from necroscope.model.span import Extent
 from necroscope.segment.checksum import read_checked, write_checked
 from necroscope.segment.recording import SPANS_FILE, segment_paths
 
-Span = tuple[int, int]
 
-
-def read_spans(directory: Path) -> dict[str, Span]:
+def read_spans(directory: Path) -> dict[str, Extent]:
     """First and last time by name of the segment; empty if the cache is absent or damaged."""
     with contextlib.suppress(OSError, CorruptData, TypeError, ValueError, AttributeError):
         return {
@@ -26,7 +25,7 @@ def read_spans(directory: Path) -> dict[str, Span]:
     return {}
 
 
-def add_span(directory: Path, name: str, span: Span) -> None:
+def add_span(directory: Path, name: str, span: Extent) -> None:
     """Put a segment in, and take those out that are gone."""
     spans = read_spans(directory) | {name: span}
     present = {path.name for path in segment_paths(directory)}

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from necroscope.model.frame import Frame
+from necroscope.model.span import Span
 from necroscope.stacks.tree import LevelTree, Numbers, Tree
 
 
@@ -33,7 +34,7 @@ class FlameTree(Tree):
         tree: LevelTree,
         weights: tuple[Numbers, Numbers],
         frames: list[Frame],
-        span: tuple[int, int],
+        span: Span,
         left_out: Sequence[str],
         recorded_ns: int = 0,
     ) -> Self:

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Final
 
 from necroscope.errors import CorruptData, PermissionMissing, RecordingError
+from necroscope.model.span import Extent
 from necroscope.segment.reader import SegmentReader
 from necroscope.segment.recording import LIVE, Identity, read_identity, segment_paths
 from necroscope.segment.sealed import SegmentGoneError
-from necroscope.segment.spans import Span, read_spans
+from necroscope.segment.spans import read_spans
 from necroscope.segment.window import Window, overlaps
 
 _COARSE_NS: Final = 50_000_000
@@ -85,7 +86,7 @@ class Catalog:
         }
 
     def _segment(
-        self, path: Path, *, is_live: bool = False, span: Span | None = None
+        self, path: Path, *, is_live: bool = False, span: Extent | None = None
     ) -> Segment | None:
         """None if it went away just now; the next listing will show what became of it."""
         try:

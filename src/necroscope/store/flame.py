@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from necroscope.model.span import Span
 from necroscope.stacks.flame_tree import FlameTree
 from necroscope.stacks.merge import Grown, split, turned
 from necroscope.stacks.samples import numbers
@@ -34,7 +35,7 @@ def read_flame(
     keys = {key for dimension in group_by for key in KEYS[dimension]}
     cut = is_cut and selection.frames is not None
     weights = read_weights(
-        store, (from_ns, to_ns), selection, keys, limit or TimeLimit(), is_cut=cut
+        store, Span(from_ns, to_ns), selection, keys, limit or TimeLimit(), is_cut=cut
     )
     groups = group_tree(weights.rows, group_by)
     stack, weight = numbers(weights.rows, "stack"), numbers(weights.rows, "weight")

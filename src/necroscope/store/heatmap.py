@@ -3,6 +3,7 @@ cell the samples there.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from necroscope.errors import UsageError
+from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 from necroscope.segment.reader import SegmentReader
 from necroscope.segment.window import is_climbing
@@ -157,7 +159,7 @@ def _weights_between(edges: Numbers, samples: SelectedSamples) -> Numbers:
     return np.diff(until[np.searchsorted(times, edges)])
 
 
-def _is_recorded(edges: Numbers, stretches: list[tuple[int, int]]) -> Flags:
+def _is_recorded(edges: Numbers, stretches: Sequence[Span]) -> Flags:
     """Cells of which at least half was recorded: along the edges of cells, the time recorded until
     there.
     """

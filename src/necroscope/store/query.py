@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from necroscope.errors import CorruptData, RecordingError
 from necroscope.model.reading import Gap
+from necroscope.model.span import Extent
 from necroscope.model.tables import SCHEMA_VERSION, TABLES
 from necroscope.segment.arrow import empty
 from necroscope.segment.manifest import merge_gaps
@@ -127,7 +128,7 @@ class Store:
         except CorruptData:
             return []
 
-    def span(self) -> tuple[int, int]:
+    def span(self) -> Extent:
         """First and last time that was recorded; the kernel log, which reaches back farther, does
         not count.
         """

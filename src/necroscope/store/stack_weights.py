@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from necroscope.model.frame import Frame
+from necroscope.model.span import Span
 from necroscope.model.tables import TABLES
 from necroscope.segment.arrow import schema_of
 from necroscope.segment.reader import SegmentReader
@@ -56,7 +57,7 @@ class _Part(NamedTuple):
 
 def read_weights(
     store: Store,
-    window: tuple[int, int],
+    window: Span,
     selection: Selection,
     keys: Iterable[str],
     limit: TimeLimit,

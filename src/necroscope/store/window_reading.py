@@ -2,11 +2,12 @@
 window is not in the answer.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import pairwise
 from typing import Final, TypeVar
 
 from necroscope.model.reading import Gap
+from necroscope.model.span import Span, merge
 from necroscope.model.units import format_moment
 from necroscope.segment.manifest import merge_gaps
 from necroscope.segment.reader import SegmentReader
@@ -17,7 +18,7 @@ from necroscope.store.query import Store
 from necroscope.store.time_limit import TimeLimit
 
 Answer = TypeVar("Answer")
-Span = tuple[int, int]
+
 # A read of so many samples takes about a tenth of a second: so often the time limit is looked at.
 _ROWS_AT_ONCE: Final = 1_000_000
 # Between the last row of a segment and the start of the next lies up to a tick; a longer hole was
@@ -87,7 +88,7 @@ class WindowReading:
         for start_ns, end_ns in pairwise(bounds):
             if self._stops_at(start_ns):
                 return
-            yield start_ns, end_ns
+            yield Span(start_ns, end_ns)
 
     def stops_before(self, reader: SegmentReader) -> bool:
         """Whether the time is over; for a question that reads a segment at once."""
@@ -98,24 +99,26 @@ class WindowReading:
         that hit all these cores.
         """
         stretches = [
-            (max(a, self.from_ns), min(b + 1, self.read_to_ns)) for a, b in _joined(self.spans)
+            Span(max(a, self.from_ns), min(b, self.read_to_ns))
+            for a, b in merge(self.spans, _HOLE_NS)
         ]
         for gap in self.gaps:
             if gap.cpu is None or cpus == frozenset({gap.cpu}):
                 stretches = [
                     part for stretch in stretches for part in _without(stretch, _ends(gap))
                 ]
-        return [(a, b) for a, b in stretches if b > a]
+        return [stretch for stretch in stretches if stretch.length_ns > 0]
 
     def answered(self) -> Span:
         """From where to where there is something to answer with: the window without what lies
         outside of the recording.
         """
-        spans = _joined(self.spans)
+        spans = merge(self.spans, _HOLE_NS)
         if not spans:
-            return self.from_ns, self.from_ns
-        return max(self.from_ns, spans[0][0]), max(
-            min(self.read_to_ns, spans[-1][1] + 1), self.from_ns
+            return Span(self.from_ns, self.from_ns)
+        return Span(
+            max(self.from_ns, spans[0][0]),
+            max(min(self.read_to_ns, spans[-1].to_ns), self.from_ns),
         )
 
     def left_out(self, samples: Mapping[str, int] | None = None) -> list[str]:
@@ -153,7 +156,9 @@ class WindowReading:
 
     def _take_in(self, reader: SegmentReader) -> None:
         window = self.from_ns, self.to_ns
-        self.spans += [reader.span] if overlaps(window, *reader.span) else []
+        first_ns, last_ns = reader.span
+        if overlaps(window, first_ns, last_ns):
+            self.spans.append(Span(first_ns, last_ns + 1))
         self.gaps += [
             gap
             for gap in reader.gaps()
@@ -166,7 +171,7 @@ class WindowReading:
                 f"the time limit of {self._limit.seconds:g} s: {_told(self.read_to_ns, self.to_ns)}"
                 " was not read"
             )
-        spans = _joined(self.spans)
+        spans = merge(self.spans, _HOLE_NS)
         if not spans:
             if not self._is_stopped:
                 yield f"{_told(self.from_ns, self.to_ns)}: nothing was recorded"
@@ -175,7 +180,7 @@ class WindowReading:
             yield f"{_told(self.from_ns, spans[0][0])}: the recording begins after it"
         for (_, end_ns), (start_ns, _) in pairwise(spans):
             yield f"{_told(end_ns, start_ns)}: not in the recording"
-        if self.read_to_ns - 1 - spans[-1][1] > _EDGE_NS and not self._is_stopped:
+        if self.read_to_ns - spans[-1].to_ns > _EDGE_NS and not self._is_stopped:
             yield f"{_told(spans[-1][1], self.to_ns)}: the recording ends before it"
 
     def _told_gaps(self) -> list[str]:
@@ -187,22 +192,12 @@ class WindowReading:
 
 
 def _ends(gap: Gap) -> Span:
-    return gap.from_ns, gap.to_ns
-
-
-def _joined(spans: Sequence[Span]) -> list[Span]:
-    joined: list[Span] = []
-    for from_ns, to_ns in sorted(spans):
-        if joined and from_ns - joined[-1][1] <= _HOLE_NS:
-            joined[-1] = joined[-1][0], max(joined[-1][1], to_ns)
-        else:
-            joined.append((from_ns, to_ns))
-    return joined
+    return Span(gap.from_ns, gap.to_ns)
 
 
 def _without(stretch: Span, hole: Span) -> list[Span]:
     return [
-        (a, b)
+        Span(a, b)
         for a, b in ((stretch[0], min(stretch[1], hole[0])), (max(stretch[0], hole[1]), stretch[1]))
         if b > a
     ]

@@ -12,13 +12,14 @@ from typing import Final
 from necroscope.analysis.engine import Candidate, Wanted, diagnose
 from necroscope.analysis.report import Report
 from necroscope.errors import NecroscopeError
+from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S, format_moment
 from necroscope.segment.recording import segment_paths, segment_start_ns
 from necroscope.store.catalog import Catalog
 from necroscope.store.query import Store
 from necroscope.verdicts.changes import Judgement, changes
 from necroscope.verdicts.entry import Entry, State
-from necroscope.verdicts.ledger import Ledger, Span
+from necroscope.verdicts.ledger import Ledger
 from necroscope.verdicts.plan import LONG_NS, Plan
 
 # Enough to see that something began, and to see it end.
@@ -90,7 +91,7 @@ class Follower:
         else:
             found = Round((), judged)
         settled_ns = end_ns - _UNSETTLED_NS if is_live else end_ns
-        self._judged = judged[0], max(judged[1], settled_ns)
+        self._judged = Span(judged[0], max(judged[1], settled_ns))
         notes = (*self._left_out, *found.notes)
         return Round(found.entries, self._judged, notes, found.is_judged)
 
@@ -106,7 +107,7 @@ class Follower:
         from_ns = self._judged[1] if self._judged else end_ns
         self._left_out = (f"{_between(from_ns, end_ns)} was left out: it ended who judged it",)
         self._looked_ns = self._stretch_ns = end_ns
-        self._judged = (self._judged[0] if self._judged else end_ns), end_ns
+        self._judged = Span(self._judged[0] if self._judged else end_ns, end_ns)
 
     def judge_past(self) -> Round | None:
         """The hour before what is judged; None if the recording does not reach back that far."""
@@ -121,10 +122,10 @@ class Follower:
             return None
         to_ns = min(begun_ns, max(before.values()) + 1)
         from_ns = max(min(before), to_ns - _HOUR_NS)
-        report = _diagnose(store, (from_ns - BEFORE_NS, to_ns + BEFORE_NS), None)
+        report = _diagnose(store, Span(from_ns - BEFORE_NS, to_ns + BEFORE_NS), None)
         own = [one for one in report.wrong if from_ns <= one.from_ns < to_ns]
         assert self._judged is not None
-        self._judged = from_ns, self._judged[1]
+        self._judged = Span(from_ns, self._judged[1])
         closed = [one for one in self._ledger.entries.values() if one.state is not State.OPEN]
         judgement = Judgement(from_ns, self._looked_ns, is_live=False, incidents=own)
         return Round(changes(closed, judgement), self._judged, report.notes, is_judged=True)
@@ -136,7 +137,7 @@ class Follower:
         if self._judged is None or end_ns < self._judged[1] - BEFORE_NS:
             starts_ns = [segment_start_ns(one.name) for one in self._store.catalog.segments]
             self._stretch_ns = max(min(starts_ns), end_ns - _HOUR_NS)
-            self._judged = self._stretch_ns, self._stretch_ns
+            self._judged = Span(self._stretch_ns, self._stretch_ns)
             self._looked_ns = 0
         return self._judged
 
@@ -148,7 +149,7 @@ class Follower:
                 due.append(candidate)
             return False
 
-        _diagnose(self._store, (end_ns - _LOOK_BACK_NS, end_ns + 1), note)
+        _diagnose(self._store, Span(end_ns - _LOOK_BACK_NS, end_ns + 1), note)
         return due
 
     def _judge(self, end_ns: int, *, is_live: bool) -> Round:
@@ -162,11 +163,11 @@ class Follower:
         open_ns = [one.incident.from_ns for one in known if one.state is State.OPEN]
         from_ns = min([self._stretch_ns, *open_ns]) - BEFORE_NS
         from_ns = max(from_ns, end_ns - _HOUR_NS)
-        report = _diagnose(self._store, (from_ns, end_ns + 1), wanted)
+        report = _diagnose(self._store, Span(from_ns, end_ns + 1), wanted)
         if end_ns - self._stretch_ns >= _STRETCH_NS:
             self._stretch_ns = end_ns
         judgement = Judgement(from_ns, end_ns, is_live, report.wrong)
-        return Round(changes(known, judgement), (from_ns, end_ns), report.notes, is_judged=True)
+        return Round(changes(known, judgement), Span(from_ns, end_ns), report.notes, is_judged=True)
 
 
 def _end_ns(catalog: Catalog) -> int:

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
+from necroscope.model.span import Span
 from necroscope.verdicts.entry import Entry, State
 
 LEDGER_FILE: Final = "incidents.jsonl"
@@ -35,8 +36,6 @@ _TAIL: Final = b"}\n"
 _MOST_BYTES: Final = 256 << 20
 _LONGEST_LINE: Final = 1 << 20
 MOST_NOTES: Final = 20
-
-Span = tuple[int, int]
 
 
 @dataclass(slots=True)
@@ -96,7 +95,7 @@ class Ledger:
                 self.entries[entry.id] = entry
             elif "judged" in record:
                 from_ns, to_ns = map(int, record["judged"])
-                self.judged, self.starts = (from_ns, to_ns), 0
+                self.judged, self.starts = Span(from_ns, to_ns), 0
                 self.notes = tuple(map(str, record["notes"]))[:MOST_NOTES]
             elif "starts" in record:
                 self.starts = int(record["starts"])

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from necroscope.model.span import Span
 from necroscope.segment.checksum import write_whole
 from necroscope.verdicts.entry import Entry
-from necroscope.verdicts.ledger import LEDGER_FILE, MOST_NOTES, SCHEMA, Ledger, Span, line
+from necroscope.verdicts.ledger import LEDGER_FILE, MOST_NOTES, SCHEMA, Ledger, line
 
 LOCK_FILE: Final = "verdicts.lock"
 MOST_ENTRIES: Final = 2000

@@ -5,7 +5,7 @@ from tests.drawn_node import NS, DrawnNode, at, drawn_node
 from necroscope.analysis import machine_episodes
 from necroscope.analysis.detect import detect
 from necroscope.analysis.engine import diagnose
-from necroscope.analysis.episodes import Episode, Kind, joined, merged, outside
+from necroscope.analysis.episodes import Episode, Kind, merged, outside
 from necroscope.analysis.node import Node
 from necroscope.sources.cgroupfs.cgroups import Cgroups
 from necroscope.sources.cgroupfs.limits import READ_LIMIT
@@ -234,8 +234,7 @@ def test_ticks_of_a_tenth_of_a_second_give_the_same_episode() -> None:
     assert abs(episode.to_ns - at(16)) < NS // 50
 
 
-def test_spans_join_and_leave_holes() -> None:
-    assert joined([(5, 6), (0, 2), (3, 4)], bridge_ns=1) == [(0, 6)]
+def test_a_span_is_left_without_its_holes() -> None:
     assert outside((0, 10), [(2, 3), (8, 20)]) == [(0, 2), (3, 8)]
 
 

@@ -9,7 +9,7 @@ from tests.fleet_lakes import DrawnLake, moment
 
 from necroscope.errors import NecroscopeError
 from necroscope.fleet.ask import LakeQuestions, View
-from necroscope.fleet.span import Span
+from necroscope.model.span import Span
 
 KIND = ("boot_id", "source_sequence", "kind")
 ALL = Span(0, moment(100))

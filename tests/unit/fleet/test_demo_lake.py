@@ -24,8 +24,8 @@ from necroscope.fleet.lake import Lake
 from necroscope.fleet.lake_tables import LAKE_TABLES
 from necroscope.fleet.questions.occurrences import About
 from necroscope.fleet.questions.why import why
-from necroscope.fleet.span import Span
 from necroscope.fleet.sweep import sweep
+from necroscope.model.span import Span
 from necroscope.model.tables import TABLES
 from necroscope.outlets.push.window_analysis import analyse
 from necroscope.store.query import Store

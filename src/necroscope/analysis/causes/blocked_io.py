@@ -35,6 +35,7 @@ from necroscope.analysis.stacks import TaskShare
 from necroscope.analysis.task_origin import origin_of, process_origin
 from necroscope.analysis.thresholds import Threshold, Thresholds
 from necroscope.model.definitions import late_ns
+from necroscope.model.span import Span
 from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S
 
@@ -162,8 +163,8 @@ def _completed(case: Case) -> tuple[float, float] | None:
             )
         )
         from_ns, to_ns = case.window
-        now = rows.within([(from_ns, to_ns + late_ns(TABLES["interrupts"]))])
-        before = rows.within([(from_ns - 60 * NS_PER_S, from_ns)])
+        now = rows.within([Span(from_ns, to_ns + late_ns(TABLES["interrupts"]))])
+        before = rows.within([Span(from_ns - 60 * NS_PER_S, from_ns)])
         found.append((_per_second(now), _per_second(before)))
     return max(found, default=None)
 
@@ -185,7 +186,7 @@ def _moves(case: Case) -> list[Evidence]:
     rows = case.counters.columns("pressure")
     if looked_ns is None or not len(rows):
         return []
-    rows = rows.at(rows["resource"] == "io").within([(looked_ns, case.window[1])])
+    rows = rows.at(rows["resource"] == "io").within([Span(looked_ns, case.window[1])])
     is_stalled = np.nan_to_num(rows["some_ns"] / rows["elapsed_ns"]) >= case.limits.second_look
     until = len(rows) if is_stalled.all() else int(np.argmin(is_stalled))
     if rows.at(slice(until)).elapsed_s < case.limits.second_look_s:

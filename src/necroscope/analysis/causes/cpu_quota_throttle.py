@@ -18,6 +18,7 @@ from necroscope.analysis.episodes import Episode, Kind
 from necroscope.analysis.report import Culprit, Evidence, Origin, WillNotHelp
 from necroscope.analysis.thresholds import Threshold, Thresholds
 from necroscope.model.container_paths import parse_unit
+from necroscope.model.span import Span
 
 LIMITS: Final = Thresholds(
     confirmed=Threshold(0.15, "of the wall time: a seventh of it is felt as latency"),
@@ -74,7 +75,7 @@ def _seen(case: Case, episode: Episode) -> Evidence:
 
 
 def _is_confirmed(case: Case, episode: Episode) -> bool:
-    rows = case.counters.columns("cgroups").within([(episode.from_ns, episode.to_ns + 1)])
+    rows = case.counters.columns("cgroups").within([Span(episode.from_ns, episode.to_ns + 1)])
     times = rows.at(rows["path"] == episode.subject).total("nr_throttled") or 0.0
     of_periods = times / max(episode.seconds, 1.0) / case.limits.periods_per_s
     return episode.level >= case.limits.confirmed and of_periods >= case.limits.of_periods

@@ -22,6 +22,7 @@ from necroscope.analysis.report import Evidence, Origin, WillNotHelp
 from necroscope.analysis.task_origin import cgroup_or_process, origin_of
 from necroscope.analysis.thresholds import Threshold, Thresholds
 from necroscope.analysis.waits import SPINS
+from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 
 WALKS: Final = functions(
@@ -96,7 +97,7 @@ def _swing(case: Case, column: str) -> float | None:
     """By how much a count changed around the incident; None if it was not recorded."""
     around_ns = round(case.limits.around_s * NS_PER_S)
     rows = case.counters.columns("memory").within(
-        [(case.window[0] - around_ns, case.window[1] + around_ns)]
+        [Span(case.window[0] - around_ns, case.window[1] + around_ns)]
     )
     values = rows[column][np.isfinite(rows[column])] if len(rows) else np.zeros(0)
     return float(values.max() - values.min()) if len(values) else None

@@ -16,12 +16,13 @@ from necroscope.analysis.case import Case
 from necroscope.analysis.case_times import TICK_NS
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.correlate import JoinedEvent
-from necroscope.analysis.episodes import SUFFERING, Kind, Span, touches
+from necroscope.analysis.episodes import SUFFERING, Kind, touches
 from necroscope.analysis.evidence import of_event
 from necroscope.analysis.happenings import NIC_KINDS
 from necroscope.analysis.report import Culprit, Evidence, Origin, WillNotHelp
 from necroscope.analysis.thresholds import Threshold, Thresholds
 from necroscope.model.definitions import STALL_NS
+from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 
 # Kinds that a starved core does not cause by itself.
@@ -182,7 +183,7 @@ def _is_covered(case: Case, table: str) -> bool:
 
 def _until_line(case: Case) -> Span:
     """Rows come at the end of a tick."""
-    return case.window[0], case.window[1] + TICK_NS
+    return Span(case.window[0], case.window[1] + TICK_NS)
 
 
 CAUSE = Cause(

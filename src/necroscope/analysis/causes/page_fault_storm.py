@@ -18,11 +18,11 @@ import numpy as np
 from necroscope.analysis.case import Case
 from necroscope.analysis.case_times import TICK_NS
 from necroscope.analysis.cause import Assessment, Cause, Rise, Signature
-from necroscope.analysis.episodes import Span
 from necroscope.analysis.functions import functions
 from necroscope.analysis.report import WillNotHelp
 from necroscope.analysis.task_origin import origin_of
 from necroscope.analysis.thresholds import Threshold, Thresholds
+from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 
 FAULTS: Final = functions(
@@ -98,7 +98,9 @@ def _kept_per_s(case: Case) -> float:
     """Pages per second by which the memory of programs and files grew faster than before: others
     may fill caches all along.
     """
-    now = _grown_per_s(case, [(from_ns - TICK_NS, to_ns) for from_ns, to_ns in case.times.spans])
+    now = _grown_per_s(
+        case, [Span(from_ns - TICK_NS, to_ns) for from_ns, to_ns in case.times.spans]
+    )
     return now - max(0.0, _grown_per_s(case, case.times.quiet))
 
 

@@ -24,6 +24,7 @@ from necroscope.analysis.periodicity import period_of_starts, told
 from necroscope.analysis.report import Culprit, Evidence, Origin, WillNotHelp
 from necroscope.analysis.task_origin import origin_of, process_origin
 from necroscope.analysis.thresholds import Threshold, Thresholds
+from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 
 LIMITS: Final = Thresholds(
@@ -121,8 +122,8 @@ def _paid(case: Case, comm: str, bursts: list[Episode], period_s: float) -> list
     felt = [e for e in case.episodes if e.cpu == case.core and (e.kind in SUFFERING or e.is_strong)]
     found = [case.seen(e.text, e.table, e.cpu, e.span) for e in felt[:2]]
     core, spans = [case.core or 0], [burst.span for burst in bursts]
-    others = case.node.stacks((spans[0][0], spans[-1][1]), core).without_task(comm)
-    at_work = others.where(core, outside((spans[0][0], spans[-1][1]), spans)).busy_share
+    others = case.node.stacks(Span(spans[0][0], spans[-1][1]), core).without_task(comm)
+    at_work = others.where(core, outside(Span(spans[0][0], spans[-1][1]), spans)).busy_share
     in_bursts = others.where(core, spans).busy_share
     limits = case.limits
     part = sum(burst.seconds for burst in bursts) / len(bursts) / period_s
@@ -148,8 +149,8 @@ def _rates(case: Case, comm: str, bursts: list[Episode]) -> tuple[list[float], f
     """
     core = [case.core or 0]
     spans = [burst.span for burst in bursts]
-    whole = case.node.stacks((spans[0][0], spans[-1][1]), core).of_task(comm)
-    between = outside((spans[0][0], spans[-1][1]), spans)
+    whole = case.node.stacks(Span(spans[0][0], spans[-1][1]), core).of_task(comm)
+    between = outside(Span(spans[0][0], spans[-1][1]), spans)
     return [whole.where(core, [span]).busy_share for span in spans], whole.where(
         core, between
     ).busy_share

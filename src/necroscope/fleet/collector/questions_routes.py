@@ -17,8 +17,8 @@ from necroscope.fleet.collector.refusal import Refusal
 from necroscope.fleet.flame_files import write_flame
 from necroscope.fleet.questions.answer import Json, Words, answer
 from necroscope.fleet.questions.choices import ChoicesAnswer, WorstCoresAnswer, choices, worst_cores
-from necroscope.fleet.span import Span
 from necroscope.fleet.tokens import Grant
+from necroscope.model.span import Span
 
 router: Final = APIRouter(prefix="/v1")
 # A question over a large fleet takes a gigabyte: two at a time. The pool has 40 threads.

@@ -16,7 +16,7 @@ from necroscope.fleet.questions.nodes import nodes
 from necroscope.fleet.questions.occurrences import about
 from necroscope.fleet.questions.timeline import timeline
 from necroscope.fleet.questions.why import why
-from necroscope.fleet.span import Span
+from necroscope.model.span import Span
 
 Words = Mapping[str, str | None]
 Json = dict[str, Any]

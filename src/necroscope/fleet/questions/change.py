@@ -23,7 +23,7 @@ from necroscope.fleet.questions.fact_changes import Change, FactState, read_chan
 from necroscope.fleet.questions.occurrences import About, read_moments
 from necroscope.fleet.questions.presence import DAY_NS, Presence, read_presence
 from necroscope.fleet.questions.success import JobRates, read_success
-from necroscope.fleet.span import Span
+from necroscope.model.span import Span
 from necroscope.model.units import format_moment
 
 

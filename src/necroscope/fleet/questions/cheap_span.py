@@ -6,7 +6,7 @@ from typing import Final
 
 from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.questions.presence import DAY_NS
-from necroscope.fleet.span import Span
+from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 
 _LENGTHS_NS: Final = (DAY_NS, 6 * 3600 * NS_PER_S, 3600 * NS_PER_S, 600 * NS_PER_S)

@@ -11,7 +11,7 @@ from necroscope.fleet.questions.cheap_span import cheap_span
 from necroscope.fleet.questions.node_choice import KnownNodes
 from necroscope.fleet.questions.occurrences import read_nodes_by_name
 from necroscope.fleet.questions.presence import DAY_NS
-from necroscope.fleet.span import Span
+from necroscope.model.span import Span
 from necroscope.model.units import format_moment
 
 SCHEMA: Final = 1

@@ -19,8 +19,8 @@ from necroscope.fleet.cohorts.columns import Counts, FactMatrix, Flags
 from necroscope.fleet.cohorts.fisher import fisher_greater
 from necroscope.fleet.fact_matrix import NodeKey, read_fact_matrix
 from necroscope.fleet.questions.node_choice import KnownNodes
-from necroscope.fleet.span import Span
 from necroscope.fleet.where import parse
+from necroscope.model.span import Span
 
 SCHEMA: Final = 1
 _MOST: Final = 1_000

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from necroscope.errors import UsageError
 from necroscope.fleet.ask import LakeQuestions, View
 from necroscope.fleet.fact_matrix import NodeKey
-from necroscope.fleet.span import Span
+from necroscope.model.span import Span
 
 
 @dataclass(frozen=True, slots=True)

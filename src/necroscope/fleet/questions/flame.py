@@ -12,8 +12,8 @@ from necroscope.fleet.fact_matrix import NodeKey
 from necroscope.fleet.questions.cheap_span import cheap_span
 from necroscope.fleet.questions.node_choice import KnownNodes
 from necroscope.fleet.questions.stack_sums import most_rows, sum_stacks
-from necroscope.fleet.span import Span
 from necroscope.fleet.where import parse
+from necroscope.model.span import Span
 from necroscope.model.units import format_moment
 
 SCHEMA: Final = 1

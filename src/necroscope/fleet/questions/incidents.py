@@ -14,7 +14,7 @@ from necroscope.fleet.ask import LakeQuestions, View
 from necroscope.fleet.fact_matrix import NodeKey
 from necroscope.fleet.questions.node_choice import choose
 from necroscope.fleet.questions.occurrences import NEWEST_INCIDENTS
-from necroscope.fleet.span import Span
+from necroscope.model.span import Span
 from necroscope.model.units import format_moment
 
 SCHEMA: Final = 1

@@ -13,8 +13,8 @@ from necroscope.fleet.cohorts.columns import Fact, FactMatrix
 from necroscope.fleet.fact_matrix import NodeKey, read_fact_matrix
 from necroscope.fleet.questions.occurrences import read_nodes_by_name
 from necroscope.fleet.questions.presence import read_presence
-from necroscope.fleet.span import Span
 from necroscope.fleet.where import parse
+from necroscope.model.span import Span
 
 
 @dataclass(slots=True)

@@ -9,8 +9,8 @@ from necroscope.fleet.fact_matrix import NodeKey
 from necroscope.fleet.questions.node_choice import KnownNodes
 from necroscope.fleet.questions.occurrences import NEWEST_INCIDENTS
 from necroscope.fleet.questions.presence import DAY_NS
-from necroscope.fleet.span import Span
 from necroscope.fleet.where import parse
+from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S, format_moment
 
 SCHEMA: Final = 1

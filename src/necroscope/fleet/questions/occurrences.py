@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from necroscope.errors import UsageError
 from necroscope.fleet.ask import LakeQuestions, View
 from necroscope.fleet.fact_matrix import NodeKey
-from necroscope.fleet.span import Span
+from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S, format_moment
 
 # Newest analysis of each incident.

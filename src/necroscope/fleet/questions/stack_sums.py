@@ -18,7 +18,7 @@ from necroscope.errors import UsageError
 from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.fact_matrix import NodeKey
 from necroscope.fleet.question_memory import question_bytes
-from necroscope.fleet.span import Span
+from necroscope.model.span import Span
 from necroscope.stacks.samples import codes
 from necroscope.stacks.tree import Numbers
 

@@ -14,7 +14,7 @@ from necroscope.fleet.cohorts.fisher import fisher_greater
 from necroscope.fleet.cohorts.intervals import share_interval
 from necroscope.fleet.fact_matrix import NodeKey
 from necroscope.fleet.questions.fact_changes import Change
-from necroscope.fleet.span import Span
+from necroscope.model.span import Span
 
 _MOST: Final = 50
 _CHANGED: Final = pa.schema(

@@ -10,8 +10,8 @@ from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.fact_matrix import NodeKey
 from necroscope.fleet.questions.node_choice import KnownNodes
 from necroscope.fleet.questions.occurrences import About, read_moments
-from necroscope.fleet.span import Span
 from necroscope.fleet.where import parse
+from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S, format_moment
 
 SCHEMA: Final = 1

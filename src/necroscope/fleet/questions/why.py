@@ -22,7 +22,7 @@ from necroscope.fleet.questions.node_choice import choose
 from necroscope.fleet.questions.occurrences import About, Occurrences, read_occurrences
 from necroscope.fleet.questions.presence import read_presence
 from necroscope.fleet.questions.why_words import standing, summary
-from necroscope.fleet.span import Span
+from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 
 SCHEMA: Final = 1

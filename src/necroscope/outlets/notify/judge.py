@@ -17,6 +17,7 @@ from typing import Any, Final
 from necroscope.errors import NecroscopeError
 from necroscope.model.definitions import LEFT_BEHIND_NS
 from necroscope.model.names import clean
+from necroscope.model.span import Span
 from necroscope.outlets.notify.judged import Judged, Judgement, bounded
 
 _TIMEOUT_S: Final = 300
@@ -64,7 +65,7 @@ def judgement_as_json(directory: Path, from_ns: int, now_ns: int) -> dict[str, A
     is_live = any(segment.is_live for segment in segments) and now_ns - end_ns < LEFT_BEHIND_NS
     incidents: list[dict[str, Any]] = []
     if end_ns >= from_ns:
-        report = diagnose(store, span=(from_ns, end_ns + 1))
+        report = diagnose(store, span=Span(from_ns, end_ns + 1))
         for one in report.wrong:
             verdict = one.verdict
             told = one.as_json() | {"verdict": verdict.as_json() | {"title": verdict.title}}

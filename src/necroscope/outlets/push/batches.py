@@ -10,6 +10,7 @@ from typing import Any, Final
 from necroscope import __version__
 from necroscope.fleet.protocol import EARLIEST_NS, NAME, Batch, Columns
 from necroscope.model.core_shares import MINUTE_NS
+from necroscope.model.span import Span
 from necroscope.outlets.push.cursor import Cursor, Loss, OpenSegment
 from necroscope.outlets.push.facts import FactLedger
 from necroscope.outlets.push.growth import Journals
@@ -28,8 +29,6 @@ LAG_NS: Final = 8_000_000_000
 _MOST_AT_ONCE_NS: Final = 5 * MINUTE_NS
 _MOST_SEGMENTS: Final = 3
 _UNKNOWN: Final = "unknown"
-
-Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +90,16 @@ class BatchMaker:
 
     def of_losses(self, store: Store, cursor: Cursor) -> Made:
         """A batch only to tell what was lost, where no other follows."""
-        return self.of_verdicts(store, cursor, (cursor.seen_to_ns, cursor.seen_to_ns), {})
+        return self.of_verdicts(store, cursor, Span(cursor.seen_to_ns, cursor.seen_to_ns), {})
 
     def of_verdicts(
         self, store: Store, cursor: Cursor, span: Span, tables: dict[str, Columns]
     ) -> Made:
         """A batch of verdicts on a window: it tells of no time that others do not tell of."""
         known = {name: columns for name, columns in tables.items() if columns.get("time")}
-        return self._made(store, cursor.copy(), span, (cursor.seen_to_ns, cursor.seen_to_ns), known)
+        return self._made(
+            store, cursor.copy(), span, Span(cursor.seen_to_ns, cursor.seen_to_ns), known
+        )
 
     def _minutes(self, store: Store, cursor: Cursor, *, is_ended: bool) -> Span:
         """The minutes to summarise now; the cursor goes behind them."""
@@ -110,7 +111,7 @@ class BatchMaker:
                 Loss(cursor.seen_to_ns, first_ns, "nothing of it is in the recording any more")
             )
         from_ns = max(cursor.seen_to_ns, first_ns // MINUTE_NS * MINUTE_NS)
-        if not _recorded(store, (from_ns, from_ns + _MOST_AT_ONCE_NS)):
+        if not _recorded(store, Span(from_ns, from_ns + _MOST_AT_ONCE_NS)):
             later = [
                 start_ns
                 for segment in segments
@@ -121,7 +122,7 @@ class BatchMaker:
         end_ns = last_ns + 1 if is_ended else (last_ns - LAG_NS) // MINUTE_NS * MINUTE_NS
         to_ns = max(from_ns, min(end_ns, from_ns // MINUTE_NS * MINUTE_NS + _MOST_AT_ONCE_NS))
         cursor.seen_to_ns = to_ns
-        return from_ns, to_ns
+        return Span(from_ns, to_ns)
 
     def _add_segment_rows(
         self, store: Store, cursor: Cursor, until_ns: int, tables: dict[str, Columns]
@@ -251,9 +252,10 @@ def _observed(store: Store, span: Span) -> Span:
     """What of it was recorded, from the first to the last moment."""
     spans = _recorded(store, span)
     if not spans:
-        return span[1], span[1]
-    return max(span[0], min(start for start, _ in spans)), min(
-        span[1], max(end for _, end in spans) + 1
+        return Span(span[1], span[1])
+    return Span(
+        max(span[0], min(start for start, _ in spans)),
+        min(span[1], max(end for _, end in spans) + 1),
     )
 
 
@@ -261,7 +263,7 @@ def _recorded(store: Store, window: Span) -> list[Span]:
     """Spans of the segments in a window; the kernel log, which reaches back farther, does not
     count.
     """
-    spans = [store.catalog.reader(segment).span for segment in store.catalog.within(window)]
+    spans = [Span(*store.catalog.reader(segment).span) for segment in store.catalog.within(window)]
     return [span for span in spans if overlaps(window, *span)]
 
 

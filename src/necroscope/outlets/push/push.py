@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from necroscope.fleet.protocol import Columns
+from necroscope.model.span import Span
 from necroscope.outlets.push.analyses import AnalysisProcess, Due, Judged, next_due, note
 from necroscope.outlets.push.batches import BatchMaker, Made, last_time_ns
 from necroscope.outlets.push.cursor import Loss
@@ -171,7 +172,7 @@ class Pusher:
     def _keep_judged(self, judged: Judged) -> None:
         """The bundle first: a verdict must not speak of evidence that may never come."""
         due = judged.due
-        span = due.from_ns, due.to_ns
+        span = Span(due.from_ns, due.to_ns)
         try:
             if judged.bundle is not None and judged.bundle_name is not None:
                 self._state.keep_bundle(judged.bundle_name, self._maker.node, span, judged.bundle)

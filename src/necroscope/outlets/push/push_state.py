@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from necroscope.errors import CorruptData
 from necroscope.fleet.protocol import encode
+from necroscope.model.span import Span
 from necroscope.outlets.push.batches import Made
 from necroscope.outlets.push.cursor import Cursor, Loss
 from necroscope.outlets.push.facts import FACT_COLUMNS, FactLedger
@@ -50,7 +51,7 @@ class PushState:
         self.keep_cursor(made.cursor)
         self.drop(self.spool.overflow(), _FULL)
 
-    def keep_bundle(self, name: str, node: str, span: tuple[int, int], bundle: bytes) -> None:
+    def keep_bundle(self, name: str, node: str, span: Span, bundle: bytes) -> None:
         """The verdicts that speak of it come after it."""
         after = self.cursor.copy()
         after.number += 1

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from necroscope.errors import CorruptData, RecordingBusy, RecordingError
+from necroscope.model.span import Span
 from necroscope.segment.checksum import read_checked, write_checked, write_whole
 from necroscope.segment.recording import refuse_shared
 
@@ -114,7 +115,7 @@ class Spool:
     def write_facts(self, facts: dict[str, str]) -> None:
         write_checked(self.directory / _FACTS, facts)
 
-    def add(self, number: int, span: tuple[int, int], kind: str, head: Any, body: bytes) -> Entry:
+    def add(self, number: int, span: Span, kind: str, head: Any, body: bytes) -> Entry:
         """Durable when it returns."""
         text = json.dumps(head, separators=(",", ":")).encode()
         rest = struct.pack("<I", len(text)) + text + body

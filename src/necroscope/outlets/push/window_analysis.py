@@ -26,6 +26,7 @@ from necroscope.analysis.report import Culprit, Incident, Origin
 from necroscope.errors import NecroscopeError
 from necroscope.fleet.bundle import make_bundle
 from necroscope.fleet.lake_tables import JSON_LIMIT
+from necroscope.model.span import Span
 from necroscope.segment.checksum import sync_directory, write_checked
 from necroscope.segment.recording import segment_name
 from necroscope.store.query import Store
@@ -40,7 +41,7 @@ _MOST_EPISODES: Final = 1000
 # characters each.
 _REPORTS_CHARACTERS: Final = 3_000_000
 
-Span = tuple[int, int]
+
 Columns = dict[str, list[Any]]
 
 
@@ -66,7 +67,11 @@ def analyse(
     if is_final and wrong:
         cores = frozenset(incident.core for incident in wrong if incident.core is not None)
         bundle = make_bundle(
-            store, window, [(incident.from_ns, incident.to_ns) for incident in wrong], cores, work
+            store,
+            window,
+            [Span(incident.from_ns, incident.to_ns) for incident in wrong],
+            cores,
+            work,
         )
         name = segment_name(window[0]) if bundle is not None else None
     episodes = _episodes(store, window, since_ns) if is_final else []
@@ -147,7 +152,7 @@ def main(arguments: Sequence[str]) -> int:
     _step_back()
     work = Path(directory)
     try:
-        window = int(from_ns), int(to_ns)
+        window = Span(int(from_ns), int(to_ns))
         store = Store.open(Path(recording))
         found = analyse(
             store, window, int(since_ns), is_final=kind == "final", now_ns=time.time_ns(), work=work

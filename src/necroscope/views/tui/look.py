@@ -5,9 +5,9 @@ out of the one before.
 from dataclasses import dataclass, replace
 from typing import Final
 
+from necroscope.model.span import Extent
 from necroscope.views.tui.screen import Position, Sort
 
-Span = tuple[int, int]
 _SORTS: Final = tuple(Sort)
 
 
@@ -27,13 +27,13 @@ class Look:
     def live(self) -> "Look":
         return replace(self, at_ns=None, position=Position.LIVE)
 
-    def freeze(self, span: Span | None) -> "Look":
+    def freeze(self, span: Extent | None) -> "Look":
         """Stop at the newest moment, or follow again."""
         if self.position is not Position.LIVE:
             return self.live()
         return self if span is None else replace(self, at_ns=span[1], position=Position.FROZEN)
 
-    def move(self, by_ns: int, span: Span | None) -> "Look":
+    def move(self, by_ns: int, span: Extent | None) -> "Look":
         """Back or forth in time: not beyond the oldest moment; at the newest the view follows
         again.
         """
@@ -46,10 +46,10 @@ class Look:
             else replace(self, at_ns=max(at_ns, span[0]), position=Position.BACK)
         )
 
-    def oldest(self, span: Span | None) -> "Look":
+    def oldest(self, span: Extent | None) -> "Look":
         return self if span is None else replace(self, at_ns=span[0], position=Position.BACK)
 
-    def moment(self, span: Span) -> int:
+    def moment(self, span: Extent) -> int:
         """The moment to show; one that has fallen out of memory is the oldest that is left."""
         return span[1] if self.at_ns is None else min(max(self.at_ns, span[0]), span[1])
 

@@ -8,12 +8,13 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.events import Key
 
+from necroscope.model.span import Extent
 from necroscope.model.top_source import TopSource
 from necroscope.model.units import NS_PER_S
 from necroscope.views.format import literal
 from necroscope.views.tui.canvas import Canvas
 from necroscope.views.tui.help_page import draw
-from necroscope.views.tui.look import Look, Span
+from necroscope.views.tui.look import Look
 from necroscope.views.tui.screen import Screen
 from necroscope.views.tui.top_model import build
 
@@ -118,7 +119,7 @@ class TopApp(App[None]):
         self.look = look
         self.redraw()
 
-    def _span(self) -> Span | None:
+    def _span(self) -> Extent | None:
         return self._source.span()
 
     def _cpus(self) -> list[int]:

@@ -18,6 +18,7 @@ from fastapi.responses import JSONResponse
 from fastapi.staticfiles import StaticFiles
 
 from necroscope.errors import NecroscopeError, UsageError
+from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 from necroscope.stacks.differential import compare
 from necroscope.store.flame import read_flame
@@ -327,9 +328,9 @@ def _add_documents(app: FastAPI, recording: Recording, static: Path) -> None:
             str, Query(max_length=2000, description="the page's address after #, to open at")
         ] = "",
     ) -> Response:
-        view, chosen = astuple(window_of(from_ns, to_ns)), []
+        view, chosen = Span(*astuple(window_of(from_ns, to_ns))), []
         if window_from_ns is not None and window_to_ns is not None:
-            chosen.append(astuple(window_of(window_from_ns, window_to_ns)))
+            chosen.append(Span(*astuple(window_of(window_from_ns, window_to_ns))))
 
         def answer() -> str:
             wanted = Export(view, chosen, state, recording.reports.answer())

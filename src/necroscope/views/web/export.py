@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from necroscope.errors import NecroscopeError
+from necroscope.model.span import Span, merge
 from necroscope.model.units import NS_PER_S
 from necroscope.stacks.samples import SampleTables
 from necroscope.store.core_modes import read_core_modes
@@ -34,7 +35,6 @@ from necroscope.views.web import answers
 from necroscope.views.web.binary import packed
 from necroscope.views.web.cgroups_answer import cgroups_answer
 
-Span = tuple[int, int]
 STATIC: Final = Path(__file__).parent / "static"
 MOST_SAMPLES: Final = 400_000
 LONGEST_NS: Final = 600 * NS_PER_S
@@ -129,13 +129,10 @@ def _sampled(view: Span, windows: Sequence[Span]) -> list[Span]:
     wanted = windows or [view]
     most_ns = LONGEST_NS // len(wanted)
     spans: list[Span] = []
-    for from_ns, to_ns in sorted(wanted):
+    for from_ns, to_ns in wanted:
         start_ns = max(view[0], (from_ns + to_ns - most_ns) // 2)
-        span = start_ns, min(view[1], start_ns + most_ns)
-        if spans and span[0] <= spans[-1][1]:
-            span = spans.pop()[0], span[1]
-        spans.append(span)
-    return spans
+        spans.append(Span(start_ns, min(view[1], start_ns + most_ns)))
+    return merge(spans)
 
 
 def _data(store: Store, description: dict[str, Any], export: Export) -> bytes:

@@ -16,8 +16,8 @@ from threading import Lock, Thread
 from typing import Any, NamedTuple
 
 from necroscope.errors import NecroscopeError
+from necroscope.model.span import Span
 
-Span = tuple[int, int]
 # Directory of the recording, a moment or none, a stretch or none. Must be importable by name: it
 # runs in another process.
 Diagnose = Callable[[Path, int | None, Span | None], dict[str, Any]]

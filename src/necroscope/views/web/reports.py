@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Final, Protocol
 
+from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 from necroscope.store.query import Store
-from necroscope.views.web.incident_search import Diagnose, Found, IncidentSearch, Span, search
+from necroscope.views.web.incident_search import Diagnose, Found, IncidentSearch, search
 
 SHORT_NS: Final = 2 * 3600 * NS_PER_S
 TIME_LIMIT_S: Final = 10.0
@@ -56,7 +57,7 @@ class Reports:
         info = self._store.info()
         if info.from_ns is None or info.to_ns is None:
             return _answer([], 0)
-        span = info.from_ns, info.to_ns
+        span = Span(info.from_ns, info.to_ns)
         if at_ns is None and span[1] - span[0] > SHORT_NS:
             return self._so_far(span)
         part = self._short(at_ns, span[1])
@@ -90,11 +91,12 @@ class Reports:
 
     def _ask(self, span: Span) -> list[tuple[Span, Future[Found]]]:
         hours = [
-            (from_ns, from_ns + _PART_NS)
+            Span(from_ns, from_ns + _PART_NS)
             for from_ns in reversed(range(span[0], span[1] + 1, _PART_NS))
         ]
         return [
-            (own, self._search.submit((own[0] - _MARGIN_NS, own[1] + _MARGIN_NS))) for own in hours
+            (own, self._search.submit(Span(own[0] - _MARGIN_NS, own[1] + _MARGIN_NS)))
+            for own in hours
         ]
 
 

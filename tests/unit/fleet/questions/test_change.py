@@ -10,7 +10,7 @@ from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.questions.change import ChangeAnswer, change
 from necroscope.fleet.questions.fact_changes import FactState
 from necroscope.fleet.questions.occurrences import About
-from necroscope.fleet.span import Span
+from necroscope.model.span import Span
 
 SPAN = Span(moment(0), moment(14))
 RESET = About("event", "nic_reset")

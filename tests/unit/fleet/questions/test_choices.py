@@ -12,7 +12,7 @@ from necroscope.fleet.compaction import Compactor
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.questions import choices as module
 from necroscope.fleet.questions.choices import choices, worst_cores
-from necroscope.fleet.span import Span
+from necroscope.model.span import Span
 
 
 def test_events_causes_and_labels_are_counted(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from tests.fleet_lakes import UNIT, DrawnLake, draw_story, moment
 from necroscope.errors import UsageError
 from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.questions.diff import diff
-from necroscope.fleet.span import Span
+from necroscope.model.span import Span
 
 SPAN = Span(moment(0), moment(10))
 

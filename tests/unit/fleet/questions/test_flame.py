@@ -10,7 +10,7 @@ from necroscope.errors import NecroscopeError, UsageError
 from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.flame_files import trees, write_flame
 from necroscope.fleet.questions.flame import flame
-from necroscope.fleet.span import Span
+from necroscope.model.span import Span
 
 SPAN = Span(moment(0), moment(10))
 

@@ -9,7 +9,7 @@ from tests.fleet_lakes import DrawnLake, moment
 from necroscope.errors import UsageError
 from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.questions.incidents import incident_report, incidents
-from necroscope.fleet.span import Span
+from necroscope.model.span import Span
 
 SPAN = Span(moment(0), moment(10))
 

@@ -8,7 +8,7 @@ from tests.fleet_lakes import DAY_NS, DrawnLake, moment
 from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.questions.nodes import nodes
 from necroscope.fleet.questions.presence import read_presence
-from necroscope.fleet.span import Span
+from necroscope.model.span import Span
 from necroscope.model.units import format_moment
 from necroscope.views.fleet.answers import nodes_to_text
 

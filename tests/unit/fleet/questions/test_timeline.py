@@ -7,7 +7,7 @@ from tests.fleet_lakes import draw_story, moment
 from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.questions.occurrences import About
 from necroscope.fleet.questions.timeline import timeline
-from necroscope.fleet.span import Span
+from necroscope.model.span import Span
 
 RESET = About("event", "nic_reset")
 

@@ -10,7 +10,7 @@ from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.questions.occurrences import About, about, read_occurrences
 from necroscope.fleet.questions.why import WhyAnswer, why
-from necroscope.fleet.span import Span
+from necroscope.model.span import Span
 
 RESET = About("event", "nic_reset")
 SPAN = Span(moment(0), moment(10))
