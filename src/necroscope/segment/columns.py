@@ -166,10 +166,14 @@ def _decode(kind: Type, rows: int, buffers: Sequence[memoryview]) -> list[Value]
     if kind is Type.INT32_LIST:
         ends = buffers[0].cast("i").tolist()
         items = buffers[1].cast("i").tolist()
+        if ends != sorted(ends):
+            raise ValueError("lists lie over each other")
         return [items[start:end] for start, end in pairwise(ends)]
     return list(_bits(buffers[0], rows))
 
 
 def _slices(offsets: memoryview, data: bytes) -> list[Value]:
     ends = offsets.cast("i").tolist()
+    if ends != sorted(ends):
+        raise ValueError("texts lie over each other")
     return [data[start:end].decode("utf-8") for start, end in pairwise(ends)]

@@ -33,7 +33,8 @@ from necroscope.model.tables import SCHEMA_VERSION, Table, Type
 from necroscope.segment.columns import BUFFER_COUNT, decode_column, encode_column
 
 MAGIC: Final = b"\xffNCJ"
-RAW_LIMIT: Final = 1 << 30
+RAW_LIMIT: Final = 64 << 20
+_NOTE_LIMIT: Final = 1 << 20
 KIND_ROWS: Final = 0
 KIND_NOTE: Final = 1
 _PREFIX: Final = struct.Struct("<4sI")
@@ -86,10 +87,12 @@ class Frame:
         return raw
 
     def note(self) -> dict[str, Any]:
+        if self.header.raw_bytes > _NOTE_LIMIT:
+            raise CorruptData(f"note {self.header.name} has {self.header.raw_bytes} bytes")
         try:
             values = json.loads(self.raw())
-        except ValueError as error:
-            raise CorruptData(f"note {self.header.name} is no JSON: {error}") from None
+        except (ValueError, RecursionError) as error:
+            raise CorruptData(f"note {self.header.name} is not JSON: {error}") from None
         return values if isinstance(values, dict) else {}
 
 

@@ -15,18 +15,27 @@ from typing import Any, BinaryIO, Final
 
 from necroscope.errors import CorruptData
 from necroscope.model.reading import Gap
+from necroscope.segment.checksum import open_regular
 from necroscope.segment.frame import (
     HEADER_BYTES,
     KIND_NOTE,
     KIND_ROWS,
     MAGIC,
+    RAW_LIMIT,
     Frame,
     is_intact,
     parse_header,
 )
 from necroscope.segment.journal import JOURNAL_FILE, SEGMENT_NOTE, TOTALS_NOTE, SegmentHeader
+from necroscope.segment.stored_values import (
+    MOST_CPUS,
+    take_count,
+    take_moment,
+    take_text,
+)
 
 _CHUNK_BYTES: Final = 1 << 16
+_WRONG_SIZES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +47,20 @@ class Hole:
 
 
 def read_frames(path: Path, offset: int = 0) -> Iterator[Frame | Hole]:
-    """Frames and holes from an offset on; never an exception for what the file holds."""
-    with path.open("rb") as file:
+    """Frames and holes from an offset on; never an exception for what the file holds.
+
+    A wrong frame is read as far as its header claims. Headers that each claim the rest of the file
+    would take the square of its size: after some times its size all that follows is a hole.
+    """
+    with open_regular(path) as file:
         size, hole_from = _size(file), None
+        left_bytes = _WRONG_SIZES * size + RAW_LIMIT
         while offset < size:
-            frame = read_frame(file, offset, size)
-            if frame is None:
+            frame = read_frame(file, offset, size) if left_bytes > 0 else None
+            if frame is None and left_bytes <= 0:
+                hole_from, offset = offset if hole_from is None else hole_from, size
+            elif frame is None:
+                left_bytes -= _claim_bytes(file, offset, size) + _CHUNK_BYTES
                 hole_from = offset if hole_from is None else hole_from
                 offset = _next_magic(file, offset + 1, size)
             else:
@@ -57,6 +74,13 @@ def read_frames(path: Path, offset: int = 0) -> Iterator[Frame | Hole]:
                 size, offset, hole_from = grown, offset if hole_from is None else hole_from, None
         if hole_from is not None:
             yield Hole(hole_from, size)
+
+
+def _claim_bytes(file: BinaryIO, offset: int, size: int) -> int:
+    """How much of the file was read to find that there is no right frame at an offset."""
+    header = parse_header(_read_at(file, offset, HEADER_BYTES))
+    fits = header is not None and offset + header.frame_bytes <= size
+    return header.frame_bytes if header is not None and fits else HEADER_BYTES
 
 
 def read_frame(file: BinaryIO, offset: int, size: int) -> Frame | None:
@@ -108,7 +132,7 @@ class JournalReader:
         """Frames that `advance` gave, from the file; OSError if the disk gives something else than
         then.
         """
-        with self.path.open("rb") as file:
+        with open_regular(self.path) as file:
             for offset in offsets:
                 frame = read_frame(file, offset, self._offset)
                 if frame is None:
@@ -144,19 +168,19 @@ class JournalReader:
             if frame.header.name == SEGMENT_NOTE:
                 self.header = _segment_header(note)
             elif frame.header.name == TOTALS_NOTE:
-                self.idle_samples = int(note["idle_samples"])
-        except (CorruptData, KeyError, TypeError, ValueError) as error:
-            self.distrust(frame, f"note not understood: {error}")
+                self.idle_samples = take_count(note, "idle_samples")
+        except CorruptData as error:
+            self.distrust(frame, f"note not understood: {error.facts}")
 
 
 def _segment_header(note: dict[str, Any]) -> SegmentHeader:
     return SegmentHeader(
-        str(note["segment"]),
-        str(note["node"]),
-        str(note["boot_id"]),
-        int(note["from_ns"]),
-        int(note["cpus"]),
-        int(note["schema"]),
+        take_text(note, "segment"),
+        take_text(note, "node"),
+        take_text(note, "boot_id"),
+        take_moment(note, "from_ns"),
+        take_count(note, "cpus", MOST_CPUS),
+        take_count(note, "schema"),
     )
 
 

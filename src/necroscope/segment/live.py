@@ -17,7 +17,7 @@ from necroscope.segment.journal_reader import JournalReader, read_frame
 from necroscope.segment.recording import segment_bytes, segment_start_ns
 from necroscope.segment.sealed import SegmentGoneError
 from necroscope.segment.versions import LAYOUTS, check_version
-from necroscope.segment.window import Window, overlaps, rows_within
+from necroscope.segment.window import Window, check_size, overlaps, rows_within
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +137,16 @@ class LiveSegment:
             file = self._journal.path.open("rb")
         except OSError:
             raise SegmentGoneError(f"segment {self.path.name} is gone") from None
+        held_bytes = 0
         with file:
             for place in places:
                 self.bytes_read += place.header.frame_bytes
+                held_bytes += place.header.raw_bytes
                 frame = read_frame(file, place.offset, place.offset + place.header.frame_bytes)
                 try:
                     if frame is None:
                         raise CorruptData("a frame changed since it was first read")
+                    check_size(held_bytes)
                     batch = batch_of(table, frame).select(list(columns))
                 except CorruptData as error:
                     header = place.header

@@ -12,6 +12,13 @@ from necroscope.errors import CorruptData
 from necroscope.model.reading import Gap
 from necroscope.model.tables import TABLES
 from necroscope.segment.checksum import read_checked, write_checked
+from necroscope.segment.stored_values import (
+    take,
+    take_count,
+    take_cpus,
+    take_moment,
+    take_text,
+)
 from necroscope.segment.versions import check_version
 
 MANIFEST_FILE: Final = "manifest.json"
@@ -74,13 +81,27 @@ def read_manifest(directory: Path) -> Manifest:
     newer than we know.
     """
     content = read_checked(directory / MANIFEST_FILE)
+    check_version(take(content, "schema", int))
     try:
-        check_version(content["schema"])
-        tables = {str(name): _table_entry(entry) for name, entry in content.pop("tables").items()}
-        gaps = [Gap(**gap) for gap in content.pop("gaps")]
-        return Manifest(tables=tables, gaps=gaps, **content)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CorruptData(f"{MANIFEST_FILE} is not understood: {error}") from None
+        return Manifest(
+            schema=content["schema"],
+            segment=take_text(content, "segment"),
+            node=take_text(content, "node"),
+            boot_id=take_text(content, "boot_id"),
+            from_ns=take_moment(content, "from_ns"),
+            to_ns=take_moment(content, "to_ns"),
+            cpus=take_cpus(content),
+            tables={
+                str(name): _table_entry(entry)
+                for name, entry in take(content, "tables", dict).items()
+            },
+            gaps=[_gap(gap) for gap in take(content, "gaps", list)],
+            gaps_are_merged=take(content, "gaps_are_merged", bool),
+            lost_samples=take_count(content, "lost_samples"),
+            idle_samples=take_count(content, "idle_samples"),
+        )
+    except CorruptData as error:
+        raise CorruptData(f"{MANIFEST_FILE} is not understood: {error.facts}") from None
 
 
 def merge_gaps(gaps: list[Gap], closest_ns: int = 1 << 63) -> list[Gap]:
@@ -103,9 +124,40 @@ def _is_derived(table: str) -> bool:
     return table in TABLES and TABLES[table].is_derived
 
 
-def _table_entry(content: dict[str, Any]) -> TableEntry:
-    ranges = [(int(offset), int(length), int(crc)) for offset, length, crc in content.pop("ranges")]
-    return TableEntry(ranges=ranges, **content)
+def _table_entry(content: Any) -> TableEntry:
+    ranges = [_byte_range(given) for given in take(content, "ranges", list)]
+    return TableEntry(
+        take_count(content, "rows"),
+        take_count(content, "bytes"),
+        take_moment(content, "from_ns"),
+        take_moment(content, "to_ns"),
+        ranges,
+    )
+
+
+def _byte_range(given: Any) -> ByteRange:
+    if (
+        not isinstance(given, list)
+        or len(given) != 3
+        or not all(type(number) is int and 0 <= number < 1 << 63 for number in given)
+    ):
+        raise CorruptData("a range is not an offset, a length and a checksum")
+    return given[0], given[1], given[2]
+
+
+def _gap(content: Any) -> Gap:
+    optional = {
+        name: take_count(content, name)
+        for name in ("cpu", "lost")
+        if isinstance(content, dict) and content.get(name) is not None
+    }
+    return Gap(
+        take_text(content, "table"),
+        take_moment(content, "from_ns"),
+        take_moment(content, "to_ns"),
+        take_text(content, "cause"),
+        **optional,
+    )
 
 
 def _sum(one: int | None, other: int | None) -> int | None:

@@ -24,6 +24,7 @@ from necroscope.errors import CorruptData, RecordingError
 from necroscope.model.tables import SCHEMA_VERSION
 from necroscope.model.units import NS_PER_MS, NS_PER_S, format_moment
 from necroscope.segment.checksum import read_checked, sync_directory, write_checked
+from necroscope.segment.stored_values import take, take_count, take_text
 from necroscope.segment.versions import check_version
 
 RECORDING_FILE: Final = "recording.json"
@@ -126,17 +127,18 @@ def read_identity(directory: Path) -> Identity:
             f"{directory} is no recording", "name a directory that `necroscope record --dir` made"
         ) from None
     try:
-        check_version(content["schema"])
-        labels = {str(key): str(value) for key, value in content["labels"].items()}
+        schema = take(content, "schema", int)
+        check_version(schema)
+        names = take(content, "labels", dict)
         return Identity(
-            str(content["node"]),
-            str(content["boot_id"]),
-            str(content["made_by"]),
-            labels,
-            content["schema"],
+            take_text(content, "node"),
+            take_text(content, "boot_id"),
+            take_text(content, "made_by"),
+            {name: take_text(names, name) for name in names},
+            schema,
         )
-    except (KeyError, TypeError, AttributeError):
-        raise CorruptData(f"{RECORDING_FILE} lacks what every recording has") from None
+    except CorruptData as error:
+        raise CorruptData(f"{RECORDING_FILE} is not understood: {error.facts}") from None
 
 
 def segment_name(start_ns: int) -> str:
@@ -221,27 +223,28 @@ def segment_bytes(path: Path) -> int:
 
 def read_pins(directory: Path) -> list[Pin]:
     """No file, no pins; CorruptData if it is damaged."""
-    file = directory / PINS_FILE
     try:
-        return [
-            Pin(_moment_ns(pin["from_ns"]), _moment_ns(pin["to_ns"]), str(pin["reason"]))
-            for pin in read_checked(file)
-        ]
+        pins = read_checked(directory / PINS_FILE)
     except FileNotFoundError:
         return []
-    except (KeyError, TypeError):
-        raise CorruptData(f"{PINS_FILE} holds no pins") from None
-
-
-def _moment_ns(value: object) -> int:
-    """A recording may come from anywhere: what is no moment is not one."""
-    if isinstance(value, int) and 0 <= value < 1 << 63:
-        return value
-    raise TypeError
+    if not isinstance(pins, list):
+        raise CorruptData(f"{PINS_FILE} holds no pins")
+    return [
+        Pin(take_count(pin, "from_ns"), take_count(pin, "to_ns"), take_text(pin, "reason"))
+        for pin in pins
+    ]
 
 
 def write_pins(directory: Path, pins: list[Pin]) -> None:
     write_checked(directory / PINS_FILE, [asdict(pin) for pin in pins])
+
+
+def _is_date(name: str) -> bool:
+    """Whoever made the directory may have called a segment 2026-99-99."""
+    try:
+        return segment_start_ns(name) >= 0
+    except ValueError:
+        return False
 
 
 def _suffixes(directory: Path) -> dict[str, set[str]]:
@@ -249,6 +252,6 @@ def _suffixes(directory: Path) -> dict[str, set[str]]:
     states: dict[str, set[str]] = {}
     with os.scandir(directory) as entries:
         for entry in entries:
-            if (match := _SEGMENT.fullmatch(entry.name)) and entry.is_dir():
+            if (match := _SEGMENT.fullmatch(entry.name)) and _is_date(match[1]) and entry.is_dir():
                 states.setdefault(match[1], set()).add(match[2] or "")
     return states

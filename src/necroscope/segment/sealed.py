@@ -19,10 +19,20 @@ from necroscope.segment.recording import segment_bytes, segment_start_ns
 from necroscope.segment.spans import read_spans
 from necroscope.segment.verified_file import VerifiedFile
 from necroscope.segment.versions import LAYOUTS
-from necroscope.segment.window import Window, overlaps, rows_within
+from necroscope.segment.window import Window, check_size, overlaps, rows_within
 
 # So much is read faster than it is handed to threads.
 _GROUPS_FOR_ONE_THREAD: Final = 2
+# Of a value in memory, without the letters of texts and the members of lists.
+_WIDTH_BYTES: Final = {
+    Type.BOOL: 1,
+    Type.INT16: 2,
+    Type.INT32: 4,
+    Type.INT64: 8,
+    Type.UTF8: 4,
+    Type.CATEGORY: 4,
+    Type.INT32_LIST: 4,
+}
 _NOT_READABLE: Final = (CorruptData, pa.ArrowException, OSError, ValueError, KeyError)
 
 
@@ -100,6 +110,8 @@ class SealedSegment:
                 for index in self._touched(parts, window)
                 if self._is_checked(file, table.name, index, parts[index])
             ]
+            rows = sum(parts[index].rows for index in checked)
+            check_size(rows * sum(_WIDTH_BYTES[c.type] for c in table.columns if c.name in columns))
             categories = [column.name for column in table.columns if column.type is Type.CATEGORY]
             source = pa.BufferReader(pa.py_buffer(file.content))
             parquet = pq.ParquetFile(

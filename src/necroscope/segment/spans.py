@@ -17,7 +17,9 @@ from necroscope.segment.recording import SPANS_FILE, segment_paths
 
 def read_spans(directory: Path) -> dict[str, Extent]:
     """First and last time by name of the segment; empty if the cache is absent or damaged."""
-    with contextlib.suppress(OSError, CorruptData, TypeError, ValueError, AttributeError):
+    with contextlib.suppress(
+        OSError, CorruptData, TypeError, ValueError, AttributeError, OverflowError
+    ):
         return {
             name: (int(from_ns), int(to_ns))
             for name, (from_ns, to_ns) in read_checked(directory / SPANS_FILE).items()

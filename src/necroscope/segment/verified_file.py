@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from necroscope.errors import CorruptData
+from necroscope.segment.checksum import open_regular
 from necroscope.segment.manifest import ByteRange, TableEntry
 
 
@@ -24,15 +25,15 @@ class VerifiedFile:
         self._name = path.name
         self._ranges = _tiling(path.name, entry)
         self._checked: set[int] = set()
-        self.content = np.zeros(entry.bytes, dtype=np.uint8)
         self.bytes_read = 0
         try:
-            self._file = path.open("rb", buffering=0)
+            self._file = open_regular(path)
         except OSError as error:
             raise CorruptData(f"{path.name}: {error.strerror}") from error
         if os.fstat(self._file.fileno()).st_size != entry.bytes:
             self._file.close()
             raise CorruptData(f"{path.name} has another size than its manifest says")
+        self.content = np.zeros(entry.bytes, dtype=np.uint8)
 
     def footer(self) -> bytes:
         return bytes(self._check(len(self._ranges) - 1))
@@ -75,6 +76,6 @@ def _tiling(name: str, entry: TableEntry) -> list[ByteRange]:
         if offset != position or length <= 0:
             raise CorruptData(f"the manifest's ranges do not cover {name}")
         position += length
-    if position != entry.bytes:
+    if position != entry.bytes or not entry.ranges:
         raise CorruptData(f"the manifest's ranges do not cover {name}")
     return entry.ranges

@@ -1,12 +1,22 @@
 """A window of time, and the rows of a table that lie in it. None is all time."""
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from necroscope.errors import CorruptData
+
+# What one answer may take: a file of a few KB can claim any number of rows.
+MOST_BYTES: Final = 768 << 20
+
 Window = tuple[int, int] | None
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
+
+
+def check_size(size_bytes: int) -> None:
+    if size_bytes > MOST_BYTES:
+        raise CorruptData(f"more than {MOST_BYTES >> 20} MiB in one window")
 
 
 def overlaps(window: Window, from_ns: int, to_ns: int) -> bool:

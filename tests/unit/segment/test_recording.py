@@ -202,10 +202,15 @@ def test_a_pin_of_another_hand_that_is_no_moment_is_corrupt_data(recording, mome
         read_pins(recording)
 
 
-def test_names_of_another_hand_are_texts(recording):
+def test_names_of_another_hand_that_are_no_texts_are_corrupt_data(recording):
     write_checked(
         recording / "recording.json",
         {"schema": 1, "node": ["n"], "boot_id": 7, "made_by": None, "labels": {}},
     )
-    told = read_identity(recording)
-    assert (told.node, told.boot_id, told.made_by) == ("['n']", "7", "None")
+    with pytest.raises(CorruptData, match="node is not a text"):
+        read_identity(recording)
+
+
+def test_a_name_that_is_no_date_is_no_segment(recording):
+    (recording / "2026-99-99T22-03-13.123Z").mkdir()
+    assert segment_paths(recording) == []

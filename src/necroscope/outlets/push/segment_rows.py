@@ -22,6 +22,7 @@ from necroscope.segment.journal import JOURNAL_FILE, SEGMENT_NOTE
 from necroscope.segment.journal_reader import Hole, read_frames
 from necroscope.segment.manifest import read_manifest
 from necroscope.segment.reader import SegmentReader
+from necroscope.segment.stored_values import take_text
 
 ALL_TIME: Final = (-(1 << 63), (1 << 63) - 1)
 _EVENT_COLUMNS: Final = (
@@ -92,7 +93,7 @@ def boot_id_of(path: Path) -> str:
             return read_manifest(path).boot_id or "unknown"
         frame = next(read_frames(path / JOURNAL_FILE))
         if not isinstance(frame, Hole) and frame.header.name == SEGMENT_NOTE:
-            return str(frame.note()["boot_id"]) or "unknown"
+            return take_text(frame.note(), "boot_id") or "unknown"
     return "unknown"
 
 

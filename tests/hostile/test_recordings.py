@@ -1,0 +1,183 @@
+"""Recordings whose author lies in them, with every checksum right: a clear error or a gap, never a
+traceback, a hang or a gigabyte.
+"""
+
+import itertools
+import json
+import os
+import resource
+import struct
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.written_recording import WrittenSegment, new_recording
+
+from necroscope.segment.checksum import read_checked, write_checked
+from necroscope.segment.frame import _HEADER, KIND_NOTE, KIND_ROWS, MAGIC, encode_note
+
+MOST_CPU_S, MOST_RSS_BYTES = 5.0, 1 << 30
+DEEP = "[" * 200_000 + "]" * 200_000
+
+
+def frame(name: str, raw_bytes: int, payload: bytes, rows: int = 1, kind: int = KIND_ROWS) -> bytes:
+    header = _HEADER.pack(len(payload), raw_bytes, rows, 1, kind, 1, 1, 2, name.encode())
+    crc = zlib.crc32(payload, zlib.crc32(header))
+    return struct.pack("<4sI", MAGIC, crc) + header + payload
+
+
+def write_body(path: Path, body: str) -> None:
+    """A file with a right checksum over any text."""
+    raw = body.encode()
+    path.write_bytes(b'{"crc32": "%08x",\n"content": ' % zlib.crc32(raw) + raw + b"}\n")
+
+
+def change_manifest(**changes: Any) -> Callable[[Path, Path], None]:
+    def change(sealed: Path, _live: Path) -> None:
+        content = read_checked(sealed / "manifest.json")
+        write_checked(sealed / "manifest.json", content | changes)
+
+    return change
+
+
+def change_table(**changes: Any) -> Callable[[Path, Path], None]:
+    def change(sealed: Path, _live: Path) -> None:
+        content = read_checked(sealed / "manifest.json")
+        content["tables"]["cores"] |= changes
+        write_checked(sealed / "manifest.json", content)
+
+    return change
+
+
+def append_journal(data: bytes) -> Callable[[Path, Path], None]:
+    def change(_sealed: Path, live: Path) -> None:
+        with (live / "journal").open("ab") as journal:
+            journal.write(data)
+
+    return change
+
+
+def replace_by_pipe(*names: str) -> Callable[[Path, Path], None]:
+    def change(sealed: Path, live: Path) -> None:
+        for name in names:
+            path = next(p for p in (sealed / name, live / name) if p.exists())
+            path.unlink()
+            os.mkfifo(path)
+
+    return change
+
+
+def claim_rows(sealed: Path, live: Path) -> None:
+    """A Parquet file of a few KB that holds 16 million equal rows."""
+    path, count, groups = sealed / "cores.parquet", 4_000_000, 4
+    schema = pq.read_schema(path)
+    row = [pa.array([1], field.type) for field in schema]
+    rows = pa.table([column.take(pa.array([0] * count)) for column in row], schema=schema)
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for _ in range(groups):
+            writer.write_table(rows, row_group_size=count)
+    data, footer = path.read_bytes(), pq.read_metadata(path)
+    first = [footer.row_group(number).column(0) for number in range(groups)]
+    starts = [column.dictionary_page_offset or column.data_page_offset for column in first]
+    footer_bytes = 8 + struct.unpack("<I", data[-8:-4])[0]
+    edges = [0, *starts, len(data) - footer_bytes, len(data)]
+    ranges = [[a, b - a, zlib.crc32(data[a:b])] for a, b in itertools.pairwise(edges)]
+    claims = {"rows": groups * count, "from_ns": 0, "to_ns": 1 << 62}
+    change_table(ranges=ranges, bytes=len(data), **claims)(sealed, live)
+
+
+def claim_the_rest(_sealed: Path, live: Path) -> None:
+    """Headers that each claim all that follows: 70,000 of them."""
+    count, size = 70_000, 8 + _HEADER.size
+    data = b"".join(
+        struct.pack("<4sI", MAGIC, 0)
+        + _HEADER.pack((count - number - 1) * size, 100, 1, 1, 0, 0, 1, 2, b"cores")
+        for number in range(count)
+    )
+    (live / "journal").write_bytes(data)
+
+
+def inflate(_sealed: Path, live: Path) -> None:
+    """200 frames of 64 KiB that are 63 MiB each."""
+    payload = zlib.compress(bytes(63 << 20), 9)
+    append_journal(frame("cores", 63 << 20, payload, rows=1_000_000) * 200)(_sealed, live)
+
+
+LIES: dict[str, Callable[[Path, Path], None]] = {
+    "a table without ranges": change_table(ranges=[], bytes=0),
+    "a table of 32 TiB": change_table(bytes=1 << 45, ranges=[[0, 1 << 45, 0]]),
+    "texts as numbers": change_manifest(from_ns="a", to_ns=None, lost_samples=1.5),
+    "gaps that are none": change_manifest(gaps=[{"table": 1}, [], None]),
+    "numbers beyond 64 bits": change_manifest(from_ns=1 << 200),
+    "60 million cores": change_manifest(cpus=60_000_000),
+    "deep JSON in a manifest": lambda sealed, _: write_body(sealed / "manifest.json", DEEP),
+    "deep JSON in a note": append_journal(
+        frame("segment", len(DEEP), zlib.compress(DEEP.encode()), kind=KIND_NOTE)
+    ),
+    "an infinite moment": append_journal(
+        encode_note("segment", {"segment": "x", "node": "n", "boot_id": "b", "from_ns": float("inf"), "cpus": 1, "schema": 1})
+    ),
+    "a name that is no date": lambda sealed, _: sealed.with_name("2026-99-99T00-00-00.000Z").mkdir(),
+    "headers that claim the rest": claim_the_rest,
+    "a frame of 1 GiB": append_journal(frame("cores", 1 << 30, zlib.compress(bytes(1 << 20)))),
+    "frames that inflate": inflate,
+    "rows without bytes": append_journal(frame("cores", 0, zlib.compress(b""), rows=(1 << 32) - 1)),
+    "16 million equal rows": claim_rows,
+    "pins that are none": lambda sealed, _: write_body(sealed.parent / "pins.json", '[{"from_ns": 1e400}]'),
+    "spans that are none": lambda sealed, _: write_body(sealed.parent / "spans.json", '{"x": [1e400, 2]}'),
+    "deep JSON as identity": lambda sealed, _: write_body(sealed.parent / "recording.json", DEEP),
+    "pipes in place of files": replace_by_pipe("manifest.json", "journal"),
+    "a pipe in place of a table": replace_by_pipe("cores.parquet"),
+}  # fmt: skip
+
+
+@pytest.fixture
+def lying(tmp_path: Path) -> Callable[[str], Path]:
+    def make(lie: str) -> Path:
+        recording = new_recording(tmp_path / "r")
+        sealed = WrittenSegment(recording, 0).ticks(0, 30).seal().path.with_suffix("")
+        live = WrittenSegment(recording, 60).ticks(60, 90).leave().path
+        LIES[lie](sealed, live)
+        return recording
+
+    return make
+
+
+def run(*words: str) -> tuple[subprocess.CompletedProcess[str], float, int]:
+    """A command, and the CPU time and memory that it took."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    measure = (
+        "import resource, runpy, sys\n"
+        "try: runpy.run_module('necroscope', run_name='__main__')\n"
+        "finally: print('\\npeak', resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", measure, *words],
+        capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    said, _, peak = ended.stderr.rpartition("\npeak ")
+    ended.stderr = said
+    return ended, cpu_s, int(peak) * 1024
+
+
+@pytest.mark.parametrize("lie", LIES)
+@pytest.mark.parametrize(
+    "command", [("info", "--json"), ("diagnose", "--json")], ids=["info", "diagnose"]
+)
+def test_a_lie_is_an_error_or_a_gap(
+    lying: Callable[[str], Path], lie: str, command: tuple[str, ...]
+) -> None:
+    ended, cpu_s, rss_bytes = run(*command, str(lying(lie)))
+    assert "Traceback" not in ended.stderr, ended.stderr
+    assert ended.stderr.startswith("error: ") or json.loads(ended.stdout)
+    # Importing takes about two seconds of this.
+    assert cpu_s < MOST_CPU_S + 3
+    assert rss_bytes < MOST_RSS_BYTES
