@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from necroscope.fleet.cohorts import fact_rules
 from necroscope.fleet.cohorts.columns import Counts, FactMatrix, Flags, PairCounts, count_pairs
-from necroscope.fleet.cohorts.discovery import false_discovery
-from necroscope.fleet.cohorts.fisher import fisher_greater
+from necroscope.fleet.cohorts.fisher import false_discovery, fisher_greater
 from necroscope.fleet.cohorts.predicate import Predicate
 from necroscope.fleet.cohorts.stratified import Table
 

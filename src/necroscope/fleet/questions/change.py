@@ -15,7 +15,7 @@ from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.cohorts.intervals import (
     Interval,
     burst_size,
-    chance_of_so_few,
+    chance_of_few,
     ratio_interval,
 )
 from necroscope.fleet.fact_matrix import NodeKey
@@ -62,7 +62,7 @@ class Rates:
     def chance(self) -> float | None:
         if not self.days_before or not self.days_after:
             return None
-        return chance_of_so_few(
+        return chance_of_few(
             self.times_after / self.burst,
             self.times_before / self.burst,
             self.days_after,

@@ -9,9 +9,9 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from necroscope.analysis.interval import wilson
 from necroscope.fleet.ask import LakeQuestions, View
 from necroscope.fleet.cohorts.fisher import fisher_greater
-from necroscope.fleet.cohorts.intervals import share_interval
 from necroscope.fleet.fact_matrix import NodeKey
 from necroscope.fleet.questions.fact_changes import Change
 from necroscope.model.span import Span
@@ -37,7 +37,7 @@ class Ends:
     runs: int
 
     def as_json(self) -> dict[str, Any]:
-        low, high = share_interval(self.success, self.runs)
+        low, high = wilson(self.success, self.runs)
         return {
             "success": self.success,
             "runs": self.runs,
