@@ -25,8 +25,8 @@ _LONGEST_WAIT_S: Final = 3600.0
 
 
 class DeliveryError(NecroscopeError):
-    """It did not arrive, or nobody said that it did; `wait_s` is how long the other side asks to be
-    left alone.
+    """It did not arrive, or no answer said that it did; `wait_s` is how long the other side asks to
+    be left alone.
     """
 
     def __init__(self, facts: str, wait_s: float | None = None) -> None:
@@ -35,7 +35,7 @@ class DeliveryError(NecroscopeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     status: int
     body: bytes
     wait_s: float | None
@@ -124,7 +124,7 @@ class Endpoint:
             or " " in url
         ):
             raise UsageError(
-                "the address to send to is no URL",
+                "the address to send to is not a URL",
                 "write it as https://host[:port]/path, without user and password",
             )
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
@@ -132,7 +132,7 @@ class Endpoint:
 
     def send(
         self, method: str, headers: dict[str, str], body: bytes = b"", path: str | None = None
-    ) -> Answer:
+    ) -> HttpAnswer:
         """The answer, whatever its status; DeliveryError if there was none."""
         connection = self.connection(_TIMEOUT_S)
         try:
@@ -141,10 +141,10 @@ class Endpoint:
                     method, self.path if path is None else path, body or None, headers
                 )
                 response = connection.getresponse()
-                return Answer(
+                return HttpAnswer(
                     response.status,
                     response.read1(_ANSWER_BYTES),
-                    _wait_s(response.getheader("Retry-After")),
+                    retry_after_s(response.getheader("Retry-After")),
                 )
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise DeliveryError(
@@ -166,7 +166,7 @@ def _context(ca_file: Path | None) -> ssl.SSLContext:
         ) from None
 
 
-def _wait_s(text: str | None) -> float | None:
+def retry_after_s(text: str | None) -> float | None:
     """Retry-After in seconds; a date in its place is left to our own back-off."""
     return (
         min(float(text), _LONGEST_WAIT_S)

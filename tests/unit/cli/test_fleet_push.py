@@ -58,7 +58,7 @@ def test_a_collector_that_denies_is_an_error_that_says_what_waits(recording: Pat
 @pytest.mark.parametrize(
     ("arguments", "kind", "facts"),
     [
-        (["--to", "nonsense"], UsageError, "no URL"),
+        (["--to", "nonsense"], UsageError, "not a URL"),
         (["--to", "http://127.0.0.1:1", "--label", "x"], UsageError, "not key=value"),
         (
             ["--to", "http://127.0.0.1:1", "--labels-file", "/absent"],

@@ -111,7 +111,7 @@ def test_what_is_missing_is_said_before_anything_is_done(
             "--webhook-secret-file",
             str(tmp_path / "none"),
         )
-    with pytest.raises(UsageError, match="is no URL"):
+    with pytest.raises(UsageError, match="is not a URL"):
         run(recording, "--webhook", "nowhere")
     with pytest.raises(RecordingError, match="is no recording"):
         CliRunner().invoke(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from necroscope.errors import UsageError
-from necroscope.fleet.request import Answer, DeliveryError, Endpoint
+from necroscope.fleet.request import DeliveryError, Endpoint, HttpAnswer
 from necroscope.model.names import clean
 from necroscope.model.units import NS_PER_S, format_moment
 from necroscope.outlets.notify.judged import Judged
@@ -110,7 +110,9 @@ class Kubernetes:
             "Kubernetes node condition", 200
         )
 
-    def _send(self, method: str, path: str, content_type: str, content: dict[str, Any]) -> Answer:
+    def _send(
+        self, method: str, path: str, content_type: str, content: dict[str, Any]
+    ) -> HttpAnswer:
         try:
             token = self._token_file.read_text("ascii").strip()
         except (OSError, UnicodeDecodeError) as error:

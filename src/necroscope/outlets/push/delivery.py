@@ -12,7 +12,7 @@ from necroscope.errors import CorruptData
 from necroscope.fleet.backoff import Backoff
 from necroscope.model.units import NS_PER_S
 from necroscope.outlets.push.push_state import PushState
-from necroscope.outlets.push.sender import Answer, Sender, Verdict
+from necroscope.outlets.push.sender import PushAnswer, PushOutcome, Sender
 from necroscope.outlets.push.spool import BUNDLE, Entry
 
 _DENIED_WAIT_S: Final = 60.0
@@ -43,7 +43,7 @@ class Delivery:
         jitter: Callable[[], float] = random,
     ) -> None:
         self.delivered = Delivered()
-        self.last_answer: Answer | None = None
+        self.last_answer: PushAnswer | None = None
         self._state = state
         self._sender = sender
         self.tell = tell
@@ -74,7 +74,7 @@ class Delivery:
                 self._state.drop([entry], "damaged in the spool of the node")
                 continue
             self.last_answer = answer = self._sent(entry, head, body)
-            if answer.verdict in (Verdict.LATER, Verdict.DENIED):
+            if answer.outcome in (PushOutcome.LATER, PushOutcome.DENIED):
                 self._pause(answer)
                 return False
             self._done(entry, body, answer)
@@ -89,22 +89,22 @@ class Delivery:
     def close(self) -> None:
         self._sender.close()
 
-    def _sent(self, entry: Entry, head: dict[str, Any], body: bytes) -> Answer:
+    def _sent(self, entry: Entry, head: dict[str, Any], body: bytes) -> PushAnswer:
         if entry.kind == BUNDLE:
             return self._sender.send_bundle(head["bundle"], head["node"], entry.from_ns, body)
         return self._sender.send_batch(body, time.time_ns())
 
-    def _pause(self, answer: Answer) -> None:
-        least_s = _DENIED_WAIT_S if answer.verdict is Verdict.DENIED else 0.0
+    def _pause(self, answer: PushAnswer) -> None:
+        least_s = _DENIED_WAIT_S if answer.outcome is PushOutcome.DENIED else 0.0
         self._backoff.failed(round(self._clock() * NS_PER_S), max(answer.wait_s or 0.0, least_s))
         self.trouble(f"cannot push: {answer.text}; {self.waiting} wait in the spool, trying again")
 
-    def _done(self, entry: Entry, body: bytes, answer: Answer) -> None:
+    def _done(self, entry: Entry, body: bytes, answer: PushAnswer) -> None:
         self._backoff.succeeded()
         if self._told_s is not None:
             self._told_s = None
             self.tell("pushing again")
-        if answer.verdict is Verdict.REFUSED:
+        if answer.outcome is PushOutcome.REFUSED:
             if self._refused_s is None or self._clock() - self._refused_s >= _TOLD_AGAIN_S:
                 self._refused_s = self._clock()
                 self.tell(f"{answer.text}; it was put aside in {self._state.spool.refused}")

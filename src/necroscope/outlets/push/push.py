@@ -20,7 +20,7 @@ from necroscope.outlets.push.cursor import Loss
 from necroscope.outlets.push.delivery import Delivery
 from necroscope.outlets.push.growth import Growth
 from necroscope.outlets.push.push_state import PushState
-from necroscope.outlets.push.sender import Verdict
+from necroscope.outlets.push.sender import PushOutcome
 from necroscope.segment.sealed import SegmentGoneError
 from necroscope.store.query import Store
 
@@ -218,7 +218,7 @@ class Pusher:
             answer = self._delivery.last_answer
             pause_s = self._delivery.pause_s
             if (
-                answer and answer.verdict is Verdict.DENIED
+                answer and answer.outcome is PushOutcome.DENIED
             ) or self._clock() + pause_s - taken_s > _PATIENCE_S:
                 return False
             self._sleep(pause_s)

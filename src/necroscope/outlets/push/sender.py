@@ -1,9 +1,9 @@
 """Sends entries of the spool to the collector: one connection that is kept, a time-out on
-everything, and the answer judged.
+everything, and the answer understood.
 
 Who answers and what it means: 200 the entry is durable there; 400, 413, 415, 422 it will never be
 taken; 401, 403, 404, 405 and redirects are a wrong token or address, which is no fault of the entry
-and ends when somebody mends it; all else is a bad moment.
+and ends when that is mended; all else is a bad moment.
 """
 
 import http.client
@@ -21,20 +21,19 @@ from necroscope.fleet.protocol import (
     SENT_HEADER,
     TIME_HEADER,
 )
-from necroscope.fleet.request import Connection, Endpoint
+from necroscope.fleet.request import Connection, Endpoint, retry_after_s
 from necroscope.model.names import clean
 
 # Of one read or write, and of a whole request however slowly it drips.
 _TIMEOUT_S: Final = 20.0
 _DEADLINE_S: Final = 60.0
 _ANSWER_BYTES: Final = 1 << 16
-_LONGEST_WAIT_S: Final = 3600.0
 _NEVER: Final = frozenset({400, 409, 413, 415, 422})
 _DENIED: Final = frozenset({301, 302, 303, 307, 308, 401, 403, 404, 405})
 _STALE: Final = (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError)
 
 
-class Verdict(Enum):
+class PushOutcome(Enum):
     TAKEN = "taken"
     REFUSED = "refused"
     DENIED = "denied"
@@ -42,12 +41,12 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PushAnswer:
     """`text` says why it was not taken; `wait_s` is how long the collector asks to be left
     alone.
     """
 
-    verdict: Verdict
+    outcome: PushOutcome
     text: str = ""
     wait_s: float | None = None
 
@@ -78,7 +77,7 @@ class Sender:
         )
         return self._endpoint.context is None and self._token_file is not None and not is_here
 
-    def send_batch(self, body: bytes, now_ns: int) -> Answer:
+    def send_batch(self, body: bytes, now_ns: int) -> PushAnswer:
         headers = {
             "Content-Type": "application/json",
             "Content-Encoding": "gzip",
@@ -86,7 +85,7 @@ class Sender:
         }
         return self._send("POST", BATCHES_PATH, headers, body)
 
-    def send_bundle(self, name: str, node: str, time_ns: int, body: bytes) -> Answer:
+    def send_bundle(self, name: str, node: str, time_ns: int, body: bytes) -> PushAnswer:
         headers = {
             "Content-Type": "application/octet-stream",
             NODE_HEADER: node,
@@ -99,8 +98,8 @@ class Sender:
             self._connection.close()
             self._connection = None
 
-    def _send(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Answer:
-        """A connection that was kept may have been closed meanwhile, which nobody tells: then once
+    def _send(self, method: str, path: str, headers: dict[str, str], body: bytes) -> PushAnswer:
+        """A connection that was kept may have been closed meanwhile, without notice: then once
         more on a new one.
         """
         try:
@@ -116,9 +115,11 @@ class Sender:
         except (OSError, http.client.HTTPException, ValueError) as error:
             self.close()
             host = clean(self._endpoint.host)
-            return Answer(Verdict.LATER, f"{host}: {clean(str(error) or type(error).__name__)}")
+            return PushAnswer(
+                PushOutcome.LATER, f"{host}: {clean(str(error) or type(error).__name__)}"
+            )
         except NecroscopeError as error:
-            return Answer(Verdict.DENIED, error.facts)
+            return PushAnswer(PushOutcome.DENIED, error.facts)
 
     def _authorization(self) -> dict[str, str]:
         """Read each time: a token that is changed in its file is used from then on."""
@@ -130,7 +131,7 @@ class Sender:
             raise NecroscopeError(f"cannot read the token in {self._token_file}: {error}") from None
         return {"Authorization": f"Bearer {token}"}
 
-    def _request(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Answer:
+    def _request(self, method: str, path: str, headers: dict[str, str], body: bytes) -> PushAnswer:
         connection = self._connection = self._connection or self._endpoint.connection(
             self._timeout_s
         )
@@ -140,22 +141,22 @@ class Sender:
             said = response.read(_ANSWER_BYTES)
             if response.will_close or response.read(1):
                 self.close()
-            return _judged(response.status, said, response.getheader("Retry-After"))
+            return _answer_of(response.status, said, response.getheader("Retry-After"))
 
 
-def _judged(status: int, said: bytes, retry_after: str | None) -> Answer:
+def _answer_of(status: int, said: bytes, retry_after: str | None) -> PushAnswer:
     if 200 <= status < 300:
-        return Answer(Verdict.TAKEN)
-    text = f"the collector answered {status}: {_told(said)}"
+        return PushAnswer(PushOutcome.TAKEN)
+    text = f"the collector answered {status}: {_words_of(said)}"
     if status in _NEVER:
-        return Answer(Verdict.REFUSED, text)
+        return PushAnswer(PushOutcome.REFUSED, text)
     if status in _DENIED:
-        return Answer(Verdict.DENIED, text)
-    return Answer(Verdict.LATER, text, _wait_s(retry_after))
+        return PushAnswer(PushOutcome.DENIED, text)
+    return PushAnswer(PushOutcome.LATER, text, retry_after_s(retry_after))
 
 
-def _told(said: bytes) -> str:
-    """The collector's own words, {"error", "hint"}; of anybody else's the start."""
+def _words_of(said: bytes) -> str:
+    """The collector's own words, {"error", "hint"}; of any other server's the start."""
     try:
         content = json.loads(said)
         return clean(
@@ -166,9 +167,3 @@ def _told(said: bytes) -> str:
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return clean(said[:200]).strip()
-
-
-def _wait_s(text: str | None) -> float | None:
-    """Retry-After in seconds; a date in its place is left to our own back-off."""
-    is_number = text is not None and text.isascii() and text.isdecimal() and len(text) < 10
-    return min(float(text), _LONGEST_WAIT_S) if text is not None and is_number else None

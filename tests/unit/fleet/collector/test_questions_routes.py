@@ -146,9 +146,9 @@ def test_the_client_gets_the_same_and_turns_refusals_into_errors(client: httpx.C
         CollectorClient(url, "wrong").ask("nodes", {})
     with pytest.raises(UsageError, match="nic_rest"):
         CollectorClient(url, "read").ask("why", {"event": "nic_rest", **SPAN})
-    with pytest.raises(UsageError, match="no URL"):
+    with pytest.raises(UsageError, match="not a URL"):
         CollectorClient("collector:7443", "read").ask("nodes", {})
-    with pytest.raises(UsageError, match="no URL"):
+    with pytest.raises(UsageError, match="not a URL"):
         CollectorClient("http://collector:port", "read").ask("nodes", {})
     with pytest.raises(NecroscopeError, match="cannot ask"):
         CollectorClient("http://127.0.0.1:9", "read").ask("nodes", {})

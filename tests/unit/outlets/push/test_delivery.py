@@ -8,25 +8,25 @@ import pytest
 
 from necroscope.outlets.push.delivery import Delivery
 from necroscope.outlets.push.push_state import PushState
-from necroscope.outlets.push.sender import Answer, Verdict
+from necroscope.outlets.push.sender import PushAnswer, PushOutcome
 from necroscope.outlets.push.spool import BATCH, BUNDLE, Spool
 
-TAKEN = Answer(Verdict.TAKEN)
+TAKEN = PushAnswer(PushOutcome.TAKEN)
 
 
 class FakeSender:
     """Answers as it is told, then takes everything."""
 
     def __init__(self) -> None:
-        self.answers: list[Answer] = []
+        self.answers: list[PushAnswer] = []
         self.sent: list[bytes] = []
 
-    def send_batch(self, body: bytes, now_ns: int) -> Answer:
+    def send_batch(self, body: bytes, now_ns: int) -> PushAnswer:
         assert now_ns > 0
         self.sent.append(body)
         return self.answers.pop(0) if self.answers else TAKEN
 
-    def send_bundle(self, name: str, node: str, time_ns: int, body: bytes) -> Answer:
+    def send_bundle(self, name: str, node: str, time_ns: int, body: bytes) -> PushAnswer:
         self.sent.append(f"{name} {node} {time_ns}".encode())
         return self.answers.pop(0) if self.answers else TAKEN
 
@@ -72,7 +72,7 @@ def test_a_bundle_goes_to_its_own_place(bench: Bench) -> None:
 
 def test_a_collector_that_is_away_is_tried_again_ever_more_seldom(bench: Bench) -> None:
     bench.add(1)
-    bench.sender.answers = [Answer(Verdict.LATER, "away")] * 12
+    bench.sender.answers = [PushAnswer(PushOutcome.LATER, "away")] * 12
     pauses = []
     for _ in range(12):
         assert not bench.delivery.send(5)
@@ -85,21 +85,21 @@ def test_a_collector_that_is_away_is_tried_again_ever_more_seldom(bench: Bench) 
     assert bench.delivery.send(5)
     assert bench.told[1:] == ["pushing again"]
     bench.add(2)
-    bench.sender.answers = [Answer(Verdict.LATER, "away")]
+    bench.sender.answers = [PushAnswer(PushOutcome.LATER, "away")]
     bench.delivery.send(5)
     assert round(bench.delivery.pause_s) == 1, "it begins anew"
 
 
 def test_what_the_collector_asks_for_is_heard(bench: Bench) -> None:
     bench.add(1)
-    bench.sender.answers = [Answer(Verdict.LATER, "too fast", 77.0)]
+    bench.sender.answers = [PushAnswer(PushOutcome.LATER, "too fast", 77.0)]
     assert not bench.delivery.send(5)
     assert round(bench.delivery.pause_s) == 77
 
 
 def test_a_wrong_token_costs_nothing_but_time(bench: Bench) -> None:
     bench.add(1)
-    bench.sender.answers = [Answer(Verdict.DENIED, "no")]
+    bench.sender.answers = [PushAnswer(PushOutcome.DENIED, "no")]
     assert not bench.delivery.send(5)
     assert bench.delivery.pause_s >= 59
     assert bench.delivery.waiting == 1
@@ -107,7 +107,7 @@ def test_a_wrong_token_costs_nothing_but_time(bench: Bench) -> None:
 
 def test_what_is_refused_is_put_aside_told_and_a_gap(bench: Bench) -> None:
     bench.add(1, 2)
-    bench.sender.answers = [Answer(Verdict.REFUSED, "no batch")]
+    bench.sender.answers = [PushAnswer(PushOutcome.REFUSED, "no batch")]
     assert bench.delivery.send(5)
     assert bench.sender.sent == [b"1", b"2"]
     assert bench.delivery.delivered.refused == 1

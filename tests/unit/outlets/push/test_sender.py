@@ -10,7 +10,7 @@ import pytest
 from tests.receiving_server import dripping_server, make_certificate, receiving_server
 
 from necroscope.errors import UsageError
-from necroscope.outlets.push.sender import Sender, Verdict
+from necroscope.outlets.push.sender import PushOutcome, Sender
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 
@@ -69,8 +69,8 @@ def test_one_connection_is_kept_for_many_requests(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("secret\n")
     with scripted([OK, OK]) as (url, requests):
         sender = Sender(f"{url}/base/", tmp_path / "token")
-        assert sender.send_batch(b"body", 7).verdict is Verdict.TAKEN
-        assert sender.send_bundle("x.y", "node-a", 5, b"bundle").verdict is Verdict.TAKEN
+        assert sender.send_batch(b"body", 7).outcome is PushOutcome.TAKEN
+        assert sender.send_bundle("x.y", "node-a", 5, b"bundle").outcome is PushOutcome.TAKEN
         sender.close()
     assert requests[0].startswith(b"POST /base/v1/batches HTTP/1.1\r\n")
     assert b"Authorization: Bearer secret\r\n" in requests[0]
@@ -83,8 +83,8 @@ def test_one_connection_is_kept_for_many_requests(tmp_path: Path) -> None:
 def test_a_kept_connection_that_was_closed_meanwhile_is_made_anew() -> None:
     with scripted([OK], [OK]) as (url, requests):
         sender = Sender(url)
-        assert sender.send_batch(b"1", 1).verdict is Verdict.TAKEN
-        assert sender.send_batch(b"2", 1).verdict is Verdict.TAKEN
+        assert sender.send_batch(b"1", 1).outcome is PushOutcome.TAKEN
+        assert sender.send_batch(b"2", 1).outcome is PushOutcome.TAKEN
         sender.close()
     assert len(requests) == 2
 
@@ -92,21 +92,21 @@ def test_a_kept_connection_that_was_closed_meanwhile_is_made_anew() -> None:
 @pytest.mark.parametrize(
     ("status", "verdict"),
     [
-        (200, Verdict.TAKEN),
-        (204, Verdict.TAKEN),
-        (400, Verdict.REFUSED),
-        (413, Verdict.REFUSED),
-        (401, Verdict.DENIED),
-        (403, Verdict.DENIED),
-        (404, Verdict.DENIED),
-        (302, Verdict.DENIED),
-        (408, Verdict.LATER),
-        (429, Verdict.LATER),
-        (500, Verdict.LATER),
-        (503, Verdict.LATER),
+        (200, PushOutcome.TAKEN),
+        (204, PushOutcome.TAKEN),
+        (400, PushOutcome.REFUSED),
+        (413, PushOutcome.REFUSED),
+        (401, PushOutcome.DENIED),
+        (403, PushOutcome.DENIED),
+        (404, PushOutcome.DENIED),
+        (302, PushOutcome.DENIED),
+        (408, PushOutcome.LATER),
+        (429, PushOutcome.LATER),
+        (500, PushOutcome.LATER),
+        (503, PushOutcome.LATER),
     ],
 )
-def test_answers_are_judged(status: int, verdict: Verdict) -> None:
+def test_answers_are_judged(status: int, verdict: PushOutcome) -> None:
     with receiving_server() as server:
         server.reply = lambda _: (
             status,
@@ -116,9 +116,11 @@ def test_answers_are_judged(status: int, verdict: Verdict) -> None:
         sender = Sender(server.url)
         answer = sender.send_batch(b"body", 1)
         sender.close()
-    assert answer.verdict is verdict
+    assert answer.outcome is verdict
     assert answer.text == (
-        "" if verdict is Verdict.TAKEN else f"the collector answered {status}: because (do this)"
+        ""
+        if verdict is PushOutcome.TAKEN
+        else f"the collector answered {status}: because (do this)"
     )
 
 
@@ -136,15 +138,15 @@ def test_retry_after_is_heard(header: str, seconds: float | None) -> None:
 def test_a_collector_that_hangs_is_left_after_a_while() -> None:
     with scripted([None]) as (url, _):
         answer = Sender(url, timeout_s=0.2).send_batch(b"body", 1)
-    assert answer.verdict is Verdict.LATER
+    assert answer.outcome is PushOutcome.LATER
     assert "timed out" in answer.text
 
 
 def test_a_collector_that_drips_bytes_is_left_too() -> None:
     with dripping_server(b"HTTP/1.1 200 OK\r\nX-Long: ") as place:
         answer = Sender(f"http://{place}", timeout_s=5, deadline_s=0.5).send_batch(b"body", 1)
-    assert (answer.verdict, answer.text) == (
-        Verdict.LATER,
+    assert (answer.outcome, answer.text) == (
+        PushOutcome.LATER,
         "127.0.0.1: no whole answer within 0.5 s",
     )
 
@@ -153,7 +155,7 @@ def test_nobody_there_is_a_reason_to_wait() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     answer = Sender(f"http://127.0.0.1:{port}").send_batch(b"body", 1)
-    assert answer.verdict is Verdict.LATER
+    assert answer.outcome is PushOutcome.LATER
     assert "refused" in answer.text
 
 
@@ -163,22 +165,22 @@ def test_an_endless_answer_is_not_read() -> None:
         _,
     ):
         sender = Sender(url, timeout_s=0.5)
-        assert sender.send_batch(b"body", 1).verdict is not Verdict.REFUSED
+        assert sender.send_batch(b"body", 1).outcome is not PushOutcome.REFUSED
 
 
 def test_something_that_is_no_http_is_a_bad_moment() -> None:
     with scripted([b"SSH-2.0-OpenSSH\r\n"]) as (url, _):
-        assert Sender(url, timeout_s=0.5).send_batch(b"body", 1).verdict is Verdict.LATER
+        assert Sender(url, timeout_s=0.5).send_batch(b"body", 1).outcome is PushOutcome.LATER
 
 
 def test_tls_with_a_ca_file_and_not_without(tmp_path: Path) -> None:
     certificate = make_certificate(tmp_path)
     with receiving_server(certificate) as server:
         known = Sender(server.url, ca_file=tmp_path / "ca.crt")
-        assert known.send_batch(b"body", 1).verdict is Verdict.TAKEN
+        assert known.send_batch(b"body", 1).outcome is PushOutcome.TAKEN
         known.close()
         unknown = Sender(server.url).send_batch(b"body", 1)
-        assert unknown.verdict is Verdict.LATER
+        assert unknown.outcome is PushOutcome.LATER
         assert "certificate verify failed" in unknown.text
         assert len(server.received) == 1
 
@@ -188,11 +190,11 @@ def test_a_token_is_read_anew_and_a_missing_one_is_told(tmp_path: Path) -> None:
     with receiving_server() as server:
         sender = Sender(server.url, token)
         denied = sender.send_batch(b"body", 1)
-        assert denied.verdict is Verdict.DENIED
+        assert denied.outcome is PushOutcome.DENIED
         assert "cannot read the token" in denied.text
         for text in ("one", "two"):
             token.write_text(text)
-            assert sender.send_batch(b"body", 1).verdict is Verdict.TAKEN
+            assert sender.send_batch(b"body", 1).outcome is PushOutcome.TAKEN
         sender.close()
     assert [request.headers["Authorization"] for request in server.received] == [
         "Bearer one",
@@ -204,7 +206,8 @@ def test_a_token_cannot_smuggle_a_header(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("one\r\nX-Evil: 1")
     with receiving_server() as server:
         assert (
-            Sender(server.url, tmp_path / "token").send_batch(b"body", 1).verdict is Verdict.LATER
+            Sender(server.url, tmp_path / "token").send_batch(b"body", 1).outcome
+            is PushOutcome.LATER
         )
         assert server.received == []
 
