@@ -165,6 +165,11 @@ class DrawnProfile:
             )
         )
 
+    def thread(self, time: int, pid: int, tid: int) -> bytes:
+        """A process starts another thread."""
+        body = struct.pack("<iiiiQ", pid, pid, tid, pid, time)
+        return self.feed(pack_record(FORK, body + trailer(pid, pid, time)))
+
     def exit(self, time: int, pid: int) -> bytes:
         return self.feed(
             pack_record(EXIT, struct.pack("<iiiiQ", pid, 1, pid, 1, time) + trailer(pid, pid, time))

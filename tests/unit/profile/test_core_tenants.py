@@ -72,13 +72,24 @@ def many_files(profile: DrawnProfile) -> None:
     profile.turn()
 
 
+def many_threads(profile: DrawnProfile) -> None:
+    """More than are kept for one tenant, all at once."""
+    profile.sample(1, HOSTILE, "main")
+    profile.turn()
+    for tid in range(1000, 31_000):
+        profile.thread(2, HOSTILE, tid)
+    profile.turn()
+
+
 def unknown_cgroups(profile: DrawnProfile) -> None:
     """They exit before anybody can look, so that nobody ever knows whose they were."""
     profile.cgroups[HOSTILE] = -1
     forged_addresses(profile)
 
 
-@pytest.mark.parametrize("hostile", [many_mappings, forged_addresses, many_files, unknown_cgroups])
+@pytest.mark.parametrize(
+    "hostile", [many_mappings, many_threads, forged_addresses, many_files, unknown_cgroups]
+)
 @pytest.mark.parametrize(
     "is_victim_known", [True, False], ids=["victim known before", "victim met after"]
 )
@@ -92,6 +103,20 @@ def test_a_hostile_tenant_is_bounded_alone(
     assert rows_of(profile, 10_000) == [VICTIMS_ROW]
     assert not bounded(profile)
     assert profile.core.view.used_bytes < TIGHT.limit_bytes // 2
+
+
+def test_a_tenant_that_starts_many_threads_costs_nobody_else_what_is_known_of_theirs(
+    profile: DrawnProfile,
+) -> None:
+    rows_of(profile, 1)
+    profile.asked.clear()
+    many_threads(profile)
+    profile.asked.clear()
+    assert rows_of(profile, 3) == [VICTIMS_ROW]
+    assert not profile.asked
+    profile.sample(4, HOSTILE, "main", tid=30_999)
+    assert profile.turn() == ["4 cpu0 miner/30999: main"]
+    assert {question.pid for question in profile.asked} == {HOSTILE}
 
 
 def test_who_touches_a_shared_file_first_without_room_does_not_make_it_nameless(
@@ -123,6 +148,21 @@ def test_files_that_nobody_has_mapped_any_more_are_forgotten(profile: DrawnProfi
     assert profile.turn() == ["13 cpu0 miner/20: main"]
     with pytest.raises(IndexError):
         profile.core.module(9)
+
+
+def test_tasks_are_asked_for_again_after_a_record_of_theirs_was_refused() -> None:
+    profile = DrawnProfile(TIGHT._replace(limit_bytes=1 << 20))
+    profile.runs(VICTIM, "nginx", cgroup=0)
+    profile.sample(1, VICTIM, "main serve")
+    profile.turn()
+    for time in range(2, 20_000):
+        profile.sample(time, VICTIM, "main serve")
+    profile.execs(20_000, VICTIM, "perl")  # in a queue that is full
+    profile.turn()
+    profile.runs(VICTIM, "perl", cgroup=0)
+    profile.mapped[VICTIM] = [profile.mapping("/bin/perl")]
+    profile.sample(20_001, VICTIM, "main run")
+    assert profile.turn() == ["20001 cpu0 perl/10: main run"]
 
 
 def test_a_burst_beyond_the_account_is_refused_in_part_and_then_forgotten() -> None:

@@ -88,6 +88,7 @@ struct tenant {
   uint32_t questions; /* about its addresses, in this turn */
   uint32_t nodes;   /* of this segment */
   uint32_t unnamed; /* functions without a name, of this segment */
+  uint32_t tasks;   /* threads and processes, as of the last time they were counted */
   uint32_t bounded; /* frames that its bound cost it, since they were last reported */
 };
 
@@ -165,7 +166,7 @@ struct image {
 };
 
 struct task {
-  int32_t tid;
+  int32_t tid, pid;
   bool has_name;
   char name[NAME_BYTES];
   uint32_t next_free, exit_turn, asked_turn;
@@ -338,6 +339,7 @@ struct profile {
   uint32_t task_count, task_capacity, task_free, process_count, process_capacity, process_free;
   struct exited *exited;
   uint32_t exited_count, exited_capacity;
+  bool has_refused_tasks; /* since the last turn ended */
   uint32_t turn, image_serial;
 
   struct table module_table, block_table, function_table, place_table;
@@ -423,10 +425,12 @@ bool lay_over(profile *p, struct image *image, struct mapping new);
 void move_image(profile *p, struct process *process, uint32_t tenant);
 
 /* tasks.c */
-struct task *find_task(profile *p, int32_t tid, bool make);
+struct task *find_task(profile *p, int32_t tid);
+struct task *make_task(profile *p, int32_t pid, int32_t tid); /* or the one there is */
 struct process *find_process(profile *p, int32_t pid, bool make);
 void apply_record(profile *p, const uint8_t *record, uint32_t size);
 void forget_exited(profile *p);
+void bound_tasks(profile *p);
 void relieve(profile *p);
 PUBLIC void profile_map(profile *p, int32_t pid, uint64_t start, uint64_t end, uint64_t offset, const struct module *key,
                         const char *path, uint64_t path_length);

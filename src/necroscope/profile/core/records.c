@@ -272,6 +272,7 @@ static void enqueue(profile *p, const uint8_t *record, uint32_t kind, uint32_t s
   }
   if (!queue_reserve(p, size)) {
     p->refused++;
+    p->has_refused_tasks |= kind != RECORD_SAMPLE;
     return;
   }
   struct queue *queue = &p->queue;

@@ -142,7 +142,7 @@ refused:
 
 static void replay_sample(profile *p, const struct sample *sample, const uint64_t *words, uint32_t length) {
   struct process *process = find_process(p, sample->pid, true);
-  struct task *task = find_task(p, sample->tid, true);
+  struct task *task = make_task(p, sample->pid, sample->tid);
   p->samples++;
   if (process == NULL || task == NULL || !reserve_row(p)) {
     p->refused++;
@@ -350,6 +350,9 @@ PUBLIC void profile_finish(profile *p) {
   p->question_count = 0;
   for (uint32_t i = 0; i < p->tenant_count; i++) p->tenants[i].questions = 0;
   forget_exited(p);
+  /* As after records that the kernel lost. A file has nobody to ask again. */
+  if (p->has_refused_tasks && p->asks) profile_forget_tasks(p);
+  bound_tasks(p);
   p->turn = p->turn == UINT32_MAX ? 1 : p->turn + 1;
   bound_blocks(p);
   relieve(p);

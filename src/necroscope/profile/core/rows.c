@@ -67,7 +67,7 @@ void ask(profile *p, const struct question *question) { p->questions[p->question
 bool finish_row(profile *p, uint32_t row) {
   struct rows *rows = &p->rows;
   if (rows->name[row] < 0) {
-    const struct task *task = find_task(p, rows->tid[row], false);
+    const struct task *task = find_task(p, rows->tid[row]);
     rows->name[row] = task != NULL && task->has_name ? number_of_name(p, task->name) : number_of_task(p, rows->tid[row]);
   }
   if (rows->cgroup[row] == -2) {

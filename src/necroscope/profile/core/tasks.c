@@ -15,20 +15,29 @@ uint32_t tenant_of(const profile *p, const struct process *process) {
 
 /* ---- tasks and processes ----------------------------------------------------------------------------------------------------- */
 
-struct task *find_task(profile *p, int32_t tid, bool make) {
-  uint32_t hash = hash_number(tid), cursor, at;
-  for (at = table_first(&p->task_table, hash, &cursor); at != NONE; at = table_next(&p->task_table, hash, &cursor))
+struct task *find_task(profile *p, int32_t tid) {
+  uint32_t hash = hash_number(tid), cursor;
+  for (uint32_t at = table_first(&p->task_table, hash, &cursor); at != NONE; at = table_next(&p->task_table, hash, &cursor))
     if (p->tasks[at].tid == tid) return &p->tasks[at];
-  if (!make || !table_reserve(p, &p->task_table)) return NULL;
-  at = p->task_free;
+  return NULL;
+}
+
+struct task *make_task(profile *p, int32_t pid, int32_t tid) {
+  struct task *known = find_task(p, tid);
+  if (known != NULL) {
+    known->pid = pid;
+    return known;
+  }
+  if (!table_reserve(p, &p->task_table)) return NULL;
+  uint32_t at = p->task_free;
   if (at != NONE) {
     p->task_free = p->tasks[at].next_free;
   } else {
     if (!grow(p, (void **)&p->tasks, &p->task_capacity, p->task_count + 1, sizeof *p->tasks)) return NULL;
     at = p->task_count++;
   }
-  p->tasks[at] = (struct task){.tid = tid};
-  table_add(&p->task_table, hash, at);
+  p->tasks[at] = (struct task){.tid = tid, .pid = pid};
+  table_add(&p->task_table, hash_number(tid), at);
   return &p->tasks[at];
 }
 
@@ -50,7 +59,7 @@ struct process *find_process(profile *p, int32_t pid, bool make) {
 }
 
 static void forget_task(profile *p, int32_t tid) {
-  struct task *task = find_task(p, tid, false);
+  struct task *task = find_task(p, tid);
   if (task == NULL) return;
   uint32_t at = (uint32_t)(task - p->tasks);
   table_remove(&p->task_table, hash_number(tid), at);
@@ -80,7 +89,7 @@ void forget_exited(profile *p) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < p->exited_count; i++) {
     struct exited one = p->exited[i];
-    const struct task *task = find_task(p, one.tid, false);
+    const struct task *task = find_task(p, one.tid);
     const struct process *process = one.pid == one.tid ? find_process(p, one.pid, false) : NULL;
     bool is_recent = (task != NULL && task->exit_turn == p->turn) || (process != NULL && process->exit_turn == p->turn);
     if (is_recent) {
@@ -91,6 +100,40 @@ void forget_exited(profile *p) {
     if (process != NULL && process->exit_turn != 0) forget_process(p, one.pid);
   }
   p->exited_count = kept;
+}
+
+/* ---- the share of a tenant --------------------------------------------------------------------------------------------------- */
+
+#define TASK_BYTES 64 /* with its place in the table */
+
+/* The tenant of a task or a process that is kept; NULL for the place of one that was forgotten. */
+static struct tenant *tenant_of_task(profile *p, const struct task *task) {
+  if (find_task(p, task->tid) != task) return NULL;
+  return &p->tenants[tenant_of(p, find_process(p, task->pid, false))];
+}
+
+static struct tenant *tenant_of_process(profile *p, const struct process *process) {
+  return find_process(p, process->pid, false) == process ? &p->tenants[tenant_of(p, process)] : NULL;
+}
+
+/* What is known of tasks is a cache of /proc, which whoever starts threads could fill. A tenant that
+ * has more of them than its share loses them all, and who of them still runs is asked for again.
+ * They are counted only if they are many. */
+void bound_tasks(profile *p) {
+  uint64_t most = p->tenant_limit_bytes / 4 / TASK_BYTES;
+  struct tenant *tenant;
+  if (!p->asks || p->task_table.count + p->process_table.count <= most) return;
+  for (uint32_t i = 0; i < p->tenant_count; i++) p->tenants[i].tasks = 0;
+  for (uint32_t i = 0; i < p->task_count; i++)
+    if ((tenant = tenant_of_task(p, &p->tasks[i])) != NULL) tenant->tasks++;
+  for (uint32_t i = 0; i < p->process_count; i++)
+    if ((tenant = tenant_of_process(p, &p->processes[i])) != NULL) tenant->tasks++;
+  for (uint32_t i = 0; i < p->tenant_count; i++)
+    if (p->tenants[i].tasks > most) note_bounded(p, i);
+  for (uint32_t i = 0; i < p->task_count; i++)
+    if ((tenant = tenant_of_task(p, &p->tasks[i])) != NULL && tenant->tasks > most) forget_task(p, p->tasks[i].tid);
+  for (uint32_t i = 0; i < p->process_count; i++)
+    if ((tenant = tenant_of_process(p, &p->processes[i])) != NULL && tenant->tasks > most) forget_process(p, p->processes[i].pid);
 }
 
 /* ---- records ----------------------------------------------------------------------------------------------------------------- */
@@ -129,7 +172,7 @@ static void apply_mapping(profile *p, const uint8_t *record, uint32_t size, uint
 
 static void apply_name(profile *p, const uint8_t *record, uint32_t size, uint16_t misc, struct task_ids ids) {
   bool is_exec = misc & MISC_COMM_EXEC;
-  struct task *task = find_task(p, ids.second, true);
+  struct task *task = make_task(p, ids.pid, ids.second);
   if (task != NULL) {
     set_name(task, (const char *)record + 16, bounded_length(record + 16, record + size));
     if (is_exec) task->exit_turn = 0; /* a thread that execs takes the number of its leader, which exited for it just now */
@@ -147,9 +190,9 @@ static void apply_name(profile *p, const uint8_t *record, uint32_t size, uint16_
 }
 
 static void apply_fork(profile *p, uint16_t misc, struct task_ids ids) {
-  const struct task *from = find_task(p, ids.fourth, false);
+  const struct task *from = find_task(p, ids.fourth);
   struct task inherited = from != NULL ? *from : (struct task){0};
-  struct task *task = find_task(p, ids.tid, true);
+  struct task *task = make_task(p, ids.pid, ids.tid);
   if (task != NULL) {
     task->has_name = inherited.has_name;
     task->asked_turn = 0;
@@ -173,7 +216,7 @@ static void apply_fork(profile *p, uint16_t misc, struct task_ids ids) {
 }
 
 static void apply_exit(profile *p, struct task_ids ids) {
-  struct task *task = find_task(p, ids.tid, false);
+  struct task *task = find_task(p, ids.tid);
   struct process *process = ids.pid == ids.tid ? find_process(p, ids.pid, false) : NULL;
   if (task == NULL && process == NULL) return;
   if (!grow(p, (void **)&p->exited, &p->exited_capacity, p->exited_count + 1, sizeof *p->exited)) return;
@@ -235,7 +278,8 @@ PUBLIC void profile_end_mappings(profile *p, int32_t pid, uint32_t is_bounded) {
 }
 
 PUBLIC void profile_set_name(profile *p, int32_t tid, const char *name, uint64_t length) {
-  struct task *task = find_task(p, tid, true);
+  struct task *task = find_task(p, tid);
+  if (task == NULL) task = make_task(p, tid, tid);
   if (task != NULL) set_name(task, name, length);
 }
 
@@ -268,6 +312,7 @@ PUBLIC void profile_forget_tasks(profile *p) {
   table_clear(&p->process_table);
   table_clear(&p->task_table);
   p->process_count = p->task_count = p->exited_count = 0;
+  p->has_refused_tasks = false;
   p->process_free = p->task_free = NONE;
 }
 
