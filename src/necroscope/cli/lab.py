@@ -17,7 +17,7 @@ from necroscope.lab.ledger import Ledger, state_directory
 from necroscope.lab.run import BASELINE_S, Request, run
 from necroscope.lab.scenario import LabError, Scenario
 from necroscope.lab.score.scoring import Plan, diagnose, judge, provoke
-from necroscope.lab.score.text import score_to_text
+from necroscope.lab.score.text import score_to_text, variation_to_text
 from necroscope.lab.undo import undo_all
 
 
@@ -123,8 +123,7 @@ def clean() -> None:
     "--dir",
     "directory",
     type=click.Path(path_type=Path),
-    required=True,
-    help="directory of the recordings, one each",
+    help="directory of the recordings, one each; with --vary by default those of the tests",
 )
 @click.option(
     "--scenario", "names", multiple=True, metavar="NAME", help="only this one, as often as you like"
@@ -141,14 +140,20 @@ def clean() -> None:
 @click.option(
     "--force", is_flag=True, help="also on a Kubernetes node or a machine with many users"
 )
+@click.option(
+    "--vary",
+    metavar="LOW..HIGH",
+    help="run nothing: scale each threshold of the causes, and show which verdicts change",
+)
 @click.option("--json", "as_json", is_flag=True, help="as JSON")
 def score_scenarios(
-    directory: Path,
+    directory: Path | None,
     names: tuple[str, ...],
     seeds: int,
     reuse: bool,
     no_run: bool,
     force: bool,
+    vary: str | None,
     as_json: bool,
 ) -> None:
     """Run scenarios over seeds, diagnose each recording, and say how often the verdict is right.
@@ -161,7 +166,13 @@ def score_scenarios(
       necroscope lab score --dir ./scores --seeds 3
       necroscope lab score --dir ./scores --reuse --scenario rt-hog --scenario fifo-spinner-harmless
       necroscope lab score --dir ./scores --no-run --json
+      necroscope lab score --vary 0.7..1.4
     """
+    if vary is not None:
+        _vary_thresholds(directory, vary, as_json)
+        return
+    if directory is None:
+        raise LabError("there is no directory to score", "say where: --dir ./scores")
     chosen = [catalog.find(name) for name in names] or list(catalog.scenarios().values())
     plan = Plan(directory, chosen, seeds, reuse, force)
     say = Progress().say
@@ -181,6 +192,15 @@ def score_scenarios(
         click.echo(json.dumps(found))
     else:
         click.echo(score_to_text(scores, rows, unlabelled))
+
+
+def _vary_thresholds(directory: Path | None, text: str, as_json: bool) -> None:
+    """A tenth of a second per recording of the tests, more for longer ones, ten minutes in all."""
+    from necroscope.lab.score import vary  # noqa: PLC0415 - the analysis is not needed to provoke
+
+    factors = vary.parse_factors(text)
+    found = vary.vary(vary.truths(directory or vary.kept_recordings()), factors, Progress().say)
+    click.echo(json.dumps(found.as_json()) if as_json else variation_to_text(found, factors))
 
 
 def _planned(plan: Plan) -> list[Path]:

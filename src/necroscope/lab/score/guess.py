@@ -62,7 +62,10 @@ def guesses(report: dict[str, Any], label: Label) -> list[Guess]:
     told = [
         incident
         for incident in report["incidents"]
-        if label["cause"] is None or _is_in_time(incident, label)
+        if label["cause"] is None
+        or is_in_time(
+            parse_moment_ns(incident["from"], 0), parse_moment_ns(incident["to"], 0), label
+        )
     ]
     won = [_guess(incident) for incident in told]
     lost = [
@@ -110,11 +113,9 @@ def _guess(incident: dict[str, Any]) -> Guess:
     )
 
 
-def _is_in_time(incident: dict[str, Any], label: Label) -> bool:
-    from_ns, to_ns, since_ns, until_ns = (
-        parse_moment_ns(text, 0)
-        for text in (incident["from"], incident["to"], label["from"], label["to"])
-    )
+def is_in_time(from_ns: int, to_ns: int, label: Label) -> bool:
+    """Whether an incident is about the time of the label."""
+    since_ns, until_ns = (parse_moment_ns(label[name], 0) for name in ("from", "to"))
     return from_ns <= until_ns + _MARGIN_NS and to_ns >= since_ns - _MARGIN_NS
 
 

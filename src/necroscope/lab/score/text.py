@@ -1,9 +1,13 @@
 """A score as text."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from necroscope.lab.score.metrics import Accuracy, Bin, Score, Share
 from necroscope.model.units import NS_PER_S, format_duration
+
+if TYPE_CHECKING:
+    from necroscope.lab.score.vary import Change, Variation
 
 DIAGNOSIS = "necroscope"
 
@@ -47,6 +51,53 @@ def score_to_text(
         ),
     ]
     return "\n".join(lines)
+
+
+def variation_to_text(found: "Variation", factors: Sequence[float]) -> str:
+    """Only the thresholds that matter, those that lose most first."""
+    chosen = sum(truth.is_chosen_on for truth in found.recordings)
+    others = len(found.recordings) - chosen
+    rows: dict[tuple[str, str], list[Change]] = {}
+    for change in found.changes:
+        rows.setdefault((change.cause, change.threshold), []).append(change)
+    telling = {key: own for key, own in rows.items() if any(one.matters for one in own)}
+    ordered = sorted(telling.items(), key=lambda item: (-sum(map(_weight, item[1])), item[0]))
+    left_out = f"; {found.left_out} more were left out for lack of time" * bool(found.left_out)
+    scales = ", ".join(f"{factor:g}" for factor in factors)
+    heading = (
+        f"{len(found.recordings)} recordings: the thresholds were chosen on {chosen} of them, and"
+        f" not on {others}{left_out}."
+    )
+    legend = (
+        f"Each threshold alone times {scales}; -: right verdict lost, +: gained, !: another cause"
+        " is named wrongly."
+    )
+    lines = [line for key, own in ordered for line in _threshold_lines(key, own)]
+    quiet = f"{len(rows) - len(telling)} of {len(rows)} thresholds change no verdict in this range."
+    return "\n".join([heading, legend, "", *lines, quiet])
+
+
+def _threshold_lines(key: tuple[str, str], changes: "Sequence[Change]") -> list[str]:
+    cause, name = key
+    parts = [
+        f"    x{change.factor:<5g} "
+        + "  ".join(
+            f"{mark}{recording}"
+            for mark, names in (
+                ("-", change.lost),
+                ("+", change.gained),
+                ("!", change.false_namings),
+            )
+            for recording in names
+        )
+        for change in changes
+        if change.matters
+    ]
+    return [f"{cause}: {name.replace('_', ' ')} = {changes[0].value:g}", *parts, ""]
+
+
+def _weight(change: "Change") -> int:
+    return len(change.lost) + len(change.gained) + len(change.false_namings)
 
 
 def _row_lines(rows: list[dict[str, Any]]) -> list[str]:
