@@ -10,12 +10,13 @@ from necroscope.analysis.case_counters import CaseCounters
 from necroscope.analysis.case_samples import CaseSamples
 from necroscope.analysis.case_times import CaseTimes
 from necroscope.analysis.correlate import Cluster, JoinedEvent
-from necroscope.analysis.episodes import Episode, Kind
+from necroscope.analysis.episodes import Episode, Kind, touches
 from necroscope.analysis.functions import Functions
 from necroscope.analysis.node import Node, NodeView
 from necroscope.analysis.periodicity import told
 from necroscope.analysis.report import Culprit, Evidence
 from necroscope.analysis.stacks import SOFTIRQ
+from necroscope.analysis.task_waits import TaskWait
 from necroscope.analysis.thresholds import NO_THRESHOLDS, Thresholds
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
@@ -97,6 +98,12 @@ class Case:
         syscall, file, stack.
         """
         return [row for row in self.rows("tasks") if self.core in (None, row["cpu"])]
+
+    @cached_property
+    def waits(self) -> list[TaskWait]:
+        """Tasks that wanted this core, or slept for something that was held, in the incident."""
+        self.node.asked.add("waits")
+        return [wait for wait in self.node.waits if touches(wait.span, self.window)]
 
     def events_of(self, *kinds: str) -> list[JoinedEvent]:
         return [event for event in self.events if event.kind in kinds]

@@ -29,6 +29,8 @@ class Kind(StrEnum):
     THROTTLED = "throttled"
     MEMORY_STALLED = "memory_stalled"
     IO_BLOCKED = "io_blocked"
+    TASK_DELAYED = "task_delayed"
+    TASK_BLOCKED = "task_blocked"
 
 
 # A core is held in a mode.
@@ -45,9 +47,23 @@ SUFFERING = frozenset(
 )
 
 # And these too, that tasks wait for memory, a device or their quota.
-HURT = SUFFERING | {Kind.MEMORY_STALLED, Kind.IO_BLOCKED, Kind.THROTTLED}
+HURT = SUFFERING | {
+    Kind.MEMORY_STALLED,
+    Kind.IO_BLOCKED,
+    Kind.THROTTLED,
+    Kind.TASK_DELAYED,
+    Kind.TASK_BLOCKED,
+}
 # Their level is the longest wait in seconds, not a share.
-_WAITS: Final = frozenset({Kind.SOFTIRQ_DELAYED, Kind.SOFTIRQ_FROZEN, Kind.THREAD_DELAYED})
+_WAITS: Final = frozenset(
+    {
+        Kind.SOFTIRQ_DELAYED,
+        Kind.SOFTIRQ_FROZEN,
+        Kind.THREAD_DELAYED,
+        Kind.TASK_DELAYED,
+        Kind.TASK_BLOCKED,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

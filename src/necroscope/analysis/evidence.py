@@ -25,6 +25,7 @@ def suffering(case: Case) -> list[Evidence]:
         for episode in case.episodes
         if episode.kind in SUFFERING
         or episode.kind in (Kind.MEMORY_STALLED, Kind.IO_BLOCKED, Kind.THROTTLED)
+        or (episode.kind is Kind.TASK_DELAYED and episode.cpu == case.core)
     ]
     return [*found[:4], *(of_event(case, event) for event in case.events[:3])]
 

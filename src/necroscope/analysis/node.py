@@ -15,6 +15,7 @@ from necroscope.analysis.functions import FunctionNames
 from necroscope.analysis.recording import Recording
 from necroscope.analysis.sampled_cores import cores_from_samples
 from necroscope.analysis.stacks import Stacks, stacks_of
+from necroscope.analysis.task_waits import TaskWait, task_waits
 from necroscope.model.span import Span
 from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S
@@ -86,6 +87,11 @@ class Node:
         """
         found: list[dict[str, Any]] = self.recording.rows(table, *span).to_pylist()
         return found
+
+    @cached_property
+    def waits(self) -> tuple[TaskWait, ...]:
+        """Those that count, in order of time."""
+        return task_waits(self.columns("waits"))
 
     @cached_property
     def core_shares(self) -> CoreShares:

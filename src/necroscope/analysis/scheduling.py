@@ -2,13 +2,18 @@
 do not explain.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from necroscope.analysis.case import Case
+from necroscope.analysis.report import Evidence
+from necroscope.analysis.task_waits import TaskWait
+from necroscope.model.definitions import REAL_TIME
 
-REAL_TIME: Final = frozenset({"fifo", "rr", "deadline"})
 _USER: Final = 0.6
 _UNFAIR: Final = 0.65
+_LONG_S: Final = 0.2
+_NAMED: Final = 3
 
 
 def captured(case: Case, comm: str) -> dict[str, Any] | None:
@@ -17,6 +22,35 @@ def captured(case: Case, comm: str) -> dict[str, Any] | None:
     """
     own = [row for row in case.tasks if row["comm"] == comm and row["policy"] is not None]
     return next((row for row in own if row["policy"] in REAL_TIME), own[0] if own else None)
+
+
+def behind(case: Case, comm: str, *, is_real_time: bool) -> list[TaskWait]:
+    """Ordinary tasks that waited for the core while this program had it, longest first."""
+    found = [
+        wait
+        for wait in case.waits
+        if wait.is_for_a_core
+        and wait.cpu == case.core
+        and wait.is_ordinary
+        and wait.seconds >= _LONG_S
+        and wait.by is not None
+        and wait.by.comm == comm
+        and wait.by.pid != wait.task.pid
+        and (wait.by.policy in REAL_TIME) == is_real_time
+    ]
+    return sorted(found, key=lambda wait: -wait.seconds)
+
+
+def victims(case: Case, waits: Sequence[TaskWait]) -> list[Evidence]:
+    """In words who waited: how long in all, and the longest wait of each."""
+    if not waits:
+        return []
+    tasks = {wait.task.tid: wait for wait in reversed(waits)}
+    total_s = sum(wait.seconds for wait in waits)
+    named = ", ".join(wait.words() for wait in list(reversed(tasks.values()))[:_NAMED])
+    many = "an ordinary task" if len(tasks) == 1 else f"{len(tasks)} ordinary tasks"
+    text = f"{many} waited {total_s:.1f} s in all behind it: {named}"
+    return [case.seen(text, "waits", case.core)]
 
 
 def outranked(case: Case) -> str | None:

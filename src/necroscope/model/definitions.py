@@ -32,6 +32,13 @@ WHOLE_SECOND_NS: Final = 950 * NS_PER_MS
 # every tick.
 FROZEN_NS: Final = WHOLE_SECOND_NS
 
+# An ordinary task that wanted a core for so long has starved: a fair scheduler gives hundreds of
+# runnable tasks a turn in less, and a real-time task leaves others a twentieth of each second.
+STARVED_NS: Final = 500 * NS_PER_MS
+# Policies of tasks that expect their turn; batch and idle ask for what is left over.
+ORDINARY: Final = frozenset({"other", "kernel"})
+REAL_TIME: Final = frozenset({"fifo", "rr", "deadline"})
+
 # Dead memory cgroups from which on a walk over them can hold a core: 10,000 cost 0.7 s before Linux
 # 5.8, so a thousand cost what a stall is.
 WALKABLE_DEAD_CGROUPS: Final = 1_000

@@ -372,7 +372,8 @@ _TABLES = (
             Column(
                 "trigger",
                 Type.CATEGORY,
-                "saturated, softirq_stall, kernel_log, user_busy (full of user code), io_blocked"
+                "saturated, softirq_stall, kernel_log, task_waits (an ordinary task got no core),"
+                " user_busy (full of user code), io_blocked"
                 " (in state D while work stalls for I/O) or io_hung (still there 6 s later, and has"
                 " not run)",
             ),

@@ -39,6 +39,7 @@ WAIT_TABLES: Final = (
                 "other, batch, idle, fifo, rr, deadline or ext; kernel for a thread of the kernel",
                 nullable=True,
             ),
+            Column("priority", Type.INT32, "real-time priority, or nice value"),
             Column("cores_allowed", Type.INT32, "how many cores it may run on"),
             Column(
                 "stack",

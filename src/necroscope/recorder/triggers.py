@@ -14,8 +14,10 @@ from necroscope.model.core_shares import MODE_PARTS
 from necroscope.model.definitions import (
     BUSY_RATIO,
     FROZEN_NS,
+    ORDINARY,
     SATURATED_RATIO,
     STALL_NS,
+    STARVED_NS,
     STARVING_RATIO,
     USER_BUSY_RATIO,
     WHOLE_SECOND_NS,
@@ -38,7 +40,7 @@ UNPINNED: Final = frozenset({"user_busy", "io_blocked", "io_hung"})
 # weaker signs count.
 _DELAYS_FRESH_NS: Final = 3 * NS_PER_S
 # The tables that `feed` looks at.
-WATCHED: Final = frozenset({"cores", "softirq_delay", "softirqs", "runqueue", "pressure"})
+WATCHED: Final = frozenset({"cores", "softirq_delay", "softirqs", "runqueue", "pressure", "waits"})
 # Log events that no core is named by share one place in the once-a-minute rule.
 NO_CPU: Final = -1
 
@@ -53,6 +55,10 @@ _PRESSURE: Final = TABLES["pressure"].index_of
 _PRESSED_RESOURCE: Final = _PRESSURE("resource")
 _PRESSED_ELAPSED: Final = _PRESSURE("elapsed_ns")
 _PRESSED_SOME: Final = _PRESSURE("some_ns")
+_WAITED_NS: Final = itemgetter(TABLES["waits"].index_of("waited_ns"))
+_STARVED: Final = itemgetter(
+    *map(TABLES["waits"].index_of, ("kind", "cpu", "comm", "policy", "priority", "waited_ns"))
+)
 _RUN_STATE: Final = TABLES["runqueue"].index_of("state")
 _RUN_COMM: Final = TABLES["runqueue"].index_of("comm")
 _RUN_PID: Final = TABLES["runqueue"].index_of("pid")
@@ -109,6 +115,8 @@ class Triggers:
             case "runqueue":
                 found = self._starving(rows)
                 self._is_starving = bool(found)
+            case "waits":
+                found = _starved(rows)
             case "pressure":
                 self._follow_io(rows)
                 if not self._io_ns and not self._active:
@@ -270,6 +278,17 @@ class Triggers:
             return []
         self._quiet_until_ns[quiet] = now_ns + QUIET_NS
         return [trigger]
+
+
+def _starved(rows: Rows) -> dict[int, Trigger]:
+    """By core, the ordinary task that wanted it longest; a lower nice value asks for less."""
+    found: dict[int, Trigger] = {}
+    for row in sorted(rows, key=_WAITED_NS):
+        kind, cpu, comm, policy, priority, waited_ns = _STARVED(row)
+        if kind == "runnable" and waited_ns >= STARVED_NS and policy in ORDINARY and priority <= 0:
+            text = f"{comm} waited {waited_ns / NS_PER_S:.1f} s for core {cpu}"
+            found[cpu] = Trigger("task_waits", cpu, text)
+    return found
 
 
 def _is_waiting(row: Row) -> bool:

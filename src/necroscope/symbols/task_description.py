@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from necroscope.model.definitions import REAL_TIME
 from necroscope.model.names import clean
 from necroscope.symbols.messages import TaskDescription
 from necroscope.symbols.target_files import read_bounded
@@ -19,7 +20,6 @@ _READ_LIMIT_BYTES: Final = 1 << 16
 _ARGV0_LIMIT_BYTES: Final = 4096
 # include/uapi/linux/sched.h; 4 is reserved.
 _POLICIES: Final = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline", 7: "ext"}
-_REAL_TIME: Final = ("fifo", "rr", "deadline")
 
 
 def describe(
@@ -54,7 +54,7 @@ def parse_stat(text: bytes) -> tuple[str | None, str | None, str | None, int | N
     # Fields 19, 40 and 41 of proc(5); `state` is the third.
     nice, real_time_priority, policy_number = (int(fields[index]) for index in (16, 37, 38))
     policy = _POLICIES.get(policy_number)
-    return comm, state, policy, real_time_priority if policy in _REAL_TIME else nice
+    return comm, state, policy, real_time_priority if policy in REAL_TIME else nice
 
 
 def _parse_argv0(text: bytes | None) -> str | None:

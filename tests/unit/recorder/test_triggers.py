@@ -292,3 +292,13 @@ def test_who_stands_still_does_not_keep_a_line_of_the_log_from_being_looked_at(f
     assert [trigger.kind for trigger in fed.triggers.alarm("nic_reset", None, fed.now_ns)] == [
         "kernel_log"
     ]
+
+
+def test_an_ordinary_task_that_gets_no_core_fires_and_nice_work_does_not(fed: Fed) -> None:
+    waited = {"kind": "runnable", "waited_ns": 950 * NS_PER_MS, "policy": "other", "comm": "x"}
+    nice = row("waits", cpu=0, priority=10, **waited)
+    short = row("waits", cpu=2, **waited | {"waited_ns": 90 * NS_PER_MS})
+    asleep = row("waits", cpu=3, **waited | {"kind": "blocked"})
+    assert fed.feed("waits", nice, short, asleep, row("waits", cpu=1, **waited)) == [
+        ("task_waits", 1)
+    ]

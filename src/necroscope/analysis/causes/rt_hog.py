@@ -1,8 +1,8 @@
 """A real-time task does not give up its core, and ordinary threads of that core starve.
 
 Signature: one task of class FIFO, RR or deadline has nearly all samples of a core; ordinary threads
-that must run there (threaded NAPI, ksoftirqd, kworkers) are runnable and get no time; once a boot
-the log says `sched: RT throttling activated`.
+that must run there (threaded NAPI, ksoftirqd, kworkers), and ordinary programs bound to it or woken
+there, are runnable and get no time; once a boot the log says `sched: RT throttling activated`.
 Confirming signal: something waits behind the task, and its policy was captured and is a real-time
 one, or the log tells that real-time tasks were throttled meanwhile. A long wait alone does not
 tell: a nice value or a weight of cgroups does that too.
@@ -11,6 +11,7 @@ Source: Documentation/scheduler/sched-rt-group.rst; openshift performance-addon-
 corosync #520.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from necroscope.analysis.case import Case
@@ -18,9 +19,11 @@ from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.episodes import SUFFERING
 from necroscope.analysis.evidence import of_event, suffering, what_held_the_core
 from necroscope.analysis.report import WillNotHelp
-from necroscope.analysis.scheduling import REAL_TIME, captured, outranked
+from necroscope.analysis.scheduling import behind, captured, outranked, victims
 from necroscope.analysis.task_origin import origin_of
+from necroscope.analysis.task_waits import TaskWait
 from necroscope.analysis.thresholds import Threshold, Thresholds
+from necroscope.model.definitions import REAL_TIME
 
 # Kernel threads of class FIFO are the system's own: migration/N, the watchdogs, threaded
 # interrupts.
@@ -35,36 +38,50 @@ def assess(case: Case) -> Assessment | None:
     if case.core is None or hog is None or hog.share < case.limits.mostly:
         return None
     task = None if hog.comm.startswith(_OF_THE_KERNEL) else captured(case, hog.comm)
+    starved = behind(case, hog.comm, is_real_time=True)
     policy = task["policy"] if task is not None else None
+    if starved and policy not in REAL_TIME and starved[0].by is not None:
+        task, policy = None, starved[0].by.policy
     throttled, waited = case.events_of("rt_throttled"), outranked(case)
     is_real_time = policy in REAL_TIME
     if not is_real_time and (policy is not None or not (throttled or waited)):
         return None
-    rank = f"{policy}, priority {task['priority']}" if task is not None else "policy not captured"
+    rank = f"{policy}, priority {task['priority']}" if task is not None else policy
     culprit = case.culprit()
     thread = hog.tid or (task["tid"] if task is not None else None)
-    texts = [(f"its scheduling policy is {rank}", "tasks")] if task is not None else []
+    texts = [(f"its scheduling policy is {rank}", "tasks")] if rank is not None else []
     texts += [(waited, "runqueue")] if waited else []
     unseen = case.seen("its scheduling policy was not captured", "tasks", case.core)
     lower = f"chrt --other -p 0 {thread}  # an ordinary priority, or let it sleep between its work"
     return Assessment(
         explains=hog.share,
-        is_confirmed=(is_real_time or bool(throttled)) and _something_waits(case),
+        is_confirmed=(is_real_time or bool(throttled))
+        and (bool(starved) or _something_waits(case)),
         doubt=0.0 if is_real_time else 0.15,
         evidence=[
             *(case.seen(text, table, case.core) for text, table in texts),
+            *victims(case, starved),
             *(of_event(case, event) for event in throttled),
             *what_held_the_core(case)[:1],
             *suffering(case),
         ],
         against=() if is_real_time else (unseen,),
         summary=(
-            f"{hog.comm} ({rank}) kept core {case.core} for itself, and what must run there waited"
+            f"{hog.comm} ({rank or 'policy not captured'}) kept core {case.core} for itself, and"
+            f" {_who_waited(starved)} waited"
         ),
         culprit=culprit,
         origin=origin_of(culprit),
         fix=(lower,) if thread else (),
     )
+
+
+def _who_waited(starved: Sequence[TaskWait]) -> str:
+    if not starved:
+        return "what must run there"
+    names = list(dict.fromkeys(wait.task.comm for wait in starved))
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"{names[0]}{more}"
 
 
 def _something_waits(case: Case) -> bool:
@@ -87,8 +104,8 @@ CAUSE = Cause(
     ),
     verify=(
         (
-            "the run delay of the napi and ksoftirqd threads of that core stays near zero (table"
-            " `runqueue`)"
+            "nothing waits for that core any more (tables `waits` and, for the napi and ksoftirqd"
+            " threads, `runqueue`)"
         ),
     ),
     will_not_help=(

@@ -18,10 +18,11 @@ from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.episodes import SUFFERING, Kind, touches
 from necroscope.analysis.evidence import suffering, what_held_the_core
 from necroscope.analysis.report import Evidence, WillNotHelp
-from necroscope.analysis.scheduling import REAL_TIME, captured, outranked
+from necroscope.analysis.scheduling import behind, captured, outranked, victims
 from necroscope.analysis.stacks import TaskShare
 from necroscope.analysis.task_origin import origin_of
 from necroscope.analysis.thresholds import Threshold, Thresholds
+from necroscope.model.definitions import REAL_TIME
 from necroscope.model.units import NS_PER_S
 
 LIMITS: Final = Thresholds(
@@ -42,7 +43,8 @@ def assess(case: Case) -> Assessment | None:
     is_bound = described is not None and described["cpus_allowed"] == str(case.core)
     waits = [e for e in case.episodes if e.kind in SUFFERING and e.cpu == case.core]
     waited = _waited(case) if is_bound else 0.0
-    is_felt = bool(waits) or waited >= case.limits.waited
+    starved = behind(case, hog.comm, is_real_time=False)
+    is_felt = bool(waits) or bool(starved) or waited >= case.limits.waited
     against, doubt = _against(case, described, hog.tid is not None)
     culprit = case.culprit()
     elsewhere = f"taskset -pc 0-{max(case.node.cpus)} {hog.tid}  # let it run elsewhere"
@@ -50,7 +52,7 @@ def assess(case: Case) -> Assessment | None:
         # Nothing waits: it only takes what others left, and may be meant so.
         explains=hog.share if is_felt else 0.3 * hog.share,
         is_confirmed=hog.tid is not None and is_felt,
-        evidence=_evidence(case, hog, user, is_bound, waited),
+        evidence=[*_evidence(case, hog, user, is_bound, waited), *victims(case, starved)],
         against=against,
         doubt=doubt,
         summary=(

@@ -9,6 +9,7 @@ from necroscope.analysis.checkup import (
     log_alarms,
     saturated_cores,
     softirq_stalls,
+    task_waits,
     vendor_units,
     zombie_cgroups,
 )
@@ -17,6 +18,7 @@ from necroscope.analysis.checkup.finding import Finding, Level, Seen
 _QUESTIONS: Final = (
     saturated_cores,
     softirq_stalls,
+    task_waits,
     log_alarms,
     zombie_cgroups,
     crash_loops,

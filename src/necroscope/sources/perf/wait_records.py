@@ -9,6 +9,8 @@ from necroscope.sources.perf import wait_layout as layout
 KINDS: Final = {layout.RUNNABLE: "runnable", layout.BLOCKED: "blocked", layout.LOCKED: "futex"}
 # include/uapi/linux/sched.h; 4 is reserved.
 _POLICIES: Final = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline", 7: "ext"}
+# The kernel's own order (include/linux/sched/prio.h).
+_FIRST_ORDINARY, _NICE_0 = 100, 120
 _PF_KTHREAD: Final = 0x00200000
 _HEAD: Final = struct.Struct("<IiQQ")
 _TASK: Final = struct.Struct("<II16sQIiII")
@@ -21,6 +23,7 @@ class WaitTask(NamedTuple):
     comm: str
     cgroup_id: int
     policy: str | None
+    priority: int
     cores_allowed: int
 
 
@@ -80,9 +83,10 @@ def parse(record: bytes) -> WaitRecord:
 
 
 def _task(record: bytes, at: int) -> WaitTask:
-    tid, pid, comm, cgroup_id, policy, _, allowed, flags = _TASK.unpack_from(record, at)
+    tid, pid, comm, cgroup_id, policy, rank, allowed, flags = _TASK.unpack_from(record, at)
     name = "kernel" if flags & _PF_KTHREAD else _POLICIES.get(policy)
-    return WaitTask(tid, pid, clean(comm.partition(b"\0")[0]), cgroup_id, name, allowed)
+    priority = rank - _NICE_0 if rank >= _FIRST_ORDINARY else _FIRST_ORDINARY - 1 - rank
+    return WaitTask(tid, pid, clean(comm.partition(b"\0")[0]), cgroup_id, name, priority, allowed)
 
 
 def _stack(record: bytes, at: int, length: int) -> tuple[int, ...]:

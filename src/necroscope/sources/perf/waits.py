@@ -253,6 +253,7 @@ class _TaskNames:
             task.comm,
             self._cgroup(task),
             task.policy,
+            task.priority,
             task.cores_allowed,
             self._names(wait.stack, is_waker=False),
             wait.futex - (1 << 64) if wait.futex >> 63 else wait.futex or None,

@@ -1,6 +1,7 @@
 """A real-time task on the core of a thread that must run."""
 
 from tests.drawn_node import NS, DrawnNode, drawn_node
+from tests.drawn_waits import by, wait
 
 from necroscope.analysis.engine import diagnose
 
@@ -85,3 +86,20 @@ def test_the_thread_is_to_be_changed_and_not_its_process() -> None:
     ]
     (incident,) = diagnose(node).incidents
     assert incident.verdict.fix[0].startswith("chrt --other -p 0 78 ")
+
+
+def test_ordinary_tasks_behind_it_are_its_victims_and_give_its_policy() -> None:
+    node = spinning(wait=0.0)
+    for second in range(10, 21):
+        wait(node, second, 0.95, **by("control-loop", 77, policy="fifo", ran_ns=NS))
+    (incident,) = diagnose(node).incidents
+    assert (incident.core, incident.verdict.cause) == (1, "rt-hog")
+    assert incident.verdict.confidence >= 0.9
+    assert "trainer waited" in incident.verdict.summary
+    told = " ".join(evidence.text for evidence in incident.verdict.evidence)
+    assert "10.4 s in all" in told
+    assert "trainer[71] waited 0.95 s for core 1" in told
+
+
+def test_a_real_time_task_that_nobody_waits_for_is_no_incident() -> None:
+    assert not diagnose(spinning(wait=0.0, policy="fifo")).incidents

@@ -250,3 +250,28 @@ def test_problems_come_before_notices(node) -> None:
         Level.PROBLEM,
         Level.NOTICE,
     ]
+
+
+def test_a_task_that_gets_no_core_behind_a_real_time_task_is_a_problem(node) -> None:
+    wait = {"kind": "runnable", "cpu": 1, "comm": "trainer", "pid": 71, "policy": "other"}
+    by = {"by_comm": "spin", "by_pid": 9, "by_tid": 9, "by_policy": "fifo"}
+    node.add("waits", waited_ns=950 * S // 1000, by_ran_ns=950 * S // 1000, **wait, **by)
+    found = findings(node)["task-waits"]
+    assert found.level is Level.PROBLEM
+    assert "trainer (pid 71)" in found.title
+    assert "spin (pid 9, fifo)" in found.facts[0]
+    assert found.hint.endswith("chrt --other -p 0 9")
+
+
+def test_nice_and_batch_work_may_wait(node) -> None:
+    wait = {"kind": "runnable", "cpu": 1, "waited_ns": 3 * S}
+    node.add("waits", comm="backup", policy="other", priority=19, **wait)
+    node.add("waits", comm="index", policy="batch", **wait)
+    assert findings(node) == {}
+
+
+def test_a_task_behind_a_lock_of_the_kernel_is_told(node) -> None:
+    stack = "rwsem_down_write_slowpath;do_mprotect_pkey"
+    node.add("waits", kind="blocked", comm="jvm", policy="other", waited_ns=2 * S, stack=stack)
+    assert "lock of the kernel" in findings(node)["task-waits"].title
+    assert check_up(node.seen()).exit_code == WELL

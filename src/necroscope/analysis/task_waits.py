@@ -1,0 +1,125 @@
+"""Single waits of tasks, from the table `waits`: rows of one wait that was seen to go on are made
+one.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from necroscope.analysis.columns import Columns
+from necroscope.analysis.wait_channels import Channel, channel_of
+from necroscope.model.definitions import ORDINARY
+from necroscope.model.span import Span
+from necroscope.model.units import NS_PER_MS, NS_PER_S
+
+RUNNABLE: Final = "runnable"
+# Shorter ones are many on a busy node, and are counted, not told one by one.
+COUNTED_NS: Final = 100 * NS_PER_MS
+_MOST: Final = 5_000
+# Two looks at one wait may disagree on when it began by a tick of the kernel.
+_SAME_NS: Final = 50 * NS_PER_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Waiter:
+    """A task in a wait; of who was in the way some of it may not be known."""
+
+    comm: str
+    pid: int
+    tid: int
+    cgroup: str | None
+    policy: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskWait:
+    """`by` is who had the core longest, or who ended the sleep; stacks are innermost first."""
+
+    from_ns: int
+    to_ns: int
+    kind: str
+    is_open: bool
+    cpu: int
+    task: Waiter
+    priority: int
+    cores_allowed: int
+    stack: tuple[str, ...]
+    by: Waiter | None
+    by_ran_ns: int
+    by_stack: tuple[str, ...]
+
+    @property
+    def span(self) -> Span:
+        return Span(self.from_ns, self.to_ns)
+
+    @property
+    def seconds(self) -> float:
+        return (self.to_ns - self.from_ns) / NS_PER_S
+
+    @property
+    def is_for_a_core(self) -> bool:
+        return self.kind == RUNNABLE
+
+    @property
+    def is_ordinary(self) -> bool:
+        """It expects its turn: neither batch nor idle work, nor nice to others."""
+        return self.task.policy in ORDINARY and self.priority <= 0
+
+    @property
+    def channel(self) -> Channel:
+        return channel_of(self.kind, self.stack)
+
+    def words(self) -> str:
+        """`trainer[71] waited 0.95 s for core 1`."""
+        goes_on = ", and still waits" if self.is_open else ""
+        what = f"for core {self.cpu}" if self.is_for_a_core else self.channel.words
+        return f"{self.task.comm}[{self.task.tid}] waited {self.seconds:.2f} s {what}{goes_on}"
+
+
+def task_waits(rows: Columns) -> tuple[TaskWait, ...]:
+    """In order of time; of very many the longest."""
+    if not len(rows):
+        return ()
+    rows = rows.at(rows["waited_ns"] >= COUNTED_NS)
+    if len(rows) > _MOST:
+        rows = rows.at(np.sort(np.argsort(-rows["waited_ns"])[:_MOST]))
+    latest: dict[tuple[int, str], TaskWait] = {}
+    done: list[TaskWait] = []
+    for number in range(len(rows)):
+        wait = _wait({name: values[number] for name, values in rows.values.items()})
+        key = wait.task.tid, wait.kind
+        last = latest.get(key)
+        if last is not None and last.is_open and abs(last.from_ns - wait.from_ns) < _SAME_NS:
+            wait = replace(
+                wait,
+                stack=wait.stack or last.stack,
+                by=wait.by or last.by,
+                by_ran_ns=max(wait.by_ran_ns, last.by_ran_ns),
+            )
+        elif last is not None:
+            done.append(last)
+        latest[key] = wait
+    return tuple(sorted([*done, *latest.values()], key=lambda wait: wait.from_ns))
+
+
+def _wait(row: dict[str, Any]) -> TaskWait:
+    waited_ns = int(row["waited_ns"])
+    by = None
+    if np.isfinite(row["by_pid"]):
+        numbers = int(row["by_pid"]), int(row["by_tid"])
+        by = Waiter(row["by_comm"], *numbers, row["by_cgroup"], row["by_policy"])
+    return TaskWait(
+        int(row["time"]) - waited_ns,
+        int(row["time"]),
+        row["kind"],
+        bool(row["is_open"]),
+        int(row["cpu"]),
+        Waiter(row["comm"], int(row["pid"]), int(row["tid"]), row["cgroup"], row["policy"]),
+        int(row["priority"]),
+        int(row["cores_allowed"]),
+        tuple((row["stack"] or "").split(";")) if row["stack"] else (),
+        by,
+        int(row["by_ran_ns"]) if np.isfinite(row["by_ran_ns"]) else 0,
+        tuple(row["by_stack"].split(";")) if row["by_stack"] else (),
+    )

@@ -1,0 +1,164 @@
+"""What a task slept for, by the kernel's functions it slept in: a lock of the kernel, a device,
+dirty pages, a lock of its own program.
+
+A lock is named by who asks for it: the functions above the slow path of a mutex or rwsem take that
+one lock and no other. Where no name is known, the function that asked is the name.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from necroscope.analysis.functions import Functions, functions
+
+# Callers of a lock that are looked at.
+_NEAR: Final = 3
+FUTEX, LOCK, WRITEBACK, DEVICE, ORDINARY_SLEEP, OTHER = (
+    *("futex", "lock", "writeback", "device"),
+    *("ordinary", "other"),
+)
+# kernel/locking/: mutexes, semaphores and rt_mutexes; rwsems; per-CPU rwsems.
+_MUTEX: Final = functions(
+    "__mutex_lock* mutex_lock* ww_mutex_lock* __ww_mutex_lock* __down_common* __down down"
+    " down_killable __rt_mutex_lock* rt_mutex_lock* rt_mutex_slowlock* schedule_preempt_disabled"
+)
+_RWSEM: Final = functions(
+    "rwsem_down_* down_read* down_write* __down_read* __down_write* mmap_read_lock*"
+    " mmap_write_lock* schedule_preempt_disabled"
+)
+_PER_CPU_RWSEM: Final = functions("percpu_rwsem_wait* percpu_down_* __percpu_down_*")
+PRIMITIVES: Final = _MUTEX | _RWSEM | _PER_CPU_RWSEM
+
+
+@dataclass(frozen=True, slots=True)
+class _Lock:
+    name: str
+    primitive: Functions
+    callers: Functions
+    is_global: bool = False
+
+
+_LOCKS: Final = (
+    _Lock(
+        "rtnl_mutex",
+        _MUTEX,
+        functions(
+            "rtnl_* rtnetlink_* linkwatch_* dev_ioctl devinet_ioctl register_netdev*"
+            " netdev_run_todo unregister_netdev* default_device_exit* cleanup_net addrconf_*"
+            " inet6_rtm_* inet_rtm_* setup_net ip_mc_* bond_* tun_chr_* __tun_* veth_* br_*"
+        ),
+        is_global=True,
+    ),
+    _Lock(
+        "cgroup_mutex",
+        _MUTEX,
+        functions(
+            "cgroup_kn_lock_live cgroup_lock* cgroup_mkdir cgroup_rmdir cgroup_*_write"
+            " cgroup_attach_* proc_cgroup_show proc_cgroupstats_show css_killed_work_fn"
+            " css_release_work_fn cgroup_rm_* cgroup_destroy_* cgroup_sk_alloc cgroup_do_get_tree"
+            " cgroup_path_ns cgroupstats_build cgroup_get_from_* __cgroup_procs_write cpuset_*"
+        ),
+        is_global=True,
+    ),
+    _Lock(
+        "cgroup_threadgroup_rwsem",
+        _PER_CPU_RWSEM,
+        functions(
+            "cgroup_threadgroup_* cgroup_can_fork cgroup_css_set_fork copy_process exit_signals"
+            " begin_new_exec cgroup_attach_lock cgroup_procs_write_start cgroup_update_dfl_csses"
+            " de_thread cgroup_attach_* __cgroup_procs_write"
+        ),
+        is_global=True,
+    ),
+    _Lock(
+        "s_writers of a frozen file system",
+        _PER_CPU_RWSEM,
+        functions(
+            "mnt_want_write* sb_start_* __sb_start_write file_start_write vfs_* ext4_* xfs_*"
+            " btrfs_* do_sys_openat2 path_openat filename_create do_unlinkat ovl_* kiocb_*"
+        ),
+    ),
+    _Lock(
+        "mmap_lock",
+        _RWSEM,
+        functions(
+            "do_user_addr_fault lock_mm_and_find_vma exc_page_fault do_page_fault __vm_munmap"
+            " vm_mmap_pgoff do_mprotect_pkey do_madvise __do_sys_brk __x64_sys_brk exit_mm"
+            " __x64_sys_mprotect exit_mmap dup_mm* __access_remote_vm access_remote_vm"
+            " get_cmdline m_start proc_pid_cmdline_read environ_read khugepaged* task_numa_work"
+            " vm_munmap __x64_sys_munmap __x64_sys_mremap do_mincore do_mlock get_user_pages*"
+            " __gup_longterm_locked madvise_lock lock_mm_and_find_vma do_mmap* lock_vma_under_rcu"
+        ),
+    ),
+    _Lock(
+        "i_rwsem",
+        _RWSEM,
+        functions(
+            "ext4_* xfs_* btrfs_* f2fs_* iterate_dir path_openat open_last_lookups lookup_slow"
+            " walk_component filename_create do_unlinkat do_rmdir lock_rename* do_renameat2 vfs_*"
+            " generic_file_write_iter chown_common chmod_common do_truncate notify_change"
+            " start_dirop start_creating* simple_start_creating shmem_* inode_lock* lookup_one*"
+            " ovl_* fuse_* nfs_* lock_two_nondirectories start_removing* __start_dirop"
+        ),
+    ),
+)
+_WRITEBACK: Final = functions(
+    "balance_dirty_pages* wb_wait_for_completion folio_wait_writeback* wait_on_page_writeback"
+    " sync_inodes_sb __writeback_inodes_sb_nr wait_sb_inodes __filemap_fdatawait_range"
+    " writeback_single_inode"
+)
+_DEVICE: Final = functions(
+    "folio_wait_bit_common* wait_on_page_bit* __wait_on_buffer bit_wait_io out_of_line_wait_on_bit*"
+    " submit_bio_wait blk_mq_get_tag rq_qos_wait wbt_wait blkdev_issue_* blk_execute_rq"
+    " jbd2_* wait_transaction_locked add_transaction_credits start_this_handle do_get_write_access"
+    " xlog_* xfs_buf_* __blkdev_* iomap_dio_* __iomap_dio_rw request_wait_answer"
+    " fuse_simple_request __fuse_simple_request nfs_* rpc_* __rpc_* swap_read* swapin_*"
+    " read_swap_cache* __lock_page* folio_lock* __folio_lock* io_schedule_timeout blk_*"
+)
+_ORDINARY_SLEEPS: Final = functions(
+    "wait_for_vfork_done msleep* schedule_timeout_uninterruptible usleep_range* synchronize_rcu*"
+    " rcu_barrier* __wait_rcu_gp wait_rcu_gp ptrace_stop do_coredump coredump_wait"
+    " kernel_clone __do_sys_vfork cgroup_enter_frozen do_freezer_trap __refrigerator"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """`name` is the lock's, or the function that says most; `is_global`: many parts of the system
+    take it.
+    """
+
+    kind: str
+    name: str
+    words: str
+    is_global: bool = False
+
+
+def channel_of(kind: str, stack: tuple[str, ...]) -> Channel:
+    if kind == "futex":
+        return Channel(FUTEX, "futex", "for a lock of its own program (futex)")
+    if not stack:
+        return Channel(OTHER, "unknown", "in the kernel")
+    if stack[0] in PRIMITIVES:
+        return _lock(stack)
+    for group, found, words in (
+        (_WRITEBACK, WRITEBACK, "for dirty pages to be written"),
+        (_ORDINARY_SLEEPS, ORDINARY_SLEEP, "in an ordinary sleep"),
+        (_DEVICE, DEVICE, "for a device or file server"),
+    ):
+        name = next((name for name in stack if name in group), None)
+        if name is not None:
+            return Channel(found, name, f"{words} ({name})")
+    return Channel(OTHER, stack[0], f"in {stack[0]}")
+
+
+def _lock(stack: tuple[str, ...]) -> Channel:
+    """The nearest caller decides, then the next: functions between are inlined or only pass it
+    on.
+    """
+    callers = [name for name in stack if name not in PRIMITIVES]
+    for caller in callers[:_NEAR]:
+        for lock in _LOCKS:
+            if stack[0] in lock.primitive and caller in lock.callers:
+                return Channel(LOCK, lock.name, f"for {lock.name} ({caller})", lock.is_global)
+    first = callers[0] if callers else "a system call"
+    return Channel(LOCK, f"the lock of {first}", f"for the lock of {first}")

@@ -1,0 +1,134 @@
+"""Episodes that begin with a victim: tasks that wanted a core and had none, or slept for something
+that was held, whether or not any core was busy.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from necroscope.analysis.columns import Columns
+from necroscope.analysis.episodes import Episode, Kind
+from necroscope.analysis.node import Node
+from necroscope.analysis.task_waits import RUNNABLE, TaskWait
+from necroscope.analysis.wait_channels import DEVICE, FUTEX, LOCK, OTHER, WRITEBACK
+from necroscope.model.definitions import ORDINARY
+from necroscope.model.span import Span, merge
+from necroscope.model.units import NS_PER_S
+
+# For a core: a fair scheduler's queue of some ten tasks takes less.
+_DELAYED_S: Final = 0.2
+# Starved: whatever the reason, a task that should have its turn got none.
+_STARVED_S: Final = 3.0
+# Of each second, added up over tasks: a core's queue that is never empty.
+_CROWDED: Final = 0.5
+_CROWDED_S: Final = 3.0
+# For something that was held: what is worth a look, and from when on it is an incident by itself.
+_BLOCKED_S: Final = {LOCK: 0.2, FUTEX: 0.2, WRITEBACK: 0.5, DEVICE: 1.0, OTHER: 1.0}
+_HUNG_S: Final = 10.0
+_NEVER_S: Final = float("inf")
+_BRIDGE_NS: Final = 2 * NS_PER_S
+_WAITED_FOR_CORE: Final = (
+    "ordinary tasks wanted core {cpu} and had to wait, {amount:,.0f} times, the longest"
+    " {wait_ms:,.0f} ms"
+)
+
+
+def wait_episodes(node: Node) -> Iterator[Episode]:
+    waits = node.waits
+    yield from _delayed([wait for wait in waits if wait.is_for_a_core and wait.is_ordinary])
+    yield from _crowded(node.columns("waits"))
+    yield from _blocked([wait for wait in waits if not wait.is_for_a_core])
+
+
+def _delayed(waits: Iterable[TaskWait]) -> Iterator[Episode]:
+    for own in _together((wait.cpu, wait) for wait in waits if wait.seconds >= _DELAYED_S):
+        longest = max(own, key=lambda wait: wait.seconds)
+        yield Episode(
+            Kind.TASK_DELAYED,
+            longest.cpu,
+            None,
+            *_span(own),
+            longest.seconds,
+            _WAITED_FOR_CORE,
+            "waits",
+            longest.seconds >= _STARVED_S,
+            amount=len(own),
+        )
+
+
+def _crowded(rows: Columns) -> Iterator[Episode]:
+    """Many waits that are short each: by core and second how much was waited in all."""
+    if not len(rows):
+        return
+    is_ordinary = np.array([policy in ORDINARY for policy in rows["policy"]], dtype=bool)
+    rows = rows.at((rows["kind"] == RUNNABLE) & is_ordinary & (rows["priority"] <= 0))
+    for cpu in np.unique(rows["cpu"]):
+        own = rows.of_core(int(cpu))
+        seconds, place = np.unique(own["time"] // NS_PER_S, return_inverse=True)
+        waited = np.bincount(place, own["waited_ns"]) / NS_PER_S
+        full = seconds[waited >= _CROWDED]
+        for from_s, to_s in merge([Span(int(s), int(s) + 1) for s in full], 1):
+            if to_s - from_s >= _CROWDED_S:
+                span = Span(from_s * NS_PER_S, to_s * NS_PER_S)
+                inside = own.within([span])
+                yield Episode(
+                    Kind.TASK_DELAYED,
+                    int(cpu),
+                    None,
+                    *span,
+                    float(np.max(inside["waited_ns"], initial=0)) / NS_PER_S,
+                    _WAITED_FOR_CORE,
+                    "waits",
+                    is_strong=False,
+                    amount=len(inside),
+                )
+
+
+def _blocked(waits: Iterable[TaskWait]) -> Iterator[Episode]:
+    """One for each thing that was waited for; sleeps that are ordinary are none."""
+    counted = (
+        (_subject(wait), wait)
+        for wait in waits
+        if wait.seconds >= _BLOCKED_S.get(wait.channel.kind, _NEVER_S)
+    )
+    for own in _together(counted):
+        longest = max(own, key=lambda wait: wait.seconds)
+        yield Episode(
+            Kind.TASK_BLOCKED,
+            None,
+            None,
+            *_span(own),
+            longest.seconds,
+            "tasks waited for {subject}, {amount:,.0f} times, the longest {wait_ms:,.0f} ms",
+            "waits",
+            longest.channel.kind == LOCK and longest.seconds >= _HUNG_S,
+            subject=_subject(longest),
+            amount=len(own),
+        )
+
+
+def _together(waits: Iterable[tuple[object, TaskWait]]) -> Iterator[list[TaskWait]]:
+    """Those of one key that overlap or follow each other closely."""
+    latest: dict[object, list[TaskWait]] = {}
+    for key, wait in waits:
+        own = latest.get(key, [])
+        if own and wait.from_ns > max(other.to_ns for other in own) + _BRIDGE_NS:
+            yield own
+            own = []
+        latest[key] = [*own, wait]
+    yield from latest.values()
+
+
+def _span(waits: Sequence[TaskWait]) -> Span:
+    return Span(min(wait.from_ns for wait in waits), max(wait.to_ns for wait in waits))
+
+
+def _subject(wait: TaskWait) -> str:
+    """What may be one with others: a futex is its process's, a device anyone's."""
+    kind, name = wait.channel.kind, wait.channel.name
+    if kind == FUTEX:
+        return f"a lock of {wait.task.comm}[{wait.task.pid}]"
+    return {DEVICE: "a device or file server", WRITEBACK: "dirty pages to be written"}.get(
+        kind, name
+    )

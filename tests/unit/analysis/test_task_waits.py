@@ -1,0 +1,99 @@
+"""Waits as the analysis sees them: parts of one wait, what was waited for, and the episodes they
+make.
+"""
+
+import pytest
+from tests.drawn_node import at, drawn_node
+from tests.drawn_waits import wait
+
+from necroscope.analysis.detect import detect
+from necroscope.analysis.engine import diagnose
+from necroscope.analysis.episodes import Kind
+from necroscope.analysis.node import Node
+from necroscope.analysis.wait_channels import channel_of
+
+IDLE = """
+    core 0:  ..............................
+    core 1:  ..............................
+    """
+
+
+def episodes(node, kind):  # type: ignore[no-untyped-def]
+    return [one for one in detect(Node(node, (at(0), at(30)))) if one.kind is kind]
+
+
+def test_rows_of_a_wait_that_went_on_are_one_wait() -> None:
+    node = drawn_node(IDLE)
+    for lasted in (1.0, 2.0, 4.0):
+        wait(node, 10, lasted, is_open=True)
+    wait(node, 10, 5.5)
+    (one,) = Node(node, (at(0), at(30))).waits
+    assert (one.from_ns, one.seconds, one.is_open) == (at(10), 5.5, False)
+
+
+def test_a_task_that_waits_for_a_core_is_an_episode_without_a_busy_core() -> None:
+    (one,) = episodes(wait(drawn_node(IDLE), 10, 0.9), Kind.TASK_DELAYED)
+    assert (one.cpu, one.from_ns, one.is_strong) == (1, at(10), False)
+    assert "900 ms" in one.text
+
+
+def test_one_that_starves_is_an_incident_even_if_nothing_explains_it() -> None:
+    (incident,) = diagnose(wait(drawn_node(IDLE), 10, 6.0)).incidents
+    assert incident.verdict.cause == "unknown"
+    assert any("6,000 ms" in evidence.text for evidence in incident.verdict.evidence)
+
+
+def test_nice_work_may_wait() -> None:
+    node = wait(drawn_node(IDLE), 10, 6.0, priority=10)
+    assert not episodes(node, Kind.TASK_DELAYED)
+
+
+def test_many_short_waits_are_a_crowded_core_and_few_are_not() -> None:
+    node = drawn_node(IDLE)
+    for tenth in range(100):
+        wait(node, 10 + tenth / 10, 0.08, pid=70 + tenth % 4)
+    (one,) = episodes(node, Kind.TASK_DELAYED)
+    assert 8 <= one.seconds <= 11
+    few = drawn_node(IDLE)
+    for second in range(10):
+        wait(few, 10 + second, 0.08)
+    assert not episodes(few, Kind.TASK_DELAYED)
+
+
+def test_an_ordinary_sleep_is_no_episode() -> None:
+    node = wait(drawn_node(IDLE), 10, 5.0, stack="wait_for_vfork_done;kernel_clone")
+    assert not episodes(node, Kind.TASK_BLOCKED)
+
+
+@pytest.mark.parametrize(
+    ("stack", "name"),
+    [
+        ("__mutex_lock.constprop.0;rtnetlink_rcv_msg;netlink_rcv_skb", "rtnl_mutex"),
+        ("__mutex_lock;cgroup_kn_lock_live;__cgroup_procs_write", "cgroup_mutex"),
+        ("percpu_rwsem_wait;__percpu_down_read;cgroup_can_fork", "cgroup_threadgroup_rwsem"),
+        ("rwsem_down_read_slowpath;down_read;do_user_addr_fault", "mmap_lock"),
+        ("rwsem_down_write_slowpath;down_write;ext4_buffered_write_iter", "i_rwsem"),
+        ("percpu_rwsem_wait;__percpu_down_read;vfs_write", "s_writers of a frozen file system"),
+        ("__mutex_lock;nvme_reset_work", "the lock of nvme_reset_work"),
+    ],
+)
+def test_a_lock_is_named_by_who_asks_for_it(stack: str, name: str) -> None:
+    channel = channel_of("blocked", tuple(stack.split(";")))
+    assert (channel.kind, channel.name) == ("lock", name)
+
+
+@pytest.mark.parametrize(
+    ("stack", "kind"),
+    [
+        (
+            "balance_dirty_pages;balance_dirty_pages_ratelimited_flags;generic_perform_write",
+            "writeback",
+        ),
+        ("folio_wait_bit_common;filemap_fault", "device"),
+        ("submit_bio_wait;blkdev_issue_discard", "device"),
+        ("nv_drive_lock", "other"),
+        ("", "other"),
+    ],
+)
+def test_other_sleeps_are_told_by_their_functions(stack: str, kind: str) -> None:
+    assert channel_of("blocked", tuple(filter(None, stack.split(";")))).kind == kind
