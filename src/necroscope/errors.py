@@ -3,7 +3,7 @@
 NecroscopeError
 ├── UsageError              the words of a command or a setting are off                     exit 2
 ├── PermissionMissing       the kernel said no; the hint names the capability or sysctl     exit 3
-├── RecordingError          a directory is no recording, or cannot be used as one           exit 4
+├── RecordingError          a directory is not a recording, or cannot be used as one        exit 4
 │   └── RecordingBusy       another recorder holds it
 ├── SourceUnavailable       a kernel interface is absent or refused: becomes a gap          exit 5
 ├── CorruptData             bytes that fail their checksum: becomes a gap                   exit 6

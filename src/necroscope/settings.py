@@ -210,7 +210,7 @@ def read_labels(path: Path) -> dict[str, str]:
     labels = _read_toml(path).get(_LABELS, {})
     if not isinstance(labels, dict):
         raise UsageError(
-            f"settings file {path}: labels is no table",
+            f"settings file {path}: labels is not a table",
             'write it as: [labels] and below it zone = "us-east-1a"',
         )
     return {name: str(value) for name, value in labels.items()}
@@ -226,7 +226,7 @@ def _read_toml(path: Path) -> dict[str, object]:
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(
-            f"settings file {path} is no TOML: {error}", "write it as: hz = 97"
+            f"settings file {path} is not valid TOML: {error}", "write it as: hz = 97"
         ) from None
 
 
@@ -242,7 +242,7 @@ def _switch(name: str, text: str) -> bool:
 
 def _whole(text: str) -> int:
     if not text.isdecimal() or len(text) > _LONGEST_NUMBER:
-        raise UsageError(f"{text!r} is no whole number")
+        raise UsageError(f"{text!r} is not a whole number")
     return int(text)
 
 

@@ -291,7 +291,7 @@ def test_hostile_names_stay_text(flame, tmp_path, name):
 @pytest.mark.parametrize(
     ("words", "fact"),
     [
-        (["--from", "soon"], "'soon' is no moment"),
+        (["--from", "soon"], "'soon' is not a valid moment"),
         (["--from", "-1s", "--to", "-2s"], "is empty"),
         (
             ["--from", "2020-01-01", "--to", "2020-01-02"],
@@ -301,8 +301,8 @@ def test_hostile_names_stay_text(flame, tmp_path, name):
         (["--cpu", "seven"], "'seven' is not a list of cores"),
         (["--cpu", "0-99999999999"], "is not a list of cores"),
         (["--cpu", "5-2"], "is not a list of cores"),
-        (["--frames", "("], "no regular expression"),
-        (["--time-limit", "long"], "'long' is no duration"),
+        (["--frames", "("], "not a valid regular expression"),
+        (["--time-limit", "long"], "'long' is not a valid duration"),
         (["--state", "asleep"], "asleep"),
         (["--by", "colour"], "colour"),
         (["--format", "flac"], "flac"),

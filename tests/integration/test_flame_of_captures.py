@@ -38,7 +38,7 @@ def test_a_source_that_is_no_capture_is_told(flame, tmp_path, content):
 
 def test_an_empty_directory_is_no_recording(flame, tmp_path):
     done = flame(tmp_path)
-    assert (done.code, "is no recording" in done.said) == (4, True)
+    assert (done.code, "is not a recording" in done.said) == (4, True)
 
 
 def test_a_capture_is_asked_straight_and_nothing_is_left(flame, tmp_path, monkeypatch):

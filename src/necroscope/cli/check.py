@@ -55,7 +55,7 @@ def command(
     Examples:
       necroscope check
       necroscope check --json | jq '.findings[].title'
-      necroscope check --probe          how dear is a walk over all cgroups here?
+      necroscope check --probe          what does a walk over all cgroups cost here?
       necroscope check --plugin         as a custom plugin of node-problem-detector
     """
     settings = chosen_settings(settings_file, options)

@@ -193,7 +193,7 @@ def _comes(recording: Path, is_over: IsOver) -> bool:
     a recording.
     """
     if not (recording / RECORDING_FILE).exists():
-        _tell(f"there is no recording in {recording} yet; waiting for one")
+        _tell(f"there is not a recording in {recording} yet; waiting for one")
     while not (recording / RECORDING_FILE).exists():
         if is_over(_LOOK_S):
             return False

@@ -139,7 +139,7 @@ def _existing(path: Path | None) -> Path | None:
 def _seconds(text: str) -> int:
     found = _OFFSET.fullmatch(text)
     if found is None or int(found[2]) > 14 or int(found[3]) > 59:
-        raise UsageError(f"{text!r} is no offset from UTC", "write it as +02:00 or -07:00")
+        raise UsageError(f"{text!r} is not an offset from UTC", "write it as +02:00 or -07:00")
     return (int(found[2]) * 3600 + int(found[3]) * 60) * (-1 if found[1] == "-" else 1)
 
 

@@ -71,7 +71,7 @@ def parse_listen(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65535:
         raise UsageError(
-            f"{text!r} is no address to listen on",
+            f"{text!r} is not an address to listen on",
             f"write it as {_LISTEN}, or 0.0.0.0:9419 for all interfaces",
         )
     return host.strip("[]"), int(port)

@@ -32,7 +32,7 @@ def opened_recording(
 
 
 def _is_capture(path: Path) -> bool:
-    """A file, or a directory that holds captures and is no recording. What we may not look at is
+    """A file, or a directory that holds captures and is not a recording. What we may not look at is
     left to the store to refuse.
     """
     try:

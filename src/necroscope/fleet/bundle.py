@@ -123,7 +123,7 @@ def unpack(content: bytes, directory: Path) -> Path:
     except BaseException as error:
         shutil.rmtree(directory, ignore_errors=True)
         if isinstance(error, tarfile.TarError | EOFError | ValueError):
-            raise CorruptData(f"this is no bundle: {error}") from None
+            raise CorruptData(f"this is not a bundle: {error}") from None
         raise
     return directory
 
@@ -133,7 +133,7 @@ def _inflated(content: bytes) -> bytes:
         with pa.CompressedInputStream(pa.BufferReader(content), _CODEC) as stream:
             data: bytes = stream.read(MOST_UNPACKED_BYTES + 1)
     except (pa.ArrowException, OSError) as error:
-        raise CorruptData(f"this is no bundle: {error}") from None
+        raise CorruptData(f"this is not a bundle: {error}") from None
     if len(data) > MOST_UNPACKED_BYTES:
         raise _too_large()
     return data
@@ -151,7 +151,9 @@ def _write_member(tar: tarfile.TarFile, member: tarfile.TarInfo, directory: Path
         or member.issparse()
         or not _is_of_recording(parts)
     ):
-        raise CorruptData(f"the bundle holds {member.name!r:.80}, which is no file of a recording")
+        raise CorruptData(
+            f"the bundle holds {member.name!r:.80}, which is not a file of a recording"
+        )
     file = tar.extractfile(member)
     target = directory.joinpath(*parts)
     target.parent.mkdir(mode=0o700, exist_ok=True)

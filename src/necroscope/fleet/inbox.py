@@ -66,7 +66,7 @@ def _sum_of(lengths: bytes, origin: bytes, body: bytes) -> int:
 def unpack(data: bytes) -> Iterator[Receipt]:
     """The batches of a file; CorruptData where a byte is off, after those before it."""
     if not data.startswith(_MAGIC):
-        raise CorruptData("this is no file of an inbox")
+        raise CorruptData("this is not a file of an inbox")
     position = len(_MAGIC)
     while position < len(data):
         start = position + _HEAD_BYTES

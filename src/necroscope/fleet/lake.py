@@ -51,7 +51,7 @@ class Lake:
             return cls(DirectoryFiles(Path(parts.path if parts.scheme else url)), url)
         if parts.scheme not in SCHEMES or not parts.netloc:
             raise UsageError(
-                f"{url!r} is no lake", "a directory, s3://bucket/prefix or gs://bucket/prefix"
+                f"{url!r} is not a lake", "a directory, s3://bucket/prefix or gs://bucket/prefix"
             )
         try:
             return cls(open_store(parts), url)
@@ -172,6 +172,6 @@ def _checked(path: str) -> str:
     parts = path.split("/")
     if not path or any(part in {"", ".", ".."} for part in parts) or "\\" in path or "\0" in path:
         raise UsageError(
-            f"{path!r} is no path in a lake", "relative, with '/', without '.' and '..'"
+            f"{path!r} is not a path in a lake", "relative, with '/', without '.' and '..'"
         )
     return path

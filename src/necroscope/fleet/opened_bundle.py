@@ -71,7 +71,7 @@ def _check_tables(directory: Path) -> None:
         texts = [column for column in columns if column.physical_type == _TEXT]
         if any(column.max_repetition_level for column in texts):
             raise CorruptData(
-                f"the bundle's {path.name} holds lists of texts, which is no table of a recording"
+                f"the bundle's {path.name} holds lists of texts, which no table of a recording has"
             )
         text_bytes += _text_bytes(path, [column.name for column in texts])
         if text_bytes > _MOST_TEXT_BYTES:

@@ -132,7 +132,7 @@ def decode(body: bytes, limits: Limits = DEFAULT_LIMITS, now_ns: int | None = No
 def checked_name(value: Any, what: str) -> str:
     if not isinstance(value, str) or not NAME.fullmatch(value):
         raise BadBatch(
-            f"{what} is no name: {value!r:.60}",
+            f"{what} is not a valid name: {value!r:.60}",
             "letters, digits, '.', '_' and '-', at most 128 of them",
         )
     return value
@@ -141,7 +141,7 @@ def checked_name(value: Any, what: str) -> str:
 def checked_moment(value: Any, what: str) -> int:
     if type(value) is not int or not EARLIEST_NS <= value < LATEST_NS:
         raise BadBatch(
-            f"{what} is no moment: {value!r:.40}",
+            f"{what} is not a valid moment: {value!r:.40}",
             "whole nanoseconds UTC between the years 2000 and 2100",
         )
     return value
@@ -173,7 +173,7 @@ def _inflated(body: bytes, limit_bytes: int) -> bytes:
         data = unpacker.decompress(body, limit_bytes + 1)
     except zlib.error as error:
         raise BadBatch(
-            f"the body is no gzip: {error}", "send JSON with Content-Encoding: gzip"
+            f"the body is not valid gzip: {error}", "send JSON with Content-Encoding: gzip"
         ) from None
     if len(data) > limit_bytes:
         raise TooLarge(
@@ -196,12 +196,12 @@ def _parsed(data: bytes, most_marks: int) -> Any:
         return json.loads(data, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise BadBatch(
-            f"the body is no JSON: {str(error)[:80]}", "send what `protocol.encode` makes"
+            f"the body is not valid JSON: {str(error)[:80]}", "send what `protocol.encode` makes"
         ) from None
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def _labels(value: Any, limits: Limits) -> dict[str, str]:
@@ -240,7 +240,9 @@ def _columns(table: str, value: Any) -> tuple[Columns, list[str]]:
     if not isinstance(value, dict) or not all(
         isinstance(column, list) for column in value.values()
     ):
-        raise BadBatch(f"table {table} is no columns by name", '{"time": [...], "kind": [...]}')
+        raise BadBatch(
+            f"table {table} does not hold columns by name", '{"time": [...], "kind": [...]}'
+        )
     own = {
         field.name: field for field in LAKE_TABLES[table] if field.name not in GIVEN_BY_COLLECTOR
     }
@@ -305,7 +307,7 @@ def _check_numbers(name: str, kind: pa.Field, values: list[Any]) -> None:
             f"{name} holds a number that is too large", f"its values are {kind.type}"
         ) from None
     if kind.type == pa.float32() and not pc.all(pc.is_finite(numbers), min_count=0).as_py():
-        raise BadBatch(f"{name} holds a number without end", "null where there is no number")
+        raise BadBatch(f"{name} holds a number without end", "null where there is not a number")
 
 
 def _json_text(text: str | None, name: str) -> str | None:
@@ -323,7 +325,7 @@ def _json_text(text: str | None, name: str) -> str | None:
         written = json.dumps(value, ensure_ascii=False, allow_nan=False)
         written.encode()
     except (ValueError, RecursionError):
-        raise BadBatch(f"{name} is no JSON", "it is the text of a JSON value") from None
+        raise BadBatch(f"{name} is not valid JSON", "it is the text of a JSON value") from None
     if _is_deep(value):
         raise BadBatch(
             f"{name} is nested more than {_DEEPEST} times", "it is a report, or a list of events"
@@ -331,7 +333,7 @@ def _json_text(text: str | None, name: str) -> str | None:
     if name == _EVENTS and not (
         isinstance(value, list) and all(isinstance(each, str) for each in value)
     ):
-        raise BadBatch(f"{name} is no list of texts", '["nic_reset"]')
+        raise BadBatch(f"{name} is not a list of texts", '["nic_reset"]')
     return written if written.isascii() else json.dumps(value)
 
 

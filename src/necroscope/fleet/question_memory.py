@@ -39,6 +39,6 @@ def _cgroup_bounds_bytes(top: Path, path: str, name: str) -> Iterator[int]:
     """
     names = [part for part in path.split("/") if part not in ("", "..")]
     for depth in range(len(names) + 1):
-        # `max` is no number.
+        # `max` is not a number.
         with contextlib.suppress(OSError, ValueError):
             yield int(top.joinpath(*names[:depth], name).read_text("utf-8"))

@@ -72,7 +72,7 @@ def write_rows(lake: Lake, table: str, rows: pa.Table, writer: str, now_ns: int)
     for cluster in pc.unique(rows["cluster"]).to_pylist():
         if not NAME.fullmatch(cluster):
             raise UsageError(
-                f"{cluster!r} is no name of a cluster", "letters, digits, '.', '_' and '-'"
+                f"{cluster!r} is not a valid name of a cluster", "letters, digits, '.', '_' and '-'"
             )
         of_cluster = rows.filter(pc.equal(rows["cluster"], cluster))
         for day, of_day in by_day(of_cluster):

@@ -118,7 +118,7 @@ def _entry(entry: Any, what: str) -> tuple[str, Grant]:
     )
     if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
         raise UsageError(
-            f"{what}: sha256 is no hash of 64 hexadecimal digits",
+            f"{what}: sha256 is not a hash of 64 hexadecimal digits",
             "the token itself does not belong into the file",
         )
     if role not in ROLES:
@@ -130,12 +130,12 @@ def _entry(entry: Any, what: str) -> tuple[str, Grant]:
 def check_grant(cluster: str, role: Role, node: object, what: str) -> None:
     if not NAME.fullmatch(cluster) and not (cluster == EVERY_CLUSTER and role == "read"):
         raise UsageError(
-            f"{what}: {cluster!r} is no name of a cluster",
+            f"{what}: {cluster!r} is not a valid name of a cluster",
             "letters, digits, '.', '_' and '-'; '*' only to read",
         )
     if node is not None and (not isinstance(node, str) or not NAME.fullmatch(node)):
         raise UsageError(
-            f"{what}: {node!r} is no name of a node", "letters, digits, '.', '_' and '-'"
+            f"{what}: {node!r} is not a valid name of a node", "letters, digits, '.', '_' and '-'"
         )
 
 

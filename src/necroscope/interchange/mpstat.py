@@ -226,7 +226,7 @@ def _json_reports(path: Path, use: CoreUse) -> Iterator[_Report]:
             yield from _host_reports(host)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CorruptData(
-            f"{path} is no JSON of mpstat: {clean(str(error))}",
+            f"{path} is not JSON of mpstat: {clean(str(error))}",
             "a mpstat that was killed leaves its JSON open",
         ) from None
 

@@ -71,7 +71,7 @@ def _check(content: bytes, path: Path, offset: int, rest: bytes) -> None:
     zero = content.find(b"\0")
     if zero >= 0:
         raise CorruptData(
-            f"{path}: byte {offset + zero}: a zero byte, so this is no text",
+            f"{path}: byte {offset + zero}: a zero byte, so this is not text",
             "give the file that the tool wrote as text",
         )
     last_end = max(rest.rfind(b"\n"), 0)

@@ -55,7 +55,7 @@ def read_label(directory: Path) -> dict[str, Any]:
             f"{directory} has no {LABEL_FILE}", "only `necroscope lab run` writes one"
         ) from None
     except ValueError:
-        raise CorruptData(f"{directory / LABEL_FILE} is no JSON") from None
+        raise CorruptData(f"{directory / LABEL_FILE} is not valid JSON") from None
     if not isinstance(label, dict) or any(key not in label for key in _KEYS):
         raise CorruptData(f"{directory / LABEL_FILE} lacks what every label has")
     found: dict[str, Any] = label

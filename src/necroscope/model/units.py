@@ -42,7 +42,9 @@ def parse_duration_ns(text: str) -> int:
     """`90s`, `10m`, `1h30m`, `250ms` in nanoseconds."""
     parts = list(_DURATION_PART.finditer(text))
     if not parts or "".join(part.group() for part in parts) != text or len(text) > _LONGEST_NUMBER:
-        raise UsageError(f"{text!r} is no duration", "write it as 250ms, 90s, 10m, 2h or 7d")
+        raise UsageError(
+            f"{text!r} is not a valid duration", "write it as 250ms, 90s, 10m, 2h or 7d"
+        )
     return sum(round(float(part[1]) * _DURATION_NS[part[2]]) for part in parts)
 
 
@@ -50,7 +52,9 @@ def parse_bytes(text: str) -> int:
     """`4GiB`, `500MB`, `1024` in bytes; a bare K, M, G or T is binary, as in most tools."""
     match = _SIZE.fullmatch(text.strip().lower())
     if match is None or match[2] not in _SIZE_BYTES or len(text) > _LONGEST_NUMBER:
-        raise UsageError(f"{text!r} is no size", "write it as 500MB, 4GiB or a number of bytes")
+        raise UsageError(
+            f"{text!r} is not a valid size", "write it as 500MB, 4GiB or a number of bytes"
+        )
     return round(float(match[1]) * _SIZE_BYTES[match[2]])
 
 
@@ -62,7 +66,7 @@ def parse_moment_ns(text: str, now_ns: int) -> int:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise UsageError(
-            f"{text!r} is no moment", "write it as 2026-04-15T10:30:00Z or -5m"
+            f"{text!r} is not a valid moment", "write it as 2026-04-15T10:30:00Z or -5m"
         ) from None
     return datetime_ns(moment)
 

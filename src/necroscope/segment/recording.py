@@ -117,14 +117,14 @@ def refuse_shared(directory: Path) -> None:
 
 
 def read_identity(directory: Path) -> Identity:
-    """RecordingError if this is no recording or a newer one than we know; CorruptData if only
+    """RecordingError if this is not a recording or a newer one than we know; CorruptData if only
     recording.json is damaged.
     """
     try:
         content = read_checked(directory / RECORDING_FILE)
     except OSError:
         raise RecordingError(
-            f"{directory} is no recording", "name a directory that `necroscope record --dir` made"
+            f"{directory} is not a recording", "name a directory that `record --dir` made"
         ) from None
     try:
         schema = take(content, "schema", int)
@@ -151,7 +151,7 @@ def segment_start_ns(name: str) -> int:
     """
     match = _SEGMENT.fullmatch(name)
     if match is None:
-        raise ValueError(f"{name!r} is no name of a segment")
+        raise ValueError(f"{name!r} is not a valid name of a segment")
     moment = datetime.strptime(match[1][:19], "%Y-%m-%dT%H-%M-%S").replace(tzinfo=UTC)
     return int(moment.timestamp()) * NS_PER_S + int(match[1][20:23]) * NS_PER_MS
 

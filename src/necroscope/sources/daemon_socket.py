@@ -144,7 +144,7 @@ def _open_socket_file(root: Path, path: str) -> int:
         os.close(root_descriptor)
     if not stat.S_ISSOCK(os.fstat(place).st_mode):
         os.close(place)
-        raise OSError(errno.ENOTSOCK, "is no socket")
+        raise OSError(errno.ENOTSOCK, "is not a socket")
     return place
 
 

@@ -84,7 +84,7 @@ class Stakeout:
 
     def _make_directory(self) -> None:
         if shutil.which(self.command[0]) is None:
-            raise UsageError(f"{self.command[0]!r} is no program that can be run", HINT)
+            raise UsageError(f"{self.command[0]!r} is not a program that can be run", HINT)
         if self.directory.exists() and any(self.directory.iterdir()):
             raise RecordingError(
                 f"{self.directory} is not empty",

@@ -35,7 +35,7 @@ class Catalog:
     """Tolerates anything in the directory; what is no segment is not looked at."""
 
     def __init__(self, directory: Path) -> None:
-        """RecordingError if this is no recording, PermissionMissing if that cannot be told."""
+        """RecordingError if this is not a recording, PermissionMissing if that cannot be told."""
         self.directory = directory
         self.identity, self.damage = _open_identity(directory)
         self.segments: list[Segment] = []

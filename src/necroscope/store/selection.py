@@ -53,13 +53,13 @@ class Selection:
         states: Iterable[State] = WORK,
         frames: str | None = None,
     ) -> Self:
-        """From plain values; UsageError if `frames` is no regular expression."""
+        """From plain values; UsageError if `frames` is not a valid regular expression."""
         try:
             if frames is not None:
                 _found(frames, pa.array([""]))
         except (pa.ArrowInvalid, UnicodeEncodeError) as error:
             raise UsageError(
-                f"{frames!r} is no regular expression: {error}", _EXPRESSIONS
+                f"{frames!r} is not a valid regular expression: {error}", _EXPRESSIONS
             ) from None
         return cls(
             _set(cpus), _set(pids), _set(tids), _set(comms), cgroup, frozenset(states), frames

@@ -190,7 +190,7 @@ def test_asked_about_a_moment_at_which_nothing_was_wrong() -> None:
         "core": None,
         "is_wrong": False,
     }
-    assert "that alone is no incident" in report.incidents[0].verdict.summary
+    assert "that alone is not an incident" in report.incidents[0].verdict.summary
     assert "nothing was wrong" in diagnose(held(), at_ns=at(2)).incidents[0].verdict.summary
 
 

@@ -51,8 +51,8 @@ def test_the_baseline_is_a_stretch_of_its_own():
 @pytest.mark.parametrize(
     ("make", "fact"),
     [
-        (lambda: WindowWords("yesterday").within(SPAN), "'yesterday' is no moment"),
-        (lambda: WindowWords("-5x").within(SPAN), "'5x' is no duration"),
+        (lambda: WindowWords("yesterday").within(SPAN), "'yesterday' is not a valid moment"),
+        (lambda: WindowWords("-5x").within(SPAN), "'5x' is not a valid duration"),
         (lambda: WindowWords("-5s", "-10s").within(SPAN), "is empty"),
         (lambda: WindowWords("-5s", "-5s").within(SPAN), "is empty"),
         (lambda: WindowWords(at="-5s", around="0s").within(SPAN), "is empty"),

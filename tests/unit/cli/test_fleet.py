@@ -74,8 +74,8 @@ def test_a_token_for_what_cannot_be_is_refused(words: tuple[str, ...]) -> None:
         (("--host", "collector.example"), "open to the network"),
         (("--tls-cert", "x.pem"), "belong together"),
         (("--tls-cert", "missing.pem", "--tls-key", "missing.pem"), "cannot use missing.pem"),
-        (("--commit-every", "soon"), "is no duration"),
-        (("--max-body", "much"), "is no size"),
+        (("--commit-every", "soon"), "is not a valid duration"),
+        (("--max-body", "much"), "is not a valid size"),
         ((), "cannot read tokens"),
     ],
 )

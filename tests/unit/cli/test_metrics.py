@@ -159,7 +159,7 @@ def test_addresses_to_listen_on() -> None:
     assert parse_listen("127.0.0.1:9419") == ("127.0.0.1", 9419)
     assert parse_listen("[::1]:80") == ("::1", 80)
     for text in ("9419", ":9419", "host:", "host:x", "host:70000"):
-        with pytest.raises(UsageError, match="is no address to listen on"):
+        with pytest.raises(UsageError, match="is not an address to listen on"):
             parse_listen(text)
 
 

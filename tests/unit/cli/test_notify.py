@@ -113,7 +113,7 @@ def test_what_is_missing_is_said_before_anything_is_done(
         )
     with pytest.raises(UsageError, match="is not a URL"):
         run(recording, "--webhook", "nowhere")
-    with pytest.raises(RecordingError, match="is no recording"):
+    with pytest.raises(RecordingError, match="is not a recording"):
         CliRunner().invoke(
             command,
             [str(tmp_path), "--once", "--webhook", "http://127.0.0.1:9/"],

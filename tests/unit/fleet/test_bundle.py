@@ -94,7 +94,7 @@ def test_what_is_no_file_of_a_recording_is_not_written(
 ) -> None:
     member = tarfile.TarInfo(name)
     member.type, member.linkname = kind, "/etc/passwd"
-    with pytest.raises(CorruptData, match="no file of a recording"):
+    with pytest.raises(CorruptData, match="not a file of a recording"):
         unpack(tar_of((member, b"x")), tmp_path / "unpacked")
     assert not (tmp_path / "unpacked").exists()
 
@@ -144,7 +144,7 @@ def pax_of(name: str, content: bytes, **headers: str) -> bytes:
 
 def test_a_file_with_holes_is_not_as_large_as_it_says(tmp_path: Path) -> None:
     holes = {"GNU.sparse.map": "0,0", "GNU.sparse.size": str(40 << 20)}
-    with pytest.raises(CorruptData, match="no file of a recording"):
+    with pytest.raises(CorruptData, match="not a file of a recording"):
         unpack(pax_of("recording.json", b"", **holes), tmp_path / "unpacked")
 
 

@@ -124,7 +124,7 @@ def test_moments_that_no_lake_takes_are_refused_at_the_door(
 ) -> None:
     rows = [dict(analysed_incidents()[0], time=5)]
     monkeypatch.setattr(judging, "_incidents", lambda *_: rows)
-    assert "no moment" in (judge(evidence, made_bundle(0)[1], NOW_NS).broken or "")
+    assert "not a valid moment" in (judge(evidence, made_bundle(0)[1], NOW_NS).broken or "")
 
 
 def test_evidence_of_days_to_come_is_refused_at_the_door(evidence: Evidence) -> None:

@@ -115,7 +115,7 @@ def test_no_path_leads_out_of_the_lake(lake: Lake, path: str) -> None:
 
 @pytest.mark.parametrize("url", ["ftp://host/x", "s3://", "gs:///x"])
 def test_another_url_is_no_lake(url: str) -> None:
-    with pytest.raises(UsageError, match="is no lake"):
+    with pytest.raises(UsageError, match="is not a lake"):
         Lake.open(url)
 
 

@@ -197,7 +197,7 @@ def test_more_rows_or_days_than_allowed_ask_for_smaller_batches() -> None:
     "name", ["", "../../etc", "a/b", "a b", ".hidden", "x" * 129, None, 5, "a\n", "ü"]
 )
 def test_names_that_would_steer_a_path_are_refused(name: Any) -> None:
-    with pytest.raises(BadBatch, match="node is no name"):
+    with pytest.raises(BadBatch, match="node is not a valid name"):
         decode(packed(content(node=name)))
 
 
@@ -227,7 +227,7 @@ def test_reports_are_json_and_are_written_anew_in_ascii() -> None:
 
 
 def test_a_report_that_is_no_json_or_endless_is_refused() -> None:
-    with pytest.raises(BadBatch, match=r"incidents\.report is no JSON"):
+    with pytest.raises(BadBatch, match=r"incidents\.report is not valid JSON"):
         decode(encode(incident(report="{")))
     with pytest.raises(TooLarge):
         decode(encode(incident(report='"' + "x" * JSON_LIMIT + '"')))

@@ -102,7 +102,7 @@ def test_text_without_single_cores_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_broken_json_is_corrupt_data(text: str, tmp_path: Path) -> None:
-    with pytest.raises(CorruptData, match="no JSON of mpstat"):
+    with pytest.raises(CorruptData, match="not JSON of mpstat"):
         read(tmp_path, text)
 
 

@@ -37,7 +37,7 @@ def test_names_tell_the_start_to_the_millisecond():
     assert segment_name(start_ns) == NAME
     assert segment_name(start_ns + 999_999) == NAME
     assert segment_start_ns(NAME + ".live") == start_ns
-    with pytest.raises(ValueError, match="no name"):
+    with pytest.raises(ValueError, match="not a valid name"):
         segment_start_ns("x")
 
 
@@ -102,7 +102,7 @@ def test_place_that_cannot_be_made_is_an_error_with_a_hint(tmp_path):
 
 
 def test_directory_that_is_no_recording(tmp_path):
-    with pytest.raises(RecordingError, match="no recording") as caught:
+    with pytest.raises(RecordingError, match="not a recording") as caught:
         read_identity(tmp_path)
     assert "record" in caught.value.hint
 

@@ -103,7 +103,7 @@ def test_what_is_no_socket_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert not is_there(tmp_path, "/file")
     assert not is_there(tmp_path, "/none")
-    with pytest.raises(SourceUnavailable, match="is no socket"):
+    with pytest.raises(SourceUnavailable, match="is not a socket"):
         DaemonSocket.connect_unix(tmp_path, "/file", 1, LIMIT)
 
 

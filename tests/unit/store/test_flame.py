@@ -293,5 +293,5 @@ def test_the_time_limit_also_stops_within_a_segment(tmp_path, monkeypatch):
 
 
 def test_an_expression_that_is_none_is_a_usage_error():
-    with pytest.raises(UsageError, match="no regular expression"):
+    with pytest.raises(UsageError, match="not a valid regular expression"):
         Selection.of(frames="f(")

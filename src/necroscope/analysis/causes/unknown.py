@@ -43,7 +43,7 @@ def assess(case: Case) -> Assessment:
         if culprit and case.core is not None and 0 < share < _HOLDS
         else ""
     )
-    quiet = "that alone is no incident" if case.episodes else "nothing was wrong"
+    quiet = "that alone is not an incident" if case.episodes else "nothing was wrong"
     end = "no known mechanism explains it" if case.cluster.is_strong or case.events else quiet
     return Assessment(
         explains=0.0,

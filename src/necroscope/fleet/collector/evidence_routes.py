@@ -86,7 +86,7 @@ def _places(cluster: str, day: str, bundle: str) -> list[str]:
     except ValueError:
         began = date.min
     if began < _EARLIEST or not NAME.fullmatch(cluster) or not _BUNDLE.fullmatch(bundle):
-        raise Refusal(404, "this is no evidence", "open it from the list of incidents")
+        raise Refusal(404, "this is not evidence", "open it from the list of incidents")
     return [
         f"bundles/cluster={cluster}/date={each}/{bundle}"
         for each in (began, began - timedelta(days=1))

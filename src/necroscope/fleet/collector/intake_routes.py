@@ -81,7 +81,7 @@ async def put_bundle(
     with collector.budget.push(_node(grant)) as take:
         body = await _body(request, limit_bytes, take)
         if not body.startswith(_ZSTD_MAGIC):
-            raise BadBatch("the body is no bundle", "a zstd'd tar, as `fleet push` makes it")
+            raise BadBatch("the body is not a bundle", "a zstd'd tar, as `fleet push` makes it")
         path = f"bundles/cluster={grant.cluster}/date={day_of(time_ns)}/{node}--{bundle_id}.bundle"
         await collector.commits.put(path, body)
     collector.metrics.add("bundles")

@@ -115,5 +115,5 @@ def _needed(words: Words, name: str) -> str:
 
 def _number(text: str, least: int, most: int) -> int:
     if not text.isdecimal() or not least <= int(text) <= most:
-        raise UsageError(f"{text!r} is no number from {least} to {most:,}")
+        raise UsageError(f"{text!r} is not a number from {least} to {most:,}")
     return int(text)

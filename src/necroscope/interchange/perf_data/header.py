@@ -73,7 +73,7 @@ class FileHeader:
 
 
 def read_header(file: BinaryIO, name: str) -> FileHeader:
-    """UsageError for what is no perf.data that can be read, CorruptData when its head is broken."""
+    """UsageError for a file that is not perf.data, CorruptData when its head is broken."""
     size_bytes = file.seek(0, os.SEEK_END)
     file.seek(0)
     head = file.read(_FILE_HEADER.size)
@@ -107,7 +107,7 @@ def _check_magic(head: bytes, name: str, size_bytes: int) -> None:
         )
     if head[:8] != MAGIC:
         raise UsageError(
-            f"{name} is no perf.data: it begins with {head[:8]!r}",
+            f"{name} is not a perf.data file: it begins with {head[:8]!r}",
             "give the file that `perf record` wrote",
         )
     if size_bytes < _PIPE_HEADER_BYTES:

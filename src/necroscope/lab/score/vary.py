@@ -105,7 +105,9 @@ def truths(directory: Path) -> list[Truth]:
         known = None if cause == UNKNOWN else cause
         found.append(Truth(path.parent, known, frozenset(), False))
     if not found:
-        raise LabError(f"there is no recording with a label in {directory}", "give another --dir")
+        raise LabError(
+            f"there is not a recording with a label in {directory}", "give another --dir"
+        )
     return found
 
 

@@ -62,7 +62,7 @@ class Kubernetes:
     def __init__(self, endpoint: Endpoint, token_file: Path, node: str) -> None:
         if not _NODE_NAME.fullmatch(node):
             raise UsageError(
-                f"{clean(node)!r} is no name of a Kubernetes node",
+                f"{clean(node)!r} is not a valid name of a Kubernetes node",
                 "set NODE_NAME by the downward API: spec.nodeName",
             )
         self._endpoint = endpoint
@@ -81,7 +81,7 @@ class Kubernetes:
             )
             if not host:
                 raise UsageError(
-                    "this is no pod: KUBERNETES_SERVICE_HOST is not set",
+                    "this is not a pod: KUBERNETES_SERVICE_HOST is not set",
                     "name the API server: --kubernetes-api URL",
                 )
             url = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"

@@ -127,7 +127,7 @@ def _json(body: bytes) -> Any:
         return json.loads(body)
     except (ValueError, RecursionError) as error:
         raise SourceUnavailable(
-            f"an answer of the container API is no JSON: {clean(str(error))}"
+            f"an answer of the container API is not valid JSON: {clean(str(error))}"
         ) from None
 
 

@@ -120,7 +120,7 @@ def collect_metadata(address: str = _METADATA_ADDRESS, port: int = 80) -> Iterat
         document: Any = json.loads(body) if status == 200 else {}
         pairs = [(key, document.get(key)) for key in _DOCUMENT_KEYS]
     except (ValueError, AttributeError, RecursionError):
-        raise SourceUnavailable("the metadata service's answer is no document") from None
+        raise SourceUnavailable("the metadata service's answer is not a document") from None
     for key, value in pairs:
         if isinstance(value, str):
             yield fact(

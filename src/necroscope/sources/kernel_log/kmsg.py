@@ -67,7 +67,7 @@ class KmsgReader:
             raise SourceUnavailable(f"cannot open {path}: {error.strerror}") from None
         if not stat.S_ISCHR(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            raise SourceUnavailable(f"{path} is no device")
+            raise SourceUnavailable(f"{path} is not a device")
         return cls(descriptor, to_time_ns)
 
     def fileno(self) -> int:

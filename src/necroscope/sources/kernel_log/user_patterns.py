@@ -49,14 +49,16 @@ def parse_user_patterns(text: str, source: str) -> tuple[Pattern, ...]:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"pattern file {source} is no TOML: {error}", _EXAMPLE) from None
+        raise UsageError(f"pattern file {source} is not valid TOML: {error}", _EXAMPLE) from None
     entries = document.get("pattern", [])
     if (
         set(document) - {"pattern"}
         or not isinstance(entries, list)
         or not all(isinstance(entry, dict) for entry in entries)
     ):
-        raise UsageError(f"pattern file {source} holds something that is no [[pattern]]", _EXAMPLE)
+        raise UsageError(
+            f"pattern file {source} holds something that is not a [[pattern]]", _EXAMPLE
+        )
     known = {pattern.id for pattern in PATTERNS}
     patterns = []
     for number, entry in enumerate(entries, 1):
@@ -71,7 +73,7 @@ def _pattern(entry: dict[str, object], where: str, known: set[str]) -> Pattern:
             raise UsageError(f"{where}: there is no key {name!r}", f"keys are: {', '.join(_TYPES)}")
         if not isinstance(value, _TYPES[name]):
             raise UsageError(
-                f"{where}: {name} is no {'text' if _TYPES[name] is str else 'true or false'}",
+                f"{where}: {name} is not {'text' if _TYPES[name] is str else 'true or false'}",
                 _EXAMPLE,
             )
     missing = [name for name in _REQUIRED if not entry.get(name)]
@@ -79,14 +81,14 @@ def _pattern(entry: dict[str, object], where: str, known: set[str]) -> Pattern:
         raise UsageError(f"{where} has no {' and no '.join(missing)}", _EXAMPLE)
     pattern_id, kind = str(entry["id"]), str(entry["kind"])
     if not _ID.fullmatch(pattern_id) or pattern_id in known:
-        wrong = "is taken" if pattern_id in known else "is no id"
+        wrong = "is taken" if pattern_id in known else "is not a valid id"
         raise UsageError(
             f"{where}: id {pattern_id!r} {wrong}",
             "an id is unique, of small letters, digits, dots, dashes and underscores",
         )
     if not _KIND.fullmatch(kind):
         raise UsageError(
-            f"{where}: kind {kind!r} is no kind", "a kind is a word such as fabric_error"
+            f"{where}: kind {kind!r} is not a valid kind", "a kind is a word such as fabric_error"
         )
     keywords = (str(entry["contains"]),) if entry.get("contains") else ()
     return Pattern(
@@ -103,7 +105,7 @@ def _compiled(regex: str, where: str) -> re.Pattern[str]:
         compiled = re.compile(regex)
     except (re.error, RecursionError, OverflowError) as error:
         raise UsageError(
-            f"{where}: {regex!r} is no regex: {error}",
+            f"{where}: {regex!r} is not a valid regex: {error}",
             "regexes are written as Python's re module reads them",
         ) from None
     if compiled.search("") is not None:

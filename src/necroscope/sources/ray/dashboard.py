@@ -29,7 +29,7 @@ def parse_address(text: str) -> tuple[str, int]:
     match = _ADDRESS.fullmatch(text)
     if match is None or not 0 < int(match["port"]) < 1 << 16:
         raise UsageError(
-            f"{text!r} is no address of a Ray dashboard", "write it as http://127.0.0.1:8265"
+            f"{text!r} is not the address of a Ray dashboard", "write it as http://127.0.0.1:8265"
         )
     host = match["host"].strip("[]")
     return ("127.0.0.1" if host == "localhost" else host), int(match["port"])

@@ -130,7 +130,7 @@ class Bus:
         while b"\r\n" not in self._buffer:
             self._take_bytes()
             if len(self._buffer) > 4096:
-                raise SourceUnavailable("what answers on systemd's socket is no D-Bus")
+                raise SourceUnavailable("what answers on systemd's socket does not speak D-Bus")
         line, _, rest = bytes(self._buffer).partition(b"\r\n")
         self._buffer = bytearray(rest)
         return line

@@ -41,7 +41,7 @@ class Metric(ABC):
         self, name: str, description: str, labels: Sequence[str] = (), limit: int = LABEL_SETS
     ) -> None:
         if not _METRIC_NAME.fullmatch(name) or not all(map(_LABEL_NAME.fullmatch, labels)):
-            raise ValueError(f"{name}{list(labels)} is no metric name with labels")
+            raise ValueError(f"{name}{list(labels)} is not a metric name with labels")
         self.name = name
         self.description = description
         self.labels = tuple(labels)

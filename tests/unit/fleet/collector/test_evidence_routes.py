@@ -98,7 +98,7 @@ def test_torn_evidence_is_said_to_be_torn_and_leaves_nothing(
 ) -> None:
     answer = client.get(place("gpu-17--torn.bundle") + "api/recording")
     assert answer.status_code == 422
-    assert "no bundle" in answer.json()["error"]
+    assert "not a bundle" in answer.json()["error"]
     assert not list(temporary.iterdir())
 
 

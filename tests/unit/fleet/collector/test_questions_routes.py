@@ -110,7 +110,7 @@ def test_bundles_and_reports_are_handed_out(client: httpx.Client) -> None:
         ("why", {"event": "nic_rest"}, 400, "nic_reset"),
         ("why", {}, 400, "one event or one cause"),
         ("nodes", {"where": "zone=("}, 400, "at character 6"),
-        ("nodes", {"since": "tomorrow-ish"}, 400, "no moment"),
+        ("nodes", {"since": "tomorrow-ish"}, 400, "not a valid moment"),
         ("nodes", {"since": "2026-04-11", "until": "2026-04-01"}, 400, "not before"),
         ("diff", {"a": "gpu-000"}, 422, "b"),
         ("incidents", {"limit": "0"}, 422, "limit"),

@@ -141,13 +141,13 @@ def test_in_a_pod_the_environment_names_the_server(
     endpoint = Kubernetes.in_pod("node-a", credentials=credentials)._endpoint
     assert (endpoint.host, endpoint.port, endpoint.context is not None) == ("fd00::1", 6443, True)
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST")
-    with pytest.raises(UsageError, match="this is no pod"):
+    with pytest.raises(UsageError, match="this is not a pod"):
         Kubernetes.in_pod("node-a", credentials=credentials)
 
 
 @pytest.mark.parametrize("name", ["", "Node-A", "../other", "a/b", "-a", "a" * 300, "a\n"])
 def test_a_name_that_would_lead_elsewhere_is_refused(name: str, credentials: Path) -> None:
-    with pytest.raises(UsageError, match="is no name of a Kubernetes node"):
+    with pytest.raises(UsageError, match="is not a valid name of a Kubernetes node"):
         Kubernetes.in_pod(name, "http://127.0.0.1:1", credentials)
 
 

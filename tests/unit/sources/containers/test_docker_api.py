@@ -95,7 +95,7 @@ def test_an_id_that_is_none_does_not_reach_a_request() -> None:
 
 
 def test_what_is_no_json_is_unavailable() -> None:
-    with pytest.raises(SourceUnavailable, match="no JSON"):
+    with pytest.raises(SourceUnavailable, match="not valid JSON"):
         parse_list(b"<html>")
 
 

@@ -159,7 +159,7 @@ def test_another_error_is_told_and_the_next_read_tries_again(
 
 def test_what_is_no_device_is_refused(tmp_path: Path) -> None:
     (tmp_path / "kmsg").write_text("6,1,1,-;text\n")
-    with pytest.raises(SourceUnavailable, match="is no device"):
+    with pytest.raises(SourceUnavailable, match="is not a device"):
         KmsgReader.open(tmp_path / "kmsg", to_time_ns)
     with pytest.raises(SourceUnavailable, match="No such file"):
         KmsgReader.open(tmp_path / "absent", to_time_ns)

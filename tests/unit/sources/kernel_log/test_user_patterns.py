@@ -49,19 +49,19 @@ def test_an_empty_file_has_no_patterns() -> None:
 @pytest.mark.parametrize(
     ("text", "facts"),
     [
-        ("pattern = [", "pattern file x is no TOML"),
-        ("pattern = 3", "holds something that is no [[pattern]]"),
-        ("[other]\na = 1", "holds something that is no [[pattern]]"),
+        ("pattern = [", "pattern file x is not valid TOML"),
+        ("pattern = 3", "holds something that is not a [[pattern]]"),
+        ("[other]\na = 1", "holds something that is not a [[pattern]]"),
         (entry(id="'a'", kind="'b'"), "pattern 1 of x has no regex"),
         (entry(regex="'r'"), "pattern 1 of x has no id and no kind"),
-        (entry(id="'a'", kind="'b'", regex="'('"), "pattern 1 of x: '(' is no regex"),
+        (entry(id="'a'", kind="'b'", regex="'('"), "pattern 1 of x: '(' is not a valid regex"),
         (entry(id="'a'", kind="'b'", regex="'x*'"), "matches an empty line"),
-        (entry(id="'a'", kind="'b'", regex="3"), "pattern 1 of x: regex is no text"),
+        (entry(id="'a'", kind="'b'", regex="3"), "pattern 1 of x: regex is not text"),
         (
             entry(id="'a'", kind="'b'", regex="'r'", colour="'red'"),
             "pattern 1 of x: there is no key 'colour'",
         ),
-        (entry(id="'A B'", kind="'b'", regex="'r'"), "id 'A B' is no id"),
+        (entry(id="'A B'", kind="'b'", regex="'r'"), "id 'A B' is not a valid id"),
         (entry(id="'lockup.soft'", kind="'b'", regex="'r'"), "id 'lockup.soft' is taken"),
         (
             entry(id="'a'", kind="'b'", regex="'r'")
@@ -69,7 +69,7 @@ def test_an_empty_file_has_no_patterns() -> None:
             + entry(id="'a'", kind="'b'", regex="'r'"),
             "pattern 2 of x: id 'a' is taken",
         ),
-        (entry(id="'a'", kind="'NIC reset'", regex="'r'"), "kind 'NIC reset' is no kind"),
+        (entry(id="'a'", kind="'NIC reset'", regex="'r'"), "kind 'NIC reset' is not a valid kind"),
     ],
 )
 def test_a_mistake_names_the_entry_and_what_is_wrong(text: str, facts: str) -> None:

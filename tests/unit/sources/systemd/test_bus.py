@@ -83,7 +83,7 @@ def test_no_more_calls_wait_for_an_answer_than_a_bus_allows(tmp_path: Path) -> N
     [
         (never, "did not answer in time"),
         (lambda _: b"REJECTED EXTERNAL\r\n", "refuses us: REJECTED EXTERNAL"),
-        (lambda _: b"x" * 5000, "is no D-Bus"),
+        (lambda _: b"x" * 5000, "does not speak D-Bus"),
         (lambda _: b"", "closed the connection"),
         (lambda data: b"OK 1\r\n" if b"AUTH" in data else b"\xff" * 64, "speaks no D-Bus"),
     ],

@@ -112,7 +112,7 @@ def test_counts_made_elsewhere_have_no_sum_where_that_is_not_known() -> None:
 
 def test_wrong_names_labels_and_bounds_are_refused_where_they_are_written() -> None:
     for name, labels in (("no-metric", ()), ("a", ("le-le",)), ("a", ("__name__",)), ("", ())):
-        with pytest.raises(ValueError, match="is no metric name"):
+        with pytest.raises(ValueError, match="is not a metric name"):
             Counter(name, "A.", labels)
     with pytest.raises(ValueError, match="do not ascend"):
         Histogram("a", "A.", (1, 1))
