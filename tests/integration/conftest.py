@@ -108,10 +108,14 @@ class RunningRecorder:
 
 
 @contextmanager
-def served(recording: Path) -> Iterator[str]:
-    """The address of `necroscope view` over a recording."""
+def served(recording: Path, browser: Path | None = None) -> Iterator[str]:
+    """The address of `necroscope view` over a recording; `browser` is the program that it opens."""
+    options = ["--no-browser"] if browser is None else []
     with subprocess.Popen(
-        [*COMMAND, "view", str(recording), "--no-browser"], stdout=subprocess.PIPE, text=True
+        [*COMMAND, "view", str(recording), *options],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | ({} if browser is None else {"BROWSER": str(browser)}),
     ) as server:
         assert server.stdout is not None
         found = re.search(r"http\S+", server.stdout.readline())

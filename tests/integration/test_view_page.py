@@ -330,3 +330,27 @@ def test_light_small_and_large_screens_have_no_sideways_scrolling(browser, addre
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         finally:
             context.close()
+
+
+def test_the_browser_is_opened_by_a_file_that_lets_in_once(browser, tmp_path: Path) -> None:
+    program, told = tmp_path / "browser", tmp_path / "told"
+    program.write_text(f'#!/bin/sh\necho "$@" > {told}.part && mv {told}.part {told}\n')
+    program.chmod(0o755)
+    context = browser.new_context(viewport=WIDE)
+    try:
+        with served(write(tmp_path / "r", drawn_incident()), program) as address:
+            page = context.new_page()
+            page.goto(address.partition("?")[0])
+            assert "the token is missing" in page.content()
+            # The server answers only after the browser was started.
+            file = told.read_text().strip()
+            assert address.partition("token=")[2] not in file
+            page.goto(file)
+            page.wait_for_selector("#flame canvas", timeout=SOON_MS)
+            assert "once" not in page.url
+            other = browser.new_context().new_page()
+            other.goto(file)
+            other.wait_for_selector("text=used before", timeout=SOON_MS)
+            other.context.close()
+    finally:
+        context.close()

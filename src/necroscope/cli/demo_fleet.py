@@ -8,9 +8,8 @@ import subprocess
 import sys
 import tempfile
 import time
-import webbrowser
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Final
 
 import click
 
+from necroscope.cli.browser import opened_in_browser
 from necroscope.errors import NecroscopeError
 
 _EVENT: Final = "nic_reset"
@@ -93,10 +93,9 @@ def _serve(lake: Path, tokens: Path, port: int, *, opens_browser: bool) -> None:
     with _collector(lake, tokens, port) as (collector, address):
         page = f"{address}/#token={token}"
         click.echo(f"the fleet is at {page}\nCtrl-C ends it")
-        if opens_browser:
-            webbrowser.open(page)
-        for line in collector.stderr or ():
-            click.echo(line, nl=False, err=True)
+        with opened_in_browser(page) if opens_browser else nullcontext():
+            for line in collector.stderr or ():
+                click.echo(line, nl=False, err=True)
         if collector.wait():
             raise NecroscopeError("the collector has ended", "what it says above is why")
 

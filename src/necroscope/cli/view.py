@@ -4,7 +4,6 @@ import contextlib
 import io
 import secrets
 import socket
-import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +12,7 @@ import click
 from necroscope import __version__
 from necroscope.analysis.engine import diagnose
 from necroscope.analysis.report import Report
+from necroscope.cli.browser import opened_in_browser
 from necroscope.cli.opened_recording import opened_recording
 from necroscope.errors import UsageError
 from necroscope.interchange.writers.speedscope import write_speedscope
@@ -72,21 +72,21 @@ def serve(store: Store, host: str, port: int, *, opens_browser: bool) -> None:
     from necroscope.views.web.app import make_app  # noqa: PLC0415
 
     listener = _listener(host, port)
-    token = secrets.token_urlsafe(24)
-    address = address_of(host, listener.getsockname()[1], token)
-    click.echo(f"the time machine is at {address}\nCtrl-C ends it")
-    if opens_browser:
-        webbrowser.open(address)
-    config = uvicorn.Config(
-        make_app(recording_of(store), token, own_hosts(host)), log_level="warning", access_log=False
-    )
-    # The server ends well on Ctrl-C, and then raises it once more.
-    with contextlib.suppress(KeyboardInterrupt):
+    token, once = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
+    address = address_of(host, listener.getsockname()[1])
+    click.echo(f"the time machine is at {address}?token={token}\nCtrl-C ends it")
+    app = make_app(recording_of(store), token, own_hosts(host), once=once)
+    config = uvicorn.Config(app, log_level="warning", access_log=False)
+    with contextlib.ExitStack() as stack:
+        if opens_browser:
+            stack.enter_context(opened_in_browser(f"{address}?once={once}"))
+        # The server ends well on Ctrl-C, and then raises it once more.
+        stack.enter_context(contextlib.suppress(KeyboardInterrupt))
         uvicorn.Server(config).run([listener])
 
 
-def address_of(host: str, port: int, token: str) -> str:
-    return f"http://{_bracketed(host)}:{port}/?token={token}"
+def address_of(host: str, port: int) -> str:
+    return f"http://{_bracketed(host)}:{port}/"
 
 
 def own_hosts(host: str) -> frozenset[str]:

@@ -8,8 +8,8 @@ from necroscope.cli.view import address_of, own_hosts
 
 
 def test_an_ipv6_address_has_brackets() -> None:
-    assert address_of("::1", 8080, "t") == "http://[::1]:8080/?token=t"
-    assert address_of("127.0.0.1", 8080, "t") == "http://127.0.0.1:8080/?token=t"
+    assert address_of("::1", 8080) == "http://[::1]:8080/"
+    assert address_of("127.0.0.1", 8080) == "http://127.0.0.1:8080/"
     assert "[fe80::1]" in own_hosts("fe80::1")
 
 

@@ -83,9 +83,13 @@ class Recording:
 
 
 def make_app(
-    recording: Recording, token: str, hosts: frozenset[str], static: Path = STATIC
+    recording: Recording,
+    token: str,
+    hosts: frozenset[str],
+    static: Path = STATIC,
+    once: str | None = None,
 ) -> Application:
-    return Guard(recording_app(recording, static), token, hosts)
+    return Guard(recording_app(recording, static), token, hosts, once)
 
 
 def recording_app(recording: Recording, static: Path = STATIC) -> FastAPI:

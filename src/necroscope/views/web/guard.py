@@ -18,7 +18,6 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-COOKIE: Final = "necroscope_token"
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:"
     " blob:; connect-src 'self'; font-src 'self'; frame-src 'self'; frame-ancestors 'self';"
@@ -33,14 +32,27 @@ _HEADERS: Final = (
     (b"cache-control", b"no-store"),
 )
 
+_GO_ON: Final = (
+    b'<!doctype html><meta http-equiv="refresh" content="0;url=/"><title>necroscope</title>'
+)
+
 
 class Guard:
-    """`hosts` are the names under which the server may be asked, without a port."""
+    """`hosts` are the names under which the server may be asked, without a port. `once` lets in
+    once: it stands in a file that the browser is opened with.
+    """
 
-    def __init__(self, application: Application, token: str, hosts: frozenset[str]) -> None:
+    def __init__(
+        self,
+        application: Application,
+        token: str,
+        hosts: frozenset[str],
+        once: str | None = None,
+    ) -> None:
         self._application = application
         self._token = token
         self._hosts = hosts
+        self._once = once
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -50,8 +62,10 @@ class Guard:
         refusal = self._refusal(scope, headers)
         if refusal is not None:
             await _answer(send, *refusal)
-        elif (given := _given_token(scope)) is not None:
-            await self._admit(scope, given, send)
+        elif (given := _word(scope, "once")) is not None:
+            await self._admit_once(given, headers.get(b"host", ""), send)
+        elif (given := _word(scope, "token")) is not None:
+            await self._admit(scope, given, headers.get(b"host", ""), send)
         else:
             await self._application(scope, receive, _with_headers(send))
 
@@ -66,7 +80,8 @@ class Guard:
         origin = headers.get(b"origin")
         if origin is not None and urlsplit(origin).netloc != host:
             return 403, "another site asked", "open the page itself"
-        if _given_token(scope) is None and not self._is_known(headers):
+        is_new = any(_word(scope, name) is not None for name in ("token", "once"))
+        if not is_new and not self._is_known(headers):
             return (
                 401,
                 "the token is missing",
@@ -77,12 +92,33 @@ class Guard:
     def _is_known(self, headers: dict[bytes, str]) -> bool:
         bearer = headers.get(b"authorization", "").removeprefix("Bearer ")
         try:
-            cookie = SimpleCookie(headers.get(b"cookie", "")).get(COOKIE)
+            name = cookie_name(headers.get(b"host", ""))
+            cookie = SimpleCookie(headers.get(b"cookie", "")).get(name)
         except CookieError:
             cookie = None
         return self._matches(bearer) or (cookie is not None and self._matches(cookie.value))
 
-    async def _admit(self, scope: Scope, given: str, send: Send) -> None:
+    async def _admit_once(self, given: str, host: str, send: Send) -> None:
+        """A page that goes on to the real one: the cookie is for navigation from our own pages
+        alone, and a redirect would still count as coming from the file.
+        """
+        if self._once is None or not hmac.compare_digest(given.encode(), self._once.encode()):
+            hint = "open the whole address that `necroscope view` printed"
+            await _answer(send, 401, "this link was used before, or is wrong", hint)
+            return
+        self._once = None
+        headers = [
+            (b"content-type", b"text/html; charset=utf-8"),
+            (b"set-cookie", self._cookie(host)),
+            *_HEADERS,
+        ]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": _GO_ON})
+
+    def _cookie(self, host: str) -> bytes:
+        return f"{cookie_name(host)}={self._token}; Path=/; HttpOnly; SameSite=Strict".encode()
+
+    async def _admit(self, scope: Scope, given: str, host: str, send: Send) -> None:
         """The link's token becomes a cookie, and leaves the address bar: links are shared."""
         if not self._matches(given):
             await _answer(
@@ -101,14 +137,13 @@ class Guard:
         target = (
             "/" + scope["path"].lstrip("/") + (f"?{urlencode(rest, doseq=True)}" if rest else "")
         )
-        cookie = f"{COOKIE}={self._token}; Path=/; HttpOnly; SameSite=Strict"
         await send(
             {
                 "type": "http.response.start",
                 "status": 303,
                 "headers": [
                     (b"location", target.encode("latin-1", "replace")),
-                    (b"set-cookie", cookie.encode()),
+                    (b"set-cookie", self._cookie(host)),
                     *_HEADERS,
                 ],
             }
@@ -119,9 +154,15 @@ class Guard:
         return hmac.compare_digest(text.encode(), self._token.encode())
 
 
-def _given_token(scope: Scope) -> str | None:
-    values = parse_qs(scope["query_string"].decode("latin-1")).get("token")
+def _word(scope: Scope, name: str) -> str | None:
+    values = parse_qs(scope["query_string"].decode("latin-1")).get(name)
     return values[0] if values else None
+
+
+def cookie_name(host: str) -> str:
+    """With the port that the browser sees: it keeps the cookies of a host's servers together."""
+    _, colon, port = host.rpartition(":")
+    return f"necroscope_token_{port if colon and port.isdecimal() else 80}"
 
 
 def _name(host: str) -> str:

@@ -3,9 +3,10 @@
 import httpx
 import pytest
 
-from necroscope.views.web.guard import COOKIE, Guard
+from necroscope.views.web.guard import Guard, cookie_name
 
 TOKEN = "a-secret"
+COOKIE = cookie_name("localhost:8080")
 
 
 async def answers_all(scope, receive, send) -> None:
@@ -114,3 +115,31 @@ def test_the_address_at_which_a_connection_came_in_is_ours() -> None:
         ).status_code
         == 421
     )
+
+
+def test_a_link_of_one_use_lets_in_once() -> None:
+    guard = Guard(answers_all, TOKEN, frozenset({"localhost"}), "once-only")
+
+    async def run() -> list[httpx.Response]:
+        transport = httpx.ASGITransport(guard)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost:8080") as one:
+            first = await one.get("/?once=once-only")
+            return [
+                await one.get("/?once=other"),
+                first,
+                await one.get("/?once=once-only"),
+                await one.get("/"),
+            ]
+
+    import asyncio
+
+    other, first, again, page = asyncio.run(run())
+    assert (other.status_code, first.status_code, again.status_code) == (401, 200, 401)
+    assert "SameSite=Strict" in first.headers["set-cookie"]
+    assert "url=/" in first.text
+    assert page.text == "data"
+
+
+def test_two_servers_of_one_host_have_cookies_of_their_own() -> None:
+    assert ask("/", base="http://localhost:9090", cookie=f"{COOKIE}={TOKEN}").status_code == 401
+    assert cookie_name("localhost") == "necroscope_token_80"
