@@ -17,6 +17,7 @@ import click
 import pytest
 from tests.drawn_node import at, drawn_node
 from tests.growing_recording import GrowingRecording
+from tests.ledger_entries import ledger_entry
 from tests.programs import needs_kubectl, needs_promtool, program
 
 from necroscope import settings
@@ -80,7 +81,7 @@ def made_metrics(directory: Path) -> set[str]:
     )
     recording = GrowingRecording(directory / "recording", node).grow(10)
     metrics = NodeMetrics(Store.open(recording.directory), at(0), "1", ["rt-hog"])
-    metrics.verdicts.take("rt-hog", 0.9, at(1), at(2), 0)
+    metrics.verdicts.take(ledger_entry("rt-hog", 1, 2))
     metrics.note_recorder(1, 1)
     with MetricsServer(
         ("127.0.0.1", 0), metrics, recording.directory, with_verdicts=False

@@ -73,7 +73,7 @@ def diagnose(
         if at_ns is None
         else _about(recording, whole, at_ns, core, notes)
     )
-    incidents = [one for one in found if core is None or at_ns is not None or _concerns(one, core)]
+    incidents = [one for one in found if core is None or at_ns is not None or concerns(one, core)]
     numbered = (replace(one, id=f"{format_moment(one.from_ns)}-{_place(one)}") for one in incidents)
     ordered = tuple(sorted(numbered, key=lambda one: one.from_ns))
     return Report(
@@ -228,7 +228,7 @@ def _chosen(gathered: Sequence[Cluster], notes: list[str]) -> list[Cluster]:
     return [*strong[:_MOST_STRONG], *weak[:_MOST_WEAK]]
 
 
-def _concerns(incident: Incident, core: int) -> bool:
+def concerns(incident: Incident, core: int) -> bool:
     """Of an incident of several cores one is told first; it is the others' as well."""
     return incident.core in (core, None) or any(
         episode.core == core for episode in incident.episodes

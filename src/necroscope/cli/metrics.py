@@ -9,10 +9,11 @@ import click
 from necroscope import __version__
 from necroscope.analysis.causes import all_causes
 from necroscope.errors import RecordingError, UsageError
-from necroscope.model.span import Span
 from necroscope.model.units import parse_duration_ns
 from necroscope.outlets.metrics_server import MetricsServer
+from necroscope.segment.lock import is_recorded
 from necroscope.store.query import Store
+from necroscope.verdicts.entry import IncidentState, LedgerEntry
 from necroscope.views.prometheus.node_metrics import NodeMetrics
 
 _LISTEN: Final = "127.0.0.1:9419"
@@ -35,9 +36,7 @@ _LISTEN: Final = "127.0.0.1:9419"
     metavar="T",
     help="with --once: count what happened so long before the end [1h]",
 )
-@click.option(
-    "--no-verdicts", is_flag=True, help="leave the analysis of new incidents to somebody else"
-)
+@click.option("--no-verdicts", is_flag=True, help="do not count incidents by their cause")
 def command(directory: Path, listen: str, once: bool, since: str, no_verdicts: bool) -> None:
     """Worst-core figures and histograms, softirq delays, zombie cgroups, events, gaps, verdicts,
     and what the recorder costs.
@@ -78,17 +77,15 @@ def parse_listen(text: str) -> tuple[str, int]:
 
 
 def _at_once(store: Store, since_ns: int, *, with_verdicts: bool) -> str:
-    from necroscope.analysis.engine import diagnose  # noqa: PLC0415 - only here: the server has a process of its own for it
+    from necroscope.verdicts.reading import read_report  # noqa: PLC0415 - it loads the analysis
 
     first_ns, last_ns = store.span()
     from_ns = max(first_ns, last_ns - since_ns)
     metrics = NodeMetrics(store, from_ns, __version__, _causes())
-    metrics.look(time.time_ns())
+    metrics.look(time.time_ns(), is_recorded=is_recorded(store.catalog.directory))
     if with_verdicts:
-        for one in diagnose(store, span=Span(from_ns, last_ns + 1)).wrong:
-            metrics.verdicts.take(
-                one.verdict.cause, one.verdict.confidence, one.from_ns, one.to_ns, one.core
-            )
+        for one in read_report(store, from_ns).wrong:
+            metrics.verdicts.take(LedgerEntry(IncidentState.CLOSED, 0, one))
     return metrics.text()
 
 

@@ -16,11 +16,12 @@ from necroscope.errors import UsageError
 from necroscope.fleet.request import Endpoint
 from necroscope.model.names import clean
 from necroscope.model.units import NS_PER_S, parse_duration_ns
-from necroscope.outlets.notify.follow import Channel, Follower, Watch, fresh_incidents
-from necroscope.outlets.notify.judge import judge
 from necroscope.outlets.notify.kubernetes import CREDENTIALS, Kubernetes
+from necroscope.outlets.notify.notifier import Channel, Notifier
 from necroscope.outlets.notify.webhook import Webhook, read_secret
 from necroscope.segment.recording import Identity, read_identity
+from necroscope.verdicts.ledger import Ledger
+from necroscope.verdicts.ledger_writer import is_kept
 
 _NOTEBOOK: Final = ".notify.json"
 
@@ -93,8 +94,8 @@ def command(
     state: Path | None,
     once: bool,
 ) -> None:
-    """Follow a live recording and tell of each new incident, once: when it is over, or has gone on
-    for a minute.
+    """Follow a live recording and announce each new incident: when it is over, or has gone on for
+    12 s and again when it is over.
 
     What could not be delivered is kept through restarts and tried again for a day. A webhook gets
     what `diagnose --json` says of the incident, signed; Kubernetes gets a condition of the node and
@@ -116,15 +117,19 @@ def command(
             if warning := reading_warning(webhook_secret_file):
                 _say(f"warning: {warning}")
         channels.append(
-            Webhook(Endpoint.parse(webhook, webhook_ca_file), webhook_secret_file, identity.labels)
+            Webhook(
+                Endpoint.parse(webhook, webhook_ca_file),
+                webhook_secret_file,
+                identity.node,
+                identity.labels,
+            )
         )
     if to_kubernetes:
         channels.append(_kubernetes(identity, node_name, kubernetes_api, kubernetes_credentials))
     if not channels:
         raise UsageError("nobody is to be told", "name --webhook URL, --kubernetes, or both")
-    watch = Watch(directory, judge, fresh_incidents(time.time_ns()), _say)
-    follower = Follower(
-        watch,
+    notifier = Notifier(
+        _ledger(directory, once=once),
         channels,
         state or directory / _NOTEBOOK,
         _say,
@@ -133,9 +138,20 @@ def command(
     )
     signal.signal(signal.SIGTERM, _leave)
     if once:
-        follower.turn(time.time_ns())
-        sys.exit(1 if follower.undelivered else 0)
-    _follow(follower)
+        notifier.turn(time.time_ns())
+        sys.exit(1 if notifier.undelivered else 0)
+    _follow(notifier)
+
+
+def _ledger(directory: Path, *, once: bool) -> Ledger:
+    """With --once a recording that no process judges is judged here."""
+    if once:
+        from necroscope.verdicts.reading import current_ledger  # noqa: PLC0415 - it loads the analysis
+
+        return current_ledger(directory)
+    if not is_kept(directory):
+        _say("warning: no process judges this recording: is it recorded, and with --verdicts on?")
+    return Ledger.open(directory)
 
 
 def _kubernetes(
@@ -144,11 +160,11 @@ def _kubernetes(
     return Kubernetes.in_pod(node_name or identity.node, api, credentials)
 
 
-def _follow(follower: Follower) -> None:
+def _follow(notifier: Notifier) -> None:
     click.echo("following; Ctrl-C ends it", err=True)
     try:
         while True:
-            again_ns = follower.turn(time.time_ns())
+            again_ns = notifier.turn(time.time_ns())
             time.sleep(max(0.1, (again_ns - time.time_ns()) / NS_PER_S))
     except KeyboardInterrupt:
         click.echo("", err=True)

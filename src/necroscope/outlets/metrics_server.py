@@ -1,43 +1,44 @@
-"""The HTTP side of `necroscope metrics`: one scrape at a time; new incidents are analysed in a
-process of their own.
+"""The HTTP side of `necroscope metrics`: a few connections at a time, none of which can hold up the
+others by sending slowly.
 """
 
+import contextlib
 import resource
 import socket
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
 from necroscope import __version__
 from necroscope.errors import NecroscopeError, UsageError
 from necroscope.model.names import clean
-from necroscope.outlets.notify.follow import Watch
-from necroscope.outlets.notify.judge import judge
-from necroscope.outlets.notify.new_incidents import NewIncidents
 from necroscope.outlets.recorder_cost import read_cost
-from necroscope.segment.lock import LOCK_FILE
+from necroscope.segment.lock import LOCK_FILE, is_recorded
+from necroscope.verdicts.ledger import Ledger
 from necroscope.views.prometheus.exposition import CONTENT_TYPE, Counter, Gauge, Metric
 from necroscope.views.prometheus.node_metrics import NodeMetrics
 
-_LOOK_S: Final = 5.0
 _POLL_S: Final = 1.0
-# Whoever connects and says nothing must not keep the scraper out for long.
+# A client that says nothing, or a byte now and then, must not keep the scraper out.
 _SILENT_S: Final = 5.0
+_HEAD_S: Final = 5.0
+_MOST_CONNECTIONS: Final = 8
 _INDEX: Final = b"necroscope: the metrics are at /metrics\n"
 
 
-class MetricsServer(HTTPServer):
-    """Answers GET /metrics and /healthz. One thread: two scrapes at once would only wait for the
-    same rows.
+class MetricsServer(ThreadingHTTPServer):
+    """Answers GET /metrics and /healthz. Two scrapes at once wait for each other: they would read
+    the same rows.
     """
 
     allow_reuse_address = True
+    daemon_threads = True
 
     def __init__(
         self,
@@ -55,31 +56,42 @@ class MetricsServer(HTTPServer):
             raise UsageError(facts, "choose another --listen HOST:PORT") from None
         self._metrics = metrics
         self._directory = directory
-        self._with_verdicts = with_verdicts
+        self._ledger = Ledger.open(directory) if with_verdicts else None
+        if self._ledger is not None:
+            metrics.verdicts.leave_out(self._ledger.entries.values())
         self._lock = threading.Lock()
-        self._stopping = threading.Event()
+        self._free = threading.BoundedSemaphore(_MOST_CONNECTIONS)
         self._recorder: tuple[int, float] | None = None
         self._own_cpu = Counter(
-            "necroscope_metrics_cpu_seconds_total", "CPU time of this exporter and its analyses."
+            "necroscope_metrics_cpu_seconds_total", "CPU time of this exporter."
         )
         self._own_seconds = 0.0
         self._look_seconds = Gauge(
             "necroscope_metrics_read_seconds", "How long the last look at the recording took."
         )
         self._errors = Counter(
-            "necroscope_metrics_errors_total", "Looks at the recording and analyses that failed."
+            "necroscope_metrics_errors_total", "Looks at the recording that failed."
         )
 
     def run(self) -> None:
         """Until interrupted."""
-        if self._with_verdicts:
-            threading.Thread(target=self._judge, daemon=True).start()
         try:
             self.serve_forever(_POLL_S)
         except KeyboardInterrupt:
             click.echo("", err=True)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Beyond a few at a time a connection is closed at once."""
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
         finally:
-            self._stopping.set()
+            self._free.release()
 
     def text(self) -> str:
         """What a scrape gets; while the recording cannot be read, the figures of before and an
@@ -88,9 +100,12 @@ class MetricsServer(HTTPServer):
         started_s = time.perf_counter()
         with self._lock:
             try:
-                self._metrics.look(time.time_ns())
+                recorded = is_recorded(self._directory)
+                self._metrics.look(time.time_ns(), is_recorded=recorded)
             except NecroscopeError as error:
                 self._failed(error)
+            for entry in self._ledger.refresh() if self._ledger is not None else ():
+                self._metrics.verdicts.take(entry)
             self._note_recorder()
             self._look_seconds.set(time.perf_counter() - started_s)
             return self._metrics.text(self._own())
@@ -113,20 +128,6 @@ class MetricsServer(HTTPServer):
         # A child's time is missing for the moment between its end and its being reaped.
         self._recorder = cost.pid, max(cost.cpu_seconds, before)
 
-    def _judge(self) -> None:
-        watch = Watch(
-            self._directory,
-            judge,
-            NewIncidents(time.time_ns()),
-            lambda facts: self._failed(NecroscopeError(facts)),
-        )
-        while not self._stopping.wait(_LOOK_S):
-            for one in watch.look(time.time_ns()):
-                with self._lock:
-                    self._metrics.verdicts.take(
-                        one.cause, one.confidence, one.from_ns, one.to_ns, one.core
-                    )
-
     def _failed(self, error: NecroscopeError) -> None:
         self._errors.add()
         click.echo(f"warning: {clean(error.facts, 500)}", err=True)
@@ -144,6 +145,26 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = _SILENT_S
     server_version = f"necroscope/{__version__}"
     sys_version = ""
+
+    def setup(self) -> None:
+        super().setup()
+        self._deadline = threading.Timer(_HEAD_S, self._hang_up)
+        self._deadline.daemon = True
+        self._deadline.start()
+
+    def parse_request(self) -> bool:
+        """The head is there."""
+        is_good = super().parse_request()
+        self._deadline.cancel()
+        return is_good
+
+    def finish(self) -> None:
+        self._deadline.cancel()
+        super().finish()
+
+    def _hang_up(self) -> None:
+        with contextlib.suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
 
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]

@@ -5,6 +5,7 @@ holder dies, however it dies.
 import contextlib
 import fcntl
 import os
+import time
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -12,6 +13,8 @@ from typing import Final, Self
 from necroscope.errors import RecordingBusy, RecordingError
 
 LOCK_FILE: Final = "recorder.lock"
+_TRIES: Final = 5
+_TRY_AGAIN_S: Final = 0.05
 
 
 class RecordingLock:
@@ -27,7 +30,7 @@ class RecordingLock:
                 f"cannot lock {directory}: {error.strerror}", "choose a directory you may write to"
             ) from None
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            take_lock(self._descriptor)
         except OSError:
             holder = os.read(self._descriptor, 20).decode("ascii", "replace").strip() or "unknown"
             os.close(self._descriptor)
@@ -54,6 +57,37 @@ class RecordingLock:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def is_recorded(directory: Path) -> bool:
+    """Whether a recorder holds the recording now, whatever its clock and its segments say."""
+    return is_locked(directory / LOCK_FILE)
+
+
+def is_locked(path: Path) -> bool:
+    """False also where that cannot be found out."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def take_lock(descriptor: int) -> None:
+    """A reader that asks whether the lock is held holds it itself for a moment."""
+    for _ in range(_TRIES - 1):
+        with contextlib.suppress(BlockingIOError):
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        time.sleep(_TRY_AGAIN_S)
+    return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def lock_directory(path: Path) -> int | None:

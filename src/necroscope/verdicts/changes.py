@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from necroscope.analysis.report import Incident
 from necroscope.model.definitions import OVER_NS
 from necroscope.model.units import NS_PER_S
-from necroscope.verdicts.entry import Entry, State, bounded
+from necroscope.verdicts.entry import IncidentState, LedgerEntry, bounded
 
 # The analysis of another stretch may see the same beginning or end a tick earlier or later.
 TICK_NS: Final = NS_PER_S
@@ -52,13 +52,13 @@ def _overlap(one: Placed, other: Placed) -> bool:
     return one.from_ns <= other.to_ns + TICK_NS and other.from_ns <= one.to_ns + TICK_NS
 
 
-def changes(known: Iterable[Entry], judgement: Judgement) -> list[Entry]:
+def changes(known: Iterable[LedgerEntry], judgement: Judgement) -> list[LedgerEntry]:
     """Entries to append. `known` are those of the ledger, in any order."""
-    entries = {one.id: one for one in known if one.state is not State.MERGED}
-    changed: dict[str, Entry] = {}
+    entries = {one.id: one for one in known if one.state is not IncidentState.MERGED}
+    changed: dict[str, LedgerEntry] = {}
     revision = max([judgement.end_ns, *(one.revision + 1 for one in entries.values())])
 
-    def note(entry: Entry) -> None:
+    def note(entry: LedgerEntry) -> None:
         nonlocal revision
         entries[entry.id] = changed[entry.id] = replace(entry, revision=revision)
         revision += 1
@@ -73,18 +73,18 @@ def changes(known: Iterable[Entry], judgement: Judgement) -> list[Entry]:
         if first is None or _differs(first, entry):
             note(entry)
         for other in same[1:]:
-            note(replace(other, state=State.MERGED, merged_into=entry.id))
-    for entry in [one for one in entries.values() if one.state is State.OPEN]:
+            note(replace(other, state=IncidentState.MERGED, merged_into=entry.id))
+    for entry in [one for one in entries.values() if one.state is IncidentState.OPEN]:
         if judgement.is_over(entry.incident.to_ns) and entry.id not in changed:
             note(_ended(entry, judgement, entries.values()))
     return list(changed.values())
 
 
-def _entry(known: Entry | None, incident: Incident, judgement: Judgement) -> Entry:
+def _entry(known: LedgerEntry | None, incident: Incident, judgement: Judgement) -> LedgerEntry:
     """A verdict replaces the one before it only if it was made with the whole incident in view."""
-    state = State.CLOSED if judgement.is_over(incident.to_ns) else State.OPEN
+    state = IncidentState.CLOSED if judgement.is_over(incident.to_ns) else IncidentState.OPEN
     if known is None:
-        return Entry(state, 0, bounded(incident))
+        return LedgerEntry(state, 0, bounded(incident))
     before = known.incident
     sees_all = incident.from_ns <= before.from_ns + OVER_NS
     whole = replace(
@@ -93,10 +93,10 @@ def _entry(known: Entry | None, incident: Incident, judgement: Judgement) -> Ent
         from_ns=min(before.from_ns, incident.from_ns),
         to_ns=max(before.to_ns, incident.to_ns),
     )
-    return Entry(state, known.revision, whole)
+    return LedgerEntry(state, known.revision, whole)
 
 
-def _ended(entry: Entry, judgement: Judgement, others: Iterable[Entry]) -> Entry:
+def _ended(entry: LedgerEntry, judgement: Judgement, others: Iterable[LedgerEntry]) -> LedgerEntry:
     """With more to compare, what was open may be part of another incident; else it was reported,
     and so is its end.
     """
@@ -104,8 +104,8 @@ def _ended(entry: Entry, judgement: Judgement, others: Iterable[Entry]) -> Entry
         for other in others:
             is_new = any(one.from_ns == other.incident.from_ns for one in judgement.incidents)
             if is_new and other.id != entry.id and _includes(other.incident, entry.incident):
-                return replace(entry, state=State.MERGED, merged_into=other.id)
-    return replace(entry, state=State.CLOSED)
+                return replace(entry, state=IncidentState.MERGED, merged_into=other.id)
+    return replace(entry, state=IncidentState.CLOSED)
 
 
 def _includes(one: Incident, other: Incident) -> bool:
@@ -113,7 +113,7 @@ def _includes(one: Incident, other: Incident) -> bool:
     return _overlap(one, other) and (other.core in cores or one.core is None)
 
 
-def _differs(before: Entry, now: Entry) -> bool:
+def _differs(before: LedgerEntry, now: LedgerEntry) -> bool:
     """Whether a reader of the ledger would want to know."""
     one, other = before.incident, now.incident
     return (

@@ -17,7 +17,7 @@ _KEPT_ITEMS: Final = (200, 50, 10, 0)
 _PLAIN: Final = (int, float, str, bool, NoneType)
 
 
-class State(StrEnum):
+class IncidentState(StrEnum):
     """`open` goes on, `closed` is over, `merged` turned out to be part of another incident."""
 
     OPEN = "open"
@@ -26,13 +26,13 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LedgerEntry:
     """`revision` grows with every change of the ledger: who has seen all up to one has missed none.
 
     `incident.id` was given when it was first seen and stays. `merged_into` is the id of another.
     """
 
-    state: State
+    state: IncidentState
     revision: int
     incident: Incident
     merged_into: str | None = None
@@ -45,9 +45,9 @@ class Entry:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, content: object) -> "Entry":
+    def from_json(cls, content: object) -> "LedgerEntry":
         """TypeError or ValueError if it is not one: a recording may come from anywhere."""
-        return cast("Entry", _typed(cls, content))
+        return cast("LedgerEntry", _typed(cls, content))
 
 
 def bounded(incident: Incident) -> Incident:

@@ -18,9 +18,9 @@ from necroscope.segment.recording import segment_paths, segment_start_ns
 from necroscope.store.catalog import Catalog
 from necroscope.store.query import Store
 from necroscope.verdicts.changes import Judgement, changes
-from necroscope.verdicts.entry import Entry, State
+from necroscope.verdicts.entry import IncidentState, LedgerEntry
 from necroscope.verdicts.ledger import Ledger
-from necroscope.verdicts.plan import LONG_NS, Plan
+from necroscope.verdicts.plan import LONG_NS, JudgingPlan
 
 # Enough to see that something began, and to see it end.
 _LOOK_BACK_NS: Final = 150 * NS_PER_S
@@ -42,7 +42,7 @@ class Round:
     `is_judged`: the analysis ran, and not only the look.
     """
 
-    entries: Sequence[Entry]
+    entries: Sequence[LedgerEntry]
     judged: Span
     notes: Sequence[str] = ()
     is_judged: bool = False
@@ -65,7 +65,7 @@ class Follower:
         self._ledger = ledger
         self._store = Store(RecentCatalog(directory))
         known = ledger.entries.values()
-        self._plan = Plan(one.incident for one in known if one.state is State.CLOSED)
+        self._plan = JudgingPlan(one.incident for one in known if one.state is IncidentState.CLOSED)
         self._judged = ledger.judged
         self._stretch_ns = ledger.judged[1] if ledger.judged else 0
         self._looked_ns = 0
@@ -126,7 +126,8 @@ class Follower:
         own = [one for one in report.wrong if from_ns <= one.from_ns < to_ns]
         assert self._judged is not None
         self._judged = Span(from_ns, self._judged[1])
-        closed = [one for one in self._ledger.entries.values() if one.state is not State.OPEN]
+        known = self._ledger.entries.values()
+        closed = [one for one in known if one.state is not IncidentState.OPEN]
         judgement = Judgement(from_ns, self._looked_ns, is_live=False, incidents=own)
         return Round(changes(closed, judgement), self._judged, report.notes, is_judged=True)
 
@@ -160,7 +161,7 @@ class Follower:
             return is_due
 
         known = self._ledger.entries.values()
-        open_ns = [one.incident.from_ns for one in known if one.state is State.OPEN]
+        open_ns = [one.incident.from_ns for one in known if one.state is IncidentState.OPEN]
         from_ns = min([self._stretch_ns, *open_ns]) - BEFORE_NS
         from_ns = max(from_ns, end_ns - _HOUR_NS)
         report = _diagnose(self._store, Span(from_ns, end_ns + 1), wanted)

@@ -23,7 +23,7 @@ from necroscope.model.allocator import give_memory_back
 from necroscope.model.names import clean
 from necroscope.model.units import NS_PER_S
 from necroscope.segment.recording import PINS_FILE, read_pins
-from necroscope.verdicts.entry import Entry, State
+from necroscope.verdicts.entry import IncidentState, LedgerEntry
 from necroscope.verdicts.ledger_writer import LedgerWriter
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Keeper:
         self._writer.append(found.entries, found.judged, found.notes)
         self._keep_windows(found.entries)
 
-    def _keep_windows(self, entries: Sequence[Entry]) -> None:
+    def _keep_windows(self, entries: Sequence[LedgerEntry]) -> None:
         try:
             pins = read_pins(self._directory)
         except CorruptData:
@@ -101,7 +101,7 @@ class Keeper:
             from_ns, to_ns = entry.incident.from_ns, entry.incident.to_ns
             to_ns = min(to_ns, from_ns + _MOST_KEPT_NS)
             is_kept = any(pin.from_ns <= from_ns and to_ns <= pin.to_ns for pin in pins)
-            if entry.state is not State.MERGED and not is_kept:
+            if entry.state is not IncidentState.MERGED and not is_kept:
                 self._ask(f"{from_ns} {to_ns} {entry.incident.verdict.cause}")
 
     def _pins_time_ns(self) -> int:

@@ -5,7 +5,7 @@ Not a table of a segment: an incident goes on after its segment is sealed, and i
 by another process than the one that writes segments. A log of changes and not a file that is
 replaced, so that a change costs its own bytes. Each line is JSON with the CRC32 of its record:
 
-    {"crc32":"89abcdef","record":{"schema":1}}
+    {"crc32":"89abcdef","record":{"schema":1,"judged_by":"0.1.0"}}
     {"crc32":"89abcdef","record":{"entry":{"state":"open","revision":7,"incident":{...},...}}}
     {"crc32":"89abcdef","record":{"judged":[FROM_NS,TO_NS],"notes":["..."]}}
     {"crc32":"89abcdef","record":{"starts":2}}
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from necroscope.model.span import Span
-from necroscope.verdicts.entry import Entry, State
+from necroscope.verdicts.entry import IncidentState, LedgerEntry
 
 LEDGER_FILE: Final = "incidents.jsonl"
 SCHEMA: Final = 1
@@ -45,10 +45,11 @@ class Ledger:
     """
 
     directory: Path
-    entries: dict[str, Entry] = field(default_factory=dict)
+    entries: dict[str, LedgerEntry] = field(default_factory=dict)
     judged: Span | None = None
     notes: tuple[str, ...] = ()
     starts: int = 0
+    judged_by: str | None = None
     _file: tuple[int, int] = (0, 0)
 
     @classmethod
@@ -57,7 +58,7 @@ class Ledger:
         ledger.refresh()
         return ledger
 
-    def refresh(self) -> list[Entry]:
+    def refresh(self) -> list[LedgerEntry]:
         """Entries that are new or changed since the last look; no file, no entries."""
         try:
             descriptor = os.open(self.directory / LEDGER_FILE, os.O_RDONLY | os.O_NOFOLLOW)
@@ -76,12 +77,14 @@ class Ledger:
         self._file = found.st_ino, offset + whole
         return self._take(list(records(data[:whole])), is_new_file=offset == 0)
 
-    def _take(self, found: Sequence[Any], *, is_new_file: bool) -> list[Entry]:
+    def _take(self, found: Sequence[Any], *, is_new_file: bool) -> list[LedgerEntry]:
         if is_new_file:
             before, self.entries, self.judged, self.notes = self.entries, {}, None, ()
-            self.starts = 0
-            if not found or found[0] != {"schema": SCHEMA}:
+            self.starts, self.judged_by = 0, None
+            head = found[0] if found and isinstance(found[0], dict) else {}
+            if head.get("schema") != SCHEMA:
                 return []
+            self.judged_by = str(head.get("judged_by"))
         else:
             before = dict(self.entries)
         for record in found:
@@ -91,7 +94,7 @@ class Ledger:
     def _note(self, record: Any) -> None:
         with contextlib.suppress(KeyError, TypeError, ValueError):
             if "entry" in record:
-                entry = Entry.from_json(record["entry"])
+                entry = LedgerEntry.from_json(record["entry"])
                 self.entries[entry.id] = entry
             elif "judged" in record:
                 from_ns, to_ns = map(int, record["judged"])
@@ -100,9 +103,13 @@ class Ledger:
             elif "starts" in record:
                 self.starts = int(record["starts"])
 
-    def incidents(self) -> list[Entry]:
+    def take(self, entries: Sequence[LedgerEntry]) -> None:
+        """For a ledger that is in memory only."""
+        self.entries |= {entry.id: entry for entry in entries}
+
+    def incidents(self) -> list[LedgerEntry]:
         """In order of time, without those that became part of another."""
-        own = [entry for entry in self.entries.values() if entry.state is not State.MERGED]
+        own = [entry for entry in self.entries.values() if entry.state is not IncidentState.MERGED]
         return sorted(own, key=lambda entry: entry.incident.from_ns)
 
 

@@ -1,14 +1,15 @@
 """Who writes the ledger: one process at a time, found out by a lock that ends with its holder."""
 
-import fcntl
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from necroscope import __version__
 from necroscope.model.span import Span
 from necroscope.segment.checksum import write_whole
-from necroscope.verdicts.entry import Entry
+from necroscope.segment.lock import is_locked, take_lock
+from necroscope.verdicts.entry import LedgerEntry
 from necroscope.verdicts.ledger import LEDGER_FILE, MOST_NOTES, SCHEMA, Ledger, line
 
 LOCK_FILE: Final = "verdicts.lock"
@@ -23,7 +24,7 @@ class LedgerWriter:
         """BlockingIOError if another process keeps the ledger."""
         self._lock = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            take_lock(self._lock)
             self.ledger = Ledger.open(directory)
             self._path = directory / LEDGER_FILE
             self.ledger.starts += 1
@@ -36,7 +37,7 @@ class LedgerWriter:
         os.close(self._lock)
 
     def append(
-        self, entries: Sequence[Entry], judged: Span | None = None, notes: Sequence[str] = ()
+        self, entries: Sequence[LedgerEntry], judged: Span | None = None, notes: Sequence[str] = ()
     ) -> None:
         changes: list[dict[str, Any]] = [{"entry": entry.as_json()} for entry in entries]
         if judged is not None:
@@ -57,7 +58,7 @@ class LedgerWriter:
     def rewrite(self, first_ns: int) -> None:
         kept = [one for one in self.ledger.entries.values() if one.incident.to_ns >= first_ns]
         kept = sorted(kept, key=lambda one: one.incident.to_ns)[-MOST_ENTRIES:]
-        changes: list[dict[str, Any]] = [{"schema": SCHEMA}]
+        changes: list[dict[str, Any]] = [{"schema": SCHEMA, "judged_by": __version__}]
         changes += [{"entry": entry.as_json()} for entry in kept]
         if self.ledger.judged is not None:
             changes.append({"judged": self.ledger.judged, "notes": list(self.ledger.notes)})
@@ -69,17 +70,5 @@ class LedgerWriter:
 
 
 def is_kept(directory: Path) -> bool:
-    """Whether a process keeps the ledger now; False also where that cannot be found out."""
-    try:
-        descriptor = os.open(directory / LOCK_FILE, os.O_RDONLY | os.O_NOFOLLOW)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
-    return False
+    """Whether a process keeps the ledger now."""
+    return is_locked(directory / LOCK_FILE)

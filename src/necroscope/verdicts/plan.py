@@ -25,7 +25,7 @@ class _Known:
     is_over: bool
 
 
-class Plan:
+class JudgingPlan:
     """Remembers what was judged, incident or not, so that it is not judged at every look."""
 
     def __init__(self, settled: Iterable[Incident] = ()) -> None:

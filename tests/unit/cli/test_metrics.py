@@ -1,6 +1,9 @@
 """`necroscope metrics`: printed once, or served to a scraper while the recording grows."""
 
+import contextlib
 import http.client
+import select
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,9 +17,10 @@ from tests.growing_recording import GrowingRecording
 from necroscope.cli.metrics import command, parse_listen
 from necroscope.errors import UsageError
 from necroscope.outlets.metrics_server import MetricsServer
-from necroscope.outlets.notify.judged import Judged, Judgement
 from necroscope.segment.lock import RecordingLock
 from necroscope.store.query import Store
+from necroscope.verdicts.keeper import Keeper
+from necroscope.verdicts.ledger import Ledger
 from necroscope.views.prometheus.exposition import CONTENT_TYPE
 from necroscope.views.prometheus.node_metrics import NodeMetrics
 
@@ -127,32 +131,65 @@ def test_a_bug_is_said_and_the_next_scrape_is_answered(
 ) -> None:
     with served(recording.grow(30)) as server:
         with monkeypatch.context() as patch:
-            patch.setattr(server._metrics, "look", lambda _: 1 / 0)
+            patch.setattr(server._metrics, "look", lambda *_, **__: 1 / 0)
             with pytest.raises(http.client.HTTPException):
                 get(server)
         assert "\nnecroscope_metrics_errors_total 1\n" in get(server)[2]
     assert "internal error: ZeroDivisionError" in capsys.readouterr().err
 
 
-def test_new_incidents_are_counted_by_cause(
+def test_new_incidents_of_the_ledger_are_counted_by_cause(recording: GrowingRecording) -> None:
+    keeper = Keeper(recording.grow(9).directory, lambda _: None)
+    with served(recording, with_verdicts=True) as server:
+        get(server)
+        keeper.turn(is_live=True)
+        recording.grow(60)
+        keeper.turn(is_live=True)
+        (entry,) = Ledger.open(recording.directory).incidents()
+        cause = f'{{cause="{entry.incident.verdict.cause}"}}'
+        for _ in range(2):
+            text = get(server)[2]
+            assert f"necroscope_incidents_total{cause} 1" in text
+            assert f"necroscope_last_incident_core_number{cause} 1" in text
+    with served(recording, with_verdicts=True) as server:
+        assert f"necroscope_incidents_total{cause} 0" in get(server)[2]
+
+
+def test_the_recorder_is_up_while_it_holds_its_lock(recording: GrowingRecording) -> None:
+    with served(recording.grow(12)) as server:
+        assert "\nnecroscope_recorder_up 0\n" in get(server)[2]
+        with RecordingLock(recording.directory):
+            assert "\nnecroscope_recorder_up 1\n" in get(server)[2]
+
+
+def test_a_client_that_drips_its_request_is_cut_off_and_holds_up_no_scrape(
     recording: GrowingRecording, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    incident = Judged("x", "n", at(10), at(20), 1, "system", "rt-hog", 0.9, "t", "s", {})
-    told = threading.Event()
+    monkeypatch.setattr("necroscope.outlets.metrics_server._HEAD_S", 0.3)
+    with served(recording.grow(12)) as server:
+        address = ("127.0.0.1", server.server_address[1])
+        with socket.create_connection(address, timeout=10) as dripping:
+            dripping.sendall(b"GET /metr")
+            assert get(server)[0] == 200
+            with contextlib.suppress(ConnectionError):
+                while dripping.send(b"i"):
+                    if select.select([dripping], [], [], 0.05)[0]:
+                        break
+            assert dripping.recv(100) == b""
 
-    def judged(*_: object) -> Judgement:
-        told.set()
-        return Judgement(at(60), False, {}, (incident,))
 
-    monkeypatch.setattr("necroscope.outlets.metrics_server.judge", judged)
-    monkeypatch.setattr("necroscope.outlets.metrics_server._LOOK_S", 0.01)
-    monkeypatch.setattr("necroscope.outlets.metrics_server.time.time_ns", lambda: at(15))
-    with served(recording.grow(60).pin(-280, 140), with_verdicts=True) as server:
-        assert told.wait(20)
-        for _ in range(100):
-            if 'necroscope_incidents_total{cause="rt-hog"} 1' in (text := get(server)[2]):
-                break
-        assert 'necroscope_last_incident_core_number{cause="rt-hog"} 1' in text
+def test_many_silent_clients_leave_the_server_alive(
+    recording: GrowingRecording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("necroscope.outlets.metrics_server._HEAD_S", 0.3)
+    with served(recording.grow(12)) as server:
+        address = ("127.0.0.1", server.server_address[1])
+        silent = [socket.create_connection(address, timeout=10) for _ in range(30)]
+        assert {client.recv(1) for client in silent} == {b""}
+        assert threading.active_count() < 30
+        assert get(server)[0] == 200
+        for client in silent:
+            client.close()
 
 
 def test_addresses_to_listen_on() -> None:

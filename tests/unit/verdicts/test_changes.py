@@ -7,20 +7,20 @@ from tests.unit.verdicts.conftest import MakeIncident
 
 from necroscope.analysis.report import Incident
 from necroscope.verdicts.changes import Judgement, changes
-from necroscope.verdicts.entry import Entry
+from necroscope.verdicts.entry import LedgerEntry
 
 
 def judge(
-    known: Sequence[Entry],
+    known: Sequence[LedgerEntry],
     end_s: float,
     *incidents: Incident,
     from_s: float = 0,
     is_live: bool = True,
-) -> list[Entry]:
+) -> list[LedgerEntry]:
     return changes(known, Judgement(at(from_s), at(end_s), is_live, incidents))
 
 
-def told(entries: Sequence[Entry]) -> list[tuple[str, str]]:
+def told(entries: Sequence[LedgerEntry]) -> list[tuple[str, str]]:
     return [(entry.id, entry.state.value) for entry in entries]
 
 

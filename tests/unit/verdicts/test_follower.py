@@ -13,7 +13,7 @@ from necroscope.analysis import incidents
 from necroscope.analysis.engine import diagnose
 from necroscope.store.query import Store
 from necroscope.verdicts import follower
-from necroscope.verdicts.entry import Entry
+from necroscope.verdicts.entry import LedgerEntry
 from necroscope.verdicts.follower import Follower
 from necroscope.verdicts.ledger_writer import LedgerWriter
 
@@ -32,7 +32,7 @@ class Following:
         self.recording = GrowingRecording(directory, node)
         self.writer = LedgerWriter(directory)
         self.follower = Follower(directory, self.writer.ledger)
-        self.changes: list[tuple[int, str, Entry]] = []
+        self.changes: list[tuple[int, str, LedgerEntry]] = []
 
     def until(self, end_s: int, from_s: int = 0) -> "Following":
         for second in range(from_s + FLUSH_S, end_s + 1, FLUSH_S):

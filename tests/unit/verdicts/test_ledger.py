@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 from tests.unit.verdicts.conftest import MakeIncident
 
-from necroscope.verdicts.entry import Entry, State
+from necroscope import __version__
+from necroscope.verdicts.entry import IncidentState, LedgerEntry
 from necroscope.verdicts.ledger import LEDGER_FILE, Ledger, line, records
 from necroscope.verdicts.ledger_writer import LedgerWriter, is_kept
 
 
-def entries_of(incident: MakeIncident, count: int) -> list[Entry]:
+def entries_of(incident: MakeIncident, count: int) -> list[LedgerEntry]:
     return [
-        Entry(State.CLOSED, number, incident(100 * number, 100 * number + 9))
+        LedgerEntry(IncidentState.CLOSED, number, incident(100 * number, 100 * number + 9))
         for number in range(count)
     ]
 
@@ -38,9 +39,9 @@ def test_of_several_entries_with_one_id_the_last_is_true(
     tmp_path: Path, incident: MakeIncident
 ) -> None:
     writer = LedgerWriter(tmp_path)
-    writer.append([Entry(State.OPEN, 1, incident())])
-    writer.append([Entry(State.CLOSED, 2, incident())])
-    assert [entry.state for entry in Ledger.open(tmp_path).incidents()] == [State.CLOSED]
+    writer.append([LedgerEntry(IncidentState.OPEN, 1, incident())])
+    writer.append([LedgerEntry(IncidentState.CLOSED, 2, incident())])
+    assert [entry.state for entry in Ledger.open(tmp_path).incidents()] == [IncidentState.CLOSED]
 
 
 def test_a_file_cut_at_any_byte_gives_what_was_whole(
@@ -82,16 +83,19 @@ def test_who_takes_over_repairs_a_torn_tail(tmp_path: Path, incident: MakeIncide
 
 
 def test_a_ledger_of_another_version_counts_as_none(tmp_path: Path, incident: MakeIncident) -> None:
-    entry = Entry(State.CLOSED, 1, incident()).as_json()
+    entry = LedgerEntry(IncidentState.CLOSED, 1, incident()).as_json()
     data = line({"schema": 99}) + line({"entry": entry})
     (tmp_path / LEDGER_FILE).write_bytes(data)
     assert Ledger.open(tmp_path).incidents() == []
     LedgerWriter(tmp_path)
-    assert next(iter(records((tmp_path / LEDGER_FILE).read_bytes()))) == {"schema": 1}
+    assert next(iter(records((tmp_path / LEDGER_FILE).read_bytes()))) == {
+        "schema": 1,
+        "judged_by": __version__,
+    }
 
 
 def test_hostile_lines_are_passed_over(tmp_path: Path, incident: MakeIncident) -> None:
-    good = Entry(State.CLOSED, 1, incident())
+    good = LedgerEntry(IncidentState.CLOSED, 1, incident())
     nested = b'{"entry":' + b"[" * 50_000 + b"]" * 50_000 + b"}"
     lines = [line({"schema": 1}), line([]), line({"entry": {}}), line({"judged": "ab"})]
     (tmp_path / LEDGER_FILE).write_bytes(
@@ -120,10 +124,10 @@ def test_it_stays_bounded_while_one_incident_goes_on(
 ) -> None:
     monkeypatch.setattr("necroscope.verdicts.ledger_writer._REWRITE_BYTES", 10_000)
     writer, reader = LedgerWriter(tmp_path), Ledger.open(tmp_path)
-    gone = Entry(State.CLOSED, 0, incident(1, 2))
+    gone = LedgerEntry(IncidentState.CLOSED, 0, incident(1, 2))
     writer.append([gone])
     for second in range(100):
-        last = Entry(State.OPEN, second, incident(10, 20 + second))
+        last = LedgerEntry(IncidentState.OPEN, second, incident(10, 20 + second))
         writer.append([last], (0, second))
         writer.rewrite_if_large(last.incident.from_ns)
     assert os.path.getsize(tmp_path / LEDGER_FILE) < 15_000

@@ -4,14 +4,14 @@ from tests.drawn_node import at
 from tests.unit.verdicts.conftest import MakeIncident
 
 from necroscope.analysis.engine import Candidate
-from necroscope.verdicts.plan import Plan
+from necroscope.verdicts.plan import JudgingPlan
 
 
 def candidate(from_s: float, to_s: float, core: int | None = 1, events: int = 0) -> Candidate:
     return Candidate(at(from_s), at(to_s), core, events, is_strong=True)
 
 
-def judged(plan: Plan, one: Candidate, end_s: float, *, is_live: bool = True) -> bool:
+def judged(plan: JudgingPlan, one: Candidate, end_s: float, *, is_live: bool = True) -> bool:
     is_due = plan.is_due(one, at(end_s), is_live=is_live)
     if is_due:
         plan.note(one, at(end_s), is_live=is_live)
@@ -19,7 +19,7 @@ def judged(plan: Plan, one: Candidate, end_s: float, *, is_live: bool = True) ->
 
 
 def test_a_short_one_waits_until_it_is_over_and_is_judged_once() -> None:
-    plan = Plan()
+    plan = JudgingPlan()
     assert not judged(plan, candidate(10, 14), 15)
     assert plan.is_waiting
     assert judged(plan, candidate(10, 14), 20)
@@ -27,7 +27,7 @@ def test_a_short_one_waits_until_it_is_over_and_is_judged_once() -> None:
 
 
 def test_one_that_goes_on_is_judged_early_then_ever_more_seldom() -> None:
-    plan = Plan()
+    plan = JudgingPlan()
     ends = [end for end in range(11, 400, 3) if judged(plan, candidate(10, end), end)]
     assert ends[0] - 10 <= 15
     assert len(ends) < 12
@@ -36,23 +36,23 @@ def test_one_that_goes_on_is_judged_early_then_ever_more_seldom() -> None:
 
 
 def test_more_evidence_is_a_reason_to_judge_again() -> None:
-    plan = Plan()
+    plan = JudgingPlan()
     assert judged(plan, candidate(10, 14), 20)
     assert judged(plan, candidate(10, 14, events=1), 23)
     assert not judged(plan, candidate(10, 14, events=1), 26)
 
 
 def test_the_same_time_on_another_core_is_another_candidate() -> None:
-    plan = Plan()
+    plan = JudgingPlan()
     assert judged(plan, candidate(10, 14), 20)
     assert judged(plan, candidate(10, 14, core=None), 20)
 
 
 def test_where_nobody_records_nothing_is_waited_for() -> None:
-    assert judged(Plan(), candidate(10, 14), 14, is_live=False)
+    assert judged(JudgingPlan(), candidate(10, 14), 14, is_live=False)
 
 
 def test_what_the_ledger_holds_as_over_is_not_judged_again(incident: MakeIncident) -> None:
-    plan = Plan([incident(10, 20)])
+    plan = JudgingPlan([incident(10, 20)])
     assert not judged(plan, candidate(10, 20), 60)
     assert judged(plan, candidate(10, 40), 60)

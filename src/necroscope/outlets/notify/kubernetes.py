@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from necroscope.analysis.report import Incident
 from necroscope.errors import UsageError
 from necroscope.fleet.request import DeliveryError, Endpoint, HttpAnswer
 from necroscope.model.names import clean
 from necroscope.model.units import NS_PER_S, format_moment
-from necroscope.outlets.notify.judged import Judged
 from necroscope.outlets.notify.outbox import Letter
 
 CONDITION: Final = "CoreStarved"
@@ -58,6 +58,7 @@ class Kubernetes:
     """
 
     name = "kubernetes"
+    hears_ends = False
 
     def __init__(self, endpoint: Endpoint, token_file: Path, node: str) -> None:
         if not _NODE_NAME.fullmatch(node):
@@ -129,7 +130,7 @@ def event_as_json(letter: Letter, node: str, now_ns: int) -> dict[str, Any]:
     """`kubectl describe node` finds the events whose object has the node's name as uid, as the
     kubelet's own have.
     """
-    incident = letter.incident
+    incident = letter.entry.incident
     before = f" ({letter.left_out} incidents before it were not told)" if letter.left_out else ""
     digest = hashlib.sha256(f"{node}\n{incident.id}".encode()).hexdigest()[:16]
     return {
@@ -149,15 +150,15 @@ def event_as_json(letter: Letter, node: str, now_ns: int) -> dict[str, Any]:
     }
 
 
-def reason_of(incident: Judged) -> str:
+def reason_of(incident: Incident) -> str:
     """`zombie-memcg-walk` as Kubernetes writes reasons: ZombieMemcgWalk."""
-    words = re.findall(r"[a-z0-9]+", incident.cause)
+    words = re.findall(r"[a-z0-9]+", incident.verdict.cause)
     return "".join(word.capitalize() for word in words)[:100] or "Unknown"
 
 
-def text_of(incident: Judged) -> str:
+def text_of(incident: Incident) -> str:
     place = "" if incident.core is None else f"core {incident.core}: "
-    text = clean(f"{place}{incident.title}. {incident.summary}", _TEXT_BYTES)
+    text = clean(f"{place}{incident.verdict.title}. {incident.verdict.summary}", _TEXT_BYTES)
     return text.encode()[:_TEXT_BYTES].decode("utf-8", "ignore")
 
 

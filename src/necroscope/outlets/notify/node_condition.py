@@ -5,8 +5,8 @@ minutes besides.
 from collections.abc import Callable
 from typing import Any, Final
 
+from necroscope.analysis.report import Incident
 from necroscope.model.units import NS_PER_S
-from necroscope.outlets.notify.judged import Judged
 from necroscope.outlets.notify.kubernetes import Condition, reason_of, text_of
 
 _HEARTBEAT_NS: Final = 300 * NS_PER_S
@@ -14,8 +14,8 @@ _WELL: Final = ("NoCoreStarved", "no core was starved of late")
 
 
 class NodeCondition:
-    """True from the moment an incident is told until `clear_after_ns` have passed since its end. No
-    I/O but `send`.
+    """True from the moment an incident is noted until `clear_after_ns` have passed since its end.
+    No I/O but `send`.
     """
 
     def __init__(self, clear_after_ns: int) -> None:
@@ -25,8 +25,11 @@ class NodeCondition:
         self._sent: Condition | None = None
         self._sent_ns = 0
 
-    def note(self, incident: Judged) -> None:
-        self._until_ns = max(self._until_ns, incident.to_ns + self._clear_after_ns)
+    def note(self, incident: Incident, age_ns: int, now_ns: int) -> None:
+        """`age_ns` is how long ago it was, by the recording's own time, which may be another than
+        the clock's.
+        """
+        self._until_ns = max(self._until_ns, now_ns - max(0, age_ns) + self._clear_after_ns)
         self._wanted = (reason_of(incident), text_of(incident))
 
     def tell(self, now_ns: int, send: Callable[[Condition, int], None]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from necroscope.fleet.backoff import Backoff
 from necroscope.model.units import NS_PER_S
-from necroscope.outlets.notify.judged import Judged
+from necroscope.verdicts.entry import LedgerEntry
 
 MOST: Final = 100
 # A node in trouble all day must not flood whom it tells: so many at once, then one a minute; the
@@ -22,7 +22,7 @@ _OLDEST_NS: Final = 86400 * NS_PER_S
 class Letter:
     """An incident on its way, since when, and how many others were left out before it."""
 
-    incident: Judged
+    entry: LedgerEntry
     since_ns: int
     left_out: int = 0
 
@@ -43,7 +43,7 @@ class Outbox:
     def __len__(self) -> int:
         return len(self._letters)
 
-    def put(self, incident: Judged, now_ns: int) -> None:
+    def put(self, entry: LedgerEntry, now_ns: int) -> None:
         """Where there are too many it is only counted."""
         spent_until_ns = max(self._spent_until_ns, now_ns) + _ONE_MORE_NS
         if now_ns + AT_ONCE * _ONE_MORE_NS < spent_until_ns <= now_ns + 2 * AT_ONCE * _ONE_MORE_NS:
@@ -51,7 +51,7 @@ class Outbox:
             return
         # Farther ahead than ever spent means that the clock was stepped back.
         self._spent_until_ns = min(spent_until_ns, now_ns + AT_ONCE * _ONE_MORE_NS)
-        self._letters.append(Letter(incident, now_ns))
+        self._letters.append(Letter(entry, now_ns))
         self._give_up(len(self._letters) - MOST)
 
     def due(self, now_ns: int) -> Letter | None:
@@ -62,7 +62,7 @@ class Outbox:
         if not self._letters or not self._backoff.is_due(now_ns):
             return None
         first = self._letters[0]
-        return Letter(first.incident, first.since_ns, self._left_out)
+        return Letter(first.entry, first.since_ns, self._left_out)
 
     def delivered(self, letter: Letter) -> None:
         self._letters.pop(0)
@@ -79,7 +79,7 @@ class Outbox:
 
     def as_json(self) -> dict[str, Any]:
         letters = [
-            {"incident": letter.incident.as_json(), "since_ns": letter.since_ns}
+            {"entry": letter.entry.as_json(), "since_ns": letter.since_ns}
             for letter in self._letters
         ]
         return {"letters": letters, "left_out": self._left_out}
@@ -87,7 +87,7 @@ class Outbox:
     @classmethod
     def from_json(cls, content: dict[str, Any], jitter: Callable[[], float]) -> "Outbox":
         letters = [
-            Letter(Judged.from_json(one["incident"]), int(one["since_ns"]))
+            Letter(LedgerEntry.from_json(one["entry"]), int(one["since_ns"]))
             for one in content["letters"]
         ]
         return cls(jitter, letters, int(content["left_out"]))

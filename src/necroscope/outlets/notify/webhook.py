@@ -1,4 +1,4 @@
-"""New incidents as signed JSON: POST to one address, which answers 2xx when it has taken it.
+"""Incidents as signed JSON: POST to one address, which answers 2xx when it has taken it.
 
 Headers: `X-Necroscope-Delivery` is the same at every try of one incident, so that a receiver whose
 answer was lost can tell; `X-Necroscope-Timestamp` is now in seconds; `X-Necroscope-Signature` is
@@ -26,18 +26,20 @@ class Webhook:
     """One receiver. The secret is read at every try: it may be replaced while this runs."""
 
     name = "webhook"
+    hears_ends = True
 
     def __init__(
-        self, endpoint: Endpoint, secret_file: Path | None, labels: dict[str, str]
+        self, endpoint: Endpoint, secret_file: Path | None, node: str, labels: dict[str, str]
     ) -> None:
         self._endpoint = endpoint
         self._secret_file = secret_file
+        self._node = node
         self._labels = labels
 
     def deliver(self, letter: Letter, now_ns: int) -> None:
         """DeliveryError unless the receiver says that it has it."""
-        delivery = delivery_id(letter)
-        body = message(letter, self._labels)
+        delivery = delivery_id(letter, self._node)
+        body = message(letter, self._node, self._labels)
         headers = {
             "Content-Type": "application/json",
             "User-Agent": f"necroscope/{__version__}",
@@ -76,20 +78,23 @@ def signature(secret: bytes, timestamp: str, body: bytes) -> str:
     )
 
 
-def delivery_id(letter: Letter) -> str:
-    """Of the node and the incident, nothing else."""
-    return hashlib.sha256(f"{letter.incident.node}\n{letter.incident.id}".encode()).hexdigest()[:32]
+def delivery_id(letter: Letter, node: str) -> str:
+    """Of the node, the incident and its state, nothing else."""
+    key = f"{node}\n{letter.entry.id}\n{letter.entry.state}"
+    return hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
-def message(letter: Letter, labels: dict[str, str]) -> bytes:
+def message(letter: Letter, node: str, labels: dict[str, str]) -> bytes:
     """The body."""
-    incident = letter.incident
+    incident = letter.entry.incident
+    report = incident.as_json()
     content = {
         "type": "incident",
-        "delivery": delivery_id(letter),
-        "node": incident.node,
+        "state": letter.entry.state,
+        "delivery": delivery_id(letter, node),
+        "node": node,
         "labels": labels,
         "left_out_before": letter.left_out,
-        "incident": incident.report,
+        "incident": report | {"verdict": report["verdict"] | {"title": incident.verdict.title}},
     }
     return json.dumps(content).encode()

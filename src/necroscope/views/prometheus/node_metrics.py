@@ -44,6 +44,7 @@ class NodeMetrics:
         self._counts_from_ns = counts_from_ns
         self._cursors_ns: dict[str, int] = {}
         self._end_ns: int | None = None
+        self._grown_ns = 0
         self._sizes: dict[Path, int] = {}
         self._knows_cost = False
         self._cores = CoreFigures()
@@ -60,7 +61,7 @@ class NodeMetrics:
             "Time of the newest row of the recording.",
         )
         self._is_live = Gauge(
-            "necroscope_recorder_up", "1 while the recording grows, 0 when it has not for 30 s."
+            "necroscope_recorder_up", "1 while a recorder holds the recording and it grows."
         )
         self._bytes = Gauge("necroscope_recording_bytes", "Size of the recording on disk.")
         self._pins = Gauge(
@@ -75,8 +76,8 @@ class NodeMetrics:
             "Resident memory of the recorder and its children.",
         )
 
-    def look(self, now_ns: int) -> None:
-        """Take in what came since the last look."""
+    def look(self, now_ns: int, *, is_recorded: bool) -> None:
+        """Take in what came since the last look. `is_recorded`: a recorder holds the recording."""
         self._opened_ns = now_ns if self._opened_ns is None else self._opened_ns
         if now_ns - self._opened_ns >= _REOPEN_NS:
             self._store, self._opened_ns = Store.open(self._store.catalog.directory), now_ns
@@ -84,13 +85,15 @@ class NodeMetrics:
         segments = self._store.catalog.segments
         self._pins.set(len(self._store.pins()))
         if not segments:
-            self._is_live.set(0)
+            self._is_live.set(float(is_recorded))
             return
-        end_ns = self._end_ns = max(segment.to_ns for segment in segments)
+        end_ns = max(segment.to_ns for segment in segments)
+        # By two looks at the same clock: the recording's own time may be hours off.
+        self._grown_ns = now_ns if end_ns != self._end_ns else self._grown_ns
+        is_growing = abs(now_ns - self._grown_ns) < LEFT_BEHIND_NS
+        self._is_live.set(float(is_recorded and is_growing))
+        self._end_ns = end_ns
         self._newest.set(end_ns / NS_PER_S)
-        self._is_live.set(
-            float(any(segment.is_live for segment in segments) and now_ns - end_ns < LEFT_BEHIND_NS)
-        )
         self._sizes = {
             segment.path: self._sizes.get(segment.path) or _size_bytes(segment)
             for segment in segments

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from necroscope.model.units import NS_PER_S
+from necroscope.verdicts.entry import IncidentState, LedgerEntry
 from necroscope.views.prometheus.exposition import Counter, Gauge, Metric
 
 UNKNOWN: Final = "unknown"
 
 
 class VerdictFigures:
-    """Fed with each incident once. The causes are a fixed set of words, so the series are
+    """Fed with the ledger's changes. The causes are a fixed set of words, so the series are
     bounded.
     """
 
@@ -42,6 +43,7 @@ class VerdictFigures:
             "Its core; none if it was the whole node.",
             ("cause",),
         )
+        self._counted: set[str] = set()
         for cause in (*causes, UNKNOWN):
             self._incidents.add(0, cause)
 
@@ -54,11 +56,19 @@ class VerdictFigures:
             self._last_core,
         )
 
-    def take(
-        self, cause: str, confidence: float, from_ns: int, to_ns: int, core: int | None
-    ) -> None:
-        self._incidents.add(1, cause)
-        self._last_time.set(from_ns / NS_PER_S, cause)
-        self._last_length.set((to_ns - from_ns) / NS_PER_S, cause)
-        self._last_confidence.set(confidence, cause)
-        self._last_core.set(core, cause)
+    def leave_out(self, entries: Iterable[LedgerEntry]) -> None:
+        """Those from before counting began."""
+        self._counted |= {entry.id for entry in entries}
+
+    def take(self, entry: LedgerEntry) -> None:
+        """It is counted once; what is known of the last one of its cause follows it."""
+        incident, verdict = entry.incident, entry.incident.verdict
+        if entry.state is IncidentState.MERGED:
+            return
+        if entry.id not in self._counted:
+            self._counted.add(entry.id)
+            self._incidents.add(1, verdict.cause)
+        self._last_time.set(incident.from_ns / NS_PER_S, verdict.cause)
+        self._last_length.set((incident.to_ns - incident.from_ns) / NS_PER_S, verdict.cause)
+        self._last_confidence.set(verdict.confidence, verdict.cause)
+        self._last_core.set(incident.core, verdict.cause)

@@ -1,37 +1,43 @@
-"""Incidents to tell of, and somebody to tell."""
+"""Entries of a ledger to announce, and a server to announce them to."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 from tests.drawn_node import at
 from tests.receiving_server import ReceivingServer, receiving_server
 
-from necroscope.outlets.notify.judged import Judged
+from necroscope.analysis.report import Incident, Verdict
+from necroscope.verdicts.entry import IncidentState, LedgerEntry
 
-MakeIncident = Callable[..., Judged]
+MakeEntry = Callable[..., LedgerEntry]
 
 
 @pytest.fixture
-def incident() -> MakeIncident:
+def entry() -> MakeEntry:
     def make(
-        from_s: float = 10, to_s: float = 20, core: int | None = 1, **values: object
-    ) -> Judged:
-        facts = {
-            "id": f"{from_s}-core{core}",
-            "node": "node-a",
-            "mode": "system",
-            "cause": "zombie-memcg-walk",
-            "confidence": 0.93,
-            "title": "a walk over dead cgroups held the core",
-            "summary": "kubelet walked 68,680 dead cgroups",
-            "report": {
-                "id": f"{from_s}-core{core}",
-                "events": [],
-                "episodes": [],
-                "verdict": {"cause": "zombie-memcg-walk"},
-            },
-        }
-        return Judged(**(facts | {"from_ns": at(from_s), "to_ns": at(to_s), "core": core} | values))  # type: ignore[arg-type]
+        from_s: float = 10,
+        to_s: float = 20,
+        core: int | None = 1,
+        state: str = "closed",
+        **values: object,
+    ) -> LedgerEntry:
+        verdict = Verdict(
+            "zombie-memcg-walk",
+            "a walk over dead cgroups held the core",
+            0.93,
+            "kubelet walked 68,680 dead cgroups",
+        )
+        incident = Incident(
+            f"{from_s}-core{core}", at(from_s), at(to_s), core, "system", (), (), verdict
+        )
+        facts = {name: value for name, value in values.items() if name != "id"}
+        incident = replace(
+            incident,
+            id=str(values.get("id", incident.id)),
+            verdict=replace(verdict, **facts),  # type: ignore[arg-type]
+        )
+        return LedgerEntry(IncidentState(state), at(to_s), incident)
 
     return make
 

@@ -2,17 +2,17 @@
 the service account's files.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.drawn_node import at
 from tests.kubernetes_api import TOKEN, KubernetesApi
 from tests.receiving_server import ReceivingServer, make_certificate, receiving_server
+from tests.unit.outlets.notify.conftest import MakeEntry
 
 from necroscope.errors import UsageError
 from necroscope.fleet.request import DeliveryError
-from necroscope.outlets.notify.judged import Judged
 from necroscope.outlets.notify.kubernetes import (
     Condition,
     Kubernetes,
@@ -22,8 +22,6 @@ from necroscope.outlets.notify.kubernetes import (
 )
 from necroscope.outlets.notify.node_condition import NodeCondition
 from necroscope.outlets.notify.outbox import Letter
-
-MakeIncident = Callable[..., Judged]
 
 
 @pytest.fixture
@@ -50,9 +48,9 @@ def cluster(server: ReceivingServer, credentials: Path) -> Kubernetes:
 
 
 def test_an_event_tells_of_the_incident(
-    cluster: Kubernetes, api: KubernetesApi, incident: MakeIncident
+    cluster: Kubernetes, api: KubernetesApi, entry: MakeEntry
 ) -> None:
-    cluster.deliver(Letter(incident(), at(20)), at(30))
+    cluster.deliver(Letter(entry(), at(20)), at(30))
     (event,) = api.events.values()
     assert event["involvedObject"] == {
         "apiVersion": "v1",
@@ -68,17 +66,17 @@ def test_an_event_tells_of_the_incident(
     assert event["firstTimestamp"] == "2025-10-09T08:53:30Z"
 
 
-def test_what_was_left_out_before_is_said(incident: MakeIncident) -> None:
-    message = event_as_json(Letter(incident(), at(20), 7), "node-a", at(30))["message"]
+def test_what_was_left_out_before_is_said(entry: MakeEntry) -> None:
+    message = event_as_json(Letter(entry(), at(20), 7), "node-a", at(30))["message"]
     assert message.endswith("dead cgroups (7 incidents before it were not told)")
 
 
 def test_a_second_try_of_an_event_that_arrived_is_delivered(
-    cluster: Kubernetes, api: KubernetesApi, incident: MakeIncident
+    cluster: Kubernetes, api: KubernetesApi, entry: MakeEntry
 ) -> None:
     for _ in range(2):
-        cluster.deliver(Letter(incident(), at(20)), at(30))
-    cluster.deliver(Letter(incident(id="another"), at(20)), at(30))
+        cluster.deliver(Letter(entry(), at(20)), at(30))
+    cluster.deliver(Letter(entry(id="another"), at(20)), at(30))
     assert len(api.events) == 2
 
 
@@ -96,17 +94,17 @@ def test_a_condition_is_set_beside_those_of_others(cluster: Kubernetes, api: Kub
 
 
 def test_a_token_that_the_kubelet_replaced_is_used(
-    cluster: Kubernetes, api: KubernetesApi, credentials: Path, incident: MakeIncident
+    cluster: Kubernetes, api: KubernetesApi, credentials: Path, entry: MakeEntry
 ) -> None:
     api.token = "new"
     with pytest.raises(DeliveryError, match="answered 401"):
-        cluster.deliver(Letter(incident(), at(20)), at(30))
+        cluster.deliver(Letter(entry(), at(20)), at(30))
     (credentials / "token").write_text("new\n")
-    cluster.deliver(Letter(incident(), at(20)), at(30))
+    cluster.deliver(Letter(entry(), at(20)), at(30))
     assert len(api.events) == 1
     (credentials / "token").unlink()
     with pytest.raises(DeliveryError, match="cannot read the token"):
-        cluster.deliver(Letter(incident(), at(20)), at(30))
+        cluster.deliver(Letter(entry(), at(20)), at(30))
 
 
 def test_a_refusal_says_what_was_refused_and_not_the_token(
@@ -152,22 +150,20 @@ def test_a_name_that_would_lead_elsewhere_is_refused(name: str, credentials: Pat
 
 
 def test_long_and_hostile_texts_fit(
-    api: KubernetesApi, cluster: Kubernetes, incident: MakeIncident
+    api: KubernetesApi, cluster: Kubernetes, entry: MakeEntry
 ) -> None:
-    hostile = incident(title="é\x1b\n" * 2000, cause="../../x-y")
-    assert len(text_of(hostile).encode()) <= 950
-    assert reason_of(hostile) == "XY"
-    assert reason_of(incident(cause="")) == "Unknown"
+    hostile = entry(title="é\x1b\n" * 2000, cause="../../x-y")
+    assert len(text_of(hostile.incident).encode()) <= 950
+    assert reason_of(hostile.incident) == "XY"
+    assert reason_of(entry(cause="").incident) == "Unknown"
     cluster.deliver(Letter(hostile, at(20)), at(30))
     assert len(api.events) == 1
     long_name = "n" * 250 + ".x"
-    assert (
-        len(event_as_json(Letter(incident(), at(20)), long_name, at(30))["metadata"]["name"]) <= 253
-    )
+    assert len(event_as_json(Letter(entry(), at(20)), long_name, at(30))["metadata"]["name"]) <= 253
 
 
 def test_the_condition_is_sent_when_it_changes_and_every_five_minutes(
-    incident: MakeIncident,
+    entry: MakeEntry,
 ) -> None:
     sent: list[tuple[bool, str, int]] = []
     condition = NodeCondition(clear_after_ns=600 * 10**9)
@@ -181,9 +177,9 @@ def test_the_condition_is_sent_when_it_changes_and_every_five_minutes(
     tell(100)
     tell(300)
     assert sent == [(False, "NoCoreStarved", at(0))] * 2
-    condition.note(incident(290, 310))
+    condition.note(entry(290, 310).incident, 10 * 10**9, at(320))
     tell(320)
-    condition.note(incident(400, 410, cause="rt-hog"))
+    condition.note(entry(400, 410, cause="rt-hog").incident, 10 * 10**9, at(420))
     tell(420)
     assert sent[2:] == [(True, "ZombieMemcgWalk", at(320)), (True, "RtHog", at(320))]
     tell(1009)
@@ -192,10 +188,10 @@ def test_the_condition_is_sent_when_it_changes_and_every_five_minutes(
 
 
 def test_a_condition_that_was_not_taken_is_sent_again_and_survives_a_restart(
-    incident: MakeIncident,
+    entry: MakeEntry,
 ) -> None:
     condition = NodeCondition(clear_after_ns=600 * 10**9)
-    condition.note(incident(10, 20))
+    condition.note(entry(10, 20).incident, 10 * 10**9, at(30))
 
     def refuse(*_: object) -> None:
         raise DeliveryError("no")

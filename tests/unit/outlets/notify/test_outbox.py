@@ -1,14 +1,10 @@
 """What waits to be delivered: order, pauses, bounds, and what is said of what was given up."""
 
-from collections.abc import Callable
-
 from tests.drawn_node import NS, at
+from tests.unit.outlets.notify.conftest import MakeEntry
 
 from necroscope.fleet.backoff import Backoff
-from necroscope.outlets.notify.judged import Judged
 from necroscope.outlets.notify.outbox import AT_ONCE, MOST, Outbox
-
-MakeIncident = Callable[..., Judged]
 
 
 def test_pauses_double_to_five_minutes_and_begin_anew_after_a_success() -> None:
@@ -43,13 +39,13 @@ def test_a_clock_stepped_back_does_not_stop_it() -> None:
     assert backoff.is_due(at(0))
 
 
-def test_oldest_first_and_none_before_its_pause_is_over(incident: MakeIncident) -> None:
+def test_oldest_first_and_none_before_its_pause_is_over(entry: MakeEntry) -> None:
     outbox = Outbox(lambda: 1.0)
-    outbox.put(incident(10), at(20))
-    outbox.put(incident(30), at(40))
+    outbox.put(entry(10), at(20))
+    outbox.put(entry(30), at(40))
     first = outbox.due(at(41))
     assert first is not None
-    assert first.incident.from_ns == at(10)
+    assert first.entry.incident.from_ns == at(10)
     outbox.failed(at(41), None)
     assert outbox.due(at(41.5)) is None
     assert outbox.next_ns() == at(42)
@@ -58,52 +54,52 @@ def test_oldest_first_and_none_before_its_pause_is_over(incident: MakeIncident) 
     outbox.delivered(first)
     second = outbox.due(at(42))
     assert second is not None
-    assert second.incident.from_ns == at(30)
+    assert second.entry.incident.from_ns == at(30)
     outbox.delivered(second)
     assert outbox.due(at(42)) is None
     assert outbox.next_ns() is None
 
 
 def test_beyond_the_bound_the_oldest_are_given_up_and_counted_in_the_next(
-    incident: MakeIncident,
+    entry: MakeEntry,
 ) -> None:
     outbox = Outbox(lambda: 1.0)
     for number in range(MOST + 7):
-        outbox.put(incident(number), at(60 * number))
+        outbox.put(entry(number), at(60 * number))
     letter = outbox.due(at(60 * MOST + 420))
     assert letter is not None
-    assert (len(outbox), letter.left_out, letter.incident.from_ns) == (MOST, 7, at(7))
+    assert (len(outbox), letter.left_out, letter.entry.incident.from_ns) == (MOST, 7, at(7))
     outbox.delivered(letter)
     following = outbox.due(at(60 * MOST + 420))
     assert following is not None
     assert following.left_out == 0
 
 
-def test_a_flood_is_counted_and_not_told(incident: MakeIncident) -> None:
+def test_a_flood_is_counted_and_not_told(entry: MakeEntry) -> None:
     outbox = Outbox(lambda: 1.0)
     for number in range(100):
-        outbox.put(incident(number), at(1))
+        outbox.put(entry(number), at(1))
     assert len(outbox) == AT_ONCE
-    outbox.put(incident(200), at(62))
-    outbox.put(incident(201), at(62))
+    outbox.put(entry(200), at(62))
+    outbox.put(entry(201), at(62))
     assert len(outbox) == AT_ONCE + 1
     letter = outbox.due(at(62))
     assert letter is not None
     assert letter.left_out == 81
-    outbox.put(incident(300), at(1 - 86_400))  # the clock was stepped back by a day
+    outbox.put(entry(300), at(1 - 86_400))  # the clock was stepped back by a day
     assert len(outbox) == AT_ONCE + 2
 
 
-def test_after_a_day_it_is_given_up(incident: MakeIncident) -> None:
+def test_after_a_day_it_is_given_up(entry: MakeEntry) -> None:
     outbox = Outbox(lambda: 1.0)
-    outbox.put(incident(), at(0))
+    outbox.put(entry(), at(0))
     assert outbox.due(at(86_400)) is not None
     assert outbox.due(at(86_400) + NS) is None
     assert len(outbox) == 0
 
 
-def test_it_survives_a_restart(incident: MakeIncident) -> None:
+def test_it_survives_a_restart(entry: MakeEntry) -> None:
     outbox = Outbox(lambda: 1.0)
-    outbox.put(incident(), at(20))
+    outbox.put(entry(), at(20))
     again = Outbox.from_json(outbox.as_json(), lambda: 1.0)
     assert again.due(at(21)) == outbox.due(at(21))

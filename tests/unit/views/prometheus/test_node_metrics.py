@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.drawn_node import NS, DrawnNode, at, drawn_node
 from tests.growing_recording import GrowingRecording
+from tests.ledger_entries import ledger_entry
 from tests.programs import needs_promtool, program
 
 from necroscope.model.reading import Gap
@@ -30,8 +31,8 @@ def metrics_of(recording: GrowingRecording, counts_from: float = 0) -> NodeMetri
     )
 
 
-def values(metrics: NodeMetrics, now_s: float) -> dict[str, float]:
-    metrics.look(at(now_s))
+def values(metrics: NodeMetrics, now_s: float, *, is_recorded: bool = True) -> dict[str, float]:
+    metrics.look(at(now_s), is_recorded=is_recorded)
     lines = [line for line in metrics.text().splitlines() if not line.startswith("#")]
     found = {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
     assert len(found) == len(lines)
@@ -70,8 +71,6 @@ def test_sealing_changes_no_count(recording: GrowingRecording) -> None:
     before = values(metrics, 60)
     recording.seal()
     after = values(metrics, 60)
-    assert before.pop("necroscope_recorder_up") == 1
-    assert after.pop("necroscope_recorder_up") == 0
     assert before.pop("necroscope_recording_bytes") > 0
     assert after.pop("necroscope_recording_bytes") > 0
     assert after == before
@@ -224,25 +223,33 @@ def test_an_hour_later_the_store_is_opened_anew_and_no_count_changes(
     assert after == before
 
 
-def test_a_recording_that_no_longer_grows_is_not_up(recording: GrowingRecording) -> None:
+def test_the_recorder_is_up_while_it_holds_the_recording_whatever_the_clock_says(
+    recording: GrowingRecording,
+) -> None:
     metrics = metrics_of(recording.grow(30))
-    assert values(metrics, 31)["necroscope_recorder_up"] == 1
-    found = values(metrics, 90)
+    assert values(metrics, -7200)["necroscope_recorder_up"] == 1
+    assert values(metrics, -7160)["necroscope_recorder_up"] == 0, "it hangs"
+    recording.grow(33)
+    assert values(metrics, -7160)["necroscope_recorder_up"] == 1
+    found = values(metrics, -7160, is_recorded=False)
     assert found["necroscope_recorder_up"] == 0
     assert found["necroscope_recording_newest_timestamp_seconds"] == pytest.approx(
-        at(29.5) / NS, abs=1
+        at(32.5) / NS, abs=1
     )
     assert found["necroscope_cores"] == 3
 
 
 def test_an_empty_recording_has_no_figures_but_says_so(recording: GrowingRecording) -> None:
-    assert values(metrics_of(recording), 0)["necroscope_recorder_up"] in (0, 1)
+    assert values(metrics_of(recording), 0)["necroscope_recorder_up"] == 1
 
 
 def test_verdicts_are_counted_by_cause(recording: GrowingRecording) -> None:
     metrics = metrics_of(recording.grow(30))
-    metrics.verdicts.take("zombie-memcg-walk", 0.93, at(20), at(30), 1)
-    metrics.verdicts.take("zombie-memcg-walk", 0.75, at(50), at(52), None)
+    cause = "zombie-memcg-walk"
+    metrics.verdicts.take(ledger_entry(cause, 20, 25, state="open"))
+    metrics.verdicts.take(ledger_entry(cause, 20, 30))
+    metrics.verdicts.take(ledger_entry(cause, 50, 52, core=None, confidence=0.75))
+    metrics.verdicts.take(ledger_entry(cause, 51, 52, core=3, state="merged"))
     found = values(metrics, 30)
     assert found['necroscope_incidents_total{cause="zombie-memcg-walk"}'] == 2
     assert found['necroscope_incidents_total{cause="unknown"}'] == 0
@@ -268,7 +275,7 @@ def test_hostile_kinds_stay_in_their_labels(tmp_path: Path) -> None:
     for number in range(300):
         node.event(10, f'kind{number}"}} 1\nevil 1')
     text_of = metrics_of(GrowingRecording(tmp_path / "r", node).grow(20))
-    text_of.look(at(20))
+    text_of.look(at(20), is_recorded=True)
     lines = text_of.text().splitlines()
     assert not [line for line in lines if not re.match(r"# |necroscope_", line)]
     assert sum(line.startswith("necroscope_events_total{") for line in lines) <= 101
@@ -278,9 +285,9 @@ def test_hostile_kinds_stay_in_their_labels(tmp_path: Path) -> None:
 def test_promtool_finds_nothing_to_say(tmp_path: Path) -> None:
     node = drawn_node(NODE).zombies(5, 100).event(3, "nic_reset").delay(4, 1, 0.2)
     metrics = metrics_of(GrowingRecording(tmp_path / "r", node).grow(20))
-    metrics.look(at(20))
+    metrics.look(at(20), is_recorded=True)
     metrics.note_recorder(1, 1)
-    metrics.verdicts.take("unknown", 0.4, at(1), at(2), 1)
+    metrics.verdicts.take(ledger_entry("unknown", 1, 2))
     ran = subprocess.run(
         [str(program("promtool")), "check", "metrics"],
         input=metrics.text(),

@@ -1,0 +1,73 @@
+"""The incidents of a recording for those who read it once: from the ledger as far as it reaches,
+judged now beyond it.
+"""
+
+from pathlib import Path
+
+from necroscope import __version__
+from necroscope.analysis.engine import Progress, concerns, diagnose
+from necroscope.analysis.report import Report
+from necroscope.model.definitions import OVER_NS
+from necroscope.model.span import Span
+from necroscope.model.units import NS_PER_S
+from necroscope.store.query import Store
+from necroscope.verdicts.changes import Judgement, changes
+from necroscope.verdicts.follower import BEFORE_NS, Follower
+from necroscope.verdicts.ledger import Ledger
+
+
+def read_report(
+    store: Store,
+    since_ns: int = 0,
+    progress: Progress | None = None,
+    core: int | None = None,
+) -> Report:
+    """All incidents of a recording since then. One that has no ledger, or the ledger of another
+    version, is judged whole.
+    """
+    ledger = Ledger.open(store.catalog.directory)
+    first_ns, last_ns = store.span()
+    first_ns = max(first_ns, since_ns)
+    judged = ledger.judged
+    if judged is None or judged[0] > first_ns + NS_PER_S or ledger.judged_by != __version__:
+        span = Span(first_ns, last_ns + 1) if since_ns else None
+        return diagnose(store, span=span, progress=progress, core=core)
+    settled_ns, notes = judged[1] - OVER_NS, ledger.notes
+    if last_ns > judged[1]:
+        rest = diagnose(
+            store,
+            span=Span(settled_ns - BEFORE_NS, last_ns + 1),
+            progress=progress,
+            wanted=lambda candidate: candidate.to_ns > settled_ns,
+        )
+        is_live = _is_recorded(store.catalog.directory)
+        judgement = Judgement(settled_ns - BEFORE_NS, last_ns, is_live, rest.wrong)
+        ledger.take(changes(ledger.entries.values(), judgement))
+        notes = tuple(dict.fromkeys([*notes, *rest.notes]))
+    info = store.info()
+    found = [entry.incident for entry in ledger.incidents()]
+    own = [one for one in found if one.to_ns >= first_ns and (core is None or concerns(one, core))]
+    whole = first_ns, last_ns + 1
+    gaps = tuple(store.gaps(*whole))
+    return Report(info.schema, info.node, *whole, tuple(own), gaps, notes, None, core)
+
+
+def current_ledger(directory: Path) -> Ledger:
+    """The ledger as it is kept; where no process keeps it, with the last hour judged now."""
+    from necroscope.verdicts.ledger_writer import is_kept  # noqa: PLC0415 - Unix only
+
+    ledger = Ledger.open(directory)
+    if not is_kept(directory):
+        found = Follower(directory, ledger).look(is_live=_is_recorded(directory))
+        if found is not None:
+            ledger.take(found.entries)
+            ledger.judged = found.judged
+    return ledger
+
+
+def _is_recorded(directory: Path) -> bool:
+    try:
+        from necroscope.segment.lock import is_recorded  # noqa: PLC0415 - Unix only
+    except ImportError:
+        return False
+    return is_recorded(directory)
