@@ -5,11 +5,11 @@ then shows all of them.
 from typing import Final, Protocol
 
 from necroscope.model.clocks import STEP_NS, ClockReading, TimeLine
-from necroscope.model.reading import Gap, Moment, Reading, Row, Source
+from necroscope.model.event import Event
+from necroscope.model.reading import Gap, Moment, Reading, Source
 from necroscope.model.units import NS_PER_S, format_duration
 
 _ANCHOR_NS: Final = 60 * NS_PER_S
-_WARNING: Final = 4
 
 
 class Clock(Protocol):
@@ -46,7 +46,8 @@ class ClockWatch(Source):
         if step_ns:
             direction = "forward" if step_ns > 0 else "back"
             detail = f"the clock was stepped {direction} by {format_duration(abs(step_ns))}"
-            found.rows["events"] = [event_row(before_ns, "clock_step", None, detail)]
+            event = Event(time_ns=before_ns, kind="clock_step", message=detail)
+            found.rows["events"] = [event.row()]
             if (
                 now_ns - before_ns >= STEP_NS
             ):  # back and forth ends where it began, but for the jitter of the readings
@@ -66,23 +67,3 @@ class ClockWatch(Source):
     def finish(self, now: Moment) -> Reading:
         self._anchor_due_ns = 0
         return self.read(now)
-
-
-def event_row(time_ns: int, kind: str, cpu: int | None, message: str) -> Row:
-    """An event that the recorder itself has noticed."""
-    return (
-        time_ns,
-        kind,
-        None,
-        cpu,
-        None,
-        None,
-        None,
-        None,
-        _WARNING,
-        False,
-        None,
-        message,
-        None,
-        None,
-    )

@@ -12,13 +12,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from typing import Final
 
 from necroscope.errors import NecroscopeError
 from necroscope.model.clocks import TimeLine
+from necroscope.model.event import Event
 from necroscope.model.reading import Gap, Moment, Reading, Rows, Source, Trouble
+from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S, format_duration
-from necroscope.recorder.clock_watch import event_row
 from necroscope.recorder.gaps import FailureLedger
 from necroscope.recorder.node_sources import NodeSources
 from necroscope.recorder.schedule import Schedule
@@ -33,6 +35,7 @@ _TICK_JITTER_NS: Final = NS_PER_S // 20
 # Samples this old still say who is on a core.
 _FRESH_NS: Final = NS_PER_S // 2
 _LATE_NS: Final = 1_500_000_000
+_KIND_AND_MESSAGE: Final = itemgetter(*map(TABLES["events"].index_of, ("kind", "message")))
 _TRIGGER_EVENTS: Final = {"saturated": "core_saturated", "softirq_stall": "softirq_stall"}
 
 
@@ -205,14 +208,15 @@ class Recorder:
         self.status.rows += len(rows)
         if table == "events":
             self.status.events += len(rows)
-            self.status.last_event = f"{rows[-1][1]}: {rows[-1][11]}"
+            self.status.last_event = "{}: {}".format(*_KIND_AND_MESSAGE(rows[-1]))
 
     def _fire(self, triggers: list[Trigger], now: Moment) -> None:
         for trigger in triggers:
             if trigger.kind in _TRIGGER_EVENTS:
                 cpu = None if trigger.cpu == NO_CPU else trigger.cpu
                 kind = _TRIGGER_EVENTS[trigger.kind]
-                self._add("events", [event_row(now.time_ns, kind, cpu, trigger.detail)])
+                event = Event(time_ns=now.time_ns, kind=kind, cpu=cpu, message=trigger.detail)
+                self._add("events", [event.row()])
             settings = self._settings
             reason = f"{trigger.kind}: {trigger.detail}"
             if trigger.kind not in UNPINNED:

@@ -7,23 +7,30 @@ for good is left: it ends with the process.
 """
 
 import threading
+import time
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
-from necroscope.errors import NecroscopeError
+from necroscope.errors import NecroscopeError, SourceUnavailable
 
 Result = TypeVar("Result")
+PATIENCE_S: Final = 60.0
 
 
 class Background(Generic[Result]):
     """At most one piece of work is under way; what it returned or raised is kept until it is taken.
 
-    The thread is kept for the next piece: to wake one costs a fifth of starting one.
+    The thread is kept for the next piece: to wake one costs a fifth of starting one. A node that is
+    out of threads refuses it, and work may hang for good: both are `trouble` until the next piece
+    is under way or done.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._name = name
+        self._clock = clock
+        self._started_s = 0.0
+        self._refusal: SourceUnavailable | None = None
         self._thread: threading.Thread | None = None
         self._work: SimpleQueue[Callable[[], Result] | None] = SimpleQueue()
         self._results: list[Result | Exception] = []
@@ -33,13 +40,24 @@ class Background(Generic[Result]):
 
     def start(self, work: Callable[[], Result]) -> None:
         assert self.is_idle, "the work before was not taken"
-        self.is_idle = False
         if self._thread is None:
-            self._thread = threading.Thread(
+            thread = threading.Thread(
                 target=self._run, name=f"necroscope-{self._name}", daemon=True
             )
-            self._thread.start()
+            try:
+                thread.start()
+            except RuntimeError as error:
+                self._refusal = SourceUnavailable(f"cannot ask in the background: {error}")
+                return
+            self._thread = thread
+        self._refusal, self.is_idle, self._started_s = None, False, self._clock()
         self._work.put(work)
+
+    @property
+    def trouble(self) -> SourceUnavailable | None:
+        if self.is_idle or self._results or self._clock() - self._started_s < PATIENCE_S:
+            return self._refusal
+        return SourceUnavailable(f"no answer for more than {PATIENCE_S:.0f} s")
 
     def take(self, wait_s: float = 0.0) -> Result | None:
         """What the work returned, once; None while there is nothing. What it raised is raised

@@ -3,15 +3,11 @@ word.
 """
 
 import json
-from typing import Final
 
+from necroscope.model.event import WARNING, Event
 from necroscope.model.names import LINE_LIMIT, clean
 from necroscope.model.reading import Row
 
-INFO: Final = 6
-WARNING: Final = 4
-ERROR: Final = 3
-NOTICE: Final = 5
 Fields = dict[str, int | str | bool | None]
 
 
@@ -29,20 +25,11 @@ def service_event(
         for name, value in fields.items()
         if value is not None
     }
-    text = clean(message, LINE_LIMIT)
-    return (
-        time_ns,
-        kind,
-        None,
-        None,
-        None,
-        None,
-        pid,
-        None,
-        severity,
-        False,
-        None,
-        text,
-        None,
-        json.dumps(known),
-    )
+    return Event(
+        time_ns=time_ns,
+        kind=kind,
+        pid=pid,
+        severity=severity,
+        message=clean(message, LINE_LIMIT),
+        fields=json.dumps(known),
+    ).row()

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
+from necroscope.model.event import ERROR, NOTICE, WARNING
 from necroscope.model.reading import Row
 from necroscope.sources.containers.docker_api import ContainerEvent
 from necroscope.sources.containers.kubernetes import LoggedContainer
-from necroscope.sources.service_event import ERROR, NOTICE, WARNING, service_event
+from necroscope.sources.service_event import service_event
 
 EACH_LIMIT: Final = 20
 _VERBS: Final = {

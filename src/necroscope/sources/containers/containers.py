@@ -87,7 +87,9 @@ class Containers(Source):
             realtime_ns = self._realtime()
             found = _Round(now, shift_ns(now.time_ns, realtime_ns))
             self._work.start(lambda: self._round(found, realtime_ns))
-        reading.trouble = self._trouble
+        reading.trouble = self._work.trouble or self._trouble
+        if self._work.trouble is not None:
+            self.tables = _WITH_EVENTS
         self.idle_until_ns = self._next_ns if self._work.is_idle else 0
         return reading
 

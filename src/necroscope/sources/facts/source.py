@@ -102,7 +102,9 @@ class Facts(Source):
             ]
         is_busy = self._collector is not None or len(self._abandoned) or not self._watch.is_idle
         self.idle_until_ns = 0 if is_busy else min(self._next_ns, self._next_watch_ns)
-        return Reading({"facts": rows} if rows else {}, trouble=self._trouble)
+        return Reading(
+            {"facts": rows} if rows else {}, trouble=self._trouble or self._watch.trouble
+        )
 
     def close(self) -> None:
         if self._collector is not None:

@@ -1,7 +1,6 @@
 """What travels through the kernel log source: a line in, events and alarms out."""
 
 import re
-from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 from necroscope.model.names import LINE_LIMIT, clean
@@ -30,44 +29,6 @@ class LogLine(NamedTuple):
 
     def row(self) -> Row:
         return (self.time_ns, self.sequence, self.severity, self.facility, self.text)
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """A row of `events`; its fields stand in the order of the columns."""
-
-    time_ns: int
-    kind: str
-    pattern: str
-    cpu: int | None
-    device: str | None
-    queue: int | None
-    pid: int | None
-    comm: str | None
-    severity: int
-    by_kernel: bool
-    sequence: int | None
-    message: str
-    lines: str | None
-    fields: str | None
-
-    def row(self) -> Row:
-        return (
-            self.time_ns,
-            self.kind,
-            self.pattern,
-            self.cpu,
-            self.device,
-            self.queue,
-            self.pid,
-            self.comm,
-            self.severity,
-            self.by_kernel,
-            self.sequence,
-            self.message,
-            self.lines,
-            self.fields,
-        )
 
 
 class LogReader(Protocol):

@@ -7,9 +7,10 @@ import re
 from collections import Counter
 from typing import Final
 
+from necroscope.model.event import Event
 from necroscope.model.names import clean
 from necroscope.model.reading import Alarm
-from necroscope.sources.kernel_log.line import Event, LogLine
+from necroscope.sources.kernel_log.line import LogLine
 from necroscope.sources.kernel_log.pattern import COLUMNS, Pattern
 
 TEXT_LIMIT: Final = 16 * 1024

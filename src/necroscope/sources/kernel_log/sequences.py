@@ -9,9 +9,10 @@ when too many are open. Stories of several devices may interleave.
 import re
 from typing import Final
 
+from necroscope.model.event import Event
 from necroscope.model.reading import Alarm
 from necroscope.model.units import NS_PER_S
-from necroscope.sources.kernel_log.line import FORWARDED, NEWLINE, Event, LogLine
+from necroscope.sources.kernel_log.line import FORWARDED, NEWLINE, LogLine
 from necroscope.sources.kernel_log.pattern import NIC, Family, Role
 from necroscope.sources.kernel_log.patterns import Found, PatternSet
 from necroscope.sources.kernel_log.sequence import Sequence

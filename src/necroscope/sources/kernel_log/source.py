@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Final
 
 from necroscope.errors import SourceUnavailable
+from necroscope.model.event import Event
 from necroscope.model.reading import Alarm, Gap, Moment, Reading, Rows, Source
 from necroscope.model.units import NS_PER_MS, NS_PER_S
 from necroscope.sources.kernel_log.fallback import open_log
-from necroscope.sources.kernel_log.line import Event, LogLine, LogReader
+from necroscope.sources.kernel_log.line import LogLine, LogReader
 from necroscope.sources.kernel_log.patterns import PatternSet
 from necroscope.sources.kernel_log.sequences import Sequencer
 from necroscope.sources.readiness import Readiness

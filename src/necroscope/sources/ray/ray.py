@@ -13,13 +13,14 @@ from typing import Final
 
 from necroscope.errors import NecroscopeError
 from necroscope.model.clocks import shift_ns
+from necroscope.model.event import ERROR, INFO, WARNING
 from necroscope.model.reading import Gap, Moment, Reading, Row, Source
 from necroscope.model.units import NS_PER_S, format_bytes
 from necroscope.sources.background import Background
 from necroscope.sources.ray.dashboard import Dashboard
 from necroscope.sources.ray.ray_event import RayEvent
 from necroscope.sources.ray.session_logs import SessionLogs
-from necroscope.sources.service_event import ERROR, INFO, WARNING, service_event
+from necroscope.sources.service_event import service_event
 
 EVENT_LIMIT: Final = 200
 _EVERY_NS: Final = 5 * NS_PER_S
@@ -78,7 +79,7 @@ class Ray(Source):
             self._take(finished, reading)
         if self._work.is_idle and now.monotonic_ns >= self._next_ns:
             self._start(now)
-        reading.trouble = self._trouble
+        reading.trouble = self._work.trouble or self._trouble
         self.idle_until_ns = self._next_ns if self._work.is_idle else 0
         return reading
 

@@ -9,15 +9,15 @@ late answer at its next read.
 import ctypes
 import fcntl
 import os
-import queue
 import socket
 import struct
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from necroscope.errors import SourceUnavailable
 from necroscope.model.names import clean
+from necroscope.sources.background import Background
 
 COUNTER_LIMIT: Final = 2_000
 _SIOCETHTOOL: Final = 0x8946
@@ -142,39 +142,24 @@ class EthtoolThread:
     """Asks in a thread that may hang; at most one question is under way."""
 
     def __init__(self, make: Callable[[], Ethtool] = Ethtool) -> None:
-        self._make = make
-        self._questions: queue.SimpleQueue[list[str] | None] = queue.SimpleQueue()
-        self._answers: queue.SimpleQueue[Answers] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
-        self._is_asked = False
+        self._ethtool = make()
+        self._work: Background[Answers] = Background("ethtool")
+
+    @property
+    def trouble(self) -> SourceUnavailable | None:
+        return self._work.trouble
 
     def ask(self, devices: list[str]) -> None:
         """Ask, unless the last question has not been answered."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="ethtool", daemon=True)
-            self._thread.start()
-        if not self._is_asked:
-            self._is_asked = True
-            self._questions.put(devices)
+        if self._work.is_idle:
+            self._work.start(lambda: self._ethtool.read(devices))
 
     def answers(self, wait_s: float) -> Answers | None:
         """None if there is no answer yet."""
-        try:
-            answers = self._answers.get(timeout=wait_s)
-        except queue.Empty:
-            return None
-        self._is_asked = False
-        return answers
+        return self._work.take(wait_s)
 
     def close(self) -> None:
         """A thread that hangs in the kernel is left: it ends with the process."""
-        if self._thread is not None:
-            self._questions.put(None)
-            self._thread.join(timeout=1)
-            self._thread = None
-
-    def _work(self) -> None:
-        ethtool = self._make()
-        while (devices := self._questions.get()) is not None:
-            self._answers.put(ethtool.read(devices))
-        ethtool.close()
+        self._work.close(wait_s=1)
+        if self._work.is_idle:
+            self._ethtool.close()

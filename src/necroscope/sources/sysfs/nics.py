@@ -13,7 +13,7 @@ from typing import Final
 
 from necroscope.errors import SourceUnavailable
 from necroscope.model.names import clean
-from necroscope.model.reading import Gap, Moment, Reading, Row, Source
+from necroscope.model.reading import Gap, Moment, Reading, Row, Source, Trouble
 from necroscope.model.tables import TABLES
 from necroscope.sources.kept_file import read_once, unavailable
 from necroscope.sources.procfs.network_namespace import is_network_of_node
@@ -129,7 +129,9 @@ class Nics(Source):
             gaps += self._add_answers(counters, late, now)
         rows = [row for nic in nics for row in nic.changes(counters[nic.name], now.time_ns)]
         self._read_at = now
-        return Reading({"nics": rows}, gaps)
+        trouble = self._ethtool.trouble if self._ethtool is not None else None
+        parts = (Trouble("ethtool", self.tables, trouble),) if trouble is not None else ()
+        return Reading({"nics": rows}, gaps, parts=parts)
 
     def close(self) -> None:
         if self._ethtool is not None:

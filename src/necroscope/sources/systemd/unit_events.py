@@ -1,7 +1,8 @@
 """Events between two looks at a unit: it failed, it was restarted."""
 
+from necroscope.model.event import ERROR, WARNING
 from necroscope.model.reading import Row
-from necroscope.sources.service_event import ERROR, WARNING, Fields, service_event
+from necroscope.sources.service_event import Fields, service_event
 from necroscope.sources.systemd.unit_state import UnitState
 
 # waitid(2): how the main process ended.

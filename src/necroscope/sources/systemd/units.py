@@ -84,14 +84,14 @@ class Units(Source):
         self.idle_until_ns = 0
 
     def read(self, now: Moment) -> Reading:
-        reading = Reading(trouble=self._trouble)
+        reading = Reading()
         try:
             finished = self._work.take()
         except NecroscopeError as error:
-            reading.trouble = self._trouble = error
+            self._trouble = error
             finished = None
         if finished is not None:
-            reading.trouble = self._trouble = None
+            self._trouble = None
             self._take(finished, reading)
         if self._is_rewritten and self._states:
             self._is_rewritten = False
@@ -105,6 +105,7 @@ class Units(Source):
             if self._is_wanted():
                 ahead_ns = shift_ns(now.time_ns, self._realtime())
                 self._work.start(lambda: self._round(now, ahead_ns))
+        reading.trouble = self._work.trouble or self._trouble
         self.idle_until_ns = self._next_ns if self._work.is_idle else 0
         return reading
 

@@ -10,8 +10,9 @@ import pytest
 
 from necroscope.cli.log_events import events_of
 from necroscope.interchange.dmesg import read_dmesg
+from necroscope.model.event import Event
 from necroscope.sources.kernel_log import journal, kmsg
-from necroscope.sources.kernel_log.line import Event, LogLine, clean_line
+from necroscope.sources.kernel_log.line import LogLine, clean_line
 from necroscope.sources.kernel_log.pattern import Role
 from necroscope.sources.kernel_log.patterns import PATTERNS, PatternSet
 from necroscope.sources.kernel_log.sequences import Sequencer

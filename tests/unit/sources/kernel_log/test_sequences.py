@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from necroscope.model.event import Event
 from necroscope.model.reading import Alarm
 from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S
-from necroscope.sources.kernel_log.line import Event, LogLine, clean_line
+from necroscope.sources.kernel_log.line import LogLine, clean_line
 from necroscope.sources.kernel_log.patterns import PatternSet
 from necroscope.sources.kernel_log.sequence import TEXT_LIMIT
 from necroscope.sources.kernel_log.sequences import AGE_LIMIT_NS, OPEN_LIMIT, Sequencer
