@@ -32,10 +32,10 @@ SETTINGS: Final = (
     Setting("hz", "97", "hertz", "stack samples a second on each core"),
     Setting(
         "idle-filter",
-        "off",
+        "on",
         "switch",
-        "drop samples of idle cores in the kernel, by BPF; then code that runs other BPF programs"
-        " is not sampled",
+        "drop samples of idle cores in the kernel, by BPF, while no other BPF program is at a"
+        " kprobe or tracepoint: its samples would be dropped too",
     ),
     Setting("tick", "1s", "duration", "how often counters are read, 100ms to 10s"),
     Setting(

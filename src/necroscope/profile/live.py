@@ -82,6 +82,7 @@ class Turn:
     # were not asked for.
     bounded: dict[str, int] = field(default_factory=dict)
     unasked: int = 0
+    has_new_kernel_code: bool = False
 
 
 class LiveProfile:
@@ -124,9 +125,11 @@ class LiveProfile:
         core.drain(rings)
         core.replay(until_ns, offset_ns)
         # First of all: kernel code that came in this turn has its own name at once.
-        turn.passed_on = [
-            passed for passed in core.passed_on() if not self._take_kernel_code(passed.record)
-        ]
+        for passed in core.passed_on():
+            if self._take_kernel_code(passed.record):
+                turn.has_new_kernel_code = True
+            else:
+                turn.passed_on.append(passed)
         for _ in range(_MOST_ROUNDS):
             questions = core.questions()
             if not questions:

@@ -141,8 +141,7 @@ def _open_sampler(settings: Settings, cores: Cores) -> NodeSources:
     lookup.start()
     if settings.is_idle_filtered:
         possible = cpus.parse(_read(root / "sys/devices/system/cpu/possible"))
-        if refusal := sampler.filter_idle(len(possible)):
-            refused.append(Trouble("idle filter", (), SourceUnavailable(refusal)))
+        sampler.filter_idle(len(possible))
     own_cost = OwnCost(settings.hz, settings.budget_ratio, rings.set_hz, lambda: lookup.pids)
     sources = [sampler, HotPlug(rings, lambda: cores.online), own_cost]
     capture = TaskCapture(sampler, lookup, root)

@@ -10,6 +10,7 @@ import mmap
 import os
 import resource
 import struct
+from collections.abc import Mapping
 from fcntl import ioctl
 from typing import Final
 
@@ -22,18 +23,23 @@ _MAP_CREATE: Final = 0
 _MAP_LOOKUP_ELEM: Final = 1
 _MAP_UPDATE_ELEM: Final = 2
 _PROG_LOAD: Final = 5
+_PROG_GET_NEXT_ID: Final = 11
+_PROG_GET_FD_BY_ID: Final = 13
+_OBJ_GET_INFO_BY_FD: Final = 15
 _RAW_TRACEPOINT_OPEN: Final = 17
 _LINK_CREATE: Final = 28
 _ITER_CREATE: Final = 33
 _MAP_TYPE_ARRAY: Final = 2
 _MAP_TYPE_PERCPU_ARRAY: Final = 6
 _MAP_MAPPABLE: Final = 1 << 10
-_PROG_TYPE_TRACEPOINT: Final = 5
+PROG_TYPE_KPROBE: Final = 2
+PROG_TYPE_TRACEPOINT: Final = 5
 _PROG_TYPE_PERF_EVENT: Final = 7
 _PROG_TYPE_RAW_TRACEPOINT: Final = 17
 _PROG_TYPE_TRACING: Final = 26
 _TRACE_RAW_TRACEPOINT: Final = 23
 _TRACE_ITERATOR: Final = 28
+_PERF_EVENT: Final = 41
 _NAME: Final = b"necroscope"
 
 
@@ -110,7 +116,7 @@ class TracepointProgram:
     """
 
     def __init__(self, code: bytes, tracepoint_id: int) -> None:
-        self._program = _load(_PROG_TYPE_TRACEPOINT, code)
+        self._program = _load(PROG_TYPE_TRACEPOINT, code)
         try:
             # The program hangs on the tracepoint, not on this one core's event.
             self._event = open_event(
@@ -207,20 +213,63 @@ class IteratorProgram:
 
 
 class PerfEventProgram:
-    """A program that decides about each sample of the perf events it is attached to (Linux 4.9): 0
-    drops it, 1 has it written.
+    """A program that decides about each sample of the perf events it is attached to: 0 drops it, 1
+    has it written.
 
-    It stays attached until the event is closed, even if the program is closed before.
+    By links (Linux 5.15), because nothing else takes a program off an event that goes on.
     """
 
     def __init__(self, code: bytes) -> None:
         self._program = _load(_PROG_TYPE_PERF_EVENT, code)
+        self._links: dict[int, int] = {}
 
     def attach(self, descriptor: int) -> None:
-        ioctl(descriptor, abi.IOC_SET_BPF, self._program)
+        attr = struct.pack("<IIIIQI", self._program, descriptor, _PERF_EVENT, 0, 0, 0)
+        self._links[descriptor] = _bpf(_LINK_CREATE, attr)
+
+    def detach(self, descriptor: int) -> None:
+        if (link := self._links.pop(descriptor, None)) is not None:
+            os.close(link)
 
     def close(self) -> None:
+        for descriptor in list(self._links):
+            self.detach(descriptor)
         os.close(self._program)
+
+
+def program_types(known: Mapping[int, int]) -> dict[int, int]:
+    """The types of all programs that are loaded, by their ids; of `known` ones none is opened."""
+    types: dict[int, int] = {}
+    number = 0
+    while number := _next_program(number):
+        found = known.get(number) or _program_type(number)
+        if found is not None:
+            types[number] = found
+    return types
+
+
+def _next_program(number: int) -> int:
+    """Programs are counted from 1; behind the last one comes 0."""
+    attr = ctypes.create_string_buffer(struct.pack("<III", number, 0, 0), 12)
+    try:
+        _bpf_in(_PROG_GET_NEXT_ID, attr)
+    except FileNotFoundError:
+        return 0
+    return int(struct.unpack_from("<I", attr, 4)[0])
+
+
+def _program_type(number: int) -> int | None:
+    """None if it was unloaded meanwhile."""
+    try:
+        descriptor = _bpf(_PROG_GET_FD_BY_ID, struct.pack("<III", number, 0, 0))
+    except FileNotFoundError:
+        return None
+    info = ctypes.create_string_buffer(8)  # struct bpf_prog_info begins with its type
+    try:
+        _bpf(_OBJ_GET_INFO_BY_FD, struct.pack("<IIQ", descriptor, 8, ctypes.addressof(info)))
+    finally:
+        os.close(descriptor)
+    return int(struct.unpack_from("<I", info)[0])
 
 
 def create_map(kind: int, key_bytes: int, value_bytes: int, entries: int) -> int:
@@ -268,9 +317,13 @@ def _load(kind: int, code: bytes, attach: tuple[int, int] | None = None) -> int:
 
 
 def _bpf(command: int, attr: bytes) -> int:
-    buffer = ctypes.create_string_buffer(attr, len(attr))
+    return _bpf_in(command, ctypes.create_string_buffer(attr, len(attr)))
+
+
+def _bpf_in(command: int, attr: "ctypes.Array[ctypes.c_char]") -> int:
+    """As `_bpf`, for commands that answer in their attributes."""
     try:
-        return syscall("bpf", command, buffer, len(attr))
+        return syscall("bpf", command, attr, len(attr))
     except OSError as error:
         if error.errno in (errno.EPERM, errno.EACCES):
             raise PermissionMissing(

@@ -13,7 +13,8 @@ The price: the kernel does not run a perf event's program while another program 
 kprobe, by perf's tracepoints or in a map operation, and drops the sample (`bpf_prog_active`,
 bpf_overflow_handler in kernel/events/core.c). Measured on 6.18 with a slow program on
 raw_syscalls:sys_enter: 11,239 samples inside it without the filter, 0 with it, which the count does
-not show. Programs on raw tracepoints, as our own, are seen as before (11,633 and 11,636).
+not show. Programs on raw tracepoints, as our own, are seen as before (11,633 and 11,636). Therefore
+the filter works only while no program of those types is loaded (`is_harmless`).
 """
 
 import platform
@@ -22,12 +23,20 @@ from typing import Final
 
 from necroscope.errors import NecroscopeError, SourceUnavailable
 from necroscope.sources.perf import bpf_assembler as bpf
-from necroscope.sources.perf.bpf import PerCpuValue, PerfEventProgram, allow_locked_memory
+from necroscope.sources.perf.bpf import (
+    PROG_TYPE_KPROBE,
+    PROG_TYPE_TRACEPOINT,
+    PerCpuValue,
+    PerfEventProgram,
+    allow_locked_memory,
+    program_types,
+)
 
 Range = tuple[int, int]
 # Where struct bpf_perf_event_data has the interrupted address: its registers come first, in the
 # layout of pt_regs (x86) and of user_pt_regs (aarch64, never run here).
 ADDRESS_OFFSETS: Final = {"x86_64": 128, "aarch64": 256}
+_HIDDEN_TYPES: Final = frozenset({PROG_TYPE_KPROBE, PROG_TYPE_TRACEPOINT})
 _DROP: Final = 0
 _WRITE: Final = 1
 _STACK_KEY: Final = -4
@@ -35,9 +44,7 @@ _HINT: Final = "idle samples are dropped after they were read instead: this cost
 
 
 class IdleFilter:
-    """One program for the sampling events of all cores. Closing an event takes it off that
-    event.
-    """
+    """One program for the sampling events of all cores, until it is taken off them or closed."""
 
     def __init__(self, ranges: Sequence[Range], cpus: int) -> None:
         """`cpus` are the possible ones, also those that are not online: the kernel writes a count
@@ -48,6 +55,7 @@ class IdleFilter:
             raise SourceUnavailable(
                 f"no BPF filter for idle samples on {platform.machine()}", _HINT
             )
+        self._types: dict[int, int] = {}
         allow_locked_memory()
         try:
             self._count = PerCpuValue(8, cpus)
@@ -65,11 +73,22 @@ class IdleFilter:
             raise
 
     def attach(self, descriptor: int) -> None:
-        """To a sampling event, before it is enabled."""
+        """To a sampling event, whether it runs already or not."""
         try:
             self._program.attach(descriptor)
         except OSError as error:
             raise _unavailable(error) from None
+
+    def detach(self, descriptor: int) -> None:
+        self._program.detach(descriptor)
+
+    def is_harmless(self) -> bool:
+        """Whether no program is loaded that samples would be missed of."""
+        try:
+            self._types = program_types(self._types)
+        except (NecroscopeError, OSError):  # who may not look (CAP_SYS_ADMIN) cannot know
+            return False
+        return _HIDDEN_TYPES.isdisjoint(self._types.values())
 
     def dropped(self) -> int:
         """Idle samples of all cores that perf did not write; it only grows."""
@@ -80,20 +99,16 @@ class IdleFilter:
         self._count.close()
 
 
-def make_idle_filter(ranges: Sequence[Range], cpus: int) -> tuple[IdleFilter | None, str]:
-    """A filter, or None and why there is none: the recorder does without."""
+def make_idle_filter(ranges: Sequence[Range], cpus: int) -> IdleFilter | None:
+    """None where there can be none: BPF is not allowed, kernel symbols are hidden, or all idle
+    functions are in modules.
+    """
     if not merge(ranges):
-        return (
-            None,
-            (
-                "no address of an idle function is known: kernel symbols are hidden, or all of them"
-                " are in modules"
-            ),
-        )
+        return None
     try:
-        return IdleFilter(ranges, cpus), ""
-    except NecroscopeError as error:
-        return None, error.facts
+        return IdleFilter(ranges, cpus)
+    except NecroscopeError:
+        return None
 
 
 def merge(ranges: Sequence[Range]) -> list[Range]:

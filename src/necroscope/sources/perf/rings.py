@@ -61,6 +61,8 @@ class IdleFilter(Protocol):
         """To the event behind this descriptor."""
         ...
 
+    def detach(self, descriptor: int) -> None: ...
+
 
 class Rings:
     """Sampling rings of the given cores.
@@ -96,11 +98,14 @@ class Rings:
             )
         return self._native
 
-    def use_idle_filter(self, idle_filter: IdleFilter) -> None:
-        """Let the kernel drop what is idle, on the rings of now and of later."""
-        self._idle_filter = idle_filter
+    def use_idle_filter(self, idle_filter: IdleFilter | None) -> None:
+        """Let the kernel drop what is idle, on the rings of now and of later; None: no longer."""
+        before, self._idle_filter = self._idle_filter, idle_filter
         for ring in self._rings.values():
-            idle_filter.attach(ring.descriptor)
+            if before is not None:
+                before.detach(ring.descriptor)
+            if idle_filter is not None:
+                idle_filter.attach(ring.descriptor)
 
     def fileno(self) -> int:
         """To be polled: readable when a ring is half full."""
@@ -238,6 +243,8 @@ class Rings:
             os.close(descriptor)
         self._native = None
         ring = self._rings.pop(cpu)
+        if self._idle_filter is not None:
+            self._idle_filter.detach(ring.descriptor)
         self._readiness.forget(ring.descriptor)
         ring.close()
         self.sampling_ids.pop(cpu, None)

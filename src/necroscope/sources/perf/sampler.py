@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
-from necroscope.errors import SourceUnavailable
+from necroscope.errors import NecroscopeError, SourceUnavailable
 from necroscope.model.allocator import trim_heap
 from necroscope.model.frame import Frame
 from necroscope.model.idle import IDLE_FUNCTIONS
@@ -80,6 +80,7 @@ class Sampler(Source):
         self._ids: set[int] = set()
         self._seen = SeenTasks(self.profile.cgroup_path)
         self._idle_filter: IdleFilter | None = None
+        self._is_filter_used = False
         self._ledger = ledger
         self._last_drain_ns: int | None = None
         self._cgroups_forgotten_ns = 0
@@ -96,17 +97,29 @@ class Sampler(Source):
             self._idle_filter.dropped() if self._idle_filter is not None else 0
         )
 
-    def filter_idle(self, cpus: int) -> str:
-        """Let the kernel drop what is idle; `cpus` are the possible ones. Why it does not, empty if
-        it does.
+    def filter_idle(self, cpus: int) -> None:
+        """Let the kernel drop what is idle, where it can and while that hides nothing else; `cpus`
+        are the possible ones. Without it the same is dropped here, which costs CPU only.
         """
         symbols = self.profile.kernel.symbols
-        self._idle_filter, refusal = make_idle_filter(
-            symbols.ranges(IDLE_FUNCTIONS) if symbols is not None else (), cpus
-        )
-        if self._idle_filter is not None:
-            self.rings.use_idle_filter(self._idle_filter)
-        return refusal
+        ranges = symbols.ranges(IDLE_FUNCTIONS) if symbols is not None else ()
+        self._idle_filter = make_idle_filter(ranges, cpus)
+        self._choose_filter()
+
+    def _choose_filter(self) -> None:
+        """Call it whenever a BPF program came or went."""
+        if self._idle_filter is None:
+            return
+        is_used = self._idle_filter.is_harmless()
+        if is_used == self._is_filter_used:
+            return
+        try:
+            self.rings.use_idle_filter(self._idle_filter if is_used else None)
+            self._is_filter_used = is_used
+        except NecroscopeError:
+            self.rings.use_idle_filter(None)
+            self._idle_filter.close()
+            self._idle_filter = None
 
     @property
     def wants_new_segment(self) -> bool:
@@ -140,6 +153,8 @@ class Sampler(Source):
             reading.rows["frames"] = turn.frames
         since = self._last_drain_ns or now.time_ns
         self._take_passed_on(turn, now, since, reading)
+        if turn.has_new_kernel_code:
+            self._choose_filter()
         self._note_bounds(turn, now, since, reading)
         self._note_lost_names(now, since, reading)
         self._tidy(now)
@@ -271,6 +286,7 @@ class Sampler(Source):
         if now.monotonic_ns - self._reload_allowed_ns > _RELOAD_KERNEL_NS:
             self._reload_allowed_ns = now.monotonic_ns
             self.profile.kernel.may_reload = True
+            self._choose_filter()
             # No record tells of modules, and before Linux 5.1 none of BPF programs either: they may
             # be others by now.
             if self._modules.have_changed() or not self.rings.tells_kernel_code:

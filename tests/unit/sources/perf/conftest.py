@@ -229,6 +229,9 @@ class FakeLookup:
 
     def close(self) -> None: ...
 
+    def ranges(self, _: object) -> list[tuple[int, int]]:
+        return []
+
     def read_kernel_symbols(self) -> "FakeLookup":
         """Itself: it has what is asked of kallsyms."""
         self.reloads += 1

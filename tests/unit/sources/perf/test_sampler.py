@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from tests.synthetic_root import put_into_a_cgroup_namespace
 
+from necroscope.errors import SourceUnavailable
 from necroscope.model.frame import Frame
 from necroscope.model.reading import Moment, Reading, Rows
 from necroscope.model.tables import TABLES
 from necroscope.profile.kernel_functions import KernelFunctions
 from necroscope.segment.frame import rows_of
+from necroscope.sources.perf import sampler as sampler_module
 from necroscope.sources.perf.sampler import Sampler
 from necroscope.sources.perf.seen_tasks import SeenTask
 
@@ -477,3 +479,49 @@ def test_what_was_renamed_on_a_core_without_a_ring_has_its_new_name_once_the_rin
     node.proc(100, "train")
     node.rings._rings[1] = ring
     assert node.comms(build.sample(2 * SECOND + 500, pid=100, tid=100)) == ["train"]
+
+
+class FakeFilter:
+    is_safe = True
+
+    def is_harmless(self) -> bool:
+        return self.is_safe
+
+    def dropped(self) -> int:
+        return 0
+
+
+def test_the_idle_filter_is_off_while_another_program_would_lose_its_samples(
+    node: Node, build: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    idle, used = FakeFilter(), []
+    monkeypatch.setattr(sampler_module, "make_idle_filter", lambda *_: idle)
+    monkeypatch.setattr(node.rings, "use_idle_filter", used.append)
+    node.sampler.filter_idle(2)
+    assert used == [idle]
+    idle.is_safe = False
+    node.read_all()
+    assert used == [idle]
+    node.read_all(build.ksymbol(node.now_ns + 1, b"bpf_prog_of_another"))
+    assert used == [idle, None]
+    idle.is_safe = True
+    node.read_all(build.ksymbol(node.now_ns + 1, b"bpf_prog_of_another", is_gone=True))
+    assert used == [idle, None, idle]
+
+
+def test_a_kernel_that_cannot_take_a_filter_off_gets_none(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    idle, used = FakeFilter(), []
+    idle.close = lambda: None  # type: ignore[attr-defined]
+
+    def use(chosen: FakeFilter | None) -> None:
+        used.append(chosen)
+        if chosen is not None:
+            raise SourceUnavailable("Invalid argument")
+
+    monkeypatch.setattr(sampler_module, "make_idle_filter", lambda *_: idle)
+    monkeypatch.setattr(node.rings, "use_idle_filter", use)
+    node.sampler.filter_idle(2)
+    node.read_all(after_ns=61 * SECOND)
+    assert used == [idle, None]
