@@ -20,6 +20,7 @@ import pyarrow as pa
 from necroscope.fleet.collector.server import give_memory_back
 from necroscope.fleet.collector.metrics import resident_memory_bytes
 give_memory_back()
+pa.repeat(1, 1)  # the first look at a Python value loads pandas, where that is installed
 before = resident_memory_bytes()
 blocks = [pa.repeat(1, 1_000_000) for _ in range(10)]
 held = resident_memory_bytes()
