@@ -9,8 +9,9 @@ from typing import Any, Final
 from necroscope.analysis.case_counters import CaseCounters
 from necroscope.analysis.case_samples import CaseSamples
 from necroscope.analysis.case_times import CaseTimes
-from necroscope.analysis.correlate import Cluster, JoinedEvent
+from necroscope.analysis.clusters import Cluster
 from necroscope.analysis.episodes import Episode, Kind, touches
+from necroscope.analysis.event_cores import JoinedEvent
 from necroscope.analysis.functions import Functions
 from necroscope.analysis.node import Node, NodeView
 from necroscope.analysis.periodicity import told

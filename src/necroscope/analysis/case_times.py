@@ -5,7 +5,7 @@ is compared with.
 from functools import cached_property
 from typing import Final
 
-from necroscope.analysis.correlate import Cluster
+from necroscope.analysis.clusters import Cluster
 from necroscope.analysis.episodes import ACTIVE, Episode, Kind, outside
 from necroscope.analysis.node import Node
 from necroscope.analysis.periodicity import period_of_starts

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from necroscope.analysis.case import Case, case_of
-from necroscope.analysis.correlate import Cluster, asked, gather
+from necroscope.analysis.clusters import Cluster, around_moment, gather
 from necroscope.analysis.detect import busiest_core, detect
 from necroscope.analysis.gap_notes import is_damage
 from necroscope.analysis.happenings import happenings
@@ -16,7 +16,7 @@ from necroscope.analysis.node import Node
 from necroscope.analysis.quality import lacking
 from necroscope.analysis.recording import Recording
 from necroscope.analysis.report import Incident, Report
-from necroscope.analysis.stretches import STRETCH_NS, Carried, continued, goes_on, stretches
+from necroscope.analysis.stretches import STRETCH_NS, OpenIncident, carry_on, goes_on, stretches
 from necroscope.errors import CorruptData, NecroscopeError, RecordingError
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S, format_moment
@@ -95,20 +95,20 @@ def cases(
     progress: Progress | None = None,
     wanted: Wanted | None = None,
 ) -> Iterator[Case]:
-    """Stretch by stretch; what goes on beyond the end of one is carried on to the next and told as
-    a whole when it is over.
+    """Stretch by stretch; what goes on beyond the end of one is carried on to the next, and is one
+    case when it is over.
     """
-    carried: list[Carried] = []
+    still_open: list[OpenIncident] = []
     parts = list(stretches(whole))
     is_read = False
     for number, (around, own) in enumerate(parts):
         node = _node(recording, around, notes)
         is_read = is_read or not node.is_blank
-        found = [one for one in _cluster(node) if one.span[1] > own[0] and one.span[0] < own[1]]
+        found = [one for one in _clusters(node) if one.span[1] > own[0] and one.span[0] < own[1]]
         found = [one for one in found if wanted is None or wanted(_candidate(one))]
-        carried, fresh = continued(carried, found)
-        over = [one for one in carried if not goes_on(one.gathered, own, whole)]
-        chosen = _chosen(fresh, notes)
+        still_open, fresh = carry_on(still_open, found)
+        over = [one for one in still_open if not goes_on(one.cluster, own, whole)]
+        chosen = _select(fresh, notes)
         here = [one for one in chosen if not goes_on(one, own, whole)]
         for place, case in enumerate(
             [*_cases(recording, over), *(case_of(node, one) for one in here)]
@@ -116,8 +116,10 @@ def cases(
             yield case
             if progress is not None:
                 progress((number + (place + 1) / (len(over) + len(here))) / len(parts))
-        carried = [one for one in carried if one not in over]
-        carried += [Carried(around, node.episodes, one) for one in chosen if one not in here]
+        still_open = [one for one in still_open if one not in over]
+        still_open += [
+            OpenIncident(around, node.episodes, one) for one in chosen if one not in here
+        ]
     if not is_read:
         raise _unreadable(recording, whole)
 
@@ -137,7 +139,7 @@ def _about(
     node = _node(recording, around, notes)
     if node.is_blank:
         raise _unreadable(recording, around)
-    found = asked(_cluster(node), at_ns, _AROUND_NS, core)[:_MOST_ASKED]
+    found = around_moment(_clusters(node), at_ns, _AROUND_NS, core)[:_MOST_ASKED]
     if not found:
         span = Span(at_ns - _AROUND_NS, at_ns + _AROUND_NS)
         found = [
@@ -155,18 +157,18 @@ def _about(
         if best is not None and best.is_wrong:
             break
     if best is not None:
-        notes += _also(node, at_ns, best.core) if core is None else ()
+        notes += _other_cores(node, at_ns, best.core) if core is None else ()
         yield best
 
 
-def _also(node: Node, at_ns: int, told: int | None) -> list[str]:
+def _other_cores(node: Node, at_ns: int, reported: int | None) -> list[str]:
     """Other cores on which something was wrong at the same moment."""
     there = {
         episode.cpu
         for episode in node.episodes
         if episode.is_strong and episode.from_ns <= at_ns <= episode.to_ns
     }
-    others = sorted(cpu for cpu in there if cpu is not None and cpu != told)
+    others = sorted(cpu for cpu in there if cpu is not None and cpu != reported)
     if not others:
         return []
     more = f" and {len(others) - _MOST_ALSO} more" if len(others) > _MOST_ALSO else ""
@@ -198,7 +200,7 @@ def _node(recording: Recording, around: Span, notes: list[str]) -> Node:
     return node
 
 
-def _cluster(node: Node) -> list[Cluster]:
+def _clusters(node: Node) -> list[Cluster]:
     return gather(node.episodes, happenings(node.columns("events")), node.columns("interrupts"))
 
 
@@ -206,19 +208,19 @@ def _candidate(one: Cluster) -> Candidate:
     return Candidate(*one.span, one.core, len(one.events), one.is_strong)
 
 
-def _cases(recording: Recording, over: Sequence[Carried]) -> Iterator[Case]:
+def _cases(recording: Recording, over: Sequence[OpenIncident]) -> Iterator[Case]:
     """Judged with the rows of the stretch they began in, which are read once more."""
     node: Node | None = None
     for one in over:
         if node is None or node.span != one.stretch:
             node = Node(recording, one.stretch)
             node.episodes = one.episodes
-        yield case_of(node, one.gathered)
+        yield case_of(node, one.cluster)
 
 
-def _chosen(gathered: Sequence[Cluster], notes: list[str]) -> list[Cluster]:
-    strong = sorted((one for one in gathered if one.is_strong), key=lambda one: -one.weight)
-    weak = sorted((one for one in gathered if not one.is_strong), key=lambda one: -one.weight)
+def _select(clusters: Sequence[Cluster], notes: list[str]) -> list[Cluster]:
+    strong = sorted((one for one in clusters if one.is_strong), key=lambda one: -one.weight)
+    weak = sorted((one for one in clusters if not one.is_strong), key=lambda one: -one.weight)
     if len(strong) > _MOST_STRONG:
         first = format_moment(min(one.span[0] for one in strong))
         notes.append(

@@ -1,8 +1,8 @@
 """Evidence that most causes share: how the core was held, and what suffered from it."""
 
 from necroscope.analysis.case import Case
-from necroscope.analysis.correlate import JoinedEvent
 from necroscope.analysis.episodes import SUFFERING, Kind
+from necroscope.analysis.event_cores import JoinedEvent
 from necroscope.analysis.functions import Functions
 from necroscope.analysis.report import Culprit, Evidence
 from necroscope.model.span import Span

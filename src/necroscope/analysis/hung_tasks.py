@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from necroscope.analysis.case import Case
-from necroscope.analysis.correlate import JoinedEvent
+from necroscope.analysis.event_cores import JoinedEvent
 from necroscope.analysis.functions import functions
 from necroscope.analysis.waits import SLEEPS
 

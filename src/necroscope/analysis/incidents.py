@@ -8,8 +8,8 @@ from typing import Final
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Cause
 from necroscope.analysis.causes import all_causes
-from necroscope.analysis.correlate import JoinedEvent
 from necroscope.analysis.episodes import HURT, Episode
+from necroscope.analysis.event_cores import JoinedEvent
 from necroscope.analysis.quality import shortcomings
 from necroscope.analysis.report import UNKNOWN, EpisodeSeen, EventSeen, Incident
 from necroscope.analysis.verdict import NAMED, Contender, decide, weigh

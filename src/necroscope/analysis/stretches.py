@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
-from necroscope.analysis.correlate import Cluster, is_same, united
+from necroscope.analysis.clusters import Cluster, is_same, unite
 from necroscope.analysis.episodes import Episode, Kind
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
@@ -18,14 +18,14 @@ _MARGIN_NS: Final = 180 * NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class OpenIncident:
     """An incident that is not over at the end of its stretch, with what is needed to judge it in
     the end.
     """
 
     stretch: Span
     episodes: Sequence[Episode]
-    gathered: Cluster
+    cluster: Cluster
 
 
 def stretches(whole: Span) -> Iterator[tuple[Span, Span]]:
@@ -39,30 +39,30 @@ def stretches(whole: Span) -> Iterator[tuple[Span, Span]]:
         )
 
 
-def goes_on(gathered: Cluster, own: Span, whole: Span) -> bool:
+def goes_on(cluster: Cluster, own: Span, whole: Span) -> bool:
     """Whether the next stretch may see more of it: it reaches into what both see, or it comes at a
     program's own beat.
     """
     if own[1] >= whole[1]:
         return False
     is_beat = (
-        any(episode.kind is Kind.BURST for episode in gathered.episodes) and not gathered.is_strong
+        any(episode.kind is Kind.BURST for episode in cluster.episodes) and not cluster.is_strong
     )
-    return gathered.span[1] > own[1] - _MARGIN_NS or (is_beat and gathered.span[1] > own[0])
+    return cluster.span[1] > own[1] - _MARGIN_NS or (is_beat and cluster.span[1] > own[0])
 
 
-def continued(
-    carried: Sequence[Carried], found: Sequence[Cluster]
-) -> tuple[list[Carried], list[Cluster]]:
+def carry_on(
+    still_open: Sequence[OpenIncident], found: Sequence[Cluster]
+) -> tuple[list[OpenIncident], list[Cluster]]:
     """What was carried on, with all that this stretch adds to it; and what is new."""
     fresh: list[Cluster] = []
-    longer = list(carried)
+    longer = list(still_open)
     for one in found:
         place = next(
-            (place for place, other in enumerate(longer) if is_same(other.gathered, one)), None
+            (place for place, other in enumerate(longer) if is_same(other.cluster, one)), None
         )
         if place is None:
             fresh.append(one)
         else:
-            longer[place] = replace(longer[place], gathered=united(longer[place].gathered, one))
+            longer[place] = replace(longer[place], cluster=unite(longer[place].cluster, one))
     return longer, fresh

@@ -3,7 +3,7 @@
 from tests.drawn_node import DrawnNode, at, drawn_node
 
 from necroscope.analysis.case import Case, case_of
-from necroscope.analysis.correlate import gather
+from necroscope.analysis.clusters import gather
 from necroscope.analysis.detect import detect
 from necroscope.analysis.node import Node
 from necroscope.analysis.waits import lock_wait

@@ -25,8 +25,8 @@ from necroscope.analysis.attribution import named
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.columns import Columns
-from necroscope.analysis.correlate import JoinedEvent
 from necroscope.analysis.episodes import Kind
+from necroscope.analysis.event_cores import JoinedEvent
 from necroscope.analysis.evidence import of_event, suffering
 from necroscope.analysis.functions import Functions, functions
 from necroscope.analysis.hung_tasks import hung_tasks

@@ -15,8 +15,8 @@ from typing import Final
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.correlate import JoinedEvent
 from necroscope.analysis.episodes import Episode, Kind
+from necroscope.analysis.event_cores import JoinedEvent
 from necroscope.analysis.evidence import suffering, what_held_the_core
 from necroscope.analysis.report import Culprit, Evidence, WillNotHelp
 from necroscope.analysis.stacks import INTERRUPT, SOFTIRQ

@@ -15,8 +15,8 @@ from typing import Final
 from necroscope.analysis.case import Case
 from necroscope.analysis.case_times import TICK_NS
 from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.correlate import JoinedEvent
 from necroscope.analysis.episodes import SUFFERING, Kind, touches
+from necroscope.analysis.event_cores import JoinedEvent
 from necroscope.analysis.evidence import of_event
 from necroscope.analysis.happenings import NIC_KINDS
 from necroscope.analysis.report import Culprit, Evidence, Origin, WillNotHelp

@@ -1,17 +1,11 @@
-"""Joins episodes and events into what belongs together in time, core and queue: the incidents to be
-explained.
-
-A network reset is joined to its core by the best evidence there is, and says which: the driver's
-own word, else its queue's interrupt, else the only core with an episode; where its interrupts are
-recorded, a core that takes none of them is left out. One driver (ENA 2.17.0) prints core and queue
-in each other's place; where the interrupts say so, they are put right.
+"""What belongs together in time, core and queue: the clusters of episodes and events that may be
+incidents.
 """
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from necroscope.analysis.beats import Bridges, bridges
 from necroscope.analysis.columns import Columns
 from necroscope.analysis.episodes import (
     ACTIVE,
@@ -23,8 +17,9 @@ from necroscope.analysis.episodes import (
     merged,
     touches,
 )
+from necroscope.analysis.event_cores import JoinedEvent, cores_of_device, join
 from necroscope.analysis.happenings import Happening
-from necroscope.analysis.queue_cores import core_of_queue, cores_of_device
+from necroscope.analysis.periodicity import period_of_starts
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 
@@ -33,33 +28,25 @@ _EVENTS_NS: Final = 20 * NS_PER_S
 _TOUCH_NS: Final = 2 * NS_PER_S
 # What the hypervisor takes it takes now from one core, now from another.
 _STEAL_NS: Final = 30 * NS_PER_S
-
-BY_DRIVER: Final = "the line names the core"
-BY_QUEUE: Final = "queue, interrupt and the core that takes it"
-BY_EPISODE: Final = "the only core with an episode at that time"
-BY_DEVICE: Final = "the only core with an episode at that time that takes interrupts of the device"
+_BURSTS_NS: Final = 20 * NS_PER_S
+# A turn may be missed or come late.
+_PERIODS: Final = 2.2
+Key = tuple[int | None, str | None, bool]
 
 
 @dataclass(frozen=True, slots=True)
-class JoinedEvent:
-    """An event with the core it was joined to; `joined_by` says by what evidence."""
+class Bridges:
+    """By core, mode and strength of those episodes that come at a steady beat."""
 
-    happening: Happening
-    core: int | None
-    queue: int | None
-    joined_by: str | None
+    at_a_beat_ns: dict[Key, int]
 
-    @property
-    def kind(self) -> str:
-        return self.happening.kind
-
-    @property
-    def time_ns(self) -> int:
-        return self.happening.time_ns
-
-    @property
-    def fields(self) -> dict[str, object]:
-        return self.happening.fields
+    def between(self, one: Episode, other: Episode) -> int:
+        """Bursts of two programs have nothing to do with each other."""
+        if one.kind is Kind.BURST and other.kind is Kind.BURST and one.subject != other.subject:
+            return 0
+        if one.is_strong != other.is_strong:
+            return _BURSTS_NS
+        return self.at_a_beat_ns.get(_key(one), _BURSTS_NS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,45 +95,6 @@ def gather(
         own = [event for event in alone if event.happening.is_of_a_core is is_of_a_core]
         gathered += [_cluster([], group) for group in _event_groups(own)]
     return sorted(gathered, key=lambda one: one.span)
-
-
-def join(
-    happening: Happening,
-    episodes: Iterable[Episode],
-    interrupts: Columns,
-    takers: Collection[int] | None,
-) -> JoinedEvent:
-    """An event and its core, by the best evidence there is. `takers` are the cores that take its
-    device's interrupts.
-    """
-    core, queue = happening.core, happening.queue
-    if core is not None:
-        if queue is not None and queue != core and _is_swapped(happening, core, queue, interrupts):
-            return JoinedEvent(
-                happening, queue, core, f"{BY_DRIVER}, with core and queue in each other's place"
-            )
-        return JoinedEvent(happening, core, queue, BY_DRIVER)
-    if queue is not None:
-        core = core_of_queue(interrupts, happening, queue)
-        if core is not None:
-            return JoinedEvent(happening, core, queue, BY_QUEUE)
-    if happening.is_of_the_device or not happening.is_of_a_core:
-        return JoinedEvent(happening, None, queue, None)
-    span = Span(happening.began_ns, happening.time_ns)
-    held = {e.cpu for e in episodes if e.cpu is not None and e.is_strong and touches(e.span, span)}
-    cores = held if takers is None else held.intersection(takers)
-    if len(cores) != 1:
-        return JoinedEvent(happening, None, queue, None)
-    return JoinedEvent(happening, min(cores), queue, BY_EPISODE if cores == held else BY_DEVICE)
-
-
-def _is_swapped(happening: Happening, core: int, queue: int, interrupts: Columns) -> bool:
-    """The interrupts say that the queue of that number is another core's, and that the other way
-    round it fits.
-    """
-    said = core_of_queue(interrupts, happening, queue)
-    turned = core_of_queue(interrupts, happening, core)
-    return said != core and turned == queue and happening.may_swap_core_and_queue
 
 
 def _all_clusters(episodes: Sequence[Episode]) -> list[list[Episode]]:
@@ -340,7 +288,7 @@ def _are_parts(mine: Episode, theirs: Episode) -> bool:
     )
 
 
-def united(one: Cluster, later: Cluster) -> Cluster:
+def unite(one: Cluster, later: Cluster) -> Cluster:
     """The same incident as two stretches of a recording tell it."""
     events = {
         (event.time_ns, event.kind, event.core): event for event in (*one.events, *later.events)
@@ -354,7 +302,7 @@ def united(one: Cluster, later: Cluster) -> Cluster:
     )
 
 
-def asked(
+def around_moment(
     gathered: Sequence[Cluster], at_ns: int, around_ns: int, core: int | None
 ) -> list[Cluster]:
     """What a moment lies in, then what is near, on that core if one is given; strong before weak,
@@ -392,3 +340,22 @@ def _distance_ns(one: Cluster, at_ns: int) -> int:
         episode.span for episode in one.episodes if episode.is_strong or not one.is_strong
     ] or [one.span]
     return min(max(from_ns - at_ns, at_ns - to_ns, 0) for from_ns, to_ns in spans)
+
+
+def bridges(episodes: Iterable[Episode]) -> Bridges:
+    starts: dict[Key, list[int]] = {}
+    for episode in episodes:
+        if episode.kind in ACTIVE and episode.kind is not Kind.BURST:
+            starts.setdefault(_key(episode), []).append((episode.from_ns + episode.to_ns) // 2)
+    periods = {key: period_of_starts(found) for key, found in starts.items()}
+    return Bridges(
+        {
+            key: max(_BURSTS_NS, round(_PERIODS * p * NS_PER_S))
+            for key, p in periods.items()
+            if p is not None
+        }
+    )
+
+
+def _key(episode: Episode) -> Key:
+    return episode.cpu, episode.mode, episode.is_strong

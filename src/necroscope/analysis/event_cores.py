@@ -1,20 +1,93 @@
-"""Which core polls a queue: queue -> interrupt -> the core it goes to; and which cores take the
-interrupts of a device.
+"""Which core an event is of: by the best evidence there is, and it says by which.
+
+A network reset is joined to its core by the driver's own word, else by its queue's interrupt and
+the core that takes it, else because only one core had an episode; where its interrupts are
+recorded, a core that takes none of them is left out. One driver (ENA 2.17.0) prints core and queue
+in each other's place; where the interrupts say so, they are put right.
 """
 
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from necroscope.analysis.columns import Columns, Flags
+from necroscope.analysis.episodes import Episode, touches
 from necroscope.analysis.happenings import NIC_KINDS, Happening
 from necroscope.model.definitions import late_ns
+from necroscope.model.span import Span
 from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S
 
+BY_DRIVER: Final = "the line names the core"
+BY_QUEUE: Final = "queue, interrupt and the core that takes it"
+BY_EPISODE: Final = "the only core with an episode at that time"
+BY_DEVICE: Final = "the only core with an episode at that time that takes interrupts of the device"
 # A queue that stalls has no interrupts in the last of these rows.
 _COUNTED_BACK_NS: Final = 120 * NS_PER_S
 _LATE_NS: Final = late_ns(TABLES["interrupts"])
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedEvent:
+    """An event with the core it was joined to; `joined_by` says by what evidence."""
+
+    happening: Happening
+    core: int | None
+    queue: int | None
+    joined_by: str | None
+
+    @property
+    def kind(self) -> str:
+        return self.happening.kind
+
+    @property
+    def time_ns(self) -> int:
+        return self.happening.time_ns
+
+    @property
+    def fields(self) -> dict[str, object]:
+        return self.happening.fields
+
+
+def join(
+    happening: Happening,
+    episodes: Iterable[Episode],
+    interrupts: Columns,
+    takers: Collection[int] | None,
+) -> JoinedEvent:
+    """An event and its core, by the best evidence there is. `takers` are the cores that take its
+    device's interrupts.
+    """
+    core, queue = happening.core, happening.queue
+    if core is not None:
+        if queue is not None and queue != core and _is_swapped(happening, core, queue, interrupts):
+            return JoinedEvent(
+                happening, queue, core, f"{BY_DRIVER}, with core and queue in each other's place"
+            )
+        return JoinedEvent(happening, core, queue, BY_DRIVER)
+    if queue is not None:
+        core = core_of_queue(interrupts, happening, queue)
+        if core is not None:
+            return JoinedEvent(happening, core, queue, BY_QUEUE)
+    if happening.is_of_the_device or not happening.is_of_a_core:
+        return JoinedEvent(happening, None, queue, None)
+    span = Span(happening.began_ns, happening.time_ns)
+    held = {e.cpu for e in episodes if e.cpu is not None and e.is_strong and touches(e.span, span)}
+    cores = held if takers is None else held.intersection(takers)
+    if len(cores) != 1:
+        return JoinedEvent(happening, None, queue, None)
+    return JoinedEvent(happening, min(cores), queue, BY_EPISODE if cores == held else BY_DEVICE)
+
+
+def _is_swapped(happening: Happening, core: int, queue: int, interrupts: Columns) -> bool:
+    """The interrupts say that the queue of that number is another core's, and that the other way
+    round it fits.
+    """
+    said = core_of_queue(interrupts, happening, queue)
+    turned = core_of_queue(interrupts, happening, core)
+    return said != core and turned == queue and happening.may_swap_core_and_queue
 
 
 def core_of_queue(interrupts: Columns, happening: Happening, queue: int) -> int | None:
