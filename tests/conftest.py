@@ -2,6 +2,7 @@
 nothing is left behind.
 """
 
+import contextlib
 import ctypes
 import gc
 import os
@@ -80,6 +81,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
+def pytest_collection_finish() -> None:
+    """The tests themselves stay to the end: no garbage collection need look at them again."""
+    gc.collect()
+    gc.freeze()
+
+
 @dataclass(frozen=True)
 class Footprint:
     """What a run can leave behind; a set is None where this machine does not let us look."""
@@ -96,7 +103,7 @@ class Footprint:
         return cls(
             frozenset(_processes(mark)),
             frozenset(Path("/proc/self/mountinfo").read_text().splitlines()),
-            _bpf_programs(),
+            _bpf_programs(mark),
             frozenset(_empty_cgroups(Path("/sys/fs/cgroup"))),
             frozenset(_descriptors()),
         )
@@ -116,20 +123,18 @@ def _processes(mark: str) -> Iterator[str]:
     was re-parented.
     """
     for directory in Path("/proc").glob("[0-9]*"):
-        if directory.name == str(os.getpid()):
-            continue
-        try:
-            comm, numbers = (
-                (directory / "stat").read_text(errors="replace").split("(", 1)[1].rsplit(")", 1)
-            )
-            is_child = int(numbers.split()[1]) == os.getpid()
-            if is_child or mark.encode() in (directory / "environ").read_bytes():
-                yield f"{directory.name} {comm}"
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
-            continue
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError):
+            if directory.name != str(os.getpid()) and _is_ours(directory, mark):
+                yield f"{directory.name} {(directory / 'comm').read_text(errors='replace').strip()}"
 
 
-def _bpf_programs() -> frozenset[str] | None:
+def _is_ours(process: Path, mark: str) -> bool:
+    parent = (process / "stat").read_text(errors="replace").rpartition(")")[2].split()[1]
+    return int(parent) == os.getpid() or mark.encode() in (process / "environ").read_bytes()
+
+
+def _bpf_programs(mark: str) -> frozenset[str] | None:
+    """Those in the kernel that no stranger holds: another recorder may run on this machine."""
     if BPF_SYSCALL is None:
         return None
     libc = ctypes.CDLL(None, use_errno=True)
@@ -138,7 +143,18 @@ def _bpf_programs() -> frozenset[str] | None:
     while libc.syscall(BPF_SYSCALL, BPF_PROG_GET_NEXT_ID, attr, ctypes.sizeof(attr)) == 0:
         programs.add(str(attr[1]))
         attr[0] = attr[1]
-    return frozenset(programs)
+    return frozenset(programs - set(_programs_of_strangers(mark)))
+
+
+def _programs_of_strangers(mark: str) -> Iterator[str]:
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError):
+            if process.name == str(os.getpid()) or _is_ours(process, mark):
+                continue
+            for descriptor in (process / "fd").iterdir():
+                if os.readlink(descriptor) == "anon_inode:bpf-prog":
+                    facts = (process / "fdinfo" / descriptor.name).read_text()
+                    yield facts.partition("prog_id:")[2].split()[0]
 
 
 def _empty_cgroups(root: Path) -> Iterator[str]:

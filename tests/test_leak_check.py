@@ -3,10 +3,13 @@
 import os
 import signal
 import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.conftest import LEAK_MARK
 
 from necroscope.errors import NecroscopeError
 from necroscope.sources.perf.bpf import RawTracepointProgram
@@ -15,10 +18,18 @@ from necroscope.sources.perf.bpf_assembler import Program
 # What other tests mount and start meanwhile would be seen, too.
 pytestmark = pytest.mark.alone
 
+ROOT = Path(__file__).parents[1]
 Leaks = Callable[[], list[str]]
 
 # Leaves a sleeper behind that is nobody's child any more, and says its pid.
 ORPHAN = ["sh", "-c", "setsid sleep 60 >/dev/null 2>&1 & echo $!"]
+
+
+def loaded() -> RawTracepointProgram:
+    does_nothing = Program()
+    does_nothing.move_constant(0, 0)
+    does_nothing.leave()
+    return RawTracepointProgram(does_nothing.code(), "softirq_entry")
 
 
 @pytest.fixture(autouse=True)
@@ -97,11 +108,8 @@ def test_a_mount_is_seen(leaks: Leaks, tmp_path: Path) -> None:
 @pytest.mark.root
 @pytest.mark.kernel
 def test_a_bpf_program_is_seen(leaks: Leaks) -> None:
-    does_nothing = Program()
-    does_nothing.move_constant(0, 0)
-    does_nothing.leave()
     try:
-        program = RawTracepointProgram(does_nothing.code(), "softirq_entry")
+        program = loaded()
     except (OSError, NecroscopeError) as error:
         pytest.skip(f"no BPF program can be loaded here: {error}")
     try:
@@ -109,3 +117,28 @@ def test_a_bpf_program_is_seen(leaks: Leaks) -> None:
     finally:
         program.close()
     assert [what for what in left if what.startswith("bpf_programs: ")]
+
+
+@pytest.mark.root
+@pytest.mark.kernel
+def test_the_bpf_program_of_a_stranger_is_no_leak_of_ours(leaks: Leaks, tmp_path: Path) -> None:
+    program = (
+        "import os, sys, time; from tests.test_leak_check import loaded;"
+        " held = loaded(); print(os.getpid(), flush=True); time.sleep(60)"
+    )
+    said = tmp_path / "said"
+    environment = {name: text for name, text in os.environ.items() if name != LEAK_MARK}
+    subprocess.run(
+        ["sh", "-c", 'setsid "$0" -c "$1" >"$2" 2>&1 &', sys.executable, program, str(said)],
+        cwd=ROOT,
+        env=environment,
+        check=True,
+    )
+    deadline = time.monotonic() + 60
+    while not said.exists() or not said.read_text().endswith("\n"):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    try:
+        assert not [what for what in leaks() if what.startswith("bpf_programs: ")]
+    finally:
+        os.kill(int(said.read_text()), signal.SIGKILL)

@@ -13,10 +13,11 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from tests.conftest import LEAK_MARK, SETTLE_S, Footprint
+from tests.integration.private_view import silence_kernel_log
 
 from necroscope.store.query import Store
 from necroscope.views.web.export import STATIC
@@ -26,13 +27,26 @@ COMMAND = [sys.executable, "-m", "necroscope"]
 
 class RunningRecorder:
     """`necroscope record` under way; `stop` ends it as Ctrl-C would. Rows are on the disk sooner
-    than by default.
+    than by default. It reads this machine's kernel log only if the test is about that.
     """
 
+    silent_log: ClassVar[str]
+
     def __init__(
-        self, directory: Path, *options: str, preexec: Callable[[], None] | None = None
+        self,
+        directory: Path,
+        *options: str,
+        preexec: Callable[[], None] | None = None,
+        reads_kernel_log: bool = False,
     ) -> None:
         self.directory = directory
+
+        def prepare() -> None:
+            if os.geteuid() == 0 and not reads_kernel_log:
+                silence_kernel_log(self.silent_log)
+            if preexec is not None:
+                preexec()
+
         often = [] if "--flush" in options else ["--flush", "500ms"]
         command = [
             *COMMAND,
@@ -54,7 +68,7 @@ class RunningRecorder:
                 stdout=subprocess.PIPE,
                 stderr=descriptor,
                 text=True,
-                preexec_fn=preexec,
+                preexec_fn=prepare,
             )
         finally:
             os.close(descriptor)
@@ -155,14 +169,22 @@ def undone_laboratory() -> None:
         subprocess.run([*COMMAND, "lab", "clean"], capture_output=True, timeout=100, check=True)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def silent_log() -> Iterator[None]:
+    """A terminal on which nothing is written, for recorders to read instead of /dev/kmsg."""
+    ends = os.openpty()
+    RunningRecorder.silent_log = os.ttyname(ends[1])
+    yield
+    for end in ends:
+        os.close(end)
+
+
 @pytest.fixture
 def record(tmp_path: Path) -> Iterator[Callable[..., RunningRecorder]]:
     started = []
 
-    def start(
-        *options: str, directory: Path | None = None, preexec: Callable[[], None] | None = None
-    ) -> RunningRecorder:
-        recorder = RunningRecorder(directory or tmp_path / "recording", *options, preexec=preexec)
+    def start(*options: str, directory: Path | None = None, **how: Any) -> RunningRecorder:
+        recorder = RunningRecorder(directory or tmp_path / "recording", *options, **how)
         started.append(recorder)
         return recorder
 

@@ -40,6 +40,14 @@ def bind(source: Path, target: Path) -> None:
     )
 
 
+def silence_kernel_log(terminal: str) -> None:
+    """/dev/kmsg becomes a terminal on which nothing is written, a device that can be waited for as
+    well: what this machine's kernel has said since it started is not what a test is about.
+    """
+    own_mounts()
+    bind(Path(terminal), Path("/dev/kmsg"))
+
+
 def unmount(target: Path) -> None:
     """As often as something is mounted there."""
     while _libc.umount2(os.fsencode(target), _MNT_DETACH) == 0:

@@ -104,7 +104,7 @@ def test_everything_is_in_the_lake_once_though_the_push_process_was_killed(
     )
     code, _, said = recorder.stop()
     assert code == 0
-    assert said.count("pushing ended with -9; recording goes on") == 1
+    assert said.count("push ended with -9; recording goes on") == 1
     assert is_gone(again)
     push_rest(recorder.directory, url, tmp_path, "--ca-file", str(tmp_path / "ca.crt"))
     served.terminate()

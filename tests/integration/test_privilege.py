@@ -111,7 +111,9 @@ def outcomes(
     recorders: dict[str, RunningRecorder] = {}
     try:
         for name, deny in denials.items():
-            recorders[name] = RunningRecorder(directories[name], "--for", "4s", preexec=deny)
+            recorders[name] = RunningRecorder(
+                directories[name], "--for", "4s", preexec=deny, reads_kernel_log=True
+            )
         ends = {name: recorder.wait_for_end() for name, recorder in recorders.items()}
         assert leaks_of_module() == []
         yield {name: Outcome(*end, Store.open(directories[name])) for name, end in ends.items()}
@@ -140,14 +142,15 @@ def test_nobody_records_what_is_open_to_all_and_is_told_the_rest(outcomes):
         )
 
 
-def test_refused_bpf_costs_only_the_softirq_delay(outcomes):
+def test_refused_bpf_costs_only_delays_and_waits(outcomes):
     outcome = outcomes["bpf"]
     assert outcome.code == 0
     assert outcome.filled() >= WITHOUT_PRIVILEGE | SAMPLED | {"log"}
-    (table,), (causes,) = zip(*outcome.causes().items(), strict=True)
-    assert table == "softirq_delay"
-    assert any("give CAP_BPF and CAP_PERFMON" in cause for cause in causes)
-    assert outcome.said_once("CAP_BPF is missing")
+    causes = outcome.causes()
+    assert causes.keys() == {"softirq_delay", "waits", "run_delay"}
+    for of_table in causes.values():
+        assert any("give CAP_BPF and CAP_PERFMON" in cause for cause in of_table)
+    assert outcome.said.count("CAP_BPF is missing") == 2, "once of each source"
 
 
 def test_absent_tracefs_costs_only_the_cgroup_ledger(outcomes):

@@ -49,7 +49,7 @@ def info(directory: Path) -> dict:
 
 def test_every_table_fills_and_nothing_is_left_behind(record, busy, leaks):
     spinner = busy(SPIN)
-    recorder = record("--for", "5s", "--label", "zone=a")
+    recorder = record("--for", "5s", "--label", "zone=a", reads_kernel_log=True)
     code, facts, said = recorder.wait_for_end()
     spinner.kill()
     spinner.wait()
@@ -174,7 +174,7 @@ def test_user_patterns_become_events(record, tmp_path):
         '[[pattern]]\nid = "mine.widget"\nkind = "widget_broke"\nregex = "widget (?P<device>\\\\S+)'
         ' broke"\n'
     )
-    recorder = record("--patterns", str(patterns))
+    recorder = record("--patterns", str(patterns), reads_kernel_log=True)
     recorder.wait_for_rows("cores")
     Path("/dev/kmsg").write_text("necroscope test: widget w7 broke, a harmless line\n")
     event = recorder.wait_until(
