@@ -39,6 +39,13 @@ class Limits:
     node_burst: int = 240
     cluster_batches_per_s: float = 1000.0
     cluster_burst: int = 5000
+    # Of one node in a day, batches and bundles together: forty times what a busy one sends.
+    node_bytes_per_day: int = 2048 * _MIB
+    # Days of tables that are neither of today nor of yesterday: each becomes a file. A recording of
+    # half a year fits in.
+    node_old_days_per_day: int = 2000
+    # What one cluster may take in a day of the space that was left in the lake when it began.
+    cluster_share: float = 0.5
 
 
 DEFAULT_LIMITS = Limits()

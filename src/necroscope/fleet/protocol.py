@@ -81,6 +81,14 @@ class Batch:
     def rows(self) -> int:
         return sum(len(columns["time"]) for columns in self.tables.values())
 
+    def days_before(self, moment_ns: int) -> int:
+        """Days before that moment's, of each table: each is a file in the lake."""
+        first = moment_ns // DAY_NS
+        return sum(
+            len({time // DAY_NS for time in columns["time"] if time // DAY_NS < first})
+            for columns in self.tables.values()
+        )
+
 
 def encode(batch: Batch) -> bytes:
     """The body of a request. Texts are plain ASCII JSON, so that nothing in them depends on an

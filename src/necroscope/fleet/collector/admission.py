@@ -12,9 +12,12 @@ from contextlib import contextmanager
 from typing import Final
 
 from necroscope.fleet.collector.refusal import Refusal
+from necroscope.fleet.protocol import DAY_NS
+from necroscope.model.units import NS_PER_S
 
 _MOST_KEYS: Final = 100_000
 _RETRY_S: Final = 10
+_LONGEST_RETRY_S: Final = 3600
 
 
 class Budget:
@@ -92,6 +95,30 @@ class TokenBuckets:
         if len(self._buckets) > _MOST_KEYS:
             self._buckets.popitem(last=False)
         return 0 if passes else max(1, math.ceil((1 - level) / self._per_s))
+
+
+class DailyQuota:
+    """How much each key may bring in a day of UTC, by the collector's clock. A new day forgets."""
+
+    def __init__(self, clock_ns: Callable[[], int]) -> None:
+        self._clock_ns = clock_ns
+        self._day = -1
+        self._used: Counter[tuple[str, ...]] = Counter()
+
+    def take(self, amount: int, most: int, what: str, *key: str) -> None:
+        """Refusal if that would be too much; else it is counted."""
+        day, in_day_ns = divmod(self._clock_ns(), DAY_NS)
+        if day != self._day:
+            self._day = day
+            self._used.clear()
+        if self._used[what, *key] + amount > most:
+            raise Refusal(
+                429,
+                f"{' node '.join(key)} has sent its {what} of today",
+                "look at what it sends: it is far beyond what a node needs",
+                min(_LONGEST_RETRY_S, (DAY_NS - in_day_ns) // NS_PER_S + 1),
+            )
+        self._used[what, *key] += amount
 
 
 class Turns:

@@ -24,7 +24,7 @@ from necroscope.fleet.collector.collector import (
     Collector,
     TokenSource,
 )
-from necroscope.fleet.collector.evidence import RecordingOf
+from necroscope.fleet.collector.evidence_child import RecordingOf
 from necroscope.fleet.collector.evidence_routes import evidence_router
 from necroscope.fleet.collector.metrics import Metrics
 from necroscope.fleet.collector.refusal import answer_refusal

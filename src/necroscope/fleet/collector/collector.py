@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 from uuid import uuid4
 
-from necroscope.fleet.collector.admission import Budget, TokenBuckets
+from necroscope.fleet.collector.admission import Budget, DailyQuota, TokenBuckets
 from necroscope.fleet.collector.group_commit import GroupCommit
 from necroscope.fleet.collector.metrics import Metrics, resident_memory_bytes
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.limits import DEFAULT_LIMITS, Limits
+from necroscope.fleet.protocol import DAY_NS
 from necroscope.fleet.tokens import Grant
 
 COMMIT_EVERY_S: Final = 0.25
@@ -49,6 +50,8 @@ class Collector:
     budget: Budget = field(init=False)
     commits: GroupCommit = field(init=False)
     decoders: ThreadPoolExecutor = field(init=False)
+    _quota: DailyQuota = field(init=False)
+    _space: tuple[int, int | None] = (-1, None)
     _node_rates: TokenBuckets = field(init=False)
     _cluster_rates: TokenBuckets = field(init=False)
 
@@ -63,6 +66,7 @@ class Collector:
             free_floor_bytes=self.free_floor_bytes,
             clock_ns=self.clock_ns,
         )
+        self._quota = DailyQuota(self.clock_ns)
         self.decoders = ThreadPoolExecutor(_DECODERS, "decode")
         self._node_rates = TokenBuckets(
             limits.node_batches_per_s, limits.node_burst, time.monotonic
@@ -78,6 +82,19 @@ class Collector:
             if node is None
             else self._node_rates.wait_s(cluster, node)
         )
+
+    def take_quota(self, cluster: str, node: str, size_bytes: int, old_days: int = 0) -> None:
+        """Refusal once a node, or all of a cluster, has brought what it may in a day."""
+        limits, take = self.limits, self._quota.take
+        take(old_days, limits.node_old_days_per_day, "old days", cluster, node)
+        take(size_bytes, limits.node_bytes_per_day, "bytes", cluster, node)
+        day = self.clock_ns() // DAY_NS
+        if self._space[0] != day:
+            space = self.lake.space_bytes()
+            self._space = day, None if space is None else space[0]
+        if self._space[1] is not None:
+            most = int(max(0, self._space[1] - self.free_floor_bytes) * limits.cluster_share)
+            take(size_bytes, most, "share of the lake", cluster)
 
     def metrics_text(self) -> str:
         return self.metrics.text(

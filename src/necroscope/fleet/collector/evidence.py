@@ -1,85 +1,88 @@
-"""Evidence that somebody looks at: bundles unpacked into temporary directories, read and never
-written.
+"""Evidence that is looked at: each bundle unpacked by a process of its own, read and never written.
 
-There are a few at a time; the one that nobody has looked at for longest goes first.
+There are a few at a time; the one that has not been looked at for longest goes first.
 """
 
 import asyncio
-import tempfile
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
-from fastapi import FastAPI
+from necroscope.fleet.collector.evidence_child import (
+    Answer,
+    EvidenceChild,
+    EvidenceLostError,
+    RecordingOf,
+)
 
-from necroscope.fleet.opened_bundle import open_bundle
-from necroscope.store.query import Store
-from necroscope.views.web.app import Recording, recording_app
-
-# Of at most 64 MB each, unpacked.
-MOST_OPEN: Final = 8
-RecordingOf = Callable[[Store], Recording]
+# Of some 130 MB each while nobody asks, and of at most 640 MiB.
+MOST_OPEN: Final = 3
+Result = TypeVar("Result")
 
 
 @dataclass(slots=True)
 class _Opened:
-    directory: tempfile.TemporaryDirectory[str]
-    recording: Recording
-    app: FastAPI
-    readers: int = field(default=0)
-
-    def close(self) -> None:
-        self.recording.reports.close()
-        self.directory.cleanup()
+    child: EvidenceChild
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    readers: int = 0
 
 
 class EvidenceShelf:
-    """By its path in the lake, the application over each bundle that was asked for lately."""
+    """By its path in the lake, the process of each bundle that was asked for lately."""
 
     def __init__(self, recording_of: RecordingOf, most_open: int) -> None:
         self._recording_of = recording_of
         self._most_open = most_open
         self._opening: OrderedDict[str, asyncio.Task[_Opened]] = OrderedDict()
+        # Waits for evidence take no thread from others.
+        self._threads = ThreadPoolExecutor(most_open + 1, "evidence")
+        self._places = asyncio.Semaphore(most_open)
 
-    @asynccontextmanager
-    async def opened(self, path: str, read: Callable[[], bytes]) -> AsyncIterator[FastAPI]:
-        """Stays open as long as the context does. What several ask for at once is unpacked once."""
-        task = self._opening.get(path)
-        if task is None:
-            task = self._opening[path] = asyncio.create_task(asyncio.to_thread(self._open, read))
-        self._opening.move_to_end(path)
-        try:
-            opened = await asyncio.shield(task)
-        except BaseException:
-            # What failed is tried anew by the next who asks.
-            if task.done() and self._opening.get(path) is task:
-                del self._opening[path]
-            raise
-        opened.readers += 1
-        try:
-            yield opened.app
-        finally:
-            opened.readers -= 1
-            self._close_oldest()
+    async def ask(
+        self, path: str, read: Callable[[], bytes], question: str, query: bytes
+    ) -> Answer:
+        """What several ask for at once is unpacked once. What failed is tried again by the next who
+        asks.
+        """
+        async with self._places:
+            task = self._opening.get(path)
+            if task is None:
+                task = self._opening[path] = asyncio.create_task(self._open(read))
+            self._opening.move_to_end(path)
+            opened = None
+            try:
+                opened = await asyncio.shield(task)
+                opened.readers += 1
+                async with opened.turn:
+                    return await self._in_thread(lambda: opened.child.ask(question, query))
+            except BaseException as error:
+                if (opened is None and task.done()) or isinstance(error, EvidenceLostError):
+                    await self._forget(path, task)
+                raise
+            finally:
+                if opened is not None:
+                    opened.readers -= 1
+                await self._close_oldest()
 
-    def _open(self, read: Callable[[], bytes]) -> _Opened:
-        content = read()
-        directory = tempfile.TemporaryDirectory(prefix="necroscope-evidence-")
-        try:
-            recording = self._recording_of(open_bundle(content, Path(directory.name) / "recording"))
-            return _Opened(directory, recording, recording_app(recording))
-        except BaseException:
-            directory.cleanup()
-            raise
+    async def _open(self, read: Callable[[], bytes]) -> _Opened:
+        return _Opened(await self._in_thread(lambda: EvidenceChild(self._recording_of, read())))
 
-    def _close_oldest(self) -> None:
+    async def _forget(self, path: str, task: asyncio.Task[_Opened]) -> None:
+        if self._opening.get(path) is task:
+            del self._opening[path]
+            if not task.cancelled() and task.exception() is None:
+                await self._in_thread(task.result().child.close)
+
+    async def _close_oldest(self) -> None:
         idle = [
-            path
+            (path, task)
             for path, task in self._opening.items()
-            if task.done() and not task.result().readers
+            if task.done() and (task.exception() is not None or not task.result().readers)
         ]
-        for path in idle[: max(0, len(self._opening) - self._most_open)]:
-            self._opening.pop(path).result().close()
+        for path, task in idle[: max(0, len(self._opening) - self._most_open)]:
+            await self._forget(path, task)
+
+    async def _in_thread(self, work: Callable[[], Result]) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)

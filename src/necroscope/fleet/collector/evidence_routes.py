@@ -9,12 +9,13 @@ import re
 from datetime import date, timedelta
 from typing import Final
 
-from fastapi import APIRouter, FastAPI, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import RedirectResponse
 
 from necroscope.errors import CorruptData
 from necroscope.fleet.collector.access import CollectorOf, Reader
-from necroscope.fleet.collector.evidence import MOST_OPEN, EvidenceShelf, RecordingOf
+from necroscope.fleet.collector.evidence import MOST_OPEN, EvidenceShelf
+from necroscope.fleet.collector.evidence_child import EvidenceLostError, RecordingOf
 from necroscope.fleet.collector.refusal import Refusal
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.lake_files import NotInLake
@@ -24,6 +25,8 @@ from necroscope.views.web.guard import Application, Receive, Scope, Send
 
 EVIDENCE_PATH: Final = "/evidence/{cluster}/{day}/{bundle}"
 _EARLIEST: Final = date(2000, 1, 1)
+# Headers of an answer that its process may choose.
+_PASSED: Final = frozenset({"content-type", "content-disposition"})
 _BUNDLE: Final = re.compile(r"[A-Za-z0-9._-]{1,260}\.bundle")
 # What a request is by itself; the rest of a scope is how the collector found its route.
 _OWN: Final = (
@@ -53,7 +56,13 @@ def evidence_router(recording_of: RecordingOf, most_open: int = MOST_OPEN) -> AP
 
     @router.get(EVIDENCE_PATH + "/api/{question:path}", include_in_schema=False)
     async def asked(
-        cluster: str, day: str, bundle: str, question: str, grant: Reader, collector: CollectorOf
+        cluster: str,
+        day: str,
+        bundle: str,
+        question: str,
+        request: Request,
+        grant: Reader,
+        collector: CollectorOf,
     ) -> Response:
         paths = _places(cluster, day, bundle)
         if grant.clusters is not None and cluster not in grant.clusters:
@@ -63,11 +72,19 @@ def evidence_router(recording_of: RecordingOf, most_open: int = MOST_OPEN) -> AP
                 "use a token of that cluster, or of all: '*'",
             )
 
-        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-            async with shelf.opened(paths[0], lambda: _read(collector.lake, paths)) as app:
-                await app(scope, receive, send)
-
-        return _Forwarded(answer, f"/api/{question}")
+        query = request.scope.get("query_string", b"")
+        try:
+            answer = await shelf.ask(
+                paths[0], lambda: _read(collector.lake, paths), f"/api/{question}", query
+            )
+        except CorruptData as error:
+            raise Refusal(
+                422, error.facts, "the evidence came so; the incident itself is in the list"
+            ) from None
+        except EvidenceLostError as error:
+            raise Refusal(503, error.facts, error.hint or "") from None
+        headers = {name: value for name, value in answer.headers if name in _PASSED}
+        return Response(answer.body, answer.status, headers)
 
     @router.get(EVIDENCE_PATH + "/{file:path}", include_in_schema=False)
     async def page(cluster: str, day: str, bundle: str, file: str) -> Response:
@@ -101,7 +118,7 @@ def _read(lake: Lake, paths: list[str]) -> bytes:
 
 
 class _Forwarded(Response):
-    """An answer that another application gives, as if it had been asked itself."""
+    """The page and its files, as if their application had been asked itself."""
 
     def __init__(self, app: Application, path: str) -> None:
         super().__init__()
@@ -110,9 +127,4 @@ class _Forwarded(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         own = {name: scope[name] for name in _OWN if name in scope}
-        try:
-            await self._app({**own, "path": self._path, "root_path": ""}, receive, send)
-        except CorruptData as error:
-            raise Refusal(
-                422, error.facts, "the evidence came so; the incident itself is in the list"
-            ) from None
+        await self._app({**own, "path": self._path, "root_path": ""}, receive, send)

@@ -17,6 +17,7 @@ from necroscope.fleet.lake import day_of
 from necroscope.fleet.protocol import (
     BATCHES_PATH,
     BUNDLES_PATH,
+    DAY_NS,
     NODE_HEADER,
     SENT_HEADER,
     TIME_HEADER,
@@ -53,6 +54,9 @@ async def push_batch(request: Request, grant: Pusher, collector: CollectorOf) ->
         _check_node(grant, batch.node)
         if grant.node is None:
             _pass_rate(collector, grant.cluster, batch.node)
+        collector.take_quota(
+            grant.cluster, batch.node, len(body), batch.days_before(received_ns - DAY_NS)
+        )
         await collector.commits.add(Receipt(grant.cluster, received_ns, sent_ns, body))
     metrics = collector.metrics
     metrics.add("batches")
@@ -83,6 +87,7 @@ async def put_bundle(
         if not body.startswith(_ZSTD_MAGIC):
             raise BadBatch("the body is not a bundle", "a zstd'd tar, as `fleet push` makes it")
         path = f"bundles/cluster={grant.cluster}/date={day_of(time_ns)}/{node}--{bundle_id}.bundle"
+        collector.take_quota(grant.cluster, node, len(body))
         await collector.commits.put(path, body)
     collector.metrics.add("bundles")
     return {"bundle": bundle_id, "path": path}

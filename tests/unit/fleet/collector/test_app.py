@@ -20,11 +20,13 @@ from tests.fleet_batches import START_NS, made_batch, rows_in, sequences_in
 from tests.served_collector import served
 
 from necroscope.fleet.collector.access import CollectorOf, Reader
+from necroscope.fleet.collector.admission import DailyQuota
 from necroscope.fleet.collector.app import create_app
+from necroscope.fleet.collector.refusal import Refusal
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.lake_files import LakeError
 from necroscope.fleet.limits import Limits
-from necroscope.fleet.protocol import NODE_HEADER, SENT_HEADER, TIME_HEADER, encode
+from necroscope.fleet.protocol import DAY_NS, NODE_HEADER, SENT_HEADER, TIME_HEADER, encode
 from necroscope.fleet.tokens import Grant, Tokens, digest_of
 
 GRANTS = {
@@ -172,6 +174,39 @@ def test_a_node_that_comes_too_often_is_told_when_to_come(start: Started) -> Non
     assert [answer.status_code for answer in answers] == [200, 200, 429]
     assert 900 <= int(answers[2].headers["retry-after"]) <= 1000
     assert push(client, encode(made_batch("n2"))).status_code == 200
+
+
+def test_what_a_node_may_bring_in_a_day_is_bounded_and_others_go_on(start: Started) -> None:
+    body = encode(made_batch("n1"))
+    client = start(limits=Limits(node_bytes_per_day=5 * len(body) // 2))
+    answers = [push(client, encode(made_batch("n1", number))) for number in range(3)]
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
+    assert "bytes of today" in answers[2].json()["error"]
+    assert put_bundle(client, BUNDLE * 20, **{NODE_HEADER: "n1"}).status_code == 429
+    assert push(client, encode(made_batch("n2"))).status_code == 200
+
+
+def test_files_of_days_long_past_are_bounded(start: Started) -> None:
+    """Each table's day is a file of its own in the lake, and every batch here has two of them."""
+    client = start(limits=Limits(node_old_days_per_day=5))
+    answers = [push(client, encode(made_batch("n1", number))) for number in range(3)]
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
+
+
+def test_one_cluster_cannot_take_the_whole_lake(start: Started) -> None:
+    client = start(limits=Limits(cluster_share=0.0))
+    assert push(client, encode(made_batch("n1"))).status_code == 429
+
+
+def test_a_new_day_has_a_new_quota() -> None:
+    now_ns = [20 * DAY_NS - 1]
+    quota = DailyQuota(lambda: now_ns[0])
+    quota.take(10, 10, "bytes", "eu-1", "n1")
+    with pytest.raises(Refusal) as caught:
+        quota.take(1, 10, "bytes", "eu-1", "n1")
+    assert caught.value.retry_after_s == 1
+    now_ns[0] += 1
+    quota.take(10, 10, "bytes", "eu-1", "n1")
 
 
 def test_a_node_with_a_token_of_its_own_is_stopped_before_its_garbage_is_read(
