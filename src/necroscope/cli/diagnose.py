@@ -16,7 +16,6 @@ from necroscope import __version__
 from necroscope.analysis.engine import Progress, diagnose
 from necroscope.analysis.gap_notes import gap_notes
 from necroscope.analysis.report import Report
-from necroscope.cli.diagnose_watch import is_recorded_now
 from necroscope.cli.diagnose_watch import watch as watch_recording
 from necroscope.cli.opened_recording import opened_recording
 from necroscope.cli.output_file import output_file
@@ -24,7 +23,9 @@ from necroscope.cli.view import page_report
 from necroscope.errors import PermissionMissing, UsageError
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S, format_moment, parse_moment_ns
+from necroscope.segment.lock import is_recorded
 from necroscope.store.query import Store
+from necroscope.verdicts.reading import read_report
 from necroscope.views.flame.heading import literal_line
 from necroscope.views.report_text import report_to_text
 from necroscope.views.web.export import Export, check_built, describe, exported_page
@@ -59,8 +60,9 @@ _MOST_GAP_NOTES: Final = 12
     metavar="F",
     help="also as the time machine in one file",
 )
+@click.option("--again", is_flag=True, help="judge again what was judged while it was recorded")
 @click.option(
-    "--watch", is_flag=True, help="stay on a live recording: tell what comes, and when it is over"
+    "--watch", is_flag=True, help="stay on a live recording: show what comes, and when it is over"
 )
 def command(
     source: Path,
@@ -68,12 +70,14 @@ def command(
     core: int | None,
     as_json: bool,
     page: Path | None,
+    again: bool,
     watch: bool,
 ) -> None:
     """What happened, who did it, why we think so, what to do, and what will not help.
 
     A recording or a capture of another tool (perf.data, perf script). A healthy one has no
-    incident. What could not be seen is said, and how to record it.
+    incident. What could not be seen is said, and how to record it. What was judged while it was
+    recorded is read from the recording; --again judges it anew.
 
     \b
     Examples:
@@ -91,14 +95,18 @@ def command(
     if page is not None:
         check_built()
     with opened_recording(source, None, None) as (store, notes):
-        if watch and is_recorded_now(store):
+        if watch and is_recorded(store.catalog.directory):
             click.echo("watching; Ctrl-C ends it", err=True)
-            watch_recording(store, _width(), click.echo)
+            watch_recording(store.catalog.directory, _width(), click.echo)
             return
         span = store.span()
         at_ns = _moment(at_text, span) if at_text else None
         with _progress() as progress:
-            report = diagnose(store, at_ns, progress=progress, core=_core(core, store))
+            chosen = _core(core, store)
+            if at_ns is None and not again:
+                report = read_report(store, progress=progress, core=chosen)
+            else:
+                report = diagnose(store, at_ns, progress=progress, core=chosen)
         # ASCII only: names from the machine cannot steer the terminal that prints it.
         answer = json.dumps(report.as_json()) if as_json else report_to_text(report, _width())
         click.echo(answer)

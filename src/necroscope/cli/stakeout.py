@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import click
 
-from necroscope.analysis.engine import diagnose
 from necroscope.analysis.report import Report
 from necroscope.errors import UsageError
 from necroscope.model.units import format_bytes, format_duration, parse_duration_ns
@@ -19,6 +18,7 @@ from necroscope.stakeout.plan import Plan
 from necroscope.stakeout.relevant import relevant
 from necroscope.stakeout.stakeout import CATCHES, SUMMARY, Stakeout
 from necroscope.store.query import Store
+from necroscope.verdicts.reading import read_report
 from necroscope.views.format import count, literal, percent, time_of_day
 from necroscope.views.report_text import report_to_text
 
@@ -96,7 +96,7 @@ def command(
     outcome = stakeout.run()
     if sys.stderr.isatty():
         click.echo("\r\x1b[K", nl=False, err=True)
-    report = relevant(diagnose(Store.open(stakeout.recording)), outcome)
+    report = relevant(read_report(Store.open(stakeout.recording)), outcome)
     click.echo(
         json.dumps(_as_json(outcome, report)) if as_json else _as_text(outcome, report, directory)
     )

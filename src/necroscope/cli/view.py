@@ -21,6 +21,7 @@ from necroscope.model.span import Span
 from necroscope.store.query import Store
 from necroscope.store.samples import read_samples
 from necroscope.store.selection import Selection
+from necroscope.verdicts.reading import read_report
 
 if TYPE_CHECKING:
     from necroscope.views.web.app import Recording
@@ -127,7 +128,10 @@ def diagnosed(directory: Path, at_ns: int | None, span: Span | None) -> dict[str
     """`diagnose --json` with moments in ns and the causes in words; runs in a process of its own
     for a long recording.
     """
-    return page_report(diagnose(Store.open(directory), at_ns, span))
+    store = Store.open(directory)
+    if at_ns is None and span is None:
+        return page_report(read_report(store))
+    return page_report(diagnose(store, at_ns, span))
 
 
 def page_report(report: Report) -> dict[str, Any]:

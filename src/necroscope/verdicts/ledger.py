@@ -24,7 +24,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
+from necroscope import __version__
 from necroscope.model.span import Span
+from necroscope.model.units import NS_PER_S
 from necroscope.verdicts.entry import IncidentState, LedgerEntry
 
 LEDGER_FILE: Final = "incidents.jsonl"
@@ -102,6 +104,11 @@ class Ledger:
                 self.notes = tuple(map(str, record["notes"]))[:MOST_NOTES]
             elif "starts" in record:
                 self.starts = int(record["starts"])
+
+    def covers(self, first_ns: int) -> bool:
+        """Whether all is in it from there to where it reaches, as this version judges."""
+        is_begun = self.judged is not None and self.judged[0] <= first_ns + NS_PER_S
+        return is_begun and self.judged_by == __version__
 
     def take(self, entries: Sequence[LedgerEntry]) -> None:
         """For a ledger that is in memory only."""

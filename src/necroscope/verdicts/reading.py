@@ -4,12 +4,10 @@ judged now beyond it.
 
 from pathlib import Path
 
-from necroscope import __version__
 from necroscope.analysis.engine import Progress, concerns, diagnose
 from necroscope.analysis.report import Report
 from necroscope.model.definitions import OVER_NS
 from necroscope.model.span import Span
-from necroscope.model.units import NS_PER_S
 from necroscope.store.query import Store
 from necroscope.verdicts.changes import Judgement, changes
 from necroscope.verdicts.follower import BEFORE_NS, Follower
@@ -28,12 +26,11 @@ def read_report(
     ledger = Ledger.open(store.catalog.directory)
     first_ns, last_ns = store.span()
     first_ns = max(first_ns, since_ns)
-    judged = ledger.judged
-    if judged is None or judged[0] > first_ns + NS_PER_S or ledger.judged_by != __version__:
+    if ledger.judged is None or not ledger.covers(first_ns):
         span = Span(first_ns, last_ns + 1) if since_ns else None
         return diagnose(store, span=span, progress=progress, core=core)
-    settled_ns, notes = judged[1] - OVER_NS, ledger.notes
-    if last_ns > judged[1]:
+    settled_ns, notes = ledger.judged[1] - OVER_NS, ledger.notes
+    if last_ns > ledger.judged[1]:
         rest = diagnose(
             store,
             span=Span(settled_ns - BEFORE_NS, last_ns + 1),

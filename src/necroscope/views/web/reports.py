@@ -1,5 +1,5 @@
-"""The verdicts of a recording: made once, and anew when it has grown. A long one is gone through
-hour by hour, newest first.
+"""The verdicts of a recording, from its ledger where it has one; else made once, and again when it
+has grown. A long one without a ledger is gone through hour by hour, newest first.
 
 A day of 96 cores with an incident every ten minutes takes minutes. So the answer holds what was
 found until now and says how far it is, and what could not be looked at. The work is done in a
@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 from necroscope.store.query import Store
+from necroscope.verdicts.ledger import Ledger
 from necroscope.views.web.incident_search import Diagnose, Found, IncidentSearch, search
 
 SHORT_NS: Final = 2 * 3600 * NS_PER_S
@@ -47,6 +48,7 @@ class Reports:
     ) -> None:
         self._store = store
         self._diagnose = diagnose
+        self._directory = store.catalog.directory
         self._search = incident_search or IncidentSearch(diagnose, store.catalog.directory)
         self._short_ones = ThreadPoolExecutor(2, "report")
         self._known: dict[int | None, tuple[int, Future[Found]]] = {}
@@ -58,7 +60,8 @@ class Reports:
         if info.from_ns is None or info.to_ns is None:
             return _answer([], 0)
         span = Span(info.from_ns, info.to_ns)
-        if at_ns is None and span[1] - span[0] > SHORT_NS:
+        is_long = span[1] - span[0] > SHORT_NS
+        if at_ns is None and is_long and not Ledger.open(self._directory).covers(span[0]):
             return self._so_far(span)
         part = self._short(at_ns, span[1])
         wait([part], TIME_LIMIT_S)
