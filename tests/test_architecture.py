@@ -57,7 +57,7 @@ MAY_IMPORT = {
     "wire": FOUNDATION | {"segment", "store"},
     "outlets": FOUNDATION | {"segment", "stacks", "store", "analysis", "verdicts", "views", "wire"},
     "fleet": FOUNDATION | READING_SIDE - {"fleet"},
-    "api": FOUNDATION | {"stacks", "store", "interchange", "analysis", "views"},
+    "api": FOUNDATION | {"stacks", "store", "interchange", "analysis", "verdicts", "views"},
     "stakeout": FOUNDATION | {"store", "analysis"},
     "lab": FOUNDATION | KERNEL_SIDE | READING_SIDE | {"stakeout"},
     "cli": FOUNDATION | KERNEL_SIDE | READING_SIDE | {"stakeout", "lab"},

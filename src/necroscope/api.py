@@ -16,7 +16,6 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from necroscope.analysis.engine import diagnose
 from necroscope.analysis.report import Incident, Verdict
 from necroscope.errors import NecroscopeError, UsageError
 from necroscope.interchange.writers.folded import write_folded
@@ -29,6 +28,7 @@ from necroscope.store.flame import read_flame
 from necroscope.store.groups import GroupBy
 from necroscope.store.query import Store
 from necroscope.store.selection import Selection
+from necroscope.verdicts.reading import read_report
 from necroscope.views.flame.heading import Heading, Window
 from necroscope.views.flame.svg import differential_svg, flame_svg
 
@@ -165,10 +165,16 @@ class NodeRecording:
     ) -> tuple[Incident, ...]:
         """What went wrong in a window, each with its verdict, the oldest first.
 
+        It is read from the ledger that is kept while a node records, and judged now where there is
+        none.
+
         >>> [(incident.core, incident.verdict.cause) for incident in recording.incidents()]
         [(1, 'zombie-memcg-walk')]
         """
-        return diagnose(self._store, span=self._window(from_, to)).wrong
+        window = self._window(from_, to)
+        since_ns = 0 if from_ is None else window[0]
+        found = read_report(self._store, since_ns).wrong
+        return tuple(incident for incident in found if incident.from_ns < window[1])
 
     @property
     def _store(self) -> Store:

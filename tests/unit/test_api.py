@@ -119,3 +119,9 @@ def test_a_flame_graph_says_which_cores_and_windows_it_shows(
     assert "compared with baseline" in flame.svg(recording.flame(to="-30s"))
     assert flame._repr_svg_() == flame.svg()
     assert recording.flame("-30s", cpus=[1]).left_out
+
+
+def test_incidents_are_those_of_the_window(recording: necroscope.NodeRecording) -> None:
+    (incident,) = recording.incidents()
+    assert recording.incidents(to=incident.from_ns) == ()
+    assert [one.id for one in recording.incidents(to=incident.to_ns)] == [incident.id]
