@@ -102,6 +102,9 @@ def _all_clusters(episodes: Sequence[Episode]) -> list[list[Episode]]:
     left.
     """
     reach = bridges(episodes)
+    # A lock that tasks stand behind is an incident of its own, whatever runs on the cores.
+    held = [[episode] for episode in episodes if episode.kind is Kind.TASK_BLOCKED]
+    episodes = [episode for episode in episodes if episode.kind is not Kind.TASK_BLOCKED]
     strong = _clusters([episode for episode in episodes if episode.is_strong], reach)
     left: list[Episode] = []
     for episode in episodes:
@@ -116,7 +119,7 @@ def _all_clusters(episodes: Sequence[Episode]) -> list[list[Episode]]:
             )
             home.append(episode) if home is not None else left.append(episode)
     others = [episode for episode in left if episode.kind is not Kind.BURST]
-    return [*strong, *_of_programs(left), *_clusters(others, reach)]
+    return [*strong, *_of_programs(left), *_clusters(others, reach), *held]
 
 
 def _is_part(weak: Episode, strong: Episode, reach: Bridges) -> bool:

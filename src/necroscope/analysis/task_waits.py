@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from necroscope.analysis.columns import Columns
-from necroscope.analysis.wait_channels import Channel, channel_of
+from necroscope.analysis.wait_channels import DEVICE, FUTEX, WRITEBACK, Channel, channel_of
 from necroscope.model.definitions import ORDINARY
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_MS, NS_PER_S
@@ -19,6 +19,7 @@ COUNTED_NS: Final = 100 * NS_PER_MS
 _MOST: Final = 5_000
 # Two looks at one wait may disagree on when it began by a tick of the kernel.
 _SAME_NS: Final = 50 * NS_PER_MS
+_SHARED: Final = {DEVICE: "a device or file server", WRITEBACK: "dirty pages to be written"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,14 @@ class TaskWait:
     @property
     def channel(self) -> Channel:
         return channel_of(self.kind, self.stack)
+
+    @property
+    def subject(self) -> str:
+        """What may be one with others: a lock of user space is its process's, a device anyone's."""
+        channel = self.channel
+        if channel.kind == FUTEX:
+            return f"a lock of {self.task.comm}[{self.task.pid}]"
+        return _SHARED.get(channel.kind, channel.name)
 
     def words(self) -> str:
         """`trainer[71] waited 0.95 s for core 1`."""

@@ -88,7 +88,7 @@ def _crowded(rows: Columns) -> Iterator[Episode]:
 def _blocked(waits: Iterable[TaskWait]) -> Iterator[Episode]:
     """One for each thing that was waited for; sleeps that are ordinary are none."""
     counted = (
-        (_subject(wait), wait)
+        (wait.subject, wait)
         for wait in waits
         if wait.seconds >= _BLOCKED_S.get(wait.channel.kind, _NEVER_S)
     )
@@ -103,7 +103,7 @@ def _blocked(waits: Iterable[TaskWait]) -> Iterator[Episode]:
             "tasks waited for {subject}, {amount:,.0f} times, the longest {wait_ms:,.0f} ms",
             "waits",
             longest.channel.kind == LOCK and longest.seconds >= _HUNG_S,
-            subject=_subject(longest),
+            subject=longest.subject,
             amount=len(own),
         )
 
@@ -122,13 +122,3 @@ def _together(waits: Iterable[tuple[object, TaskWait]]) -> Iterator[list[TaskWai
 
 def _span(waits: Sequence[TaskWait]) -> Span:
     return Span(min(wait.from_ns for wait in waits), max(wait.to_ns for wait in waits))
-
-
-def _subject(wait: TaskWait) -> str:
-    """What may be one with others: a futex is its process's, a device anyone's."""
-    kind, name = wait.channel.kind, wait.channel.name
-    if kind == FUTEX:
-        return f"a lock of {wait.task.comm}[{wait.task.pid}]"
-    return {DEVICE: "a device or file server", WRITEBACK: "dirty pages to be written"}.get(
-        kind, name
-    )

@@ -1,0 +1,88 @@
+"""Tasks stand one behind the other at a sleeping lock of the kernel, while cores may be idle.
+
+Signature: tasks in uninterruptible sleep in the slow path of a mutex or rwsem, all called by the
+functions that take one lock: rtnl_mutex (anything that asks or changes the network's setup),
+cgroup_mutex (making, removing and filling cgroups), cgroup_threadgroup_rwsem (every fork, exec and
+exit while a process is moved), mmap_lock (page faults and maps of one process), i_rwsem (one
+directory or file). No core need be busy; after two minutes the log says `blocked for more than`.
+Confirming signal: waits recorded in that slow path, by two tasks or more or for a second, and who
+gave the lock back. A lock that is held because its holder waits for a disk is that disk's
+incident: for a lock of one object this is only an alternative then.
+Source: Cloudflare, hung tasks and rtnl_mutex (2025); Netflix titus-executor #975 (cgroup_mutex);
+sosy-lab/benchexec #1293; Documentation/locking/mutex-design.rst.
+"""
+
+from typing import Final
+
+from necroscope.analysis.case import Case
+from necroscope.analysis.cause import Assessment, Cause
+from necroscope.analysis.convoys import Convoy, convoys
+from necroscope.analysis.evidence import suffering
+from necroscope.analysis.report import WillNotHelp
+from necroscope.analysis.task_origin import origin_of
+from necroscope.analysis.thresholds import Threshold, Thresholds
+from necroscope.analysis.wait_channels import DEVICE, LOCK, WRITEBACK
+
+LIMITS: Final = Thresholds(
+    global_s=Threshold(0.2, "a lock that the whole system takes is held for microseconds"),
+    object_s=Threshold(0.5, "a directory or a process's maps may be held for a disk's answer"),
+    alone_s=Threshold(1.0, "so long one task alone is enough to tell"),
+    behind_disk=Threshold(0.6, "the holder itself waited for a device: the lock is a symptom"),
+)
+
+
+def assess(case: Case) -> Assessment | None:
+    convoy = next(iter(convoys(case, LOCK)), None)
+    if convoy is None:
+        return None
+    limits, channel = case.limits, convoy.longest.channel
+    least_s = limits.global_s if channel.is_global else limits.object_s
+    is_long = convoy.longest.seconds >= least_s
+    is_convoy = convoy.tasks > 1 or convoy.longest.seconds >= limits.alone_s
+    is_behind_disk = bool(convoy.chain) and convoy.chain[-1].channel.kind in (DEVICE, WRITEBACK)
+    is_told = convoy.holder is not None or convoy.tasks > 1
+    culprit = convoy.culprit(case.node)
+    against = []
+    if is_behind_disk:
+        against.append(case.seen(f"its holder slept {convoy.chain[-1].channel.words}", "waits"))
+    return Assessment(
+        explains=0.9,
+        is_confirmed=is_long and is_convoy and is_told,
+        doubt=limits.behind_disk if is_behind_disk and not channel.is_global else 0.0,
+        evidence=[*convoy.evidence(case), *suffering(case)],
+        against=against,
+        summary=_summary(convoy),
+        culprit=culprit,
+        origin=origin_of(culprit),
+    )
+
+
+def _summary(convoy: Convoy) -> str:
+    many = "a task" if convoy.tasks == 1 else f"{convoy.tasks} tasks"
+    longest = f"up to {convoy.longest.seconds:.1f} s"
+    if convoy.holder is None:
+        return f"{many} waited {longest} for {convoy.name}, which was not given back"
+    return f"{many} waited {longest} for {convoy.name}, which {convoy.holder.comm} held"
+
+
+CAUSE = Cause(
+    slug="kernel-lock-convoy",
+    title="tasks stand behind a sleeping lock of the kernel",
+    confirming=(
+        "waits in the slow path of one lock, by two tasks or more or for a second, and who gave it"
+        " back"
+    ),
+    would_confirm="the stacks of tasks in state D (echo w > /proc/sysrq-trigger)",
+    assess=assess,
+    thresholds=LIMITS,
+    fix=(
+        "make the holder hold it more briefly: fewer objects per call, in batches, or less often",
+        "spread what takes the lock: fewer readers and writers at the same moment",
+    ),
+    verify=("no more waits for that lock are recorded (table `waits`)",),
+    will_not_help=(
+        WillNotHelp("more cores", "nobody who waits for a sleeping lock uses one"),
+        WillNotHelp("a faster disk", "unless the holder itself is seen to wait for it"),
+        WillNotHelp("real-time priority for the victims", "the lock is given in order"),
+    ),
+)

@@ -1,0 +1,77 @@
+"""Threads of a program stand behind a lock of their own, held by another of its threads.
+
+Signature: threads asleep in futex(2) for a lock that is held and waited for, of one process (or of
+several that share memory), for hundreds of milliseconds; cores idle or not, nothing in the kernel
+is slow.
+Confirming signal: such waits by two threads or more, or for a second, and the thread that gave the
+lock back. The kernel only puts threads to sleep here and is never to blame; a holder that slept in
+the kernel or got no core meanwhile is followed there.
+Source: Roblox, Consul and BoltDB's free list (2021); futex(2); glibc nptl/lowlevellock.c.
+"""
+
+from typing import Final
+
+from necroscope.analysis.case import Case
+from necroscope.analysis.cause import Assessment, Cause
+from necroscope.analysis.convoys import convoys
+from necroscope.analysis.evidence import suffering
+from necroscope.analysis.report import WillNotHelp
+from necroscope.analysis.task_origin import origin_of
+from necroscope.analysis.thresholds import Threshold, Thresholds
+from necroscope.analysis.wait_channels import FUTEX
+
+LIMITS: Final = Thresholds(
+    least_s=Threshold(0.3, "programs hold locks for milliseconds; so long others notice"),
+    total_s=Threshold(1.0, "waited in all: less is a moment of one thread"),
+    elsewhere=Threshold(0.4, "the holder waited for something outside the program meanwhile"),
+)
+
+
+def assess(case: Case) -> Assessment | None:
+    convoy = next(iter(convoys(case, FUTEX)), None)
+    if convoy is None:
+        return None
+    limits = case.limits
+    is_long = convoy.longest.seconds >= limits.least_s and convoy.total_s >= limits.total_s
+    culprit = convoy.culprit(case.node)
+    who = convoy.holder.comm if convoy.holder else "another thread"
+    program = convoy.longest.task.comm
+    against = [
+        case.seen(f"the holder itself was held up: {wait.words()}", "waits")
+        for wait in convoy.chain[-1:]
+    ]
+    return Assessment(
+        explains=0.9,
+        is_confirmed=is_long and convoy.holder is not None,
+        doubt=limits.elsewhere if against else 0.0,
+        evidence=[*convoy.evidence(case), *suffering(case)],
+        against=against,
+        summary=(
+            f"{convoy.tasks} thread{'s' if convoy.tasks > 1 else ''} of {program} waited up to"
+            f" {convoy.longest.seconds:.1f} s for a lock of their own program that {who} held"
+        ),
+        culprit=culprit,
+        origin=origin_of(culprit),
+    )
+
+
+CAUSE = Cause(
+    slug="user-lock-convoy",
+    title="threads of a program stand behind a lock of their own",
+    confirming=(
+        "waits in futex(2) for a lock that is held, a second and more in all, and the thread that"
+        " gave it back"
+    ),
+    would_confirm="a profile of waits with the program's own stacks (gdb, py-spy dump)",
+    assess=assess,
+    thresholds=LIMITS,
+    fix=(
+        "hold the lock for less: move slow work (I/O, allocation, logging) out of the section",
+        "split the lock, or give each thread its own part",
+    ),
+    verify=("no more waits of kind `futex` of that program are recorded (table `waits`)",),
+    will_not_help=(
+        WillNotHelp("kernel tuning", "the kernel only puts the threads to sleep"),
+        WillNotHelp("more threads or cores", "they stand in the same line"),
+    ),
+)

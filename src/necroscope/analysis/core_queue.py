@@ -1,0 +1,77 @@
+"""Who waited for a core, and whose tasks had it meanwhile: the table `waits` beside the samples of
+that core.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from necroscope.analysis.case import Case
+from necroscope.analysis.columns import Columns
+from necroscope.analysis.task_waits import RUNNABLE
+from necroscope.model.definitions import ORDINARY, REAL_TIME
+from necroscope.model.units import NS_PER_S
+
+
+@dataclass(frozen=True)
+class CoreQueue:
+    """Waits of ordinary tasks for one core: `waited_s` by cgroup, and `had`, the share of the core
+    that each cgroup's tasks had.
+    """
+
+    rows: Columns
+    waited_s: dict[str, float]
+    had: dict[str, float]
+    longest_s: float
+    tasks: int
+
+    @property
+    def total_s(self) -> float:
+        return sum(self.waited_s.values())
+
+    @property
+    def least_allowed(self) -> int:
+        """On how many cores most of those who waited may run."""
+        allowed = self.rows["cores_allowed"]
+        return int(np.median(allowed)) if len(allowed) else 0
+
+    @property
+    def programs(self) -> list[str]:
+        """Names of those who waited, most of it first."""
+        return list(_sums(zip(self.rows["comm"].tolist(), self.rows["waited_ns"], strict=True)))
+
+
+def core_queue(case: Case) -> CoreQueue | None:
+    """None where no ordinary program waited for the incident's core, or a real-time task had it."""
+    if case.core is None:
+        return None
+    rows = case.node.columns("waits").of_core(case.core)
+    if not len(rows):
+        return None
+    from_ns, to_ns = case.window
+    chosen = np.array(
+        [
+            kind == RUNNABLE and policy in ORDINARY - {"kernel"} and priority <= 0
+            for kind, policy, priority in zip(
+                rows["kind"], rows["policy"], rows["priority"], strict=True
+            )
+        ],
+        dtype=bool,
+    )
+    overlaps = (rows["time"] > from_ns) & (rows["time"] - rows["waited_ns"] < to_ns + NS_PER_S)
+    rows = rows.at(chosen & overlaps)
+    if not len(rows) or any(policy in REAL_TIME for policy in rows["by_policy"]):
+        return None
+    waited = _sums(zip(rows["cgroup"].tolist(), rows["waited_ns"] / NS_PER_S, strict=True))
+    had = _sums((task.cgroup, task.share) for task in case.samples.now.tasks())
+    longest_s = float(np.max(rows["waited_ns"])) / NS_PER_S
+    return CoreQueue(rows, waited, had, longest_s, len(np.unique(rows["tid"])))
+
+
+def _sums(pairs: Iterable[tuple[str | None, float]]) -> dict[str, float]:
+    """By name, the largest first."""
+    found: dict[str, float] = {}
+    for name, weight in pairs:
+        found[name or "/"] = found.get(name or "/", 0.0) + float(weight)
+    return dict(sorted(found.items(), key=lambda item: -item[1]))

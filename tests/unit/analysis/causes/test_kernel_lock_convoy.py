@@ -1,0 +1,78 @@
+"""Tasks behind a sleeping lock of the kernel, with all cores idle."""
+
+from tests.drawn_node import DrawnNode, drawn_node
+from tests.drawn_waits import by, wait
+
+from necroscope.analysis.engine import diagnose
+
+RTNL = "__mutex_lock.constprop.0;rtnetlink_rcv_msg;netlink_rcv_skb;__sys_sendto"
+UNLOCK = "wake_up_q;__mutex_unlock_slowpath;rtnl_unlock;rtnl_dellink;rtnetlink_rcv_msg"
+DIRECTORY = "rwsem_down_read_slowpath;down_read;iterate_dir;__x64_sys_getdents64"
+
+
+def idle() -> DrawnNode:
+    return drawn_node(
+        """
+        core 0:  ..............................
+        core 1:  ..............................
+        """
+    )
+
+
+def behind_rtnl() -> DrawnNode:
+    node = idle()
+    for pid, second in ((101, 10.0), (102, 10.4), (103, 11.0)):
+        ended = by("cni-plugin", 90, stack=UNLOCK)
+        wait(node, second, 12.5 - second, comm=f"ip-{pid}", pid=pid, stack=RTNL, **ended)
+    return node
+
+
+def test_the_lock_its_holder_and_who_waited_are_named() -> None:
+    (incident,) = diagnose(behind_rtnl()).incidents
+    verdict = incident.verdict
+    assert (incident.core, verdict.cause) == (None, "kernel-lock-convoy")
+    assert verdict.confidence >= 0.9
+    assert "3 tasks waited up to 2.5 s for rtnl_mutex, which cni-plugin held" in verdict.summary
+    assert verdict.culprit is not None
+    assert (verdict.culprit.comm, verdict.culprit.pid) == ("cni-plugin", 90)
+    assert verdict.culprit.path[0] == "rtnetlink_rcv_msg"
+
+
+def test_what_the_holder_waited_for_is_followed() -> None:
+    node = wait(
+        behind_rtnl(), 10.1, 2.3, comm="cni-plugin", pid=90, stack="synchronize_net;nf_unregister"
+    )
+    (incident,) = diagnose(node).incidents
+    told = [evidence.text for evidence in incident.verdict.evidence]
+    assert any("meanwhile cni-plugin[90] waited 2.30 s in synchronize_net" in text for text in told)
+
+
+def test_one_that_passes_the_lock_on_is_not_the_one_that_held_it() -> None:
+    node = idle()
+    wait(node, 10, 2.0, comm="first", pid=101, stack=RTNL, **by("slow", 90))
+    wait(node, 10.5, 1.501, comm="second", pid=102, stack=RTNL, **by("first", 101))
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.culprit is not None
+    assert incident.verdict.culprit.comm == "slow"
+
+
+def test_a_lock_that_was_not_given_back_is_told_as_such() -> None:
+    node = idle()
+    for pid in (101, 102):
+        wait(node, 10, 12.0, pid=pid, stack=RTNL, is_open=True)
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.cause == "kernel-lock-convoy"
+    assert "not given back" in incident.verdict.summary
+
+
+def test_a_directory_held_while_its_holder_waits_for_the_disk_is_not_named() -> None:
+    node = idle()
+    for pid in (101, 102):
+        wait(node, 10, 1.5, pid=pid, stack=DIRECTORY, **by("find", 90))
+    wait(node, 10, 1.5, comm="find", pid=90, stack="folio_wait_bit_common;ext4_bread")
+    assert not diagnose(node).incidents
+
+
+def test_a_moment_of_one_task_is_no_incident() -> None:
+    assert not diagnose(wait(idle(), 10, 0.3, stack=RTNL, **by("ip", 90))).incidents
+    assert not diagnose(wait(idle(), 10, 0.4, stack=DIRECTORY, **by("ls", 90))).incidents

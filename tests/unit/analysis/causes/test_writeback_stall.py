@@ -1,0 +1,43 @@
+"""A task waits for pages that another made dirty."""
+
+from tests.drawn_node import DrawnNode, drawn_node
+from tests.drawn_waits import wait
+
+from necroscope.analysis.engine import diagnose
+
+THROTTLED = "balance_dirty_pages;balance_dirty_pages_ratelimited_flags;generic_perform_write"
+SYNC = "folio_wait_writeback;__filemap_fdatawait_range;file_write_and_wait_range;ext4_sync_file"
+
+
+def syncing(writer: int = 60) -> DrawnNode:
+    node = drawn_node(
+        """
+        core 0:  ..............................
+        core 1:  ..............................
+        """
+    )
+    for tenth in range(20):
+        wait(node, 10 + tenth / 5, 0.18, "backup", 60, stack=THROTTLED, cgroup="/backup")
+    wait(node, 10.5, 3.0, "etcd", writer if writer != 60 else 70, stack=SYNC, cgroup="/etcd")
+    return node
+
+
+def test_the_writer_and_who_waits_for_its_pages_are_named() -> None:
+    (incident,) = diagnose(syncing()).incidents
+    assert incident.verdict.cause == "writeback-stall"
+    assert incident.verdict.culprit is not None
+    assert incident.verdict.culprit.comm == "backup"
+    assert "etcd waited up to 3.0 s" in incident.verdict.summary
+
+
+def test_who_waits_for_its_own_pages_is_at_work() -> None:
+    node = syncing()
+    node.added["waits"] = [row for row in node.added["waits"] if "etcd" not in row]
+    wait(node, 10.5, 3.0, "backup", 60, stack=SYNC, cgroup="/backup")
+    assert not diagnose(node).incidents
+
+
+def test_a_sync_that_nobody_is_seen_to_write_against_has_no_name() -> None:
+    node = syncing()
+    node.added["waits"] = [row for row in node.added["waits"] if "backup" not in row]
+    assert not diagnose(node).incidents
