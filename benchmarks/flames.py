@@ -15,14 +15,13 @@ import json
 import os
 import re
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -33,11 +32,11 @@ from necroscope.store.query import Store
 from necroscope.views.flame.heading import Heading, Window
 from necroscope.views.flame.svg import flame_svg
 from repeated_capture import repeat_capture
+from timed_commands import MIB, Runs, in_turns, peak_bytes, table
 from varied_capture import SHORT_LOAD, make_capture
 
 NECROSCOPE = [sys.executable, "-m", "necroscope"]
 ENOUGH_SAMPLES = 150_000
-MIB = 1 << 20
 # What stackcollapse-perf.pl does at its least: comm and functions of each sample, counted.
 STACKCOLLAPSE = r"""
 while (<>) {
@@ -68,103 +67,6 @@ import json
 if "heatmap" in steps: perf_read_offsets(profile)
 json.dumps(perf_generate_flame_graph(profile, start, end))
 """
-
-
-@dataclass(slots=True)
-class Runs:
-    wall_s: list[float] = field(default_factory=list)
-    peak_bytes: int = 0
-
-    @property
-    def median_s(self) -> float:
-        return statistics.median(self.wall_s)
-
-    @property
-    def spread(self) -> str:
-        return f"{min(self.wall_s):.2f}-{max(self.wall_s):.2f}"
-
-
-def run(command: list[str] | str, runs: Runs) -> None:
-    """One run; a text is for the shell. The peak is that of the largest process."""
-    # Compiled modules are kept, as after an installation.
-    environment = {
-        name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
-    }
-    started = time.perf_counter()
-    child = subprocess.Popen(
-        command,
-        shell=isinstance(command, str),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=environment,
-    )
-    _, status, usage = os.wait4(child.pid, 0)
-    runs.wall_s.append(time.perf_counter() - started)
-    runs.peak_bytes = max(runs.peak_bytes, usage.ru_maxrss * 1024)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode:
-        raise SystemExit(f"error: {command} ended with {child.returncode}")
-
-
-def peak_bytes(command: list[str] | str) -> int:
-    """Of all its processes at one moment, pages that they share counted once (Pss); a run of its
-    own, because looking costs.
-    """
-    child = subprocess.Popen(
-        command,
-        shell=isinstance(command, str),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    peak = 0
-    while child.poll() is None:
-        peak = max(peak, sum(_proportional_bytes(pid) for pid in _family(child.pid)))
-        time.sleep(0.01)
-    return peak
-
-
-def _family(pid: int) -> list[int]:
-    try:
-        children = [
-            int(word)
-            for path in Path(f"/proc/{pid}/task").iterdir()
-            for word in (path / "children").read_text().split()
-        ]
-    except OSError:
-        return [pid]
-    return [pid, *(each for child in children for each in _family(child))]
-
-
-def _proportional_bytes(pid: int) -> int:
-    try:
-        return (
-            int(
-                re.search(
-                    r"^Pss:\s+(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE
-                )[1]
-            )
-            * 1024
-        )
-    except (OSError, TypeError):
-        return 0
-
-
-def in_turns(commands: dict[str, Callable[[], list[str] | str]], rounds: int) -> dict[str, Runs]:
-    """After one round that does not count: it reads files into the page cache and compiles
-    modules.
-    """
-    found = {name: Runs() for name in commands}
-    for number in range(rounds + 1):
-        for name, make in commands.items():
-            run(make(), found[name] if number else Runs())
-    return found
-
-
-def table(title: str, head: list[str], rows: list[list[str]]) -> None:
-    print(f"\n### {title}\n")
-    for row in (head, ["---"] * len(head), *rows):
-        print("| " + " | ".join(row) + " |")
-    sys.stdout.flush()
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,17 +216,8 @@ def first_graph(
     collapse.write_text(STACKCOLLAPSE)
     start, end = (format_moment(time_ns) for time_ns in capture.window_ns)
     clock = ",".join(f"{moment:.6f}" for moment in capture.window_s)
-    ours = [
-        *NECROSCOPE,
-        "flame",
-        str(capture.path),
-        "--from",
-        start,
-        "--to",
-        end,
-        "-o",
-        str(work / "five.svg"),
-    ]
+    window = ["--from", start, "--to", end]
+    ours = [*NECROSCOPE, "flame", str(capture.path), *window, "-o", str(work / "five.svg")]
     commands: dict[str, Callable[[], list[str] | str]] = {
         "`necroscope flame FILE --from --to -o x.svg`": lambda: ours,
         "`perf script --time` + stackcollapse": lambda: (
@@ -335,16 +228,7 @@ def first_graph(
         ),
     }
     if flamescope is not None:
-        program = work / "flamescope.py"
-        program.write_text(FLAMESCOPE)
-        offsets = [f"{moment - capture.first_s // 1:.0f}" for moment in capture.window_s]
-        for name, steps in (("flame graph", "flame"), ("heat map, flame graph", "heatmap+flame")):
-            last = " ".join(
-                [sys.executable, str(program), str(flamescope), str(text), *offsets, steps]
-            )
-            commands[f"`perf script` + FlameScope's {name}"] = lambda last=last: (
-                f"perf script -i {capture.path} > {text} && {last}"
-            )
+        commands |= flamescope_commands(capture, work, text, flamescope)
     found = in_turns(commands, rounds)
     ours_s = next(iter(found.values())).median_s
     rows = [
@@ -368,6 +252,21 @@ def first_graph(
             " stand for it."
         )
     print(f"\nLoad: {os.getloadavg()[0]:.1f}")
+
+
+def flamescope_commands(
+    capture: CaptureUnderTest, work: Path, text: Path, flamescope: Path
+) -> dict[str, Callable[[], str]]:
+    program = work / "flamescope.py"
+    program.write_text(FLAMESCOPE)
+    offsets = [f"{moment - capture.first_s // 1:.0f}" for moment in capture.window_s]
+    words = [sys.executable, str(program), str(flamescope), str(text), *offsets]
+    return {
+        f"`perf script` + FlameScope's {name}": lambda steps=steps: (
+            f"perf script -i {capture.path} > {text} && {' '.join([*words, steps])}"
+        )
+        for name, steps in (("flame graph", "flame"), ("heat map, flame graph", "heatmap+flame"))
+    }
 
 
 def whole_capture(capture: CaptureUnderTest, work: Path, rounds: int) -> None:

@@ -124,6 +124,18 @@ def event_lake(
     """
     rng = np.random.default_rng(seed)
     everybody = np.arange(nodes)
+    _write_fleet_facts(lake, nodes, days, rng)
+    for day in range(days):
+        node = rng.integers(0, nodes, events_a_day * nodes)
+        times = START_NS + day * DAY_NS + rng.integers(0, DAY_NS, len(node))
+        write_file(lake, "events", day, _events(node, times, rng.integers(0, 10, len(node)), nodes))
+        write_file(lake, "pulses", day, _pulses(np.repeat(everybody, pulses_a_day), day, nodes))
+        write_file(lake, "jobs", day, _jobs(rng, day, nodes))
+        write_file(lake, "incidents", day, _incidents(rng, day, nodes))
+
+
+def _write_fleet_facts(lake: Path, nodes: int, days: int, rng: np.random.Generator) -> None:
+    everybody = np.arange(nodes)
     zone = rng.integers(0, 3, nodes)
     for kind, name, codes, values in (
         ("label", "zone", zone, ["a", "b", "c"]),
@@ -150,7 +162,7 @@ def event_lake(
         "node": texts(changed, names(nodes)),
         "time": pa.array(np.full(len(changed), START_NS + days // 2 * DAY_NS)),
     }
-    told = {
+    about = {
         "kind": pa.array(["unit_file"] * len(changed)),
         "name": pa.array(["leaky.service"] * len(changed)),
     }
@@ -158,15 +170,8 @@ def event_lake(
         lake,
         "facts",
         days // 2,
-        {**columns, **told, "value": pa.array(["disabled"] * len(changed))},
+        {**columns, **about, "value": pa.array(["disabled"] * len(changed))},
     )
-    for day in range(days):
-        node = rng.integers(0, nodes, events_a_day * nodes)
-        times = START_NS + day * DAY_NS + rng.integers(0, DAY_NS, len(node))
-        write_file(lake, "events", day, _events(node, times, rng.integers(0, 10, len(node)), nodes))
-        write_file(lake, "pulses", day, _pulses(np.repeat(everybody, pulses_a_day), day, nodes))
-        write_file(lake, "jobs", day, _jobs(rng, day, nodes))
-        write_file(lake, "incidents", day, _incidents(rng, day, nodes))
 
 
 def stack_hour(lake: Path, nodes: int, stacks: int, day: int, seed: int = 0) -> None:

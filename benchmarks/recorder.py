@@ -117,25 +117,42 @@ def perf_samples(data: Path, from_s: float, to_s: float) -> int:
     return count
 
 
+# Of a short and a long run, by round.
+Costs = list[tuple[Cost, Cost]]
+
+
 def steady(work: Path) -> None:
     """97 Hz under a mixed load on two cores, at two lengths: the difference is what a minute costs,
     start-up apart.
     """
-    ours: list[tuple[Cost, Cost]] = []
-    theirs: list[tuple[Cost, Cost]] = []
+    ours: Costs = []
+    theirs: Costs = []
     for _ in range(ROUNDS):
         ours_short, theirs_short, *_ = side_by_side(work, SHORT_S)
         ours_long, theirs_long, recording, data = side_by_side(work, LONG_S)
         ours.append((ours_short, ours_long))
         theirs.append((theirs_short, theirs_long))
+    rows = [*cpu_rows(ours, theirs), *memory_rows(ours, theirs), *disk_rows(recording, data)]
+    head = ["", "necroscope, all sources", "perf record -g -a", "ratio"]
+    table(f"97 Hz, two cores, mixed load, {LONG_S} s, medians of {ROUNDS} rounds", head, rows)
+
+
+def cpu_rows(ours: Costs, theirs: Costs) -> list[list[str]]:
     whole, perf_whole = (
         statistics.median(long.cpu_s for _, long in costs) for costs in (ours, theirs)
     )
     slope, perf_slope = (statistics.median(map(minute_cpu_s, costs)) for costs in (ours, theirs))
     start, perf_start = (statistics.median(map(start_cpu_s, costs)) for costs in (ours, theirs))
-    info = Store.open(recording).info()
-    samples_bytes = tree_bytes(recording, "samples", "stacks", "frames")
-    all_bytes, perf_bytes = tree_bytes(recording), data.stat().st_size
+    what = f"CPU s in a run of {LONG_S} s, all of it"
+    return [
+        [what, f"{whole:.2f}", f"{perf_whole:.2f}", f"{whole / perf_whole:.2f}"],
+        ["CPU s a minute, start-up and end apart", f"{slope:.3f}", f"{perf_slope:.3f}", ""],
+        ["the same, all rounds", ", ".join(f"{minute_cpu_s(cost):.2f}" for cost in ours), "", ""],
+        ["CPU s of start-up and end", f"{start:.2f}", f"{perf_start:.2f}", ""],
+    ]
+
+
+def memory_rows(ours: Costs, theirs: Costs) -> list[list[str]]:
     own_rss, perf_rss = (
         max(long.peak_rss_bytes for _, long in costs) / 1e6 for costs in (ours, theirs)
     )
@@ -143,41 +160,28 @@ def steady(work: Path) -> None:
         max(getattr(long, name) for _, long in ours) / 1e6
         for name in ("tree_rss_bytes", "tree_pss_bytes")
     )
-    rows = [
-        [
-            f"CPU s in a run of {LONG_S} s, all of it",
-            f"{whole:.2f}",
-            f"{perf_whole:.2f}",
-            f"{whole / perf_whole:.2f}",
-        ],
-        ["CPU s a minute, start-up and end apart", f"{slope:.3f}", f"{perf_slope:.3f}", ""],
-        ["the same, all rounds", ", ".join(f"{minute_cpu_s(cost):.2f}" for cost in ours), "", ""],
-        ["CPU s of start-up and end", f"{start:.2f}", f"{perf_start:.2f}", ""],
+    what = "RSS with children at once; PSS (shared pages once), MB"
+    return [
         ["RSS, MB", f"{own_rss:.0f}", f"{perf_rss:.0f}", ""],
-        [
-            "RSS with children at once; PSS (shared pages once), MB",
-            f"{tree_mb:.0f}; {shared_once_mb:.0f}",
-            "",
-            "",
-        ],
-        [
-            "bytes, whole recording",
-            f"{all_bytes}",
-            f"{perf_bytes}",
-            f"1/{perf_bytes / all_bytes:.1f}",
-        ],
-        [
-            "bytes, samples + stacks + frames",
-            f"{samples_bytes}",
-            f"{perf_bytes}",
-            f"1/{perf_bytes / samples_bytes:.1f}",
-        ],
+        [what, f"{tree_mb:.0f}; {shared_once_mb:.0f}", "", ""],
+    ]
+
+
+def disk_rows(recording: Path, data: Path) -> list[list[str]]:
+    info, perf_bytes = Store.open(recording).info(), data.stat().st_size
+    sizes = {
+        "bytes, whole recording": tree_bytes(recording),
+        "bytes, samples + stacks + frames": tree_bytes(recording, "samples", "stacks", "frames"),
+    }
+    return [
+        *(
+            [what, f"{size}", f"{perf_bytes}", f"1/{perf_bytes / size:.1f}"]
+            for what, size in sizes.items()
+        ),
         ["lost samples", str(info.lost_samples), "", ""],
         ["gaps", str(len(info.gaps)), "", ""],
         ["non-idle samples of one middle minute", *compare_samples(recording, data)],
     ]
-    head = ["", "necroscope, all sources", "perf record -g -a", "ratio"]
-    table(f"97 Hz, two cores, mixed load, {LONG_S} s, medians of {ROUNDS} rounds", head, rows)
 
 
 def minute_cpu_s(costs: tuple[Cost, Cost]) -> float:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from tests.collector_process import TOKEN, collector
@@ -143,80 +143,73 @@ def test_the_page_names_the_node_the_cause_and_the_fact(
     tmp_path: Path,
 ) -> None:
     make_certificate(tmp_path, *map(collector_address, ZONES))
-    token, ca_file, tokens, lake = (
-        tmp_path / name for name in ("token", "ca.crt", "tokens.toml", "lake")
-    )
+    token, ca_file, tokens = (tmp_path / name for name in ("token", "ca.crt", "tokens.toml"))
     token.touch(mode=0o600)
     token.write_text(TOKEN)
     tokens.write_text(
         entry_text(TOKEN, Grant(CLUSTER, "push")) + entry_text(READ_TOKEN, Grant(CLUSTER, "read"))
     )
-    public = (
-        "--host",
-        "0.0.0.0",
-        "--tls-cert",
-        str(ca_file),
-        "--tls-key",
-        str(tmp_path / "key.pem"),
-        "--compact-every",
-        "1s",
-    )
-    with collector(str(lake), tokens, *public, preexec=namespaces["collector"].enter) as pushed_to:
+    lake, key = str(tmp_path / "lake"), str(tmp_path / "key.pem")
+    public = ("--host", "0.0.0.0", "--tls-cert", str(ca_file), "--tls-key", key)
+    enter = namespaces["collector"].enter
+    with collector(lake, tokens, *public, "--compact-every", "1s", preexec=enter) as pushed_to:
         for node, zone in ZONES.items():
-            url, enter = (
-                f"https://{collector_address(node)}:{pushed_to.port}",
-                namespaces[node].enter,
-            )
-            pushing = [
-                "--push",
-                url,
-                "--push-token-file",
-                str(token),
-                "--push-ca-file",
-                str(ca_file),
-            ]
-            pins = ["--pin-before", "20s", "--pin-after", "2s"]
-            recorder = record(
-                *pushing, *pins, "--label", f"zone={zone}", directory=tmp_path / node, preexec=enter
-            )
+            url = f"https://{collector_address(node)}:{pushed_to.port}"
+            place = Place(node, tmp_path / node, url, token, ca_file, namespaces[node].enter)
+            recorder = place.record(record, zone)
             recorder.wait_for_rows("facts", seconds=60)
             if node == SICK:
                 label = provoke(tmp_path / "lab")
             assert recorder.stop()[0] == 0
-            # What the push process could not send in the time that it is given at the end.
-            words = [
-                "fleet",
-                "push",
-                str(tmp_path / node),
-                "--to",
-                url,
-                "--token-file",
-                str(token),
-                "--ca-file",
-                str(ca_file),
-            ]
-            done = subprocess.run(
-                [*COMMAND, *words], capture_output=True, text=True, timeout=100, preexec_fn=enter
-            )
-            assert (done.returncode, done.stderr) == (0, "")
+            place.push_the_rest()
     cause = cause_told(tmp_path / SICK)
     # Another collector over the same lake, which this machine's browser can reach.
-    with collector(str(lake), tokens) as asked:
+    with collector(lake, tokens) as asked:
         page = browser.new_page()
         page.set_default_timeout(SOON_MS)
-        page.goto(
-            f"http://127.0.0.1:{asked.port}/#token={READ_TOKEN}&tab=incidents&cause={cause}&since=-1h"
-        )
-        shown = page.locator("#incidents tbody tr", has_text=SICK)
-        shown.first.wait_for()
-        assert cause in shown.first.inner_text()
-        assert label["culprit"]["comm"] in shown.first.inner_text()
-        assert page.locator("#incidents tbody tr", has_text=WELL).count() == 0
-        # Two nodes are too few to weigh anything, and it says so; what differs between them can be
-        # read.
-        page.click("#tab-why")
-        page.click("#why button:has-text('in which facts do they differ?')")
-        differs = page.locator("#differences tbody tr", has_text="net.core.somaxconn")
-        differs.wait_for()
-        assert "77" in differs.inner_text()
+        words = f"token={READ_TOKEN}&tab=incidents&cause={cause}&since=-1h"
+        page.goto(f"http://127.0.0.1:{asked.port}/#{words}")
+        check_page(page, cause, label["culprit"]["comm"])
         page.close()
+
+
+class Place(NamedTuple):
+    """A node and where it pushes to."""
+
+    node: str
+    directory: Path
+    url: str
+    token: Path
+    ca_file: Path
+    enter: Callable[[], None]
+
+    def record(self, record: Callable[..., RunningRecorder], zone: str) -> RunningRecorder:
+        files = ["--push-token-file", str(self.token), "--push-ca-file", str(self.ca_file)]
+        pins = ["--pin-before", "20s", "--pin-after", "2s", "--label", f"zone={zone}"]
+        return record(
+            "--push", self.url, *files, *pins, directory=self.directory, preexec=self.enter
+        )
+
+    def push_the_rest(self) -> None:
+        """What the push process could not send in the time that it is given at the end."""
+        files = ["--token-file", str(self.token), "--ca-file", str(self.ca_file)]
+        words = [*COMMAND, "fleet", "push", str(self.directory), "--to", self.url, *files]
+        done = subprocess.run(
+            words, capture_output=True, text=True, timeout=100, preexec_fn=self.enter
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def check_page(page: Any, cause: str, culprit: str) -> None:
+    shown = page.locator("#incidents tbody tr", has_text=SICK)
+    shown.first.wait_for()
+    assert cause in shown.first.inner_text()
+    assert culprit in shown.first.inner_text()
+    assert page.locator("#incidents tbody tr", has_text=WELL).count() == 0
+    # Two nodes are too few to weigh anything, and it says so; what differs between them can be
+    # read.
+    page.click("#tab-why")
+    page.click("#why button:has-text('in which facts do they differ?')")
+    differs = page.locator("#differences tbody tr", has_text="net.core.somaxconn")
+    differs.wait_for()
+    assert "77" in differs.inner_text()

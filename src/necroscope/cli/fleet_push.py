@@ -141,12 +141,15 @@ def command(
             spool.close()
     _report(pusher, delivery, state, name, as_json=as_json)
     if not is_whole:
-        said = delivery.last_answer.text if delivery.last_answer else "the collector did not answer"
-        hint = (
-            f"{delivery.waiting} batches wait in {spool.directory}: run it again, and it goes on"
-            " from there"
-        )
-        raise NecroscopeError(f"not all was pushed: {said}", hint)
+        raise _incomplete(delivery, spool)
+
+
+def _incomplete(delivery: Delivery, spool: Spool) -> NecroscopeError:
+    said = delivery.last_answer.text if delivery.last_answer else "the collector did not answer"
+    waiting = f"{delivery.waiting} batches wait in {spool.directory}"
+    return NecroscopeError(
+        f"not all was pushed: {said}", f"{waiting}: run it again, and it goes on from there"
+    )
 
 
 def _warn_of_readers(sender: Sender, token_file: Path | None) -> None:

@@ -128,24 +128,20 @@ def command(
     _check_address(host, tls_cert, tls_key, is_insecure=insecure)
     lake = Lake.open(lake_url)
     lake.list("inbox")
+    body, queue = parse_bytes(max_body), parse_bytes(max_queue)
     options = {
-        "limits": Limits(
-            body_bytes=parse_bytes(max_body),
-            queued_bytes=parse_bytes(max_queue),
-            node_batches_per_s=node_rate,
-        ),
+        "limits": Limits(body_bytes=body, queued_bytes=queue, node_batches_per_s=node_rate),
         "commit_every_s": parse_duration_ns(commit_every) / NS_PER_S,
         "compact_every_s": parse_duration_ns(compact_every) / NS_PER_S,
         "keep_ns": parse_duration_ns(keep) if keep else None,
         "free_floor_bytes": parse_bytes(free_floor) if free_floor else _free_floor_bytes(lake),
     }
-    tokens = TokenFile(tokens_file)
     # The server is loaded only where it serves; before its address is printed, as it may fail.
     from necroscope.cli.view import recording_of  # noqa: PLC0415
     from necroscope.fleet.collector.app import create_fleet_app  # noqa: PLC0415
     from necroscope.fleet.collector.server import serve  # noqa: PLC0415
 
-    app = create_fleet_app(lake, tokens, recording_of, say=_say, **options)
+    app = create_fleet_app(lake, TokenFile(tokens_file), recording_of, say=_say, **options)
     listener = _listener(host, port)
     scheme = "https" if tls_cert else "http"
     _say(

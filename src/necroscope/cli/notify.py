@@ -112,22 +112,13 @@ def command(
     identity = read_identity(directory)
     channels: list[Channel] = []
     if webhook:
-        if webhook_secret_file is not None:
-            read_secret(webhook_secret_file)
-            if warning := reading_warning(webhook_secret_file):
-                _say(f"warning: {warning}")
-        channels.append(
-            Webhook(
-                Endpoint.parse(webhook, webhook_ca_file),
-                webhook_secret_file,
-                identity.node,
-                identity.labels,
-            )
-        )
+        channels.append(_webhook(identity, webhook, webhook_secret_file, webhook_ca_file))
     if to_kubernetes:
         channels.append(_kubernetes(identity, node_name, kubernetes_api, kubernetes_credentials))
     if not channels:
-        raise UsageError("nobody is to be told", "name --webhook URL, --kubernetes, or both")
+        raise UsageError(
+            "there is no channel to notify", "name --webhook URL, --kubernetes, or both"
+        )
     notifier = Notifier(
         _ledger(directory, once=once),
         channels,
@@ -152,6 +143,16 @@ def _ledger(directory: Path, *, once: bool) -> Ledger:
     if not is_kept(directory):
         _say("warning: no process judges this recording: is it recorded, and with --verdicts on?")
     return Ledger.open(directory)
+
+
+def _webhook(
+    identity: Identity, url: str, secret_file: Path | None, ca_file: Path | None
+) -> Webhook:
+    if secret_file is not None:
+        read_secret(secret_file)
+        if warning := reading_warning(secret_file):
+            _say(f"warning: {warning}")
+    return Webhook(Endpoint.parse(url, ca_file), secret_file, identity.node, identity.labels)
 
 
 def _kubernetes(

@@ -101,7 +101,7 @@ def test_kubernetes_is_told_under_the_name_that_it_knows(
 def test_what_is_missing_is_said_before_anything_is_done(
     recording: GrowingRecording, tmp_path: Path
 ) -> None:
-    with pytest.raises(UsageError, match="nobody is to be told"):
+    with pytest.raises(UsageError, match="no channel to notify"):
         run(recording)
     with pytest.raises(UsageError, match="cannot read the secret"):
         run(

@@ -157,73 +157,42 @@ def node() -> Node:
 
 @pytest.fixture
 def node_of() -> Callable[..., Node]:
-    """A quiet node of so many cores over so many seconds, whose last core is held by kubelet in the
-    last five.
+    return quiet_node
+
+
+def quiet_node(cores: int, seconds: int = 60) -> Node:
+    """A quiet node of this many cores over this many seconds, whose last core is held by kubelet in
+    the last five.
     """
+    node, hot = Node(), cores - 1
+    node.tables["cores"] = [
+        core_row(node.at(second), cpu, is_held=cpu == hot and second > seconds - 5)
+        for second in range(1, seconds + 1)
+        for cpu in range(cores)
+    ]
+    node.delay(seconds, 0, 84_000, "timer")
+    node.delay(seconds, hot, 1_240 * MS, pending_ns=1_240 * MS)
+    add_samples(node, seconds, hot)
+    node.zombies(seconds - 40, 68_600)
+    node.zombies(seconds, 68_680)
+    message = "ena 0000:00:05.0 eth0: Device reset completed successfully"
+    node.event(seconds - 3, "nic_reset", message, hot, "eth0")
+    node.gap(seconds - 20, "samples", "rings were full", lost=312)
+    for resource, some_ns in (("cpu", S // 8), ("memory", 0), ("io", None)):
+        node.add("pressure", (node.at(seconds), resource, S, some_ns, None))
+    return node
 
-    def make(cores: int, seconds: int = 60) -> Node:
-        node = Node()
-        rows: Rows = []
-        hot = cores - 1
-        for second in range(1, seconds + 1):
-            for cpu in range(cores):
-                shares = (
-                    {"system": 0.98, "user": 0.02}
-                    if cpu == hot and second > seconds - 5
-                    else {"user": 0.1 + 0.8 * (cpu % 8 == 1)}
-                )
-                idle = 1 - sum(shares.values())
-                rows.append(
-                    (
-                        node.at(second),
-                        cpu,
-                        S,
-                        *(round({**shares, "idle": idle}.get(mode, 0) * S) for mode in MODES),
-                    )
-                )
-        node.tables["cores"] = rows
-        node.delay(seconds, 0, 84_000, "timer")
-        node.delay(seconds, hot, 1_240 * MS, pending_ns=1_240 * MS)
-        node.sample(
-            seconds,
-            0,
-            "python3",
-            4121,
-            user="_PyEval_EvalFrameDefault",
-            cgroup="/kubepods/burstable/pod9f2/ray-worker",
-            times=9,
-        )
-        node.sample(
-            seconds,
-            hot,
-            "kubelet",
-            1872,
-            kernel="memcg_page_state",
-            user="Read",
-            cgroup="/system.slice/kubelet.service",
-            times=90,
-        )
-        node.sample(
-            seconds,
-            hot,
-            "containerd",
-            990,
-            kernel="do_idle",
-            cgroup="/system.slice/containerd.service",
-            times=4,
-        )
-        node.zombies(seconds - 40, 68_600)
-        node.zombies(seconds, 68_680)
-        node.event(
-            seconds - 3,
-            "nic_reset",
-            "ena 0000:00:05.0 eth0: Device reset completed successfully",
-            hot,
-            "eth0",
-        )
-        node.gap(seconds - 20, "samples", "rings were full", lost=312)
-        for resource, some_ns in (("cpu", S // 8), ("memory", 0), ("io", None)):
-            node.add("pressure", (node.at(seconds), resource, S, some_ns, None))
-        return node
 
-    return make
+def core_row(time_ns: int, cpu: int, *, is_held: bool) -> Row:
+    shares = {"system": 0.98, "user": 0.02} if is_held else {"user": 0.1 + 0.8 * (cpu % 8 == 1)}
+    shares["idle"] = 1 - sum(shares.values())
+    return (time_ns, cpu, S, *(round(shares.get(mode, 0) * S) for mode in MODES))
+
+
+def add_samples(node: Node, second: int, hot: int) -> None:
+    worker = "/kubepods/burstable/pod9f2/ray-worker"
+    python, kubelet = "_PyEval_EvalFrameDefault", "/system.slice/kubelet.service"
+    node.sample(second, 0, "python3", 4121, user=python, cgroup=worker, times=9)
+    node.sample(second, hot, "kubelet", 1872, "memcg_page_state", "Read", cgroup=kubelet, times=90)
+    containerd = "/system.slice/containerd.service"
+    node.sample(second, hot, "containerd", 990, "do_idle", cgroup=containerd, times=4)

@@ -8,6 +8,7 @@ from necroscope.interchange.writers.window import UNKNOWN, Columns, Strings
 from necroscope.stacks.tree import Tree
 
 Json = dict[str, Any]
+Modules = dict[tuple[str, str | None], int]
 # The viewer takes the first grey one for what has no category.
 CATEGORIES: Final = [
     {"name": name, "color": color, "subcategories": ["Other"]}
@@ -25,7 +26,7 @@ _LIBRARY_RESOURCE: Final = 1
 _NO_ADDRESS: Final = -1
 
 
-def _modules(columns: Columns) -> dict[tuple[str, str | None], int]:
+def _modules(columns: Columns) -> Modules:
     keys = dict.fromkeys((frame.module, frame.build_id) for frame in columns.frames)
     return {key: number for number, key in enumerate(keys)}
 
@@ -58,36 +59,15 @@ def breakpad_id(build_id: str | None) -> str:
 
 def shared_tables(columns: Columns, stacks: Tree, strings: Strings) -> Json:
     modules = _modules(columns)
-    count = len(columns.frames)
-    nothing = [None] * count
+    parents = stacks.parent.tolist()
     return {
         "stackTable": {
             "frame": stacks.frame.tolist(),
-            "prefix": [None if parent == UNKNOWN else parent for parent in stacks.parent.tolist()],
+            "prefix": [None if parent == UNKNOWN else parent for parent in parents],
             "length": len(stacks),
         },
-        "frameTable": {
-            "address": [_NO_ADDRESS] * count,
-            "inlineDepth": [0] * count,
-            "category": [_CATEGORY_OF_KIND.get(frame.kind, 0) for frame in columns.frames],
-            "subcategory": [0] * count,
-            "func": list(range(count)),
-            "nativeSymbol": nothing,
-            "innerWindowID": [0] * count,
-            "line": nothing,
-            "column": nothing,
-            "length": count,
-        },
-        "funcTable": {
-            "isJS": [False] * count,
-            "relevantForJS": [False] * count,
-            "name": [strings(frame.name) for frame in columns.frames],
-            "resource": [modules[frame.module, frame.build_id] for frame in columns.frames],
-            "source": nothing,
-            "lineNumber": nothing,
-            "columnNumber": nothing,
-            "length": count,
-        },
+        "frameTable": _frame_table(columns),
+        "funcTable": _function_table(columns, modules, strings),
         "resourceTable": {
             "lib": list(range(len(modules))),
             "name": [strings(module.rsplit("/", 1)[-1]) for module, _ in modules],
@@ -95,19 +75,42 @@ def shared_tables(columns: Columns, stacks: Tree, strings: Strings) -> Json:
             "type": [_LIBRARY_RESOURCE] * len(modules),
             "length": len(modules),
         },
-        "nativeSymbols": {
-            "libIndex": [],
-            "address": [],
-            "name": [],
-            "functionSize": [],
-            "length": 0,
-        },
-        "sources": {
-            "id": [],
-            "filename": [],
-            "startLine": [],
-            "startColumn": [],
-            "sourceMapURL": [],
-            "length": 0,
-        },
+        "nativeSymbols": _empty_table("libIndex", "address", "name", "functionSize"),
+        "sources": _empty_table("id", "filename", "startLine", "startColumn", "sourceMapURL"),
     }
+
+
+def _frame_table(columns: Columns) -> Json:
+    count = len(columns.frames)
+    nothing = [None] * count
+    return {
+        "address": [_NO_ADDRESS] * count,
+        "inlineDepth": [0] * count,
+        "category": [_CATEGORY_OF_KIND.get(frame.kind, 0) for frame in columns.frames],
+        "subcategory": [0] * count,
+        "func": list(range(count)),
+        "nativeSymbol": nothing,
+        "innerWindowID": [0] * count,
+        "line": nothing,
+        "column": nothing,
+        "length": count,
+    }
+
+
+def _function_table(columns: Columns, modules: Modules, strings: Strings) -> Json:
+    count = len(columns.frames)
+    nothing = [None] * count
+    return {
+        "isJS": [False] * count,
+        "relevantForJS": [False] * count,
+        "name": [strings(frame.name) for frame in columns.frames],
+        "resource": [modules[frame.module, frame.build_id] for frame in columns.frames],
+        "source": nothing,
+        "lineNumber": nothing,
+        "columnNumber": nothing,
+        "length": count,
+    }
+
+
+def _empty_table(*columns: str) -> Json:
+    return {**{column: [] for column in columns}, "length": 0}

@@ -23,55 +23,45 @@ _RESTARTS: Final = ("unit_restart", "container_start", "container_die")
 
 def cgroups_answer(store: Store, from_ns: int, to_ns: int, limit: TimeLimit) -> dict[str, Any]:
     """The counts of the memory hierarchy's root, or of all of cgroup v2; and what was restarted."""
+    columns = ["time", "controller", "path", *_COUNTS]
     rows, counts_left_out = read_last_rows(
-        store,
-        "cgroups",
-        from_ns,
-        to_ns,
-        columns=("time", "controller", "path", *_COUNTS),
-        most=_MOST_ROWS,
-        limit=limit,
+        store, "cgroups", from_ns, to_ns, columns=columns, most=_MOST_ROWS, limit=limit
     )
-    roots = rows.filter(pc.equal(rows.column("path"), "/"))
-    chosen = next(
-        (
-            own
-            for name in ("memory", "unified")
-            if (own := roots.filter(pc.equal(roots.column("controller"), name))).num_rows
-        ),
-        roots.slice(0, 0),
-    )
+    columns = ["time", "kind", "message", "fields"]
     events, events_left_out = read_last_rows(
-        store,
-        "events",
-        from_ns,
-        to_ns,
-        columns=("time", "kind", "message", "fields"),
-        most=_MOST_ROWS,
-        limit=limit,
+        store, "events", from_ns, to_ns, columns=columns, most=_MOST_ROWS, limit=limit
     )
-    restarts = [
+    restarts = _restarts(events)
+    cut = len(restarts) - _MOST_RESTARTS
+    left_out = [*counts_left_out, *events_left_out]
+    if cut > 0:
+        left_out.append(f"{cut} earlier restarts")
+    return {
+        "series": _series(_of_all(rows)),
+        "restarts": restarts[-_MOST_RESTARTS:],
+        "left_out": list(dict.fromkeys(left_out)),
+    }
+
+
+def _of_all(rows: pa.Table) -> pa.Table:
+    roots = rows.filter(pc.equal(rows.column("path"), "/"))
+    for name in ("memory", "unified"):
+        if (own := roots.filter(pc.equal(roots.column("controller"), name))).num_rows:
+            return own
+    return roots.slice(0, 0)
+
+
+def _restarts(events: pa.Table) -> list[dict[str, Any]]:
+    is_restart = pc.is_in(events.column("kind").cast(pa.utf8()), pa.array(_RESTARTS))
+    return [
         {
             "time": str(row["time"]),
             "kind": row["kind"],
             "message": row["message"],
             "fields": json.loads(row["fields"] or "{}"),
         }
-        for row in events.filter(
-            pc.is_in(events.column("kind").cast(pa.utf8()), pa.array(_RESTARTS))
-        ).to_pylist()
+        for row in events.filter(is_restart).to_pylist()
     ]
-    cut = len(restarts) - _MOST_RESTARTS
-    left_out = [
-        *counts_left_out,
-        *events_left_out,
-        *([f"{cut} earlier restarts"] if cut > 0 else []),
-    ]
-    return {
-        "series": _series(chosen),
-        "restarts": restarts[-_MOST_RESTARTS:],
-        "left_out": list(dict.fromkeys(left_out)),
-    }
 
 
 def _series(rows: pa.Table) -> dict[str, list[Any]]:
