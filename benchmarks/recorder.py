@@ -1,7 +1,7 @@
 """What the recorder costs and keeps, beside `perf record` in the same run: `scripts/bench recorder
 [SECTION...]`.
 
-Sections: steady, floor, others, storm, rates, cores96, tick, read. Each prints a table for
+Sections: steady, floor, others, storm, rates, shares, cores96, tick, read. Each prints a table for
 docs/benchmarks.md. Needs root, perf and a quiet machine.
 """
 
@@ -30,6 +30,8 @@ from others import HEAD as OTHERS_HEAD
 from others import TURNS, others_rows
 from reading import HEAD as READING_HEAD
 from reading import reading_rows
+from shares import HEAD as SHARES_HEAD
+from shares import share_rows
 from ticks import tick_rows
 
 NECROSCOPE = [sys.executable, "-m", "necroscope"]
@@ -314,6 +316,26 @@ def rates(work: Path) -> None:
     )
 
 
+def shares(work: Path) -> None:
+    """Function by function, the recorder's samples and perf's of the same half minute."""
+    recording, data, imported = work / "shares", work / "shares.data", work / "shares-imported"
+    with mixed(40):
+        time.sleep(1)
+        ours = recorder(recording, "--hz", "997", "--budget", "100")
+        time.sleep(4)
+        theirs = perf(data, "-F", "997", "-k", "CLOCK_MONOTONIC", "--no-bpf-event")
+        time.sleep(30)
+        theirs.finish()
+        ours.finish()
+    command = [*NECROSCOPE, "import", str(data), "--dir", str(imported)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    table(
+        "Shares of samples by innermost function",
+        SHARES_HEAD,
+        share_rows(recording, imported, data),
+    )
+
+
 def cores96(work: Path) -> None:
     """The memory of a node of 96 cores."""
     table(
@@ -342,7 +364,7 @@ def read(work: Path) -> None:
 def main() -> None:
     sections = {
         section.__name__: section
-        for section in (steady, floor, others, storm, rates, cores96, tick, read)
+        for section in (steady, floor, others, storm, rates, shares, cores96, tick, read)
     }
     chosen = sys.argv[1:] or list(sections)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
