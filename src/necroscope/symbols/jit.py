@@ -12,6 +12,8 @@ from necroscope.symbols.perf_map import MAP_LIMIT_BYTES, PerfMap
 from necroscope.symbols.target_files import open_in_root, open_root, read_bounded
 
 MAPS_LIMIT_BYTES: Final = 32 << 20
+# Of a map, for one question: a third of a second. The next question goes on from there.
+_PIECE_BYTES: Final = 1 << 20
 _STATUS_LIMIT_BYTES: Final = 1 << 16
 
 
@@ -26,7 +28,7 @@ class _FollowedMap:
     def follow(self, descriptor: int, size_bytes: int) -> None:
         skipped = self.position == 0 and size_bytes > MAP_LIMIT_BYTES
         self.position = size_bytes - MAP_LIMIT_BYTES if skipped else self.position
-        text = os.pread(descriptor, min(size_bytes - self.position, MAP_LIMIT_BYTES), self.position)
+        text = os.pread(descriptor, min(size_bytes - self.position, _PIECE_BYTES), self.position)
         if skipped:
             cut = text.find(b"\n") + 1
             text, self.position = text[cut:], self.position + cut
@@ -96,7 +98,12 @@ class JitMaps:
         return descriptor
 
     def _open_of_the_dead(self, pid: int) -> int | None:
-        return _open_map(self._root, None, pid)
+        """Whose process it was is not known any more: only root's word is taken."""
+        descriptor = _open_map(self._root, None, pid)
+        if descriptor is not None and os.fstat(descriptor).st_uid != 0:
+            os.close(descriptor)
+            return None
+        return descriptor
 
 
 def _open_map(root: Path, pid: int | None, own_pid: int) -> int | None:

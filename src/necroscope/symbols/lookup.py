@@ -3,18 +3,21 @@ library only.
 
 How long a call may wait: `timeout_s` for a target that hangs (then the lookup process is abandoned:
 killed, not waited for, and another is started), twice that while answers keep coming, FIRST_USE_S
-once, at the first call, for the process to load. A target that hung is not asked about for BLAME_S.
-A second hang within a minute makes a pause before the next start, in which calls answer "unknown"
-at once; it doubles up to PAUSE_LIMIT_S. So n hanging targets cost a drain about one second, twice
-in a row at most. A process that cannot be started is a failure like one that hangs.
+once, at the first call, for the process to load. A target that hung is not asked about for BLAME_S,
+and nor are all processes of its tenant (its cgroup and user) after a second hang within that time;
+each further one doubles it, so that a tenant who makes ever new targets loses its own names only.
+A second hang of an unknown tenant within a minute makes a pause before the next start, in which
+calls answer "unknown" at once; it doubles up to PAUSE_LIMIT_S. A process that cannot be started is
+a failure like one that hangs.
 
 Nothing here raises for a bad target or a node that cannot fork: what is not known is None.
 """
 
+import os
 import time
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from necroscope.model.child import Abandoned, Pauses
 from necroscope.symbols.lookup_child import ChildGone, LookupChild, command
@@ -35,6 +38,17 @@ START_LIMIT_S: Final = 10.0
 BLAME_S: Final = 60.0
 PAUSE_LIMIT_S: Final = 30.0
 _BLAMES_LIMIT: Final = 1024
+_MOST_DOUBLINGS: Final = 6
+# So many tenants may hang at a time before there are pauses: one user can make many cgroups.
+_TENANTS: Final = 3
+_CGROUP_LIMIT_BYTES: Final = 1 << 14
+
+
+class Tenant(NamedTuple):
+    """By user, too: where there are no containers, one cgroup may have everything in it."""
+
+    user: int
+    cgroup: bytes
 
 
 class Lookup:
@@ -49,6 +63,8 @@ class Lookup:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._arguments = arguments if arguments is not None else command(root)
+        self._proc = root / "proc"
+        self._hangs_of: dict[Hashable, int] = {}
         self._timeout_s = timeout_s
         self._clock = clock
         self._child: LookupChild | None = None
@@ -149,6 +165,10 @@ class Lookup:
     ) -> list[Any]:
         """One answer for each item, None for those that are blamed, hang, or cannot be asked."""
         answers: list[Any] = [None] * len(items)
+        if self._blamed_until and max(self._blamed_until.values()) > self._clock():
+            # Someone makes us hang: from now on whose targets they are must be known, and before
+            # the process that has them can end.
+            blames = [(*targets, *self._tenants(targets)) for targets in blames]
         asked = [index for index, targets in enumerate(blames) if not self._is_blamed(targets)]
         child = self._ready_child() if asked else None
         if child is None:
@@ -222,11 +242,15 @@ class Lookup:
             self._abandon(child)
 
     def _abandon(self, child: LookupChild) -> None:
-        if child.questions:
-            self._blame(child.questions[0].blames, self._clock())
+        targets = child.questions[0].blames if child.questions else ()
+        self._blame(targets, self._clock())
         self._abandoned.leave(child)
         self._child = None
-        self._note_failure()
+        is_known = any(isinstance(target, Tenant) for target in targets)
+        if is_known and sum(isinstance(each, Tenant) for each in self._blamed_until) <= _TENANTS:
+            self._restarts += 1
+        else:
+            self._note_failure()
 
     def _note_failure(self) -> None:
         self._restarts += 1
@@ -237,7 +261,25 @@ class Lookup:
             target: until for target, until in self._blamed_until.items() if until > now
         }
         if len(self._blamed_until) < _BLAMES_LIMIT:
-            self._blamed_until |= dict.fromkeys(targets, now + BLAME_S)
+            self._blamed_until |= {target: now + self._sentence_s(target) for target in targets}
+
+    def _sentence_s(self, target: Hashable) -> float:
+        if not isinstance(target, Tenant):
+            return BLAME_S
+        if len(self._hangs_of) >= _BLAMES_LIMIT:
+            self._hangs_of.clear()
+        hangs = self._hangs_of[target] = self._hangs_of.get(target, 0) + 1
+        return float(BLAME_S * 2 ** min(hangs - 1, _MOST_DOUBLINGS))
+
+    def _tenants(self, targets: tuple[Hashable, ...]) -> list["Tenant"]:
+        """Whose process a target is: files of the kernel's own, which cannot hang."""
+        pid = targets[0] if targets else None
+        try:
+            user = os.stat(f"{self._proc}/{pid}").st_uid
+            with open(f"{self._proc}/{pid}/cgroup", "rb", buffering=0) as file:
+                return [Tenant(user, file.read(_CGROUP_LIMIT_BYTES))]
+        except OSError:
+            return []
 
     def _is_blamed(self, targets: tuple[Hashable, ...]) -> bool:
         if not self._blamed_until:

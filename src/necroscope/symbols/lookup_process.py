@@ -36,7 +36,15 @@ _PR_SET_PDEATHSIG: Final = 1
 # and to put the 165,000 symbols of librustc_driver in order takes 23 MiB more.
 _DATA_LIMIT_BYTES: Final = 256 << 20
 
+# Of CPU time for one item, well below the recorder's time-out: what takes longer is unknown, and
+# the process lives on.
+_CPU_S: Final = 0.5
+
 Handler = Callable[[Any], object]
+
+
+class TooLongError(Exception):
+    """An item took its CPU time."""
 
 
 def main() -> None:
@@ -72,6 +80,7 @@ def serve(requests: int, answers: int, handlers: dict[Kind, Handler]) -> None:
 def _answer(handler: Handler, item: object) -> object:
     # One bad target must not cost the answers of the others, whatever it made fail.
     try:
+        signal.setitimer(signal.ITIMER_PROF, _CPU_S)
         return handler(item)
     except MemoryError:
         # Caches may hold what has filled it, and would cost the answers of all others: the next
@@ -79,6 +88,12 @@ def _answer(handler: Handler, item: object) -> object:
         raise
     except Exception:  # noqa: BLE001
         return None
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def _stop_item(_number: int, _frame: object) -> None:
+    raise TooLongError
 
 
 def _handlers(resolver: Resolver, root: Path) -> dict[Kind, Handler]:
@@ -114,6 +129,7 @@ def _settle() -> None:
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGPROF, _stop_item)
     os.nice(_NICE)
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     if hard == resource.RLIM_INFINITY or hard > _DATA_LIMIT_BYTES:

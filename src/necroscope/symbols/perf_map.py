@@ -2,7 +2,7 @@
 SIZE name`, in hexadecimal.
 """
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from typing import Final
 
@@ -15,6 +15,10 @@ _PAGE_BITS: Final = 12
 # An entry of more pages than this is looked at for every address instead of being noted for each of
 # its pages.
 _MOST_PAGES: Final = 16
+# Whoever writes the map could put all entries around one address. A page has no more functions than
+# bytes, and few functions are larger than 64 KiB: older ones were written over.
+_MOST_OF_PAGE: Final = 1 << _PAGE_BITS
+_MOST_LARGE: Final = 1024
 
 Entry = tuple[int, int, bytes]
 # A tuple with two numbers and a name beside its text, and its place in one list or two.
@@ -25,8 +29,10 @@ class PerfMap:
     """Grows with its file: `append` takes what was written since."""
 
     def __init__(self) -> None:
-        self._by_page: defaultdict[int, list[tuple[int, Entry]]] = defaultdict(list)
-        self._large: list[tuple[int, Entry]] = []
+        self._by_page: defaultdict[int, deque[tuple[int, Entry]]] = defaultdict(
+            lambda: deque(maxlen=_MOST_OF_PAGE)
+        )
+        self._large: deque[tuple[int, Entry]] = deque(maxlen=_MOST_LARGE)
         self._count = 0
         self._names_bytes = 0
 

@@ -60,10 +60,9 @@ def scripted(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> Iterator[obje
     monkeypatch.setattr(module, "FIRST_USE_S", 5.0)
     made: list[Lookup] = []
 
-    def make(script: str) -> Lookup:
-        made.append(
-            Lookup(timeout_s=TIMEOUT_S, arguments=[sys.executable, "-c", script], clock=clock)
-        )
+    def make(script: str, root: Path = Path("/nowhere")) -> Lookup:
+        arguments = [sys.executable, "-c", script]
+        made.append(Lookup(root, timeout_s=TIMEOUT_S, arguments=arguments, clock=clock))
         return made[-1]
 
     yield make
@@ -305,6 +304,24 @@ def test_mappings_say_whether_there_are_more(tmp_path: Path) -> None:
     mappings, is_bounded = found
     assert (len(mappings), is_bounded) == (4096, True)
     assert mappings[0] == Mapping(0x1000, 0x2000, 0x1000, 8, 1, 5, "/srv/\udcff")
+
+
+def test_a_tenant_that_makes_ever_new_targets_loses_its_own_names_only(
+    scripted: object, clock: FakeClock, tmp_path: Path
+) -> None:
+    for pid in range(1, 60):
+        (tmp_path / f"proc/{pid}").mkdir(parents=True)
+        (tmp_path / f"proc/{pid}/cgroup").write_text("0::/hostile" if pid >= 13 else "0::/good")
+    lookup = scripted(PICKY.format(fault=HANG).replace("== 13", ">= 13"), tmp_path)  # type: ignore[operator]
+    assert lookup.process_maps([1]) == [([], False)]
+    for pid in range(13, 60):
+        assert lookup.process_maps([pid]) == [None]
+        if lookup.restarts < 3:
+            wait_until_ready(lookup)
+            assert lookup.process_maps([2]) == [([], False)], "others have their names at once"
+    assert lookup.restarts == 2, "its first target, and the one that told whose it was"
+    clock.added_s += module.BLAME_S - 10
+    assert lookup.process_maps([2]) == [([], False)]
 
 
 def test_many_hanging_targets_cost_a_drain_no_more_than_two_waits(

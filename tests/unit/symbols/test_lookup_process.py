@@ -1,5 +1,6 @@
 import os
 import resource
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -84,3 +85,21 @@ def test_process_takes_no_more_memory_than_its_share() -> None:
             resource.prlimit(process.pid, resource.RLIMIT_DATA)[0]
             <= lookup_process._DATA_LIMIT_BYTES
         )
+
+
+def test_an_item_that_takes_its_cpu_time_is_unknown_and_the_next_is_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def handler(item: object) -> object:
+        while item == "endless":
+            pass
+        return item
+
+    monkeypatch.setattr(lookup_process, "_CPU_S", 0.05)
+    before = signal.signal(signal.SIGPROF, lookup_process._stop_item)
+    try:
+        answers = [lookup_process._answer(handler, item) for item in ("endless", "quick")]
+    finally:
+        signal.signal(signal.SIGPROF, before)
+    assert answers == [None, "quick"]
+    assert signal.getitimer(signal.ITIMER_PROF) == (0.0, 0.0)

@@ -1,3 +1,5 @@
+import time
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -49,3 +51,13 @@ def test_malformed_lines_are_left_out() -> None:
 @given(st.binary(max_size=300) | st.text("0123456789abcdefx- \n", max_size=300).map(str.encode))
 def test_no_text_breaks_the_parser(text: bytes) -> None:
     perf_map(text).lookup([0, 0x10, 1 << 63])
+
+
+def test_entries_around_one_address_do_not_make_each_look_up_walk_them_all() -> None:
+    perf_map = PerfMap()
+    for start, size in ((0x1000, 0x10), (0x1000, 0x100000)):
+        perf_map.append(b"".join(b"%x %x old%d\n" % (start, size, n) for n in range(20_000)))
+    perf_map.append(b"1000 10 newest\n")
+    began = time.process_time()
+    assert perf_map.lookup([0x1008] * 50) == ["newest"] * 50
+    assert time.process_time() - began < 0.5
