@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from necroscope.errors import UsageError
+from necroscope.model.definitions import LONGEST_SEGMENT_NS
 from necroscope.model.units import (
     NS_PER_S,
     format_bytes,
@@ -164,7 +165,7 @@ def parse(values: Mapping[str, str]) -> Settings:
         tick_ns=tick_ns,
         waits_ns=_between("waits", text["waits"], parse_duration_ns, 0, 2 * NS_PER_S),
         segment_ns=_between(
-            "segment", text["segment"], parse_duration_ns, 5 * NS_PER_S, 3600 * NS_PER_S
+            "segment", text["segment"], parse_duration_ns, 5 * NS_PER_S, LONGEST_SEGMENT_NS
         ),
         flush_ns=_between("flush", text["flush"], parse_duration_ns, NS_PER_S // 10, 60 * NS_PER_S),
         max_bytes=_between("max-bytes", text["max-bytes"], parse_bytes, 1 << 20, 1 << 50),

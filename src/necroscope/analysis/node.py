@@ -16,10 +16,11 @@ from necroscope.analysis.recording import Recording
 from necroscope.analysis.sampled_cores import cores_from_samples
 from necroscope.analysis.stacks import Stacks, stacks_of
 from necroscope.analysis.task_waits import TaskWait, task_waits
+from necroscope.model.definitions import LONGEST_SEGMENT_NS
 from necroscope.model.span import Span
 from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S
-from necroscope.stacks.samples import numbers, sample_period_ns
+from necroscope.stacks.samples import numbers, sample_period_ns, stored_period_ns
 
 # Texts and lists that no rule looks at in bulk; `rows` has them.
 _LEFT_OUT: Final = frozenset({"histogram", "lines"})
@@ -118,9 +119,13 @@ class Node:
 
     @cached_property
     def period_s(self) -> float:
-        """What one sample stands for: measured where it is busiest, because an idle core leaves
-        holes.
+        """What one sample stands for: as recorded, else measured where it is busiest, because an
+        idle core leaves holes.
         """
+        rows = self.recording.rows("sampling", self.span[0] - LONGEST_SEGMENT_NS, self.span[1])
+        stored_ns = stored_period_ns(rows, *self.span)
+        if stored_ns is not None:
+            return stored_ns / NS_PER_S
         middle_ns, cpus = self._busiest()
         samples = self.recording.samples(
             middle_ns - 5 * NS_PER_S, middle_ns + 5 * NS_PER_S, cpus

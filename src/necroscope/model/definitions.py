@@ -48,6 +48,8 @@ WALKABLE_DEAD_CGROUPS: Final = 1_000
 LEAKED_DEAD_CGROUPS: Final = 2_000
 LEAKED_TIMES_THE_LIVING: Final = 10
 
+# What is written at the start of a segment holds for all of it: at most this far back it is found.
+LONGEST_SEGMENT_NS: Final = 3600 * NS_PER_S
 # The recorder writes every few seconds; a live segment that has not grown for this long has no
 # recorder any more.
 LEFT_BEHIND_NS: Final = 30 * NS_PER_S

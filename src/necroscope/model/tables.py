@@ -86,6 +86,15 @@ _TABLES = (
         ),
     ),
     Table(
+        "sampling",
+        "what one sample stands for, written when it changes and at the start of a segment",
+        "the recorder: `--hz`, or less where that would cost more than its budget",
+        (
+            _time("from when on, in ns UTC"),
+            Column("period_ns", Type.INT64, "time of a busy core between two samples"),
+        ),
+    ),
+    Table(
         "stacks",
         "call stacks as a tree: a stack is its caller's stack plus one frame",
         "interned per segment at function level",

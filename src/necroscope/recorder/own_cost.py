@@ -7,16 +7,17 @@ from pathlib import Path
 
 from necroscope.errors import NecroscopeError
 from necroscope.model.reading import Moment, Reading, Source, Trouble
+from necroscope.model.units import NS_PER_S
 from necroscope.recorder.budget import Budget
 
 
 class OwnCost(Source):
-    """Has no rows; a rate that was lowered is a gap of `samples`. `hz` is the rate of now, `share`
-    that of a core that the recorder takes.
+    """Its rows say what a sample stands for; a rate that was lowered is also a gap of `samples`.
+    `hz` is the rate of now, `share` that of a core that the recorder takes.
     """
 
     name = "own cost"
-    tables: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ("sampling",)
 
     def __init__(
         self,
@@ -31,6 +32,7 @@ class OwnCost(Source):
         self._set_hz = set_hz
         self._child_pids = child_pids
         self._parts: tuple[Trouble, ...] = ()
+        self._written_hz: int | None = None
 
     @property
     def share(self) -> float | None:
@@ -41,7 +43,14 @@ class OwnCost(Source):
             hz = self._budget.update(own_cpu_ns(self._child_pids()), now.monotonic_ns)
             if hz is not None and self._set_hz is not None:
                 self._change_rate(hz, self._set_hz)
-        return Reading(parts=self._parts)
+        found = Reading(parts=self._parts)
+        if self._set_hz is not None and self.hz != self._written_hz:
+            self._written_hz = self.hz
+            found.rows["sampling"] = [(now.time_ns, NS_PER_S // self.hz)]
+        return found
+
+    def start_segment(self) -> None:
+        self._written_hz = None
 
     def _change_rate(self, hz: int, set_hz: Callable[[int], None]) -> None:
         cause = (

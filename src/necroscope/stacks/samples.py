@@ -68,6 +68,17 @@ def samples_of(rows: pa.Table) -> Samples:
     )
 
 
+def stored_period_ns(sampling: pa.Table, from_ns: int, to_ns: int) -> float | None:
+    """What one sample stands for in most of a stretch, by rows of `sampling` from before it on;
+    None in recordings that do not say it, whose samples tell it themselves.
+    """
+    starts = np.clip(numbers(sampling, "time"), from_ns, to_ns)
+    lasts = np.diff(np.append(starts, to_ns))
+    if not lasts.any():
+        return None
+    return float(numbers(sampling, "period_ns")[int(np.argmax(lasts))])
+
+
 def sample_period_ns(time_ns: Numbers, cpu: Numbers) -> float:
     """What one sample stands for: the usual small distance between two of one core, as an idle core
     leaves holes.

@@ -67,3 +67,11 @@ def test_a_capture_of_a_machine_that_rests_has_no_held_core() -> None:
     drawn = capture("q" * 60)
     assert Node(drawn, (at(0), at(60))).columns("cores")["idle_ns"].min() >= 0.8 * NS
     assert not diagnose(drawn).incidents
+
+
+def test_what_the_recorder_wrote_goes_before_what_is_measured() -> None:
+    drawn = drawn_node(PICTURE).add("sampling", -100, period_ns=7_000_000)
+    assert Node(drawn, (at(0), at(44))).period_s == 0.007
+    drawn.add("sampling", 40, period_ns=50_000_000)
+    assert Node(drawn, (at(0), at(44))).period_s == 0.007
+    assert Node(drawn, (at(30), at(400))).period_s == 0.05

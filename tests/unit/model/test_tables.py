@@ -10,6 +10,7 @@ from necroscope.model.tables import _TABLES, SOFTIRQ_VECTORS, TABLES, Table, Typ
 INTERNED = {"stacks", "frames"}
 LISTED = {
     "samples": "time cpu pid tid comm cgroup stack weight",
+    "sampling": "time period_ns",
     "stacks": "stack parent frame",
     "frames": "frame function module kind offset build_id",
     "cores": (

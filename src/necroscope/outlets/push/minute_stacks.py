@@ -8,11 +8,12 @@ from typing import Any, Final
 import numpy as np
 
 from necroscope.model.core_shares import MINUTE_NS
+from necroscope.model.definitions import LONGEST_SEGMENT_NS
 from necroscope.model.units import NS_PER_S
 from necroscope.outlets.push.folded_samples import FoldedSamples
 from necroscope.segment.reader import SegmentReader
 from necroscope.stacks.frames import frames_at
-from necroscope.stacks.samples import numbers, sample_period_ns
+from necroscope.stacks.samples import numbers, sample_period_ns, stored_period_ns
 from necroscope.stacks.segment_tree import CUT, SegmentTree
 from necroscope.stacks.tree import LOST, Numbers
 from necroscope.store.flame import ALL
@@ -127,7 +128,12 @@ def _name(function: str | None, module: str | None) -> str:
 
 
 def _period_ns(store: Store, from_ns: int, to_ns: int) -> int:
-    """What one sample stands for, measured in the middle of the minute."""
+    """What one sample stands for: as recorded, else measured in the middle of the minute."""
+    stored_ns = stored_period_ns(
+        store.rows("sampling", from_ns - LONGEST_SEGMENT_NS, to_ns), from_ns, to_ns
+    )
+    if stored_ns is not None:
+        return round(stored_ns)
     middle_ns = (from_ns + to_ns) // 2
     rows = store.rows(
         "samples", middle_ns, min(middle_ns + 3 * NS_PER_S, to_ns), columns=("time", "cpu")
