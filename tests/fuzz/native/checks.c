@@ -21,7 +21,9 @@ static uint64_t visit(const profile *p, struct image *image, uint32_t tenant, bo
   if (image == NULL || image->is_visited == is_counting) return 0;
   image->is_visited = is_counting;
   check_image(p, image);
-  return is_counting && image->tenant == tenant ? sizeof *image + (uint64_t)image->capacity * sizeof *image->mappings : 0;
+  return is_counting && image->tenant == tenant
+             ? sizeof *image + (uint64_t)image->capacity * sizeof *image->mappings
+             : 0;
 }
 
 static uint64_t held_by_images(const profile *p, uint32_t tenant) {
@@ -31,7 +33,8 @@ static uint64_t held_by_images(const profile *p, uint32_t tenant) {
       uint32_t entry = p->process_table.slots[i].entry;
       if (entry != 0) bytes += visit(p, p->processes[entry - 1].image, tenant, counting);
     }
-    for (uint32_t i = 0; i < p->pending_count; i++) bytes += visit(p, p->pending[i].image, tenant, counting);
+    for (uint32_t i = 0; i < p->pending_count; i++)
+      bytes += visit(p, p->pending[i].image, tenant, counting);
   }
   return bytes;
 }
@@ -42,11 +45,14 @@ static void check_tenant(const profile *p, uint32_t tenant) {
   uint32_t modules = 0;
   for (uint32_t i = 0; i < p->function_count; i++) {
     const struct function *function = &p->functions[i];
-    bool is_charged = function->tenant == tenant && (function->name_length != 0 || function->has_offset);
+    bool is_charged =
+        function->tenant == tenant && (function->name_length != 0 || function->has_offset);
     if (is_charged) bytes += sizeof *function + function->name_length;
   }
-  for (uint32_t i = 0; i < p->block_count; i++) blocks += p->blocks[i]->tenant == tenant ? p->blocks[i]->size_bytes : 0;
-  for (uint32_t i = 0; i < p->place_count; i++) bytes += p->places[i].tenant == tenant ? sizeof *p->places : 0;
+  for (uint32_t i = 0; i < p->block_count; i++)
+    blocks += p->blocks[i]->tenant == tenant ? p->blocks[i]->size_bytes : 0;
+  for (uint32_t i = 0; i < p->place_count; i++)
+    bytes += p->places[i].tenant == tenant ? sizeof *p->places : 0;
   for (uint32_t i = BOUNDED_MODULE + 1; i < p->module_count; i++) {
     if (p->modules[i].tenant != tenant) continue;
     bytes += sizeof *p->modules + p->modules[i].path_length;
@@ -67,15 +73,18 @@ static void check_names(const profile *p) {
   MUST(profile_module(p, p->module_count, &module) == -1);
   for (uint32_t i = 0; i < p->function_count; i++) {
     const struct function *function = &p->functions[i];
-    MUST(function->module < p->module_count && function->name + function->name_length <= p->text.length);
+    MUST(function->module < p->module_count &&
+         function->name + function->name_length <= p->text.length);
     MUST(function->frame < (int32_t)p->frame_count);
   }
   for (uint32_t i = 0; i < p->block_count; i++) {
     const struct block *block = p->blocks[i];
     MUST(block->module < p->module_count && block->tenant < p->tenant_count);
-    for (uint32_t at = 0; at < block->count; at++) MUST(block->functions[at] == NONE || block->functions[at] < p->function_count);
+    for (uint32_t at = 0; at < block->count; at++)
+      MUST(block->functions[at] == NONE || block->functions[at] < p->function_count);
   }
-  for (uint32_t i = 0; i < p->place_count; i++) MUST(p->places[i].function == NONE || p->places[i].function < p->function_count);
+  for (uint32_t i = 0; i < p->place_count; i++)
+    MUST(p->places[i].function == NONE || p->places[i].function < p->function_count);
 }
 
 static void check_stacks(const profile *p) {
@@ -87,7 +96,8 @@ static void check_stacks(const profile *p) {
     MUST(p->node_frames[node] >= 0 && p->node_frames[node] < (int32_t)p->frame_count);
   }
   for (uint32_t frame = 0; frame < p->frame_count; frame++) {
-    MUST(p->frames[frame] < p->function_count && p->functions[p->frames[frame]].frame == (int32_t)frame);
+    MUST(p->frames[frame] < p->function_count &&
+         p->functions[p->frames[frame]].frame == (int32_t)frame);
     MUST(profile_frames(p, frame, 1, &named) == 1 && named.module < p->module_count);
     MUST(named.name <= text_length && named.name_length <= text_length - named.name);
   }
@@ -95,11 +105,13 @@ static void check_stacks(const profile *p) {
 }
 
 void check(const profile *p) {
-  const struct table *tables[] = {&p->event_ids,   &p->task_table,     &p->process_table, &p->module_table, &p->block_table,
-                                  &p->function_table, &p->place_table, &p->node_table,    &p->name_table,   &p->cgroup_table};
+  const struct table *tables[] = {
+      &p->event_ids,      &p->task_table,  &p->process_table, &p->module_table, &p->block_table,
+      &p->function_table, &p->place_table, &p->node_table,    &p->name_table,   &p->cgroup_table};
   MUST(p->used_bytes <= p->limit_bytes);
   for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) check_table(tables[i]);
-  MUST(p->block_table.count == p->block_count && p->place_table.count == p->place_count && p->node_table.count == p->node_count);
+  MUST(p->block_table.count == p->block_count && p->place_table.count == p->place_count &&
+       p->node_table.count == p->node_count);
   uint64_t block_bytes = 0;
   for (uint32_t tenant = 0; tenant < p->tenant_count; tenant++) {
     block_bytes += p->tenants[tenant].block_bytes;

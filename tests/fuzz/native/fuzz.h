@@ -1,4 +1,5 @@
-/* What the parts of the native core's fuzz target share: bytes of the input as numbers, and records as the kernel would write them. */
+/* What the parts of the native core's fuzz target share: bytes of the input as numbers, and records
+ * as the kernel would write them. */
 #ifndef NECROSCOPE_FUZZ_H
 #define NECROSCOPE_FUZZ_H
 
@@ -23,7 +24,8 @@ struct limits {
   uint32_t asks, has_time, has_trailer;
 };
 
-profile *profile_new(const struct limits *limits, const char *idle_names, uint32_t idle_names_length);
+profile *profile_new(const struct limits *limits, const char *idle_names,
+                     uint32_t idle_names_length);
 int profile_add_event(profile *p, const struct event *event);
 int profile_add_id(profile *p, uint64_t id, uint32_t event);
 void profile_leave_out(profile *p, uint32_t event);
@@ -36,12 +38,15 @@ uint64_t profile_earliest(profile *p);
 uint64_t profile_safe_until(const profile *p, uint32_t is_late);
 uint64_t profile_turn_span(const profile *p, int64_t *span);
 void profile_limit_turn(profile *p, uint32_t records);
-int profile_count_marks(profile *p, const uint64_t *marks, uint32_t mark_count, const int32_t *stacks, const int32_t *weights, uint32_t count,
+int profile_count_marks(profile *p, const uint64_t *marks, uint32_t mark_count,
+                        const int32_t *stacks, const int32_t *weights, uint32_t count,
                         uint64_t *sets, uint64_t *counts);
-uint32_t profile_frames(const profile *p, uint32_t first, uint32_t count, struct frame_view *frames);
+uint32_t profile_frames(const profile *p, uint32_t first, uint32_t count,
+                        struct frame_view *frames);
 const char *profile_text(const profile *p, uint64_t *length);
 void profile_start_capture(profile *p, uint32_t has_time, uint32_t has_trailer);
-void profile_intern_stacks(profile *p, const uint32_t *given, const uint32_t *lengths, uint32_t count, int32_t *nodes);
+void profile_intern_stacks(profile *p, const uint32_t *given, const uint32_t *lengths,
+                           uint32_t count, int32_t *nodes);
 void profile_window(profile *p, uint64_t from_ns, uint64_t to_ns);
 void profile_replay(profile *p, uint64_t until_ns, int64_t offset_ns);
 uint32_t profile_resume(profile *p, uint32_t is_forced);
@@ -52,24 +57,26 @@ void profile_begin_mappings(profile *p, int32_t pid);
 void profile_end_mappings(profile *p, int32_t pid, uint32_t is_bounded);
 void profile_set_name(profile *p, int32_t tid, const char *name, uint64_t length);
 void profile_set_cgroup(profile *p, int32_t pid, int32_t cgroup);
-int profile_learn_block(profile *p, uint32_t module, uint64_t number, uint32_t count, const uint16_t *starts, const uint32_t *name_ends,
-                        const char *names, uint64_t names_bytes);
-void profile_learn_place(profile *p, uint32_t image, uint64_t address, const char *name, uint64_t length);
+int profile_learn_block(profile *p, uint32_t module, uint64_t number, uint32_t count,
+                        const uint16_t *starts, const uint32_t *name_ends, const char *names,
+                        uint64_t names_bytes);
+void profile_learn_place(profile *p, uint32_t image, uint64_t address, const char *name,
+                         uint64_t length);
 void profile_forget_block(profile *p, uint32_t module, uint64_t number);
 void profile_forget_cgroups(profile *p);
 int profile_start_segment(profile *p, uint32_t most_functions);
 uint32_t profile_take_bounded(profile *p, int32_t *cgroups, uint32_t *counts, uint32_t most);
 
 /* Ends the run, also where assert() is compiled out. */
-#define MUST(condition)                                                              \
-  do {                                                                               \
-    if (!(condition)) {                                                              \
-      fprintf(stderr, "%s:%d: must hold: %s\n", __FILE__, __LINE__, #condition);     \
-      abort();                                                                       \
-    }                                                                                \
+#define MUST(condition)                                                          \
+  do {                                                                           \
+    if (!(condition)) {                                                          \
+      fprintf(stderr, "%s:%d: must hold: %s\n", __FILE__, __LINE__, #condition); \
+      abort();                                                                   \
+    }                                                                            \
   } while (0)
 
-/* ---- the input --------------------------------------------------------------------------------------------------------------- */
+/* ---- the input ------------------------------------------------------------------------------- */
 
 struct input {
   const uint8_t *at, *end;
@@ -89,7 +96,8 @@ static inline uint32_t below(struct input *input, uint32_t most) { return byte(i
 
 /* Numbers at which code goes wrong, small ones, and any. */
 static inline uint64_t wild(struct input *input) {
-  static const uint64_t edges[] = {0, 1, UINT16_MAX, INT32_MAX, UINT32_MAX, INT64_MAX, 1ull << 63, UINT64_MAX - 1, UINT64_MAX};
+  static const uint64_t edges[] = {0,         1,          UINT16_MAX,     INT32_MAX, UINT32_MAX,
+                                   INT64_MAX, 1ull << 63, UINT64_MAX - 1, UINT64_MAX};
   uint8_t choice = byte(input);
   if (choice < 32) return edges[choice % 9];
   if (choice < 160) return number(input, 1);
@@ -105,10 +113,11 @@ static inline int32_t some_pid(struct input *input) {
 /* Addresses in a few small stretches, at which mappings are put, and any. */
 static inline uint64_t some_address(struct input *input) {
   uint8_t choice = byte(input);
-  return choice < 240 ? 0x400000ull + (choice % 16) * 0x3000ull + number(input, 1) * 16 : wild(input);
+  return choice < 240 ? 0x400000ull + (choice % 16) * 0x3000ull + number(input, 1) * 16
+                      : wild(input);
 }
 
-/* ---- records ----------------------------------------------------------------------------------------------------------------- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 struct record {
   uint8_t bytes[MOST_RECORD_BYTES];
@@ -147,7 +156,8 @@ static inline void end_record(struct record *record) {
 }
 
 /* struct sample_id behind a record that is no sample. */
-static inline void put_trailer(struct record *record, uint64_t type, int32_t pid, int32_t tid, uint64_t time, uint64_t id, uint32_t cpu) {
+static inline void put_trailer(struct record *record, uint64_t type, int32_t pid, int32_t tid,
+                               uint64_t time, uint64_t id, uint32_t cpu) {
   if (type & SAMPLE_TID) put_pair(record, pid, tid);
   if (type & SAMPLE_TIME) put_word(record, time);
   if (type & SAMPLE_ID) put_word(record, id);
@@ -156,7 +166,7 @@ static inline void put_trailer(struct record *record, uint64_t type, int32_t pid
   if (type & SAMPLE_IDENTIFIER) put_word(record, id);
 }
 
-/* ---- checks.c, program.c, tenants.c, symbols.c ------------------------------------------------------------------------------------------ */
+/* ---- checks.c, program.c, tenants.c, symbols.c ----------------------------------------------- */
 
 extern uint64_t allocations_left; /* until one fails; UINT64_MAX: none does */
 

@@ -1,4 +1,5 @@
-/* The entry of libFuzzer, or with FUZZ_MAIN a program that runs the files and directories it is given. */
+/* The entry of libFuzzer, or with FUZZ_MAIN a program that runs the files and directories it is
+ * given. */
 #include "fuzz.h"
 
 uint64_t allocations_left = UINT64_MAX;
@@ -13,7 +14,9 @@ void *fuzz_malloc(size_t bytes) { return may_allocate() ? malloc(bytes) : NULL; 
 
 void *fuzz_realloc(void *old, size_t bytes) { return may_allocate() ? realloc(old, bytes) : NULL; }
 
-void *fuzz_calloc(size_t count, size_t bytes) { return may_allocate() ? calloc(count, bytes) : NULL; }
+void *fuzz_calloc(size_t count, size_t bytes) {
+  return may_allocate() ? calloc(count, bytes) : NULL;
+}
 
 int run_input(const uint8_t *bytes, size_t size) {
   struct input input = {bytes, bytes + size};

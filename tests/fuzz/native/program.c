@@ -1,4 +1,5 @@
-/* An input as a little program over all that Python may call: any records, any answers, in any order, with little memory or none. */
+/* An input as a little program over all that Python may call: any records, any answers, in any
+ * order, with little memory or none. */
 #include "fuzz.h"
 
 #define RING_PAGE_BYTES 4096
@@ -6,22 +7,24 @@
 struct run {
   profile *p;
   struct input *input;
-  uint64_t type;    /* of the first event: how trailers look */
-  bool is_open;     /* rows wait to be finished, once */
+  uint64_t type; /* of the first event: how trailers look */
+  bool is_open; /* rows wait to be finished, once */
   bool is_finished; /* nothing is half written: a segment may begin */
   bool is_obedient; /* every question gets an answer, so nothing may be left unasked */
 };
 
-/* ---- records ----------------------------------------------------------------------------------------------------------------- */
+/* ---- records --------------------------------------------------------------------------------- */
 
-/* One read of the input per statement: compilers differ in which argument they take first, and an input must mean the same to all. */
+/* One read of the input per statement: compilers differ in which argument they take first, and an
+ * input must mean the same to all. */
 static void put_pids(struct record *record, struct input *input) {
   int32_t one = some_pid(input);
   put_pair(record, one, some_pid(input));
 }
 
 static void put_chain(struct record *record, struct input *input) {
-  static const uint64_t marks[] = {CONTEXT_KERNEL, CONTEXT_USER, CONTEXT_GUEST_KERNEL, CONTEXT_GUEST_USER, CONTEXT_HV, CONTEXT_GUEST};
+  static const uint64_t marks[] = {CONTEXT_KERNEL,     CONTEXT_USER, CONTEXT_GUEST_KERNEL,
+                                   CONTEXT_GUEST_USER, CONTEXT_HV,   CONTEXT_GUEST};
   uint32_t length = below(input, 24);
   put_word(record, byte(input) < 250 ? length : wild(input));
   for (uint32_t i = 0; i < length; i++) {
@@ -36,7 +39,8 @@ static void put_chain(struct record *record, struct input *input) {
 static void put_sample(struct record *record, struct run *run) {
   struct input *input = run->input;
   uint32_t events = run->p->event_count;
-  uint64_t type = events == 0 ? wild(input) : run->p->events[below(input, events)].sample_type, id = byte(input);
+  uint64_t type = events == 0 ? wild(input) : run->p->events[below(input, events)].sample_type,
+           id = byte(input);
   start_record(record, RECORD_SAMPLE, (uint16_t)(1 + below(input, 5)));
   if (type & SAMPLE_IDENTIFIER) put_word(record, id);
   if (type & SAMPLE_IP) put_word(record, some_address(input));
@@ -59,7 +63,8 @@ static void put_sample(struct record *record, struct run *run) {
 }
 
 static void put_mapping(struct record *record, struct input *input, uint32_t kind) {
-  static const char *const paths[] = {"/bin/a", "/lib/b.so", "/lib/c.so", "//anon", "[heap]", "[vdso]", "/memfd:x", ""};
+  static const char *const paths[] = {"/bin/a", "/lib/b.so", "/lib/c.so", "//anon",
+                                      "[heap]", "[vdso]",    "/memfd:x",  ""};
   uint8_t misc = byte(input);
   start_record(record, kind, (uint16_t)((misc & 1) << 14 | (misc % 8 == 6 ? MISC_MMAP_DATA : 0)));
   put_pids(record, input);
@@ -80,7 +85,10 @@ static void put_mapping(struct record *record, struct input *input, uint32_t kin
 }
 
 static void put_record(struct record *record, struct run *run) {
-  static const uint32_t others[] = {RECORD_LOST, RECORD_KSYMBOL, RECORD_CGROUP, RECORD_LOST_SAMPLES, RECORD_THROTTLE, 70, FINISHED_ROUND, 81};
+  static const uint32_t others[] = {RECORD_LOST,     RECORD_KSYMBOL,
+                                    RECORD_CGROUP,   RECORD_LOST_SAMPLES,
+                                    RECORD_THROTTLE, 70,
+                                    FINISHED_ROUND,  81};
   struct input *input = run->input;
   uint8_t choice = byte(input);
   if (choice < 100) {
@@ -95,7 +103,8 @@ static void put_record(struct record *record, struct run *run) {
     put_pids(record, input);
     put_text(record, "a name too long for one", below(input, 20));
   } else if (choice < 230) {
-    start_record(record, choice < 200 ? RECORD_FORK : RECORD_EXIT, (uint16_t)(below(input, 2) << 13));
+    start_record(record, choice < 200 ? RECORD_FORK : RECORD_EXIT,
+                 (uint16_t)(below(input, 2) << 13));
     put_pids(record, input);
     put_pids(record, input);
     put_word(record, 0);
@@ -108,7 +117,8 @@ static void put_record(struct record *record, struct run *run) {
   end_record(record);
 }
 
-/* A ring as the kernel leaves it: records that go on at its start, and sometimes a head that cannot be. */
+/* A ring as the kernel leaves it: records that go on at its start, and sometimes a head that cannot
+ * be. */
 static void drain(struct run *run) {
   uint64_t size = 512ull << below(run->input, 5), tail = wild(run->input) & ~7ull, head = tail;
   uint8_t *base = malloc(RING_PAGE_BYTES + size), *data = base + RING_PAGE_BYTES;
@@ -137,7 +147,8 @@ static void feed(struct run *run) {
     size_t length = (size_t)(input->end - input->at);
     length = length < 200 ? length : 200;
     uint64_t span[2] = {UINT64_MAX, 0};
-    MUST(profile_scan(run->p, input->at, length, span) <= length && profile_skip(input->at, length) <= length);
+    MUST(profile_scan(run->p, input->at, length, span) <= length &&
+         profile_skip(input->at, length) <= length);
     MUST(profile_feed(run->p, input->at, length, -1) <= length);
     input->at += length;
     return;
@@ -150,7 +161,7 @@ static void feed(struct run *run) {
   }
 }
 
-/* ---- answers ----------------------------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static void answer_block(struct run *run, uint32_t module, uint64_t block) {
   struct input *input = run->input;
@@ -178,7 +189,8 @@ static void answer_mappings(struct run *run, int32_t pid) {
   for (uint32_t i = below(input, 12); i > 0; i--) {
     const char *path = paths[below(input, 5)];
     struct module key = {.inode = below(input, 3)};
-    uint64_t start = some_address(input), end = byte(input) > 250 ? wild(input) : start + (number(input, 1) << 8);
+    uint64_t start = some_address(input),
+             end = byte(input) > 250 ? wild(input) : start + (number(input, 1) << 8);
     profile_map(run->p, pid, start, end, number(input, 1) << 12, &key, path, strlen(path));
   }
   profile_end_mappings(run->p, pid, byte(input) > 250);
@@ -187,11 +199,18 @@ static void answer_mappings(struct run *run, int32_t pid) {
 static void answer(struct run *run, const struct question *question) {
   struct input *input = run->input;
   switch (question->kind) {
-    case ASK_NAME: profile_set_name(run->p, question->tid, "asked for its name", below(input, 18)); break;
-    case ASK_CGROUP: profile_set_cgroup(run->p, question->pid, byte(input) < 240 ? (int32_t)below(input, 4) - 1 : (int32_t)wild(input)); break;
+    case ASK_NAME:
+      profile_set_name(run->p, question->tid, "asked for its name", below(input, 18));
+      break;
+    case ASK_CGROUP:
+      profile_set_cgroup(run->p, question->pid,
+                         byte(input) < 240 ? (int32_t)below(input, 4) - 1 : (int32_t)wild(input));
+      break;
     case ASK_MAPPINGS: answer_mappings(run, question->pid); break;
     case ASK_BLOCK: answer_block(run, question->module, question->where); break;
-    case ASK_PLACE: profile_learn_place(run->p, question->module, question->where, "jitted", below(input, 7)); break;
+    case ASK_PLACE:
+      profile_learn_place(run->p, question->module, question->where, "jitted", below(input, 7));
+      break;
     default: MUST(!"a question of no kind");
   }
 }
@@ -233,18 +252,22 @@ static void turn(struct run *run) {
   for (uint32_t i = 0; i < run->p->place_count; i++) MUST(run->p->places[i].function != NONE);
 }
 
-/* ---- steps ------------------------------------------------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 static void add_event(struct run *run) {
   static const uint64_t types[] = {
       SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_CPU | SAMPLE_CALLCHAIN | SAMPLE_IDENTIFIER,
-      SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_CPU | SAMPLE_CALLCHAIN | SAMPLE_REGS_USER | SAMPLE_CGROUP,
-      SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_ID | SAMPLE_CALLCHAIN | SAMPLE_REGS_USER | SAMPLE_STACK_USER | SAMPLE_RAW,
+      SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_CPU | SAMPLE_CALLCHAIN | SAMPLE_REGS_USER |
+          SAMPLE_CGROUP,
+      SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_ID | SAMPLE_CALLCHAIN | SAMPLE_REGS_USER |
+          SAMPLE_STACK_USER | SAMPLE_RAW,
       SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_READ | SAMPLE_BRANCH_STACK | SAMPLE_REGS_USER,
       SAMPLE_IP | SAMPLE_TID,
   };
   struct input *input = run->input;
-  struct event event = {.sample_type = types[below(input, 5)], .read_format = byte(input) & 31, .ip_register = below(input, 70)};
+  struct event event = {.sample_type = types[below(input, 5)],
+                        .read_format = byte(input) & 31,
+                        .ip_register = below(input, 70)};
   if (byte(input) > 200) event.sample_type ^= number(input, 4);
   event.branch_sample_type = byte(input) > 128 ? BRANCH_HW_INDEX | BRANCH_COUNTERS : 0;
   event.user_registers = wild(input);
@@ -280,14 +303,17 @@ static void count_marks(struct run *run) {
   static uint64_t marks[16], sets[4096], counts[4096];
   int32_t stacks[8];
   for (size_t i = 0; i < 16; i++) marks[i] = 1ull << below(run->input, 64);
-  for (size_t i = 0; i < 8; i++) stacks[i] = byte(run->input) < 250 ? (int32_t)below(run->input, 20) : (int32_t)wild(run->input);
+  for (size_t i = 0; i < 8; i++)
+    stacks[i] = byte(run->input) < 250 ? (int32_t)below(run->input, 20) : (int32_t)wild(run->input);
   memset(sets, 0, sizeof sets);
   memset(counts, 0, sizeof counts);
-  profile_count_marks(run->p, marks, 16, stacks, byte(run->input) & 1 ? stacks : NULL, 8, sets, counts);
+  profile_count_marks(run->p, marks, 16, stacks, byte(run->input) & 1 ? stacks : NULL, 8, sets,
+                      counts);
 }
 
 static void intern(struct run *run) {
-  uint32_t given[32], lengths[4] = {below(run->input, 8), below(run->input, 8), below(run->input, 8), 0};
+  uint32_t given[32],
+      lengths[4] = {below(run->input, 8), below(run->input, 8), below(run->input, 8), 0};
   int32_t nodes[4];
   for (size_t i = 0; i < 32; i++) given[i] = below(run->input, 20);
   profile_intern_stacks(run->p, given, lengths, 4, nodes);
@@ -301,7 +327,10 @@ static void forget(struct run *run) {
   switch (below(input, 6)) {
     case 0: profile_forget_tasks(p); break;
     case 1: profile_forget_cgroups(p); break;
-    case 2: choice = byte(input); profile_forget_blocks(p, choice & 1 ? NONE : choice % 6, NONE, choice / 8, number(input, 1)); break;
+    case 2:
+      choice = byte(input);
+      profile_forget_blocks(p, choice & 1 ? NONE : choice % 6, NONE, choice / 8, number(input, 1));
+      break;
     case 3:
       if (p->block_count != 0) profile_forget_block(p, p->blocks[0]->module, p->blocks[0]->number);
       break;
@@ -334,7 +363,8 @@ static void step(struct run *run) {
   else if (choice < 194) answer_all(run);
   else if (choice < 197) finish(run);
   else if (choice < 200) answer_mappings(run, some_pid(input));
-  else if (choice < 203) profile_set_cgroup(run->p, (int32_t)below(input, 12), (int32_t)choice - 200);
+  else if (choice < 203)
+    profile_set_cgroup(run->p, (int32_t)below(input, 12), (int32_t)choice - 200);
   else if (choice < 206) answer_block(run, choice % 8, number(input, 1));
   else if (choice < 210) profile_window(run->p, choice % 2, wild(input));
   else if (choice < 215) look(run);
@@ -342,7 +372,8 @@ static void step(struct run *run) {
   else if (choice < 220) count_marks(run);
   else if (choice < 225) add_event(run);
   else if (choice < 228) profile_leave_out(run->p, below(input, 4));
-  else if (choice < 230) allocations_left = below(input, 64); /* the next ones, then none for a while */
+  /* The next ones, then none for a while. */
+  else if (choice < 230) allocations_left = below(input, 64);
   else if (choice < 233) allocations_left = UINT64_MAX;
   else {
     run->is_finished = was_finished;
@@ -351,9 +382,11 @@ static void step(struct run *run) {
 }
 
 void run_program(struct input *input) {
-  static const uint64_t limits_bytes[] = {16 << 10, 48 << 10, 256 << 10, 1 << 20, 64 << 20, UINT64_MAX};
+  static const uint64_t limits_bytes[] = {16 << 10, 48 << 10, 256 << 10,
+                                          1 << 20,  64 << 20, UINT64_MAX};
   static const char idle[] = "default_idle\0mwait_idle";
-  struct limits limits = {.limit_bytes = limits_bytes[below(input, 6)], .tenant_limit_bytes = 256ull << below(input, 16)};
+  struct limits limits = {.limit_bytes = limits_bytes[below(input, 6)],
+                          .tenant_limit_bytes = 256ull << below(input, 16)};
   uint8_t flags = byte(input);
   limits.asks = flags & 1;
   limits.has_time = flags >> 1 & 1;
@@ -362,7 +395,8 @@ void run_program(struct input *input) {
   limits.tenant_unnamed = 1u << below(input, 8);
   limits.most_nodes = 1u << below(input, 12);
   if (byte(input) > 200) allocations_left = number(input, 1);
-  struct run run = {.p = profile_new(&limits, idle, sizeof idle), .input = input, .is_obedient = flags >> 3 & 1};
+  struct run run = {
+      .p = profile_new(&limits, idle, sizeof idle), .input = input, .is_obedient = flags >> 3 & 1};
   if (run.p == NULL) return;
   add_event(&run);
   for (uint32_t i = below(input, 3); i > 0; i--) add_event(&run);

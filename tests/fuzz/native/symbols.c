@@ -1,4 +1,5 @@
-/* Symbol tables of files that anybody may have written, and the kernel's list: whatever they say, a block of functions is a valid one. */
+/* Symbol tables of files that anybody may have written, and the kernel's list: whatever they say, a
+ * block of functions is a valid one. */
 #define _GNU_SOURCE /* memfd_create */
 #include "fuzz.h"
 
@@ -29,32 +30,41 @@ struct block_view {
   char *names;
 };
 
-struct symbols *profile_symbols_new(const uint8_t *bytes, uint64_t length, const struct section *sections, uint32_t section_count,
-                                    const char *strings, uint64_t strings_at, uint64_t strings_bytes);
+struct symbols *profile_symbols_new(const uint8_t *bytes, uint64_t length,
+                                    const struct section *sections, uint32_t section_count,
+                                    const char *strings, uint64_t strings_at,
+                                    uint64_t strings_bytes);
 void profile_symbols_free(struct symbols *table);
 uint64_t profile_symbols_bytes(const struct symbols *table);
-int profile_symbols_block(struct symbols *const *tables, uint32_t count, const struct range *ranges, uint32_t range_count, uint64_t block,
-                          int32_t file, struct block_view *view);
-uint32_t profile_learn_symbols(profile *p, uint32_t module, struct symbols *const *tables, uint32_t count, const struct range *ranges,
-                               uint32_t range_count, int32_t file);
+int profile_symbols_block(struct symbols *const *tables, uint32_t count, const struct range *ranges,
+                          uint32_t range_count, uint64_t block, int32_t file,
+                          struct block_view *view);
+uint32_t profile_learn_symbols(profile *p, uint32_t module, struct symbols *const *tables,
+                               uint32_t count, const struct range *ranges, uint32_t range_count,
+                               int32_t file);
 struct kallsyms *kallsyms_new(void);
 void kallsyms_free(struct kallsyms *k);
 int kallsyms_read(struct kallsyms *k, int32_t file);
 int64_t kallsyms_finish(struct kallsyms *k);
-uint32_t kallsyms_block(const struct kallsyms *k, uint64_t low, uint16_t *starts, uint32_t *name_ends, char *names, uint32_t capacity);
-uint64_t kallsyms_find(const struct kallsyms *k, const char *name, uint32_t *place, uint64_t *end, uint32_t *is_shown);
+uint32_t kallsyms_block(const struct kallsyms *k, uint64_t low, uint16_t *starts,
+                        uint32_t *name_ends, char *names, uint32_t capacity);
+uint64_t kallsyms_find(const struct kallsyms *k, const char *name, uint32_t *place, uint64_t *end,
+                       uint32_t *is_shown);
 
 /* What profile_learn_block takes. */
-static void check_block(const uint16_t *starts, const uint32_t *ends, uint32_t count, uint64_t names_bytes) {
+static void check_block(const uint16_t *starts, const uint32_t *ends, uint32_t count,
+                        uint64_t names_bytes) {
   MUST(count >= 1 && count <= BLOCK_BYTES && starts[0] == 0 && ends[count - 1] <= names_bytes);
-  for (uint32_t i = 1; i < count; i++) MUST(starts[i] > starts[i - 1] && ends[i] >= ends[i - 1] && starts[i] < BLOCK_BYTES);
+  for (uint32_t i = 1; i < count; i++)
+    MUST(starts[i] > starts[i - 1] && ends[i] >= ends[i - 1] && starts[i] < BLOCK_BYTES);
 }
 
-/* ---- files ------------------------------------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static const char *string_table(void) {
   static char strings[STRINGS_BYTES];
-  for (size_t i = 0; i < sizeof strings; i++) strings[i] = "_main\0run@@V1\0$x\0__helper\0a\0"[i % 29];
+  for (size_t i = 0; i < sizeof strings; i++)
+    strings[i] = "_main\0run@@V1\0$x\0__helper\0a\0"[i % 29];
   memset(strings + 200, 'n', 1500); /* longer than any name may be */
   return strings;
 }
@@ -63,12 +73,14 @@ static struct symbols *make_table(struct input *input, bool is_in_file) {
   static uint8_t bytes[MOST_SYMBOLS * 24];
   struct section sections[4];
   uint32_t count = number(input, 1), section_count = below(input, 5);
-  for (uint32_t i = 0; i < section_count; i++) sections[i] = (struct section){byte(input) < 200 ? 0x9000 : wild(input), below(input, 2), 0};
+  for (uint32_t i = 0; i < section_count; i++)
+    sections[i] = (struct section){byte(input) < 200 ? 0x9000 : wild(input), below(input, 2), 0};
   for (uint32_t i = 0; i < count; i++) {
     uint8_t *symbol = bytes + 24 * i, choice = byte(input);
     uint32_t name = choice < 240 ? below(input, 200) : (uint32_t)wild(input);
     uint16_t section = (uint16_t)below(input, 6);
-    uint64_t start = choice < 200 ? 0x1000 + number(input, 2) % 0x9000 : wild(input), size = choice % 4 ? number(input, 1) : wild(input);
+    uint64_t start = choice < 200 ? 0x1000 + number(input, 2) % 0x9000 : wild(input),
+             size = choice % 4 ? number(input, 1) : wild(input);
     memcpy(symbol, &name, 4);
     symbol[4] = (uint8_t)((choice % 3 == 0 ? 0 : choice % 3 == 1 ? 2 : 10) | (choice & 0x10));
     symbol[5] = 0;
@@ -76,14 +88,22 @@ static struct symbols *make_table(struct input *input, bool is_in_file) {
     memcpy(symbol + 8, &start, 8);
     memcpy(symbol + 16, &size, 8);
   }
-  uint64_t strings_bytes = byte(input) < 200 ? STRINGS_BYTES : is_in_file ? wild(input) : number(input, 1);
+  uint64_t strings_bytes = byte(input) < 200 ? STRINGS_BYTES
+                           : is_in_file      ? wild(input)
+                                             : number(input, 1);
   uint64_t strings_at = byte(input) < 230 ? 0 : wild(input);
-  return profile_symbols_new(bytes, count * 24ull, sections, section_count, is_in_file ? NULL : string_table(), strings_at, strings_bytes);
+  return profile_symbols_new(bytes, count * 24ull, sections, section_count,
+                             is_in_file ? NULL : string_table(), strings_at, strings_bytes);
 }
 
 /* All blocks that were asked for are answered; the rows have their names. */
-static void learn(struct input *input, struct symbols *const *tables, uint32_t count, const struct range *ranges, uint32_t range_count, int file) {
-  struct limits limits = {.limit_bytes = 1 << 20, .tenant_limit_bytes = 1u << (10 + below(input, 8)), .tenant_nodes = 100, .tenant_unnamed = 10, .most_nodes = 1000};
+static void learn(struct input *input, struct symbols *const *tables, uint32_t count,
+                  const struct range *ranges, uint32_t range_count, int file) {
+  struct limits limits = {.limit_bytes = 1 << 20,
+                          .tenant_limit_bytes = 1u << (10 + below(input, 8)),
+                          .tenant_nodes = 100,
+                          .tenant_unnamed = 10,
+                          .most_nodes = 1000};
   profile *p = profile_new(&limits, "idle", 5);
   struct event event = {.sample_type = SAMPLE_IP | SAMPLE_TID, .ip_register = 64};
   struct module key = {.inode = 1};
@@ -105,7 +125,8 @@ static void learn(struct input *input, struct symbols *const *tables, uint32_t c
     profile_feed(p, record.bytes, record.size, 0);
   }
   profile_replay(p, UINT64_MAX, 0);
-  for (uint32_t i = 0; i < p->module_count; i++) profile_learn_symbols(p, i, tables, count, ranges, range_count, file);
+  for (uint32_t i = 0; i < p->module_count; i++)
+    profile_learn_symbols(p, i, tables, count, ranges, range_count, file);
   for (uint32_t i = 0; i < p->block_count; i++) MUST(p->blocks[i]->is_known);
   profile_resume(p, 0);
   profile_finish(p);
@@ -135,24 +156,29 @@ void run_symbols(struct input *input) {
   }
   for (uint32_t i = 0; i < range_count; i++) {
     bool is_wild = byte(input) > 220;
-    ranges[i] = (struct range){is_wild ? wild(input) : number(input, 2), is_wild ? wild(input) : number(input, 2), is_wild ? wild(input) : number(input, 2)};
+    ranges[i] = (struct range){is_wild ? wild(input) : number(input, 2),
+                               is_wild ? wild(input) : number(input, 2),
+                               is_wild ? wild(input) : number(input, 2)};
   }
   for (uint32_t i = 0; i < 4; i++) {
     uint64_t block = i < 3 ? i : wild(input);
     struct block_view view = {0, 0, 0, starts, ends, NULL};
     int answer = profile_symbols_block(tables, count, ranges, range_count, block, file, &view);
-    if (answer != 1) continue; /* it has at least one function, for which there was no room; or no memory */
+    /* It has at least one function, for which there was no room; or no memory. */
+    if (answer != 1) continue;
     char *names = malloc(view.names_bytes + 1);
     MUST(names != NULL);
     view = (struct block_view){view.names_bytes, 0, BLOCK_BYTES, starts, ends, names};
-    if (profile_symbols_block(tables, count, ranges, range_count, block, file, &view) == 0) check_block(starts, ends, view.count, view.names_bytes);
+    if (profile_symbols_block(tables, count, ranges, range_count, block, file, &view) == 0)
+      check_block(starts, ends, view.count, view.names_bytes);
     free(names);
   }
-  if (count < MOST_TABLES) learn(input, tables, count, ranges, range_count, byte(input) < 240 ? file : -1);
+  if (count < MOST_TABLES)
+    learn(input, tables, count, ranges, range_count, byte(input) < 240 ? file : -1);
   for (uint32_t i = 0; i < count; i++) profile_symbols_free(tables[i]);
 }
 
-/* ---- the kernel -------------------------------------------------------------------------------------------------------------- */
+/* ---- the kernel ------------------------------------------------------------------------------ */
 
 void run_kallsyms(struct input *input) {
   static uint16_t starts[BLOCK_BYTES];
@@ -166,13 +192,15 @@ void run_kallsyms(struct input *input) {
     if (choice > 240) text[length++] = (char)byte(input);
     if (choice > 240) continue;
     unsigned long long address = choice < 200 ? near : wild(input);
-    length += (size_t)snprintf(text + length, 300, "%016llx %c %.*s%s\n", address, "tTwWdDbr"[choice % 8], (int)below(input, 12),
-                               "__pfx__stext_", choice % 16 == 7 ? "\t[nf_nat]" : "");
+    length += (size_t)snprintf(text + length, 300, "%016llx %c %.*s%s\n", address,
+                               "tTwWdDbr"[choice % 8], (int)below(input, 12), "__pfx__stext_",
+                               choice % 16 == 7 ? "\t[nf_nat]" : "");
   }
   struct kallsyms *kernel = kallsyms_new();
   MUST(kernel != NULL);
   int ends_of_pipe[2];
-  MUST(pipe2(ends_of_pipe, O_DIRECT) == 0); /* each write is a read of its own, as the kernel hands out kallsyms */
+  /* Each write is a read of its own, as the kernel hands out kallsyms. */
+  MUST(pipe2(ends_of_pipe, O_DIRECT) == 0);
   MUST(fcntl(ends_of_pipe[1], F_SETPIPE_SZ, 2 * sizeof text) > 0);
   for (size_t at = 0, size = length / 2 + 1; at < length; at += size) {
     size_t left = length - at < size ? length - at : size;
@@ -182,13 +210,16 @@ void run_kallsyms(struct input *input) {
   MUST(kallsyms_read(kernel, ends_of_pipe[0]) == 0);
   close(ends_of_pipe[0]);
   if (kallsyms_finish(kernel) >= 0) {
-    static const uint64_t lows[] = {0, 0xffffffff81000000ull, 0xffffffff81004000ull, 0xffffffff81100000ull, 0xffffffffffffc000ull};
+    static const uint64_t lows[] = {0, 0xffffffff81000000ull, 0xffffffff81004000ull,
+                                    0xffffffff81100000ull, 0xffffffffffffc000ull};
     for (size_t i = 0; i < sizeof lows / sizeof *lows; i++) {
       uint32_t count = kallsyms_block(kernel, lows[i], starts, ends, names, sizeof names);
       check_block(starts, ends, count, sizeof names);
     }
     uint32_t place = 0, is_shown, found = 0;
-    for (uint64_t end, start; (start = kallsyms_find(kernel, "_stext", &place, &end, &is_shown)) != 0; found++) MUST(found < length);
+    for (uint64_t end, start;
+         (start = kallsyms_find(kernel, "_stext", &place, &end, &is_shown)) != 0; found++)
+      MUST(found < length);
   }
   kallsyms_free(kernel);
 }

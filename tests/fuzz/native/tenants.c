@@ -1,7 +1,9 @@
-/* One tenant does not change another's rows: the same records with and without those of a hostile one give the same rows for the rest.
+/* One tenant does not change another's rows: the same records with and without those of a hostile
+ * one give the same rows for the rest.
  *
- * The victims stay within their share: few files, few functions. The hostile tenant may do what a process can do: any mappings, any
- * addresses behind the user's mark of a chain, any names. What is asked is answered by what it says, never by when it was asked.
+ * The victims stay within their share: few files, few functions. The hostile tenant may do what a
+ * process can do: any mappings, any addresses behind the user's mark of a chain, any names. What is
+ * asked is answered by what it says, never by when it was asked.
  */
 #include "fuzz.h"
 
@@ -21,7 +23,7 @@ static uint64_t digest(uint64_t before, const void *bytes, size_t length) {
 
 static bool is_victim(int32_t pid) { return pid >= 1 && pid <= VICTIMS; }
 
-/* ---- answers that depend on nothing but the question ------------------------------------------------------------------------- */
+/* ---- answers that depend on nothing but the question ----------------------------------------- */
 
 static void answer_block(profile *p, uint32_t module, uint64_t block) {
   struct module_view view;
@@ -52,18 +54,29 @@ static void answer_all(profile *p) {
     const struct question *question = &questions[i];
     char name[16];
     switch (question->kind) {
-      case ASK_NAME: profile_set_name(p, question->tid, name, (size_t)snprintf(name, sizeof name, "task%d", question->tid)); break;
+      case ASK_NAME:
+        profile_set_name(p, question->tid, name,
+                         (size_t)snprintf(name, sizeof name, "task%d", question->tid));
+        break;
       /* Of one hostile process in four the cgroup is never known. */
-      case ASK_CGROUP: profile_set_cgroup(p, question->pid, is_victim(question->pid) ? question->pid % 2 : question->pid % 4 ? 2 : -1); break;
+      case ASK_CGROUP:
+        profile_set_cgroup(p, question->pid,
+                           is_victim(question->pid) ? question->pid % 2
+                           : question->pid % 4      ? 2
+                                                    : -1);
+        break;
       case ASK_MAPPINGS: answer_mappings(p, question->pid); break;
       case ASK_BLOCK: answer_block(p, question->module, question->where); break;
-      case ASK_PLACE: profile_learn_place(p, question->module, question->where, name, (size_t)snprintf(name, sizeof name, "j%x", (unsigned)question->where)); break;
+      case ASK_PLACE:
+        profile_learn_place(p, question->module, question->where, name,
+                            (size_t)snprintf(name, sizeof name, "j%x", (unsigned)question->where));
+        break;
     }
   }
   free(questions);
 }
 
-/* ---- a turn, and what the victims see of it ---------------------------------------------------------------------------------- */
+/* ---- a turn, and what the victims see of it -------------------------------------------------- */
 
 static void add_row(const profile *p, uint32_t row, struct victims *seen) {
   const struct rows *rows = &p->rows;
@@ -77,9 +90,11 @@ static void add_row(const profile *p, uint32_t row, struct victims *seen) {
     struct frame_view named;
     uint64_t text_length;
     struct module_view module;
-    MUST(profile_frames(p, (uint32_t)p->node_frames[node], 1, &named) == 1 && profile_module(p, named.module, &module) == 0);
+    MUST(profile_frames(p, (uint32_t)p->node_frames[node], 1, &named) == 1 &&
+         profile_module(p, named.module, &module) == 0);
     MUST(named.kind != FUNCTION_BOUNDED);
-    value = digest(digest(value, profile_text(p, &text_length) + named.name, named.name_length), module.path, module.path_length);
+    value = digest(digest(value, profile_text(p, &text_length) + named.name, named.name_length),
+                   module.path, module.path_length);
     value = digest(digest(value, &named.offset, 8), &named.kind, 4);
   }
   seen->digest = value;
@@ -99,7 +114,7 @@ static void turn(profile *p, struct victims *seen) {
     if (is_victim(p->rows.pid[row])) add_row(p, row, seen);
 }
 
-/* ---- records ----------------------------------------------------------------------------------------------------------------- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 static void put_hostile(struct record *record, struct input *input, int32_t pid, uint64_t time) {
   uint8_t choice = byte(input);
@@ -114,7 +129,11 @@ static void put_hostile(struct record *record, struct input *input, int32_t pid,
     put_word(record, byte(input) < 128 ? 7 : number(input, 2));
     put_word(record, 0);
     put_word(record, 0);
-    int length = snprintf(path, sizeof path, choice < 60 ? "/h/%x" : choice < 70 ? "//anon" : "/lib/libc.so.6", (unsigned)number(input, 2));
+    int length = snprintf(path, sizeof path,
+                          choice < 60   ? "/h/%x"
+                          : choice < 70 ? "//anon"
+                                        : "/lib/libc.so.6",
+                          (unsigned)number(input, 2));
     put_text(record, path, (size_t)length);
   } else if (choice < 200) {
     start_record(record, RECORD_FORK, 0);
@@ -123,7 +142,8 @@ static void put_hostile(struct record *record, struct input *input, int32_t pid,
     record->size += 8;
     put_word(record, time);
   } else {
-    start_record(record, choice < 230 ? RECORD_COMM : RECORD_EXIT, choice < 215 ? MISC_COMM_EXEC : 0);
+    start_record(record, choice < 230 ? RECORD_COMM : RECORD_EXIT,
+                 choice < 215 ? MISC_COMM_EXEC : 0);
     put_pair(record, pid, choice < 230 ? pid : 1);
     if (choice < 230) put_text(record, "hostile", 7);
     else put_pair(record, pid, 1), put_word(record, time);
@@ -134,7 +154,8 @@ static void put_hostile(struct record *record, struct input *input, int32_t pid,
 
 static void put_sample(struct record *record, struct input *input, int32_t pid, uint64_t time) {
   uint32_t which = below(input, 8), length = is_victim(pid) ? 1 + which % 4 : 1 + below(input, 60);
-  uint64_t made_up = number(input, 2); /* one input stands for many addresses, so that a share is soon used up */
+  /* One input stands for many addresses, so that a share is soon used up. */
+  uint64_t made_up = number(input, 2);
   start_record(record, RECORD_SAMPLE, 2);
   put_word(record, 0x400000);
   put_pair(record, pid, pid);
@@ -146,7 +167,8 @@ static void put_sample(struct record *record, struct input *input, int32_t pid, 
   put_word(record, CONTEXT_USER);
   for (uint32_t i = 0; i < length; i++) {
     made_up = made_up * 6364136223846793005ull + 1442695040888963407ull;
-    if (is_victim(pid)) put_word(record, (i % 2 ? 0x400010 : 0x500010) + (which * 3 + i) % 8 * 0x1000);
+    if (is_victim(pid))
+      put_word(record, (i % 2 ? 0x400010 : 0x500010) + (which * 3 + i) % 8 * 0x1000);
     else if (which == 0) put_word(record, wild(input));
     else put_word(record, (which % 2 ? 0x400000 : 0x500000) + (made_up >> 40) % 0x10000);
   }
@@ -154,8 +176,14 @@ static void put_sample(struct record *record, struct input *input, int32_t pid, 
 }
 
 void run_tenants(struct input *input) {
-  struct limits limits = {.limit_bytes = 64 << 20, .tenant_limit_bytes = 4 << 10, .tenant_nodes = 700, .tenant_unnamed = 20, .most_nodes = 1 << 20,
-                          .asks = 1, .has_time = 1, .has_trailer = 1};
+  struct limits limits = {.limit_bytes = 64 << 20,
+                          .tenant_limit_bytes = 4 << 10,
+                          .tenant_nodes = 700,
+                          .tenant_unnamed = 20,
+                          .most_nodes = 1 << 20,
+                          .asks = 1,
+                          .has_time = 1,
+                          .has_trailer = 1};
   struct event event = {.sample_type = TYPE, .ip_register = 64};
   profile *with = profile_new(&limits, "idle", 5), *without = profile_new(&limits, "idle", 5);
   struct victims seen = {0}, expected = {0};
@@ -174,7 +202,8 @@ void run_tenants(struct input *input) {
       turn(with, &seen);
       turn(without, &expected);
       MUST(seen.rows == expected.rows && seen.digest == expected.digest);
-      if (choice == 255 || choice == 31) profile_start_segment(with, 50), profile_start_segment(without, 50);
+      if (choice == 255 || choice == 31)
+        profile_start_segment(with, 50), profile_start_segment(without, 50);
     }
   }
   turn(with, &seen);

@@ -9,9 +9,18 @@ import pytest
 from tests.native_build import ROOT, compile_fuzz_target, hatch_build, needs_gcc
 
 CORPUS = ROOT / "tests" / "data" / "fuzz" / "profile"
+SOURCES = ROOT / "src" / "necroscope" / "profile" / "core"
 # Tried, not assumed: gcc may be there without the libraries of its sanitizers.
 TRIAL = "echo 'int main(void) { return 0; }' | gcc -fsanitize=address,undefined -xc - -o /dev/null"
 HAS_SANITIZERS = subprocess.run(["sh", "-c", TRIAL], capture_output=True).returncode == 0
+
+
+def test_files_and_lines_of_c_stay_short() -> None:
+    """As those of Python; .clang-format has the rest."""
+    for path in (*SOURCES.glob("*.[ch]"), *(ROOT / "tests/fuzz/native").glob("*.[ch]")):
+        lines = path.read_text().splitlines()
+        assert max(map(len, lines)) <= 100, path
+        assert len(lines) <= 400 or path.parent != SOURCES, path
 
 
 @needs_gcc

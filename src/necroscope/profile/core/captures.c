@@ -1,10 +1,12 @@
-/* What only captures of other tools need: looking ahead in a file, one profile for many of them, and stacks of names instead of addresses. */
+/* What only captures of other tools need: looking ahead in a file, one profile for many of them,
+ * and stacks of names instead of addresses. */
 #include "profile.h"
 #include "perf_abi.h"
 
 #include <string.h>
 
-/* First and last time of the samples in whole records, in `span`; returns how many bytes those are. Nothing is queued. */
+/* First and last time of the samples in whole records, in `span`; returns how many bytes those are.
+ * Nothing is queued. */
 PUBLIC uint64_t profile_scan(profile *p, const uint8_t *bytes, uint64_t length, uint64_t *span) {
   uint64_t at = 0, time;
   uint32_t kind, size;
@@ -22,12 +24,17 @@ PUBLIC uint64_t profile_scan(profile *p, const uint8_t *bytes, uint64_t length, 
 PUBLIC uint64_t profile_skip(const uint8_t *bytes, uint64_t length) {
   uint64_t at = 0;
   uint32_t kind, size;
-  while ((size = record_at(bytes + at, length - at, &kind)) != 0 && (kind < RECORD_USER_TYPES || kind == FINISHED_ROUND)) at += size;
+  while ((size = record_at(bytes + at, length - at, &kind)) != 0 &&
+         (kind < RECORD_USER_TYPES || kind == FINISHED_ROUND))
+    at += size;
   return at;
 }
 
-/* A time that no record still to come lies before; 0 if none is known. `is_late`: records came later than the rounds they are of. */
-PUBLIC uint64_t profile_safe_until(const profile *p, uint32_t is_late) { return p->round_ends[is_late ? 0 : 1]; }
+/* A time that no record still to come lies before; 0 if none is known. `is_late`: records came
+ * later than the rounds they are of. */
+PUBLIC uint64_t profile_safe_until(const profile *p, uint32_t is_late) {
+  return p->round_ends[is_late ? 0 : 1];
+}
 
 /* The time of the record that would be replayed next; UINT64_MAX if there is none. */
 PUBLIC uint64_t profile_earliest(profile *p) {
@@ -35,17 +42,20 @@ PUBLIC uint64_t profile_earliest(profile *p) {
   return p->queue.done < p->queue.count ? p->queue.records[p->queue.done].time : UINT64_MAX;
 }
 
-/* First and last time of the turn's samples, those of idle cores among them; returns how many they were. */
+/* First and last time of the turn's samples, those of idle cores among them; returns how many they
+ * were. */
 PUBLIC uint64_t profile_turn_span(const profile *p, int64_t *span) {
   span[0] = p->first_ns;
   span[1] = p->last_ns;
   return p->turn_samples;
 }
 
-/* A turn of a file replays at most so many records: what it holds besides them, rows and chains that wait, stays as small. */
+/* A turn of a file replays at most so many records: what it holds besides them, rows and chains
+ * that wait, stays as small. */
 PUBLIC void profile_limit_turn(profile *p, uint32_t records) { p->turn_records = records; }
 
-/* Another capture: its events, tasks, mappings and addresses are others. Functions and stacks that are known keep their numbers. */
+/* Another capture: its events, tasks, mappings and addresses are others. Functions and stacks that
+ * are known keep their numbers. */
 PUBLIC void profile_start_capture(profile *p, uint32_t has_time, uint32_t has_trailer) {
   drop_pending(p);
   profile_forget_tasks(p);
@@ -66,19 +76,22 @@ PUBLIC void profile_start_capture(profile *p, uint32_t has_time, uint32_t has_tr
   p->passed_on_length = 0;
 }
 
-/* Marks of each frame, as bits, go to all stacks that it is part of. Counts samples by the marks of their stack into `sets` and `counts`,
- * tables of SETS entries in which 0 is free; beyond half of them only the lowest mark counts. */
+/* Marks of each frame, as bits, go to all stacks that it is part of. Counts samples by the marks of
+ * their stack into `sets` and `counts`, tables of SETS entries in which 0 is free; beyond half of
+ * them only the lowest mark counts. */
 #define SETS 4096
 
-PUBLIC int profile_count_marks(profile *p, const uint64_t *marks, uint32_t mark_count, const int32_t *stacks, const int32_t *weights,
-                               uint32_t count, uint64_t *sets, uint64_t *counts) {
+PUBLIC int profile_count_marks(profile *p, const uint64_t *marks, uint32_t mark_count,
+                               const int32_t *stacks, const int32_t *weights, uint32_t count,
+                               uint64_t *sets, uint64_t *counts) {
   size_t bytes = (p->node_count + 1ull) * sizeof(uint64_t);
   uint64_t *of_node = resize(p, NULL, 0, bytes);
   uint32_t used = 0;
   if (of_node == NULL) return -1;
   for (uint32_t i = 0; i < p->node_count; i++) {
     uint32_t frame = (uint32_t)p->node_frames[i];
-    of_node[i] = (frame < mark_count ? marks[frame] : 0) | (p->parents[i] >= 0 ? of_node[p->parents[i]] : 0);
+    of_node[i] =
+        (frame < mark_count ? marks[frame] : 0) | (p->parents[i] >= 0 ? of_node[p->parents[i]] : 0);
   }
   for (uint32_t i = 0; i < SETS; i++) used += sets[i] != 0;
   for (uint32_t i = 0; i < count; i++) {
@@ -98,13 +111,16 @@ PUBLIC int profile_count_marks(profile *p, const uint64_t *marks, uint32_t mark_
   return 0;
 }
 
-/* Frames of the segment from a number on; returns how many. Their names lie in the text that `profile_text` shows. */
-PUBLIC uint32_t profile_frames(const profile *p, uint32_t first, uint32_t count, struct frame_view *frames) {
+/* Frames of the segment from a number on; returns how many. Their names lie in the text that
+ * `profile_text` shows. */
+PUBLIC uint32_t profile_frames(const profile *p, uint32_t first, uint32_t count,
+                               struct frame_view *frames) {
   uint32_t found = 0;
   for (; found < count && first + found < p->frame_count; found++) {
     const struct function *function = &p->functions[p->frames[first + found]];
-    frames[found] = (struct frame_view){function->name, function->offset, function->module, function->kind, function->name_length,
-                                        function->has_offset};
+    frames[found] =
+        (struct frame_view){function->name, function->offset,      function->module,
+                            function->kind, function->name_length, function->has_offset};
   }
   return found;
 }
@@ -114,8 +130,10 @@ PUBLIC const char *profile_text(const profile *p, uint64_t *length) {
   return p->text.bytes;
 }
 
-/* Stacks whose frames are numbers of the caller's own, one after the other, each outermost first; the nodes go to `nodes`. */
-PUBLIC void profile_intern_stacks(profile *p, const uint32_t *given, const uint32_t *lengths, uint32_t count, int32_t *nodes) {
+/* Stacks whose frames are numbers of the caller's own, one after the other, each outermost first;
+ * the nodes go to `nodes`. */
+PUBLIC void profile_intern_stacks(profile *p, const uint32_t *given, const uint32_t *lengths,
+                                  uint32_t count, int32_t *nodes) {
   for (uint32_t i = 0; i < count; i++) {
     int32_t node = -1;
     for (uint32_t left = lengths[i]; left > 0; left--, given++) {

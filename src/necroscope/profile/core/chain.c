@@ -1,4 +1,5 @@
-/* A chain of addresses becomes a stack: each address the function around it, as far as the chain leads through code. */
+/* A chain of addresses becomes a stack: each address the function around it, as far as the chain
+ * leads through code. */
 #include "profile.h"
 #include "perf_abi.h"
 
@@ -23,15 +24,18 @@ struct walk {
   struct image *image;
   int32_t pid;
   uint32_t tenant;
-  bool is_forced;  /* what is not known is unknown: it was asked for, and nobody answered */
+  bool is_forced; /* what is not known is unknown: it was asked for, and nobody answered */
   bool must_wait;
   uint32_t functions[MOST_FRAMES], count;
 };
 
-static bool has_asked_enough(const struct walk *walk) { return walk->p->tenants[walk->tenant].questions >= MOST_QUESTIONS; }
+static bool has_asked_enough(const struct walk *walk) {
+  return walk->p->tenants[walk->tenant].questions >= MOST_QUESTIONS;
+}
 
-/* Whether a question may be asked. Without room for it, what is unknown stays so. A program chooses all callers that its samples show:
- * were each a question, it would keep us busy with nothing else. */
+/* Whether a question may be asked. Without room for it, what is unknown stays so. A program chooses
+ * all callers that its samples show: were each a question, it would keep us busy with nothing else.
+ */
 static bool can_ask(struct walk *walk) {
   if (!walk->is_forced) walk->is_forced = has_asked_enough(walk) || !may_ask(walk->p);
   return !walk->is_forced;
@@ -50,17 +54,20 @@ static void ask_about(struct walk *walk, struct question *question, const struct
 
 static void add_function(struct walk *walk, uint32_t function) {
   walk->must_wait |= function == NONE;
-  if (function == NONE && walk->is_forced && has_asked_enough(walk)) note_bounded(walk->p, walk->tenant);
+  if (function == NONE && walk->is_forced && has_asked_enough(walk))
+    note_bounded(walk->p, walk->tenant);
   walk->functions[walk->count++] = function == NONE ? walk->p->unknown : function;
 }
 
-/* False: the chain ends here. Programs built without frame pointers leave anything where a return address should be: what lies further
- * out than an address that is no code was found by following it. */
+/* False: the chain ends here. Programs built without frame pointers leave anything where a return
+ * address should be: what lies further out than an address that is no code was found by following
+ * it. */
 static bool add_user(struct walk *walk, uint64_t address) {
   profile *p = walk->p;
   struct image *image = walk->image;
   bool was_asked = image != NULL && image->asked_turn == p->turn;
-  if (image != NULL && !image->is_complete && walk->pid > 0 && (was_asked ? !walk->is_forced : can_ask(walk))) {
+  if (image != NULL && !image->is_complete && walk->pid > 0 &&
+      (was_asked ? !walk->is_forced : can_ask(walk))) {
     struct question question = {.kind = was_asked ? 0 : ASK_MAPPINGS};
     image->asked_turn = p->turn;
     walk->must_wait = true;
@@ -77,11 +84,12 @@ static bool add_user(struct walk *walk, uint64_t address) {
   struct question question = {0};
   uint32_t kind = p->modules[mapping->module].kind, function = p->bounded;
   if (kind == MODULE_FILE)
-    function = function_at(p, walk->tenant, mapping->module, address - mapping->shift, can_ask(walk) ? &question : NULL);
+    function = function_at(p, walk->tenant, mapping->module, address - mapping->shift,
+                           can_ask(walk) ? &question : NULL);
   else if (kind == MODULE_MADE)
-    function = function_made_at(p, walk->tenant, walk->image, address, can_ask(walk) ? &question : NULL);
-  else
-    note_bounded(p, walk->tenant);
+    function =
+        function_made_at(p, walk->tenant, walk->image, address, can_ask(walk) ? &question : NULL);
+  else note_bounded(p, walk->tenant);
   ask_about(walk, &question, mapping);
   add_function(walk, function);
   return true;
@@ -89,13 +97,15 @@ static bool add_user(struct walk *walk, uint64_t address) {
 
 static void add_kernel(struct walk *walk, uint64_t address) {
   struct question question = {0};
-  uint32_t function = function_at(walk->p, THE_KERNEL, 0, address, can_ask(walk) ? &question : NULL);
+  uint32_t function =
+      function_at(walk->p, THE_KERNEL, 0, address, can_ask(walk) ? &question : NULL);
   ask_about(walk, &question, NULL);
   add_function(walk, function);
 }
 
-/* All addresses but a part's first are return addresses, which lie behind their call: one less lies in it. What follows the user's
- * mark was read from the program's own stack: nothing in there is a mark, whatever it looks like. */
+/* All addresses but a part's first are return addresses, which lie behind their call: one less lies
+ * in it. What follows the user's mark was read from the program's own stack: nothing in there is a
+ * mark, whatever it looks like. */
 static void walk_chain(struct walk *walk, const uint64_t *words, uint32_t length) {
   enum context context = IN_KERNEL;
   bool is_first = true, has_mark = false;
@@ -110,7 +120,8 @@ static void walk_chain(struct walk *walk, const uint64_t *words, uint32_t length
       walk->p->cut++;
       return;
     }
-    if (!has_mark) context = word >> 63 ? IN_KERNEL : IN_USER; /* a chain without marks is judged by its addresses */
+    /* A chain without marks is judged by its addresses. */
+    if (!has_mark) context = word >> 63 ? IN_KERNEL : IN_USER;
     uint64_t address = is_first || word == 0 ? word : word - 1;
     is_first = false;
     if (context == IN_USER) {
@@ -118,13 +129,15 @@ static void walk_chain(struct walk *walk, const uint64_t *words, uint32_t length
     } else if (context == IN_KERNEL) {
       add_kernel(walk, address);
     } else {
-      walk->functions[walk->count++] = context == IN_GUEST_KERNEL ? walk->p->guest : walk->p->unknown;
+      walk->functions[walk->count++] =
+          context == IN_GUEST_KERNEL ? walk->p->guest : walk->p->unknown;
     }
   }
 }
 
-/* What the clock interrupted decides: an interrupt on an idle core is work. On a large node most samples are of idle cores, so this is
- * looked at before anything else. What has to be asked for first is looked at again with the answer. */
+/* What the clock interrupted decides: an interrupt on an idle core is work. On a large node most
+ * samples are of idle cores, so this is looked at before anything else. What has to be asked for
+ * first is looked at again with the answer. */
 static bool is_idle(struct walk *walk, const uint64_t *words, uint32_t length) {
   uint32_t at = 0;
   while (at < length && chain_word(words, at) >= CONTEXT_MAX) at++;
@@ -154,4 +167,3 @@ int32_t stack_of(profile *p, const struct pending *sample, const uint64_t *words
   p->refused += stack == -2;
   return stack == -2 ? DROPPED : stack;
 }
-

@@ -52,13 +52,16 @@ void note_bounded(profile *p, uint32_t tenant) {
   p->bounded_frames++;
 }
 
-/* ---- the hash table: linear probing, at most half full, each slot with the hash that it was found by ------------------------- */
+/* ---- the hash table: linear probing, at most half full, each slot with the hash that it was found
+ * by  */
 
-/* Another one in each process: names and addresses are chosen by users, who must not know which of them meet in one slot. */
+/* Another one in each process: names and addresses are chosen by users, who must not know which of
+ * them meet in one slot. */
 static uint64_t hash_seed;
 
 void seed_hashes(void) {
-  const void *random = (const void *)getauxval(AT_RANDOM); /* 16 bytes that the kernel gave this process */
+  /* 16 bytes that the kernel gave this process. */
+  const void *random = (const void *)getauxval(AT_RANDOM);
   if (hash_seed == 0 && random != NULL) memcpy(&hash_seed, random, sizeof hash_seed);
 }
 
@@ -147,7 +150,8 @@ static uint32_t candidate(const struct table *table, uint32_t hash, uint32_t at,
   return table->slots[at].entry - 1;
 }
 
-/* Entries with this hash, one by one; the caller compares what they stand for. NONE: there is no further one. */
+/* Entries with this hash, one by one; the caller compares what they stand for. NONE: there is no
+ * further one. */
 uint32_t table_first(const struct table *table, uint32_t hash, uint32_t *cursor) {
   return table->capacity == 0 ? NONE : candidate(table, hash, hash & (table->capacity - 1), cursor);
 }

@@ -1,17 +1,35 @@
-/* Numbers of the kernel's perf interface (include/uapi/linux/perf_event.h) and of perf.data (tools/lib/perf/include/perf/event.h). */
+/* Numbers of the kernel's perf interface (include/uapi/linux/perf_event.h) and of perf.data
+ * (tools/lib/perf/include/perf/event.h). */
 #ifndef NECROSCOPE_PERF_ABI_H
 #define NECROSCOPE_PERF_ABI_H
 
 enum {
-  RECORD_MMAP = 1, RECORD_LOST = 2, RECORD_COMM = 3, RECORD_EXIT = 4, RECORD_THROTTLE = 5, RECORD_FORK = 7, RECORD_SAMPLE = 9,
-  RECORD_MMAP2 = 10, RECORD_LOST_SAMPLES = 13, RECORD_KSYMBOL = 17, RECORD_CGROUP = 19,
+  RECORD_MMAP = 1,
+  RECORD_LOST = 2,
+  RECORD_COMM = 3,
+  RECORD_EXIT = 4,
+  RECORD_THROTTLE = 5,
+  RECORD_FORK = 7,
+  RECORD_SAMPLE = 9,
+  RECORD_MMAP2 = 10,
+  RECORD_LOST_SAMPLES = 13,
+  RECORD_KSYMBOL = 17,
+  RECORD_CGROUP = 19,
   RECORD_USER_TYPES = 64, /* from here on perf's own */
-  HEADER_TRACING_DATA = 66, FINISHED_ROUND = 68, AUXTRACE = 71, HEADER_FEATURE = 80, COMPRESSED = 81, COMPRESSED2 = 83,
+  HEADER_TRACING_DATA = 66,
+  FINISHED_ROUND = 68,
+  AUXTRACE = 71,
+  HEADER_FEATURE = 80,
+  COMPRESSED = 81,
+  COMPRESSED2 = 83,
 };
 
 enum {
-  MISC_CPUMODE = 7, MISC_KERNEL = 1,
-  MISC_COMM_EXEC = 1 << 13, MISC_MMAP_DATA = 1 << 13, MISC_FORK_EXEC = 1 << 13,
+  MISC_CPUMODE = 7,
+  MISC_KERNEL = 1,
+  MISC_COMM_EXEC = 1 << 13,
+  MISC_MMAP_DATA = 1 << 13,
+  MISC_FORK_EXEC = 1 << 13,
   MISC_MMAP_BUILD_ID = 1 << 14,
 };
 

@@ -1,23 +1,25 @@
-/* From perf records to rows: the data structures of the native core, and what Python may call.
+/* From perf records to rows: the data structures of the native core.
  *
- * A record comes from a ring or from a file, waits in the queue until nothing older can follow, and is then replayed in the order
- * of time. Records of tasks change who is who; a sample becomes a row. What a row needs and nobody knows yet (a name, the mappings
- * of a process that is older than we are, the functions of a file) becomes a question. Python answers, and the row is finished.
+ * A record comes from a ring or from a file, waits in the queue until nothing older can follow, and
+ * is then replayed in the order of time. Records of tasks change who is who; a sample becomes a
+ * row. What a row needs and nobody knows yet (a name, the mappings of a process that is older than
+ * we are, the functions of a file) becomes a question. Python answers, and the row is finished.
  *
- *   bytes ----> queue ----> replay --+--> tasks        tid -> name                                (tasks.c)
- *   (records.c,   in order  (replay.c) |    processes    pid -> image, cgroup, parent
- *    events.c)    of time              |    images       mappings sorted by address, shared after a fork  (images.c)
- *                                      |       |           start ........ end, module, shift
+ *   bytes -----> queue ---> replay ----+--> tasks      tid -> name                      (tasks.c)
+ *   (queue.c,    in order  (replay.c)  |    processes  pid -> image, cgroup, parent
+ *    records.c,  of time               |    images     mappings by address             (images.c)
+ *    events.c)                         |       |         start ..... end, module, shift
  *                                      |       v
- *                                      |    modules      (device, inode, path) or build id               (modules.c)
- *                                      |    blocks       (module, offset >> 14) -> where which function begins
- *                                      |    functions    (module, name), or (module, offset) without a name (functions.c)
+ *                                      |    modules    (device, inode, path) or build id
+ *                                      |    blocks     (module, offset >> 14) -> functions
+ *                                      |    functions  (module, name or offset)     (functions.c)
  *                                      |       |
- *                                      v       v         per segment:
- *                                    rows    frames      frame -> function
- *                           (rows.c, chain.c) nodes      node -> (parent node, frame), the stacks          (stacks.c)
+ *                                      v       v       per segment:
+ *                                    rows    frames    frame -> function
+ *                          (rows.c, chain.c) nodes     node -> (parent node, frame)    (stacks.c)
  *
- * Beside it: what only files need (captures.c), and the symbols that answers are made of (symbols.c for ELF, kallsyms.c).
+ * Beside it: what only files need (captures.c), and the symbols that answers are made of
+ * (symbols.c and symbol_table.c for ELF, kallsyms.c). view.h is what Python sees.
  *
  * A node is a caller's node plus one frame, so that all stacks of a segment are one tree:
  *
@@ -25,9 +27,10 @@
  *   parent   -1     0     1         1
  *   frame    main   work  vfs_read  read
  *
- * Everything that is looked up has one kind of hash table, `struct table` (memory.c). All memory is counted in one account with a
- * limit. What is kept on behalf of a cgroup is charged to it, its tenant: over its share, that tenant's frames become `[bounded]`
- * or lose their offset, and nobody else's do. Nothing here trusts a byte of its input: records are written by the kernel, but paths,
+ * Everything that is looked up has one kind of hash table, `struct table` (memory.c). All memory is
+ * counted in one account with a limit. What is kept on behalf of a cgroup is charged to it, its
+ * tenant: over its share, that tenant's frames become `[bounded]` or lose their offset, and nobody
+ * else's do. Nothing here trusts a byte of its input: records are written by the kernel, but paths,
  * chains and mappings in them are chosen by users, and a file may hold anything.
  */
 #ifndef NECROSCOPE_PROFILE_H
@@ -46,29 +49,32 @@
 /* Raised whenever a structure or a function that Python calls changes. */
 #define PROFILE_ABI 4
 
-#define NAME_BYTES 16            /* TASK_COMM_LEN */
-#define BLOCK_BITS 14            /* functions are asked for by blocks of 16 KiB */
+#define NAME_BYTES 16 /* TASK_COMM_LEN */
+#define BLOCK_BITS 14 /* functions are asked for by blocks of 16 KiB */
 #define BUILD_ID_BYTES 20
-#define MOST_FRAMES 8192         /* of one stack: a record holds no more words */
-#define MOST_MAPPINGS 4096       /* of one image */
+#define MOST_FRAMES 8192 /* of one stack: a record holds no more words */
+#define MOST_MAPPINGS 4096 /* of one image */
 #define MOST_EVENTS 4096
-#define MOST_QUESTIONS 4096     /* of one tenant, about its addresses, in one turn */
+#define MOST_QUESTIONS 4096 /* of one tenant, about its addresses, in one turn */
 #define MOST_IDS (1u << 20)
 #define MOST_TENANTS (1 << 16)
-#define MADE_MODULE 1            /* the module of all code that no file holds */
-#define BOUNDED_MODULE 2         /* of mappings whose path there was no room for */
-#define NOBODY 0                 /* the tenant of what is known of no cgroup */
-#define THE_KERNEL 1             /* its functions are everybody's: who fills the share of NOBODY must not cost them their names */
-#define STRANGERS 2              /* who were never asked for their cgroup: they are charged to it as soon as it is known */
-#define FIRST_CGROUP 3           /* the tenant of the caller's cgroup 0 */
+#define MADE_MODULE 1 /* the module of all code that no file holds */
+#define BOUNDED_MODULE 2 /* of mappings whose path there was no room for */
+#define NOBODY 0 /* the tenant of what is known of no cgroup */
+/* Its functions are everybody's: who fills the share of NOBODY must not cost them their names. */
+#define THE_KERNEL 1
+/* Who were never asked for their cgroup: they are charged to it as soon as it is known. */
+#define STRANGERS 2
+#define FIRST_CGROUP 3 /* the tenant of the caller's cgroup 0 */
 #define MOST_MODULES (1u << 16)
 #define NONE UINT32_MAX
 #define ROUND_ENDS 3
-#define RECENT_PLACES 4096       /* a power of two */
-#define MOST_ROUND_BYTES (32u << 20) /* records of a file without rounds are taken to be in order that far */
-#define LEFT_OUT 2               /* of an event: its samples are counted, and nothing else */
+#define RECENT_PLACES 4096 /* a power of two */
+/* Records of a file without rounds are taken to be in order that far. */
+#define MOST_ROUND_BYTES (32u << 20)
+#define LEFT_OUT 2 /* of an event: its samples are counted, and nothing else */
 
-/* ---- memory.c ---------------------------------------------------------------------------------------------------------------- */
+/* ---- memory.c -------------------------------------------------------------------------------- */
 
 struct slot {
   uint32_t hash;
@@ -86,9 +92,9 @@ struct tenant {
   uint64_t block_bytes; /* of it in blocks of functions */
   uint32_t modules;
   uint32_t questions; /* about its addresses, in this turn */
-  uint32_t nodes;   /* of this segment */
+  uint32_t nodes; /* of this segment */
   uint32_t unnamed; /* functions without a name, of this segment */
-  uint32_t tasks;   /* threads and processes, as of the last time they were counted */
+  uint32_t tasks; /* threads and processes, as of the last time they were counted */
   uint32_t bounded; /* frames that its bound cost it, since they were last reported */
 };
 
@@ -97,13 +103,15 @@ struct text {
   size_t length, capacity;
 };
 
-/* ---- records.c --------------------------------------------------------------------------------------------------------------- */
+/* ---- records.c ------------------------------------------------------------------------------- */
 
 /* How samples of one event look: struct perf_event_attr, as far as it decides that. */
 struct event {
   uint64_t sample_type, read_format, branch_sample_type, user_registers, interrupt_registers;
-  uint32_t ip_register;    /* the instruction pointer's number among user registers; 64 if there is none */
-  uint32_t is_passed_on;   /* its samples are not of stacks: Python reads them; LEFT_OUT: nobody wants them */
+  /* The instruction pointer's number among user registers; 64 if there is none. */
+  uint32_t ip_register;
+  /* Its samples are not of stacks: Python reads them; LEFT_OUT: nobody wants them. */
+  uint32_t is_passed_on;
 };
 
 struct event_id {
@@ -128,7 +136,8 @@ struct queue {
   size_t spare_capacity;
 };
 
-/* What was met of an event: samples queued, and those within the window of which no rows are wanted. */
+/* What was met of an event: samples queued, and those within the window of which no rows are
+ * wanted. */
 struct event_counts {
   uint64_t queued, left_out;
 };
@@ -145,23 +154,24 @@ struct sample {
   uint32_t extra_length;
 };
 
-/* ---- tasks.c, images.c ----------------------------------------------------------------------------------------------------------------- */
+/* ---- tasks.c, images.c ----------------------------------------------------------------------- */
 
 struct mapping {
   uint64_t start, end; /* addresses, end excluded */
-  uint64_t shift;      /* address - shift is the offset in the file */
+  uint64_t shift; /* address - shift is the offset in the file */
   uint32_t module;
 };
 
 struct image {
-  uint32_t processes, rows; /* that hold it: those that share it after a fork, and those that wait for answers */
+  /* That hold it: those that share it after a fork, and those that wait for answers. */
+  uint32_t processes, rows;
   uint32_t serial; /* never given twice */
   uint32_t tenant;
   uint32_t count, capacity;
   bool is_complete; /* its exec was seen, or its mappings were asked for */
   uint32_t asked_turn; /* what is not answered in its turn is asked for again in the next */
-  bool is_bounded;  /* there are more mappings than are kept */
-  bool is_visited;  /* while modules get new numbers */
+  bool is_bounded; /* there are more mappings than are kept */
+  bool is_visited; /* while modules get new numbers */
   struct mapping *mappings;
 };
 
@@ -184,7 +194,7 @@ struct exited {
   int32_t pid, tid;
 };
 
-/* ---- modules.c, functions.c ------------------------------------------------------------------------------------------------------------- */
+/* ---- modules.c, functions.c ------------------------------------------------------------------ */
 
 enum module_kind { MODULE_KERNEL, MODULE_FILE, MODULE_MADE, MODULE_BOUNDED };
 
@@ -196,11 +206,13 @@ struct module {
   uint32_t build_id_length;
   uint32_t path_length;
   uint64_t path; /* in `text` */
-  uint32_t number;    /* while modules get new ones */
-  uint32_t no_offset; /* the function that stands for all places beyond the bound; NONE until there is one */
+  uint32_t number; /* while modules get new ones */
+  /* The function that stands for all places beyond the bound; NONE until there is one. */
+  uint32_t no_offset;
 };
 
-/* One allocation: the functions met so far (NONE until one is), where each name ends in the text, where each function begins. */
+/* One allocation: the functions met so far (NONE until one is), where each name ends in the text,
+ * where each function begins. */
 struct block {
   uint64_t number;
   uint32_t module, tenant;
@@ -221,14 +233,21 @@ struct recent {
   uint32_t module, function;
 };
 
-enum function_kind { FUNCTION_KERNEL, FUNCTION_USER, FUNCTION_JIT, FUNCTION_UNKNOWN, FUNCTION_GUEST, FUNCTION_BOUNDED,
-                     FUNCTION_GIVEN /* a name that Python keeps: `offset` is its number there */ };
+enum function_kind {
+  FUNCTION_KERNEL,
+  FUNCTION_USER,
+  FUNCTION_JIT,
+  FUNCTION_UNKNOWN,
+  FUNCTION_GUEST,
+  FUNCTION_BOUNDED,
+  FUNCTION_GIVEN /* a name that Python keeps: `offset` is its number there */
+};
 
 struct function {
   uint32_t module, kind;
   uint32_t name_length; /* 0: it has none, and `offset` says where it is */
-  int32_t frame;        /* its number in this segment, -1 before it has one */
-  uint64_t name;        /* in `text` */
+  int32_t frame; /* its number in this segment, -1 before it has one */
+  uint64_t name; /* in `text` */
   uint64_t offset;
   uint32_t tenant;
   bool is_idle, has_offset;
@@ -243,7 +262,7 @@ struct place {
   uint32_t asked_turn;
 };
 
-/* ---- replay.c ---------------------------------------------------------------------------------------------------------------- */
+/* ---- replay.c -------------------------------------------------------------------------------- */
 
 enum question_kind { ASK_NAME = 1, ASK_CGROUP, ASK_MAPPINGS, ASK_BLOCK, ASK_PLACE };
 
@@ -252,7 +271,7 @@ struct question {
   int32_t pid, tid, parent;
   uint32_t module; /* of ASK_PLACE the image's serial */
   uint32_t reserved;
-  uint64_t where;       /* the block's number, or the address */
+  uint64_t where; /* the block's number, or the address */
   uint64_t first, last; /* blocks of the whole mapping */
 };
 
@@ -262,11 +281,12 @@ struct pending {
   uint32_t row, event;
   int32_t pid;
   uint32_t tenant;
-  size_t words;    /* in `pending_words` */
+  size_t words; /* in `pending_words` */
   uint32_t length;
 };
 
-/* Rows of `samples`, one array per column. Names and cgroups are numbers into the lists of this turn. */
+/* Rows of `samples`, one array per column. Names and cgroups are numbers into the lists of this
+ * turn. */
 struct rows {
   int64_t *time;
   int16_t *cpu;
@@ -276,41 +296,6 @@ struct rows {
   uint8_t *has_cgroup; /* a bitmap, as Arrow has it; complete after the turn */
   uint32_t count, capacity, without_cgroup;
   uint32_t capacities[12]; /* of each column; `capacity` is the least of them */
-};
-
-/* What Python sees after a turn; pointers are good until the next call. */
-struct view {
-  const struct rows *rows;
-  const char *names;               /* NAME_BYTES each */
-  const int32_t *cgroups;          /* the caller's numbers */
-  const int32_t *parents, *frames; /* nodes of the segment */
-  const struct question *questions;
-  const uint8_t *passed_on;        /* time u64, cpu i32, size u32, then the record; padded to 8 bytes */
-  uint64_t name_count, cgroup_count, node_count, frame_count, question_count, passed_on_bytes, pending_count;
-  uint64_t latest_ns, queued_bytes, used_bytes, limit_bytes;
-  /* Counts since the core was made. */
-  uint64_t samples, idle, malformed, refused, cut, rounds, bounded, processes, functions;
-};
-
-/* What a frame of the segment stands for: `name` is a place in the text. */
-struct frame_view {
-  uint64_t name, offset;
-  uint32_t module, kind, name_length, has_offset;
-};
-
-struct module_view {
-  uint32_t kind, major, minor, build_id_length;
-  uint64_t inode;
-  const char *path;
-  const uint8_t *build_id;
-  uint64_t path_length;
-};
-
-struct ring {
-  void *base; /* the mapped control page, with the data behind it */
-  uint64_t data_bytes, page_bytes;
-  int32_t cpu;
-  uint32_t reserved;
 };
 
 struct profile {
@@ -350,7 +335,8 @@ struct profile {
   uint64_t block_bytes;
   struct function *functions;
   struct place *places;
-  uint32_t module_count, module_capacity, block_count, block_capacity, function_count, function_capacity, place_count, place_capacity;
+  uint32_t module_count, module_capacity, block_count, block_capacity, function_count,
+      function_capacity, place_count, place_capacity;
   uint32_t unknown, guest, bounded; /* functions that are always there */
 
   struct table node_table;
@@ -377,7 +363,8 @@ struct profile {
   int64_t offset_ns, first_ns, last_ns; /* of this turn's samples, idle ones among them */
   uint64_t turn_samples;
   uint32_t turn_records; /* at most these in a turn; 0: all */
-  uint64_t round_ends[ROUND_ENDS], round_bytes; /* the latest time at the end of each of the last rounds */
+  /* The latest time at the end of each of the last rounds. */
+  uint64_t round_ends[ROUND_ENDS], round_bytes;
   uint64_t window_from, window_to;
 
   uint64_t latest_ns, samples, idle, malformed, refused, cut, rounds, bounded_frames;
@@ -385,103 +372,7 @@ struct profile {
 
 typedef struct profile profile;
 
-/* memory.c: every function that may fail says so by NULL, NONE or false, and leaves what there was as it was. */
-void *resize(profile *p, void *old, size_t old_bytes, size_t new_bytes);
-bool grow(profile *p, void **array, uint32_t *capacity, uint32_t wanted, size_t item_bytes);
-bool charge(profile *p, uint32_t tenant, uint64_t bytes);
-void discharge(profile *p, uint32_t tenant, uint64_t bytes);
-void note_bounded(profile *p, uint32_t tenant);
-void seed_hashes(void);
-uint64_t mix(uint64_t value);
-uint32_t hash_bytes(const void *bytes, size_t length, uint64_t seed);
-bool table_reserve(profile *p, struct table *table);
-void table_add(struct table *table, uint32_t hash, uint32_t entry); /* after table_reserve */
-void table_remove(struct table *table, uint32_t hash, uint32_t entry);
-void table_clear(struct table *table);
-void table_free(profile *p, struct table *table);
-uint32_t table_first(const struct table *table, uint32_t hash, uint32_t *cursor);
-uint32_t table_next(const struct table *table, uint32_t hash, uint32_t *cursor);
-uint64_t text_add(profile *p, const char *bytes, size_t length); /* UINT64_MAX if there is no room */
-
-/* records.c */
-bool decode_sample(const profile *p, const uint8_t *record, uint32_t size, uint32_t event, struct sample *sample);
-void sort_queue(profile *p);
-void queue_free(profile *p);
-bool time_of(const profile *p, const uint8_t *record, uint32_t size, uint32_t kind, uint64_t *time);
-uint32_t record_at(const uint8_t *bytes, uint64_t left, uint32_t *kind);
-uint64_t trailer_time(const profile *p, const uint8_t *record, uint32_t size);
-int32_t trailer_cpu(const profile *p, const uint8_t *record, uint32_t size);
-uint32_t event_of(const profile *p, const uint8_t *record, uint32_t size);
-
-/* images.c */
-struct image *new_image(profile *p, uint32_t tenant, bool is_complete);
-void image_hold(struct image *image); /* for a row that waits */
-void image_release(profile *p, struct image *image);
-void image_drop(profile *p, struct image *image); /* for a process */
-struct image *image_of(profile *p, struct process *process);
-struct image *own_image(profile *p, struct process *process);
-const struct mapping *find_mapping(const struct image *image, uint64_t address);
-bool lay_over(profile *p, struct image *image, struct mapping new);
-void move_image(profile *p, struct process *process, uint32_t tenant);
-
-/* tasks.c */
-struct task *find_task(profile *p, int32_t tid);
-struct task *make_task(profile *p, int32_t pid, int32_t tid); /* or the one there is */
-struct process *find_process(profile *p, int32_t pid, bool make);
-void apply_record(profile *p, const uint8_t *record, uint32_t size);
-void forget_exited(profile *p);
-void bound_tasks(profile *p);
-void relieve(profile *p);
-PUBLIC void profile_map(profile *p, int32_t pid, uint64_t start, uint64_t end, uint64_t offset, const struct module *key,
-                        const char *path, uint64_t path_length);
-uint32_t tenant_of(const profile *p, const struct process *process);
-
-/* modules.c */
-bool modules_start(profile *p);
-void modules_free(profile *p);
-uint32_t find_module(profile *p, uint32_t tenant, const struct module *key, const char *path, size_t path_length);
-bool modules_are_crowded(const profile *p);
-void forget_modules(profile *p);
-void keep_paths(profile *p);
-
-/* functions.c */
-uint32_t find_function(profile *p, uint32_t tenant, uint32_t module, uint32_t kind, const char *name, size_t length, uint64_t offset);
-uint32_t function_at(profile *p, uint32_t tenant, uint32_t module, uint64_t offset, struct question *question);
-uint32_t function_made_at(profile *p, uint32_t tenant, const struct image *image, uint64_t address, struct question *question);
-bool functions_start(profile *p);
-void bound_blocks(profile *p);
-void functions_free(profile *p);
-void forget_places(profile *p);
-
-/* stacks.c */
-int32_t find_stack(profile *p, uint32_t tenant, const uint32_t *functions, uint32_t count); /* innermost first; -2: no room */
-
-int32_t next_node(profile *p, int32_t node, uint32_t function, uint32_t tenant); /* -1: there is no room */
-
-/* replay.c */
-void drop_pending(profile *p);
-
-/* chain.c */
-#define WAITS (-3)   /* the stack of a row that is not known yet */
-#define DROPPED (-4) /* a row that was found to be idle, or for which there was no room */
-int32_t stack_of(profile *p, const struct pending *sample, const uint64_t *words, bool is_forced);
-
-/* rows.c */
-bool reserve_row(profile *p);
-int32_t number_of_name(profile *p, const char *name);
-int32_t number_of_cgroup(profile *p, int32_t cgroup);
-bool may_ask(profile *p);
-void ask(profile *p, const struct question *question); /* after may_ask */
-int32_t number_of_task(profile *p, int32_t tid);
-void rows_free(profile *p);
-bool finish_row(profile *p, uint32_t row);
-void finish_cgroups(struct rows *rows);
-void move_row(struct rows *rows, uint32_t from, uint32_t to);
-
-PUBLIC void profile_forget_tasks(profile *p);
-PUBLIC void profile_forget_blocks(profile *p, uint32_t module, uint32_t tenant, uint64_t from, uint64_t to);
-PUBLIC int profile_learn_block(profile *p, uint32_t module, uint64_t number, uint32_t count, const uint16_t *starts,
-                               const uint32_t *name_ends, const char *names, uint64_t names_bytes);
-PUBLIC void profile_free(profile *p);
+#include "view.h"
+#include "calls.h"
 
 #endif

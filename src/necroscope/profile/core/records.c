@@ -1,4 +1,4 @@
-/* Records as the kernel writes them (include/uapi/linux/perf_event.h): taken from rings or files, put in the order of their time. */
+/* Records as the kernel writes them (include/uapi/linux/perf_event.h), taken apart. */
 #include "profile.h"
 #include "perf_abi.h"
 
@@ -10,12 +10,14 @@ static uint64_t word_at(const uint8_t *bytes) {
   return word;
 }
 
-/* ---- events ------------------------------------------------------------------------------------------------------------------ */
+/* ---- events ---------------------------------------------------------------------------------- */
 
-/* Words from the header to a field of one word before the first of variable size; 0 if it is not there. */
+/* Words from the header to a field of one word before the first of variable size; 0 if it is not
+ * there. */
 static uint32_t head_position(uint64_t sample_type, uint64_t field) {
-  static const uint64_t order[] = {SAMPLE_IDENTIFIER, SAMPLE_IP,        SAMPLE_TID, SAMPLE_TIME,  SAMPLE_ADDR,
-                                   SAMPLE_ID,         SAMPLE_STREAM_ID, SAMPLE_CPU, SAMPLE_PERIOD};
+  static const uint64_t order[] = {SAMPLE_IDENTIFIER, SAMPLE_IP,   SAMPLE_TID,
+                                   SAMPLE_TIME,       SAMPLE_ADDR, SAMPLE_ID,
+                                   SAMPLE_STREAM_ID,  SAMPLE_CPU,  SAMPLE_PERIOD};
   uint32_t position = 1;
   for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
     if (order[i] == field) return sample_type & field ? position : 0;
@@ -24,9 +26,11 @@ static uint32_t head_position(uint64_t sample_type, uint64_t field) {
   return position; /* of what comes first behind them */
 }
 
-/* Words from the end of a record that is no sample to a field of its `struct sample_id`; 0 if it is not there. */
+/* Words from the end of a record that is no sample to a field of its `struct sample_id`; 0 if it is
+ * not there. */
 static uint32_t trailer_position(uint64_t sample_type, uint64_t field) {
-  static const uint64_t order[] = {SAMPLE_IDENTIFIER, SAMPLE_CPU, SAMPLE_STREAM_ID, SAMPLE_ID, SAMPLE_TIME, SAMPLE_TID};
+  static const uint64_t order[] = {SAMPLE_IDENTIFIER, SAMPLE_CPU,  SAMPLE_STREAM_ID,
+                                   SAMPLE_ID,         SAMPLE_TIME, SAMPLE_TID};
   uint32_t position = 1;
   for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
     if (order[i] == field) return sample_type & field ? position : 0;
@@ -35,9 +39,12 @@ static uint32_t trailer_position(uint64_t sample_type, uint64_t field) {
   return 0;
 }
 
-static uint64_t trailer_word(const profile *p, const uint8_t *record, uint32_t size, uint64_t field, uint64_t missing) {
-  uint32_t position = p->has_trailer && p->event_count != 0 ? trailer_position(p->events[0].sample_type, field) : 0;
-  return position == 0 || size < 8 * (position + 1) ? missing : word_at(record + size - 8 * position);
+static uint64_t trailer_word(const profile *p, const uint8_t *record, uint32_t size, uint64_t field,
+                             uint64_t missing) {
+  uint32_t position =
+      p->has_trailer && p->event_count != 0 ? trailer_position(p->events[0].sample_type, field) : 0;
+  return position == 0 || size < 8 * (position + 1) ? missing
+                                                    : word_at(record + size - 8 * position);
 }
 
 uint64_t trailer_time(const profile *p, const uint8_t *record, uint32_t size) {
@@ -48,21 +55,24 @@ int32_t trailer_cpu(const profile *p, const uint8_t *record, uint32_t size) {
   return (int32_t)(uint32_t)trailer_word(p, record, size, SAMPLE_CPU, UINT32_MAX);
 }
 
-/* Which event a sample is of. All events have their id in the same place (perf_evlist__id_pos of tools/perf). NONE: unknown. */
+/* Which event a sample is of. All events have their id in the same place (perf_evlist__id_pos of
+ * tools/perf). NONE: unknown. */
 uint32_t event_of(const profile *p, const uint8_t *record, uint32_t size) {
   if (p->event_count == 0) return NONE;
   uint64_t type = p->events[0].sample_type;
-  uint32_t position = head_position(type, type & SAMPLE_IDENTIFIER ? SAMPLE_IDENTIFIER : SAMPLE_ID), cursor;
+  uint32_t position = head_position(type, type & SAMPLE_IDENTIFIER ? SAMPLE_IDENTIFIER : SAMPLE_ID),
+           cursor;
   if (p->event_count == 1 || position == 0 || p->event_ids.count == 0) return 0;
   if (size < 8 * (position + 1)) return NONE;
   uint64_t id = word_at(record + 8 * position);
   uint32_t hash = (uint32_t)mix(id);
-  for (uint32_t at = table_first(&p->event_ids, hash, &cursor); at != NONE; at = table_next(&p->event_ids, hash, &cursor))
+  for (uint32_t at = table_first(&p->event_ids, hash, &cursor); at != NONE;
+       at = table_next(&p->event_ids, hash, &cursor))
     if (p->ids[at].id == id) return p->ids[at].event;
   return NONE;
 }
 
-/* ---- a sample taken apart ---------------------------------------------------------------------------------------------------- */
+/* ---- a sample taken apart -------------------------------------------------------------------- */
 
 struct cursor {
   const uint8_t *record;
@@ -88,7 +98,9 @@ static void skip(struct cursor *cursor, uint64_t words) {
 
 static uint64_t bits(uint64_t mask) { return (uint64_t)__builtin_popcountll(mask); }
 
-static uint64_t times(uint64_t count, uint64_t width) { return count > UINT16_MAX ? UINT32_MAX : count * width; }
+static uint64_t times(uint64_t count, uint64_t width) {
+  return count > UINT16_MAX ? UINT32_MAX : count * width;
+}
 
 static void skip_read(struct cursor *cursor, uint64_t format) {
   uint64_t clocks = bits(format & (FORMAT_TOTAL_TIME_ENABLED | FORMAT_TOTAL_TIME_RUNNING));
@@ -104,7 +116,8 @@ static void skip_read(struct cursor *cursor, uint64_t format) {
 
 static void skip_raw_and_branches(struct cursor *cursor, const struct event *event) {
   if (event->sample_type & SAMPLE_RAW) {
-    uint64_t raw_bytes = take(cursor) & UINT32_MAX; /* 32 bits wide; the data follows in the same word */
+    /* 32 bits wide; the data follows in the same word. */
+    uint64_t raw_bytes = take(cursor) & UINT32_MAX;
     skip(cursor, (raw_bytes + 4 + 7) / 8 - 1);
   }
   if (event->sample_type & SAMPLE_BRANCH_STACK) {
@@ -114,7 +127,8 @@ static void skip_raw_and_branches(struct cursor *cursor, const struct event *eve
   }
 }
 
-/* The ABI word, and the registers unless it is 0 (a kernel thread has none). Returns where they are, 0 for none. */
+/* The ABI word, and the registers unless it is 0 (a kernel thread has none). Returns where they
+ * are, 0 for none. */
 static uint32_t skip_registers(struct cursor *cursor, uint64_t mask) {
   if (take(cursor) == 0) return 0;
   uint32_t at = cursor->at;
@@ -128,30 +142,35 @@ static uint64_t cgroup_word(struct cursor *cursor, const struct event *event) {
     uint64_t stack_bytes = take(cursor);
     if (stack_bytes != 0) skip(cursor, times(stack_bytes, 1) / 8 + 1);
   }
-  skip(cursor, bits(type & (SAMPLE_WEIGHT | SAMPLE_WEIGHT_STRUCT)) + bits(type & (SAMPLE_DATA_SRC | SAMPLE_TRANSACTION)));
+  skip(cursor, bits(type & (SAMPLE_WEIGHT | SAMPLE_WEIGHT_STRUCT)) +
+                   bits(type & (SAMPLE_DATA_SRC | SAMPLE_TRANSACTION)));
   if (type & SAMPLE_REGS_INTR) skip_registers(cursor, event->interrupt_registers);
   skip(cursor, bits(type & SAMPLE_PHYS_ADDR));
   return take(cursor);
 }
 
-static void take_user_registers(struct cursor *cursor, const struct event *event, uint16_t misc, struct sample *sample) {
+static void take_user_registers(struct cursor *cursor, const struct event *event, uint16_t misc,
+                                struct sample *sample) {
   uint32_t registers = skip_registers(cursor, event->user_registers);
   if (registers == 0) return;
   if (event->sample_type & SAMPLE_STACK_USER) {
-    /* With `--call-graph dwarf` the kernel leaves user frames out; of the copied stack only the innermost frame is known. */
+    /* With `--call-graph dwarf` the kernel leaves user frames out; of the copied stack only the
+     * innermost frame is known. */
     if (event->ip_register >= 64 || !(event->user_registers >> event->ip_register & 1)) return;
     uint64_t before = bits(event->user_registers & ((1ull << event->ip_register) - 1));
     sample->extra[0] = CONTEXT_USER;
     sample->extra[1] = word_at(cursor->record + 8 * (registers + before));
     sample->extra_length = 2;
   } else if ((misc & MISC_CPUMODE) == MISC_KERNEL && event->user_registers != 0) {
-    /* Of a program that runs its own code the register says nothing; in a system call it is the first argument. */
+    /* Of a program that runs its own code the register says nothing; in a system call it is the
+     * first argument. */
     sample->argument = word_at(cursor->record + 8 * registers);
     sample->has_argument = true;
   }
 }
 
-bool decode_sample(const profile *p, const uint8_t *record, uint32_t size, uint32_t number, struct sample *sample) {
+bool decode_sample(const profile *p, const uint8_t *record, uint32_t size, uint32_t number,
+                   struct sample *sample) {
   const struct event *event = &p->events[number];
   uint64_t type = event->sample_type;
   uint16_t misc;
@@ -159,13 +178,15 @@ bool decode_sample(const profile *p, const uint8_t *record, uint32_t size, uint3
   uint32_t head = head_position(type, 0);
   if (size < 8 * head) return false;
   struct cursor cursor = {record, head, size / 8, true};
-  *sample = (struct sample){.event = number, .pid = -1, .tid = -1, .cpu = -1, .cgroup_id = UINT64_MAX};
+  *sample =
+      (struct sample){.event = number, .pid = -1, .tid = -1, .cpu = -1, .cgroup_id = UINT64_MAX};
   uint32_t position = head_position(type, SAMPLE_TID);
   if (position != 0) {
     memcpy(&sample->pid, record + 8 * position, 4);
     memcpy(&sample->tid, record + 8 * position + 4, 4);
   }
-  if ((position = head_position(type, SAMPLE_CPU)) != 0) memcpy(&sample->cpu, record + 8 * position, 4);
+  if ((position = head_position(type, SAMPLE_CPU)) != 0)
+    memcpy(&sample->cpu, record + 8 * position, 4);
   if (type & SAMPLE_READ) skip_read(&cursor, event->read_format);
   if (type & SAMPLE_CALLCHAIN) {
     uint64_t length = take(&cursor);
@@ -174,8 +195,9 @@ bool decode_sample(const profile *p, const uint8_t *record, uint32_t size, uint3
     skip(&cursor, length);
   } else if (type & SAMPLE_IP) {
     /* Without a chain the instruction pointer is all of the stack, and `misc` says where it ran. */
-    static const uint64_t marks[8] = {CONTEXT_USER, CONTEXT_KERNEL,       CONTEXT_USER,       CONTEXT_USER,
-                                      CONTEXT_GUEST_KERNEL, CONTEXT_GUEST_USER, CONTEXT_USER, CONTEXT_USER};
+    static const uint64_t marks[8] = {CONTEXT_USER, CONTEXT_KERNEL,       CONTEXT_USER,
+                                      CONTEXT_USER, CONTEXT_GUEST_KERNEL, CONTEXT_GUEST_USER,
+                                      CONTEXT_USER, CONTEXT_USER};
     sample->extra[0] = marks[misc & MISC_CPUMODE];
     sample->extra[1] = word_at(record + 8 * head_position(type, SAMPLE_IP));
     sample->extra_length = 2;
@@ -186,10 +208,10 @@ bool decode_sample(const profile *p, const uint8_t *record, uint32_t size, uint3
   return cursor.is_valid;
 }
 
-/* ---- the queue --------------------------------------------------------------------------------------------------------------- */
-
-/* The time of a record of the kernel; false for a sample without its time, or of no event that is known. */
-bool time_of(const profile *p, const uint8_t *record, uint32_t size, uint32_t kind, uint64_t *time) {
+/* The time of a record of the kernel; false for a sample without its time, or of no event that is
+ * known. */
+bool time_of(const profile *p, const uint8_t *record, uint32_t size, uint32_t kind,
+             uint64_t *time) {
   if (kind != RECORD_SAMPLE) {
     *time = trailer_time(p, record, size);
     return true;
@@ -204,194 +226,4 @@ bool time_of(const profile *p, const uint8_t *record, uint32_t size, uint32_t ki
   if (size < 8 * (position + 1)) return false;
   *time = word_at(record + 8 * position);
   return *time <= INT64_MAX;
-}
-
-/* The fewest bytes of each record that is read; UINT32_MAX for those that are not. */
-static uint32_t fewest_bytes(uint32_t kind) {
-  switch (kind) {
-    case RECORD_MMAP: return 40;
-    case RECORD_MMAP2: return 72;
-    case RECORD_COMM: return 16;
-    case RECORD_FORK: case RECORD_EXIT: return 32;
-    case RECORD_LOST: return 24;
-    case RECORD_SAMPLE: case RECORD_LOST_SAMPLES: case RECORD_CGROUP: return 16;
-    case RECORD_KSYMBOL: return 24;
-    case RECORD_THROTTLE: return 8;
-    default: return UINT32_MAX;
-  }
-}
-
-/* Followed by more bytes than their size says, holding other records, or not made of words: for Python. */
-static bool is_special(uint32_t kind) {
-  return kind == HEADER_TRACING_DATA || kind == AUXTRACE || kind == HEADER_FEATURE || kind == COMPRESSED || kind == COMPRESSED2;
-}
-
-static bool reserve_waiting(profile *p, struct waiting **array, size_t *capacity, size_t wanted) {
-  size_t bigger = *capacity < 1024 ? 1024 : *capacity;
-  if (wanted <= *capacity) return true;
-  while (bigger < wanted) bigger *= 2;
-  struct waiting *made = resize(p, *array, *capacity * sizeof *made, bigger * sizeof *made);
-  if (made == NULL) return false;
-  *array = made;
-  *capacity = bigger;
-  return true;
-}
-
-static uint64_t queue_bytes(const struct queue *queue) {
-  return queue->capacity + (queue->records_capacity + queue->spare_capacity) * sizeof *queue->records;
-}
-
-/* Room for one more record, and to sort it: records that could not be put in order would be kept for ever. The queue has at most half of
- * the account: records that take all of it leave no room for the rows they should become. */
-static bool queue_reserve(profile *p, size_t bytes) {
-  struct queue *queue = &p->queue;
-  bool must_grow = bytes > queue->capacity - queue->length || queue->count == queue->records_capacity || queue->count == queue->spare_capacity;
-  if (must_grow && 2 * queue_bytes(queue) > p->limit_bytes / 2) return false;
-  if (bytes > queue->capacity - queue->length) {
-    size_t capacity = queue->capacity < 65536 ? 65536 : queue->capacity;
-    while (bytes > capacity - queue->length) capacity *= 2;
-    uint8_t *made = resize(p, queue->bytes, queue->capacity, capacity);
-    if (made == NULL) return false;
-    queue->bytes = made;
-    queue->capacity = capacity;
-  }
-  return reserve_waiting(p, &queue->spare, &queue->spare_capacity, queue->count + 1) &&
-         reserve_waiting(p, &queue->records, &queue->records_capacity, queue->count + 1);
-}
-
-static void enqueue(profile *p, const uint8_t *record, uint32_t kind, uint32_t size, int32_t cpu) {
-  uint64_t time;
-  p->sequence++;
-  if (size < fewest_bytes(kind)) {
-    p->malformed += kind == RECORD_SAMPLE;
-    return;
-  }
-  if (!time_of(p, record, size, kind, &time)) {
-    p->malformed++;
-    return;
-  }
-  if (!queue_reserve(p, size)) {
-    p->refused++;
-    p->has_refused_tasks |= kind != RECORD_SAMPLE;
-    return;
-  }
-  struct queue *queue = &p->queue;
-  memcpy(queue->bytes + queue->length, record, size);
-  queue->is_sorted &= queue->count == queue->done || time >= queue->records[queue->count - 1].time;
-  queue->records[queue->count++] = (struct waiting){time, p->sequence, queue->length, cpu};
-  if (kind == RECORD_SAMPLE) p->event_counts[event_of(p, record, size)].queued++;
-  queue->length += size;
-  if (time > p->latest_ns && time <= INT64_MAX) p->latest_ns = time;
-}
-
-/* The size of the record that begins here; 0 if it is special, impossible or not whole. */
-uint32_t record_at(const uint8_t *bytes, uint64_t left, uint32_t *kind) {
-  uint16_t size;
-  if (left < 8) return 0;
-  memcpy(kind, bytes, 4);
-  memcpy(&size, bytes + 6, 2);
-  return size < 8 || size % 8 != 0 || size > left || is_special(*kind) ? 0 : size;
-}
-
-/* perf reads all rings in turn. When it has done so, all that is older than the end of the turn before has come. */
-static void end_round(profile *p) {
-  memmove(p->round_ends, p->round_ends + 1, sizeof p->round_ends - sizeof *p->round_ends);
-  p->round_ends[ROUND_ENDS - 1] = p->latest_ns;
-  p->rounds++;
-  p->round_bytes = 0;
-}
-
-/* Queues whole records; returns how many bytes they were. */
-PUBLIC uint64_t profile_feed(profile *p, const uint8_t *bytes, uint64_t length, int32_t cpu) {
-  uint64_t at = 0;
-  uint32_t kind, size;
-  while ((size = record_at(bytes + at, length - at, &kind)) != 0) {
-    p->round_bytes += size;
-    if (kind == FINISHED_ROUND || p->round_bytes > MOST_ROUND_BYTES) end_round(p);
-    if (kind < RECORD_USER_TYPES) enqueue(p, bytes + at, kind, size, cpu);
-    at += size;
-  }
-  return at;
-}
-
-/* All that the kernel has written to these rings. Its side is published by `data_head`, ours by `data_tail`. */
-PUBLIC void profile_drain(profile *p, const struct ring *rings, uint32_t count) {
-  for (uint32_t i = 0; i < count; i++) {
-    uint8_t *base = rings[i].base, *data = base + rings[i].page_bytes;
-    uint64_t *head_at = (uint64_t *)(void *)(base + RING_HEAD_OFFSET), size = rings[i].data_bytes;
-    uint64_t head = __atomic_load_n(head_at, __ATOMIC_ACQUIRE), tail = head_at[1];
-    if (head - tail > size) tail = head; /* cannot be; never read what is not ours */
-    while (tail != head) {
-      uint64_t from = tail % size, left = head - tail, straight = size - from < left ? size - from : left;
-      uint64_t read = profile_feed(p, data + from, straight, rings[i].cpu);
-      tail += read;
-      if (read == straight) continue;
-      if (straight == left) break;
-      /* A record that begins at the end of the ring and goes on at its start. */
-      uint8_t joined[UINT16_MAX + 1];
-      uint16_t record_bytes = 0;
-      uint64_t rest = straight - read;
-      if (rest >= 8) memcpy(&record_bytes, data + from + read + 6, 2);
-      if (rest < 8 || record_bytes <= rest || record_bytes > left - read) break;
-      memcpy(joined, data + from + read, rest);
-      memcpy(joined + rest, data, record_bytes - rest);
-      if (profile_feed(p, joined, record_bytes, rings[i].cpu) != record_bytes) break;
-      tail += record_bytes;
-    }
-    __atomic_store_n(head_at + 1, head, __ATOMIC_RELEASE);
-  }
-}
-
-/* When nothing waits: what a burst needed is not kept from all that comes after it. */
-void queue_free(profile *p) {
-  struct queue *queue = &p->queue;
-  resize(p, queue->bytes, queue->capacity, 0);
-  resize(p, queue->records, queue->records_capacity * sizeof *queue->records, 0);
-  resize(p, queue->spare, queue->spare_capacity * sizeof *queue->spare, 0);
-  *queue = (struct queue){.is_sorted = true};
-}
-
-static bool is_before(const struct waiting *one, const struct waiting *other) {
-  return one->time != other->time ? one->time < other->time : one->sequence < other->sequence;
-}
-
-static size_t run_end(const struct waiting *records, size_t from, size_t count) {
-  size_t at = from + 1;
-  while (at < count && !is_before(&records[at], &records[at - 1])) at++;
-  return at < count ? at : count;
-}
-
-static void merge(const struct waiting *one, const struct waiting *one_end, const struct waiting *other,
-                  const struct waiting *other_end, struct waiting *into) {
-  while (one < one_end && other < other_end) *into++ = is_before(other, one) ? *other++ : *one++;
-  while (one < one_end) *into++ = *one++;
-  while (other < other_end) *into++ = *other++;
-}
-
-/* By merging neighbouring runs: each ring is sorted, and so is most of a file. */
-void sort_queue(profile *p) {
-  struct queue *queue = &p->queue;
-  size_t count = queue->count;
-  if (queue->is_sorted) return;
-  if (queue->done != 0) { /* what was replayed has no place among the others */
-    queue->count = count -= queue->done;
-    memmove(queue->records, queue->records + queue->done, count * sizeof *queue->records);
-    queue->done = 0;
-  }
-  for (size_t runs = 2; runs > 1;) {
-    runs = 0;
-    for (size_t from = 0; from < count; runs++) {
-      size_t middle = run_end(queue->records, from, count);
-      size_t end = middle < count ? run_end(queue->records, middle, count) : count;
-      merge(queue->records + from, queue->records + middle, queue->records + middle, queue->records + end, queue->spare + from);
-      from = end;
-    }
-    struct waiting *sorted = queue->spare;
-    queue->spare = queue->records;
-    queue->records = sorted;
-    size_t capacity = queue->spare_capacity;
-    queue->spare_capacity = queue->records_capacity;
-    queue->records_capacity = capacity;
-  }
-  queue->is_sorted = true;
 }

@@ -1,103 +1,16 @@
-/* The turn: records in the order of time in, rows and questions out; then answers, until every row has its stack. */
+/* The turn: records in the order of time in, rows and questions out; then answers, until every row
+ * has its stack. */
 #include "profile.h"
 #include "perf_abi.h"
 
-#include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define MOST_KEPT_BYTES (1u << 20) /* of a queue in which nothing waits */
 
-/* ---- life -------------------------------------------------------------------------------------------------------------------- */
+/* ---- a sample becomes a row ------------------------------------------------------------------ */
 
-PUBLIC uint32_t profile_abi(void) { return PROFILE_ABI; }
-
-struct limits {
-  uint64_t limit_bytes, tenant_limit_bytes;
-  uint32_t tenant_nodes, tenant_unnamed, most_nodes;
-  uint32_t asks, has_time, has_trailer;
-};
-
-PUBLIC profile *profile_new(const struct limits *limits, const char *idle_names, uint32_t idle_names_length) {
-  if (idle_names_length > sizeof((profile *)0)->idle_names || (idle_names_length != 0 && idle_names[idle_names_length - 1] != 0)) return NULL;
-  profile *p = calloc(1, sizeof *p);
-  if (p == NULL) return NULL;
-  seed_hashes();
-  p->limit_bytes = limits->limit_bytes;
-  p->tenant_limit_bytes = limits->tenant_limit_bytes;
-  p->tenant_nodes = limits->tenant_nodes;
-  p->tenant_unnamed = limits->tenant_unnamed;
-  p->most_nodes = limits->most_nodes;
-  p->asks = limits->asks;
-  p->has_time = limits->has_time;
-  p->has_trailer = limits->has_trailer;
-  p->turn = 1;
-  p->task_free = p->process_free = NONE;
-  p->window_to = UINT64_MAX;
-  p->queue.is_sorted = true;
-  if (idle_names_length != 0) memcpy(p->idle_names, idle_names, idle_names_length);
-  p->idle_names_length = idle_names_length;
-  p->tenants = resize(p, NULL, 0, 64 * sizeof *p->tenants);
-  if (p->tenants != NULL) {
-    memset(p->tenants, 0, 64 * sizeof *p->tenants);
-    p->tenant_count = 64;
-    if (modules_start(p) && functions_start(p)) return p;
-  }
-  profile_free(p);
-  return NULL;
-}
-
-/* Of rows that nobody will finish. */
-void drop_pending(profile *p) {
-  for (uint32_t i = 0; i < p->pending_count; i++) image_release(p, p->pending[i].image);
-  p->pending_count = 0;
-  p->pending_words_count = 0;
-}
-
-/* What a turn is made of, between two of them. */
-static void turn_free(profile *p) {
-  rows_free(p);
-  resize(p, p->pending, p->pending_capacity * sizeof *p->pending, 0);
-  resize(p, p->pending_words, p->pending_words_capacity * sizeof *p->pending_words, 0);
-  resize(p, p->questions, p->question_capacity * sizeof *p->questions, 0);
-  resize(p, p->passed_on, p->passed_on_capacity, 0);
-  p->pending = NULL;
-  p->pending_words = NULL;
-  p->questions = NULL;
-  p->passed_on = NULL;
-  p->pending_capacity = p->question_capacity = 0;
-  p->pending_words_capacity = p->passed_on_capacity = 0;
-}
-
-PUBLIC void profile_free(profile *p) {
-  if (p == NULL) return;
-  drop_pending(p);
-  profile_forget_tasks(p);
-  functions_free(p);
-  modules_free(p);
-  turn_free(p);
-  struct table *tables[] = {&p->event_ids, &p->task_table, &p->process_table, &p->node_table, &p->name_table, &p->cgroup_table};
-  for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) table_free(p, tables[i]);
-  queue_free(p);
-  resize(p, p->tenants, p->tenant_count * sizeof *p->tenants, 0);
-  resize(p, p->events, p->event_capacity * sizeof *p->events, 0);
-  resize(p, p->event_counts, p->event_counts_capacity * sizeof *p->event_counts, 0);
-  resize(p, p->ids, p->id_capacity * sizeof *p->ids, 0);
-  resize(p, p->tasks, p->task_capacity * sizeof *p->tasks, 0);
-  resize(p, p->processes, p->process_capacity * sizeof *p->processes, 0);
-  resize(p, p->exited, p->exited_capacity * sizeof *p->exited, 0);
-  resize(p, p->parents, p->parents_capacity * sizeof *p->parents, 0);
-  resize(p, p->node_frames, p->node_frames_capacity * sizeof *p->node_frames, 0);
-  resize(p, p->frames, p->frame_capacity * sizeof *p->frames, 0);
-  resize(p, p->names, (size_t)p->name_capacity * NAME_BYTES, 0);
-  resize(p, p->cgroups, p->cgroup_capacity * sizeof *p->cgroups, 0);
-  assert(p->used_bytes == 0); /* else the account is wrong */
-  free(p);
-}
-
-/* ---- a sample becomes a row -------------------------------------------------------------------------------------------------- */
-
-static void ask_about_process(profile *p, struct process *process, struct task *task, const struct sample *sample) {
+static void ask_about_process(profile *p, struct process *process, struct task *task,
+                              const struct sample *sample) {
   struct question question = {.pid = sample->pid, .tid = sample->tid, .parent = process->parent};
   if (!task->has_name && task->asked_turn != p->turn && may_ask(p)) {
     task->asked_turn = p->turn;
@@ -124,14 +37,18 @@ static void put_aside(profile *p, struct pending *pending, const uint64_t *words
   if (wanted > p->pending_words_capacity) {
     size_t capacity = p->pending_words_capacity < 4096 ? 4096 : p->pending_words_capacity;
     while (capacity < wanted) capacity *= 2;
-    uint64_t *made = resize(p, p->pending_words, p->pending_words_capacity * bytes, capacity * bytes);
+    uint64_t *made =
+        resize(p, p->pending_words, p->pending_words_capacity * bytes, capacity * bytes);
     if (made == NULL) goto refused;
     p->pending_words = made;
     p->pending_words_capacity = capacity;
   }
-  if (!grow(p, (void **)&p->pending, &p->pending_capacity, p->pending_count + 1, sizeof *p->pending)) goto refused;
+  if (!grow(p, (void **)&p->pending, &p->pending_capacity, p->pending_count + 1,
+            sizeof *p->pending))
+    goto refused;
   pending->words = p->pending_words_count;
-  if (pending->length != 0) memcpy(p->pending_words + pending->words, words, pending->length * bytes);
+  if (pending->length != 0)
+    memcpy(p->pending_words + pending->words, words, pending->length * bytes);
   p->pending_words_count += pending->length;
   image_hold(pending->image);
   p->pending[p->pending_count++] = *pending;
@@ -140,7 +57,8 @@ refused:
   p->rows.stack[pending->row] = stack_of(p, pending, words, true);
 }
 
-static void replay_sample(profile *p, const struct sample *sample, const uint64_t *words, uint32_t length) {
+static void replay_sample(profile *p, const struct sample *sample, const uint64_t *words,
+                          uint32_t length) {
   struct process *process = find_process(p, sample->pid, true);
   struct task *task = make_task(p, sample->pid, sample->tid);
   p->samples++;
@@ -148,17 +66,24 @@ static void replay_sample(profile *p, const struct sample *sample, const uint64_
     p->refused++;
     return;
   }
-  struct pending pending = {.image = image_of(p, process), .row = p->rows.count, .event = sample->event, .pid = sample->pid,
-                            .tenant = tenant_of(p, process), .length = length};
+  struct pending pending = {.image = image_of(p, process),
+                            .row = p->rows.count,
+                            .event = sample->event,
+                            .pid = sample->pid,
+                            .tenant = tenant_of(p, process),
+                            .length = length};
   struct rows *rows = &p->rows;
   rows->time[pending.row] = row_time(p, sample->time);
   if (p->turn_samples++ == 0) p->first_ns = rows->time[pending.row];
   p->last_ns = rows->time[pending.row];
-  rows->cpu[pending.row] = (int16_t)(sample->cpu >= 0 && sample->cpu <= INT16_MAX ? sample->cpu : -1);
+  rows->cpu[pending.row] =
+      (int16_t)(sample->cpu >= 0 && sample->cpu <= INT16_MAX ? sample->cpu : -1);
   rows->pid[pending.row] = sample->pid;
   rows->tid[pending.row] = sample->tid;
   /* Where nobody can be asked, who has no name yet has none. */
-  rows->name[pending.row] = task->has_name ? number_of_name(p, task->name) : p->asks ? -1 : number_of_task(p, sample->tid);
+  rows->name[pending.row] = task->has_name ? number_of_name(p, task->name)
+                            : p->asks      ? -1
+                                           : number_of_task(p, sample->tid);
   rows->event[pending.row] = (int32_t)sample->event;
   rows->cgroup_id[pending.row] = sample->cgroup_id;
   rows->argument[pending.row] = sample->argument;
@@ -176,7 +101,8 @@ static void replay_sample(profile *p, const struct sample *sample, const uint64_
   if (stack == WAITS) put_aside(p, &pending, words);
 }
 
-static void pass_on(profile *p, const struct waiting *waiting, const uint8_t *record, uint32_t size, int32_t cpu) {
+static void pass_on(profile *p, const struct waiting *waiting, const uint8_t *record, uint32_t size,
+                    int32_t cpu) {
   size_t wanted = p->passed_on_length + 16 + size;
   if (wanted > p->passed_on_capacity) {
     size_t capacity = p->passed_on_capacity < 4096 ? 4096 : p->passed_on_capacity;
@@ -209,7 +135,8 @@ static void replay_record(profile *p, const struct waiting *waiting) {
     uint64_t words[2];
     bool is_within = waiting->time >= p->window_from && waiting->time < p->window_to;
     event = event_of(p, record, size);
-    if (event == NONE || (!p->events[event].is_passed_on && !decode_sample(p, record, size, event, &sample))) {
+    if (event == NONE ||
+        (!p->events[event].is_passed_on && !decode_sample(p, record, size, event, &sample))) {
       p->malformed++;
     } else if (p->events[event].is_passed_on == LEFT_OUT) {
       p->event_counts[event].left_out += is_within;
@@ -219,7 +146,8 @@ static void replay_record(profile *p, const struct waiting *waiting) {
       sample.time = waiting->time;
       if (cpu >= 0) sample.cpu = cpu;
       if (sample.extra_length != 0 && sample.length != 0) {
-        /* A chain and an innermost user address behind it: put together where there is room for both. */
+        /* A chain and an innermost user address behind it: put together where there is room for
+         * both. */
         uint64_t joined[UINT16_MAX / 8 + 3];
         memcpy(joined, sample.chain, sample.length * 8ull);
         memcpy(joined + sample.length, sample.extra, sizeof words);
@@ -237,13 +165,11 @@ static void replay_record(profile *p, const struct waiting *waiting) {
   memcpy(&pid, record + 8, kind == RECORD_THROTTLE ? 0 : 4);
   bool is_task = kind == RECORD_COMM || kind == RECORD_FORK || kind == RECORD_EXIT;
   bool is_mapping = kind == RECORD_MMAP || kind == RECORD_MMAP2;
-  if (is_task || (is_mapping && pid != -1))
-    apply_record(p, record, size);
-  else
-    pass_on(p, waiting, record, size, cpu >= 0 ? cpu : trailer_cpu(p, record, size));
+  if (is_task || (is_mapping && pid != -1)) apply_record(p, record, size);
+  else pass_on(p, waiting, record, size, cpu >= 0 ? cpu : trailer_cpu(p, record, size));
 }
 
-/* ---- the turn, as Python calls it -------------------------------------------------------------------------------------------- */
+/* ---- the turn, as Python calls it ------------------------------------------------------------ */
 
 PUBLIC void profile_window(profile *p, uint64_t from_ns, uint64_t to_ns) {
   p->window_from = from_ns;
@@ -256,11 +182,13 @@ static uint16_t size_of(const uint8_t *record) {
   return size;
 }
 
-/* The bytes of records that wait on move to the front. One that waits for long must not keep all that came after it. */
+/* The bytes of records that wait on move to the front. One that waits for long must not keep all
+ * that came after it. */
 static void keep_waiting(profile *p) {
   struct queue *queue = &p->queue;
   uint64_t wanted = 0, first_at = queue->length, at = 0;
-  if (queue->done == 0 || 2 * queue->done < queue->count) return; /* many short turns must not move what waits each time */
+  /* Many short turns must not move what waits each time. */
+  if (queue->done == 0 || 2 * queue->done < queue->count) return;
   if (queue->done == queue->count && queue->capacity > MOST_KEPT_BYTES) {
     queue_free(p);
     return;
@@ -273,7 +201,8 @@ static void keep_waiting(profile *p) {
     if (queue->records[i].at < first_at) first_at = queue->records[i].at;
   }
   uint64_t kept = queue->length - first_at;
-  uint8_t *packed = wanted != 0 && kept > 2 * wanted && kept > 1 << 16 ? resize(p, NULL, 0, 2 * wanted) : NULL;
+  uint8_t *packed =
+      wanted != 0 && kept > 2 * wanted && kept > 1 << 16 ? resize(p, NULL, 0, 2 * wanted) : NULL;
   if (packed == NULL) {
     if (kept != 0) memmove(queue->bytes, queue->bytes + first_at, kept);
     for (size_t i = 0; i < queue->count; i++) queue->records[i].at -= first_at;
@@ -299,23 +228,31 @@ PUBLIC void profile_replay(profile *p, uint64_t until_ns, int64_t offset_ns) {
   p->rows.count = p->name_count = p->cgroup_count = p->question_count = 0;
   p->passed_on_length = 0;
   p->turn_samples = 0;
-  if (p->used_bytes > p->limit_bytes / 2) turn_free(p); /* what a burst needed is not kept from all that comes after it */
+  /* What a burst needed is not kept from all that comes after it. */
+  if (p->used_bytes > p->limit_bytes / 2) turn_free(p);
   table_clear(&p->name_table);
   table_clear(&p->cgroup_table);
-  p->offset_ns = offset_ns < -INT64_MAX / 2 ? -INT64_MAX / 2 : offset_ns > INT64_MAX / 2 ? INT64_MAX / 2 : offset_ns;
+  p->offset_ns = offset_ns < -INT64_MAX / 2  ? -INT64_MAX / 2
+                 : offset_ns > INT64_MAX / 2 ? INT64_MAX / 2
+                                             : offset_ns;
   sort_queue(p);
-  size_t most = p->turn_records == 0 || queue->count - queue->done < p->turn_records ? queue->count : queue->done + p->turn_records;
-  while (queue->done < most && queue->records[queue->done].time <= until_ns) replay_record(p, &queue->records[queue->done++]);
+  size_t most = p->turn_records == 0 || queue->count - queue->done < p->turn_records
+                    ? queue->count
+                    : queue->done + p->turn_records;
+  while (queue->done < most && queue->records[queue->done].time <= until_ns)
+    replay_record(p, &queue->records[queue->done++]);
   keep_waiting(p);
 }
 
-/* After answers: the rows that waited for them. `is_forced`: whatever is still unknown stays so. Returns how many still wait. */
+/* After answers: the rows that waited for them. `is_forced`: whatever is still unknown stays so.
+ * Returns how many still wait. */
 PUBLIC uint32_t profile_resume(profile *p, uint32_t is_forced) {
   uint32_t left = 0, count = p->pending_count;
   p->question_count = 0;
   for (uint32_t i = 0; i < count; i++) {
     struct pending pending = p->pending[i];
-    if (pending.tenant == STRANGERS) pending.tenant = tenant_of(p, find_process(p, pending.pid, false));
+    if (pending.tenant == STRANGERS)
+      pending.tenant = tenant_of(p, find_process(p, pending.pid, false));
     if (pending.tenant == STRANGERS) pending.tenant = NOBODY;
     const uint64_t *words = pending.length != 0 ? p->pending_words + pending.words : NULL;
     int32_t stack = stack_of(p, &pending, words, is_forced != 0);
@@ -332,7 +269,8 @@ PUBLIC uint32_t profile_resume(profile *p, uint32_t is_forced) {
   return left;
 }
 
-/* Ends the turn: every row has its name, cgroup and stack, idle ones are gone, and so are processes that ended a turn ago. */
+/* Ends the turn: every row has its name, cgroup and stack, idle ones are gone, and so are processes
+ * that ended a turn ago. */
 PUBLIC void profile_finish(profile *p) {
   uint32_t kept = 0;
   if (p->pending_count != 0) profile_resume(p, 1);
@@ -356,32 +294,4 @@ PUBLIC void profile_finish(profile *p) {
   p->turn = p->turn == UINT32_MAX ? 1 : p->turn + 1;
   bound_blocks(p);
   relieve(p);
-}
-
-PUBLIC void profile_view(const profile *p, struct view *view) {
-  *view = (struct view){
-      .rows = &p->rows, .names = p->names, .cgroups = p->cgroups, .parents = p->parents, .frames = p->node_frames,
-      .questions = p->questions, .passed_on = p->passed_on, .name_count = p->name_count, .cgroup_count = p->cgroup_count,
-      .node_count = p->node_count, .frame_count = p->frame_count, .question_count = p->question_count,
-      .passed_on_bytes = p->passed_on_length, .pending_count = p->pending_count, .latest_ns = p->latest_ns,
-      .queued_bytes = p->queue.length, .used_bytes = p->used_bytes, .limit_bytes = p->limit_bytes, .samples = p->samples,
-      .idle = p->idle, .malformed = p->malformed, .refused = p->refused, .cut = p->cut, .rounds = p->rounds,
-      .bounded = p->bounded_frames, .processes = p->process_table.count, .functions = p->function_count,
-  };
-}
-
-/* The tenants whose frames were bounded since the last call: the caller's numbers of their cgroups (-1: of nobody), and how many. */
-PUBLIC uint32_t profile_take_bounded(profile *p, int32_t *cgroups, uint32_t *counts, uint32_t most) {
-  uint32_t found = 0;
-  for (uint32_t i = NOBODY + 1; i < FIRST_CGROUP; i++) {
-    p->tenants[NOBODY].bounded += p->tenants[i].bounded;
-    p->tenants[i].bounded = 0;
-  }
-  for (uint32_t i = 0; i < p->tenant_count && found < most; i++) {
-    if (p->tenants[i].bounded == 0) continue;
-    cgroups[found] = i == NOBODY ? -1 : (int32_t)(i - FIRST_CGROUP);
-    counts[found++] = p->tenants[i].bounded;
-    p->tenants[i].bounded = 0;
-  }
-  return found;
 }

@@ -1,144 +1,37 @@
-/* Functions of an ELF file: which one lies where in a block of 16 KiB of the file, from its symbol tables (include/uapi/linux/elf.h).
+/* Functions of an ELF file: which one lies where in a block of 16 KiB of the file, from its symbol
+ * tables (include/uapi/linux/elf.h).
  *
- * A file is anybody's: every count, place and address in it is taken for a lie. A table is sorted once; what its symbols mean (which of
- * several is shown, where one without a size ends) is worked out for the block that is asked for. Names stay in the file.
+ * A file is anybody's: every count, place and address in it is taken for a lie. A table is sorted
+ * once; what its symbols mean (which of several is shown, where one without a size ends) is worked
+ * out for the block that is asked for. Names stay in the file.
  */
 #define _GNU_SOURCE /* pread */
 #include "profile.h"
+#include "symbols.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define SYMBOL_BYTES 24
-#define NAME_LIMIT 1025 /* a longer one is cut, and one byte too long to be demangled (symbol_names.MANGLED_LIMIT) */
-#define LOOK_BACK 8      /* a function may lie inside another's range (asm entry points): so many earlier starts may reach an address */
+/* A longer one is cut, and one byte too long to be demangled (symbol_names.MANGLED_LIMIT). */
+#define NAME_LIMIT 1025
+/* A function may lie inside another's range (asm entry points): so many earlier starts may reach an
+ * address. */
+#define LOOK_BACK 8
 #define STARTS_BEFORE 16 /* some of those are not shown */
 #define BEHIND 3
-#define MOST_NAMES 64    /* of one address: each is looked at for each block around it, and a file may hold millions */
 #define WINDOW_BYTES 4096
 #define MOST_TABLES 4
-#define DIGIT_BITS 11
-#define DIGIT_MASK ((1u << DIGIT_BITS) - 1)
-#define TYPE_NONE 0
-#define TYPE_FUNCTION 2
-#define TYPE_INDIRECT 10
-
-struct symbol {
-  uint64_t start, size;
-  uint32_t name;
-  uint16_t section;
-  uint8_t info;
-};
-
-struct section {
-  uint64_t end;
-  uint32_t has_code, reserved;
-};
-
-/* `strings` is the string table, or NULL: then it lies in the file, from `strings_at` on. */
-struct symbols {
-  struct symbol *symbols;
-  struct section *sections;
-  char *strings;
-  uint64_t strings_at, strings_bytes;
-  uint32_t count, section_count;
-};
 
 /* Where the bytes of the file lie in memory. */
 struct range {
   uint64_t offset, size, address;
 };
 
-/* By address; of one address in the order of the file, which qsort does not promise. Digit by digit, from the lowest: addresses of a file
- * lie so near to each other that three digits are enough. False: no memory. */
-static bool sort_symbols(struct symbol *symbols, uint32_t count) {
-  struct symbol *from = symbols, *into = malloc((count + 1ull) * sizeof *into), *spare = into;
-  uint64_t lowest = UINT64_MAX, highest = 0;
-  if (into == NULL) return false;
-  for (uint32_t i = 0; i < count; i++) {
-    if (symbols[i].start < lowest) lowest = symbols[i].start;
-    if (symbols[i].start > highest) highest = symbols[i].start;
-  }
-  for (uint32_t shift = 0; shift < 64 && count != 0 && (highest - lowest) >> shift != 0; shift += DIGIT_BITS) {
-    uint32_t ends[1u << DIGIT_BITS] = {0}, before = 0;
-    for (uint32_t i = 0; i < count; i++) ends[(from[i].start - lowest) >> shift & DIGIT_MASK]++;
-    for (uint32_t i = 0; i <= DIGIT_MASK; i++) {
-      uint32_t here = ends[i];
-      ends[i] = before;
-      before += here;
-    }
-    for (uint32_t i = 0; i < count; i++) into[ends[(from[i].start - lowest) >> shift & DIGIT_MASK]++] = from[i];
-    struct symbol *sorted = into;
-    into = from;
-    from = sorted;
-  }
-  if (from != symbols) memcpy(symbols, from, (size_t)count * sizeof *symbols);
-  free(spare);
-  return true;
-}
+/* ---- names ----------------------------------------------------------------------------------- */
 
-static void keep_some_names(struct symbols *table) {
-  uint32_t kept = 0;
-  for (uint32_t i = 0; i < table->count; i++) {
-    if (kept >= MOST_NAMES && table->symbols[kept - MOST_NAMES].start == table->symbols[i].start) continue;
-    table->symbols[kept++] = table->symbols[i];
-  }
-  table->count = kept;
-}
-
-PUBLIC void profile_symbols_free(struct symbols *table) {
-  if (table == NULL) return;
-  free(table->symbols);
-  free(table->sections);
-  free(table->strings);
-  free(table);
-}
-
-PUBLIC struct symbols *profile_symbols_new(const uint8_t *bytes, uint64_t length, const struct section *sections, uint32_t section_count,
-                                           const char *strings, uint64_t strings_at, uint64_t strings_bytes) {
-  uint64_t all = length / SYMBOL_BYTES;
-  struct symbols *table = calloc(1, sizeof *table);
-  if (table == NULL || all > UINT32_MAX) goto failed;
-  table->symbols = malloc((all + 1) * sizeof *table->symbols);
-  table->sections = malloc((section_count + 1ull) * sizeof *sections);
-  table->strings = strings == NULL ? NULL : malloc(strings_bytes + 1);
-  if (table->symbols == NULL || table->sections == NULL || (strings != NULL && table->strings == NULL)) goto failed;
-  memcpy(table->sections, sections, section_count * sizeof *sections);
-  if (strings != NULL) memcpy(table->strings, strings, strings_bytes);
-  table->strings_at = strings_at;
-  table->strings_bytes = strings_bytes;
-  table->section_count = section_count;
-  bool is_sorted = true;
-  for (uint64_t i = 0; i < all; i++, bytes += SYMBOL_BYTES) {
-    struct symbol *symbol = &table->symbols[table->count];
-    memcpy(&symbol->name, bytes, 4);
-    symbol->info = bytes[4];
-    memcpy(&symbol->section, bytes + 6, 2);
-    memcpy(&symbol->start, bytes + 8, 8);
-    memcpy(&symbol->size, bytes + 16, 8);
-    uint32_t type = symbol->info & 15u;
-    if (symbol->section == 0 || symbol->start == 0 || (type != TYPE_NONE && type != TYPE_FUNCTION && type != TYPE_INDIRECT)) continue;
-    is_sorted &= table->count == 0 || symbol->start >= symbol[-1].start;
-    table->count++;
-  }
-  if (!is_sorted && !sort_symbols(table->symbols, table->count)) goto failed;
-  keep_some_names(table);
-  struct symbol *smaller = realloc(table->symbols, (table->count + 1) * sizeof *smaller);
-  if (smaller != NULL) table->symbols = smaller;
-  return table;
-failed:
-  profile_symbols_free(table);
-  return NULL;
-}
-
-PUBLIC uint64_t profile_symbols_bytes(const struct symbols *table) {
-  return table->count * sizeof *table->symbols + (table->strings != NULL ? table->strings_bytes : 0);
-}
-
-/* ---- names ------------------------------------------------------------------------------------------------------------------- */
-
-/* A piece of a string table that was read last: names of neighbours are neighbours there most of the time. */
+/* A piece of a string table that was read last: names of neighbours are neighbours there most of
+ * the time. */
 struct window {
   const struct symbols *table;
   uint64_t from, length;
@@ -146,8 +39,10 @@ struct window {
   int file;
 };
 
-/* The name up to the version that the linker adds (`memcpy@@GLIBC_2.14`); its length is 0 if there is none. */
-static const char *name_of(struct window *window, const struct symbols *table, uint32_t place, uint32_t *length) {
+/* The name up to the version that the linker adds (`memcpy@@GLIBC_2.14`); its length is 0 if there
+ * is none. */
+static const char *name_of(struct window *window, const struct symbols *table, uint32_t place,
+                           uint32_t *length) {
   const char *name = "";
   uint64_t most = 0;
   *length = 0;
@@ -156,10 +51,14 @@ static const char *name_of(struct window *window, const struct symbols *table, u
     name = table->strings + place;
     most = table->strings_bytes - place;
   } else {
-    bool is_held = window->table == table && place >= window->from && place < window->from + window->length;
+    bool is_held =
+        window->table == table && place >= window->from && place < window->from + window->length;
     /* A name that reaches the end of what is held is read from its start. */
-    if (!is_held || (memchr(window->bytes + (place - window->from), 0, window->length - (place - window->from)) == NULL && place != window->from)) {
-      uint64_t wanted = table->strings_bytes - place < WINDOW_BYTES ? table->strings_bytes - place : WINDOW_BYTES;
+    if (!is_held || (memchr(window->bytes + (place - window->from), 0,
+                            window->length - (place - window->from)) == NULL &&
+                     place != window->from)) {
+      uint64_t wanted =
+          table->strings_bytes - place < WINDOW_BYTES ? table->strings_bytes - place : WINDOW_BYTES;
       ssize_t got = pread(window->file, window->bytes, wanted, (off_t)(table->strings_at + place));
       window->table = table;
       window->from = place;
@@ -173,7 +72,7 @@ static const char *name_of(struct window *window, const struct symbols *table, u
   return name;
 }
 
-/* ---- the functions near an address ------------------------------------------------------------------------------------------- */
+/* ---- the functions near an address ----------------------------------------------------------- */
 
 struct near {
   uint64_t start, end;
@@ -213,14 +112,17 @@ static uint32_t first_from(const struct symbols *table, uint64_t address) {
   uint32_t low = 0, high = table->count;
   while (low < high) {
     uint32_t middle = low + (high - low) / 2;
-    if (table->symbols[middle].start < address) low = middle + 1; else high = middle;
+    if (table->symbols[middle].start < address) low = middle + 1;
+    else high = middle;
   }
   return low;
 }
 
-static bool add_near(struct neighbours *found, const struct symbols *table, const struct symbol *symbol, uint64_t *covered_to) {
+static bool add_near(struct neighbours *found, const struct symbols *table,
+                     const struct symbol *symbol, uint64_t *covered_to) {
   bool is_label = (symbol->info & 15u) == TYPE_NONE;
-  bool is_in_code = symbol->section < table->section_count && table->sections[symbol->section].has_code;
+  bool is_in_code =
+      symbol->section < table->section_count && table->sections[symbol->section].has_code;
   if (is_label && (symbol->start < *covered_to || !is_in_code)) return true;
   uint32_t length;
   const char *name = name_of(&found->window, table, symbol->name, &length);
@@ -230,7 +132,8 @@ static bool add_near(struct neighbours *found, const struct symbols *table, cons
   uint64_t end = symbol->start > UINT64_MAX - reach ? UINT64_MAX : symbol->start + reach;
   if (!is_label) *covered_to = end;
   uint32_t underscores = name[0] != '_' ? 0 : length > 1 && name[1] == '_' ? 2 : 1;
-  uint32_t rank = 32u * is_label + 16u * (symbol->size == 0) + 4u * (symbol->info >> 4 == 0) + underscores;
+  uint32_t rank =
+      32u * is_label + 16u * (symbol->size == 0) + 4u * (symbol->info >> 4 == 0) + underscores;
   struct near *last = found->count != 0 ? &found->near[found->count - 1] : NULL;
   bool is_new = last == NULL || last->start != symbol->start;
   if (!is_new && rank >= last->rank) return true;
@@ -241,22 +144,29 @@ static bool add_near(struct neighbours *found, const struct symbols *table, cons
     found->near = made;
     found->capacity = capacity;
   }
-  if (!reserve_bytes(&found->names, &found->names_capacity, found->names_length + length)) return false;
+  if (!reserve_bytes(&found->names, &found->names_capacity, found->names_length + length))
+    return false;
   memcpy(found->names + found->names_length, name, length);
-  uint64_t section_end = symbol->section < table->section_count ? table->sections[symbol->section].end : UINT64_MAX;
-  /* One without a size reaches to the next, but not past its section: marked by an end before its start until the next is known. */
-  struct near near = {symbol->start, symbol->size != 0 ? end : section_end, rank, (uint32_t)found->names_length, length};
+  uint64_t section_end =
+      symbol->section < table->section_count ? table->sections[symbol->section].end : UINT64_MAX;
+  /* One without a size reaches to the next, but not past its section: marked by an end before its
+   * start until the next is known. */
+  struct near near = {symbol->start, symbol->size != 0 ? end : section_end, rank,
+                      (uint32_t)found->names_length, length};
   found->names_length += length;
   found->near[is_new ? found->count++ : found->count - 1] = near;
   return true;
 }
 
-/* What may reach into the range: of symbols with one start the best, labels only where no function is. */
-static bool find_near(struct neighbours *found, const struct symbols *table, uint64_t low, uint64_t high) {
+/* What may reach into the range: of symbols with one start the best, labels only where no function
+ * is. */
+static bool find_near(struct neighbours *found, const struct symbols *table, uint64_t low,
+                      uint64_t high) {
   uint32_t first = first_from(table, low), last = first_from(table, high);
   uint64_t covered_to = 0;
   for (uint32_t i = 0; i < STARTS_BEFORE && first != 0; i++)
-    if (--first != 0 && table->symbols[first - 1].start == table->symbols[first].start) first = first_from(table, table->symbols[first].start);
+    if (--first != 0 && table->symbols[first - 1].start == table->symbols[first].start)
+      first = first_from(table, table->symbols[first].start);
   last = table->count - last > BEHIND ? last + BEHIND : table->count;
   found->count = 0, found->names_length = 0;
   for (uint32_t i = first; i < last; i++)
@@ -268,14 +178,16 @@ static bool find_near(struct neighbours *found, const struct symbols *table, uin
   return true;
 }
 
-/* ---- a block ----------------------------------------------------------------------------------------------------------------- */
+/* ---- a block --------------------------------------------------------------------------------- */
 
 /* From an offset of the file on there is this function; an empty name is none. */
 static bool put_function(struct found *found, uint64_t offset, const char *name, uint32_t length) {
   uint32_t begin = found->count > 1 ? found->ends[found->count - 2] : 0;
   bool is_same_length = found->count != 0 && found->ends[found->count - 1] - begin == length;
-  if (is_same_length && (length == 0 || memcmp(found->names + begin, name, length) == 0)) return true;
-  if (!reserve_bytes(&found->names, &found->names_capacity, found->names_length + length + 1)) return false;
+  if (is_same_length && (length == 0 || memcmp(found->names + begin, name, length) == 0))
+    return true;
+  if (!reserve_bytes(&found->names, &found->names_capacity, found->names_length + length + 1))
+    return false;
   memcpy(found->names + found->names_length, name, length);
   found->names_length += length;
   found->starts[found->count] = (uint16_t)(offset - found->low);
@@ -284,10 +196,12 @@ static bool put_function(struct found *found, uint64_t offset, const char *name,
 }
 
 /* The function at an address, and where that may change: at the next start or end. */
-static const struct near *near_at(const struct neighbours *found, uint64_t address, uint32_t *after, uint64_t *change) {
+static const struct near *near_at(const struct neighbours *found, uint64_t address, uint32_t *after,
+                                  uint64_t *change) {
   while (*after < found->count && found->near[*after].start <= address) ++*after;
   const struct near *around = NULL;
-  if (*after < found->count && found->near[*after].start < *change) *change = found->near[*after].start;
+  if (*after < found->count && found->near[*after].start < *change)
+    *change = found->near[*after].start;
   for (uint32_t i = *after; i > 0 && *after - i < LOOK_BACK; i--) {
     const struct near *near = &found->near[i - 1];
     if (near->end <= address) continue;
@@ -297,8 +211,10 @@ static const struct near *near_at(const struct neighbours *found, uint64_t addre
   return around;
 }
 
-/* Functions of the addresses from `low` to before `high`, which lie `shift` above the file's offsets; the first table that knows one. */
-static bool put_range(struct found *found, struct symbols *const *tables, uint32_t count, uint64_t low, uint64_t high, uint64_t shift) {
+/* Functions of the addresses from `low` to before `high`, which lie `shift` above the file's
+ * offsets; the first table that knows one. */
+static bool put_range(struct found *found, struct symbols *const *tables, uint32_t count,
+                      uint64_t low, uint64_t high, uint64_t shift) {
   if (count == 0) return put_function(found, low - shift, "", 0);
   struct neighbours *neighbours = &found->neighbours[count - 1];
   if (!find_near(neighbours, tables[0], low, high)) return false;
@@ -306,15 +222,16 @@ static bool put_range(struct found *found, struct symbols *const *tables, uint32
   for (uint64_t at = low, change; at < high; at = change) {
     change = high;
     const struct near *near = near_at(neighbours, at, &after, &change);
-    bool is_put = near != NULL ? put_function(found, at - shift, neighbours->names + near->name, near->length)
-                               : put_range(found, tables + 1, count - 1, at, change, shift);
+    bool is_put =
+        near != NULL ? put_function(found, at - shift, neighbours->names + near->name, near->length)
+                     : put_range(found, tables + 1, count - 1, at, change, shift);
     if (!is_put) return false;
   }
   return true;
 }
 
-static bool find_functions(struct found *found, struct symbols *const *tables, uint32_t count, const struct range *ranges, uint32_t range_count,
-                       uint64_t block) {
+static bool find_functions(struct found *found, struct symbols *const *tables, uint32_t count,
+                           const struct range *ranges, uint32_t range_count, uint64_t block) {
   if (count > MOST_TABLES || block > UINT64_MAX >> (BLOCK_BITS + 1)) return false;
   uint64_t low = block << BLOCK_BITS, high = low + (1u << BLOCK_BITS);
   found->low = low;
@@ -324,14 +241,16 @@ static bool find_functions(struct found *found, struct symbols *const *tables, u
     const struct range *around = NULL;
     edge = high;
     for (uint32_t i = 0; i < range_count; i++) {
-      uint64_t start = ranges[i].offset, end = start > UINT64_MAX - ranges[i].size ? UINT64_MAX : start + ranges[i].size;
+      uint64_t start = ranges[i].offset,
+               end = start > UINT64_MAX - ranges[i].size ? UINT64_MAX : start + ranges[i].size;
       if (start > at && start < edge) edge = start;
       if (end > at && end < edge) edge = end;
       if (around == NULL && at >= start && at < end) around = &ranges[i];
     }
     uint64_t shift = around != NULL ? around->address - around->offset : 0;
-    bool is_put = around != NULL && at + shift < edge + shift ? put_range(found, tables, count, at + shift, edge + shift, shift)
-                                                               : put_function(found, at, "", 0);
+    bool is_put = around != NULL && at + shift < edge + shift
+                      ? put_range(found, tables, count, at + shift, edge + shift, shift)
+                      : put_function(found, at, "", 0);
     if (!is_put) return false;
   }
   return true;
@@ -373,8 +292,10 @@ struct block_view {
   char *names;
 };
 
-/* One block, into the caller's room of `capacity` functions and `names_bytes`; the counts become what it needs. -1: no memory. */
-PUBLIC int profile_symbols_block(struct symbols *const *tables, uint32_t count, const struct range *ranges, uint32_t range_count, uint64_t block,
+/* One block, into the caller's room of `capacity` functions and `names_bytes`; the counts become
+ * what it needs. -1: no memory. */
+PUBLIC int profile_symbols_block(struct symbols *const *tables, uint32_t count,
+                                 const struct range *ranges, uint32_t range_count, uint64_t block,
                                  int32_t file, struct block_view *view) {
   struct found *found = found_new(file);
   if (found == NULL || !find_functions(found, tables, count, ranges, range_count, block)) {
@@ -394,7 +315,8 @@ PUBLIC int profile_symbols_block(struct symbols *const *tables, uint32_t count, 
 }
 
 /* Every block of a module that was asked for and not answered yet. Returns how many. */
-PUBLIC uint32_t profile_learn_symbols(profile *p, uint32_t module, struct symbols *const *tables, uint32_t count, const struct range *ranges,
+PUBLIC uint32_t profile_learn_symbols(profile *p, uint32_t module, struct symbols *const *tables,
+                                      uint32_t count, const struct range *ranges,
                                       uint32_t range_count, int32_t file) {
   struct found *found = found_new(file);
   uint32_t learnt = 0;
@@ -403,8 +325,8 @@ PUBLIC uint32_t profile_learn_symbols(profile *p, uint32_t module, struct symbol
     uint64_t number = p->blocks[i]->number;
     if (p->blocks[i]->module != module || p->blocks[i]->is_known) continue;
     bool is_found = find_functions(found, tables, count, ranges, range_count, number);
-    profile_learn_block(p, module, number, is_found ? found->count : 0, found->starts, found->ends, found->names,
-                        found->names_length);
+    profile_learn_block(p, module, number, is_found ? found->count : 0, found->starts, found->ends,
+                        found->names, found->names_length);
     learnt++;
   }
   found_free(found);
