@@ -40,6 +40,7 @@ class Convoy:
     held: Span | None
     holder_stack: tuple[str, ...]
     chain: tuple[TaskWait, ...]
+    holders: int = 0
 
     @property
     def tasks(self) -> int:
@@ -52,6 +53,11 @@ class Convoy:
     @property
     def total_s(self) -> float:
         return sum(wait.seconds for wait in self.waits)
+
+    @property
+    def is_crowd(self) -> bool:
+        """Nobody had it for long: many took it in turn."""
+        return self.holders > 1 and self.held_s < _MUCH * self.longest.seconds
 
     @property
     def held_s(self) -> float:
@@ -71,7 +77,11 @@ class Convoy:
         texts = [
             f"{many} waited {self.total_s:.1f} s in all: {', '.join(w.words() for w in worst)}"
         ]
-        if self.holder is None:
+        if self.is_crowd:
+            texts.append(
+                f"{self.holders} tasks took it in turn, none for longer than {self.held_s:.2f} s"
+            )
+        elif self.holder is None:
             texts.append("who has it was not seen, because it was not given back")
         else:
             through = f", through {' < '.join(self.holder_stack[:4])}" if self.holder_stack else ""
@@ -110,7 +120,7 @@ def _convoy(name: str, waits: Sequence[TaskWait], node: Node) -> Convoy:
     held, last = max(holds.values(), key=lambda one: one[0].length_ns)
     assert last.by is not None
     chain = _chain(last.by.tid, held, node, name)
-    return Convoy(name, tuple(waits), last.by, held, last.by_stack, chain)
+    return Convoy(name, tuple(waits), last.by, held, last.by_stack, chain, len(holds))
 
 
 def _since(wait: TaskWait, waits: Sequence[TaskWait]) -> int:

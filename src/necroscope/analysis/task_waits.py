@@ -69,7 +69,7 @@ class TaskWait:
 
     @property
     def channel(self) -> Channel:
-        return channel_of(self.kind, self.stack)
+        return channel_of(self.kind, self.stack, self.by_stack)
 
     @property
     def subject(self) -> str:

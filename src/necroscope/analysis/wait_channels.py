@@ -1,8 +1,11 @@
 """What a task slept for, by the kernel's functions it slept in: a lock of the kernel, a device,
 dirty pages, a lock of its own program.
 
-A lock is named by who asks for it: the functions above the slow path of a mutex or rwsem take that
-one lock and no other. Where no name is known, the function that asked is the name.
+A stack that the kernel walks for others leaves out its scheduler (`__sched`, kernel/stacktrace.c)
+and the slow paths of all locks: it begins with who asked for the lock. So that it was a lock,
+and of which kind, is known from how the sleeper was woken, which is how the lock was given back.
+Which lock it is, is known from who asks for it: these functions take that one and no other. Where
+no name is known, the function that asked is the name.
 """
 
 from dataclasses import dataclass
@@ -10,8 +13,9 @@ from typing import Final
 
 from necroscope.analysis.functions import Functions, functions
 
-# Callers of a lock that are looked at.
+# Callers of a lock that are looked at, and functions of the one that gives it back.
 _NEAR: Final = 3
+_NEAR_RELEASE: Final = 4
 FUTEX, LOCK, WRITEBACK, DEVICE, ORDINARY_SLEEP, OTHER = (
     *("futex", "lock", "writeback", "device"),
     *("ordinary", "other"),
@@ -23,10 +27,16 @@ _MUTEX: Final = functions(
 )
 _RWSEM: Final = functions(
     "rwsem_down_* down_read* down_write* __down_read* __down_write* mmap_read_lock*"
-    " mmap_write_lock* schedule_preempt_disabled"
+    " mmap_write_lock*"
 )
 _PER_CPU_RWSEM: Final = functions("percpu_rwsem_wait* percpu_down_* __percpu_down_*")
 PRIMITIVES: Final = _MUTEX | _RWSEM | _PER_CPU_RWSEM
+# How each is given back.
+_RELEASES: Final = (
+    (functions("__mutex_unlock_slowpath mutex_unlock* __up up rt_mutex_* __rt_mutex_*"), _MUTEX),
+    (functions("percpu_up_* __percpu_up_* percpu_rwsem_wake_function"), _PER_CPU_RWSEM),
+    (functions("rwsem_wake rwsem_mark_wake up_read up_write downgrade_write"), _RWSEM),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +143,15 @@ class Channel:
     is_global: bool = False
 
 
-def channel_of(kind: str, stack: tuple[str, ...]) -> Channel:
+def channel_of(kind: str, stack: tuple[str, ...], by_stack: tuple[str, ...] = ()) -> Channel:
+    """`by_stack` is that of who woke it; a sleep that goes on has none."""
     if kind == "futex":
         return Channel(FUTEX, "futex", "for a lock of its own program (futex)")
     if not stack:
         return Channel(OTHER, "unknown", "in the kernel")
-    if stack[0] in PRIMITIVES:
-        return _lock(stack)
+    primitive = _primitive(stack[0], by_stack)
+    if primitive is not None:
+        return _lock(stack, primitive)
     for group, found, words in (
         (_WRITEBACK, WRITEBACK, "for dirty pages to be written"),
         (_ORDINARY_SLEEPS, ORDINARY_SLEEP, "in an ordinary sleep"),
@@ -148,17 +160,28 @@ def channel_of(kind: str, stack: tuple[str, ...]) -> Channel:
         name = next((name for name in stack if name in group), None)
         if name is not None:
             return Channel(found, name, f"{words} ({name})")
+    if not by_stack:
+        for lock in _LOCKS:
+            if lock.is_global and stack[0] in lock.callers:
+                return Channel(LOCK, lock.name, f"for {lock.name} ({stack[0]})", is_global=True)
     return Channel(OTHER, stack[0], f"in {stack[0]}")
 
 
-def _lock(stack: tuple[str, ...]) -> Channel:
+def _primitive(innermost: str, by_stack: tuple[str, ...]) -> Functions | None:
+    for release, primitive in _RELEASES:
+        if any(name in release for name in by_stack[:_NEAR_RELEASE]):
+            return primitive
+    return next((group for _, group in _RELEASES if innermost in group), None)
+
+
+def _lock(stack: tuple[str, ...], primitive: Functions) -> Channel:
     """The nearest caller decides, then the next: functions between are inlined or only pass it
     on.
     """
     callers = [name for name in stack if name not in PRIMITIVES]
     for caller in callers[:_NEAR]:
         for lock in _LOCKS:
-            if stack[0] in lock.primitive and caller in lock.callers:
+            if lock.primitive is primitive and caller in lock.callers:
                 return Channel(LOCK, lock.name, f"for {lock.name} ({caller})", lock.is_global)
     first = callers[0] if callers else "a system call"
     return Channel(LOCK, f"the lock of {first}", f"for the lock of {first}")

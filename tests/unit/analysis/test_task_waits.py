@@ -83,6 +83,30 @@ def test_a_lock_is_named_by_who_asks_for_it(stack: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("stack", "release", "name"),
+    [
+        (
+            "cgroup_kn_lock_live;__cgroup_procs_write",
+            "__mutex_unlock_slowpath.isra.0",
+            "cgroup_mutex",
+        ),
+        ("do_truncate;path_openat", "rwsem_wake.isra.0;up_write", "i_rwsem"),
+        ("exit_signals;do_exit", "percpu_rwsem_wake_function", "cgroup_threadgroup_rwsem"),
+    ],
+)
+def test_where_the_kernel_hides_the_slow_path_the_way_it_was_woken_tells_the_lock(
+    stack: str, release: str, name: str
+) -> None:
+    woken_by = ("wake_up_q", *release.split(";"))
+    assert channel_of("blocked", tuple(stack.split(";")), woken_by).name == name
+
+
+def test_a_global_lock_that_was_not_given_back_is_known_by_its_caller() -> None:
+    assert channel_of("blocked", ("rtnl_lock", "devinet_ioctl")).name == "rtnl_mutex"
+    assert channel_of("blocked", ("ext4_sync_file",)).kind == "other"
+
+
+@pytest.mark.parametrize(
     ("stack", "kind"),
     [
         (

@@ -1,12 +1,12 @@
 """Tasks stand one behind the other at a sleeping lock of the kernel, while cores may be idle.
 
-Signature: tasks in uninterruptible sleep in the slow path of a mutex or rwsem, all called by the
-functions that take one lock: rtnl_mutex (anything that asks or changes the network's setup),
+Signature: tasks in uninterruptible sleep behind a mutex or rwsem, all called by the functions that
+take one lock: rtnl_mutex (anything that asks or changes the network's setup),
 cgroup_mutex (making, removing and filling cgroups), cgroup_threadgroup_rwsem (every fork, exec and
 exit while a process is moved), mmap_lock (page faults and maps of one process), i_rwsem (one
 directory or file). No core need be busy; after two minutes the log says `blocked for more than`.
-Confirming signal: waits recorded in that slow path, by two tasks or more or for a second, and who
-gave the lock back. A lock that is held because its holder waits for a disk is that disk's
+Confirming signal: waits that ended when the lock was given back, by two tasks or more or for a
+second, and who gave it back. A lock that is held because its holder waits for a disk is that disk's
 incident: for a lock of one object this is only an alternative then.
 Source: Cloudflare, hung tasks and rtnl_mutex (2025); Netflix titus-executor #975 (cgroup_mutex);
 sosy-lab/benchexec #1293; Documentation/locking/mutex-design.rst.
@@ -62,16 +62,18 @@ def _summary(convoy: Convoy) -> str:
     longest = f"up to {convoy.longest.seconds:.1f} s"
     if convoy.holder is None:
         return f"{many} waited {longest} for {convoy.name}, which was not given back"
+    if convoy.is_crowd:
+        return (
+            f"{many} waited {longest} for {convoy.name}, which {convoy.holders} tasks, such as"
+            f" {convoy.holder.comm}, took in turn"
+        )
     return f"{many} waited {longest} for {convoy.name}, which {convoy.holder.comm} held"
 
 
 CAUSE = Cause(
     slug="kernel-lock-convoy",
     title="tasks stand behind a sleeping lock of the kernel",
-    confirming=(
-        "waits in the slow path of one lock, by two tasks or more or for a second, and who gave it"
-        " back"
-    ),
+    confirming=("waits for one lock, by two tasks or more or for a second, and who gave it back"),
     would_confirm="the stacks of tasks in state D (echo w > /proc/sysrq-trigger)",
     assess=assess,
     thresholds=LIMITS,

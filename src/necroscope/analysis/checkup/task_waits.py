@@ -8,8 +8,8 @@ from necroscope.model.units import format_duration
 
 QUESTION: Final = "task-waits"
 _MOST: Final = 4
-# How the slow paths of the kernel's sleeping locks begin (kernel/locking).
-_LOCKS: Final = ("__mutex_lock", "mutex_lock", "rwsem_down", "down_", "percpu_rwsem", "__percpu")
+# How the kernel's sleeping locks are given back (kernel/locking).
+_RELEASES: Final = ("__mutex_unlock_slowpath", "rwsem_wake", "percpu_up_write")
 _RECORD: Final = "record it: necroscope record --dir D --for 2m"
 
 
@@ -22,7 +22,7 @@ def examine(seen: Seen) -> list[Finding]:
             continue
         if row["kind"] == "runnable":
             found[row["cpu"]] = row
-        elif str(row["stack"]).startswith(_LOCKS):
+        elif any(name in str(row["by_stack"]) for name in _RELEASES):
             found["lock"] = row
     return [_finding(row) for row in list(found.values())[-_MOST:]]
 

@@ -271,7 +271,7 @@ def test_nice_and_batch_work_may_wait(node) -> None:
 
 
 def test_a_task_behind_a_lock_of_the_kernel_is_told(node) -> None:
-    stack = "rwsem_down_write_slowpath;do_mprotect_pkey"
-    node.add("waits", kind="blocked", comm="jvm", policy="other", waited_ns=2 * S, stack=stack)
+    stacks = {"stack": "do_mprotect_pkey", "by_stack": "wake_up_q;rwsem_wake.isra.0;up_write"}
+    node.add("waits", kind="blocked", comm="jvm", policy="other", waited_ns=2 * S, **stacks)
     assert "lock of the kernel" in findings(node)["task-waits"].title
     assert check_up(node.seen()).exit_code == WELL
