@@ -6,7 +6,6 @@ shipped recording. `necroscope.fleet.demo_lake` moves what it writes to the pres
 """
 
 import json
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -27,18 +26,19 @@ from demo_truth import (
     draw_nodes,
 )
 from necroscope import __version__
+from necroscope.analysis.engine import diagnose
 from necroscope.fleet.demo_lake import ABOUT_FILE, MovedStore, move_rows
 from necroscope.fleet.lake_tables import LAKE_TABLES
 from necroscope.fleet.protocol import Columns
+from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
+from necroscope.outlets.push.incident_rows import episode_rows, incident_rows
 from necroscope.outlets.push.minute_stacks import LEFT_OUT, stack_minutes
 from necroscope.outlets.push.minute_summary import core_minutes
-from necroscope.outlets.push.window_analysis import analyse
 from necroscope.segment.recording import segment_name
 from necroscope.store.query import Store
 
 Row = dict[str, Any]
-Span = tuple[int, int]
 LAB = Path(__file__).parents[1] / "src" / "necroscope" / "lab"
 RECORDING, DATA = LAB / "demo_recording", LAB / "demo_lake"
 # Everything in the lake carries it: a generated fleet must not be taken for a real one.
@@ -119,21 +119,20 @@ def read_story() -> Story:
     info = store.info()
     assert info.from_ns is not None
     assert info.to_ns is not None
-    window = info.from_ns, info.to_ns + 1
+    window = Span(info.from_ns, info.to_ns + 1)
     reset = reset_event(store, window)
-    with tempfile.TemporaryDirectory() as work:
-        moved = MovedStore(RECORDING, 0, info.node, [reset])
-        found = analyse(moved, window, 0, is_final=True, now_ns=window[1], work=Path(work))
-    first_ns = found.incidents[0]["time"]
+    moved = MovedStore(RECORDING, 0, info.node, [reset])
+    found = diagnose(moved, span=window).wrong
+    first_ns = found[0].from_ns
     return Story(
         window=window,
         boot_id=store.catalog.identity.boot_id if store.catalog.identity else "unknown",
         cpus=info.cpus or 1,
         reset=reset,
-        incidents=found.incidents,
-        episodes=found.episodes,
-        quiet=minutes(store, (window[0], first_ns)),
-        hit=minutes(store, (first_ns, window[1])),
+        incidents=incident_rows(found, None, window[1]),
+        episodes=episode_rows(found),
+        quiet=minutes(store, Span(window[0], first_ns)),
+        hit=minutes(store, Span(first_ns, window[1])),
         facts=recorded_facts(store, window),
     )
 

@@ -7,10 +7,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from necroscope.analysis.engine import diagnose
 from necroscope.fleet.demo_lake import RecordedIncident
 from necroscope.fleet.evidence import Evidence
 from necroscope.fleet.lake import Lake, day_of
-from necroscope.outlets.push.window_analysis import analyse
+from necroscope.model.span import Span
+from necroscope.outlets.push.incident_rows import incident_rows
+from necroscope.segment.recording import segment_name
 
 LAB = Path(__file__).parents[1] / "src" / "necroscope" / "lab"
 RECORDING = LAB / "demo_recording"
@@ -26,9 +29,8 @@ INCIDENT = RecordedIncident.read(DEMO_LAKE, RECORDING)
 def analysed_incidents() -> list[dict[str, Any]]:
     """As the node that recorded them would push them."""
     store, window = INCIDENT.moved_store(0, "vm"), INCIDENT.window
-    with tempfile.TemporaryDirectory() as work:
-        found = analyse(store, window, 0, is_final=True, now_ns=window[1], work=Path(work))
-    return found.incidents
+    found = diagnose(store, span=Span(*window)).wrong
+    return incident_rows(found, segment_name(window[0]), window[1])
 
 
 @functools.cache

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from necroscope.analysis.engine import diagnose
 from necroscope.errors import CorruptData, NecroscopeError
 from necroscope.fleet.batch_rows import rows_of
 from necroscope.fleet.evidence import Evidence
@@ -29,7 +30,7 @@ from necroscope.fleet.opened_bundle import open_bundle
 from necroscope.fleet.protocol import Batch, decode, encode
 from necroscope.model.names import clean
 from necroscope.model.span import Span
-from necroscope.outlets.push.window_analysis import analyse
+from necroscope.outlets.push.incident_rows import MOST_INCIDENTS, incident_rows
 from necroscope.store.query import Store
 
 LIMIT_S: Final = 300.0
@@ -109,9 +110,7 @@ def _incidents(store: Store, now_ns: int) -> list[dict[str, Any]]:
     if info.from_ns is None or info.to_ns is None:
         raise CorruptData("the bundle holds no segment")
     window = Span(info.from_ns, info.to_ns + 1)
-    return analyse(
-        store, window, 0, is_final=False, now_ns=now_ns, work=store.catalog.directory
-    ).incidents
+    return incident_rows(diagnose(store, span=window).wrong[:MOST_INCIDENTS], None, now_ns)
 
 
 def _as_lake_rows(rows: list[dict[str, Any]], evidence: Evidence, now_ns: int) -> pa.Table:

@@ -2,10 +2,11 @@
 judged now beyond it.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from necroscope.analysis.engine import Progress, concerns, diagnose
-from necroscope.analysis.report import Report
+from necroscope.analysis.report import Incident, Report
 from necroscope.model.definitions import OVER_NS
 from necroscope.model.span import Span
 from necroscope.store.query import Store
@@ -47,6 +48,16 @@ def read_report(
     whole = first_ns, last_ns + 1
     gaps = tuple(store.gaps(*whole))
     return Report(info.schema, info.node, *whole, tuple(own), gaps, notes, None, core)
+
+
+def read_incidents(store: Store, span: Span) -> Sequence[Incident]:
+    """Those that touch the span, judged only if the ledger does not reach over it."""
+    ledger = Ledger.open(store.catalog.directory)
+    end_ns = min(span.to_ns, store.span()[1])
+    if ledger.judged is None or not ledger.covers(span.from_ns) or ledger.judged[1] < end_ns:
+        return diagnose(store, span=span).wrong
+    found = [entry.incident for entry in ledger.incidents()]
+    return [one for one in found if one.to_ns >= span.from_ns and one.from_ns < span.to_ns]
 
 
 def current_ledger(directory: Path) -> Ledger:

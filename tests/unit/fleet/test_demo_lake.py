@@ -16,6 +16,7 @@ from tests.fleet_evidence import (
     analysed_incidents,
 )
 
+from necroscope.analysis.engine import diagnose
 from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.bundle import unpack
 from necroscope.fleet.demo_lake import DemoFleet, MovedStore, move_rows, write_demo_lake
@@ -27,7 +28,7 @@ from necroscope.fleet.questions.why import why
 from necroscope.fleet.sweep import sweep
 from necroscope.model.span import Span
 from necroscope.model.tables import TABLES
-from necroscope.outlets.push.window_analysis import analyse
+from necroscope.outlets.push.incident_rows import incident_rows
 from necroscope.store.query import Store
 
 NOW_NS = 1_800_000_000_000_000_000
@@ -100,12 +101,12 @@ def test_events_can_be_added() -> None:
     assert isinstance(only, pa.Table)
 
 
-def test_a_moved_row_is_what_the_analysis_says_of_the_moved_recording(tmp_path: Path) -> None:
+def test_a_moved_row_is_what_the_analysis_says_of_the_moved_recording() -> None:
     window = INCIDENT.window[0] + BY_NS, INCIDENT.window[1] + BY_NS
     store = INCIDENT.moved_store(BY_NS, "vm")
-    found = analyse(store, window, 0, is_final=False, now_ns=window[1], work=tmp_path)
+    found = incident_rows(diagnose(store, span=Span(*window)).wrong, None, window[1])
     rows = pa.Table.from_pylist([row | {"bundle": None} for row in analysed_incidents()])
-    assert found.incidents == move_rows(rows, BY_NS).to_pylist()
+    assert found == move_rows(rows, BY_NS).to_pylist()
 
 
 def test_the_verdict_is_real_and_the_reset_is_said_to_be_generated() -> None:

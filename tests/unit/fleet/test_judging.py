@@ -91,7 +91,7 @@ def test_whatever_the_analysis_raises_costs_this_bundle_only(
     def failing(*_: Any, **__: Any) -> None:
         raise error
 
-    monkeypatch.setattr(judging, "analyse", failing)
+    monkeypatch.setattr(judging, "diagnose", failing)
     assert judge(evidence, made_bundle(0)[1], NOW_NS).broken
 
 
@@ -115,7 +115,7 @@ def test_what_arrow_says_of_a_file_is_the_bundles_fault(
     def unreadable(*_: Any, **__: Any) -> None:
         raise OSError("Couldn't deserialize thrift")
 
-    monkeypatch.setattr(judging, "analyse", unreadable)
+    monkeypatch.setattr(judging, "diagnose", unreadable)
     assert judge(evidence, made_bundle(0)[1], NOW_NS).broken
 
 
@@ -140,7 +140,7 @@ def test_an_analysis_that_does_not_end_is_ended(
         while True:
             time.sleep(0.01)
 
-    monkeypatch.setattr(judging, "analyse", endless)
+    monkeypatch.setattr(judging, "diagnose", endless)
     began_s = time.monotonic()
     judged = judge(evidence, made_bundle(0)[1], NOW_NS, limit_s=0.2)
     assert time.monotonic() - began_s < 20

@@ -2,13 +2,14 @@
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from tests.fleet_evidence import INCIDENT, put_bundle, verdicts_in
 
+from necroscope.analysis.engine import diagnose
+from necroscope.analysis.report import Report
 from necroscope.fleet import judging
 from necroscope.fleet import sweep as sweeping
 from necroscope.fleet.evidence import Evidence, judged_by, note_judged
@@ -17,7 +18,7 @@ from necroscope.fleet.lake import Lake
 from necroscope.fleet.lake_files import LakeError
 from necroscope.fleet.sweep import sweep
 from necroscope.fleet.table_files import write_rows
-from necroscope.outlets.push.window_analysis import Verdicts, analyse
+from necroscope.model.span import Span
 from necroscope.store.query import Store
 
 NOW_NS = 1_800_000_000_000_000_000
@@ -31,23 +32,18 @@ def lake(tmp_path: Path) -> Lake:
 @pytest.fixture(autouse=True)
 def _analysed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same window gives the same verdict: here the analysis is not what is tried."""
-    monkeypatch.setattr(judging, "analyse", _once)
+    monkeypatch.setattr(judging, "diagnose", _once)
 
 
 @functools.cache
-def _found(window: tuple[int, int]) -> Verdicts:
+def _found(window: Span) -> Report:
     moved = INCIDENT.moved_store(window[0] - INCIDENT.window[0], "of-the-bundle")
-    return analyse(moved, window, 0, is_final=False, now_ns=0, work=Path())
+    return diagnose(moved, span=window)
 
 
-def _once(
-    store: Store, window: tuple[int, int], _: int, *, is_final: bool, now_ns: int, work: Path
-) -> Verdicts:
-    assert store.info().from_ns == window[0]
-    return replace(
-        _found(window),
-        incidents=[row | {"analysed_ns": now_ns} for row in _found(window).incidents],
-    )
+def _once(store: Store, *, span: Span) -> Report:
+    assert store.info().from_ns == span[0]
+    return _found(span)
 
 
 class Here:

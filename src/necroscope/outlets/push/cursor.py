@@ -39,9 +39,9 @@ class Cursor:
     two spools share one.
 
     Segments up to `closed_through` are pushed, but for those in `open`. `seen_to_ns` is where the
-    next minute begins. `analysed` are pinned windows by their start: up to where their verdicts are
-    final, and up to where they were looked at. `left` are journals that nobody writes any more,
-    with their size.
+    next minute begins. `packed` are pinned windows by their start: up to where their evidence is
+    sent. `revision` is that of the last entry of the ledger that was sent. `left` are journals
+    that nobody writes any more, with their size.
     """
 
     to: str
@@ -51,7 +51,8 @@ class Cursor:
     open: dict[str, OpenSegment] = field(default_factory=dict)
     boot_id: str = ""
     log_sequences: list[int] = field(default_factory=list)
-    analysed: dict[str, list[int]] = field(default_factory=dict)
+    packed: dict[str, int] = field(default_factory=dict)
+    revision: int = 0
     labelled: str = ""
     stakeout_runs: int = 0
     left: dict[str, int] = field(default_factory=dict)
@@ -65,7 +66,8 @@ class Cursor:
     def from_json(cls, content: Any) -> Self:
         """CorruptData if it is none."""
         try:
-            cursor = cls(**content)
+            # Cursors before the ledger knew how far windows were analysed.
+            cursor = cls(**{name: content[name] for name in content if name != "analysed"})
             cursor.open = {
                 name: OpenSegment(**segment) for name, segment in content["open"].items()
             }

@@ -1,5 +1,5 @@
-"""The push loop: makes batches of what is new, has pinned windows judged, sends what waits, and
-sleeps until the next minute.
+"""The push loop: makes batches of what is new, incidents of the ledger first, has the evidence of
+pinned windows packed, sends what waits, and sleeps.
 
 Whatever goes wrong outside (collector, network, disk) costs time, then room in the spool, then a
 gap; never the process.
@@ -14,19 +14,33 @@ from typing import Any, Final
 
 from necroscope.fleet.protocol import Columns
 from necroscope.model.span import Span
-from necroscope.outlets.push.analyses import AnalysisProcess, Due, Judged, next_due, note
+from necroscope.model.units import NS_PER_S
 from necroscope.outlets.push.batches import BatchMaker, Made, last_time_ns
 from necroscope.outlets.push.cursor import Loss
 from necroscope.outlets.push.delivery import Delivery
+from necroscope.outlets.push.evidence import (
+    EvidenceProcess,
+    WindowDue,
+    WindowEvidence,
+    next_due,
+    note,
+)
 from necroscope.outlets.push.growth import Growth
+from necroscope.outlets.push.incident_rows import MOST_INCIDENTS, episode_rows, incident_rows
 from necroscope.outlets.push.push_state import PushState
 from necroscope.outlets.push.sender import PushOutcome
 from necroscope.segment.sealed import SegmentGoneError
 from necroscope.store.query import Store
+from necroscope.verdicts.entry import IncidentState
+from necroscope.verdicts.ledger import Ledger
 
 _MINUTE_S: Final = 60.0
 _AGAIN_S: Final = 5.0
 _LOOK_S: Final = 1.0
+# An incident is with the collector soon after it is in the ledger.
+_VERDICTS_S: Final = 5.0
+# How far the ledger may be behind the recording: evidence waits for it.
+_LEDGER_BEHIND_NS: Final = 90 * NS_PER_S
 # So many are made, or sent, before the other is looked at again.
 _AT_ONCE: Final = 20
 # Without --follow: how long a collector may be away.
@@ -55,11 +69,12 @@ class Pusher:
         self._store = Store.open(recording)
         self._maker = BatchMaker(node, labels, state.ledger)
         self._growth = Growth(clock)
-        self._analysis = AnalysisProcess(recording, state.spool.directory / "analysis", clock)
+        self._ledger = Ledger(recording)
+        self._evidence = EvidenceProcess(recording, state.spool.directory / "evidence", clock)
         self._next_make_s = 0.0
 
     def close(self) -> None:
-        self._analysis.close()
+        self._evidence.close()
         self._delivery.close()
 
     def turn(self) -> float:
@@ -71,9 +86,11 @@ class Pusher:
                 self._next_make_s = self._clock() + _AGAIN_S
                 if self._make_live():
                     self._next_make_s = self._clock() + _MINUTE_S
-            self._judge(is_ended=False)
+            self._make_verdicts()
+            self._pack(is_ended=False)
         is_free = self._delivery.send(_AT_ONCE)
-        wait_s = _LOOK_S if self._analysis.is_busy else max(0.0, self._next_make_s - self._clock())
+        wait_s = min(_VERDICTS_S, max(0.0, self._next_make_s - self._clock()))
+        wait_s = _LOOK_S if self._evidence.is_busy else wait_s
         if self._delivery.waiting:
             wait_s = min(wait_s, 0.0 if is_free else self._delivery.pause_s)
         return wait_s
@@ -97,8 +114,9 @@ class Pusher:
                 return False
             if not self.make(is_ended=True, most=_AT_ONCE):
                 break
-        while self._judge(is_ended=True):
-            self._analysis.wait(_LOOK_S)
+        self._make_verdicts()
+        while self._pack(is_ended=True):
+            self._evidence.wait(_LOOK_S)
             if not self._send_all():
                 return False
         if self._state.cursor.losses and self._store.catalog.segments:
@@ -141,51 +159,74 @@ class Pusher:
             return False
         return self.make(is_ended=is_still, most=_AT_ONCE) > 0
 
-    def _judge(self, *, is_ended: bool) -> bool:
-        """Take in a verdict that is there, begin with the next window that is due; False if there
-        is none.
+    def _make_verdicts(self) -> None:
+        """What is new or changed in the ledger since the last that was sent."""
+        self._ledger.refresh()
+        known = [
+            entry
+            for entry in self._ledger.incidents()
+            if entry.revision > self._state.cursor.revision
+        ]
+        news = sorted(known, key=lambda entry: entry.revision)[:MOST_INCIDENTS]
+        if not news or not self._store.catalog.segments:
+            return
+        incidents = [entry.incident for entry in news]
+        over = [entry.incident for entry in news if entry.state is IncidentState.CLOSED]
+        cursor = self._state.cursor.copy()
+        cursor.revision = news[-1].revision
+        span = min(one.from_ns for one in incidents), max(one.to_ns for one in incidents) + 1
+        tables = {
+            "incidents": _columns(incident_rows(incidents, None, time.time_ns())),
+            "episodes": _columns(episode_rows(over)),
+        }
+        try:
+            self._keep(self._maker.of_verdicts(self._store, cursor, Span(*span), tables))
+        except OSError as error:
+            self._spool_trouble(error)
+
+    def _pack(self, *, is_ended: bool) -> bool:
+        """Take in evidence that is there, begin with the next window that is due; False if there is
+        none.
         """
-        judged = self._analysis.take()
-        if judged is not None:
-            self._keep_judged(judged)
-        if self._analysis.is_busy:
+        packed = self._evidence.take()
+        if packed is not None:
+            self._keep_evidence(packed)
+        if self._evidence.is_busy:
             return True
         due = self._due(is_ended=is_ended or self._growth.is_still)
         if due is None:
             return False
         try:
-            self._analysis.start(due)
+            self._evidence.start(due)
         except OSError as error:
             self._spool_trouble(error)
             return False
         return True
 
-    def _due(self, *, is_ended: bool) -> Due | None:
+    def _due(self, *, is_ended: bool) -> WindowDue | None:
         segments = self._store.catalog.segments
         if not segments:
             return None
-        recorded = self._store.catalog.reader(segments[0]).span[0], last_time_ns(self._store)
-        return next_due(
-            self._store.pins(), self._state.cursor.analysed, recorded, is_ended=is_ended
-        )
+        last_ns = last_time_ns(self._store) - (0 if is_ended else _LEDGER_BEHIND_NS)
+        recorded = self._store.catalog.reader(segments[0]).span[0], last_ns
+        return next_due(self._store.pins(), self._state.cursor.packed, recorded, is_ended=is_ended)
 
-    def _keep_judged(self, judged: Judged) -> None:
+    def _keep_evidence(self, found: WindowEvidence) -> None:
         """The bundle first: a verdict must not speak of evidence that may never come."""
-        due = judged.due
-        span = Span(due.from_ns, due.to_ns)
+        span = found.due.span
         try:
-            if judged.bundle is not None and judged.bundle_name is not None:
-                self._state.keep_bundle(judged.bundle_name, self._maker.node, span, judged.bundle)
+            if found.bundle is not None and found.bundle_name is not None:
+                self._state.keep_bundle(found.bundle_name, self._maker.node, span, found.bundle)
             cursor = self._state.cursor.copy()
-            note(cursor.analysed, due, self._store.pins())
-            if judged.trouble is not None:
-                self._delivery.tell(judged.trouble)
-                cursor.note_loss(Loss(*span, judged.trouble, "incidents"))
+            note(cursor.packed, found.due, self._store.pins())
+            if found.trouble is not None:
+                self._delivery.tell(found.trouble)
+                cursor.note_loss(Loss(*span, found.trouble, "incidents"))
             tables: dict[str, Columns] = {
-                "incidents": _columns(judged.incidents),
-                "episodes": _columns(judged.episodes),
+                "incidents": _columns(found.incidents),
+                "episodes": _columns(found.episodes),
             }
-            if judged.incidents or judged.episodes or judged.trouble:
+            if found.incidents or found.episodes or found.trouble:
                 self._keep(self._maker.of_verdicts(self._store, cursor, span, tables))
             else:
                 self._state.keep_cursor(cursor)

@@ -23,13 +23,15 @@ from necroscope.fleet.bundle import unpack
 from necroscope.fleet.collector.app import create_app
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.tokens import Grant, Tokens, digest_of
-from necroscope.outlets.push import analyses
+from necroscope.outlets.push import evidence
 from necroscope.outlets.push.delivery import Delivery
 from necroscope.outlets.push.push import Pusher
 from necroscope.outlets.push.push_state import PushState
 from necroscope.outlets.push.sender import Sender
 from necroscope.outlets.push.spool import Spool
 from necroscope.store.query import Store
+from necroscope.verdicts.keeper import Keeper
+from necroscope.verdicts.ledger import Ledger
 
 TOKENS = Tokens({digest_of("push"): Grant("eu-1", "push")})
 HELD = """
@@ -132,14 +134,32 @@ def test_a_live_recording_is_followed_minute_by_minute(
         live.grow(130)
         assert push.pusher.turn() == 5, "not before it is due"
         now[0] += 5
-        assert push.pusher.turn() == 60
+        assert push.pusher.turn() == 5
         assert push.delivery.delivered.batches == 1
         live.grow(135)
         now[0] += 60
         assert push.pusher.turn() == 5
         now[0] += 31
-        assert push.pusher.turn() == 60, "it has come to rest"
+        push.pusher.turn()
     assert sum(row["ticks"] for row in rows_in(lake, "core_minutes")) == 134
+
+
+def test_an_incident_of_the_ledger_is_with_the_collector_at_the_next_turn_pinned_or_not(
+    recording: GrowingRecording, token: Path, lake: Lake
+) -> None:
+    keeper = Keeper(recording.directory, lambda _: None)
+    with served(create_app(lake, TOKENS, commit_every_s=0.001)) as client:
+        for until in (30, 36, 36):
+            recording.grow(until)
+            keeper.turn(is_live=until < 36)
+            with Pushing(recording.directory, str(client.base_url), token, lambda: 0.0) as push:
+                assert push.pusher.turn() <= 5
+    rows = rows_in(lake, "incidents")
+    (entry,) = Ledger.open(recording.directory).incidents()
+    assert {row["id"] for row in rows} == {entry.id}
+    assert len(rows) == 2, "once while it went on, once when it was over"
+    assert max(row["end"] for row in rows) == entry.incident.to_ns
+    assert any(row["kind"] == "saturated" for row in rows_in(lake, "episodes"))
 
 
 def test_a_collector_that_was_away_gets_everything_later(
@@ -153,7 +173,7 @@ def test_a_collector_that_was_away_gets_everything_later(
         with Pushing(recording.directory, url, token, lambda: now[0]) as push:
             push.pusher.turn()
             now[0] = 40.0
-            assert push.pusher.turn() == 30
+            assert push.pusher.turn() == 5
             assert push.delivery.waiting == 1
             assert len(push.told) == 1
             assert "503" in push.told[0]
@@ -211,20 +231,20 @@ def test_what_is_refused_is_a_gap_in_the_lake(
     assert gaps["cause"] == ["refused: the collector answered 400: no"]
 
 
-def test_an_analysis_that_fails_is_a_gap_and_nothing_else_is_lost(
+def test_evidence_that_fails_is_a_gap_and_nothing_else_is_lost(
     recording: GrowingRecording, token: Path, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recording.grow(36).pin(5, 36).seal()
-    monkeypatch.setattr(analyses.sys, "executable", "/bin/false")
+    monkeypatch.setattr(evidence.sys, "executable", "/bin/false")
     with (
         served(create_app(lake, TOKENS, commit_every_s=0.001)) as client,
         Pushing(recording.directory, str(client.base_url), token, lambda: 0.0) as push,
     ):
         assert push.pusher.push_all()
-        assert push.told == ["the analysis ended with 1"]
+        assert push.told == ["packing the evidence ended with 1"]
     assert len(rows_in(lake)) == 1
     (gap,) = rows_in(lake, "gaps")
-    assert (gap["table"], gap["cause"]) == ("incidents", "the analysis ended with 1")
+    assert (gap["table"], gap["cause"]) == ("incidents", "packing the evidence ended with 1")
 
 
 def test_a_full_disk_costs_nothing_but_time(

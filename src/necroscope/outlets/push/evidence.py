@@ -1,4 +1,4 @@
-"""Which pinned windows are due for a verdict, and the one process at a time that finds it."""
+"""Which pinned windows are due for their evidence, and the one process at a time that packs it."""
 
 import contextlib
 import shutil
@@ -12,38 +12,33 @@ from typing import Any, Final
 
 from necroscope.errors import CorruptData
 from necroscope.model.names import clean
+from necroscope.model.span import Extent, Span
 from necroscope.model.units import NS_PER_S
-from necroscope.outlets.push.window_analysis import BUNDLE_FILE, VERDICTS_FILE
+from necroscope.outlets.push.evidence_process import BUNDLE_FILE, EVIDENCE_FILE
 from necroscope.segment.checksum import read_checked
 from necroscope.segment.recording import Pin
 
-# A pin that grows on and on is judged by the hour.
+# A pin that grows on and on is packed by the hour.
 _PIECE_NS: Final = 3600 * NS_PER_S
 # What was quiet before an incident is compared with it.
 _BEFORE_NS: Final = 300 * NS_PER_S
-# A first verdict while the window still runs (pins end two minutes after what they are for), others
-# seldom, the last at its end.
-_SOON_NS: Final = 90 * NS_PER_S
-_AGAIN_NS: Final = 600 * NS_PER_S
 _LIMIT_S: Final = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
-    """A window to judge: what was over by `since_ns` is told already. `key` names its pin."""
+class WindowDue:
+    """A window to pack: what was over by `since_ns` is packed already. `key` names its pin."""
 
     key: str
-    from_ns: int
-    to_ns: int
+    span: Span
     since_ns: int
-    is_final: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class WindowEvidence:
     """What the process found; `trouble` says why it found nothing."""
 
-    due: Due
+    due: WindowDue
     incidents: list[dict[str, Any]]
     episodes: list[dict[str, Any]]
     bundle_name: str | None = None
@@ -52,46 +47,34 @@ class Judged:
 
 
 def next_due(
-    pins: Sequence[Pin],
-    analysed: Mapping[str, list[int]],
-    recorded: tuple[int, int],
-    *,
-    is_ended: bool,
-) -> Due | None:
-    """The newest window that is due. `analysed` tells of a pin's start up to where it is judged for
-    good, and was looked at.
-    """
+    pins: Sequence[Pin], packed: Mapping[str, int], recorded: Extent, *, is_ended: bool
+) -> WindowDue | None:
+    """The newest window that is over. `packed` says of a pin's start up to where it is packed."""
     first_ns, last_ns = recorded
     for pin in sorted(pins, key=lambda pin: -pin.from_ns):
         key = str(pin.from_ns)
-        final_ns, early_ns = analysed.get(key, [0, 0])
-        start_ns = max(pin.from_ns, final_ns)
+        packed_ns = packed.get(key, 0)
+        start_ns = max(pin.from_ns, packed_ns)
         end_ns = min(pin.to_ns, start_ns + _PIECE_NS)
         if end_ns <= max(start_ns, first_ns) or start_ns >= last_ns:
             continue
-        from_ns = max(pin.from_ns, start_ns - _BEFORE_NS, first_ns)
         if is_ended or last_ns >= end_ns:
-            return Due(key, from_ns, min(end_ns, last_ns + 1), final_ns, is_final=True)
-        is_first = early_ns <= start_ns and (
-            last_ns >= end_ns - _SOON_NS or last_ns - start_ns >= _AGAIN_NS
-        )
-        if is_first or (early_ns > start_ns and last_ns - early_ns >= _AGAIN_NS):
-            return Due(key, from_ns, last_ns + 1, final_ns, is_final=False)
+            from_ns = max(pin.from_ns, start_ns - _BEFORE_NS, first_ns)
+            return WindowDue(key, Span(from_ns, min(end_ns, last_ns + 1)), packed_ns)
     return None
 
 
-def note(analysed: dict[str, list[int]], due: Due, pins: Sequence[Pin]) -> None:
-    """Take a window as judged; what is known of pins that are gone is forgotten."""
-    final_ns = analysed.get(due.key, [0, 0])[0]
-    analysed[due.key] = [due.to_ns if due.is_final else final_ns, due.to_ns]
+def note(packed: dict[str, int], due: WindowDue, pins: Sequence[Pin]) -> None:
+    """Take a window as packed; what is known of pins that are gone is forgotten."""
+    packed[due.key] = due.span.to_ns
     present = {str(pin.from_ns) for pin in pins} | {due.key}
-    for key in set(analysed) - present:
-        del analysed[key]
+    for key in set(packed) - present:
+        del packed[key]
 
 
-class AnalysisProcess:
-    """One window at a time; one that takes too long is killed, and its window goes without a
-    verdict.
+class EvidenceProcess:
+    """One window at a time; one that takes too long is killed, and its window goes without
+    evidence.
     """
 
     def __init__(
@@ -101,19 +84,18 @@ class AnalysisProcess:
         self._work = work
         self._clock = clock
         self._child: subprocess.Popen[bytes] | None = None
-        self._due: Due | None = None
+        self._due: WindowDue | None = None
         self._ends_at = 0.0
 
     @property
     def is_busy(self) -> bool:
         return self._child is not None
 
-    def start(self, due: Due) -> None:
+    def start(self, due: WindowDue) -> None:
         shutil.rmtree(self._work, ignore_errors=True)
         self._work.mkdir(mode=0o700)
-        kind = "final" if due.is_final else "early"
-        window = [str(due.from_ns), str(due.to_ns), str(due.since_ns), kind]
-        module = "necroscope.outlets.push.window_analysis"
+        window = [str(due.span.from_ns), str(due.span.to_ns), str(due.since_ns)]
+        module = "necroscope.outlets.push.evidence_process"
         command = [
             sys.executable,
             "-P",
@@ -129,7 +111,7 @@ class AnalysisProcess:
             )
         self._due, self._ends_at = due, self._clock() + _LIMIT_S
 
-    def take(self) -> Judged | None:
+    def take(self) -> WindowEvidence | None:
         """What it found, once it has ended; never waits."""
         child, due = self._child, self._due
         if child is None or due is None:
@@ -142,11 +124,11 @@ class AnalysisProcess:
             return None
         self._child = None
         trouble = (
-            f"the analysis took longer than {_LIMIT_S:.0f} s"
+            f"packing the evidence took longer than {_LIMIT_S:.0f} s"
             if is_late
             else self._trouble(child.returncode)
         )
-        judged = Judged(due, [], [], trouble=trouble) if trouble else self._found(due)
+        judged = WindowEvidence(due, [], [], trouble=trouble) if trouble else self._found(due)
         shutil.rmtree(self._work, ignore_errors=True)
         return judged
 
@@ -169,16 +151,18 @@ class AnalysisProcess:
         with contextlib.suppress(OSError):
             said = (self._work / "errors").read_bytes()[-1000:].strip().rpartition(b"\n")[2]
         return (
-            f"the analysis ended with {code}: {clean(said)}"
+            f"packing the evidence ended with {code}: {clean(said)}"
             if said
-            else f"the analysis ended with {code}"
+            else f"packing the evidence ended with {code}"
         )
 
-    def _found(self, due: Due) -> Judged:
+    def _found(self, due: WindowDue) -> WindowEvidence:
         try:
-            content = read_checked(self._work / VERDICTS_FILE)
+            content = read_checked(self._work / EVIDENCE_FILE)
             name = content["bundle"]
             bundle = (self._work / BUNDLE_FILE).read_bytes() if name else None
-            return Judged(due, content["incidents"], content["episodes"], name, bundle)
+            return WindowEvidence(due, content["incidents"], content["episodes"], name, bundle)
         except (OSError, CorruptData, KeyError, TypeError) as error:
-            return Judged(due, [], [], trouble=f"the analysis left nothing: {error}")
+            return WindowEvidence(
+                due, [], [], trouble=f"packing the evidence left nothing: {error}"
+            )
