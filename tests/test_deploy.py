@@ -407,3 +407,27 @@ def test_secrets_are_examples_only() -> None:
     assert {one["kind"] for one in yaml.safe_load_all(example.read_text("utf-8"))} == {"Secret"}
     others = [path for path in (DEPLOY / "kubernetes").rglob("*.yaml") if path != example]
     assert not [path for path in others if "kind: Secret" in path.read_text("utf-8")]
+
+
+@needs_kubectl
+def test_an_outlet_that_was_taken_over_changes_one_condition_of_its_own_node() -> None:
+    policy = objects("ValidatingAdmissionPolicy", "base")["necroscope-own-node-only"]["spec"]
+    said = " ".join(rule["expression"] for rule in policy["validations"])
+    # Every field of NodeStatus (core/v1) but `conditions`.
+    for field in [
+        "addresses",
+        "allocatable",
+        "capacity",
+        "config",
+        "daemonEndpoints",
+        "features",
+        "images",
+        "nodeInfo",
+        "phase",
+        "runtimeHandlers",
+        "volumesAttached",
+        "volumesInUse",
+    ]:
+        assert f"object.status.?{field} == oldObject.status.?{field}" in said
+    assert "oldObject.status.conditions.all(old" in said
+    assert "ValidatingAdmissionPolicyBinding" in {one["kind"] for one in rendered("base")}

@@ -52,7 +52,7 @@ def test_a_crashing_program_with_a_newline_in_its_name_makes_no_kernel_event(
 ):
     victim = 1_000_000 + os.getpid()
     forged = f"watchdog: BUG: soft lockup - CPU#1 stuck for 23s! [kubelet:{victim}]"
-    recorder = record()
+    recorder = record(reads_kernel_log=True)
     recorder.wait_for_rows("log")
     for prefix in ("x\n", ""):
         for code in (INVALID_OPCODE, READ_OF_NULL):
