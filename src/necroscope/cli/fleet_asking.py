@@ -54,7 +54,7 @@ class Source:
         return answer(name, LakeQuestions(lake, time.time_ns()), words)
 
     def _of_collector(self, name: str, words: dict[str, str | None]) -> dict[str, Any]:
-        from necroscope.fleet.collector_client import CollectorClient  # noqa: PLC0415
+        from necroscope.fleet.request import CollectorClient  # noqa: PLC0415
         from necroscope.fleet.tokens import read_token  # noqa: PLC0415
 
         if self.token_file is None:

@@ -13,7 +13,7 @@ from typing import Final
 import click
 
 from necroscope import __version__
-from necroscope.cli.log_events import events_of
+from necroscope.cli.opened_recording import events_of
 from necroscope.cli.progress_bar import progress_bar
 from necroscope.cli.recorder_options import chosen_labels
 from necroscope.errors import UsageError

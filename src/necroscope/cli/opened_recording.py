@@ -5,13 +5,15 @@ time being.
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
 from necroscope.errors import UsageError
+from necroscope.interchange.dmesg import LogText
 from necroscope.interchange.rolling import list_rolling
+from necroscope.model.reading import Rows
 from necroscope.segment.recording import RECORDING_FILE
 from necroscope.store.query import Store
 
@@ -44,7 +46,7 @@ def _is_capture(path: Path) -> bool:
 
 
 def _imported(path: Path, directory: Path, from_ns: int | None, to_ns: int | None) -> list[str]:
-    from necroscope.cli.log_events import events_of  # noqa: PLC0415 - readers and numbers for captures only
+    # Readers and numbers for captures only.
     from necroscope.cli.progress_bar import progress_bar  # noqa: PLC0415
     from necroscope.interchange.import_options import Options  # noqa: PLC0415
     from necroscope.interchange.importer import import_files  # noqa: PLC0415
@@ -58,7 +60,7 @@ def _imported(path: Path, directory: Path, from_ns: int | None, to_ns: int | Non
 
 @contextmanager
 def _removed_at_end() -> Iterator[Path]:
-    """Also when the process is told to end: an import may be as large as its capture."""
+    """Also when a signal ends the process: an import may be as large as its capture."""
     before = signal.signal(signal.SIGTERM, _leave)
     try:
         with tempfile.TemporaryDirectory(prefix="necroscope-flame-") as directory:
@@ -69,3 +71,24 @@ def _removed_at_end() -> Iterator[Path]:
 
 def _leave(number: int, _: FrameType | None) -> None:
     sys.exit(128 + number)
+
+
+def events_of(lines: Sequence[tuple[int, LogText]]) -> Rows:
+    """Rows of `events`. Where the text does not say who wrote a line, it is taken for the kernel's,
+    but for one that has the mark of what daemons forward.
+    """
+    from necroscope.sources.kernel_log.line import FORWARDED, LogLine  # noqa: PLC0415 - only for those who give a kernel log
+    from necroscope.sources.kernel_log.patterns import PatternSet  # noqa: PLC0415
+    from necroscope.sources.kernel_log.sequences import Sequencer  # noqa: PLC0415
+
+    sequencer = Sequencer(PatternSet())
+    events = []
+    for time_ns, line in lines:
+        by_kernel = (
+            line.facility == 0
+            if line.facility is not None
+            else FORWARDED.search(line.message) is None
+        )
+        read = LogLine(time_ns, None, line.severity, line.facility or 0, by_kernel, line.message)
+        events += sequencer.feed(read, time_ns)[0]
+    return [event.row() for event in (*events, *sequencer.finish())]

@@ -5,11 +5,14 @@ The files are read by pyarrow, which knows all kinds of lakes; DuckDB needs no e
 and may load none.
 """
 
+import contextlib
+import os
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import duckdb
@@ -18,10 +21,16 @@ import pyarrow as pa
 from necroscope.errors import NecroscopeError
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.lake_tables import LAKE_TABLES
-from necroscope.fleet.question_memory import question_bytes
+from necroscope.fleet.protocol import DAY_NS
 from necroscope.model.span import Span
-from necroscope.model.units import format_bytes
+from necroscope.model.units import NS_PER_S, format_bytes
 
+# Ends of a time that is too long to read: a thousand nodes of 96 cores send 138 million core
+# minutes per day.
+_LENGTHS_NS: Final = (DAY_NS, 6 * 3600 * NS_PER_S, 3600 * NS_PER_S, 600 * NS_PER_S)
+# A collector answers two at a time, beside the intake and what is read ahead of them.
+_SHARE: Final = 4
+_MOST_BYTES: Final = 2 << 30
 Answer = TypeVar("Answer")
 _SETTINGS: Final = {
     "autoinstall_known_extensions": "false",
@@ -144,3 +153,61 @@ def _select(table: str, view: View) -> str:
         for words, part in (("SELECT", "alone"), ("SELECT DISTINCT", "shared"))
     )
     return f"{alone} UNION ALL {shared}"
+
+
+def question_bytes(root: Path = Path("/")) -> int:
+    """How much memory a question may take: a share of what the process may have, which in a
+    container is less than the machine's.
+    """
+    return min(_MOST_BYTES, min(_bounds_bytes(root)) // _SHARE)
+
+
+def _bounds_bytes(root: Path) -> Iterator[int]:
+    """Of the machine, and of each cgroup from ours up to the topmost that is seen here (Linux:
+    admin-guide/cgroup-v2.rst).
+    """
+    yield os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with contextlib.suppress(OSError):
+        for line in (root / "proc/self/cgroup").read_text("utf-8").splitlines():
+            _, controllers, path = line.split(":", 2)
+            if not controllers:
+                yield from _cgroup_bounds_bytes(root / "sys/fs/cgroup", path, "memory.max")
+            elif "memory" in controllers.split(","):
+                yield from _cgroup_bounds_bytes(
+                    root / "sys/fs/cgroup/memory", path, "memory.limit_in_bytes"
+                )
+
+
+def _cgroup_bounds_bytes(top: Path, path: str, name: str) -> Iterator[int]:
+    """In a container without a cgroup namespace the path is the host's: only the topmost is there,
+    and is our own.
+    """
+    names = [part for part in path.split("/") if part not in ("", "..")]
+    for depth in range(len(names) + 1):
+        # `max` is not a number.
+        with contextlib.suppress(OSError, ValueError):
+            yield int(top.joinpath(*names[:depth], name).read_text("utf-8"))
+
+
+def cheap_span(questions: LakeQuestions, table: str, span: Span, most_rows: int) -> Span:
+    """The whole span, or the longest end of it with at most this many rows, as the files say; else
+    the shortest.
+    """
+    ends = [
+        Span(max(span.from_ns, span.to_ns - length_ns), span.to_ns) for length_ns in _LENGTHS_NS
+    ]
+    return next(
+        (each for each in (span, *ends) if _rows(questions, table, each) <= most_rows), ends[-1]
+    )
+
+
+def _rows(questions: LakeQuestions, table: str, span: Span) -> float:
+    """About: files are of whole days, and the last day may not be over."""
+    stored = questions.again_if_merged(
+        lambda: questions.lake.dataset(
+            table, span.from_ns, span.to_ns, questions.clusters
+        ).count_rows()
+    )
+    first_ns, end_ns = span.from_ns // DAY_NS * DAY_NS, -(-span.to_ns // DAY_NS) * DAY_NS
+    stored_ns = max(span.to_ns, min(end_ns, questions.now_ns)) - first_ns
+    return float(stored) * (span.to_ns - span.from_ns) / stored_ns

@@ -1,20 +1,21 @@
-"""One bounded HTTP request: certificates are checked, redirects are not followed, of the answer
-only the start is read.
+"""Bounded HTTP requests: certificates are checked, redirects are not followed, and only the start
+of an answer is read. And a collector as it is asked: a refusal becomes an error of ours.
 """
 
 import contextlib
 import http.client
+import json
 import socket
 import ssl
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
-from urllib.parse import urlsplit
+from typing import Any, Final
+from urllib.parse import quote, urlencode, urlsplit
 
-from necroscope.errors import NecroscopeError, UsageError
-from necroscope.model.names import clean
+from necroscope.errors import NecroscopeError, PermissionMissing, UsageError
+from necroscope.model.names import LINE_LIMIT, clean
 
 # Of one read or write, and of a whole request however slowly it drips.
 _TIMEOUT_S: Final = 10.0
@@ -22,6 +23,8 @@ DEADLINE_S: Final = 30.0
 _AGAIN_S: Final = 1.0
 _ANSWER_BYTES: Final = 4096
 _LONGEST_WAIT_S: Final = 3600.0
+_ASK_TIMEOUT_S: Final = 120.0
+_LARGEST_BYTES: Final = 512 << 20
 
 
 class DeliveryError(NecroscopeError):
@@ -173,3 +176,48 @@ def retry_after_s(text: str | None) -> float | None:
         if text and text.isascii() and text.isdecimal() and len(text) < 10
         else None
     )
+
+
+@dataclass(frozen=True, slots=True)
+class CollectorClient:
+    url: str
+    token: str
+    ca_file: Path | None = None
+
+    def ask(self, name: str, words: dict[str, str]) -> dict[str, Any]:
+        """The JSON of `/v1/NAME?words`."""
+        endpoint = Endpoint.parse(self.url, self.ca_file)
+        path = f"{endpoint.path.rstrip('/')}/v1/{quote(name)}?{urlencode(words)}"
+        headers = {"Authorization": f"Bearer {self.token}", "Accept": "application/json"}
+        connection = endpoint.connection(_ASK_TIMEOUT_S)
+        try:
+            connection.request("GET", path, headers=headers)
+            response = connection.getresponse()
+            body = response.read(_LARGEST_BYTES)
+        except (OSError, http.client.HTTPException) as error:
+            hint = "is it running (necroscope fleet serve), and is --ca-file right?"
+            facts = f"cannot ask {self.url}: {clean(str(error) or repr(error))}"
+            raise NecroscopeError(facts, hint) from None
+        finally:
+            connection.close()
+        return self._checked(response.status, body)
+
+    def _checked(self, status: int, body: bytes) -> dict[str, Any]:
+        try:
+            told = json.loads(body)
+        except ValueError:
+            told = None
+        if not isinstance(told, dict):
+            raise NecroscopeError(
+                f"{self.url} answers with status {status} and no JSON",
+                "is this the collector's URL?",
+            )
+        if status == 200:
+            return told
+        facts, hint = (
+            clean(str(told.get("error", f"status {status}")), LINE_LIMIT),
+            clean(str(told.get("hint", "")), LINE_LIMIT),
+        )
+        if status in (401, 403):
+            raise PermissionMissing(facts, hint)
+        raise (UsageError if status in (400, 422) else NecroscopeError)(facts, hint)

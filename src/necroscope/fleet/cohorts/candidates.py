@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from necroscope.fleet.cohorts import fact_rules
 from necroscope.fleet.cohorts.columns import Counts, FactMatrix, Flags, PairCounts, count_pairs
+from necroscope.fleet.cohorts.fact_rules import Predicate
 from necroscope.fleet.cohorts.fisher import false_discovery, fisher_greater
-from necroscope.fleet.cohorts.predicate import Predicate
 from necroscope.fleet.cohorts.stratified import Table
 
 # A difference that could not reach this even if all that have it failed is not asked at all: it

@@ -11,19 +11,23 @@ from enum import StrEnum
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from necroscope.fleet.cohorts.candidates import Candidate, rank
 from necroscope.fleet.cohorts.columns import FactMatrix, Flags
+from necroscope.fleet.cohorts.fisher import log_factorials
 from necroscope.fleet.cohorts.stratified import Table, chance_given, table_of
-from necroscope.fleet.cohorts.weighing import cannot_be_excluded, shares
 
+# Things of a place that were not recorded (its power, its switches, its mirror), each as likely as
+# a fact that was.
+_UNRECORDED: Final = 10
+# A difference is named only if it carries this much of the evidence.
+SURE: Final = 0.95
 # The share of false ones to be expected among all differences that are called striking.
 FALSE_DISCOVERY: Final = 0.05
-# A difference keeps something of its own beside another if chance would give as much in fewer cases
-# than this.
+# A difference keeps something of its own apart from another if chance would give as much in fewer
+# cases than this.
 OF_ITS_OWN: Final = 0.05
-
-
 # Shown where nothing is striking: what comes nearest.
 _NEAREST: Final = 5
 _MOST_NAMES: Final = 200
@@ -229,3 +233,39 @@ def _leader(
 def _deciding(chosen: Flags, affected: Flags, names: list[str]) -> Deciding:
     failed, well = (np.flatnonzero(chosen & flags).tolist() for flags in (affected, ~affected))
     return Deciding(tuple(names[node] for node in failed), tuple(names[node] for node in well))
+
+
+def shares(candidates: Sequence[Candidate]) -> NDArray[np.float64]:
+    """What each carries of all of the evidence, together 1: which of them would make the failures
+    least surprising.
+
+    Each difference gets the chance of the failures as they are if nodes that have it fail at one
+    rate and the others at another, both unknown (two beta-binomials). Every name counts once. A
+    place counts for more: it also carries what was not recorded.
+    """
+    if not candidates:
+        return np.zeros(0)
+    names = np.array(
+        [len(each.predicates) + _UNRECORDED * bool(each.places) for each in candidates]
+    )
+    weights = np.array([_log_likelihood(each.table) for each in candidates])
+    found = np.exp(weights - weights.max()) * names
+    return np.asarray(found / found.sum())
+
+
+def cannot_be_excluded(share: NDArray[np.float64]) -> set[int]:
+    """The fewest that together carry enough of the evidence."""
+    order = np.argsort(-share, kind="stable")
+    needed = int(np.searchsorted(np.cumsum(share[order]), SURE)) + 1
+    return set(order[:needed].tolist())
+
+
+def _log_likelihood(table: Table) -> float:
+    logs = log_factorials(table.nodes + 1)
+    return sum(
+        float(logs[failed] + logs[well] - logs[failed + well + 1])
+        for failed, well in (
+            (table.affected_with, table.well_with),
+            (table.affected_without, table.well_without),
+        )
+    )

@@ -7,7 +7,7 @@ from typing import Final
 
 from necroscope.fleet.cohorts.candidates import Candidate
 from necroscope.fleet.cohorts.decision import Decision, Doubt, Relation
-from necroscope.fleet.cohorts.predicate import Predicate
+from necroscope.fleet.cohorts.fact_rules import Predicate
 from necroscope.fleet.cohorts.stratified import Table
 
 # How rarely the result may come about if the change did nothing.

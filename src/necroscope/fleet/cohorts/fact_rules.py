@@ -6,7 +6,7 @@ before anything is counted.
 """
 
 import re
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 _PLACE: Final = re.compile(
     r"(.*[./_ -])?(zones?|az|regions?|racks?|rows?|rooms?|halls?|aisles?|data_?cent(er|re)s?|dc"
@@ -85,3 +85,30 @@ def reason_to_leave_out(kind: str, name: str) -> str | None:
 def has_own_values(values: int, nodes: int) -> bool:
     """Of `nodes` nodes that have a fact it takes `values` values."""
     return nodes >= _FEW_NODES and values > _OWN_VALUES * nodes
+
+
+class Predicate(NamedTuple):
+    """`value` None means that the node does not have the fact; negated: all nodes but those with
+    this value.
+    """
+
+    kind: str
+    name: str
+    value: str | None
+    is_negated: bool = False
+
+    @property
+    def is_place(self) -> bool:
+        return is_place(self.kind, self.name)
+
+    @property
+    def subject(self) -> str:
+        return self.name if self.kind == "label" else f"{self.kind} {self.name}"
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return f"{self.subject} is there" if self.is_negated else f"{self.subject} is not there"
+        return f"{self.subject} is {'not ' if self.is_negated else ''}{self.value}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {**self._asdict(), "text": str(self)}

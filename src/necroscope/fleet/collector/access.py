@@ -8,8 +8,8 @@ from typing import Annotated, Final
 
 from fastapi import Depends, Request
 
+from necroscope.fleet.collector.admission import Refusal
 from necroscope.fleet.collector.collector import Collector
-from necroscope.fleet.collector.refusal import Refusal
 from necroscope.fleet.tokens import Grant, Role
 
 _SCHEME: Final = "bearer "

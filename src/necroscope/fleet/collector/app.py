@@ -18,6 +18,7 @@ from necroscope import __version__
 from necroscope.errors import NecroscopeError
 from necroscope.fleet.collector import intake_routes, questions_routes, session_routes
 from necroscope.fleet.collector.access import CollectorOf
+from necroscope.fleet.collector.admission import answer_refusal
 from necroscope.fleet.collector.collector import (
     COMMIT_EVERY_S,
     COMPACT_EVERY_S,
@@ -27,7 +28,6 @@ from necroscope.fleet.collector.collector import (
 from necroscope.fleet.collector.evidence_child import RecordingOf
 from necroscope.fleet.collector.evidence_routes import evidence_router
 from necroscope.fleet.collector.metrics import Metrics
-from necroscope.fleet.collector.refusal import answer_refusal
 from necroscope.fleet.collector.upkeep import Upkeep
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.limits import DEFAULT_LIMITS, Limits

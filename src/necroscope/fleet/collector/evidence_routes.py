@@ -14,9 +14,9 @@ from fastapi.responses import RedirectResponse
 
 from necroscope.errors import CorruptData
 from necroscope.fleet.collector.access import CollectorOf, Reader
+from necroscope.fleet.collector.admission import Refusal
 from necroscope.fleet.collector.evidence import MOST_OPEN, EvidenceShelf
 from necroscope.fleet.collector.evidence_child import EvidenceLostError, RecordingOf
-from necroscope.fleet.collector.refusal import Refusal
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.lake_files import NotInLake
 from necroscope.fleet.protocol import NAME

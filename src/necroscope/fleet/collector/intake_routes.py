@@ -10,8 +10,8 @@ from typing import Any, Final
 from fastapi import APIRouter, Request
 
 from necroscope.fleet.collector.access import CollectorOf, Pusher
+from necroscope.fleet.collector.admission import Refusal
 from necroscope.fleet.collector.collector import Collector
-from necroscope.fleet.collector.refusal import Refusal
 from necroscope.fleet.inbox import Receipt
 from necroscope.fleet.lake import day_of
 from necroscope.fleet.protocol import (

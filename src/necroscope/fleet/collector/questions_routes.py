@@ -11,9 +11,8 @@ from fastapi import APIRouter, Query, Response
 from necroscope.errors import UsageError
 from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.collector.access import CollectorOf, Reader
-from necroscope.fleet.collector.admission import Turns
+from necroscope.fleet.collector.admission import Refusal, Turns
 from necroscope.fleet.collector.collector import Collector
-from necroscope.fleet.collector.refusal import Refusal
 from necroscope.fleet.flame_files import write_flame
 from necroscope.fleet.questions.answer import Json, Words, answer
 from necroscope.fleet.questions.choices import ChoicesAnswer, WorstCoresAnswer, choices, worst_cores

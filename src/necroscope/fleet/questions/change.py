@@ -19,9 +19,10 @@ from necroscope.fleet.cohorts.intervals import (
     ratio_interval,
 )
 from necroscope.fleet.fact_matrix import NodeKey
+from necroscope.fleet.protocol import DAY_NS
 from necroscope.fleet.questions.fact_changes import Change, FactState, read_changes
 from necroscope.fleet.questions.occurrences import About, read_moments
-from necroscope.fleet.questions.presence import DAY_NS, Presence, read_presence
+from necroscope.fleet.questions.presence import Presence, read_presence
 from necroscope.fleet.questions.success import JobRates, read_success
 from necroscope.model.span import Span
 from necroscope.model.units import format_moment

@@ -6,11 +6,10 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any, Final
 
-from necroscope.fleet.ask import LakeQuestions, View
-from necroscope.fleet.questions.cheap_span import cheap_span
+from necroscope.fleet.ask import LakeQuestions, View, cheap_span
+from necroscope.fleet.protocol import DAY_NS
 from necroscope.fleet.questions.node_choice import KnownNodes
 from necroscope.fleet.questions.occurrences import read_nodes_by_name
-from necroscope.fleet.questions.presence import DAY_NS
 from necroscope.model.span import Span
 from necroscope.model.units import format_moment
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from necroscope.errors import UsageError
-from necroscope.fleet.ask import LakeQuestions
+from necroscope.fleet.ask import LakeQuestions, cheap_span
 from necroscope.fleet.fact_matrix import NodeKey
-from necroscope.fleet.questions.cheap_span import cheap_span
 from necroscope.fleet.questions.node_choice import KnownNodes
 from necroscope.fleet.questions.stack_sums import most_rows, sum_stacks
 from necroscope.fleet.where import parse

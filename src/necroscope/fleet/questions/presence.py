@@ -14,10 +14,10 @@ import pyarrow.dataset as ds
 
 from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.fact_matrix import NodeKey
+from necroscope.fleet.protocol import DAY_NS
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 
-DAY_NS: Final = 86400 * NS_PER_S
 _TEXTS: Final = ("cluster", "node")
 
 

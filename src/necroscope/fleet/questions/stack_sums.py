@@ -15,9 +15,8 @@ import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
 from necroscope.errors import UsageError
-from necroscope.fleet.ask import LakeQuestions
+from necroscope.fleet.ask import LakeQuestions, question_bytes
 from necroscope.fleet.fact_matrix import NodeKey
-from necroscope.fleet.question_memory import question_bytes
 from necroscope.model.span import Span
 from necroscope.stacks.samples import codes
 from necroscope.stacks.tree import Numbers

@@ -2,9 +2,15 @@
 proxy, how sure.
 """
 
-from necroscope.fleet.cohorts.decision import FALSE_DISCOVERY, Decision, Doubt, Leader, Relation
+from necroscope.fleet.cohorts.decision import (
+    FALSE_DISCOVERY,
+    SURE,
+    Decision,
+    Doubt,
+    Leader,
+    Relation,
+)
 from necroscope.fleet.cohorts.stratified import Table
-from necroscope.fleet.cohorts.weighing import SURE
 
 
 def summary(decision: Decision, about: str) -> str:

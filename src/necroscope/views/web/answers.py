@@ -1,6 +1,7 @@
 """What the page asks of a recording, and the answers: arrays for pictures, rows for lists."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -16,8 +17,9 @@ from necroscope.store.core_modes import CoreModes
 from necroscope.store.heatmap import Cell, HeatMap
 from necroscope.store.last_rows import LastRows
 from necroscope.store.query import RecordingInfo, Store
-from necroscope.views.web.binary import packed
 
+MEDIA_TYPE: Final = "application/x-necroscope"
+_TYPES: Final = {"uint8": "u8", "int32": "i32", "uint32": "u32", "float32": "f32", "float64": "f64"}
 MOST_GAPS: Final = 500
 MOST_ROWS: Final = 5_000
 NOT_RECORDED: Final = 255
@@ -30,6 +32,27 @@ Parts = tuple[dict[str, Any], dict[str, NDArray[Any]]]
 _KINDS: Final = {"kernel": 0, "user": 1, "jit": 2, "group": 3}
 _OTHER_KIND: Final = 4
 _LONG: Final = ("time", "end", "from", "to")
+
+
+def packed(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """Arrays behind a JSON header, which a browser maps without parsing (web/src/lib/packed.ts):
+    uint32 length, header, then the arrays, all padded to 8 bytes, little-endian.
+    """
+    described = [
+        {"name": name, "type": _TYPES[array.dtype.name], "shape": list(array.shape)}
+        for name, array in arrays.items()
+    ]
+    text = json.dumps({**header, "arrays": described}, separators=(",", ":")).encode()
+    parts = [_padded(len(text).to_bytes(4, "little") + text)]
+    parts += [
+        _padded(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes())
+        for array in arrays.values()
+    ]
+    return b"".join(parts)
+
+
+def _padded(data: bytes) -> bytes:
+    return data + bytes(-len(data) % 8)
 
 
 def recording_answer(

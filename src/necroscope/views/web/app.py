@@ -30,7 +30,7 @@ from necroscope.store.seen_cores import SeenCores
 from necroscope.store.selection import Selection
 from necroscope.store.time_limit import TimeLimit
 from necroscope.views.web import answers
-from necroscope.views.web.binary import MEDIA_TYPE, packed
+from necroscope.views.web.answers import MEDIA_TYPE, packed
 from necroscope.views.web.cgroups_answer import cgroups_answer
 from necroscope.views.web.core_pictures import CorePictures
 from necroscope.views.web.export import STATIC, Export, exported_page

@@ -32,7 +32,7 @@ from necroscope.store.seen_cores import SeenCores
 from necroscope.store.selection import Selection
 from necroscope.store.time_limit import TimeLimit
 from necroscope.views.web import answers
-from necroscope.views.web.binary import packed
+from necroscope.views.web.answers import packed
 from necroscope.views.web.cgroups_answer import cgroups_answer
 
 STATIC: Final = Path(__file__).parent / "static"

@@ -5,8 +5,7 @@ import contextlib
 import pytest
 
 from necroscope.fleet.collector import admission
-from necroscope.fleet.collector.admission import Budget, TokenBuckets, Turns
-from necroscope.fleet.collector.refusal import Refusal
+from necroscope.fleet.collector.admission import Budget, Refusal, TokenBuckets, Turns
 
 N1, N2 = ("eu-1", "n1"), ("eu-1", "n2")
 

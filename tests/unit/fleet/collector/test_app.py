@@ -20,9 +20,8 @@ from tests.fleet_batches import START_NS, made_batch, rows_in, sequences_in
 from tests.served_collector import served
 
 from necroscope.fleet.collector.access import CollectorOf, Reader
-from necroscope.fleet.collector.admission import DailyQuota
+from necroscope.fleet.collector.admission import DailyQuota, Refusal
 from necroscope.fleet.collector.app import create_app
-from necroscope.fleet.collector.refusal import Refusal
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.lake_files import LakeError
 from necroscope.fleet.limits import Limits

@@ -15,8 +15,8 @@ from necroscope.errors import NecroscopeError, PermissionMissing, UsageError
 from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.collector.app import create_app
 from necroscope.fleet.collector.questions_routes import router
-from necroscope.fleet.collector_client import CollectorClient
 from necroscope.fleet.questions.answer import answer
+from necroscope.fleet.request import CollectorClient
 from necroscope.fleet.tokens import Grant, Tokens, digest_of
 
 GRANTS = {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from necroscope.cli.log_events import events_of
+from necroscope.cli.opened_recording import events_of
 from necroscope.interchange.dmesg import read_dmesg
 from necroscope.model.event import Event
 from necroscope.sources.kernel_log import journal, kmsg

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from necroscope.fleet.question_memory import question_bytes
+from necroscope.fleet.ask import question_bytes
 
 GIB = 1 << 30
 
