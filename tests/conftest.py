@@ -29,7 +29,6 @@ BESIDE_OTHERS = {
         "test_guest_recordings",
         "test_lab_recordings",
         "test_demo_fleet",
-        "test_base_package",
     ),
     *(
         "test_fleet_collector",
@@ -39,6 +38,13 @@ BESIDE_OTHERS = {
         "test_fleet_page",
     ),
     *("test_view_page", "test_demo", "test_notify", "test_prometheus"),
+}
+# Those that drive a recorder and mostly wait for it: one at a time, while others use the cores when
+# it does not.
+WAITING = {
+    *("test_base_package", "test_check", "test_containers_live", "test_disk", "test_fleet_push"),
+    *("test_hung_daemons", "test_late_signal", "test_privilege", "test_record"),
+    *("test_units_live", "test_view_live"),
 }
 SETTLE_S = 3.0
 ROOT = Path(__file__).parents[1]
@@ -69,22 +75,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if sys.platform != "linux":
         reasons["kernel"] = reasons["root"] = "needs a Linux kernel"
     for item in items:
-        is_whole_machine = "integration" in item.path.parts and item.path.stem not in BESIDE_OTHERS
-        if (
-            is_whole_machine
-            or item.get_closest_marker("kernel")
-            or item.get_closest_marker("one_thread")
-        ):
-            item.add_marker(pytest.mark.alone)
+        if when := _when(item):
+            item.add_marker(when)
         for marker, reason in reasons.items():
             if item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _when(item: pytest.Item) -> pytest.MarkDecorator | None:
+    """When scripts/test runs it, if not beside all others."""
+    is_live = bool({"kernel", "one_thread", "alone"} & {mark.name for mark in item.iter_markers()})
+    if "integration" not in item.path.parts or item.path.stem in BESIDE_OTHERS:
+        return pytest.mark.alone if is_live else None
+    is_alone = item.get_closest_marker("alone") or item.path.stem not in WAITING
+    return pytest.mark.alone if is_alone else pytest.mark.waits
 
 
 def pytest_collection_finish() -> None:
     """The tests themselves stay to the end: no garbage collection need look at them again."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,7 @@ def info(directory: Path) -> dict:
     return json.loads(done.stdout)
 
 
+@pytest.mark.alone
 def test_every_table_fills_and_nothing_is_left_behind(record, busy, leaks):
     spinner = busy(SPIN)
     recorder = record("--for", "5s", "--label", "zone=a", reads_kernel_log=True)
@@ -70,6 +71,7 @@ def test_every_table_fills_and_nothing_is_left_behind(record, busy, leaks):
     assert leaks() == []
 
 
+@pytest.mark.alone
 def test_a_core_held_in_system_mode_is_told_with_who_holds_it(record, busy):
     recorder = record()
     recorder.wait_for_rows("samples")
