@@ -36,6 +36,7 @@ from necroscope.recorder.node_sources import open_sources
 from necroscope.recorder.recorder import Recorder, Status
 from necroscope.recorder.requested_windows import keep_requested
 from necroscope.recorder.retention import Limits
+from necroscope.recorder.supervision import Supervision
 from necroscope.segment.journal import SegmentHeader
 from necroscope.segment.lock import RecordingLock
 from necroscope.segment.recording import Identity, make_directory, write_identity
@@ -133,7 +134,10 @@ def _record(
     give_memory_back()
     verdicts, push = _outlets(directory, settings)
 
+    supervision = Supervision()
+
     def look(status: Status, notices: list[str]) -> None:
+        supervision.tell()
         line.tell_new(recorder.notices())
         line.tell([*notices, *(one for child in (*verdicts, *push) for one in child.tend())])
         for child in verdicts:
