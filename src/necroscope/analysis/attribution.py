@@ -33,10 +33,12 @@ def culprit_of(
         found = _grown(own, before)
     if not found or found[0].share < _LEAST_SHARE:
         return None
-    return named(found[0], own.of_task(found[0].comm, found[0].cgroup, found[0].pid).path(), node)
+    return culprit_from(
+        found[0], own.of_task(found[0].comm, found[0].cgroup, found[0].pid).path(), node
+    )
 
 
-def named(task: TaskShare, path: tuple[str, ...], node: Node) -> Culprit:
+def culprit_from(task: TaskShare, path: tuple[str, ...], node: Node) -> Culprit:
     """A task with the names of its unit and container."""
     container = container_of(task.cgroup, node)
     unit = parse_unit(task.cgroup) if task.cgroup else None

@@ -15,9 +15,9 @@ import numpy as np
 
 from necroscope.analysis.columns import Numbers, runs
 from necroscope.analysis.core_time import CoreShares
-from necroscope.analysis.episodes import Episode, Kind
+from necroscope.analysis.episodes import Episode, EpisodeKind
 from necroscope.analysis.node import Node
-from necroscope.analysis.periodicity import period_of_starts, told
+from necroscope.analysis.periodicity import describe_period, period_of_starts
 from necroscope.analysis.task_names import is_name, shown_name
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
@@ -139,9 +139,20 @@ def _of_program(
         span = Span(first_ns + first * _BIN_NS, first_ns + end * _BIN_NS)
         mode = _mode(shares, core, span)
         level, seconds = min(1.0, float(busy[first:end].mean())), (end - first) * _BIN_NS / NS_PER_S
-        words = f"{{subject}} took core {{cpu}} for about {{amount:.1f}} s, {told(period)}"
+        words = (
+            f"{{subject}} took core {{cpu}} for about {{amount:.1f}} s, {describe_period(period)}"
+        )
         yield Episode(
-            Kind.BURST, core, mode, *span, level, words, "samples", False, comm, amount=seconds
+            EpisodeKind.BURST,
+            core,
+            mode,
+            *span,
+            level,
+            words,
+            "samples",
+            False,
+            comm,
+            amount=seconds,
         )
 
 

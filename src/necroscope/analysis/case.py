@@ -10,11 +10,11 @@ from necroscope.analysis.case_counters import CaseCounters
 from necroscope.analysis.case_samples import CaseSamples
 from necroscope.analysis.case_times import CaseTimes
 from necroscope.analysis.clusters import Cluster
-from necroscope.analysis.episodes import Episode, Kind, touches
+from necroscope.analysis.episodes import Episode, EpisodeKind, touches
 from necroscope.analysis.event_cores import JoinedEvent
 from necroscope.analysis.functions import Functions
 from necroscope.analysis.node import Node, NodeView
-from necroscope.analysis.periodicity import told
+from necroscope.analysis.periodicity import describe_period
 from necroscope.analysis.report import Culprit, Evidence
 from necroscope.analysis.stacks import SOFTIRQ
 from necroscope.analysis.task_waits import TaskWait
@@ -78,7 +78,7 @@ class Case:
     @property
     def beat(self) -> str:
         """`, every 10 s`, or nothing."""
-        return f", {told(self.period_s)}" if self.period_s else ""
+        return f", {describe_period(self.period_s)}" if self.period_s else ""
 
     def culprit(
         self, group: Functions | None = None, inside: Functions | None = None
@@ -109,13 +109,13 @@ class Case:
     def events_of(self, *kinds: str) -> list[JoinedEvent]:
         return [event for event in self.events if event.kind in kinds]
 
-    def has(self, *kinds: Kind) -> bool:
+    def has(self, *kinds: EpisodeKind) -> bool:
         """Whether such an episode belongs to the incident, on its core or the machine."""
         return any(
             episode.kind in kinds and episode.cpu in (self.core, None) for episode in self.episodes
         )
 
-    def seen(
+    def evidence(
         self, text: str, table: str | None = None, cpu: int | None = None, span: Span | None = None
     ) -> Evidence:
         """A piece of evidence; without a stretch of its own it speaks of the incident."""

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from necroscope.analysis.case_times import BEFORE_NS, TICK_NS, CaseTimes
-from necroscope.analysis.columns import Columns, Floats
+from necroscope.analysis.columns import ColumnArrays, Floats
 from necroscope.analysis.episodes import touches
 from necroscope.analysis.node import Node
 from necroscope.model.definitions import late_ns
@@ -143,7 +143,7 @@ class CaseCounters:
         )
         return float(waited.sum()) / elapsed_ns
 
-    def columns(self, table: str) -> Columns:
+    def columns(self, table: str) -> ColumnArrays:
         """All rows of a table, as numpy columns."""
         return self._node.columns(table)
 
@@ -186,12 +186,12 @@ class CaseCounters:
         """Rows come at the end of a tick, and delays when the wait is over."""
         return self._times.window[1] + 2 * TICK_NS
 
-    def rows_of(self, table: str, spans: Sequence[Span]) -> Columns:
+    def rows_of(self, table: str, spans: Sequence[Span]) -> ColumnArrays:
         """Rows that tell of these stretches: a table that is read every 10 s tells it late."""
         after_ns = late_ns(TABLES[table])
         return self._node.columns(table).within([Span(a, b + after_ns) for a, b in spans])
 
-    def _counted(self, rows: Columns) -> float | None:
+    def _counted(self, rows: ColumnArrays) -> float | None:
         """Rows of interrupts are by core and only of those that came: the time is that of the
         reads, not of the rows.
         """

@@ -5,7 +5,7 @@ from typing import Final
 
 from necroscope.analysis.attribution import culprit_of
 from necroscope.analysis.case_times import CaseTimes
-from necroscope.analysis.differential import Differential, compared
+from necroscope.analysis.differential import Differential, compare_stacks
 from necroscope.analysis.functions import Functions
 from necroscope.analysis.node import Node
 from necroscope.analysis.report import Culprit
@@ -60,7 +60,7 @@ class CaseSamples:
     @cached_property
     def differential(self) -> Differential:
         """Paths that came and went on the core, compared with quiet time."""
-        return compared(self.now, self.before)
+        return compare_stacks(self.now, self.before)
 
     def culprit(
         self, node: Node, group: Functions | None, inside: Functions | None, is_interrupt: bool

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Final
 
 from necroscope.analysis.clusters import Cluster
-from necroscope.analysis.episodes import ACTIVE, Episode, Kind, outside
+from necroscope.analysis.episodes import ACTIVE, Episode, EpisodeKind, outside
 from necroscope.analysis.node import Node
 from necroscope.analysis.periodicity import period_of_starts
 from necroscope.model.span import Span, merge
@@ -69,7 +69,7 @@ class CaseTimes:
         """
         first_ns, last_ns = self._node.span
         # A core that computes in user mode all day is what the incident is compared with.
-        usual = set() if self.main_mode == "user" else {Kind.USER_BUSY}
+        usual = set() if self.main_mode == "user" else {EpisodeKind.USER_BUSY}
         busy = [
             e.span
             for e in self._node.episodes

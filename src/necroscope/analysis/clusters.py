@@ -6,15 +6,15 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from necroscope.analysis.columns import Columns
+from necroscope.analysis.columns import ColumnArrays
 from necroscope.analysis.episodes import (
     ACTIVE,
     SUFFERING,
     Episode,
-    Kind,
+    EpisodeKind,
     coincide,
     key_of,
-    merged,
+    merge_episodes,
     touches,
 )
 from necroscope.analysis.event_cores import JoinedEvent, cores_of_device, join
@@ -42,7 +42,11 @@ class Bridges:
 
     def between(self, one: Episode, other: Episode) -> int:
         """Bursts of two programs have nothing to do with each other."""
-        if one.kind is Kind.BURST and other.kind is Kind.BURST and one.subject != other.subject:
+        if (
+            one.kind is EpisodeKind.BURST
+            and other.kind is EpisodeKind.BURST
+            and one.subject != other.subject
+        ):
             return 0
         if one.is_strong != other.is_strong:
             return _BURSTS_NS
@@ -74,7 +78,7 @@ class Cluster:
 
 
 def gather(
-    episodes: Sequence[Episode], found: Sequence[Happening], interrupts: Columns
+    episodes: Sequence[Episode], found: Sequence[Happening], interrupts: ColumnArrays
 ) -> list[Cluster]:
     """Incidents in order of time; weak ones are candidates that need a cause with its confirming
     signal.
@@ -103,8 +107,8 @@ def _all_clusters(episodes: Sequence[Episode]) -> list[list[Episode]]:
     """
     reach = bridges(episodes)
     # A lock that tasks stand behind is an incident of its own, whatever runs on the cores.
-    held = [[episode] for episode in episodes if episode.kind is Kind.TASK_BLOCKED]
-    episodes = [episode for episode in episodes if episode.kind is not Kind.TASK_BLOCKED]
+    held = [[episode] for episode in episodes if episode.kind is EpisodeKind.TASK_BLOCKED]
+    episodes = [episode for episode in episodes if episode.kind is not EpisodeKind.TASK_BLOCKED]
     strong = _clusters([episode for episode in episodes if episode.is_strong], reach)
     left: list[Episode] = []
     for episode in episodes:
@@ -118,13 +122,13 @@ def _all_clusters(episodes: Sequence[Episode]) -> list[list[Episode]]:
                 None,
             )
             home.append(episode) if home is not None else left.append(episode)
-    others = [episode for episode in left if episode.kind is not Kind.BURST]
+    others = [episode for episode in left if episode.kind is not EpisodeKind.BURST]
     return [*strong, *_of_programs(left), *_clusters(others, reach), *held]
 
 
 def _is_part(weak: Episode, strong: Episode, reach: Bridges) -> bool:
     """User code on another core only happens to be at the same time."""
-    is_apart = weak.kind in (Kind.BURST, Kind.USER_BUSY) and weak.cpu != strong.cpu
+    is_apart = weak.kind in (EpisodeKind.BURST, EpisodeKind.USER_BUSY) and weak.cpu != strong.cpu
     return not is_apart and _belongs(weak, strong, reach)
 
 
@@ -134,7 +138,7 @@ def _of_programs(weak: Sequence[Episode]) -> list[list[Episode]]:
     """
     bursts: dict[tuple[object, ...], list[Episode]] = {}
     for episode in weak:
-        if episode.kind is Kind.BURST:
+        if episode.kind is EpisodeKind.BURST:
             bursts.setdefault((episode.cpu, episode.subject), []).append(episode)
     return [
         [*own, *(e for e in weak if e.kind in SUFFERING and _touches_any(e, own))]
@@ -287,7 +291,7 @@ def is_same(one: Cluster, other: Cluster) -> bool:
 
 def _are_parts(mine: Episode, theirs: Episode) -> bool:
     return key_of(mine) == key_of(theirs) and (
-        mine.kind is Kind.BURST or touches(mine.span, theirs.span, _TOUCH_NS)
+        mine.kind is EpisodeKind.BURST or touches(mine.span, theirs.span, _TOUCH_NS)
     )
 
 
@@ -299,7 +303,7 @@ def unite(one: Cluster, later: Cluster) -> Cluster:
     return replace(
         one,
         span=Span(min(one.span[0], later.span[0]), max(one.span[1], later.span[1])),
-        episodes=tuple(merged([*one.episodes, *later.episodes], _TOUCH_NS)),
+        episodes=tuple(merge_episodes([*one.episodes, *later.episodes], _TOUCH_NS)),
         events=tuple(sorted(events.values(), key=lambda event: event.time_ns)),
         is_strong=one.is_strong or later.is_strong,
     )
@@ -348,7 +352,7 @@ def _distance_ns(one: Cluster, at_ns: int) -> int:
 def bridges(episodes: Iterable[Episode]) -> Bridges:
     starts: dict[Key, list[int]] = {}
     for episode in episodes:
-        if episode.kind in ACTIVE and episode.kind is not Kind.BURST:
+        if episode.kind in ACTIVE and episode.kind is not EpisodeKind.BURST:
             starts.setdefault(_key(episode), []).append((episode.from_ns + episode.to_ns) // 2)
     periods = {key: period_of_starts(found) for key, found in starts.items()}
     return Bridges(

@@ -23,7 +23,7 @@ ALL_TIME: Final = (0, 1 << 62)
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class ColumnArrays:
     """Rows of one table. `time` and `cpu` are whole numbers (cpu -1: none), names are objects, all
     else is float with NaN.
     """
@@ -37,10 +37,12 @@ class Columns:
     def __len__(self) -> int:
         return len(self.values["time"])
 
-    def at(self, rows: Flags | Numbers | slice) -> "Columns":
-        return Columns(self.table, {name: values[rows] for name, values in self.values.items()})
+    def at(self, rows: Flags | Numbers | slice) -> "ColumnArrays":
+        return ColumnArrays(
+            self.table, {name: values[rows] for name, values in self.values.items()}
+        )
 
-    def within(self, spans: Sequence[Span]) -> "Columns":
+    def within(self, spans: Sequence[Span]) -> "ColumnArrays":
         """Rows whose time lies in one of these stretches, the end of each included: a row tells of
         the time before it.
         """
@@ -49,7 +51,7 @@ class Columns:
             inside |= (self["time"] > from_ns) & (self["time"] <= to_ns)
         return self.at(inside)
 
-    def of_core(self, cpu: int | None) -> "Columns":
+    def of_core(self, cpu: int | None) -> "ColumnArrays":
         return self if cpu is None or "cpu" not in self.values else self.at(self["cpu"] == cpu)
 
     @property
@@ -74,7 +76,7 @@ def read(
     names: Sequence[str] | None = None,
     cpus: Collection[int] | None = None,
     by_core: bool = False,
-) -> Columns:
+) -> ColumnArrays:
     """Rows of a table in a stretch of time; without any the columns are there and empty."""
     wanted = (
         [column.name for column in TABLES[table].columns]
@@ -82,7 +84,7 @@ def read(
         else list(dict.fromkeys(["time", *names]))
     )
     rows = recording.rows(table, *span, cpus, wanted)
-    columns = Columns(
+    columns = ColumnArrays(
         table, {name: _array(rows, name) for name in wanted if name in rows.column_names}
     )
     if by_core and len(columns):

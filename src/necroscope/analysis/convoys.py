@@ -15,7 +15,7 @@ from typing import Final
 
 from necroscope.analysis.attribution import container_of
 from necroscope.analysis.case import Case
-from necroscope.analysis.episodes import Kind, touches
+from necroscope.analysis.episodes import EpisodeKind, touches
 from necroscope.analysis.node import Node
 from necroscope.analysis.report import Culprit, Evidence
 from necroscope.analysis.task_waits import TaskWait, Waiter
@@ -92,12 +92,12 @@ class Convoy:
             texts += [f"meanwhile {wait.words()}" for wait in self.chain]
             if not self.chain:
                 texts.append(f"{self.holder.comm} did not sleep long for anything else meanwhile")
-        return [case.seen(text, "waits") for text in texts]
+        return [case.evidence(text, "waits") for text in texts]
 
 
 def convoys(case: Case, kind: str) -> list[Convoy]:
     """Of this kind of channel, those the incident is about, most waited for first."""
-    subjects = {e.subject for e in case.episodes if e.kind is Kind.TASK_BLOCKED}
+    subjects = {e.subject for e in case.episodes if e.kind is EpisodeKind.TASK_BLOCKED}
     found: dict[str, list[TaskWait]] = {}
     for wait in case.waits:
         if wait.channel.kind == kind and wait.subject in subjects:

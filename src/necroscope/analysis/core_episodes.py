@@ -15,7 +15,7 @@ import numpy as np
 
 from necroscope.analysis.columns import runs
 from necroscope.analysis.core_time import MODES, CoreShares, usual
-from necroscope.analysis.episodes import Episode, Kind
+from necroscope.analysis.episodes import Episode, EpisodeKind
 from necroscope.analysis.node import Node
 from necroscope.model.definitions import SATURATED_RATIO, USER_BUSY_RATIO
 from necroscope.model.units import NS_PER_MS, NS_PER_S
@@ -72,7 +72,7 @@ def _core_episode(
     inner = slice(first + 1, end - 1) if end - first > 2 else slice(first, end)
     level = float(cores.shares["kernel"][inner].mean())
     seconds = cores.held_s("kernel", first, end)
-    kind, word = (Kind.SATURATED, "held") if is_strong else (Kind.ELEVATED, "busy")
+    kind, word = (EpisodeKind.SATURATED, "held") if is_strong else (EpisodeKind.ELEVATED, "busy")
     words = (
         f"core {{cpu}} was {word} {{level:.0%}} in the kernel, mostly {{mode}}, for {{amount:.1f}}"
         " s (usual: {beside:.0%})"
@@ -109,7 +109,7 @@ def _held_by_user(cores: CoreShares, node: Node) -> Iterator[Episode]:
             " {beside:.0%} idle"
         )
         yield Episode(
-            Kind.USER_BUSY,
+            EpisodeKind.USER_BUSY,
             cpu,
             "user",
             *span,
@@ -141,7 +141,7 @@ def _machine_elevated(cores: CoreShares) -> Iterator[Episode]:
             " {beside:.0%})"
         )
         yield Episode(
-            Kind.ELEVATED,
+            EpisodeKind.ELEVATED,
             None,
             "system",
             *span,
@@ -171,7 +171,7 @@ def _missing(cores: CoreShares) -> Iterator[Episode]:
         )
         level = float(missing[first:end].max())
         yield Episode(
-            Kind.TIME_MISSING,
+            EpisodeKind.TIME_MISSING,
             cpu,
             None,
             *span,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from necroscope.analysis.case import Case
-from necroscope.analysis.columns import Columns
+from necroscope.analysis.columns import ColumnArrays
 from necroscope.analysis.task_waits import RUNNABLE
 from necroscope.model.definitions import ORDINARY, REAL_TIME
 from necroscope.model.units import NS_PER_S
@@ -20,7 +20,7 @@ class CoreQueue:
     that each cgroup's tasks had.
     """
 
-    rows: Columns
+    rows: ColumnArrays
     waited_s: dict[str, float]
     had: dict[str, float]
     longest_s: float

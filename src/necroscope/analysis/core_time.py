@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from necroscope.analysis.columns import Columns, Flags, Floats, Numbers, core_breaks
+from necroscope.analysis.columns import ColumnArrays, Flags, Floats, Numbers, core_breaks
 from necroscope.model.core_shares import MODE_PARTS
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
@@ -25,7 +25,7 @@ _SHORT_NS: Final = 180 * NS_PER_S
 class CoreShares:
     """Rows of `cores` sorted by core, as shares of the elapsed time."""
 
-    rows: Columns
+    rows: ColumnArrays
     breaks: Flags
     shares: dict[str, Floats]
 
@@ -77,7 +77,7 @@ def usual(values: Floats, times: Numbers) -> float:
     return float(np.percentile(values, 25 if is_short else 50))
 
 
-def core_shares(rows: Columns) -> CoreShares:
+def core_shares(rows: ColumnArrays) -> CoreShares:
     rows = rows.at(rows["elapsed_ns"] > 0) if len(rows) else rows
     shares = {
         mode: np.minimum(

@@ -10,7 +10,7 @@ import numpy as np
 from necroscope.analysis.burst_episodes import burst_episodes
 from necroscope.analysis.core_episodes import core_episodes
 from necroscope.analysis.core_time import MODES
-from necroscope.analysis.episodes import Episode, merged
+from necroscope.analysis.episodes import Episode, merge_episodes
 from necroscope.analysis.machine_episodes import machine_episodes
 from necroscope.analysis.node import Node
 from necroscope.analysis.softirq_episodes import softirq_episodes
@@ -28,7 +28,7 @@ _LEAST_SHARE: Final = 0.2
 
 def detect(node: Node) -> list[Episode]:
     """In order of time."""
-    found = merged(_all(node), _BRIDGE_NS)
+    found = merge_episodes(_all(node), _BRIDGE_NS)
     weak = sorted(
         (episode for episode in found if not episode.is_strong), key=lambda one: -one.weight
     )

@@ -42,7 +42,7 @@ class Differential:
     shrunk: tuple[PathChange, ...]
 
 
-def compared(now: Stacks, before: Stacks, limit: int = 3) -> Differential:
+def compare_stacks(now: Stacks, before: Stacks, limit: int = 3) -> Differential:
     """Both must be of the same call tree. Below different callers in user code the kernel's own
     paths are the same.
     """

@@ -25,7 +25,7 @@ Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class IncidentCandidate:
     """What may be an incident, before a cause is sought: from cheap tables alone."""
 
     from_ns: int
@@ -35,7 +35,7 @@ class Candidate:
     is_strong: bool
 
 
-Wanted = Callable[[Candidate], bool]
+Wanted = Callable[[IncidentCandidate], bool]
 # Weak candidates are many on a busy node; the heaviest are looked at.
 _MOST_WEAK: Final = 40
 _MOST_STRONG: Final = 120
@@ -204,8 +204,8 @@ def _clusters(node: Node) -> list[Cluster]:
     return gather(node.episodes, happenings(node.columns("events")), node.columns("interrupts"))
 
 
-def _candidate(one: Cluster) -> Candidate:
-    return Candidate(*one.span, one.core, len(one.events), one.is_strong)
+def _candidate(one: Cluster) -> IncidentCandidate:
+    return IncidentCandidate(*one.span, one.core, len(one.events), one.is_strong)
 
 
 def _cases(recording: Recording, over: Sequence[OpenIncident]) -> Iterator[Case]:

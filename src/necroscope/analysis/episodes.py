@@ -14,7 +14,7 @@ from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 
 
-class Kind(StrEnum):
+class EpisodeKind(StrEnum):
     """What is abnormal."""
 
     SATURATED = "saturated"
@@ -34,34 +34,36 @@ class Kind(StrEnum):
 
 
 # A core is held in a mode.
-ACTIVE = frozenset({Kind.SATURATED, Kind.ELEVATED, Kind.USER_BUSY, Kind.BURST})
+ACTIVE = frozenset(
+    {EpisodeKind.SATURATED, EpisodeKind.ELEVATED, EpisodeKind.USER_BUSY, EpisodeKind.BURST}
+)
 # These say that something waited which should not wait.
 SUFFERING = frozenset(
     {
-        Kind.SOFTIRQ_DELAYED,
-        Kind.SOFTIRQ_FROZEN,
-        Kind.THREAD_DELAYED,
-        Kind.TIME_MISSING,
-        Kind.PACKETS_DROPPED,
+        EpisodeKind.SOFTIRQ_DELAYED,
+        EpisodeKind.SOFTIRQ_FROZEN,
+        EpisodeKind.THREAD_DELAYED,
+        EpisodeKind.TIME_MISSING,
+        EpisodeKind.PACKETS_DROPPED,
     }
 )
 
 # And these too, that tasks wait for memory, a device or their quota.
 HURT = SUFFERING | {
-    Kind.MEMORY_STALLED,
-    Kind.IO_BLOCKED,
-    Kind.THROTTLED,
-    Kind.TASK_DELAYED,
-    Kind.TASK_BLOCKED,
+    EpisodeKind.MEMORY_STALLED,
+    EpisodeKind.IO_BLOCKED,
+    EpisodeKind.THROTTLED,
+    EpisodeKind.TASK_DELAYED,
+    EpisodeKind.TASK_BLOCKED,
 }
 # Their level is the longest wait in seconds, not a share.
 _WAITS: Final = frozenset(
     {
-        Kind.SOFTIRQ_DELAYED,
-        Kind.SOFTIRQ_FROZEN,
-        Kind.THREAD_DELAYED,
-        Kind.TASK_DELAYED,
-        Kind.TASK_BLOCKED,
+        EpisodeKind.SOFTIRQ_DELAYED,
+        EpisodeKind.SOFTIRQ_FROZEN,
+        EpisodeKind.THREAD_DELAYED,
+        EpisodeKind.TASK_DELAYED,
+        EpisodeKind.TASK_BLOCKED,
     }
 )
 
@@ -76,7 +78,7 @@ class Episode:
     `beside` is what it is compared with.
     """
 
-    kind: Kind
+    kind: EpisodeKind
     cpu: int | None
     mode: str | None
     from_ns: int
@@ -135,9 +137,9 @@ def coincide(one: Span, other: Span) -> bool:
     )
 
 
-def merged(episodes: Iterable[Episode], bridge_ns: int) -> list[Episode]:
+def merge_episodes(episodes: Iterable[Episode], bridge_ns: int) -> list[Episode]:
     """Episodes of the same kind, core, mode and subject that follow each other closely, as one."""
-    latest: dict[tuple[Kind, int | None, str | None, str | None], Episode] = {}
+    latest: dict[tuple[EpisodeKind, int | None, str | None, str | None], Episode] = {}
     done: list[Episode] = []
     for episode in sorted(episodes, key=lambda found: found.from_ns):
         last = latest.get(key_of(episode))
@@ -152,7 +154,7 @@ def merged(episodes: Iterable[Episode], bridge_ns: int) -> list[Episode]:
     )
 
 
-def key_of(episode: Episode) -> tuple[Kind, int | None, str | None, str | None]:
+def key_of(episode: Episode) -> tuple[EpisodeKind, int | None, str | None, str | None]:
     """What episodes have in common that may be parts of one."""
     return episode.kind, episode.cpu, episode.mode, episode.subject
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from necroscope.analysis.columns import Columns, Flags
+from necroscope.analysis.columns import ColumnArrays, Flags
 from necroscope.analysis.episodes import Episode, touches
 from necroscope.analysis.happenings import NIC_KINDS, Happening
 from necroscope.model.definitions import late_ns
@@ -54,7 +54,7 @@ class JoinedEvent:
 def join(
     happening: Happening,
     episodes: Iterable[Episode],
-    interrupts: Columns,
+    interrupts: ColumnArrays,
     takers: Collection[int] | None,
 ) -> JoinedEvent:
     """An event and its core, by the best evidence there is. `takers` are the cores that take its
@@ -81,7 +81,7 @@ def join(
     return JoinedEvent(happening, min(cores), queue, BY_EPISODE if cores == held else BY_DEVICE)
 
 
-def _is_swapped(happening: Happening, core: int, queue: int, interrupts: Columns) -> bool:
+def _is_swapped(happening: Happening, core: int, queue: int, interrupts: ColumnArrays) -> bool:
     """The interrupts say that the queue of that number is another core's, and that the other way
     round it fits.
     """
@@ -90,7 +90,7 @@ def _is_swapped(happening: Happening, core: int, queue: int, interrupts: Columns
     return said != core and turned == queue and happening.may_swap_core_and_queue
 
 
-def core_of_queue(interrupts: Columns, happening: Happening, queue: int) -> int | None:
+def core_of_queue(interrupts: ColumnArrays, happening: Happening, queue: int) -> int | None:
     """The only core that the queue's interrupt goes to, else the one that took most of them last;
     None if that cannot be told.
     """
@@ -106,7 +106,7 @@ def core_of_queue(interrupts: Columns, happening: Happening, queue: int) -> int 
     return _took_most(rows, happening.time_ns) if only is None else only
 
 
-def cores_of_device(interrupts: Columns, happening: Happening) -> frozenset[int] | None:
+def cores_of_device(interrupts: ColumnArrays, happening: Happening) -> frozenset[int] | None:
     """Cores that take an interrupt of the network device, or may; None if no interrupt of it is
     recorded.
     """
@@ -124,7 +124,7 @@ def cores_of_device(interrupts: Columns, happening: Happening) -> frozenset[int]
     return frozenset(rows.at(is_newest | _came(rows, happening.time_ns))["cpu"].tolist())
 
 
-def _known_then(rows: Columns, time_ns: int) -> Columns:
+def _known_then(rows: ColumnArrays, time_ns: int) -> ColumnArrays:
     """What was known when the line was written; after it a reset may have sent the interrupts
     elsewhere.
     """
@@ -132,7 +132,7 @@ def _known_then(rows: Columns, time_ns: int) -> Columns:
     return before if len(before) else rows.at(rows["time"] <= time_ns + _LATE_NS)
 
 
-def _goes_to(rows: Columns) -> int | None:
+def _goes_to(rows: ColumnArrays) -> int | None:
     """The core of the newest affinity if it is a single one. Each change of it has a row, also of a
     queue that stands still.
     """
@@ -141,7 +141,7 @@ def _goes_to(rows: Columns) -> int | None:
     return int(only) if only is not None and only.isdigit() else None
 
 
-def _took_most(rows: Columns, time_ns: int) -> int | None:
+def _took_most(rows: ColumnArrays, time_ns: int) -> int | None:
     """The core that took most of the interrupts in the last read in which any came: before that
     they may have gone elsewhere.
     """
@@ -153,11 +153,11 @@ def _took_most(rows: Columns, time_ns: int) -> int | None:
     return int(cpus[int(np.argmax(np.bincount(place, weights=last["count"])))])
 
 
-def _came(rows: Columns, time_ns: int) -> Flags:
+def _came(rows: ColumnArrays, time_ns: int) -> Flags:
     return np.asarray((rows["time"] > time_ns - _COUNTED_BACK_NS) & (rows["count"] > 0))
 
 
-def _of_queue(interrupts: Columns, device: str | None, queue: int) -> Columns:
+def _of_queue(interrupts: ColumnArrays, device: str | None, queue: int) -> ColumnArrays:
     own = _of_device(interrupts, device)
     numbered = own.at(own["queue"] == queue)
     if len(numbered) or np.isfinite(own["queue"]).any():
@@ -173,7 +173,7 @@ def _of_queue(interrupts: Columns, device: str | None, queue: int) -> Columns:
     return own.at(np.isin(own["irq"], list(irqs))) if len(irqs) == 1 else numbered
 
 
-def _of_device(interrupts: Columns, device: str | None) -> Columns:
+def _of_device(interrupts: ColumnArrays, device: str | None) -> ColumnArrays:
     """By its name, else by its bus address, which a line may give instead; with one network device
     there is no doubt.
     """

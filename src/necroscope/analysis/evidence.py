@@ -1,7 +1,7 @@
 """Evidence that most causes share: how the core was held, and what suffered from it."""
 
 from necroscope.analysis.case import Case
-from necroscope.analysis.episodes import SUFFERING, Kind
+from necroscope.analysis.episodes import SUFFERING, EpisodeKind
 from necroscope.analysis.event_cores import JoinedEvent
 from necroscope.analysis.functions import Functions
 from necroscope.analysis.report import Culprit, Evidence
@@ -11,9 +11,9 @@ from necroscope.model.span import Span
 def what_held_the_core(case: Case) -> list[Evidence]:
     """The mode of the core beside its usual one."""
     return [
-        case.seen(episode.text, episode.table, episode.cpu, episode.span)
+        case.evidence(episode.text, episode.table, episode.cpu, episode.span)
         for episode in case.episodes
-        if episode.kind in (Kind.SATURATED, Kind.ELEVATED, Kind.USER_BUSY)
+        if episode.kind in (EpisodeKind.SATURATED, EpisodeKind.ELEVATED, EpisodeKind.USER_BUSY)
         and episode.cpu in (case.core, None)
     ][:2]
 
@@ -21,11 +21,12 @@ def what_held_the_core(case: Case) -> list[Evidence]:
 def suffering(case: Case) -> list[Evidence]:
     """What waited that should not wait, and what the log says of it."""
     found = [
-        case.seen(episode.text, episode.table, episode.cpu, episode.span)
+        case.evidence(episode.text, episode.table, episode.cpu, episode.span)
         for episode in case.episodes
         if episode.kind in SUFFERING
-        or episode.kind in (Kind.MEMORY_STALLED, Kind.IO_BLOCKED, Kind.THROTTLED)
-        or (episode.kind is Kind.TASK_DELAYED and episode.cpu == case.core)
+        or episode.kind
+        in (EpisodeKind.MEMORY_STALLED, EpisodeKind.IO_BLOCKED, EpisodeKind.THROTTLED)
+        or (episode.kind is EpisodeKind.TASK_DELAYED and episode.cpu == case.core)
     ]
     return [*found[:4], *(of_event(case, event) for event in case.events[:3])]
 
@@ -33,7 +34,7 @@ def suffering(case: Case) -> list[Evidence]:
 def of_event(case: Case, event: JoinedEvent) -> Evidence:
     """What the log said, and how it is known which core it is of."""
     how = f" (core {event.core}: {event.joined_by})" if event.joined_by else ""
-    return case.seen(
+    return case.evidence(
         f"{event.happening.message}{how}",
         "events",
         event.core,
@@ -52,7 +53,7 @@ def in_samples(
         case.samples.before.time_share(group, inside),
     )
     place = "the machine's" if case.core is None else f"core {case.core}'s"
-    return case.seen(
+    return case.evidence(
         f"{what}: {now:.0%} of {place} samples, {before:.1%} of its time before",
         "samples",
         case.core,
@@ -68,4 +69,4 @@ def file_of(case: Case, culprit: Culprit | None) -> list[Evidence]:
         for row in case.tasks
         if row["file"] and (culprit is None or row["comm"] == culprit.comm)
     ]
-    return [case.seen(f"the file is {files[0]}", "tasks", case.core)] if files else []
+    return [case.evidence(f"the file is {files[0]}", "tasks", case.core)] if files else []

@@ -30,10 +30,10 @@ def gap_notes(gaps: Iterable[Gap]) -> list[str]:
     ordered = sorted(
         by_cause.items(), key=lambda item: (not is_damage(item[1][0]), -_covered_ns(item[1]))
     )
-    return [_told(cause, own) for cause, own in ordered]
+    return [_describe(cause, own) for cause, own in ordered]
 
 
-def _told(cause: str, gaps: Sequence[Gap]) -> str:
+def _describe(cause: str, gaps: Sequence[Gap]) -> str:
     parts = merge(Span(gap.from_ns, gap.to_ns) for gap in gaps)
     tables = ", ".join(sorted({"all tables" if gap.table == "*" else gap.table for gap in gaps}))
     count = "1 gap" if len(parts) == 1 else f"{len(parts)} gaps"

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from necroscope.analysis.columns import Columns
+from necroscope.analysis.columns import ColumnArrays
 from necroscope.model.units import NS_PER_MS, NS_PER_S, NS_PER_US
 
 # Seconds between the start of the trouble and the line that tells of it. A NIC's transmit watchdog
@@ -139,7 +139,7 @@ class Happening:
         return self.time_ns - max([usual_ns, *known_ns])
 
 
-def happenings(events: Columns) -> list[Happening]:
+def happenings(events: ColumnArrays) -> list[Happening]:
     """Of the rows of `events` those that matter and that not just anybody may have written.
 
     A line that looks like the kernel's is its own, or root wrote it to /dev/kmsg (it has a sequence
@@ -149,12 +149,12 @@ def happenings(events: Columns) -> list[Happening]:
     A recorder that is started again reads the log again from its beginning: what two tell of one
     line is one happening.
     """
-    return _told_once(
+    return _drop_repeats(
         [_happening(events, row) for row in range(len(events)) if _matters(events, row)]
     )
 
 
-def _matters(events: Columns, row: int) -> bool:
+def _matters(events: ColumnArrays, row: int) -> bool:
     is_trusted = (
         bool(events["by_kernel"][row])
         or not events["pattern"][row]
@@ -165,7 +165,7 @@ def _matters(events: Columns, row: int) -> bool:
     )
 
 
-def _told_once(happenings: list[Happening]) -> list[Happening]:
+def _drop_repeats(happenings: list[Happening]) -> list[Happening]:
     """Of two that begin with the same line the fuller one: a recorder that was stopped may have
     heard only its beginning.
     """
@@ -186,7 +186,7 @@ def _told_once(happenings: list[Happening]) -> list[Happening]:
     return found
 
 
-def _happening(events: Columns, row: int) -> Happening:
+def _happening(events: ColumnArrays, row: int) -> Happening:
     cpu = int(events["cpu"][row])
     return Happening(
         time_ns=int(events["time"][row]),

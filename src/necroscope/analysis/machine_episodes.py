@@ -8,9 +8,9 @@ from typing import Final
 
 import numpy as np
 
-from necroscope.analysis.columns import Columns, Floats, runs
+from necroscope.analysis.columns import ColumnArrays, Floats, runs
 from necroscope.analysis.core_time import usual
-from necroscope.analysis.episodes import Episode, Kind
+from necroscope.analysis.episodes import Episode, EpisodeKind
 from necroscope.analysis.node import Node
 from necroscope.model.span import Span
 from necroscope.model.tables import TABLES
@@ -36,17 +36,21 @@ _READ_EVERY_NS: Final = round(TABLES["cgroups"].period_s * NS_PER_S)
 
 def machine_episodes(node: Node) -> Iterator[Episode]:
     pressure = node.columns("pressure")
-    yield from _pressed(pressure, "memory", "some_ns", Kind.MEMORY_STALLED, _MEMORY, _LASTS_S)
-    yield from _pressed(pressure, "io", "full_ns", Kind.IO_BLOCKED, _IO, _IO_LASTS_S)
+    yield from _pressed(
+        pressure, "memory", "some_ns", EpisodeKind.MEMORY_STALLED, _MEMORY, _LASTS_S
+    )
+    yield from _pressed(pressure, "io", "full_ns", EpisodeKind.IO_BLOCKED, _IO, _IO_LASTS_S)
     # Beside busy cores not all work stalls, however many tasks stand still: then the level is half
     # or less, and flat.
-    yield from _pressed(pressure, "io", "some_ns", Kind.IO_BLOCKED, _IO_SOME, 2 * _IO_LASTS_S)
+    yield from _pressed(
+        pressure, "io", "some_ns", EpisodeKind.IO_BLOCKED, _IO_SOME, 2 * _IO_LASTS_S
+    )
     yield from _memory_events(node.columns("memory"))
     yield from _throttled(node.columns("cgroups"))
 
 
 def _pressed(
-    rows: Columns, resource: str, column: str, kind: Kind, least: float, lasts_s: float
+    rows: ColumnArrays, resource: str, column: str, kind: EpisodeKind, least: float, lasts_s: float
 ) -> Iterator[Episode]:
     rows = rows.at(rows["resource"] == resource) if len(rows) else rows
     if not len(rows):
@@ -59,7 +63,9 @@ def _pressed(
             continue
         level = float(share[first:end].mean())
         is_strong = (
-            kind is Kind.MEMORY_STALLED and level >= _MEMORY_STRONG and seconds >= 2 * lasts_s
+            kind is EpisodeKind.MEMORY_STALLED
+            and level >= _MEMORY_STRONG
+            and seconds >= 2 * lasts_s
         )
         who = "all work" if column == "full_ns" else "some work"
         words = (
@@ -81,7 +87,7 @@ def _pressed(
         )
 
 
-def _memory_events(rows: Columns) -> Iterator[Episode]:
+def _memory_events(rows: ColumnArrays) -> Iterator[Episode]:
     if not len(rows):
         return
     for name, least in _STALLS_PER_S.items():
@@ -92,7 +98,7 @@ def _memory_events(rows: Columns) -> Iterator[Episode]:
             words = f"{name} rose by {{amount:,.0f}}, beside {common:,.0f} a second usually"
             span = _span(rows, first, end)
             yield Episode(
-                Kind.MEMORY_STALLED,
+                EpisodeKind.MEMORY_STALLED,
                 None,
                 None,
                 *span,
@@ -105,7 +111,7 @@ def _memory_events(rows: Columns) -> Iterator[Episode]:
             )
 
 
-def _throttled(rows: Columns) -> Iterator[Episode]:
+def _throttled(rows: ColumnArrays) -> Iterator[Episode]:
     """Cgroups that had used up their quota; a row tells of the time since its path was read before,
     with or without a row.
     """
@@ -129,7 +135,7 @@ def _throttled(rows: Columns) -> Iterator[Episode]:
                 " {level:.1f} s of its threads' time a second were throttled"
             )
             yield Episode(
-                Kind.THROTTLED,
+                EpisodeKind.THROTTLED,
                 None,
                 None,
                 *span,
@@ -142,9 +148,9 @@ def _throttled(rows: Columns) -> Iterator[Episode]:
             )
 
 
-def _breaks(rows: Columns) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _breaks(rows: ColumnArrays) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     return np.append(True, np.diff(rows["time"]) > 5 * NS_PER_S)
 
 
-def _span(rows: Columns, first: int, end: int) -> Span:
+def _span(rows: ColumnArrays, first: int, end: int) -> Span:
     return Span(int(rows["time"][first] - rows["elapsed_ns"][first]), int(rows["time"][end - 1]))

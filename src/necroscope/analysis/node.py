@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from necroscope.analysis.columns import Columns, read
+from necroscope.analysis.columns import ColumnArrays, read
 from necroscope.analysis.core_time import MODES, CoreShares, core_shares
 from necroscope.analysis.episodes import Episode
 from necroscope.analysis.functions import FunctionNames
@@ -44,7 +44,7 @@ class Node:
         self._known_cpus = info.cpus
         whole_ns = max(1, (info.to_ns or 0) - (info.from_ns or 0))
         self._part = min(1.0, (span[1] - span[0]) / whole_ns)
-        self._columns: dict[str, Columns] = {}
+        self._columns: dict[str, ColumnArrays] = {}
 
     @cached_property
     def cpus(self) -> list[int]:
@@ -76,7 +76,7 @@ class Node:
         """About how many rows the stretch has, known before they are read."""
         return round(self.tables.get(table, 0) * self._part)
 
-    def columns(self, table: str) -> Columns:
+    def columns(self, table: str) -> ColumnArrays:
         """All rows of a table in the stretch; those by core are sorted by core, then time."""
         if table not in self._columns:
             self._columns[table] = self._read(table)
@@ -144,9 +144,9 @@ class Node:
         busiest = max(self.episodes, key=lambda episode: episode.weight, default=None)
         return (busiest.from_ns + busiest.to_ns) // 2 if busiest else sum(self.span) // 2, None
 
-    def _read(self, table: str) -> Columns:
+    def _read(self, table: str) -> ColumnArrays:
         if table not in TABLES:
-            return Columns(table, {"time": np.zeros(0, dtype=np.int64)})
+            return ColumnArrays(table, {"time": np.zeros(0, dtype=np.int64)})
         if table == "cores":
             return (
                 self._recorded_cores
@@ -156,10 +156,10 @@ class Node:
         return self._rows(table)
 
     @cached_property
-    def _recorded_cores(self) -> Columns:
+    def _recorded_cores(self) -> ColumnArrays:
         return self._rows("cores")
 
-    def _rows(self, table: str) -> Columns:
+    def _rows(self, table: str) -> ColumnArrays:
         names = [column.name for column in TABLES[table].columns if column.name not in _LEFT_OUT]
         return read(self.recording, table, self.span, names, by_core=table in _BY_CORE)
 
@@ -171,7 +171,7 @@ class NodeView(Node):
         self.__dict__.update(node.__dict__)
         self.asked: set[str] = set()
 
-    def columns(self, table: str) -> Columns:
+    def columns(self, table: str) -> ColumnArrays:
         self.asked.add(table)
         return super().columns(table)
 

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from necroscope.analysis.attribution import container_of
-from necroscope.analysis.columns import Columns
+from necroscope.analysis.columns import ColumnArrays
 from necroscope.analysis.node import Node
 from necroscope.analysis.report import Origin
 from necroscope.model.container_paths import parse_container, parse_unit
@@ -46,19 +46,19 @@ class Dead:
     def per_hour(self) -> float:
         return self.grown / self.seconds * 3600 if self.seconds > 0 else 0.0
 
-    def told_growth(self) -> str | None:
+    def describe_growth(self) -> str | None:
         """Since when, and when it will hurt, if they always come as fast as in what was recorded;
         None if they hardly grow.
         """
         if self.grown < _LEAST_LEFT or self.per_hour <= 0:
             return None
-        text = f"the work of {self._told_time(self.count)}"
+        text = f"the work of {self._time_for(self.count)}"
         for count, walk in _HURTS_AT:
             if self.count < count:
-                return f"{text}; {count:,} ({walk}) in {self._told_time(count - self.count)}"
+                return f"{text}; {count:,} ({walk}) in {self._time_for(count - self.count)}"
         return text
 
-    def _told_time(self, count: int) -> str:
+    def _time_for(self, count: int) -> str:
         return format_duration(round(count / self.per_hour * 3600 * NS_PER_S))
 
 
@@ -67,7 +67,7 @@ class Producer:
     """Who leaves them behind; in words how that is known, and the table that tells it."""
 
     origin: Origin
-    told: str
+    words: str
     table: str
 
 
@@ -224,6 +224,6 @@ def _pattern(path: str) -> str:
     return _CHANGING.sub("*", path)
 
 
-def _dead(rows: Columns) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _dead(rows: ColumnArrays) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """As the kernel counts them, else those it holds without the directories that can be seen."""
     return np.where(np.isfinite(rows["dying"]), rows["dying"], rows["tracked"] - rows["visible"])

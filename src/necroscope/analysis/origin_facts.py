@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from necroscope.analysis.case import Case
-from necroscope.analysis.columns import Columns, Flags
+from necroscope.analysis.columns import ColumnArrays, Flags
 from necroscope.analysis.report import Evidence, Origin
 
 _TABLES: Final = {"unit": "units", "container": "containers"}
@@ -22,10 +22,10 @@ def about(case: Case, origin: Origin | None) -> list[Evidence]:
     rows = rows.at(rows["time"] <= case.window[1])
     rows = rows.at(_is_of(rows, origin)) if len(rows) else rows
     facts = (_of_unit(rows) if table == "units" else _of_container(rows)) if len(rows) else []
-    return [case.seen(f"{origin.name}: {', '.join(facts)}", table)] if facts else []
+    return [case.evidence(f"{origin.name}: {', '.join(facts)}", table)] if facts else []
 
 
-def _is_of(rows: Columns, origin: Origin) -> Flags:
+def _is_of(rows: ColumnArrays, origin: Origin) -> Flags:
     if origin.kind == "unit":
         return np.asarray(rows["unit"] == origin.name, dtype=bool)
     # One without a name is known by the first digits of its id.
@@ -33,7 +33,7 @@ def _is_of(rows: Columns, origin: Origin) -> Flags:
     return np.asarray((rows["name"] == origin.name) | np.array(ids), dtype=bool)
 
 
-def _of_unit(rows: Columns) -> list[str]:
+def _of_unit(rows: ColumnArrays) -> list[str]:
     fragment, state, preset, result = (
         rows[name][-1] for name in ("fragment", "file_state", "preset", "result")
     )
@@ -44,14 +44,14 @@ def _of_unit(rows: Columns) -> list[str]:
     return [*facts, *_restarts(rows)]
 
 
-def _of_container(rows: Columns) -> list[str]:
+def _of_container(rows: ColumnArrays) -> list[str]:
     image, exit_code = rows["image"][-1], rows["exit_code"][-1]
     facts = [f"image {image}"] if image else []
     facts += [f"exit code {exit_code:.0f}"] if exit_code > 0 else []
     return [*facts, *_restarts(rows)]
 
 
-def _restarts(rows: Columns) -> list[str]:
+def _restarts(rows: ColumnArrays) -> list[str]:
     """Since somebody started it, which may be months ago."""
     count = rows["restarts"][-1]
     return [f"{count:,.0f} restarts so far"] if count > 0 else []

@@ -34,7 +34,7 @@ def period_of_starts(starts_ns: Sequence[int], bridge_s: float = 0.5) -> float |
     return period if float(np.mean(off <= _JITTER)) >= 0.8 and missed <= _MISSING else None
 
 
-def told(period_s: float) -> str:
+def describe_period(period_s: float) -> str:
     """`every 10 s`, `every 5 min`."""
     if period_s < 90:
         return f"every {period_s:.0f} s" if period_s >= 9.5 else f"every {period_s:.1f} s"

@@ -11,7 +11,7 @@ from necroscope.model.reading import Gap
 from necroscope.stacks.samples import SampleTables
 
 
-class About(Protocol):
+class RecordingSummary(Protocol):
     """What a recording holds; times are None while it is empty."""
 
     @property
@@ -53,4 +53,4 @@ class Recording(Protocol):
 
     def gaps(self, from_ns: int, to_ns: int) -> list[Gap]: ...
 
-    def info(self) -> About: ...
+    def info(self) -> RecordingSummary: ...

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from necroscope.analysis.call_tree import CallTree
-from necroscope.analysis.columns import Columns
+from necroscope.analysis.columns import ColumnArrays
 from necroscope.analysis.functions import FunctionNames, functions
 from necroscope.analysis.recording import Recording
 from necroscope.analysis.stacks import SOFTIRQ, Stacks, stacks_of
@@ -28,9 +28,9 @@ _MODES: Final = ("user_ns", "system_ns", "softirq_ns")
 _LONGEST_PERIOD_S: Final = 0.1
 
 
-def cores_from_samples(recording: Recording, span: Span, names: FunctionNames) -> Columns:
+def cores_from_samples(recording: Recording, span: Span, names: FunctionNames) -> ColumnArrays:
     """Rows of `cores`, one a core and second, in order of core and time."""
-    parts: list[Columns] = []
+    parts: list[ColumnArrays] = []
     busiest, period_s = 0, _LONGEST_PERIOD_S
     for from_ns in range(span[0], span[1], _SLICE_NS):
         stacks = stacks_of(
@@ -41,14 +41,14 @@ def cores_from_samples(recording: Recording, span: Span, names: FunctionNames) -
             busiest, period_s = max((busiest, period_s), (count, found_s), key=lambda one: one[0])
             parts.append(_counted(stacks, from_ns))
     if not parts:
-        return Columns(
+        return ColumnArrays(
             "cores",
             {
                 name: np.zeros(0, dtype=np.int64 if name in ("time", "cpu") else np.float64)
                 for name in _NAMES
             },
         )
-    whole = Columns(
+    whole = ColumnArrays(
         "cores", {name: np.concatenate([part[name] for part in parts]) for name in _NAMES}
     )
     return _as_time(
@@ -71,7 +71,7 @@ def _busiest_second(samples: Samples, from_ns: int) -> tuple[int, float]:
     ) / NS_PER_S
 
 
-def _counted(stacks: Stacks, from_ns: int) -> Columns:
+def _counted(stacks: Stacks, from_ns: int) -> ColumnArrays:
     """Samples by core and second, in place of the time they stand for."""
     samples, tree = stacks.samples, stacks.tree
     cpus, core = np.unique(samples.cpu, return_inverse=True)
@@ -85,15 +85,15 @@ def _counted(stacks: Stacks, from_ns: int) -> Columns:
         from_ns + np.arange(1, seconds + 1, dtype=np.int64) * NS_PER_S, len(cpus)
     )
     values["cpu"] = np.repeat(cpus, seconds)
-    return Columns("cores", values)
+    return ColumnArrays("cores", values)
 
 
-def _as_time(counted: Columns, period_ns: float) -> Columns:
+def _as_time(counted: ColumnArrays, period_ns: float) -> ColumnArrays:
     """Each sample stands for its period; what no sample stands for was idle."""
     held = {name: np.minimum(counted[name] * period_ns, NS_PER_S) for name in _MODES}
     busy = np.minimum(sum(held.values(), np.zeros(len(counted))), NS_PER_S)
     elapsed = np.full(len(counted), float(NS_PER_S))
-    return Columns(
+    return ColumnArrays(
         "cores", {**counted.values, **held, "elapsed_ns": elapsed, "idle_ns": elapsed - busy}
     )
 

@@ -16,7 +16,7 @@ _LONG_S: Final = 0.2
 _NAMED: Final = 3
 
 
-def captured(case: Case, comm: str) -> dict[str, Any] | None:
+def task_with_policy(case: Case, comm: str) -> dict[str, Any] | None:
     """The row of `tasks` of a program, one of a real-time policy first; None if no trigger captured
     its policy.
     """
@@ -50,10 +50,10 @@ def victims(case: Case, waits: Sequence[TaskWait]) -> list[Evidence]:
     named = ", ".join(wait.words() for wait in list(reversed(tasks.values()))[:_NAMED])
     many = "an ordinary task" if len(tasks) == 1 else f"{len(tasks)} ordinary tasks"
     text = f"{many} waited {total_s:.1f} s in all behind it: {named}"
-    return [case.seen(text, "waits", case.core)]
+    return [case.evidence(text, "waits", case.core)]
 
 
-def outranked(case: Case) -> str | None:
+def unfair_wait(case: Case) -> str | None:
     """In words: a thread of the core waited so much behind user code that it had not an equal
     share; None if not so.
     """

@@ -12,8 +12,8 @@ from typing import Final
 
 import numpy as np
 
-from necroscope.analysis.columns import Columns, Flags, Floats, core_breaks, runs
-from necroscope.analysis.episodes import Episode, Kind
+from necroscope.analysis.columns import ColumnArrays, Flags, Floats, core_breaks, runs
+from necroscope.analysis.episodes import Episode, EpisodeKind
 from necroscope.analysis.node import Node
 from necroscope.model.definitions import (
     BUSY_RATIO,
@@ -38,7 +38,7 @@ def softirq_episodes(node: Node) -> Iterator[Episode]:
     yield from _dropped(node.columns("softnet"))
 
 
-def _delayed(rows: Columns) -> Iterator[Episode]:
+def _delayed(rows: ColumnArrays) -> Iterator[Episode]:
     if not len(rows):
         return
     wait_ns = np.fmax(np.nan_to_num(rows["worst_ns"]), np.nan_to_num(rows["pending_ns"]))
@@ -57,7 +57,7 @@ def _delayed(rows: Columns) -> Iterator[Episode]:
         start_ns = time_ns - int(wait_ns[row]) - (NS_PER_S if is_over else 0)
         is_strong = bool(wait_ns[row] >= STALL_NS)
         yield Episode(
-            Kind.SOFTIRQ_DELAYED,
+            EpisodeKind.SOFTIRQ_DELAYED,
             cpu,
             None,
             start_ns,
@@ -99,7 +99,14 @@ def _frozen(node: Node) -> Iterator[Episode]:
             frozen_ns / NS_PER_S,
         )
         yield Episode(
-            Kind.SOFTIRQ_FROZEN, cpu, None, *span, frozen_s, words, "softirqs", amount=frozen_s
+            EpisodeKind.SOFTIRQ_FROZEN,
+            cpu,
+            None,
+            *span,
+            frozen_s,
+            words,
+            "softirqs",
+            amount=frozen_s,
         )
 
 
@@ -128,7 +135,7 @@ def _threads(node: Node, frozen: list[Episode]) -> Iterator[Episode]:
             continue
         words = "{subject} was runnable on core {cpu} and got no time for {amount:.2f} s"
         yield Episode(
-            Kind.THREAD_DELAYED,
+            EpisodeKind.THREAD_DELAYED,
             cpu,
             None,
             *span,
@@ -148,7 +155,7 @@ def _waited_s(booked_ns: Floats, starving_ns: Floats) -> float:
     return float(np.nansum(booked_ns) + starving_ns[last + 1 :].sum()) / NS_PER_S
 
 
-def _dropped(rows: Columns) -> Iterator[Episode]:
+def _dropped(rows: ColumnArrays) -> Iterator[Episode]:
     """Packets that the core's backlog had no room for."""
     if not len(rows):
         return
@@ -161,7 +168,7 @@ def _dropped(rows: Columns) -> Iterator[Episode]:
         lost = int(rows["dropped"][first:end].sum())
         words = "{amount:,.0f} packets were dropped from the backlog of core {cpu}"
         yield Episode(
-            Kind.PACKETS_DROPPED,
+            EpisodeKind.PACKETS_DROPPED,
             cpu,
             None,
             *span,
@@ -173,17 +180,17 @@ def _dropped(rows: Columns) -> Iterator[Episode]:
         )
 
 
-def _handled(rows: Columns) -> Floats:
+def _handled(rows: ColumnArrays) -> Floats:
     handled: Floats = np.sum([np.nan_to_num(rows[vector]) for vector in SOFTIRQ_VECTORS], axis=0)
     return handled
 
 
-def _known(rows: Columns) -> Flags:
+def _known(rows: ColumnArrays) -> Flags:
     known: Flags = np.any([np.isfinite(rows[vector]) for vector in SOFTIRQ_VECTORS], axis=0)
     return known
 
 
-def _shares_at(node: Node, rows: Columns) -> tuple[Floats, Floats]:
+def _shares_at(node: Node, rows: ColumnArrays) -> tuple[Floats, Floats]:
     """The busy and the kernel's share of each row's core at that time: the row of `cores` of the
     same tick.
     """

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Final
 
 from necroscope.analysis.clusters import Cluster, is_same, unite
-from necroscope.analysis.episodes import Episode, Kind
+from necroscope.analysis.episodes import Episode, EpisodeKind
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 
@@ -46,7 +46,8 @@ def goes_on(cluster: Cluster, own: Span, whole: Span) -> bool:
     if own[1] >= whole[1]:
         return False
     is_beat = (
-        any(episode.kind is Kind.BURST for episode in cluster.episodes) and not cluster.is_strong
+        any(episode.kind is EpisodeKind.BURST for episode in cluster.episodes)
+        and not cluster.is_strong
     )
     return cluster.span[1] > own[1] - _MARGIN_NS or (is_beat and cluster.span[1] > own[0])
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from necroscope.analysis.columns import Columns
-from necroscope.analysis.wait_channels import DEVICE, FUTEX, WRITEBACK, Channel, channel_of
+from necroscope.analysis.columns import ColumnArrays
+from necroscope.analysis.wait_channels import DEVICE, FUTEX, WRITEBACK, WaitChannel, channel_of
 from necroscope.model.definitions import ORDINARY
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_MS, NS_PER_S
@@ -68,7 +68,7 @@ class TaskWait:
         return self.task.policy in ORDINARY and self.priority <= 0
 
     @property
-    def channel(self) -> Channel:
+    def channel(self) -> WaitChannel:
         return channel_of(self.kind, self.stack, self.by_stack)
 
     @property
@@ -86,7 +86,7 @@ class TaskWait:
         return f"{self.task.comm}[{self.task.tid}] waited {self.seconds:.2f} s {what}{goes_on}"
 
 
-def task_waits(rows: Columns) -> tuple[TaskWait, ...]:
+def task_waits(rows: ColumnArrays) -> tuple[TaskWait, ...]:
     """In order of time; of very many the longest."""
     if not len(rows):
         return ()

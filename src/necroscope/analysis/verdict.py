@@ -175,7 +175,7 @@ def _with_share(
         else f", {most.comm} {most.share:.0%}"
     )
     text = f"{culprit.comm} has {share:.0%} of core {case.core}'s samples{more}"
-    return (*evidence[:2], case.seen(text, "samples", case.core), *evidence[2:])
+    return (*evidence[:2], case.evidence(text, "samples", case.core), *evidence[2:])
 
 
 def _why_not(other: Contender, best: Contender) -> str:

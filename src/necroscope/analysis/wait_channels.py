@@ -132,7 +132,7 @@ _ORDINARY_SLEEPS: Final = functions(
 
 
 @dataclass(frozen=True, slots=True)
-class Channel:
+class WaitChannel:
     """`name` is the lock's, or the function that says most; `is_global`: many parts of the system
     take it.
     """
@@ -143,12 +143,12 @@ class Channel:
     is_global: bool = False
 
 
-def channel_of(kind: str, stack: tuple[str, ...], by_stack: tuple[str, ...] = ()) -> Channel:
+def channel_of(kind: str, stack: tuple[str, ...], by_stack: tuple[str, ...] = ()) -> WaitChannel:
     """`by_stack` is that of who woke it; a sleep that goes on has none."""
     if kind == "futex":
-        return Channel(FUTEX, "futex", "for a lock of its own program (futex)")
+        return WaitChannel(FUTEX, "futex", "for a lock of its own program (futex)")
     if not stack:
-        return Channel(OTHER, "unknown", "in the kernel")
+        return WaitChannel(OTHER, "unknown", "in the kernel")
     primitive = _primitive(stack[0], by_stack)
     if primitive is not None:
         return _lock(stack, primitive)
@@ -159,12 +159,12 @@ def channel_of(kind: str, stack: tuple[str, ...], by_stack: tuple[str, ...] = ()
     ):
         name = next((name for name in stack if name in group), None)
         if name is not None:
-            return Channel(found, name, f"{words} ({name})")
+            return WaitChannel(found, name, f"{words} ({name})")
     if not by_stack:
         for lock in _LOCKS:
             if lock.is_global and stack[0] in lock.callers:
-                return Channel(LOCK, lock.name, f"for {lock.name} ({stack[0]})", is_global=True)
-    return Channel(OTHER, stack[0], f"in {stack[0]}")
+                return WaitChannel(LOCK, lock.name, f"for {lock.name} ({stack[0]})", is_global=True)
+    return WaitChannel(OTHER, stack[0], f"in {stack[0]}")
 
 
 def _primitive(innermost: str, by_stack: tuple[str, ...]) -> Functions | None:
@@ -174,7 +174,7 @@ def _primitive(innermost: str, by_stack: tuple[str, ...]) -> Functions | None:
     return next((group for _, group in _RELEASES if innermost in group), None)
 
 
-def _lock(stack: tuple[str, ...], primitive: Functions) -> Channel:
+def _lock(stack: tuple[str, ...], primitive: Functions) -> WaitChannel:
     """The nearest caller decides, then the next: functions between are inlined or only pass it
     on.
     """
@@ -182,6 +182,6 @@ def _lock(stack: tuple[str, ...], primitive: Functions) -> Channel:
     for caller in callers[:_NEAR]:
         for lock in _LOCKS:
             if lock.primitive is primitive and caller in lock.callers:
-                return Channel(LOCK, lock.name, f"for {lock.name} ({caller})", lock.is_global)
+                return WaitChannel(LOCK, lock.name, f"for {lock.name} ({caller})", lock.is_global)
     first = callers[0] if callers else "a system call"
-    return Channel(LOCK, f"the lock of {first}", f"for the lock of {first}")
+    return WaitChannel(LOCK, f"the lock of {first}", f"for the lock of {first}")

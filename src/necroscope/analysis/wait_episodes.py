@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from necroscope.analysis.columns import Columns
-from necroscope.analysis.episodes import Episode, Kind
+from necroscope.analysis.columns import ColumnArrays
+from necroscope.analysis.episodes import Episode, EpisodeKind
 from necroscope.analysis.node import Node
 from necroscope.analysis.task_waits import RUNNABLE, TaskWait
 from necroscope.analysis.wait_channels import DEVICE, FUTEX, LOCK, OTHER, WRITEBACK
@@ -45,7 +45,7 @@ def _delayed(waits: Iterable[TaskWait]) -> Iterator[Episode]:
     for own in _together((wait.cpu, wait) for wait in waits if wait.seconds >= _DELAYED_S):
         longest = max(own, key=lambda wait: wait.seconds)
         yield Episode(
-            Kind.TASK_DELAYED,
+            EpisodeKind.TASK_DELAYED,
             longest.cpu,
             None,
             *_span(own),
@@ -57,7 +57,7 @@ def _delayed(waits: Iterable[TaskWait]) -> Iterator[Episode]:
         )
 
 
-def _crowded(rows: Columns) -> Iterator[Episode]:
+def _crowded(rows: ColumnArrays) -> Iterator[Episode]:
     """Many waits that are short each: by core and second how much was waited in all."""
     if not len(rows):
         return
@@ -73,7 +73,7 @@ def _crowded(rows: Columns) -> Iterator[Episode]:
                 span = Span(from_s * NS_PER_S, to_s * NS_PER_S)
                 inside = own.within([span])
                 yield Episode(
-                    Kind.TASK_DELAYED,
+                    EpisodeKind.TASK_DELAYED,
                     int(cpu),
                     None,
                     *span,
@@ -95,7 +95,7 @@ def _blocked(waits: Iterable[TaskWait]) -> Iterator[Episode]:
     for own in _together(counted):
         longest = max(own, key=lambda wait: wait.seconds)
         yield Episode(
-            Kind.TASK_BLOCKED,
+            EpisodeKind.TASK_BLOCKED,
             None,
             None,
             *_span(own),

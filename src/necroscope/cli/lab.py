@@ -16,7 +16,7 @@ from necroscope.lab.label import LABEL_FILE, read_label
 from necroscope.lab.ledger import Ledger, state_directory
 from necroscope.lab.run import BASELINE_S, Request, run
 from necroscope.lab.scenario import LabError, Scenario
-from necroscope.lab.score.scoring import Plan, diagnose, judge, provoke
+from necroscope.lab.score.scoring import RunPlan, diagnose, judge, provoke
 from necroscope.lab.score.text import score_to_text, variation_to_text
 from necroscope.lab.undo import undo_all
 
@@ -174,7 +174,7 @@ def score_scenarios(
     if directory is None:
         raise LabError("there is no directory to score", "say where: --dir ./scores")
     chosen = [catalog.find(name) for name in names] or list(catalog.scenarios().values())
-    plan = Plan(directory, chosen, seeds, reuse, force)
+    plan = RunPlan(directory, chosen, seeds, reuse, force)
     say = Progress().say
     unlabelled = [] if no_run else provoke(plan, say)
     there = (
@@ -203,7 +203,7 @@ def _vary_thresholds(directory: Path | None, text: str, as_json: bool) -> None:
     click.echo(json.dumps(found.as_json()) if as_json else variation_to_text(found, factors))
 
 
-def _planned(plan: Plan) -> list[Path]:
+def _planned(plan: RunPlan) -> list[Path]:
     return [path for _, _, path in plan.recordings() if (path / LABEL_FILE).exists()]
 
 

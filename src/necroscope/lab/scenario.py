@@ -32,7 +32,7 @@ class ImpactMissing(LabError):  # noqa: N818 - the name says the fact
 
 
 @dataclass(frozen=True, slots=True)
-class Culprit:
+class KnownCulprit:
     """The task on the core. `also` are other names that are as right (a thread of it, the kernel
     thread that works for it).
     """
@@ -44,7 +44,7 @@ class Culprit:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class KnownOrigin:
     """The object to act on. `kind`: unit, container, cgroup, process, setting, device, kernel,
     host.
     """
@@ -63,8 +63,8 @@ class Truth:
     impact: dict[str, Any]
     core: int | None = None
     mode: str | None = None
-    culprit: Culprit | None = None
-    origin: Origin | None = None
+    culprit: KnownCulprit | None = None
+    origin: KnownOrigin | None = None
 
 
 class Scenario(ABC):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from necroscope.analysis.engine import Candidate, Wanted, diagnose
+from necroscope.analysis.engine import IncidentCandidate, Wanted, diagnose
 from necroscope.analysis.report import Report
 from necroscope.errors import NecroscopeError
 from necroscope.model.span import Span
@@ -142,10 +142,10 @@ class Follower:
             self._looked_ns = 0
         return self._judged
 
-    def _due(self, end_ns: int, *, is_live: bool) -> list[Candidate]:
-        due: list[Candidate] = []
+    def _due(self, end_ns: int, *, is_live: bool) -> list[IncidentCandidate]:
+        due: list[IncidentCandidate] = []
 
-        def note(candidate: Candidate) -> bool:
+        def note(candidate: IncidentCandidate) -> bool:
             if self._plan.is_due(candidate, end_ns, is_live=is_live):
                 due.append(candidate)
             return False
@@ -154,7 +154,7 @@ class Follower:
         return due
 
     def _judge(self, end_ns: int, *, is_live: bool) -> Round:
-        def wanted(candidate: Candidate) -> bool:
+        def wanted(candidate: IncidentCandidate) -> bool:
             is_due = self._plan.is_due(candidate, end_ns, is_live=is_live)
             if is_due:
                 self._plan.note(candidate, end_ns, is_live=is_live)

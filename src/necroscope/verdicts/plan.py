@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from necroscope.analysis.engine import Candidate
+from necroscope.analysis.engine import IncidentCandidate
 from necroscope.analysis.report import Incident
 from necroscope.model.definitions import OVER_NS
 from necroscope.model.units import NS_PER_S
@@ -21,7 +21,7 @@ _MOST_KNOWN: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    candidate: Candidate
+    candidate: IncidentCandidate
     is_over: bool
 
 
@@ -30,12 +30,12 @@ class JudgingPlan:
 
     def __init__(self, settled: Iterable[Incident] = ()) -> None:
         self._known = [
-            _Known(Candidate(one.from_ns, one.to_ns, one.core, len(one.events), True), True)
+            _Known(IncidentCandidate(one.from_ns, one.to_ns, one.core, len(one.events), True), True)
             for one in settled
         ]
         self.is_waiting = False
 
-    def is_due(self, candidate: Candidate, end_ns: int, *, is_live: bool) -> bool:
+    def is_due(self, candidate: IncidentCandidate, end_ns: int, *, is_live: bool) -> bool:
         """`end_ns` is how far the recording reaches."""
         is_over = not is_live or candidate.to_ns < end_ns - OVER_NS
         length_ns = candidate.to_ns - candidate.from_ns
@@ -49,11 +49,11 @@ class JudgingPlan:
             return not known.is_over or is_longer or candidate.events > before.events
         return length_ns >= _LONGER * (before.to_ns - before.from_ns)
 
-    def note(self, candidate: Candidate, end_ns: int, *, is_live: bool) -> None:
+    def note(self, candidate: IncidentCandidate, end_ns: int, *, is_live: bool) -> None:
         """It is judged now."""
         is_over = not is_live or candidate.to_ns < end_ns - OVER_NS
         kept = [one for one in self._known if not is_same(one.candidate, candidate)]
         self._known = [*kept, _Known(candidate, is_over)][-_MOST_KNOWN:]
 
-    def _find(self, candidate: Candidate) -> _Known | None:
+    def _find(self, candidate: IncidentCandidate) -> _Known | None:
         return next((one for one in self._known if is_same(one.candidate, candidate)), None)

@@ -7,7 +7,7 @@ from tests.drawn_node import NS, DrawnNode, drawn_node
 
 from necroscope.analysis import burst_episodes as module
 from necroscope.analysis.burst_episodes import burst_episodes
-from necroscope.analysis.episodes import Episode, Kind
+from necroscope.analysis.episodes import Episode, EpisodeKind
 from necroscope.analysis.node import Node
 from necroscope.analysis.recording import Recording
 
@@ -38,7 +38,9 @@ def bursts(core: str, other: str = "", samples: int | None = None) -> list[Episo
 def test_each_burst_at_a_steady_beat_is_a_weak_episode_of_its_program() -> None:
     found = bursts("....jj........jj........jj........jj........jj....")
     assert [round(e.seconds) for e in found] == [2, 2, 2, 2, 2]
-    assert {(e.kind, e.cpu, e.mode, e.is_strong) for e in found} == {(Kind.BURST, 0, "user", False)}
+    assert {(e.kind, e.cpu, e.mode, e.is_strong) for e in found} == {
+        (EpisodeKind.BURST, 0, "user", False)
+    }
 
 
 def test_a_core_that_is_never_idle_hides_nothing() -> None:

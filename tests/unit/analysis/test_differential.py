@@ -2,7 +2,7 @@
 
 from tests.drawn_node import HZ, at, drawn_node
 
-from necroscope.analysis.differential import compared
+from necroscope.analysis.differential import compare_stacks
 from necroscope.analysis.functions import FunctionNames
 from necroscope.analysis.stacks import Stacks, stacks_of
 
@@ -24,7 +24,7 @@ def whole() -> Stacks:
 
 def test_a_path_that_appears_is_told_to_where_it_spreads() -> None:
     everything = whole()
-    found = compared(
+    found = compare_stacks(
         everything.where([0], [(at(10), at(20))]), everything.where([0], [(at(0), at(10))])
     )
     grown = found.grown[0]
@@ -35,7 +35,7 @@ def test_a_path_that_appears_is_told_to_where_it_spreads() -> None:
 
 def test_a_path_that_vanishes_counts_too() -> None:
     everything = whole()
-    found = compared(
+    found = compare_stacks(
         everything.where([0], [(at(10), at(20))]), everything.where([0], [(at(0), at(10))])
     )
     assert found.shrunk[0].path == ("main", "step")
@@ -43,5 +43,5 @@ def test_a_path_that_vanishes_counts_too() -> None:
 
 
 def test_what_stays_is_not_told() -> None:
-    found = compared(stacks(0, 5), stacks(5, 10))
+    found = compare_stacks(stacks(0, 5), stacks(5, 10))
     assert (found.grown, found.shrunk) == ((), ())

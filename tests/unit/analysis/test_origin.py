@@ -134,7 +134,7 @@ def test_where_the_ledger_tells_the_restarts_are_told_with_it() -> None:
         drawn.add("units", second, unit="agent.service", restarts=restarts)
     found = told(drawn)
     assert found is not None
-    assert found.told.endswith("not released in 60 s; agent.service restarted 9 times")
+    assert found.words.endswith("not released in 60 s; agent.service restarted 9 times")
     assert found.table == "cgroup_ledger"
 
 
@@ -154,7 +154,7 @@ def test_dead_cgroups_are_those_the_kernel_holds_without_a_directory() -> None:
 
 
 def growing(count: int, grown: int) -> str | None:
-    return Dead(count, 100, grown, seconds=3600).told_growth()
+    return Dead(count, 100, grown, seconds=3600).describe_growth()
 
 
 def test_at_its_rate_is_told_since_when_and_when_it_will_hurt() -> None:
@@ -168,4 +168,4 @@ def test_at_its_rate_is_told_since_when_and_when_it_will_hurt() -> None:
 
 def test_of_those_that_do_not_grow_nothing_is_foretold() -> None:
     assert growing(68_680, 0) is None
-    assert Dead(68_680, 100, 5, seconds=0).told_growth() is None
+    assert Dead(68_680, 100, 5, seconds=0).describe_growth() is None

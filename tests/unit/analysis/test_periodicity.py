@@ -2,7 +2,7 @@
 
 import pytest
 
-from necroscope.analysis.periodicity import period_of_starts, told
+from necroscope.analysis.periodicity import describe_period, period_of_starts
 
 
 def starts(*seconds: float) -> list[int]:
@@ -29,4 +29,8 @@ def test_three_bursts_prove_nothing() -> None:
 
 
 def test_a_period_is_told_in_its_own_unit() -> None:
-    assert [told(1.5), told(10), told(300)] == ["every 1.5 s", "every 10 s", "every 5 min"]
+    assert [describe_period(1.5), describe_period(10), describe_period(300)] == [
+        "every 1.5 s",
+        "every 10 s",
+        "every 5 min",
+    ]

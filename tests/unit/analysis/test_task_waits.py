@@ -8,7 +8,7 @@ from tests.drawn_waits import wait
 
 from necroscope.analysis.detect import detect
 from necroscope.analysis.engine import diagnose
-from necroscope.analysis.episodes import Kind
+from necroscope.analysis.episodes import EpisodeKind
 from necroscope.analysis.node import Node
 from necroscope.analysis.wait_channels import channel_of
 
@@ -32,7 +32,7 @@ def test_rows_of_a_wait_that_went_on_are_one_wait() -> None:
 
 
 def test_a_task_that_waits_for_a_core_is_an_episode_without_a_busy_core() -> None:
-    (one,) = episodes(wait(drawn_node(IDLE), 10, 0.9), Kind.TASK_DELAYED)
+    (one,) = episodes(wait(drawn_node(IDLE), 10, 0.9), EpisodeKind.TASK_DELAYED)
     assert (one.cpu, one.from_ns, one.is_strong) == (1, at(10), False)
     assert "900 ms" in one.text
 
@@ -45,24 +45,24 @@ def test_one_that_starves_is_an_incident_even_if_nothing_explains_it() -> None:
 
 def test_nice_work_may_wait() -> None:
     node = wait(drawn_node(IDLE), 10, 6.0, priority=10)
-    assert not episodes(node, Kind.TASK_DELAYED)
+    assert not episodes(node, EpisodeKind.TASK_DELAYED)
 
 
 def test_many_short_waits_are_a_crowded_core_and_few_are_not() -> None:
     node = drawn_node(IDLE)
     for tenth in range(100):
         wait(node, 10 + tenth / 10, 0.08, pid=70 + tenth % 4)
-    (one,) = episodes(node, Kind.TASK_DELAYED)
+    (one,) = episodes(node, EpisodeKind.TASK_DELAYED)
     assert 8 <= one.seconds <= 11
     few = drawn_node(IDLE)
     for second in range(10):
         wait(few, 10 + second, 0.08)
-    assert not episodes(few, Kind.TASK_DELAYED)
+    assert not episodes(few, EpisodeKind.TASK_DELAYED)
 
 
 def test_an_ordinary_sleep_is_no_episode() -> None:
     node = wait(drawn_node(IDLE), 10, 5.0, stack="wait_for_vfork_done;kernel_clone")
-    assert not episodes(node, Kind.TASK_BLOCKED)
+    assert not episodes(node, EpisodeKind.TASK_BLOCKED)
 
 
 @pytest.mark.parametrize(

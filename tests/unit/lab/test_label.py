@@ -8,7 +8,7 @@ import pytest
 from necroscope.errors import CorruptData, RecordingError
 from necroscope.lab.catalog import find
 from necroscope.lab.label import LABEL_FILE, label_of, read_label
-from necroscope.lab.scenario import Culprit, Origin, Truth
+from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Truth
 
 MOMENT = 1_760_000_000_000_000_000
 
@@ -18,8 +18,8 @@ def test_a_label_says_what_happened() -> None:
         {"user_share": 0.9},
         1,
         "user",
-        Culprit("loop", 7, also=("loop-thread",)),
-        Origin("process", "loop"),
+        KnownCulprit("loop", 7, also=("loop-thread",)),
+        KnownOrigin("process", "loop"),
     )
     label = label_of(
         find("userspace-hog")(), truth, (MOMENT, MOMENT + 5_000_000_000), 3, ["kernel log lines"]

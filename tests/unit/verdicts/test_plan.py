@@ -3,15 +3,19 @@
 from tests.drawn_node import at
 from tests.unit.verdicts.conftest import MakeIncident
 
-from necroscope.analysis.engine import Candidate
+from necroscope.analysis.engine import IncidentCandidate
 from necroscope.verdicts.plan import JudgingPlan
 
 
-def candidate(from_s: float, to_s: float, core: int | None = 1, events: int = 0) -> Candidate:
-    return Candidate(at(from_s), at(to_s), core, events, is_strong=True)
+def candidate(
+    from_s: float, to_s: float, core: int | None = 1, events: int = 0
+) -> IncidentCandidate:
+    return IncidentCandidate(at(from_s), at(to_s), core, events, is_strong=True)
 
 
-def judged(plan: JudgingPlan, one: Candidate, end_s: float, *, is_live: bool = True) -> bool:
+def judged(
+    plan: JudgingPlan, one: IncidentCandidate, end_s: float, *, is_live: bool = True
+) -> bool:
     is_due = plan.is_due(one, at(end_s), is_live=is_live)
     if is_due:
         plan.note(one, at(end_s), is_live=is_live)

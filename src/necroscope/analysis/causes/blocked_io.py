@@ -21,11 +21,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from necroscope.analysis.attribution import named
+from necroscope.analysis.attribution import culprit_from
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.columns import Columns
-from necroscope.analysis.episodes import Kind
+from necroscope.analysis.columns import ColumnArrays
+from necroscope.analysis.episodes import EpisodeKind
 from necroscope.analysis.event_cores import JoinedEvent
 from necroscope.analysis.evidence import of_event, suffering
 from necroscope.analysis.functions import Functions, functions
@@ -74,7 +74,7 @@ _STORAGE: Final = re.compile(
 
 def assess(case: Case) -> Assessment | None:
     events = [*case.events_of(SILENT_EVENT), *_hung_in_io(case)]
-    if not events and not case.has(Kind.IO_BLOCKED):
+    if not events and not case.has(EpisodeKind.IO_BLOCKED):
         return None
     level, spread = _plateau(case)
     done = _completed(case)
@@ -101,7 +101,7 @@ def assess(case: Case) -> Assessment | None:
 
 def _hung_in_io(case: Case) -> list[JoinedEvent]:
     """Hung tasks that wait for I/O by their trace; one without a trace only where I/O stalls."""
-    is_stalled = case.has(Kind.IO_BLOCKED)
+    is_stalled = case.has(EpisodeKind.IO_BLOCKED)
     return [
         task.event
         for task in hung_tasks(case)
@@ -126,7 +126,7 @@ def _evidence(
     stalled = f"some work stalled for I/O {level:.0%} of {case.seconds:.0f} s"
     idle = case.counters.machine_share("idle") or 0.0
     texts = []
-    if case.has(Kind.IO_BLOCKED):
+    if case.has(EpisodeKind.IO_BLOCKED):
         texts.append((f"{stalled}, at a level that hardly changed", "pressure"))
     if done is not None:
         text = f"{done[0]:,.0f} completions of storage per second, {done[1]:,.0f} before"
@@ -134,7 +134,7 @@ def _evidence(
     texts.append((f"the cores were idle or waiting {idle:.0%} of the time", "cores"))
     return [
         *(of_event(case, event) for event in events[:_MOST_EVENTS]),
-        *(case.seen(text, table) for text, table in texts),
+        *(case.evidence(text, table) for text, table in texts),
     ]
 
 
@@ -169,7 +169,7 @@ def _completed(case: Case) -> tuple[float, float] | None:
     return max(found, default=None)
 
 
-def _per_second(rows: Columns) -> float:
+def _per_second(rows: ColumnArrays) -> float:
     """Rows are by core: the time is that of the reads."""
     times, first = np.unique(rows["time"], return_index=True)
     elapsed_s = float(rows["elapsed_ns"][first].sum()) / NS_PER_S if len(times) else 0.0
@@ -177,7 +177,7 @@ def _per_second(rows: Columns) -> float:
 
 
 def _slow(case: Case) -> Evidence:
-    return case.seen("storage completes requests meanwhile: slow I/O, not a hang", "softirqs")
+    return case.evidence("storage completes requests meanwhile: slow I/O, not a hang", "softirqs")
 
 
 def _moves(case: Case) -> list[Evidence]:
@@ -192,7 +192,7 @@ def _moves(case: Case) -> list[Evidence]:
     if rows.at(slice(until)).elapsed_s < case.limits.second_look_s:
         return []
     return [
-        case.seen(
+        case.evidence(
             "who stood in state D at the first look had run before the second: slow I/O, not a"
             " hang",
             "tasks",
@@ -212,7 +212,7 @@ def _ran(case: Case) -> list[Evidence]:
     share = float(samples.weight[own].sum()) * case.samples.machine.period_s / elapsed_s
     if share >= case.limits.runs:
         return [
-            case.seen(
+            case.evidence(
                 f"who was found in state D ran meanwhile, {share:.0%} of a core: slow I/O, not a"
                 " hang",
                 "samples",
@@ -221,7 +221,7 @@ def _ran(case: Case) -> list[Evidence]:
     share = case.samples.machine.time_share(CLIENTS) * case.node.cores
     if share >= case.limits.runs:
         return [
-            case.seen(
+            case.evidence(
                 f"tasks worked on files of a server, {share:.0%} of a core: it answers", "samples"
             )
         ]
@@ -254,7 +254,7 @@ def _blocked(case: Case, events: list[JoinedEvent]) -> tuple[Culprit, list[Evide
         still = ", and did not run once in 6 s" if hung else ""
         text = f"{first['comm']}{others} in state D{where}{file}{still}"
         return Culprit(first["comm"], first["pid"], first["cgroup"], path=path), [
-            case.seen(text, "tasks")
+            case.evidence(text, "tasks")
         ]
     for event in events:
         if event.fields.get("comm"):
@@ -262,8 +262,8 @@ def _blocked(case: Case, events: list[JoinedEvent]) -> tuple[Culprit, list[Evide
     gone = _gone(case, CLIENTS)
     if gone is None:
         return Culprit(), []
-    return named(gone, (), case.node), [
-        case.seen(f"{gone.comm} used such a mount before, and has not run since", "samples")
+    return culprit_from(gone, (), case.node), [
+        case.evidence(f"{gone.comm} used such a mount before, and has not run since", "samples")
     ]
 
 

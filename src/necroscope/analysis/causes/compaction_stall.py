@@ -114,7 +114,7 @@ def _counters(case: Case) -> list[Evidence]:
     }
     rates = {counter: case.counters.rate("memory", counter).now for counter in words}
     return [
-        case.seen(f"{rate:,.0f} {words[counter]} ({counter})", "memory")
+        case.evidence(f"{rate:,.0f} {words[counter]} ({counter})", "memory")
         for counter, rate in rates.items()
         if rate
     ]

@@ -14,7 +14,7 @@ from typing import Final
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.episodes import Episode, Kind
+from necroscope.analysis.episodes import Episode, EpisodeKind
 from necroscope.analysis.report import Culprit, Evidence, Origin, WillNotHelp
 from necroscope.analysis.thresholds import Threshold, Thresholds
 from necroscope.model.container_paths import parse_unit
@@ -31,7 +31,9 @@ LIMITS: Final = Thresholds(
 
 def assess(case: Case) -> Assessment | None:
     throttled = [
-        episode for episode in case.episodes if episode.kind is Kind.THROTTLED and episode.subject
+        episode
+        for episode in case.episodes
+        if episode.kind is EpisodeKind.THROTTLED and episode.subject
     ]
     if not throttled:
         return None
@@ -46,10 +48,10 @@ def assess(case: Case) -> Assessment | None:
         explains=min(1.0, worst.level / case.limits.all_of_it),
         is_confirmed=bool(confirmed),
         evidence=[
-            *(_seen(case, episode) for episode in sorted(throttled, key=_by_level)[:3]),
+            *(_evidence(case, episode) for episode in sorted(throttled, key=_by_level)[:3]),
             *_idle(case),
         ],
-        against=[_seen(case, held)] if held else (),
+        against=[_evidence(case, held)] if held else (),
         doubt=0.6 if held else 0.0,
         summary=(
             f"{culprit.comm or path} waits for its own CPU quota: {worst.level:.1f} s of its"
@@ -70,8 +72,8 @@ def _by_level(episode: Episode) -> float:
     return -episode.level
 
 
-def _seen(case: Case, episode: Episode) -> Evidence:
-    return case.seen(episode.text, episode.table, episode.cpu, episode.span)
+def _evidence(case: Case, episode: Episode) -> Evidence:
+    return case.evidence(episode.text, episode.table, episode.cpu, episode.span)
 
 
 def _is_confirmed(case: Case, episode: Episode) -> bool:
@@ -84,7 +86,7 @@ def _is_confirmed(case: Case, episode: Episode) -> bool:
 def _idle(case: Case) -> list[Evidence]:
     idle = case.counters.machine_share("idle") or 0.0
     text = f"meanwhile the cores were {idle:.0%} idle"
-    return [case.seen(text, "cores")] if idle >= case.limits.idle else []
+    return [case.evidence(text, "cores")] if idle >= case.limits.idle else []
 
 
 def _culprit(case: Case, path: str) -> Culprit:

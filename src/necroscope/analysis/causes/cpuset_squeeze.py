@@ -46,10 +46,10 @@ def assess(case: Case) -> Assessment | None:
         explains=0.9,
         is_confirmed=queue.tasks > 1 and queue.total_s >= limits.per_s * case.seconds,
         evidence=[
-            case.seen(
+            case.evidence(
                 f"{squeezed} {waited}, the longest {queue.longest_s:.2f} s", "waits", case.core
             ),
-            case.seen(f"the other cores were {room:.0%} idle", "cores"),
+            case.evidence(f"the other cores were {room:.0%} idle", "cores"),
             *what_held_the_core(case)[:1],
             *suffering(case),
         ],

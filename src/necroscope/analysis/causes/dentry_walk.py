@@ -90,7 +90,7 @@ def _counts(case: Case) -> list[Evidence]:
         and f"dentries changed by {swing:,.0f} meanwhile; {level:,.0f} at the end",
         negative and f"negative ones, of names that do not exist, changed by {negative:,.0f}",
     )
-    return [case.seen(text, "memory") for text in texts if text]
+    return [case.evidence(text, "memory") for text in texts if text]
 
 
 def _swing(case: Case, column: str) -> float | None:

@@ -62,7 +62,7 @@ def assess(case: Case) -> Assessment | None:
             f" {case.place} does"
         ),
         origin=cgroup_or_process(found.culprit) if found.culprit else None,
-        evidence=[case.seen(text, "memory") for text in texts if text],
+        evidence=[case.evidence(text, "memory") for text in texts if text],
         fix=(
             (f"limit or move what fills memory; {found.who} is first on core {case.core}",)
             if case.core is not None

@@ -74,7 +74,8 @@ def assess(case: Case) -> Assessment | None:
         ),
         origin=Origin("kernel", name) if programs else None,
         evidence=[
-            case.seen(text, "samples", case.core) for text in [*texts, f"those who paid: {bill}"]
+            case.evidence(text, "samples", case.core)
+            for text in [*texts, f"those who paid: {bill}"]
         ],
     )
 

@@ -67,7 +67,7 @@ def assess(case: Case) -> Assessment | None:
             f" {case.place} does{case.beat}"
         ),
         origin=origin_of(found.culprit),
-        evidence=[case.seen(text, "samples", case.core)],
+        evidence=[case.evidence(text, "samples", case.core)],
         fix=(
             (
                 f"have {found.who} ask in process instead of running a program for each question,"

@@ -9,7 +9,7 @@ Source: zed #55829; notify #69; the fsnotify fixes of Linux 6.9; fs/notify/fsnot
 
 from typing import Final
 
-from necroscope.analysis.attribution import named
+from necroscope.analysis.attribution import culprit_from
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause, Signature
 from necroscope.analysis.functions import Functions, functions
@@ -49,8 +49,8 @@ def assess(case: Case) -> Assessment | None:
         summary=(
             f"{_work(case, found.who, maker, watcher)}: {found.share:.0%} of what {case.place} does"
         ),
-        origin=origin_of(named(watcher, (), case.node) if watcher else found.culprit),
-        evidence=[case.seen(reads, "samples")] if watcher else (),
+        origin=origin_of(culprit_from(watcher, (), case.node) if watcher else found.culprit),
+        evidence=[case.evidence(reads, "samples")] if watcher else (),
         fix=(
             (f"narrow what {watcher.comm} watches: fewer directories, fewer kinds of events",)
             if watcher

@@ -15,7 +15,7 @@ from typing import Final
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.episodes import Episode, Kind
+from necroscope.analysis.episodes import Episode, EpisodeKind
 from necroscope.analysis.event_cores import JoinedEvent
 from necroscope.analysis.evidence import suffering, what_held_the_core
 from necroscope.analysis.report import Culprit, Evidence, WillNotHelp
@@ -36,7 +36,9 @@ _STARVED: Final = "ena.napi_starved"
 
 
 def assess(case: Case) -> Assessment | None:
-    waits = [e for e in case.episodes if e.kind is Kind.THREAD_DELAYED and e.cpu == case.core]
+    waits = [
+        e for e in case.episodes if e.kind is EpisodeKind.THREAD_DELAYED and e.cpu == case.core
+    ]
     starved = [
         event for event in case.events if _says_poll_starved(event) and event.core == case.core
     ]
@@ -88,11 +90,12 @@ def _against(case: Case, waits: list[Episode]) -> tuple[list[Evidence], float]:
     timer_s = case.counters.softirq_delay_s(["timer"]) or 0.0
     is_ksoftirqd = any((episode.subject or "").startswith("ksoftirqd/") for episode in waits)
     if is_ksoftirqd or (
-        timer_s < case.limits.stall_s and not case.has(Kind.SOFTIRQ_FROZEN, Kind.TIME_MISSING)
+        timer_s < case.limits.stall_s
+        and not case.has(EpisodeKind.SOFTIRQ_FROZEN, EpisodeKind.TIME_MISSING)
     ):
         return [], 0.0
     return [
-        case.seen("softirqs of other kinds did not run either", "softirq_delay", case.core)
+        case.evidence("softirqs of other kinds did not run either", "softirq_delay", case.core)
     ], 0.7
 
 
@@ -102,7 +105,7 @@ def _work(case: Case, culprit: Culprit | None) -> list[Evidence]:
     if culprit and culprit.path:
         kernel = case.samples.now.without(INTERRUPT).kernel_share
         found.append(
-            case.seen(
+            case.evidence(
                 f"{' > '.join(culprit.path[-4:])}; {kernel:.0%} in the kernel", "samples", case.core
             )
         )
@@ -113,7 +116,7 @@ def _work(case: Case, culprit: Culprit | None) -> list[Evidence]:
                 if row["file"]
                 else f"system call {row['syscall']}"
             )
-            return [*found, case.seen(f"{culprit.comm} was in {what}", "tasks", case.core)]
+            return [*found, case.evidence(f"{culprit.comm} was in {what}", "tasks", case.core)]
     return found
 
 

@@ -44,7 +44,7 @@ def assess(case: Case) -> Assessment | None:
     culprit = convoy.culprit(case.node)
     against = []
     if is_behind_disk:
-        against.append(case.seen(f"its holder slept {convoy.chain[-1].channel.words}", "waits"))
+        against.append(case.evidence(f"its holder slept {convoy.chain[-1].channel.words}", "waits"))
     return Assessment(
         explains=0.9,
         is_confirmed=is_long and is_convoy and is_told,

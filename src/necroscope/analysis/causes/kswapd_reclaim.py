@@ -97,7 +97,7 @@ def _taker(case: Case) -> TaskShare | None:
 def _allocations(case: Case, taker: TaskShare | None) -> list[Evidence]:
     share = case.samples.machine.without(KSWAPD).share(TAKES)
     text = f" allocates most meanwhile ({share:.0%} of the other samples allocate)"
-    return [case.seen(f"{taker.comm}{text}", "samples")] if taker else []
+    return [case.evidence(f"{taker.comm}{text}", "samples")] if taker else []
 
 
 def _counters(case: Case) -> list[Evidence]:
@@ -111,7 +111,7 @@ def _counters(case: Case) -> list[Evidence]:
         and f"kswapd scanned {scanned:,.0f} pages per second and freed {stolen:,.0f}",
         refaults and f"{refaults:,.0f} pages per second came back that had just been dropped",
     )
-    return [case.seen(text, "memory") for text in texts if text]
+    return [case.evidence(text, "memory") for text in texts if text]
 
 
 CAUSE = Cause(

@@ -52,10 +52,10 @@ def assess(case: Case) -> Assessment | None:
     evidence = []
     if hit is not None:
         text = f"cgroup {hit[0]} was stopped by its memory limit {hit[1]:,.0f} times"
-        evidence.append(case.seen(text, "cgroups"))
+        evidence.append(case.evidence(text, "cgroups"))
     if free is not None:
         text = f"the machine has {free / (1 << 30):.1f} GiB available meanwhile"
-        evidence.append(case.seen(text, "memory"))
+        evidence.append(case.evidence(text, "memory"))
     own = cgroup_or_process(found.culprit) if found.culprit else None
     return found.assessment(
         summary=(

@@ -51,7 +51,9 @@ def assess(case: Case) -> Assessment | None:
     found = replace(found, share=held, explains=held)
     mounter = _mounter(case)
     mounts = (
-        [case.seen(f"{mounter.comm} mounts or unmounts meanwhile", "samples")] if mounter else []
+        [case.evidence(f"{mounter.comm} mounts or unmounts meanwhile", "samples")]
+        if mounter
+        else []
     )
     return found.assessment(
         summary=(

@@ -16,7 +16,7 @@ from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.evidence import in_samples, suffering, what_held_the_core
 from necroscope.analysis.functions import Functions, functions
-from necroscope.analysis.periodicity import told
+from necroscope.analysis.periodicity import describe_period
 from necroscope.analysis.report import Origin, WillNotHelp
 from necroscope.analysis.thresholds import Threshold, Thresholds
 
@@ -68,7 +68,7 @@ def _walk(case: Case, walked: float) -> Assessment:
         is_confirmed=walked >= case.limits.of_core and of_packets >= case.limits.of_packets,
         evidence=[
             in_samples(case, RULES, "the loop over firewall rules"),
-            *(case.seen(text, table, case.core) for text, table in texts),
+            *(case.evidence(text, table, case.core) for text, table in texts),
             *what_held_the_core(case),
             *suffering(case),
         ],
@@ -84,7 +84,9 @@ def _walk(case: Case, walked: float) -> Assessment:
 def _replacement(case: Case, replaced: float) -> Assessment:
     culprit = case.culprit(REPLACES)
     name = f"{_family(case, REPLACES_IPTABLES)} rules"
-    less_often = f"change fewer rules at once, or less often than {told(case.period_s or 0.0)}"
+    less_often = (
+        f"change fewer rules at once, or less often than {describe_period(case.period_s or 0.0)}"
+    )
     return Assessment(
         explains=replaced,
         is_confirmed=replaced >= case.limits.of_core and case.seconds >= case.limits.replaced_s,

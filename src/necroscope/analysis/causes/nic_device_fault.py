@@ -15,7 +15,7 @@ from typing import Final
 from necroscope.analysis.case import Case
 from necroscope.analysis.case_times import TICK_NS
 from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.episodes import SUFFERING, Kind, touches
+from necroscope.analysis.episodes import SUFFERING, EpisodeKind, touches
 from necroscope.analysis.event_cores import JoinedEvent
 from necroscope.analysis.evidence import of_event
 from necroscope.analysis.happenings import NIC_KINDS
@@ -73,7 +73,7 @@ def assess(case: Case) -> Assessment | None:
     was_well = _core_was_well(case)
     evidence = [
         *(of_event(case, event) for event in events[:3]),
-        *(case.seen(reason, "events", case.core) for reason in reasons[:3]),
+        *(case.evidence(reason, "events", case.core) for reason in reasons[:3]),
     ]
     if was_well is not None:
         evidence.append(was_well)
@@ -119,7 +119,7 @@ def _starvation(case: Case, events: list[JoinedEvent]) -> list[Evidence]:
     for event in events:
         if event.fields.get("napi_scheduled") == 1 or event.kind == "nic_napi_starved":
             found.append(
-                case.seen(
+                case.evidence(
                     "the driver says that NAPI was scheduled and did not run", "events", event.core
                 )
             )
@@ -127,9 +127,11 @@ def _starvation(case: Case, events: list[JoinedEvent]) -> list[Evidence]:
     held = [
         e
         for e in case.episodes
-        if e.is_strong and e.cpu == case.core and (e.kind in SUFFERING or e.kind is Kind.SATURATED)
+        if e.is_strong
+        and e.cpu == case.core
+        and (e.kind in SUFFERING or e.kind is EpisodeKind.SATURATED)
     ]
-    return [*found, *(case.seen(e.text, e.table, e.cpu, e.span) for e in held[:2])]
+    return [*found, *(case.evidence(e.text, e.table, e.cpu, e.span) for e in held[:2])]
 
 
 def _core_was_well(case: Case) -> Evidence | None:
@@ -144,7 +146,7 @@ def _core_was_well(case: Case) -> Evidence | None:
     if not _is_covered(case, "cores") or (delay_s is None and not _is_covered(case, "softirqs")):
         return None
     waits = f", its softirqs waited {delay_s * 1000:.0f} ms at most" if delay_s is not None else ""
-    return case.seen(
+    return case.evidence(
         f"core {case.core}, which polls the queue, was {kernel:.0%} in the kernel{waits}",
         "cores",
         case.core,
@@ -160,7 +162,7 @@ def _all_were_well(case: Case) -> Evidence | None:
     delay_s = _measured_delay_s(case)
     if held or delay_s is None or delay_s >= case.limits.stall_s or not _is_covered(case, "cores"):
         return None
-    return case.seen(
+    return case.evidence(
         f"no core was held, and no softirq of any core waited longer than {delay_s * 1000:.0f} ms",
         "softirq_delay",
     )

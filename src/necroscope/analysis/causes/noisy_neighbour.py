@@ -17,7 +17,7 @@ from necroscope.analysis.attribution import container_of
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.core_queue import CoreQueue, core_queue
-from necroscope.analysis.episodes import Kind, touches
+from necroscope.analysis.episodes import EpisodeKind, touches
 from necroscope.analysis.evidence import suffering, what_held_the_core
 from necroscope.analysis.report import Culprit, WillNotHelp
 from necroscope.analysis.task_origin import cgroup_or_process
@@ -51,8 +51,8 @@ def assess(case: Case) -> Assessment | None:
         and had >= case.limits.had
         and own <= case.limits.own,
         evidence=[
-            case.seen(f"{waited}, the longest {queue.longest_s:.2f} s", "waits", case.core),
-            case.seen(shares, "samples", case.core),
+            case.evidence(f"{waited}, the longest {queue.longest_s:.2f} s", "waits", case.core),
+            case.evidence(shares, "samples", case.core),
             *what_held_the_core(case)[:1],
             *suffering(case),
         ],
@@ -68,7 +68,7 @@ def assess(case: Case) -> Assessment | None:
 def _is_felt(case: Case, queue: CoreQueue, victim: str) -> bool:
     """Waits that are long and many, of a cgroup of its own that has quota left."""
     is_throttled = any(
-        e.kind is Kind.THROTTLED and e.subject == victim and touches(e.span, case.window)
+        e.kind is EpisodeKind.THROTTLED and e.subject == victim and touches(e.span, case.window)
         for e in case.node.episodes
     )
     is_long = queue.longest_s >= case.limits.longest_s

@@ -78,15 +78,15 @@ def assess(case: Case) -> Assessment | None:
     is_one = bool(tasks) and tasks[0].pid is not None
     is_one = is_one and tasks[0].share >= case.limits.one_process
     text = f"{faults.now or 0:,.0f} page faults per second, {faults.before or 0:,.0f} before"
-    many = case.seen("the faults are of many processes", "samples", case.core)
-    kept = case.seen("what is faulted in is kept: a program that loads its data", "memory")
+    many = case.evidence("the faults are of many processes", "samples", case.core)
+    kept = case.evidence("what is faulted in is kept: a program that loads its data", "memory")
     return found.assessment(
         summary=(
             f"{found.who} faults in memory page by page: {found.share:.0%} of what {case.place}"
             " does"
         ),
         origin=origin_of(found.culprit),
-        evidence=[case.seen(text, "memory")] if faults.now is not None else (),
+        evidence=[case.evidence(text, "memory")] if faults.now is not None else (),
         fix=(f"have {found.who} keep its memory: larger arenas, no trim after each piece of work",),
         is_confirmed=is_one and (case.counters.share("kernel") or 0.0) >= case.limits.in_kernel,
         against=[*(() if is_one else (many,)), *((kept,) if is_loading else ())],

@@ -10,7 +10,7 @@ Source: Alibaba SysOM, a case of stalls in lockref_get_not_dead; fs/namei.c, lib
 
 from typing import Final
 
-from necroscope.analysis.attribution import named
+from necroscope.analysis.attribution import culprit_from
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.evidence import in_samples, suffering, what_held_the_core
@@ -84,7 +84,7 @@ def _evidence(case: Case, holder: TaskShare | None) -> list[Evidence]:
         where = machine.without(SPINS).path(HOLDS)[-1]
         texts.append(f"{holder.comm} goes through a directory's entries meanwhile, in {where}")
     waits = in_samples(case, SPINS, "waiting for a lock in path lookup")
-    return [waits, *(case.seen(text, "samples") for text in texts)]
+    return [waits, *(case.evidence(text, "samples") for text in texts)]
 
 
 def _summary(culprit: Culprit | None, waited: float, holder: TaskShare | None) -> str:
@@ -97,7 +97,7 @@ def _summary(culprit: Culprit | None, waited: float, holder: TaskShare | None) -
 
 
 def _origin(case: Case, holder: TaskShare | None, culprit: Culprit | None) -> Origin | None:
-    task = named(holder, (), case.node) if holder else culprit
+    task = culprit_from(holder, (), case.node) if holder else culprit
     if task is not None and task.container:
         return Origin("container", task.container)
     return process_origin(task.comm) if task is not None else None

@@ -15,12 +15,12 @@ from typing import Final
 
 import numpy as np
 
-from necroscope.analysis.attribution import named
+from necroscope.analysis.attribution import culprit_from
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.episodes import SUFFERING, Episode, Kind, outside
+from necroscope.analysis.episodes import SUFFERING, Episode, EpisodeKind, outside
 from necroscope.analysis.evidence import suffering
-from necroscope.analysis.periodicity import period_of_starts, told
+from necroscope.analysis.periodicity import describe_period, period_of_starts
 from necroscope.analysis.report import Culprit, Evidence, Origin, WillNotHelp
 from necroscope.analysis.task_origin import origin_of, process_origin
 from necroscope.analysis.thresholds import Threshold, Thresholds
@@ -53,11 +53,11 @@ def assess(case: Case) -> Assessment | None:
     off_s = _off_beat_s(bursts, period_s)
     paid = _paid(case, comm, closely, period_s)
     own = case.samples.now.of_task(comm)
-    culprit = named(own.tasks()[0], own.path(), case.node) if own.total else None
+    culprit = culprit_from(own.tasks()[0], own.path(), case.node) if own.total else None
     who = comm if culprit and culprit.pid is not None else f"{comm} (another process each time)"
     length_s = sum(burst.seconds for burst in bursts) / len(bursts)
     timer, schedule = _timer(case, culprit, period_s) or (None, "")
-    every = told(period_s)
+    every = describe_period(period_s)
     texts = (
         f"{len(bursts)} bursts of {comm} on core {case.core}, {every}, {off_s:.2f} s off the beat",
         f"it has {usual:.0%} of the core in them and {between:.0%} in between",
@@ -68,9 +68,13 @@ def assess(case: Case) -> Assessment | None:
         is_confirmed=bool(paid)
         and _is_on_the_beat(case, in_bursts, between, off_s - case.limits.drift * period_s),
         evidence=[
-            *(case.seen(text, "samples", case.core) for text in texts),
+            *(case.evidence(text, "samples", case.core) for text in texts),
             *paid,
-            *([case.seen(f"{timer.name} starts its unit: {schedule}", "units")] if timer else []),
+            *(
+                [case.evidence(f"{timer.name} starts its unit: {schedule}", "units")]
+                if timer
+                else []
+            ),
             *suffering(case),
         ],
         summary=f"{who} takes core {case.core} {every} for about {length_s:.1f} s",
@@ -90,12 +94,13 @@ def _is_on_the_beat(case: Case, in_bursts: list[float], between: float, off_s: f
 def _bursts(case: Case) -> list[Episode]:
     """All bursts, in the stretch, of the program whose bursts this incident is made of."""
     subject = next(
-        (e.subject for e in case.episodes if e.kind is Kind.BURST and e.cpu == case.core), None
+        (e.subject for e in case.episodes if e.kind is EpisodeKind.BURST and e.cpu == case.core),
+        None,
     )
     return [
         e
         for e in case.node.episodes
-        if e.kind is Kind.BURST and (e.cpu, e.subject) == (case.core, subject)
+        if e.kind is EpisodeKind.BURST and (e.cpu, e.subject) == (case.core, subject)
     ]
 
 
@@ -109,7 +114,7 @@ def _timer(case: Case, culprit: Culprit | None, period_s: float) -> tuple[Origin
         & (np.abs(rows["period_ns"] / NS_PER_S - period_s) <= case.limits.same_beat * period_s)
     )
     return (
-        (Origin("unit", str(rows["unit"][-1])), rows["schedule"][-1] or told(period_s))
+        (Origin("unit", str(rows["unit"][-1])), rows["schedule"][-1] or describe_period(period_s))
         if len(rows)
         else None
     )
@@ -120,7 +125,7 @@ def _paid(case: Case, comm: str, bursts: list[Episode], period_s: float) -> list
     had to make way.
     """
     felt = [e for e in case.episodes if e.cpu == case.core and (e.kind in SUFFERING or e.is_strong)]
-    found = [case.seen(e.text, e.table, e.cpu, e.span) for e in felt[:2]]
+    found = [case.evidence(e.text, e.table, e.cpu, e.span) for e in felt[:2]]
     core, spans = [case.core or 0], [burst.span for burst in bursts]
     others = case.node.stacks(Span(spans[0][0], spans[-1][1]), core).without_task(comm)
     at_work = others.where(core, outside(Span(spans[0][0], spans[-1][1]), spans)).busy_share
@@ -132,7 +137,7 @@ def _paid(case: Case, comm: str, bursts: list[Episode], period_s: float) -> list
             f"others have {at_work:.0%} of the core between the bursts and {in_bursts:.0%} in them:"
             " they make way"
         )
-        found.append(case.seen(text, "samples", case.core))
+        found.append(case.evidence(text, "samples", case.core))
     return found
 
 

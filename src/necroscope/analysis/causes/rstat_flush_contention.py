@@ -50,7 +50,7 @@ def assess(case: Case) -> Assessment | None:
         or elsewhere >= case.limits.elsewhere
         or (bool(readers) and readers[0].pid is None)
     )
-    alone = case.seen(
+    alone = case.evidence(
         "no task waits for the lock, and one reader does it all", "samples", case.core
     )
     return found.assessment(
@@ -74,9 +74,9 @@ def assess(case: Case) -> Assessment | None:
 
 def _meetings(case: Case, waited: float, elsewhere: float) -> list[Evidence]:
     wait = f"{waited:.0%} of the core's samples wait for the lock of it"
-    found = [case.seen(wait, "samples", case.core)] if waited else []
+    found = [case.evidence(wait, "samples", case.core)] if waited else []
     others = f"other cores do the same for {elsewhere:.0%} of what they do"
-    return [*found, *([case.seen(others, "samples")] if elsewhere else [])]
+    return [*found, *([case.evidence(others, "samples")] if elsewhere else [])]
 
 
 CAUSE = Cause(

@@ -19,7 +19,7 @@ from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.episodes import SUFFERING
 from necroscope.analysis.evidence import of_event, suffering, what_held_the_core
 from necroscope.analysis.report import WillNotHelp
-from necroscope.analysis.scheduling import behind, captured, outranked, victims
+from necroscope.analysis.scheduling import behind, task_with_policy, unfair_wait, victims
 from necroscope.analysis.task_origin import origin_of
 from necroscope.analysis.task_waits import TaskWait
 from necroscope.analysis.thresholds import Threshold, Thresholds
@@ -37,12 +37,12 @@ def assess(case: Case) -> Assessment | None:
     hog = next(iter(case.samples.now.tasks()), None)
     if case.core is None or hog is None or hog.share < case.limits.mostly:
         return None
-    task = None if hog.comm.startswith(_OF_THE_KERNEL) else captured(case, hog.comm)
+    task = None if hog.comm.startswith(_OF_THE_KERNEL) else task_with_policy(case, hog.comm)
     starved = behind(case, hog.comm, is_real_time=True)
     policy = task["policy"] if task is not None else None
     if starved and policy not in REAL_TIME and starved[0].by is not None:
         task, policy = None, starved[0].by.policy
-    throttled, waited = case.events_of("rt_throttled"), outranked(case)
+    throttled, waited = case.events_of("rt_throttled"), unfair_wait(case)
     is_real_time = policy in REAL_TIME
     if not is_real_time and (policy is not None or not (throttled or waited)):
         return None
@@ -51,7 +51,7 @@ def assess(case: Case) -> Assessment | None:
     thread = hog.tid or (task["tid"] if task is not None else None)
     texts = [(f"its scheduling policy is {rank}", "tasks")] if rank is not None else []
     texts += [(waited, "runqueue")] if waited else []
-    unseen = case.seen("its scheduling policy was not captured", "tasks", case.core)
+    unseen = case.evidence("its scheduling policy was not captured", "tasks", case.core)
     lower = f"chrt --other -p 0 {thread}  # an ordinary priority, or let it sleep between its work"
     return Assessment(
         explains=hog.share,
@@ -59,7 +59,7 @@ def assess(case: Case) -> Assessment | None:
         and (bool(starved) or _something_waits(case)),
         doubt=0.0 if is_real_time else 0.15,
         evidence=[
-            *(case.seen(text, table, case.core) for text, table in texts),
+            *(case.evidence(text, table, case.core) for text, table in texts),
             *victims(case, starved),
             *(of_event(case, event) for event in throttled),
             *what_held_the_core(case)[:1],

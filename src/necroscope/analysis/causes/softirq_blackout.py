@@ -17,7 +17,7 @@ import numpy as np
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.episodes import Kind, coincide
+from necroscope.analysis.episodes import EpisodeKind, coincide
 from necroscope.analysis.evidence import suffering, what_held_the_core
 from necroscope.analysis.report import Evidence, WillNotHelp
 from necroscope.analysis.stacks import SOFTIRQ
@@ -43,7 +43,7 @@ def assess(case: Case) -> Assessment | None:
         for name in _VECTORS
         if (wait_s := case.counters.softirq_delay_s([name]) or 0.0) >= case.limits.stall_s
     }
-    frozen, missing = case.has(Kind.SOFTIRQ_FROZEN), case.has(Kind.TIME_MISSING)
+    frozen, missing = case.has(EpisodeKind.SOFTIRQ_FROZEN), case.has(EpisodeKind.TIME_MISSING)
     if case.core is None or not (delays or frozen or missing):
         return None
     evidence = [*_waits(case, delays), *suffering(case), *what_held_the_core(case)]
@@ -52,7 +52,11 @@ def assess(case: Case) -> Assessment | None:
     against, doubt = _against(case, in_softirq, kernel)
     culprit = case.culprit()
     longest_s = max(
-        [0.0, *delays.values(), *(e.level for e in case.episodes if e.kind is Kind.SOFTIRQ_FROZEN)]
+        [
+            0.0,
+            *delays.values(),
+            *(e.level for e in case.episodes if e.kind is EpisodeKind.SOFTIRQ_FROZEN),
+        ]
     )
     who = (
         f"{culprit.comm} "
@@ -85,7 +89,7 @@ def _waits(case: Case, delays: dict[str, float]) -> list[Evidence]:
         for name, wait_s in sorted(delays.items(), key=lambda item: -item[1])
     )
     return [
-        case.seen(
+        case.evidence(
             f"raised softirqs waited on core {case.core}: {told_waits}", "softirq_delay", case.core
         )
     ]
@@ -97,7 +101,7 @@ def _against(case: Case, in_softirq: float, kernel: float | None) -> tuple[list[
     """
     if in_softirq >= case.limits.mostly:
         return [
-            case.seen(
+            case.evidence(
                 f"the core spent {in_softirq:.0%} of its samples in softirqs itself",
                 "samples",
                 case.core,
@@ -106,15 +110,21 @@ def _against(case: Case, in_softirq: float, kernel: float | None) -> tuple[list[
     booked = case.counters.share("softirq") or 0.0
     if booked >= case.limits.in_softirq:
         return [
-            case.seen(
+            case.evidence(
                 f"the core spent {booked:.0%} of its time in softirqs itself", "cores", case.core
             )
         ], 0.7
-    if kernel is not None and kernel < case.limits.in_kernel and not case.has(Kind.TIME_MISSING):
-        return [case.seen(f"the core was only {kernel:.0%} in the kernel", "cores", case.core)], 0.5
+    if (
+        kernel is not None
+        and kernel < case.limits.in_kernel
+        and not case.has(EpisodeKind.TIME_MISSING)
+    ):
+        return [
+            case.evidence(f"the core was only {kernel:.0%} in the kernel", "cores", case.core)
+        ], 0.5
     if _all_waited(case):
         return [
-            case.seen(
+            case.evidence(
                 "softirqs waited on all cores: a virtual machine that its host did not run"
                 " looks so",
                 "softirq_delay",
@@ -125,7 +135,7 @@ def _against(case: Case, in_softirq: float, kernel: float | None) -> tuple[list[
             f"{len(lost)} cores lost the same time and the others were idle: a machine that host or"
             " firmware stopped looks so"
         )
-        return [case.seen(text, "cores")], 0.6
+        return [case.evidence(text, "cores")], 0.6
     return [], 0.0
 
 
@@ -141,9 +151,11 @@ def _lost_the_same(case: Case) -> set[int | None]:
     own = [
         episode.span
         for episode in case.episodes
-        if episode.kind is Kind.TIME_MISSING and episode.cpu == case.core
+        if episode.kind is EpisodeKind.TIME_MISSING and episode.cpu == case.core
     ]
-    missing = [episode for episode in case.node.episodes if episode.kind is Kind.TIME_MISSING]
+    missing = [
+        episode for episode in case.node.episodes if episode.kind is EpisodeKind.TIME_MISSING
+    ]
     lost = {episode.cpu for episode in missing if any(coincide(episode.span, span) for span in own)}
     ran = [
         cpu

@@ -15,7 +15,7 @@ from typing import Final
 from necroscope.analysis.case import Case
 from necroscope.analysis.case_counters import Rate
 from necroscope.analysis.cause import Assessment, Cause, Signature
-from necroscope.analysis.episodes import SUFFERING, Kind
+from necroscope.analysis.episodes import SUFFERING, EpisodeKind
 from necroscope.analysis.functions import functions
 from necroscope.analysis.report import Evidence, Origin, WillNotHelp
 from necroscope.analysis.stacks import SOFTIRQ
@@ -81,9 +81,9 @@ def _is_too_much(case: Case, processed: Rate) -> bool:
     limits = case.limits
     received = case.samples.now.time_share(RECEIVE, inside=SOFTIRQ)
     are_many = processed.now is None or processed.now >= limits.many_per_s
-    if received >= limits.no_time_left and case.has(Kind.SATURATED) and are_many:
+    if received >= limits.no_time_left and case.has(EpisodeKind.SATURATED) and are_many:
         return True
-    is_late = case.has(Kind.SATURATED, *SUFFERING)
+    is_late = case.has(EpisodeKind.SATURATED, *SUFFERING)
     is_squeezed = _per_s(case, "time_squeeze") >= limits.squeezed_per_s and is_late
     is_more = processed.grew(limits.times_usual, limits.many_per_s)
     return is_more and (_per_s(case, "dropped") >= limits.dropped_per_s or is_squeezed)
@@ -99,7 +99,7 @@ def _packets(case: Case, processed: Rate) -> Evidence:
         f" before), dropped {_per_s(case, 'dropped'):,.0f}/s, exceeded its budget"
         f" {_per_s(case, 'time_squeeze'):,.0f} times/s"
     )
-    return case.seen(text, "softnet", case.core)
+    return case.evidence(text, "softnet", case.core)
 
 
 def _against(case: Case, own_per_s: float) -> tuple[list[Evidence], float]:
@@ -109,7 +109,7 @@ def _against(case: Case, own_per_s: float) -> tuple[list[Evidence], float]:
     name, share = next(iter(case.samples.now.of(RECEIVE).leaders(1)), ("", 0.0))
     if share >= case.limits.one_function:
         return [
-            case.seen(f"{name} alone has {share:.0%} of the receive path", "samples", case.core)
+            case.evidence(f"{name} alone has {share:.0%} of the receive path", "samples", case.core)
         ], 0.5
     others = _most_elsewhere(case)
     if others is not None and others >= case.limits.as_many * own_per_s:
@@ -117,7 +117,7 @@ def _against(case: Case, own_per_s: float) -> tuple[list[Evidence], float]:
             f"another core took {others:,.0f} packets/s meanwhile: it is not one queue alone that"
             " has so many"
         )
-        return [case.seen(text, "softnet")], 0.2
+        return [case.evidence(text, "softnet")], 0.2
     return [], 0.0
 
 
@@ -125,7 +125,7 @@ def _beside(case: Case, own_per_s: float) -> list[Evidence]:
     others = _most_elsewhere(case)
     if others is None or others >= case.limits.as_many * own_per_s:
         return []
-    return [case.seen(f"no other core took more than {others:,.0f} packets/s", "softnet")]
+    return [case.evidence(f"no other core took more than {others:,.0f} packets/s", "softnet")]
 
 
 def _most_elsewhere(case: Case) -> float | None:

@@ -55,7 +55,7 @@ def assess(case: Case) -> Assessment | None:
         ),
         origin=origin_of(found.culprit),
         evidence=[
-            case.seen(f"{below} of the samples", "samples", case.core),
+            case.evidence(f"{below} of the samples", "samples", case.core),
             *_holder(case, wanted_for),
         ],
         fix=(
@@ -71,7 +71,7 @@ def assess(case: Case) -> Assessment | None:
 def _holder(case: Case, wanted_for: str) -> list[Evidence]:
     found = holders(case.samples.machine, wanted_for)[:1]
     text = f"is in {wanted_for} without waiting most often: it has the lock"
-    return [case.seen(f"{holder.comm} {text}", "samples") for holder in found]
+    return [case.evidence(f"{holder.comm} {text}", "samples") for holder in found]
 
 
 CAUSE = Cause(

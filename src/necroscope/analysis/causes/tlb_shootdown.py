@@ -64,7 +64,7 @@ def assess(case: Case) -> Assessment | None:
             f" {found.share:.0%} of what {case.place} does"
         ),
         origin=origin_of(found.culprit),
-        evidence=[case.seen(text, "interrupts")] if shot.now else (),
+        evidence=[case.evidence(text, "interrupts")] if shot.now else (),
         fix=(
             (
                 f"have {found.who} unmap or protect in larger pieces, or not from a process with"

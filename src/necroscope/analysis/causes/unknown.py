@@ -68,7 +68,7 @@ def _of_the_log(case: Case) -> Assessment:
         explains=0.0,
         is_confirmed=False,
         evidence=[
-            *(case.seen(text, "events") for text in texts),
+            *(case.evidence(text, "events") for text in texts),
             *suffering(case),
             *_paths(case),
             *_wait(case),
@@ -102,7 +102,7 @@ def _window(case: Case) -> str:
 def _paths(case: Case) -> list[Evidence]:
     """What is new on the core, and what it displaced."""
     found = [
-        case.seen(
+        case.evidence(
             f"{' > '.join(change.path[-4:])}: {change.now:.0%} of the time, {change.before:.0%}"
             " before",
             "samples",
@@ -116,7 +116,7 @@ def _paths(case: Case) -> list[Evidence]:
     return [
         *found,
         *(
-            case.seen(f"{' > '.join(change.path[-4:])} vanished", "samples", case.core)
+            case.evidence(f"{' > '.join(change.path[-4:])} vanished", "samples", case.core)
             for change in gone[:1]
         ),
     ]
@@ -129,7 +129,7 @@ def _wait(case: Case) -> list[Evidence]:
         return []
     holder = f"; {wait.holders[0].comm} runs there without waiting" if wait.holders else ""
     text = f"{wait.share:.0%} of what ran waited for a lock, mostly for {wait.wanted_for}{holder}"
-    return [case.seen(text, "samples", case.core)]
+    return [case.evidence(text, "samples", case.core)]
 
 
 CAUSE = Cause(

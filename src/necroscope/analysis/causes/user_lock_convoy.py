@@ -37,7 +37,7 @@ def assess(case: Case) -> Assessment | None:
     who = convoy.holder.comm if convoy.holder else "another thread"
     program = convoy.longest.task.comm
     against = [
-        case.seen(f"the holder itself was held up: {wait.words()}", "waits")
+        case.evidence(f"the holder itself was held up: {wait.words()}", "waits")
         for wait in convoy.chain[-1:]
     ]
     return Assessment(

@@ -15,10 +15,10 @@ from typing import Any, Final
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.episodes import SUFFERING, Kind, touches
+from necroscope.analysis.episodes import SUFFERING, EpisodeKind, touches
 from necroscope.analysis.evidence import suffering, what_held_the_core
 from necroscope.analysis.report import Evidence, WillNotHelp
-from necroscope.analysis.scheduling import behind, captured, outranked, victims
+from necroscope.analysis.scheduling import behind, task_with_policy, unfair_wait, victims
 from necroscope.analysis.stacks import TaskShare
 from necroscope.analysis.task_origin import origin_of
 from necroscope.analysis.thresholds import Threshold, Thresholds
@@ -39,7 +39,7 @@ def assess(case: Case) -> Assessment | None:
     hog = next(iter(case.samples.now.tasks()), None)
     if case.core is None or hog is None or not _is_hog(case, hog, user):
         return None
-    described = captured(case, hog.comm)
+    described = task_with_policy(case, hog.comm)
     is_bound = described is not None and described["cpus_allowed"] == str(case.core)
     waits = [e for e in case.episodes if e.kind in SUFFERING and e.cpu == case.core]
     waited = _waited(case) if is_bound else 0.0
@@ -74,14 +74,14 @@ def _evidence(
     case: Case, hog: TaskShare, user: float, is_bound: bool, waited: float
 ) -> list[Evidence]:
     mode = f"core {case.core} was {user:.0%} in user mode, nearly all of it in {hog.comm}"
-    bound = case.seen(f"{hog.comm} may run on core {case.core} only", "tasks", case.core)
+    bound = case.evidence(f"{hog.comm} may run on core {case.core} only", "tasks", case.core)
     wait = f"other tasks waited for a core {min(1.0, waited):.0%} of the time"
     return [
-        case.seen(mode, "samples", case.core),
+        case.evidence(mode, "samples", case.core),
         *what_held_the_core(case)[:1],
         *suffering(case),
         *([bound] if is_bound else []),
-        *([case.seen(wait, "pressure")] if waited >= case.limits.waited else []),
+        *([case.evidence(wait, "pressure")] if waited >= case.limits.waited else []),
     ]
 
 
@@ -95,7 +95,7 @@ def _waited(case: Case) -> float:
     """
     idle = _idle_beside(case)
     is_throttled = any(
-        e.kind is Kind.THROTTLED and touches(e.span, case.window) for e in case.node.episodes
+        e.kind is EpisodeKind.THROTTLED and touches(e.span, case.window) for e in case.node.episodes
     )
     if idle is None or idle < case.limits.room or is_throttled:
         return 0.0
@@ -138,20 +138,20 @@ def _against(
 ) -> tuple[list[Evidence], float]:
     if described is not None and described["policy"] in REAL_TIME:
         return [
-            case.seen(
+            case.evidence(
                 f"its policy is {described['policy']}: it does not share the core by class",
                 "tasks",
                 case.core,
             )
         ], 0.6
-    if described is None and outranked(case) is not None:
+    if described is None and unfair_wait(case) is not None:
         text = (
             "what waits behind it waits longer than an equal share allows, and its policy was not"
             " captured"
         )
-        return [case.seen(text, "runqueue", case.core)], 0.6
+        return [case.evidence(text, "runqueue", case.core)], 0.6
     if not is_one_thread:
-        return [case.seen("several threads shared the core", "samples", case.core)], 0.3
+        return [case.evidence("several threads shared the core", "samples", case.core)], 0.3
     return [], 0.0
 
 

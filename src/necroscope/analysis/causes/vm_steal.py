@@ -38,9 +38,9 @@ def assess(case: Case) -> Assessment | None:
         explains=steal / max(steal, kernel, case.limits.confirmed),
         is_confirmed=steal >= case.limits.confirmed and steal >= case.limits.times_usual * before,
         evidence=[
-            case.seen(taken, "cores", case.core),
-            case.seen(f"{whole:.0%} over all cores of this machine", "cores"),
-            *(case.seen(event.happening.message, "events") for event in late[:2]),
+            case.evidence(taken, "cores", case.core),
+            case.evidence(f"{whole:.0%} over all cores of this machine", "cores"),
+            *(case.evidence(event.happening.message, "events") for event in late[:2]),
             *what_held_the_core(case)[:1],
             *suffering(case),
         ],

@@ -14,7 +14,7 @@ from typing import Final
 from necroscope.analysis.attribution import container_of
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.episodes import Kind
+from necroscope.analysis.episodes import EpisodeKind
 from necroscope.analysis.evidence import suffering
 from necroscope.analysis.functions import functions
 from necroscope.analysis.report import Culprit, WillNotHelp
@@ -32,7 +32,7 @@ _DIRTIES: Final = functions("balance_dirty_pages*")
 
 
 def assess(case: Case) -> Assessment | None:
-    subjects = {e.subject for e in case.episodes if e.kind is Kind.TASK_BLOCKED}
+    subjects = {e.subject for e in case.episodes if e.kind is EpisodeKind.TASK_BLOCKED}
     waits = [w for w in case.waits if w.channel.kind == WRITEBACK and w.subject in subjects]
     if not waits:
         return None
@@ -53,7 +53,7 @@ def assess(case: Case) -> Assessment | None:
             and longest.seconds >= case.limits.longest_s
             and total_s >= case.limits.total_s
         ),
-        evidence=[*(case.seen(text, "waits") for text in texts), *suffering(case)],
+        evidence=[*(case.evidence(text, "waits") for text in texts), *suffering(case)],
         summary=(
             f"{longest.task.comm} waited up to {longest.seconds:.1f} s until pages were written"
             f" that {writer.comm if writer else 'another task'} had made dirty"

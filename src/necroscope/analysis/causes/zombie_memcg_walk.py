@@ -93,12 +93,12 @@ def _against(case: Case, dead: Dead | None, walked: float) -> tuple[list[Evidenc
     found, doubt = [], 0.0
     if dead is None:
         text = "how many memory cgroups are dead was not recorded"
-        found, doubt = [case.seen(text, "cgroups")], 0.3
+        found, doubt = [case.evidence(text, "cgroups")], 0.3
     elif not _are_many(case, dead):
-        found, doubt = [case.seen(f"only {_describe(dead)}", "cgroups")], 0.6
+        found, doubt = [case.evidence(f"only {_describe(dead)}", "cgroups")], 0.6
     if case.samples.now.share(WALK, inside=CHARGES) > case.limits.for_a_limit * walked:
         text = "the walk is for a cgroup at its own limit"
-        return [*found, case.seen(text, "samples", case.core)], max(doubt, 0.6)
+        return [*found, case.evidence(text, "samples", case.core)], max(doubt, 0.6)
     return found, doubt
 
 
@@ -106,10 +106,10 @@ def _leak(case: Case, dead: Dead | None, made_by: Producer | None) -> list[Evide
     """How many are dead and how fast they grow, and who leaves them behind."""
     found = []
     if dead is not None and _are_many(case, dead):
-        growth = dead.told_growth()
+        growth = dead.describe_growth()
         text = _describe(dead)
-        found.append(case.seen(f"{text}: {growth}" if growth else text, "cgroups"))
-    return [*found, *([case.seen(made_by.told, made_by.table)] if made_by else [])]
+        found.append(case.evidence(f"{text}: {growth}" if growth else text, "cgroups"))
+    return [*found, *([case.evidence(made_by.words, made_by.table)] if made_by else [])]
 
 
 def _describe(dead: Dead) -> str:

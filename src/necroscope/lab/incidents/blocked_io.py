@@ -20,7 +20,14 @@ import time
 
 from necroscope.lab import fuse_server
 from necroscope.lab.measured import Measured
-from necroscope.lab.scenario import CannotProvoke, Culprit, Origin, Scenario, Truth, reached
+from necroscope.lab.scenario import (
+    CannotProvoke,
+    KnownCulprit,
+    KnownOrigin,
+    Scenario,
+    Truth,
+    reached,
+)
 from necroscope.lab.stage import Stage
 
 _BLOCK_BYTES = 64 << 10
@@ -84,8 +91,10 @@ class BlockedIo(Scenario):
         }
         return Truth(
             impact,
-            culprit=Culprit(self.readers[0].comm, self.readers[0].pid, also=(self.server.comm,)),
-            origin=Origin("process", self.server.comm, also=(self.source, self.mount)),
+            culprit=KnownCulprit(
+                self.readers[0].comm, self.readers[0].pid, also=(self.server.comm,)
+            ),
+            origin=KnownOrigin("process", self.server.comm, also=(self.source, self.mount)),
         )
 
     def _share_blocked(self, measured: Measured, pid: int, *, before: bool = False) -> float:

@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 
 from necroscope.lab.measured import Measured
-from necroscope.lab.scenario import Culprit, Origin, Scenario, Truth, reached
+from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 
 _COMPACT = "/proc/sys/vm/compact_memory"
@@ -128,6 +128,6 @@ class CompactionStall(Scenario):
             impact,
             core=stage.core,
             mode="system",
-            culprit=Culprit(self.job.comm, self.job.pid),
-            origin=Origin("process", self.job.comm, also=(self.server.comm,)),
+            culprit=KnownCulprit(self.job.comm, self.job.pid),
+            origin=KnownOrigin("process", self.job.comm, also=(self.server.comm,)),
         )

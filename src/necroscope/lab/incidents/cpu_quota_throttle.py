@@ -17,7 +17,7 @@ import time
 from pathlib import PurePosixPath
 
 from necroscope.lab.measured import Measured
-from necroscope.lab.scenario import Culprit, Origin, Scenario, Truth, reached
+from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 
 _PERIOD_US = 100_000
@@ -83,6 +83,8 @@ class CpuQuotaThrottle(Scenario):
         }
         return Truth(
             impact,
-            culprit=Culprit(self.workers[0].comm, cgroup=self.cgroup.path),
-            origin=Origin("cgroup", self.cgroup.path, also=(PurePosixPath(self.cgroup.path).name,)),
+            culprit=KnownCulprit(self.workers[0].comm, cgroup=self.cgroup.path),
+            origin=KnownOrigin(
+                "cgroup", self.cgroup.path, also=(PurePosixPath(self.cgroup.path).name,)
+            ),
         )

@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 from necroscope.lab.measured import Measured
-from necroscope.lab.scenario import Culprit, Origin, Scenario, Truth, reached
+from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 
 _STATE = "/proc/sys/fs/dentry-state"
@@ -124,6 +124,6 @@ class DentryWalk(Scenario):
             impact,
             core=stage.core,
             mode="system",
-            culprit=Culprit(self.cleaner.comm, self.cleaner.pid, also=(self.prober.comm,)),
-            origin=Origin("process", self.prober.comm, also=(self.path, self.cleaner.comm)),
+            culprit=KnownCulprit(self.cleaner.comm, self.cleaner.pid, also=(self.prober.comm,)),
+            origin=KnownOrigin("process", self.prober.comm, also=(self.path, self.cleaner.comm)),
         )

@@ -19,7 +19,7 @@ from typing import Any
 
 from necroscope.lab import mapped_stream, watermarks
 from necroscope.lab.measured import Measured
-from necroscope.lab.scenario import Culprit, Origin, Scenario, Truth, reached
+from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.settled_cgroups import settle_many
 from necroscope.lab.stage import Stage
 
@@ -92,6 +92,6 @@ class DirectReclaim(Scenario):
             impact,
             core=stage.core,
             mode="system",
-            culprit=Culprit(worker.comm, worker.pid, self.settled[0].path),
-            origin=Origin("cgroup", self.settled[0].path, also=(worker.comm,)),
+            culprit=KnownCulprit(worker.comm, worker.pid, self.settled[0].path),
+            origin=KnownOrigin("cgroup", self.settled[0].path, also=(worker.comm,)),
         )

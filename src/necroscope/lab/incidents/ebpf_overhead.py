@@ -19,7 +19,7 @@ import time
 
 from necroscope.lab import raw_tracepoint
 from necroscope.lab.measured import Measured
-from necroscope.lab.scenario import Culprit, Origin, Scenario, Truth, reached
+from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 from necroscope.sources.perf.bpf_assembler import MAP_LOOKUP, R0, R1, R2, R6, R10, Program
 
@@ -128,8 +128,10 @@ class EbpfOverhead(Scenario):
             impact,
             core=stage.core,
             mode="system",
-            culprit=Culprit(self.application.comm, self.application.pid, also=(self.agent.comm,)),
-            origin=Origin(
+            culprit=KnownCulprit(
+                self.application.comm, self.application.pid, also=(self.agent.comm,)
+            ),
+            origin=KnownOrigin(
                 "process", self.agent.comm, also=(self.program, f"BPF program {self.program}")
             ),
         )

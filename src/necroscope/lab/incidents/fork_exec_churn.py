@@ -19,7 +19,7 @@ import mmap
 import os
 
 from necroscope.lab.measured import Measured
-from necroscope.lab.scenario import Culprit, Origin, Scenario, Truth, reached
+from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 
 _MADV_NOHUGEPAGE = 15
@@ -80,6 +80,6 @@ class ForkExecChurn(Scenario):
             impact,
             core=stage.core,
             mode="system",
-            culprit=Culprit(self.agent.comm, self.agent.pid, self.path, also=("du",)),
-            origin=Origin("process", self.agent.comm, also=(self.path, "du")),
+            culprit=KnownCulprit(self.agent.comm, self.agent.pid, self.path, also=("du",)),
+            origin=KnownOrigin("process", self.agent.comm, also=(self.path, "du")),
         )

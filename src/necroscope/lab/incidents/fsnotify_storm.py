@@ -18,7 +18,14 @@ import os
 import select
 
 from necroscope.lab.measured import Measured
-from necroscope.lab.scenario import CannotProvoke, Culprit, Origin, Scenario, Truth, reached
+from necroscope.lab.scenario import (
+    CannotProvoke,
+    KnownCulprit,
+    KnownOrigin,
+    Scenario,
+    Truth,
+    reached,
+)
 from necroscope.lab.stage import Stage
 
 # linux/inotify.h
@@ -110,6 +117,6 @@ class FsnotifyStorm(Scenario):
             impact,
             core=stage.core,
             mode="system",
-            culprit=Culprit(self.writer.comm, self.writer.pid, also=(self.watcher.comm,)),
-            origin=Origin("process", self.watcher.comm, also=(self.writer.comm,)),
+            culprit=KnownCulprit(self.writer.comm, self.writer.pid, also=(self.watcher.comm,)),
+            origin=KnownOrigin("process", self.watcher.comm, also=(self.writer.comm,)),
         )

@@ -18,7 +18,7 @@ packets late by as much; no softirq is frozen.
 
 from necroscope.lab import timer_list
 from necroscope.lab.measured import Measured
-from necroscope.lab.scenario import Culprit, Origin, Scenario, Truth, reached
+from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 from necroscope.lab.threaded_poll import poll_by_thread
 
@@ -66,6 +66,6 @@ class IrqCoreCollision(Scenario):
             impact,
             core=stage.core,
             mode="system",
-            culprit=Culprit(self.reader.comm, self.reader.pid),
-            origin=Origin("process", self.reader.comm, also=(self.holder.comm,)),
+            culprit=KnownCulprit(self.reader.comm, self.reader.pid),
+            origin=KnownOrigin("process", self.reader.comm, also=(self.holder.comm,)),
         )

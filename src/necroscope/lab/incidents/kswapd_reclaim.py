@@ -22,7 +22,14 @@ from typing import Any
 
 from necroscope.lab import mapped_stream, watermarks
 from necroscope.lab.measured import Measured
-from necroscope.lab.scenario import CannotProvoke, Culprit, Origin, Scenario, Truth, reached
+from necroscope.lab.scenario import (
+    CannotProvoke,
+    KnownCulprit,
+    KnownOrigin,
+    Scenario,
+    Truth,
+    reached,
+)
 from necroscope.lab.settled_cgroups import settle_many
 from necroscope.lab.stage import Stage
 
@@ -103,8 +110,10 @@ class KswapdReclaim(Scenario):
             impact,
             core=stage.core,
             mode="system",
-            culprit=Culprit(_KSWAPD, self.kswapd),
-            origin=Origin("cgroup", self.settled[0].path, also=(self.readers[0].comm, _KSWAPD)),
+            culprit=KnownCulprit(_KSWAPD, self.kswapd),
+            origin=KnownOrigin(
+                "cgroup", self.settled[0].path, also=(self.readers[0].comm, _KSWAPD)
+            ),
         )
 
 

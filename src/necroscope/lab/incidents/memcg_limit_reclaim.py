@@ -21,7 +21,7 @@ own limit.
 import mmap
 
 from necroscope.lab.measured import Measured
-from necroscope.lab.scenario import Culprit, Origin, Scenario, Truth, reached
+from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.settled_cgroups import settle_many
 from necroscope.lab.stage import Stage
 
@@ -85,8 +85,10 @@ class MemcgLimitReclaim(Scenario):
             impact,
             core=stage.core,
             mode="system",
-            culprit=Culprit(self.reader.comm, self.reader.pid, self.container.path),
-            origin=Origin("cgroup", self.pod.path, also=(self.container.path, self.reader.comm)),
+            culprit=KnownCulprit(self.reader.comm, self.reader.pid, self.container.path),
+            origin=KnownOrigin(
+                "cgroup", self.pod.path, also=(self.container.path, self.reader.comm)
+            ),
         )
 
     def _limit_hits(self, measured: Measured) -> int:

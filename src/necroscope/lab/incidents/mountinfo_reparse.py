@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 
 from necroscope.lab.measured import Measured
-from necroscope.lab.scenario import Culprit, Origin, Scenario, Truth, reached
+from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 
 # linux/mount.h and linux/sched.h
@@ -145,6 +145,6 @@ class MountinfoReparse(Scenario):
             impact,
             core=stage.core,
             mode="system",
-            culprit=Culprit(self.reader.comm, self.reader.pid),
-            origin=Origin("process", self.mounter.comm, also=(self.reader.comm,)),
+            culprit=KnownCulprit(self.reader.comm, self.reader.pid),
+            origin=KnownOrigin("process", self.mounter.comm, also=(self.reader.comm,)),
         )

@@ -18,7 +18,14 @@ import shutil
 from necroscope.lab.measured import Measured
 from necroscope.lab.network import FAR_ADDRESS, NEAR_ADDRESS
 from necroscope.lab.packets import flood
-from necroscope.lab.scenario import CannotProvoke, Culprit, Origin, Scenario, Truth, reached
+from necroscope.lab.scenario import (
+    CannotProvoke,
+    KnownCulprit,
+    KnownOrigin,
+    Scenario,
+    Truth,
+    reached,
+)
 from necroscope.lab.stage import Stage
 
 # Rules by the program that loads them: nftables is dearer a rule.
@@ -106,6 +113,8 @@ class NetfilterRules(Scenario):
             impact,
             core=stage.core,
             mode="softirq",
-            culprit=Culprit(softirq_thread, also=(f"swapper/{stage.core}", self.sender.comm)),
-            origin=Origin("setting", "netfilter rules", also=("iptables rules", "nftables rules")),
+            culprit=KnownCulprit(softirq_thread, also=(f"swapper/{stage.core}", self.sender.comm)),
+            origin=KnownOrigin(
+                "setting", "netfilter rules", also=("iptables rules", "nftables rules")
+            ),
         )

@@ -17,7 +17,7 @@ import time
 
 from necroscope.lab import ena_log
 from necroscope.lab.measured import Measured
-from necroscope.lab.scenario import Origin, Scenario, Truth, reached
+from necroscope.lab.scenario import KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 
 
@@ -59,7 +59,9 @@ class NicDeviceFault(Scenario):
             ),
             "system_share": round(measured.shares(stage.core)["system"], 4),
         }
-        return Truth(impact, origin=Origin("device", self.device.name, also=(self.device.pci,)))
+        return Truth(
+            impact, origin=KnownOrigin("device", self.device.name, also=(self.device.pci,))
+        )
 
     def _lines(self, stage: Stage) -> list[str]:
         random = stage.random

@@ -24,7 +24,14 @@ from pathlib import Path
 from necroscope.lab import ena_log, timer_list
 from necroscope.lab.measured import Measured
 from necroscope.lab.network import Network
-from necroscope.lab.scenario import CannotProvoke, Culprit, Origin, Scenario, Truth, reached
+from necroscope.lab.scenario import (
+    CannotProvoke,
+    KnownCulprit,
+    KnownOrigin,
+    Scenario,
+    Truth,
+    reached,
+)
 from necroscope.lab.stage import Stage
 from necroscope.lab.threaded_poll import poll_by_thread
 
@@ -139,8 +146,8 @@ class NicReset(Scenario):
             impact,
             core=stage.core,
             mode="system",
-            culprit=Culprit(self.reader.comm, self.reader.pid),
-            origin=Origin("process", self.reader.comm),
+            culprit=KnownCulprit(self.reader.comm, self.reader.pid),
+            origin=KnownOrigin("process", self.reader.comm),
         )
 
     def _timers_for(self, stage: Stage, aim_s: float) -> int:

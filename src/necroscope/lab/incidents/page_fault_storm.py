@@ -18,7 +18,7 @@ import mmap
 import threading
 
 from necroscope.lab.measured import Measured
-from necroscope.lab.scenario import Culprit, Origin, Scenario, Truth, reached
+from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 
 _MADV_NOHUGEPAGE = 15
@@ -72,6 +72,6 @@ class PageFaultStorm(Scenario):
             impact,
             core=stage.core,
             mode="system",
-            culprit=Culprit(self.process.comm, self.process.pid, self.path),
-            origin=Origin("process", self.process.comm, also=(self.path,)),
+            culprit=KnownCulprit(self.process.comm, self.process.pid, self.path),
+            origin=KnownOrigin("process", self.process.comm, also=(self.path,)),
         )

@@ -20,7 +20,14 @@ import os
 import time
 
 from necroscope.lab.measured import Measured
-from necroscope.lab.scenario import CannotProvoke, Culprit, Origin, Scenario, Truth, reached
+from necroscope.lab.scenario import (
+    CannotProvoke,
+    KnownCulprit,
+    KnownOrigin,
+    Scenario,
+    Truth,
+    reached,
+)
 from necroscope.lab.stage import Stage
 
 # linux/inotify.h: changes of files in the directory, for which every cached child is marked.
@@ -102,6 +109,6 @@ class PathLookupContention(Scenario):
             impact,
             core=stage.core,
             mode="system",
-            culprit=Culprit(worker.comm, worker.pid, also=(self.holder.comm,)),
-            origin=Origin("process", self.holder.comm, also=(worker.comm,)),
+            culprit=KnownCulprit(worker.comm, worker.pid, also=(self.holder.comm,)),
+            origin=KnownOrigin("process", self.holder.comm, also=(worker.comm,)),
         )

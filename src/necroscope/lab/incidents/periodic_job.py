@@ -20,7 +20,7 @@ import zlib
 from itertools import pairwise
 
 from necroscope.lab.measured import Measured
-from necroscope.lab.scenario import Culprit, Origin, Scenario, Truth, reached
+from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 from necroscope.model.units import NS_PER_S
 
@@ -101,8 +101,8 @@ class PeriodicJob(Scenario):
             impact,
             core=stage.core,
             mode="user",
-            culprit=Culprit(self.job, also=(self.scheduler.comm,)),
-            origin=Origin("process", self.scheduler.comm, also=(self.job,)),
+            culprit=KnownCulprit(self.job, also=(self.scheduler.comm,)),
+            origin=KnownOrigin("process", self.scheduler.comm, also=(self.job,)),
         )
 
 

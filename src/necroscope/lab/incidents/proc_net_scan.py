@@ -18,7 +18,7 @@ import socket
 import time
 
 from necroscope.lab.measured import Measured
-from necroscope.lab.scenario import Culprit, Origin, Scenario, Truth, reached
+from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 
 _FILES = 15_000
@@ -95,8 +95,8 @@ class ProcNetScan(Scenario):
             impact,
             core=stage.core,
             mode="system",
-            culprit=Culprit(self.reader.comm, self.reader.pid),
-            origin=Origin("process", self.reader.comm),
+            culprit=KnownCulprit(self.reader.comm, self.reader.pid),
+            origin=KnownOrigin("process", self.reader.comm),
         )
 
     def _wait_until_all_are_there(self, stage: Stage) -> None:

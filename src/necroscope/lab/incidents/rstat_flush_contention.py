@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 
 from necroscope.lab.measured import Measured
-from necroscope.lab.scenario import Culprit, Origin, Scenario, Truth, reached
+from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 
 _MADV_POPULATE_READ = 22
@@ -118,6 +118,6 @@ class RstatFlushContention(Scenario):
             impact,
             core=stage.core,
             mode="system",
-            culprit=Culprit(reader.comm, reader.pid),
-            origin=Origin("process", reader.comm, also=(self.pods.path,)),
+            culprit=KnownCulprit(reader.comm, reader.pid),
+            origin=KnownOrigin("process", reader.comm, also=(self.pods.path,)),
         )

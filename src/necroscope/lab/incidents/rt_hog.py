@@ -17,7 +17,7 @@ and ksoftirqd tell nothing.
 
 from necroscope.lab.incidents.userspace_hog import spin
 from necroscope.lab.measured import Measured
-from necroscope.lab.scenario import Culprit, Origin, Scenario, Truth, reached
+from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 from necroscope.lab.threaded_poll import poll_by_thread
 
@@ -57,6 +57,6 @@ class RealTimeHog(Scenario):
             impact,
             core=stage.core,
             mode="user",
-            culprit=Culprit(self.hog.comm, self.hog.pid),
-            origin=Origin("process", self.hog.comm),
+            culprit=KnownCulprit(self.hog.comm, self.hog.pid),
+            origin=KnownOrigin("process", self.hog.comm),
         )

@@ -18,7 +18,7 @@ and the process that is in the kernel meanwhile.
 import time
 
 from necroscope.lab.measured import Measured
-from necroscope.lab.scenario import Culprit, Origin, Scenario, Truth, reached
+from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.softirq_hold import SoftirqHold
 from necroscope.lab.stage import Stage
 
@@ -65,6 +65,6 @@ class SoftirqBlackout(Scenario):
             impact,
             core=stage.core,
             mode="system",
-            culprit=Culprit(self.holder.comm, self.holder.pid),
-            origin=Origin("process", self.holder.comm),
+            culprit=KnownCulprit(self.holder.comm, self.holder.pid),
+            origin=KnownOrigin("process", self.holder.comm),
         )

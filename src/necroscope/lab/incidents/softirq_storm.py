@@ -20,7 +20,7 @@ import time
 from necroscope.lab.measured import Measured
 from necroscope.lab.network import NEAR_ADDRESS
 from necroscope.lab.packets import flood
-from necroscope.lab.scenario import Culprit, Origin, Scenario, Truth, reached
+from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 
 _BROADCAST = "198.18.0.3"
@@ -93,8 +93,8 @@ class SoftirqStorm(Scenario):
             impact,
             core=stage.core,
             mode="softirq",
-            culprit=Culprit(softirq_thread, also=(f"swapper/{stage.core}", self.sender.comm)),
-            origin=Origin(
+            culprit=KnownCulprit(softirq_thread, also=(f"swapper/{stage.core}", self.sender.comm)),
+            origin=KnownOrigin(
                 "process", self.sender.comm, also=(self.listener.comm, self.network.far_device)
             ),
         )

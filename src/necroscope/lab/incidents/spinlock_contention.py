@@ -20,7 +20,14 @@ import struct
 import time
 
 from necroscope.lab.measured import Measured
-from necroscope.lab.scenario import CannotProvoke, Culprit, Origin, Scenario, Truth, reached
+from necroscope.lab.scenario import (
+    CannotProvoke,
+    KnownCulprit,
+    KnownOrigin,
+    Scenario,
+    Truth,
+    reached,
+)
 from necroscope.lab.stage import Stage
 
 # struct flock of 64-bit machines: type, whence, start, length, pid.
@@ -93,6 +100,6 @@ class SpinlockContention(Scenario):
             impact,
             core=stage.core,
             mode="system",
-            culprit=Culprit(worker.comm, worker.pid, also=(self.keeper.comm,)),
-            origin=Origin("process", worker.comm, also=(self.keeper.comm, str(self.path))),
+            culprit=KnownCulprit(worker.comm, worker.pid, also=(self.keeper.comm,)),
+            origin=KnownOrigin("process", worker.comm, also=(self.keeper.comm, str(self.path))),
         )

@@ -22,7 +22,14 @@ import threading
 import zlib
 
 from necroscope.lab.measured import Measured
-from necroscope.lab.scenario import CannotProvoke, Culprit, Origin, Scenario, Truth, reached
+from necroscope.lab.scenario import (
+    CannotProvoke,
+    KnownCulprit,
+    KnownOrigin,
+    Scenario,
+    Truth,
+    reached,
+)
 from necroscope.lab.stage import Stage
 
 
@@ -79,6 +86,6 @@ class TlbShootdown(Scenario):
             impact,
             core=stage.core,
             mode="system",
-            culprit=Culprit(self.process.comm, self.process.pid),
-            origin=Origin("process", self.process.comm),
+            culprit=KnownCulprit(self.process.comm, self.process.pid),
+            origin=KnownOrigin("process", self.process.comm),
         )

@@ -18,7 +18,7 @@ would be `pinned-worker`.
 import time
 
 from necroscope.lab.measured import Measured
-from necroscope.lab.scenario import Culprit, Origin, Scenario, Truth, reached
+from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 
 
@@ -74,6 +74,6 @@ class UserspaceHog(Scenario):
             impact,
             core=stage.core,
             mode="user",
-            culprit=Culprit(self.hog.comm, self.hog.pid),
-            origin=Origin("process", self.hog.comm),
+            culprit=KnownCulprit(self.hog.comm, self.hog.pid),
+            origin=KnownOrigin("process", self.hog.comm),
         )

@@ -22,7 +22,7 @@ of one container. The culprit is the agent, the origin is the container.
 
 from necroscope.lab.crash_loop import NEEDS, start_crash_loop
 from necroscope.lab.measured import Measured
-from necroscope.lab.scenario import Culprit, Origin, Scenario, Truth, reached
+from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 from necroscope.lab.zombies import read_walks_s, speed_up, start_walker
 
@@ -63,8 +63,8 @@ class ZombieMemcgWalk(Scenario):
             impact,
             core=stage.core,
             mode="system",
-            culprit=Culprit(self.walker.comm, self.walker.pid),
-            origin=Origin(
+            culprit=KnownCulprit(self.walker.comm, self.walker.pid),
+            origin=KnownOrigin(
                 "container",
                 self.loop.name,
                 also=(self.loop.id, self.loop.id[:12], f"/{self.loop.parent}"),

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from necroscope.lab.score.guess import Guess, Label
-from necroscope.lab.score.metrics import Outcome
+from necroscope.lab.score.metrics import ScoredRecording
 from necroscope.stacks.samples import flags_of, numbers
 from necroscope.stacks.tree import LOST
 from necroscope.store.query import Store
@@ -88,11 +88,13 @@ def _guess(
     return Guess(core, mode, None, 1.0, comm, pid, comm)
 
 
-def outcomes(labels: Sequence[Label], sightings: Sequence[Sighting]) -> dict[str, list[Outcome]]:
+def outcomes(
+    labels: Sequence[Label], sightings: Sequence[Sighting]
+) -> dict[str, list[ScoredRecording]]:
     """The answers of the three for each recording, of which the label is known for all the others
     only.
     """
-    found: dict[str, list[Outcome]] = {MOST_CPU: [], HOTTEST_SYMBOL: [], MAJORITY: []}
+    found: dict[str, list[ScoredRecording]] = {MOST_CPU: [], HOTTEST_SYMBOL: [], MAJORITY: []}
     for i, (label, seen) in enumerate(zip(labels, sightings, strict=True)):
         others = [
             (other, sighting)
@@ -104,13 +106,13 @@ def outcomes(labels: Sequence[Label], sightings: Sequence[Sighting]) -> dict[str
             for other, sighting in others
             if seen.symbol is not None and sighting.symbol == seen.symbol
         ]
-        found[MOST_CPU].append(Outcome(label, [seen.process]))
+        found[MOST_CPU].append(ScoredRecording(label, [seen.process]))
         found[HOTTEST_SYMBOL].append(
-            Outcome(
+            ScoredRecording(
                 label, [_with_cause(seen.function, _usual([other["cause"] for other in alike]))]
             )
         )
-        found[MAJORITY].append(Outcome(label, _majority([other for other, _ in others])))
+        found[MAJORITY].append(ScoredRecording(label, _majority([other for other, _ in others])))
     return found
 
 

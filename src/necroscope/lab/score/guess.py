@@ -42,7 +42,7 @@ class Guess:
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class ScoreLevel:
     """`answer` is what a guess says on this level, None if nothing; `is_asked` whether the label
     knows the truth of it.
     """
@@ -76,7 +76,7 @@ def guesses(report: dict[str, Any], label: Label) -> list[Guess]:
     return sorted([*won, *lost], key=lambda guess: (not guess.has_won, -guess.confidence))
 
 
-def rank(level: Level, ranked: Iterable[Guess], label: Label) -> int | None:
+def rank(level: ScoreLevel, ranked: Iterable[Guess], label: Label) -> int | None:
     """At which place, counted from 1, the right answer stands; each answer takes one place however
     often it is given.
     """
@@ -153,19 +153,19 @@ def _is_same(said: str | None, name: str) -> bool:
 
 
 LEVELS: Final = (
-    Level(
+    ScoreLevel(
         "core and mode",
         _place,
         lambda label: label["core"] is not None or label["mode"] is not None,
         lambda guess, label: (guess.core, guess.mode) == (label["core"], label["mode"]),
     ),
-    Level(
+    ScoreLevel(
         "cause",
         lambda guess: guess.cause,
         lambda label: label["cause"] is not None,
         lambda guess, label: guess.cause == label["cause"],
     ),
-    Level(
+    ScoreLevel(
         "culprit and origin",
         _who,
         lambda label: label["culprit"] is not None or label["origin"] is not None,

@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any, Final
 
 from necroscope.analysis.interval import wilson
-from necroscope.lab.score.guess import LEVELS, Guess, Label, Level, is_false_naming, rank
+from necroscope.lab.score.guess import LEVELS, Guess, Label, ScoreLevel, is_false_naming, rank
 
 # Below 0.5 nothing is named; of what is said with 0.8 and more at least nine in ten should be
 # right.
@@ -16,7 +16,7 @@ _BINS: Final = (0.0, 0.5, 0.7, 0.8, 0.9, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ScoredRecording:
     """One recording: the truth, what was said about it (the surest first), and how long that
     took.
     """
@@ -113,7 +113,7 @@ class Score:
         }
 
 
-def score(outcomes: Sequence[Outcome]) -> Score:
+def score(outcomes: Sequence[ScoredRecording]) -> Score:
     incidents = [outcome for outcome in outcomes if outcome.label["cause"] is not None]
     healthy = [outcome for outcome in outcomes if outcome.label["cause"] is None]
     times_s = [outcome.seconds for outcome in outcomes]
@@ -130,7 +130,7 @@ def score(outcomes: Sequence[Outcome]) -> Score:
     )
 
 
-def accuracy(level: Level, incidents: Sequence[Outcome]) -> Accuracy:
+def accuracy(level: ScoreLevel, incidents: Sequence[ScoredRecording]) -> Accuracy:
     """Where the label does not know the truth of a level, the run is not asked."""
     ranks: dict[str, list[int | None]] = defaultdict(list)
     for outcome in incidents:
@@ -152,7 +152,7 @@ def accuracy(level: Level, incidents: Sequence[Outcome]) -> Accuracy:
     return Accuracy(first, three, macro_first, macro_three)
 
 
-def calibration(outcomes: Sequence[Outcome]) -> list[Bin]:
+def calibration(outcomes: Sequence[ScoredRecording]) -> list[Bin]:
     """Of the surest guess with a cause of each recording: what was said with 0.9 should be right
     nine times in ten.
     """

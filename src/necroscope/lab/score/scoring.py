@@ -13,7 +13,7 @@ from necroscope.lab.run import Request, Say, run
 from necroscope.lab.scenario import Scenario
 from necroscope.lab.score import baselines
 from necroscope.lab.score.guess import LEVELS, guesses, is_false_naming, rank
-from necroscope.lab.score.metrics import Outcome, Score, score
+from necroscope.lab.score.metrics import Score, ScoredRecording, score
 from necroscope.lab.score.text import DIAGNOSIS
 from necroscope.segment.recording import RECORDING_FILE
 
@@ -21,7 +21,7 @@ Diagnose = Callable[[Path], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RunPlan:
     """Which recordings there are to be: in `directory`, one for each scenario and seed."""
 
     directory: Path
@@ -44,7 +44,7 @@ def diagnose(recording: Path) -> dict[str, Any]:
     return engine.diagnose(Store.open(recording)).as_json()
 
 
-def provoke(plan: Plan, say: Say) -> list[dict[str, Any]]:
+def provoke(plan: RunPlan, say: Say) -> list[dict[str, Any]]:
     """Run what is missing; the runs that have no label, and why."""
     unlabelled = []
     for scenario, seed, directory in plan.recordings():
@@ -75,14 +75,16 @@ def judge(
         except NecroscopeError as error:
             say(f"no verdict on {directory.name}: {error.facts}")
             report = {"incidents": []}
-        outcomes.append(Outcome(label, guesses(report, label), time.perf_counter() - started))
+        outcomes.append(
+            ScoredRecording(label, guesses(report, label), time.perf_counter() - started)
+        )
         sightings.append(baselines.look(directory))
     labels = [outcome.label for outcome in outcomes]
     others = {name: score(found) for name, found in baselines.outcomes(labels, sightings).items()}
     return {DIAGNOSIS: score(outcomes)} | others, [_row(outcome) for outcome in outcomes]
 
 
-def _row(outcome: Outcome) -> dict[str, Any]:
+def _row(outcome: ScoredRecording) -> dict[str, Any]:
     label = outcome.label
     ranks = {
         level.name: rank(level, outcome.guesses, label) if level.is_asked(label) else None

@@ -7,7 +7,7 @@ from necroscope.lab.score.metrics import Accuracy, Bin, Score, Share
 from necroscope.model.units import NS_PER_S, format_duration
 
 if TYPE_CHECKING:
-    from necroscope.lab.score.vary import Change, Variation
+    from necroscope.lab.score.vary import ThresholdChange, Variation
 
 DIAGNOSIS = "necroscope"
 
@@ -57,7 +57,7 @@ def variation_to_text(found: "Variation", factors: Sequence[float]) -> str:
     """Only the thresholds that matter, those that lose most first."""
     chosen = sum(truth.is_chosen_on for truth in found.recordings)
     others = len(found.recordings) - chosen
-    rows: dict[tuple[str, str], list[Change]] = {}
+    rows: dict[tuple[str, str], list[ThresholdChange]] = {}
     for change in found.changes:
         rows.setdefault((change.cause, change.threshold), []).append(change)
     telling = {key: own for key, own in rows.items() if any(one.matters for one in own)}
@@ -77,7 +77,7 @@ def variation_to_text(found: "Variation", factors: Sequence[float]) -> str:
     return "\n".join([heading, legend, "", *lines, quiet])
 
 
-def _threshold_lines(key: tuple[str, str], changes: "Sequence[Change]") -> list[str]:
+def _threshold_lines(key: tuple[str, str], changes: "Sequence[ThresholdChange]") -> list[str]:
     cause, name = key
     parts = [
         f"    x{change.factor:<5g} "
@@ -96,7 +96,7 @@ def _threshold_lines(key: tuple[str, str], changes: "Sequence[Change]") -> list[
     return [f"{cause}: {name.replace('_', ' ')} = {changes[0].value:g}", *parts, ""]
 
 
-def _weight(change: "Change") -> int:
+def _weight(change: "ThresholdChange") -> int:
     return len(change.lost) + len(change.gained) + len(change.false_namings)
 
 

@@ -36,7 +36,7 @@ _SAME: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Truth:
+class LabelledRecording:
     """What was provoked in a recording (None: nothing), and whether thresholds were chosen on
     it.
     """
@@ -49,7 +49,7 @@ class Truth:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ThresholdChange:
     """One threshold at one factor: the recordings whose right verdict is lost or gained, and those
     in which a wrong cause is named that was not.
     """
@@ -71,9 +71,9 @@ class Change:
 class Variation:
     """`left_out` are recordings for which there was no time."""
 
-    recordings: list[Truth]
+    recordings: list[LabelledRecording]
     left_out: int
-    changes: list[Change]
+    changes: list[ThresholdChange]
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -87,23 +87,23 @@ class Variation:
             ],
             "left_out": self.left_out,
             "changes": [
-                {name: getattr(change, name) for name in Change.__slots__}
+                {name: getattr(change, name) for name in ThresholdChange.__slots__}
                 for change in self.changes
             ],
         }
 
 
-def truths(directory: Path) -> list[Truth]:
+def truths(directory: Path) -> list[LabelledRecording]:
     """Of every recording below a directory that has a label, or the truth of a guest."""
     found = []
     for path in sorted(directory.rglob(LABEL_FILE)):
         label = read_label(path.parent)
         tolerates = frozenset(label.get("tolerates", ()))
-        found.append(Truth(path.parent, label["cause"], tolerates, True, label))
+        found.append(LabelledRecording(path.parent, label["cause"], tolerates, True, label))
     for path in sorted(directory.rglob(TRUTH_FILE)):
         cause = json.loads(path.read_text("utf-8"))["verdict"]["cause"]
         known = None if cause == UNKNOWN else cause
-        found.append(Truth(path.parent, known, frozenset(), False))
+        found.append(LabelledRecording(path.parent, known, frozenset(), False))
     if not found:
         raise LabError(
             f"there is not a recording with a label in {directory}", "give another --dir"
@@ -131,14 +131,14 @@ def parse_factors(text: str) -> list[float]:
 
 
 def vary(
-    known: Sequence[Truth],
+    known: Sequence[LabelledRecording],
     factors: Sequence[float],
     say: Say,
     clock: Callable[[], float] = time.monotonic,
 ) -> Variation:
     """Recording by recording, so that memory holds one, for ten minutes at most."""
     changes = {
-        (cause.slug, name, factor): Change(cause.slug, name, limit.value, factor)
+        (cause.slug, name, factor): ThresholdChange(cause.slug, name, limit.value, factor)
         for cause in all_causes()
         for name, limit in cause.limits
         for factor in factors
@@ -154,7 +154,7 @@ def vary(
 
 
 def _effects(
-    truth: Truth, factors: Sequence[float]
+    truth: LabelledRecording, factors: Sequence[float]
 ) -> Iterator[tuple[tuple[str, str, float], str]]:
     """For each threshold and factor which list of the change this recording belongs to, if any."""
     found = [(case, weigh_all(case)) for case in _cases(truth.directory)]
@@ -194,7 +194,7 @@ def _again(
     return incident_of(case, [*others, *([after] if after else [])])
 
 
-def _judge(truth: Truth, incidents: Sequence[Incident | None]) -> tuple[bool, set[str]]:
+def _judge(truth: LabelledRecording, incidents: Sequence[Incident | None]) -> tuple[bool, set[str]]:
     """Whether the surest verdict on what was provoked is right, and the wrong causes named."""
     named = [
         one

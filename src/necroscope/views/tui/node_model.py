@@ -7,7 +7,7 @@ from necroscope.model.tables import TABLES
 from necroscope.model.top_source import TopSource
 from necroscope.model.units import NS_PER_S
 from necroscope.views.format import literal, time_of_day
-from necroscope.views.tui.screen import Happening, Zombies
+from necroscope.views.tui.screen import ScreenEvent, Zombies
 from necroscope.views.tui.ticks import TIME, number, optional
 
 HAPPENINGS: Final = 100
@@ -57,7 +57,7 @@ def pressure(rows: Rows) -> dict[str, float | None]:
     return {resource: _stalled(known.get(resource)) for resource in RESOURCES}
 
 
-def happenings(events: Rows, gaps: Rows) -> tuple[Happening, ...]:
+def happenings(events: Rows, gaps: Rows) -> tuple[ScreenEvent, ...]:
     """Events and gaps, newest first."""
     found = [_event(row) for row in events[-HAPPENINGS:]] + [
         _gap(row) for row in gaps[-HAPPENINGS:]
@@ -65,7 +65,7 @@ def happenings(events: Rows, gaps: Rows) -> tuple[Happening, ...]:
     return tuple(sorted(found, key=lambda happening: happening.time_ns, reverse=True)[:HAPPENINGS])
 
 
-def _event(row: Row) -> Happening:
+def _event(row: Row) -> ScreenEvent:
     severity = number(row[_EVENT["severity"]])
     where = [
         _core_name(row[_EVENT["cpu"]]),
@@ -73,7 +73,7 @@ def _event(row: Row) -> Happening:
         _text(row[_EVENT["comm"]]),
     ]
     forged = "" if row[_EVENT["by_kernel"]] else "(not by the kernel) "
-    return Happening(
+    return ScreenEvent(
         number(row[TIME]),
         _text(row[_EVENT["kind"]]),
         " ".join(filter(None, where)),
@@ -82,13 +82,13 @@ def _event(row: Row) -> Happening:
     )
 
 
-def _gap(row: Row) -> Happening:
+def _gap(row: Row) -> ScreenEvent:
     start_ns, end_ns, lost = number(row[TIME]), number(row[_GAP["end"]]), row[_GAP["lost"]]
     until = f" until {time_of_day(end_ns)}" if end_ns - start_ns >= NS_PER_S else ""
     count = f" ({lost:,} lost)" if isinstance(lost, int) else ""
     table = "all tables" if row[_GAP["table"]] == "*" else _text(row[_GAP["table"]])
     where = " ".join(filter(None, (table, _core_name(row[_GAP["cpu"]]))))
-    return Happening(start_ns, "gap", where, f"{_text(row[_GAP['cause']])}{count}{until}", False)
+    return ScreenEvent(start_ns, "gap", where, f"{_text(row[_GAP['cause']])}{count}{until}", False)
 
 
 def _per_minute(counts: Rows) -> float | None:

@@ -7,7 +7,7 @@ from necroscope.views.tui.core_list import draw_list
 from necroscope.views.tui.core_map import MapShape, draw_map
 from necroscope.views.tui.header import draw_header
 from necroscope.views.tui.line import Line, Span, fit_line
-from necroscope.views.tui.screen import Happening, Position, Screen
+from necroscope.views.tui.screen import Position, Screen, ScreenEvent
 
 _TASK_LINES: Final = 4
 _KIND_WIDTH: Final = 16
@@ -57,7 +57,7 @@ def draw_happenings(screen: Screen, width: int, height: int) -> list[Line]:
     ]
 
 
-def _happening(happening: Happening, kind_width: int, place_width: int, width: int) -> Line:
+def _happening(happening: ScreenEvent, kind_width: int, place_width: int, width: int) -> Line:
     role = "warn" if happening.kind == "gap" else "alarm" if happening.is_alarming else "plain"
     time = Span(f" {time_of_day(happening.time_ns)}  ", "dim")
     kind, place = (

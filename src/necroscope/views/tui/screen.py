@@ -98,7 +98,7 @@ class Core:
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class ScreenEvent:
     """An event, or a gap in what was recorded."""
 
     time_ns: int
@@ -181,7 +181,7 @@ class Screen:
     worst_delay: tuple[int, Delay] | None
     zombies: Zombies | None
     pressure: dict[str, float | None]
-    happenings: tuple[Happening, ...]
+    happenings: tuple[ScreenEvent, ...]
     detail: CoreDetail | None
     notices: tuple[str, ...]
     status: str

@@ -6,7 +6,7 @@ import pytest
 
 from necroscope.analysis.interval import wilson
 from necroscope.lab.score.guess import LEVELS, Guess
-from necroscope.lab.score.metrics import Outcome, accuracy, calibration, score
+from necroscope.lab.score.metrics import ScoredRecording, accuracy, calibration, score
 
 CAUSE = LEVELS[1]
 
@@ -16,7 +16,7 @@ def outcome(
     *said: tuple[str, float],
     seconds: float = 1.0,
     tolerates: tuple[str, ...] = (),
-) -> Outcome:
+) -> ScoredRecording:
     label: dict[str, Any] = {
         "cause": truth,
         "core": 0,
@@ -25,7 +25,7 @@ def outcome(
         "origin": None,
         "tolerates": list(tolerates),
     }
-    return Outcome(label, [Guess(0, "user", cause, sure) for cause, sure in said], seconds)
+    return ScoredRecording(label, [Guess(0, "user", cause, sure) for cause, sure in said], seconds)
 
 
 def test_every_cause_weighs_the_same_in_the_macro_mean() -> None:

@@ -13,7 +13,7 @@ from necroscope.errors import CorruptData
 from necroscope.lab.catalog import find
 from necroscope.lab.scenario import ImpactMissing
 from necroscope.lab.score import scoring
-from necroscope.lab.score.scoring import Plan, judge, provoke
+from necroscope.lab.score.scoring import RunPlan, judge, provoke
 from necroscope.lab.score.text import score_to_text
 
 DRAWN = """
@@ -87,7 +87,7 @@ def test_what_is_there_is_kept_and_a_run_without_a_label_is_made_again(
         raise ImpactMissing("it was not idle")
 
     monkeypatch.setattr(scoring, "run", run)
-    plan = Plan(tmp_path, [find("idle")], seeds=2, is_reusing=True)
+    plan = RunPlan(tmp_path, [find("idle")], seeds=2, is_reusing=True)
     assert provoke(plan, lambda _: None) == [
         {"scenario": "idle", "seed": 2, "why": "it was not idle"}
     ]

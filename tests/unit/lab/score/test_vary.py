@@ -9,12 +9,18 @@ from click.testing import CliRunner
 
 from necroscope.cli.lab import command
 from necroscope.lab.scenario import LabError
-from necroscope.lab.score.vary import Change, Truth, parse_factors, truths, vary
+from necroscope.lab.score.vary import (
+    LabelledRecording,
+    ThresholdChange,
+    parse_factors,
+    truths,
+    vary,
+)
 
 DATA = Path(__file__).parents[3] / "data"
 
 
-def only(*names: str) -> list[Truth]:
+def only(*names: str) -> list[LabelledRecording]:
     return [truth for truth in truths(DATA) if truth.directory.name in names]
 
 
@@ -22,7 +28,7 @@ def say_nothing(text: str) -> None:
     pass
 
 
-def changed(name: str, factor: float) -> dict[tuple[str, str], Change]:
+def changed(name: str, factor: float) -> dict[tuple[str, str], ThresholdChange]:
     found = vary(only(name), [factor], say_nothing).changes
     return {(one.cause, one.threshold): one for one in found if one.matters}
 
