@@ -29,7 +29,7 @@ import flames_store
 from necroscope.model.units import NS_PER_S, format_moment
 from necroscope.store.flame import read_flame
 from necroscope.store.query import Store
-from necroscope.views.flame.heading import Heading, Window
+from necroscope.views.flame.heading import Heading, HeadingWindow
 from necroscope.views.flame.svg import flame_svg
 from repeated_capture import repeat_capture
 from timed_commands import MIB, Runs, in_turns, peak_bytes, table
@@ -299,7 +299,9 @@ def whole_capture(capture: CaptureUnderTest, work: Path, rounds: int) -> None:
     for _ in range(rounds + 1):
         started = time.perf_counter()
         tree = read_flame(Store.open(capture.recording), 0, 1 << 62)
-        flame_svg(tree, Heading("whole", "node", Window(tree.from_ns, tree.to_ns, tree.samples)))
+        flame_svg(
+            tree, Heading("whole", "node", HeadingWindow(tree.from_ns, tree.to_ns, tree.samples))
+        )
         in_process.wall_s.append(time.perf_counter() - started)
     rows.insert(
         0, ["the same in process, query and SVG", f"{in_process.median_s:.2f}", in_process.spread]

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from necroscope.fleet.demo_lake import RecordedIncident
-from necroscope.fleet.evidence import Evidence
+from necroscope.fleet.evidence import StoredBundle
 from necroscope.fleet.judging import Judged
 from necroscope.fleet.lake import Lake, day_of
 from necroscope.fleet.sweep import Judges, sweep
@@ -72,7 +72,7 @@ class Watched:
         self._judges, self._bundles = judges, bundles
         self.first = self.last = (0, 0.0, 0.0)
 
-    def __call__(self, evidence: Iterable[Evidence], now_ns: int) -> Iterator[Judged]:
+    def __call__(self, evidence: Iterable[StoredBundle], now_ns: int) -> Iterator[Judged]:
         for count, judged in enumerate(self._judges(evidence, now_ns), 1):
             # The results of a chunk come together: the first moment is that of the last of them.
             if count == 1 or (

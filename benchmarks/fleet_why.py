@@ -18,7 +18,7 @@ import numpy as np
 
 from generated_lake import fact_lake
 from generated_truth import UNIT, generated_truth
-from necroscope.fleet.cohorts.decision import Decision, Outcome, decide
+from necroscope.fleet.cohorts.decision import Decision, Separation, decide
 
 MOST_SECONDS = 3.0
 MOST_BYTES = 2 << 30
@@ -92,10 +92,10 @@ def _truth(runs: int, seed: int) -> list[list[str]]:
     odd = [decide(*generated_truth(rng)) for _ in range(runs)]
     even = [decide(*generated_truth(rng, disagree=0)) for _ in range(runs)]
     first = sum(_is_right(each) for each in odd) / runs
-    named = [each for each in odd + even if each.outcome is Outcome.SEPARATED]
+    named = [each for each in odd + even if each.outcome is Separation.SEPARATED]
     wrong = sum(not _is_right(each) for each in named)
     places = sum(bool(each.first and each.first.candidate.places) for each in named)
-    cannot = sum(each.outcome is Outcome.CANNOT_SEPARATE for each in even) / runs
+    cannot = sum(each.outcome is Separation.CANNOT_SEPARATE for each in even) / runs
     what = f"200 nodes, {runs} runs"
     return [
         [f"{what}, 20 disagree: the right fact first", f"{first:.1%}", f">= {LEAST_FIRST:.0%}"],

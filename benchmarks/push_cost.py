@@ -30,7 +30,7 @@ from necroscope.outlets.push.sender import Sender
 from necroscope.outlets.push.spool import Spool
 from necroscope.segment.journal import JournalWriter, SegmentHeader
 from necroscope.segment.recording import LIVE, Identity, make_recording, new_segment_path
-from necroscope.segment.sealing import seal
+from necroscope.segment.seal_writer import seal
 
 HEAD = ["pushing", "measured", "bar"]
 HZ = 97

@@ -32,7 +32,7 @@ def tell(code):
     os.write(1, f"{int(peak) * 1024} {used.ru_utime + used.ru_stime}".encode())
     leave(code)
 leave, os._exit = os._exit, tell
-runpy.run_module("necroscope.segment.seal", run_name="__main__", alter_sys=True)
+runpy.run_module("necroscope.segment.seal_child", run_name="__main__", alter_sys=True)
 """
 
 

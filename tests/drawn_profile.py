@@ -27,7 +27,7 @@ from necroscope.profile.core import (
     Question,
     QuestionKind,
 )
-from necroscope.profile.library import Ring
+from necroscope.profile.library import NativeRing
 from necroscope.symbols.messages import BLOCK_BITS, FunctionBlock, pack_block
 from necroscope.symbols.process_maps import Mapping
 
@@ -299,7 +299,7 @@ class DrawnRing:
 
     def __init__(self, size: int = 4096, cpu: int = 0, tail: int = 0) -> None:
         self.memory = (ctypes.c_uint64 * ((self.PAGE_BYTES + size) // 8))()
-        self.ring = Ring(ctypes.addressof(self.memory), size, self.PAGE_BYTES, cpu, 0)
+        self.ring = NativeRing(ctypes.addressof(self.memory), size, self.PAGE_BYTES, cpu, 0)
         self.size, self.head = size, tail
         self.memory[self.HEAD // 8] = self.memory[self.HEAD // 8 + 1] = tail
 
@@ -316,4 +316,4 @@ class DrawnRing:
 
 
 def drain(core: Core, *rings: DrawnRing) -> None:
-    core.drain((Ring * len(rings))(*(ring.ring for ring in rings)))
+    core.drain((NativeRing * len(rings))(*(ring.ring for ring in rings)))

@@ -23,7 +23,7 @@ from pathlib import Path
 from necroscope.model.reading import Gap, Row, Rows, Value
 from necroscope.segment.journal import JournalWriter, SegmentHeader
 from necroscope.segment.recording import LIVE, Identity, make_recording, new_segment_path
-from necroscope.segment.sealing import seal
+from necroscope.segment.seal_writer import seal
 from necroscope.stacks.flame_tree import FlameTree
 
 START_NS = 1_760_000_000_000_000_000

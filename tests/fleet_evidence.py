@@ -9,7 +9,7 @@ from typing import Any
 
 from necroscope.analysis.engine import diagnose
 from necroscope.fleet.demo_lake import RecordedIncident
-from necroscope.fleet.evidence import Evidence
+from necroscope.fleet.evidence import StoredBundle
 from necroscope.fleet.lake import Lake, day_of
 from necroscope.model.span import Span
 from necroscope.outlets.push.incident_rows import incident_rows
@@ -43,11 +43,11 @@ def made_bundle(minutes: int) -> tuple[str, bytes, int]:
 
 def put_bundle(
     lake: Lake, node: str, minutes: int = 0, content: bytes | None = None, cluster: str = CLUSTER
-) -> Evidence:
+) -> StoredBundle:
     name, made, start_ns = made_bundle(minutes)
     path = f"bundles/cluster={cluster}/date={day_of(start_ns)}/{node}--{name}.bundle"
     lake.put(path, made if content is None else content)
-    evidence = Evidence.of(path)
+    evidence = StoredBundle.of(path)
     assert evidence is not None
     return evidence
 

@@ -17,7 +17,7 @@ from necroscope.segment.recording import (
     new_segment_path,
     write_pins,
 )
-from necroscope.segment.sealing import seal
+from necroscope.segment.seal_writer import seal
 
 
 class GrowingRecording:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from necroscope.interchange.capture import Capture, Plan, SampleBatch
+from necroscope.interchange.capture import Capture, ImportPlan, SampleBatch
 from necroscope.interchange.import_profile import ImportProfile
 from necroscope.model.frame import Frame
 
@@ -70,7 +70,7 @@ class Read:
 def read_capture(capture: Capture, *, keeps_idle: bool = True, **plan: object) -> Read:
     profile = ImportProfile(keeps_idle=keeps_idle)
     read = Read(capture, profile)
-    for batch in capture.batches(Plan(profile, all_events="event" not in plan, **plan)):  # type: ignore[arg-type]
+    for batch in capture.batches(ImportPlan(profile, all_events="event" not in plan, **plan)):  # type: ignore[arg-type]
         read.batches += 1
         for column in ("time_ns", "cpu", "pid", "tid", "weight", "stack"):
             getattr(read, column).extend(getattr(batch, column).tolist())

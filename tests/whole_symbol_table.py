@@ -10,7 +10,7 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from necroscope.symbols.elf import Elf, SectionHeader, SegmentHeader, Segments
+from necroscope.symbols.elf import Elf, ProgramHeader, SectionHeader, Segments
 from necroscope.symbols.function_index import FileFunctions, FunctionIndex
 from necroscope.symbols.image import BytesImage, Image
 from necroscope.symbols.messages import BLOCK_BITS, unpack_block
@@ -111,7 +111,7 @@ def functions_between(
     """What an index says of addresses, as if the file lay at address 0: where which function
     begins, the first at `low`.
     """
-    whole = FileFunctions(Segments([SegmentHeader(1, 5, 0, 0, 1 << 63)]), [index])
+    whole = FileFunctions(Segments([ProgramHeader(1, 5, 0, 0, 1 << 63)]), [index])
     found = [
         (max((block << BLOCK_BITS) + start, low), name or None)
         for block in range(low >> BLOCK_BITS, (high - 1 >> BLOCK_BITS) + 1)

@@ -9,7 +9,7 @@ from necroscope.model.reading import Row
 from necroscope.model.tables import TABLES
 from necroscope.segment.journal import JournalWriter, SegmentHeader
 from necroscope.segment.recording import LIVE, Identity, make_recording, new_segment_path
-from necroscope.segment.sealing import seal
+from necroscope.segment.seal_writer import seal
 
 NS = 1_000_000_000
 MINUTE_NS = 60 * NS

@@ -29,7 +29,7 @@ from necroscope.store.groups import GroupBy
 from necroscope.store.query import Store
 from necroscope.store.selection import Selection
 from necroscope.verdicts.reading import read_report
-from necroscope.views.flame.heading import Heading, Window
+from necroscope.views.flame.heading import Heading, HeadingWindow
 from necroscope.views.flame.svg import differential_svg, flame_svg
 
 __all__ = ["FlameGraph", "Incident", "NecroscopeError", "NodeRecording", "Verdict", "open"]
@@ -222,7 +222,7 @@ class FlameGraph:
         heading = Heading(
             f"Flame graph of {self.node}",
             self.node,
-            Window.of(self._tree),
+            HeadingWindow.of(self._tree),
             self.cores,
             left_out=self.left_out,
         )
@@ -233,7 +233,7 @@ class FlameGraph:
         compared = replace(
             heading,
             title=f"Differential flame graph of {self.node}",
-            baseline=Window.of(before),
+            baseline=HeadingWindow.of(before),
             left_out=tuple(difference.left_out),
         )
         return differential_svg(difference, compared)

@@ -15,7 +15,7 @@ import atheris
 
 with atheris.instrument_imports(include=["necroscope"]):
     from necroscope.errors import NecroscopeError
-    from necroscope.interchange.capture import Capture, Plan
+    from necroscope.interchange.capture import Capture, ImportPlan
     from necroscope.interchange.detect import detect
     from necroscope.interchange.dmesg import read_dmesg
     from necroscope.interchange.folded import open_folded
@@ -33,7 +33,7 @@ NOWHERE = SymbolSearch(build_id_cache=None, root=Path("/nonexistent"))
 
 def drain(capture: Capture) -> None:
     profile = ImportProfile()
-    for batch in capture.batches(Plan(profile)):
+    for batch in capture.batches(ImportPlan(profile)):
         profile.names.fetch().named()
         assert all(0 <= stack < profile.core.view.node_count for stack in batch.stack)
     profile.close()

@@ -22,20 +22,20 @@ from necroscope.fleet.collector.metrics import resident_memory_bytes
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.tokens import Grant, Tokens, digest_of
 from necroscope.store.query import Store
-from necroscope.views.web.app import Recording
+from necroscope.views.web.app import ServedRecording
 
 DAY = "2025-10-09"
 Ask = Callable[[RecordingOf], tuple[httpx.Response, float]]
 
 
-def greedy(store: Store) -> Recording:
+def greedy(store: Store) -> ServedRecording:
     """Stands for evidence that makes whoever reads it take all memory there is."""
     recording = recording_of(store)
     recording.version = "".join(["x" * (64 << 20) for _ in range(64)])
     return recording
 
 
-def endless(_store: Store) -> Recording:
+def endless(_store: Store) -> ServedRecording:
     """Stands for evidence that keeps whoever reads it busy for ever."""
     while True:
         pass

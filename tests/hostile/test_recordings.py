@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 from tests.written_recording import WrittenSegment, new_recording
 
+from necroscope.segment.block import _HEADER, KIND_NOTE, KIND_ROWS, MAGIC, encode_note
 from necroscope.segment.checksum import read_checked, write_checked
-from necroscope.segment.frame import _HEADER, KIND_NOTE, KIND_ROWS, MAGIC, encode_note
 
 MOST_CPU_S, MOST_RSS_BYTES = 5.0, 1 << 30
 DEEP = "[" * 200_000 + "]" * 200_000

@@ -10,7 +10,7 @@ from necroscope.model.reading import Gap
 from necroscope.model.tables import TABLES
 from necroscope.segment.journal import JournalWriter, SegmentHeader
 from necroscope.segment.recording import LIVE, Identity, make_recording, new_segment_path
-from necroscope.segment.sealing import seal
+from necroscope.segment.seal_writer import seal
 
 HOSTILE = '<img src=x onerror="document.title=1">'
 SECTION = (

@@ -15,8 +15,8 @@ from necroscope.model.units import NS_PER_S
 from necroscope.recorder.disk import Disk
 from necroscope.recorder.node_sources import open_sources
 from necroscope.recorder.recorder import Recorder, Status
-from necroscope.recorder.retention import Limits
-from necroscope.recorder.sink import Batch
+from necroscope.recorder.retention import RetentionLimits
+from necroscope.recorder.sink import RowBatch
 from necroscope.segment.journal import SegmentHeader
 from necroscope.segment.recording import Identity, make_recording
 from necroscope.settings import parse
@@ -48,7 +48,7 @@ class WatchedDisk(Disk):
 
     sample_times: list[int]
 
-    def write(self, batch: Batch, idle_samples: int, now_ns: int) -> None:
+    def write(self, batch: RowBatch, idle_samples: int, now_ns: int) -> None:
         for table, columns in batch.columns:
             if table == "samples":
                 self.sample_times += memoryview(columns.buffers[1]).cast("q").tolist()
@@ -67,7 +67,7 @@ def record_through_steps(directory: Path) -> list[int]:
         return SegmentHeader(segment, "node", "boot", start_ns, 2)
 
     start_ns = time_line.from_monotonic(clock.read().monotonic_ns)
-    disk = WatchedDisk(directory, header, Limits(1 << 30, 1 << 62, 0), 0.0, start_ns)
+    disk = WatchedDisk(directory, header, RetentionLimits(1 << 30, 1 << 62, 0), 0.0, start_ns)
     disk.sample_times = []
     recorder = Recorder(settings, open_sources(settings, clock, time_line), disk, time_line)
     ticks = itertools.count()

@@ -38,7 +38,7 @@ def sealing_children(pid: int) -> list[int]:
     """A segment of seconds is sealed in a third of a second: who looks for the child must look
     often.
     """
-    return [child for child, line in children(pid) if "segment.seal" in line]
+    return [child for child, line in children(pid) if "segment.seal_child" in line]
 
 
 def is_alive(pid: int) -> bool:

@@ -18,8 +18,8 @@ from tests.integration.in_process import recorder_of, run_until_done
 from necroscope.model.units import NS_PER_S
 from necroscope.recorder.disk import Disk
 from necroscope.recorder.memory import MemorySegment
-from necroscope.recorder.retention import Limits
-from necroscope.recorder.sink import Batch
+from necroscope.recorder.retention import RetentionLimits
+from necroscope.recorder.sink import RowBatch
 from necroscope.segment.journal import SegmentHeader
 from necroscope.segment.recording import Identity, make_recording, segment_start_ns
 from necroscope.store.query import Store
@@ -160,7 +160,7 @@ def make_disk(directory: Path) -> Disk:
     def header(segment: str, start_ns: int) -> SegmentHeader:
         return SegmentHeader(segment, "node", "boot", start_ns, 2)
 
-    return Disk(directory, header, Limits(1 << 30, 1 << 60, 0), 0.0, START_NS)
+    return Disk(directory, header, RetentionLimits(1 << 30, 1 << 60, 0), 0.0, START_NS)
 
 
 def core_row(second: int) -> tuple[int, ...]:
@@ -171,7 +171,7 @@ def test_rows_that_cannot_be_written_cost_a_gap_not_the_recorder(tmp_path):
     disk = make_disk(tmp_path / "recording")
     disk.start_segment(START_NS)
     for second, table in ((1, "cores"), (2, "no such table"), (3, "cores"), (4, "cores")):
-        disk.write(Batch({table: [core_row(second)]}), 0, START_NS + second * NS_PER_S)
+        disk.write(RowBatch({table: [core_row(second)]}), 0, START_NS + second * NS_PER_S)
     disk.close()
     store = Store.open(tmp_path / "recording")
     assert [
@@ -221,7 +221,9 @@ def test_a_journal_that_cannot_be_sealed_counts_into_the_ring_and_can_be_dropped
     disk = make_disk(tmp_path / "recording")
     for second in (0, 10, 20):
         disk.start_segment(START_NS + second * NS_PER_S)
-        disk.write(Batch({"cores": [core_row(second + 1)]}), 0, START_NS + (second + 1) * NS_PER_S)
+        disk.write(
+            RowBatch({"cores": [core_row(second + 1)]}), 0, START_NS + (second + 1) * NS_PER_S
+        )
     disk.close()
     assert disk.segments == 3
     assert disk.size_bytes == sum(

@@ -15,7 +15,7 @@ import pytest
 from necroscope.errors import UsageError
 from necroscope.lab.actor import marked
 from necroscope.lab.label import LABEL_FILE
-from necroscope.lab.ledger import ENVIRONMENT, Ledger
+from necroscope.lab.ledger import ENVIRONMENT, ActLedger
 from necroscope.lab.machine_state import MachineState, left_behind
 from necroscope.lab.measured import Measured
 from necroscope.lab.run import Request, run
@@ -132,7 +132,7 @@ def test_a_signal_undoes_the_run(number: int, is_heard: bool, tmp_path: Path, st
 
 
 def test_clean_does_not_touch_a_run_that_lives(state: Path) -> None:
-    with Ledger.make(state) as living:
+    with ActLedger.make(state) as living:
         living.write("file", {"path": "/proc/sys/kernel/printk_ratelimit_burst", "old": "1"})
         assert (
             subprocess.run([*LAB, "clean"], capture_output=True, text=True).stdout
@@ -149,7 +149,7 @@ def test_a_directory_with_something_in_it_is_refused(tmp_path: Path, state: Path
 
 
 def test_undo_can_be_repeated(tmp_path: Path) -> None:
-    with Ledger.make(tmp_path / "state") as ledger:
+    with ActLedger.make(tmp_path / "state") as ledger:
         scratch = tmp_path / "scratch"
         scratch.mkdir()
         stage = Stage(ledger, 0, 5, secrets.randbits(32), scratch)
@@ -157,7 +157,7 @@ def test_undo_can_be_repeated(tmp_path: Path) -> None:
         stage.stop_actors()
         copied = [(act.kind, act.data) for act in ledger.acts()]
         assert undo_all(ledger) == []
-    with Ledger.make(tmp_path / "state") as again:
+    with ActLedger.make(tmp_path / "state") as again:
         for kind, data in copied:
             again.write(kind, data)
         assert undo_all(again) == []

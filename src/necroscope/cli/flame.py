@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Final
 import click
 
 from necroscope.cli.flame_outputs import OUTPUTS, TextStyle, check_options, chosen_format
-from necroscope.cli.flame_question import Question, WindowWords
+from necroscope.cli.flame_question import FlameQuestion, WindowWords
 from necroscope.cli.opened_recording import opened_recording
 from necroscope.cli.output_file import output_file
 from necroscope.errors import UsageError
@@ -113,8 +113,8 @@ def _words_of(options: Options) -> WindowWords:
     return WindowWords(*(options[name] for name in ("start", "end", "at", "around", "baseline")))
 
 
-def _question_of(options: Options, store: Store, span: Extent) -> Question:
-    return Question(
+def _question_of(options: Options, store: Store, span: Extent) -> FlameQuestion:
+    return FlameQuestion(
         store,
         span,
         _words_of(options).within(span),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal
 
 from necroscope import __version__
-from necroscope.cli.flame_question import Comparison, Question
+from necroscope.cli.flame_question import Comparison, FlameQuestion
 from necroscope.errors import UsageError
 from necroscope.interchange.writers.firefox import write_firefox
 from necroscope.interchange.writers.folded import write_folded
@@ -32,7 +32,7 @@ from necroscope.views.flame.functions import (
     functions_text,
     paired,
 )
-from necroscope.views.flame.heading import Heading, Window
+from necroscope.views.flame.heading import Heading, HeadingWindow
 from necroscope.views.flame.heat_svg import heat_map_svg
 from necroscope.views.flame.svg import differential_svg, flame_svg
 from necroscope.views.web.answers import differential_parts, flame_parts
@@ -65,7 +65,7 @@ class OutputFormat:
     """
 
     suffixes: tuple[str, ...]
-    write: Callable[[Question, BinaryIO, TextStyle], Notes]
+    write: Callable[[FlameQuestion, BinaryIO, TextStyle], Notes]
     is_text: bool = False
     groups: frozenset[GroupBy] = frozenset()
     turns: bool = False
@@ -90,7 +90,7 @@ def chosen_format(name: str | None, output: Path | None) -> str:
     )
 
 
-def check_options(name: str, question: Question) -> None:
+def check_options(name: str, question: FlameQuestion) -> None:
     """UsageError for an option that the format has no place for."""
     form = OUTPUTS[name]
     if question.windows.baseline is not None and not form.compares:
@@ -120,18 +120,20 @@ def _formats(can: Callable[[OutputFormat], bool]) -> str:
     return ", ".join(name for name, each in OUTPUTS.items() if can(each))
 
 
-def _flame_heading(question: Question, tree: FlameTree) -> Heading:
-    return question.heading(f"Flame graph of {question.node}", Window.of(tree), tree.left_out)
-
-
-def _comparison_heading(question: Question, found: Comparison) -> Heading:
-    title = f"Differential flame graph of {question.node}"
+def _flame_heading(question: FlameQuestion, tree: FlameTree) -> Heading:
     return question.heading(
-        title, Window.of(found.window), found.tree.left_out, Window.of(found.baseline)
+        f"Flame graph of {question.node}", HeadingWindow.of(tree), tree.left_out
     )
 
 
-def _write_text(question: Question, out: BinaryIO, style: TextStyle) -> Notes:
+def _comparison_heading(question: FlameQuestion, found: Comparison) -> Heading:
+    title = f"Differential flame graph of {question.node}"
+    return question.heading(
+        title, HeadingWindow.of(found.window), found.tree.left_out, HeadingWindow.of(found.baseline)
+    )
+
+
+def _write_text(question: FlameQuestion, out: BinaryIO, style: TextStyle) -> Notes:
     """Top functions by self and total; of two windows those whose share changed most."""
     write = _functions if question.windows.baseline is None else _changes
     answer, notes = write(question, style)
@@ -139,7 +141,7 @@ def _write_text(question: Question, out: BinaryIO, style: TextStyle) -> Notes:
     return notes
 
 
-def _functions(question: Question, style: TextStyle) -> tuple[Any, Notes]:
+def _functions(question: FlameQuestion, style: TextStyle) -> tuple[Any, Notes]:
     tree = question.flame()
     heading = _flame_heading(question, tree)
     functions = top_functions(tree, style.top if style.as_json else None)
@@ -151,7 +153,7 @@ def _functions(question: Question, style: TextStyle) -> tuple[Any, Notes]:
     return text, tree.left_out
 
 
-def _changes(question: Question, style: TextStyle) -> tuple[Any, Notes]:
+def _changes(question: FlameQuestion, style: TextStyle) -> tuple[Any, Notes]:
     found = question.comparison()
     heading = _comparison_heading(question, found)
     pairs = paired(top_functions(found.window), top_functions(found.baseline))
@@ -162,7 +164,7 @@ def _changes(question: Question, style: TextStyle) -> tuple[Any, Notes]:
     return text, found.tree.left_out
 
 
-def _write_svg(question: Question, out: BinaryIO, _style: TextStyle) -> Notes:
+def _write_svg(question: FlameQuestion, out: BinaryIO, _style: TextStyle) -> Notes:
     if question.windows.baseline is None:
         tree = question.flame()
         heading = _flame_heading(question, tree)
@@ -174,7 +176,7 @@ def _write_svg(question: Question, out: BinaryIO, _style: TextStyle) -> Notes:
     return list(heading.left_out)
 
 
-def _write_page(question: Question, out: BinaryIO, _style: TextStyle) -> Notes:
+def _write_page(question: FlameQuestion, out: BinaryIO, _style: TextStyle) -> Notes:
     """The time machine in one file, opened at the window; its first graph is of all samples."""
     window, baseline = question.windows.window, question.windows.baseline
     if baseline is None:
@@ -201,25 +203,25 @@ def _write_page(question: Question, out: BinaryIO, _style: TextStyle) -> Notes:
     return left_out
 
 
-def _write_heat_map(question: Question, out: BinaryIO, _style: TextStyle) -> Notes:
+def _write_heat_map(question: FlameQuestion, out: BinaryIO, _style: TextStyle) -> Notes:
     heat = question.heat_map()
     to_ns = heat.start_ns + heat.column_ns * heat.weights.shape[1]
     first_ns, last_ns = question.windows.window
-    window = Window(max(first_ns, heat.start_ns), min(last_ns, to_ns), heat.samples)
+    window = HeadingWindow(max(first_ns, heat.start_ns), min(last_ns, to_ns), heat.samples)
     heading = question.heading(f"Heat map of {question.node}", window, heat.left_out)
     out.write(heat_map_svg(heat, heading).encode())
     return heat.left_out
 
 
-def _write_folded(question: Question, out: BinaryIO, _style: TextStyle) -> Notes:
+def _write_folded(question: FlameQuestion, out: BinaryIO, _style: TextStyle) -> Notes:
     tree = question.flame()
     write_folded(tree, out)
     return tree.left_out
 
 
 def _write_samples(
-    write: Callable[[Question, SampleTables, WindowFacts, BinaryIO], None],
-    question: Question,
+    write: Callable[[FlameQuestion, SampleTables, WindowFacts, BinaryIO], None],
+    question: FlameQuestion,
     out: BinaryIO,
     _style: TextStyle,
 ) -> Notes:
@@ -230,14 +232,14 @@ def _write_samples(
 
 
 def _write_speedscope(
-    question: Question, tables: SampleTables, facts: WindowFacts, out: BinaryIO
+    question: FlameQuestion, tables: SampleTables, facts: WindowFacts, out: BinaryIO
 ) -> None:
     is_by_thread = question.group_by == (GroupBy.THREAD,)
     write_speedscope(tables, facts, out, by="thread" if is_by_thread else "core")
 
 
 def _write_firefox(
-    question: Question, tables: SampleTables, facts: WindowFacts, out: BinaryIO
+    question: FlameQuestion, tables: SampleTables, facts: WindowFacts, out: BinaryIO
 ) -> None:
     events = question.store.rows("events", facts.from_ns, facts.to_ns)
     tracks: dict[tuple[GroupBy, ...], Literal["core", "thread", "both"]] = {

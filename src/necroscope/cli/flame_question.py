@@ -18,7 +18,7 @@ from necroscope.store.query import Store
 from necroscope.store.samples import SelectedSampleWindow, read_samples
 from necroscope.store.selection import Selection
 from necroscope.store.time_limit import TimeLimit
-from necroscope.views.flame.heading import Heading, Window, literal_line
+from necroscope.views.flame.heading import Heading, HeadingWindow, literal_line
 
 # 1970 to 2116: what lies outside cannot be in a recording, and would not fit into its columns.
 _FIRST_NS: Final = 0
@@ -134,7 +134,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class FlameQuestion:
     """`span` is that of the recording; `filters` says the selection in words."""
 
     store: Store
@@ -203,7 +203,11 @@ class Question:
         return heat
 
     def heading(
-        self, title: str, window: Window, left_out: Sequence[str], baseline: Window | None = None
+        self,
+        title: str,
+        window: HeadingWindow,
+        left_out: Sequence[str],
+        baseline: HeadingWindow | None = None,
     ) -> Heading:
         return Heading(
             title, self.node, window, self.cores, self.filters, baseline, tuple(left_out)

@@ -22,7 +22,7 @@ _WIDEST: Final = 160
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class AnswerSource:
     """Where an answer comes from."""
 
     lake: str | None
@@ -79,7 +79,7 @@ def asking(command: Callable[..., Any]) -> Callable[..., Any]:
         ca_file: Path | None,
         **words: Any,
     ) -> Any:
-        return command(source=Source(lake, url, token_file, ca_file), **words)
+        return command(source=AnswerSource(lake, url, token_file, ca_file), **words)
 
     for option in (
         click.option(

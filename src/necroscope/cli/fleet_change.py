@@ -2,7 +2,7 @@
 
 import click
 
-from necroscope.cli.fleet_asking import Source, asking, show, spanned
+from necroscope.cli.fleet_asking import AnswerSource, asking, show, spanned
 from necroscope.views.fleet.answers import change_to_text
 
 
@@ -24,7 +24,7 @@ def command(
     cause: str | None,
     since: str | None,
     until: str | None,
-    source: Source,
+    source: AnswerSource,
     as_json: bool,
 ) -> None:
     """How often something happened before and after a fact changed, with its interval, and how

@@ -2,7 +2,7 @@
 
 import click
 
-from necroscope.cli.fleet_asking import Source, asking, show, spanned
+from necroscope.cli.fleet_asking import AnswerSource, asking, show, spanned
 from necroscope.views.fleet.answers import diff_to_text
 
 
@@ -24,7 +24,7 @@ def command(
     with_all: bool,
     since: str | None,
     until: str | None,
-    source: Source,
+    source: AnswerSource,
     as_json: bool,
 ) -> None:
     """The facts in which A and B differ, the rarest difference first. Both are names of nodes, or

@@ -6,7 +6,7 @@ from typing import BinaryIO, Final
 
 import click
 
-from necroscope.cli.fleet_asking import Source, asking, spanned, width
+from necroscope.cli.fleet_asking import AnswerSource, asking, spanned, width
 from necroscope.cli.output_file import output_file
 from necroscope.errors import UsageError
 from necroscope.fleet.flame_files import FORMATS, write_flame
@@ -34,7 +34,7 @@ def command(
     output: Path | None,
     since: str | None,
     until: str | None,
-    source: Source,
+    source: AnswerSource,
 ) -> None:
     """The flame graph of a group of nodes, and of affected against unaffected ones.
 

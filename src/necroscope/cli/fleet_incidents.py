@@ -2,7 +2,7 @@
 
 import click
 
-from necroscope.cli.fleet_asking import Source, asking, show, spanned
+from necroscope.cli.fleet_asking import AnswerSource, asking, show, spanned
 from necroscope.views.fleet.answers import incidents_to_text
 
 
@@ -26,7 +26,7 @@ def command(
     limit: int,
     since: str | None,
     until: str | None,
-    source: Source,
+    source: AnswerSource,
     as_json: bool,
 ) -> None:
     """Incidents with their causes, newest first, and how many there are of each cause.

@@ -2,7 +2,7 @@
 
 import click
 
-from necroscope.cli.fleet_asking import Source, asking, show, spanned
+from necroscope.cli.fleet_asking import AnswerSource, asking, show, spanned
 from necroscope.views.fleet.answers import nodes_to_text
 
 
@@ -15,7 +15,7 @@ def command(
     where: str | None,
     since: str | None,
     until: str | None,
-    source: Source,
+    source: AnswerSource,
     as_json: bool,
 ) -> None:
     """The nodes: labels, last sign of life, events and incidents; those with most events first.

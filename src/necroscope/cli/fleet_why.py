@@ -2,7 +2,7 @@
 
 import click
 
-from necroscope.cli.fleet_asking import Source, asking, show, spanned
+from necroscope.cli.fleet_asking import AnswerSource, asking, show, spanned
 from necroscope.views.fleet.why import why_to_text
 
 
@@ -19,7 +19,7 @@ def command(
     where: str | None,
     since: str | None,
     until: str | None,
-    source: Source,
+    source: AnswerSource,
     as_json: bool,
 ) -> None:
     """Which label or fact separates the affected nodes from the rest, and how sure that is.

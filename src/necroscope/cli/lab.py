@@ -13,7 +13,7 @@ import click
 
 from necroscope.lab import catalog, safety
 from necroscope.lab.label import LABEL_FILE, read_label
-from necroscope.lab.ledger import Ledger, state_directory
+from necroscope.lab.ledger import ActLedger, state_directory
 from necroscope.lab.run import BASELINE_S, Request, run
 from necroscope.lab.scenario import LabError, Scenario
 from necroscope.lab.score.scoring import RunPlan, diagnose, judge, provoke
@@ -110,7 +110,7 @@ def clean() -> None:
     safety.check(force=True)
     failures: list[str] = []
     count = 0
-    for ledger in Ledger.abandoned(state_directory()):
+    for ledger in ActLedger.abandoned(state_directory()):
         count += 1
         failures += undo_all(ledger)
     if failures:

@@ -35,7 +35,7 @@ from necroscope.recorder.disk import Disk
 from necroscope.recorder.node_sources import open_sources
 from necroscope.recorder.recorder import Recorder, Status
 from necroscope.recorder.requested_windows import keep_requested
-from necroscope.recorder.retention import Limits
+from necroscope.recorder.retention import RetentionLimits
 from necroscope.recorder.supervision import Supervision
 from necroscope.segment.journal import SegmentHeader
 from necroscope.segment.lock import RecordingLock
@@ -125,7 +125,7 @@ def _record(
     def header(segment: str, start_ns: int) -> SegmentHeader:
         return SegmentHeader(segment, identity.node, identity.boot_id, start_ns, cpus)
 
-    limits = Limits(settings.max_bytes, settings.max_age_ns, settings.pin_bytes)
+    limits = RetentionLimits(settings.max_bytes, settings.max_age_ns, settings.pin_bytes)
     start_ns = time_line.from_monotonic(reading.monotonic_ns)
     disk = Disk(directory, header, limits, settings.free_floor_ratio, start_ns)
     recorder = Recorder(settings, sources, disk, time_line)

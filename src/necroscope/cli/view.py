@@ -24,7 +24,7 @@ from necroscope.store.selection import Selection
 from necroscope.verdicts.reading import read_report
 
 if TYPE_CHECKING:
-    from necroscope.views.web.app import Recording
+    from necroscope.views.web.app import ServedRecording
 
 _LOOPBACK: Final = "127.0.0.1"
 _EVERYWHERE: Final = ("0.0.0.0", "::")
@@ -104,12 +104,12 @@ def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def recording_of(store: Store) -> "Recording":
+def recording_of(store: Store) -> "ServedRecording":
     """A recording to show, joined with what diagnoses and exports it."""
     # The server is loaded only where it serves.
-    from necroscope.views.web.app import Recording  # noqa: PLC0415
+    from necroscope.views.web.app import ServedRecording  # noqa: PLC0415
 
-    return Recording(store, __version__, diagnosed, _speedscope)
+    return ServedRecording(store, __version__, diagnosed, _speedscope)
 
 
 def _listener(host: str, port: int) -> socket.socket:

@@ -32,7 +32,7 @@ Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class StoredBundle:
     """A bundle by its path. Cluster and node are those that its token stood for, whatever the
     bundle says of itself.
     """
@@ -48,7 +48,7 @@ class Evidence:
         return self.cluster, self.node, self.id
 
     @classmethod
-    def of(cls, path: str) -> "Evidence | None":
+    def of(cls, path: str) -> "StoredBundle | None":
         """None if it is no path of a bundle."""
         match = _PATH.fullmatch(path)
         if match is None:
@@ -59,11 +59,11 @@ class Evidence:
 
 def evidence_in(
     lake: Lake, from_ns: int | None = None, clusters: Iterable[str] | None = None
-) -> list[Evidence]:
+) -> list[StoredBundle]:
     """The newest first, from the day of `from_ns` on."""
     first = date.min if from_ns is None else day_of(from_ns)
     wanted = None if clusters is None else set(clusters)
-    found = [one for path in lake.list(BUNDLES) if (one := Evidence.of(path)) is not None]
+    found = [one for path in lake.list(BUNDLES) if (one := StoredBundle.of(path)) is not None]
     chosen = [
         one for one in found if one.day >= first and (wanted is None or one.cluster in wanted)
     ]
@@ -76,13 +76,13 @@ def judged_by(lake: Lake, version: str) -> set[Key]:
 
 
 def note_judged(
-    lake: Lake, version: str, judged: Iterable[Evidence], writer: str, now_ns: int
+    lake: Lake, version: str, judged: Iterable[StoredBundle], writer: str, now_ns: int
 ) -> None:
     content = {"judged": sorted(one.path for one in judged)}
     lake.put(f"{NOTES}/{version}/{now_ns:020d}-{writer}.json", json.dumps(content).encode())
 
 
-def causes_before(lake: Lake, evidence: Iterable[Evidence]) -> dict[Key, str]:
+def causes_before(lake: Lake, evidence: Iterable[StoredBundle]) -> dict[Key, str]:
     """What was said until now of the incidents in these bundles: the newest cause by cluster, node
     and incident.
     """
@@ -107,7 +107,7 @@ def _in_notes(lake: Lake, version: str) -> set[Key]:
     for path in lake.list(f"{NOTES}/{version}"):
         # A note that cannot be read costs time, not results: its bundles are judged again.
         with contextlib.suppress(NotInLake, ValueError, KeyError, TypeError):
-            noted = [Evidence.of(one) for one in json.loads(lake.read(path))["judged"]]
+            noted = [StoredBundle.of(one) for one in json.loads(lake.read(path))["judged"]]
             found |= {one.key for one in noted if one is not None}
     return found
 

@@ -20,7 +20,7 @@ from necroscope.stacks.frames import GROUP, FrameNumbers
 from necroscope.stacks.merge import merge, tree_of
 from necroscope.store.functions import top_functions
 from necroscope.views.flame.functions import differential_text, functions_text, paired
-from necroscope.views.flame.heading import Heading, Window
+from necroscope.views.flame.heading import Heading, HeadingWindow
 from necroscope.views.flame.svg import differential_svg, flame_svg
 from necroscope.views.web.export import exported_flame
 
@@ -83,11 +83,11 @@ def _heading(answer: dict[str, Any], window: FlameTree, baseline: FlameTree | No
         if baseline is None
         else (f"{answer['nodes']} against {answer['baseline_nodes']} nodes",)
     )
-    other = None if baseline is None else Window(*span, baseline.samples)
+    other = None if baseline is None else HeadingWindow(*span, baseline.samples)
     return Heading(
         title,
         group,
-        Window(*span, window.samples),
+        HeadingWindow(*span, window.samples),
         "all cores",
         filters,
         other,

@@ -21,7 +21,7 @@ import pyarrow as pa
 from necroscope.analysis.engine import diagnose
 from necroscope.errors import CorruptData, NecroscopeError
 from necroscope.fleet.batch_rows import rows_of
-from necroscope.fleet.evidence import Evidence
+from necroscope.fleet.evidence import StoredBundle
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.lake_files import LakeError
 from necroscope.fleet.lake_tables import LAKE_TABLES
@@ -49,14 +49,14 @@ class Judged:
     lake or the worker was.
     """
 
-    evidence: Evidence
+    evidence: StoredBundle
     rows: pa.Table
     broken: str | None = None
     unread: str | None = None
 
 
 def without_rows(
-    evidence: Evidence, *, broken: str | None = None, unread: str | None = None
+    evidence: StoredBundle, *, broken: str | None = None, unread: str | None = None
 ) -> Judged:
     return Judged(evidence, LAKE_TABLES[_TABLE].empty_table(), broken, unread)
 
@@ -73,7 +73,7 @@ def prepare_worker() -> None:
             resource.setrlimit(resource.RLIMIT_DATA, (_DATA_LIMIT_BYTES, hard))
 
 
-def read_and_judge(lake: Lake, evidence: Evidence, now_ns: int) -> Judged:
+def read_and_judge(lake: Lake, evidence: StoredBundle, now_ns: int) -> Judged:
     try:
         content = lake.read(evidence.path)
     except LakeError as error:
@@ -81,7 +81,7 @@ def read_and_judge(lake: Lake, evidence: Evidence, now_ns: int) -> Judged:
     return judge(evidence, content, now_ns)
 
 
-def judge(evidence: Evidence, content: bytes, now_ns: int, limit_s: float = LIMIT_S) -> Judged:
+def judge(evidence: StoredBundle, content: bytes, now_ns: int, limit_s: float = LIMIT_S) -> Judged:
     """`now_ns` becomes `analysed_ns`: one number for all of a sweep, so that its rows do not depend
     on who judged when.
     """
@@ -113,7 +113,7 @@ def _incidents(store: Store, now_ns: int) -> list[dict[str, Any]]:
     return incident_rows(diagnose(store, span=window).wrong[:MOST_INCIDENTS], None, now_ns)
 
 
-def _as_lake_rows(rows: list[dict[str, Any]], evidence: Evidence, now_ns: int) -> pa.Table:
+def _as_lake_rows(rows: list[dict[str, Any]], evidence: StoredBundle, now_ns: int) -> pa.Table:
     """Through the same door as what nodes send: times, types and texts are checked there."""
     if not rows:
         return LAKE_TABLES[_TABLE].empty_table()

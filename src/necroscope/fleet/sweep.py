@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from necroscope import __version__
 from necroscope.fleet.evidence import (
-    Evidence,
     Key,
+    StoredBundle,
     causes_before,
     evidence_in,
     judged_by,
@@ -35,7 +35,7 @@ _FLUSH_BYTES: Final = 16 << 20
 _FLUSH_S: Final = 20.0
 
 # Bundles in, verdicts out as they come, in any order.
-Judges = Callable[[Iterable[Evidence], int], Iterator[Judged]]
+Judges = Callable[[Iterable[StoredBundle], int], Iterator[Judged]]
 Progress = Callable[[int, int], None]
 Tell = Callable[[str], None]
 

@@ -13,7 +13,7 @@ from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from typing import Final
 
-from necroscope.fleet.evidence import Evidence
+from necroscope.fleet.evidence import StoredBundle
 from necroscope.fleet.judging import Judged, prepare_worker, read_and_judge, without_rows
 from necroscope.fleet.lake import Lake
 
@@ -31,7 +31,7 @@ class Processes:
         self._lake_url = lake_url
         self._count = count or len(os.sched_getaffinity(0))
 
-    def __call__(self, evidence: Iterable[Evidence], now_ns: int) -> Iterator[Judged]:
+    def __call__(self, evidence: Iterable[StoredBundle], now_ns: int) -> Iterator[Judged]:
         waiting = iter(evidence)
         while True:
             suspects = yield from self._judged(waiting, self._count, now_ns)
@@ -42,8 +42,8 @@ class Processes:
                     yield without_rows(one, unread=_KILLED)
 
     def _judged(
-        self, waiting: Iterator[Evidence], count: int, now_ns: int
-    ) -> Generator[Judged, None, list[Evidence]]:
+        self, waiting: Iterator[StoredBundle], count: int, now_ns: int
+    ) -> Generator[Judged, None, list[StoredBundle]]:
         """Returns those that were under way when a process was killed: with it the executor loses
         all that it has.
         """
@@ -52,7 +52,7 @@ class Processes:
         # What a killed process had unpacked goes with this directory.
         work = tempfile.TemporaryDirectory(prefix="necroscope-sweep-")
         executor = ProcessPoolExecutor(count, context, _begin, (work.name,))
-        under_way: dict[str, Evidence] = {}
+        under_way: dict[str, StoredBundle] = {}
         running: set[Future[Judged]] = set()
         try:
             while True:
@@ -90,7 +90,7 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _judge(lake_url: str, evidence: Evidence, now_ns: int) -> Judged:
+def _judge(lake_url: str, evidence: StoredBundle, now_ns: int) -> Judged:
     if lake_url not in _lakes:
         _lakes[lake_url] = Lake.open(lake_url)
     return read_and_judge(_lakes[lake_url], evidence, now_ns)

@@ -19,7 +19,7 @@ from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 
 from necroscope import __version__
 from necroscope.errors import NecroscopeError, UsageError
-from necroscope.fleet.evidence import Evidence
+from necroscope.fleet.evidence import StoredBundle
 from necroscope.fleet.judging import Judged, judge, prepare_worker, read_and_judge, without_rows
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.lake_files import LakeError
@@ -35,7 +35,7 @@ _FIRST_ANSWER_S: Final = 120.0
 _KILLED: Final = "every worker that judged it died: they may lack memory"
 
 # A bundle, and its content where the workers cannot read it themselves.
-Item = tuple[Evidence, bytes | None]
+Item = tuple[StoredBundle, bytes | None]
 
 
 class RayWorkers:
@@ -51,15 +51,17 @@ class RayWorkers:
         self._count = count
         self._lake = Lake.open(lake_url) if urlsplit(lake_url).scheme in {"", "file"} else None
 
-    def __call__(self, evidence: Iterable[Evidence], now_ns: int) -> Iterator[Judged]:
+    def __call__(self, evidence: Iterable[StoredBundle], now_ns: int) -> Iterator[Judged]:
         bundles = list(evidence)
         with _connected(self._address):
             workers = self._count or max(1, int(ray.cluster_resources().get("CPU", 1)))
             waiting = deque(_chunks(bundles, _chunk_size(len(bundles), workers)))
             yield from self._judged(waiting, workers if self._count else _AHEAD * workers, now_ns)
 
-    def _judged(self, waiting: deque[list[Evidence]], most: int, now_ns: int) -> Iterator[Judged]:
-        running: dict[ray.ObjectRef[list[Judged]], list[Evidence]] = {}
+    def _judged(
+        self, waiting: deque[list[StoredBundle]], most: int, now_ns: int
+    ) -> Iterator[Judged]:
+        running: dict[ray.ObjectRef[list[Judged]], list[StoredBundle]] = {}
         while waiting or running:
             while waiting and len(running) < most:
                 chunk = waiting.popleft()
@@ -74,7 +76,7 @@ class RayWorkers:
                 yield from self._result(ended, running.pop(ended), waiting)
 
     def _result(
-        self, ended: Any, chunk: list[Evidence], waiting: deque[list[Evidence]]
+        self, ended: Any, chunk: list[StoredBundle], waiting: deque[list[StoredBundle]]
     ) -> list[Judged]:
         try:
             judged: list[Judged] = ray.get(ended)
@@ -87,7 +89,7 @@ class RayWorkers:
             waiting.extendleft([one] for one in chunk)
             return []
 
-    def _items(self, chunk: Sequence[Evidence]) -> tuple[list[Item], list[Judged]]:
+    def _items(self, chunk: Sequence[StoredBundle]) -> tuple[list[Item], list[Judged]]:
         if self._lake is None:
             return [(one, None) for one in chunk], []
         items: list[Item] = []
@@ -124,7 +126,7 @@ def _chunk_size(bundles: int, workers: int) -> int:
     return max(1, min(MOST_IN_CHUNK, bundles // (workers * _CHUNKS_A_WORKER)))
 
 
-def _chunks(bundles: Sequence[Evidence], size: int) -> Iterator[list[Evidence]]:
+def _chunks(bundles: Sequence[StoredBundle], size: int) -> Iterator[list[StoredBundle]]:
     for start in range(0, len(bundles), size):
         yield list(bundles[start : start + size])
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from necroscope.interchange.import_profile import ImportProfile
-from necroscope.model.reading import Columns
+from necroscope.model.reading import ColumnBuffers
 
 LATEST_NS: Final = (1 << 62) - 1
 """No time of a sample is later; what a file says beyond it is this."""
@@ -56,7 +56,7 @@ class SampleBatch(NamedTuple):
     segment: int
     from_ns: int
     to_ns: int
-    columns: Columns | None
+    columns: ColumnBuffers | None
     idle: int
     is_weighted: bool = False
 
@@ -110,7 +110,7 @@ def _one_segment(_time_ns: int) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ImportPlan:
     """How a capture is read: into which profile, what is added to its times, what lies in the
     window of times that gives.
 
@@ -138,7 +138,7 @@ class Capture:
     """
 
     facts: CaptureFacts
-    batches: Callable[[Plan], Iterator[SampleBatch]]
+    batches: Callable[[ImportPlan], Iterator[SampleBatch]]
     notes: list[str] = field(default_factory=list)
     lost: list[Lost] = field(default_factory=list)
     bytes_read: int = 0

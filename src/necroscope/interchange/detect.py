@@ -23,7 +23,7 @@ _HINT: Final = (
 )
 
 
-class Kind(Enum):
+class FileKind(Enum):
     PERF_DATA = "perf.data"
     PERF_SCRIPT = "perf script"
     FOLDED = "folded stacks"
@@ -31,7 +31,7 @@ class Kind(Enum):
     DMESG = "dmesg"
 
 
-def detect(path: Path) -> Kind:
+def detect(path: Path) -> FileKind:
     """UsageError with the first bytes for what is none of them; a gzipped perf.data has to be
     unpacked first.
     """
@@ -39,7 +39,7 @@ def detect(path: Path) -> Kind:
     if head[:8] in (MAGIC, MAGIC_BIG_ENDIAN, MAGIC_OLD):
         if is_packed:
             raise UsageError(f"{path} is a gzipped perf.data", "unpack it first: gunzip -k FILE")
-        return Kind.PERF_DATA
+        return FileKind.PERF_DATA
     if not head:
         raise UsageError(
             f"{path} is empty", "whoever was to write it did not get so far: capture again"
@@ -71,9 +71,9 @@ def _head(path: Path) -> tuple[bytes, bool]:
         ) from None
 
 
-def _kind_of_text(head: bytes) -> Kind | None:
+def _kind_of_text(head: bytes) -> FileKind | None:
     if b'"sysstat"' in head[:4096] or _MPSTAT.search(head[:4096]):
-        return Kind.MPSTAT
+        return FileKind.MPSTAT
     lines = [
         line
         for line in head.split(b"\n")[:-1] or [head]
@@ -82,9 +82,9 @@ def _kind_of_text(head: bytes) -> Kind | None:
     # A kernel log's `[  12.345678]` looks like a core and a time to the reader of perf script, so
     # it is asked for first.
     if any(parse_dmesg_line(line, 2000) is not None for line in lines[:5]):
-        return Kind.DMESG
+        return FileKind.DMESG
     if any(parse_header(line) is not None for line in lines):
-        return Kind.PERF_SCRIPT
+        return FileKind.PERF_SCRIPT
     if lines and parse_folded_line(lines[0]) is not None:
-        return Kind.FOLDED
+        return FileKind.FOLDED
     return None

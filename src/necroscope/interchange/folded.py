@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from necroscope.errors import CorruptData, UsageError
-from necroscope.interchange.capture import Capture, CaptureFacts, Plan, SampleBatch
+from necroscope.interchange.capture import Capture, CaptureFacts, ImportPlan, SampleBatch
 from necroscope.interchange.text_pieces import read_pieces
 from necroscope.interchange.text_samples import GivenStacks, TextSample, TextSamples
 from necroscope.model.frame import Frame
@@ -59,7 +59,7 @@ def _pieces(path: Path) -> Iterator[bytes]:
     return (piece.content for piece in read_pieces(path))
 
 
-def _read(path: Path, capture: Capture, plan: Plan) -> Iterator[SampleBatch]:
+def _read(path: Path, capture: Capture, plan: ImportPlan) -> Iterator[SampleBatch]:
     stacks = GivenStacks(plan.profile)
     samples = TextSamples(capture.facts, plan, stacks)
     known: dict[bytes, tuple[int, str | None]] = {}

@@ -4,8 +4,8 @@ start.
 
 from typing import Final, NamedTuple
 
-from necroscope.interchange.capture import LATEST_NS, Capture, Plan, SampleBatch
-from necroscope.interchange.detect import Kind
+from necroscope.interchange.capture import LATEST_NS, Capture, ImportPlan, SampleBatch
+from necroscope.interchange.detect import FileKind
 from necroscope.interchange.import_options import Options
 from necroscope.interchange.import_profile import ImportProfile
 from necroscope.interchange.inputs import Input
@@ -66,7 +66,7 @@ class SampleImport:
         path, first_ns = placed.given.path, placed.capture.facts.first_ns
         span = (
             sample_span_ns(path)
-            if placed.given.kind is Kind.PERF_DATA
+            if placed.given.kind is FileKind.PERF_DATA
             else (first_ns, last_time_ns(path))
         )
         if span is None or span[0] is None or span[1] is None:
@@ -114,7 +114,7 @@ class SampleImport:
 
     def _import_one(self, placed: _Placed, next_start_ns: int) -> None:
         given, capture, options = placed.given, placed.capture, self._options
-        plan = Plan(
+        plan = ImportPlan(
             self._profile,
             placed.placing.offset_ns,
             options.from_ns or 0,

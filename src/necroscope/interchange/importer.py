@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from necroscope.errors import CorruptData, RecordingError, UsageError
-from necroscope.interchange.detect import Kind
+from necroscope.interchange.detect import FileKind
 from necroscope.interchange.dmesg import MOST_CHARACTERS, MOST_LINES, LogText, read_dmesg
 from necroscope.interchange.import_options import IMPORTED_BOOT, Options
 from necroscope.interchange.import_profile import ImportProfile
@@ -193,11 +193,11 @@ class _Import:
         whole, up to a bound.
         """
         for given in self._inputs:
-            if given.kind is Kind.MPSTAT:
+            if given.kind is FileKind.MPSTAT:
                 self._cores.append(
                     (given, read_mpstat(given.path, self._options.utc_offset_s, *self._window()))
                 )
-            elif given.kind is Kind.DMESG:
+            elif given.kind is FileKind.DMESG:
                 self._logs.append((given, self._read_log(given)))
 
     def _read_log(self, given: Input) -> list[LogText]:

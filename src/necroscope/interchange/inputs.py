@@ -8,7 +8,7 @@ from pathlib import Path
 
 from necroscope.errors import NecroscopeError, UsageError
 from necroscope.interchange.capture import Capture
-from necroscope.interchange.detect import Kind, detect
+from necroscope.interchange.detect import FileKind, detect
 from necroscope.interchange.folded import open_folded
 from necroscope.interchange.perf_data.reader import open_perf_data
 from necroscope.interchange.perf_script import open_perf_script
@@ -26,7 +26,7 @@ class Input:
     """
 
     path: Path
-    kind: Kind | None
+    kind: FileKind | None
     name: RollingCapture
     size_bytes: int
     written_ns: int
@@ -70,10 +70,10 @@ def _open(path: Path, name: RollingCapture, search: SymbolSearch) -> Input:
     except OSError as error:
         raise unreadable(path, error) from None
     given = Input(path, kind, name, facts.st_size, facts.st_mtime_ns)
-    if kind is Kind.PERF_DATA:
+    if kind is FileKind.PERF_DATA:
         given.capture = open_perf_data(path, search)
-    elif kind is Kind.PERF_SCRIPT:
+    elif kind is FileKind.PERF_SCRIPT:
         given.capture = open_perf_script(path)
-    elif kind is Kind.FOLDED:
+    elif kind is FileKind.FOLDED:
         given.capture = open_folded(path)
     return given

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from necroscope.interchange.capture import SampleBatch
 from necroscope.interchange.import_options import IMPORTED_BOOT
 from necroscope.model.frame import Frame
-from necroscope.model.reading import Columns, Gap, Rows
+from necroscope.model.reading import ColumnBuffers, Gap, Rows
 from necroscope.model.span import Extent
 from necroscope.model.tables import SCHEMA_VERSION, TABLES
 from necroscope.segment.columns import encode_column
@@ -73,7 +73,7 @@ class OpenSegment:
         numbers = array("i", range(self._stacks, self._stacks + len(parents)))
         if parents:
             columns = (b"", numbers.tobytes(), b"", parents.tobytes(), b"", stack_frames.tobytes())
-            self._write("stacks", Columns(len(parents), columns), (0, 0))
+            self._write("stacks", ColumnBuffers(len(parents), columns), (0, 0))
         if frames:
             rows: Rows = [(number, *frame) for number, frame in enumerate(frames, self._frames)]
             self._write("frames", _columns("frames", rows), (0, 0))
@@ -122,7 +122,7 @@ class OpenSegment:
         times = [row[0] for row in rows if isinstance(row[0], int)]
         return min(times), max(times)
 
-    def _write(self, name: str, columns: Columns, span: Extent) -> None:
+    def _write(self, name: str, columns: ColumnBuffers, span: Extent) -> None:
         from necroscope.segment.arrow import batch_from_columns  # noqa: PLC0415  (loading Arrow is the writing thread's)
         from necroscope.segment.table_writer import TableWriter  # noqa: PLC0415
 
@@ -131,7 +131,9 @@ class OpenSegment:
         self._writers[name].add(batch_from_columns(TABLES[name], columns), *span)
 
 
-def _placed(columns: Columns, batch: SampleBatch, first_stack: int, start_ns: int) -> Columns:
+def _placed(
+    columns: ColumnBuffers, batch: SampleBatch, first_stack: int, start_ns: int
+) -> ColumnBuffers:
     """With the segment's numbers of stacks, and no time before its start: a record may come too
     late for the one before.
     """
@@ -140,13 +142,13 @@ def _placed(columns: Columns, batch: SampleBatch, first_stack: int, start_ns: in
         buffers[17] = array("i", [stack + first_stack for stack in batch.stack]).tobytes()
     if batch.from_ns < start_ns:
         buffers[1] = array("q", [max(time_ns, start_ns) for time_ns in batch.time_ns]).tobytes()
-    return Columns(columns.count, tuple(buffers))
+    return ColumnBuffers(columns.count, tuple(buffers))
 
 
-def _columns(name: str, rows: Rows) -> Columns:
+def _columns(name: str, rows: Rows) -> ColumnBuffers:
     columns = zip(*rows, strict=True)
     kinds = (column.type for column in TABLES[name].columns)
-    return Columns(
+    return ColumnBuffers(
         len(rows),
         tuple(
             b

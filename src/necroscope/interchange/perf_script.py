@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from necroscope.errors import CorruptData, UsageError
-from necroscope.interchange.capture import Capture, CaptureFacts, Plan, SampleBatch
+from necroscope.interchange.capture import Capture, CaptureFacts, ImportPlan, SampleBatch
 from necroscope.interchange.script_frames import FrameLines
 from necroscope.interchange.text_pieces import Piece, open_text, read_pieces
 from necroscope.interchange.text_samples import GivenStacks, TextSample, TextSamples
@@ -171,7 +171,7 @@ def _read_facts(content: bytes, facts: CaptureFacts) -> None:
 class _Reading:
     """One pass over the text."""
 
-    def __init__(self, path: Path, capture: Capture, plan: Plan) -> None:
+    def __init__(self, path: Path, capture: Capture, plan: ImportPlan) -> None:
         stacks = GivenStacks(plan.profile)
         self._path = path
         self._capture = capture

@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from necroscope.interchange.capture import LATEST_NS, CaptureFacts, Plan, SampleBatch
+from necroscope.interchange.capture import LATEST_NS, CaptureFacts, ImportPlan, SampleBatch
 from necroscope.interchange.import_profile import ImportProfile
 from necroscope.interchange.profile_event import ProfileEvent
 from necroscope.model.frame import UNKNOWN_USER, Frame
@@ -84,7 +84,7 @@ class GivenStacks:
 class TextSamples:
     """`left_out` counts samples by event."""
 
-    def __init__(self, facts: CaptureFacts, plan: Plan, stacks: GivenStacks) -> None:
+    def __init__(self, facts: CaptureFacts, plan: ImportPlan, stacks: GivenStacks) -> None:
         self.left_out: list[int] = []
         self._facts = facts
         self._plan = plan

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from necroscope.interchange.capture import Capture
-from necroscope.interchange.detect import Kind
+from necroscope.interchange.detect import FileKind
 from necroscope.interchange.dmesg import LogText
 from necroscope.interchange.inputs import Input
 from necroscope.interchange.perf_data.reader import sample_span_ns
@@ -99,7 +99,7 @@ def _find_last_ns(given: Input) -> int | None:
     """By the tail of a text, or one pass over times alone: the head does not say when a capture
     ended.
     """
-    if given.kind is Kind.PERF_SCRIPT:
+    if given.kind is FileKind.PERF_SCRIPT:
         return last_time_ns(given.path)
     span = sample_span_ns(given.path)
     return None if span is None else span[1]

@@ -36,7 +36,7 @@ def state_directory() -> Path:
     return Path(os.environ.get(ENVIRONMENT, "/run/necroscope-lab"))
 
 
-class Ledger:
+class ActLedger:
     """Held by one process at a time."""
 
     def __init__(self, directory: Path) -> None:

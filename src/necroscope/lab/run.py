@@ -19,7 +19,7 @@ from necroscope.errors import UsageError
 from necroscope.lab import catalog, safety
 from necroscope.lab.actor import MARK
 from necroscope.lab.label import LABEL_FILE, label_of
-from necroscope.lab.ledger import Ledger, state_directory
+from necroscope.lab.ledger import ActLedger, state_directory
 from necroscope.lab.machine_state import MachineState, left_behind
 from necroscope.lab.measured import Measured, Window
 from necroscope.lab.meter import Meter
@@ -60,7 +60,7 @@ def run(scenario: type[Scenario], request: Request, say: Say) -> dict[str, Any]:
         )
     _check(request)
     state = state_directory()
-    with safety.alone(state, say), _signals_raise(), Ledger.make(state) as ledger:
+    with safety.alone(state, say), _signals_raise(), ActLedger.make(state) as ledger:
         before = MachineState.take(ledger.name)
         course = _Run(scenario(), request, ledger, say)
         try:
@@ -74,7 +74,7 @@ def run(scenario: type[Scenario], request: Request, say: Say) -> dict[str, Any]:
     return label
 
 
-def _undo(ledger: Ledger, before: MachineState, own_names: list[str], say: Say) -> list[str]:
+def _undo(ledger: ActLedger, before: MachineState, own_names: list[str], say: Say) -> list[str]:
     """What could not be undone or is left; said here too, for the run may end by another error."""
     failures = undo_all(ledger)
     say("undone")
@@ -92,7 +92,7 @@ def _undo(ledger: Ledger, before: MachineState, own_names: list[str], say: Say) 
 class _Run:
     """The steps in their order; `label` does them all."""
 
-    def __init__(self, scenario: Scenario, request: Request, ledger: Ledger, say: Say) -> None:
+    def __init__(self, scenario: Scenario, request: Request, ledger: ActLedger, say: Say) -> None:
         self._scenario, self._request, self._ledger, self._say = scenario, request, ledger, say
         self._seed = secrets.randbelow(1 << 31) if request.seed is None else request.seed
         self._stage = self._make_stage()

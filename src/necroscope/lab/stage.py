@@ -16,7 +16,7 @@ from necroscope.lab import names, network
 from necroscope.lab.actor import FILES, MARK, MEMORY_BYTES, Actor, Place
 from necroscope.lab.actor import start as start_actor
 from necroscope.lab.cgroup import Cgroup
-from necroscope.lab.ledger import Ledger
+from necroscope.lab.ledger import ActLedger
 from necroscope.lab.network import Network
 from necroscope.lab.scenario import CannotProvoke, LabError
 
@@ -31,7 +31,7 @@ class Stage:
 
     def __init__(
         self,
-        ledger: Ledger,
+        ledger: ActLedger,
         core: int,
         seconds: float,
         seed: int | str,

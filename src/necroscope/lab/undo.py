@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from necroscope.lab.actor import kill_marked
-from necroscope.lab.ledger import Ledger
+from necroscope.lab.ledger import ActLedger
 
 _COMMAND_S: Final = 60.0
 _BUSY_S: Final = 10.0
 
 
-def undo_all(ledger: Ledger) -> list[str]:
+def undo_all(ledger: ActLedger) -> list[str]:
     """Undo in the opposite order, processes before all else; what could not be undone, in words.
     Then the ledger is gone.
     """

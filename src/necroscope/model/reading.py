@@ -40,7 +40,7 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class ColumnBuffers:
     """Rows of one table that never were tuples: the buffers of all its columns, as
     `segment.columns` lays them out.
     """
@@ -90,7 +90,7 @@ class Reading:
     rows: dict[str, Rows] = field(default_factory=dict)
     gaps: list[Gap] = field(default_factory=list)
     trouble: NecroscopeError | None = None
-    columns: dict[str, Columns] = field(default_factory=dict)
+    columns: dict[str, ColumnBuffers] = field(default_factory=dict)
     parts: tuple[Trouble, ...] = ()
     alarms: list[Alarm] = field(default_factory=list)
     idle_samples: int = 0

@@ -23,12 +23,12 @@ from necroscope.native import LIBRARY
 from necroscope.perf_abi.sample_layout import SampleLayout
 from necroscope.profile.library import (
     QUESTION,
-    Event,
-    Limits,
     ModuleKey,
     ModuleView,
-    Ring,
-    View,
+    NativeEvent,
+    NativeLimits,
+    NativeRing,
+    NativeView,
     load,
 )
 from necroscope.symbols.function_index import FileFunctions
@@ -141,12 +141,12 @@ class Core:
         self._library = load(library)
         idle = b"".join(name.encode() + b"\0" for name in sorted(idle_functions))
         self._handle = self._library.profile_new(
-            byref(Limits(*limits, asks, has_time, has_trailer)), idle, len(idle)
+            byref(NativeLimits(*limits, asks, has_time, has_trailer)), idle, len(idle)
         )
         if not self._handle:
             raise NecroscopeError(f"no memory for a profile of {limits.limit_bytes} bytes")
         self._key = ModuleKey()
-        self.view = View()
+        self.view = NativeView()
         self._look()
 
     def close(self) -> None:
@@ -159,7 +159,7 @@ class Core:
     ) -> int:
         """Number of an event whose samples look like this."""
         registers = (layout.user_registers, layout.interrupt_registers)
-        event = Event(
+        event = NativeEvent(
             layout.sample_type,
             layout.read_format,
             layout.branch_sample_type,
@@ -178,7 +178,7 @@ class Core:
 
     # Records in.
 
-    def drain(self, rings: "Array[Ring]") -> None:
+    def drain(self, rings: "Array[NativeRing]") -> None:
         self._library.profile_drain(self._handle, rings, len(rings))
 
     def feed(self, content: bytes, cpu: int = -1) -> int:

@@ -17,7 +17,7 @@ from necroscope import native
 from necroscope.native import LIBRARY
 
 
-class Event(Structure):
+class NativeEvent(Structure):
     """struct event: how the samples of one perf event look."""
 
     _fields_ = (
@@ -31,7 +31,7 @@ class Event(Structure):
     )
 
 
-class Limits(Structure):
+class NativeLimits(Structure):
     """struct limits. `asks`: there is a /proc to ask about processes."""
 
     _fields_ = (
@@ -77,7 +77,7 @@ class ModuleView(Structure):
     )
 
 
-class Ring(Structure):
+class NativeRing(Structure):
     _fields_ = (
         ("base", c_void_p),
         ("data_bytes", c_uint64),
@@ -98,7 +98,7 @@ class Rows(Structure):
     )
 
 
-class View(Structure):
+class NativeView(Structure):
     _fields_ = (
         ("rows", POINTER(Rows)),
         *(
@@ -130,9 +130,9 @@ QUESTION: Final = "<IiiiIIQQQ"
 
 _SIGNATURES: Final = {
     "profile_abi": (c_uint32, ()),
-    "profile_new": (c_void_p, (POINTER(Limits), c_char_p, c_uint32)),
+    "profile_new": (c_void_p, (POINTER(NativeLimits), c_char_p, c_uint32)),
     "profile_free": (None, (c_void_p,)),
-    "profile_add_event": (c_int, (c_void_p, POINTER(Event))),
+    "profile_add_event": (c_int, (c_void_p, POINTER(NativeEvent))),
     "profile_add_id": (c_int, (c_void_p, c_uint64, c_uint32)),
     "profile_feed": (c_uint64, (c_void_p, c_char_p, c_uint64, c_int32)),
     "profile_drain": (None, (c_void_p, c_void_p, c_uint32)),
@@ -140,7 +140,7 @@ _SIGNATURES: Final = {
     "profile_replay": (None, (c_void_p, c_uint64, ctypes.c_int64)),
     "profile_resume": (c_uint32, (c_void_p, c_uint32)),
     "profile_finish": (None, (c_void_p,)),
-    "profile_view": (None, (c_void_p, POINTER(View))),
+    "profile_view": (None, (c_void_p, POINTER(NativeView))),
     "profile_module": (c_int, (c_void_p, c_uint32, POINTER(ModuleView))),
     "profile_map": (
         None,

@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
 
-from necroscope.model.reading import Columns, Rows
+from necroscope.model.reading import ColumnBuffers, Rows
 from necroscope.perf_abi import records
 from necroscope.profile.core import Core, CoreLimits, PassedOn, Question, QuestionKind
 from necroscope.profile.frame_names import FrameNames
 from necroscope.profile.kernel_functions import KernelFunctions
 from necroscope.profile.kernel_symbols import read as read_kernel_symbols
-from necroscope.profile.library import Ring
+from necroscope.profile.library import NativeRing
 from necroscope.profile.sample_columns import sample_columns, stack_columns
 from necroscope.symbols.messages import NO_FUNCTION, ModuleAnswer, UserRequest
 from necroscope.symbols.process_maps import Mapping
@@ -50,7 +50,7 @@ _INIT: Final = 1
 _KNOWN_NAMES: Final = {0: b"swapper", -1: b"[exited]"}
 
 
-class Lookup(Protocol):
+class LiveLookup(Protocol):
     """The lookup process, as `symbols.lookup.Lookup` gives it; everything unknown is None."""
 
     def user_functions(self, requests: Sequence[UserRequest]) -> list[ModuleAnswer | None]: ...
@@ -74,8 +74,8 @@ class Turn:
     stacks.
     """
 
-    samples: Columns | None = None
-    stacks: Columns | None = None
+    samples: ColumnBuffers | None = None
+    stacks: ColumnBuffers | None = None
     frames: Rows = field(default_factory=list)
     passed_on: list[PassedOn] = field(default_factory=list)
     # By cgroup, or "" where it is unknown: frames that were bounded, and processes whose mappings
@@ -88,7 +88,7 @@ class Turn:
 class LiveProfile:
     def __init__(
         self,
-        lookup: Lookup,
+        lookup: LiveLookup,
         proc: Path,
         own_roots: MappingType[bytes, bytes],
         limits: CoreLimits = LIMITS,
@@ -119,7 +119,7 @@ class LiveProfile:
     def cgroup_path(self, number: int) -> str:
         return self._cgroup_paths[number]
 
-    def turn(self, rings: "Array[Ring]", until_ns: int, offset_ns: int) -> Turn:
+    def turn(self, rings: "Array[NativeRing]", until_ns: int, offset_ns: int) -> Turn:
         """All records up to a monotonic time; `offset_ns` turns it into the recording's time."""
         core, turn = self.core, Turn()
         core.drain(rings)

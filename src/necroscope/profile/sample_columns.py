@@ -8,13 +8,13 @@ from itertools import accumulate
 from typing import Final
 
 from necroscope.model.names import clean
-from necroscope.model.reading import Columns
+from necroscope.model.reading import ColumnBuffers
 from necroscope.profile.core import Core
 
 _ALL_VALID: Final = b""
 
 
-def sample_columns(core: Core, cgroup_paths: Sequence[str]) -> Columns | None:
+def sample_columns(core: Core, cgroup_paths: Sequence[str]) -> ColumnBuffers | None:
     """None if there is no row. The order is that of the table's columns."""
     count = core.row_count
     if not count:
@@ -46,7 +46,7 @@ def columns_of(
     cgroup: tuple[bytes, bytes],
     cgroups: Sequence[str],
     stacks_and_weights: tuple[bytes, bytes],
-) -> Columns:
+) -> ColumnBuffers:
     """Times, cores, pids, tids and names; which rows have a cgroup, and which; stacks and
     weights.
     """
@@ -54,19 +54,19 @@ def columns_of(
     stacks, weights = stacks_and_weights
     plain = (buffer for column in (times, cpus, pids, tids) for buffer in (_ALL_VALID, column))
     named = (_ALL_VALID, name_numbers, *_texts(names))
-    return Columns(
+    return ColumnBuffers(
         count, (*plain, *named, *cgroup, *_texts(cgroups), _ALL_VALID, stacks, _ALL_VALID, weights)
     )
 
 
-def stack_columns(core: Core, first: int) -> Columns | None:
+def stack_columns(core: Core, first: int) -> ColumnBuffers | None:
     """The segment's stacks from a number on; None if there is none."""
     count = core.view.node_count - first
     if count <= 0:
         return None
     parents, frames = core.stacks(first)
     numbers = array("i", range(first, first + count)).tobytes()
-    return Columns(count, (_ALL_VALID, numbers, _ALL_VALID, parents, _ALL_VALID, frames))
+    return ColumnBuffers(count, (_ALL_VALID, numbers, _ALL_VALID, parents, _ALL_VALID, frames))
 
 
 def readable_name(raw: bytes) -> str:

@@ -14,7 +14,7 @@ _CALM_RATIO: Final = 0.4
 _CALM_CHECKS: Final = 3
 
 
-class Budget:
+class CpuBudget:
     """Fed with the CPU time used so far; answers the rate to sample at."""
 
     def __init__(self, wanted_hz: int, budget_ratio: float) -> None:

@@ -22,9 +22,9 @@ from typing import Final
 from necroscope.errors import CorruptData, RecordingError
 from necroscope.model.reading import Gap
 from necroscope.model.units import format_bytes
-from necroscope.recorder.retention import Limits, Stock, StoredSegment, merge_pins
+from necroscope.recorder.retention import RetentionLimits, Stock, StoredSegment, merge_pins
 from necroscope.recorder.seal_queue import SealQueue, StaysJournal
-from necroscope.recorder.sink import Batch
+from necroscope.recorder.sink import RowBatch
 from necroscope.segment.journal import JournalWriteError, JournalWriter, SegmentHeader
 from necroscope.segment.recording import (
     LIVE,
@@ -49,7 +49,7 @@ _MOST_UNSEALED_GAPS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    batch: Batch
+    batch: RowBatch
     idle_samples: int
     count: int
     from_ns: int
@@ -77,7 +77,7 @@ class Disk:
         self,
         directory: Path,
         header: HeaderFactory,
-        limits: Limits,
+        limits: RetentionLimits,
         free_floor_ratio: float,
         start_ns: int,
     ) -> None:
@@ -107,7 +107,7 @@ class Disk:
         self._keep_house(start_ns)
         self._thread.start()
 
-    def write(self, batch: Batch, idle_samples: int, now_ns: int) -> None:
+    def write(self, batch: RowBatch, idle_samples: int, now_ns: int) -> None:
         count = len(batch)
         from_ns, self._last_time_ns = self._last_time_ns, now_ns
         if self._waiting_rows and self._waiting_rows + count > _WAITING_ROWS:

@@ -12,8 +12,8 @@ from necroscope.model.reading import Row, Rows
 from necroscope.model.span import Extent
 from necroscope.model.tables import TABLES
 from necroscope.model.top_source import Sampled
-from necroscope.recorder.sink import Batch
-from necroscope.segment.frame import rows_of
+from necroscope.recorder.sink import RowBatch
+from necroscope.segment.block import rows_of
 from necroscope.segment.recording import Pin
 
 _MOST_ROWS: Final = 200_000
@@ -36,7 +36,7 @@ class MemorySegment:
         self._newest_ns: int | None = None
         self._lock = threading.Lock()
 
-    def write(self, batch: Batch, idle_samples: int, now_ns: int) -> None:  # noqa: ARG002
+    def write(self, batch: RowBatch, idle_samples: int, now_ns: int) -> None:  # noqa: ARG002
         with self._lock:
             self._frames += batch.rows.get("frames", [])
             for table, columns in batch.columns:

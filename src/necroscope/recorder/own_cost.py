@@ -8,7 +8,7 @@ from pathlib import Path
 from necroscope.errors import NecroscopeError
 from necroscope.model.reading import Moment, Reading, Source, Trouble
 from necroscope.model.units import NS_PER_S
-from necroscope.recorder.budget import Budget
+from necroscope.recorder.budget import CpuBudget
 
 
 class OwnCost(Source):
@@ -28,7 +28,7 @@ class OwnCost(Source):
     ) -> None:
         self.hz = hz
         self._wanted_hz = hz
-        self._budget = Budget(hz, budget_ratio)
+        self._budget = CpuBudget(hz, budget_ratio)
         self._set_hz = set_hz
         self._child_pids = child_pids
         self._parts: tuple[Trouble, ...] = ()

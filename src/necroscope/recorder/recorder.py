@@ -24,7 +24,7 @@ from necroscope.model.units import NS_PER_S, format_duration
 from necroscope.recorder.gaps import FailureLedger
 from necroscope.recorder.node_sources import NodeSources
 from necroscope.recorder.schedule import Schedule
-from necroscope.recorder.sink import Batch, Sink
+from necroscope.recorder.sink import RowBatch, Sink
 from necroscope.recorder.triggers import NO_CPU, UNPINNED, WATCHED, Trigger, Triggers
 from necroscope.segment.recording import Pin
 from necroscope.settings import Settings
@@ -79,7 +79,7 @@ class Recorder:
         self._triggers = Triggers()
         self._schedule = Schedule()
         self._by_name = {source.name: source for source in self._sources}
-        self._batch = Batch()
+        self._batch = RowBatch()
         self._drained_ns = 0
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._poll = select.epoll()
@@ -288,7 +288,7 @@ class Recorder:
 
     def _flush(self, now: Moment) -> None:
         self._flushed_ns = now.monotonic_ns
-        batch, self._batch = self._batch, Batch()
+        batch, self._batch = self._batch, RowBatch()
         self._sink.write(batch, self._idle_samples, now.time_ns)
 
     def _note_lateness(self, source: Source, late_ns: int, now: Moment) -> None:

@@ -25,7 +25,7 @@ class StoredSegment:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RetentionLimits:
     max_bytes: int
     max_age_ns: int
     pin_bytes: int
@@ -86,7 +86,7 @@ class Stock:
         self,
         segments: Sequence[StoredSegment],
         pins: Sequence[Pin],
-        limits: Limits,
+        limits: RetentionLimits,
         busy: str | None = None,
     ) -> None:
         """`busy` is the segment that is being sealed: it counts, and cannot be dropped."""

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 
-class Due(NamedTuple):
+class DueSource(NamedTuple):
     name: str
     late_ns: int
 
@@ -38,16 +38,16 @@ class Schedule:
     def next_ns(self) -> int:
         return min(self._groups)[0]
 
-    def take_due(self, now_ns: int) -> list[Due]:
+    def take_due(self, now_ns: int) -> list[DueSource]:
         """What is due now, in the order it was added; each is moved to its next turn on its own
         grid.
         """
         groups = [turn for turn in self._groups if turn[0] <= now_ns]
-        due: list[Due] = []
+        due: list[DueSource] = []
         for turn in groups:
             next_ns, period_ns = turn
             names, late_ns = self._groups.pop(turn), now_ns - next_ns
-            due += [Due(name, late_ns) for name in names]
+            due += [DueSource(name, late_ns) for name in names]
             self._put(names, now_ns + period_ns - late_ns % period_ns, period_ns)
         if len(groups) > 1:
             due.sort(key=lambda item: self._places[item.name])

@@ -90,7 +90,7 @@ class SealQueue:
         return given_up
 
     def _start(self, journal: Path) -> list[StaysJournal]:
-        command = [sys.executable, "-P", "-m", "necroscope.segment.seal", str(journal)]
+        command = [sys.executable, "-P", "-m", "necroscope.segment.seal_child", str(journal)]
         try:
             child = Child(command, deadline_s=_SEAL_SECONDS)
         except OSError as error:  # the node has no room for another process

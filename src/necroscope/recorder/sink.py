@@ -3,16 +3,16 @@
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from necroscope.model.reading import Columns, Rows
+from necroscope.model.reading import ColumnBuffers, Rows
 from necroscope.segment.recording import Pin
 
 
 @dataclass(slots=True)
-class Batch:
+class RowBatch:
     """Rows by table, and columns of tables in the order in which they are to be written."""
 
     rows: dict[str, Rows] = field(default_factory=dict)
-    columns: list[tuple[str, Columns]] = field(default_factory=list)
+    columns: list[tuple[str, ColumnBuffers]] = field(default_factory=list)
 
     def __len__(self) -> int:
         """How many rows it holds."""
@@ -24,7 +24,7 @@ class Sink(Protocol):
     when it can again.
     """
 
-    def write(self, batch: Batch, idle_samples: int, now_ns: int) -> None: ...
+    def write(self, batch: RowBatch, idle_samples: int, now_ns: int) -> None: ...
 
     def start_segment(self, start_ns: int) -> None: ...
 

@@ -1,3 +1,3 @@
-"""The recording format: journal frames while a segment is live, Parquet once it is sealed, and the
+"""The recording format: journal blocks while a segment is live, Parquet once it is sealed, and the
 readers of both.
 """

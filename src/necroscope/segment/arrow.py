@@ -1,4 +1,4 @@
-"""Our tables in Arrow's terms: the schema of a table, and a frame of the journal as a record batch,
+"""Our tables in Arrow's terms: the schema of a table, and a block of the journal as a record batch,
 without a loop over rows.
 """
 
@@ -8,10 +8,10 @@ from typing import Final
 import pyarrow as pa
 
 from necroscope.errors import CorruptData
-from necroscope.model.reading import Columns, Gap, Rows
+from necroscope.model.reading import ColumnBuffers, Gap, Rows
 from necroscope.model.tables import Table, Type
+from necroscope.segment.block import Block, payload_buffers
 from necroscope.segment.columns import BUFFER_COUNT
-from necroscope.segment.frame import Frame, payload_buffers
 
 _CATEGORY: Final = pa.dictionary(pa.int32(), pa.utf8())
 _TYPES: Final = {
@@ -26,7 +26,7 @@ _TYPES: Final = {
 
 
 # By identity: tables are constants, and to hash all columns of one takes longer than to read a
-# small frame of it.
+# small block of it.
 _schemas: Final[dict[int, tuple[Table, pa.Schema]]] = {}
 _empty_tables: Final[dict[int, tuple[Table, pa.Table]]] = {}
 
@@ -49,11 +49,11 @@ def empty(table: Table) -> pa.Table:
     return _empty_tables[id(table)][1]
 
 
-def batch_of(table: Table, frame: Frame) -> pa.RecordBatch:
-    """The rows of a frame; CorruptData if its content contradicts itself."""
-    rows = frame.header.rows
+def batch_of(table: Table, block: Block) -> pa.RecordBatch:
+    """The rows of a block; CorruptData if its content contradicts itself."""
+    rows = block.header.rows
     try:
-        buffers = iter([pa.py_buffer(buffer) for buffer in payload_buffers(table, frame.raw())])
+        buffers = iter([pa.py_buffer(buffer) for buffer in payload_buffers(table, block.raw())])
         arrays = [
             _array(c.type, rows, [next(buffers) for _ in range(BUFFER_COUNT[c.type])])
             for c in table.columns
@@ -62,11 +62,11 @@ def batch_of(table: Table, frame: Frame) -> pa.RecordBatch:
         # Offsets and indices that lead outside their buffers would crash whoever follows them.
         batch.validate(full=True)
     except (ValueError, struct.error, pa.ArrowException) as error:
-        raise CorruptData(f"a frame of {table.name} contradicts itself: {error}") from None
+        raise CorruptData(f"a block of {table.name} contradicts itself: {error}") from None
     return batch
 
 
-def batch_from_columns(table: Table, columns: Columns) -> pa.RecordBatch:
+def batch_from_columns(table: Table, columns: ColumnBuffers) -> pa.RecordBatch:
     """Buffers that this program has made: they are not checked."""
     buffers = iter([pa.py_buffer(buffer) for buffer in columns.buffers])
     arrays = [

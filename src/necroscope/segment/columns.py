@@ -25,8 +25,8 @@ BUFFER_COUNT: Final = {
     Type.CATEGORY: 4,
     Type.INT32_LIST: 3,
 }
-# Texts of one column and frame together; longer ones are cut, so that int32 offsets hold and a
-# frame stays readable.
+# Texts of one column and block together; longer ones are cut, so that int32 offsets hold and a
+# block stays readable.
 TEXT_LIMIT: Final = 1 << 24
 _TYPECODES: Final = {Type.INT16: "h", Type.INT32: "i", Type.INT64: "q"}
 _BITS: Final = {Type.INT16: 15, Type.INT32: 31, Type.INT64: 63}

@@ -1,8 +1,8 @@
-"""The writer of a live segment: rows gather in memory, and a flush makes them durable as frames
+"""The writer of a live segment: rows gather in memory, and a flush makes them durable as blocks
 with one write and one fdatasync.
 
-A flush is whole or did not happen: frames go to a known offset, and a write that fails is cut off
-again, so that a full disk never leaves half a frame. Frames and stacks come before the samples that
+A flush is whole or did not happen: blocks go to a known offset, and a write that fails is cut off
+again, so that a full disk never leaves half a block. Frames and stacks come before the samples that
 refer to them, so that a tail cut off by a crash never leaves samples without their stacks.
 """
 
@@ -13,21 +13,21 @@ from pathlib import Path
 from typing import Final
 
 from necroscope.errors import RecordingError
-from necroscope.model.reading import Columns, Rows
+from necroscope.model.reading import ColumnBuffers, Rows
 from necroscope.model.tables import SCHEMA_VERSION, TABLES
+from necroscope.segment.block import encode_block, encode_columns, encode_note
 from necroscope.segment.checksum import sync_directory
-from necroscope.segment.frame import encode_columns, encode_frame, encode_note
 
 JOURNAL_FILE: Final = "journal"
 SEGMENT_NOTE: Final = "segment"
 TOTALS_NOTE: Final = "totals"
-FRAME_ROWS: Final = 16_384
+BLOCK_ROWS: Final = 16_384
 _ORDER: Final = ("frames", "stacks", *(name for name in TABLES if name not in ("frames", "stacks")))
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentHeader:
-    """The first frame of a journal: what the segment is, whatever becomes of the directory around
+    """The first block of a journal: what the segment is, whatever becomes of the directory around
     it.
     """
 
@@ -62,7 +62,7 @@ class JournalWriter:
         self.idle_samples = 0
         self._stored_idle_samples = 0
         self._pending: dict[str, Rows] = {name: [] for name in _ORDER}
-        self._pending_columns: list[tuple[str, Columns]] = []
+        self._pending_columns: list[tuple[str, ColumnBuffers]] = []
         self._pending_rows = 0
         self._encoded: list[bytes] = [encode_note(SEGMENT_NOTE, asdict(header))]
         self._encoded_rows: dict[str, int] = {}
@@ -81,10 +81,10 @@ class JournalWriter:
         """
         self._pending[table_name] += rows
         self._pending_rows += len(rows)
-        if self._pending_rows >= FRAME_ROWS:
+        if self._pending_rows >= BLOCK_ROWS:
             self._encode_pending()
 
-    def append_columns(self, table_name: str, columns: Columns) -> None:
+    def append_columns(self, table_name: str, columns: ColumnBuffers) -> None:
         """Take columns; they are written behind all rows taken before them, and in the order in
         which they were taken.
         """
@@ -137,8 +137,8 @@ class JournalWriter:
         if not self._pending_rows:
             return
         for name, rows in self._pending.items():
-            for start in range(0, len(rows), FRAME_ROWS):
-                self._encoded.append(encode_frame(TABLES[name], rows[start : start + FRAME_ROWS]))
+            for start in range(0, len(rows), BLOCK_ROWS):
+                self._encoded.append(encode_block(TABLES[name], rows[start : start + BLOCK_ROWS]))
             if rows:
                 self._encoded_rows[name] = self._encoded_rows.get(name, 0) + len(rows)
                 self._pending[name] = []

@@ -1,5 +1,5 @@
 """A live segment as a reader sees it: the journal is scanned once, then only what came since;
-frames are read when needed.
+blocks are read when needed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,23 +12,23 @@ from necroscope.errors import CorruptData
 from necroscope.model.reading import Gap
 from necroscope.model.tables import Table
 from necroscope.segment.arrow import batch_of, gaps_of
-from necroscope.segment.frame import FrameHeader
-from necroscope.segment.journal_reader import JournalReader, read_frame
+from necroscope.segment.block import BlockHeader
+from necroscope.segment.journal_reader import JournalReader, read_block
 from necroscope.segment.recording import segment_bytes, segment_start_ns
-from necroscope.segment.sealed import SegmentGoneError
+from necroscope.segment.sealed_reader import SegmentGoneError
 from necroscope.segment.versions import LAYOUTS, check_version
 from necroscope.segment.window import Window, check_size, overlaps, rows_within
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    header: FrameHeader
+    header: BlockHeader
     offset: int
 
 
 class LiveSegment:
-    """Frames that contradict themselves are left out and become a gap, as do stretches of the
-    journal without a right frame.
+    """Blocks that contradict themselves are left out and become a gap, as do stretches of the
+    journal without a right block.
     """
 
     def __init__(self, path: Path) -> None:
@@ -50,10 +50,10 @@ class LiveSegment:
                     JournalReader(self.path, segment_start_ns(self.path.name)),
                 )
             if size_bytes != self._size_bytes:
-                for frame in self._journal.advance():
-                    check_version(frame.header.schema)
-                    self._places.setdefault(frame.header.name, []).append(
-                        _Place(frame.header, frame.offset)
+                for block in self._journal.advance():
+                    check_version(block.header.schema)
+                    self._places.setdefault(block.header.name, []).append(
+                        _Place(block.header, block.offset)
                     )
                 self.bytes_read += max(size_bytes - self._size_bytes, 0)
             self._size_bytes = size_bytes
@@ -69,7 +69,7 @@ class LiveSegment:
 
     @property
     def schema(self) -> int:
-        """Of the journal's frames; the header has it too, but may be what is damaged."""
+        """Of the journal's blocks; the header has it too, but may be what is damaged."""
         return next((places[0].header.schema for places in self._places.values()), max(LAYOUTS))
 
     @property
@@ -125,7 +125,7 @@ class LiveSegment:
         return [*recorded, *self._journal.gaps, *self._damage.values()]
 
     def read(self, table: Table, window: Window, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """The rows in the window, by frame."""
+        """The rows in the window, by block."""
         places = [
             p
             for p in self._places.get(table.name, ())
@@ -140,14 +140,14 @@ class LiveSegment:
         held_bytes = 0
         with file:
             for place in places:
-                self.bytes_read += place.header.frame_bytes
+                self.bytes_read += place.header.block_bytes
                 held_bytes += place.header.raw_bytes
-                frame = read_frame(file, place.offset, place.offset + place.header.frame_bytes)
+                block = read_block(file, place.offset, place.offset + place.header.block_bytes)
                 try:
-                    if frame is None:
-                        raise CorruptData("a frame changed since it was first read")
+                    if block is None:
+                        raise CorruptData("a block changed since it was first read")
                     check_size(held_bytes)
-                    batch = batch_of(table, frame).select(list(columns))
+                    batch = batch_of(table, block).select(list(columns))
                 except CorruptData as error:
                     header = place.header
                     self._damage[place.offset] = Gap(

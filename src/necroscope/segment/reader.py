@@ -10,7 +10,7 @@ from necroscope.model.tables import SCHEMA_VERSION, TABLES
 from necroscope.segment.arrow import empty
 from necroscope.segment.live import LiveSegment
 from necroscope.segment.recording import LIVE
-from necroscope.segment.sealed import SealedSegment
+from necroscope.segment.sealed_reader import SealedSegment
 from necroscope.segment.versions import LAYOUTS, upgraded
 
 

@@ -13,7 +13,7 @@ from necroscope.errors import CorruptData, PermissionMissing, RecordingError
 from necroscope.model.span import Extent
 from necroscope.segment.reader import SegmentReader
 from necroscope.segment.recording import LIVE, Identity, read_identity, segment_paths
-from necroscope.segment.sealed import SegmentGoneError
+from necroscope.segment.sealed_reader import SegmentGoneError
 from necroscope.segment.spans import read_spans
 from necroscope.segment.window import Window, overlaps
 

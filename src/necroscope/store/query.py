@@ -18,7 +18,7 @@ from necroscope.segment.arrow import empty
 from necroscope.segment.manifest import merge_gaps
 from necroscope.segment.reader import SegmentReader
 from necroscope.segment.recording import LIVE, Pin, read_pins
-from necroscope.segment.sealed import SegmentGoneError
+from necroscope.segment.sealed_reader import SegmentGoneError
 from necroscope.segment.window import Window, is_climbing, overlaps, rows_at, times_of
 from necroscope.stacks.samples import SampleTables
 from necroscope.store.catalog import Catalog

@@ -9,7 +9,7 @@ from contextlib import suppress
 from threading import Lock
 
 from necroscope.segment.reader import SegmentReader
-from necroscope.segment.sealed import SegmentGoneError
+from necroscope.segment.sealed_reader import SegmentGoneError
 from necroscope.store.catalog import Segment
 from necroscope.store.query import Store
 

@@ -11,7 +11,7 @@ from necroscope.model.span import Span, merge
 from necroscope.model.units import format_moment
 from necroscope.segment.manifest import merge_gaps
 from necroscope.segment.reader import SegmentReader
-from necroscope.segment.sealed import SegmentGoneError
+from necroscope.segment.sealed_reader import SegmentGoneError
 from necroscope.segment.window import overlaps
 from necroscope.store.catalog import Segment
 from necroscope.store.query import Store

@@ -29,7 +29,7 @@ _SEGMENT: Final = struct.Struct("<IIQQ8xQ16x")
 _SECTION: Final = struct.Struct("<IIQQQQI20x")
 
 
-class SegmentHeader(NamedTuple):
+class ProgramHeader(NamedTuple):
     type: int
     flags: int
     offset: int
@@ -60,7 +60,7 @@ class Segments:
 
     __slots__ = ("ranges",)
 
-    def __init__(self, headers: Iterable[SegmentHeader]) -> None:
+    def __init__(self, headers: Iterable[ProgramHeader]) -> None:
         # Pages at a seam belong to two segments; code is in the executable one, so that comes
         # first.
         loads = sorted(
@@ -99,7 +99,7 @@ class Elf:
             raise ImageError("no 64-bit little-endian ELF file for x86_64 or aarch64")
         self._image = image
         headers = [
-            SegmentHeader(*fields)
+            ProgramHeader(*fields)
             for fields in _read_headers(image, _SEGMENT, segments_at, segments, segment_size)
         ]
         self.segments = Segments(headers)
@@ -155,7 +155,7 @@ class Elf:
             for fields in _read_headers(self._image, _SECTION, offset, count, size)
         ]
 
-    def _find_build_id(self, segments: list[SegmentHeader]) -> str | None:
+    def _find_build_id(self, segments: list[ProgramHeader]) -> str | None:
         places = [
             (segment.offset, segment.size) for segment in segments if segment.type == _PT_NOTE
         ]

@@ -23,8 +23,8 @@ from necroscope.model.child import Abandoned, Pauses
 from necroscope.symbols.lookup_child import ChildGone, LookupChild, command
 from necroscope.symbols.messages import (
     FunctionBlock,
-    Kind,
     ModuleAnswer,
+    RequestKind,
     TaskDescription,
     UserRequest,
 )
@@ -128,7 +128,7 @@ class Lookup:
     def user_functions(self, requests: Sequence[UserRequest]) -> list[ModuleAnswer | None]:
         """The functions of blocks of mapped files."""
         blames = [(request.pid, request[1:5]) for request in requests]
-        answers = self._ask(Kind.USER, [tuple(request) for request in requests], blames)
+        answers = self._ask(RequestKind.USER, [tuple(request) for request in requests], blames)
         return [
             answer
             and ModuleAnswer(answer[0], [FunctionBlock(*functions) for functions in answer[1]])
@@ -137,19 +137,19 @@ class Lookup:
 
     def demangle(self, symbols: Sequence[str]) -> list[str]:
         """Names of C++ and Rust as people write them; as they are if nobody answers."""
-        (answer,) = self._ask(Kind.DEMANGLE, [list(symbols)], [()])
+        (answer,) = self._ask(RequestKind.DEMANGLE, [list(symbols)], [()])
         return answer if answer is not None else list(symbols)
 
     def jit_symbols(self, pid: int, addresses: Sequence[int]) -> list[str | None]:
         """Functions at addresses of no file, by the process's perf map."""
-        (answer,) = self._ask(Kind.JIT, [(pid, list(addresses))], [(pid,)])
+        (answer,) = self._ask(RequestKind.JIT, [(pid, list(addresses))], [(pid,)])
         return answer if answer is not None else [None] * len(addresses)
 
     def process_maps(self, pids: Sequence[int]) -> list[tuple[list[Mapping], bool] | None]:
         """Executable mappings of each, and whether there are more; None if the process is gone or
         not ours to see.
         """
-        answers = self._ask(Kind.MAPS, [(pid,) for pid in pids], [(pid,) for pid in pids])
+        answers = self._ask(RequestKind.MAPS, [(pid,) for pid in pids], [(pid,) for pid in pids])
         return [
             answer and ([Mapping(*mapping) for mapping in answer[0]], answer[1])
             for answer in answers
@@ -157,11 +157,11 @@ class Lookup:
 
     def describe_task(self, pid: int, tid: int, first_argument: int | None) -> TaskDescription:
         """`first_argument` is that of its system call: taken for a file descriptor."""
-        (answer,) = self._ask(Kind.TASK, [(pid, tid, first_argument)], [(pid,)])
+        (answer,) = self._ask(RequestKind.TASK, [(pid, tid, first_argument)], [(pid,)])
         return TaskDescription(*answer) if answer is not None else TaskDescription()
 
     def _ask(
-        self, kind: Kind, items: Sequence[Any], blames: Sequence[tuple[Hashable, ...]]
+        self, kind: RequestKind, items: Sequence[Any], blames: Sequence[tuple[Hashable, ...]]
     ) -> list[Any]:
         """One answer for each item, None for those that are blamed, hang, or cannot be asked."""
         answers: list[Any] = [None] * len(items)
@@ -231,7 +231,7 @@ class Lookup:
     def _send(
         self,
         child: LookupChild,
-        kind: Kind,
+        kind: RequestKind,
         items: Sequence[Any],
         blames: Sequence[tuple[Hashable, ...]],
     ) -> None:

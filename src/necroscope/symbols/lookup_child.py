@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from necroscope.model.child import Child
-from necroscope.symbols.messages import READY, FrameError, FrameReader, Kind, pack
+from necroscope.symbols.messages import READY, FrameError, FrameReader, RequestKind, pack
 
 _READ_BYTES: Final = 1 << 16
 
@@ -21,13 +21,13 @@ class ChildGone(Exception):  # noqa: N818
     """The lookup process ended, or speaks nonsense."""
 
 
-class Question(NamedTuple):
+class LookupQuestion(NamedTuple):
     """An item that was asked and not answered yet; `blames` are the targets that are at fault if no
     answer comes.
     """
 
     sequence: int
-    kind: Kind
+    kind: RequestKind
     blames: tuple[Hashable, ...]
 
 
@@ -46,18 +46,18 @@ class LookupChild(Child):
         self._poll.register(self._answers, select.POLLIN)
         self._unsent = bytearray()
         self._reader = FrameReader()
-        self.questions: deque[Question] = deque()
+        self.questions: deque[LookupQuestion] = deque()
         self.is_ready = False
 
     def ask(
         self,
         sequence: int,
-        kind: Kind,
+        kind: RequestKind,
         items: Sequence[Any],
         blames: Sequence[tuple[Hashable, ...]],
     ) -> None:
         self._unsent += pack((sequence, int(kind), list(items)))
-        self.questions += [Question(sequence, kind, targets) for targets in blames]
+        self.questions += [LookupQuestion(sequence, kind, targets) for targets in blames]
         self._write()
 
     def receive(self, timeout_s: float) -> list[tuple[int, Any]]:

@@ -20,8 +20,8 @@ from necroscope.symbols.messages import (
     READY,
     FrameError,
     FrameReader,
-    Kind,
     ModuleAnswer,
+    RequestKind,
     TaskDescription,
     UserRequest,
     pack,
@@ -68,13 +68,13 @@ def main() -> None:
     os._exit(0)
 
 
-def serve(requests: int, answers: int, handlers: dict[Kind, Handler]) -> None:
+def serve(requests: int, answers: int, handlers: dict[RequestKind, Handler]) -> None:
     """Until the recorder closes its end."""
     reader = FrameReader()
     while content := os.read(requests, 1 << 16):
         for sequence, kind, items in reader.feed(content):
             for item in items:
-                _send(answers, (sequence, _answer(handlers[Kind(kind)], item)))
+                _send(answers, (sequence, _answer(handlers[RequestKind(kind)], item)))
 
 
 def _answer(handler: Handler, item: object) -> object:
@@ -96,7 +96,7 @@ def _stop_item(_number: int, _frame: object) -> None:
     raise TooLongError
 
 
-def _handlers(resolver: Resolver, root: Path) -> dict[Kind, Handler]:
+def _handlers(resolver: Resolver, root: Path) -> dict[RequestKind, Handler]:
     own_roots = find_own_roots(root / "proc")
 
     def user(item: Sequence[Any]) -> object:
@@ -112,11 +112,11 @@ def _handlers(resolver: Resolver, root: Path) -> dict[Kind, Handler]:
         return None if found is None else ([tuple(mapping) for mapping in found[0]], found[1])
 
     return {
-        Kind.USER: user,
-        Kind.JIT: lambda item: resolver.jit_symbols(*item),
-        Kind.MAPS: maps,
-        Kind.TASK: task,
-        Kind.DEMANGLE: lambda item: [demangle(symbol.encode()) for symbol in item],
+        RequestKind.USER: user,
+        RequestKind.JIT: lambda item: resolver.jit_symbols(*item),
+        RequestKind.MAPS: maps,
+        RequestKind.TASK: task,
+        RequestKind.DEMANGLE: lambda item: [demangle(symbol.encode()) for symbol in item],
     }
 
 

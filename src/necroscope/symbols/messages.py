@@ -24,7 +24,7 @@ BLOCK_BITS: Final = 14
 _LENGTH: Final = struct.Struct("<I")
 
 
-class Kind(IntEnum):
+class RequestKind(IntEnum):
     """What is asked; the type of an item and of its answer in brackets."""
 
     USER = 1  # UserRequest -> ModuleAnswer

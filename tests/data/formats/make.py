@@ -9,7 +9,7 @@ from necroscope.model.reading import Gap, Rows, Value
 from necroscope.model.tables import SCHEMA_VERSION, TABLES, Column, Type
 from necroscope.segment.journal import JournalWriter, SegmentHeader
 from necroscope.segment.recording import Identity, Pin, make_recording, new_segment_path, write_pins
-from necroscope.segment.sealing import seal
+from necroscope.segment.seal_writer import seal
 
 START_NS = 1_760_000_000_000_000_000
 NS = 1_000_000_000

@@ -23,7 +23,7 @@ from necroscope.fleet.demo_lake import DemoFleet, MovedStore, move_rows, write_d
 from necroscope.fleet.judging import read_and_judge
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.lake_tables import LAKE_TABLES
-from necroscope.fleet.questions.occurrences import About
+from necroscope.fleet.questions.occurrences import Subject
 from necroscope.fleet.questions.why import why
 from necroscope.fleet.sweep import sweep
 from necroscope.model.span import Span
@@ -151,7 +151,7 @@ def lake_times(lake: Lake, table: str) -> list[int]:
 
 def test_the_question_finds_the_unit_and_not_the_zone(fleet: tuple[Lake, DemoFleet]) -> None:
     span = Span(NOW_NS - 8 * DAY_NS, NOW_NS)
-    answer = why(LakeQuestions(fleet[0], NOW_NS), About("event", "nic_reset"), span).as_json()
+    answer = why(LakeQuestions(fleet[0], NOW_NS), Subject("event", "nic_reset"), span).as_json()
     assert answer["outcome"] == "separated"
     assert answer["leaders"][0]["name"] == "unit_outcome metrics-d.service is crash-loop"
     assert "us-east-1a" not in answer["summary"]

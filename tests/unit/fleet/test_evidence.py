@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from necroscope.fleet.evidence import Evidence, evidence_in, judged_by, note_judged
+from necroscope.fleet.evidence import StoredBundle, evidence_in, judged_by, note_judged
 from necroscope.fleet.lake import Lake
 
 NS = 1_000_000_000
@@ -22,16 +22,16 @@ def put(
     day: str = "2026-11-16",
     name: str = "2026-11-16T03-59-01.958Z",
     cluster: str = "eu",
-) -> Evidence:
+) -> StoredBundle:
     path = f"bundles/cluster={cluster}/date={day}/{node}--{name}.bundle"
     lake.put(path, b"a bundle")
-    evidence = Evidence.of(path)
+    evidence = StoredBundle.of(path)
     assert evidence is not None
     return evidence
 
 
 def test_a_path_tells_cluster_node_day_and_id() -> None:
-    found = Evidence.of(
+    found = StoredBundle.of(
         "bundles/cluster=eu-1/date=2026-11-16/gpu--17--2026-11-16T03-59-01.958Z.bundle"
     )
     assert found is not None
@@ -45,7 +45,7 @@ def test_a_path_tells_cluster_node_day_and_id() -> None:
 )
 def test_what_is_no_bundle_is_passed_over(lake: Lake, path: str) -> None:
     lake.put(path, b"?")
-    assert Evidence.of(path) is None
+    assert StoredBundle.of(path) is None
     assert evidence_in(lake) == []
 
 

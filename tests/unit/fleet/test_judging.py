@@ -15,7 +15,7 @@ from tests.fleet_evidence import analysed_incidents, made_bundle, put_bundle
 from necroscope import __version__
 from necroscope.errors import CorruptData
 from necroscope.fleet import judging
-from necroscope.fleet.evidence import Evidence
+from necroscope.fleet.evidence import StoredBundle
 from necroscope.fleet.judging import judge, read_and_judge
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.lake_tables import LAKE_TABLES
@@ -25,7 +25,7 @@ NOW_NS = 1_800_000_000_000_000_000
 
 
 @pytest.fixture
-def evidence(tmp_path: Path) -> Evidence:
+def evidence(tmp_path: Path) -> StoredBundle:
     return put_bundle(Lake.open(str(tmp_path / "lake")), "gpu-17")
 
 
@@ -39,7 +39,7 @@ def packed(files: dict[str, bytes]) -> bytes:
     return bytes(pa.compress(out.getvalue(), "zstd", asbytes=True))
 
 
-def test_the_verdict_is_that_of_the_node(evidence: Evidence) -> None:
+def test_the_verdict_is_that_of_the_node(evidence: StoredBundle) -> None:
     judged = judge(evidence, made_bundle(0)[1], NOW_NS)
     assert (judged.broken, judged.unread) == (None, None)
     assert judged.rows.schema.equals(LAKE_TABLES["incidents"])
@@ -51,7 +51,7 @@ def test_the_verdict_is_that_of_the_node(evidence: Evidence) -> None:
     assert (row["analysed_by"], row["analysed_ns"]) == (__version__, NOW_NS)
 
 
-def test_the_path_says_whose_it_is_and_not_the_bundle(evidence: Evidence) -> None:
+def test_the_path_says_whose_it_is_and_not_the_bundle(evidence: StoredBundle) -> None:
     (row,) = judge(evidence, made_bundle(0)[1], NOW_NS).rows.to_pylist()
     assert (row["cluster"], row["node"], row["bundle"]) == ("eu-1", "gpu-17", evidence.id)
 
@@ -75,7 +75,7 @@ def test_the_path_says_whose_it_is_and_not_the_bundle(evidence: Evidence) -> Non
     ],
     ids=["empty", "garbage", "cut", "half", "no files", "no recording", "outside", "damaged"],
 )
-def test_a_broken_bundle_is_told_and_has_no_rows(evidence: Evidence, content: bytes) -> None:
+def test_a_broken_bundle_is_told_and_has_no_rows(evidence: StoredBundle, content: bytes) -> None:
     judged = judge(evidence, content, NOW_NS)
     assert judged.broken
     assert judged.unread is None
@@ -86,7 +86,7 @@ def test_a_broken_bundle_is_told_and_has_no_rows(evidence: Evidence, content: by
     "error", [KeyError("x"), RecursionError(), MemoryError(), CorruptData("x"), ZeroDivisionError()]
 )
 def test_whatever_the_analysis_raises_costs_this_bundle_only(
-    evidence: Evidence, error: Exception, monkeypatch: pytest.MonkeyPatch
+    evidence: StoredBundle, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(*_: Any, **__: Any) -> None:
         raise error
@@ -96,7 +96,7 @@ def test_whatever_the_analysis_raises_costs_this_bundle_only(
 
 
 def test_a_full_disk_of_the_worker_is_not_the_bundles_fault(
-    evidence: Evidence, monkeypatch: pytest.MonkeyPatch
+    evidence: StoredBundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     content = made_bundle(0)[1]
 
@@ -110,7 +110,7 @@ def test_a_full_disk_of_the_worker_is_not_the_bundles_fault(
 
 
 def test_what_arrow_says_of_a_file_is_the_bundles_fault(
-    evidence: Evidence, monkeypatch: pytest.MonkeyPatch
+    evidence: StoredBundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unreadable(*_: Any, **__: Any) -> None:
         raise OSError("Couldn't deserialize thrift")
@@ -120,21 +120,21 @@ def test_what_arrow_says_of_a_file_is_the_bundles_fault(
 
 
 def test_moments_that_no_lake_takes_are_refused_at_the_door(
-    evidence: Evidence, monkeypatch: pytest.MonkeyPatch
+    evidence: StoredBundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [dict(analysed_incidents()[0], time=5)]
     monkeypatch.setattr(judging, "_incidents", lambda *_: rows)
     assert "not a valid moment" in (judge(evidence, made_bundle(0)[1], NOW_NS).broken or "")
 
 
-def test_evidence_of_days_to_come_is_refused_at_the_door(evidence: Evidence) -> None:
+def test_evidence_of_days_to_come_is_refused_at_the_door(evidence: StoredBundle) -> None:
     (row,) = judge(evidence, made_bundle(0)[1], NOW_NS).rows.to_pylist()
     told = judge(evidence, made_bundle(0)[1], row["time"] - 3 * DAY_NS).broken or ""
     assert "days ahead" in told
 
 
 def test_an_analysis_that_does_not_end_is_ended(
-    evidence: Evidence, monkeypatch: pytest.MonkeyPatch
+    evidence: StoredBundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def endless(*_: Any, **__: Any) -> None:
         while True:
@@ -147,7 +147,9 @@ def test_an_analysis_that_does_not_end_is_ended(
     assert judged.broken == "its analysis takes longer than 0 s"
 
 
-def test_a_bundle_that_is_gone_may_be_there_next_time(evidence: Evidence, tmp_path: Path) -> None:
+def test_a_bundle_that_is_gone_may_be_there_next_time(
+    evidence: StoredBundle, tmp_path: Path
+) -> None:
     lake = Lake.open(str(tmp_path / "lake"))
     lake.delete(evidence.path)
     judged = read_and_judge(lake, evidence, NOW_NS)

@@ -12,7 +12,7 @@ from necroscope.analysis.engine import diagnose
 from necroscope.analysis.report import Report
 from necroscope.fleet import judging
 from necroscope.fleet import sweep as sweeping
-from necroscope.fleet.evidence import Evidence, judged_by, note_judged
+from necroscope.fleet.evidence import StoredBundle, judged_by, note_judged
 from necroscope.fleet.judging import Judged, read_and_judge, without_rows
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.lake_files import LakeError
@@ -50,11 +50,11 @@ class Here:
     """Judges in this process, in the order given."""
 
     def __init__(
-        self, lake: Lake, order: Callable[[list[Evidence]], Iterable[Evidence]] = list
+        self, lake: Lake, order: Callable[[list[StoredBundle]], Iterable[StoredBundle]] = list
     ) -> None:
         self.lake, self.order, self.asked = lake, order, 0
 
-    def __call__(self, evidence: Iterable[Evidence], now_ns: int) -> Iterator[Judged]:
+    def __call__(self, evidence: Iterable[StoredBundle], now_ns: int) -> Iterator[Judged]:
         for one in self.order(list(evidence)):
             self.asked += 1
             yield read_and_judge(self.lake, one, now_ns)
@@ -148,7 +148,7 @@ def test_a_broken_bundle_is_told_skipped_and_not_tried_again(lake: Lake) -> None
 def test_what_could_not_be_read_is_tried_again(lake: Lake) -> None:
     put_bundle(lake, "a")
 
-    def unlucky(evidence: Iterable[Evidence], now_ns: int) -> Iterator[Judged]:
+    def unlucky(evidence: Iterable[StoredBundle], now_ns: int) -> Iterator[Judged]:
         return (without_rows(one, unread="the lake was away") for one in evidence)
 
     swept = sweep(lake, unlucky)
@@ -160,7 +160,7 @@ def test_a_sweep_that_is_interrupted_goes_on_where_it_stopped(lake: Lake) -> Non
     for node in "abc":
         put_bundle(lake, node)
 
-    def interrupted(evidence: Iterable[Evidence], now_ns: int) -> Iterator[Judged]:
+    def interrupted(evidence: Iterable[StoredBundle], now_ns: int) -> Iterator[Judged]:
         yield next(Here(lake)(evidence, now_ns))
         raise KeyboardInterrupt
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from necroscope.errors import NecroscopeError
-from necroscope.interchange.capture import Plan
+from necroscope.interchange.capture import ImportPlan
 from necroscope.interchange.detect import detect
 from necroscope.interchange.dmesg import read_dmesg
 from necroscope.interchange.folded import open_folded
@@ -29,9 +29,9 @@ MPSTAT = (
 READERS: dict[str, tuple[bytes, Callable[[Path], object]]] = {
     "perf script": (
         b"app 1/1 [000] 1.000000: cpu-clock:\n\tffff main ([kernel])\n\n",
-        lambda path: list(open_perf_script(path).batches(Plan())),
+        lambda path: list(open_perf_script(path).batches(ImportPlan())),
     ),
-    "folded": (b"app;main;read 3\n", lambda path: list(open_folded(path).batches(Plan()))),
+    "folded": (b"app;main;read 3\n", lambda path: list(open_folded(path).batches(ImportPlan()))),
     "dmesg": (b"[    1.000000] a line\n", lambda path: list(read_dmesg(path))),
     "mpstat": (MPSTAT, read_mpstat),
 }

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from necroscope.errors import UsageError
-from necroscope.interchange.detect import Kind, detect
+from necroscope.interchange.detect import FileKind, detect
 
 DATA = Path(__file__).parents[2] / "data" / "interchange"
 
@@ -12,21 +12,21 @@ DATA = Path(__file__).parents[2] / "data" / "interchange"
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("file.data", Kind.PERF_DATA),
-        ("pipe.data", Kind.PERF_DATA),
-        ("file.script.txt", Kind.PERF_SCRIPT),
-        ("mpstat_24h.txt", Kind.MPSTAT),
-        ("mpstat.json", Kind.MPSTAT),
-        ("dmesg.txt", Kind.DMESG),
-        ("dmesg_x.txt", Kind.DMESG),
-        ("dmesg_r.txt", Kind.DMESG),
-        ("dmesg_T.txt", Kind.DMESG),
-        ("dmesg_iso.txt", Kind.DMESG),
+        ("file.data", FileKind.PERF_DATA),
+        ("pipe.data", FileKind.PERF_DATA),
+        ("file.script.txt", FileKind.PERF_SCRIPT),
+        ("mpstat_24h.txt", FileKind.MPSTAT),
+        ("mpstat.json", FileKind.MPSTAT),
+        ("dmesg.txt", FileKind.DMESG),
+        ("dmesg_x.txt", FileKind.DMESG),
+        ("dmesg_r.txt", FileKind.DMESG),
+        ("dmesg_T.txt", FileKind.DMESG),
+        ("dmesg_iso.txt", FileKind.DMESG),
     ],
 )
-def test_kinds(name: str, kind: Kind, tmp_path: Path) -> None:
+def test_kinds(name: str, kind: FileKind, tmp_path: Path) -> None:
     assert detect(DATA / name) is kind
-    if kind is not Kind.PERF_DATA:
+    if kind is not FileKind.PERF_DATA:
         packed = tmp_path / "packed.gz"
         packed.write_bytes(gzip.compress((DATA / name).read_bytes()))
         assert detect(packed) is kind
@@ -35,7 +35,7 @@ def test_kinds(name: str, kind: Kind, tmp_path: Path) -> None:
 def test_folded_stacks(tmp_path: Path) -> None:
     path = tmp_path / "folded"
     path.write_text("bash;main;read 3\n")
-    assert detect(path) is Kind.FOLDED
+    assert detect(path) is FileKind.FOLDED
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from necroscope.lab.actor import kill_marked, marked
-from necroscope.lab.ledger import Ledger
+from necroscope.lab.ledger import ActLedger
 from necroscope.lab.scenario import CannotProvoke, LabError
 from necroscope.lab.stage import Stage
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.kernel
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
-    with Ledger.make(tmp_path / "state") as ledger:
+    with ActLedger.make(tmp_path / "state") as ledger:
         scratch = tmp_path / "scratch"
         scratch.mkdir()
         made = Stage(ledger, max(os.sched_getaffinity(0)), 5, 1, scratch)
@@ -104,8 +104,8 @@ def test_the_mark_finds_grandchildren_too(stage: Stage) -> None:
 
 def test_it_dies_with_its_parent(tmp_path: Path) -> None:
     program = (
-        "import sys, time\nfrom pathlib import Path\nfrom necroscope.lab.ledger import Ledger\nfrom"
-        " necroscope.lab.stage import Stage\nledger = Ledger.make(Path(sys.argv[1]) /"
+        "import sys, time\nfrom pathlib import Path\nfrom necroscope.lab.ledger import ActLedger\nfrom"
+        " necroscope.lab.stage import Stage\nledger = ActLedger.make(Path(sys.argv[1]) /"
         " 'state')\nprint(Stage(ledger, 0, 5, 1, Path(sys.argv[1])).start(time.sleep, 60).pid,"
         " flush=True)\ntime.sleep(60)"
     )

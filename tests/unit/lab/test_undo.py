@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from necroscope.lab.ledger import Ledger
+from necroscope.lab.ledger import ActLedger
 from necroscope.lab.stage import Stage
 from necroscope.lab.undo import undo_all
 
@@ -15,7 +15,7 @@ def test_files_come_back_and_trees_go(tmp_path: Path) -> None:
     tree, setting = tmp_path / "scratch", tmp_path / "sysctl"
     (tree / "below").mkdir(parents=True)
     setting.write_text("new")
-    with Ledger.make(tmp_path / "state") as ledger:
+    with ActLedger.make(tmp_path / "state") as ledger:
         ledger.write("tree", {"path": str(tree)})
         ledger.write("file", {"path": str(setting), "old": "old"})
         assert undo_all(ledger) == []
@@ -27,7 +27,7 @@ def test_files_come_back_and_trees_go(tmp_path: Path) -> None:
 def test_the_last_act_is_undone_first(tmp_path: Path) -> None:
     setting = tmp_path / "sysctl"
     setting.write_text("3")
-    with Ledger.make(tmp_path / "state") as ledger:
+    with ActLedger.make(tmp_path / "state") as ledger:
         ledger.write("file", {"path": str(setting), "old": "1"})
         ledger.write("file", {"path": str(setting), "old": "2"})
         undo_all(ledger)
@@ -35,7 +35,7 @@ def test_the_last_act_is_undone_first(tmp_path: Path) -> None:
 
 
 def test_what_was_never_done_is_undone_in_peace(tmp_path: Path) -> None:
-    with Ledger.make(tmp_path / "state") as ledger:
+    with ActLedger.make(tmp_path / "state") as ledger:
         ledger.write("tree", {"path": str(tmp_path / "no")})
         ledger.write("file", {"path": str(tmp_path / "no"), "old": "1"})
         ledger.write("mount", {"path": str(tmp_path / "no")})
@@ -49,7 +49,7 @@ def test_what_was_never_done_is_undone_in_peace(tmp_path: Path) -> None:
 def test_a_failure_is_told_and_the_others_are_undone_and_the_ledger_stays(tmp_path: Path) -> None:
     tree = tmp_path / "scratch"
     tree.mkdir()
-    with Ledger.make(tmp_path / "state") as ledger:
+    with ActLedger.make(tmp_path / "state") as ledger:
         ledger.write("tree", {"path": str(tree)})
         ledger.write("file", {"path": str(tmp_path), "old": "a directory takes no text"})
         ledger.write("no such kind", {})
@@ -61,7 +61,7 @@ def test_a_failure_is_told_and_the_others_are_undone_and_the_ledger_stays(tmp_pa
 def test_a_file_that_marks_the_chosen_word_gets_that_word_back(tmp_path: Path) -> None:
     choice = tmp_path / "enabled"
     choice.write_text("always [madvise] never\n")
-    with Ledger.make(tmp_path / "state") as ledger:
+    with ActLedger.make(tmp_path / "state") as ledger:
         Stage(ledger, 0, 5, 1, tmp_path).set_file(str(choice), "always")
         assert choice.read_text() == "always"
         undo_all(ledger)
@@ -71,7 +71,7 @@ def test_a_file_that_marks_the_chosen_word_gets_that_word_back(tmp_path: Path) -
 def test_a_task_gets_its_nice_value_and_cores_back(tmp_path: Path) -> None:
     task = subprocess.Popen(["sleep", "60"])
     try:
-        with Ledger.make(tmp_path / "state") as ledger:
+        with ActLedger.make(tmp_path / "state") as ledger:
             cpus = sorted(os.sched_getaffinity(task.pid))
             ledger.write("task", {"pid": task.pid, "comm": "sleep", "nice": 3, "cpus": cpus})
             ledger.write("task", {"pid": task.pid, "comm": "another", "nice": 9, "cpus": cpus})

@@ -9,8 +9,8 @@ from typing import Any
 
 from necroscope.model.units import NS_PER_S
 from necroscope.recorder.disk import Disk
-from necroscope.recorder.retention import Limits
-from necroscope.recorder.sink import Batch
+from necroscope.recorder.retention import RetentionLimits
+from necroscope.recorder.sink import RowBatch
 from necroscope.segment.journal import SegmentHeader
 from necroscope.segment.recording import (
     PINS_FILE,
@@ -25,12 +25,12 @@ def open_disk(directory: Path, max_bytes: int = 1 << 30) -> Disk:
     def header(segment: str, start_ns: int) -> SegmentHeader:
         return SegmentHeader(segment, "node-7", "boot", start_ns, 2)
 
-    return Disk(directory, header, Limits(max_bytes, 1 << 60, 1 << 30), 0.01, START_NS)
+    return Disk(directory, header, RetentionLimits(max_bytes, 1 << 60, 1 << 30), 0.01, START_NS)
 
 
 def write(disk: Disk, second: int) -> None:
     row = (START_NS + second * NS_PER_S, 0, NS_PER_S, *(0,) * 9)
-    disk.write(Batch({"cores": [row]}), 0, START_NS + second * NS_PER_S)
+    disk.write(RowBatch({"cores": [row]}), 0, START_NS + second * NS_PER_S)
 
 
 def told(disk: Disk, words: str) -> bool:

@@ -21,7 +21,7 @@ from tests.unit.recorder.opened_disk import (
 from necroscope.model.units import NS_PER_S
 from necroscope.recorder import disk as disk_module
 from necroscope.recorder.disk import Disk
-from necroscope.recorder.sink import Batch
+from necroscope.recorder.sink import RowBatch
 from necroscope.segment.recording import (
     Pin,
     segment_name,
@@ -115,7 +115,7 @@ def test_the_gap_of_a_disk_that_hung_outlives_a_batch_that_cannot_be_written(
     disk: Disk, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hang(disk, monkeypatch, 3, 6)
-    disk.write(Batch({"no such table": [()]}), 0, START_NS + 9 * NS_PER_S)
+    disk.write(RowBatch({"no such table": [()]}), 0, START_NS + 9 * NS_PER_S)
     write(disk, 12)
     disk.close()
     assert recorded(directory, "cores", "time") == [(12,)]

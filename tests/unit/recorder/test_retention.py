@@ -9,8 +9,8 @@ import pytest
 from necroscope.model.units import NS_PER_S
 from necroscope.recorder.disk import Disk
 from necroscope.recorder.retention import (
-    Limits,
     Pin,
+    RetentionLimits,
     Stock,
     StoredSegment,
     merge_pins,
@@ -19,7 +19,7 @@ from necroscope.recorder.retention import (
 from necroscope.segment.recording import Identity, make_recording, segment_name, segment_paths
 
 MINUTE_NS = 60 * NS_PER_S
-ROOMY = Limits(max_bytes=10**12, max_age_ns=10**6 * MINUTE_NS, pin_bytes=10**12)
+ROOMY = RetentionLimits(max_bytes=10**12, max_age_ns=10**6 * MINUTE_NS, pin_bytes=10**12)
 
 
 def stored(names: str, size_bytes: int = 10) -> list[StoredSegment]:
@@ -36,7 +36,7 @@ def pin(first: int, last: int, reason: str = "incident") -> Pin:
 def drops(
     segments: list[StoredSegment],
     *pins: Pin,
-    limits: Limits = ROOMY,
+    limits: RetentionLimits = ROOMY,
     live: int = 0,
     minute: int = 10,
     missing: int = 0,
@@ -44,8 +44,8 @@ def drops(
     return "".join(Stock(segments, pins, limits).to_drop(live, minute * MINUTE_NS, missing))
 
 
-def ring_of(max_bytes: int, pin_bytes: int = 10**12) -> Limits:
-    return Limits(max_bytes, ROOMY.max_age_ns, pin_bytes)
+def ring_of(max_bytes: int, pin_bytes: int = 10**12) -> RetentionLimits:
+    return RetentionLimits(max_bytes, ROOMY.max_age_ns, pin_bytes)
 
 
 def test_within_all_limits_nothing_goes() -> None:
@@ -102,7 +102,9 @@ def test_segments_of_a_clock_that_was_ahead_go_before_those_of_now() -> None:
 
 
 def test_what_is_too_old_goes_also_behind_segments_of_a_clock_that_was_ahead() -> None:
-    assert drops(after_a_clock_ahead(), limits=Limits(10**12, 4 * MINUTE_NS, 10**12)) == "a"
+    assert (
+        drops(after_a_clock_ahead(), limits=RetentionLimits(10**12, 4 * MINUTE_NS, 10**12)) == "a"
+    )
 
 
 def test_pins_of_now_come_before_those_of_a_clock_that_was_ahead() -> None:
@@ -136,7 +138,7 @@ def test_a_ring_full_of_a_clock_that_was_ahead_makes_room_for_what_is_recorded_n
 
 
 def test_what_is_too_old_goes() -> None:
-    limits = Limits(10**12, 7 * MINUTE_NS, 10**12)
+    limits = RetentionLimits(10**12, 7 * MINUTE_NS, 10**12)
     assert drops(stored("abcde"), limits=limits, minute=10) == "abc"
 
 
@@ -146,7 +148,7 @@ def test_a_pinned_segment_outlives_the_ring_and_does_not_count_in_it() -> None:
 
 
 def test_a_pinned_segment_outlives_its_age() -> None:
-    limits = Limits(10**12, MINUTE_NS, 10**12)
+    limits = RetentionLimits(10**12, MINUTE_NS, 10**12)
     assert drops(stored("abcde"), pin(1, 2), limits=limits) == "ade"
 
 

@@ -22,7 +22,7 @@ from necroscope.model.units import NS_PER_S
 from necroscope.recorder import disk as disk_module
 from necroscope.recorder import seal_queue
 from necroscope.recorder.disk import Disk
-from necroscope.recorder.retention import Limits
+from necroscope.recorder.retention import RetentionLimits
 from necroscope.segment.lock import lock_directory
 from necroscope.segment.recording import (
     segment_name,
@@ -106,7 +106,7 @@ def test_journals_that_wait_to_be_sealed_count_and_the_oldest_go_first(
     disk.start_segment(START_NS)
     wait_until(lambda: children)
     assert children[0].journal == journals[1], "the oldest that is left"
-    disk._limits = Limits(2500, 1 << 60, 1 << 30)
+    disk._limits = RetentionLimits(2500, 1 << 60, 1 << 30)
     disk._listed = None
     disk._keep_house(START_NS)
     assert [path.name for path in segment_paths(directory)][:2] == [

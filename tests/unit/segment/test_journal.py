@@ -7,9 +7,9 @@ import pytest
 
 from necroscope.model.tables import TABLES
 from necroscope.segment import journal
-from necroscope.segment.frame import Frame, decode_frame
+from necroscope.segment.block import Block, decode_block
 from necroscope.segment.journal import JournalWriteError, JournalWriter, SegmentHeader
-from necroscope.segment.journal_reader import JournalReader, read_frames
+from necroscope.segment.journal_reader import JournalReader, read_blocks
 
 HEADER = SegmentHeader("name", "node", "boot", 5, 2)
 
@@ -22,9 +22,9 @@ def writer(tmp_path):
 
 
 def contents(writer: JournalWriter) -> list[tuple[str, list]]:
-    frames = [item for item in read_frames(writer.path) if isinstance(item, Frame)]
+    frames = [item for item in read_blocks(writer.path) if isinstance(item, Block)]
     return [
-        (f.header.name, decode_frame(TABLES[f.header.name], f))
+        (f.header.name, decode_block(TABLES[f.header.name], f))
         for f in frames
         if f.header.name in TABLES
     ]
@@ -71,7 +71,7 @@ def test_stacks_come_before_the_samples_that_refer_to_them(writer):
 
 
 def test_many_rows_become_several_frames_in_order(writer, monkeypatch):
-    monkeypatch.setattr(journal, "FRAME_ROWS", 10)
+    monkeypatch.setattr(journal, "BLOCK_ROWS", 10)
     rows = [core(i) for i in range(25)]
     writer.append("cores", rows)
     assert writer._pending_rows == 0, (

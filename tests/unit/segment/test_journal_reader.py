@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from necroscope.model.tables import TABLES
-from necroscope.segment.frame import MAGIC, Frame, decode_frame
+from necroscope.segment.block import MAGIC, Block, decode_block
 from necroscope.segment.journal import JournalWriter, SegmentHeader
-from necroscope.segment.journal_reader import Hole, JournalReader, read_frames
+from necroscope.segment.journal_reader import Hole, JournalReader, read_blocks
 
 START_NS = 1_000
 
@@ -43,14 +43,14 @@ class Scan:
 def scan(path: Path) -> Scan:
     """All rows and holes; frames and holes must follow each other without a break."""
     found = Scan()
-    for item in read_frames(path):
+    for item in read_blocks(path):
         if isinstance(item, Hole):
             start, end = item.from_byte, item.to_byte
             found.holes.append(item)
         else:
-            start, end = item.offset, item.offset + item.header.frame_bytes
+            start, end = item.offset, item.offset + item.header.block_bytes
             if table := TABLES.get(item.header.name):
-                found.rows += [(table.name, row) for row in decode_frame(table, item)]
+                found.rows += [(table.name, row) for row in decode_block(table, item)]
         assert start == found.ends[-1]
         found.ends.append(end)
     return found
@@ -120,7 +120,7 @@ def test_random_damage_never_raises_and_never_alters(tmp_path):
 
 def test_hole_is_a_gap_between_the_times_around_it(tmp_path):
     path = write(tmp_path / "x.live")
-    frames = [item for item in read_frames(path) if isinstance(item, Frame)]
+    frames = [item for item in read_blocks(path) if isinstance(item, Block)]
     second_log = [frame for frame in frames if frame.header.name == "log"][1]
     data = bytearray(path.read_bytes())
     data[second_log.offset + 70] ^= 1
@@ -186,7 +186,7 @@ def test_hole_before_a_frame_without_time_is_kept_until_the_time_is_known(tmp_pa
 def test_disk_that_cannot_read_is_a_hole(tmp_path, monkeypatch):
     path = write(tmp_path / "x.live")
     monkeypatch.setattr("necroscope.segment.journal_reader._read_at", lambda *_: b"")
-    assert [type(item) for item in read_frames(path)] == [Hole]
+    assert [type(item) for item in read_blocks(path)] == [Hole]
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from necroscope.segment import table_writer
 from necroscope.segment.arrow import schema_of
 from necroscope.segment.manifest import read_manifest
 from necroscope.segment.reader import SegmentReader
-from necroscope.segment.sealed import SegmentGoneError
-from necroscope.segment.sealing import seal
+from necroscope.segment.seal_writer import seal
+from necroscope.segment.sealed_reader import SegmentGoneError
 
 EVER = (-(1 << 63), (1 << 63) - 1)
 START_NS = 1_760_000_000_000_000_000

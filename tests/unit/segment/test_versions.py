@@ -9,7 +9,7 @@ import pytest
 from necroscope.errors import RecordingError
 from necroscope.model.tables import SCHEMA_VERSION, TABLES, Column, Type
 from necroscope.segment import reader, versions
-from necroscope.segment.sealing import seal
+from necroscope.segment.seal_writer import seal
 from necroscope.segment.versions import check_version
 from necroscope.store.query import Store
 

@@ -8,7 +8,7 @@ import pytest
 from necroscope.model.reading import Gap, Rows
 from necroscope.segment.journal import JournalWriter, SegmentHeader
 from necroscope.segment.recording import Identity, make_recording, new_segment_path
-from necroscope.segment.sealing import seal
+from necroscope.segment.seal_writer import seal
 
 START_NS = 1_760_000_000_000_000_000
 NS = 1_000_000_000

@@ -12,7 +12,7 @@ from tests.closed_directory import closed
 from necroscope.errors import PermissionMissing, RecordingError
 from necroscope.segment import reader as reader_module
 from necroscope.segment.recording import remove_segment
-from necroscope.segment.sealing import seal
+from necroscope.segment.seal_writer import seal
 from necroscope.store.catalog import Catalog
 
 START_NS = 1_760_000_000_000_000_000

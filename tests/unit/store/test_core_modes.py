@@ -9,7 +9,7 @@ import pytest
 from necroscope.model.core_shares import MINUTE_NS
 from necroscope.segment.journal import JournalWriter, SegmentHeader
 from necroscope.segment.recording import Identity, make_recording, new_segment_path
-from necroscope.segment.sealing import seal
+from necroscope.segment.seal_writer import seal
 from necroscope.store.core_modes import read_core_modes
 from necroscope.store.query import Store
 

@@ -21,7 +21,7 @@ from necroscope.segment.recording import (
     remove_segment,
     write_pins,
 )
-from necroscope.segment.sealing import seal
+from necroscope.segment.seal_writer import seal
 from necroscope.store.query import Store
 
 START_NS = 1_760_000_000_000_000_000

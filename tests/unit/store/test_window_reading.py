@@ -6,7 +6,7 @@ from itertools import pairwise
 from tests.drawn_recording import at, draw
 
 from necroscope.model.reading import Gap
-from necroscope.segment.sealing import seal
+from necroscope.segment.seal_writer import seal
 from necroscope.store.query import Store
 from necroscope.store.time_limit import TimeLimit
 from necroscope.store.window_reading import WindowReading

@@ -19,7 +19,7 @@ from tests.whole_symbol_table import (
 )
 
 from necroscope.symbols import function_index
-from necroscope.symbols.elf import Elf, Section, SegmentHeader, Segments
+from necroscope.symbols.elf import Elf, ProgramHeader, Section, Segments
 from necroscope.symbols.function_index import (
     FileFunctions,
     FunctionIndex,
@@ -111,7 +111,7 @@ def test_offset_at_a_seam_is_of_the_segment_that_holds_code() -> None:
     function.
     """
     segments = Segments(
-        [SegmentHeader(1, 4, 0, 0, 0x1100), SegmentHeader(1, 5, 0x1000, 0x401000, 0x800)]
+        [ProgramHeader(1, 4, 0, 0, 0x1100), ProgramHeader(1, 5, 0x1000, 0x401000, 0x800)]
     )
     strings = b"\0data\0code\0"
     symbols = struct.pack("<IBBHQQ", 1, 2, 0, 1, 0x800, 0x900) + struct.pack(
@@ -215,7 +215,7 @@ def test_mini_debuginfo_is_unpacked(compile_c: Callable[..., Path], tmp_path: Pa
 
 def test_page_shared_by_two_segments_belongs_to_the_executable_one() -> None:
     segments = Segments(
-        [SegmentHeader(1, 4, 0, 0x400000, 0x1800), SegmentHeader(1, 5, 0x1000, 0x502000, 0x1000)]
+        [ProgramHeader(1, 4, 0, 0x400000, 0x1800), ProgramHeader(1, 5, 0x1000, 0x502000, 0x1000)]
     )
     assert addresses_of(segments, [0x10, 0x1010, 0x2010]) == [0x400010, 0x502010, 0]
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.whole_symbol_table import WholeTable, functions_between
 
-from necroscope.symbols.elf import Section, SectionHeader, SegmentHeader, Segments
+from necroscope.symbols.elf import ProgramHeader, Section, SectionHeader, Segments
 from necroscope.symbols.function_index import (
     FileFunctions,
     FunctionIndex,
@@ -206,7 +206,7 @@ def test_string_table_that_is_not_there_has_no_names() -> None:
 def test_no_symbol_breaks_the_reader(symbols: bytes, strings: bytes, end: int, block: int) -> None:
     sections = [SectionHeader(0, 0, 4, 0, 0, end, 0)] * 3
     index = FunctionIndex(symbols, sections, Section(0, len(strings), 0), strings)
-    spans = [SegmentHeader(1, 5, 0, end, 1 << 62), SegmentHeader(1, 5, 100, 7, 1 << 63)]
+    spans = [ProgramHeader(1, 5, 0, end, 1 << 62), ProgramHeader(1, 5, 100, 7, 1 << 63)]
     functions = FileFunctions(Segments(spans), [index, index])
     for number in (0, block):
         starts = [start for start, _ in unpack_block(functions.block(number, BytesImage(b"")))]

@@ -25,7 +25,7 @@ NEVER_ANSWERS = (
 PICKY = """
 import os, signal
 from necroscope.symbols.lookup_process import serve
-from necroscope.symbols.messages import Kind, pack, pack_block
+from necroscope.symbols.messages import RequestKind, pack, pack_block
 def maps(item):
     if item[0] == 13: {fault}
     return ([], False)
@@ -33,7 +33,7 @@ def user(item):
     if item[0] == 13: {fault}
     return ("id", [tuple(pack_block([(0, b"f")]))] * len(item[5]))
 os.write(1, pack((0, None)))
-serve(0, 1, {{Kind.MAPS: maps, Kind.USER: user, Kind.DEMANGLE: lambda item: ["d"] * len(item)}})
+serve(0, 1, {{RequestKind.MAPS: maps, RequestKind.USER: user, RequestKind.DEMANGLE: lambda item: ["d"] * len(item)}})
 """
 HANG = "signal.pause()"
 CRASH = "os.kill(os.getpid(), signal.SIGSEGV)"

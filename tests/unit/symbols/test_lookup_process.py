@@ -10,7 +10,7 @@ import pytest
 from tests.synthetic_root import put_into_a_cgroup_namespace, write_files
 
 from necroscope.symbols import lookup_process
-from necroscope.symbols.messages import READY, FrameReader, Kind, TaskDescription, pack
+from necroscope.symbols.messages import READY, FrameReader, RequestKind, TaskDescription, pack
 
 COMMAND = [sys.executable, "-m", "necroscope.symbols.lookup_process"]
 
@@ -26,8 +26,8 @@ def converse(content: bytes, root: object = "/") -> list[tuple[Any, ...]]:
 @pytest.mark.kernel
 def test_process_says_ready_answers_in_order_and_ends_with_its_input() -> None:
     messages = converse(
-        pack((7, int(Kind.MAPS), [(os.getpid(),), (1 << 22,)]))
-        + pack((8, int(Kind.DEMANGLE), [["plain"]]))
+        pack((7, int(RequestKind.MAPS), [(os.getpid(),), (1 << 22,)]))
+        + pack((8, int(RequestKind.DEMANGLE), [["plain"]]))
     )
     assert [message[0] for message in messages] == [READY, 7, 7, 8]
     mappings, is_bounded = messages[1][1]
@@ -42,7 +42,8 @@ def test_item_that_makes_a_handler_fail_is_unknown_and_the_next_is_answered(
 ) -> None:
     items = [("no pid",), None, (1 << 80,)]
     answers = converse(
-        pack((1, int(Kind.MAPS), items)) + pack((2, int(Kind.JIT), [(7, [1 << 40])])), tmp_path
+        pack((1, int(RequestKind.MAPS), items)) + pack((2, int(RequestKind.JIT), [(7, [1 << 40])])),
+        tmp_path,
     )
     assert [answer[1] for answer in answers[1:]] == [None, None, None, [None]]
 
@@ -52,7 +53,7 @@ def test_task_is_told_with_the_nodes_path_also_from_within_a_cgroup_namespace(
 ) -> None:
     put_into_a_cgroup_namespace(tmp_path)
     write_files(tmp_path, {"proc/5/task/5/cgroup": "0::/../other\n"})
-    _, (_, answer) = converse(pack((1, int(Kind.TASK), [(5, 5, None)])), tmp_path)
+    _, (_, answer) = converse(pack((1, int(RequestKind.TASK), [(5, 5, None)])), tmp_path)
     assert TaskDescription(*answer).cgroup == "/pods/other"
 
 
@@ -66,9 +67,9 @@ def test_process_that_is_out_of_memory_ends_with_its_caches() -> None:
 
     requests, answers = os.pipe()
     try:
-        os.write(answers, pack((1, int(Kind.JIT), [(7, [1])])))
+        os.write(answers, pack((1, int(RequestKind.JIT), [(7, [1])])))
         with pytest.raises(MemoryError):
-            lookup_process.serve(requests, answers, {Kind.JIT: fail})
+            lookup_process.serve(requests, answers, {RequestKind.JIT: fail})
     finally:
         os.close(requests)
         os.close(answers)

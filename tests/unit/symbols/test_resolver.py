@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.whole_symbol_table import DYNSYM, SYMTAB, addresses_of, whole_table
 
-from necroscope.symbols.elf import Elf, Section, SectionHeader, SegmentHeader, Segments
+from necroscope.symbols.elf import Elf, ProgramHeader, Section, SectionHeader, Segments
 from necroscope.symbols.function_index import FunctionIndex
 from necroscope.symbols.image import BytesImage
 from necroscope.symbols.messages import (
@@ -149,7 +149,7 @@ def test_blocks_in_a_row_are_answered_as_each_of_them(compile_c: Callable[..., P
 def test_of_two_tables_the_first_that_has_a_name_gives_it() -> None:
     resolver, identity, key = Resolver(Path("/")), (1, 2, 3, 4), ("key",)
     resolver._modules[identity] = Module(
-        None, Segments([SegmentHeader(1, 5, 0x1000, 0x401000, 0x100)]), key
+        None, Segments([ProgramHeader(1, 5, 0x1000, 0x401000, 0x100)]), key
     )
     resolver._tables[key] = [
         functions((0x401010, 0x10)),

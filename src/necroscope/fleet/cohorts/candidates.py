@@ -13,7 +13,7 @@ from necroscope.fleet.cohorts import fact_rules
 from necroscope.fleet.cohorts.columns import Counts, FactMatrix, Flags, PairCounts, count_pairs
 from necroscope.fleet.cohorts.fact_rules import Predicate
 from necroscope.fleet.cohorts.fisher import false_discovery, fisher_greater
-from necroscope.fleet.cohorts.stratified import Table
+from necroscope.fleet.cohorts.stratified import FourfoldTable
 
 # A difference that could not reach this even if all that have it failed is not asked at all: it
 # only dilutes the others.
@@ -28,12 +28,12 @@ _TROUBLE: Final = frozenset({"crash-loop", "failed"})
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class PredictiveDifference:
     """One difference: `predicates` are its names, true on the same nodes; `has` says on which."""
 
     predicates: tuple[Predicate, ...]
     has: Flags
-    table: Table
+    table: FourfoldTable
     chance: float
     false_share: float
 
@@ -64,7 +64,7 @@ class Candidate:
 class Ranking:
     """`asked` differences were tested; `left_out` says how many facts were not, and why."""
 
-    leaders: list[Candidate]
+    leaders: list[PredictiveDifference]
     asked: int
     left_out: dict[str, int]
 
@@ -179,12 +179,12 @@ def _candidate(
     affected: Flags,
     chance: float,
     false_share: float,
-) -> Candidate:
+) -> PredictiveDifference:
     row = rows[0]
     has = matrix.has(int(asked.pair[row]))
     failed_with, with_it = int(asked.affected_with[row]), int(asked.with_it[row])
     failed, nodes = int(affected.sum()), len(affected)
-    table = Table(
+    table = FourfoldTable(
         failed_with,
         with_it - failed_with,
         failed - failed_with,
@@ -193,7 +193,7 @@ def _candidate(
     names = {
         _predicate(matrix, int(asked.pair[each]), bool(asked.is_negated[each])) for each in rows
     }
-    return Candidate(
+    return PredictiveDifference(
         tuple(sorted(_told_once(names), key=_told_order)),
         ~has if asked.is_negated[row] else has,
         table,

@@ -13,10 +13,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from necroscope.fleet.cohorts.candidates import Candidate, rank
+from necroscope.fleet.cohorts.candidates import PredictiveDifference, rank
 from necroscope.fleet.cohorts.columns import FactMatrix, Flags
 from necroscope.fleet.cohorts.fisher import log_factorials
-from necroscope.fleet.cohorts.stratified import Table, chance_given, table_of
+from necroscope.fleet.cohorts.stratified import FourfoldTable, chance_given, table_of
 
 # Things of a place that were not recorded (its power, its switches, its mirror), each as likely as
 # a fact that was.
@@ -33,7 +33,7 @@ _NEAREST: Final = 5
 _MOST_NAMES: Final = 200
 
 
-class Outcome(StrEnum):
+class Separation(StrEnum):
     SEPARATED = "separated"
     CANNOT_SEPARATE = "cannot separate"
 
@@ -81,13 +81,13 @@ class Leader:
     that have this difference and among the others.
     """
 
-    candidate: Candidate
+    candidate: PredictiveDifference
     share: float
     relation: Relation
     chance_given_first: float
     first_given_it: float
-    where_it_is: Table
-    elsewhere: Table
+    where_it_is: FourfoldTable
+    elsewhere: FourfoldTable
     first_only: Deciding
     this_only: Deciding
 
@@ -128,8 +128,8 @@ class Decision:
     left_out: dict[str, int]
 
     @property
-    def outcome(self) -> Outcome:
-        return Outcome.SEPARATED if self.doubt is None else Outcome.CANNOT_SEPARATE
+    def outcome(self) -> Separation:
+        return Separation.SEPARATED if self.doubt is None else Separation.CANNOT_SEPARATE
 
     @property
     def first(self) -> Leader | None:
@@ -156,7 +156,7 @@ def decide(matrix: FactMatrix, affected: Flags) -> Decision:
     return Decision(doubt, tuple(told), nodes, failed, ranking.asked, ranking.left_out)
 
 
-def _doubt(first: Candidate, leaders: Sequence[Leader]) -> Doubt | None:
+def _doubt(first: PredictiveDifference, leaders: Sequence[Leader]) -> Doubt | None:
     if first.false_share > FALSE_DISCOVERY:
         return Doubt.CHANCE
     if first.places:
@@ -171,7 +171,10 @@ def _is_told(leader: Leader) -> bool:
 
 
 def _leaders(
-    first: Candidate, rivals: Sequence[Candidate], names: list[str], affected: Flags
+    first: PredictiveDifference,
+    rivals: Sequence[PredictiveDifference],
+    names: list[str],
+    affected: Flags,
 ) -> list[Leader]:
     """The first, then the others in their order."""
     ordered = [first, *(each for each in rivals if each is not first)]
@@ -187,7 +190,11 @@ def _leaders(
 
 
 def _relation(
-    first: Candidate, other: Candidate, is_open: bool, of_first: float, of_it: float
+    first: PredictiveDifference,
+    other: PredictiveDifference,
+    is_open: bool,
+    of_first: float,
+    of_it: float,
 ) -> Relation:
     if other is first:
         return Relation.FIRST
@@ -199,7 +206,7 @@ def _relation(
     return Relation.PROXY if of_it > OF_ITS_OWN else Relation.OF_ITS_OWN
 
 
-def _subjects(candidate: Candidate) -> set[tuple[str, str]]:
+def _subjects(candidate: PredictiveDifference) -> set[tuple[str, str]]:
     """What a difference is about: all that is known of one unit is about that unit."""
     return {
         ("unit" if each.kind.startswith("unit_") else each.kind, each.name)
@@ -208,8 +215,8 @@ def _subjects(candidate: Candidate) -> set[tuple[str, str]]:
 
 
 def _leader(
-    first: Candidate,
-    other: Candidate,
+    first: PredictiveDifference,
+    other: PredictiveDifference,
     share: float,
     relation: Relation,
     of_first: float,
@@ -235,7 +242,7 @@ def _deciding(chosen: Flags, affected: Flags, names: list[str]) -> Deciding:
     return Deciding(tuple(names[node] for node in failed), tuple(names[node] for node in well))
 
 
-def shares(candidates: Sequence[Candidate]) -> NDArray[np.float64]:
+def shares(candidates: Sequence[PredictiveDifference]) -> NDArray[np.float64]:
     """What each carries of all of the evidence, together 1: which of them would make the failures
     least surprising.
 
@@ -260,7 +267,7 @@ def cannot_be_excluded(share: NDArray[np.float64]) -> set[int]:
     return set(order[:needed].tolist())
 
 
-def _log_likelihood(table: Table) -> float:
+def _log_likelihood(table: FourfoldTable) -> float:
     logs = log_factorials(table.nodes + 1)
     return sum(
         float(logs[failed] + logs[well] - logs[failed + well + 1])

@@ -5,10 +5,10 @@ nodes, and what to look for.
 import math
 from typing import Final
 
-from necroscope.fleet.cohorts.candidates import Candidate
+from necroscope.fleet.cohorts.candidates import PredictiveDifference
 from necroscope.fleet.cohorts.decision import Decision, Doubt, Relation
 from necroscope.fleet.cohorts.fact_rules import Predicate
-from necroscope.fleet.cohorts.stratified import Table
+from necroscope.fleet.cohorts.stratified import FourfoldTable
 
 # How rarely the result may come about if the change did nothing.
 _BY_CHANCE: Final = 0.05
@@ -35,7 +35,7 @@ def experiments(decision: Decision, span: str) -> list[str]:
     return [*told, *_give(first.candidate, needed, span)]
 
 
-def nodes_needed(table: Table) -> int | None:
+def nodes_needed(table: FourfoldTable) -> int | None:
     """Nodes that have it, of which none being affected would surprise. None: more than anybody
     would change.
     """
@@ -46,7 +46,7 @@ def nodes_needed(table: Table) -> int | None:
     return needed if needed <= _MOST_NODES else None
 
 
-def _take_away(fact: Predicate, first: Candidate, needed: int | None, span: str) -> str:
+def _take_away(fact: Predicate, first: PredictiveDifference, needed: int | None, span: str) -> str:
     where = f" ({_names(first.places)})" if first.places else ""
     if needed is None:
         return (
@@ -58,7 +58,7 @@ def _take_away(fact: Predicate, first: Candidate, needed: int | None, span: str)
     return f"{change}: if none of them is affected in {span}, it is that ({chance})"
 
 
-def _give(first: Candidate, needed: int | None, span: str) -> list[str]:
+def _give(first: PredictiveDifference, needed: int | None, span: str) -> list[str]:
     """The other way round is only worth telling where a place is in the way."""
     if not first.places or not first.facts or needed is None:
         return []

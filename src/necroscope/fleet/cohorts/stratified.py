@@ -16,7 +16,7 @@ Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class FourfoldTable:
     """A 2x2 table: nodes with and without a difference, affected and well."""
 
     affected_with: int
@@ -45,13 +45,13 @@ class Table:
         }
 
 
-def table_of(has: Flags, affected: Flags, among: Flags | None = None) -> Table:
+def table_of(has: Flags, affected: Flags, among: Flags | None = None) -> FourfoldTable:
     """Of all nodes, or of some."""
     if among is not None:
         has, affected = has[among], affected[among]
     both = int((has & affected).sum())
     with_it, failed = int(has.sum()), int(affected.sum())
-    return Table(both, with_it - both, failed - both, len(has) - with_it - failed + both)
+    return FourfoldTable(both, with_it - both, failed - both, len(has) - with_it - failed + both)
 
 
 def chance_given(has: Flags, affected: Flags, other: Flags) -> float:

@@ -63,7 +63,7 @@ async def answer_refusal(_: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"error": refusal.facts, "hint": refusal.hint}, refusal.status, headers)
 
 
-class Budget:
+class RequestBudget:
     """Taken as the bytes of a body come, given back when it was answered: who announces much and
     sends little holds little.
     """

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 from uuid import uuid4
 
-from necroscope.fleet.collector.admission import Budget, DailyQuota, TokenBuckets
+from necroscope.fleet.collector.admission import DailyQuota, RequestBudget, TokenBuckets
 from necroscope.fleet.collector.group_commit import GroupCommit
 from necroscope.fleet.collector.metrics import Metrics, resident_memory_bytes
 from necroscope.fleet.lake import Lake
@@ -47,7 +47,7 @@ class Collector:
     # This process among the collectors of a lake.
     name: str = field(default_factory=lambda: uuid4().hex)
     metrics: Metrics = field(default_factory=Metrics)
-    budget: Budget = field(init=False)
+    budget: RequestBudget = field(init=False)
     commits: GroupCommit = field(init=False)
     decoders: ThreadPoolExecutor = field(init=False)
     _quota: DailyQuota = field(init=False)
@@ -57,7 +57,9 @@ class Collector:
 
     def __post_init__(self) -> None:
         limits = self.limits
-        self.budget = Budget(limits.queued_bytes, limits.queued_requests, limits.node_requests)
+        self.budget = RequestBudget(
+            limits.queued_bytes, limits.queued_requests, limits.node_requests
+        )
         self.commits = GroupCommit(
             self.lake,
             self.name,

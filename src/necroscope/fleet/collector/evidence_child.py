@@ -23,7 +23,7 @@ import pyarrow as pa
 from necroscope.errors import CorruptData, NecroscopeError
 from necroscope.fleet.opened_bundle import open_bundle
 from necroscope.store.query import Store
-from necroscope.views.web.app import Recording, recording_app
+from necroscope.views.web.app import ServedRecording, recording_app
 
 # All that are open at once fit into the pod of the collector.
 _DATA_LIMIT_BYTES: Final = 640 << 20
@@ -35,7 +35,7 @@ _DEATH_S: Final = 1.0
 _BUNDLE: Final = "bundle"
 _HEAD: Final = struct.Struct("<I")
 
-RecordingOf = Callable[[Store], Recording]
+RecordingOf = Callable[[Store], ServedRecording]
 
 
 class EvidenceLostError(NecroscopeError):

@@ -21,7 +21,7 @@ from necroscope.fleet.cohorts.intervals import (
 from necroscope.fleet.fact_matrix import NodeKey
 from necroscope.fleet.protocol import DAY_NS
 from necroscope.fleet.questions.fact_changes import Change, FactState, read_changes
-from necroscope.fleet.questions.occurrences import About, read_moments
+from necroscope.fleet.questions.occurrences import Subject, read_moments
 from necroscope.fleet.questions.presence import Presence, read_presence
 from necroscope.fleet.questions.success import JobRates, read_success
 from necroscope.model.span import Span
@@ -126,7 +126,7 @@ class ChangeAnswer:
     """`others` are the nodes that did not change; None where there are none."""
 
     state: FactState
-    about: About | None
+    about: Subject | None
     span: Span
     first_ns: int
     last_ns: int
@@ -153,7 +153,7 @@ class ChangeAnswer:
 
 
 def change(
-    questions: LakeQuestions, state: FactState, asked: About | None, span: Span
+    questions: LakeQuestions, state: FactState, asked: Subject | None, span: Span
 ) -> ChangeAnswer:
     changes = read_changes(questions, state, span)
     presence = read_presence(questions, span)

@@ -20,7 +20,7 @@ _LOOK_BACK_NS: Final = 90 * 86400 * NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class Subject:
     """What is asked about: an event by its kind, or the verdicts of a cause by its slug."""
 
     what: str
@@ -40,17 +40,17 @@ class Occurrences(NamedTuple):
     times: int
 
 
-def about(event: str | None, cause: str | None) -> About:
+def about(event: str | None, cause: str | None) -> Subject:
     if (event is None) == (cause is None):
         raise UsageError(
             "say what to explain: one event or one cause",
             "for example --event nic_reset, or --cause zombie-memcg-walk",
         )
-    return About("event", event) if event is not None else About("cause", str(cause))
+    return Subject("event", event) if event is not None else Subject("cause", str(cause))
 
 
 def read_occurrences(
-    questions: LakeQuestions, asked: About, span: Span
+    questions: LakeQuestions, asked: Subject, span: Span
 ) -> dict[NodeKey, Occurrences]:
     """Nodes on which it happened in the span, and when first, also before it. None is an error that
     lists what there is.
@@ -69,7 +69,7 @@ def read_occurrences(
     }
 
 
-def read_moments(questions: LakeQuestions, asked: About, span: Span) -> dict[NodeKey, list[int]]:
+def read_moments(questions: LakeQuestions, asked: Subject, span: Span) -> dict[NodeKey, list[int]]:
     """All moments, in order, by node; nothing is no error."""
     source, views = _source(asked, span)
     rows = questions.rows(
@@ -82,7 +82,7 @@ def read_moments(questions: LakeQuestions, asked: About, span: Span) -> dict[Nod
 
 def read_nodes_by_name(questions: LakeQuestions, what: str, span: Span) -> dict[str, list[NodeKey]]:
     """Of each event, or each cause, the nodes it happened on; of those on most nodes first."""
-    source, views = _source(About(what, ""), span)
+    source, views = _source(Subject(what, ""), span)
     query = (
         f"SELECT name, list(DISTINCT (cluster, node)) AS nodes FROM ({source}) GROUP BY 1 ORDER BY"
         " len(nodes) DESC, name"
@@ -96,7 +96,7 @@ def _values(row: Any) -> tuple[str, str]:
     return found[0], found[1]
 
 
-def _source(asked: About, span: Span) -> tuple[str, dict[str, View]]:
+def _source(asked: Subject, span: Span) -> tuple[str, dict[str, View]]:
     if asked.what == "event":
         view = View(span, ("boot_id", "source_sequence", "kind"))
         return "SELECT cluster, node, time, kind AS name FROM events", {"events": view}
@@ -106,7 +106,7 @@ def _source(asked: About, span: Span) -> tuple[str, dict[str, View]]:
     }
 
 
-def _nothing(questions: LakeQuestions, asked: About, span: Span) -> UsageError:
+def _nothing(questions: LakeQuestions, asked: Subject, span: Span) -> UsageError:
     there = list(read_nodes_by_name(questions, asked.what, span).items())
     when = f"from {format_moment(span.from_ns)} to {format_moment(span.to_ns)}"
     if there:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.fact_matrix import NodeKey
 from necroscope.fleet.questions.node_choice import KnownNodes
-from necroscope.fleet.questions.occurrences import About, read_moments
+from necroscope.fleet.questions.occurrences import Subject, read_moments
 from necroscope.fleet.where import parse
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S, format_moment
@@ -43,7 +43,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class TimelineAnswer:
-    about: About
+    about: Subject
     span: Span
     by: str
     bucket_ns: int
@@ -63,7 +63,7 @@ class TimelineAnswer:
 
 
 def timeline(
-    questions: LakeQuestions, asked: About, by: str, span: Span, where: str | None = None
+    questions: LakeQuestions, asked: Subject, by: str, span: Span, where: str | None = None
 ) -> TimelineAnswer:
     known = KnownNodes(questions, span)
     moments = read_moments(questions, asked, span)

@@ -19,7 +19,7 @@ from necroscope.fleet.cohorts.decision import Decision, decide
 from necroscope.fleet.cohorts.experiment import experiments
 from necroscope.fleet.fact_matrix import NodeKey, read_fact_matrix, with_clusters, without_facts
 from necroscope.fleet.questions.node_choice import choose
-from necroscope.fleet.questions.occurrences import About, Occurrences, read_occurrences
+from necroscope.fleet.questions.occurrences import Occurrences, Subject, read_occurrences
 from necroscope.fleet.questions.presence import read_presence
 from necroscope.fleet.questions.why_words import standing, summary
 from necroscope.model.span import Span
@@ -32,7 +32,7 @@ _SETTLED_NS: Final = 600 * NS_PER_S
 
 @dataclass(frozen=True, slots=True)
 class WhyAnswer:
-    about: About
+    about: Subject
     span: Span
     where: str | None
     decision: Decision
@@ -67,7 +67,9 @@ class WhyAnswer:
         }
 
 
-def why(questions: LakeQuestions, asked: About, span: Span, where: str | None = None) -> WhyAnswer:
+def why(
+    questions: LakeQuestions, asked: Subject, span: Span, where: str | None = None
+) -> WhyAnswer:
     happened = read_occurrences(questions, asked, span)
     seen = read_presence(questions, span).nodes() | happened.keys()
     if where is not None:

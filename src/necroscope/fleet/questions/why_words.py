@@ -10,7 +10,7 @@ from necroscope.fleet.cohorts.decision import (
     Leader,
     Relation,
 )
-from necroscope.fleet.cohorts.stratified import Table
+from necroscope.fleet.cohorts.stratified import FourfoldTable
 
 
 def summary(decision: Decision, about: str) -> str:
@@ -45,7 +45,7 @@ def summary(decision: Decision, about: str) -> str:
     return f"cannot separate: {leads}; but not excluded: {told}"
 
 
-def rates(table: Table) -> str:
+def rates(table: FourfoldTable) -> str:
     """`17 of 73 nodes with it were affected (23 %), 2 of 127 without (1.6 %)`."""
     without = table.nodes - table.with_it
     return (
@@ -80,7 +80,7 @@ def standing(leader: Leader, first: Leader) -> str:
     return f"{name} says something of its own: {cells}"
 
 
-def _cells(first: Table) -> str:
+def _cells(first: FourfoldTable) -> str:
     """Of the first difference, among some nodes."""
     without = first.nodes - first.with_it
     with_it = f"{first.affected_with} of {first.with_it} nodes with the first were affected"

@@ -19,7 +19,7 @@ from necroscope.interchange.perf_data.format import (
     FEATURE_SAMPLE_TIME,
     MISC_BUILD_ID_SIZE,
 )
-from necroscope.interchange.perf_data.header import Event, FileHeader, build_id_records
+from necroscope.interchange.perf_data.header import FileEvent, FileHeader, build_id_records
 from necroscope.model.names import LINE_LIMIT, clean
 from necroscope.perf_abi.event_attr import SAMPLE_CPU, SAMPLE_TIME, SW_DUMMY, TYPE_SOFTWARE
 from necroscope.perf_abi.records import HEADER
@@ -63,7 +63,7 @@ def facts_of(header: FileHeader) -> CaptureFacts:
     return facts
 
 
-def _is_dummy(event: Event) -> bool:
+def _is_dummy(event: FileEvent) -> bool:
     """perf's own event for mappings and names: it takes no samples."""
     return (event.type, event.config) == (TYPE_SOFTWARE, SW_DUMMY)
 

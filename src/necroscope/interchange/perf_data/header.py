@@ -39,7 +39,7 @@ _FEATURE_MOST_BYTES: Final = 16 << 20
 _FEATURES: Final = 256
 
 
-class Event(NamedTuple):
+class FileEvent(NamedTuple):
     """One perf_event_attr, as far as reading its samples needs it."""
 
     type: int
@@ -54,7 +54,7 @@ class FileHeader:
     is_pipe: bool
     data_start: int
     data_end: int
-    events: list[Event] = field(default_factory=list)
+    events: list[FileEvent] = field(default_factory=list)
     event_of_id: dict[int, int] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
     features: dict[int, bytes] = field(default_factory=dict)
@@ -187,7 +187,7 @@ def _add_event(header: FileHeader, record: bytes, ids: tuple[int, ...]) -> None:
         sample_type, read_format, branch_type, user_registers, interrupt_registers
     )
     header.event_of_id.update(dict.fromkeys(ids, len(header.events)))
-    header.events.append(Event(kind, config, flags, layout, bool(flags >> 25 & 1)))
+    header.events.append(FileEvent(kind, config, flags, layout, bool(flags >> 25 & 1)))
 
 
 def _read_features(

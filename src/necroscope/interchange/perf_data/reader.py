@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from necroscope.errors import UsageError
-from necroscope.interchange.capture import LATEST_NS, Capture, Lost, Plan, SampleBatch
+from necroscope.interchange.capture import LATEST_NS, Capture, ImportPlan, Lost, SampleBatch
 from necroscope.interchange.import_profile import ImportProfile
 from necroscope.interchange.perf_data.answers import Answers
 from necroscope.interchange.perf_data.features import build_ids, facts_of, wall_clock_offset_ns
@@ -23,7 +23,7 @@ from necroscope.interchange.profile_event import ProfileEvent
 from necroscope.interchange.symbol_search import SymbolSearch
 from necroscope.interchange.unreadable import unreadable
 from necroscope.model.names import clean
-from necroscope.model.reading import Columns
+from necroscope.model.reading import ColumnBuffers
 from necroscope.perf_abi.event_attr import FLAG_SAMPLE_ID_ALL, SAMPLE_REGS_USER
 from necroscope.perf_abi.records import HEADER, KSYMBOL, LOST, LOST_BODY, MMAP, MMAP2, THROTTLE
 from necroscope.perf_abi.sample_layout import SAMPLE_CGROUP, SAMPLE_STACK_USER
@@ -97,7 +97,7 @@ class _Reader:
     header: FileHeader
     search: SymbolSearch
 
-    def read(self, capture: Capture, plan: Plan) -> Iterator[SampleBatch]:
+    def read(self, capture: Capture, plan: ImportPlan) -> Iterator[SampleBatch]:
         try:
             with self.path.open("rb") as file:
                 reading = _Reading(self, file, capture, plan)
@@ -112,7 +112,7 @@ class _Reader:
 class _Reading:
     """One pass over the file."""
 
-    def __init__(self, reader: _Reader, file: BinaryIO, capture: Capture, plan: Plan) -> None:
+    def __init__(self, reader: _Reader, file: BinaryIO, capture: Capture, plan: ImportPlan) -> None:
         facts, header, profile, search = capture.facts, reader.header, plan.profile, reader.search
         is_here = search.is_this_machine(facts.host, facts.kernel_release)
         ids = build_ids(header)
@@ -241,7 +241,7 @@ class _Reading:
             lost = lost._replace(samples=lost.samples + known.pop().samples)
         known.append(lost)
 
-    def _with_cgroups(self, columns: Columns | None) -> Columns | None:
+    def _with_cgroups(self, columns: ColumnBuffers | None) -> ColumnBuffers | None:
         """Samples of `--all-cgroups` say the id of theirs, other records its name."""
         if columns is None or not any(
             event.layout.has(SAMPLE_CGROUP) for event in self._header.events

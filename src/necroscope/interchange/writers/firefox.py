@@ -26,7 +26,13 @@ from necroscope.interchange.writers.firefox_tables import (
     libraries,
     shared_tables,
 )
-from necroscope.interchange.writers.window import UNKNOWN, Columns, Strings, WindowFacts, columns_of
+from necroscope.interchange.writers.window import (
+    UNKNOWN,
+    SampleColumns,
+    Strings,
+    WindowFacts,
+    columns_of,
+)
 from necroscope.model.units import NS_PER_MS
 from necroscope.stacks.samples import SampleTables
 
@@ -65,7 +71,7 @@ def write_firefox(
     out.write(json.dumps(profile, separators=(",", ":")).encode())
 
 
-def _meta(columns: Columns, facts: WindowFacts) -> Json:
+def _meta(columns: SampleColumns, facts: WindowFacts) -> Json:
     cores = int((np.unique(columns.cpu) != UNKNOWN).sum())
     entries = [{"label": "Left out", "format": "string", "value": text} for text in facts.left_out]
     return {
@@ -104,7 +110,7 @@ def _events_thread(facts: WindowFacts, events: pa.Table | None, strings: Strings
 
 
 def _core_threads(
-    columns: Columns, stacks: NDArray[np.int64], facts: WindowFacts
+    columns: SampleColumns, stacks: NDArray[np.int64], facts: WindowFacts
 ) -> Iterator[Json]:
     for cpu in np.unique(columns.cpu).tolist():
         name = "core unknown" if cpu == UNKNOWN else f"core {cpu}"
@@ -113,7 +119,7 @@ def _core_threads(
 
 
 def _task_threads(
-    columns: Columns, stacks: NDArray[np.int64], facts: WindowFacts
+    columns: SampleColumns, stacks: NDArray[np.int64], facts: WindowFacts
 ) -> Iterator[Json]:
     order = np.lexsort((columns.time_ns, columns.tid, columns.pid))
     is_first = np.flatnonzero(
@@ -132,7 +138,7 @@ def _task_threads(
 
 
 def _sample_table(
-    columns: Columns, stacks: NDArray[np.int64], rows: NDArray[np.int64], facts: WindowFacts
+    columns: SampleColumns, stacks: NDArray[np.int64], rows: NDArray[np.int64], facts: WindowFacts
 ) -> Json:
     weights = columns.weight[rows]
     return {

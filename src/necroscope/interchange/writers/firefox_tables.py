@@ -4,7 +4,7 @@ strings (format version 61).
 
 from typing import Any, Final
 
-from necroscope.interchange.writers.window import UNKNOWN, Columns, Strings
+from necroscope.interchange.writers.window import UNKNOWN, SampleColumns, Strings
 from necroscope.stacks.tree import Tree
 
 Json = dict[str, Any]
@@ -26,12 +26,12 @@ _LIBRARY_RESOURCE: Final = 1
 _NO_ADDRESS: Final = -1
 
 
-def _modules(columns: Columns) -> Modules:
+def _modules(columns: SampleColumns) -> Modules:
     keys = dict.fromkeys((frame.module, frame.build_id) for frame in columns.frames)
     return {key: number for number, key in enumerate(keys)}
 
 
-def libraries(columns: Columns) -> list[Json]:
+def libraries(columns: SampleColumns) -> list[Json]:
     return [_library(module, build_id) for module, build_id in _modules(columns)]
 
 
@@ -57,7 +57,7 @@ def breakpad_id(build_id: str | None) -> str:
     return (raw[3::-1] + raw[5:3:-1] + raw[7:5:-1] + raw[8:]).hex().upper() + "0"
 
 
-def shared_tables(columns: Columns, stacks: Tree, strings: Strings) -> Json:
+def shared_tables(columns: SampleColumns, stacks: Tree, strings: Strings) -> Json:
     modules = _modules(columns)
     parents = stacks.parent.tolist()
     return {
@@ -80,7 +80,7 @@ def shared_tables(columns: Columns, stacks: Tree, strings: Strings) -> Json:
     }
 
 
-def _frame_table(columns: Columns) -> Json:
+def _frame_table(columns: SampleColumns) -> Json:
     count = len(columns.frames)
     nothing = [None] * count
     return {
@@ -97,7 +97,7 @@ def _frame_table(columns: Columns) -> Json:
     }
 
 
-def _function_table(columns: Columns, modules: Modules, strings: Strings) -> Json:
+def _function_table(columns: SampleColumns, modules: Modules, strings: Strings) -> Json:
     count = len(columns.frames)
     nothing = [None] * count
     return {

@@ -14,7 +14,13 @@ import numpy as np
 
 from necroscope import __version__
 from necroscope.errors import UsageError
-from necroscope.interchange.writers.window import UNKNOWN, Columns, Strings, WindowFacts, columns_of
+from necroscope.interchange.writers.window import (
+    UNKNOWN,
+    SampleColumns,
+    Strings,
+    WindowFacts,
+    columns_of,
+)
 from necroscope.model.frame import Frame
 from necroscope.stacks.samples import SampleTables
 
@@ -126,7 +132,7 @@ class _Dictionary:
         return len(self._message.stack_table) - 1
 
 
-def _add_samples(profile: Any, columns: Columns, dictionary: _Dictionary) -> None:
+def _add_samples(profile: Any, columns: SampleColumns, dictionary: _Dictionary) -> None:
     locations = [dictionary.location(frame) for frame in columns.frames]
     stacks = {
         stack: dictionary.stack([locations[frame] for frame in reversed(path)])
@@ -159,7 +165,7 @@ def _add_samples(profile: Any, columns: Columns, dictionary: _Dictionary) -> Non
 
 def _task_attributes(
     dictionary: _Dictionary,
-    columns: Columns,
+    columns: SampleColumns,
     process_names: dict[int, str],
     cpu: int,
     pid: int,

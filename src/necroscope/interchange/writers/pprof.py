@@ -15,7 +15,13 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from necroscope.interchange.writers.window import UNKNOWN, Columns, Strings, WindowFacts, columns_of
+from necroscope.interchange.writers.window import (
+    UNKNOWN,
+    SampleColumns,
+    Strings,
+    WindowFacts,
+    columns_of,
+)
 from necroscope.stacks.samples import SampleTables
 
 _MOST_GROUPS: Final = 10
@@ -102,7 +108,9 @@ def _value_type(field: int, kind: int, unit: int) -> bytes:
     return bytes_field(field, number_field(1, kind) + number_field(2, unit))
 
 
-def _samples(columns: Columns, strings: Strings, period_ns: int, bucket_ns: int) -> list[bytes]:
+def _samples(
+    columns: SampleColumns, strings: Strings, period_ns: int, bucket_ns: int
+) -> list[bytes]:
     time_ns = columns.time_ns // bucket_ns * bucket_ns if bucket_ns else columns.time_ns
     keys = np.stack(
         [
@@ -147,7 +155,7 @@ def _samples(columns: Columns, strings: Strings, period_ns: int, bucket_ns: int)
 
 
 def _task_labels(
-    columns: Columns, strings: Strings, cpu: int, pid: int, tid: int, comm: int, cgroup: int
+    columns: SampleColumns, strings: Strings, cpu: int, pid: int, tid: int, comm: int, cgroup: int
 ) -> bytes:
     numbers = {"cpu": cpu, "pid": pid, "tid": tid}
     texts = {"comm": (comm, columns.comms), "cgroup": (cgroup, columns.cgroups)}
@@ -166,7 +174,7 @@ def _task_labels(
     return b"".join(bytes_field(3, label) for label in labels)
 
 
-def _mappings_and_locations(columns: Columns, strings: Strings) -> list[bytes]:
+def _mappings_and_locations(columns: SampleColumns, strings: Strings) -> list[bytes]:
     """A location and a function for each frame, under the same id."""
     mappings: dict[tuple[str, str], int] = {}
     ends: dict[int, int] = {}

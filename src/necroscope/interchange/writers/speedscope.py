@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from necroscope import __version__
-from necroscope.interchange.writers.window import UNKNOWN, Columns, WindowFacts, columns_of
+from necroscope.interchange.writers.window import UNKNOWN, SampleColumns, WindowFacts, columns_of
 from necroscope.stacks.samples import SampleTables
 
 _SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
@@ -58,7 +58,7 @@ def write_speedscope(
     out.write(b"]}\n")
 
 
-def _name(columns: Columns, by: str, number: int) -> str:
+def _name(columns: SampleColumns, by: str, number: int) -> str:
     if by == "core":
         return "core unknown" if number == UNKNOWN else f"core {number}"
     # The last comm: a thread is called like its parent until it runs exec.
@@ -67,7 +67,7 @@ def _name(columns: Columns, by: str, number: int) -> str:
 
 def _timed_profile(
     name: str,
-    columns: Columns,
+    columns: SampleColumns,
     rows: NDArray[np.int64],
     stacks: dict[int, str],
     facts: WindowFacts,

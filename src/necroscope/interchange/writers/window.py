@@ -46,7 +46,7 @@ LOST_FRAME: Final = Frame("[stack lost]", "[unknown]", "lost", None, None)
 
 
 @dataclass(frozen=True, slots=True)
-class Columns(Samples):
+class SampleColumns(Samples):
     """Samples by time; every `stack` is a row of the tree, and a frame of that a place in
     `frames`.
     """
@@ -71,7 +71,7 @@ class Columns(Samples):
         return {int(self.pid[row]): self.comms[self.comm[row]] for row in rows}
 
 
-def columns_of(tables: SampleTables) -> Columns:
+def columns_of(tables: SampleTables) -> SampleColumns:
     samples = samples_of(tables.samples)
     samples = samples.at(np.argsort(samples.time_ns, kind="stable"))
     tree = Tree(*(numbers(tables.stacks, name, UNKNOWN) for name in ("parent", "frame")))
@@ -85,7 +85,7 @@ def columns_of(tables: SampleTables) -> Columns:
         samples = replace(samples, stack=np.where(lost, len(tree), samples.stack))
         tree = Tree(np.append(tree.parent, UNKNOWN), np.append(tree.frame, len(frames)))
         frames.append(LOST_FRAME)
-    return Columns(
+    return SampleColumns(
         **{field.name: getattr(samples, field.name) for field in fields(samples)},
         tree=tree,
         frames=frames,

@@ -11,7 +11,7 @@ from necroscope import __version__
 from necroscope.fleet.protocol import EARLIEST_NS, NAME, Batch, Columns
 from necroscope.model.core_shares import MINUTE_NS
 from necroscope.model.span import Span
-from necroscope.outlets.push.cursor import Cursor, Loss, OpenSegment
+from necroscope.outlets.push.cursor import Cursor, Loss, SegmentProgress
 from necroscope.outlets.push.facts import FactLedger
 from necroscope.outlets.push.growth import Journals
 from necroscope.outlets.push.jobs import stakeout_ends
@@ -19,7 +19,7 @@ from necroscope.outlets.push.minute_stacks import stack_minutes
 from necroscope.outlets.push.minute_summary import core_minutes
 from necroscope.outlets.push.segment_rows import boot_id_of, new_rows
 from necroscope.segment.recording import LIVE, segment_start_ns
-from necroscope.segment.sealed import SegmentGoneError
+from necroscope.segment.sealed_reader import SegmentGoneError
 from necroscope.segment.window import overlaps
 from necroscope.store.catalog import Segment
 from necroscope.store.query import Store
@@ -161,7 +161,7 @@ class BatchMaker:
     ) -> bool:
         """False if the batch is full."""
         reader, boot_id = store.catalog.reader(segment), safe_name(boot_id_of(segment.path))
-        known = cursor.open.setdefault(_name(segment), OpenSegment())
+        known = cursor.open.setdefault(_name(segment), SegmentProgress())
         found = new_rows(reader, boot_id, cursor)
         facts = self._ledger.news(reader, known.facts_to_ns, self._labels)
         for table, rows in {**found.rows, "facts": facts.rows}.items():

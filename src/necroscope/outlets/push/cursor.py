@@ -14,7 +14,7 @@ _NUMBERS_OF_A_SECOND: Final = 1_000_000
 
 
 @dataclass(slots=True)
-class OpenSegment:
+class SegmentProgress:
     """A segment that may still grow: keys of its rows that were pushed, and up to where its facts
     were.
     """
@@ -48,7 +48,7 @@ class Cursor:
     number: int
     seen_to_ns: int = 0
     closed_through: str = ""
-    open: dict[str, OpenSegment] = field(default_factory=dict)
+    open: dict[str, SegmentProgress] = field(default_factory=dict)
     boot_id: str = ""
     log_sequences: list[int] = field(default_factory=list)
     packed: dict[str, int] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class Cursor:
             # Cursors before the ledger knew how far windows were analysed.
             cursor = cls(**{name: content[name] for name in content if name != "analysed"})
             cursor.open = {
-                name: OpenSegment(**segment) for name, segment in content["open"].items()
+                name: SegmentProgress(**segment) for name, segment in content["open"].items()
             }
             cursor.losses = [Loss(**loss) for loss in content["losses"]]
         except (TypeError, KeyError, AttributeError):
@@ -115,7 +115,7 @@ class Cursor:
         twice are read once.
         """
         if self.closed_through:
-            self.open.setdefault(self.closed_through, OpenSegment())
+            self.open.setdefault(self.closed_through, SegmentProgress())
         for segment in self.open.values():
             segment.facts_to_ns = 0
         self.labelled = ""

@@ -29,7 +29,7 @@ from necroscope.outlets.push.growth import Growth
 from necroscope.outlets.push.incident_rows import MOST_INCIDENTS, episode_rows, incident_rows
 from necroscope.outlets.push.push_state import PushState
 from necroscope.outlets.push.sender import PushOutcome
-from necroscope.segment.sealed import SegmentGoneError
+from necroscope.segment.sealed_reader import SegmentGoneError
 from necroscope.store.query import Store
 from necroscope.verdicts.entry import IncidentState
 from necroscope.verdicts.ledger import Ledger

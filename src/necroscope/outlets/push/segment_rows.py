@@ -16,10 +16,10 @@ from typing import Any, Final
 
 from necroscope.errors import CorruptData
 from necroscope.fleet.protocol import EARLIEST_NS, LATEST_NS
-from necroscope.outlets.push.cursor import Cursor, OpenSegment
+from necroscope.outlets.push.cursor import Cursor, SegmentProgress
 from necroscope.outlets.push.jobs import unit_ends
 from necroscope.segment.journal import JOURNAL_FILE, SEGMENT_NOTE
-from necroscope.segment.journal_reader import Hole, read_frames
+from necroscope.segment.journal_reader import Hole, read_blocks
 from necroscope.segment.manifest import read_manifest
 from necroscope.segment.reader import SegmentReader
 from necroscope.segment.stored_values import take_text
@@ -74,7 +74,7 @@ class NewRows:
 
 def new_rows(reader: SegmentReader, boot_id: str, cursor: Cursor) -> NewRows:
     found = NewRows()
-    known = set(cursor.open.get(reader.path.name.removesuffix(".live"), OpenSegment()).pushed)
+    known = set(cursor.open.get(reader.path.name.removesuffix(".live"), SegmentProgress()).pushed)
     _add_events(found, reader, boot_id, known, cursor.known_sequences(boot_id))
     for gap in reader.gaps():
         if reader.is_live and gap.from_ns == gap.to_ns:
@@ -91,7 +91,7 @@ def boot_id_of(path: Path) -> str:
     with contextlib.suppress(OSError, CorruptData, KeyError, StopIteration):
         if not path.name.endswith(".live"):
             return read_manifest(path).boot_id or "unknown"
-        frame = next(read_frames(path / JOURNAL_FILE))
+        frame = next(read_blocks(path / JOURNAL_FILE))
         if not isinstance(frame, Hole) and frame.header.name == SEGMENT_NOTE:
             return take_text(frame.note(), "boot_id") or "unknown"
     return "unknown"

@@ -30,7 +30,7 @@ class Cgroups(Source):
         self._clock_ns = clock_ns
         self._file = KeptFile(root / "proc/cgroups")
         self._hierarchies: list[Hierarchy] = []
-        self._limits: dict[bytes, list[limits.Limits]] = {}
+        self._limits: dict[bytes, list[limits.CgroupLimits]] = {}
         self._read_at: Moment | None = None
 
     def read(self, now: Moment) -> Reading:
@@ -141,12 +141,12 @@ class Cgroups(Source):
         return Gap("cgroups", (self._read_at or now).time_ns, now.time_ns, cause, lost=lost)
 
 
-def _limits_of(hierarchy: Hierarchy) -> list[limits.Limits]:
+def _limits_of(hierarchy: Hierarchy) -> list[limits.CgroupLimits]:
     if hierarchy.version == 2:
-        return [limits.Limits("unified", limits.figures_v2)]
+        return [limits.CgroupLimits("unified", limits.figures_v2)]
     readers = {"cpu": limits.figures_v1_cpu, "memory": limits.figures_v1_memory}
     return [
-        limits.Limits(name, figures)
+        limits.CgroupLimits(name, figures)
         for name, figures in readers.items()
         if name in hierarchy.controllers
     ]

@@ -85,7 +85,7 @@ def _rise(new: int | None, old: int | None) -> int | None:
 
 
 @dataclass(slots=True)
-class Limits:
+class CgroupLimits:
     """The limits of one hierarchy: reads its cgroups in turn, some each time where there are
     many.
     """

@@ -19,7 +19,7 @@ from necroscope.sources.background import Background
 from necroscope.sources.containers import oci_bundle
 from necroscope.sources.containers.container_events import daemon_events, restart_event
 from necroscope.sources.containers.container_state import ContainerState
-from necroscope.sources.containers.daemon import PODMAN_SOCKET, ContainerDaemon, Look
+from necroscope.sources.containers.daemon import PODMAN_SOCKET, ContainerDaemon, DaemonLook
 from necroscope.sources.containers.kubernetes import LoggedContainer, PodLogs
 from necroscope.sources.containers.running import read_running
 
@@ -36,7 +36,7 @@ _BUNDLES_LIMIT: Final = 5_000
 class _Round:
     asked: Moment
     ahead_ns: int
-    looks: list[Look] = field(default_factory=list)
+    looks: list[DaemonLook] = field(default_factory=list)
     logged: list[LoggedContainer] = field(default_factory=list)
     running: dict[str, ContainerState] | None = None
     causes: list[str] = field(default_factory=list)

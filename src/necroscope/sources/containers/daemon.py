@@ -15,7 +15,7 @@ from necroscope.errors import SourceUnavailable
 from necroscope.model.units import NS_PER_S
 from necroscope.sources.containers import docker_api
 from necroscope.sources.containers.container_state import ContainerState
-from necroscope.sources.containers.docker_api import ContainerEvent, Listed
+from necroscope.sources.containers.docker_api import ContainerEvent, ListedContainer
 from necroscope.sources.daemon_socket import DaemonSocket, is_there
 from necroscope.sources.http_get import http_get
 
@@ -42,7 +42,7 @@ _EventKey = tuple[int, str, str]
 
 
 @dataclass(slots=True)
-class Look:
+class DaemonLook:
     """`states` are those that changed; `present` the ids of all there are; `causes` say which could
     not be inspected, and why.
     """
@@ -67,28 +67,28 @@ class ContainerDaemon:
         self._timeout_s = timeout_s
         self._since_ns: int | None = None
         self._told: set[_EventKey] = set()
-        self._listed: dict[str, Listed] = {}
+        self._listed: dict[str, ListedContainer] = {}
         self._waiting: list[str] = []
         self._stuck: dict[str, str] = {}
         self._database_mark: tuple[int, ...] | None = None
-        self._last = Look(runtime)
+        self._last = DaemonLook(runtime)
 
     def is_there(self) -> bool:
         return is_there(self._root, self._path)
 
-    def look(self, realtime_ns: int) -> Look:
+    def look(self, realtime_ns: int) -> DaemonLook:
         """`realtime_ns` is the machine's clock now."""
         try:
             return self._look(realtime_ns)
         except _UNKNOWN_FORM as error:
             raise self._unknown_form(error) from None
 
-    def _look(self, realtime_ns: int) -> Look:
+    def _look(self, realtime_ns: int) -> DaemonLook:
         mark = self._mark()
         is_fresh = self._since_ns is not None and realtime_ns - self._since_ns < _ANYWAY_NS
         if mark is not None and mark == self._database_mark and is_fresh:
             return replace(self._last, states=[], events=[])
-        look = Look(self.runtime)
+        look = DaemonLook(self.runtime)
         listed = docker_api.parse_list(self._get(docker_api.LIST))
         look.left_out = max(0, len(listed) - CONTAINER_LIMIT)
         found = {item.container: item for item in listed[:CONTAINER_LIMIT]}
@@ -137,7 +137,9 @@ class ContainerDaemon:
             told for told in self._told if told[0] >= from_ns
         }
 
-    def _inspect(self, containers: Iterable[str], found: dict[str, Listed], look: Look) -> None:
+    def _inspect(
+        self, containers: Iterable[str], found: dict[str, ListedContainer], look: DaemonLook
+    ) -> None:
         """What is beyond the limit waits for the next look. What was stuck comes last: it keeps no
         other from being told.
         """

@@ -28,7 +28,7 @@ _STAMP: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?\d*
 _ID: Final = re.compile(r"[0-9a-f]{12,64}")
 
 
-class Listed(NamedTuple):
+class ListedContainer(NamedTuple):
     """A container as the list tells it."""
 
     container: str
@@ -57,14 +57,14 @@ def events_target(since_ns: int, until_ns: int, *, is_podman: bool) -> str:
     return f"/events?since={_seconds(since_ns)}&{end}&filters={_FILTERS}"
 
 
-def parse_list(body: bytes) -> list[Listed]:
+def parse_list(body: bytes) -> list[ListedContainer]:
     """The containers there are, running or not."""
     found = []
     for item in _json(body):
         container = str(item["Id"])
         if _ID.fullmatch(container):
             name = str((item.get("Names") or [""])[0]).removeprefix("/")
-            found.append(Listed(container, clean(name), clean(str(item.get("State", "")))))
+            found.append(ListedContainer(container, clean(name), clean(str(item.get("State", "")))))
     return found
 
 

@@ -22,7 +22,7 @@ def command(root: Path, skip: set[str], *, is_metadata_asked: bool) -> list[str]
     return [*words, "--metadata"] if is_metadata_asked else words
 
 
-class Collector(Child):
+class FactsCollector(Child):
     """`known` are hashes by identity of the file."""
 
     def __init__(self, arguments: Sequence[str], known: dict[str, str]) -> None:

@@ -13,11 +13,11 @@ from necroscope.sources.systemd.bus import (
     MANAGER_PATH,
     PROPERTIES,
     Bus,
-    Question,
+    BusQuestion,
     get,
     runs_systemd,
 )
-from necroscope.sources.systemd.unit_state import Listed
+from necroscope.sources.systemd.unit_state import ListedUnit
 
 UNIT_LIMIT: Final = 2_000
 # Longer than the recorder would wait: nobody does here, and systemd reads every unit file for it.
@@ -59,7 +59,7 @@ def _manager(bus: Bus) -> Iterator[Fact]:
         "DefaultOOMPolicy",
     )
     answers = bus.ask(
-        [Question(MANAGER_PATH, PROPERTIES, "Get", (MANAGER, name)) for name in names]
+        [BusQuestion(MANAGER_PATH, PROPERTIES, "Get", (MANAGER, name)) for name in names]
     )
     known = {name: answer[0] for name, answer in zip(names, answers, strict=True) if answer}
     for name in ("Version", "SystemState", "DefaultOOMPolicy"):
@@ -74,7 +74,7 @@ def _manager(bus: Bus) -> Iterator[Fact]:
 
 
 def _unit_files(bus: Bus) -> Iterator[Fact]:
-    (answer,) = bus.ask([Question(MANAGER_PATH, MANAGER, "ListUnitFiles")])
+    (answer,) = bus.ask([BusQuestion(MANAGER_PATH, MANAGER, "ListUnitFiles")])
     if answer is None:
         raise SourceUnavailable("systemd does not list its unit files")
     files = sorted(
@@ -89,10 +89,12 @@ def _loaded(bus: Bus) -> Iterator[Fact]:
     them.
     """
     (answer,) = bus.ask(
-        [Question(MANAGER_PATH, MANAGER, "ListUnitsByPatterns", ((), ("*.service",)))]
+        [BusQuestion(MANAGER_PATH, MANAGER, "ListUnitsByPatterns", ((), ("*.service",)))]
     )
     listed = [
-        unit for unit in map(Listed.of, answer[0] if answer else ()) if unit.load_state == "loaded"
+        unit
+        for unit in map(ListedUnit.of, answer[0] if answer else ())
+        if unit.load_state == "loaded"
     ][:UNIT_LIMIT]
     states = bus.ask([get(unit.path, "Unit", "UnitFileState") for unit in listed])
     enabled = [
@@ -116,7 +118,7 @@ def _loaded(bus: Bus) -> Iterator[Fact]:
             yield fact("unit_dependency", unit.name, "; ".join(depends))
 
 
-def outcome(unit: Listed, known: dict[str, Any]) -> str:
+def outcome(unit: ListedUnit, known: dict[str, Any]) -> str:
     """One word that is the same on every node where the same came of it."""
     is_success = known.get("Result") == "success"
     if (known.get("NRestarts") or 0) >= _LOOP and (not is_success or unit.is_passing):

@@ -16,7 +16,7 @@ from necroscope.model.names import clean
 from necroscope.model.reading import Moment, Reading, Row, Source
 from necroscope.model.units import NS_PER_S
 from necroscope.sources.background import Background
-from necroscope.sources.facts.collector import EXECUTABLES, Collector, command
+from necroscope.sources.facts.collector import EXECUTABLES, FactsCollector, command
 
 FACT_LIMIT: Final = 30_000
 # A stage that says nothing for so long hangs; hashing, which sleeps most of the time, is given
@@ -57,7 +57,7 @@ class Facts(Source):
         labels: Mapping[str, str] | None = None,
         *,
         is_metadata_asked: bool = False,
-        make: Callable[[list[str], dict[str, str]], Collector] = Collector,
+        make: Callable[[list[str], dict[str, str]], FactsCollector] = FactsCollector,
     ) -> None:
         self._root = root
         self._every_ns = every_ns
@@ -68,7 +68,7 @@ class Facts(Source):
         }
         self._labels = set(self._facts)
         self._hashes: dict[str, str] = {}
-        self._collector: Collector | None = None
+        self._collector: FactsCollector | None = None
         self._abandoned = Abandoned()
         self._seen: set[Key] = set()
         self._stage = ""
@@ -208,7 +208,7 @@ class Facts(Source):
             del self._facts[key]
         return [(now.time_ns, *key, None) for key in gone]
 
-    def _leave(self, collector: Collector) -> None:
+    def _leave(self, collector: FactsCollector) -> None:
         self._collector = None
         self._abandoned.leave(collector)
 

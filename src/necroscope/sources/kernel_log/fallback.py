@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from necroscope.errors import SourceUnavailable
-from necroscope.sources.kernel_log.journal import JournalReader
+from necroscope.sources.kernel_log.journal import JournalctlReader
 from necroscope.sources.kernel_log.kmsg import KmsgReader
 from necroscope.sources.kernel_log.line import LogReader
 from necroscope.sources.kernel_log.syslog_file import SyslogReader
@@ -17,7 +17,7 @@ def open_log(root: Path, to_time_ns: Callable[[int], int]) -> LogReader:
     refusals = []
     for open_reader, where in (
         (KmsgReader.open, root / "dev/kmsg"),
-        (JournalReader.open, root),
+        (JournalctlReader.open, root),
         (SyslogReader.open, root),
     ):
         try:

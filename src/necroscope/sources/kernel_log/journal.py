@@ -56,7 +56,7 @@ def parse(raw: bytes, to_time_ns: Callable[[int], int]) -> LogLine | None:
     return LogLine(time_ns, stamp_us, severity, facility, by_kernel, clean_line(text.rstrip(b"\n")))
 
 
-class JournalReader:
+class JournalctlReader:
     """A journalctl that follows the kernel's lines. When it ends, it is started again after a
     pause.
     """
@@ -80,7 +80,7 @@ class JournalReader:
         self._child: Child | None = self._start(HISTORY_LINES)
 
     @classmethod
-    def open(cls, root: Path, to_time_ns: Callable[[int], int]) -> "JournalReader":
+    def open(cls, root: Path, to_time_ns: Callable[[int], int]) -> "JournalctlReader":
         program = shutil.which("journalctl")
         directory = next(
             (root / name for name in _DIRECTORIES if any((root / name).glob("*/*.journal"))), None

@@ -9,7 +9,7 @@ import mmap
 import os
 from typing import Final
 
-from necroscope.profile.library import Ring as NativeRing
+from necroscope.profile.library import NativeRing
 
 PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 _HEAD_OFFSET: Final = 1024

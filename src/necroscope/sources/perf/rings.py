@@ -18,7 +18,7 @@ from necroscope.errors import NecroscopeError, SourceUnavailable
 from necroscope.model.units import NS_PER_S
 from necroscope.perf_abi import event_attr as abi
 from necroscope.perf_abi.sample_layout import SampleLayout
-from necroscope.profile.library import Ring as NativeRing
+from necroscope.profile.library import NativeRing
 from necroscope.sources.perf.event import enable, event_id, open_event
 from necroscope.sources.perf.ring import PAGE_BYTES, Ring
 from necroscope.sources.readiness import Readiness
@@ -56,7 +56,7 @@ TRACEPOINT_RAW_OFFSET: Final = 44  # the raw size is 32 bits wide, the data foll
 _SOFTWARE_CLOCK: Final = "cpu-clock"
 
 
-class IdleFilter(Protocol):
+class EventFilter(Protocol):
     def attach(self, descriptor: int) -> None:
         """To the event behind this descriptor."""
         ...
@@ -82,7 +82,7 @@ class Rings:
         self._tracepoint_descriptors: dict[int, list[int]] = {}
         self.tracepoint_of: dict[int, int] = {}
         self._native: Array[NativeRing] | None = None
-        self._idle_filter: IdleFilter | None = None
+        self._idle_filter: EventFilter | None = None
         self._interrupted: set[int] = set()
         self._readiness = Readiness()
 
@@ -98,7 +98,7 @@ class Rings:
             )
         return self._native
 
-    def use_idle_filter(self, idle_filter: IdleFilter | None) -> None:
+    def use_idle_filter(self, idle_filter: EventFilter | None) -> None:
         """Let the kernel drop what is idle, on the rings of now and of later; None: no longer."""
         before, self._idle_filter = self._idle_filter, idle_filter
         for ring in self._rings.values():

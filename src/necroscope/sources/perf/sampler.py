@@ -17,7 +17,7 @@ from necroscope.model.reading import Gap, Moment, Reading, Source, Trouble
 from necroscope.model.units import NS_PER_S
 from necroscope.perf_abi import records
 from necroscope.profile.core import PassedOn
-from necroscope.profile.live import LiveProfile, Lookup, Turn
+from necroscope.profile.live import LiveLookup, LiveProfile, Turn
 from necroscope.sources.perf.cgroup_ledger import CgroupLedger
 from necroscope.sources.perf.idle_filter import IdleFilter, make_idle_filter
 from necroscope.sources.perf.loaded_modules import LoadedModules
@@ -44,7 +44,7 @@ _NAMES_LOST: Final = (
 )
 
 
-class LookupProcess(Lookup, Protocol):
+class LookupProcess(LiveLookup, Protocol):
     @property
     def restarts(self) -> int: ...
 

@@ -44,7 +44,7 @@ class Driver:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class DriverAnswer:
     """What one device said; `left_out` counts the counters beyond the limit."""
 
     driver: Driver
@@ -52,7 +52,7 @@ class Answer:
     left_out: int = 0
 
 
-Answers = dict[str, Answer]
+Answers = dict[str, DriverAnswer]
 
 
 def parse_driver(data: bytes) -> Driver:
@@ -109,11 +109,11 @@ class Ethtool:
         if self._socket is not None:
             self._socket.close()
 
-    def _read_device(self, device: str) -> Answer:
+    def _read_device(self, device: str) -> DriverAnswer:
         driver = parse_driver(self._ask(device, struct.pack("=I", _GDRVINFO), _DRIVER_BYTES))
         count = driver.counters
         if not 0 < count <= _MOST_ENTRIES:
-            return Answer(driver)
+            return DriverAnswer(driver)
         if len(self._names.get(device, ())) != count:
             request = _STRINGS_HEAD.pack(_GSTRINGS, _SS_STATS, count)
             self._names[device] = parse_names(
@@ -123,7 +123,7 @@ class Ethtool:
             self._ask(device, _STATS_HEAD.pack(_GSTATS, count), (count + _SPARE_ENTRIES) * 8)
         )
         pairs = zip(self._names[device][:COUNTER_LIMIT], values, strict=False)
-        return Answer(driver, dict(pairs), max(0, count - COUNTER_LIMIT))
+        return DriverAnswer(driver, dict(pairs), max(0, count - COUNTER_LIMIT))
 
     def _ask(self, device: str, request: bytes, room_bytes: int) -> bytes:
         if self._socket is None:

@@ -39,7 +39,7 @@ _NOT_THERE: Final = (
 )
 
 
-class Question(NamedTuple):
+class BusQuestion(NamedTuple):
     """A method call; its arguments are texts and lists of texts."""
 
     path: str
@@ -48,8 +48,8 @@ class Question(NamedTuple):
     arguments: tuple[wire.Argument, ...] = ()
 
 
-def get(path: str, interface: str, name: str) -> Question:
-    return Question(path, PROPERTIES, "Get", (f"{SERVICE}.{interface}", name))
+def get(path: str, interface: str, name: str) -> BusQuestion:
+    return BusQuestion(path, PROPERTIES, "Get", (f"{SERVICE}.{interface}", name))
 
 
 class Bus:
@@ -67,7 +67,7 @@ class Bus:
             self._socket.close()
             raise
 
-    def ask(self, questions: list[Question]) -> list[tuple[Any, ...] | None]:
+    def ask(self, questions: list[BusQuestion]) -> list[tuple[Any, ...] | None]:
         """The answer to each, in order; None where what is asked about is not there."""
         try:
             return [
@@ -76,7 +76,7 @@ class Bus:
         except wire.Malformed as error:
             raise _unavailable(error) from None
 
-    def messages(self, questions: list[Question]) -> list[wire.Message | None]:
+    def messages(self, questions: list[BusQuestion]) -> list[wire.Message | None]:
         """The answers unread, for whoever wants to know only whether they are as the last time."""
         self._socket.set_deadline(self._timeout_s)
         self._socket.allow_bytes(_ROUND_BYTES)
@@ -114,7 +114,7 @@ class Bus:
         It never finds those of a user that systemd made up for a service, which it may not ask
         (SYSTEMD_NSS_DYNAMIC_BYPASS).
         """
-        hello = Question("/org/freedesktop/DBus", "org.freedesktop.DBus", "Hello")
+        hello = BusQuestion("/org/freedesktop/DBus", "org.freedesktop.DBus", "Hello")
         try:
             self._socket.send(b"BEGIN\r\n")
             if self._destination:
@@ -135,11 +135,11 @@ class Bus:
         self._buffer = bytearray(rest)
         return line
 
-    def _ask_some(self, questions: list[Question]) -> list[wire.Message | None]:
+    def _ask_some(self, questions: list[BusQuestion]) -> list[wire.Message | None]:
         first = self._send(questions, self._destination)
         return self._receive(list(range(first, first + len(questions))))
 
-    def _send(self, questions: list[Question], destination: str) -> int:
+    def _send(self, questions: list[BusQuestion], destination: str) -> int:
         """Returns the serial number of the first."""
         first = self._serial + 1
         self._serial += len(questions)

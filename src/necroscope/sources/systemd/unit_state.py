@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from necroscope.model.names import clean
 from necroscope.model.reading import Row
 from necroscope.model.units import NS_PER_US
-from necroscope.sources.systemd.bus import Question, get
+from necroscope.sources.systemd.bus import BusQuestion, get
 
 _UNIT: Final = ("UnitFileState", "UnitFilePreset", "FragmentPath", "StateChangeTimestampMonotonic")
 _SERVICE: Final = (
@@ -37,7 +37,7 @@ _NEVER_US: Final = (1 << 64) - 1
 _REPEATS: Final = ("OnUnitActiveUSec", "OnUnitInactiveUSec")
 
 
-class Listed(NamedTuple):
+class ListedUnit(NamedTuple):
     """A unit as ListUnits tells it."""
 
     name: str
@@ -47,7 +47,7 @@ class Listed(NamedTuple):
     path: str
 
     @classmethod
-    def of(cls, answer: tuple[Any, ...]) -> "Listed":
+    def of(cls, answer: tuple[Any, ...]) -> "ListedUnit":
         name, _description, load_state, active_state, sub_state, _following, path, *_job = answer
         return cls(clean(name), clean(load_state), clean(active_state), clean(sub_state), path)
 
@@ -59,7 +59,7 @@ class Listed(NamedTuple):
     def is_timer(self) -> bool:
         return self.name.endswith(".timer")
 
-    def mark(self) -> Question | None:
+    def mark(self) -> BusQuestion | None:
         """What to ask to see that it was started since, though it looks as before; None for a unit
         without a process.
         """
@@ -137,12 +137,12 @@ class UnitState:
         )
 
 
-def questions(listed: Listed) -> list[Question]:
+def questions(listed: ListedUnit) -> list[BusQuestion]:
     return [get(listed.path, interface, name) for interface, name in _wanted(listed)]
 
 
 def parse_unit(
-    listed: Listed,
+    listed: ListedUnit,
     answers: list[tuple[Any, ...] | None],
     from_monotonic: Callable[[int], int],
     from_realtime: Callable[[int], int],
@@ -186,7 +186,7 @@ def parse_unit(
     )
 
 
-def _wanted(listed: Listed) -> list[tuple[str, str]]:
+def _wanted(listed: ListedUnit) -> list[tuple[str, str]]:
     wanted = [("Unit", name) for name in _UNIT]
     if listed.is_service:
         wanted += [("Service", name) for name in _SERVICE]

@@ -20,9 +20,9 @@ from necroscope.errors import NecroscopeError, SourceUnavailable
 from necroscope.model.clocks import shift_ns
 from necroscope.model.reading import Gap, Moment, Reading, Row, Source
 from necroscope.sources.background import Background
-from necroscope.sources.systemd.bus import MANAGER, MANAGER_PATH, Bus, Question, runs_systemd
+from necroscope.sources.systemd.bus import MANAGER, MANAGER_PATH, Bus, BusQuestion, runs_systemd
 from necroscope.sources.systemd.unit_events import unit_events
-from necroscope.sources.systemd.unit_state import Listed, UnitState, parse_unit, questions
+from necroscope.sources.systemd.unit_state import ListedUnit, UnitState, parse_unit, questions
 from necroscope.sources.systemd.wire import Malformed
 
 UNIT_LIMIT: Final = 2_000
@@ -30,10 +30,10 @@ UNIT_LIMIT: Final = 2_000
 # been enabled or replaced.
 _REFRESH_ROUNDS: Final = 60
 _UNLOADED: Final = "unloaded"
-_LIST_SERVICES: Final = Question(
+_LIST_SERVICES: Final = BusQuestion(
     MANAGER_PATH, MANAGER, "ListUnitsByPatterns", ((), ("*.service", "*.timer"))
 )
-_LIST_FAILED: Final = Question(MANAGER_PATH, MANAGER, "ListUnitsByPatterns", (("failed",), ()))
+_LIST_FAILED: Final = BusQuestion(MANAGER_PATH, MANAGER, "ListUnitsByPatterns", (("failed",), ()))
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class _Round:
     states: list[UnitState] = field(default_factory=list)
     marks: dict[str, bytes] = field(default_factory=dict)
     lists: tuple[bytes, ...] = ()
-    listed: dict[str, Listed] = field(default_factory=dict)
+    listed: dict[str, ListedUnit] = field(default_factory=dict)
     left_out: int = 0
 
 
@@ -166,7 +166,9 @@ class Units(Source):
             return
         try:
             listed = {
-                unit.name: unit for answer in answers for unit in map(Listed.of, answer.body()[0])
+                unit.name: unit
+                for answer in answers
+                for unit in map(ListedUnit.of, answer.body()[0])
             }
         except (Malformed, ValueError, LookupError) as error:
             raise SourceUnavailable(
@@ -175,7 +177,7 @@ class Units(Source):
         found.left_out = max(0, len(listed) - UNIT_LIMIT)
         found.listed = dict(list(listed.items())[:UNIT_LIMIT])
 
-    def _is_changed(self, place: int, unit: Listed, found: _Round) -> bool:
+    def _is_changed(self, place: int, unit: ListedUnit, found: _Round) -> bool:
         if self._last is None or unit != self._last.listed.get(unit.name) or unit.is_passing:
             return True
         is_due = place % _REFRESH_ROUNDS == self._rounds % _REFRESH_ROUNDS

@@ -3,7 +3,7 @@
 from typing import Final
 
 from necroscope.stacks.differential import PerWhat, Side
-from necroscope.views.flame.boxes import Boxes, Change, Cut, Name
+from necroscope.views.flame.boxes import BoxChange, Boxes, Cut, Name
 from necroscope.views.flame.palette import HUES, MARKS, SIGNS, WORDS
 from necroscope.views.format import count
 
@@ -13,7 +13,7 @@ _KIND_WORDS: Final = {"jit": "jitted", "group": ""}
 def labels(boxes: Boxes) -> list[str]:
     """`▲ do_syscall_64 [k]`."""
     names = [f"{name.text}{MARKS.get(name.kind, '')}" for name in boxes.names]
-    signs = [SIGNS[change] for change in Change]
+    signs = [SIGNS[change] for change in BoxChange]
     return [
         f"{signs[change]}{names[name]}"
         for name, change in zip(boxes.name.tolist(), boxes.change.tolist(), strict=True)
@@ -62,7 +62,7 @@ def _samples(side: Side, per: PerWhat) -> list[str]:
 def _differences(boxes: Boxes, baseline: Side, per: PerWhat) -> list[str]:
     unit, factor = ("samples a second", 1) if per is PerWhat.SECOND else ("percentage points", 100)
     differences = ((boxes.window.share - baseline.share) * factor).tolist()
-    words = [WORDS[change] for change in Change]
+    words = [WORDS[change] for change in BoxChange]
     return [
         f"{words[change]}: {difference:+.2f} {unit}"
         for change, difference in zip(boxes.change.tolist(), differences, strict=True)
@@ -88,6 +88,6 @@ def legend(boxes: Boxes) -> list[tuple[str, str]]:
         return [(f"{kind} s3", f"{kind}{MARKS.get(kind, '')}") for kind in HUES if kind in kinds]
     changes = sorted(set(boxes.change[1:].tolist()))
     return [
-        (f"{Change(each).name.lower()} s5", f"{SIGNS[Change(each)]}{WORDS[Change(each)]}")
+        (f"{BoxChange(each).name.lower()} s5", f"{SIGNS[BoxChange(each)]}{WORDS[BoxChange(each)]}")
         for each in changes
     ]

@@ -23,7 +23,7 @@ _RULER: Final = 1_000_000_000
 _NO_CHANGE: Final = 0.001
 
 
-class Change(IntEnum):
+class BoxChange(IntEnum):
     SAME = 0
     GREW = 1
     SHRANK = 2
@@ -95,10 +95,14 @@ def differential_boxes(tree: DifferentialTree, least_share: float, deepest: int)
 def _change(window: Side, baseline: Side, least: float) -> NDArray[np.int64]:
     difference = window.share - baseline.share
     grew_or_shrank = np.where(
-        difference > least, Change.GREW, np.where(difference < -least, Change.SHRANK, Change.SAME)
+        difference > least,
+        BoxChange.GREW,
+        np.where(difference < -least, BoxChange.SHRANK, BoxChange.SAME),
     )
-    gone = np.where((window.total == 0) & (baseline.total > 0), Change.GONE, grew_or_shrank)
-    return np.where((baseline.total == 0) & (window.total > 0), Change.NEW, gone).astype(np.int64)
+    gone = np.where((window.total == 0) & (baseline.total > 0), BoxChange.GONE, grew_or_shrank)
+    return np.where((baseline.total == 0) & (window.total > 0), BoxChange.NEW, gone).astype(
+        np.int64
+    )
 
 
 def _placed(
@@ -132,7 +136,7 @@ def _placed(
         [*(shown(tree.frames[number]) for number in used.tolist()), Name(ALL, "", "group")],
         _side(window, parent, order),
         None if baseline is None else _side(baseline, parent, order),
-        np.append(Change.SAME, change[order]),
+        np.append(BoxChange.SAME, change[order]),
         Cut(int((~drawn).sum()), int(window.total[cut_at].sum())),
     )
 

@@ -10,7 +10,7 @@ from necroscope.model.units import format_moment
 from necroscope.stacks.differential import DifferentialTree
 from necroscope.store.functions import FunctionWeight, Part
 from necroscope.views.flame.boxes import shown
-from necroscope.views.flame.heading import Heading, Window
+from necroscope.views.flame.heading import Heading, HeadingWindow
 from necroscope.views.format import count, fit, literal
 
 _MODULE: Final = 32
@@ -184,7 +184,7 @@ def _frame_to_json(frame: Frame) -> Json:
     return {"function": name.text, "module": name.module, "kind": name.kind}
 
 
-def _window_to_json(window: Window) -> Json:
+def _window_to_json(window: HeadingWindow) -> Json:
     return {
         "from": format_moment(window.from_ns),
         "to": format_moment(window.to_ns),

@@ -11,7 +11,7 @@ from necroscope.views.format import count, literal
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class HeadingWindow:
     from_ns: int
     to_ns: int
     samples: int
@@ -38,10 +38,10 @@ class Heading:
 
     title: str
     node: str
-    window: Window
+    window: HeadingWindow
     cores: str = "all cores"
     filters: tuple[str, ...] = ()
-    baseline: Window | None = None
+    baseline: HeadingWindow | None = None
     left_out: tuple[str, ...] = ()
 
     @property

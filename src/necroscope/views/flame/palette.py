@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from necroscope.views.flame.boxes import Change
+from necroscope.views.flame.boxes import BoxChange
 
 SHADES: Final = 8
 # Of kinds, hues as far apart as readers with red-green blindness tell them, and a mark at the end
@@ -23,25 +23,25 @@ HUES: Final = {
 MARKS: Final = {"kernel": " [k]", "jit": " [j]"}
 # Before the label of a differential.
 SIGNS: Final = {
-    Change.SAME: "",
-    Change.GREW: "▲ ",
-    Change.SHRANK: "▼ ",
-    Change.NEW: "✚ ",
-    Change.GONE: "✖ ",
+    BoxChange.SAME: "",
+    BoxChange.GREW: "▲ ",
+    BoxChange.SHRANK: "▼ ",
+    BoxChange.NEW: "✚ ",
+    BoxChange.GONE: "✖ ",
 }
 WORDS: Final = {
-    Change.SAME: "unchanged",
-    Change.GREW: "grew",
-    Change.SHRANK: "shrank",
-    Change.NEW: "new in the window",
-    Change.GONE: "only in the baseline",
+    BoxChange.SAME: "unchanged",
+    BoxChange.GREW: "grew",
+    BoxChange.SHRANK: "shrank",
+    BoxChange.NEW: "new in the window",
+    BoxChange.GONE: "only in the baseline",
 }
 _CHANGE_HUES: Final = {
-    Change.SAME: (0, 0),
-    Change.GREW: (8, 80),
-    Change.SHRANK: (215, 75),
-    Change.NEW: (340, 80),
-    Change.GONE: (250, 65),
+    BoxChange.SAME: (0, 0),
+    BoxChange.GREW: (8, 80),
+    BoxChange.SHRANK: (215, 75),
+    BoxChange.NEW: (340, 80),
+    BoxChange.GONE: (250, 65),
 }
 
 

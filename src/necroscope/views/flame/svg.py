@@ -15,7 +15,7 @@ from typing import Final
 from necroscope.stacks.differential import DifferentialTree, PerWhat
 from necroscope.stacks.flame_tree import FlameTree
 from necroscope.views.flame.box_text import cut_line, explanations, labels, legend
-from necroscope.views.flame.boxes import Boxes, Change, Name, boxes_of, differential_boxes
+from necroscope.views.flame.boxes import BoxChange, Boxes, Name, boxes_of, differential_boxes
 from necroscope.views.flame.heading import Heading
 from necroscope.views.flame.palette import HUES, change_colours, kind_colours, shade_of, strengths
 from necroscope.views.format import cells, count, fit
@@ -142,7 +142,9 @@ def _rows(
         room = int((pixels - 6) / _CHARACTER)
         place = f'x="{left:.2f}" y="{top}" width="{max(pixels, 0.1):.2f}" height="{_ROW - 1}"'
         over = (
-            f'<rect class="over" {place}/>' if change >= Change.NEW and pixels >= _HATCHED else ""
+            f'<rect class="over" {place}/>'
+            if change >= BoxChange.NEW and pixels >= _HATCHED
+            else ""
         )
         label = (
             f'x="{left + 3:.2f}" y="{top + 12}">{_text(fit(text, room).rstrip())}</text>'
@@ -172,7 +174,8 @@ def box_classes(boxes: Boxes) -> list[str]:
         return [kinds[name] for name in boxes.name.tolist()]
     shades = strengths(boxes.window.share - boxes.baseline.share)
     return [
-        f"{Change(c).name.lower()} s{s}" for c, s in zip(boxes.change.tolist(), shades, strict=True)
+        f"{BoxChange(c).name.lower()} s{s}"
+        for c, s in zip(boxes.change.tolist(), shades, strict=True)
     ]
 
 

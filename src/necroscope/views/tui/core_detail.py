@@ -11,7 +11,7 @@ from necroscope.model.top_source import TopSource
 from necroscope.model.units import NS_PER_S
 from necroscope.views.format import literal
 from necroscope.views.tui.on_core import functions_of, tasks_by_cpu
-from necroscope.views.tui.screen import MODES, Captured, CoreDetail, SoftirqThread
+from necroscope.views.tui.screen import MODES, Captured, CoreDetail, ScreenThread
 from necroscope.views.tui.ticks import (
     CPU,
     TIME,
@@ -98,9 +98,9 @@ def _softirqs(row: Row) -> dict[str, int | None]:
     }
 
 
-def _thread(row: Row) -> SoftirqThread:
+def _thread(row: Row) -> ScreenThread:
     elapsed_ns = max(number(row[_RUN["elapsed_ns"]]), 1)
-    return SoftirqThread(
+    return ScreenThread(
         literal(str(row[_RUN["comm"]])),
         number(row[_RUN["pid"]]),
         literal(str(row[_RUN["state"]])),

@@ -16,16 +16,21 @@ from necroscope.views.format import (
     percent,
     sparkline,
 )
-from necroscope.views.tui.line import Line, Span, bar, fit_line
-from necroscope.views.tui.screen import Core, OnCore, Screen, Sort
+from necroscope.views.tui.line import Line, StyledSpan, bar, fit_line
+from necroscope.views.tui.screen import CoreOrder, OnCore, Screen, ScreenCore
 
 NONE_HAPPENED: Final = "·"
 _QUIET: Final = 0.1
-_SORT_MARKS: Final = {Sort.CPU: "CPU", Sort.BUSY: "BUSY", Sort.SYSTEM: "MODES", Sort.DELAY: "DELAY"}
+_SORT_MARKS: Final = {
+    CoreOrder.CPU: "CPU",
+    CoreOrder.BUSY: "BUSY",
+    CoreOrder.SYSTEM: "MODES",
+    CoreOrder.DELAY: "DELAY",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class ColumnWidths:
     """Widths; 0 is a column for which there is no room."""
 
     bar: int
@@ -36,7 +41,7 @@ class Columns:
     function: int
 
     @classmethod
-    def fitting(cls, width: int) -> "Columns":
+    def fitting(cls, width: int) -> "ColumnWidths":
         """The narrowest of the three layouts is made for 80 columns."""
         if width >= 160:
             return cls(28, 17, 30, 29, *_split(width - 12 - 28 - 17 - 30 - 29 - 5, 0.45))
@@ -54,7 +59,7 @@ def draw_list(screen: Screen, width: int, height: int, lines_per_core: int = 1) 
     """A title and as many cores as there is room for, the selected one among them; what is left out
     is counted.
     """
-    columns = Columns.fitting(width)
+    columns = ColumnWidths.fitting(width)
     room = (height - 1) // lines_per_core
     first = _first_shown(screen, room)
     shown = screen.cores[first : first + room]
@@ -76,7 +81,7 @@ def _first_shown(screen: Screen, room: int) -> int:
     return max(0, min(place - room // 2, len(screen.cores) - room))
 
 
-def _titles(screen: Screen, columns: Columns, shown: int, width: int) -> Line:
+def _titles(screen: Screen, columns: ColumnWidths, shown: int, width: int) -> Line:
     mark = _SORT_MARKS[screen.sort]
     parts = (
         ("CPU", 5),
@@ -94,27 +99,27 @@ def _titles(screen: Screen, columns: Columns, shown: int, width: int) -> Line:
     )
     left = len(screen.cores) - shown
     more = f" {left} more" if left else ""
-    return (Span(fit(text.rstrip(), width - len(more)) + more, "heading"),)
+    return (StyledSpan(fit(text.rstrip(), width - len(more)) + more, "heading"),)
 
 
-def _core_lines(screen: Screen, core: Core, columns: Columns, width: int) -> list[Line]:
+def _core_lines(screen: Screen, core: ScreenCore, columns: ColumnWidths, width: int) -> list[Line]:
     """The row itself; below it, as far as there is room: the past, the cgroup that had no column,
     and who else is on it.
     """
     lead = _lead(screen, core)
     if core.modes is None:
-        return [fit_line((*lead, Span(f"gap: {core.missing}", "warn")), width)]
+        return [fit_line((*lead, StyledSpan(f"gap: {core.missing}", "warn")), width)]
     is_sampled = any(other.on for other in screen.cores)
     role = "dim" if core.modes.busy < _QUIET else "plain"
     left = (
         *lead,
         *bar(core.modes, columns.bar),
-        Span(" "),
+        StyledSpan(" "),
         *_delay(screen, core, columns.delay),
-        Span(" "),
+        StyledSpan(" "),
     )
     if columns.history:
-        left = (*left, *_history(core, columns.history), Span(" "))
+        left = (*left, *_history(core, columns.history), StyledSpan(" "))
     below = [_task(task, columns, "dim", is_sampled) for task in core.on[1:]]
     if not columns.cgroup:
         below.insert(0, _cgroup(core, width - columns.before_who))
@@ -126,43 +131,43 @@ def _core_lines(screen: Screen, core: Core, columns: Columns, width: int) -> lis
     ]
 
 
-def _lead(screen: Screen, core: Core) -> Line:
+def _lead(screen: Screen, core: ScreenCore) -> Line:
     is_selected = core.cpu == screen.selected
-    cpu = Span(
+    cpu = StyledSpan(
         f"{'▸' if is_selected else ' '}{core.cpu:>4} ", "selected" if is_selected else "strong"
     )
-    return (cpu, Span(fit_right(percent(core.modes.busy if core.modes else None), 4) + "  "))
+    return (cpu, StyledSpan(fit_right(percent(core.modes.busy if core.modes else None), 4) + "  "))
 
 
-def _indent(columns: Columns) -> Line:
-    return (Span(" " * columns.before_who),)
+def _indent(columns: ColumnWidths) -> Line:
+    return (StyledSpan(" " * columns.before_who),)
 
 
-def _past_below(core: Core, columns: Columns) -> Line:
+def _past_below(core: ScreenCore, columns: ColumnWidths) -> Line:
     """The past as a sparkline, right below the bar."""
     return (
-        Span(" " * 12),
+        StyledSpan(" " * 12),
         *_history(core, columns.bar),
-        Span(" " * (columns.before_who - 12 - columns.bar)),
+        StyledSpan(" " * (columns.before_who - 12 - columns.bar)),
     )
 
 
-def _cgroup(core: Core, width: int) -> Line:
-    return (Span(fit_tail((core.on[0].cgroup if core.on else None) or "", width), "dim"),)
+def _cgroup(core: ScreenCore, width: int) -> Line:
+    return (StyledSpan(fit_tail((core.on[0].cgroup if core.on else None) or "", width), "dim"),)
 
 
-def _history(core: Core, width: int) -> Line:
-    return (Span(fit_right(sparkline(core.busy_history[-width:]), width), "history"),)
+def _history(core: ScreenCore, width: int) -> Line:
+    return (StyledSpan(fit_right(sparkline(core.busy_history[-width:]), width), "history"),)
 
 
-def _delay(screen: Screen, core: Core, width: int) -> Line:
+def _delay(screen: Screen, core: ScreenCore, width: int) -> Line:
     """The longest wait; `+` means that it has not ended. Not measured is a dash, measured and none
     is a dot.
     """
     if core.delay is None:
         nothing = MISSING if screen.worst_delay is None else NONE_HAPPENED
         return (
-            Span(
+            StyledSpan(
                 fit_right(core.softirq_note or nothing, 7).ljust(width),
                 "alert" if core.softirq_note else "dim",
             ),
@@ -171,24 +176,24 @@ def _delay(screen: Screen, core: Core, width: int) -> Line:
         brief_duration(core.delay.worst_ns) + ("+" if core.delay.is_pending else ""), 7
     )
     role = "alert" if core.delay.worst_ns >= STALL_NS else "plain"
-    return (Span(wait, role), Span(fit(f" {core.delay.vector}", width - 7)))
+    return (StyledSpan(wait, role), StyledSpan(fit(f" {core.delay.vector}", width - 7)))
 
 
-def _task(task: OnCore | None, columns: Columns, role: str, is_sampled: bool) -> Line:
+def _task(task: OnCore | None, columns: ColumnWidths, role: str, is_sampled: bool) -> Line:
     if task is None:
-        return (Span(NONE_HAPPENED if is_sampled else MISSING, "dim"),)
+        return (StyledSpan(NONE_HAPPENED if is_sampled else MISSING, "dim"),)
     who = fit(f"{task.comm} {task.pid}", columns.who - 5) + fit_right(percent(task.share), 5)
-    spans = [Span(who + " ", role)]
+    spans = [StyledSpan(who + " ", role)]
     if columns.cgroup:
-        spans.append(Span(fit_tail(task.cgroup or MISSING, columns.cgroup) + " ", "dim"))
+        spans.append(StyledSpan(fit_tail(task.cgroup or MISSING, columns.cgroup) + " ", "dim"))
     return (*spans, *_function(task, columns.function, role))
 
 
 def _function(task: OnCore, width: int, role: str) -> Line:
     """Marked as `perf` marks it: [k] is the kernel, [.] is user code."""
     if task.function is None:
-        return (Span(fit(MISSING, width), "dim"),)
+        return (StyledSpan(fit(MISSING, width), "dim"),)
     return (
-        Span("[k] ", "system-word") if task.in_kernel else Span("[.] ", "user-word"),
-        Span(fit(task.function, width - 4), role),
+        StyledSpan("[k] ", "system-word") if task.in_kernel else StyledSpan("[.] ", "user-word"),
+        StyledSpan(fit(task.function, width - 4), role),
     )

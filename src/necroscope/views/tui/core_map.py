@@ -8,8 +8,8 @@ from typing import Final
 
 from necroscope.model.definitions import STALL_NS
 from necroscope.views.format import MISSING, fit, fit_right, level, percent
-from necroscope.views.tui.line import MODE_LETTERS, Line, Span, bar, fit_line
-from necroscope.views.tui.screen import Core, Screen
+from necroscope.views.tui.line import MODE_LETTERS, Line, StyledSpan, bar, fit_line
+from necroscope.views.tui.screen import Screen, ScreenCore
 
 _CELL_WIDTH: Final = 20
 _LABEL: Final = 6
@@ -51,7 +51,7 @@ def draw_map(screen: Screen, shape: MapShape, width: int, height: int) -> list[L
     return [fit_line(_small_row(screen, row), width) for row in rows[first : first + height]]
 
 
-def _large(screen: Screen, cores: list[Core], shape: MapShape, width: int) -> list[Line]:
+def _large(screen: Screen, cores: list[ScreenCore], shape: MapShape, width: int) -> list[Line]:
     cell_width = width // shape.columns
     lines = []
     for row in range(shape.rows):
@@ -60,47 +60,47 @@ def _large(screen: Screen, cores: list[Core], shape: MapShape, width: int) -> li
     return lines
 
 
-def _large_cell(screen: Screen, core: Core, width: int) -> Line:
+def _large_cell(screen: Screen, core: ScreenCore, width: int) -> Line:
     is_selected = core.cpu == screen.selected
-    alarm = Span("!", "alert") if _is_delayed(core) else Span(" ")
-    cpu = Span(
+    alarm = StyledSpan("!", "alert") if _is_delayed(core) else StyledSpan(" ")
+    cpu = StyledSpan(
         f"{'▸' if is_selected else ' '}{core.cpu:>3}", "selected" if is_selected else "strong"
     )
     if core.modes is None:
-        return (cpu, Span(fit(f"    {MISSING} gap", width - 4), "warn"))
+        return (cpu, StyledSpan(fit(f"    {MISSING} gap", width - 4), "warn"))
     return (
         cpu,
-        Span(fit_right(percent(core.modes.busy), 5)),
+        StyledSpan(fit_right(percent(core.modes.busy), 5)),
         alarm,
         *bar(core.modes, width - 11),
-        Span(" "),
+        StyledSpan(" "),
     )
 
 
-def _small_row(screen: Screen, cores: list[Core]) -> Line:
-    spans = [Span(f"{cores[0].cpu:>4} ", "dim")]
+def _small_row(screen: Screen, cores: list[ScreenCore]) -> Line:
+    spans = [StyledSpan(f"{cores[0].cpu:>4} ", "dim")]
     for place, core in enumerate(cores):
         if place % _GROUP == 0:
-            spans.append(Span(" "))
+            spans.append(StyledSpan(" "))
         spans.append(_small_cell(core, core.cpu == screen.selected))
     return tuple(spans)
 
 
-def _small_cell(core: Core, is_selected: bool) -> Span:
+def _small_cell(core: ScreenCore, is_selected: bool) -> StyledSpan:
     """The mode with most time and how busy the core is; `!` stands for a softirq that waited too
     long.
     """
     if core.modes is None:
-        return Span(MISSING * 2, "selected" if is_selected else "warn")
+        return StyledSpan(MISSING * 2, "selected" if is_selected else "warn")
     mode = core.modes.dominant if core.modes.busy >= _QUIET else "idle"
     height = "!" if _is_delayed(core) else level(core.modes.busy)
-    return Span(
+    return StyledSpan(
         MODE_LETTERS[mode] + height,
         "selected" if is_selected else "alert" if height == "!" else f"{mode}-word",
     )
 
 
-def _is_delayed(core: Core) -> bool:
+def _is_delayed(core: ScreenCore) -> bool:
     return core.softirq_note is not None or (
         core.delay is not None and core.delay.worst_ns >= STALL_NS
     )

@@ -13,7 +13,7 @@ from necroscope.model.top_source import TopSource
 from necroscope.model.units import NS_PER_S
 from necroscope.views.format import literal
 from necroscope.views.tui.on_core import tasks_by_cpu
-from necroscope.views.tui.screen import Core, Delay, Modes, Sort
+from necroscope.views.tui.screen import CoreOrder, Delay, Modes, ScreenCore
 from necroscope.views.tui.ticks import (
     CPU,
     CoreRow,
@@ -40,7 +40,7 @@ _GAP_END, _GAP_TABLE, _GAP_CAUSE, _GAP_CPU = map(
 )
 
 
-def cores_at(source: TopSource, recent: Rows, gaps: Rows, at_ns: int) -> list[Core]:
+def cores_at(source: TopSource, recent: Rows, gaps: Rows, at_ns: int) -> list[ScreenCore]:
     """Every core with a row among the recent ones; one without a row now stays, with the reason as
     far as it is known.
 
@@ -52,7 +52,7 @@ def cores_at(source: TopSource, recent: Rows, gaps: Rows, at_ns: int) -> list[Co
     delays = delays_of(_read(source, "softirq_delay", at_ns, tick_ns))
     notes = {} if delays else _softirq_notes(source, modes, at_ns, tick_ns)
     return [
-        Core(
+        ScreenCore(
             cpu=cpu,
             modes=modes.get(cpu),
             missing=None if cpu in modes else _missing(cpu, gaps, at_ns - fresh_ns(tick_ns)),
@@ -65,24 +65,29 @@ def cores_at(source: TopSource, recent: Rows, gaps: Rows, at_ns: int) -> list[Co
     ]
 
 
-def rank(core: Core, sort: Sort) -> tuple[float, ...]:
+def rank(core: ScreenCore, sort: CoreOrder) -> tuple[float, ...]:
     """Smaller is higher up; a core of which nothing is known comes last."""
-    if sort is Sort.CPU:
+    if sort is CoreOrder.CPU:
         return (core.cpu,)
     busy, kernel = (core.modes.busy, core.modes.kernel) if core.modes else (-1.0, -1.0)
     delay_ns = core.delay.worst_ns if core.delay else -1
     # Whole percents, so that cores that differ by a tick's jitter keep their places.
     figures = {
-        Sort.BUSY: (busy, kernel),
-        Sort.SYSTEM: (kernel, busy),
-        Sort.DELAY: (delay_ns, kernel),
+        CoreOrder.BUSY: (busy, kernel),
+        CoreOrder.SYSTEM: (kernel, busy),
+        CoreOrder.DELAY: (delay_ns, kernel),
     }[sort]
     return (*(-round(figure, 2) for figure in figures), core.cpu)
 
 
 def with_tasks_and_past(
-    source: TopSource, cores: list[Core], recent: Rows, at_ns: int, seconds: int, wanted: set[int]
-) -> tuple[Core, ...]:
+    source: TopSource,
+    cores: list[ScreenCore],
+    recent: Rows,
+    at_ns: int,
+    seconds: int,
+    wanted: set[int],
+) -> tuple[ScreenCore, ...]:
     """The wanted cores with who is on them and their past; for all of a large machine that would
     cost more than all the rest.
     """

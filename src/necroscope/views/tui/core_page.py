@@ -19,14 +19,14 @@ from necroscope.views.format import (
 )
 from necroscope.views.tui.core_detail import SAMPLES_S
 from necroscope.views.tui.header import draw_header
-from necroscope.views.tui.line import MODE_LETTERS, Line, Span, fit_line
+from necroscope.views.tui.line import MODE_LETTERS, Line, StyledSpan, fit_line
 from necroscope.views.tui.screen import (
     Captured,
     CoreDetail,
     Function,
     OnCore,
     Screen,
-    SoftirqThread,
+    ScreenThread,
 )
 
 # Left of a history: letter, name, the share now.
@@ -41,7 +41,7 @@ def draw_core_page(screen: Screen, node: str, width: int, height: int) -> list[L
     body = (
         _body(screen.detail, width, height - len(header) - 1)
         if screen.detail
-        else [(Span(" nothing known of this core", "warn"),)]
+        else [(StyledSpan(" nothing known of this core", "warn"),)]
     )
     lines = [fit_line(line, width) for line in (*header, *body)][: height - 1]
     return [*lines, *[fit_line((), width)] * (height - 1 - len(lines)), _keys(width)]
@@ -57,7 +57,7 @@ def _body(detail: CoreDetail, width: int, height: int) -> list[Line]:
 def _title(detail: CoreDetail, width: int) -> Line:
     seconds = len(next(iter(detail.mode_history.values())))
     text = f" CORE {detail.cpu}  share of each second, the last {min(seconds, width - LABEL_WIDTH)}"
-    return (Span(fit(text, width), "heading"),)
+    return (StyledSpan(fit(text, width), "heading"),)
 
 
 def _histories(detail: CoreDetail, width: int) -> list[Line]:
@@ -68,8 +68,8 @@ def _histories(detail: CoreDetail, width: int) -> list[Line]:
         label = f" {MODE_LETTERS[mode]} {fit(mode, 8)}{fit_right(percent(shares[-1]), 5)} "
         lines.append(
             (
-                Span(label, f"{mode}-word"),
-                Span(sparkline(shares[-(width - LABEL_WIDTH) :]), f"{mode}-word"),
+                StyledSpan(label, f"{mode}-word"),
+                StyledSpan(sparkline(shares[-(width - LABEL_WIDTH) :]), f"{mode}-word"),
             )
         )
     return [*lines, _delays(detail, width)]
@@ -84,27 +84,27 @@ def _delays(detail: CoreDetail, width: int) -> Line:
     ]
     label = f" delay {fit_right(brief_duration(waits[-1]), 9)} "
     return (
-        Span(label, "strong"),
-        Span(sparkline(scaled), "history"),
-        Span("  1 µs to 1 s, log", "dim"),
+        StyledSpan(label, "strong"),
+        StyledSpan(sparkline(scaled), "history"),
+        StyledSpan("  1 µs to 1 s, log", "dim"),
     )
 
 
 def _softirqs(detail: CoreDetail) -> list[Line]:
     ran = [f"{vector} {count(times)}" for vector, times in detail.softirqs.items() if times != 0]
     text = ("  ".join(ran) or "none") if detail.softirqs else MISSING
-    lines: list[Line] = [(Span(" softirqs run  ", "dim"), Span(text))]
+    lines: list[Line] = [(StyledSpan(" softirqs run  ", "dim"), StyledSpan(text))]
     return lines + [_thread(thread) for thread in detail.threads]
 
 
-def _thread(thread: SoftirqThread) -> Line:
+def _thread(thread: ScreenThread) -> Line:
     starving = thread.state == "R" and thread.run == 0
     state = " runnable and gets no time " if starving else f" state {thread.state}"
     figures = f"  ran {percent(thread.run)}, waited {percent(thread.waited)} of the last tick"
     return (
-        Span(f" {thread.comm} {thread.pid}", "strong"),
-        Span(state, "alert" if starving else "plain"),
-        Span(figures),
+        StyledSpan(f" {thread.comm} {thread.pid}", "strong"),
+        StyledSpan(state, "alert" if starving else "plain"),
+        StyledSpan(figures),
     )
 
 
@@ -114,9 +114,9 @@ def _captured(captured: Captured, width: int) -> Line:
     text = f"{captured.comm} {captured.pid} ({captured.program or MISSING}){call}{file}"
     return fit_line(
         (
-            Span(f" {time_of_day(captured.time_ns)} ", "dim"),
-            Span(f"{captured.trigger}: ", "alarm"),
-            Span(text),
+            StyledSpan(f" {time_of_day(captured.time_ns)} ", "dim"),
+            StyledSpan(f"{captured.trigger}: ", "alarm"),
+            StyledSpan(text),
         ),
         width,
     )
@@ -128,30 +128,40 @@ def _who_and_where(detail: CoreDetail, width: int, height: int) -> list[Line]:
     rows = max(min(max(len(detail.tasks), len(detail.functions)), height - 1), 0)
     title = f" TASKS, {count(detail.samples)} samples in {SAMPLES_S} s"
     lines: list[Line] = [
-        (Span(fit(title, left_width) + fit(" FUNCTIONS", width - left_width), "heading"),)
+        (StyledSpan(fit(title, left_width) + fit(" FUNCTIONS", width - left_width), "heading"),)
     ]
     for place in range(rows):
         task = (
             _task(detail.tasks[place], left_width)
             if place < len(detail.tasks)
-            else (Span(" " * left_width),)
+            else (StyledSpan(" " * left_width),)
         )
         function = _function(detail.functions[place]) if place < len(detail.functions) else ()
         lines.append((*task, *function))
-    return lines if detail.samples else [*lines, (Span(" no sample of this core", "dim"),)]
+    return lines if detail.samples else [*lines, (StyledSpan(" no sample of this core", "dim"),)]
 
 
 def _task(task: OnCore, width: int) -> Line:
     who = f"{fit_right(percent(task.share), 5)} {fit(f'{task.comm} {task.pid}', 22)} "
     return fit_line(
-        (Span(who), Span(fit_tail(task.cgroup or MISSING, width - len(who) - 1), "dim"), Span(" ")),
+        (
+            StyledSpan(who),
+            StyledSpan(fit_tail(task.cgroup or MISSING, width - len(who) - 1), "dim"),
+            StyledSpan(" "),
+        ),
         width,
     )
 
 
 def _function(function: Function) -> Line:
-    side = Span("[k] ", "system-word") if function.in_kernel else Span("[.] ", "user-word")
-    return (Span(f"{fit_right(percent(function.share), 5)} "), side, Span(function.name))
+    side = (
+        StyledSpan("[k] ", "system-word") if function.in_kernel else StyledSpan("[.] ", "user-word")
+    )
+    return (
+        StyledSpan(f"{fit_right(percent(function.share), 5)} "),
+        side,
+        StyledSpan(function.name),
+    )
 
 
 def _keys(width: int) -> Line:
@@ -164,6 +174,10 @@ def _keys(width: int) -> Line:
         ("q", "quit"),
     )
     return fit_line(
-        tuple(span for key, does in keys for span in (Span(f" {key} ", "key"), Span(f"{does} "))),
+        tuple(
+            span
+            for key, does in keys
+            for span in (StyledSpan(f" {key} ", "key"), StyledSpan(f"{does} "))
+        ),
         width,
     )

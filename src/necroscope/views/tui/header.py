@@ -7,7 +7,7 @@ from typing import Final
 from necroscope.model.definitions import STALL_NS
 from necroscope.model.units import NS_PER_S, format_duration
 from necroscope.views.format import MISSING, brief_duration, count, percent, time_of_day
-from necroscope.views.tui.line import Line, Span, fit_line, spread
+from necroscope.views.tui.line import Line, StyledSpan, fit_line, spread
 from necroscope.views.tui.screen import Delay, Modes, Position, Screen, Zombies
 
 # The letter of the bars is the one that stands out in each word.
@@ -39,26 +39,28 @@ def _title(screen: Screen, node: str, width: int) -> Line:
     name = f" {node} " if node else " "
     status = f"{screen.status} "
     return spread(
-        (Span(" necroscope", "title"), Span(name), *_moment(screen)), (Span(status, "dim"),), width
+        (StyledSpan(" necroscope", "title"), StyledSpan(name), *_moment(screen)),
+        (StyledSpan(status, "dim"),),
+        width,
     )
 
 
 def _moment(screen: Screen) -> Line:
     if screen.at_ns is None:
-        return (Span(" waiting for the first tick ", "warn"),)
+        return (StyledSpan(" waiting for the first tick ", "warn"),)
     time = f"{time_of_day(screen.at_ns)} UTC"
     if screen.position is Position.LIVE:
         if screen.silent_ns >= _SILENT_NS:
             return (
-                Span(f" NOTHING NEW for {_whole_seconds(screen.silent_ns)} ", "alert"),
-                Span(f" {time}"),
+                StyledSpan(f" NOTHING NEW for {_whole_seconds(screen.silent_ns)} ", "alert"),
+                StyledSpan(f" {time}"),
             )
-        return (Span("live", "good"), Span(f" {time}"))
+        return (StyledSpan("live", "good"), StyledSpan(f" {time}"))
     back = f"{_whole_seconds(screen.back_ns)} back"
     oldest = ", the oldest kept" if screen.is_oldest else ""
     return (
-        Span(f" {screen.position.value.upper()} ", "alert"),
-        Span(f" {time}, {back}{oldest}", "strong"),
+        StyledSpan(f" {screen.position.value.upper()} ", "alert"),
+        StyledSpan(f" {time}, {back}{oldest}", "strong"),
     )
 
 
@@ -69,14 +71,14 @@ def _whole_seconds(duration_ns: int) -> str:
 
 def _legend(modes: Modes | None, width: int) -> Line:
     """Mean over all cores, and at the same time the key to the letters of the bars."""
-    spans = [Span(" all cores  " if width >= _WIDE else " ", "dim")]
+    spans = [StyledSpan(" all cores  " if width >= _WIDE else " ", "dim")]
     for mode, word in _LEGEND.items():
         share = modes.share_of(mode) if modes else None
         if mode == "guest" and not share:
             continue
         spans += [
-            Span(word, f"{mode}-word"),
-            Span(f" {percent(share)}  " if width >= _WIDE else f" {percent(share)} "),
+            StyledSpan(word, f"{mode}-word"),
+            StyledSpan(f" {percent(share)}  " if width >= _WIDE else f" {percent(share)} "),
         ]
     return tuple(spans)
 
@@ -89,15 +91,15 @@ def _node(screen: Screen, width: int) -> Line:
         for name, share in screen.pressure.items()
         if name != "irq" or share
     ]
-    pressure = Span("   pressure " if is_wide else "  psi ", "dim")
-    between = Span("   " if is_wide else "  ")
+    pressure = StyledSpan("   pressure " if is_wide else "  psi ", "dim")
+    between = StyledSpan("   " if is_wide else "  ")
     return (
-        Span(" "),
+        StyledSpan(" "),
         *_zombies(screen.zombies, is_wide),
         between,
         *_worst(screen.worst_delay, is_wide),
         pressure,
-        Span(" ".join(stalled)),
+        StyledSpan(" ".join(stalled)),
     )
 
 
@@ -107,30 +109,30 @@ def _zombies(zombies: Zombies | None, is_wide: bool) -> Line:
         if is_wide
         else "zombies "
     )
-    name = Span(kind, "dim")
+    name = StyledSpan(kind, "dim")
     if zombies is None:
-        return (name, Span(MISSING))
+        return (name, StyledSpan(MISSING))
     if zombies.dying is None:
-        return (name, Span(f"{MISSING} of {count(zombies.tracked)}"))
+        return (name, StyledSpan(f"{MISSING} of {count(zombies.tracked)}"))
     growth = "" if not zombies.per_minute else f" {zombies.per_minute:+,.0f}/min"
     return (
         name,
-        Span(count(zombies.dying), "strong"),
-        Span(growth, "warn" if growth.startswith(" +") else "plain"),
+        StyledSpan(count(zombies.dying), "strong"),
+        StyledSpan(growth, "warn" if growth.startswith(" +") else "plain"),
     )
 
 
 def _worst(worst: tuple[int, Delay] | None, is_wide: bool) -> Line:
-    name = Span("softirq delay " if is_wide else "delay ", "dim")
+    name = StyledSpan("softirq delay " if is_wide else "delay ", "dim")
     if worst is None:
-        return (name, Span(MISSING))
+        return (name, StyledSpan(MISSING))
     cpu, delay = worst
     role = "alert" if delay.worst_ns >= STALL_NS else "plain"
     pending = "+" if delay.is_pending else ""
     return (
         name,
-        Span(f"{brief_duration(delay.worst_ns)}{pending}", role),
-        Span(f" {delay.vector} cpu {cpu}"),
+        StyledSpan(f"{brief_duration(delay.worst_ns)}{pending}", role),
+        StyledSpan(f" {delay.vector} cpu {cpu}"),
     )
 
 
@@ -138,8 +140,10 @@ def _notices(screen: Screen, width: int, lines: int) -> list[Line]:
     """What is not recorded and why; those without room are counted."""
     shown = screen.notices[: max(lines, 1)] if lines else ()
     left = len(screen.notices) - len(shown)
-    drawn: list[Line] = [(Span(" ! ", "warn"), Span(notice, "warn")) for notice in shown]
+    drawn: list[Line] = [
+        (StyledSpan(" ! ", "warn"), StyledSpan(notice, "warn")) for notice in shown
+    ]
     if drawn and left:
         more = f" (+{left} more: ?) "
-        drawn[-1] = (*fit_line(drawn[-1], width - len(more)), Span(more, "strong"))
+        drawn[-1] = (*fit_line(drawn[-1], width - len(more)), StyledSpan(more, "strong"))
     return [fit_line(line, width) for line in drawn]

@@ -4,7 +4,7 @@ from typing import Final
 
 from necroscope.views.format import CUT, MISSING, cells, fit
 from necroscope.views.tui.core_page import draw_core_page
-from necroscope.views.tui.line import Line, Span, fit_line
+from necroscope.views.tui.line import Line, StyledSpan, fit_line
 from necroscope.views.tui.overview import draw_overview
 from necroscope.views.tui.screen import Screen
 
@@ -35,25 +35,27 @@ SIGNS: Final = (
 def draw_help(screen: Screen, width: int, height: int) -> list[Line]:
     """Exactly `height` lines; notices come last, wrapped, because they say what to do."""
     lines: list[Line] = [
-        (Span(fit(" KEYS", width), "heading"),),
+        (StyledSpan(fit(" KEYS", width), "heading"),),
         *(_entry(name, text) for name, text in KEYS),
     ]
     lines += [
-        (Span(fit(" SIGNS", width), "heading"),),
+        (StyledSpan(fit(" SIGNS", width), "heading"),),
         *(_entry(name, text) for name, text in SIGNS),
     ]
     if screen.notices:
-        lines.append((Span(fit(" NOT RECORDED", width), "heading"),))
+        lines.append((StyledSpan(fit(" NOT RECORDED", width), "heading"),))
         lines += [
-            (Span(part, "warn"),) for notice in screen.notices for part in _wrapped(notice, width)
+            (StyledSpan(part, "warn"),)
+            for notice in screen.notices
+            for part in _wrapped(notice, width)
         ]
     drawn = [fit_line(line, width) for line in lines[: height - 1]]
-    closing = fit_line((Span(" any key ", "key"), Span("back ")), width)
+    closing = fit_line((StyledSpan(" any key ", "key"), StyledSpan("back ")), width)
     return [*drawn, *[fit_line((), width)] * (height - 1 - len(drawn)), closing]
 
 
 def _entry(name: str, text: str) -> Line:
-    return (Span(f" {name}" + " " * (11 - cells(name)), "strong"), Span(text))
+    return (StyledSpan(f" {name}" + " " * (11 - cells(name)), "strong"), StyledSpan(text))
 
 
 def _wrapped(text: str, width: int) -> list[str]:

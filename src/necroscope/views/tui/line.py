@@ -21,12 +21,12 @@ _BAR: Final = (
 _UNACCOUNTED_SHARE: Final = 0.05
 
 
-class Span(NamedTuple):
+class StyledSpan(NamedTuple):
     text: str
     role: str = "plain"
 
 
-Line = tuple[Span, ...]
+Line = tuple[StyledSpan, ...]
 
 
 def text_of(line: Line) -> str:
@@ -35,15 +35,15 @@ def text_of(line: Line) -> str:
 
 def fit_line(line: Line, width: int) -> Line:
     """Exactly `width` cells; what has no room is cut."""
-    spans: list[Span] = []
+    spans: list[StyledSpan] = []
     left = width
     for span in line:
         size = cells(span.text)
         if size >= left:
-            return (*spans, Span(fit(span.text, left), span.role))
+            return (*spans, StyledSpan(fit(span.text, left), span.role))
         spans.append(span)
         left -= size
-    return (*spans, Span(" " * left))
+    return (*spans, StyledSpan(" " * left))
 
 
 def spread(left: Line, right: Line, width: int) -> Line:
@@ -67,7 +67,7 @@ def bar(modes: Modes, width: int) -> Line:
     sizes = _whole_cells(shares, width)
     return tuple(
         [
-            Span(letter * size, role)
+            StyledSpan(letter * size, role)
             for (role, letter), size in zip(_BAR, sizes, strict=True)
             if size
         ]

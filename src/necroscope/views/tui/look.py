@@ -6,22 +6,22 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from necroscope.model.span import Extent
-from necroscope.views.tui.screen import Position, Sort
+from necroscope.views.tui.screen import CoreOrder, Position
 
-_SORTS: Final = tuple(Sort)
+_SORTS: Final = tuple(CoreOrder)
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
     """`at_ns` None follows the recorder; `sort` None is chosen by the number of cores."""
 
-    sort: Sort | None = None
+    sort: CoreOrder | None = None
     at_ns: int | None = None
     position: Position = Position.LIVE
     cpu: int | None = None
     is_detail: bool = False
 
-    def next_sort(self, shown: Sort) -> "Look":
+    def next_sort(self, shown: CoreOrder) -> "Look":
         return replace(self, sort=_SORTS[(_SORTS.index(shown) + 1) % len(_SORTS)])
 
     def live(self) -> "Look":

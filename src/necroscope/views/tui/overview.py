@@ -6,7 +6,7 @@ from necroscope.views.format import cells, fit, time_of_day
 from necroscope.views.tui.core_list import draw_list
 from necroscope.views.tui.core_map import MapShape, draw_map
 from necroscope.views.tui.header import draw_header
-from necroscope.views.tui.line import Line, Span, fit_line
+from necroscope.views.tui.line import Line, StyledSpan, fit_line
 from necroscope.views.tui.screen import Position, Screen, ScreenEvent
 
 _TASK_LINES: Final = 4
@@ -33,7 +33,7 @@ def draw_cores(screen: Screen, width: int, height: int) -> list[Line]:
     """
     cores = len(screen.cores)
     if cores == 0:
-        return [fit_line((Span(" no core has a row at this moment", "warn"),), width)]
+        return [fit_line((StyledSpan(" no core has a row at this moment", "warn"),), width)]
     if cores + 1 <= height:
         return draw_list(
             screen, width, height, lines_per_core=min(_TASK_LINES, (height - 1) // cores)
@@ -52,19 +52,19 @@ def draw_happenings(screen: Screen, width: int, height: int) -> list[Line]:
     kind_width = min(max((cells(one.kind) for one in shown), default=0), _KIND_WIDTH)
     place_width = min(max((cells(one.where) for one in shown), default=0), width // 5)
     return [
-        (Span(fit(title, width), "heading"),),
+        (StyledSpan(fit(title, width), "heading"),),
         *(_happening(one, kind_width, place_width, width) for one in shown),
     ]
 
 
 def _happening(happening: ScreenEvent, kind_width: int, place_width: int, width: int) -> Line:
     role = "warn" if happening.kind == "gap" else "alarm" if happening.is_alarming else "plain"
-    time = Span(f" {time_of_day(happening.time_ns)}  ", "dim")
+    time = StyledSpan(f" {time_of_day(happening.time_ns)}  ", "dim")
     kind, place = (
-        Span(fit(happening.kind, kind_width) + "  ", role),
-        Span(fit(happening.where, place_width) + "  ", "strong"),
+        StyledSpan(fit(happening.kind, kind_width) + "  ", role),
+        StyledSpan(fit(happening.where, place_width) + "  ", "strong"),
     )
-    return fit_line((time, kind, place, Span(happening.text)), width)
+    return fit_line((time, kind, place, StyledSpan(happening.text)), width)
 
 
 def _keys(screen: Screen, width: int) -> Line:
@@ -78,6 +78,10 @@ def _keys(screen: Screen, width: int) -> Line:
         ("q", "quit"),
     )
     return fit_line(
-        tuple(span for key, does in keys for span in (Span(f" {key} ", "key"), Span(f"{does} "))),
+        tuple(
+            span
+            for key, does in keys
+            for span in (StyledSpan(f" {key} ", "key"), StyledSpan(f"{does} "))
+        ),
         width,
     )

@@ -8,7 +8,7 @@ from necroscope.views.tui.core_list import draw_list
 from necroscope.views.tui.header import draw_header
 from necroscope.views.tui.line import text_of
 from necroscope.views.tui.overview import draw_happenings
-from necroscope.views.tui.screen import MODES, Core, Modes, Screen
+from necroscope.views.tui.screen import MODES, Modes, Screen, ScreenCore
 
 WIDTH: Final = 160
 _EVENTS: Final = 20
@@ -47,7 +47,7 @@ def screen_to_json(screen: Screen) -> dict[str, Any]:
     }
 
 
-def _core(core: Core) -> dict[str, Any]:
+def _core(core: ScreenCore) -> dict[str, Any]:
     return {
         "cpu": core.cpu,
         "busy": None if core.modes is None else round(core.modes.busy, 4),

@@ -13,7 +13,7 @@ KERNEL_MODES: Final = MODES[:4]
 BUSY_MODES: Final = MODES[:7]
 
 
-class Sort(Enum):
+class CoreOrder(Enum):
     """What cores are ordered by; SYSTEM counts irq, softirq and steal as well: time that no task
     chose to spend.
     """
@@ -83,7 +83,7 @@ class Delay:
 
 
 @dataclass(frozen=True, slots=True)
-class Core:
+class ScreenCore:
     """One core. Where the softirq wait is not measured, `softirq_note` may know more: frozen, or a
     thread that starves.
     """
@@ -142,7 +142,7 @@ class Captured:
 
 
 @dataclass(frozen=True, slots=True)
-class SoftirqThread:
+class ScreenThread:
     comm: str
     pid: int
     state: str
@@ -161,7 +161,7 @@ class CoreDetail:
     functions: tuple[Function, ...]
     samples: int
     softirqs: dict[str, int | None]
-    threads: tuple[SoftirqThread, ...]
+    threads: tuple[ScreenThread, ...]
     captured: tuple[Captured, ...]
 
 
@@ -174,9 +174,9 @@ class Screen:
     back_ns: int
     is_oldest: bool
     silent_ns: int
-    sort: Sort
+    sort: CoreOrder
     selected: int | None
-    cores: tuple[Core, ...]
+    cores: tuple[ScreenCore, ...]
     all_cores: Modes | None
     worst_delay: tuple[int, Delay] | None
     zombies: Zombies | None

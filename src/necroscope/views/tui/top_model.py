@@ -12,7 +12,7 @@ from necroscope.views.tui.core_detail import core_detail
 from necroscope.views.tui.core_model import cores_at, mean_modes, rank, with_tasks_and_past
 from necroscope.views.tui.look import Look
 from necroscope.views.tui.node_model import happenings, pressure, zombies
-from necroscope.views.tui.screen import Core, Delay, Screen, Sort
+from necroscope.views.tui.screen import CoreOrder, Delay, Screen, ScreenCore
 from necroscope.views.tui.ticks import fresh_ns, last_read, tick_of
 
 # With more cores than this a list in core order hides the hot ones below its end.
@@ -73,7 +73,7 @@ def _waiting(source: TopSource, look: Look, silent_ns: int) -> Screen:
         back_ns=0,
         is_oldest=False,
         silent_ns=silent_ns,
-        sort=look.sort or Sort.CPU,
+        sort=look.sort or CoreOrder.CPU,
         selected=None,
         cores=(),
         all_cores=None,
@@ -87,15 +87,15 @@ def _waiting(source: TopSource, look: Look, silent_ns: int) -> Screen:
     )
 
 
-def _around(cores: list[Core], selected: int | None, count: int) -> set[int]:
+def _around(cores: list[ScreenCore], selected: int | None, count: int) -> set[int]:
     place = next((place for place, core in enumerate(cores) if core.cpu == selected), 0)
     return {core.cpu for core in cores[max(0, place - count) : place + count]}
 
 
-def _default_sort(cores: list[Core]) -> Sort:
-    return Sort.CPU if len(cores) <= MANY_CORES else Sort.SYSTEM
+def _default_sort(cores: list[ScreenCore]) -> CoreOrder:
+    return CoreOrder.CPU if len(cores) <= MANY_CORES else CoreOrder.SYSTEM
 
 
-def _worst_delay(cores: list[Core]) -> tuple[int, Delay] | None:
+def _worst_delay(cores: list[ScreenCore]) -> tuple[int, Delay] | None:
     waited = [(core.cpu, core.delay) for core in cores if core.delay]
     return max(waited, key=lambda pair: pair[1].worst_ns, default=None)

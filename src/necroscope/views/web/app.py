@@ -54,7 +54,7 @@ _AT_ONCE: Final = 4
 
 
 @dataclass(slots=True)
-class Recording:
+class ServedRecording:
     """A recording to show. `diagnose` and `speedscope` come from the parts that this one may not
     know.
     """
@@ -83,7 +83,7 @@ class Recording:
 
 
 def make_app(
-    recording: Recording,
+    recording: ServedRecording,
     token: str,
     hosts: frozenset[str],
     static: Path = STATIC,
@@ -92,7 +92,7 @@ def make_app(
     return Guard(recording_app(recording, static), token, hosts, once)
 
 
-def recording_app(recording: Recording, static: Path = STATIC) -> FastAPI:
+def recording_app(recording: ServedRecording, static: Path = STATIC) -> FastAPI:
     """Without a guard: for `make_app`, and for a collector, which asks for a token itself."""
     pictures = CorePictures(recording.store)
 
@@ -178,7 +178,7 @@ async def _asked(question: Callable[..., Answer], *arguments: Any, is_long: bool
         return await asyncio.to_thread(question, *arguments)
 
 
-def _add_lists(app: FastAPI, recording: Recording) -> None:
+def _add_lists(app: FastAPI, recording: ServedRecording) -> None:
     store = recording.store
 
     @app.get("/api/recording")
@@ -227,7 +227,7 @@ def _last_rows(
     )
 
 
-def _add_cores(app: FastAPI, recording: Recording, pictures: CorePictures) -> None:
+def _add_cores(app: FastAPI, recording: ServedRecording, pictures: CorePictures) -> None:
     @app.get("/api/cores", response_class=Response, responses=_BINARY)
     async def cores(
         from_ns: Moment,
@@ -309,7 +309,7 @@ def _add_flame(app: FastAPI, store: Store) -> None:
         return Response(await _asked(answer), media_type=MEDIA_TYPE)
 
 
-def _add_documents(app: FastAPI, recording: Recording, static: Path) -> None:
+def _add_documents(app: FastAPI, recording: ServedRecording, static: Path) -> None:
     @app.get("/api/speedscope", response_class=JSONResponse)
     async def speedscope(
         from_ns: Moment, to_ns: Moment, selection: Annotated[Selection, Depends(selection_of)]

@@ -7,7 +7,7 @@ import pytest
 from benchmarks.generated_truth import UNIT, generated_truth
 
 from necroscope.fleet.cohorts.columns import FactMatrix, matrix_of
-from necroscope.fleet.cohorts.decision import Decision, Doubt, Outcome, Relation, decide
+from necroscope.fleet.cohorts.decision import Decision, Doubt, Relation, Separation, decide
 
 
 def named(decision: Decision) -> tuple[str, str]:
@@ -35,7 +35,7 @@ UNIT_ON = "yyyyyyyyyy....." + "yyyy..........." + "..............."
 
 def test_the_unit_is_named_and_the_zone_is_only_a_proxy() -> None:
     decision = decide(*drawn(AFFECTED, label__zone=ZONE, unit_outcome__agent=UNIT_ON))
-    assert decision.outcome is Outcome.SEPARATED
+    assert decision.outcome is Separation.SEPARATED
     assert named(decision) == ("unit_outcome", "agent")
     zone = next(each for each in decision.leaders if each.candidate.places)
     assert zone.relation is Relation.PROXY
@@ -65,7 +65,7 @@ def test_a_place_alone_is_never_named() -> None:
     decision = decide(
         *drawn("xxxxxxxxxxxx..." + "." * 30, label__zone=ZONE, sysctl__noise="12" * 22 + "1")
     )
-    assert decision.outcome is Outcome.CANNOT_SEPARATE
+    assert decision.outcome is Separation.CANNOT_SEPARATE
     assert decision.first is None or decision.first.candidate.facts
 
 
@@ -88,7 +88,7 @@ def test_identical_and_complementary_facts_are_one_difference() -> None:
     decision = decide(
         *drawn(AFFECTED, label__zone=ZONE, unit_outcome__agent=UNIT_ON, package__other=opposite)
     )
-    assert decision.outcome is Outcome.SEPARATED
+    assert decision.outcome is Separation.SEPARATED
     assert decision.first is not None
     assert [str(each) for each in decision.first.candidate.predicates] == [
         "unit_outcome agent is y",
@@ -101,7 +101,7 @@ def test_all_that_is_known_of_one_unit_is_no_rival_to_itself() -> None:
     decision = decide(
         *drawn(AFFECTED, label__zone=ZONE, unit_outcome__agent=UNIT_ON, unit_file__agent=enabled)
     )
-    assert decision.outcome is Outcome.SEPARATED
+    assert decision.outcome is Separation.SEPARATED
 
 
 def test_a_rival_that_shares_one_of_its_names_with_the_first_is_told() -> None:
@@ -170,4 +170,4 @@ def test_on_generated_truth_the_right_fact_comes_first_and_no_place_is_named() -
 def test_with_no_node_that_disagrees_the_answer_is_always_cannot_separate() -> None:
     rng = np.random.default_rng(12)
     outcomes = {decide(*generated_truth(rng, disagree=0, noise=50)).outcome for _ in range(60)}
-    assert outcomes == {Outcome.CANNOT_SEPARATE}
+    assert outcomes == {Separation.CANNOT_SEPARATE}

@@ -5,16 +5,16 @@ from tests.unit.fleet.cohorts.test_decision import ZONE, drawn
 
 from necroscope.fleet.cohorts.decision import decide
 from necroscope.fleet.cohorts.experiment import affected_needed, experiments, nodes_needed
-from necroscope.fleet.cohorts.stratified import Table
+from necroscope.fleet.cohorts.stratified import FourfoldTable
 
 
 @pytest.mark.parametrize(("affected", "nodes"), [(10, 1), (5, 5), (1, 29)])
 def test_so_many_well_nodes_would_surprise(affected: int, nodes: int) -> None:
-    assert nodes_needed(Table(affected, 10 - affected, 0, 50)) == nodes
+    assert nodes_needed(FourfoldTable(affected, 10 - affected, 0, 50)) == nodes
 
 
 def test_what_hardly_ever_fails_needs_more_nodes_than_anybody_would_change() -> None:
-    assert nodes_needed(Table(1, 9_999, 0, 10)) is None
+    assert nodes_needed(FourfoldTable(1, 9_999, 0, 10)) is None
 
 
 def test_more_differences_to_choose_from_need_more_affected_nodes() -> None:

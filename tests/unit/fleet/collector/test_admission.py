@@ -5,13 +5,13 @@ import contextlib
 import pytest
 
 from necroscope.fleet.collector import admission
-from necroscope.fleet.collector.admission import Budget, Refusal, TokenBuckets, Turns
+from necroscope.fleet.collector.admission import Refusal, RequestBudget, TokenBuckets, Turns
 
 N1, N2 = ("eu-1", "n1"), ("eu-1", "n2")
 
 
 def test_what_does_not_fit_is_told_to_come_later() -> None:
-    budget = Budget(100, 10, 10)
+    budget = RequestBudget(100, 10, 10)
     with budget.push(None) as take:
         take(60)
         with budget.push(None) as take_too:
@@ -26,13 +26,13 @@ def test_what_does_not_fit_is_told_to_come_later() -> None:
 
 
 def test_many_small_ones_are_bounded_too() -> None:
-    budget = Budget(100, 1, 10)
+    budget = RequestBudget(100, 1, 10)
     with budget.push(None), pytest.raises(Refusal), budget.push(None):
         pass
 
 
 def test_one_node_cannot_take_all_places() -> None:
-    budget = Budget(100, 10, 1)
+    budget = RequestBudget(100, 10, 1)
     with budget.push(N1):
         with pytest.raises(Refusal) as caught, budget.push(N1):
             pass
@@ -44,7 +44,7 @@ def test_one_node_cannot_take_all_places() -> None:
 
 
 def test_what_failed_gives_its_place_back() -> None:
-    budget = Budget(100, 10, 10)
+    budget = RequestBudget(100, 10, 10)
     with contextlib.suppress(ValueError), budget.push(N1) as take:
         take(100)
         raise ValueError("broken")

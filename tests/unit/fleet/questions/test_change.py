@@ -9,11 +9,11 @@ from necroscope.errors import UsageError
 from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.questions.change import ChangeAnswer, change
 from necroscope.fleet.questions.fact_changes import FactState
-from necroscope.fleet.questions.occurrences import About
+from necroscope.fleet.questions.occurrences import Subject
 from necroscope.model.span import Span
 
 SPAN = Span(moment(0), moment(14))
-RESET = About("event", "nic_reset")
+RESET = Subject("event", "nic_reset")
 
 
 def drawn_fleet(path: Path, *, helps: bool = True) -> DrawnLake:
@@ -37,7 +37,7 @@ def drawn_fleet(path: Path, *, helps: bool = True) -> DrawnLake:
 
 
 def asked(
-    drawn: DrawnLake, state: str = f"unit_file:{UNIT}=disabled", about: About | None = RESET
+    drawn: DrawnLake, state: str = f"unit_file:{UNIT}=disabled", about: Subject | None = RESET
 ) -> ChangeAnswer:
     return change(LakeQuestions(drawn.write(), moment(14)), FactState.parse(state), about, SPAN)
 

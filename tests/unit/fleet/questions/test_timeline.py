@@ -5,11 +5,11 @@ from pathlib import Path
 from tests.fleet_lakes import draw_story, moment
 
 from necroscope.fleet.ask import LakeQuestions
-from necroscope.fleet.questions.occurrences import About
+from necroscope.fleet.questions.occurrences import Subject
 from necroscope.fleet.questions.timeline import timeline
 from necroscope.model.span import Span
 
-RESET = About("event", "nic_reset")
+RESET = Subject("event", "nic_reset")
 
 
 def test_the_zone_with_most_resets_comes_first_and_all_are_counted(tmp_path: Path) -> None:

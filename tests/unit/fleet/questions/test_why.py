@@ -8,11 +8,11 @@ from tests.fleet_lakes import UNIT, DrawnLake, draw_story, moment
 from necroscope.errors import NecroscopeError, UsageError
 from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.lake import Lake
-from necroscope.fleet.questions.occurrences import About, about, read_occurrences
+from necroscope.fleet.questions.occurrences import Subject, about, read_occurrences
 from necroscope.fleet.questions.why import WhyAnswer, why
 from necroscope.model.span import Span
 
-RESET = About("event", "nic_reset")
+RESET = Subject("event", "nic_reset")
 SPAN = Span(moment(0), moment(10))
 
 
@@ -149,7 +149,7 @@ def test_an_event_that_nobody_had_lists_those_there_are(tmp_path: Path) -> None:
     drawn = draw_story(tmp_path)
     drawn.event("gpu-001", "oom_kill", 3)
     with pytest.raises(UsageError) as told:
-        why(LakeQuestions(drawn.write(), moment(10)), About("event", "nic_rest"), SPAN)
+        why(LakeQuestions(drawn.write(), moment(10)), Subject("event", "nic_rest"), SPAN)
     assert "nic_rest" in told.value.facts
     assert "nic_reset (" in told.value.hint
     assert "oom_kill (1 nodes)" in told.value.hint
@@ -177,9 +177,9 @@ def test_a_cause_is_asked_about_by_its_newest_verdicts(tmp_path: Path) -> None:
     drawn.incident("gpu-000", "i1", "unknown", 3, analysed_ns=1)
     drawn.incident("gpu-000", "i1", "zombie-memcg-walk", 3, analysed_ns=2)
     questions = LakeQuestions(drawn.write(), moment(10))
-    assert why(questions, About("cause", "zombie-memcg-walk"), SPAN).decision.affected == 1
+    assert why(questions, Subject("cause", "zombie-memcg-walk"), SPAN).decision.affected == 1
     with pytest.raises(UsageError, match="no node had the cause 'unknown'"):
-        why(questions, About("cause", "unknown"), SPAN)
+        why(questions, Subject("cause", "unknown"), SPAN)
 
 
 def test_one_thing_is_asked_about_at_a_time() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.read_capture import Read, read_capture
 
 from necroscope.errors import CorruptData, UsageError
-from necroscope.interchange.capture import Plan
+from necroscope.interchange.capture import ImportPlan
 from necroscope.interchange.import_profile import LIMITS, ImportProfile
 from necroscope.interchange.importer import Options, import_files
 from necroscope.interchange.perf_data.reader import open_perf_data
@@ -299,7 +299,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
             open_perf_data(written(tmp_path, pipe() + one * times), search(tmp_path)),
             ImportProfile(),
         )
-        held = [profile.core.view.used_bytes for _ in capture.batches(Plan(profile))]
+        held = [profile.core.view.used_bytes for _ in capture.batches(ImportPlan(profile))]
         assert profile.core.view.samples == 3000 * times
         peaks.append(max(held))
     assert peaks[1] < 2 * peaks[0]
@@ -345,7 +345,7 @@ def test_samples_of_more_tasks_than_can_be_held_are_counted(tmp_path: Path) -> N
         tmp_path, pipe(*(sample(at, CONTEXT_USER, 5, pid=at) for at in range(1, 60_000)))
     )
     capture, profile = open_perf_data(path, search(tmp_path)), ImportProfile(limits)
-    samples = sum(len(batch) for batch in capture.batches(Plan(profile)))
+    samples = sum(len(batch) for batch in capture.batches(ImportPlan(profile)))
     assert profile.core.view.used_bytes <= 1 << 20
     assert any("than can be held" in note for note in capture.notes)
     assert 0 < samples < 60_000

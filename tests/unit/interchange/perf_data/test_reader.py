@@ -12,7 +12,7 @@ import pytest
 from tests.read_capture import Read, read_capture
 
 from necroscope.errors import CorruptData, UsageError
-from necroscope.interchange.capture import Plan
+from necroscope.interchange.capture import ImportPlan
 from necroscope.interchange.import_profile import ImportProfile
 from necroscope.interchange.importer import Options, import_files
 from necroscope.interchange.perf_data.reader import open_perf_data
@@ -259,7 +259,7 @@ def test_segments_hold_the_samples_of_the_whole(tmp_path: Path) -> None:
         return number, first + (number + 1) * length
 
     times, stacks, numberings = [], [], {}
-    for batch in capture.batches(Plan(profile, segment_at=segment_at)):
+    for batch in capture.batches(ImportPlan(profile, segment_at=segment_at)):
         assert {segment_at(time)[0] for time in batch.time_ns} == {batch.segment}
         numberings[batch.segment] = profile.numbering
         times += batch.time_ns.tolist()

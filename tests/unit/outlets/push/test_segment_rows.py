@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.written_recording import WrittenSegment, at, new_recording, row
 
-from necroscope.outlets.push.cursor import Cursor, OpenSegment
+from necroscope.outlets.push.cursor import Cursor, SegmentProgress
 from necroscope.outlets.push.segment_rows import boot_id_of, new_rows
 from necroscope.segment.reader import SegmentReader
 
@@ -40,7 +40,7 @@ def test_what_was_pushed_is_not_new_and_what_comes_late_is(tmp_path: Path) -> No
     segment = WrittenSegment(new_recording(tmp_path / "r"), 0).add("events", event(10), event(11))
     reader, cursor = SegmentReader(segment.path), Cursor("", 0)
     first = new_rows(reader, "boot-1", cursor)
-    cursor.open[segment.path.name.removesuffix(".live")] = OpenSegment(pushed=first.keys)
+    cursor.open[segment.path.name.removesuffix(".live")] = SegmentProgress(pushed=first.keys)
     segment.add("events", event(5, "oom_kill"))
     reader.refresh()
     second = new_rows(reader, "boot-1", cursor)
@@ -51,7 +51,7 @@ def test_sealing_changes_nothing(tmp_path: Path) -> None:
     segment = WrittenSegment(new_recording(tmp_path / "r"), 0)
     segment.add("events", event(10), event(10, "oom_kill")).add("events", event(5))
     cursor = Cursor("", 0)
-    cursor.open[segment.path.name.removesuffix(".live")] = OpenSegment(
+    cursor.open[segment.path.name.removesuffix(".live")] = SegmentProgress(
         pushed=new_rows(SegmentReader(segment.path), "boot-1", cursor).keys
     )
     segment.seal()

@@ -8,7 +8,7 @@ from tests.synthetic_root import write_files
 
 from necroscope.sources.cgroupfs import limits
 from necroscope.sources.cgroupfs.limits import (
-    Limits,
+    CgroupLimits,
     figures_v1_cpu,
     figures_v1_memory,
     figures_v2,
@@ -84,7 +84,7 @@ def test_a_figure_that_fell_is_a_cgroup_made_anew() -> None:
 
 def test_rows_are_of_cgroups_whose_figures_changed(tmp_path: Path) -> None:
     top = os.fsencode(tmp_path)
-    reader = Limits("unified", figures_v2)
+    reader = CgroupLimits("unified", figures_v2)
     seen = Walk([b"/", b"/a", b"/b"], is_cut=False)
     write_files(
         tmp_path, {"a/memory.events": _events(0, 4, 0), "b/memory.events": _events(0, 0, 0)}
@@ -97,7 +97,7 @@ def test_rows_are_of_cgroups_whose_figures_changed(tmp_path: Path) -> None:
 
 def test_a_cgroup_that_came_since_counts_from_nothing(tmp_path: Path) -> None:
     top = os.fsencode(tmp_path)
-    reader = Limits("unified", figures_v2)
+    reader = CgroupLimits("unified", figures_v2)
     reader.read(top, Walk([b"/"], is_cut=False), 1, _clock)
     write_files(tmp_path, {"new/memory.events": _events(0, 0, 1)})
     rows, _left = reader.read(top, Walk([b"/", b"/new"], is_cut=False), 2, _clock)
@@ -112,7 +112,7 @@ def test_many_cgroups_are_read_in_turn(tmp_path: Path, monkeypatch: pytest.Monke
         read.append(directory.rpartition(b"/")[2])
         return (0, 0, 0, 0, 0)
 
-    reader = Limits("unified", figures_of)
+    reader = CgroupLimits("unified", figures_of)
     seen = Walk([b"/a", b"/b", b"/c", b"/d", b"/e"], is_cut=False)
     lates = [reader.read(b"/top", seen, second, _clock)[1] for second in range(3)]
     assert lates == [0, 1, 1], "of the three that were left two are read next"
@@ -121,7 +121,7 @@ def test_many_cgroups_are_read_in_turn(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_time_ends_a_read() -> None:
     ticks = iter(range(0, 10**12, 3 * 10**6))
-    reader = Limits("unified", lambda _directory: (0, 0, 0, 0, 0))
+    reader = CgroupLimits("unified", lambda _directory: (0, 0, 0, 0, 0))
     seen = Walk([b"/%d" % at for at in range(500)], is_cut=False)
     (_, first), (_, second) = (
         reader.read(b"/", seen, second, lambda: next(ticks)) for second in range(2)

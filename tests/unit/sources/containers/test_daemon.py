@@ -12,7 +12,7 @@ from tests.fake_daemon import Answer, FakeDaemon, http, unix_daemon
 from necroscope.errors import SourceUnavailable
 from necroscope.model.units import NS_PER_S
 from necroscope.sources.containers import daemon as daemon_module
-from necroscope.sources.containers.daemon import ContainerDaemon, Look
+from necroscope.sources.containers.daemon import ContainerDaemon, DaemonLook
 
 START_NS = 1_700_000_000 * NS_PER_S
 NAMES = [f"{number:02}" * 32 for number in range(8)]
@@ -74,15 +74,15 @@ def death(name: str, second: float) -> bytes:
     )
 
 
-def look(source: ContainerDaemon, second: int) -> Look:
+def look(source: ContainerDaemon, second: int) -> DaemonLook:
     return source.look(START_NS + second * NS_PER_S)
 
 
-def dead(found: Look) -> list[str]:
+def dead(found: DaemonLook) -> list[str]:
     return [event.container for event in found.events]
 
 
-def inspected(found: Look) -> list[str | None]:
+def inspected(found: DaemonLook) -> list[str | None]:
     return [state.container for state in found.states]
 
 

@@ -9,7 +9,7 @@ from tests.fake_daemon import never, unix_daemon
 from necroscope.errors import SourceUnavailable
 from necroscope.sources.facts import services
 from necroscope.sources.facts.services import outcome
-from necroscope.sources.systemd.unit_state import Listed
+from necroscope.sources.systemd.unit_state import ListedUnit
 
 STARTED = {
     "InactiveExitTimestampMonotonic": 5,
@@ -36,7 +36,7 @@ STARTED = {
     ],
 )
 def test_the_outcome_is_one_word(active: str, known: dict[str, Any], expected: str) -> None:
-    assert outcome(Listed("a.service", "loaded", active, "x", "/p"), known) == expected
+    assert outcome(ListedUnit("a.service", "loaded", active, "x", "/p"), known) == expected
 
 
 def test_a_node_without_systemd_has_no_units(tmp_path: Path) -> None:

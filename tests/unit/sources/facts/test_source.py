@@ -12,7 +12,7 @@ from tests.synthetic_root import at_second, make_root, write_files
 from necroscope.model.reading import Moment, Reading
 from necroscope.model.units import NS_PER_S
 from necroscope.sources.facts import collect, source
-from necroscope.sources.facts.collector import Collector, command
+from necroscope.sources.facts.collector import FactsCollector, command
 from necroscope.sources.facts.source import Facts
 
 HOUR_NS = 3600 * NS_PER_S
@@ -214,10 +214,10 @@ def test_a_real_collector_that_hangs_is_killed_and_not_waited_for(tmp_path: Path
         "-c",
         'import time; print(\'["stage", "mounts"]\', flush=True); time.sleep(100)',
     ]
-    made: list[Collector] = []
+    made: list[FactsCollector] = []
 
-    def start(_: list[str], known: dict[str, str]) -> Collector:
-        made.append(Collector(hanging, known))
+    def start(_: list[str], known: dict[str, str]) -> FactsCollector:
+        made.append(FactsCollector(hanging, known))
         return made[-1]
 
     facts = Facts(tmp_path, HOUR_NS, make=start)

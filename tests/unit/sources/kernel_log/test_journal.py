@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from necroscope.errors import SourceUnavailable
-from necroscope.sources.kernel_log.journal import RETRY_NS, JournalReader, parse
+from necroscope.sources.kernel_log.journal import RETRY_NS, JournalctlReader, parse
 from necroscope.sources.kernel_log.line import LogLine
 
 ENTRY = {
@@ -125,14 +125,14 @@ def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def wait_readable(reader: JournalReader) -> None:
+def wait_readable(reader: JournalctlReader) -> None:
     descriptor = reader.fileno()
     assert descriptor is not None
     assert select.select([descriptor], [], [], 20)[0]
 
 
 def test_the_child_is_read_without_waiting_and_killed_on_close(journal: Path) -> None:
-    reader = JournalReader.open(journal / "root", to_time_ns)
+    reader = JournalctlReader.open(journal / "root", to_time_ns)
     wait_readable(reader)
     assert [line.text for line in reader.read_lines(10)] == [ENTRY["MESSAGE"]]
     assert reader.read_lines(10) == []
@@ -151,8 +151,8 @@ def test_a_child_that_ends_is_a_failure_and_starts_again_after_a_pause(journal: 
     (journal / "out").write_bytes(b"")
     (journal / "then").write_text("exit 1")
     clock = Clock()
-    opened = JournalReader.open(journal / "root", to_time_ns)
-    reader = JournalReader(opened._command, to_time_ns, clock)
+    opened = JournalctlReader.open(journal / "root", to_time_ns)
+    reader = JournalctlReader(opened._command, to_time_ns, clock)
     opened.close()
     wait_readable(reader)
     with pytest.raises(SourceUnavailable, match="journalctl ended"):
@@ -173,7 +173,7 @@ def test_a_child_that_ends_is_a_failure_and_starts_again_after_a_pause(journal: 
 
 def test_the_last_lines_of_a_child_that_ends_are_kept(journal: Path) -> None:
     (journal / "then").write_text("exit 1")
-    reader = JournalReader.open(journal / "root", to_time_ns)
+    reader = JournalctlReader.open(journal / "root", to_time_ns)
     assert reader._child is not None
     reader._child.wait(20)
     assert [line.text for line in reader.read_lines(10)] == [ENTRY["MESSAGE"]]
@@ -185,7 +185,7 @@ def test_without_a_journal_or_a_program_it_says_which_is_missing(
     journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(SourceUnavailable, match=r"no journal$"):
-        JournalReader.open(tmp_path / "empty", to_time_ns)
+        JournalctlReader.open(tmp_path / "empty", to_time_ns)
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     with pytest.raises(SourceUnavailable, match="no journalctl"):
-        JournalReader.open(journal / "root", to_time_ns)
+        JournalctlReader.open(journal / "root", to_time_ns)

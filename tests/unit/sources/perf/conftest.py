@@ -11,7 +11,7 @@ import pytest
 
 from necroscope.perf_abi import records
 from necroscope.perf_abi.event_attr import CONTEXT_KERNEL, CONTEXT_USER
-from necroscope.profile.library import Ring as NativeRing
+from necroscope.profile.library import NativeRing
 from necroscope.sources.perf.ring import PAGE_BYTES
 from necroscope.sources.perf.rings import Rings
 from necroscope.symbols.messages import (

@@ -14,7 +14,7 @@ from necroscope.model.frame import Frame
 from necroscope.model.reading import Moment, Reading, Rows
 from necroscope.model.tables import TABLES
 from necroscope.profile.kernel_functions import KernelFunctions
-from necroscope.segment.frame import rows_of
+from necroscope.segment.block import rows_of
 from necroscope.sources.perf import sampler as sampler_module
 from necroscope.sources.perf.sampler import Sampler
 from necroscope.sources.perf.seen_tasks import SeenTask

@@ -13,7 +13,7 @@ import pytest
 
 from necroscope.model.reading import Moment, Reading
 from necroscope.model.tables import TABLES
-from necroscope.segment.frame import rows_of as decoded
+from necroscope.segment.block import rows_of as decoded
 from necroscope.sources.perf.cgroup_ledger import CgroupLedger
 from necroscope.sources.perf.rings import Rings
 from necroscope.sources.perf.sampler import Sampler

@@ -7,7 +7,7 @@ from tests.synthetic_root import at_second, make_root, write_files
 
 from necroscope.errors import SourceUnavailable
 from necroscope.model.tables import TABLES
-from necroscope.sources.sysfs.ethtool import Answer, Answers, Driver, EthtoolThread
+from necroscope.sources.sysfs.ethtool import Answers, Driver, DriverAnswer, EthtoolThread
 from necroscope.sources.sysfs.nics import Nics
 
 
@@ -95,7 +95,7 @@ def test_below_a_host_root_drivers_are_asked_in_the_nodes_own_namespace(tmp_path
 
 
 def test_the_drivers_answer_gives_versions_and_counters(tmp_path: Path) -> None:
-    answer = Answer(
+    answer = DriverAnswer(
         Driver("ena", "2.11.0g", "1.5", 1), {"suspected_poll_starvation": 2}, left_out=9
     )
     source = Nics(make_root(tmp_path, 2, queues=1), _Answering({"eth0": answer}))
@@ -126,7 +126,9 @@ def test_a_driver_that_does_not_answer_until_the_next_read_is_a_gap_and_sysfs_is
 
 
 def test_an_answer_that_comes_between_two_reads_is_in_the_second_and_no_gap(tmp_path: Path) -> None:
-    late = {"eth0": Answer(Driver("ena", "2.11.0g", "1.5", 1), {"suspected_poll_starvation": 2})}
+    late = {
+        "eth0": DriverAnswer(Driver("ena", "2.11.0g", "1.5", 1), {"suspected_poll_starvation": 2})
+    }
     source = Nics(make_root(tmp_path, 2, queues=1), _Answering(None, late, None, None, {}))
     readings = [source.read(at_second(second)) for second in (0, 5, 10)]
     assert [len(reading.gaps) for reading in readings] == [0, 0, 0]

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from necroscope.sources.systemd import wire
-from necroscope.sources.systemd.bus import Question
+from necroscope.sources.systemd.bus import BusQuestion
 
 ROUNDS = Path(__file__).parents[3] / "data/systemd/rounds.json"
 
 LIST = "/org/freedesktop/systemd1 Manager ListUnitsByPatterns () ('*.service', '*.timer')"
 
 
-def key(question: Question) -> str:
+def key(question: BusQuestion) -> str:
     return " ".join(
         [
             question.path,
@@ -33,21 +33,21 @@ class CapturedBus:
     def __init__(self, rounds: list[dict[str, str]]) -> None:
         self.rounds = rounds
         self.now = 0
-        self.asked: list[Question] = []
+        self.asked: list[BusQuestion] = []
         self.is_closed = False
         self.changed: dict[str, Any] = {}
 
-    def ask(self, questions: list[Question]) -> list[tuple[Any, ...] | None]:
+    def ask(self, questions: list[BusQuestion]) -> list[tuple[Any, ...] | None]:
         return [None if message is None else message.body() for message in self.messages(questions)]
 
-    def messages(self, questions: list[Question]) -> list[Any]:
+    def messages(self, questions: list[BusQuestion]) -> list[Any]:
         self.asked += questions
         return [self._answer(question) for question in questions]
 
     def close(self) -> None:
         self.is_closed = True
 
-    def _answer(self, question: Question) -> "wire.Message | Changed | None":
+    def _answer(self, question: BusQuestion) -> "wire.Message | Changed | None":
         name = key(question)
         if name in self.changed:
             return Changed(self.changed[name])

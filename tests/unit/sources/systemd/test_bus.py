@@ -12,10 +12,10 @@ from tests.unit.sources.systemd.test_wire import reply
 
 from necroscope.errors import SourceUnavailable
 from necroscope.sources.systemd import wire
-from necroscope.sources.systemd.bus import Bus, Question, get, runs_systemd
+from necroscope.sources.systemd.bus import Bus, BusQuestion, get, runs_systemd
 
 SOCKET = "run/dbus/system_bus_socket"
-ASK = Question("/p", "i.f", "M")
+ASK = BusQuestion("/p", "i.f", "M")
 
 
 def speaking(error: str = "") -> Answer:

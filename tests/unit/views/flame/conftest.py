@@ -17,7 +17,7 @@ import pytest
 from necroscope.model.frame import Frame
 from necroscope.stacks.differential import DifferentialTree, compare
 from necroscope.stacks.flame_tree import FlameTree
-from necroscope.views.flame.heading import Heading, Window
+from necroscope.views.flame.heading import Heading, HeadingWindow
 
 START_NS = 1_790_000_000_000_000_000
 HOSTILE = [
@@ -113,7 +113,7 @@ def differential(tree: FlameTree) -> DifferentialTree:
 
 @pytest.fixture
 def heading(tree: FlameTree) -> Heading:
-    window = Window(tree.from_ns, tree.to_ns, tree.samples)
+    window = HeadingWindow(tree.from_ns, tree.to_ns, tree.samples)
     return Heading(
         "Flame graph", "node-7", window, "core 7", ("comm app",), left_out=tuple(tree.left_out)
     )

@@ -7,7 +7,7 @@ import numpy as np
 from necroscope.model.frame import Frame
 from necroscope.stacks.differential import DifferentialTree
 from necroscope.stacks.flame_tree import FlameTree
-from necroscope.views.flame.boxes import Boxes, Change, boxes_of, differential_boxes, shown
+from necroscope.views.flame.boxes import BoxChange, Boxes, boxes_of, differential_boxes, shown
 
 
 def named(boxes: Boxes) -> dict[str, int]:
@@ -62,11 +62,11 @@ def test_a_differential_tells_new_from_grown_and_gone_from_shrunk(
     differential: DifferentialTree,
 ) -> None:
     boxes = differential_boxes(differential, 0, 100)
-    change = {name: Change(int(boxes.change[box])) for name, box in named(boxes).items()}
-    assert change["mem_cgroup_iter"] is Change.NEW
-    assert change["old_code"] is Change.GONE
-    assert change["do_syscall_64"] is Change.GREW
-    assert change["eval"] is Change.SAME
+    change = {name: BoxChange(int(boxes.change[box])) for name, box in named(boxes).items()}
+    assert change["mem_cgroup_iter"] is BoxChange.NEW
+    assert change["old_code"] is BoxChange.GONE
+    assert change["do_syscall_64"] is BoxChange.GREW
+    assert change["eval"] is BoxChange.SAME
     assert boxes.width[named(boxes)["old_code"]] == boxes.ruler // 20
 
 

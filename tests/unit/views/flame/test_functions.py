@@ -15,11 +15,11 @@ from necroscope.views.flame.functions import (
     functions_text,
     paired,
 )
-from necroscope.views.flame.heading import Heading, Window
+from necroscope.views.flame.heading import Heading, HeadingWindow
 from necroscope.views.format import cells
 
 HOSTILE = "<b>\x1b[31m\u202e" + "界" * 80
-HEADING = Heading("t", "node-7", Window(0, 5_000_000_000, 100), left_out=("a gap",))
+HEADING = Heading("t", "node-7", HeadingWindow(0, 5_000_000_000, 100), left_out=("a gap",))
 
 
 def function(name: str, own: int, total: int, module: str = "[kernel]") -> FunctionWeight:
@@ -78,7 +78,7 @@ def test_functions_of_both_windows_come_by_the_change_of_their_share():
     pairs = paired(top_functions(trees[0]), top_functions(trees[1]))
     assert {pair[0].function for pair in pairs[:2]} == {"stat", "walk"}
     assert [pair[0].function for pair in pairs[2:]] == ["sync", "read", "main"]
-    heading = Heading("t", "n", Window(0, 1, 100), baseline=Window(0, 1, 10))
+    heading = Heading("t", "n", HeadingWindow(0, 1, 100), baseline=HeadingWindow(0, 1, 10))
     lines = differential_text(pairs, compare(*trees), heading, top=3).splitlines()
     assert "   60.0%        –   +60.0%  walk  [kernel]" in lines
     assert "       –    50.0%   -50.0%  sync  /bin/app" in lines

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from necroscope.model.frame import Frame
 from necroscope.stacks.differential import DifferentialTree
 from necroscope.stacks.flame_tree import FlameTree
-from necroscope.views.flame.heading import Heading, Window
+from necroscope.views.flame.heading import Heading, HeadingWindow
 from necroscope.views.flame.svg import differential_svg, flame_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -121,7 +121,7 @@ def test_hostile_names_are_text_and_nothing_else(
 def test_any_text_makes_a_well_formed_picture(names: list[str], title: str) -> None:
     tree = tree_of_names(names)
     root = ET.fromstring(
-        flame_svg(tree, Heading(title, title, Window(0, 1, 1), left_out=(title,))).encode()
+        flame_svg(tree, Heading(title, title, HeadingWindow(0, 1, 1), left_out=(title,))).encode()
     )
     assert len(list(root.iter(f"{SVG}script"))) == 2
 

@@ -3,7 +3,7 @@
 import pytest
 
 from necroscope.views.format import cells
-from necroscope.views.tui.line import Span, bar, fit_line, spread, text_of
+from necroscope.views.tui.line import StyledSpan, bar, fit_line, spread, text_of
 from necroscope.views.tui.screen import MODES, Modes
 
 
@@ -38,11 +38,11 @@ def test_a_bar_is_exactly_as_wide_as_it_should_even_when_modes_overlap(width: in
 
 @pytest.mark.parametrize("width", range(12))
 def test_lines_are_cut_and_padded_to_the_cell(width: int) -> None:
-    assert cells(text_of(fit_line((Span("核心 "), Span("kubelet")), width))) == width
+    assert cells(text_of(fit_line((StyledSpan("核心 "), StyledSpan("kubelet")), width))) == width
 
 
 def test_what_stands_right_gives_way_to_what_stands_left() -> None:
-    left, right = (Span("moment"),), (Span("0123456789"),)
+    left, right = (StyledSpan("moment"),), (StyledSpan("0123456789"),)
     assert text_of(spread(left, right, 30)) == "moment              0123456789"
     assert text_of(spread(left, right, 17)) == "moment  01234567…"
     assert text_of(spread(left, right, 12)) == "moment      "

@@ -1,7 +1,7 @@
 """Keys as new values of where the user looks."""
 
 from necroscope.views.tui.look import Look
-from necroscope.views.tui.screen import Position, Sort
+from necroscope.views.tui.screen import CoreOrder, Position
 
 S = 1_000_000_000
 SPAN = (100 * S, 160 * S)
@@ -34,13 +34,13 @@ def test_before_the_first_row_no_key_moves_in_time() -> None:
 
 def test_sorts_come_round() -> None:
     look, seen = Look(), []
-    shown = Sort.CPU
+    shown = CoreOrder.CPU
     for _ in range(4):
         look = look.next_sort(shown)
         assert look.sort
         shown = look.sort
         seen.append(shown)
-    assert seen == [Sort.BUSY, Sort.SYSTEM, Sort.DELAY, Sort.CPU]
+    assert seen == [CoreOrder.BUSY, CoreOrder.SYSTEM, CoreOrder.DELAY, CoreOrder.CPU]
 
 
 def test_the_core_in_hand_stays_the_same_core_when_the_order_changes() -> None:

@@ -9,7 +9,7 @@ from necroscope.views.format import cells
 from necroscope.views.tui.help_page import draw
 from necroscope.views.tui.line import text_of
 from necroscope.views.tui.look import Look
-from necroscope.views.tui.screen import Sort
+from necroscope.views.tui.screen import CoreOrder
 from necroscope.views.tui.top_model import build
 
 S = 1_000_000_000
@@ -94,7 +94,7 @@ def test_a_selected_core_below_the_end_of_the_list_is_scrolled_to(
 ) -> None:
     assert any(
         line.startswith("▸  64 ")
-        for line in page(node_of(128), 80, 24, Look(sort=Sort.CPU, cpu=64))
+        for line in page(node_of(128), 80, 24, Look(sort=CoreOrder.CPU, cpu=64))
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from textual.pilot import Pilot
 
 from necroscope.views.tui.canvas import Canvas
-from necroscope.views.tui.screen import Position, Sort
+from necroscope.views.tui.screen import CoreOrder, Position
 from necroscope.views.tui.top_app import TopApp
 
 S = 1_000_000_000
@@ -54,7 +54,7 @@ def test_s_goes_through_the_orders(node_of: Callable[..., Any]) -> None:
             assert app.shown
             seen.append(app.shown.sort)
             assert f"sort: {app.shown.sort.value}" in terminal(app)[-1]
-        assert seen == [Sort.BUSY, Sort.SYSTEM, Sort.DELAY, Sort.CPU]
+        assert seen == [CoreOrder.BUSY, CoreOrder.SYSTEM, CoreOrder.DELAY, CoreOrder.CPU]
 
     drive(node_of(2), script)
 

@@ -4,14 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 from necroscope.views.tui.look import Look
-from necroscope.views.tui.screen import Core, Screen, Sort
+from necroscope.views.tui.screen import CoreOrder, Screen, ScreenCore
 from necroscope.views.tui.top_model import build
 
 MS = 1_000_000
 S = 1_000_000_000
 
 
-def core_of(screen: Screen, cpu: int) -> Core:
+def core_of(screen: Screen, cpu: int) -> ScreenCore:
     return next(core for core in screen.cores if core.cpu == cpu)
 
 
@@ -86,21 +86,21 @@ def test_each_order_puts_its_own_core_first_and_gaps_last(node: Any) -> None:
     node.core(1, 3, user=0.1)
     node.core(0, 4, user=1.0)
     node.delay(1, 3, 5 * MS)
-    orders = {sort: [core.cpu for core in build(node, Look(sort=sort)).cores] for sort in Sort}
+    orders = {sort: [core.cpu for core in build(node, Look(sort=sort)).cores] for sort in CoreOrder}
     assert orders == {
-        Sort.CPU: [0, 1, 2, 3, 4],
-        Sort.BUSY: [0, 2, 1, 3, 4],
-        Sort.SYSTEM: [2, 1, 0, 3, 4],
-        Sort.DELAY: [3, 2, 1, 0, 4],
+        CoreOrder.CPU: [0, 1, 2, 3, 4],
+        CoreOrder.BUSY: [0, 2, 1, 3, 4],
+        CoreOrder.SYSTEM: [2, 1, 0, 3, 4],
+        CoreOrder.DELAY: [3, 2, 1, 0, 4],
     }
 
 
 def test_many_cores_are_ordered_by_system_time_until_the_user_says_otherwise(
     node_of: Callable[..., Any],
 ) -> None:
-    assert build(node_of(2), Look()).sort is Sort.CPU
+    assert build(node_of(2), Look()).sort is CoreOrder.CPU
     many = build(node_of(128, seconds=2), Look())
-    assert (many.sort, many.cores[0].cpu) == (Sort.SYSTEM, 127)
+    assert (many.sort, many.cores[0].cpu) == (CoreOrder.SYSTEM, 127)
 
 
 def test_looking_back_shows_what_was_then_and_nothing_that_came_after(
@@ -123,10 +123,10 @@ def test_the_oldest_moment_is_marked_and_is_not_passed(node_of: Callable[..., An
 
 
 def test_only_cores_with_room_are_asked_who_is_on_them(node_of: Callable[..., Any]) -> None:
-    screen = build(node_of(128, seconds=5), Look(sort=Sort.CPU), looked_at=4)
+    screen = build(node_of(128, seconds=5), Look(sort=CoreOrder.CPU), looked_at=4)
     assert [bool(core.busy_history) for core in screen.cores] == [True] * 4 + [False] * 124
     assert core_of(
-        build(node_of(128, seconds=5), Look(sort=Sort.CPU, cpu=127), looked_at=4), 127
+        build(node_of(128, seconds=5), Look(sort=CoreOrder.CPU, cpu=127), looked_at=4), 127
     ).on
 
 

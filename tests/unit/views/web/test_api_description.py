@@ -12,7 +12,7 @@ from tests.drawn_recording import at, draw
 from tests.unit.views.web.test_app import DRAWN
 
 from necroscope.store.query import Store
-from necroscope.views.web.app import Recording, make_app
+from necroscope.views.web.app import ServedRecording, make_app
 
 schemathesis = pytest.importorskip(
     "schemathesis", reason="schemathesis is not installed (scripts/setup tests installs it)"
@@ -27,7 +27,7 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     (static / "assets").mkdir()
     for name in ("page.js", "page.css"):
         (static / "assets" / name).touch()
-    recording = Recording(
+    recording = ServedRecording(
         Store.open(draw(tmp_path_factory.mktemp("api") / "r", DRAWN, until=5)),
         "1.0",
         lambda directory, at_ns, span: {"incidents": [], "notes": []},

@@ -20,7 +20,7 @@ from necroscope.model.reading import Gap
 from necroscope.model.units import NS_PER_S
 from necroscope.store.query import Store
 from necroscope.views.web import app, core_pictures
-from necroscope.views.web.app import Recording, make_app
+from necroscope.views.web.app import ServedRecording, make_app
 from necroscope.views.web.reports import Reports
 
 DRAWN = """
@@ -40,7 +40,7 @@ class Page:
     """Asks as the page does."""
 
     def __init__(self, directory: Path, static: Path | None = None) -> None:
-        recording = Recording(
+        recording = ServedRecording(
             Store.open(directory),
             "1.0",
             lambda directory, at_ns, span: {"incidents": [], "asked": at_ns},

@@ -1,5 +1,6 @@
-"""`python -m necroscope.segment.seal LIVE_DIR`: the child that seals a segment at low priority, on
-one core, and goes away.
+"""The child that seals a segment at low priority, on one core, and goes away.
+
+`python -m necroscope.segment.seal_child LIVE_DIR`
 """
 
 import os
@@ -23,13 +24,13 @@ from pathlib import Path
 import pyarrow as pa
 
 from necroscope.errors import NecroscopeError
-from necroscope.segment.sealing import seal
+from necroscope.segment.seal_writer import seal
 
 
 def main(arguments: list[str]) -> int:
     """Exit code 0: sealed, or there was nothing to do."""
     if len(arguments) != 1:
-        sys.stderr.write("usage: python -m necroscope.segment.seal LIVE_DIR\n")
+        sys.stderr.write("usage: python -m necroscope.segment.seal_child LIVE_DIR\n")
         return 2
     try:
         seal(Path(arguments[0]).absolute())

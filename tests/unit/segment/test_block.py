@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from necroscope.errors import CorruptData
 from necroscope.model.tables import TABLES, Column, Table, Type
 from necroscope.segment.arrow import batch_of, schema_of
-from necroscope.segment.frame import (
+from necroscope.segment.block import (
     HEADER_BYTES,
     MAGIC,
-    Frame,
-    decode_frame,
-    encode_frame,
+    Block,
+    decode_block,
+    encode_block,
     encode_note,
     is_intact,
     parse_header,
@@ -54,12 +54,12 @@ def rows_of(table: Table) -> st.SearchStrategy:
     return st.lists(st.tuples(*(value(column) for column in table.columns)), max_size=6)
 
 
-def read(data: bytes) -> Frame:
+def read(data: bytes) -> Block:
     header = parse_header(data)
     assert header is not None
-    assert header.frame_bytes == len(data)
+    assert header.block_bytes == len(data)
     assert is_intact(data[:HEADER_BYTES], data[HEADER_BYTES:])
-    return Frame(header, 0, data[HEADER_BYTES:])
+    return Block(header, 0, data[HEADER_BYTES:])
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=lambda table: table.name)
@@ -67,8 +67,8 @@ def read(data: bytes) -> Frame:
 @given(data=st.data())
 def test_rows_come_back_as_they_went_in(table, data):
     rows = data.draw(rows_of(table))
-    frame = read(encode_frame(table, rows))
-    assert decode_frame(table, frame) == rows
+    frame = read(encode_block(table, rows))
+    assert decode_block(table, frame) == rows
     batch = batch_of(table, frame)
     assert batch.schema == schema_of(table)
     assert [tuple(row.values()) for row in batch.to_pylist()] == rows
@@ -88,13 +88,13 @@ def test_values_of_any_kind_never_raise(table, data):
         | st.lists(st.integers())
     )
     rows = data.draw(st.lists(st.tuples(*(anything for _ in table.columns)), max_size=4))
-    frame = read(encode_frame(table, rows))
-    assert len(decode_frame(table, frame)) == len(rows) == batch_of(table, frame).num_rows
+    frame = read(encode_block(table, rows))
+    assert len(decode_block(table, frame)) == len(rows) == batch_of(table, frame).num_rows
 
 
 def test_many_rows_are_deflated_and_tell_their_time():
     rows = [(1_000 + i, i % 4, 1, 1, "comm", None, i, 1) for i in range(1_000)]
-    frame = read(encode_frame(TABLES["samples"], rows[::-1]))
+    frame = read(encode_block(TABLES["samples"], rows[::-1]))
     assert frame.header.is_deflated
     assert len(frame.payload) < 20 * len(rows)
     assert (frame.header.name, frame.header.rows, frame.header.from_ns, frame.header.to_ns) == (
@@ -107,7 +107,7 @@ def test_many_rows_are_deflated_and_tell_their_time():
 
 def test_a_gap_reaches_to_its_end():
     frame = read(
-        encode_frame(
+        encode_block(
             TABLES["gaps"],
             [(5, 900, "*", "stopped", None, None), (7, 8, "*", "stopped", None, None)],
         )
@@ -116,12 +116,12 @@ def test_a_gap_reaches_to_its_end():
 
 
 def test_tables_without_time_tell_none():
-    frame = read(encode_frame(TABLES["stacks"], [(3, -1, 9)]))
+    frame = read(encode_block(TABLES["stacks"], [(3, -1, 9)]))
     assert (frame.header.from_ns, frame.header.to_ns) == (0, 0)
 
 
 def test_every_flipped_bit_is_noticed():
-    data = encode_frame(TABLES["cores"], [(1, 0, *range(10))])
+    data = encode_block(TABLES["cores"], [(1, 0, *range(10))])
     for bit in range(8 * len(data)):
         damaged = bytearray(data)
         damaged[bit // 8] ^= 1 << bit % 8
@@ -133,17 +133,17 @@ def test_note_comes_back():
     assert read(encode_note("segment", {"node": "ü", "cpus": 2})).note() == {"node": "ü", "cpus": 2}
 
 
-def lying(table: Table, rows: list, raw: bytes) -> Frame:
+def lying(table: Table, rows: list, raw: bytes) -> Block:
     """A frame with a right checksum and a payload that somebody made up."""
-    header = read(encode_frame(table, rows)).header
-    return Frame(
+    header = read(encode_block(table, rows)).header
+    return Block(
         type(header)(header.name, 0, len(rows), 0, 0, 1, False, len(raw), len(raw)), 0, raw
     )
 
 
 def test_content_that_contradicts_itself_is_corrupt_data_for_both_decoders():
     table, rows = TABLES["samples"], [(1, 0, 1, 1, "abc", "/", 0, 1)]
-    frame = read(encode_frame(table, rows))
+    frame = read(encode_block(table, rows))
     raw = frame.raw()
     lies = [raw[:50], b"", struct.pack("<I", 1 << 31) + raw[4:]]
     # The dictionary index of `comm` is the twelfth buffer; point it outside of the dictionary.
@@ -151,16 +151,16 @@ def test_content_that_contradicts_itself_is_corrupt_data_for_both_decoders():
     lies.append(raw[:index_at] + struct.pack("<i", 5) + raw[index_at + 4 :])
     for lie in lies:
         with pytest.raises(CorruptData):
-            decode_frame(table, lying(table, rows, lie))
+            decode_block(table, lying(table, rows, lie))
         with pytest.raises(CorruptData):
             batch_of(table, lying(table, rows, lie))
 
 
 def test_payload_that_inflates_to_more_than_it_says_is_corrupt_data():
-    header = read(encode_frame(TABLES["cores"], [])).header
+    header = read(encode_block(TABLES["cores"], [])).header
     bomb = zlib.compress(bytes(1_000_000))
-    frame = Frame(type(header)("cores", 0, 1, 0, 0, 1, True, len(bomb), 100), 0, bomb)
+    frame = Block(type(header)("cores", 0, 1, 0, 0, 1, True, len(bomb), 100), 0, bomb)
     with pytest.raises(CorruptData, match="instead of 100"):
         frame.raw()
     with pytest.raises(CorruptData, match="inflated"):
-        Frame(frame.header, 0, b"no zlib").raw()
+        Block(frame.header, 0, b"no zlib").raw()

@@ -11,13 +11,13 @@ import pytest
 from necroscope.errors import RecordingError
 from necroscope.model.reading import Gap
 from necroscope.model.tables import TABLES
-from necroscope.segment import journal_reader, manifest, sealing, spans, table_writer
+from necroscope.segment import journal_reader, manifest, seal_writer, spans, table_writer
 from necroscope.segment.journal import JournalWriter, SegmentHeader
 from necroscope.segment.lock import lock_directory
 from necroscope.segment.manifest import Manifest, read_manifest
 from necroscope.segment.reader import SegmentReader
 from necroscope.segment.recording import new_segment_path, remove_leftovers, segment_paths
-from necroscope.segment.sealing import seal
+from necroscope.segment.seal_writer import seal
 from necroscope.segment.table_writer import ChecksummedSink, TableWriter
 
 EVER = (-(1 << 63), (1 << 63) - 1)
@@ -203,10 +203,10 @@ def test_many_small_frames_share_one_dictionary(recording):
 def test_journal_that_reads_differently_the_second_time_stays(record, monkeypatch):
     live = record(seconds=2)
     before = everything(live)
-    frames = len(list(journal_reader.read_frames(live / "journal")))
+    frames = len(list(journal_reader.read_blocks(live / "journal")))
     tries = iter(range(2 * frames))
     monkeypatch.setattr(journal_reader, "is_intact", lambda *_: next(tries) < frames)
-    with pytest.raises(OSError, match="has no right frame at byte"):
+    with pytest.raises(OSError, match="has no right block at byte"):
         seal(live)
     monkeypatch.undo()
     assert {path.name for path in live.parent.iterdir()} == {live.name, "recording.json"}
@@ -289,9 +289,9 @@ STEPS = [
     (TableWriter, "add"),
     (ChecksummedSink, "close"),
     (Manifest, "write"),
-    (sealing, "sync_directory"),
+    (seal_writer, "sync_directory"),
     (Path, "rename"),
-    (sealing, "add_span"),
+    (seal_writer, "add_span"),
     (shutil, "rmtree"),
 ]
 
@@ -304,7 +304,7 @@ def test_power_cut_at_any_step_loses_nothing(record, monkeypatch, owner, step, a
     true_step = getattr(owner, step)
     with monkeypatch.context() as patch:
         # A process that is killed cleans nothing up.
-        patch.setattr(sealing.shutil, "rmtree", lambda *_, **__: None)
+        patch.setattr(seal_writer.shutil, "rmtree", lambda *_, **__: None)
 
         def cut(*args: object, **kwargs: object) -> None:
             if after:
@@ -365,7 +365,7 @@ def test_journal_of_a_newer_necroscope_is_left_alone(record, monkeypatch):
 
 
 def test_very_many_gaps_are_merged_in_the_manifest_and_whole_in_the_table(recording, monkeypatch):
-    monkeypatch.setattr(sealing, "GAP_LIMIT", 5)
+    monkeypatch.setattr(seal_writer, "GAP_LIMIT", 5)
     live = new_segment_path(recording, 10**18)
     writer = JournalWriter(live, SegmentHeader("s", "n", "b", 10**18, 1))
     gaps = [Gap("samples", 10**18 + i, 10**18 + i + 1, "ring overran", i % 2, 2) for i in range(20)]

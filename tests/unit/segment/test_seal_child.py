@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from necroscope.segment import seal as module
+from necroscope.segment import seal_child as module
 from necroscope.segment.journal import JournalWriter, SegmentHeader
 from necroscope.segment.reader import SegmentReader
 from necroscope.segment.recording import new_segment_path
@@ -17,7 +17,7 @@ from necroscope.segment.recording import new_segment_path
 def test_child_seals_and_says_nothing(record):
     live = record()
     rows = SegmentReader(live).tables
-    child = [sys.executable, "-m", "necroscope.segment.seal", str(live)]
+    child = [sys.executable, "-m", "necroscope.segment.seal_child", str(live)]
     for _ in range(2):
         done = subprocess.run(child, capture_output=True, check=False)
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
@@ -43,7 +43,7 @@ def test_wrong_words_are_a_usage_error(capsys):
 @pytest.mark.root
 def test_the_child_of_a_recorder_with_high_priority_has_the_lowest():
     words = (
-        "import os; from necroscope.segment import seal; seal.lower_priority();"
+        "import os; from necroscope.segment import seal_child; seal_child.lower_priority();"
         " print(os.getpriority(os.PRIO_PROCESS, 0))"
     )
     child = [sys.executable, "-c", f"import os; os.setpriority(os.PRIO_PROCESS, 0, -10); {words}"]
@@ -60,7 +60,7 @@ def tell(code):
     leave(code)
 leave, os._exit = os._exit, tell
 sys.argv = ["seal", sys.argv[1]]
-runpy.run_module("necroscope.segment.seal", run_name="__main__", alter_sys=True)
+runpy.run_module("necroscope.segment.seal_child", run_name="__main__", alter_sys=True)
 """
 
 

@@ -1,8 +1,8 @@
-"""A frame of the journal: rows of one table, or a note, behind a header with a CRC32 over
+"""A block of the journal: rows of one table, or a note, behind a header with a CRC32 over
 everything in it.
 
     magic     4s   ff 4e 43 4a; 0xff occurs in no UTF-8 text, so text in a payload never looks
-                   like a frame
+                   like a block
     crc32     u32  of the header from here on and the payload
     payload   u32  bytes of payload as stored
     raw       u32  bytes of payload after inflating
@@ -28,7 +28,7 @@ from itertools import chain, groupby
 from typing import Any, Final
 
 from necroscope.errors import CorruptData
-from necroscope.model.reading import Columns, Rows
+from necroscope.model.reading import ColumnBuffers, Rows
 from necroscope.model.tables import SCHEMA_VERSION, Table, Type
 from necroscope.segment.columns import BUFFER_COUNT, decode_column, encode_column
 
@@ -48,7 +48,7 @@ _RUNS: Final[dict[str, list[tuple[Type, int, int]]]] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class FrameHeader:
+class BlockHeader:
     name: str
     kind: int
     rows: int
@@ -60,15 +60,15 @@ class FrameHeader:
     raw_bytes: int
 
     @property
-    def frame_bytes(self) -> int:
+    def block_bytes(self) -> int:
         return HEADER_BYTES + self.payload_bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
-    """A frame whose checksum was right."""
+class Block:
+    """A block whose checksum was right."""
 
-    header: FrameHeader
+    header: BlockHeader
     offset: int
     payload: bytes
 
@@ -81,7 +81,7 @@ class Frame:
         )
         if len(raw) != self.header.raw_bytes:
             raise CorruptData(
-                f"a frame of {self.header.name} holds {len(raw)} bytes instead of"
+                f"a block of {self.header.name} holds {len(raw)} bytes instead of"
                 f" {self.header.raw_bytes}"
             )
         return raw
@@ -96,8 +96,8 @@ class Frame:
         return values if isinstance(values, dict) else {}
 
 
-def encode_frame(table: Table, rows: Rows) -> bytes:
-    """All rows in one frame; never raises for the values in them."""
+def encode_block(table: Table, rows: Rows) -> bytes:
+    """All rows in one block; never raises for the values in them."""
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(table.columns)
     lengths: list[int] = []
     parts = [b""]
@@ -117,8 +117,8 @@ def encode_frame(table: Table, rows: Rows) -> bytes:
     return _pack(table.name, KIND_ROWS, len(rows), _span(table, len(rows), lengths, raw), raw)
 
 
-def encode_columns(table: Table, columns: Columns) -> bytes:
-    """Columns that are buffers already, in one frame."""
+def encode_columns(table: Table, columns: ColumnBuffers) -> bytes:
+    """Columns that are buffers already, in one block."""
     lengths = list(map(len, columns.buffers))
     raw = b"".join(
         [_padded(struct.pack(f"<{len(lengths)}I", *lengths)), *map(_padded, columns.buffers)]
@@ -132,12 +132,12 @@ def encode_note(name: str, values: Mapping[str, object]) -> bytes:
     return _pack(name, KIND_NOTE, 0, (0, 0), json.dumps(values).encode())
 
 
-def decode_frame(table: Table, frame: Frame) -> Rows:
-    """The rows of a frame; CorruptData if its content contradicts itself."""
+def decode_block(table: Table, block: Block) -> Rows:
+    """The rows of a block; CorruptData if its content contradicts itself."""
     try:
-        return rows_of(table, frame.header.rows, payload_buffers(table, frame.raw()))
+        return rows_of(table, block.header.rows, payload_buffers(table, block.raw()))
     except (ValueError, IndexError, TypeError, struct.error) as error:
-        raise CorruptData(f"a frame of {table.name} contradicts itself: {error}") from None
+        raise CorruptData(f"a block of {table.name} contradicts itself: {error}") from None
 
 
 def rows_of(table: Table, count: int, buffers: Iterable[memoryview]) -> Rows:
@@ -163,7 +163,7 @@ def payload_buffers(table: Table, raw: bytes) -> list[memoryview]:
     return buffers
 
 
-def parse_header(head: bytes) -> FrameHeader | None:
+def parse_header(head: bytes) -> BlockHeader | None:
     """The header if these bytes can be one; its checksum is still to be tried with `is_intact`."""
     if len(head) < HEADER_BYTES or head[:4] != MAGIC:
         return None
@@ -173,7 +173,7 @@ def parse_header(head: bytes) -> FrameHeader | None:
     if raw > RAW_LIMIT:
         return None
     text = name.rstrip(b"\0").decode("ascii", "replace")
-    return FrameHeader(text, kind, rows, from_ns, to_ns, schema, bool(deflated), payload, raw)
+    return BlockHeader(text, kind, rows, from_ns, to_ns, schema, bool(deflated), payload, raw)
 
 
 def is_intact(head: bytes, payload: bytes) -> bool:
@@ -232,7 +232,7 @@ def _inflate(payload: bytes, limit: int) -> bytes:
     try:
         return inflater.decompress(payload, limit + 1)
     except zlib.error as error:
-        raise CorruptData(f"a frame cannot be inflated: {error}") from None
+        raise CorruptData(f"a block cannot be inflated: {error}") from None
 
 
 def _padded(data: bytes) -> bytes:

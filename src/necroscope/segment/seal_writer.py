@@ -89,7 +89,7 @@ class SegmentWriter:
     """Writes the tables of a sealed segment from its journal, one after another, and its manifest
     last.
 
-    The first pass over the journal finds the frames of each table, the second reads them table by
+    The first pass over the journal finds the blocks of each table, the second reads them table by
     table: memory holds one row group of one table, however long the segment is.
     """
 
@@ -142,12 +142,12 @@ class SegmentWriter:
     def _recorded(
         self, name: str, reader: JournalReader, offsets: Sequence[int]
     ) -> Iterator[_TimedBatch]:
-        for frame in reader.read_again(offsets):
-            header = frame.header
+        for block in reader.read_again(offsets):
+            header = block.header
             try:
-                batch = batch_of(LAYOUTS[header.schema][name], frame)
+                batch = batch_of(LAYOUTS[header.schema][name], block)
             except CorruptData as error:
-                reader.distrust(frame, error.facts)
+                reader.distrust(block, error.facts)
                 continue
             for rows in upgraded(name, pa.Table.from_batches([batch]), header.schema).to_batches():
                 if name == "cores":
@@ -179,13 +179,13 @@ class SegmentWriter:
 def _offsets_by_table(reader: JournalReader) -> dict[str, list[int]]:
     """Where the journal has rows of each table; only those that this version knows how to read."""
     offsets: dict[str, list[int]] = {}
-    for frame in reader.advance():
-        header = frame.header
+    for block in reader.advance():
+        header = block.header
         check_version(header.schema)
         if header.name not in LAYOUTS[header.schema]:
-            reader.distrust(frame, f"schema {header.schema} has no table {header.name}")
+            reader.distrust(block, f"schema {header.schema} has no table {header.name}")
         elif header.rows:
-            offsets.setdefault(header.name, []).append(frame.offset)
+            offsets.setdefault(header.name, []).append(block.offset)
     return offsets
 
 
