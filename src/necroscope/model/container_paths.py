@@ -66,11 +66,13 @@ class ContainerPath(NamedTuple):
 
 
 def parse_container(cgroup_path: str) -> ContainerPath | None:
-    """The innermost container of a cgroup path; a pod's own cgroup has no container. None if it is
-    no container's.
+    """The outermost container of a cgroup path: below it, whoever runs in it may make cgroups and
+    call them like another's container. Where there are pods it is the outermost below the first
+    `kubepods`, because a node of kind is itself a container. A pod's own cgroup has no container.
+    None if it is no container's.
     """
     parts = [part for part in cgroup_path.split("/") if part]
-    found = _innermost(parts)
+    found = _outermost(parts)
     pod_uid, qos = _pod(parts)
     if found is None:
         return ContainerPath(None, None, pod_uid, qos) if pod_uid is not None else None
@@ -90,8 +92,9 @@ def parse_unit(cgroup_path: str) -> str | None:
     return found[-1] if found else None
 
 
-def _innermost(parts: list[str]) -> tuple[str | None, str, int] | None:
-    for place in range(len(parts) - 1, -1, -1):
+def _outermost(parts: list[str]) -> tuple[str | None, str, int] | None:
+    first = next((n for n, part in enumerate(parts) if part.startswith("kubepods")), 0)
+    for place in (*range(first, len(parts)), *range(first)):
         found = _of_part(parts, place)
         if found is not None:
             return (*found, place)

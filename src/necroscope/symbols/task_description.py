@@ -7,6 +7,7 @@ holds its mmap lock.
 
 import os
 from collections.abc import Mapping
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,7 @@ from necroscope.symbols.target_files import read_bounded
 from necroscope.symbols.task_cgroup import parse_cgroup
 
 _READ_LIMIT_BYTES: Final = 1 << 16
+_TITLE_WORDS: Final = 4
 _ARGV0_LIMIT_BYTES: Final = 4096
 # include/uapi/linux/sched.h; 4 is reserved.
 _POLICIES: Final = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline", 7: "ext"}
@@ -58,8 +60,17 @@ def parse_stat(text: bytes) -> tuple[str | None, str | None, str | None, int | N
 
 
 def _parse_argv0(text: bytes | None) -> str | None:
-    argv0 = (text or b"").partition(b"\0")[0]
+    """A title that a program gave itself (setproctitle) may be a whole command line: of its words
+    those before the first option, assignment or address.
+    """
+    words = (text or b"").partition(b"\0")[0].split(b" ")
+    told = [words[0], *takewhile(_is_plain, words[1:_TITLE_WORDS])]
+    argv0 = b" ".join(told)
     return clean(argv0) if argv0 else None
+
+
+def _is_plain(word: bytes) -> bool:
+    return not word.startswith((b"-", b"/")) and not set(word) & set(b"=@:?&")
 
 
 def _parse_cpus_allowed(text: bytes) -> str | None:

@@ -105,3 +105,12 @@ def test_the_unit_is_the_innermost_service_else_the_scope(path: str, unit: str |
 def test_no_path_makes_it_fail(path: str) -> None:
     parse_container(path)
     parse_unit(path)
+
+
+def test_a_cgroup_that_a_tenant_made_does_not_pass_for_anothers_container() -> None:
+    own, victim = "a" * 64, "b" * 64
+    pod = "/kubepods.slice/kubepods-pod1b2c3d4e_0000_0000_0000_000000000000.slice"
+    path = f"{pod}/cri-containerd-{own}.scope/kubepods.slice/cri-containerd-{victim}.scope"
+    found = parse_container(path)
+    assert found is not None
+    assert found.container == own

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from necroscope.symbols import task_description
 from necroscope.symbols.task_description import describe, parse_stat
 
 TAIL = (
@@ -75,3 +76,18 @@ def test_seen_from_a_cgroup_namespace_the_path_is_the_nodes(tmp_path: Path) -> N
         describe(tmp_path, {b"": b"/machine.slice/recorder.scope"}, 5, 5, None).cgroup
         == "/system.slice/x.service"
     )
+
+
+@pytest.mark.parametrize(
+    ("cmdline", "argv0"),
+    [
+        (b"/usr/bin/python3\0-c\0secret\0", "/usr/bin/python3"),
+        (b"[celeryd: w1@host] -A app --broker=amqp://u:pw@mq\0", "[celeryd:"),
+        (b"nginx: worker process\0", "nginx: worker process"),
+        (b"postgres: walwriter \0", "postgres: walwriter "),
+        (b"job --password hunter2\0", "job"),
+        (b"a b c d e f\0", "a b c d"),
+    ],
+)
+def test_a_title_is_kept_without_its_arguments(cmdline: bytes, argv0: str) -> None:
+    assert task_description._parse_argv0(cmdline) == argv0

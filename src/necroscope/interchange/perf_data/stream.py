@@ -28,6 +28,9 @@ Feed = Callable[[bytes], int]
 
 _PIECE_BYTES: Final = 1 << 20
 _PACKED_PIECE_BYTES: Final = 256 << 10
+# perf's records pack to a tenth, a machine at rest to a hundredth: more is made to fill a disk.
+_MOST_RATIO: Final = 256
+_UNPACKED_FREE_BYTES: Final = 64 << 20
 _UNPACKED_PIECE_BYTES: Final = 1 << 20
 _RECORD_BYTES: Final = 1 << 16
 _HEADER_BYTES: Final = 8
@@ -158,11 +161,16 @@ class RecordStream:
         self.is_packed = True
         self._piece_bytes = _PACKED_PIECE_BYTES  # each record taken moves what is left of the piece
         rest = b""
+        left_bytes = _UNPACKED_FREE_BYTES + _MOST_RATIO * self._end
         while True:
             try:
                 piece = unpacking.read(_UNPACKED_PIECE_BYTES)
             except (OSError, ValueError) as error:
                 self._stop(f"compressed records cannot be unpacked ({error})")
+                piece = b""
+            left_bytes -= len(piece)
+            if left_bytes < 0:
+                self._stop(f"compressed records are more than {_MOST_RATIO} times the file")
                 piece = b""
             content = rest + piece
             taken = feed(content)

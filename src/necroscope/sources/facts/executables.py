@@ -54,6 +54,7 @@ def _service_executables(root: Path) -> dict[str, Path]:
     an upgrade.
     """
     found: dict[str, Path] = {}
+    of_system: set[str] = set()
     for name in list_names(root / "proc", 1 << 20):
         if name.isdigit() and is_service(root / "proc" / name):
             link = root / "proc" / name / "exe"
@@ -62,8 +63,13 @@ def _service_executables(root: Path) -> dict[str, Path]:
             except OSError:
                 continue
             if not path.startswith("/memfd:"):  # no file, and a name of its own at each start
-                found.setdefault(path.removesuffix(" (deleted)"), link)
-    return dict(sorted(found.items()))
+                path = path.removesuffix(" (deleted)")
+                found.setdefault(path, link)
+                if b":/system.slice/" in (read_bytes(link.parent / "cgroup", _CGROUP_BYTES) or b""):
+                    of_system.add(path)
+    # Of too many those of the system's own services come first: whoever daemonises programs of his
+    # own must not push them out.
+    return dict(sorted(found.items(), key=lambda item: (item[0] not in of_system, item[0])))
 
 
 def is_service(process: Path) -> bool:

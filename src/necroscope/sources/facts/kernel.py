@@ -50,12 +50,35 @@ _FILES: Final = {
 }
 _CHOSEN: Final = re.compile(r"[\[(](\w+)[\])]")
 _MODULE_LIMIT: Final = 1_000
+_SECRET_NAME: Final = re.compile(
+    r"pass|secret|token|key(?!board|map)|cred|auth|chap|login|luks|iscsi|initiator|nbd|nvmf|^ds$",
+    re.IGNORECASE,
+)
+# Who logs in to an address; or long and of no word or UUID, as tokens are.
+_SECRET_VALUE: Final = re.compile(
+    r"^[^/]*@|://[^/]*@|(?<![0-9A-Za-z-])[0-9A-Za-z+_]{32,}(?![0-9A-Za-z-])"
+)
+
+
+def redact_command_line(text: str) -> str:
+    """Parameters of iSCSI, LUKS and installers hold secrets, and facts are pushed: their names
+    stay, because nodes differ in them.
+    """
+    return " ".join(map(_redact_parameter, text.split()))
+
+
+def _redact_parameter(parameter: str) -> str:
+    name, separator, value = parameter.partition("=")
+    is_secret = _SECRET_NAME.search(name) or _SECRET_VALUE.search(value)
+    return f"{name}=(redacted)" if separator and is_secret else parameter
 
 
 def collect(root: Path) -> Iterator[Fact]:
     for (kind, name), path in _FILES.items():
         text = read_text(root / path)
         if text is not None:
+            if name == "command_line":
+                text = redact_command_line(text)
             chosen = _CHOSEN.search(text) if kind == "thp" else None
             yield fact(kind, name, chosen[1] if chosen else text)
     for name in _SYSCTLS.split():

@@ -10,6 +10,7 @@ it, not for every second. None of these files waits for the process it tells of.
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,10 @@ from typing import Final
 from necroscope.model.names import clean
 
 _MOST_TASKS: Final = 16
+_MOST_OF_USER: Final = 12
 _LONGEST_S: Final = 0.2
+# clone, fork, vfork and clone3: whoever waits there waits for a child that it made itself.
+_FORKS: Final = {"x86_64": {56, 57, 58, 435}, "aarch64": {220, 435}}.get(os.uname().machine, {435})
 _FILE_BYTES: Final = 8192
 _STATE, _PROCESSOR = 0, 36  # fields of /proc/PID/stat after the name
 _PF_KTHREAD: Final = 0x00200000
@@ -44,9 +48,12 @@ class BlockedTask:
 def read_blocked_tasks(
     root: Path, monotonic_s: Callable[[], float] = time.monotonic
 ) -> list[BlockedTask]:
-    """At most 16, programs only: threads of the kernel wait like this by trade."""
+    """At most 16, programs only: threads of the kernel wait like this by trade, and so does who
+    called vfork. One user's do not take all places.
+    """
     proc, until_s = root / "proc", monotonic_s() + _LONGEST_S
     found: list[BlockedTask] = []
+    of_user: Counter[int] = Counter()
     for pid in _pids(proc):
         if len(found) == _MOST_TASKS or monotonic_s() > until_s:
             break
@@ -54,7 +61,12 @@ def read_blocked_tasks(
         parsed = parse_stat(_content(f"{folder}/stat"))
         if parsed is not None:
             comm, cpu = parsed
-            argument = parse_first_argument(_content(f"{folder}/syscall"))
+            call = _content(f"{folder}/syscall")
+            user = _user(folder)
+            if parse_call(call) in _FORKS or (user and of_user[user] == _MOST_OF_USER):
+                continue
+            of_user[user] += 1
+            argument = parse_first_argument(call)
             runs = parse_runs(_content(f"{folder}/schedstat"))
             found.append(BlockedTask(pid, comm, cpu, _functions(f"{folder}/stack"), argument, runs))
     return found
@@ -79,6 +91,18 @@ def parse_stack(data: bytes) -> tuple[str, ...]:
     """`[<0>] folio_wait_bit_common+0x13d/0x330` is folio_wait_bit_common."""
     names = (line.partition(b"] ")[2].partition(b"+")[0].strip() for line in data.splitlines())
     return tuple(clean(name) for name in names if name)
+
+
+def parse_call(data: bytes) -> int | None:
+    number = data.partition(b" ")[0]
+    return int(number) if number.isdigit() else None
+
+
+def _user(folder: str) -> int:
+    try:
+        return os.stat(folder).st_uid
+    except OSError:
+        return -1
 
 
 def parse_first_argument(data: bytes) -> int | None:

@@ -9,6 +9,7 @@ import fnmatch
 import os
 import re
 import stat
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from necroscope.symbols.target_files import open_in_root, open_root, resolve
 
 FILE_LIMIT: Final = 96
 PLACE_LIMIT: Final = 8
+PLACES_OF_USER: Final = 4
 _NAMES_LIMIT: Final = 20_000
 # A search over this takes a tenth of a second: on top of a piece of each file, so much is read of
 # those that have more.
@@ -96,11 +98,15 @@ class SessionLogs:
         """
         roots = [self._root]
         known = {self._identity(self._root), None}
-        for process in _ray_processes(self._root):
+        of_user: Counter[int] = Counter()
+        for process, user in _ray_processes(self._root):
             identity = self._identity(process / "root")
-            if identity not in known and len(roots) < PLACE_LIMIT:
-                known.add(identity)
-                roots.append(process / "root")
+            # Any process may call itself a raylet: one user's do not take all places.
+            if identity in known or len(roots) == PLACE_LIMIT or of_user[user] == PLACES_OF_USER:
+                continue
+            known.add(identity)
+            of_user[user] += 1
+            roots.append(process / "root")
         self._roots = roots
 
     def read(self, realtime_ns: int) -> tuple[list[RayEvent], int]:
@@ -243,7 +249,7 @@ def _status(place: int, name: str) -> _Listed | None:
     )
 
 
-def _ray_processes(root: Path) -> Iterator[Path]:
+def _ray_processes(root: Path) -> Iterator[tuple[Path, int]]:
     try:
         names = os.listdir(root / "proc")
     except OSError:
@@ -253,6 +259,6 @@ def _ray_processes(root: Path) -> Iterator[Path]:
             process = root / "proc" / name
             try:
                 if (process / "comm").read_bytes() in _PROGRAMS:
-                    yield process
+                    yield process, process.stat().st_uid
             except OSError:
                 continue

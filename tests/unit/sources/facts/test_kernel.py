@@ -54,3 +54,24 @@ def test_the_preemption_model_is_the_one_in_force(
 
 def test_an_empty_root_has_no_facts(tmp_path: Path) -> None:
     assert list(kernel.collect(tmp_path)) == []
+
+
+@pytest.mark.parametrize(
+    ("parameter", "kept"),
+    [
+        ("root=UUID=0a1b2c3d-0000-1111-2222-333344445555", True),
+        ("isolcpus=2-95", True),
+        ("mitigations=off", True),
+        ("console=ttyS0,115200n8", True),
+        ("quiet", True),
+        ("rd.luks.key=/root.key", False),
+        ("rd.iscsi.password=hunter2", False),
+        ("netroot=iscsi:user:pw@10.0.0.1::3260::iqn.2020", False),
+        ("inst.ks=https://user:pw@host/ks.cfg", False),
+        ("cloud=eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9", False),
+    ],
+)
+def test_secrets_of_the_command_line_are_not_kept(parameter: str, kept: bool) -> None:
+    said = kernel.redact_command_line(f"ro {parameter} splash")
+    name = parameter.partition("=")[0]
+    assert said == f"ro {parameter if kept else f'{name}=(redacted)'} splash"

@@ -113,3 +113,12 @@ def test_a_task_that_is_in_no_system_call_has_no_argument():
 def test_an_empty_stack_is_no_functions():
     assert parse_stack(b"") == ()
     assert parse_stack(b"[<0>] \n") == ()
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="58 is vfork on x86-64")
+def test_who_waits_for_a_child_of_its_own_hides_nobody(tmp_path):
+    for pid in range(100, 150):
+        process(tmp_path, pid, "vforker")
+        (tmp_path / f"proc/{pid}/syscall").write_text("58 0x0 0x0 0x0 0x0 0x0 0x0 0x7f 0x40")
+    process(tmp_path, 999, "victim")
+    assert [task.comm for task in read_blocked_tasks(tmp_path)] == ["victim"]
