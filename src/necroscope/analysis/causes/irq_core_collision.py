@@ -79,8 +79,8 @@ def assess(case: Case) -> Assessment | None:
 def _says_poll_starved(event: JoinedEvent) -> bool:
     """In a line of its own, or in one of those that the log tells as one reset."""
     lines = event.fields.get("line_counts")
-    is_told = isinstance(lines, dict) and _STARVED in lines
-    return event.kind == "nic_napi_starved" or is_told or event.fields.get("napi_scheduled") == 1
+    is_said = isinstance(lines, dict) and _STARVED in lines
+    return event.kind == "nic_napi_starved" or is_said or event.fields.get("napi_scheduled") == 1
 
 
 def _against(case: Case, waits: list[Episode]) -> tuple[list[Evidence], float]:
