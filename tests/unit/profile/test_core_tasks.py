@@ -108,10 +108,10 @@ def test_records_of_all_rings_are_put_in_order(profile: DrawnProfile) -> None:
     profile.sample(0, 10, "main")
     profile.turn()
     profile.is_feeding = False
-    rings = [DrawnRing(size=65536, cpu=cpu) for cpu in range(448)]
+    rings = [DrawnRing(size=65536, cpu=number % 448) for number in range(2 * 448)]
     for time in range(1, 2000):
         rings[time * 31 % 448].write(profile.sample(time, 10, "main"))
-    rings[7].write(profile.execs(2000, 10, "other"))
+    rings[448 + 7].write(profile.execs(2000, 10, "other"))
     rings[3].write(profile.sample(2001, 10, "run"))
     drain(profile.core, *rings)
     rows = profile.turn()

@@ -1,8 +1,9 @@
-"""The rings of all cores: opens the sampling event on each, follows CPU hot-plug, and hands the
-rings to the native core.
+"""The rings of all cores, two on each: opens them, follows CPU hot-plug, and hands them to the
+native core, which puts their records in order.
 
-Tracepoint events are directed into the same rings (PERF_EVENT_IOC_SET_OUTPUT), so that one drain
-sees everything that happened on a core in its order.
+One holds samples only. The other holds what tasks do (fork, exec, mmap, exit), which users can do
+as often as they like: who fills it costs names, which are asked for again, and no samples.
+Tracepoint events are directed into it as well (PERF_EVENT_IOC_SET_OUTPUT).
 """
 
 import contextlib
@@ -23,11 +24,14 @@ from necroscope.sources.perf.event import enable, event_id, open_event
 from necroscope.sources.perf.ring import PAGE_BYTES, Ring
 from necroscope.sources.readiness import Readiness
 
-# Two MiB a core hold 100 s of 97 Hz, or two seconds of an exec storm; many cores share 24 MiB (256
-# KiB each of 96, 12 s). The watermark wakes us when a ring is half full.
-_RING_BYTES: Final = 2 << 20
+# Records of tasks: two MiB a core hold two seconds of an exec storm; many cores share 24 MiB.
+_TASK_RING_BYTES: Final = 2 << 20
+_ALL_TASK_RINGS_BYTES: Final = 24 << 20
+# Samples: half a MiB holds 20 s of 97 Hz; many cores share 12 MiB (128 KiB each of 96, 5 s). The
+# watermark wakes us when a ring is half full.
+_SAMPLE_RING_BYTES: Final = 512 << 10
+_ALL_SAMPLE_RINGS_BYTES: Final = 12 << 20
 _BYTES_PER_HZ: Final = 1 << 10
-_ALL_RINGS_BYTES: Final = 24 << 20
 _LEAST_PAGES: Final = max(1, (64 << 10) // PAGE_BYTES)
 
 _SAMPLE_TYPE: Final = (
@@ -77,6 +81,7 @@ class Rings:
         self.tells_kernel_code = True
         self._tracepoint_ids = tuple(tracepoint_ids)
         self._rings: dict[int, Ring] = {}
+        self._task_rings: dict[int, Ring] = {}
         self.sampling_ids: dict[int, int] = {}
         self._event_of: dict[int, str] = {}
         self._tracepoint_descriptors: dict[int, list[int]] = {}
@@ -93,9 +98,8 @@ class Rings:
     def native(self) -> "Array[NativeRing]":
         """All of them, as the native core drains them."""
         if self._native is None:
-            self._native = (NativeRing * len(self._rings))(
-                *(ring.native(cpu) for cpu, ring in self._rings.items())
-            )
+            rings = (*self._rings.items(), *self._task_rings.items())
+            self._native = (NativeRing * len(rings))(*(ring.native(cpu) for cpu, ring in rings))
         return self._native
 
     def use_idle_filter(self, idle_filter: EventFilter | None) -> None:
@@ -121,7 +125,7 @@ class Rings:
         refusals: list[NecroscopeError] = []
         for cpu in sorted(wanted - self.cpus):
             try:
-                self._open_cpu(cpu, _ring_pages(expected_cpus, self.hz))
+                self._open_cpu(cpu, expected_cpus)
             except NecroscopeError as error:
                 refusals.append(error)
             except OSError as error:
@@ -169,62 +173,66 @@ class Rings:
             self._close_cpu(cpu)
         self._readiness.close()
 
-    def _open_cpu(self, cpu: int, pages: int) -> None:
-        descriptor = self._open_sampling_event(cpu, pages)
-        try:
-            ring = _map_ring(descriptor, pages)
-        except OSError as error:
-            os.close(descriptor)
-            raise SourceUnavailable(
-                f"cannot map the ring of core {cpu}: {error.strerror}",
-                "give CAP_IPC_LOCK, or raise kernel.perf_event_mlock_kb",
-            ) from None
-        self._rings[cpu] = ring
+    def _open_cpu(self, cpu: int, expected_cpus: int) -> None:
+        pages = _sample_ring_pages(expected_cpus, self.hz)
+        self._rings[cpu] = ring = _map_ring(cpu, self._open_sampling_event(cpu, pages), pages)
         self._native = None
         self._event_of[cpu] = self.event_name
         self._tracepoint_descriptors[cpu] = []
         try:
-            self.sampling_ids[cpu] = event_id(descriptor)
+            self.sampling_ids[cpu] = event_id(ring.descriptor)
+            pages = _task_ring_pages(expected_cpus)
+            tasks = _map_ring(cpu, self._open_task_event(cpu, pages), pages)
+            self._task_rings[cpu] = tasks
             for tracepoint_id in self._tracepoint_ids:
-                self._add_tracepoint(cpu, tracepoint_id, descriptor)
+                self._add_tracepoint(cpu, tracepoint_id, tasks.descriptor)
             if self._idle_filter is not None:
-                self._idle_filter.attach(descriptor)
-            enable(descriptor)
-            self._readiness.watch(descriptor)
+                self._idle_filter.attach(ring.descriptor)
+            # Tasks first: of a process that is sampled its start was not missed.
+            for descriptor in (tasks.descriptor, ring.descriptor):
+                enable(descriptor)
+                self._readiness.watch(descriptor)
         except BaseException:
             self._close_cpu(cpu)  # a ring that never fills would look like a core that never works
             raise
 
     def _open_sampling_event(self, cpu: int, pages: int) -> int:
-        """Hardware cycles where the core has them, else the software clock; kernels before 5.1 know
-        no KSYMBOL records.
-        """
+        """Hardware cycles where the core has them, else the software clock."""
         clocks = [(_SOFTWARE_CLOCK, abi.TYPE_SOFTWARE, abi.SW_CPU_CLOCK)]
         if self.event_name in ("", "cycles"):
             clocks.insert(0, ("cycles", abi.TYPE_HARDWARE, abi.HW_CPU_CYCLES))
-        *attempts, last = ((clock, flag) for clock in clocks for flag in (abi.FLAG_KSYMBOL, 0))
-        for attempt in attempts:
+        *attempts, last = clocks
+        for clock in attempts:
             with contextlib.suppress(OSError):
-                return self._try_sampling_event(cpu, pages, *attempt)
+                return self._try_sampling_event(cpu, pages, *clock)
         return self._try_sampling_event(cpu, pages, *last)
 
     def _try_sampling_event(
-        self, cpu: int, pages: int, clock: tuple[str, int, int], ksymbol: int
+        self, cpu: int, pages: int, name: str, event_type: int, config: int
     ) -> int:
-        name, event_type, config = clock
         attr = abi.EventAttr(
             event_type,
             config,
             _SAMPLE_TYPE,
-            _COMMON_FLAGS | _TASK_FLAGS | ksymbol,
+            _COMMON_FLAGS,
             frequency=self.hz,
             wakeup_watermark_bytes=pages * PAGE_BYTES // 2,
             user_registers=abi.FIRST_ARGUMENT_REGISTER,
         )
         descriptor = open_event(attr, cpu=cpu)
         self.event_name = name
-        self.tells_kernel_code = bool(ksymbol)
         return descriptor
+
+    def _open_task_event(self, cpu: int, pages: int) -> int:
+        """An event that never happens, for the records that come with it; kernels before 5.1 know
+        none of kernel code.
+        """
+        with contextlib.suppress(OSError):
+            descriptor = _task_event(cpu, pages, abi.FLAG_KSYMBOL)
+            self.tells_kernel_code = True
+            return descriptor
+        self.tells_kernel_code = False
+        return _task_event(cpu, pages, 0)
 
     def _add_tracepoint(self, cpu: int, tracepoint_id: int, output: int) -> None:
         attr = abi.EventAttr(
@@ -245,27 +253,49 @@ class Rings:
         ring = self._rings.pop(cpu)
         if self._idle_filter is not None:
             self._idle_filter.detach(ring.descriptor)
-        self._readiness.forget(ring.descriptor)
-        ring.close()
+        for closed in (ring, self._task_rings.pop(cpu, None)):
+            if closed is not None:
+                self._readiness.forget(closed.descriptor)
+                closed.close()
         self.sampling_ids.pop(cpu, None)
         del self._event_of[cpu]
 
 
-def _map_ring(descriptor: int, pages: int) -> Ring:
+def _task_event(cpu: int, pages: int, ksymbol: int) -> int:
+    attr = abi.EventAttr(
+        abi.TYPE_SOFTWARE,
+        abi.SW_DUMMY,
+        _TRACEPOINT_SAMPLE_TYPE,
+        _COMMON_FLAGS | _TASK_FLAGS | ksymbol,
+        wakeup_watermark_bytes=pages * PAGE_BYTES // 2,
+    )
+    return open_event(attr, cpu=cpu)
+
+
+def _map_ring(cpu: int, descriptor: int, pages: int) -> Ring:
     """Locked memory may be scarce: halve the ring until it fits."""
     while True:
         try:
             return Ring(descriptor, pages)
-        except OSError:
+        except OSError as error:
             if pages <= _LEAST_PAGES:
-                raise
+                os.close(descriptor)
+                raise SourceUnavailable(
+                    f"cannot map the ring of core {cpu}: {error.strerror}",
+                    "give CAP_IPC_LOCK, or raise kernel.perf_event_mlock_kb",
+                ) from None
             pages //= 2
 
 
-def _ring_pages(cpus: int, hz: int) -> int:
-    """A power of two, as the kernel wants it; several seconds of samples, so that a drain a second
-    has many to work through.
-    """
-    wanted = max(_RING_BYTES, hz * _BYTES_PER_HZ)
-    share = min(wanted, _ALL_RINGS_BYTES // max(1, cpus)) // PAGE_BYTES
-    return max(_LEAST_PAGES, 1 << max(0, share.bit_length() - 1))
+def _sample_ring_pages(cpus: int, hz: int) -> int:
+    wanted_bytes = max(_SAMPLE_RING_BYTES, hz * _BYTES_PER_HZ)
+    return _ring_pages(min(wanted_bytes, _ALL_SAMPLE_RINGS_BYTES // max(1, cpus)))
+
+
+def _task_ring_pages(cpus: int) -> int:
+    return _ring_pages(min(_TASK_RING_BYTES, _ALL_TASK_RINGS_BYTES // max(1, cpus)))
+
+
+def _ring_pages(size_bytes: int) -> int:
+    """A power of two, as the kernel wants it."""
+    return max(_LEAST_PAGES, 1 << max(0, (size_bytes // PAGE_BYTES).bit_length() - 1))

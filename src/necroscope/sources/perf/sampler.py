@@ -5,6 +5,7 @@ Its rings hold many seconds. The recorder empties them before each flush, and wh
 at a core.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
@@ -38,6 +39,7 @@ _MOST_PROCESSES: Final = 100_000
 _MOST_BOUNDED: Final = 1_000
 _BODY_OFFSET: Final = records.HEADER.size
 _RING_FULL: Final = "ring full: the recorder was not run in time"
+_TASK_RING_FULL: Final = "too many tasks started, ended or mapped files: some frames have no names"
 _NAMES_LOST: Final = (
     "the lookup process hung, ended or could not start: functions that were asked about then have"
     " no name"
@@ -195,24 +197,26 @@ class Sampler(Source):
 
     def _take_passed_on(self, turn: Turn, now: Moment, since_ns: int, reading: Reading) -> None:
         offset_ns = now.time_ns - now.monotonic_ns
-        lost: dict[int, int] = {}
+        lost_samples: Counter[int] = Counter()
+        lost_tasks: Counter[int] = Counter()
         throttled = set()
         for passed in turn.passed_on:
             kind = records.HEADER.unpack_from(passed.record)[0]
             if kind == records.SAMPLE:
                 self._add_to_ledger(passed, offset_ns, reading)
             elif kind == records.LOST:
-                lost[passed.cpu] = (
-                    lost.get(passed.cpu, 0)
-                    + records.LOST_BODY.unpack_from(passed.record, _BODY_OFFSET)[1]
-                )
+                event_id, count = records.LOST_BODY.unpack_from(passed.record, _BODY_OFFSET)
+                is_sample = event_id in self.rings.sampling_ids.values()
+                (lost_samples if is_sample else lost_tasks)[passed.cpu] += count
             elif kind == records.THROTTLE:
                 throttled.add(passed.cpu)
-        for cpu, count in lost.items():
+        for cpu, count in lost_samples.items():
             reading.gaps.append(Gap("samples", since_ns, now.time_ns, _RING_FULL, cpu, count))
+        for cpu, count in lost_tasks.items():
+            reading.gaps.append(Gap("frames", since_ns, now.time_ns, _TASK_RING_FULL, cpu, count))
             if self._ledger is not None:  # of the lost records some may have been the ledger's
                 reading.gaps.append(Gap("cgroup_ledger", since_ns, now.time_ns, _RING_FULL, cpu))
-        if lost:
+        if lost_tasks:
             self.profile.core.forget_tasks()
         for cpu in sorted(throttled):
             reading.gaps.append(

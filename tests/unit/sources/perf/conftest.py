@@ -130,9 +130,9 @@ class Build:
         return cls.record(records.MMAP2, body + padded + cls.trailer(pid, pid, time_ns))
 
     @classmethod
-    def lost(cls, time_ns: int, count: int) -> bytes:
+    def lost(cls, time_ns: int, count: int, identifier: int = SAMPLING_ID) -> bytes:
         return cls.record(
-            records.LOST, struct.pack("<QQ", SAMPLING_ID, count) + cls.trailer(1, 1, time_ns)
+            records.LOST, struct.pack("<QQ", identifier, count) + cls.trailer(1, 1, time_ns)
         )
 
     @classmethod

@@ -289,14 +289,22 @@ def test_a_tracepoint_of_a_core_that_just_went_is_passed_over(node: Node, build:
     assert node.read_all(build.tracepoint(42, b"raw", identifier=999)).rows == {}
 
 
-def test_lost_records_are_a_gap_of_samples_and_ledger_and_start_the_names_afresh(
+def test_lost_samples_are_a_gap_and_cost_no_names(node: Node, build: Any) -> None:
+    node.read(build.comm(1, 100, b"known"))
+    node.proc(100, "renamed")
+    reading = node.read_all(build.lost(SECOND + 1, 7), build.lost(SECOND + 2, 2))
+    assert [(gap.table, gap.cpu, gap.lost) for gap in reading.gaps] == [("samples", 0, 9)]
+    assert node.comms(build.sample(2 * SECOND + 1, kernel=[5])) == ["known"]
+
+
+def test_lost_records_of_tasks_are_a_gap_of_frames_and_ledger_and_start_the_names_afresh(
     node: Node, build: Any
 ) -> None:
     node.read(build.comm(1, 100, b"stale"))
     node.proc(100, "renamed")
-    reading = node.read_all(build.lost(SECOND + 1, 7))
+    reading = node.read_all(build.lost(SECOND + 1, 7, identifier=801))
     assert [(gap.table, gap.cpu, gap.lost) for gap in reading.gaps] == [
-        ("samples", 0, 7),
+        ("frames", 0, 7),
         ("cgroup_ledger", 0, None),
     ]
     assert (reading.gaps[0].from_ns, reading.gaps[0].to_ns) == (
