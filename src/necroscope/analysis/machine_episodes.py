@@ -95,7 +95,7 @@ def _memory_events(rows: ColumnArrays) -> Iterator[Episode]:
         common = usual(per_s, rows["time"])
         for first, end in runs((per_s >= least) & (per_s >= 3 * common), _breaks(rows)):
             events = float((per_s[first:end] * rows["elapsed_ns"][first:end]).sum()) / NS_PER_S
-            words = f"{name} rose by {{amount:,.0f}}, beside {common:,.0f} a second usually"
+            words = f"{name} rose by {{amount:,.0f}}; {common:,.0f} per second are usual"
             span = _span(rows, first, end)
             yield Episode(
                 EpisodeKind.MEMORY_STALLED,
@@ -132,7 +132,7 @@ def _throttled(rows: ColumnArrays) -> Iterator[Episode]:
             times = int(own["nr_throttled"][first:end].sum())
             words = (
                 "{subject} had used up its CPU quota {amount:,.0f} times,"
-                " {level:.1f} s of its threads' time a second were throttled"
+                " {level:.1f} s of its threads' time per second were throttled"
             )
             yield Episode(
                 EpisodeKind.THROTTLED,

@@ -181,7 +181,7 @@ def _of_case(case: Case) -> Iterator[Shortcoming]:
     lines = [event.happening for event in case.events if event.happening.is_major]
     if lines and not any(line.by_kernel for line in lines):
         yield Shortcoming(
-            "the log's lines were not written by the kernel itself but by somebody with root's"
+            "the log's lines were not written by the kernel itself but by a process with root's"
             " rights",
             0.85,
         )

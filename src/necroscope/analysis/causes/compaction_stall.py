@@ -1,4 +1,4 @@
-"""Pages are moved together to make memory contiguous, and somebody waits for it.
+"""Pages are moved together to make memory contiguous, and a task waits for it.
 
 Signature: a core in system mode in compact_zone, isolate_migratepages, isolate_freepages,
 migrate_pages: below the fault of a huge page, below a large kernel allocation, in kcompactd, or
@@ -122,10 +122,10 @@ def _counters(case: Case) -> list[Evidence]:
 
 CAUSE = Cause(
     slug="compaction-stall",
-    title="pages are moved together while somebody waits",
+    title="pages are moved together while a task waits",
     confirming=(
         "compaction in a sixth of the core's samples, with compact_* of /proc/vmstat rising; in the"
-        " background only if somebody waits for it"
+        " background only if a task waits for it"
     ),
     would_confirm=(
         "compact_stall of /proc/vmstat rising, or compact_migrate_scanned in tasks that wait for it"

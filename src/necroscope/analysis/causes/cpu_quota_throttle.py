@@ -123,7 +123,7 @@ CAUSE = Cause(
         WillNotHelp("a bigger node", "the quota is the same there"),
         WillNotHelp(
             "a higher priority or nice value",
-            "a throttled group is off the core whoever else wants it",
+            "a throttled group is off the core whatever else wants it",
         ),
     ),
 )

@@ -2,7 +2,7 @@
 
 Signature: a core in system mode in shrink_dcache_parent, d_walk, shrink_dentry_list,
 prune_dcache_sb, __dentry_kill: below rmdir, umount, reclaim or drop_caches; before it dentries
-grow, mostly negative ones, by somebody's lookups that fail.
+grow, mostly negative ones, by a program's lookups that fail.
 Confirming signal: the walk (or the making of negative dentries) in a fifth of the core's samples,
 and dentries in numbers: a hundred thousand come or gone with it, or a million there. The last close
 of a large deleted file passes through __dentry_kill too, but what takes the time there is the
@@ -38,7 +38,9 @@ LIMITS: Final = Thresholds(
     confirmed=Threshold(0.2, "a fifth of the core walks, frees or makes names"),
     swing=Threshold(100_000.0, "this many names came or went around it: a tree, not a directory"),
     many=Threshold(1_000_000.0, "walked for a second and more (LWN 894098)"),
-    around_s=Threshold(3.0, "names go after the walk has begun, and the table has a row a second"),
+    around_s=Threshold(
+        3.0, "names go after the walk has begun, and the table has one row per second"
+    ),
     prober=Threshold(0.4, "one program makes most of the names"),
     prober_samples=Threshold(10.0, "a tenth of a second of one core; fewer may be chance"),
 )

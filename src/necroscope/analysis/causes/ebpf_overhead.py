@@ -1,4 +1,4 @@
-"""A BPF program of an agent runs in everybody's system calls, and they pay for it.
+"""A BPF program of an agent runs in the system calls of all tasks, and they pay for it.
 
 Signature: system time spread over system calls of processes that have nothing to do with one
 another, with a BPF program (`bpf_prog_TAG_NAME`) and its map functions below a tracepoint, kprobe,
@@ -90,7 +90,7 @@ def _programs(paid: Stacks) -> list[str]:
 
 CAUSE = Cause(
     slug="ebpf-overhead",
-    title="an agent's BPF program runs in everybody's system calls",
+    title="an agent's BPF program runs in the system calls of all tasks",
     confirming=(
         "BPF programs at hooks have a quarter of what runs on the core, in tasks and not in"
         " softirqs or test runs"

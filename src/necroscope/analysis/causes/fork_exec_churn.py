@@ -2,9 +2,9 @@
 
 Signature: a core in system mode in fork, exec and exit (copy_process, copy_page_range,
 load_elf_binary, exit_mmap), spread over many processes that live for milliseconds; a large parent
-makes each fork dearer.
+makes each fork more expensive.
 Confirming signal: these in a third of what runs on a core that is mostly in the kernel, of a dozen
-processes and more a second.
+processes and more per second.
 Source: kubernetes #61793, #10451, #23008 (du and find of cadvisor); containerd #5113 (exec probes);
 kernel/fork.c.
 """
@@ -94,7 +94,7 @@ CAUSE = Cause(
     title="processes are made and ended all the time",
     confirming=(
         "fork, exec and exit in a third of the samples of a core in the kernel, of a dozen"
-        " processes a second"
+        " processes per second"
     ),
     would_confirm="the rate of `processes` in /proc/stat, and who forks (perf trace -e clone*)",
     assess=assess,

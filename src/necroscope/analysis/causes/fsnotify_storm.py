@@ -1,4 +1,4 @@
-"""Whoever touches a file makes an event for everybody who watches it, in its own system call.
+"""A task that touches a file makes an event for every task that watches it, in its own system call.
 
 Signature: a core in system mode in fsnotify, send_to_group, inotify_handle_inode_event or
 fanotify_handle_event below writes, opens and closes of a task that watches nothing itself; or one

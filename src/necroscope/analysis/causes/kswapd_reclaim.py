@@ -44,7 +44,9 @@ LIMITS: Final = Thresholds(
     come_back=Threshold(0.1, "of the freed pages this many are read again: the working set went"),
     come_back_per_s=Threshold(500.0, "fewer pages that come back are nothing a disk notices"),
     few_freed=Threshold(0.3, "of the scanned pages this few are freed: there is little to free"),
-    stalls_per_s=Threshold(5.0, "allocations that have to reclaim themselves beside kswapd"),
+    stalls_per_s=Threshold(
+        5.0, "allocations that have to reclaim themselves in addition to kswapd"
+    ),
     taker=Threshold(0.1, "of the other samples one program's share of the allocations"),
 )
 
@@ -119,11 +121,11 @@ CAUSE = Cause(
     title="kswapd keeps a core busy with reclaim",
     confirming=(
         "kswapd in a third of the core's samples, with pgscan_kswapd of /proc/vmstat rising, in"
-        " vain: pages come back, few are freed, or tasks stall besides"
+        " vain: pages come back, few are freed, or other tasks stall"
     ),
     would_confirm=(
         "pgscan_kswapd of /proc/vmstat rising, with pgsteal_kswapd far behind it or"
-        " workingset_refault_* beside it"
+        " workingset_refault_* rising too"
     ),
     assess=assess,
     signature=SIGNATURE,

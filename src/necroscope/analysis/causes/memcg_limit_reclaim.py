@@ -5,7 +5,7 @@ Signature: a core in system mode in the container's own tasks, in reclaim
 of a page; the machine has memory to spare, and kswapd sleeps.
 Confirming signal: that reclaim below a charge in a fifth of the core's samples, and where they are
 recorded, a limit that was hit (memory.events, memory.failcnt) or work that stalls for memory (PSI).
-Reclaim that somebody asked for (memory.force_empty, memory.reclaim) is not below a charge.
+Reclaim that a program asked for (memory.force_empty, memory.reclaim) is not below a charge.
 Source: concourse/hush-house #22; mm/memcontrol.c, try_charge_memcg.
 """
 

@@ -1,7 +1,7 @@
 """A service manager or agent reads the whole table of mounts again at every change of it.
 
 Signature: PID 1, systemd --user or an agent at 80 to 100 % of a core while containers start and
-stop: show_mountinfo and what it calls below a read, parsing in user mode besides; thousands of
+stop: show_mountinfo and what it calls below a read, and parsing in user mode; thousands of
 mounts.
 Confirming signal: the writing of mount lines below a read in a quarter of the core's samples.
 Source: systemd #16728, #8703, #37642, pull request 10268; fs/proc_namespace.c.

@@ -137,7 +137,7 @@ CAUSE = Cause(
             "one lookup instead of a walk: sets (ipset, nft sets and maps), IPVS or eBPF instead of"
             " iptables for services"
         ),
-        "remove what nobody needs any more: chains of deleted services, block lists that only grow",
+        "remove what is no longer needed: chains of deleted services, block lists that only grow",
     ),
     verify=(
         "the loop over rules has only a few per cent of the core at the same number of packets",

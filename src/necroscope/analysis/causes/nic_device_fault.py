@@ -6,7 +6,7 @@ unit, a health check of the firmware.
 Confirming signal: the driver says that NAPI was not waiting (`napi scheduled: 0`), or the line is
 of a kind that only a device gives (keep-alive, lost interrupt, admin queue, health, unit hang); or
 the core that polls the queue was recorded all that time and was not held. Where the recording has a
-gap nobody knows how the core was.
+gap it is not known how the core was.
 Source: amzn-drivers ena_netdev.c (reset reasons 1, 3, 10, 14, 18, 20), mlx5 health.c, i40e_main.c.
 """
 

@@ -1,4 +1,4 @@
-"""Many tasks look up the same path while somebody holds a lock of one entry on it.
+"""Many tasks look up the same path while one task holds a lock of one entry on it.
 
 Signature: system time in many short system calls of several tasks, in a spin lock's slow path below
 lockref_get_not_dead, legitimize_path, try_to_unlazy, dput or d_alloc_parallel; seconds long, often

@@ -4,9 +4,9 @@ Signature: bursts on a core at equal distances, always of a program of the same 
 another process each time; between them it does nothing. The work itself is ordinary.
 Confirming signal: four bursts or more on the dot, as only a clock gives them (a loop with a pause
 drifts), and the same program has most of the core in most of them, and hardly runs in between; and
-somebody pays for it: a softirq or thread of the core waits, the core is held in the kernel, or
+something pays for it: a softirq or thread of the core waits, the core is held in the kernel, or
 others that work there have to make way for a tenth of the time. Jobs at a beat are what every node
-has: one that nobody feels is no incident.
+has: one that nothing feels is not an incident.
 Source: cron and systemd timers that fire at the same second everywhere (systemd.timer,
 RandomizedDelaySec); the EKS node monitoring agent reads the cron log for it.
 """
@@ -166,10 +166,10 @@ CAUSE = Cause(
     title="the same job at a steady beat",
     confirming=(
         "four bursts exactly on the beat, of one program, which hardly runs in between, and"
-        " somebody who waits for it"
+        " something that waits for it"
     ),
     would_confirm=(
-        "more bursts of the same program, exactly on the beat, and somebody who waits for them"
+        "more bursts of the same program, exactly on the beat, and something that waits for them"
         " to end"
     ),
     assess=assess,

@@ -71,14 +71,14 @@ CAUSE = Cause(
     fix=(
         "read less often: a count of connections is not needed every few seconds",
         (
-            "find who holds so many sockets (`ss -s`): connections in TIME_WAIT and idle ones are"
-            " lines of that file too"
+            "find which process holds that many sockets (`ss -s`): connections in TIME_WAIT"
+            " and idle ones are lines of that file too"
         ),
     ),
     verify=(
         (
-            "one read of /proc/net/tcp takes milliseconds, or nobody reads it: the functions are"
-            " gone from the core's samples"
+            "one read of /proc/net/tcp takes milliseconds, or no process reads it: the functions"
+            " are gone from the core's samples"
         ),
     ),
     will_not_help=(

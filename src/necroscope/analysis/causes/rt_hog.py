@@ -6,7 +6,7 @@ there, are runnable and get no time; once a boot the log says `sched: RT throttl
 Confirming signal: something waits behind the task, and its policy was captured and is a real-time
 one, or the log tells that real-time tasks were throttled meanwhile. A long wait alone does not
 tell: a nice value or a weight of cgroups does that too.
-Without a wait it is a spinner that hurts nobody: softirqs still run at each interrupt's exit.
+Without a wait it is a spinner that hurts nothing: softirqs still run at each interrupt's exit.
 Source: Documentation/scheduler/sched-rt-group.rst; openshift performance-addon-operators #481;
 corosync #520.
 """

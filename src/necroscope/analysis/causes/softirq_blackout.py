@@ -1,4 +1,4 @@
-"""Softirqs are held back on one core: whoever is on it has bottom halves or interrupts off.
+"""Softirqs are held back on one core: the task on it has bottom halves or interrupts off.
 
 Signature: a busy core on which no softirq of any kind runs, or on which raised ones wait a tenth of
 a second and more, timers and packets alike; hard interrupts may still come, so the clock ticks.
@@ -176,7 +176,7 @@ CAUSE = Cause(
     thresholds=LIMITS,
     fix=(
         (
-            "stop or fix what runs with bottom halves or interrupts off for so long: a lock like"
+            "stop or fix what runs with bottom halves or interrupts off for that long: a lock like"
             " spin_lock_bh, a driver's loop"
         ),
         "until then keep it off the cores that serve network queues",

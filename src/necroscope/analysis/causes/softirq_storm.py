@@ -4,9 +4,10 @@ Signature: the core is in softirq nearly all the time, in the receive path of th
 interrupt exits, then in ksoftirqd; the core's packets are a multiple of its usual, and of what
 other cores take; its backlog overflows.
 Confirming signal: packets dropped on that core by /proc/net/softnet_stat, or its budget exceeded
-(time_squeeze) where the core has no time left or a softirq waits; many packets a second, and the
-time spread over the receive path: one function that takes most of it would be slow, not many. A
-budget exceeded on a core that has time is a download: the rest is taken at once.
+(time_squeeze) where the core has no time left or a softirq waits; or the core's own time: receiving
+has nearly all of it. Always many packets per second, and the time spread over the receive path: one
+function that takes most of it would be slow, not many. A budget exceeded on a core that has time is
+a download: the rest is taken at once.
 Source: coreos/bugs #2135 and #1275; irqbalance #38; Documentation/networking/scaling.rst.
 """
 
@@ -181,7 +182,7 @@ CAUSE = Cause(
             " receive packet steering"
         ),
         "fewer interrupts a packet: adaptive coalescing (ethtool -C DEVICE adaptive-rx on), GRO",
-        "find who sends so much, and whether it must be (broadcasts, retries, health checks)",
+        "find the sender, and whether it must send this much (broadcasts, retries, health checks)",
     ),
     verify=(
         (

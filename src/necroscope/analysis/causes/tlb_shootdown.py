@@ -2,7 +2,7 @@
 time.
 
 Signature: the sender's core in system mode in smp_call_function_many_cond below flush_tlb_*, in
-mprotect, munmap or madvise; the row TLB of /proc/interrupts up by thousands a second on the cores
+mprotect, munmap or madvise; the row TLB of /proc/interrupts up by thousands per second on the cores
 of its other threads.
 Confirming signal: flushes in a sixth of the core's samples, and TLB (or CAL) interrupts of the
 machine rising with them: to three times as many, or on a large machine by what one core's flushes
@@ -46,7 +46,7 @@ SIGNATURE: Final = Signature(
     FLUSHES,
     "waiting for other cores to flush",
     also=CHANGES,
-    least=Threshold(0.08, "half of what confirms: below it nobody waits for the flushes"),
+    least=Threshold(0.08, "half of what confirms: below it no task waits long for the flushes"),
     confirmed=Threshold(0.15, "a sixth of a core is spent in waiting, which no work pays back"),
     rises=(SHOOTDOWNS, CALLS),
 )
@@ -80,7 +80,7 @@ CAUSE = Cause(
     confirming=(
         "TLB flushes in a sixth of the core's samples, with the TLB row of /proc/interrupts rising"
     ),
-    would_confirm="the rows TLB and CAL of /proc/interrupts rising by thousands a second",
+    would_confirm="the rows TLB and CAL of /proc/interrupts rising by thousands per second",
     assess=assess,
     signature=SIGNATURE,
     ordinary_s=3.0,
@@ -95,7 +95,7 @@ CAUSE = Cause(
             " migrations"
         ),
     ),
-    verify=("the TLB row of /proc/interrupts grows by tens a second again, not by thousands",),
+    verify=("the TLB row of /proc/interrupts grows by tens per second again, not by thousands",),
     will_not_help=(
         WillNotHelp(
             "pinning the thread that suffers",

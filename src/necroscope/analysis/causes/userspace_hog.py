@@ -6,7 +6,7 @@ still run at each interrupt's exit, so devices rarely notice.
 Confirming signal: one thread has the core in user mode, and something waits behind it: a softirq or
 its thread on that core; or, if it may run nowhere else, other tasks for a third of the time (CPU
 pressure, less what there was before) while the other cores have room. User time alone is what busy
-nodes do all day; a worker bound on purpose, with nobody behind it, is no incident.
+nodes do all day; a worker bound on purpose, with nothing behind it, is not an incident.
 Source: ENA Linux best practices, step 4; Documentation/admin-guide/cgroup-v1/cpusets.rst.
 """
 

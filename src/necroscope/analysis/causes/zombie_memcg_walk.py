@@ -1,7 +1,7 @@
 """Dead memory cgroups are walked, one by one, in the kernel.
 
 Signature: one core 100 % in system mode for a tenth of a second to many seconds, at the period of
-whoever reads statistics or reclaims: kubelet, cadvisor, an agent. Its stacks are in a walk over all
+what reads statistics or reclaims: kubelet, cadvisor, an agent. Its stacks are in a walk over all
 memory cgroups; far more of them are dead than alive.
 Confirming signal: the walk in the samples of that core, and a thousand dead memory cgroups or more,
 more of them dead than alive. A count alone is no cause: with 69,000 of them a read of root

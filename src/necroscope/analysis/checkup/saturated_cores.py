@@ -1,5 +1,5 @@
 """Is a core held by the kernel, or stolen, right now? User time alone is what busy nodes do all
-day: it is no finding.
+day: it is not a finding.
 
 A second of it is nothing special on many nodes: it is told, and a problem only where several were
 looked at and all were so.

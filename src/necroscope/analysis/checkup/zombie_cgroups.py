@@ -1,7 +1,8 @@
 """Does the kernel hold far more memory cgroups than there are directories? A leak; a danger only
 where something walks them.
 
-So the count is only told: a walk that is dear here, which `check --probe` times, is the problem.
+So the count is only a notice: a walk that is expensive here, which `check --probe` times, is the
+problem.
 """
 
 from typing import Final
@@ -63,8 +64,8 @@ def _finding(dead: int, live: int) -> Finding:
         ),
     )
     hint = (
-        "who leaks them: necroscope record --dir D --for 10m, then: necroscope diagnose D; how dear"
-        " a walk is: check --probe"
+        "who leaks them: necroscope record --dir D --for 10m, then: necroscope diagnose D; what a"
+        " walk costs: check --probe"
     )
     return Finding(
         QUESTION,
