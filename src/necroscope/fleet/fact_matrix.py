@@ -1,8 +1,16 @@
 """The facts of many nodes as they stood at a moment of each, out of the lake, as the matrix that
 `cohorts` works on.
 
+    rows of a batch                              cells, by node and fact
+    node   fact           value    second        _value_of_cell         _second_of_cell
+    n0  0  label zone  0  a    1       10                zone  unit            zone  unit
+    n0  0  unit x      1  on   2       10          n0      1     3       n0      0    20
+    n0  0  unit x      1  off  3       20          n1      4     0       n1      0     0
+    n1  1  label zone  0  b    4       11
+
 Twenty million rows are read in seconds: texts come as dictionaries, so that rows are numbers from
-the file on, and a fact's last value before the node's moment is scattered into its cell.
+the file on, and a fact's last value before the node's moment is scattered into its cell. Value 0 is
+none; second 0 is that in which the node was first met, when most facts are written.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -178,8 +186,8 @@ class _Scatter:
         )
         self._texts: pa.Array | None = None
         self._text_numbers = np.zeros(0, np.int64)
-        # One row of cells a node, as the files have it: the number of a fact's value, and the
-        # second it was told in. Most facts are told once, when a node is first met: that moment is
+        # One row of cells per node, as the files have it: the number of a fact's value, and the
+        # second of its row. Most facts are written once, when a node is first met: that moment is
         # kept for the node, and is 0 in the cell. Within a second the row that is read later
         # counts: files are sorted by time.
         self._value_of_cell = np.zeros((len(nodes), 0), np.int32)

@@ -1,5 +1,21 @@
 """Trees made of trees: many merged to one, one split by groups, one turned inside out. Loops go
 over levels, never over rows.
+
+    merge      row      0     1     2              0     1            0  |  1     2   |  3
+               parent  -1     0     1             -1     0           -1  |  0     0   |  1
+               frame   main  read  vfs_read   +   main  work   =     main  read  work   vfs_read
+               new row  0     1     3              0     2
+
+    turned     the paths that end in rows 2 and 3 of the result, from the inside out:
+               row      0      1      |  2      3   |  4            a root is an innermost frame
+               parent  -1     -1      |  0      1   |  3
+               frame   work   vfs_read  main   read    main
+
+    split      the same paths, row 3 also in group 1: every group has its own tree
+               row      0      1      |  2     3     4   |  5         6
+               parent  -1     -2      |  0     0     1   |  2         4
+               frame   main   main      read  work  read    vfs_read  vfs_read
+                       group 0  1       a root's parent is -1 - group
 """
 
 from collections.abc import Iterable, Sequence

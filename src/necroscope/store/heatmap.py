@@ -1,5 +1,11 @@
 """The sub-second heat map of a window: a column is a second or more, a row an offset within it, a
 cell the samples there.
+
+    row 3  750 ms    0   0   2          weights[row, column]: a sample of 10:30:01.260 is in
+    row 2  500 ms    0   0   2          column 1, row 1; is_known says which cells were recorded
+    row 1  250 ms    0   1   2
+    row 0    0 ms    1   0   2
+                   :00 :01 :02
 """
 
 from collections import Counter

@@ -1,9 +1,14 @@
 """Facts of many nodes as one matrix of small numbers, and how often each value goes with a failure:
 one pass, no column built.
 
-A pair is a fact and one of its values; not having the fact is a value too. Two pairs that the same
-nodes have are one difference, whatever they are called: they are told by a fingerprint, the sum of
-random numbers of the nodes that have it.
+    pair[fact, node]       n0   n1   n2         pair          0     1     2     3
+    0  label zone           0    1    0         fact_of_pair  0     0     1     1
+    1  unit x               2    3    2         values        "a"   "b"   "on"  None
+
+A pair is a fact and one of its values; not having the fact is a value too (None). The pairs of a
+fact are numbered side by side. Pairs 0 and 2 are had by the same nodes, n0 and n2: they are one
+difference, whatever they are called. They are known by a fingerprint, the sum of random numbers of
+the nodes that have it.
 """
 
 from dataclasses import dataclass

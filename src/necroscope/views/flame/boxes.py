@@ -1,5 +1,11 @@
-"""Where each frame of a call tree is drawn; what is too narrow or too deep to be seen is left away
+"""Where each frame of a call tree is drawn; what is too narrow or too deep to be seen is left out
 and counted.
+
+    0           10     box      0    1    2     3      4       box 0 is all of the window
+    [   all      ]     parent  -1    0    1     1      2
+    [   main     ]     depth    0    1    2     2      3
+    [read][ work ]     left     0    0    0     4      0
+    [vfs ]             width   10   10    4     6      4       by depth, then from left to right
 """
 
 from dataclasses import dataclass
