@@ -120,3 +120,13 @@ def test_the_unit_and_the_docs_name_the_same_capabilities() -> None:
     assert granted[0] == granted[1]
     documented = set(re.findall(r"CAP_\w+", (ROOT / "docs" / "privileges.md").read_text("utf-8")))
     assert granted[0] <= documented
+
+
+def test_every_row_of_the_threat_model_names_tests_that_exist() -> None:
+    page = (ROOT / "docs" / "security.md").read_text("utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| ")][2:]
+    assert len(rows) > 15
+    for row in rows:
+        named = re.findall(r"`(tests/[\w/]+\.py)`", row.rsplit("|", 2)[1])
+        assert named, row
+        assert [path for path in named if not (ROOT / path).is_file()] == []

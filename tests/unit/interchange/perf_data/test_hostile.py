@@ -5,6 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -358,3 +359,23 @@ def test_no_record_starts_in_what_holds_none(content: bytes, tmp_path: Path) -> 
     found, samples = read_all(written(tmp_path, pipe(sample(1, CONTEXT_USER, 5)) + content))
     assert samples == 1
     assert any("cut at byte" in note for note in found.capture.notes)
+
+
+def test_compressed_records_that_would_fill_a_disk_end_with_a_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("necroscope.interchange.perf_data.stream._UNPACKED_FREE_BYTES", 1 << 20)
+    bomb = pa.compress(record(90, bytes(60_000)) * 2000, codec="zstd", asbytes=True)
+    pieces = [bomb[at : at + 60_000] for at in range(0, len(bomb), 60_000)]
+    path = tmp_path / "bomb.data"
+    path.write_bytes(pipe(*(record(81, piece) for piece in pieces)))
+    assert len(bomb) < 100_000
+    report = import_failure(path)
+    assert "more than 256 times the file" in report
+
+
+def import_failure(path: Path) -> str:
+    capture = open_perf_data(path, search(path.parent))
+    with suppress(CorruptData, UsageError):
+        read_capture(capture)
+    return " ".join(capture.notes)

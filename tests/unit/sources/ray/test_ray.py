@@ -432,3 +432,16 @@ def test_a_dashboards_address_is_an_address() -> None:
     ):
         with pytest.raises(UsageError):
             parse_address(text)
+
+
+def test_one_user_who_calls_his_processes_raylet_takes_not_all_places(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processes = [(tmp_path / f"proc/{pid}", 65534 if pid < 50 else 0) for pid in range(1, 60)]
+    monkeypatch.setattr(session_logs, "_ray_processes", lambda _root: iter(processes))
+    logs = session_logs.SessionLogs(tmp_path, "/tmp/ray")
+    monkeypatch.setattr(logs, "_identity", lambda root: (1, hash(root)))
+    logs.find_roots()
+    pids = [int(root.parent.name) for root in logs._roots[1:]]
+    assert len([pid for pid in pids if pid < 50]) == 4
+    assert len([pid for pid in pids if pid >= 50]) == 3
