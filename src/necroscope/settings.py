@@ -57,7 +57,8 @@ SETTINGS: Final = (
         "free-floor",
         "15",
         "percent",
-        "free space of the disk below which old segments go, then recording pauses",
+        "free space of the disk below which old segments go (256 MiB around incidents stay), then"
+        " recording pauses",
     ),
     Setting(
         "budget", "5", "percent", "share of one core the recorder may use before it lowers its rate"

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -22,7 +23,7 @@ from necroscope.cli.recorder_options import (
 )
 from necroscope.cli.watched_process import WatchedProcess, push_command, verdicts_command
 from necroscope.model.allocator import give_memory_back
-from necroscope.model.clocks import ClockReading, TimeLine
+from necroscope.model.clocks import TimeLine
 from necroscope.model.names import clean
 from necroscope.model.units import (
     NS_PER_S,
@@ -39,7 +40,13 @@ from necroscope.recorder.retention import RetentionLimits
 from necroscope.recorder.supervision import Supervision
 from necroscope.segment.journal import SegmentHeader
 from necroscope.segment.lock import RecordingLock
-from necroscope.segment.recording import Identity, make_directory, write_identity
+from necroscope.segment.recording import (
+    RECORDING_FILE,
+    Identity,
+    make_directory,
+    set_newer_aside,
+    write_identity,
+)
 from necroscope.settings import Settings
 from necroscope.sources.perf.log_clock import LogClock
 
@@ -94,16 +101,28 @@ def command(
     settings = chosen_settings(settings_file, options)
     limit_ns = parse_duration_ns(duration) if duration else None
     identity = _identity(settings, chosen_labels(settings_file, labels))
+    _set_newer_aside(directory)
     make_directory(directory)
     with RecordingLock(directory):
         write_identity(directory, identity)
         clock = LogClock()
-        reading = clock.read()
-        status, disk = _record(
-            settings, directory, identity, clock, reading, limit_ns, _LiveLine(quiet=quiet)
-        )
+        line = _LiveLine(quiet=quiet)
+        until_ns = None if limit_ns is None else time.monotonic_ns() + limit_ns
+        is_over = False
+        while not is_over:
+            left_ns = None if until_ns is None else max(0, until_ns - time.monotonic_ns())
+            status, disk, is_over = _record(settings, directory, identity, clock, left_ns, line)
         clock.close()
     _report(directory, status, disk, as_json=as_json)
+
+
+def _set_newer_aside(directory: Path) -> None:
+    if not (directory / RECORDING_FILE).exists():
+        return
+    with RecordingLock(directory):
+        aside = set_newer_aside(directory)
+    if aside is not None:
+        click.echo(f"note: a newer necroscope recorded here: that is now in {aside}", err=True)
 
 
 def _record(
@@ -111,13 +130,14 @@ def _record(
     directory: Path,
     identity: Identity,
     clock: LogClock,
-    reading: ClockReading,
     limit_ns: int | None,
     line: "_LiveLine",
-) -> tuple[Status, Disk]:
+) -> tuple[Status, Disk, bool]:
+    """One epoch: until the end, or until the timeline has long been ahead of the clock."""
     # First of all, because the lookup process takes over what it finds: on a starving node its
     # answers must come in time.
     _claim_priority()
+    reading = clock.read()
     time_line = TimeLine.starting_at(reading)
     sources = open_sources(settings, clock, time_line, identity.labels)
     cpus = os.cpu_count() or 1
@@ -129,7 +149,7 @@ def _record(
     start_ns = time_line.from_monotonic(reading.monotonic_ns)
     disk = Disk(directory, header, limits, settings.free_floor_ratio, start_ns)
     recorder = Recorder(settings, sources, disk, time_line)
-    _stop_on_signals(recorder)
+    signals = _stop_on_signals(recorder)
     _calm_garbage_collector()
     give_memory_back()
     verdicts, push = _outlets(directory, settings)
@@ -143,12 +163,15 @@ def _record(
         for child in verdicts:
             keep_requested(child.output(), disk, settings)
         line.show(status, disk)
+        if sources.clocks is not None and sources.clocks.is_epoch_over:
+            recorder.stop()
 
     recorder.run(limit_ns, look)
     line.end("sealing the last segment")
     disk.close()
     line.tell([*disk.take_notices(), *(one for child in (*verdicts, *push) for one in child.end())])
-    return recorder.status, disk
+    is_epoch_over = sources.clocks is not None and sources.clocks.is_epoch_over
+    return recorder.status, disk, bool(signals) or not is_epoch_over
 
 
 def _outlets(
@@ -194,17 +217,20 @@ def _read(path: Path) -> str:
         return "unknown"
 
 
-def _stop_on_signals(recorder: Recorder) -> None:
+def _stop_on_signals(recorder: Recorder) -> list[int]:
     """The first SIGINT, SIGTERM or SIGHUP ends the recording and seals it; a second one ends the
-    process at once.
+    process at once. Returns those that came, also later.
     """
+    came: list[int] = []
 
     def stop(number: int, _: FrameType | None) -> None:
+        came.append(number)
         signal.signal(number, signal.SIG_DFL)
         recorder.stop()
 
     for number in ending_signals():
         signal.signal(number, stop)
+    return came
 
 
 class _LiveLine:

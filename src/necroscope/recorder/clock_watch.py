@@ -10,6 +10,10 @@ from necroscope.model.reading import Gap, Moment, Reading, Source
 from necroscope.model.units import NS_PER_S, format_duration
 
 _ANCHOR_NS: Final = 60 * NS_PER_S
+# A clock that was set back this far, for this long, was wrong before: all that is recorded on would
+# be stamped ahead of the clock, until the next start.
+_LEAD_NS: Final = 60 * NS_PER_S
+_LASTING_NS: Final = 300 * NS_PER_S
 
 
 class Clock(Protocol):
@@ -17,7 +21,9 @@ class Clock(Protocol):
 
 
 class ClockWatch(Source):
-    """A step of the clock begins a new segment."""
+    """A step of the clock begins a new segment. `is_epoch_over` when the timeline has long been
+    ahead of the clock: whoever runs the recorder starts it again, on the clock as it is now.
+    """
 
     name = "clocks"
     tables: tuple[str, ...] = ("anchors",)
@@ -29,6 +35,8 @@ class ClockWatch(Source):
         self._asleep_ns: int | None = None
         self._anchor_due_ns = 0
         self._has_stepped = False
+        self._ahead_since_ns: int | None = None
+        self.is_epoch_over = False
 
     @property
     def wants_new_segment(self) -> bool:
@@ -59,10 +67,26 @@ class ClockWatch(Source):
             )
         self._asleep_ns = asleep_ns
         self._has_stepped |= bool(step_ns)
+        found.gaps += self._follow_lead(clocks, now_ns)
         if step_ns or clocks.monotonic_ns >= self._anchor_due_ns:
             self._anchor_due_ns = clocks.monotonic_ns + _ANCHOR_NS
             found.rows["anchors"] = [self._time_line.anchor_row(clocks)]
         return found
+
+    def _follow_lead(self, clocks: ClockReading, now_ns: int) -> list[Gap]:
+        lead_ns = now_ns - clocks.realtime_ns
+        if lead_ns < _LEAD_NS:
+            self._ahead_since_ns = None
+        elif self._ahead_since_ns is None:
+            self._ahead_since_ns = clocks.monotonic_ns
+        elif clocks.monotonic_ns - self._ahead_since_ns >= _LASTING_NS and not self.is_epoch_over:
+            self.is_epoch_over = True
+            cause = (
+                f"times until here are ahead of the clock by {format_duration(lead_ns)}:"
+                " recording starts again on the clock as it is"
+            )
+            return [Gap("*", now_ns, now_ns, cause)]
+        return []
 
     def finish(self, now: Moment) -> Reading:
         self._anchor_due_ns = 0

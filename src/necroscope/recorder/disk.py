@@ -39,9 +39,9 @@ from necroscope.segment.recording import (
     write_pins,
 )
 
-# Many cores and a long --flush make a batch larger than this: where nothing waits, it is taken all
-# the same.
-_WAITING_ROWS: Final = 150_000
+# By memory, because a sample in a buffer takes a tenth of a row that is a tuple: about 15 s of 448
+# cores. A batch that is larger is taken all the same where nothing waits.
+_WAITING_BYTES: Final = 64 << 20
 _KEEP_HOUSE_S: Final = 10.0
 _MOST_PINS: Final = 1000
 _MOST_UNSEALED_GAPS: Final = 100
@@ -51,7 +51,7 @@ _MOST_UNSEALED_GAPS: Final = 100
 class _Rows:
     batch: RowBatch
     idle_samples: int
-    count: int
+    size_bytes: int
     from_ns: int
     to_ns: int
 
@@ -89,7 +89,7 @@ class Disk:
         self._limits = limits
         self._free_floor_ratio = free_floor_ratio
         self._jobs: SimpleQueue[_Work | _Stop] = SimpleQueue()
-        self._waiting_rows = 0
+        self._waiting_bytes = 0
         self._notices: deque[str] = deque(maxlen=100)
         self._journal: JournalWriter | None = None
         self._listed: tuple[int, Path | None, Path | None] | None = None
@@ -103,19 +103,22 @@ class Disk:
         self._house_kept = 0.0
         self._seals = SealQueue(remove_leftovers(directory))
         self._pins = self._read_pins()
+        self._has_new_pins = False
+        # Age counts by the time that passes: a clock that is stepped makes nothing older.
+        self._age_offset_ns = start_ns - time.monotonic_ns()
         self._thread = threading.Thread(target=self._run, name="necroscope-disk", daemon=True)
         self._keep_house(start_ns)
         self._thread.start()
 
     def write(self, batch: RowBatch, idle_samples: int, now_ns: int) -> None:
-        count = len(batch)
+        size_bytes = batch.size_bytes
         from_ns, self._last_time_ns = self._last_time_ns, now_ns
-        if self._waiting_rows and self._waiting_rows + count > _WAITING_ROWS:
-            self._drop_rows(count, from_ns)
+        if self._waiting_bytes and self._waiting_bytes + size_bytes > _WAITING_BYTES:
+            self._drop_rows(len(batch), from_ns)
             return
         self._hand_over_dropped()
-        self._waiting_rows += count
-        self._jobs.put(_Rows(batch, idle_samples, count, from_ns, self._last_time_ns))
+        self._waiting_bytes += size_bytes
+        self._jobs.put(_Rows(batch, idle_samples, size_bytes, from_ns, self._last_time_ns))
 
     def start_segment(self, start_ns: int) -> None:
         self._jobs.put(_StartSegment(start_ns))
@@ -168,6 +171,8 @@ class Disk:
             except Exception as error:  # noqa: BLE001 - a row that cannot be written costs its segment's rest, not the recorder
                 self._close_segment()
                 self._note_failure(job, f"internal error: {error!r}")
+            if self._has_new_pins and (isinstance(job, _Rows) or self._jobs.empty()):
+                self._keep_pins()
             self._keep_journals(self._seals.tend())
 
     def _stop(self) -> None:
@@ -186,7 +191,7 @@ class Disk:
 
     def _do(self, job: _Work) -> None:
         if isinstance(job, _Rows):
-            self._waiting_rows -= job.count
+            self._waiting_bytes -= job.size_bytes
             self._write_rows(job)
         elif isinstance(job, _StartSegment):
             self._open_segment(job.start_ns)
@@ -195,7 +200,15 @@ class Disk:
         else:
             self._pins = merge_pins([*self._pins, job])[-_MOST_PINS:]
             self._listed = None  # what pins keep is told apart when it is asked for next
+            self._has_new_pins = True
+
+    def _keep_pins(self) -> None:
+        """Once for all that came: on 448 cores an incident begins with as many pins."""
+        self._has_new_pins = False
+        try:
             write_pins(self._directory, self._pins)
+        except OSError as error:
+            self._notices.append(f"pinned windows cannot be written: {error.strerror}")
 
     def _open_segment(self, start_ns: int) -> None:
         self._close_segment()
@@ -223,7 +236,7 @@ class Disk:
         if self._journal is None:
             self._pause_from(job, "no segment could be opened")
             self._open_segment(job.to_ns)
-        if self._pause is not None and not self._has_room():
+        if self._pause is not None and self._missing_bytes() > 0:
             return
         assert self._journal is not None
         self._append(self._journal, job)
@@ -245,10 +258,9 @@ class Disk:
 
     def _append_gaps(self, journal: JournalWriter, until_ns: int) -> None:
         """All that was lost until now, and again with the next rows if these cannot be written."""
-        paused = (
-            [Gap("*", self._pause[0], until_ns, self._pause[1])] if self._pause is not None else []
-        )
-        gaps = [*self._owed_gaps, *self._unsealed_gaps, *paused]
+        gaps = [*self._owed_gaps, *self._unsealed_gaps]
+        if self._pause is not None:
+            gaps.append(Gap("*", self._pause[0], until_ns, self._pause[1]))
         if gaps:
             journal.append("gaps", [gap.row() for gap in gaps])
 
@@ -263,7 +275,7 @@ class Disk:
         """A full disk costs the oldest segments first; other errors no room would cure."""
         if error_number in (errno.ENOSPC, errno.EDQUOT):
             self._measure()
-            self._drop(missing_bytes=max(1, self._live_bytes()))
+            self._drop(max(1, self._live_bytes()), is_full=True)
 
     def _pause_from(self, job: _Rows, cause: str) -> None:
         if self._pause is None:
@@ -281,9 +293,6 @@ class Disk:
             self._pause, self._has_lost = None, True
         self._owed_gaps.clear()
         self._notices.append("recording goes on")
-
-    def _has_room(self) -> bool:
-        return self._missing_bytes() <= 0
 
     def _missing_bytes(self) -> int:
         space = os.statvfs(self._directory)
@@ -348,8 +357,9 @@ class Disk:
         """What is being written: the open journal, and the tables of the one being sealed."""
         return (self._journal.size_bytes if self._journal else 0) + self._seals.unfinished_bytes()
 
-    def _drop(self, missing_bytes: int) -> None:
-        names = self._stock.to_drop(self._live_bytes(), self._last_time_ns, missing_bytes)
+    def _drop(self, missing_bytes: int, *, is_full: bool = False) -> None:
+        now_ns = self._age_offset_ns + time.monotonic_ns()
+        names = self._stock.to_drop(self._live_bytes(), now_ns, missing_bytes, is_full=is_full)
         if not names:
             return
         self._listed = None
@@ -377,14 +387,12 @@ class Disk:
         for segment in given_up:
             name = segment.path.name
             self._notices.append(f"segment {name} stays a journal: {segment.cause}")
-            start_ns = segment_start_ns(name)
-            cause = f"the segment could not be sealed: {segment.cause}"
-            self._unsealed_gaps.append(
-                Gap("core_minutes", start_ns, ends.get(name, start_ns), cause)
-            )
+            self._unsealed_gaps.append(segment.gap(ends.get(name)))
         del self._unsealed_gaps[:-_MOST_UNSEALED_GAPS]
 
     def _finish(self) -> None:
+        if self._has_new_pins:
+            self._keep_pins()
         if self._journal is not None:
             self._append_gaps(self._journal, self._last_time_ns)
         self._close_segment()

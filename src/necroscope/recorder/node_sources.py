@@ -57,6 +57,8 @@ class NodeSources:
     # Of an address of the kernel; without samples there are no names.
     name_function: Callable[[int], str | None] = lambda _: None
 
+    clocks: ClockWatch | None = None
+
     def close(self) -> None:
         for source in self.sources:
             source.close()
@@ -91,7 +93,8 @@ def open_sources(
     user_patterns = read_user_patterns(settings.patterns) if settings.patterns else ()
     kernel_log = KernelLog(root, time_line.from_log_clock, PatternSet(user_patterns))
     services = _service_sources(settings, time_line, labels or {})
-    opened.sources += [*ticked, *services, kernel_log, ClockWatch(clock, time_line)]
+    opened.clocks = ClockWatch(clock, time_line)
+    opened.sources += [*ticked, *services, kernel_log, opened.clocks]
     return opened
 
 

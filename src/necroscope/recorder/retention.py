@@ -10,6 +10,10 @@ from necroscope.segment.recording import Pin
 
 # A segment may begin a moment after the last rows that were written.
 _AHEAD_NS: Final = 60 * NS_PER_S
+# Of age, at a time: a recorder that starts with a wrong clock is set right before much is gone.
+MOST_AGED: Final = 2
+# Pinned segments that filling the disk to its floor does not erase: only a disk that is full does.
+RESERVE_BYTES: Final = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,7 @@ class RetentionLimits:
     max_bytes: int
     max_age_ns: int
     pin_bytes: int
+    reserve_bytes: int = RESERVE_BYTES
 
 
 def merge_pins(pins: Sequence[Pin]) -> list[Pin]:
@@ -105,16 +110,21 @@ class Stock:
             segment.size_bytes for segment in ordered if segment.name not in pinned
         )
 
-    def to_drop(self, live_bytes: int, now_ns: int, missing_bytes: int) -> list[str]:
-        """Oldest first: what is too old, what the ring has no room for, and what frees
+    def to_drop(
+        self, live_bytes: int, now_ns: int, missing_bytes: int, *, is_full: bool = False
+    ) -> list[str]:
+        """Oldest first: some of what is too old, what the ring has no room for, and what frees
         `missing_bytes` of disk.
 
-        Pinned segments stay, but for the free-space floor, which comes before everything.
+        Pinned segments stay, but for the free-space floor; a reserve of the newest of them stays
+        unless the disk `is_full`.
         """
         limits, ring_bytes = self._limits, live_bytes + self._ring_bytes
         drops: list[str] = []
+        aged = 0
         for segment in self._ring:
-            too_old = now_ns - segment.to_ns > limits.max_age_ns
+            too_old = now_ns - segment.to_ns > limits.max_age_ns and aged < MOST_AGED
+            aged += too_old
             if not too_old and ring_bytes <= limits.max_bytes and missing_bytes <= 0:
                 if segment.from_ns > now_ns:
                     # of a clock that was ahead: it comes first, and those behind it may still be
@@ -124,8 +134,10 @@ class Stock:
             drops.append(segment.name)
             ring_bytes -= segment.size_bytes
             missing_bytes -= segment.size_bytes
+        left_bytes = sum(segment.size_bytes for segment in self._pinned)
         for segment in self._pinned:
-            if missing_bytes <= 0:
+            left_bytes -= segment.size_bytes
+            if missing_bytes <= 0 or (left_bytes < limits.reserve_bytes and not is_full):
                 break
             drops.append(segment.name)
             missing_bytes -= segment.size_bytes

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Final
 
 from necroscope.model.child import Child
+from necroscope.model.reading import Gap
 from necroscope.segment.lock import lock_directory
-from necroscope.segment.recording import LIVE, SEALING, segment_bytes
+from necroscope.segment.recording import LIVE, SEALING, segment_bytes, segment_start_ns
 
 # A node that is an hour behind will not catch up, and whoever ends the recorder waits until all of
 # them are sealed.
@@ -31,6 +32,12 @@ class StaysJournal:
 
     path: Path
     cause: str
+
+    def gap(self, end_ns: int | None) -> Gap:
+        """Of the table that only a seal derives."""
+        start_ns = segment_start_ns(self.path.name)
+        cause = f"the segment could not be sealed: {self.cause}"
+        return Gap("core_minutes", start_ns, start_ns if end_ns is None else end_ns, cause)
 
 
 @dataclass(frozen=True, slots=True)

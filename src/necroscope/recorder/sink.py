@@ -14,6 +14,12 @@ class RowBatch:
     rows: dict[str, Rows] = field(default_factory=dict)
     columns: list[tuple[str, ColumnBuffers]] = field(default_factory=list)
 
+    @property
+    def size_bytes(self) -> int:
+        """Of memory, about: a tuple and its values, or the buffers as they are."""
+        rows = sum(len(rows) * (56 + 40 * len(rows[0])) for rows in self.rows.values() if rows)
+        return rows + sum(len(part) for _, columns in self.columns for part in columns.buffers)
+
     def __len__(self) -> int:
         """How many rows it holds."""
         return sum(map(len, self.rows.values())) + sum(len(columns) for _, columns in self.columns)

@@ -15,6 +15,7 @@ import os
 import re
 import shutil
 import stat
+import time
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -87,6 +88,25 @@ def make_directory(directory: Path) -> None:
         raise RecordingError(
             f"{directory} holds something else than a recording", "choose an empty or new directory"
         )
+
+
+def set_newer_aside(directory: Path) -> Path | None:
+    """What a newer version recorded here goes into a directory of its own, so that a package that
+    was rolled back records on. Where it went; None if there is no such thing.
+    """
+    try:
+        schema = take(read_checked(directory / RECORDING_FILE), "schema", int)
+    except (OSError, CorruptData):
+        return None
+    if schema <= SCHEMA_VERSION:
+        return None
+    aside = directory / f".schema-{schema}-until-{segment_name(time.time_ns())}"
+    aside.mkdir(mode=0o700)
+    for entry in list(directory.iterdir()):
+        if not entry.name.startswith((".schema-", "recorder.lock")):
+            entry.rename(aside / entry.name)
+    sync_directory(directory)
+    return aside
 
 
 def write_identity(directory: Path, identity: Identity) -> None:

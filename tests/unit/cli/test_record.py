@@ -97,3 +97,19 @@ def test_a_state_is_told_when_it_begins_and_a_happening_each_time(
         "warning: recording pauses: the disk is full",
         "warning: recording goes on",
     ]
+
+
+def test_an_epoch_that_is_over_is_followed_by_another_for_the_time_that_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left_ns: list[int] = []
+
+    def record_epoch(*words: object) -> tuple[Status, SimpleNamespace, bool]:
+        left_ns.append(words[4])  # type: ignore[arg-type]
+        return Status(0), DISK, len(left_ns) == 3
+
+    monkeypatch.setattr("necroscope.cli.record._record", record_epoch)
+    monkeypatch.setattr("necroscope.cli.record._report", lambda *_, **__: None)
+    done = CliRunner().invoke(command, ["--dir", str(tmp_path / "recording"), "--for", "1h"])
+    assert done.exit_code == 0, done.output
+    assert 3600 * NS_PER_S >= left_ns[0] > left_ns[1] > left_ns[2] > 3500 * NS_PER_S

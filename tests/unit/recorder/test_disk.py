@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tests.unit.recorder.opened_disk import (
 from necroscope.model.units import NS_PER_S
 from necroscope.recorder import disk as disk_module
 from necroscope.recorder.disk import Disk
+from necroscope.recorder.retention import RetentionLimits
 from necroscope.recorder.sink import RowBatch
 from necroscope.segment.recording import (
     Pin,
@@ -64,18 +66,18 @@ def recorded(directory: Path, table: str, *columns: str) -> list[tuple[int, ...]
 
 def hang(disk: Disk, monkeypatch: pytest.MonkeyPatch, *seconds: int) -> None:
     """As if rows waited for a disk that takes none."""
-    disk._waiting_rows += 1
+    disk._waiting_bytes += 1
     with monkeypatch.context() as patched:
-        patched.setattr(disk_module, "_WAITING_ROWS", 0)
+        patched.setattr(disk_module, "_WAITING_BYTES", 0)
         for second in seconds:
             write(disk, second)
-    disk._waiting_rows -= 1
+    disk._waiting_bytes -= 1
 
 
 def test_a_batch_larger_than_what_may_wait_is_written_when_nothing_waits(
     disk: Disk, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(disk_module, "_WAITING_ROWS", 0)
+    monkeypatch.setattr(disk_module, "_WAITING_BYTES", 0)
     write(disk, 3)
     disk.close()
     assert recorded(directory, "cores", "time") == [(3,)]
@@ -151,6 +153,38 @@ def test_a_pin_that_cannot_be_written_is_told(disk: Disk, monkeypatch: pytest.Mo
     monkeypatch.setattr(disk_module, "write_pins", refuse(errno.EROFS))
     disk.pin(Pin(START_NS, START_NS + NS_PER_S, "core_held: core 1"))
     assert told(disk, "Read-only file system")
+
+
+def test_many_pins_at_once_are_written_once(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    writes: list[int] = []
+    has_begun, may_end = threading.Event(), threading.Event()
+
+    def write_slowly(_: Path, pins: list[Pin]) -> None:
+        writes.append(len(pins))
+        has_begun.set()
+        may_end.wait(10)
+
+    monkeypatch.setattr(disk_module, "write_pins", write_slowly)
+    for core in range(448):
+        second_ns = START_NS + 10 * core * NS_PER_S
+        disk.pin(Pin(second_ns, second_ns + NS_PER_S, f"core_held: core {core}"))
+        has_begun.wait(10)
+    may_end.set()
+    disk.close()
+    assert writes == [1, 448]
+
+
+def test_a_stepped_clock_makes_no_segment_too_old(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_sealed(directory, -3, -2)
+    disk = open_disk(directory)
+    disk._limits = RetentionLimits(1 << 30, 3600 * NS_PER_S, 1 << 30)
+    disk._listed = None
+    disk._last_time_ns += 365 * 86400 * NS_PER_S
+    disk._keep_house(disk._last_time_ns)
+    assert len(segment_paths(directory)) == 2
+    disk.close()
 
 
 def add_sealed(directory: Path, *minutes: int) -> None:

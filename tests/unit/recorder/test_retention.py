@@ -2,6 +2,7 @@
 letters, a minute each.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,9 @@ from necroscope.recorder.retention import (
 from necroscope.segment.recording import Identity, make_recording, segment_name, segment_paths
 
 MINUTE_NS = 60 * NS_PER_S
-ROOMY = RetentionLimits(max_bytes=10**12, max_age_ns=10**6 * MINUTE_NS, pin_bytes=10**12)
+ROOMY = RetentionLimits(
+    max_bytes=10**12, max_age_ns=10**6 * MINUTE_NS, pin_bytes=10**12, reserve_bytes=0
+)
 
 
 def stored(names: str, size_bytes: int = 10) -> list[StoredSegment]:
@@ -45,7 +48,7 @@ def drops(
 
 
 def ring_of(max_bytes: int, pin_bytes: int = 10**12) -> RetentionLimits:
-    return RetentionLimits(max_bytes, ROOMY.max_age_ns, pin_bytes)
+    return replace(ROOMY, max_bytes=max_bytes, pin_bytes=pin_bytes)
 
 
 def test_within_all_limits_nothing_goes() -> None:
@@ -137,9 +140,19 @@ def test_a_ring_full_of_a_clock_that_was_ahead_makes_room_for_what_is_recorded_n
     assert [path.name for path in segment_paths(tmp_path)] == names[:2]
 
 
-def test_what_is_too_old_goes() -> None:
+def test_what_is_too_old_goes_two_at_a_time() -> None:
+    """A recorder that starts with a clock that is a year ahead is set right before much is gone."""
     limits = RetentionLimits(10**12, 7 * MINUTE_NS, 10**12)
-    assert drops(stored("abcde"), limits=limits, minute=10) == "abc"
+    assert drops(stored("abcde"), limits=limits, minute=9) == "ab"
+    assert drops(stored("abcde"), limits=limits, minute=10**6) == "ab"
+    assert drops(stored("cde"), limits=limits, minute=10**6) == "cd"
+
+
+def test_a_reserve_of_pins_outlives_a_disk_at_its_floor_but_not_a_full_one() -> None:
+    limits = replace(ROOMY, reserve_bytes=20)
+    stock = Stock(stored("abcde"), [pin(0, 4)], limits)
+    assert "".join(stock.to_drop(0, 10 * MINUTE_NS, 1000)) == "abc"
+    assert "".join(stock.to_drop(0, 10 * MINUTE_NS, 1000, is_full=True)) == "abcde"
 
 
 def test_a_pinned_segment_outlives_the_ring_and_does_not_count_in_it() -> None:
@@ -149,7 +162,7 @@ def test_a_pinned_segment_outlives_the_ring_and_does_not_count_in_it() -> None:
 
 def test_a_pinned_segment_outlives_its_age() -> None:
     limits = RetentionLimits(10**12, MINUTE_NS, 10**12)
-    assert drops(stored("abcde"), pin(1, 2), limits=limits) == "ade"
+    assert drops(stored("abcde"), pin(1, 2), limits=limits) == "ad"
 
 
 def test_pins_have_a_budget_of_their_own_and_the_newest_win() -> None:

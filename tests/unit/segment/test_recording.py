@@ -21,6 +21,7 @@ from necroscope.segment.recording import (
     segment_name,
     segment_paths,
     segment_start_ns,
+    set_newer_aside,
     write_pins,
 )
 
@@ -214,3 +215,18 @@ def test_names_of_another_hand_that_are_no_texts_are_corrupt_data(recording):
 def test_a_name_that_is_no_date_is_no_segment(recording):
     (recording / "2026-99-99T22-03-13.123Z").mkdir()
     assert segment_paths(recording) == []
+
+
+def test_what_a_newer_version_recorded_is_set_aside_and_can_be_opened_there(
+    recording: Path,
+) -> None:
+    identity = {"node": "n", "boot_id": "b", "made_by": "m", "labels": {}}
+    (recording / "recorder.lock").touch()
+    assert set_newer_aside(recording) is None
+    write_checked(recording / "recording.json", {"schema": 99} | identity)
+    aside = set_newer_aside(recording)
+    assert aside is not None
+    assert (aside / "recording.json").exists()
+    make_recording(recording, Identity("node-7", "boot", "0"))
+    assert read_identity(recording).node == "node-7"
+    assert [path.name for path in recording.iterdir() if path.name == "recorder.lock"]
