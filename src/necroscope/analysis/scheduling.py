@@ -8,11 +8,15 @@ from typing import Any, Final
 from necroscope.analysis.case import Case
 from necroscope.analysis.report import Evidence
 from necroscope.analysis.task_waits import TaskWait
+from necroscope.analysis.thresholds import Threshold, Thresholds
 from necroscope.model.definitions import REAL_TIME
 
-_USER: Final = 0.6
-_UNFAIR: Final = 0.65
-_LONG_S: Final = 0.2
+# Of every cause that asks who waited behind a task.
+FAIRNESS: Final = Thresholds(
+    behind_user=Threshold(0.6, "of the core in user mode, which any tick may interrupt"),
+    unfair=Threshold(0.65, "of the time a thread waited: of two equals each waits half of it"),
+    behind_s=Threshold(0.2, "one wait for the core: equals take turns every few milliseconds"),
+)
 _NAMED: Final = 3
 
 
@@ -32,7 +36,7 @@ def behind(case: Case, comm: str, *, is_real_time: bool) -> list[TaskWait]:
         if wait.is_for_a_core
         and wait.cpu == case.core
         and wait.is_ordinary
-        and wait.seconds >= _LONG_S
+        and wait.seconds >= case.limits.behind_s
         and wait.by is not None
         and wait.by.comm == comm
         and wait.by.pid != wait.task.pid
@@ -61,7 +65,7 @@ def unfair_wait(case: Case) -> str | None:
     share = max(
         (case.counters.thread_wait_share(prefix) or 0.0) for prefix in ("napi/", "ksoftirqd/")
     )
-    if user < _USER or share < _UNFAIR:
+    if user < case.limits.behind_user or share < case.limits.unfair:
         return None
     return (
         f"a thread of core {case.core} waited {share:.0%} of the time behind code in user mode,"

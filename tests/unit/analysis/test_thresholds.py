@@ -2,9 +2,11 @@
 
 import ast
 import inspect
+from types import ModuleType
 
 import pytest
 
+from necroscope.analysis import scheduling
 from necroscope.analysis.cause import Cause
 from necroscope.analysis.causes import all_causes
 from necroscope.analysis.thresholds import Threshold, Thresholds
@@ -26,7 +28,14 @@ def test_every_threshold_has_a_reason_in_words(cause: Cause) -> None:
 def test_a_rule_reads_only_the_thresholds_it_has(cause: Cause) -> None:
     module = inspect.getmodule(cause.assess)
     assert module is not None
-    read = {
+    read = names_read(module) | (names_read(scheduling) if hasattr(module, "FAIRNESS") else set())
+    assert read <= {name for name, _ in cause.limits}
+    assert {name for name, _ in cause.thresholds} <= read
+
+
+def names_read(module: ModuleType) -> set[str]:
+    """`name` of every `limits.name` in a module."""
+    return {
         node.attr
         for node in ast.walk(ast.parse(inspect.getsource(module)))
         if isinstance(node, ast.Attribute)
@@ -34,5 +43,3 @@ def test_a_rule_reads_only_the_thresholds_it_has(cause: Cause) -> None:
         and (node.value.attr if isinstance(node.value, ast.Attribute) else node.value.id)
         == "limits"
     }
-    assert read <= {name for name, _ in cause.limits}
-    assert {name for name, _ in cause.thresholds} <= read

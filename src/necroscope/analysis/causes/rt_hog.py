@@ -19,7 +19,7 @@ from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.episodes import SUFFERING
 from necroscope.analysis.evidence import of_event, suffering, what_held_the_core
 from necroscope.analysis.report import WillNotHelp
-from necroscope.analysis.scheduling import behind, task_with_policy, unfair_wait, victims
+from necroscope.analysis.scheduling import FAIRNESS, behind, task_with_policy, unfair_wait, victims
 from necroscope.analysis.task_origin import origin_of
 from necroscope.analysis.task_waits import TaskWait
 from necroscope.analysis.thresholds import Threshold, Thresholds
@@ -28,7 +28,7 @@ from necroscope.model.definitions import REAL_TIME
 # Kernel threads of class FIFO are the system's own: migration/N, the watchdogs, threaded
 # interrupts.
 _OF_THE_KERNEL: Final = ("migration/", "irq/", "watchdog/", "cpuhp/", "idle_inject/", "stop/")
-LIMITS: Final = Thresholds(
+LIMITS: Final = FAIRNESS | Thresholds(
     mostly=Threshold(0.5, "of the core's samples: the task that keeps the core for itself"),
 )
 

@@ -18,14 +18,14 @@ from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.episodes import SUFFERING, EpisodeKind, touches
 from necroscope.analysis.evidence import suffering, what_held_the_core
 from necroscope.analysis.report import Evidence, WillNotHelp
-from necroscope.analysis.scheduling import behind, task_with_policy, unfair_wait, victims
+from necroscope.analysis.scheduling import FAIRNESS, behind, task_with_policy, unfair_wait, victims
 from necroscope.analysis.stacks import TaskShare
 from necroscope.analysis.task_origin import origin_of
 from necroscope.analysis.thresholds import Threshold, Thresholds
 from necroscope.model.definitions import REAL_TIME
 from necroscope.model.units import NS_PER_S
 
-LIMITS: Final = Thresholds(
+LIMITS: Final = FAIRNESS | Thresholds(
     most=Threshold(0.8, "of the core's samples: one program computes there"),
     user=Threshold(0.7, "of the core's time in user mode: it is the program's own work"),
     long_s=Threshold(4.0, "shorter bursts of computing are what cores are for"),
