@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from necroscope.analysis.call_tree import CallTree
-from necroscope.analysis.functions import FunctionNames, Functions, functions
+from necroscope.analysis.functions import UNNAMED, FunctionNames, Functions, functions
 from necroscope.analysis.main_path import LONGEST_PATH, main_path, without_skid
 from necroscope.analysis.task_names import shown_name
 from necroscope.model.span import Span
@@ -146,19 +146,19 @@ class Stacks:
 
     def path(self, group: Functions | None = None) -> tuple[str, ...]:
         """The main path of these samples, outermost function first: kernel functions are the same
-        below different callers.
+        below different callers. Where a walk by frame pointers went astray, functions have no name
+        and lead nowhere.
         """
         stacks = self if group is None else self.of(group)
         paths = stacks.heaviest_paths(_HEAVIEST)
         if not paths:
             return ()
-        is_kernel = self.tree.names.is_kernel()
-        kernel = [([f for f in path if is_kernel[f]], weight) for path, weight in paths]
-        user = [([f for f in path if not is_kernel[f]], weight) for path, weight in paths]
+        names, is_kernel = self.tree.names, self.tree.names.is_kernel()
+        named = [([f for f in path if names.name(f) != UNNAMED], weight) for path, weight in paths]
+        kernel = [([f for f in path if is_kernel[f]], weight) for path, weight in named]
+        user = [([f for f in path if not is_kernel[f]], weight) for path, weight in named]
         main = [*main_path(user)[-12:], *main_path(kernel)]
-        return tuple(
-            without_skid([self.tree.names.name(function) for function in main])[-LONGEST_PATH:]
-        )
+        return tuple(without_skid([names.name(function) for function in main])[-LONGEST_PATH:])
 
     def leaders(self, limit: int = 5) -> list[tuple[str, float]]:
         """Innermost functions and their share of all that ran, the heaviest first."""

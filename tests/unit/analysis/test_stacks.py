@@ -18,8 +18,8 @@ PICTURE = """
 WALK = functions("walk")
 
 
-def stacks() -> Stacks:
-    node = drawn_node(PICTURE)
+def stacks(picture: str = PICTURE) -> Stacks:
+    node = drawn_node(picture)
     whole = stacks_of(node.samples(at(0), at(10)), FunctionNames(), 20.0, 1 / HZ)
     return whole.where([0], [(at(0), at(10))])
 
@@ -95,6 +95,11 @@ def test_an_interrupt_is_not_the_work_of_the_task_it_interrupts() -> None:
 
 def test_the_main_path_goes_from_the_outermost_function_inward() -> None:
     assert stacks().path(WALK) == ("main", "Read", "ksys_read", "vfs_read", "walk", "step")
+
+
+def test_functions_without_a_name_are_not_on_the_main_path() -> None:
+    astray = "k: user  tool[7]  /  [unknown], compute"
+    assert stacks(f"core 0: kkkkkkkkkk\n{astray}").path() == ("compute",)
 
 
 def test_callers_of_a_group_are_named() -> None:

@@ -10,7 +10,6 @@ from typing import Final
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.evidence import suffering, what_held_the_core
-from necroscope.analysis.functions import UNNAMED
 from necroscope.analysis.hung_tasks import hung_tasks
 from necroscope.analysis.report import Culprit, Evidence
 from necroscope.analysis.waits import lock_wait
@@ -36,8 +35,7 @@ def assess(case: Case) -> Assessment:
         if case.episodes
         else "was looked at"
     )
-    is_placed = culprit is not None and culprit.path and culprit.path[-1] != UNNAMED
-    path = f" in {culprit.path[-1]}" if who and culprit and is_placed else ""
+    path = f" in {culprit.path[-1]}" if who and culprit and culprit.path else ""
     most = (
         f", {share:.0%} of it by {culprit.comm}"
         if culprit and case.core is not None and 0 < share < _HOLDS
