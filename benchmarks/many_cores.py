@@ -41,6 +41,8 @@ _RECORD = [
     "100",
     "--free-floor",
     "0",
+    "--verdicts",
+    "off",
     "--segment",
     "60s",
     "--json",

@@ -2,7 +2,8 @@
 [SECTION...]`.
 
 Sections: steady, floor, others, storm, rates, shares, cores96, tick, read. Each prints a table for
-docs/benchmarks.md. Needs root, perf and a quiet machine.
+docs/benchmarks.md. Needs root, perf and a quiet machine. Without verdicts, whose process has
+benchmarks/verdicts.py.
 """
 
 import json
@@ -49,6 +50,8 @@ def recorder(directory: Path, *options: str) -> MeasuredChild:
         "--json",
         "--free-floor",
         "0",
+        "--verdicts",
+        "off",
         *options,
     ]
     return MeasuredChild(command, directory.with_suffix(".log"))
