@@ -15,24 +15,26 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def wait_for_a_core(cpu: int, seconds: float) -> int:
-    """A task that has slept is woken on a core that a FIFO task keeps; its pid."""
+    """A task that sleeps for moments is woken on a core that a FIFO task keeps; its pid."""
     ready, started = os.pipe()
     waiter = os.fork()
     if waiter == 0:
         os.sched_setaffinity(0, {cpu})
         os.write(started, b"x")
-        time.sleep(0.03)  # wakes while the core is kept
-        os._exit(0)
+        while True:
+            time.sleep(0.001)
     os.read(ready, 1)
     hog = os.fork()
     if hog == 0:
         os.sched_setaffinity(0, {cpu})
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
-        until = time.monotonic() + 0.03 + seconds
+        until = time.monotonic() + seconds
         while time.monotonic() < until:
             pass
         os._exit(0)
     os.waitpid(hog, 0)
+    time.sleep(0.01)  # it gets its turn
+    os.kill(waiter, signal.SIGKILL)
     os.waitpid(waiter, 0)
     for descriptor in (ready, started):
         os.close(descriptor)

@@ -131,8 +131,8 @@ def _since(wait: TaskWait, waits: Sequence[TaskWait]) -> int:
     own = [
         other.to_ns for other in waits if other.task.tid == wait.by.tid and other.to_ns < wait.to_ns
     ]
-    before = [other.from_ns for other in waits if other.by and other.by.tid == wait.by.tid]
-    return max(own) if own else min(before)
+    behind = [other.from_ns for other in waits if touches(other.span, wait.span)]
+    return max(own) if own and max(own) > min(behind) else min(behind)
 
 
 def _chain(tid: int, held: Span, node: Node, name: str) -> tuple[TaskWait, ...]:

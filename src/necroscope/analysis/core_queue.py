@@ -26,6 +26,18 @@ class CoreQueue:
     longest_s: float
     tasks: int
 
+    def of(self, cgroup: str) -> "CoreQueue":
+        """The waits of one cgroup."""
+        rows = self.rows.at(np.array([(one or "/") == cgroup for one in self.rows["cgroup"]]))
+        longest_s = float(np.max(rows["waited_ns"])) / NS_PER_S
+        return CoreQueue(
+            rows,
+            {cgroup: self.waited_s[cgroup]},
+            self.had,
+            longest_s,
+            len(np.unique(rows["tid"])),
+        )
+
     @property
     def total_s(self) -> float:
         return sum(self.waited_s.values())

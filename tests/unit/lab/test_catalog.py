@@ -40,6 +40,11 @@ SLUGS = {
     "periodic-job",
     "ebpf-overhead",
     "fork-exec-churn",
+    "kernel-lock-convoy",
+    "user-lock-convoy",
+    "noisy-neighbour",
+    "cpuset-squeeze",
+    "writeback-stall",
 }
 
 

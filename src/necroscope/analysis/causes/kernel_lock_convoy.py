@@ -26,6 +26,7 @@ from necroscope.analysis.wait_channels import DEVICE, LOCK, WRITEBACK
 LIMITS: Final = Thresholds(
     global_s=Threshold(0.2, "a lock that the whole system takes is held for microseconds"),
     object_s=Threshold(0.5, "a directory or a process's maps may be held for a disk's answer"),
+    crowd_s=Threshold(5.0, "waited in all: so much is a crowd, however short each wait is"),
     alone_s=Threshold(1.0, "so long one task alone is enough to tell"),
     behind_disk=Threshold(0.6, "the holder itself waited for a device: the lock is a symptom"),
 )
@@ -37,7 +38,7 @@ def assess(case: Case) -> Assessment | None:
         return None
     limits, channel = case.limits, convoy.longest.channel
     least_s = limits.global_s if channel.is_global else limits.object_s
-    is_long = convoy.longest.seconds >= least_s
+    is_long = convoy.longest.seconds >= least_s or convoy.total_s >= limits.crowd_s
     is_convoy = convoy.tasks > 1 or convoy.longest.seconds >= limits.alone_s
     is_behind_disk = bool(convoy.chain) and convoy.chain[-1].channel.kind in (DEVICE, WRITEBACK)
     is_told = convoy.holder is not None or convoy.tasks > 1

@@ -35,24 +35,24 @@ def assess(case: Case) -> Assessment | None:
     queue = core_queue(case)
     if queue is None:
         return None
-    victim = next(iter(queue.waited_s))
-    own = sum(share for cgroup, share in queue.had.items() if _is_within(cgroup, victim))
-    noisy = next((cgroup for cgroup in queue.had if not _is_within(cgroup, victim)), None)
-    if noisy is None:
+    # Those who fill the core wait for each other too; a victim is who hardly had it.
+    shares = {cgroup: _share(queue, cgroup) for cgroup in queue.waited_s}
+    victim = next((one for one, share in shares.items() if share <= case.limits.own), None)
+    noisy = next((one for one in queue.had if victim and not _is_within(one, victim)), None)
+    if victim is None or noisy is None:
         return None
+    own, queue = shares[victim], queue.of(victim)
     had, waited_s = queue.had[noisy], queue.waited_s[victim]
     culprit = _culprit(case, noisy)
     who = ", ".join(queue.programs[:3])
     waited = f"tasks of {victim} ({who}) waited {waited_s:.1f} s in all for core {case.core}"
-    shares = f"tasks of {noisy} had {had:.0%} of core {case.core} meanwhile, of {victim} {own:.0%}"
+    fill = f"tasks of {noisy} had {had:.0%} of core {case.core} meanwhile, of {victim} {own:.0%}"
     return Assessment(
         explains=had,
-        is_confirmed=_is_felt(case, queue, victim)
-        and had >= case.limits.had
-        and own <= case.limits.own,
+        is_confirmed=_is_felt(case, queue, victim) and had >= case.limits.had,
         evidence=[
             case.evidence(f"{waited}, the longest {queue.longest_s:.2f} s", "waits", case.core),
-            case.evidence(shares, "samples", case.core),
+            case.evidence(fill, "samples", case.core),
             *what_held_the_core(case)[:1],
             *suffering(case),
         ],
@@ -81,6 +81,10 @@ def _culprit(case: Case, cgroup: str) -> Culprit:
     container = container_of(task.cgroup, case.node)
     path = case.samples.now.path()
     return Culprit(task.comm, task.pid, task.cgroup, None, container, path)
+
+
+def _share(queue: CoreQueue, cgroup: str) -> float:
+    return sum(share for other, share in queue.had.items() if _is_within(other, cgroup))
 
 
 def _is_within(cgroup: str, other: str) -> bool:

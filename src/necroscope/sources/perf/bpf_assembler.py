@@ -55,6 +55,9 @@ class Program:
         self._add(0x18, register, constant=low)
         self._add(0, constant=high)
 
+    def load8(self, register: int, base: int, offset: int) -> None:
+        self._add(0x71, register, base, offset)
+
     def load32(self, register: int, base: int, offset: int) -> None:
         self._add(0x61, register, base, offset)
 

@@ -7,6 +7,7 @@ from typing import Final
 from necroscope.sources.perf import bpf_assembler as bpf
 from necroscope.sources.perf.wait_layout import (
     ALLOWED,
+    AWAKE,
     CGROUP,
     COMM,
     FLAGS,
@@ -27,6 +28,7 @@ SLEEPER_KIND, SINCE, SLEEPER_ADDRESS, SWITCHES = 4, 8, 16, 24
 UNINTERRUPTIBLE, NOLOAD = 0x2, 0x400
 # On a program's stack: the clock of the run queue.
 NOW: Final = -8
+_DELAY: Final = -32
 _SLEEPER_SHIFT: Final = 5
 _COMM_BYTES: Final = 16
 
@@ -46,6 +48,31 @@ class WaitCode:
         program.keep_bits(bpf.R3, SLEEPERS - 1)
         program.shift_left(bpf.R3, _SLEEPER_SHIFT)
         program.add(bpf.R9, bpf.R3)
+
+    def correct_delay(self, program: bpf.Program, task: int, label: str) -> None:
+        """R9, how long the kernel believes `task` to be queued, since it was woken if that is not
+        true.
+
+        Where a sleeper is moved to another core with those that run (6.12), the kernel notes it as
+        queued, and counts its sleep as a wait for a core when it is woken, seconds later.
+        """
+        places = self.places
+        program.store64(bpf.R10, _DELAY, bpf.R9)
+        program.load32(bpf.R2, task, places.tid)
+        self.point_at_sleeper(program)
+        program.load32(bpf.R1, bpf.R9, 0)
+        program.jump_if_differs(bpf.R1, bpf.R2, f"{label} kept")
+        program.load32(bpf.R1, bpf.R9, SLEEPER_KIND)
+        program.jump_if_not_equal(bpf.R1, AWAKE, f"{label} kept")
+        program.load64(bpf.R1, bpf.R9, SWITCHES)
+        program.load64(bpf.R2, task, places.switches)
+        program.jump_if_differs(bpf.R1, bpf.R2, f"{label} kept")
+        program.call(bpf.KTIME_GET_NS)
+        program.load64(bpf.R1, bpf.R9, SINCE)
+        program.subtract(bpf.R0, bpf.R1)
+        program.store64(bpf.R10, _DELAY, bpf.R0)
+        program.label(f"{label} kept")
+        program.load64(bpf.R9, bpf.R10, _DELAY)
 
     def load_queue(self, program: bpf.Program, register: int, task: int) -> None:
         program.load64(register, task, self.places.task_queue)

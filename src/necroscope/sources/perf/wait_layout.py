@@ -10,6 +10,8 @@ from necroscope.errors import SourceUnavailable
 from necroscope.sources.perf.btf import KernelTypes
 
 RUNNABLE, BLOCKED, LOCKED = 0, 1, 2
+# In the table of sleepers only: awake since then, whatever the kernel says (`wait_code`).
+AWAKE: Final = 3
 SLEEPERS: Final = 1 << 15
 SLEEPER_BYTES: Final = 32
 # A core's words: its histogram, its longest wait since the last look, records without a place in
@@ -57,6 +59,8 @@ class Places:
     comm: int
     state: int
     on_cpu: int
+    on_queue: int
+    delayed: int | None
     policy: int
     priority: int
     allowed: int
@@ -89,6 +93,9 @@ def find_places(types: KernelTypes, machine: str = "") -> Places:
         # Since 5.14 (2f064a59a11f) it has two underscores.
         state=task("__state" if types.has("task_struct", "__state") else "state"),
         on_cpu=task("on_cpu"),
+        on_queue=task("on_rq"),
+        # Since 6.12 (152e11f6df29) one that sleeps may stay queued for a while.
+        delayed=task("se.sched_delayed") if types.has("task_struct", "se.sched_delayed") else None,
         policy=task("policy"),
         priority=task("prio"),
         allowed=task("nr_cpus_allowed"),

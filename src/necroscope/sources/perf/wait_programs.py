@@ -31,6 +31,7 @@ from necroscope.sources.perf.wait_code import (
 from necroscope.sources.perf.wait_layout import (
     ADDRESS,
     ALLOWED,
+    AWAKE,
     BLOCKED,
     BLOCKED_BYTES,
     CGROUP,
@@ -90,6 +91,9 @@ class WaitPrograms(WaitCode):
         program.store64(bpf.R10, NOW, bpf.R9)
         program.jump_if_above_register(bpf.R8, bpf.R9, "out")
         program.subtract(bpf.R9, bpf.R8)
+        program.jump_if_at_most(bpf.R9, self.threshold_ns, "believed")
+        self.correct_delay(program, bpf.R7, "switch")
+        program.label("believed")
         program.call(bpf.GET_SMP_PROCESSOR_ID)
         program.jump_if_above(bpf.R0, self.maps.core_count - 1, "out")
         program.move(bpf.R8, bpf.R0)
@@ -116,7 +120,9 @@ class WaitPrograms(WaitCode):
         program.load32(bpf.R2, bpf.R6, places.tid)
         self.point_at_sleeper(program)
         program.load32(bpf.R1, bpf.R9, 0)
-        program.jump_if_differs(bpf.R1, bpf.R2, "out")
+        program.jump_if_differs(bpf.R1, bpf.R2, "other")
+        program.load32(bpf.R1, bpf.R9, SLEEPER_KIND)
+        program.jump_if_equal(bpf.R1, AWAKE, "other")
         program.store32_constant(bpf.R9, 0, 0)
         program.load64(bpf.R1, bpf.R9, SWITCHES)
         program.load64(bpf.R2, bpf.R6, places.switches)
@@ -140,7 +146,33 @@ class WaitPrograms(WaitCode):
         take_stack(program, bpf.GET_TASK_STACK, bpf.R6, STACK, STACK_LENGTH)
         take_stack(program, bpf.GET_STACK, bpf.R7, OPEN_BYTES, OTHER_STACK_LENGTH)
         self._submit(program)
+        program.jump("out")
+        program.label("other")
+        self._note_awake(program)
         return leave(program)
+
+    def _note_awake(self, program: bpf.Program) -> None:
+        """R6 sleeps, and is queued nevertheless if one believes the kernel: it is awake from
+        now on.
+        """
+        places = self.places
+        program.load64(bpf.R1, bpf.R6, places.last_queued)
+        program.jump_if_equal(bpf.R1, 0, "out")
+        program.load32(bpf.R1, bpf.R6, places.on_queue)
+        if places.delayed is None:
+            program.jump_if_not_equal(bpf.R1, 0, "out")
+        else:
+            program.jump_if_equal(bpf.R1, 0, "sleeps")
+            program.load8(bpf.R1, bpf.R6, places.delayed)
+            program.jump_if_equal(bpf.R1, 0, "out")
+            program.label("sleeps")
+        program.load32(bpf.R2, bpf.R6, places.tid)
+        program.store32_constant(bpf.R9, SLEEPER_KIND, AWAKE)
+        program.store32(bpf.R9, 0, bpf.R2)
+        program.load64(bpf.R1, bpf.R6, places.switches)
+        program.store64(bpf.R9, SWITCHES, bpf.R1)
+        program.call(bpf.KTIME_GET_NS)
+        program.store64(bpf.R9, SINCE, bpf.R0)
 
     def _note_sleeper(self, program: bpf.Program) -> None:
         """R6 goes into the table if it sleeps as one that waits for something in particular."""

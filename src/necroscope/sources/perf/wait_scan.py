@@ -20,6 +20,7 @@ from necroscope.sources.perf.wait_code import (
 )
 from necroscope.sources.perf.wait_layout import (
     ADDRESS,
+    AWAKE,
     BLOCKED,
     CPU,
     END,
@@ -97,6 +98,7 @@ class ScanProgram(WaitCode):
         program.load64(bpf.R1, bpf.R9, SWITCHES)
         program.jump_if_differs(bpf.R1, bpf.R5, "new")
         program.load32(bpf.R1, bpf.R9, SLEEPER_KIND)
+        program.jump_if_equal(bpf.R1, AWAKE, "out")
         program.store32(bpf.R8, KIND, bpf.R1)
         program.load64(bpf.R1, bpf.R9, SLEEPER_ADDRESS)
         program.store64(bpf.R8, ADDRESS, bpf.R1)
@@ -128,6 +130,8 @@ class ScanProgram(WaitCode):
         program.load64(bpf.R9, bpf.R1, places.clock)
         program.jump_if_above_register(bpf.R2, bpf.R9, "out")
         program.subtract(bpf.R9, bpf.R2)
+        program.jump_if_at_most(bpf.R9, self.threshold_ns, "out")
+        self.correct_delay(program, bpf.R6, "queued")
         program.jump_if_at_most(bpf.R9, self.threshold_ns, "out")
         program.store32_constant(bpf.R8, KIND, RUNNABLE)
         program.store64_constant(bpf.R8, ADDRESS, 0)

@@ -33,6 +33,14 @@ def test_the_neighbour_and_its_victim_are_named() -> None:
     assert verdict.origin.name == NOISY
 
 
+def test_the_neighbours_own_turns_do_not_hide_the_victim() -> None:
+    node = crowded()
+    for tenth in range(100, 200):
+        wait(node, tenth / 10, 0.09, comm="ffmpeg", pid=50 + tenth % 5, cgroup=NOISY)
+    (incident,) = diagnose(node).incidents
+    assert f"server of {VICTIM} waited" in incident.verdict.summary
+
+
 def test_a_crowd_of_its_own_is_no_neighbour() -> None:
     assert not diagnose(crowded(victim=NOISY)).incidents
 

@@ -1,0 +1,57 @@
+"""Threads that wait for work, and share a lock as locks are meant.
+
+What it does: a program with a pool of threads. They sleep on a condition until there is work, which
+comes a few times a second, take a mutex for a moment, and sleep again. Most of them sleep for
+seconds on end.
+
+Seen in the wild: every server. A thread that waits for work is not held up by anybody.
+
+What must be seen: nothing wrong.
+"""
+
+import threading
+import time
+
+from necroscope.lab.measured import Measured
+from necroscope.lab.noted_waits import NotedWaits
+from necroscope.lab.pthread_mutex import PthreadMutex
+from necroscope.lab.scenario import Scenario, Truth, reached
+from necroscope.lab.stage import Stage
+
+
+def serve(workers: int, pause_s: float, log: str) -> None:
+    mutex, work = PthreadMutex(), threading.Semaphore(0)
+
+    def wait_for_work(waits: NotedWaits | None) -> None:
+        while True:
+            work.acquire()
+            began = time.monotonic()
+            with mutex:
+                time.sleep(0.002)
+            if waits is not None:
+                waits.note(time.monotonic() - began)
+
+    for number in range(workers):
+        waits = NotedWaits(log) if number == 0 else None
+        threading.Thread(target=wait_for_work, args=(waits,), daemon=True).start()
+    while True:
+        time.sleep(pause_s)
+        work.release()
+
+
+class WorkerPool(Scenario):
+    name = "worker-pool"
+    twin = "user-lock-convoy"
+    seconds = 15
+
+    def prepare(self, stage: Stage) -> None:
+        self.log = str(stage.scratch / "waits")
+        stage.watch(self.log)
+
+    def provoke(self, stage: Stage) -> None:
+        workers, pause_s = stage.random.randrange(4, 12), stage.random.uniform(0.05, 0.3)
+        stage.hold(stage.start(serve, workers, pause_s, self.log, comm=stage.invent("app")))
+
+    def verify(self, stage: Stage, measured: Measured) -> Truth:  # noqa: ARG002
+        worst_ms = measured.highest(self.log)
+        return Truth({"worst_wait_ms": reached("longest wait in ms", worst_ms, at_most=250)})
