@@ -145,14 +145,18 @@ def _check_access(source: Path) -> None:
 
 def _core(core: int | None, store: Store) -> int | None:
     cores = store.info().cpus
-    if core is not None and cores is not None and core not in {*range(cores), *_numbered(store)}:
+    if (
+        core is not None
+        and cores is not None
+        and core not in {*range(cores), *_core_numbers(store)}
+    ):
         raise UsageError(
             f"the recording has no core {core}", f"it has {cores}; see: necroscope info"
         )
     return core
 
 
-def _numbered(store: Store) -> set[int]:
+def _core_numbers(store: Store) -> set[int]:
     """Core numbers as they were recorded: on some machines they have holes."""
     first_ns, last_ns = store.span()
     rows = store.rows("cores", first_ns, last_ns + 1, columns=("cpu",))

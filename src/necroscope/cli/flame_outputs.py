@@ -30,7 +30,7 @@ from necroscope.views.flame.functions import (
     differential_text,
     functions_json,
     functions_text,
-    paired,
+    pair_functions,
 )
 from necroscope.views.flame.heading import Heading, HeadingWindow
 from necroscope.views.flame.heat_svg import heat_map_svg
@@ -156,7 +156,7 @@ def _functions(question: FlameQuestion, style: TextStyle) -> tuple[Any, Notes]:
 def _changes(question: FlameQuestion, style: TextStyle) -> tuple[Any, Notes]:
     found = question.comparison()
     heading = _comparison_heading(question, found)
-    pairs = paired(top_functions(found.window), top_functions(found.baseline))
+    pairs = pair_functions(top_functions(found.window), top_functions(found.baseline))
     if style.as_json:
         return differential_json(pairs[: style.top], found.tree, heading), found.tree.left_out
     top = style.top or DEFAULT_TOP

@@ -60,7 +60,7 @@ class WindowWords:
         start_ns = _moment_ns(self.start, span[1]) if self.start else span[0]
         end_ns = _moment_ns(self.end, span[1]) if self.end else span[1] + 1
         return Windows(
-            _checked(self._around(span[1]) or Span(start_ns, end_ns)), self._baseline(span[1])
+            _check_window(self._around(span[1]) or Span(start_ns, end_ns)), self._baseline(span[1])
         )
 
     def reach(self) -> tuple[int | None, int | None]:
@@ -99,14 +99,14 @@ class WindowWords:
                 f"{self.baseline!r} is not a stretch of time",
                 "write it as T..T, for example -10m..-5m",
             )
-        return _checked(Span(_moment_ns(start, last_ns), _moment_ns(end, last_ns)))
+        return _check_window(Span(_moment_ns(start, last_ns), _moment_ns(end, last_ns)))
 
 
 def _moment_ns(text: str, last_ns: int) -> int:
     return min(max(parse_moment_ns(text, last_ns), _FIRST_NS), _LAST_NS)
 
 
-def _checked(window: Span) -> Span:
+def _check_window(window: Span) -> Span:
     if window[0] >= window[1]:
         facts = f"the window from {format_moment(window[0])} to {format_moment(window[1])} is empty"
         raise UsageError(

@@ -68,7 +68,7 @@ class AnswerSource:
         return client.ask(name, {word: value for word, value in words.items() if value})
 
 
-def asking(command: Callable[..., Any]) -> Callable[..., Any]:
+def with_source(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that every question has; the command gets them as its `source`."""
 
     @functools.wraps(command)
@@ -105,7 +105,7 @@ def asking(command: Callable[..., Any]) -> Callable[..., Any]:
     return asked
 
 
-def spanned(since: str) -> Callable[[Command], Command]:
+def with_span(since: str) -> Callable[[Command], Command]:
     """`--since` and `--until`."""
 
     def add(command: Command) -> Command:

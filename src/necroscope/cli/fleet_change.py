@@ -2,7 +2,7 @@
 
 import click
 
-from necroscope.cli.fleet_asking import AnswerSource, asking, show, spanned
+from necroscope.cli.fleet_asking import AnswerSource, show, with_source, with_span
 from necroscope.views.fleet.answers import change_to_text
 
 
@@ -15,8 +15,8 @@ from necroscope.views.fleet.answers import change_to_text
 )
 @click.option("--event", metavar="KIND", help="count this event before and after")
 @click.option("--cause", metavar="SLUG", help="or incidents of this cause")
-@spanned("-30d")
-@asking
+@with_span("-30d")
+@with_source
 @click.option("--json", "as_json", is_flag=True, help="as JSON")
 def command(
     fact: str,

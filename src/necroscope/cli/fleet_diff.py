@@ -2,7 +2,7 @@
 
 import click
 
-from necroscope.cli.fleet_asking import AnswerSource, asking, show, spanned
+from necroscope.cli.fleet_asking import AnswerSource, show, with_source, with_span
 from necroscope.views.fleet.answers import diff_to_text
 
 
@@ -15,8 +15,8 @@ from necroscope.views.fleet.answers import diff_to_text
     is_flag=True,
     help="also host names, ids, boot times and what is different on every node",
 )
-@spanned("-7d")
-@asking
+@with_span("-7d")
+@with_source
 @click.option("--json", "as_json", is_flag=True, help="as JSON")
 def command(
     a: str,

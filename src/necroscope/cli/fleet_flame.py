@@ -6,7 +6,7 @@ from typing import BinaryIO, Final
 
 import click
 
-from necroscope.cli.fleet_asking import AnswerSource, asking, spanned, width
+from necroscope.cli.fleet_asking import AnswerSource, width, with_source, with_span
 from necroscope.cli.output_file import output_file
 from necroscope.errors import UsageError
 from necroscope.fleet.flame_files import FORMATS, write_flame
@@ -24,8 +24,8 @@ _SUFFIXES: Final = {".svg": "svg", ".html": "html", ".folded": "folded", ".txt":
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), metavar="F", help="write to this file"
 )
-@spanned("-1h")
-@asking
+@with_span("-1h")
+@with_source
 def command(
     where: str | None,
     baseline: str | None,

@@ -2,7 +2,7 @@
 
 import click
 
-from necroscope.cli.fleet_asking import AnswerSource, asking, show, spanned
+from necroscope.cli.fleet_asking import AnswerSource, show, with_source, with_span
 from necroscope.views.fleet.answers import incidents_to_text
 
 
@@ -17,8 +17,8 @@ from necroscope.views.fleet.answers import incidents_to_text
     metavar="N",
     help="the newest N in JSON",
 )
-@spanned("-7d")
-@asking
+@with_span("-7d")
+@with_source
 @click.option("--json", "as_json", is_flag=True, help="as JSON")
 def command(
     where: str | None,

@@ -2,14 +2,14 @@
 
 import click
 
-from necroscope.cli.fleet_asking import AnswerSource, asking, show, spanned
+from necroscope.cli.fleet_asking import AnswerSource, show, with_source, with_span
 from necroscope.views.fleet.answers import nodes_to_text
 
 
 @click.command("nodes")
 @click.option("--where", metavar="EXPR", help="only these: 'zone=a and event=nic_reset'")
-@spanned("-7d")
-@asking
+@with_span("-7d")
+@with_source
 @click.option("--json", "as_json", is_flag=True, help="as JSON")
 def command(
     where: str | None,

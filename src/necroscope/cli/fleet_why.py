@@ -2,7 +2,7 @@
 
 import click
 
-from necroscope.cli.fleet_asking import AnswerSource, asking, show, spanned
+from necroscope.cli.fleet_asking import AnswerSource, show, with_source, with_span
 from necroscope.views.fleet.why import why_to_text
 
 
@@ -10,8 +10,8 @@ from necroscope.views.fleet.why import why_to_text
 @click.option("--event", metavar="KIND", help="an event: nic_reset, soft_lockup, oom_kill, ...")
 @click.option("--cause", metavar="SLUG", help="a verdict's cause: zombie-memcg-walk, ...")
 @click.option("--where", metavar="EXPR", help="only among these nodes: 'zone=a and image!=old*'")
-@spanned("-30d")
-@asking
+@with_span("-30d")
+@with_source
 @click.option("--json", "as_json", is_flag=True, help="as JSON")
 def command(
     event: str | None,

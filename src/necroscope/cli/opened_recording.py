@@ -29,7 +29,7 @@ def opened_recording(
         yield Store.open(path), []
         return
     with _removed_at_end() as directory:
-        notes = _imported(path, directory, from_ns, to_ns)
+        notes = _import_capture(path, directory, from_ns, to_ns)
         yield Store.open(directory), notes
 
 
@@ -45,7 +45,9 @@ def _is_capture(path: Path) -> bool:
         return False
 
 
-def _imported(path: Path, directory: Path, from_ns: int | None, to_ns: int | None) -> list[str]:
+def _import_capture(
+    path: Path, directory: Path, from_ns: int | None, to_ns: int | None
+) -> list[str]:
     # Readers and numbers for captures only.
     from necroscope.cli.progress_bar import progress_bar  # noqa: PLC0415
     from necroscope.interchange.import_options import Options  # noqa: PLC0415

@@ -19,7 +19,7 @@ from necroscope.stacks.flame_tree import FlameTree
 from necroscope.stacks.frames import GROUP, FrameNumbers
 from necroscope.stacks.merge import merge, tree_of
 from necroscope.store.functions import top_functions
-from necroscope.views.flame.functions import differential_text, functions_text, paired
+from necroscope.views.flame.functions import differential_text, functions_text, pair_functions
 from necroscope.views.flame.heading import Heading, HeadingWindow
 from necroscope.views.flame.svg import differential_svg, flame_svg
 from necroscope.views.web.export import exported_flame
@@ -67,7 +67,7 @@ def _compared(
 ) -> str:
     found = compare(window, baseline)
     if form == "text":
-        pairs = paired(top_functions(window), top_functions(baseline))
+        pairs = pair_functions(top_functions(window), top_functions(baseline))
         return differential_text(pairs, found, heading, top=_TOP, width=width)
     return differential_svg(found, heading)
 

@@ -62,14 +62,14 @@ class Lake:
 
     def put(self, path: str, data: bytes) -> None:
         """Durable when it returns; readers see the whole file or none."""
-        self._asked(self._files.put, _checked(path), data)
+        self._asked(self._files.put, _check_path(path), data)
 
     def read(self, path: str) -> bytes:
-        return self._asked(self._files.read, _checked(path))
+        return self._asked(self._files.read, _check_path(path))
 
     def delete(self, path: str) -> None:
         """A file that is gone already is no error: another collector was faster."""
-        self._asked(self._files.delete, _checked(path))
+        self._asked(self._files.delete, _check_path(path))
 
     def space_bytes(self) -> tuple[int, int] | None:
         """Free, and in all; None where the store has no end."""
@@ -160,14 +160,14 @@ class Lake:
     # The last method: behind it `list` is no longer the type.
     def list(self, prefix: str) -> list[str]:
         """Paths of all files under a directory of the lake, sorted."""
-        return self._asked(self._files.paths, _checked(prefix))
+        return self._asked(self._files.paths, _check_path(prefix))
 
 
 def day_of(time_ns: int) -> date:
     return datetime.fromtimestamp(time_ns // NS_PER_S, UTC).date()
 
 
-def _checked(path: str) -> str:
+def _check_path(path: str) -> str:
     """Never outside the lake, whatever a name in it is."""
     parts = path.split("/")
     if not path or any(part in {"", ".", ".."} for part in parts) or "\\" in path or "\0" in path:

@@ -200,9 +200,9 @@ class CollectorClient:
             raise NecroscopeError(facts, hint) from None
         finally:
             connection.close()
-        return self._checked(response.status, body)
+        return self._content_of(response.status, body)
 
-    def _checked(self, status: int, body: bytes) -> dict[str, Any]:
+    def _content_of(self, status: int, body: bytes) -> dict[str, Any]:
         try:
             told = json.loads(body)
         except ValueError:

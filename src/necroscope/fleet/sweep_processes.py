@@ -34,14 +34,14 @@ class Processes:
     def __call__(self, evidence: Iterable[StoredBundle], now_ns: int) -> Iterator[Judged]:
         waiting = iter(evidence)
         while True:
-            suspects = yield from self._judged(waiting, self._count, now_ns)
+            suspects = yield from self._judge_all(waiting, self._count, now_ns)
             if not suspects:
                 return
             for one in suspects:
-                if (yield from self._judged(iter([one]), 1, now_ns)):
+                if (yield from self._judge_all(iter([one]), 1, now_ns)):
                     yield without_rows(one, unread=_KILLED)
 
-    def _judged(
+    def _judge_all(
         self, waiting: Iterator[StoredBundle], count: int, now_ns: int
     ) -> Generator[Judged, None, list[StoredBundle]]:
         """Returns those that were under way when a process was killed: with it the executor loses

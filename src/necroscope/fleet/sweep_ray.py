@@ -56,9 +56,11 @@ class RayWorkers:
         with _connected(self._address):
             workers = self._count or max(1, int(ray.cluster_resources().get("CPU", 1)))
             waiting = deque(_chunks(bundles, _chunk_size(len(bundles), workers)))
-            yield from self._judged(waiting, workers if self._count else _AHEAD * workers, now_ns)
+            yield from self._judge_all(
+                waiting, workers if self._count else _AHEAD * workers, now_ns
+            )
 
-    def _judged(
+    def _judge_all(
         self, waiting: deque[list[StoredBundle]], most: int, now_ns: int
     ) -> Iterator[Judged]:
         running: dict[ray.ObjectRef[list[Judged]], list[StoredBundle]] = {}

@@ -142,11 +142,11 @@ def read_files(lake: Lake, table: str, paths: list[str], most_bytes: int) -> Fil
         taken.append(path)
         parts.append(part)
         if len(parts) > _FILES_AT_ONCE:
-            parts = [_joined(parts)]
-    return FilesRead(_joined(parts), taken, large)
+            parts = [_join(parts)]
+    return FilesRead(_join(parts), taken, large)
 
 
-def _joined(parts: list[pa.Table]) -> pa.Table:
+def _join(parts: list[pa.Table]) -> pa.Table:
     return pa.concat_tables(parts).unify_dictionaries()
 
 

@@ -41,7 +41,7 @@ class Nodes(Protocol):
 
 
 class Expression(Protocol):
-    def chosen(self, nodes: Nodes) -> frozenset[Node]: ...
+    def choose(self, nodes: Nodes) -> frozenset[Node]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Has:
     name: str
     pattern: str | None
 
-    def chosen(self, nodes: Nodes) -> frozenset[Node]:
+    def choose(self, nodes: Nodes) -> frozenset[Node]:
         if self.pattern is None:
             return nodes.having(self.name, lambda _: True)
         matches = re.compile(translate(self.pattern.replace("[", "[[]"))).match
@@ -60,8 +60,8 @@ class Has:
 class Not:
     inner: Expression
 
-    def chosen(self, nodes: Nodes) -> frozenset[Node]:
-        return nodes.all() - self.inner.chosen(nodes)
+    def choose(self, nodes: Nodes) -> frozenset[Node]:
+        return nodes.all() - self.inner.choose(nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +69,8 @@ class Both:
     first: Expression
     second: Expression
 
-    def chosen(self, nodes: Nodes) -> frozenset[Node]:
-        return self.first.chosen(nodes) & self.second.chosen(nodes)
+    def choose(self, nodes: Nodes) -> frozenset[Node]:
+        return self.first.choose(nodes) & self.second.choose(nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,8 @@ class Either:
     first: Expression
     second: Expression
 
-    def chosen(self, nodes: Nodes) -> frozenset[Node]:
-        return self.first.chosen(nodes) | self.second.chosen(nodes)
+    def choose(self, nodes: Nodes) -> frozenset[Node]:
+        return self.first.choose(nodes) | self.second.choose(nodes)
 
 
 class _Token(NamedTuple):
@@ -92,7 +92,7 @@ class _Token(NamedTuple):
 
 def parse(text: str) -> Expression:
     """UsageError with the place of what cannot be read."""
-    return _Parser(text).whole()
+    return _Parser(text).parse_all()
 
 
 class _Parser:
@@ -106,7 +106,7 @@ class _Parser:
         self._next = 0
         self._depth = 0
 
-    def whole(self) -> Expression:
+    def parse_all(self) -> Expression:
         found = self._either()
         if self._token.kind != "end":
             raise self._wrong("'and' or 'or'")

@@ -56,7 +56,7 @@ class OpenSegment:
             self._largest_cpu = max((self._largest_cpu, *batch.cpu))
             span = max(batch.time_ns[0], self._start_ns), max(batch.to_ns, self._start_ns)
             self._write(
-                "samples", _placed(batch.columns, batch, self._first_stack, self._start_ns), span
+                "samples", _place(batch.columns, batch, self._first_stack, self._start_ns), span
             )
 
     def _add_stacks(
@@ -131,7 +131,7 @@ class OpenSegment:
         self._writers[name].add(batch_from_columns(TABLES[name], columns), *span)
 
 
-def _placed(
+def _place(
     columns: ColumnBuffers, batch: SampleBatch, first_stack: int, start_ns: int
 ) -> ColumnBuffers:
     """With the segment's numbers of stacks, and no time before its start: a record may come too

@@ -30,8 +30,8 @@ class Drawn:
         )
 
 
-def chosen(text: str) -> str:
-    return " ".join(sorted(name for _, name in parse(text).chosen(Drawn())))
+def choose(text: str) -> str:
+    return " ".join(sorted(name for _, name in parse(text).choose(Drawn())))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def chosen(text: str) -> str:
     ],
 )
 def test_an_expression_chooses_these_nodes(text: str, expected: str) -> None:
-    assert chosen(text) == expected
+    assert choose(text) == expected
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def create_app(
     )
     app.state.collector = collector
     app.exception_handler(NecroscopeError)(answer_refusal)
-    app.exception_handler(RequestValidationError)(_misunderstood)
+    app.exception_handler(RequestValidationError)(_answer_bad_words)
     app.add_middleware(ResponseWatch, metrics=collector.metrics)
     for router in (service, intake_routes.router, *routers):
         app.include_router(router)
@@ -181,7 +181,7 @@ async def metrics(collector: CollectorOf) -> Response:
     return Response(collector.metrics_text(), media_type=_METRICS_TYPE)
 
 
-def _misunderstood(_: Request, error: Exception) -> JSONResponse:
+def _answer_bad_words(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     facts = "; ".join(f"{item['loc'][-1]}: {item['msg']}" for item in error.errors())
     return JSONResponse({"error": facts, "hint": "see /openapi.json"}, 422)

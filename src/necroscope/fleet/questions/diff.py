@@ -126,7 +126,7 @@ def _side(known: KnownNodes, text: str) -> frozenset[NodeKey]:
             else "see: necroscope fleet nodes; groups are chosen as in zone=a"
         )
         raise UsageError(f"there is no node {text!r}", there)
-    found = parse(text).chosen(known)
+    found = parse(text).choose(known)
     if not found:
         raise UsageError(
             f"no node is chosen by {text!r}", "see labels with: necroscope fleet nodes"

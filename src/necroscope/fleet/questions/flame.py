@@ -64,8 +64,8 @@ def flame(
 ) -> FlameAnswer:
     """Nodes are chosen by what happened and held in all of the span."""
     known = KnownNodes(questions, span)
-    window = known.all() if where is None else parse(where).chosen(known)
-    other = frozenset[NodeKey]() if baseline is None else parse(baseline).chosen(known)
+    window = known.all() if where is None else parse(where).choose(known)
+    other = frozenset[NodeKey]() if baseline is None else parse(baseline).choose(known)
     for name, nodes in ((where, window), (baseline, other)):
         if name is not None and not nodes:
             raise UsageError(

@@ -108,11 +108,11 @@ class KnownNodes:
                 "see the facts of two nodes with: necroscope fleet diff A B",
             )
         row = matrix.facts.index(fact)
-        chosen = np.array(
+        is_chosen = np.array(
             [value is not None and matches(value) for value in matrix.values], np.bool_
         )
         return frozenset(
-            self._keys[node] for node in np.flatnonzero(chosen[matrix.pair[row]]).tolist()
+            self._keys[node] for node in np.flatnonzero(is_chosen[matrix.pair[row]]).tolist()
         )
 
     def _happened(self, what: str, matches: Callable[[str], bool]) -> frozenset[NodeKey]:
@@ -124,4 +124,4 @@ class KnownNodes:
 
 
 def choose(questions: LakeQuestions, expression: str, span: Span) -> frozenset[NodeKey]:
-    return parse(expression).chosen(KnownNodes(questions, span))
+    return parse(expression).choose(KnownNodes(questions, span))

@@ -102,7 +102,7 @@ def nodes(questions: LakeQuestions, span: Span, where: str | None = None) -> Nod
         span,
         {key: pulse[3] for key, pulse in pulses.items() if abs(pulse[3] or 0) >= _SILENT_NS},
     )
-    chosen = known.all() if where is None else parse(where).chosen(known)
+    chosen = known.all() if where is None else parse(where).choose(known)
     labels = known.labels()
     events: dict[NodeKey, dict[str, int]] = {}
     for cluster, node, kind, count in questions.rows(

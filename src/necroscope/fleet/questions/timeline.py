@@ -67,7 +67,7 @@ def timeline(
 ) -> TimelineAnswer:
     known = KnownNodes(questions, span)
     moments = read_moments(questions, asked, span)
-    chosen = known.all() | moments.keys() if where is None else parse(where).chosen(known)
+    chosen = known.all() | moments.keys() if where is None else parse(where).choose(known)
     bucket_ns = _bucket_ns(span)
     first = span.from_ns // bucket_ns
     starts = tuple(bucket * bucket_ns for bucket in range(first, (span.to_ns - 1) // bucket_ns + 1))

@@ -82,7 +82,7 @@ def boxes_of(tree: FlameTree, least_share: float, deepest: int) -> Boxes:
     share = tree.total_weight / max(total, 1)
     window = Side(tree.total_weight, tree.self_weight, share)
     change = np.zeros(len(tree.parent), dtype=np.int64)
-    return _placed(tree, tree.total_weight, window, None, change, least_share, deepest)
+    return _place(tree, tree.total_weight, window, None, change, least_share, deepest)
 
 
 def differential_boxes(tree: DifferentialTree, least_share: float, deepest: int) -> Boxes:
@@ -95,7 +95,7 @@ def differential_boxes(tree: DifferentialTree, least_share: float, deepest: int)
     whole = float(mean[tree.parent == -1].sum()) or 1.0
     widths = np.floor(mean / whole * _RULER).astype(np.int64)
     change = _change(window, baseline, _NO_CHANGE * whole)
-    return _placed(tree, widths, window, baseline, change, least_share, deepest)
+    return _place(tree, widths, window, baseline, change, least_share, deepest)
 
 
 def _change(window: Side, baseline: Side, least: float) -> NDArray[np.int64]:
@@ -111,7 +111,7 @@ def _change(window: Side, baseline: Side, least: float) -> NDArray[np.int64]:
     )
 
 
-def _placed(
+def _place(
     tree: FlameTree | DifferentialTree,
     weight: NDArray[np.int64],
     window: Side,

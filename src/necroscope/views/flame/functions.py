@@ -70,7 +70,9 @@ def functions_json(
 Pair = tuple[Frame, FunctionWeight | None, FunctionWeight | None]
 
 
-def paired(window: Sequence[FunctionWeight], baseline: Sequence[FunctionWeight]) -> list[Pair]:
+def pair_functions(
+    window: Sequence[FunctionWeight], baseline: Sequence[FunctionWeight]
+) -> list[Pair]:
     """Functions of both, those first whose share of the whole changed most."""
     now, before = ({each.frame: each for each in side} for side in (window, baseline))
     pairs = [(frame, now.get(frame), before.get(frame)) for frame in dict.fromkeys([*now, *before])]

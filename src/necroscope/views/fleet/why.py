@@ -36,7 +36,7 @@ def _head(answer: Json, width: int) -> Iterator[str]:
 
 
 def _leaders(answer: Json, width: int) -> Iterator[str]:
-    leaders = _told(answer["leaders"])
+    leaders = _worth_showing(answer["leaders"])
     if not leaders:
         return
     shown = leaders[:_MOST_LEADERS]
@@ -57,7 +57,7 @@ def _leaders(answer: Json, width: int) -> Iterator[str]:
     yield from _deciding(leaders, width)
 
 
-def _told(leaders: list[Json]) -> list[Json]:
+def _worth_showing(leaders: list[Json]) -> list[Json]:
     """Without what says the same again: of the first's own subject, and of a place that was told
     already.
     """

@@ -34,7 +34,7 @@ _OTHER_KIND: Final = 4
 _LONG: Final = ("time", "end", "from", "to")
 
 
-def packed(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+def pack_arrays(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """Arrays behind a JSON header, which a browser maps without parsing (web/src/lib/packed.ts):
     uint32 length, header, then the arrays, all padded to 8 bytes, little-endian.
     """
@@ -120,7 +120,7 @@ def cores_answer(
         "left_out": list(left_out),
         "is_complete": is_complete,
     }
-    return packed(header, cores)
+    return pack_arrays(header, cores)
 
 
 def core_bytes(modes: CoreModes) -> CoreBytes:
@@ -148,7 +148,7 @@ def heat_answer(heat: HeatMap) -> bytes:
         "quietest": _cell(heat.quietest),
         "left_out": heat.left_out,
     }
-    return packed(
+    return pack_arrays(
         header, {"weights": heat.weights.astype(np.uint32), "known": heat.is_known.astype(np.uint8)}
     )
 

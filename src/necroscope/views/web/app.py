@@ -30,7 +30,7 @@ from necroscope.store.seen_cores import SeenCores
 from necroscope.store.selection import Selection
 from necroscope.store.time_limit import TimeLimit
 from necroscope.views.web import answers
-from necroscope.views.web.answers import MEDIA_TYPE, packed
+from necroscope.views.web.answers import MEDIA_TYPE, pack_arrays
 from necroscope.views.web.cgroups_answer import cgroups_answer
 from necroscope.views.web.core_pictures import CorePictures
 from necroscope.views.web.export import STATIC, Export, exported_page
@@ -111,8 +111,8 @@ def recording_app(recording: ServedRecording, static: Path = STATIC) -> FastAPI:
         lifespan=lifespan,
         responses=REFUSALS,
     )
-    app.exception_handler(NecroscopeError)(_told)
-    app.exception_handler(RequestValidationError)(_misunderstood)
+    app.exception_handler(NecroscopeError)(_answer_error)
+    app.exception_handler(RequestValidationError)(_answer_bad_words)
     _add_lists(app, recording)
     _add_cores(app, recording, pictures)
     _add_heat(app, recording.store)
@@ -153,14 +153,14 @@ async def _not_built() -> Response:
     return Response(text, 503, media_type="text/plain; charset=utf-8")
 
 
-def _told(_: Request, error: Exception) -> JSONResponse:
+def _answer_error(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, NecroscopeError)
     return JSONResponse(
         {"error": error.facts, "hint": error.hint}, 400 if isinstance(error, UsageError) else 500
     )
 
 
-def _misunderstood(_: Request, error: Exception) -> JSONResponse:
+def _answer_bad_words(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     facts = "; ".join(f"{item['loc'][-1]}: {item['msg']}" for item in error.errors())
     return JSONResponse({"error": facts, "hint": "see /openapi.json"}, 422)
@@ -170,7 +170,9 @@ _turns = asyncio.Semaphore(_AT_ONCE)
 _long_turns = asyncio.Semaphore(_AT_ONCE)
 
 
-async def _asked(question: Callable[..., Answer], *arguments: Any, is_long: bool = False) -> Answer:
+async def _in_thread(
+    question: Callable[..., Answer], *arguments: Any, is_long: bool = False
+) -> Answer:
     """In a thread, few at a time: reading and numpy hold the loop for long. A flame graph never
     waits behind lanes of a week.
     """
@@ -183,39 +185,39 @@ def _add_lists(app: FastAPI, recording: ServedRecording) -> None:
 
     @app.get("/api/recording")
     async def the_recording() -> dict[str, Any]:
-        return await _asked(recording.description)
+        return await _in_thread(recording.description)
 
     @app.get("/api/events")
     async def events(
         from_ns: Moment, to_ns: Moment, limit: Annotated[Whole, Query(ge=1, le=5000)] = 1000
     ) -> dict[str, Any]:
-        return await _asked(
+        return await _in_thread(
             _last_rows, store, "events", window_of(from_ns, to_ns), None, limit, is_long=True
         )
 
     @app.get("/api/tasks")
     async def tasks(from_ns: Moment, to_ns: Moment, cpu: OptionalCpu = None) -> dict[str, Any]:
         cpus = None if cpu is None else [cpu]
-        return await _asked(
+        return await _in_thread(
             _last_rows, store, "tasks", window_of(from_ns, to_ns), cpus, answers.MOST_ROWS
         )
 
     @app.get("/api/gaps")
     async def gaps(from_ns: Moment, to_ns: Moment) -> dict[str, Any]:
         window = window_of(from_ns, to_ns)
-        return await _asked(answers.gaps_answer, store, window.from_ns, window.to_ns)
+        return await _in_thread(answers.gaps_answer, store, window.from_ns, window.to_ns)
 
     @app.get("/api/cgroups")
     async def cgroups(from_ns: Moment, to_ns: Moment) -> dict[str, Any]:
         window = window_of(from_ns, to_ns)
-        return await _asked(
+        return await _in_thread(
             lambda: cgroups_answer(store, window.from_ns, window.to_ns, TimeLimit(TIME_LIMIT_S)),
             is_long=True,
         )
 
     @app.get("/api/report")
     async def report(at_ns: OptionalMoment = None) -> dict[str, Any]:
-        return await _asked(recording.reports.answer, at_ns, is_long=True)
+        return await _in_thread(recording.reports.answer, at_ns, is_long=True)
 
 
 def _last_rows(
@@ -242,7 +244,7 @@ def _add_cores(app: FastAPI, recording: ServedRecording, pictures: CorePictures)
                 window.from_ns, window.to_ns, columns, recording.cpus(), with_delay=delay
             )
 
-        return Response(await _asked(answer, is_long=True), media_type=MEDIA_TYPE)
+        return Response(await _in_thread(answer, is_long=True), media_type=MEDIA_TYPE)
 
 
 def _add_heat(app: FastAPI, store: Store) -> None:
@@ -263,7 +265,7 @@ def _add_heat(app: FastAPI, store: Store) -> None:
                 read_heat_map(store, *span, selection, rows=rows, column_s=column_s, limit=limit)
             )
 
-        return Response(await _asked(answer), media_type=MEDIA_TYPE)
+        return Response(await _in_thread(answer), media_type=MEDIA_TYPE)
 
 
 def _add_flame(app: FastAPI, store: Store) -> None:
@@ -294,7 +296,7 @@ def _add_flame(app: FastAPI, store: Store) -> None:
                 limit=limit,
             )
             if baseline is None:
-                return packed(*answers.flame_parts(tree))
+                return pack_arrays(*answers.flame_parts(tree))
             other = read_flame(
                 store,
                 baseline.from_ns,
@@ -304,9 +306,9 @@ def _add_flame(app: FastAPI, store: Store) -> None:
                 is_turned=callers,
                 limit=limit,
             )
-            return packed(*answers.differential_parts(compare(tree, other), tree, other))
+            return pack_arrays(*answers.differential_parts(compare(tree, other), tree, other))
 
-        return Response(await _asked(answer), media_type=MEDIA_TYPE)
+        return Response(await _in_thread(answer), media_type=MEDIA_TYPE)
 
 
 def _add_documents(app: FastAPI, recording: ServedRecording, static: Path) -> None:
@@ -315,7 +317,7 @@ def _add_documents(app: FastAPI, recording: ServedRecording, static: Path) -> No
         from_ns: Moment, to_ns: Moment, selection: Annotated[Selection, Depends(selection_of)]
     ) -> Response:
         window = window_of(from_ns, to_ns)
-        content = await _asked(
+        content = await _in_thread(
             recording.speedscope, recording.store, window.from_ns, window.to_ns, selection
         )
         return Response(content, media_type="application/json")
@@ -340,7 +342,7 @@ def _add_documents(app: FastAPI, recording: ServedRecording, static: Path) -> No
             wanted = Export(view, chosen, state, recording.reports.answer())
             return exported_page(recording.store, recording.description(), wanted, static)
 
-        content = await _asked(answer)
+        content = await _in_thread(answer)
         name = (
             f"necroscope-{datetime.fromtimestamp(from_ns // NS_PER_S, UTC):%Y-%m-%dT%H-%M-%SZ}.html"
         )

@@ -66,7 +66,7 @@ class CorePictures:
     def _read_ahead(self, cpus: Callable[[], Sequence[int]]) -> None:
         hours = self._recorded_hours()
         if len(hours) > 2:
-            self._asked(hours, MINUTE_NS, tuple(cpus()), with_delay=False)
+            self._request(hours, MINUTE_NS, tuple(cpus()), with_delay=False)
 
     def close(self) -> None:
         self._readers.shutdown(wait=False, cancel_futures=True)
@@ -87,8 +87,7 @@ class CorePictures:
         names = (*MODES, "delay") if with_delay else MODES
         bounds = _bounds(hours, base_ns, from_ns, column_ns, columns)
         picture = {
-            name: _worst(_joined([part[name] for part in parts], len(cpus)), bounds)
-            for name in names
+            name: _worst(_join([part[name] for part in parts], len(cpus)), bounds) for name in names
         }
         left_out = not_in_core_modes(self._store, from_ns, to_ns, with_delay=with_delay)
         return cores_answer(picture, from_ns, column_ns, cpus, left_out, is_complete=is_complete)
@@ -98,8 +97,8 @@ class CorePictures:
     ) -> tuple[list[CoreBytes], bool]:
         """The hours, in minutes or not at all where they are not read yet; and whether all are."""
         # Asked first, so that they are read first.
-        stand_ins = self._asked(hours, MINUTE_NS, cpus, with_delay) if self._has_minutes() else []
-        parts = self._asked(hours, base_ns, cpus, with_delay)
+        stand_ins = self._request(hours, MINUTE_NS, cpus, with_delay) if self._has_minutes() else []
+        parts = self._request(hours, base_ns, cpus, with_delay)
         wait(parts, _PATIENCE_S)
         results = [
             _result(choices, len(cpus), base_ns)
@@ -116,7 +115,7 @@ class CorePictures:
     def _has_minutes(self) -> bool:
         return "core_minutes" in self._store.info().tables
 
-    def _asked(
+    def _request(
         self, hours: range, base_ns: int, cpus: tuple[int, ...], with_delay: bool
     ) -> list[Part]:
         recorded_to_ns = self._store.info().to_ns or 0
@@ -182,7 +181,7 @@ def _bounds(
     return np.searchsorted((middles - from_ns) // column_ns, np.arange(columns + 1))
 
 
-def _joined(parts: Sequence[NDArray[np.uint8]], cores: int) -> NDArray[np.uint8]:
+def _join(parts: Sequence[NDArray[np.uint8]], cores: int) -> NDArray[np.uint8]:
     return np.concatenate(parts, axis=1) if parts else np.empty((cores, 0), np.uint8)
 
 

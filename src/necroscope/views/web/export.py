@@ -32,7 +32,7 @@ from necroscope.store.seen_cores import SeenCores
 from necroscope.store.selection import Selection
 from necroscope.store.time_limit import TimeLimit
 from necroscope.views.web import answers
-from necroscope.views.web.answers import packed
+from necroscope.views.web.answers import pack_arrays
 from necroscope.views.web.cgroups_answer import cgroups_answer
 
 STATIC: Final = Path(__file__).parent / "static"
@@ -167,7 +167,7 @@ def _data(store: Store, description: dict[str, Any], export: Export) -> bytes:
     tables, arrays = _sample_arrays(samples, spans[0][0])
     cores = {f"cores_{name}": array for name, array in answers.core_bytes(modes).items()}
     exact = {f"flame_{name}": array for name, array in flame_arrays.items()}
-    return packed({**header, **tables}, {**cores, **arrays, **exact})
+    return pack_arrays({**header, **tables}, {**cores, **arrays, **exact})
 
 
 def _read_samples(

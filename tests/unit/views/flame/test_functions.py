@@ -13,7 +13,7 @@ from necroscope.views.flame.functions import (
     differential_text,
     functions_json,
     functions_text,
-    paired,
+    pair_functions,
 )
 from necroscope.views.flame.heading import Heading, HeadingWindow
 from necroscope.views.format import cells
@@ -75,7 +75,7 @@ def test_json_has_all_and_what_was_left_out():
 
 def test_functions_of_both_windows_come_by_the_change_of_their_share():
     trees = draw_tree("main>stat>walk' 60\nmain>read 40"), draw_tree("main>read 5\nmain>sync 5")
-    pairs = paired(top_functions(trees[0]), top_functions(trees[1]))
+    pairs = pair_functions(top_functions(trees[0]), top_functions(trees[1]))
     assert {pair[0].function for pair in pairs[:2]} == {"stat", "walk"}
     assert [pair[0].function for pair in pairs[2:]] == ["sync", "read", "main"]
     heading = Heading("t", "n", HeadingWindow(0, 1, 100), baseline=HeadingWindow(0, 1, 10))

@@ -91,7 +91,7 @@ def test_minutes_stand_for_what_is_not_read_finer_yet(pictures: CorePictures, mo
     found = {MINUTE_NS: core_pictures._done(hour_of(90)), BASE_NS: Future()}
     monkeypatch.setattr(CorePictures, "_has_minutes", lambda self: True)
     monkeypatch.setattr(
-        CorePictures, "_asked", lambda self, hours, base_ns, *_: [found[base_ns]] * len(hours)
+        CorePictures, "_request", lambda self, hours, base_ns, *_: [found[base_ns]] * len(hours)
     )
     monkeypatch.setattr(core_pictures, "_PATIENCE_S", 0.0)
     header, cells = busy(
@@ -105,7 +105,7 @@ def test_what_was_not_recorded_loses_against_what_was(pictures: CorePictures, mo
     hours = {10: hour_of(NOT_RECORDED, at=5, peak=0), 11: hour_of(NOT_RECORDED)}
     monkeypatch.setattr(
         CorePictures,
-        "_asked",
+        "_request",
         lambda self, wanted, *_: [core_pictures._done(hours[hour]) for hour in wanted],
     )
     _, cells = busy(pictures.answer(10 * PART_NS, 12 * PART_NS, 60, CPUS, with_delay=False))
@@ -115,7 +115,9 @@ def test_what_was_not_recorded_loses_against_what_was(pictures: CorePictures, mo
 
 def test_what_is_not_read_yet_is_said_to_be_so(pictures: CorePictures, monkeypatch) -> None:
     never: Future = Future()
-    monkeypatch.setattr(CorePictures, "_asked", lambda *_: [core_pictures._done(hour_of(7)), never])
+    monkeypatch.setattr(
+        CorePictures, "_request", lambda *_: [core_pictures._done(hour_of(7)), never]
+    )
     monkeypatch.setattr(core_pictures, "_PATIENCE_S", 0.0)
     began = time.monotonic()
     header, cells = busy(pictures.answer(10 * PART_NS, 12 * PART_NS, 120, CPUS, with_delay=False))
