@@ -6,6 +6,7 @@ Ours because a program without a compiler also has no compiler's relocations. On
 """
 
 import struct
+from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +35,7 @@ class KernelTypes:
     data: bytes
     strings: int
     named: dict[tuple[int, str], int]
-    places: list[int]
+    places: "array[int]"
 
     def function(self, name: str) -> int:
         return self._id(_FUNC, name)
@@ -138,7 +139,7 @@ def _parse(data: bytes, wanted: Iterable[str]) -> KernelTypes:
         if found >= 0:
             names[found + 1 - texts] = name
     named: dict[tuple[int, str], int] = {}
-    places = [0]
+    places = array("I", [0])  # as objects they would leave 6 MB of holes in the heap
     while place < end:
         text, info, _ = _TYPE.unpack_from(data, place)
         kind = info >> 24 & 0x1F
