@@ -98,7 +98,8 @@ TOP_PAGE = """\
 `necroscope top` shows every core now: its mode, who is on it and in which kernel function, softirq delay, zombies, events. It is
 the recorder into memory: nothing is written to disk, the last ten minutes can be looked back at, and it needs the same
 [privileges](privileges.md) and takes the same [settings](settings.md). `necroscope top --once` looks for two seconds, prints and
-ends; `--json` is the same for programs.
+ends; `--json` is the same for programs. `--recording DIR` adds
+what the recorder of this node has found of late.
 
 ## Keys
 

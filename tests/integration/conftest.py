@@ -47,6 +47,8 @@ class RunningRecorder:
             if preexec is not None:
                 preexec()
 
+        # A process that most tests have no use for.
+        judging = [] if "--verdicts" in options else ["--verdicts", "off"]
         often = [] if "--flush" in options else ["--flush", "500ms"]
         command = [
             *COMMAND,
@@ -57,6 +59,7 @@ class RunningRecorder:
             "--free-floor",
             "0",
             *often,
+            *judging,
             *options,
         ]
         descriptor, path = tempfile.mkstemp(prefix="necroscope-test-")

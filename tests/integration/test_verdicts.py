@@ -13,8 +13,10 @@ from necroscope.fleet.request import Endpoint
 from necroscope.outlets.notify.kubernetes import Kubernetes
 from necroscope.outlets.notify.notifier import Notifier
 from necroscope.outlets.notify.webhook import Webhook
+from necroscope.store.query import Store
 from necroscope.verdicts.keeper import Keeper
 from necroscope.verdicts.ledger import Ledger
+from necroscope.verdicts.ledger_writer import is_kept
 from necroscope.views.prometheus.verdict_figures import VerdictFigures
 
 LAB = Path(__file__).parents[1] / "data" / "lab"
@@ -92,3 +94,15 @@ def test_an_incident_is_everywhere_within_15_s_of_its_end_and_30_s_of_its_start(
     assert conditioned is not None
     allowed_s = min(truth.from_s + 30, truth.to_s + 15)
     assert max(hooked[name], outlets.metrics[name], conditioned) <= allowed_s
+
+
+def test_a_recorder_keeps_a_ledger_and_ends_it_with_itself(record):
+    recorder = record("--verdicts", "on")
+    recorder.wait_for_rows("cores", 10)
+    code, _, said = recorder.stop()
+    assert (code, said) == (0, "")
+    ledger = Ledger.open(recorder.directory)
+    first_ns, last_ns = Store.open(recorder.directory).span()
+    assert ledger.covers(first_ns)
+    assert ledger.judged[1] == last_ns
+    assert not is_kept(recorder.directory)

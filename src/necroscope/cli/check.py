@@ -23,7 +23,9 @@ from necroscope.recorder.recorder import Recorder
 from necroscope.settings import Settings
 from necroscope.sources.cgroupfs.timed_read import QUICK_NS, Probed, probe
 from necroscope.sources.perf.log_clock import LogClock
+from necroscope.verdicts.ledger import Ledger
 from necroscope.views.checkup import render, render_plugin
+from necroscope.views.incident_lines import incident_findings, recent
 
 # One tick of a second; where that finds a core held, some more, to see whether it stays so.
 _LOOK_NS: Final = 1_050 * NS_PER_MS
@@ -39,11 +41,22 @@ _KEEP_NS: Final = 400 * 86400 * NS_PER_S
     is_flag=True,
     help="also time a read of cgroup statistics, from small to large, with care",
 )
+@click.option(
+    "--recording",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="also what this node's recorder has found of late",
+)
 @click.option("--plugin", is_flag=True, help="one line, for node-problem-detector")
 @click.option("--json", "as_json", is_flag=True, help="findings as JSON")
 @settings_options
 def command(
-    is_probing: bool, plugin: bool, as_json: bool, settings_file: Path | None, **options: str | None
+    is_probing: bool,
+    recording: Path | None,
+    plugin: bool,
+    as_json: bool,
+    settings_file: Path | None,
+    **options: str | None,
 ) -> None:
     """Is this node well? Held cores, softirq stalls, resets in the log, dead cgroups, crash loops,
     colliding interrupts.
@@ -56,13 +69,17 @@ def command(
       necroscope check
       necroscope check --json | jq '.findings[].title'
       necroscope check --probe          what does a walk over all cgroups cost here?
+      necroscope check --recording /var/lib/necroscope
       necroscope check --plugin         as a custom plugin of node-problem-detector
     """
     settings = chosen_settings(settings_file, options)
     seen = _look(settings, _LOOK_NS)
     if any(finding.level is Level.NOTICE for finding in saturated_cores.examine(seen)):
         seen = _look(settings, _LONG_LOOK_NS)
-    checkup = check_up(seen, _probed(settings, seen) if is_probing else ())
+    more = _probed(settings, seen) if is_probing else ()
+    if recording is not None:
+        more += incident_findings(recent(Ledger.open(recording)), str(recording))
+    checkup = check_up(seen, more)
     _print(checkup, as_json=as_json, plugin=plugin)
     sys.exit(checkup.exit_code)
 

@@ -77,7 +77,7 @@ def command(
 
     A recording or a capture of another tool (perf.data, perf script). A healthy one has no
     incident. What could not be seen is said, and how to record it. What was judged while it was
-    recorded is read from the recording; --again judges it anew.
+    recorded is read from the recording; --again judges it once more.
 
     \b
     Examples:
@@ -99,14 +99,7 @@ def command(
             click.echo("watching; Ctrl-C ends it", err=True)
             watch_recording(store.catalog.directory, _width(), click.echo)
             return
-        span = store.span()
-        at_ns = _moment(at_text, span) if at_text else None
-        with _progress() as progress:
-            chosen = _core(core, store)
-            if at_ns is None and not again:
-                report = read_report(store, progress=progress, core=chosen)
-            else:
-                report = diagnose(store, at_ns, progress=progress, core=chosen)
+        report = _report(store, at_text, _core(core, store), again=again)
         # ASCII only: names from the machine cannot steer the terminal that prints it.
         answer = json.dumps(report.as_json()) if as_json else report_to_text(report, _width())
         click.echo(answer)
@@ -115,6 +108,15 @@ def command(
                 out.write(_page(store, report).encode())
     for note in [*notes, *(["nothing records here now: this is all there is"] if watch else [])]:
         click.echo(f"note: {literal_line(note)}", err=True)
+
+
+def _report(store: Store, at_text: str | None, core: int | None, *, again: bool) -> Report:
+    """A moment is always judged when it is asked about."""
+    at_ns = _moment(at_text, store.span()) if at_text else None
+    with _progress() as progress:
+        if at_ns is None and not again:
+            return read_report(store, progress=progress, core=core)
+        return diagnose(store, at_ns, progress=progress, core=core)
 
 
 def _page(store: Store, report: Report) -> str:

@@ -17,6 +17,8 @@ from necroscope.recorder.node_sources import open_sources
 from necroscope.recorder.recorder import Recorder, Status
 from necroscope.settings import Settings
 from necroscope.sources.perf.log_clock import LogClock
+from necroscope.verdicts.ledger import Ledger
+from necroscope.views.incident_lines import incident_line, recent
 from necroscope.views.tui.look import Look
 from necroscope.views.tui.plain import render_plain, screen_to_json
 from necroscope.views.tui.top_model import build
@@ -28,8 +30,20 @@ _ONCE_NS = 2_200_000_000
 @click.command()
 @click.option("--once", is_flag=True, help="look for two seconds, print, and end")
 @click.option("--json", "as_json", is_flag=True, help="the same as JSON")
+@click.option(
+    "--recording",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="also show what this node's recorder has found of late",
+)
 @settings_options
-def command(once: bool, as_json: bool, settings_file: Path | None, **options: str | None) -> None:
+def command(
+    once: bool,
+    as_json: bool,
+    recording: Path | None,
+    settings_file: Path | None,
+    **options: str | None,
+) -> None:
     """Every core now: its mode, who is on it and in which kernel function, softirq delay, zombies,
     events.
 
@@ -39,12 +53,14 @@ def command(once: bool, as_json: bool, settings_file: Path | None, **options: st
     Examples:
       necroscope top
       necroscope top --once
+      necroscope top --recording /var/lib/necroscope
       necroscope top --json | jq .cores
     """
     settings = chosen_settings(settings_file, options)
     memory = MemorySegment(_KEEP_NS)
+    ledger = Ledger.open(recording) if recording is not None else None
     if once or as_json:
-        _run(settings, memory, _ONCE_NS)
+        _Live(settings, memory, ledger, _ONCE_NS).join()
         screen = build(memory, Look())
         click.echo(json.dumps(screen_to_json(screen)) if as_json else render_plain(screen))
         return
@@ -53,16 +69,11 @@ def command(once: bool, as_json: bool, settings_file: Path | None, **options: st
     # The extra `top`: what is printed once needs none of it.
     from necroscope.views.tui.top_app import TopApp  # noqa: PLC0415
 
-    live = _Live(settings, memory)
+    live = _Live(settings, memory, ledger)
     try:
         TopApp(memory).run()
     finally:
         live.stop()
-
-
-def _run(settings: Settings, memory: MemorySegment, limit_ns: int | None) -> None:
-    live = _Live(settings, memory, limit_ns)
-    live.join()
 
 
 class _Live:
@@ -71,11 +82,16 @@ class _Live:
     """
 
     def __init__(
-        self, settings: Settings, memory: MemorySegment, limit_ns: int | None = None
+        self,
+        settings: Settings,
+        memory: MemorySegment,
+        ledger: Ledger | None,
+        limit_ns: int | None = None,
     ) -> None:
         self._clock = LogClock()
         time_line = TimeLine.starting_at(self._clock.read())
         self._memory = memory
+        self._ledger = ledger
         sources = open_sources(settings, self._clock, time_line)
         self._recorder = Recorder(settings, sources, memory, time_line, flush_ns=0)
         self._error: Exception | None = None
@@ -106,4 +122,10 @@ class _Live:
             f"{status.samples / elapsed_s:.0f} samples/s at {status.hz} Hz,"
             f" {format_share(status.cpu_share)} of a core"
         )
-        self._memory.describe(text, [*self._recorder.notices(), *notices])
+        self._memory.describe(text, [*self._incidents(), *self._recorder.notices(), *notices])
+
+    def _incidents(self) -> list[str]:
+        if self._ledger is None:
+            return []
+        self._ledger.refresh()
+        return [incident_line(entry) for entry in recent(self._ledger)]

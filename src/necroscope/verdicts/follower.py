@@ -178,11 +178,16 @@ def _end_ns(catalog: Catalog) -> int:
 
 
 def _diagnose(store: Store, span: Span, wanted: Wanted | None) -> Report:
-    """A stretch that nothing tells about has no incidents, and says why."""
+    """A stretch that nothing tells about, or that a cause stumbles over, has no incidents, and says
+    why.
+    """
     try:
         return diagnose(store, span=span, wanted=wanted)
     except NecroscopeError as error:
-        return Report(0, "", *span, (), (), (f"{_between(*span)} was not judged: {error.facts}",))
+        cause = error.facts
+    except Exception as error:  # noqa: BLE001 - the next stretch is judged all the same
+        cause = f"{type(error).__name__}: {error}"
+    return Report(0, "", *span, (), (), (f"{_between(*span)} was not judged: {cause}",))
 
 
 def _between(from_ns: int, to_ns: int) -> str:
