@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from necroscope.model.event import Event
 from necroscope.model.reading import Gap, Rows
 from necroscope.segment.journal import JournalWriter, SegmentHeader
 from necroscope.segment.recording import Identity, make_recording, new_segment_path
@@ -44,22 +45,18 @@ def rows_of_second(second: int) -> dict[str, Rows]:
         ]
         rows["stacks"] = [(0, -1, 0), (1, 0, 1), (2, 1, 2)]
         rows["events"] = [
-            (
-                now,
-                "soft_lockup",
-                None,
-                1,
-                None,
-                None,
-                7,
-                "x\x1b",
-                2,
-                True,
-                9,
-                "BUG: soft lockup",
-                None,
-                "{}",
-            )
+            Event(
+                time_ns=now,
+                kind="soft_lockup",
+                cpu=1,
+                pid=7,
+                comm="x\x1b",
+                severity=2,
+                by_kernel=True,
+                sequence=9,
+                message="BUG: soft lockup",
+                fields="{}",
+            ).row()
         ]
     if second == 2:
         rows["gaps"] = [Gap("samples", now, now + 5, "ring overran", 1, 3).row()]

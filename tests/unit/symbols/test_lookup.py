@@ -96,32 +96,6 @@ def user(pid: int, path: str = "/lib/a.so", count: int = 1) -> UserRequest:
     return UserRequest(pid, path, 8, 1, 77, tuple(range(count)))
 
 
-def test_lookup_process_imports_neither_numpy_nor_what_needs_it() -> None:
-    code = (
-        "import sys; import necroscope.symbols.lookup_process;"
-        "print([m for m in sys.modules if m.split('.')[0] in ('numpy', 'pyarrow', 'click')])"
-    )
-    assert (
-        subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
-        ).stdout
-        == "[]\n"
-    )
-
-
-def test_recorders_side_imports_the_standard_library_only() -> None:
-    code = (
-        "import sys; import necroscope.symbols.lookup;print([m for m in sys.modules if"
-        " m.split('.')[0] in ('numpy', 'cxxfilt', 'rust_demangler')])"
-    )
-    assert (
-        subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
-        ).stdout
-        == "[]\n"
-    )
-
-
 @pytest.mark.kernel
 def test_real_process_answers_everything(real: Lookup) -> None:
     found, absent = real.process_maps([os.getpid(), 1 << 22])

@@ -104,3 +104,29 @@ def test_an_item_that_takes_its_cpu_time_is_unknown_and_the_next_is_answered(
         signal.signal(signal.SIGPROF, before)
     assert answers == [None, "quick"]
     assert signal.getitimer(signal.ITIMER_PROF) == (0.0, 0.0)
+
+
+def test_lookup_process_imports_neither_numpy_nor_what_needs_it() -> None:
+    code = (
+        "import sys; import necroscope.symbols.lookup_process;"
+        "print([m for m in sys.modules if m.split('.')[0] in ('numpy', 'pyarrow', 'click')])"
+    )
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+        == "[]\n"
+    )
+
+
+def test_recorders_side_imports_the_standard_library_only() -> None:
+    code = (
+        "import sys; import necroscope.symbols.lookup;print([m for m in sys.modules if"
+        " m.split('.')[0] in ('numpy', 'cxxfilt', 'rust_demangler')])"
+    )
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+        == "[]\n"
+    )

@@ -6,8 +6,10 @@ import ctypes
 import mmap
 import struct
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
+from tests.unit.sources.perf.sampled_node import Node
 
 from necroscope.perf_abi import records
 from necroscope.perf_abi.event_attr import CONTEXT_KERNEL, CONTEXT_USER
@@ -299,3 +301,8 @@ def rings() -> FakeRings:
 @pytest.fixture
 def lookup() -> FakeLookup:
     return FakeLookup()
+
+
+@pytest.fixture
+def node(rings: FakeRings, lookup: FakeLookup, tmp_path: Path) -> Node:
+    return Node(rings, lookup, tmp_path)
