@@ -36,6 +36,12 @@ from necroscope.store.excerpt import write_excerpt
     metavar="OLD=NEW",
     help="replace a text in every name; may be repeated",
 )
+@click.option(
+    "--redact",
+    "is_redacted",
+    is_flag=True,
+    help="leave out the log, labels, packages, command lines, paths and the node's name",
+)
 @click.option("--json", "as_json", is_flag=True, help="what it holds, as JSON")
 def command(
     source: Path,
@@ -43,6 +49,7 @@ def command(
     to_text: str | None,
     directory: Path,
     renames: tuple[str, ...],
+    is_redacted: bool,
     as_json: bool,
 ) -> None:
     """Cut a window out of a recording: a recording of its own, to send to a colleague or to keep
@@ -51,7 +58,7 @@ def command(
     \b
     Examples:
       necroscope excerpt D --from 2026-04-15T10:28 --to 2026-04-15T10:32 --dir incident-7
-      necroscope excerpt D --from -5m --dir public --rename node-17=node-a --rename secret-job=job
+      necroscope excerpt D --from -5m --dir public --redact --rename secret-job=job
       tar czf incident-7.tar.gz incident-7
     """
     pairs = dict(_pair(text) for text in renames)
@@ -65,7 +72,7 @@ def command(
                 "the window holds nothing",
                 f"the recording is from {span}; times without a zone are UTC",
             )
-        manifest = write_excerpt(store, from_ns, to_ns, directory, pairs)
+        manifest = write_excerpt(store, from_ns, to_ns, directory, pairs, is_redacted=is_redacted)
     rows = {name: entry.rows for name, entry in manifest.tables.items()}
     size_bytes = sum(entry.bytes for entry in manifest.tables.values())
     if as_json:

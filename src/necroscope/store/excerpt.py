@@ -19,6 +19,7 @@ from necroscope.segment.spans import add_span
 from necroscope.segment.table_writer import TableWriter
 from necroscope.store.folded_cores import FoldedCores
 from necroscope.store.query import Store
+from necroscope.store.redaction import Redactor, Renamer
 
 LONGEST_NS: Final = 3600 * NS_PER_S
 # Written when they change and at the start of a segment: what holds in the window may have been
@@ -34,21 +35,24 @@ def write_excerpt(
     directory: Path,
     renames: Mapping[str, str] | None = None,
     folded: FoldedCores | None = None,
+    *,
+    is_redacted: bool = False,
 ) -> Manifest:
     """The rows with from_ns <= time < to_ns in a new recording; states also from the segment
     before.
 
     `renames` are texts to replace in every name, so that a recording can be shown to strangers.
-    `folded` makes small what is not of the cores that matter.
+    `is_redacted` leaves out what says whose node it is. `folded` makes small what is not of the
+    cores that matter.
     """
     if to_ns - from_ns > LONGEST_NS:
         hint = f"an excerpt is at most {format_duration(LONGEST_NS)}: choose a shorter window"
         raise UsageError(f"{format_duration(to_ns - from_ns)} is too long for an excerpt", hint)
     if directory.exists() and any(directory.iterdir()):
         raise RecordingError(f"{directory} is not empty", "give a new directory")
-    renamed = Renamer(renames or {})
     found = store.catalog.identity or Identity(store.info().node, "", "necroscope")
-    labels = {renamed.text(key): renamed.text(value) for key, value in found.labels.items()}
+    renamed = Redactor(renames or {}, found.node) if is_redacted else Renamer(renames or {})
+    labels = renamed.labels(found.labels)
     identity = replace(found, node=renamed.text(found.node), labels=labels)
     make_recording(directory, replace(identity, schema=SCHEMA_VERSION))
     segment = directory / segment_name(from_ns)
@@ -65,31 +69,6 @@ def write_excerpt(
     write_pins(directory, [pin for pin in pins if pin.from_ns < pin.to_ns])
     add_span(directory, segment.name, manifest.reach)
     return manifest
-
-
-class Renamer:
-    """Replaces texts in every column that holds names."""
-
-    def __init__(self, renames: Mapping[str, str]) -> None:
-        self._renames = renames
-
-    def text(self, text: str) -> str:
-        for old, new in self._renames.items():
-            text = text.replace(old, new)
-        return text
-
-    def rows(self, rows: pa.Table) -> pa.Table:
-        if not self._renames:
-            return rows
-        rows = rows.unify_dictionaries().combine_chunks()
-        for place, field in enumerate(rows.schema):
-            if pa.types.is_dictionary(field.type) or pa.types.is_string(field.type):
-                rows = rows.set_column(place, field, self._column(rows.column(place), field.type))
-        return rows
-
-    def _column(self, column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
-        new = {text: None if text is None else self.text(text) for text in set(column.to_pylist())}
-        return pa.array([new[text] for text in column.to_pylist()], pa.string()).cast(kind)
 
 
 def _write(
@@ -112,8 +91,9 @@ def _write(
         rows = tables[name] if name in tables else store.rows(name, since_ns, to_ns)
         if folded is not None:
             rows = folded.counters(name, rows)
+        rows = renamed.rows(name, rows)
         if rows.num_rows:
-            entries[name] = _write_table(table, renamed.rows(rows), segment)
+            entries[name] = _write_table(table, rows, segment)
     gaps = [replace(gap, cause=renamed.text(gap.cause)) for gap in store.gaps(from_ns, to_ns)]
     info = store.info()
     manifest = Manifest(
