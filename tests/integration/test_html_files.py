@@ -139,6 +139,15 @@ def test_a_fleet_s_flame_graph_and_its_differential(browser: Any, tmp_path: Path
     with opened(browser, tmp_path / "one.html") as page:
         assert "Flame graph of all nodes" in page.locator("h1").inner_text()
         assert "samples of" in page.locator("#flame-note").inner_text()
+    groups = ("--where", "event=nic_reset", "--baseline", "not event=nic_reset")
+    run(*question, *groups, "-o", tmp_path / "two.html")
+    with opened(browser, tmp_path / "two.html") as page:
+        assert " against " in page.locator("#flame-note").inner_text()
+        page.wait_for_selector(".key:has-text('more than on the other nodes')")
+        page.fill("#search", "timer_list_show")
+        page.wait_for_selector("#flame-note:has-text('timer_list_show')")
+        said = page.locator("#flame-note").inner_text()
+        assert float(said.split("” in ")[1].split(" %")[0]) > 1
 
 
 def test_hostile_names_do_nothing(browser: Any, recording: Path, tmp_path: Path) -> None:
