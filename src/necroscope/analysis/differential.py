@@ -54,7 +54,7 @@ def compare_stacks(now: Stacks, before: Stacks, limit: int = 3) -> Differential:
         for rows, side in zip(ends_of_sides, sides, strict=True)
     ]
 
-    def told(rows: list[int]) -> tuple[PathChange, ...]:
+    def changes(rows: list[int]) -> tuple[PathChange, ...]:
         names = ([now.tree.names.name(function) for function in path] for path in tree.paths(rows))
         pairs = ([float(share[row]) for share in shares] for row in rows)
         return tuple(
@@ -63,7 +63,9 @@ def compare_stacks(now: Stacks, before: Stacks, limit: int = 3) -> Differential:
         )
 
     change = shares[0] - shares[1]
-    return Differential(told(_frontier(tree, change, limit)), told(_frontier(tree, -change, limit)))
+    return Differential(
+        changes(_frontier(tree, change, limit)), changes(_frontier(tree, -change, limit))
+    )
 
 
 def _paths(stacks: Stacks) -> list[tuple[list[int], float]]:

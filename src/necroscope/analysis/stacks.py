@@ -146,17 +146,15 @@ class Stacks:
 
     def path(self, group: Functions | None = None) -> tuple[str, ...]:
         """The main path of these samples, outermost function first: kernel functions are the same
-        below different callers. Where a walk by frame pointers went astray, functions have no name
-        and lead nowhere.
+        below different callers.
         """
         stacks = self if group is None else self.of(group)
         paths = stacks.heaviest_paths(_HEAVIEST)
         if not paths:
             return ()
         names, is_kernel = self.tree.names, self.tree.names.is_kernel()
-        named = [([f for f in path if names.name(f) != UNNAMED], weight) for path, weight in paths]
-        kernel = [([f for f in path if is_kernel[f]], weight) for path, weight in named]
-        user = [([f for f in path if not is_kernel[f]], weight) for path, weight in named]
+        kernel = [([f for f in path if is_kernel[f]], weight) for path, weight in paths]
+        user = [([f for f in path if not is_kernel[f]], weight) for path, weight in paths]
         main = [*main_path(user)[-12:], *main_path(kernel)]
         return tuple(without_skid([names.name(function) for function in main])[-LONGEST_PATH:])
 
@@ -190,15 +188,13 @@ class Stacks:
         return [(name, weight / total) for name, weight in found.most_common(limit)]
 
     def heaviest_paths(self, most: int) -> list[tuple[list[int], int]]:
-        """Functions of the heaviest stacks, outermost first, and their weight."""
+        """Functions of the heaviest stacks, outermost first, and their weight. Where a walk by
+        frame pointers went astray, functions have no name and lead nowhere: they are left out.
+        """
         heaviest = sorted(self.weights(), key=lambda one: -one[1])[:most]
-        return list(
-            zip(
-                self.tree.paths(stack for stack, _ in heaviest),
-                (weight for _, weight in heaviest),
-                strict=True,
-            )
-        )
+        paths, name = self.tree.paths(stack for stack, _ in heaviest), self.tree.names.name
+        named = ([number for number in path if name(number) != UNNAMED] for path in paths)
+        return list(zip(named, (weight for _, weight in heaviest), strict=True))
 
     def weights(self) -> list[tuple[int, int]]:
         """The stacks that occur, and the weight of each."""
