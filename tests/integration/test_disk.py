@@ -99,7 +99,7 @@ def test_a_full_disk_costs_the_oldest_segments_then_a_pause(small_disk, fill, le
         assert record("--for", "1s", directory=directory).wait_for_end()[0] == 0
     old = sealed(directory)
     spinner = busy(SPIN)
-    recorder = record("--segment", "10s", directory=directory)
+    recorder = record("--segment", "5s", directory=directory)
     recorder.wait_until(lambda: any(path.name.endswith(".live") for path in directory.iterdir()))
     before = recorder.wait_for_rows("cores", 8)
     ballast = fill()
@@ -107,7 +107,7 @@ def test_a_full_disk_costs_the_oldest_segments_then_a_pause(small_disk, fill, le
     # Journals that wait to be sealed go as well. Then nothing is left to drop, and new segments
     # cannot even be opened.
     recorder.wait_until(lambda: "recording pauses" in recorder.said(), 60)
-    time.sleep(11)  # longer than a segment
+    time.sleep(6)  # longer than a segment
     ballast.let_go()
     gaps = recorder.wait_for_rows("gaps")
     gap_end = gaps[-1]["end"]
