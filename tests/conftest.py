@@ -37,7 +37,7 @@ BESIDE_OTHERS = {
         "test_fleet_sweep_s3",
         "test_fleet_page",
     ),
-    *("test_view_page", "test_demo", "test_notify", "test_prometheus"),
+    *("test_view_page", "test_demo", "test_html_files", "test_notify", "test_prometheus"),
 }
 # Those that drive a recorder and mostly wait for it: one at a time, while others use the cores when
 # it does not.
