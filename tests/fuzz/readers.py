@@ -26,6 +26,9 @@ with atheris.instrument_imports(include=["necroscope"]):
     from necroscope.interchange.perf_script import open_perf_script
     from necroscope.interchange.symbol_search import SymbolSearch
 
+    sys.path.append(str(Path(__file__).parents[2]))
+    from tests.fuzz.formats import FORMATS, feed
+
 CAPTURES = Path(__file__).parents[1] / "data" / "interchange"
 # No symbols: a capture names files, and those of this machine are not what is tried here.
 NOWHERE = SymbolSearch(build_id_cache=None, root=Path("/nonexistent"))
@@ -64,6 +67,10 @@ def main() -> None:
     process.
     """
     name, corpus, *words = sys.argv[1:]
+    if name in FORMATS:
+        kept = str(CAPTURES.parent / "fuzz" / name)
+        atheris.Setup([sys.argv[0], corpus, *words, kept], lambda content: feed(name, content))
+        atheris.Fuzz()
     read, seeds = READERS[name]
     seeding, file = Path(f"{corpus}-seeds"), Path(f"{corpus}-input")
     seeding.mkdir(exist_ok=True)
