@@ -115,6 +115,29 @@ def test_without_btf_the_reason_names_it(tmp_path: Path) -> None:
     assert "CONFIG_DEBUG_INFO_BTF" in caught.value.hint
 
 
+def test_waits_of_a_tick_are_written_in_the_order_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Probe:
+        def __init__(self, *_: object) -> None: ...
+
+        def records(self) -> list[bytes]:
+            return [record(waited_ms=50 + n, tid=n, end_ms=10_100 - n * 7 % 100) for n in range(60)]
+
+        def open_waits(self) -> list[bytes]:
+            return [record(waited_ms=3000, tid=99, end_ms=10_050)]
+
+        def cores(self) -> bytes:
+            return bytes(layout.CORE_BYTES)
+
+    monkeypatch.setattr(waits, "WaitProbe", Probe)
+    source = Waits(Path("/"), (0,), 20 * NS_PER_MS, lambda _: None)
+    source.read(Moment(0, 0))
+    rows = source.read(Moment(10**9, 10**9)).rows["waits"]
+    times = [row[0] for row in rows]
+    assert len(times) == 61
+    assert all(isinstance(time_ns, int) for time_ns in times)
+    assert times == sorted(times, key=str)  # of one length
+
+
 def test_a_core_full_of_switches_makes_the_probe_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     class Probe:
         is_attached = True
