@@ -1,36 +1,51 @@
-"""Every setting of the recorder: name, default, unit, help. The command line, the settings file and
-the docs read this table.
+"""Every setting of the recorder, said once: name, default, unit, range, help. The command line, the
+settings file and the docs read this table.
 """
 
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from necroscope.errors import UsageError
-from necroscope.model.definitions import LONGEST_SEGMENT_NS
-from necroscope.model.units import (
-    NS_PER_S,
-    format_bytes,
-    format_duration,
-    parse_bytes,
-    parse_duration_ns,
-)
+from necroscope.model.units import parse_bytes, parse_duration_ns
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """`unit` says how a value is written: duration, bytes, hertz, percent, switch or text."""
+    """`unit` says how a value is written: duration, bytes, hertz, percent, switch or text. `low`
+    and `high`, written the same way, are the least and the most that it may be.
+    """
 
     name: str
     default: str
     unit: str
-    help: str
+    purpose: str
+    low: str = ""
+    high: str = ""
+
+    @property
+    def help(self) -> str:
+        return f"{self.purpose}; {self.low} to {self.high}" if self.high else self.purpose
+
+    def value(self, text: str) -> Any:
+        """In the units the code uses; UsageError if it is not a valid value."""
+        parse_text = _PARSERS[self.unit]
+        try:
+            value = parse_text(text)
+        except UsageError as error:
+            raise UsageError(
+                f"setting {self.name}: {error.facts}", error.hint or self.help
+            ) from None
+        if self.high and not parse_text(self.low) <= value <= parse_text(self.high):
+            allowed = f"{self.low} to {self.high}: {self.purpose}"
+            raise UsageError(f"setting {self.name}: {text} is out of range", allowed)
+        return value
 
 
 SETTINGS: Final = (
-    Setting("hz", "97", "hertz", "stack samples a second on each core"),
+    Setting("hz", "97", "hertz", "stack samples per second on each core", "1", "10000"),
     Setting(
         "idle-filter",
         "on",
@@ -38,30 +53,59 @@ SETTINGS: Final = (
         "drop samples of idle cores in the kernel, by BPF, while no other BPF program is at a"
         " kprobe or tracepoint: its samples would be dropped too",
     ),
-    Setting("tick", "1s", "duration", "how often counters are read, 100ms to 10s"),
+    Setting("tick", "1s", "duration", "how often counters are read", "100ms", "10s"),
     Setting(
-        "waits", "20ms", "duration", "shortest wait of a task that is recorded, up to 2s; 0s: none"
+        "waits",
+        "20ms",
+        "duration",
+        "shortest wait of a task that is recorded; 0s: none",
+        "0s",
+        "2s",
     ),
-    Setting("segment", "5m", "duration", "length of a segment"),
+    Setting("segment", "5m", "duration", "length of a segment", "5s", "1h"),
     Setting(
-        "flush", "3s", "duration", "how often the journal is made durable: what a crash can lose"
+        "flush",
+        "3s",
+        "duration",
+        "how often the journal is made durable: what a crash can lose",
+        "100ms",
+        "1m",
     ),
-    Setting("max-bytes", "4GiB", "bytes", "size of the ring of segments; the oldest goes first"),
-    Setting("max-age", "7d", "duration", "age after which a segment goes"),
     Setting(
-        "pin-bytes", "1GiB", "bytes", "size of the segments kept around incidents, beside the ring"
+        "max-bytes",
+        "4GiB",
+        "bytes",
+        "size of the ring of segments; the oldest goes first",
+        "1MiB",
+        "1024TiB",
     ),
-    Setting("pin-before", "5m", "duration", "how much is kept before an incident"),
-    Setting("pin-after", "2m", "duration", "how much is kept after an incident"),
+    Setting("max-age", "7d", "duration", "age after which a segment goes", "1m", "3650d"),
+    Setting(
+        "pin-bytes",
+        "1GiB",
+        "bytes",
+        "size of the segments kept around incidents, beside the ring",
+        "0B",
+        "1024TiB",
+    ),
+    Setting("pin-before", "5m", "duration", "how much is kept before an incident", "0s", "1d"),
+    Setting("pin-after", "2m", "duration", "how much is kept after an incident", "0s", "1d"),
     Setting(
         "free-floor",
         "15",
         "percent",
         "free space of the disk below which old segments go (256 MiB around incidents stay), then"
         " recording pauses",
+        "0",
+        "90",
     ),
     Setting(
-        "budget", "5", "percent", "share of one core the recorder may use before it lowers its rate"
+        "budget",
+        "5",
+        "percent",
+        "share of one core the recorder may use before it lowers its rate",
+        "1",
+        "100",
     ),
     Setting(
         "host-root",
@@ -70,13 +114,19 @@ SETTINGS: Final = (
         "where the node's /proc, /sys and /dev are mounted, in a container",
     ),
     Setting("patterns", "", "text", "file of your own kernel log patterns (TOML)"),
-    Setting("units", "10s", "duration", "how often systemd's units are read; 0s: never"),
-    Setting("containers", "10s", "duration", "how often containers are read; 0s: never"),
+    Setting(
+        "units", "10s", "duration", "how often systemd's units are read; 0s: never", "0s", "1h"
+    ),
+    Setting(
+        "containers", "10s", "duration", "how often containers are read; 0s: never", "0s", "1h"
+    ),
     Setting(
         "facts",
         "1h",
         "duration",
         "how often the facts that tell nodes apart are collected; 0s: never",
+        "0s",
+        "1d",
     ),
     Setting(
         "cloud-metadata",
@@ -158,45 +208,37 @@ def parse(values: Mapping[str, str]) -> Settings:
             raise UsageError(
                 f"there is no setting {name!r}", f"settings are: {', '.join(sorted(_BY_NAME))}"
             )
-    text = {setting.name: values.get(setting.name, setting.default) for setting in SETTINGS}
-    tick_ns = _between("tick", text["tick"], parse_duration_ns, NS_PER_S // 10, 10 * NS_PER_S)
+    value = {
+        setting.name: setting.value(values.get(setting.name, setting.default))
+        for setting in SETTINGS
+    }
     return Settings(
-        hz=_between("hz", text["hz"], _whole, 1, 10_000),
-        is_idle_filtered=_switch("idle-filter", text["idle-filter"]),
-        tick_ns=tick_ns,
-        waits_ns=_between("waits", text["waits"], parse_duration_ns, 0, 2 * NS_PER_S),
-        segment_ns=_between(
-            "segment", text["segment"], parse_duration_ns, 5 * NS_PER_S, LONGEST_SEGMENT_NS
-        ),
-        flush_ns=_between("flush", text["flush"], parse_duration_ns, NS_PER_S // 10, 60 * NS_PER_S),
-        max_bytes=_between("max-bytes", text["max-bytes"], parse_bytes, 1 << 20, 1 << 50),
-        max_age_ns=_between(
-            "max-age", text["max-age"], parse_duration_ns, 60 * NS_PER_S, 3650 * 86400 * NS_PER_S
-        ),
-        pin_bytes=_between("pin-bytes", text["pin-bytes"], parse_bytes, 0, 1 << 50),
-        pin_before_ns=_between(
-            "pin-before", text["pin-before"], parse_duration_ns, 0, 86400 * NS_PER_S
-        ),
-        pin_after_ns=_between(
-            "pin-after", text["pin-after"], parse_duration_ns, 0, 86400 * NS_PER_S
-        ),
-        free_floor_ratio=_between("free-floor", text["free-floor"], _whole, 0, 90) / 100,
-        budget_ratio=_between("budget", text["budget"], _whole, 1, 100) / 100,
-        host_root=Path(text["host-root"]),
-        patterns=_path(text["patterns"]),
-        units_ns=_between("units", text["units"], parse_duration_ns, 0, 3600 * NS_PER_S),
-        containers_ns=_between(
-            "containers", text["containers"], parse_duration_ns, 0, 3600 * NS_PER_S
-        ),
-        facts_ns=_between("facts", text["facts"], parse_duration_ns, 0, 86400 * NS_PER_S),
-        is_cloud_metadata_asked=_switch("cloud-metadata", text["cloud-metadata"]),
-        ray_root=text["ray-root"] or None,
-        ray_dashboard=text["ray-dashboard"] or None,
-        keeps_verdicts=_switch("verdicts", text["verdicts"]),
-        push_url=text["push"] or None,
-        push_token_file=_path(text["push-token-file"]),
-        push_ca_file=_path(text["push-ca-file"]),
-        push_labels=_path(text["push-labels"]),
+        hz=value["hz"],
+        is_idle_filtered=value["idle-filter"],
+        tick_ns=value["tick"],
+        waits_ns=value["waits"],
+        segment_ns=value["segment"],
+        flush_ns=value["flush"],
+        max_bytes=value["max-bytes"],
+        max_age_ns=value["max-age"],
+        pin_bytes=value["pin-bytes"],
+        pin_before_ns=value["pin-before"],
+        pin_after_ns=value["pin-after"],
+        free_floor_ratio=value["free-floor"] / 100,
+        budget_ratio=value["budget"] / 100,
+        host_root=Path(value["host-root"]),
+        patterns=_path(value["patterns"]),
+        units_ns=value["units"],
+        containers_ns=value["containers"],
+        facts_ns=value["facts"],
+        is_cloud_metadata_asked=value["cloud-metadata"],
+        ray_root=value["ray-root"] or None,
+        ray_dashboard=value["ray-dashboard"] or None,
+        keeps_verdicts=value["verdicts"],
+        push_url=value["push"] or None,
+        push_token_file=_path(value["push-token-file"]),
+        push_ca_file=_path(value["push-ca-file"]),
+        push_labels=_path(value["push-labels"]),
     )
 
 
@@ -236,30 +278,23 @@ def _path(text: str) -> Path | None:
     return Path(text) if text else None
 
 
-def _switch(name: str, text: str) -> bool:
+def _switch(text: str) -> bool:
     if text not in ("on", "off"):
-        raise UsageError(f"setting {name}: {text!r} is neither on nor off", _BY_NAME[name].help)
+        raise UsageError(f"{text!r} is neither on nor off")
     return text == "on"
 
 
 def _whole(text: str) -> int:
     if not text.isdecimal() or len(text) > _LONGEST_NUMBER:
-        raise UsageError(f"{text!r} is not a whole number")
+        raise UsageError(f"{text!r} is not a valid whole number")
     return int(text)
 
 
-def _between(name: str, text: str, parse_text: Callable[[str], int], low: int, high: int) -> int:
-    try:
-        value = parse_text(text)
-    except UsageError as error:
-        raise UsageError(
-            f"setting {name}: {error.facts}", error.hint or _BY_NAME[name].help
-        ) from None
-    if not low <= value <= high:
-        setting = _BY_NAME[name]
-        told = {"duration": format_duration, "bytes": format_bytes}.get(setting.unit, str)
-        raise UsageError(
-            f"setting {name}: {text} is out of range",
-            f"{told(low)} to {told(high)}: {setting.help}",
-        )
-    return value
+_PARSERS: Final[dict[str, Callable[[str], Any]]] = {
+    "duration": parse_duration_ns,
+    "bytes": parse_bytes,
+    "hertz": _whole,
+    "percent": _whole,
+    "switch": _switch,
+    "text": str,
+}
