@@ -109,6 +109,19 @@ def test_the_first_graph_is_of_all_samples_though_the_file_keeps_few(
         assert int(note(page).split(" ")[0]) <= 100
 
 
+def test_more_samples_than_can_be_read_leave_the_first_graph(
+    browser: Any, recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export, "_MOST_READ", 10)
+    run("flame", recording, "-o", tmp_path / "f.html")
+    with opened(browser, tmp_path / "f.html") as page:
+        assert int(note(page).split(" ")[0].replace(",", "")) > 100
+        page.click("#turned")
+        page.wait_for_function(
+            "() => document.querySelector('#lane-flame .note').textContent.includes('more than 10')"
+        )
+
+
 def test_a_differential_says_what_is_new(browser: Any, recording: Path, tmp_path: Path) -> None:
     words = ("--from", "-45s", "--to", "-39s", "--baseline", "-55s..-46s")
     run("flame", recording, *words, "-o", tmp_path / "f.html")

@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 import numpy as np
 from numpy.typing import NDArray
 
-from necroscope.errors import NecroscopeError
+from necroscope.errors import NecroscopeError, UsageError
 from necroscope.model.span import Span, merge
 from necroscope.model.units import NS_PER_S
 from necroscope.stacks.samples import SampleTables
@@ -173,11 +173,20 @@ def _data(store: Store, description: dict[str, Any], export: Export) -> bytes:
 def _read_samples(
     store: Store, spans: Sequence[Span], selection: Selection
 ) -> tuple[SampleTables, list[str]]:
-    """At most MOST_SAMPLES: of more every n-th, so that the file stays a few megabytes."""
-    limit = TimeLimit(_TIME_LIMIT_S)
-    found = [read_samples(store, *span, selection, most=_MOST_READ, limit=limit) for span in spans]
-    left_out = list(dict.fromkeys(text for part in found for text in part.left_out))
-    tables = merge_samples([part.tables for part in found])
+    """At most MOST_SAMPLES: of more every n-th, so that the file stays a few megabytes. A span that
+    holds too many to read is left out: the lanes and the first graph do not need it.
+    """
+    limit, parts, reasons = TimeLimit(_TIME_LIMIT_S), [], []
+    for span in spans:
+        try:
+            found = read_samples(store, *span, selection, most=_MOST_READ, limit=limit)
+        except UsageError as error:
+            reasons.append(error.facts)
+            continue
+        parts.append(found.tables)
+        reasons += found.left_out
+    left_out = list(dict.fromkeys(reasons))
+    tables = merge_samples(parts)
     every = -(-tables.samples.num_rows // MOST_SAMPLES)
     if every > 1:
         kept = np.arange(0, tables.samples.num_rows, every)
