@@ -86,11 +86,11 @@ class TaskWait:
         return f"{self.task.comm}[{self.task.tid}] waited {self.seconds:.2f} s {what}{goes_on}"
 
 
-def task_waits(rows: ColumnArrays) -> tuple[TaskWait, ...]:
+def task_waits(rows: ColumnArrays, least_ns: int = COUNTED_NS) -> tuple[TaskWait, ...]:
     """In order of time; of very many the longest."""
     if not len(rows):
         return ()
-    rows = rows.at(rows["waited_ns"] >= COUNTED_NS)
+    rows = rows.at(rows["waited_ns"] >= least_ns)
     if len(rows) > _MOST:
         rows = rows.at(np.sort(np.argsort(-rows["waited_ns"])[:_MOST]))
     latest: dict[tuple[int, str], TaskWait] = {}

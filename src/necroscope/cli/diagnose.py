@@ -16,6 +16,7 @@ from necroscope import __version__
 from necroscope.analysis.engine import Progress, diagnose
 from necroscope.analysis.gap_notes import gap_notes
 from necroscope.analysis.report import Report
+from necroscope.analysis.victim import victim_report
 from necroscope.cli.diagnose_watch import watch as watch_recording
 from necroscope.cli.opened_recording import opened_recording
 from necroscope.cli.output_file import output_file
@@ -28,6 +29,7 @@ from necroscope.store.query import Store
 from necroscope.verdicts.reading import read_report
 from necroscope.views.flame.heading import literal_line
 from necroscope.views.report_text import report_to_text
+from necroscope.views.victim_text import victim_to_text
 from necroscope.views.web.export import Export, check_built, describe, exported_page
 
 _SILENT_S: Final = 2.0
@@ -35,6 +37,7 @@ _BAR_CELLS: Final = 30
 _BEFORE_NS: Final = 60 * NS_PER_S
 _AFTER_NS: Final = 20 * NS_PER_S
 _MOST_GAP_NOTES: Final = 12
+_VICTIM_NS: Final = 30 * NS_PER_S
 
 
 @click.command()
@@ -52,6 +55,11 @@ _MOST_GAP_NOTES: Final = 12
     metavar="N",
     help="only of this core; with --at: ask about it",
 )
+@click.option(
+    "--victim",
+    metavar="NAME|PID",
+    help="why was this program late? its waits, and who was in the way; with --at: around it",
+)
 @click.option("--json", "as_json", is_flag=True, help="as JSON")
 @click.option(
     "--html",
@@ -68,6 +76,7 @@ def command(
     source: Path,
     at_text: str | None,
     core: int | None,
+    victim: str | None,
     as_json: bool,
     page: Path | None,
     again: bool,
@@ -83,14 +92,17 @@ def command(
     Examples:
       necroscope diagnose /var/lib/necroscope
       necroscope diagnose D --at 2026-04-15T10:30:07 --cpu 39
+      necroscope diagnose D --victim raylet --at 2026-04-15T10:30:30
       necroscope diagnose D --html incident.html
       necroscope diagnose D --json | jq '.incidents[].verdict.cause'
       necroscope diagnose /var/lib/necroscope --watch
     """
-    if watch and (at_text or as_json or page or core is not None):
+    if watch and (at_text or as_json or page or victim or core is not None):
         raise UsageError(
-            "--watch prints what comes, as text", "omit --at, --cpu, --json and --html"
+            "--watch prints what comes, as text", "omit --at, --cpu, --victim, --json and --html"
         )
+    if victim and (page or core is not None):
+        raise UsageError("--victim answers for one program", "omit --cpu and --html")
     _check_access(source)
     if page is not None:
         check_built()
@@ -98,6 +110,9 @@ def command(
         if watch and is_recorded(store.catalog.directory):
             click.echo("watching; Ctrl-C ends it", err=True)
             watch_recording(store.catalog.directory, _width(), click.echo)
+            return
+        if victim:
+            click.echo(_victim(store, victim, at_text, as_json=as_json))
             return
         report = _report(store, at_text, _core(core, store), again=again)
         # ASCII only: names from the machine cannot steer the terminal that prints it.
@@ -117,6 +132,16 @@ def _report(store: Store, at_text: str | None, core: int | None, *, again: bool)
         if at_ns is None and not again:
             return read_report(store, progress=progress, core=core)
         return diagnose(store, at_ns, progress=progress, core=core)
+
+
+def _victim(store: Store, name: str, at_text: str | None, *, as_json: bool) -> str:
+    first_ns, last_ns = store.span()
+    span = Span(first_ns, last_ns + 1)
+    if at_text is not None:
+        at_ns = _moment(at_text, store.span())
+        span = Span(max(first_ns, at_ns - _VICTIM_NS), min(last_ns + 1, at_ns + _VICTIM_NS))
+    report = victim_report(store, name, span)
+    return json.dumps(report.as_json()) if as_json else victim_to_text(report)
 
 
 def _page(store: Store, report: Report) -> str:

@@ -24,8 +24,8 @@ from necroscope.symbols.task_cgroup import find_own_roots, parse_cgroup
 
 # Both programs with all that leads to them; two empty ones alone are 170 ns (docs/waits.md).
 SWITCH_NS: Final = 220
-_MOST_ROWS: Final = 256
-_MOST_ROWS_OF_TENANT: Final = 64
+_MOST_ROWS: Final = 128
+_MOST_ROWS_OF_TENANT: Final = 32
 _MOST_NAMES: Final = 8192
 _FILE_BYTES: Final = 1 << 14
 # A wait this long is an incident to be: nothing is left out while there are any.

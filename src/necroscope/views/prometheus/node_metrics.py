@@ -16,13 +16,14 @@ from necroscope.model.definitions import LEFT_BEHIND_NS
 from necroscope.model.units import NS_PER_S
 from necroscope.store.catalog import Segment
 from necroscope.store.query import Store
-from necroscope.views.prometheus import cgroup_figures, core_figures, softirq_figures
+from necroscope.views.prometheus import cgroup_figures, core_figures, softirq_figures, wait_figures
 from necroscope.views.prometheus.cgroup_figures import CgroupFigures
 from necroscope.views.prometheus.core_figures import CoreFigures
 from necroscope.views.prometheus.exposition import Counter, Gauge, Metric, exposition
 from necroscope.views.prometheus.happened import Happened
 from necroscope.views.prometheus.softirq_figures import SoftirqFigures
 from necroscope.views.prometheus.verdict_figures import VerdictFigures
+from necroscope.views.prometheus.wait_figures import WaitFigures
 
 # Gauges tell of the last minute: it is read at the start, also where counting begins later.
 _MINUTE_NS: Final = 60 * NS_PER_S
@@ -49,6 +50,7 @@ class NodeMetrics:
         self._knows_cost = False
         self._cores = CoreFigures()
         self._softirqs = SoftirqFigures()
+        self._waits = WaitFigures()
         self._cgroups = CgroupFigures()
         self._happened = Happened(counts_from_ns)
         self.verdicts = VerdictFigures(causes)
@@ -104,6 +106,8 @@ class NodeMetrics:
         self._core_count.set(self._store.catalog.reader(segments[-1]).cpus)
         self._take("cores", core_figures.COLUMNS, self._cores.take)
         self._take("softirq_delay", softirq_figures.COLUMNS, self._softirqs.take)
+        self._take("run_delay", wait_figures.DELAY_COLUMNS, self._waits.take_delays)
+        self._take("waits", wait_figures.WAIT_COLUMNS, self._waits.take_waits)
         self._take("cgroups", cgroup_figures.COLUMNS, lambda rows, **_: self._cgroups.take(rows))
         self._take("cgroup_ledger", cgroup_figures.LEDGER_COLUMNS, self._take_ledger)
         self._happened.look(self._store, end_ns)
@@ -120,6 +124,7 @@ class NodeMetrics:
         figures = (
             *self._cores.metrics(end_ns),
             *self._softirqs.metrics(end_ns),
+            *self._waits.metrics(end_ns),
             *self._cgroups.metrics(),
         )
         told = (*self._happened.metrics(), *self.verdicts.metrics())

@@ -69,11 +69,11 @@ class SoftirqFigures:
             )
             self._worst[vector].take(times[own], waits[own], cpus[own])
             if counts and len(own):
-                self._waits.add(_folded(rows.column("histogram").take(pa.array(own))), None, vector)
+                self._waits.add(fold(rows.column("histogram").take(pa.array(own))), None, vector)
         self._pending.set(float(pending_ns[times == times[-1]].max()) / NS_PER_S)
 
 
-def _folded(histograms: pa.ChunkedArray) -> list[float]:
+def fold(histograms: pa.ChunkedArray) -> list[float]:
     """Rows of the recorder's buckets, which end at the last one that is not empty, added up; of
     ours each is two of them.
     """

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.drawn_node import NS, DrawnNode, at, drawn_node
+from tests.drawn_waits import wait
 from tests.growing_recording import GrowingRecording
 from tests.ledger_entries import ledger_entry
 from tests.programs import needs_promtool, program
@@ -296,3 +297,15 @@ def test_promtool_finds_nothing_to_say(tmp_path: Path) -> None:
         timeout=30,
     )
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+
+
+def test_waits_of_tasks_are_a_histogram_and_the_longest_of_each_kind(tmp_path: Path) -> None:
+    node = drawn_node(NODE)
+    node.add("run_delay", 5, cpu=1, count=6, worst_ns=300, histogram=[1, 2, 3])
+    wait(node, 4, 0.95)
+    wait(node, 4, 0.3, kind="futex")
+    found = values(metrics_of(GrowingRecording(tmp_path / "r", node).grow(10)), 10)
+    assert found["necroscope_run_delay_seconds_count"] == 6
+    assert found['necroscope_worst_wait_seconds{kind="runnable"}'] == 0.95
+    assert found['necroscope_worst_wait_seconds{kind="futex"}'] == 0.3
+    assert 'necroscope_worst_wait_seconds{kind="blocked"}' not in found
