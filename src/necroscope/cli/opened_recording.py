@@ -9,22 +9,28 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from necroscope.errors import UsageError
 from necroscope.interchange.dmesg import LogText
 from necroscope.interchange.rolling import list_rolling
 from necroscope.model.reading import Rows
 from necroscope.segment.recording import RECORDING_FILE
-from necroscope.store.query import Store
+
+if TYPE_CHECKING:
+    from necroscope.store.query import Store
 
 
 @contextmanager
 def opened_recording(
     path: Path, from_ns: int | None, to_ns: int | None
-) -> Iterator[tuple[Store, list[str]]]:
+) -> Iterator[tuple["Store", list[str]]]:
     """The store, and what an import could not read or name; of a capture only what lies between the
     two times is imported.
     """
+    # Not above: `import` takes events_of from here, and runs without numpy.
+    from necroscope.store.query import Store  # noqa: PLC0415
+
     if not _is_capture(path):
         yield Store.open(path), []
         return
