@@ -107,7 +107,7 @@ def command(
       necroscope notify /recording --kubernetes                  in a pod of the DaemonSet
       necroscope notify D --webhook http://127.0.0.1:8080/ --once
     """
-    # What was told names processes and cgroups, as the recording does.
+    # What was sent names processes and cgroups, as the recording does.
     os.umask(0o077)
     identity = read_identity(directory)
     channels: list[Channel] = []
@@ -116,9 +116,7 @@ def command(
     if to_kubernetes:
         channels.append(_kubernetes(identity, node_name, kubernetes_api, kubernetes_credentials))
     if not channels:
-        raise UsageError(
-            "there is no channel to notify", "name --webhook URL, --kubernetes, or both"
-        )
+        raise UsageError("there is no channel to notify", "give --webhook URL or --kubernetes")
     notifier = Notifier(
         _ledger(directory, once=once),
         channels,
