@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import httpx
+import pyarrow as pa
 import pytest
 from tests.integration.drawn_incident import drawn_incident, write
 from tests.served_collector import served
@@ -25,6 +26,7 @@ from necroscope.store.query import Store
 from necroscope.views.web.app import ServedRecording
 
 DAY = "2025-10-09"
+ABORTS_ARROW = Path(__file__).parents[1] / "data/hostile/aborts_arrow.tar"
 Ask = Callable[[RecordingOf], tuple[httpx.Response, float]]
 
 
@@ -82,6 +84,16 @@ def test_evidence_that_takes_too_much_is_refused_and_the_collector_stays_well(
     assert "more memory or time" in answer.json()["error"]
     assert longest_s < 1
     assert resident_memory_bytes() - before_bytes < 64 << 20
+
+
+def test_evidence_that_ends_whoever_reads_it_ends_its_own_process(ask: Ask, tmp_path: Path) -> None:
+    """Arrow 26 aborts the process on a footer whose size statistics lie; scripts/fuzz found it."""
+    bundle = pa.compress(ABORTS_ARROW.read_bytes(), codec="zstd", asbytes=True)
+    lake = Lake.open(str(tmp_path / "lake"))
+    lake.put(f"bundles/cluster=eu-1/date={DAY}/gpu-17--0.bundle", bundle)
+    answer, longest_s = ask(recording_of)
+    assert answer.status_code in (422, 503)
+    assert longest_s < 1
 
 
 def test_other_evidence_is_answered(ask: Ask) -> None:

@@ -22,6 +22,8 @@ _MOST_BYTES: Final = 512 << 20
 _MOST_TEXT_BYTES: Final = 1 << 30
 _LONGEST_SPAN_NS: Final = 24 * LONGEST_NS
 _TEXT: Final = "BYTE_ARRAY"
+# Names of columns need not be UTF-8, and then Arrow's error is Python's own.
+_NOT_READABLE: Final = (OSError, ValueError, pa.ArrowException)
 
 
 def open_bundle(content: bytes, directory: Path) -> Store:
@@ -80,7 +82,7 @@ def _check_tables(directory: Path) -> None:
 
 def _footer(path: Path) -> Any:
     """None if it cannot be read: what is damaged is told by who reads it."""
-    with contextlib.suppress(OSError, pa.ArrowException):
+    with contextlib.suppress(*_NOT_READABLE):
         return pq.read_metadata(path)
     return None
 
@@ -96,5 +98,5 @@ def _text_bytes(path: Path, names: list[str]) -> int:
         return (
             plain_bytes(pq.read_table(path, columns=names, read_dictionary=names)) if names else 0
         )
-    except (OSError, pa.ArrowException) as error:
+    except _NOT_READABLE as error:
         raise CorruptData(f"the bundle's {path.name} cannot be read: {error}") from None
