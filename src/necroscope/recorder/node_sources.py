@@ -22,8 +22,7 @@ from necroscope.sources.kernel_log.patterns import PatternSet
 from necroscope.sources.kernel_log.source import KernelLog
 from necroscope.sources.kernel_log.user_patterns import read_user_patterns
 from necroscope.sources.perf.cgroup_ledger import CgroupLedger
-from necroscope.sources.perf.hot_plug import HotPlug
-from necroscope.sources.perf.rings import Rings
+from necroscope.sources.perf.rings import HotPlug, Rings
 from necroscope.sources.perf.sampler import Sampler
 from necroscope.sources.perf.softirq_delay import SoftirqDelay
 from necroscope.sources.perf.waits import Waits

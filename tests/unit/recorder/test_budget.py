@@ -1,7 +1,7 @@
 """The recorder that costs too much samples less, and more again when there is room."""
 
 from necroscope.model.units import NS_PER_S
-from necroscope.recorder.budget import LEAST_HZ, CpuBudget
+from necroscope.recorder.own_cost import LEAST_HZ, CpuBudget
 
 
 class Node:

@@ -6,7 +6,7 @@ import pytest
 
 from necroscope.errors import CorruptData
 from necroscope.segment.manifest import TableEntry
-from necroscope.segment.verified_file import VerifiedFile
+from necroscope.segment.sealed_reader import VerifiedFile
 
 DATA = bytes(range(100))
 CUTS = [(0, 4), (4, 56), (60, 30), (90, 10)]

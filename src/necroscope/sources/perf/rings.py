@@ -10,12 +10,13 @@ import contextlib
 import errno
 import os
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from ctypes import Array
 from fcntl import ioctl
 from typing import Final, Protocol
 
 from necroscope.errors import NecroscopeError, SourceUnavailable
+from necroscope.model.reading import Moment, Reading, Source, Trouble
 from necroscope.model.units import NS_PER_S
 from necroscope.perf_abi import event_attr as abi
 from necroscope.perf_abi.sample_layout import SampleLayout
@@ -299,3 +300,23 @@ def _task_ring_pages(cpus: int) -> int:
 def _ring_pages(size_bytes: int) -> int:
     """A power of two, as the kernel wants it."""
     return max(_LEAST_PAGES, 1 << max(0, (size_bytes // PAGE_BYTES).bit_length() - 1))
+
+
+class HotPlug(Source):
+    """Has no rows; a core whose ring cannot be opened is a gap of `samples`."""
+
+    name = "hot-plug"
+    tables: tuple[str, ...] = ()
+
+    def __init__(self, rings: Rings, online: Callable[[], Collection[int]]) -> None:
+        self._rings = rings
+        self._online = online
+
+    def read(self, now: Moment) -> Reading:  # noqa: ARG002
+        online = self._online()
+        try:
+            if online and online != self._rings.cpus:
+                self._rings.follow(online, len(online))
+        except NecroscopeError as error:
+            return Reading(parts=(Trouble("cores to sample", ("samples",), error),))
+        return Reading()

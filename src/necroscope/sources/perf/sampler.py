@@ -21,7 +21,6 @@ from necroscope.profile.core import PassedOn
 from necroscope.profile.live import LiveLookup, LiveProfile, Turn
 from necroscope.sources.perf.cgroup_ledger import CgroupLedger
 from necroscope.sources.perf.idle_filter import IdleFilter, make_idle_filter
-from necroscope.sources.perf.loaded_modules import LoadedModules
 from necroscope.sources.perf.rings import (
     SAMPLING_LAYOUT,
     TRACEPOINT_ID_OFFSET,
@@ -31,6 +30,34 @@ from necroscope.sources.perf.rings import (
 )
 from necroscope.sources.perf.seen_tasks import SeenTask, SeenTasks
 from necroscope.symbols.task_cgroup import find_own_roots
+
+# Which modules the kernel has: /proc/modules (kernel/module), because no record of perf tells of
+# one that comes or goes.
+
+
+class LoadedModules:
+    """Asked now and then whether they are still the same."""
+
+    def __init__(self, proc: Path) -> None:
+        self._file = proc / "modules"
+        self._known = self._read()
+
+    def have_changed(self) -> bool:
+        """Since the last call."""
+        before, self._known = self._known, self._read()
+        return self._known != before
+
+    def _read(self) -> frozenset[tuple[bytes, bytes]]:
+        """Name and address: one that was loaded again may lie elsewhere. The count of users between
+        them changes all the time.
+        """
+        try:
+            data = self._file.read_bytes()
+        except OSError:  # a kernel without modules
+            return frozenset()
+        lines = (line.split() for line in data.splitlines())
+        return frozenset((fields[0], fields[5]) for fields in lines if len(fields) > 5)
+
 
 _FORGET_CGROUPS_NS: Final = 60 * NS_PER_S
 _RELOAD_KERNEL_NS: Final = 60 * NS_PER_S

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from necroscope.sources.perf.loaded_modules import LoadedModules
+from necroscope.sources.perf.sampler import LoadedModules
 
 ENA = "ena 147456 0 - Live 0xffffffffc0a00000 (OE)\n"
 NAT = "nf_nat 57344 2 nft_chain_nat,xt_nat, Live 0xffffffffc0b00000\n"

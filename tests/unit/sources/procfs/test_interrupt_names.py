@@ -2,7 +2,7 @@
 
 import pytest
 
-from necroscope.sources.procfs.interrupt_names import device_and_queue
+from necroscope.sources.procfs.interrupts import device_and_queue
 from necroscope.sources.sysfs.netdev_irqs import NetworkDevices
 
 DEVICES = NetworkDevices(
