@@ -10,6 +10,7 @@ compare with: one from before the ledger has no process that judges, its outlets
 import gzip
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -44,6 +45,7 @@ FLUSH_S = 3
 SCRAPE_S = 15
 # Until what is late has arrived.
 LINGER_S = 60
+WARM_UP_S = 30
 
 
 class Arrivals:
@@ -129,6 +131,12 @@ def _scrape(port: int) -> None:
         urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20).read()
 
 
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
 def _replay(recording: ReplayedRecording, minutes: float, port: int) -> list[tuple[int, int]]:
     """In real time; returns the stretches of the incidents that were written."""
     kept = {
@@ -173,25 +181,30 @@ def measure(minutes: float) -> list[list[str]]:
         _receiver(arrivals) as url,
     ):
         recording = ReplayedRecording(Path(place) / "recording")
-        port = 19_419
+        port = _free_port()
         with RecordingLock(recording.directory):
             keeper = _keeper(recording.directory)
             children = _children(recording.directory, url, port)
+            pids = {name: child.pid for name, child in children.items()}
+            pids |= {"the process that judges": keeper.pid} if keeper is not None else {}
+            begun: dict[str, float] = {}
+            # Their start is left out: they live for weeks.
+            threading.Timer(
+                WARM_UP_S, lambda: begun.update({name: _cpu_s(pids[name]) for name in pids})
+            ).start()
             truth = _replay(recording, minutes, port)
-            time.sleep(min(LINGER_S, minutes * 60))
-            judging_s = _cpu_s(keeper.pid) if keeper is not None else 0.0
-            costs = {name: child.finish().cpu_s for name, child in children.items()}
+            time.sleep(LINGER_S)
+            ended = {name: _cpu_s(pid) for name, pid in pids.items()}
+            for child in children.values():
+                child.finish()
             if keeper is not None and keeper.stdin is not None:
                 keeper.stdin.close()
                 keeper.wait(60)
             recording.end()
-    parts = {"the process that judges": judging_s, **costs}
-    per_minute = 60 / (minutes * 60 + min(LINGER_S, minutes * 60))
-    rows = [
-        [f"CPU s per minute, {name}", f"{cost * per_minute:.3f}", ""]
-        for name, cost in parts.items()
-    ]
-    whole = sum(parts.values()) * per_minute
+    per_minute = 60 / (minutes * 60 + LINGER_S - WARM_UP_S)
+    costs = {name: (ended[name] - begun[name]) * per_minute for name in pids}
+    rows = [[f"CPU s per minute, {name}", f"{cost:.3f}", ""] for name, cost in costs.items()]
+    whole = sum(costs.values())
     rows.append(["CPU s per minute, all together", f"{whole:.3f}", "half of before the ledger"])
     for by in ("webhook", "collector"):
         rows += _latency(arrivals, truth, by)

@@ -51,7 +51,7 @@ from necroscope.settings import Settings
 from necroscope.sources.perf.log_clock import LogClock
 
 # The analysis of a bad hour may take minutes behind everything else that runs.
-_SILENT_S: Final = 300.0
+_SILENT_S: Final = 900.0
 
 
 @click.command()

@@ -23,7 +23,7 @@ from necroscope.verdicts.ledger import Ledger
 from necroscope.verdicts.plan import LONG_NS, JudgingPlan
 
 # Enough to see that something began, and to see it end.
-_LOOK_BACK_NS: Final = 150 * NS_PER_S
+_LOOK_BACK_NS: Final = 75 * NS_PER_S
 # An incident is judged with the minutes before it; one that goes on all day with the last hour.
 BEFORE_NS: Final = 600 * NS_PER_S
 _HOUR_NS: Final = 3600 * NS_PER_S

@@ -34,7 +34,8 @@ _DATA_LIMIT_BYTES: Final = 512 << 20
 # Memory that the analysis of a bad hour took is the node's again: the process starts over.
 _RESIDENT_BYTES: Final = 320 << 20
 _POLL_S: Final = 1.0
-_ROUND_LIMIT_S: Final = 240
+# CPU time: on a node without a free core a round takes as long as it takes.
+_ROUND_LIMIT_S: Final = 120.0
 # The analysis may take this much of the time.
 _SHARE: Final = 0.1
 _NOTE_PROGRESS_S: Final = 60.0
@@ -115,18 +116,18 @@ def run(keeper: Keeper, is_over: Callable[[float], bool], alive: Callable[[], No
     """Until `is_over`, which sleeps, is True; then what is left is judged as ended."""
     wait_s, is_past_left = 0.0, True
     while not is_over(wait_s):
-        signal.alarm(_ROUND_LIMIT_S)
+        signal.setitimer(signal.ITIMER_PROF, _ROUND_LIMIT_S)
         took_s = keeper.turn(is_live=True)
         if is_past_left and not took_s:
             past_s = keeper.judge_past()
             is_past_left, took_s = past_s is not None, past_s or 0.0
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
         alive()
         wait_s = max(_POLL_S, took_s / _SHARE - took_s)
         if _resident_bytes() > _RESIDENT_BYTES:
             keeper.close()
             os.execv(sys.executable, [sys.executable, "-P", "-m", __spec__.name, *sys.argv[1:]])
-    signal.alarm(_ROUND_LIMIT_S)
+    signal.setitimer(signal.ITIMER_PROF, _ROUND_LIMIT_S)
     keeper.turn(is_live=False)
 
 
