@@ -4,6 +4,7 @@ that core.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from necroscope.analysis.columns import ColumnArrays
 from necroscope.analysis.task_waits import RUNNABLE
 from necroscope.model.definitions import ORDINARY, REAL_TIME
 from necroscope.model.units import NS_PER_S
+
+# Where it is not known on how many cores a task may run.
+_ANY: Final = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,8 @@ class CoreQueue:
     def least_allowed(self) -> int:
         """On how many cores most of those who waited may run."""
         allowed = self.rows["cores_allowed"]
-        return int(np.median(allowed)) if len(allowed) else 0
+        known = allowed[np.isfinite(allowed)]
+        return int(np.median(known)) if len(known) else _ANY
 
     @property
     def programs(self) -> list[str]:

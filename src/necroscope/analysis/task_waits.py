@@ -44,7 +44,6 @@ class TaskWait:
     cpu: int
     task: Waiter
     priority: int
-    cores_allowed: int
     stack: tuple[str, ...]
     by: Waiter | None
     by_ran_ns: int
@@ -126,7 +125,6 @@ def _wait(row: dict[str, Any]) -> TaskWait:
         int(row["cpu"]),
         Waiter(row["comm"], int(row["pid"]), int(row["tid"]), row["cgroup"], row["policy"]),
         int(row["priority"]),
-        int(row["cores_allowed"]),
         tuple((row["stack"] or "").split(";")) if row["stack"] else (),
         by,
         int(row["by_ran_ns"]) if np.isfinite(row["by_ran_ns"]) else 0,

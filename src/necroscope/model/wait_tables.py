@@ -13,7 +13,8 @@ WAIT_TABLES: Final = (
     Table(
         "waits",
         "waits over the threshold: a task that wanted a core, or slept for something that was held",
-        "BPF programs at sched_switch and sched_waking, and once per tick over all tasks",
+        "BPF programs at sched_switch and sched_waking, and once per tick over all tasks; without"
+        " BPF /proc/PID/stat and schedstat",
         (
             Column("time", Type.INT64, "when it ended, or was seen to go on, in ns UTC"),
             Column("waited_ns", Type.INT64, "how long it had lasted by then"),
@@ -40,7 +41,7 @@ WAIT_TABLES: Final = (
                 nullable=True,
             ),
             Column("priority", Type.INT32, "real-time priority, or nice value"),
-            Column("cores_allowed", Type.INT32, "how many cores it may run on"),
+            Column("cores_allowed", Type.INT32, "how many cores it may run on", nullable=True),
             Column(
                 "stack",
                 Type.UTF8,

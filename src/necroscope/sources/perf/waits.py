@@ -19,11 +19,13 @@ from necroscope.sources.perf.probe_rest import ticks_for
 from necroscope.sources.perf.wait_layout import CORE_BYTES, LOST, WORST
 from necroscope.sources.perf.wait_probe import WaitProbe
 from necroscope.sources.perf.wait_records import WaitRecord, WaitTask, parse, tenant, waited_ns
+from necroscope.sources.procfs.standing_tasks import PERIOD_NS, StandingTasks
 from necroscope.symbols.target_files import read_bounded
 from necroscope.symbols.task_cgroup import find_own_roots, parse_cgroup
 
 # Both programs with all that leads to them; two empty ones alone are 170 ns (docs/waits.md).
 SWITCH_NS: Final = 220
+_TRY_AGAIN_NS: Final = 600 * NS_PER_S
 _MOST_ROWS: Final = 128
 _MOST_ROWS_OF_TENANT: Final = 32
 _MOST_NAMES: Final = 8192
@@ -77,12 +79,13 @@ class Waits(Source):
         self._before = b""
         self._read_at = Moment(0, 0)
         self._rest: tuple[int, int] | None = None
+        self._standing = StandingTasks(root / "proc")
+        self._refusal: tuple[SourceUnavailable, int] | None = None
+        self._looked_ns = -PERIOD_NS
 
     def read(self, now: Moment) -> Reading:
         if self._probe is None:
-            self._probe = WaitProbe(self._root, self._core_count, self._threshold_ns)
-            self._before, self._read_at = self._probe.cores(), now
-            return Reading()
+            return self._open(now)
         reading = Reading()
         if self._rest is not None and now.monotonic_ns >= self._rest[1]:
             reading.gaps.append(Gap("waits", self._rest[0], now.time_ns, _REST))
@@ -104,6 +107,21 @@ class Waits(Source):
         self._follow_cost(self._probe, delays, now, is_well=not is_long([*going_on, *records]))
         self._read_at = now
         return reading
+
+    def _open(self, now: Moment) -> Reading:
+        """Where it fails, /proc is looked at instead; it is tried again now and then."""
+        if self._refusal is None or now.monotonic_ns >= self._refusal[1]:
+            try:
+                self._probe = WaitProbe(self._root, self._core_count, self._threshold_ns)
+                self._before, self._read_at = self._probe.cores(), now
+                return Reading()
+            except SourceUnavailable as error:
+                self._refusal = error, now.monotonic_ns + _TRY_AGAIN_NS
+        rows: Rows = []
+        if now.monotonic_ns >= self._looked_ns + PERIOD_NS:
+            self._looked_ns = now.monotonic_ns
+            rows = self._standing.look(now)
+        return Reading({"waits": rows}, parts=(_lower_resolution(self._refusal[0]),))
 
     @property
     def is_resting(self) -> bool:
@@ -144,6 +162,14 @@ class Waits(Source):
                 now.time_ns,
                 now.monotonic_ns + round((ticks - 0.5) * self.period_s * NS_PER_S),
             )
+
+
+def _lower_resolution(error: SourceUnavailable) -> Trouble:
+    facts = (
+        f"{error.facts}: only processes that stood still for half a second and more between two"
+        f" looks at /proc, {PERIOD_NS // NS_PER_S} s apart, are seen, and not who was in the way"
+    )
+    return Trouble("timing of waits", Waits.tables, SourceUnavailable(facts, error.hint))
 
 
 class OpenWaits:

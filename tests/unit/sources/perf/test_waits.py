@@ -196,3 +196,36 @@ def test_a_wait_is_found_with_its_kind_and_length(kind: str) -> None:
         assert longest[columns["by_policy"]] == "fifo"
     else:
         assert longest[columns["stack"]]
+
+
+def test_without_bpf_who_stands_still_is_seen_in_proc_and_the_gap_says_how_little_that_is(
+    tmp_path: Path,
+) -> None:
+    process = tmp_path / "proc/71"
+    process.mkdir(parents=True)
+    fields = ["D", *["0"] * 35, "3", "0", "0", *["0"] * 12]
+    (process / "stat").write_text(f"71 (train er) {' '.join(fields)}")
+    (process / "schedstat").write_text("100 200 5")
+    (process / "stack").write_text("[<0>] rpc_wait_bit_killable+0x1/0x2\n[<0>] nfs_getattr+0x1/0x2")
+    source = Waits(tmp_path, (0, 1), 20 * NS_PER_MS, lambda _: None)
+    readings = [source.read(Moment(s * 10**9, s * 10**9)) for s in range(1, 12)]
+    assert all("looks at /proc" in reading.parts[0].error.facts for reading in readings)
+    rows = [row for reading in readings for row in reading.rows.get("waits", [])]
+    assert [row[1] for row in rows] == [5 * 10**9, 10 * 10**9]
+    assert rows[0][2:8] == ("blocked", True, 3, 71, 71, "train er")
+    assert rows[0][12] == "rpc_wait_bit_killable;nfs_getattr"
+
+
+def test_without_bpf_time_that_was_waited_for_a_core_is_read_when_it_is_booked(
+    tmp_path: Path,
+) -> None:
+    process = tmp_path / "proc/71"
+    process.mkdir(parents=True)
+    (process / "stat").write_text(f"71 (x) {' '.join(['R', *['0'] * 50])}")
+    source = Waits(tmp_path, (0,), 20 * NS_PER_MS, lambda _: None)
+    found = []
+    for look, delay_ns in enumerate((0, 3 * 10**9, 3 * 10**9 + 1000)):
+        (process / "schedstat").write_text(f"100 {delay_ns} {look}")
+        moment = Moment(look * 5 * 10**9, look * 5 * 10**9)
+        found += source.read(moment).rows.get("waits", [])
+    assert [(row[1], row[2], row[3]) for row in found] == [(3 * 10**9, "runnable", False)]

@@ -1,0 +1,98 @@
+"""Waits where BPF cannot time them: processes that stood in state D, or were runnable without a
+core, between two looks at /proc (proc(5), Documentation/scheduler/sched-stats.rst).
+
+A look at all processes takes some ten microseconds each, so there is one every few seconds: only
+long waits are seen, of processes and not of threads, and nobody is named as being in the way.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from necroscope.model.reading import Moment, Row, Rows
+from necroscope.model.units import NS_PER_MS, NS_PER_S
+from necroscope.sources.procfs.blocked_tasks import parse_stack
+from necroscope.symbols.task_description import parse_stat
+
+PERIOD_NS: Final = 5 * NS_PER_S
+_LONGEST_S: Final = 0.2
+_FILE_BYTES: Final = 8192
+_LEAST_NS: Final = 500 * NS_PER_MS
+_PROCESSOR: Final = 36  # of /proc/PID/stat, after the name
+
+
+class _Seen(NamedTuple):
+    """A process at a look; `since_ns` is when it was first seen to stand like this."""
+
+    state: str
+    runs: int
+    delay_ns: int
+    since_ns: int
+
+
+class StandingTasks:
+    """Rows of `waits` from one look to the next."""
+
+    def __init__(self, proc: Path, monotonic_s: Callable[[], float] = time.monotonic) -> None:
+        self._proc = proc
+        self._monotonic_s = monotonic_s
+        self._seen: dict[int, _Seen] = {}
+
+    def look(self, now: Moment) -> Rows:
+        seen, self._seen = self._seen, {}
+        until_s = self._monotonic_s() + _LONGEST_S
+        rows: Rows = []
+        for pid in self._pids():
+            if self._monotonic_s() > until_s:
+                break
+            stat = _content(self._proc / f"{pid}/stat")
+            state = parse_stat(stat)[1]
+            times = parse_schedstat(_content(self._proc / f"{pid}/schedstat"))
+            if state not in ("D", "R") or times is None:
+                continue
+            delay_ns, runs = times
+            before = seen.get(pid)
+            stood = before is not None and before.state == state and before.runs == runs
+            since_ns = before.since_ns if before is not None and stood else now.monotonic_ns
+            self._seen[pid] = _Seen(state, runs, delay_ns, since_ns)
+            booked_ns = delay_ns - before.delay_ns if before is not None else 0
+            waited_ns = now.monotonic_ns - since_ns if stood else booked_ns
+            if waited_ns >= _LEAST_NS and (stood or state == "R"):
+                rows.append(self._row(pid, stat, waited_ns, now, is_open=stood))
+        return rows
+
+    def _row(self, pid: int, stat: bytes, waited_ns: int, now: Moment, *, is_open: bool) -> Row:
+        comm, state, policy, priority = parse_stat(stat)
+        cpu = int(stat.rpartition(b")")[2].split()[_PROCESSOR])
+        stack = parse_stack(_content(self._proc / f"{pid}/stack")) if state == "D" else ()
+        return (
+            *(now.time_ns, waited_ns, "blocked" if state == "D" else "runnable", is_open, cpu),
+            *(pid, pid, comm or "", None, policy, priority or 0, None),
+            *(";".join(stack) or None, None, None, None, None, None, None, None, None),
+        )
+
+    def _pids(self) -> Iterator[int]:
+        with os.scandir(self._proc) as entries:
+            yield from (int(entry.name) for entry in entries if entry.name.isdigit())
+
+
+def parse_schedstat(data: bytes) -> tuple[int, int] | None:
+    """Time waited for a core and how often it got one, of `run_ns wait_ns runs`."""
+    fields = data.split()
+    return (int(fields[1]), int(fields[2])) if len(fields) == 3 else None
+
+
+def _content(path: Path) -> bytes:
+    """Nothing of a process that has gone or may not be asked."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.read(descriptor, _FILE_BYTES)
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
