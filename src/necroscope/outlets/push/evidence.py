@@ -1,8 +1,6 @@
 """Which pinned windows are due for their evidence, and the one process at a time that packs it."""
 
-import contextlib
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from necroscope.errors import CorruptData
+from necroscope.model.child import Child, read_piece
 from necroscope.model.names import clean
 from necroscope.model.span import Extent, Span
 from necroscope.model.units import NS_PER_S
@@ -83,9 +82,8 @@ class EvidenceProcess:
         self._recording = recording
         self._work = work
         self._clock = clock
-        self._child: subprocess.Popen[bytes] | None = None
+        self._child: Child | None = None
         self._due: WindowDue | None = None
-        self._ends_at = 0.0
 
     @property
     def is_busy(self) -> bool:
@@ -105,56 +103,35 @@ class EvidenceProcess:
             *window,
             str(self._work.absolute()),
         ]
-        with (self._work / "errors").open("wb") as errors:
-            self._child = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors
-            )
-        self._due, self._ends_at = due, self._clock() + _LIMIT_S
+        self._child = Child(command, stderr=True, deadline_s=_LIMIT_S, clock=self._clock)
+        self._due = due
 
     def take(self) -> WindowEvidence | None:
         """What it found, once it has ended; never waits."""
         child, due = self._child, self._due
         if child is None or due is None:
             return None
-        is_late = child.poll() is None and self._clock() >= self._ends_at
-        if is_late:
-            child.kill()
-            child.wait()
-        if child.poll() is None:
+        if child.is_late:
+            trouble: str | None = f"packing the evidence took longer than {_LIMIT_S:.0f} s"
+        elif child.status is None:
             return None
+        else:
+            trouble = _trouble(child.status, read_piece(child.stderr) or b"")
         self._child = None
-        trouble = (
-            f"packing the evidence took longer than {_LIMIT_S:.0f} s"
-            if is_late
-            else self._trouble(child.returncode)
-        )
+        child.end(0.0)
         judged = WindowEvidence(due, [], [], trouble=trouble) if trouble else self._found(due)
         shutil.rmtree(self._work, ignore_errors=True)
         return judged
 
     def wait(self, seconds: float) -> None:
         if self._child is not None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._child.wait(seconds)
+            self._child.wait(seconds)
 
     def close(self) -> None:
         if self._child is not None:
-            self._child.kill()
-            self._child.wait()
+            self._child.end(0.0)
             self._child = None
         shutil.rmtree(self._work, ignore_errors=True)
-
-    def _trouble(self, code: int) -> str | None:
-        if code == 0:
-            return None
-        said = b""
-        with contextlib.suppress(OSError):
-            said = (self._work / "errors").read_bytes()[-1000:].strip().rpartition(b"\n")[2]
-        return (
-            f"packing the evidence ended with {code}: {clean(said)}"
-            if said
-            else f"packing the evidence ended with {code}"
-        )
 
     def _found(self, due: WindowDue) -> WindowEvidence:
         try:
@@ -166,3 +143,11 @@ class EvidenceProcess:
             return WindowEvidence(
                 due, [], [], trouble=f"packing the evidence left nothing: {error}"
             )
+
+
+def _trouble(code: int, said: bytes) -> str | None:
+    if code == 0:
+        return None
+    last = said.strip().rpartition(b"\n")[2]
+    words = f": {clean(last[-1000:])}" if last else ""
+    return f"packing the evidence ended with {code}{words}"

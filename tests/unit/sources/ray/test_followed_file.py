@@ -4,8 +4,8 @@ import os
 import re
 from pathlib import Path
 
-from necroscope.sources.ray import followed_file
-from necroscope.sources.ray.followed_file import BEHIND_LIMIT_BYTES, FollowedFile
+from necroscope.sources.ray import session_logs
+from necroscope.sources.ray.session_logs import BEHIND_LIMIT_BYTES, FollowedFile
 
 TELLING = re.compile(rb"dead")
 
@@ -79,5 +79,5 @@ def test_a_line_without_end_takes_no_more_memory_than_its_bound(tmp_path: Path) 
     for _ in range(5):
         file.read_lines()
         append(path, b"y" * 100_000)
-    assert len(file._pending) <= followed_file._LINE_LIMIT_BYTES
+    assert len(file._pending) <= session_logs._LINE_LIMIT_BYTES
     file.close()

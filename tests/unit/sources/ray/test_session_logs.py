@@ -17,7 +17,7 @@ from tests.unit.sources.ray.ray_session import (
 
 from necroscope.sources.ray import ray as ray_module
 from necroscope.sources.ray import session_logs
-from necroscope.sources.ray.followed_file import PIECE_BYTES
+from necroscope.sources.ray.session_logs import PIECE_BYTES
 from necroscope.symbols.target_files import open_in_root
 
 
