@@ -345,7 +345,7 @@ _TABLES = (
     ),
     Table(
         "log",
-        "kernel log lines as they came, of every facility, rate-limited",
+        "kernel log records as they came, of every facility, rate-limited; \\x0a is a newline",
         "/dev/kmsg, journalctl or a syslog file",
         (
             _time(),
