@@ -89,6 +89,11 @@ _OPTIONS: Final = (
         help="group by this; repeated: one within the other",
     ),
     click.option(
+        "--waits",
+        is_flag=True,
+        help="of waits instead of samples: where tasks slept, and who had their core, in ms",
+    ),
+    click.option(
         "--callers", is_flag=True, help="turned: from the innermost function out to its callers"
     ),
     click.option(
@@ -128,6 +133,7 @@ def _question_of(options: Options, store: Store, span: Extent) -> FlameQuestion:
         options["callers"],
         options["rows"],
         _column_s(options["column"]) if options["column"] is not None else None,
+        options["waits"],
     )
 
 
@@ -217,6 +223,7 @@ def command(
       necroscope flame D --from -5m --baseline -60m..-5m --by name
       necroscope flame D --from -1m -o minute.heatmap.svg
       necroscope flame perf.data --from -10s -o end.html
+      necroscope flame D --waits --comm raylet -o waits.svg
       necroscope flame D --comm kubelet --format folded | flamegraph.pl > kubelet.svg
     """
     file = None if output == _STANDARD_OUTPUT else output

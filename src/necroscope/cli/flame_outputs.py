@@ -93,6 +93,16 @@ def chosen_format(name: str | None, output: Path | None) -> str:
 def check_options(name: str, question: FlameQuestion) -> None:
     """UsageError for an option that the format has no place for."""
     form = OUTPUTS[name]
+    if question.is_of_waits and name not in _OF_WAITS:
+        raise UsageError(
+            f"{name} cannot show waits", f"--waits goes with {', '.join(sorted(_OF_WAITS))}"
+        )
+    if question.is_of_waits and (
+        question.group_by or question.is_turned or question.selection.frames is not None
+    ):
+        raise UsageError(
+            "waits are grouped by program and kind already", "omit --by, --callers and --frames"
+        )
     if question.windows.baseline is not None and not form.compares:
         raise UsageError(
             f"{name} cannot show a comparison",
@@ -250,6 +260,8 @@ def _write_firefox(
     write_firefox(tables, facts, out, events=events, by=tracks[question.group_by])
 
 
+# Those that show a tree and not single samples.
+_OF_WAITS: Final = frozenset({"text", "svg", "folded"})
 _Graph = partial(OutputFormat, groups=_ANY_GROUP, turns=True)
 OUTPUTS: Final[dict[str, OutputFormat]] = {
     "text": OutputFormat((".txt",), _write_text, is_text=True, groups=_ANY_GROUP, compares=True),

@@ -3,7 +3,7 @@ of the options, call trees, samples, heat maps. Nothing found is an error.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from necroscope.errors import UsageError
@@ -18,6 +18,7 @@ from necroscope.store.query import Store
 from necroscope.store.samples import SelectedSampleWindow, read_samples
 from necroscope.store.selection import Selection
 from necroscope.store.time_limit import TimeLimit
+from necroscope.store.wait_flame import UNIT, read_wait_flame
 from necroscope.views.flame.heading import Heading, HeadingWindow, literal_line
 
 # 1970 to 2116: what lies outside cannot be in a recording, and would not fit into its columns.
@@ -148,6 +149,7 @@ class FlameQuestion:
     is_turned: bool = False
     rows: int = DEFAULT_ROWS
     column_s: int | None = None
+    is_of_waits: bool = False
 
     @property
     def node(self) -> str:
@@ -209,19 +211,26 @@ class FlameQuestion:
         left_out: Sequence[str],
         baseline: HeadingWindow | None = None,
     ) -> Heading:
+        if self.is_of_waits:
+            title = title.replace("lame graph", "lame graph of waits")
+            window = replace(window, unit=UNIT)
+            baseline = replace(baseline, unit=UNIT) if baseline is not None else None
         return Heading(
             title, self.node, window, self.cores, self.filters, baseline, tuple(left_out)
         )
 
     def _flame(self, window: Span) -> FlameTree:
-        tree = read_flame(
-            self.store,
-            *window,
-            self.selection,
-            self.group_by,
-            is_turned=self.is_turned,
-            limit=self.limit,
-        )
+        if self.is_of_waits:
+            tree = read_wait_flame(self.store, window, self.selection)
+        else:
+            tree = read_flame(
+                self.store,
+                *window,
+                self.selection,
+                self.group_by,
+                is_turned=self.is_turned,
+                limit=self.limit,
+            )
         if not tree.samples:
             raise self._nothing(window, tree.left_out)
         return tree
@@ -232,8 +241,9 @@ class FlameQuestion:
         # What the filter left out is listed last, and is what the reader needs first.
         reasons = () if is_outside else [*left_out][::-1][:_MOST_REASONS]
         why = "".join(f"; {words}" for words in reasons)
+        what = "waits" if self.is_of_waits else "samples"
         facts = (
-            f"no samples from {_span_text(window)}{asked}{why};"
+            f"no {what} from {_span_text(window)}{asked}{why};"
             f" the recording is from {_span_text(self.span)}"
         )
         hint = (

@@ -15,6 +15,7 @@ class HeadingWindow:
     from_ns: int
     to_ns: int
     samples: int
+    unit: str = "samples"
 
     @classmethod
     def of(cls, tree: FlameTree) -> Self:
@@ -26,7 +27,7 @@ class HeadingWindow:
         length = format_duration(self.to_ns - self.from_ns)
         return (
             f"{format_moment(self.from_ns)} to {format_moment(self.to_ns)} ({length}),"
-            f" {count(self.samples)} samples"
+            f" {count(self.samples)} {self.unit}"
         )
 
 
