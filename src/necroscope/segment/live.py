@@ -5,6 +5,7 @@ blocks are read when needed.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO, Final
 
 import pyarrow as pa
 
@@ -18,6 +19,11 @@ from necroscope.segment.recording import segment_bytes, segment_start_ns
 from necroscope.segment.sealed_reader import SegmentGoneError
 from necroscope.segment.versions import LAYOUTS, check_version
 from necroscope.segment.window import Window, check_size, overlaps, rows_within
+
+# A process that follows a recording reads the same minutes of counters again and again. Their
+# blocks are small and stay decoded; blocks of samples do not.
+_KEPT_BLOCK_BYTES: Final = 32 << 10
+_KEPT_BYTES: Final = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +42,19 @@ class LiveSegment:
         self.bytes_read = 0
         self._damage: dict[int, Gap] = {}
         self._places: dict[str, list[_Place]] = {}
+        self._kept: dict[int, pa.RecordBatch] = {}
+        self._kept_bytes = 0
         self._journal = JournalReader(path, segment_start_ns(path.name))
         self._size_bytes = 0
         self.refresh()
 
     def refresh(self) -> None:
-        """Take in what was written since; a journal that became shorter is read anew."""
+        """Take in what was written since; a journal that became shorter is read again."""
         try:
             size_bytes = self._journal.path.stat().st_size
             if size_bytes < self._size_bytes:
-                self._places, self._journal = (
-                    {},
-                    JournalReader(self.path, segment_start_ns(self.path.name)),
-                )
+                self._places, self._kept, self._kept_bytes = {}, {}, 0
+                self._journal = JournalReader(self.path, segment_start_ns(self.path.name))
             if size_bytes != self._size_bytes:
                 for block in self._journal.advance():
                     check_version(block.header.schema)
@@ -140,14 +146,10 @@ class LiveSegment:
         held_bytes = 0
         with file:
             for place in places:
-                self.bytes_read += place.header.block_bytes
                 held_bytes += place.header.raw_bytes
-                block = read_block(file, place.offset, place.offset + place.header.block_bytes)
                 try:
-                    if block is None:
-                        raise CorruptData("a block changed since it was first read")
                     check_size(held_bytes)
-                    batch = batch_of(table, block).select(list(columns))
+                    batch = self._batch(table, file, place).select(list(columns))
                 except CorruptData as error:
                     header = place.header
                     self._damage[place.offset] = Gap(
@@ -155,3 +157,18 @@ class LiveSegment:
                     )
                 else:
                     yield rows_within(pa.Table.from_batches([batch]), window)
+
+    def _batch(self, table: Table, file: BinaryIO, place: _Place) -> pa.RecordBatch:
+        kept = self._kept.get(place.offset)
+        if kept is not None:
+            return kept
+        self.bytes_read += place.header.block_bytes
+        block = read_block(file, place.offset, place.offset + place.header.block_bytes)
+        if block is None:
+            raise CorruptData("a block changed since it was first read")
+        batch = batch_of(table, block)
+        size_bytes = place.header.raw_bytes
+        if size_bytes <= min(_KEPT_BLOCK_BYTES, _KEPT_BYTES - self._kept_bytes):
+            self._kept[place.offset] = batch
+            self._kept_bytes += size_bytes
+        return batch

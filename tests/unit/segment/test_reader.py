@@ -215,6 +215,23 @@ def test_live_segment_grows_and_is_read_on_from_where_it_was(record):
     assert [gap.cause for gap in reader.gaps()] == ["ring overran"]
 
 
+def test_counters_of_a_live_segment_are_read_from_its_file_once(record):
+    reader = SegmentReader(record(seconds=4))
+    first = reader.read("cores", *EVER)
+    read = reader.bytes_read
+    assert reader.read("cores", *EVER).equals(first)
+    assert reader.bytes_read == read
+
+
+def test_a_live_segment_that_was_replaced_is_read_again(record):
+    live = record(seconds=4)
+    reader = SegmentReader(live)
+    assert reader.read("cores", *EVER).num_rows == 8
+    os.truncate(live / "journal", (live / "journal").stat().st_size // 2)
+    reader.refresh()
+    assert reader.read("cores", *EVER).num_rows < 8
+
+
 def test_live_journal_that_became_shorter_is_read_anew(record):
     live = record(seconds=4)
     reader = SegmentReader(live)
