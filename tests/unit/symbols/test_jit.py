@@ -71,9 +71,23 @@ def test_dead_process_keeps_the_map_that_was_read(fake: Path) -> None:
     assert maps.lookup(4242, [0x1001]) == ["hot"]
 
 
-def test_map_that_a_dead_process_left_in_the_nodes_root_is_read(fake: Path) -> None:
-    (fake / "tmp/perf-99.map").write_text("1000 10 late\n")
+@pytest.mark.skipif(os.geteuid() != 0, reason="makes files of root and of nobody")
+def test_map_that_a_dead_process_left_in_the_nodes_root_is_read_if_it_is_roots(fake: Path) -> None:
+    left = fake / "tmp/perf-99.map"
+    left.write_text("1000 10 late\n")
     assert JitMaps(fake).lookup(99, [0x1001]) == ["late"]
+    os.chown(left, 65534, 65534)
+    assert JitMaps(fake).lookup(99, [0x1001]) == [None]
+
+
+def test_a_large_map_is_read_a_piece_at_a_question(
+    fake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("necroscope.symbols.jit._PIECE_BYTES", 20)
+    maps = JitMaps(fake)
+    map_of(fake).write_text("1000 10 first\n2000 10 second\n")
+    assert maps.lookup(4242, [0x1001, 0x2001]) == ["first", None]
+    assert maps.lookup(4242, [0x1001, 0x2001]) == ["first", "second"]
 
 
 def test_new_process_of_the_same_pid_has_no_map(fake: Path) -> None:

@@ -5,6 +5,7 @@ Questions and answers are bytes, a JSON head and a body: nothing that comes back
 """
 
 import asyncio
+import contextlib
 import json
 import multiprocessing
 import os
@@ -26,7 +27,7 @@ from necroscope.store.query import Store
 from necroscope.views.web.app import ServedRecording, recording_app
 
 # All that are open at once fit into the pod of the collector.
-_DATA_LIMIT_BYTES: Final = 640 << 20
+_DATA_LIMIT_BYTES: Final = 512 << 20
 _CPU_S: Final = 20
 _OPENING_S: Final = 60.0
 _QUESTION_S: Final = 30.0
@@ -110,6 +111,9 @@ class EvidenceChild:
 def _serve(recording_of: RecordingOf, directory: str, pipe: Connection) -> None:
     """The child's life: open the bundle, say so, answer until the pipe closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Where memory runs out all the same, it is this process that goes.
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000", "ascii")
     threading.Thread(target=_end_with_parent, daemon=True).start()
     pa.set_cpu_count(1)
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
