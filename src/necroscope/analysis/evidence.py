@@ -25,7 +25,12 @@ def suffering(case: Case) -> list[Evidence]:
         for episode in case.episodes
         if episode.kind in SUFFERING
         or episode.kind
-        in (EpisodeKind.MEMORY_STALLED, EpisodeKind.IO_BLOCKED, EpisodeKind.THROTTLED)
+        in (
+            EpisodeKind.MEMORY_STALLED,
+            EpisodeKind.IO_BLOCKED,
+            EpisodeKind.THROTTLED,
+            EpisodeKind.TASK_BLOCKED,
+        )
         or (episode.kind is EpisodeKind.TASK_DELAYED and episode.cpu == case.core)
     ]
     return [*found[:4], *(of_event(case, event) for event in case.events[:3])]

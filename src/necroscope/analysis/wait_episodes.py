@@ -102,10 +102,16 @@ def _blocked(waits: Iterable[TaskWait]) -> Iterator[Episode]:
             longest.seconds,
             "tasks waited for {subject}, {amount:,.0f} times, the longest {wait_ms:,.0f} ms",
             "waits",
-            longest.channel.kind == LOCK and longest.seconds >= _HUNG_S,
+            _is_hung(longest),
             subject=longest.subject,
             amount=len(own),
         )
+
+
+def _is_hung(wait: TaskWait) -> bool:
+    """An incident whatever the reason; threads of the kernel may wait like this by trade."""
+    is_held = wait.channel.kind in (LOCK, DEVICE, WRITEBACK) and wait.task.policy != "kernel"
+    return is_held and wait.seconds >= _HUNG_S
 
 
 def _together(waits: Iterable[tuple[object, TaskWait]]) -> Iterator[list[TaskWait]]:

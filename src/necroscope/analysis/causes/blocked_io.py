@@ -8,8 +8,9 @@ Confirming signal: the log names a task that is blocked in a wait for I/O (it sa
 trace leads through a block device or a file system) or an NFS server that does not respond; or
 tasks were found in state D that did not run once between two looks; or, before a second look, I/O
 pressure stays at a level that hardly changes for eight seconds and more, and tasks stand in a wait
-for a file server, or no more blocks are completed than before: nothing moves. Who is seen to run
-meanwhile does not stand.
+for a file server, or no more blocks are completed than before: nothing moves; the same for a
+program that was timed to sleep so long for a device or file server. Who is seen to run meanwhile
+does not stand.
 Source: Netflix, FUSE deadlock (2023); kubernetes #101622, #122491; longhorn #12478;
 Documentation/accounting/psi.rst; net/sunrpc/clnt.c.
 """
@@ -33,7 +34,9 @@ from necroscope.analysis.hung_tasks import hung_tasks
 from necroscope.analysis.report import Culprit, Evidence, Origin, WillNotHelp
 from necroscope.analysis.stacks import TaskShare
 from necroscope.analysis.task_origin import origin_of, process_origin
+from necroscope.analysis.task_waits import TaskWait
 from necroscope.analysis.thresholds import Threshold, Thresholds
+from necroscope.analysis.wait_channels import DEVICE
 from necroscope.model.definitions import late_ns
 from necroscope.model.span import Span
 from necroscope.model.tables import TABLES
@@ -74,14 +77,21 @@ _STORAGE: Final = re.compile(
 
 def assess(case: Case) -> Assessment | None:
     events = [*case.events_of(SILENT_EVENT), *_hung_in_io(case)]
-    if not events and not case.has(EpisodeKind.IO_BLOCKED):
+    stood = _stood(case)
+    if not events and not stood and not case.has(EpisodeKind.IO_BLOCKED):
         return None
     level, spread = _plateau(case)
     done = _completed(case)
     culprit, named_by = _blocked(case, events)
+    if stood and not named_by:
+        culprit, named_by = _longest(case, stood)
     waits_for_server = any(function in CLIENTS for function in culprit.path)
-    is_certain = bool(events) or bool(_standing(case, "io_hung"))
     is_still = _is_still(case, done)
+    is_certain = (
+        bool(events)
+        or bool(_standing(case, "io_hung"))
+        or (bool(stood) and (waits_for_server or is_still))
+    )
     waits_for_disk = not (is_certain or waits_for_server)
     is_slow = done is not None and not is_still and waits_for_disk
     moves, ran = ([], []) if is_certain else (_moves(case), _ran(case))
@@ -97,6 +107,26 @@ def assess(case: Case) -> Assessment | None:
         culprit=culprit,
         origin=_silent_server(case) or _server(case) or _file_system(case) or origin_of(culprit),
     )
+
+
+def _stood(case: Case) -> list[TaskWait]:
+    """Programs that slept for a device or a file server for so long, the longest first."""
+    subjects = {e.subject for e in case.episodes if e.kind is EpisodeKind.TASK_BLOCKED}
+    found = [
+        wait
+        for wait in case.waits
+        if wait.channel.kind == DEVICE
+        and wait.subject in subjects
+        and wait.task.policy != "kernel"
+        and wait.seconds >= case.limits.lasts_s
+    ]
+    return sorted(found, key=lambda wait: -wait.seconds)
+
+
+def _longest(case: Case, stood: list[TaskWait]) -> tuple[Culprit, list[Evidence]]:
+    task = stood[0].task
+    culprit = Culprit(task.comm, task.pid, task.cgroup, path=stood[0].stack[::-1])
+    return culprit, [case.evidence(wait.words(), "waits") for wait in stood[:_MOST_EVENTS]]
 
 
 def _hung_in_io(case: Case) -> list[JoinedEvent]:
@@ -337,8 +367,8 @@ CAUSE = Cause(
     confirming=(
         "a task blocked in I/O or an NFS server that does not respond in the log; or tasks in state"
         " D that did not run once between two looks; or, before a second look, I/O pressure at a"
-        " flat level for 8 s and more, and tasks in a wait for a file server, or no more blocks"
-        " completed"
+        " flat level or a timed sleep for 8 s and more, and tasks in a wait for a file server, or"
+        " no more blocks completed"
     ),
     would_confirm=(
         "tasks in state D and where they wait: `ps -eo pid,stat,wchan:32,comm | grep ' D'`,"

@@ -1,6 +1,7 @@
 """Nothing moves: I/O pressure at a flat level without completions; slow I/O moves."""
 
 from tests.drawn_node import DrawnNode, drawn_node
+from tests.drawn_waits import wait
 
 from necroscope.analysis.engine import diagnose
 from necroscope.analysis.report import Origin
@@ -309,3 +310,24 @@ def test_a_file_server_that_answers_is_no_incident() -> None:
     assert not diagnose(
         drawn_node(IDLE).event(30, "nfs_server_answers", "nfs: server 10.100.0.60 OK")
     ).incidents
+
+
+def test_a_program_that_slept_for_a_file_server_is_named_without_pressure() -> None:
+    node = drawn_node("core 0:  ........................\ncore 1:  ........................")
+    stack = "rpc_wait_bit_killable;rpc_run_task;nfs4_proc_getattr;vfs_statx"
+    wait(node, 5, 12.0, "df", 71, stack=stack, is_open=True)
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.cause == "blocked-io"
+    assert incident.verdict.culprit is not None
+    assert incident.verdict.culprit.comm == "df"
+    assert any("waited 12.00 s" in e.text for e in incident.verdict.evidence)
+
+
+def test_a_long_wait_for_a_disk_that_still_works_has_no_name() -> None:
+    node = drawn_node("core 0:  ........................\ncore 1:  ........................")
+    for second in range(24):
+        node.add("softirqs", second + 0.5, cpu=0, block=2000 if second >= 5 else 100)
+    wait(node, 5, 12.0, "etcd", 71, stack="jbd2_log_wait_commit;ext4_sync_file")
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.cause == "unknown"
+    assert any("12,000 ms" in e.text for e in incident.verdict.evidence)
