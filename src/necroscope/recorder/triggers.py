@@ -1,9 +1,9 @@
 """When to look closer: a core held in the kernel, a softirq that waits, a line in the kernel log.
 Decisions without I/O.
 
-Edge-triggered, at most once a core a minute. User time alone pins nothing: that is what busy nodes
-do all day; but who computes on one core without a pause is asked which cores it may run on, and who
-stands still while work stalls for I/O where it stands.
+Edge-triggered, at most once per core per minute. User time alone pins nothing, because busy nodes
+have it all day. But a task that computes on one core without a pause is asked which cores it may
+run on, and a task that stands still while work stalls for I/O is asked where it stands.
 """
 
 from dataclasses import dataclass
@@ -34,8 +34,11 @@ IO_NS: Final = 4 * NS_PER_S
 IO_RATIO: Final = 0.6
 # And so long until they are asked once more: who has not run meanwhile stands still.
 IO_HUNG_NS: Final = 10 * NS_PER_S
-# Described, never pinned, and no reason to keep quiet about anything else.
+# Described, never pinned.
 UNPINNED: Final = frozenset({"user_busy", "io_blocked", "io_hung"})
+# Each has a quiet minute of its own: who computes or waits on a core is no reason to miss that the
+# kernel holds it.
+_QUIET_APART: Final = UNPINNED | {"task_waits"}
 # Rows of measured delays come every tick unless the probe rests; without them for so long the
 # weaker signs count.
 _DELAYS_FRESH_NS: Final = 3 * NS_PER_S
@@ -272,8 +275,7 @@ class Triggers:
         return fired
 
     def _admit(self, trigger: Trigger, now_ns: int) -> list[Trigger]:
-        # Who only computes must not keep a stall on the same core from being looked at.
-        quiet = trigger.cpu, trigger.kind if trigger.kind in UNPINNED else ""
+        quiet = trigger.cpu, trigger.kind if trigger.kind in _QUIET_APART else ""
         if now_ns < self._quiet_until_ns.get(quiet, now_ns):
             return []
         self._quiet_until_ns[quiet] = now_ns + QUIET_NS

@@ -302,3 +302,9 @@ def test_an_ordinary_task_that_gets_no_core_fires_and_nice_work_does_not(fed: Fe
     assert fed.feed("waits", nice, short, asleep, row("waits", cpu=1, **waited)) == [
         ("task_waits", 1)
     ]
+
+
+def test_who_waits_for_a_core_does_not_hide_that_the_kernel_holds_it(fed: Fed) -> None:
+    waited = {"kind": "runnable", "waited_ns": 950 * NS_PER_MS, "policy": "other", "comm": "x"}
+    assert fed.feed("waits", row("waits", cpu=1, **waited)) == [("task_waits", 1)]
+    assert fed.feed("cores", core(0), core(1, 1.0)) == [("saturated", 1)]
