@@ -17,7 +17,7 @@ from necroscope.views.format import (
     sparkline,
 )
 from necroscope.views.tui.line import Line, StyledSpan, bar, fit_line
-from necroscope.views.tui.screen import CoreOrder, OnCore, Screen, ScreenCore
+from necroscope.views.tui.screen import CoreOrder, Delay, OnCore, Screen, ScreenCore
 
 NONE_HAPPENED: Final = "·"
 _QUIET: Final = 0.1
@@ -161,10 +161,11 @@ def _history(core: ScreenCore, width: int) -> Line:
 
 
 def _delay(screen: Screen, core: ScreenCore, width: int) -> Line:
-    """The longest wait; `+` means that it has not ended. Not measured is a dash, measured and none
-    is a dot.
+    """The longest wait, of a softirq or of a task for this core; `+` means that it has not ended.
+    Not measured is a dash, measured and none is a dot.
     """
-    if core.delay is None:
+    delay = max(filter(None, (core.delay, core.task_wait)), key=_worst_ns, default=None)
+    if delay is None:
         nothing = MISSING if screen.worst_delay is None else NONE_HAPPENED
         return (
             StyledSpan(
@@ -172,11 +173,13 @@ def _delay(screen: Screen, core: ScreenCore, width: int) -> Line:
                 "alert" if core.softirq_note else "dim",
             ),
         )
-    wait = fit_right(
-        brief_duration(core.delay.worst_ns) + ("+" if core.delay.is_pending else ""), 7
-    )
-    role = "alert" if core.delay.worst_ns >= STALL_NS else "plain"
-    return (StyledSpan(wait, role), StyledSpan(fit(f" {core.delay.vector}", width - 7)))
+    wait = fit_right(brief_duration(delay.worst_ns) + ("+" if delay.is_pending else ""), 7)
+    role = "alert" if delay.worst_ns >= STALL_NS else "plain"
+    return (StyledSpan(wait, role), StyledSpan(fit(f" {delay.vector}", width - 7)))
+
+
+def _worst_ns(delay: Delay) -> int:
+    return delay.worst_ns
 
 
 def _task(task: OnCore | None, columns: ColumnWidths, role: str, is_sampled: bool) -> Line:

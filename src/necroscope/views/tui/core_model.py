@@ -6,7 +6,7 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Final
 
-from necroscope.model.definitions import BUSY_RATIO
+from necroscope.model.definitions import BUSY_RATIO, ORDINARY, STALL_NS
 from necroscope.model.reading import Rows
 from necroscope.model.tables import SOFTIRQ_VECTORS, TABLES
 from necroscope.model.top_source import TopSource
@@ -35,6 +35,12 @@ _VECTOR, _WORST, _PENDING = map(
 )
 _FIRST_VECTOR: Final = TABLES["softirqs"].index_of(SOFTIRQ_VECTORS[0])
 _STATE, _RUN = map(TABLES["runqueue"].index_of, ("state", "run_ns"))
+_WAIT: Final = itemgetter(
+    *map(
+        TABLES["waits"].index_of,
+        ("kind", "cpu", "comm", "policy", "priority", "waited_ns", "is_open"),
+    )
+)
 _GAP_END, _GAP_TABLE, _GAP_CAUSE, _GAP_CPU = map(
     TABLES["gaps"].index_of, ("end", "table", "cause", "cpu")
 )
@@ -51,6 +57,7 @@ def cores_at(source: TopSource, recent: Rows, gaps: Rows, at_ns: int) -> list[Sc
     modes = {row[CPU]: modes_of(row) for row in core_rows(last_read(recent, at_ns, tick_ns))}
     delays = delays_of(_read(source, "softirq_delay", at_ns, tick_ns))
     notes = {} if delays else _softirq_notes(source, modes, at_ns, tick_ns)
+    waits = task_waits_of(source.rows("waits", at_ns - fresh_ns(tick_ns), at_ns))
     return [
         ScreenCore(
             cpu=cpu,
@@ -60,6 +67,7 @@ def cores_at(source: TopSource, recent: Rows, gaps: Rows, at_ns: int) -> list[Sc
             softirq_note=notes.get(cpu),
             on=(),
             busy_history=(),
+            task_wait=waits.get(cpu),
         )
         for cpu in sorted(set(map(itemgetter(CPU), core_rows(recent))))
     ]
@@ -119,6 +127,18 @@ def delays_of(rows: Rows) -> dict[int, Delay]:
             worst[cpu] = Delay(
                 wait_ns, str(row[_VECTOR]), pending_ns >= ended_ns and pending_ns > 0
             )
+    return worst
+
+
+def task_waits_of(rows: Rows) -> dict[int, Delay]:
+    """The longest wait of an ordinary task for each core, if it was long."""
+    worst: dict[int, Delay] = {}
+    for row in rows:
+        kind, cpu, comm, policy, priority, waited_ns, is_open = _WAIT(row)
+        is_ordinary = policy in ORDINARY and priority <= 0
+        least_ns = worst[cpu].worst_ns + 1 if cpu in worst else STALL_NS
+        if kind == "runnable" and is_ordinary and waited_ns >= least_ns:
+            worst[cpu] = Delay(waited_ns, str(comm), bool(is_open))
     return worst
 
 

@@ -23,7 +23,10 @@ SIGNS: Final = (
     ("?", "in a bar: time that no mode accounts for (interrupts off, host)"),
     (MISSING, f"not measured: a gap. A zero is written 0, and {CUT} means cut"),
     ("·", "measured, and there was none"),
-    ("DELAY", "longest wait of a raised softirq in the last tick; + it still waits"),
+    (
+        "DELAY",
+        "longest wait of a softirq, or of a task for the core; + still waits",
+    ),
     ("frozen", "no softirq ran on a busy core; starving: its thread gets no time"),
     ("ON IT", "the task with most samples on that core in the last second"),
     ("[k] [.]", "innermost function in the kernel, in user code"),

@@ -8,7 +8,7 @@ from necroscope.views.tui.core_list import draw_list
 from necroscope.views.tui.header import draw_header
 from necroscope.views.tui.line import text_of
 from necroscope.views.tui.overview import draw_happenings
-from necroscope.views.tui.screen import MODES, Modes, Screen, ScreenCore
+from necroscope.views.tui.screen import MODES, Delay, Modes, Screen, ScreenCore
 
 WIDTH: Final = 160
 _EVENTS: Final = 20
@@ -55,8 +55,13 @@ def _core(core: ScreenCore) -> dict[str, Any]:
         "missing": core.missing,
         "softirq_delay": None if core.delay is None else asdict(core.delay),
         "softirq_note": core.softirq_note,
+        "task_wait": None if core.task_wait is None else _task_wait(core.task_wait),
         "on": [asdict(task) for task in core.on],
     }
+
+
+def _task_wait(wait: Delay) -> dict[str, Any]:
+    return {"worst_ns": wait.worst_ns, "comm": wait.vector, "is_pending": wait.is_pending}
 
 
 def _modes(modes: Modes | None) -> dict[str, float] | None:

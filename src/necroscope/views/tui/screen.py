@@ -75,7 +75,9 @@ class OnCore:
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """The longest softirq wait of a tick; one that is still pending is a stall in progress."""
+    """The longest wait of a tick, of a softirq by its vector or of a task by its name; one that is
+    still pending is a stall in progress.
+    """
 
     worst_ns: int
     vector: str
@@ -85,7 +87,7 @@ class Delay:
 @dataclass(frozen=True, slots=True)
 class ScreenCore:
     """One core. Where the softirq wait is not measured, `softirq_note` may know more: frozen, or a
-    thread that starves.
+    thread that starves. `task_wait` is the longest of an ordinary task for this core, from 100 ms.
     """
 
     cpu: int
@@ -95,6 +97,7 @@ class ScreenCore:
     softirq_note: str | None
     on: tuple[OnCore, ...]
     busy_history: tuple[float | None, ...]
+    task_wait: Delay | None = None
 
 
 @dataclass(frozen=True, slots=True)

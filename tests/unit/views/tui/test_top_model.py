@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
+from necroscope.model.tables import TABLES
+from necroscope.views.tui.core_model import task_waits_of
 from necroscope.views.tui.look import Look
-from necroscope.views.tui.screen import CoreOrder, Screen, ScreenCore
+from necroscope.views.tui.screen import CoreOrder, Delay, Screen, ScreenCore
 from necroscope.views.tui.top_model import build
 
 MS = 1_000_000
@@ -154,3 +156,19 @@ def test_a_stall_in_progress_counts_though_no_wait_has_ended(node: Any) -> None:
     delay = build(node, Look()).cores[0].delay
     assert delay
     assert (delay.worst_ns, delay.vector, delay.is_pending) == (900 * MS, "net_rx", True)
+
+
+def test_a_task_that_waits_for_a_core_is_shown_on_it_and_nice_work_is_not() -> None:
+    columns = [column.name for column in TABLES["waits"].columns]
+
+    def row(**values: object) -> Any:
+        given = {"time": S, "kind": "runnable", "policy": "other", "priority": 0, **values}
+        return tuple(given.get(name) for name in columns)
+
+    rows = [
+        row(cpu=1, comm="trainer", waited_ns=950 * MS, is_open=True),
+        row(cpu=1, comm="other", waited_ns=200 * MS, is_open=False),
+        row(cpu=2, comm="backup", waited_ns=950 * MS, priority=19),
+        row(cpu=3, comm="short", waited_ns=30 * MS),
+    ]
+    assert task_waits_of(rows) == {1: Delay(950 * MS, "trainer", is_pending=True)}
