@@ -115,14 +115,17 @@ def command(
             click.echo(_victim(store, victim, at_text, as_json=as_json))
             return
         report = _report(store, at_text, _core(core, store), again=again)
-        # ASCII only: names from the machine cannot steer the terminal that prints it.
-        answer = json.dumps(report.as_json()) if as_json else report_to_text(report, _width())
-        click.echo(answer)
+        click.echo(_answer(report, as_json=as_json))
         if page is not None:
             with output_file(page) as out:
                 out.write(_page(store, report).encode())
     for note in [*notes, *(["nothing records here now: this is all there is"] if watch else [])]:
         click.echo(f"note: {literal_line(note)}", err=True)
+
+
+def _answer(report: Report, *, as_json: bool) -> str:
+    """JSON is ASCII only: names from the machine cannot steer the terminal that prints it."""
+    return json.dumps(report.as_json()) if as_json else report_to_text(report, _width())
 
 
 def _report(store: Store, at_text: str | None, core: int | None, *, again: bool) -> Report:
