@@ -69,7 +69,7 @@ def core_queue(case: Case) -> CoreQueue | None:
     from_ns, to_ns = case.window
     chosen = np.array(
         [
-            kind == RUNNABLE and policy in ORDINARY - {"kernel"} and priority <= 0
+            kind == RUNNABLE and policy in ORDINARY and priority <= 0
             for kind, policy, priority in zip(
                 rows["kind"], rows["policy"], rows["priority"], strict=True
             )

@@ -103,3 +103,11 @@ def test_ordinary_tasks_behind_it_are_its_victims_and_give_its_policy() -> None:
 
 def test_a_real_time_task_that_nobody_waits_for_is_no_incident() -> None:
     assert not diagnose(spinning(wait=0.0, policy="fifo")).incidents
+
+
+def test_threads_of_the_kernel_that_wait_behind_it_are_nobodys_loss() -> None:
+    node = spinning(wait=0.0, policy="fifo")
+    for second in range(10, 21):
+        spinner = by("control-loop", 77, policy="fifo", ran_ns=NS)
+        wait(node, second, 0.95, "kworker/1:2", 30, **{"policy": "kernel"} | spinner)
+    assert not diagnose(node).incidents
