@@ -1,8 +1,9 @@
-"""Why a program was late, as text: its longest waits, and who was in the way of each."""
+"""Why a program was late, as text: the waits that cost it most, and who was in the way."""
 
 from necroscope.analysis.task_waits import TaskWait
 from necroscope.analysis.victim import VictimReport
 from necroscope.model.units import format_moment
+from necroscope.views.format import literal
 
 _KINDS = {
     "runnable": "wanted a core and had none",
@@ -14,17 +15,30 @@ _KINDS = {
 def victim_to_text(report: VictimReport) -> str:
     span = f"{format_moment(report.span.from_ns)} to {format_moment(report.span.to_ns)}"
     if not report.waits:
-        return f"no wait of {report.name} is recorded from {span}"
+        return f"no wait of {report.name} is recorded from {span}\nhint: {_way_out(report)}"
     lines = [f"{report.name}, {span}", ""]
     lines += [
-        f"  {_KINDS[kind]} {count} times, {report.total_s[kind]:.2f} s in all"
+        f"  {_KINDS[kind]} {_times(count)}, {report.total_s[kind]:.2f} s in all"
         for kind, count in report.count.items()
     ]
-    lines += ["", "  the longest"]
-    for wait in report.waits:
+    lines += ["", "  what cost most, and the longest wait of each"]
+    for alike in report.waits:
+        wait = alike.longest
         lines.append(f"    {format_moment(wait.from_ns)[11:]}  {wait.words()}")
         lines += [f"      {text}" for text in _in_the_way(wait)]
+        if alike.count > 1:
+            lines.append(f"      {alike.count} waits like this, {alike.total_s:.2f} s in all")
     return "\n".join(lines)
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _way_out(report: VictimReport) -> str:
+    if report.others:
+        return f"the programs that waited longest: {', '.join(map(literal, report.others))}"
+    return "no wait of any program is recorded here; see: necroscope info, docs/waits.md"
 
 
 def _in_the_way(wait: TaskWait) -> list[str]:
@@ -32,10 +46,15 @@ def _in_the_way(wait: TaskWait) -> list[str]:
     if wait.by is not None and wait.is_for_a_core:
         ran_s = wait.by_ran_ns / 1e9
         found.append(
-            f"{wait.by.comm}[{wait.by.pid}] ({wait.by.policy}) had the core for {ran_s:.2f} s"
+            f"{wait.by.comm}[{wait.by.tid}] ({wait.by.policy}) had the core for {ran_s:.2f} s"
         )
     elif wait.by is not None:
-        found.append(f"{wait.by.comm}[{wait.by.pid}] ended it")
+        found.append(f"{wait.by.comm}[{wait.by.tid}] ended it")
+    elif wait.is_for_a_core:
+        found.append(
+            "no task kept the core for long: many took turns, or the CPU quota of its cgroup"
+            " (cpu.max) was used up"
+        )
     if wait.stack:
         found.append(f"slept in {' < '.join(wait.stack[:6])}")
     if wait.by_stack:
