@@ -155,7 +155,7 @@ def _functions(question: FlameQuestion, style: TextStyle) -> tuple[Any, Notes]:
     tree = question.flame()
     heading = _flame_heading(question, tree)
     functions = top_functions(tree, style.top if style.as_json else None)
-    groups = parts(tree) if question.group_by else []
+    groups = parts(tree) if question.group_by or question.is_of_waits else []
     if style.as_json:
         return functions_json(functions, heading, groups), tree.left_out
     top = style.top or DEFAULT_TOP

@@ -125,6 +125,9 @@ _MOST_REASONS: Final = 3
 _FOR_MORE: Final = (
     "ask for more time or drop a filter; --state idle shows idle cores where they were kept"
 )
+_FOR_MORE_WAITS: Final = (
+    "ask for more time or drop a filter; waits under the setting `waits` (20ms) are not kept"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +252,7 @@ class FlameQuestion:
         hint = (
             "ask for a window within the recording; times without a zone are UTC"
             if is_outside
-            else _FOR_MORE
+            else (_FOR_MORE_WAITS if self.is_of_waits else _FOR_MORE)
         )
         return UsageError(literal_line(facts), hint)
 

@@ -35,7 +35,9 @@ class Part(NamedTuple):
 def top_functions(
     flame: FlameTree, count: int | None = None, *, by_total: bool = False
 ) -> list[FunctionWeight]:
-    """The heaviest functions of a tree that is not turned; groups are no functions."""
+    """The heaviest functions of a tree that is not turned; a group counts only where a stack ends
+    in it, as a wait for a core does.
+    """
     tree, (row,) = merge(flame)
     own = tree.sums(row, flame.self_weight)
     total = np.where(tree.is_outermost_of_its_frame(), tree.totals(own), 0)
@@ -48,7 +50,9 @@ def top_functions(
         for number in order.tolist()
         if sums[1, number]
     )
-    functions = [(frame, own, total) for frame, own, total in found if frame.kind != GROUP][:count]
+    functions = [(frame, own, total) for frame, own, total in found if own or frame.kind != GROUP][
+        :count
+    ]
     whole = flame.samples or 1
     return [
         FunctionWeight(frame, own, total, own / whole, total / whole)

@@ -12,7 +12,7 @@ from necroscope.stacks.merge import merge, tree_of
 from necroscope.store.query import Store
 from necroscope.store.selection import Selection
 
-UNIT: Final = "milliseconds waited"
+UNIT: Final = "ms waited"
 _COLUMNS: Final = (
     *("time", "waited_ns", "kind", "is_open", "cpu", "pid", "tid", "comm", "cgroup"),
     *("stack", "by_comm"),

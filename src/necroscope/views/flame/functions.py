@@ -33,7 +33,7 @@ def functions_text(
         heading.lines()[0],
         *_part_lines(groups, top),
         "",
-        f"{'self':>7} {'total':>7} {'samples':>9}  function",
+        f"{'self':>7} {'total':>7} {heading.window.unit:>9}  function",
     ]
     for each in functions[:top]:
         numbers = f"{each.self_share:>7.1%} {each.total_share:>7.1%} {count(each.self_weight):>9}"
@@ -134,7 +134,7 @@ def differential_json(pairs: Sequence[Pair], tree: DifferentialTree, heading: He
 def _line(numbers: str, frame: Frame, width: int | None) -> str:
     name = shown(frame)
     if width is None:
-        return f"{numbers}  {name.text}  {name.module}"
+        return f"{numbers}  {name.text}  {name.module}".rstrip()
     room = width - len(numbers) - 4 - _MODULE
     if room < _NARROWEST_NAME:
         return f"{numbers}  {fit(name.text, max(width - len(numbers) - 2, 1))}".rstrip()
