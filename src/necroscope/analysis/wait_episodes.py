@@ -12,7 +12,7 @@ from necroscope.analysis.episodes import Episode, EpisodeKind
 from necroscope.analysis.node import Node
 from necroscope.analysis.task_waits import RUNNABLE, TaskWait
 from necroscope.analysis.wait_channels import DEVICE, FUTEX, LOCK, OTHER, WRITEBACK
-from necroscope.model.definitions import ORDINARY
+from necroscope.model.definitions import ORDINARY, OVER_NS
 from necroscope.model.span import Span, merge
 from necroscope.model.units import NS_PER_S
 
@@ -27,7 +27,6 @@ _CROWDED_S: Final = 3.0
 _BLOCKED_S: Final = {LOCK: 0.2, FUTEX: 0.2, WRITEBACK: 0.5, DEVICE: 1.0, OTHER: 1.0}
 _HUNG_S: Final = 10.0
 _NEVER_S: Final = float("inf")
-_BRIDGE_NS: Final = 2 * NS_PER_S
 _WAITED_FOR_CORE: Final = (
     "ordinary tasks wanted core {cpu} and had to wait, {amount:,.0f} times, the longest"
     " {wait_ms:,.0f} ms"
@@ -119,7 +118,7 @@ def _together(waits: Iterable[tuple[object, TaskWait]]) -> Iterator[list[TaskWai
     latest: dict[object, list[TaskWait]] = {}
     for key, wait in waits:
         own = latest.get(key, [])
-        if own and wait.from_ns > max(other.to_ns for other in own) + _BRIDGE_NS:
+        if own and wait.from_ns > max(other.to_ns for other in own) + OVER_NS:
             yield own
             own = []
         latest[key] = [*own, wait]

@@ -1,6 +1,6 @@
 """Job runners move processes between cgroups all at once, and everyone who touches a cgroup waits.
 
-What it does: a hundred processes of a job runner move themselves from one cgroup to another and
+What it does: two hundred processes of a job runner move themselves from one cgroup to another and
 back, by writing to cgroup.procs as a shell does. Each opens the file, which takes the lock of its
 inode, and moves, which takes the one lock of all cgroups. They stand in line for hundreds of
 milliseconds, and so does everyone else who touches a cgroup; no core need be busy for that.
@@ -61,7 +61,7 @@ class KernelLockConvoy(MovedProcesses):
     cause = "kernel-lock-convoy"
     twin = "cgroup-jobs"
     seconds = 10
-    movers = 100
+    movers = 220
     pause_s = 0.0
 
     def verify(self, stage: Stage, measured: Measured) -> Truth:  # noqa: ARG002
