@@ -91,7 +91,10 @@ class Convoy:
             )
             texts += [f"meanwhile {wait.words()}" for wait in self.chain]
             if not self.chain:
-                texts.append(f"{self.holder.comm} did not sleep long for anything else meanwhile")
+                texts.append(
+                    f"no wait of {self.holder.comm} itself is recorded meanwhile: it worked, or"
+                    " slept for a timer, socket or pipe, which is not recorded"
+                )
         return [case.evidence(text, "waits") for text in texts]
 
 

@@ -53,22 +53,22 @@ _VICTIM_NS: Final = 30 * NS_PER_S
     "core",
     type=click.IntRange(min=0),
     metavar="N",
-    help="only of this core; with --at: ask about it",
+    help="only incidents of this core; with --at: ask about this core",
 )
 @click.option(
     "--victim",
     metavar="NAME|PID",
     help="why was this program late? its waits, and who was in the way; with --at: around it",
 )
-@click.option("--json", "as_json", is_flag=True, help="as JSON")
+@click.option("--json", "as_json", is_flag=True, help="print JSON")
 @click.option(
     "--html",
     "page",
     type=click.Path(path_type=Path),
     metavar="F",
-    help="also as the time machine in one file",
+    help="also write the time machine to this one file",
 )
-@click.option("--again", is_flag=True, help="judge again what was judged while it was recorded")
+@click.option("--again", is_flag=True, help="judge again, do not read the verdicts in it")
 @click.option(
     "--watch", is_flag=True, help="stay on a live recording: show what comes, and when it is over"
 )
@@ -85,8 +85,8 @@ def command(
     """What happened, who did it, why we think so, what to do, and what will not help.
 
     A recording or a capture of another tool (perf.data, perf script). A healthy one has no
-    incident. What could not be seen is said, and how to record it. What was judged while it was
-    recorded is read from the recording; --again judges it once more.
+    incident. It also reports what it could not see, and how to record that. Verdicts that were
+    made during the recording are read from it; --again judges from the data once more.
 
     \b
     Examples:

@@ -54,8 +54,8 @@ def assess(case: Case) -> Assessment | None:
         against=[_evidence(case, held)] if held else (),
         doubt=0.6 if held else 0.0,
         summary=(
-            f"{culprit.comm or path} waits for its own CPU quota: {worst.level:.1f} s of its"
-            f" threads' time per second are throttled in {path}"
+            f"{f'{culprit.comm} in {path}' if culprit.comm else path} waits for its own CPU quota:"
+            f" {worst.level:.1f} s of its threads' time per second is throttled"
         ),
         culprit=culprit,
         origin=Origin("unit", unit) if unit and path.endswith(unit) else Origin("cgroup", path),
@@ -118,7 +118,7 @@ CAUSE = Cause(
         ),
         "for latency: requests without a limit, or whole cores by a cpuset",
     ),
-    verify=("nr_throttled of the cgroup stands still",),
+    verify=("nr_throttled in the cgroup's cpu.stat no longer grows",),
     will_not_help=(
         WillNotHelp("a bigger node", "the quota is the same there"),
         WillNotHelp(

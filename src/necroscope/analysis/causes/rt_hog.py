@@ -52,7 +52,7 @@ def assess(case: Case) -> Assessment | None:
     texts = [(f"its scheduling policy is {rank}", "tasks")] if rank is not None else []
     texts += [(waited, "runqueue")] if waited else []
     unseen = case.evidence("its scheduling policy was not captured", "tasks", case.core)
-    lower = f"chrt --other -p 0 {thread}  # an ordinary priority, or let it sleep between its work"
+    lower = f"chrt --other -p 0 {thread}  # an ordinary priority, until it starts again"
     return Assessment(
         explains=hog.share,
         is_confirmed=(is_real_time or bool(throttled))
@@ -99,7 +99,10 @@ CAUSE = Cause(
     assess=assess,
     thresholds=LIMITS,
     fix=(
-        "give the task an ordinary priority, or make it wait for its work instead of spinning",
+        (
+            "for good: start the task with an ordinary priority, or make it wait for its work"
+            " instead of spinning"
+        ),
         "if it must be real-time: keep network queues and their threads off its core",
     ),
     verify=(

@@ -52,6 +52,14 @@ def assess(case: Case) -> Assessment | None:
         ),
         culprit=culprit,
         origin=origin_of(culprit),
+        fix=(_look_inside(culprit.pid),) if culprit and culprit.pid else (),
+    )
+
+
+def _look_inside(pid: int) -> str:
+    return (
+        f"gdb -p {pid} --batch -ex 'thread apply all bt'  # while it is slow, to see what the"
+        f" holder does; stops it for a moment (of Python: py-spy dump --pid {pid})"
     )
 
 

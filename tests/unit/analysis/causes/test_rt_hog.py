@@ -46,6 +46,8 @@ def test_a_fifo_task_that_starves_a_thread_is_named() -> None:
     assert incident.verdict.culprit is not None
     assert (incident.verdict.culprit.comm, incident.verdict.culprit.pid) == ("control-loop", 77)
     assert "77" in incident.verdict.fix[0]
+    assert sum("an ordinary priority, until" in step for step in incident.verdict.fix) == 1
+    assert incident.verdict.fix[1].startswith("for good: ")
 
 
 def test_without_the_policy_it_is_not_named_however_long_the_wait() -> None:

@@ -31,6 +31,14 @@ def test_the_thread_that_held_the_lock_is_named_and_not_the_kernel() -> None:
     assert verdict.culprit is not None
     assert verdict.culprit.comm == "compactor"
     assert any(advice.what == "kernel tuning" for advice in verdict.will_not_help)
+    assert verdict.fix[0].startswith("gdb -p 70 ")
+
+
+def test_a_sleep_that_is_not_recorded_is_not_denied() -> None:
+    """A holder in nanosleep(2) or read(2) leaves no row in `waits`."""
+    (incident,) = diagnose(threads()).incidents
+    texts = [item.text for item in incident.verdict.evidence]
+    assert any("slept for a timer, socket or pipe, which is not recorded" in text for text in texts)
 
 
 def test_a_moment_is_what_locks_are_for() -> None:
