@@ -106,6 +106,11 @@ class Case:
         self.node.asked.add("waits")
         return [wait for wait in self.node.waits if touches(wait.span, self.window)]
 
+    def waits_for(self, kind: str) -> list[TaskWait]:
+        """Sleeps for this kind of thing, of those that the incident is about."""
+        subjects = {e.subject for e in self.episodes if e.kind is EpisodeKind.TASK_BLOCKED}
+        return [w for w in self.waits if w.channel.kind == kind and w.subject in subjects]
+
     def events_of(self, *kinds: str) -> list[JoinedEvent]:
         return [event for event in self.events if event.kind in kinds]
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from necroscope.analysis.attribution import container_of
 from necroscope.analysis.case import Case
-from necroscope.analysis.episodes import EpisodeKind, touches
+from necroscope.analysis.episodes import touches
 from necroscope.analysis.node import Node
 from necroscope.analysis.report import Culprit, Evidence
 from necroscope.analysis.task_waits import TaskWait, Waiter
@@ -100,11 +100,9 @@ class Convoy:
 
 def convoys(case: Case, kind: str) -> list[Convoy]:
     """Of this kind of channel, those the incident is about, most waited for first."""
-    subjects = {e.subject for e in case.episodes if e.kind is EpisodeKind.TASK_BLOCKED}
     found: dict[str, list[TaskWait]] = {}
-    for wait in case.waits:
-        if wait.channel.kind == kind and wait.subject in subjects:
-            found.setdefault(wait.subject, []).append(wait)
+    for wait in case.waits_for(kind):
+        found.setdefault(wait.subject, []).append(wait)
     made = [_convoy(name, waits, case.node) for name, waits in found.items()]
     return sorted(made, key=lambda one: -one.total_s)
 

@@ -87,11 +87,8 @@ def assess(case: Case) -> Assessment | None:
         culprit, named_by = _longest(case, stood)
     waits_for_server = any(function in CLIENTS for function in culprit.path)
     is_still = _is_still(case, done)
-    is_certain = (
-        bool(events)
-        or bool(_standing(case, "io_hung"))
-        or (bool(stood) and (waits_for_server or is_still))
-    )
+    has_stood = bool(stood) and (waits_for_server or is_still)
+    is_certain = bool(events) or bool(_standing(case, "io_hung")) or has_stood
     waits_for_disk = not (is_certain or waits_for_server)
     is_slow = done is not None and not is_still and waits_for_disk
     moves, ran = ([], []) if is_certain else (_moves(case), _ran(case))
@@ -111,14 +108,10 @@ def assess(case: Case) -> Assessment | None:
 
 def _stood(case: Case) -> list[TaskWait]:
     """Programs that slept for a device or a file server for so long, the longest first."""
-    subjects = {e.subject for e in case.episodes if e.kind is EpisodeKind.TASK_BLOCKED}
     found = [
         wait
-        for wait in case.waits
-        if wait.channel.kind == DEVICE
-        and wait.subject in subjects
-        and wait.task.policy != "kernel"
-        and wait.seconds >= case.limits.lasts_s
+        for wait in case.waits_for(DEVICE)
+        if wait.task.policy != "kernel" and wait.seconds >= case.limits.lasts_s
     ]
     return sorted(found, key=lambda wait: -wait.seconds)
 

@@ -14,7 +14,6 @@ from typing import Final
 from necroscope.analysis.attribution import container_of
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.episodes import EpisodeKind
 from necroscope.analysis.evidence import suffering
 from necroscope.analysis.functions import functions
 from necroscope.analysis.report import Culprit, WillNotHelp
@@ -32,8 +31,7 @@ _DIRTIES: Final = functions("balance_dirty_pages*")
 
 
 def assess(case: Case) -> Assessment | None:
-    subjects = {e.subject for e in case.episodes if e.kind is EpisodeKind.TASK_BLOCKED}
-    waits = [w for w in case.waits if w.channel.kind == WRITEBACK and w.subject in subjects]
+    waits = case.waits_for(WRITEBACK)
     if not waits:
         return None
     writer = _writer(case, waits)
