@@ -65,6 +65,8 @@ def test_a_diagnosis_opens_at_the_incident_with_its_verdict(
         verdict = page.locator("#verdict").inner_text()
         for part in ("collector", "irq-core-collision", "eth0", "What to do", "core 1"):
             assert part in verdict
+        # As in the terminal: who holds a lock is not on a core.
+        assert page.locator("#verdict dt").first.inner_text() == "who"
         page.wait_for_function(
             "() => document.querySelector('#lane-flame h2').textContent.includes('core 1')"
         )
@@ -143,6 +145,8 @@ def test_a_capture_without_other_tables_has_its_flame_graph(
     run("flame", CAPTURES / name, "-o", tmp_path / "f.html")
     with opened(browser, tmp_path / "f.html") as page:
         assert int(note(page).split(" ")[0].replace(",", "")) > 0
+        empty = page.locator("#lane-tasks .empty")
+        assert "No core was found held in this window" in empty.inner_text()
 
 
 def test_a_fleet_s_flame_graph_and_its_differential(browser: Any, tmp_path: Path) -> None:

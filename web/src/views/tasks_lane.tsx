@@ -1,4 +1,4 @@
-// Who was on a hot core when a trigger fired: the table of tasks.
+// Who was on a hot core when it was found held: the table of tasks.
 import { useAtom } from "../lib/atom";
 import { useLatest } from "../lib/latest";
 import type { TaskRow } from "../logic/answers";
@@ -19,7 +19,7 @@ export function TasksLane() {
   const note = ["captured when a core was found held", ...(answer.value?.left_out ?? [])].join(" · ");
   return (
     <Lane id="tasks" title={who} note={answer.error?.message ?? note} isAsking={answer.isAsking}>
-      {rows.length ? <Tasks rows={rows} /> : <p class="empty">{span ? "No trigger fired in this window." : "Choose a window."}</p>}
+      {rows.length ? <Tasks rows={rows} /> : <p class="empty">{span ? "No core was found held in this window, so no tasks were captured." : "Choose a window."}</p>}
     </Lane>
   );
 }

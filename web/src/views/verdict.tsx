@@ -111,7 +111,7 @@ function Answer({ verdict }: { verdict: Verdict }) {
       <dl>
         {culprit?.comm && (
           <>
-            <dt>on the core</dt>
+            <dt>who</dt>
             <dd>
               <b>{culprit.comm}</b> {culprit.pid !== null && <span class="faint">pid {culprit.pid}</span>}
               {(culprit.unit ?? culprit.container ?? culprit.cgroup) && <div class="faint wrap">{culprit.unit ?? culprit.container ?? culprit.cgroup}</div>}

@@ -64,5 +64,6 @@ def _finding(kind: str, rows: list[NamedRow], now_ns: int) -> Finding:
         level,
         title,
         facts,
-        "keep a recorder running, so that the next one is explained: necroscope record",
+        "necroscope diagnose DIR explains it if a recorder ran then; if none did, keep one running:"
+        " necroscope record --dir DIR",
     )
