@@ -69,7 +69,7 @@ def command(
       necroscope check
       necroscope check --json | jq '.findings[].title'
       necroscope check --probe          what does a walk over all cgroups cost here?
-      necroscope check --recording /var/lib/necroscope
+      necroscope check --recording /var/lib/necroscope   also locks, quotas: what its recorder found
       necroscope check --plugin         as a custom plugin of node-problem-detector
     """
     settings = chosen_settings(settings_file, options)

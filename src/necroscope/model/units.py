@@ -66,7 +66,8 @@ def parse_moment_ns(text: str, now_ns: int) -> int:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise UsageError(
-            f"{text!r} is not a valid moment", "write it as 2026-04-15T10:30:00Z or -5m"
+            f"{text!r} is not a valid moment",
+            "write it with its date, as 2026-04-15T10:30:00Z, or as -5m",
         ) from None
     return datetime_ns(moment)
 

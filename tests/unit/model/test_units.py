@@ -89,6 +89,12 @@ def test_what_is_no_moment_is_a_usage_error_with_a_hint(text: str) -> None:
     assert caught.value.hint
 
 
+def test_a_time_of_day_alone_is_answered_with_what_is_missing() -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_moment_ns("05:26:55", NOW_NS)
+    assert "with its date" in caught.value.hint
+
+
 @pytest.mark.parametrize(
     "time_ns", [0, NOW_NS, NOW_NS + 250 * NS_PER_MS, 4_102_444_799_999 * NS_PER_MS]
 )

@@ -95,6 +95,7 @@ def test_a_reset_of_this_hour_is_a_problem_and_an_older_one_a_notice(node) -> No
     assert found.level is Level.PROBLEM
     assert found.title == "network device resets in the kernel log: 2, the last 1 min ago"
     assert "eth0" in found.facts[0]
+    assert found.hint.startswith("necroscope diagnose DIR explains it if a recorder ran then")
 
 
 def test_a_line_that_the_kernel_did_not_write_is_no_reset(node) -> None:
