@@ -17,6 +17,7 @@ from necroscope.analysis.convoys import convoys
 from necroscope.analysis.evidence import suffering
 from necroscope.analysis.report import WillNotHelp
 from necroscope.analysis.task_origin import origin_of
+from necroscope.analysis.task_waits import Waiter
 from necroscope.analysis.thresholds import Threshold, Thresholds
 from necroscope.analysis.wait_channels import FUTEX
 
@@ -34,8 +35,8 @@ def assess(case: Case) -> Assessment | None:
     limits = case.limits
     is_long = convoy.longest.seconds >= limits.least_s and convoy.total_s >= limits.total_s
     culprit = convoy.culprit(case.node)
-    who = convoy.holder.comm if convoy.holder else "another thread"
     program = convoy.longest.task.comm
+    who = _name(convoy.holder, program) if convoy.holder else "another thread"
     against = [
         case.evidence(f"the holder itself was held up: {wait.words()}", "waits")
         for wait in convoy.chain[-1:]
@@ -54,6 +55,11 @@ def assess(case: Case) -> Assessment | None:
         origin=origin_of(culprit),
         fix=(_look_inside(culprit.pid),) if culprit and culprit.pid else (),
     )
+
+
+def _name(holder: Waiter, program: str) -> str:
+    """Threads without a name of their own have the program's, which tells nothing here."""
+    return holder.comm if holder.comm != program else f"its thread {holder.tid}"
 
 
 def _look_inside(pid: int) -> str:

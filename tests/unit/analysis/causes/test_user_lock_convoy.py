@@ -6,7 +6,7 @@ from tests.drawn_waits import by, wait
 from necroscope.analysis.engine import diagnose
 
 
-def threads(count: int = 3, lasts_s: float = 0.8) -> DrawnNode:
+def threads(count: int = 3, lasts_s: float = 0.8, holder: str = "compactor") -> DrawnNode:
     node = drawn_node(
         """
         core 0:  ..............................
@@ -14,7 +14,7 @@ def threads(count: int = 3, lasts_s: float = 0.8) -> DrawnNode:
         """
     )
     for number in range(count):
-        ended = {"by_comm": "compactor", "by_pid": 70, "by_tid": 75}
+        ended = {"by_comm": holder, "by_pid": 70, "by_tid": 75}
         futex = {
             "kind": "futex",
             "stack": "futex_wait_queue;futex_wait;do_futex",
@@ -39,6 +39,15 @@ def test_a_sleep_that_is_not_recorded_is_not_denied() -> None:
     (incident,) = diagnose(threads()).incidents
     texts = [item.text for item in incident.verdict.evidence]
     assert any("slept for a timer, socket or pipe, which is not recorded" in text for text in texts)
+
+
+def test_a_holder_with_the_name_of_its_program_is_called_by_its_number() -> None:
+    named, unnamed = (
+        diagnose(threads(holder=name)).incidents[0].verdict.summary
+        for name in ("compactor", "consul")
+    )
+    assert named.endswith("a lock of their own program that compactor held")
+    assert unnamed.endswith("a lock of their own program that its thread 75 held")
 
 
 def test_a_moment_is_what_locks_are_for() -> None:
