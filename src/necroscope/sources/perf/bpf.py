@@ -325,7 +325,8 @@ def _bpf_in(command: int, attr: "ctypes.Array[ctypes.c_char]") -> int:
     try:
         return syscall("bpf", command, attr, len(attr))
     except OSError as error:
-        if error.errno in (errno.EPERM, errno.EACCES):
+        # The verifier answers EACCES too, to a program that it does not accept.
+        if error.errno == errno.EPERM or (error.errno == errno.EACCES and command != _PROG_LOAD):
             raise PermissionMissing(
                 "cannot use BPF: CAP_BPF is missing",
                 "give CAP_BPF and CAP_PERFMON (before Linux 5.8 CAP_SYS_ADMIN, before 5.11 also"

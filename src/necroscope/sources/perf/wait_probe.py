@@ -3,6 +3,7 @@
 All are held by descriptor: with the recorder they are gone.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +34,7 @@ from necroscope.sources.perf.wait_scan import ScanProgram
 
 _RING_BYTES: Final = 1 << 18
 _MOST_OPEN: Final = 512
+_RING_ON_REAL_TIME: Final = (6, 12)
 
 
 class _Closable(Protocol):
@@ -52,6 +54,7 @@ class WaitProbe:
         self._core_count = core_count
         allow_locked_memory()
         try:
+            _refuse_sleeping_ring(root)
             self._open(root, threshold_ns)
             self.attach()
         except (OSError, NecroscopeError) as error:
@@ -138,3 +141,21 @@ class WaitProbe:
                 raise
         code = WaitPrograms(replace(places, futex=None), maps, threshold_ns).at_switch()
         return self._hold(TypedTracepointProgram(code, identity))
+
+
+def _refuse_sleeping_ring(root: Path) -> None:
+    """Before 6.12 (8b62645b09f8) the lock of a ring sleeps on PREEMPT_RT, which a program must not
+    do inside the scheduler.
+    """
+    try:
+        is_real_time = (root / "sys/kernel/realtime").read_text().strip() == "1"
+        release = (root / "proc/sys/kernel/osrelease").read_text()
+    except OSError:
+        return
+    numbers = re.match(r"(\d+)\.(\d+)", release)
+    if is_real_time and numbers and tuple(map(int, numbers.groups())) < _RING_ON_REAL_TIME:
+        raise SourceUnavailable(
+            f"BPF cannot time waits on the real-time kernel {release.strip()}: the lock of a BPF"
+            " ring sleeps there",
+            "real-time kernels since 6.12 can",
+        )

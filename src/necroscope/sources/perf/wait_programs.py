@@ -126,19 +126,19 @@ class WaitPrograms(WaitCode):
         program.store32_constant(bpf.R9, 0, 0)
         program.load64(bpf.R1, bpf.R9, SWITCHES)
         program.load64(bpf.R2, bpf.R6, places.switches)
-        program.jump_if_differs(bpf.R1, bpf.R2, "out")
+        program.jump_if_differs(bpf.R1, bpf.R2, "other")
         program.call(bpf.KTIME_GET_NS)
         program.load64(bpf.R1, bpf.R9, SINCE)
-        program.jump_if_above_register(bpf.R1, bpf.R0, "out")
+        program.jump_if_above_register(bpf.R1, bpf.R0, "other")
         program.move(bpf.R8, bpf.R0)
         program.subtract(bpf.R8, bpf.R1)
-        program.jump_if_at_most(bpf.R8, self.threshold_ns, "out")
+        program.jump_if_at_most(bpf.R8, self.threshold_ns, "other")
         program.call(bpf.GET_SMP_PROCESSOR_ID)
-        program.jump_if_above(bpf.R0, self.maps.core_count - 1, "out")
+        program.jump_if_above(bpf.R0, self.maps.core_count - 1, "other")
         # The verifier loses a register's type at a call that ends in two ways, not its number.
         program.store64(bpf.R10, _SLEPT, bpf.R8)
         program.move(bpf.R8, bpf.R0)
-        self._reserve(program, BLOCKED_BYTES)
+        self._reserve(program, BLOCKED_BYTES, "other")
         program.move(bpf.R8, bpf.R0)
         self._write_sleeper(program)
         self.describe(program, bpf.R6, bpf.R8, TASK)
@@ -146,7 +146,7 @@ class WaitPrograms(WaitCode):
         take_stack(program, bpf.GET_TASK_STACK, bpf.R6, STACK, STACK_LENGTH)
         take_stack(program, bpf.GET_STACK, bpf.R7, OPEN_BYTES, OTHER_STACK_LENGTH)
         self._submit(program)
-        program.jump("out")
+        # A sleep that was noted is not counted again as a wait for a core, however it was noted.
         program.label("other")
         self._note_awake(program)
         return leave(program)
@@ -237,8 +237,8 @@ class WaitPrograms(WaitCode):
         program.add_constant(bpf.R1, 1)
         program.store64(bpf.R3, 0, bpf.R1)
 
-    def _reserve(self, program: bpf.Program, size_bytes: int) -> None:
-        """R0 = a record of the ring; without one it is counted on core R8, and that is all."""
+    def _reserve(self, program: bpf.Program, size_bytes: int, without: str = "out") -> None:
+        """R0 = a record of the ring; `without` one it is counted on core R8, and that is all."""
         program.load_map(bpf.R1, self.maps.ring)
         program.move_constant(bpf.R2, size_bytes)
         program.move_constant(bpf.R3, 0)
@@ -250,7 +250,7 @@ class WaitPrograms(WaitCode):
         program.load64(bpf.R2, bpf.R1, LOST)
         program.add_constant(bpf.R2, 1)
         program.store64(bpf.R1, LOST, bpf.R2)
-        program.jump("out")
+        program.jump(without)
         program.label("reserved")
 
     def _submit(self, program: bpf.Program) -> None:
@@ -350,7 +350,7 @@ def _leave_out_but_locks(program: bpf.Program, futex: Futex) -> None:
     """R9 = the address of the lock that R6 waits for in futex(2)."""
     program.move(bpf.R1, bpf.R6)
     program.call(bpf.TASK_PT_REGS)
-    program.load64(bpf.R1, bpf.R0, futex.call)
+    program.load32(bpf.R1, bpf.R0, futex.call)  # 32 bits on arm64
     program.jump_if_not_equal(bpf.R1, futex.number, "next")
     program.load64(bpf.R9, bpf.R0, futex.address)
     program.load64(bpf.R1, bpf.R0, futex.command)

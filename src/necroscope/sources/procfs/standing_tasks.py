@@ -27,8 +27,8 @@ class _Seen(NamedTuple):
     """A process at a look; `since_ns` is when it was first seen to stand like this."""
 
     state: str
+    ran_ns: int
     runs: int
-    delay_ns: int
     since_ns: int
 
 
@@ -52,23 +52,21 @@ class StandingTasks:
             times = parse_schedstat(_content(self._proc / f"{pid}/schedstat"))
             if state not in ("D", "R") or times is None:
                 continue
-            delay_ns, runs = times
             before = seen.get(pid)
-            stood = before is not None and before.state == state and before.runs == runs
+            stood = before is not None and before[:-1] == (state, *times)
             since_ns = before.since_ns if before is not None and stood else now.monotonic_ns
-            self._seen[pid] = _Seen(state, runs, delay_ns, since_ns)
-            booked_ns = delay_ns - before.delay_ns if before is not None else 0
-            waited_ns = now.monotonic_ns - since_ns if stood else booked_ns
-            if waited_ns >= _LEAST_NS and (stood or state == "R"):
-                rows.append(self._row(pid, stat, waited_ns, now, is_open=stood))
+            self._seen[pid] = _Seen(state, *times, since_ns)
+            waited_ns = now.monotonic_ns - since_ns
+            if waited_ns >= _LEAST_NS:
+                rows.append(self._row(pid, stat, waited_ns, now))
         return rows
 
-    def _row(self, pid: int, stat: bytes, waited_ns: int, now: Moment, *, is_open: bool) -> Row:
+    def _row(self, pid: int, stat: bytes, waited_ns: int, now: Moment) -> Row:
         comm, state, policy, priority = parse_stat(stat)
         cpu = int(stat.rpartition(b")")[2].split()[_PROCESSOR])
         stack = parse_stack(_content(self._proc / f"{pid}/stack")) if state == "D" else ()
         return (
-            *(now.time_ns, waited_ns, "blocked" if state == "D" else "runnable", is_open, cpu),
+            *(now.time_ns, waited_ns, "blocked" if state == "D" else "runnable", True, cpu),
             *(pid, pid, comm or "", None, policy, priority or 0, None),
             *(";".join(stack) or None, None, None, None, None, None, None, None, None),
         )
@@ -79,9 +77,9 @@ class StandingTasks:
 
 
 def parse_schedstat(data: bytes) -> tuple[int, int] | None:
-    """Time waited for a core and how often it got one, of `run_ns wait_ns runs`."""
+    """How long it ran and how often it got a core, of `run_ns wait_ns runs`."""
     fields = data.split()
-    return (int(fields[1]), int(fields[2])) if len(fields) == 3 else None
+    return (int(fields[0]), int(fields[2])) if len(fields) == 3 else None
 
 
 def _content(path: Path) -> bytes:

@@ -40,6 +40,17 @@ def test_a_refusal_names_the_capability_that_older_kernels_ask_for(
     assert "CAP_SYS_RESOURCE" in caught.value.hint
 
 
+def test_a_program_that_the_verifier_does_not_accept_is_not_a_missing_capability(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def rejected(*_: object) -> int:
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(bpf, "syscall", rejected)
+    with pytest.raises(OSError, match="Permission denied"):
+        bpf.RawTracepointProgram(bytes(8), "softirq_entry")
+
+
 @pytest.mark.root
 @pytest.mark.kernel
 def test_a_map_is_read_and_cleared_alike_by_calls_and_as_shared_memory() -> None:

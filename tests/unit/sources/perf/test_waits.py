@@ -14,6 +14,7 @@ from necroscope.model.units import NS_PER_MS
 from necroscope.sources.perf import wait_layout as layout
 from necroscope.sources.perf import waits
 from necroscope.sources.perf.wait_probe import WaitProbe
+from necroscope.sources.perf.wait_programs import WaitPrograms
 from necroscope.sources.perf.wait_records import parse
 from necroscope.sources.perf.waits import OpenWaits, Waits, bounded, difference, without_scheduling
 from necroscope.sources.sysfs import cpus
@@ -216,16 +217,54 @@ def test_without_bpf_who_stands_still_is_seen_in_proc_and_the_gap_says_how_littl
     assert rows[0][12] == "rpc_wait_bit_killable;nfs_getattr"
 
 
-def test_without_bpf_time_that_was_waited_for_a_core_is_read_when_it_is_booked(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("looks", "waited_s"),
+    [
+        # A build: it ran and waited in turn, seconds in all. A loop alone on its core: one long run.
+        (["100 0 0", "900 3000000000 40", "1900 7000000000 80"], []),
+        (["100 0 1", "5000000100 0 1", "10000000100 0 1"], []),
+        (["100 0 1", "100 0 1", "100 0 1"], [5, 10]),
+    ],
+)
+def test_without_bpf_only_who_did_not_run_once_stood(
+    tmp_path: Path, looks: list[str], waited_s: list[int]
 ) -> None:
     process = tmp_path / "proc/71"
     process.mkdir(parents=True)
     (process / "stat").write_text(f"71 (x) {' '.join(['R', *['0'] * 50])}")
     source = Waits(tmp_path, (0,), 20 * NS_PER_MS, lambda _: None)
     found = []
-    for look, delay_ns in enumerate((0, 3 * 10**9, 3 * 10**9 + 1000)):
-        (process / "schedstat").write_text(f"100 {delay_ns} {look}")
+    for look, schedstat in enumerate(looks):
+        (process / "schedstat").write_text(schedstat)
         moment = Moment(look * 5 * 10**9, look * 5 * 10**9)
         found += source.read(moment).rows.get("waits", [])
-    assert [(row[1], row[2], row[3]) for row in found] == [(3 * 10**9, "runnable", False)]
+    assert [row[1] for row in found] == [seconds * 10**9 for seconds in waited_s]
+    assert all(row[2] == "runnable" for row in found)
+
+
+@pytest.mark.parametrize(("release", "word"), [("6.6.87-rt54", "ring sleeps"), ("6.12.1", "btf")])
+def test_a_real_time_kernel_whose_rings_sleep_is_left_alone(
+    tmp_path: Path, release: str, word: str
+) -> None:
+    for path, text in (("sys/kernel/realtime", "1"), ("proc/sys/kernel/osrelease", release)):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(f"{text}\n")
+    with pytest.raises(SourceUnavailable, match=word):
+        WaitProbe(tmp_path, 2, 20 * NS_PER_MS)
+
+
+def test_every_sleeper_that_is_taken_out_of_the_table_is_noted_as_awake() -> None:
+    """Else a sleep of which the kernel says that it is queued is counted as a wait for a core."""
+    places = layout.Places(*[8] * 23, has_state_argument=True, futex=None)
+    maps = layout.WaitMaps(3, 4, 5, 6, 2)
+    code = [*struct.iter_unpack("<BBhi", WaitPrograms(places, maps, 1000).at_waking())]
+    taken = next(at for at, (operation, *_) in enumerate(code) if operation == 0x62)
+    submitted = max(at for at, one in enumerate(code) if one[0] == 0x85 and one[3] == 132)
+    is_jump = (0x05, 0x06)  # of the class; calls apart
+    ends = [
+        at + 1 + offset
+        for at, (operation, _, offset, _) in enumerate(code)
+        if taken < at < submitted and operation & 7 in is_jump and operation != 0x85
+    ]
+    assert ends
+    assert all(end <= submitted + 1 for end in ends)
