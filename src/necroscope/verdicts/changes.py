@@ -30,12 +30,15 @@ class Placed(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The incidents of a stretch that were judged. Who still records may make one longer."""
+    """The incidents of a stretch that were judged, and every candidate that was seen, judged or
+    not. A recorder that runs may make one longer.
+    """
 
     from_ns: int
     end_ns: int
     is_live: bool
     incidents: Sequence[Incident]
+    candidates: Sequence[Placed] = ()
 
     def is_over(self, to_ns: int) -> bool:
         return not self.is_live or to_ns < self.end_ns - OVER_NS
@@ -75,8 +78,15 @@ def changes(known: Iterable[LedgerEntry], judgement: Judgement) -> list[LedgerEn
         for other in same[1:]:
             note(replace(other, state=IncidentState.MERGED, merged_into=entry.id))
     for entry in [one for one in entries.values() if one.state is IncidentState.OPEN]:
-        if judgement.is_over(entry.incident.to_ns) and entry.id not in changed:
-            note(_ended(entry, judgement, entries.values()))
+        if entry.id in changed:
+            continue
+        seen = [one.to_ns for one in judgement.candidates if is_same(one, entry.incident)]
+        to_ns = max([entry.incident.to_ns, *seen])
+        longer = replace(entry, incident=replace(entry.incident, to_ns=to_ns))
+        if judgement.is_over(to_ns):
+            note(_ended(longer, judgement, entries.values()))
+        elif _differs(entry, longer):
+            note(longer)
     return list(changed.values())
 
 

@@ -64,8 +64,7 @@ class Follower:
         self._directory = directory
         self._ledger = ledger
         self._store = Store(RecentCatalog(directory))
-        known = ledger.entries.values()
-        self._plan = JudgingPlan(one.incident for one in known if one.state is IncidentState.CLOSED)
+        self._plan = JudgingPlan(ledger.entries.values())
         self._judged = ledger.judged
         self._stretch_ns = ledger.judged[1] if ledger.judged else 0
         self._looked_ns = 0
@@ -154,7 +153,10 @@ class Follower:
         return due
 
     def _judge(self, end_ns: int, *, is_live: bool) -> Round:
+        seen: list[IncidentCandidate] = []
+
         def wanted(candidate: IncidentCandidate) -> bool:
+            seen.append(candidate)
             is_due = self._plan.is_due(candidate, end_ns, is_live=is_live)
             if is_due:
                 self._plan.note(candidate, end_ns, is_live=is_live)
@@ -167,7 +169,7 @@ class Follower:
         report = _diagnose(self._store, Span(from_ns, end_ns + 1), wanted)
         if end_ns - self._stretch_ns >= _STRETCH_NS:
             self._stretch_ns = end_ns
-        judgement = Judgement(from_ns, end_ns, is_live, report.wrong)
+        judgement = Judgement(from_ns, end_ns, is_live, report.wrong, seen)
         return Round(changes(known, judgement), Span(from_ns, end_ns), report.notes, is_judged=True)
 
 

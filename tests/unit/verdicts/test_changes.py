@@ -93,3 +93,13 @@ def test_what_was_merged_does_not_come_back(incident: MakeIncident) -> None:
     known = {one.id: one for one in judge([], 40, incident(10, 15), incident(20, 30))}
     known |= {one.id: one for one in judge(list(known.values()), 60, incident(10, 30))}
     assert judge(list(known.values()), 90, incident(10, 30)) == []
+
+
+def test_what_was_seen_to_go_on_stays_open_though_it_was_not_judged_again(
+    incident: MakeIncident,
+) -> None:
+    known = judge([], 24, incident(12, 24))
+    seen = Judgement(at(0), at(60), True, (incident(10, 50, core=3),), (incident(12, 59),))
+    found = {one.id: one for one in changes(known, seen)}
+    assert told(list(found.values())) == [("10-core3", "closed"), ("12-core1", "open")]
+    assert found["12-core1"].incident.to_ns == at(59)

@@ -68,6 +68,31 @@ def test_a_long_incident_is_opened_soon_and_closed_soon_after_its_end(tmp_path: 
     assert len({entry.id for _, _, entry in changes}) == 1
 
 
+def test_an_incident_longer_than_the_judged_hour_stays_open_while_others_come_and_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follower, "_HOUR_NS", 90_000_000_000)
+    monkeypatch.setattr(follower, "_STRETCH_NS", 30_000_000_000)
+    short = ("." * 35 + "k" * 10) * 6
+    changes = (
+        Following(
+            tmp_path / "r",
+            drawn_node(f"""
+    core 0:  {"." * 270}
+    core 1:  {"." * 60}{"k" * 180}{"." * 30}
+    core 2:  {short}
+    k: system  walker[500]  /system.slice/walker.service  main, read > vfs_read, timer_list_show
+"""),
+        )
+        .until(270)
+        .changes
+    )
+    long = [(second, state) for second, state, one in changes if one.incident.core == 1]
+    assert [state for _, state in long] == ["open"] * (len(long) - 1) + ["closed"]
+    assert 240 < long[-1][0] <= 250
+    assert len({one.id for _, _, one in changes if one.incident.core == 1}) == 1
+
+
 def test_each_incident_is_judged_a_few_times_not_at_every_look(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

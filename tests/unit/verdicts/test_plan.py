@@ -4,6 +4,7 @@ from tests.drawn_node import at
 from tests.unit.verdicts.conftest import MakeIncident
 
 from necroscope.analysis.engine import IncidentCandidate
+from necroscope.verdicts.entry import IncidentState, LedgerEntry
 from necroscope.verdicts.plan import JudgingPlan
 
 
@@ -57,6 +58,22 @@ def test_where_nobody_records_nothing_is_waited_for() -> None:
 
 
 def test_what_the_ledger_holds_as_over_is_not_judged_again(incident: MakeIncident) -> None:
-    plan = JudgingPlan([incident(10, 20)])
+    plan = JudgingPlan([LedgerEntry(IncidentState.CLOSED, 1, incident(10, 20))])
     assert not judged(plan, candidate(10, 20), 60)
     assert judged(plan, candidate(10, 40), 60)
+
+
+def test_what_the_ledger_holds_as_going_on_is_judged_when_it_is_over(
+    incident: MakeIncident,
+) -> None:
+    plan = JudgingPlan([LedgerEntry(IncidentState.OPEN, 1, incident(10, 40))])
+    assert not judged(plan, candidate(10, 42), 43)
+    assert judged(plan, candidate(10, 42), 50)
+
+
+def test_one_that_began_before_the_stretch_is_as_long_as_all_looks_saw_it() -> None:
+    plan = JudgingPlan()
+    seen = [candidate(max(10, end - 100), end) for end in range(11, 1000, 3)]
+    ends = [one.to_ns for one in seen if judged(plan, one, (one.to_ns - at(0)) / 1e9)]
+    assert at(600) < ends[-1]
+    assert len(ends) < 14
