@@ -68,6 +68,7 @@ class Follower:
         self._judged = ledger.judged
         self._stretch_ns = ledger.judged[1] if ledger.judged else 0
         self._looked_ns = 0
+        self._is_past_left = True
         self._left_out: tuple[str, ...] = ()
 
     def look(self, *, is_live: bool, is_alarm: bool = False) -> Round | None:
@@ -110,6 +111,8 @@ class Follower:
 
     def judge_past(self) -> Round | None:
         """The hour before what is judged; None if the recording does not reach back that far."""
+        if not self._is_past_left:
+            return None
         store = Store.open(self._directory)
         begun_ns = self._judged[0] if self._judged is not None else 0
         before = {
@@ -118,6 +121,7 @@ class Follower:
             if (start_ns := segment_start_ns(one.name)) < begun_ns - NS_PER_S
         }
         if not before:
+            self._is_past_left = False
             return None
         to_ns = min(begun_ns, max(before.values()) + 1)
         from_ns = max(min(before), to_ns - _HOUR_NS)
@@ -131,14 +135,16 @@ class Follower:
         return Round(changes(closed, judgement), self._judged, report.notes, is_judged=True)
 
     def _begun(self, end_ns: int) -> Span:
-        """Where judging began, and how far it came; an old recording is begun with its last hour,
-        and one whose clock was set back goes on from there.
+        """Where judging began, and how far it came. It starts over with the last hour of an old
+        recording, of one that was not judged for longer, and of one whose clock was set back.
         """
-        if self._judged is None or end_ns < self._judged[1] - BEFORE_NS:
+        judged = self._judged
+        if judged is None or not end_ns - _HOUR_NS <= judged[1] <= end_ns + BEFORE_NS:
             starts_ns = [segment_start_ns(one.name) for one in self._store.catalog.segments]
             self._stretch_ns = max(min(starts_ns), end_ns - _HOUR_NS)
             self._judged = Span(self._stretch_ns, self._stretch_ns)
-            self._looked_ns = 0
+            self._looked_ns, self._is_past_left = 0, True
+        assert self._judged is not None
         return self._judged
 
     def _due(self, end_ns: int, *, is_live: bool) -> list[IncidentCandidate]:

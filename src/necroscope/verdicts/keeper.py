@@ -80,12 +80,14 @@ class Keeper:
             self._writer.rewrite_if_large(self._follower.first_ns)
         return time.monotonic() - started_s
 
-    def judge_past(self) -> float | None:
-        """An hour of what was recorded before a ledger was kept; None if there is none left."""
+    def judge_past(self) -> float:
+        """An hour of what was recorded while no ledger was kept; returns how many seconds it took,
+        0 if there is none left.
+        """
         started_s = time.monotonic()
         found = self._follower.judge_past()
         if found is None:
-            return None
+            return 0.0
         self._write(found)
         return time.monotonic() - started_s
 
@@ -114,13 +116,10 @@ class Keeper:
 
 def run(keeper: Keeper, is_over: Callable[[float], bool], alive: Callable[[], None]) -> None:
     """Until `is_over`, which sleeps, is True; then what is left is judged as ended."""
-    wait_s, is_past_left = 0.0, True
+    wait_s = 0.0
     while not is_over(wait_s):
         signal.setitimer(signal.ITIMER_PROF, _ROUND_LIMIT_S)
-        took_s = keeper.turn(is_live=True)
-        if is_past_left and not took_s:
-            past_s = keeper.judge_past()
-            is_past_left, took_s = past_s is not None, past_s or 0.0
+        took_s = keeper.turn(is_live=True) or keeper.judge_past()
         signal.setitimer(signal.ITIMER_PROF, 0.0)
         alive()
         wait_s = max(_POLL_S, took_s / _SHARE - took_s)

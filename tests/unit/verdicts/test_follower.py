@@ -149,6 +149,30 @@ def test_an_old_recording_is_begun_with_its_end_and_judged_backwards(
     assert len(writer.ledger.incidents()) == 1
 
 
+def test_hours_without_a_keeper_are_judged_by_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follower, "_HOUR_NS", 15_000_000_000)
+    following = Following(tmp_path / "r", drawn_incident()).until(6)
+    assert following.follower.judge_past() is None
+    following.recording.grow(60)
+    writer = following.writer
+    # The process that goes on is in the same place as one that is started then.
+    for judge in (following.follower, Follower(tmp_path / "r", writer.ledger)):
+        found = judge.look(is_live=True)
+        assert found is not None
+        assert found.judged[0] >= at(40)
+    rounds = 0
+    while (found := judge.judge_past()) is not None:
+        writer.append(found.entries, found.judged)
+        rounds += 1
+    assert rounds >= 3
+    assert [one.id for one in writer.ledger.incidents()] == [
+        one.id for one in diagnose(Store.open(tmp_path / "r")).wrong
+    ]
+    assert following.follower.judge_past() is not None
+
+
 def test_an_empty_recording_has_no_rounds(tmp_path: Path) -> None:
     following = Following(tmp_path / "r", drawn_incident())
     assert following.follower.look(is_live=True) is None or following.changes == []
