@@ -64,7 +64,7 @@ class Follower:
         self._directory = directory
         self._ledger = ledger
         self._store = Store(RecentCatalog(directory))
-        self._plan = JudgingPlan(ledger.entries.values())
+        self._plan = JudgingPlan(ledger.entries.values() if ledger.judged else ())
         self._judged = ledger.judged
         self._stretch_ns = ledger.judged[1] if ledger.judged else 0
         self._looked_ns = 0

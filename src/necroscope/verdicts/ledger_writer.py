@@ -28,6 +28,9 @@ class LedgerWriter:
             self.ledger = Ledger.open(directory)
             self._path = directory / LEDGER_FILE
             self.ledger.starts += 1
+            if self.ledger.judged_by != __version__:
+                # The entries stay, and with them the ids, but all is judged again.
+                self.ledger.judged = None
             self.rewrite(0)
         except OSError:
             os.close(self._lock)

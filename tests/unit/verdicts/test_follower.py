@@ -2,6 +2,7 @@
 the one that `diagnose` finds in the whole recording.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,8 @@ from tests.integration.drawn_incident import drawn_incident
 from necroscope.analysis import incidents
 from necroscope.analysis.engine import diagnose
 from necroscope.store.query import Store
-from necroscope.verdicts import follower
-from necroscope.verdicts.entry import LedgerEntry
+from necroscope.verdicts import follower, ledger_writer
+from necroscope.verdicts.entry import IncidentState, LedgerEntry
 from necroscope.verdicts.follower import Follower
 from necroscope.verdicts.ledger_writer import LedgerWriter
 
@@ -171,6 +172,26 @@ def test_hours_without_a_keeper_are_judged_by_the_next_one(
         one.id for one in diagnose(Store.open(tmp_path / "r")).wrong
     ]
     assert following.follower.judge_past() is not None
+
+
+def test_the_verdicts_of_another_version_are_made_again_under_the_same_ids(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger_writer, "__version__", "0.0.1")
+    following = Following(tmp_path / "r", drawn_incident()).until(60)
+    (entry,) = following.writer.ledger.incidents()
+    verdict = replace(entry.incident.verdict, cause="unknown")
+    old = replace(entry, incident=replace(entry.incident, id="old", verdict=verdict))
+    following.writer.append([replace(entry, state=IncidentState.MERGED), old])
+    following.writer.close()
+    monkeypatch.undo()
+    writer = LedgerWriter(tmp_path / "r")
+    assert not writer.ledger.covers(at(0))
+    found = Follower(tmp_path / "r", writer.ledger).look(is_live=True)
+    assert found is not None
+    assert [(one.id, one.incident.verdict.cause) for one in found.entries] == [
+        ("old", entry.incident.verdict.cause)
+    ]
 
 
 def test_an_empty_recording_has_no_rounds(tmp_path: Path) -> None:
