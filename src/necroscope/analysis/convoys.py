@@ -1,9 +1,11 @@
 """Who stood behind one lock, who had it, and what that one waited for in turn: as far as the
 evidence goes.
 
-A sleeping lock is given back by its holder, who thereby wakes the next: who ended a wait is who had
-the lock until then. How long it had it is known from its own wait for the same lock, or from the
-first who came to stand behind it. A holder that slept for something else itself is followed there.
+A sleeping lock is given back by its holder, who thereby wakes the next: who ended a wait in this
+way is who had the lock until then. Of locks of which every file has one, those who wait and those
+who gave it to them are one convoy. How long a holder had it is known from its own wait for the same
+lock, or from the first who came to stand behind it. A holder that slept for something else itself
+is followed there.
 
     waiter      ----------waits---------|
     holder   ---has the lock------------|   its own sleep meanwhile: the next link of the chain
@@ -60,6 +62,10 @@ class Convoy:
         return self.holders > 1 and self.held_s < _MUCH * self.longest.seconds
 
     @property
+    def kept(self) -> str:
+        return ", because it was not given back" if self.longest.is_open else ""
+
+    @property
     def held_s(self) -> float:
         return (self.held[1] - self.held[0]) / NS_PER_S if self.held else 0.0
 
@@ -82,7 +88,7 @@ class Convoy:
                 f"{self.holders} tasks took it in turn, none for longer than {self.held_s:.2f} s"
             )
         elif self.holder is None:
-            texts.append("who has it was not seen, because it was not given back")
+            texts.append(f"who had it was not seen{self.kept}")
         else:
             through = f", through {' < '.join(self.holder_stack[:4])}" if self.holder_stack else ""
             texts.append(
@@ -103,19 +109,36 @@ def convoys(case: Case, kind: str) -> list[Convoy]:
     found: dict[str, list[TaskWait]] = {}
     for wait in case.waits_for(kind):
         found.setdefault(wait.subject, []).append(wait)
-    made = [_convoy(name, waits, case.node) for name, waits in found.items()]
+    made = [
+        _convoy(name, part, case.node)
+        for name, waits in found.items()
+        for part in ([waits] if waits[0].channel.is_one_lock else _linked(waits))
+    ]
     return sorted(made, key=lambda one: -one.total_s)
+
+
+def _linked(waits: Sequence[TaskWait]) -> list[list[TaskWait]]:
+    """Those that one task gave the lock to, or took it from, directly or through others."""
+    parts: list[tuple[set[int], list[TaskWait]]] = []
+    for wait in waits:
+        tids, own = {wait.task.tid}, [wait]
+        tids |= {wait.given_by.tid} if wait.given_by else set()
+        for part in [one for one in parts if one[0] & tids]:
+            parts.remove(part)
+            tids, own = tids | part[0], [*part[1], *own]
+        parts.append((tids, own))
+    return [own for _, own in parts]
 
 
 def _convoy(name: str, waits: Sequence[TaskWait], node: Node) -> Convoy:
     holds: dict[int, tuple[Span, TaskWait]] = {}
     for wait in waits:
-        if wait.by is None or wait.is_open:
+        if wait.given_by is None:
             continue
-        span = Span(_since(wait, waits), wait.to_ns)
-        known = holds.get(wait.by.tid)
+        span = Span(_since(wait.given_by.tid, wait, waits), wait.to_ns)
+        known = holds.get(wait.given_by.tid)
         if known is None or span.length_ns > known[0].length_ns:
-            holds[wait.by.tid] = span, wait
+            holds[wait.given_by.tid] = span, wait
     if not holds:
         return Convoy(name, tuple(waits), None, None, (), ())
     held, last = max(holds.values(), key=lambda one: one[0].length_ns)
@@ -124,14 +147,11 @@ def _convoy(name: str, waits: Sequence[TaskWait], node: Node) -> Convoy:
     return Convoy(name, tuple(waits), last.by, held, last.by_stack, chain, len(holds))
 
 
-def _since(wait: TaskWait, waits: Sequence[TaskWait]) -> int:
-    """When the one that ended this wait got the lock: as its own wait for it was over, else before
-    anyone stood behind it.
+def _since(holder: int, wait: TaskWait, waits: Sequence[TaskWait]) -> int:
+    """When the holder that ended this wait got the lock: as its own wait for it was over, else
+    before anyone stood behind it.
     """
-    assert wait.by is not None
-    own = [
-        other.to_ns for other in waits if other.task.tid == wait.by.tid and other.to_ns < wait.to_ns
-    ]
+    own = [other.to_ns for other in waits if other.task.tid == holder and other.to_ns < wait.to_ns]
     behind = [other.from_ns for other in waits if touches(other.span, wait.span)]
     return max(own) if own and max(own) > min(behind) else min(behind)
 

@@ -8,7 +8,15 @@ from typing import Any, Final
 import numpy as np
 
 from necroscope.analysis.columns import ColumnArrays
-from necroscope.analysis.wait_channels import DEVICE, FUTEX, WRITEBACK, WaitChannel, channel_of
+from necroscope.analysis.wait_channels import (
+    DEVICE,
+    FUTEX,
+    MMAP_LOCK,
+    WRITEBACK,
+    WaitChannel,
+    channel_of,
+    is_release,
+)
 from necroscope.model.definitions import ORDINARY
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_MS, NS_PER_S
@@ -48,6 +56,7 @@ class TaskWait:
     by: Waiter | None
     by_ran_ns: int
     by_stack: tuple[str, ...]
+    futex: int | None
 
     @property
     def span(self) -> Span:
@@ -73,10 +82,19 @@ class TaskWait:
     @property
     def subject(self) -> str:
         """What may be one with others: a lock of user space is its process's, a device anyone's."""
-        channel = self.channel
+        channel, process = self.channel, f"process {self.task.pid}"
         if channel.kind == FUTEX:
-            return f"a lock of {self.task.comm}[{self.task.pid}]"
+            return (
+                f"the lock {self.futex:#x} of {process}" if self.futex else f"a lock of {process}"
+            )
+        if channel.name == MMAP_LOCK:
+            return f"{MMAP_LOCK} of {process}"
         return _SHARED.get(channel.kind, channel.name)
+
+    @property
+    def given_by(self) -> Waiter | None:
+        """Who had the lock until then, if it was one and was given back."""
+        return self.by if not self.is_open and is_release(self.kind, self.by_stack) else None
 
     def words(self) -> str:
         """`trainer[71] waited 0.95 s for core 1`."""
@@ -129,4 +147,5 @@ def _wait(row: dict[str, Any]) -> TaskWait:
         by,
         int(row["by_ran_ns"]) if np.isfinite(row["by_ran_ns"]) else 0,
         tuple(row["by_stack"].split(";")) if row["by_stack"] else (),
+        int(row["futex"]) if np.isfinite(row["futex"]) else None,
     )

@@ -31,6 +31,10 @@ _RWSEM: Final = functions(
 )
 _PER_CPU_RWSEM: Final = functions("percpu_rwsem_wait* percpu_down_* __percpu_down_*")
 PRIMITIVES: Final = _MUTEX | _RWSEM | _PER_CPU_RWSEM
+MMAP_LOCK: Final = "mmap_lock"
+# kernel/futex/: who sleeps there, and how a lock of user space is given back.
+_FUTEX_SLEEPS: Final = functions("futex_* __futex_* do_futex")
+_FUTEX_RELEASES: Final = functions("futex_wake* do_futex futex_unlock_pi wake_futex_pi")
 # How each is given back.
 _RELEASES: Final = (
     (functions("__mutex_unlock_slowpath mutex_unlock* __up up rt_mutex_* __rt_mutex_*"), _MUTEX),
@@ -88,7 +92,7 @@ _LOCKS: Final = (
         ),
     ),
     _Lock(
-        "mmap_lock",
+        MMAP_LOCK,
         _RWSEM,
         functions(
             "do_user_addr_fault lock_mm_and_find_vma exc_page_fault do_page_fault __vm_munmap"
@@ -142,10 +146,24 @@ class WaitChannel:
     words: str
     is_global: bool = False
 
+    @property
+    def is_one_lock(self) -> bool:
+        """All who wait for it wait for the same; else there is one in every object of a kind."""
+        return self.kind == FUTEX or self.is_global or self.name == MMAP_LOCK
+
+
+def is_release(kind: str, by_stack: tuple[str, ...]) -> bool:
+    """Who woke the sleeper gave a lock back: a signal, a tracer or an exit wakes as well."""
+    near = by_stack[:_NEAR_RELEASE]
+    groups = [_FUTEX_RELEASES] if kind == FUTEX else [release for release, _ in _RELEASES]
+    return any(name in group for group in groups for name in near)
+
 
 def channel_of(kind: str, stack: tuple[str, ...], by_stack: tuple[str, ...] = ()) -> WaitChannel:
     """`by_stack` is that of who woke it; a sleep that goes on has none."""
-    if kind == "futex":
+    if kind == FUTEX and stack and not any(name in _FUTEX_SLEEPS for name in stack):
+        return WaitChannel(ORDINARY_SLEEP, stack[0], f"in {stack[0]}")
+    if kind == FUTEX:
         return WaitChannel(FUTEX, "futex", "for a lock of its own program (futex)")
     if not stack:
         return WaitChannel(OTHER, "unknown", "in the kernel")

@@ -62,7 +62,8 @@ def _summary(convoy: Convoy) -> str:
     many = "a task" if convoy.tasks == 1 else f"{convoy.tasks} tasks"
     longest = f"up to {convoy.longest.seconds:.1f} s"
     if convoy.holder is None:
-        return f"{many} waited {longest} for {convoy.name}, which was not given back"
+        lost = "which was not given back" if convoy.kept else "of which no holder was seen"
+        return f"{many} waited {longest} for {convoy.name}, {lost}"
     if convoy.is_crowd:
         return (
             f"{many} waited {longest} for {convoy.name}, which {convoy.holders} tasks, such as"

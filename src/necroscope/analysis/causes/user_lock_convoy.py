@@ -3,8 +3,10 @@
 Signature: threads asleep in futex(2) for a lock that is held and waited for, of one process (or of
 several that share memory), for hundreds of milliseconds; cores idle or not, nothing in the kernel
 is slow.
-Confirming signal: such waits by two threads or more, or for a second, and the thread that gave the
-lock back. The kernel only puts threads to sleep here and is never to blame; a holder that slept in
+Confirming signal: such waits by two threads or more at one address, a second and more in all, and
+the thread that gave the lock back (it woke them by futex(2), not by a signal or its exit). A thread
+alone at its address may wait for work: some condition variables and semaphores look like a lock
+then. The kernel only puts threads to sleep here and is never to blame; a holder that slept in
 the kernel or got no core meanwhile is followed there.
 Source: Roblox, Consul and BoltDB's free list (2021); futex(2); glibc nptl/lowlevellock.c.
 """
@@ -29,7 +31,8 @@ LIMITS: Final = Thresholds(
 
 
 def assess(case: Case) -> Assessment | None:
-    convoy = next(iter(convoys(case, FUTEX)), None)
+    found = convoys(case, FUTEX)
+    convoy = next((one for one in found if one.tasks > 1), found[0] if found else None)
     if convoy is None:
         return None
     limits = case.limits
@@ -37,19 +40,21 @@ def assess(case: Case) -> Assessment | None:
     culprit = convoy.culprit(case.node)
     program = convoy.longest.task.comm
     who = _name(convoy.holder, program) if convoy.holder else "another thread"
+    is_shared = convoy.tasks > 1 and convoy.longest.futex is not None
+    of_whom = "their own program" if convoy.tasks > 1 else "its own program"
     against = [
         case.evidence(f"the holder itself was held up: {wait.words()}", "waits")
         for wait in convoy.chain[-1:]
     ]
     return Assessment(
         explains=0.9,
-        is_confirmed=is_long and convoy.holder is not None,
+        is_confirmed=is_long and is_shared and convoy.holder is not None,
         doubt=limits.elsewhere if against else 0.0,
         evidence=[*convoy.evidence(case), *suffering(case)],
         against=against,
         summary=(
             f"{convoy.tasks} thread{'s' if convoy.tasks > 1 else ''} of {program} waited up to"
-            f" {convoy.longest.seconds:.1f} s for a lock of their own program that {who} held"
+            f" {convoy.longest.seconds:.1f} s for a lock of {of_whom} that {who} held"
         ),
         culprit=culprit,
         origin=origin_of(culprit),
@@ -73,8 +78,8 @@ CAUSE = Cause(
     slug="user-lock-convoy",
     title="threads of a program stand behind a lock of their own",
     confirming=(
-        "waits in futex(2) for a lock that is held, a second and more in all, and the thread that"
-        " gave it back"
+        "waits of two threads and more in futex(2) for one lock that is held, a second and more in"
+        " all, and the thread that gave it back"
     ),
     would_confirm="a profile of waits with the program's own stacks (gdb, py-spy dump)",
     assess=assess,

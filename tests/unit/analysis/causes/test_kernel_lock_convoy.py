@@ -7,6 +7,7 @@ from necroscope.analysis.engine import diagnose
 
 RTNL = "__mutex_lock.constprop.0;rtnetlink_rcv_msg;netlink_rcv_skb;__sys_sendto"
 UNLOCK = "wake_up_q;__mutex_unlock_slowpath;rtnl_unlock;rtnl_dellink;rtnetlink_rcv_msg"
+UP_WRITE = "wake_up_q;rwsem_wake;up_write;iterate_dir"
 DIRECTORY = "rwsem_down_read_slowpath;down_read;iterate_dir;__x64_sys_getdents64"
 
 
@@ -49,8 +50,8 @@ def test_what_the_holder_waited_for_is_followed() -> None:
 
 def test_one_that_passes_the_lock_on_is_not_the_one_that_held_it() -> None:
     node = idle()
-    wait(node, 10, 2.0, comm="first", pid=101, stack=RTNL, **by("slow", 90))
-    wait(node, 10.5, 1.501, comm="second", pid=102, stack=RTNL, **by("first", 101))
+    wait(node, 10, 2.0, comm="first", pid=101, stack=RTNL, **by("slow", 90, stack=UNLOCK))
+    wait(node, 10.5, 1.501, comm="second", pid=102, stack=RTNL, **by("first", 101, stack=UNLOCK))
     (incident,) = diagnose(node).incidents
     assert incident.verdict.culprit is not None
     assert incident.verdict.culprit.comm == "slow"
@@ -68,7 +69,7 @@ def test_a_lock_that_was_not_given_back_is_told_as_such() -> None:
 def test_a_directory_held_while_its_holder_waits_for_the_disk_is_not_named() -> None:
     node = idle()
     for pid in (101, 102):
-        wait(node, 10, 1.5, pid=pid, stack=DIRECTORY, **by("find", 90))
+        wait(node, 10, 1.5, pid=pid, stack=DIRECTORY, **by("find", 90, stack=UP_WRITE))
     wait(node, 10, 1.5, comm="find", pid=90, stack="folio_wait_bit_common;ext4_bread")
     assert not diagnose(node).incidents
 
@@ -76,3 +77,28 @@ def test_a_directory_held_while_its_holder_waits_for_the_disk_is_not_named() -> 
 def test_a_moment_of_one_task_is_no_incident() -> None:
     assert not diagnose(wait(idle(), 10, 0.3, stack=RTNL, **by("ip", 90))).incidents
     assert not diagnose(wait(idle(), 10, 0.4, stack=DIRECTORY, **by("ls", 90))).incidents
+
+
+def test_two_directories_are_two_convoys() -> None:
+    node = idle()
+    for pid, holder in ((101, 90), (102, 90), (103, 91)):
+        ended = by(f"find-{holder}", holder, stack=UP_WRITE)
+        wait(node, 10 + (pid - 101) / 9, 1.5, f"ls-{pid}", pid, stack=DIRECTORY, **ended)
+    (incident,) = diagnose(node).incidents
+    assert "2 tasks waited up to 1.5 s for i_rwsem, which find-90 held" in incident.verdict.summary
+
+
+def test_the_maps_of_two_processes_are_two_locks() -> None:
+    node, stack = idle(), "rwsem_down_read_slowpath;down_read;do_user_addr_fault"
+    for pid in (101, 102):
+        wait(node, 10, 1.5, pid=pid, stack=stack, **by("jit", pid, stack=UP_WRITE) | {"by_tid": 9})
+    assert "a task waited" in diagnose(node).incidents[0].verdict.summary
+
+
+def test_one_that_freed_a_sleeper_by_a_signal_did_not_hold_the_lock() -> None:
+    node, stack = idle(), "wake_up_state;signal_wake_up_state;complete_signal"
+    for pid in (101, 102):
+        wait(node, 10, 2.5, pid=pid, stack=RTNL, **by("kill", 90, stack=stack))
+    verdict = diagnose(node).incidents[0].verdict
+    assert "of which no holder was seen" in verdict.summary
+    assert verdict.culprit is None or verdict.culprit.comm != "kill"

@@ -4,9 +4,19 @@ from tests.drawn_node import DrawnNode, drawn_node
 from tests.drawn_waits import by, wait
 
 from necroscope.analysis.engine import diagnose
+from necroscope.analysis.wait_channels import channel_of
+
+UNLOCK = "wake_up_q;futex_wake;do_futex;__x64_sys_futex"
+LOCK = 0x7F0010
 
 
-def threads(count: int = 3, lasts_s: float = 0.8, holder: str = "compactor") -> DrawnNode:
+def threads(
+    count: int = 3,
+    lasts_s: float = 0.8,
+    holder: str = "compactor",
+    apart: int = 0,
+    woken_by: str = UNLOCK,
+) -> DrawnNode:
     node = drawn_node(
         """
         core 0:  ..............................
@@ -14,11 +24,12 @@ def threads(count: int = 3, lasts_s: float = 0.8, holder: str = "compactor") -> 
         """
     )
     for number in range(count):
-        ended = {"by_comm": holder, "by_pid": 70, "by_tid": 75}
+        ended = by(holder, 70, stack=woken_by) | {"by_tid": 75}
         futex = {
             "kind": "futex",
             "stack": "futex_wait_queue;futex_wait;do_futex",
             "tid": 80 + number,
+            "futex": LOCK + apart * number,
         }
         wait(node, 10, lasts_s, comm="consul", pid=70, **futex, **ended)
     return node
@@ -62,3 +73,18 @@ def test_a_holder_that_slept_in_the_kernel_is_not_blamed_with_confidence() -> No
     verdicts = [incident.verdict for incident in diagnose(node).incidents]
     doubted = [v.confidence for v in verdicts if v.cause == "user-lock-convoy"]
     assert all(confidence < blamed - 0.3 for confidence in doubted)
+
+
+def test_threads_that_wait_each_at_an_address_of_its_own_wait_for_work() -> None:
+    """As in musl's condition variables and oneTBB's semaphores, whose value is 2 too."""
+    assert not diagnose(threads(8, 1.5, apart=64)).incidents
+
+
+def test_one_that_sends_a_signal_did_not_hold_the_lock() -> None:
+    woken_by = "signal_wake_up_state;complete_signal;__send_signal_locked;do_send_sig_info"
+    assert not diagnose(threads(woken_by=woken_by)).incidents
+
+
+def test_a_sleep_elsewhere_in_the_call_is_not_a_wait_for_the_lock() -> None:
+    assert channel_of("futex", ("do_freezer_trap", "get_signal")).kind == "ordinary"
+    assert channel_of("futex", ("futex_do_wait", "__futex_wait")).kind == "futex"
