@@ -187,9 +187,8 @@ def _unreadable(recording: Recording, span: Span) -> NecroscopeError:
         return CorruptData(
             f"nothing of it can be read: {damage[0]}", "diagnose another copy or an older recording"
         )
-    facts = (
-        f"nothing tells how the node was from {format_moment(span[0])} to {format_moment(span[1])}"
-    )
+    between = f"{format_moment(span[0])} to {format_moment(span[1])}"
+    facts = f"nothing was recorded about the node from {between}"
     return RecordingError(facts, "record on the node with `necroscope record`, or import samples")
 
 

@@ -85,7 +85,7 @@ class WatchedProcess:
         notices = self._hear(child)
         if code is None and now_s - self._heard_s <= self._silent_s:
             return notices
-        ended = f"ended with {code}" if code is not None else "hangs and is ended"
+        ended = f"ended with {code}" if code is not None else "hung and was killed"
         self._child, self._errors = None, b""
         self._abandoned.leave(child)
         self._pauses.failed(now_s)

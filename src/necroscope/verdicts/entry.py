@@ -4,10 +4,11 @@ Standard library only: outlets that live for weeks read the ledger without numpy
 """
 
 import json
+import math
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from enum import StrEnum
 from types import NoneType, UnionType
-from typing import Any, Final, cast, get_args, get_origin, get_type_hints
+from typing import Any, Final, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from necroscope.analysis.report import Incident
 
@@ -15,6 +16,7 @@ from necroscope.analysis.report import Incident
 _MOST_CHARACTERS: Final = 128 << 10
 _KEPT_ITEMS: Final = (200, 50, 10, 0)
 _PLAIN: Final = (int, float, str, bool, NoneType)
+_Plain = TypeVar("_Plain")
 
 
 class IncidentState(StrEnum):
@@ -78,8 +80,17 @@ def _typed(kind: Any, value: object) -> object:
         return _typed(next(one for one in get_args(kind) if one is not NoneType), value)
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return kind(str(value))
+    return take_plain(kind, value)
+
+
+def take_plain(kind: type[_Plain], value: object) -> _Plain:
+    """Whole numbers fit into 64 bits, others are finite: a checksum stops no author."""
+    if type(value) is int and not -(1 << 63) <= value < 1 << 63:
+        raise ValueError("a number is out of bounds")
     if kind is float and type(value) is int:
-        return float(value)
+        value = float(value)
     if kind not in _PLAIN or type(value) is not kind:
         raise TypeError(f"{value!r:.80} is not of type {kind}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("a number is not finite")
     return value

@@ -27,7 +27,8 @@ from typing import Any, Final, Self
 from necroscope import __version__
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
-from necroscope.verdicts.entry import IncidentState, LedgerEntry
+from necroscope.segment.checksum import open_regular
+from necroscope.verdicts.entry import IncidentState, LedgerEntry, take_plain
 
 LEDGER_FILE: Final = "incidents.jsonl"
 SCHEMA: Final = 1
@@ -35,7 +36,7 @@ _HEAD: Final = '{{"crc32":"{:08x}","record":'
 _HEAD_BYTES: Final = len(_HEAD.format(0))
 _TAIL: Final = b"}\n"
 # Larger than any ledger that is kept in bounds.
-_MOST_BYTES: Final = 256 << 20
+_MOST_BYTES: Final = 32 << 20
 _LONGEST_LINE: Final = 1 << 20
 MOST_NOTES: Final = 20
 
@@ -62,19 +63,21 @@ class Ledger:
 
     def refresh(self) -> list[LedgerEntry]:
         """Entries that are new or changed since the last look; no file, no entries."""
+        path = self.directory / LEDGER_FILE
         try:
-            descriptor = os.open(self.directory / LEDGER_FILE, os.O_RDONLY | os.O_NOFOLLOW)
+            if path.is_symlink():
+                return []
+            with open_regular(path) as file:
+                found = os.fstat(file.fileno())
+                inode, offset = self._file
+                if found.st_ino != inode or found.st_size < offset:
+                    offset = 0
+                if found.st_size == offset or found.st_size > _MOST_BYTES:
+                    return []
+                file.seek(offset)
+                data = file.read(found.st_size - offset)
         except OSError:
             return []
-        with os.fdopen(descriptor, "rb") as file:
-            found = os.fstat(file.fileno())
-            inode, offset = self._file
-            if found.st_ino != inode or found.st_size < offset:
-                offset = 0
-            if found.st_size == offset or found.st_size > _MOST_BYTES:
-                return []
-            file.seek(offset)
-            data = file.read(found.st_size - offset)
         whole = data.rfind(b"\n") + 1
         self._file = found.st_ino, offset + whole
         return self._take(list(records(data[:whole])), is_new_file=offset == 0)
@@ -99,11 +102,10 @@ class Ledger:
                 entry = LedgerEntry.from_json(record["entry"])
                 self.entries[entry.id] = entry
             elif "judged" in record:
-                from_ns, to_ns = map(int, record["judged"])
-                self.judged, self.starts = Span(from_ns, to_ns), 0
+                self.judged, self.starts = _span(record["judged"]), 0
                 self.notes = tuple(map(str, record["notes"]))[:MOST_NOTES]
             elif "starts" in record:
-                self.starts = int(record["starts"])
+                self.starts = take_plain(int, record["starts"])
 
     def covers(self, first_ns: int) -> bool:
         """Whether all is in it from there to where it reaches, as this version judges."""
@@ -118,6 +120,11 @@ class Ledger:
         """In order of time, without those that became part of another."""
         own = [entry for entry in self.entries.values() if entry.state is not IncidentState.MERGED]
         return sorted(own, key=lambda entry: entry.incident.from_ns)
+
+
+def _span(content: Sequence[object]) -> Span:
+    from_ns, to_ns = (take_plain(int, one) for one in content)
+    return Span(from_ns, to_ns)
 
 
 def line(record: object) -> bytes:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +16,8 @@ from necroscope.verdicts.ledger import LEDGER_FILE, MOST_NOTES, SCHEMA, Ledger, 
 LOCK_FILE: Final = "verdicts.lock"
 MOST_ENTRIES: Final = 2000
 _REWRITE_BYTES: Final = 1 << 20
+# Of entries: a file of twice this size, and what one round adds, is still read.
+_KEPT_BYTES: Final = 6 << 20
 
 
 class LedgerWriter:
@@ -61,12 +64,15 @@ class LedgerWriter:
     def rewrite(self, first_ns: int) -> None:
         kept = [one for one in self.ledger.entries.values() if one.incident.to_ns >= first_ns]
         kept = sorted(kept, key=lambda one: one.incident.to_ns)[-MOST_ENTRIES:]
-        changes: list[dict[str, Any]] = [{"schema": SCHEMA, "judged_by": __version__}]
-        changes += [{"entry": entry.as_json()} for entry in kept]
+        lines = [line({"entry": entry.as_json()}) for entry in reversed(kept)]
+        sizes = accumulate(map(len, lines))
+        newest = [one for one, size in zip(lines, sizes, strict=True) if size <= _KEPT_BYTES]
+        changes: list[dict[str, Any]] = []
         if self.ledger.judged is not None:
             changes.append({"judged": self.ledger.judged, "notes": list(self.ledger.notes)})
         changes.append({"starts": self.ledger.starts})
-        data = b"".join(map(line, changes))
+        head = line({"schema": SCHEMA, "judged_by": __version__})
+        data = b"".join([head, *reversed(newest), *map(line, changes)])
         self._size_bytes = len(data)
         write_whole(self._path, data)
         self.ledger.refresh()

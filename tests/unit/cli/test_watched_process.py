@@ -140,6 +140,6 @@ def test_one_that_hangs_is_ended_and_started_again() -> None:
     process.tend()
     now[0] = 301.0
     assert tended(process) == [
-        "verdicts hangs and is ended; recording goes on, and it is started again"
+        "verdicts hung and was killed; recording goes on, and it is started again"
     ]
     process.end()

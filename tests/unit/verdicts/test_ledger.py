@@ -2,7 +2,12 @@
 to it.
 """
 
+import errno
+import io
+import math
 import os
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -107,6 +112,54 @@ def test_hostile_lines_are_passed_over(tmp_path: Path, incident: MakeIncident) -
 def test_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / LEDGER_FILE).symlink_to("/etc/passwd")
     assert Ledger.open(tmp_path).refresh() == []
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_what_is_not_a_file_in_its_place_is_not_waited_for(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    make(tmp_path / LEDGER_FILE)
+    assert Ledger.open(tmp_path).refresh() == []
+
+
+class FailingFile(io.FileIO):
+    def read(self, size: int | None = -1) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")
+
+
+def test_a_disk_that_fails_gives_no_entries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    LedgerWriter(tmp_path)
+    monkeypatch.setattr("necroscope.verdicts.ledger.open_regular", FailingFile)
+    assert Ledger.open(tmp_path).refresh() == []
+
+
+def test_numbers_out_of_bounds_are_passed_over(tmp_path: Path, incident: MakeIncident) -> None:
+    good = LedgerEntry(IncidentState.CLOSED, 1, incident())
+    far = replace(good, incident=replace(incident(1), from_ns=10**30))
+    verdict = replace(incident().verdict, confidence=math.nan)
+    unsure = replace(good, incident=replace(incident(2), verdict=verdict))
+    huge = replace(verdict, confidence=10**400)
+    unlikely = replace(good, incident=replace(incident(3), verdict=huge))
+    lines = [{"entry": one.as_json()} for one in (far, unsure, unlikely, good)]
+    hostile = [{"judged": [math.inf, 0], "notes": []}, {"judged": [10**30, 0], "notes": []}]
+    data = b"".join(map(line, [{"schema": 1}, *hostile, *lines]))
+    (tmp_path / LEDGER_FILE).write_bytes(data)
+    ledger = Ledger.open(tmp_path)
+    assert (ledger.incidents(), ledger.judged) == ([good], None)
+
+
+def test_a_rewrite_keeps_the_newest_that_fit(
+    tmp_path: Path, incident: MakeIncident, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = LedgerWriter(tmp_path)
+    entries = entries_of(incident, 20)
+    writer.append(entries)
+    size = len(line({"entry": entries[-1].as_json()}))
+    monkeypatch.setattr("necroscope.verdicts.ledger_writer._KEPT_BYTES", 3 * size)
+    writer.rewrite(0)
+    assert Ledger.open(tmp_path).incidents() == entries[-3:]
 
 
 def test_one_process_keeps_it(tmp_path: Path) -> None:

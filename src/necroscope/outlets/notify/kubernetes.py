@@ -131,7 +131,9 @@ def event_as_json(letter: Letter, node: str, now_ns: int) -> dict[str, Any]:
     kubelet's own have.
     """
     incident = letter.entry.incident
-    before = f" ({letter.left_out} incidents before it were not told)" if letter.left_out else ""
+    before = (
+        f" ({letter.left_out} incidents before it were not reported)" if letter.left_out else ""
+    )
     digest = hashlib.sha256(f"{node}\n{incident.id}".encode()).hexdigest()[:16]
     return {
         "apiVersion": "v1",

@@ -10,7 +10,7 @@ from necroscope.model.units import NS_PER_S
 from necroscope.outlets.notify.kubernetes import Condition, reason_of, text_of
 
 _HEARTBEAT_NS: Final = 300 * NS_PER_S
-_WELL: Final = ("NoCoreStarved", "no core was starved of late")
+_WELL: Final = ("NoCoreStarved", "no core was starved recently")
 
 
 class NodeCondition:

@@ -68,7 +68,7 @@ def test_an_event_tells_of_the_incident(
 
 def test_what_was_left_out_before_is_said(entry: MakeEntry) -> None:
     message = event_as_json(Letter(entry(), at(20), 7), "node-a", at(30))["message"]
-    assert message.endswith("dead cgroups (7 incidents before it were not told)")
+    assert message.endswith("dead cgroups (7 incidents before it were not reported)")
 
 
 def test_a_second_try_of_an_event_that_arrived_is_delivered(
