@@ -10,7 +10,7 @@ import numpy as np
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.columns import ColumnArrays
-from necroscope.analysis.task_waits import RUNNABLE
+from necroscope.analysis.task_waits import RUNNABLE, whole_waits
 from necroscope.model.definitions import ORDINARY, REAL_TIME
 from necroscope.model.units import NS_PER_S
 
@@ -20,8 +20,8 @@ _ANY: Final = 1 << 16
 
 @dataclass(frozen=True)
 class CoreQueue:
-    """Waits of ordinary tasks for one core: `waited_s` by cgroup, and `had`, the share of the core
-    that each cgroup's tasks had.
+    """Waits of ordinary tasks for one core, as far as they are in the incident: `waited_s`
+    by cgroup, and `had`, the share of the core that each cgroup's tasks had.
     """
 
     rows: ColumnArrays
@@ -76,8 +76,10 @@ def core_queue(case: Case) -> CoreQueue | None:
         ],
         dtype=bool,
     )
-    overlaps = (rows["time"] > from_ns) & (rows["time"] - rows["waited_ns"] < to_ns + NS_PER_S)
-    rows = rows.at(chosen & overlaps)
+    rows = whole_waits(rows.at(chosen))
+    began_ns = np.maximum(rows["time"] - rows["waited_ns"], from_ns)
+    inside_ns = np.minimum(rows["time"], to_ns + NS_PER_S) - began_ns
+    rows = ColumnArrays(rows.table, rows.values | {"waited_ns": inside_ns}).at(inside_ns > 0)
     if not len(rows) or any(policy in REAL_TIME for policy in rows["by_policy"]):
         return None
     waited = _sums(zip(rows["cgroup"].tolist(), rows["waited_ns"] / NS_PER_S, strict=True))

@@ -130,6 +130,16 @@ def touches(one: Span, other: Span, within_ns: int = 0) -> bool:
     return one[0] <= other[1] + within_ns and other[0] <= one[1] + within_ns
 
 
+def was_throttled(episodes: Iterable["Episode"], cgroup: str | None, span: Span) -> bool:
+    """Whether this cgroup, or one above it, had used up its quota meanwhile."""
+    return any(
+        episode.kind is EpisodeKind.THROTTLED
+        and f"{cgroup or '/'}/".startswith(f"{(episode.subject or '/').rstrip('/')}/")
+        and touches(episode.span, span)
+        for episode in episodes
+    )
+
+
 def coincide(one: Span, other: Span) -> bool:
     """Whether they share most of the shorter one: the ends of two rows may touch."""
     return 2 * (min(one[1], other[1]) - max(one[0], other[0])) > min(

@@ -46,7 +46,7 @@ def machine_episodes(node: Node) -> Iterator[Episode]:
         pressure, "io", "some_ns", EpisodeKind.IO_BLOCKED, _IO_SOME, 2 * _IO_LASTS_S
     )
     yield from _memory_events(node.columns("memory"))
-    yield from _throttled(node.columns("cgroups"))
+    yield from throttled_episodes(node.columns("cgroups"))
 
 
 def _pressed(
@@ -111,7 +111,7 @@ def _memory_events(rows: ColumnArrays) -> Iterator[Episode]:
             )
 
 
-def _throttled(rows: ColumnArrays) -> Iterator[Episode]:
+def throttled_episodes(rows: ColumnArrays) -> Iterator[Episode]:
     """Cgroups that had used up their quota; a row tells of the time since its path was read before,
     with or without a row.
     """

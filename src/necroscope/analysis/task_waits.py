@@ -2,6 +2,7 @@
 one.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -20,13 +21,12 @@ from necroscope.analysis.wait_channels import (
 from necroscope.model.definitions import ORDINARY
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_MS, NS_PER_S
+from necroscope.model.wait_rows import last_of_each, number_waits
 
 RUNNABLE: Final = "runnable"
 # Shorter ones are many on a busy node, and are counted, not told one by one.
 COUNTED_NS: Final = 100 * NS_PER_MS
 _MOST: Final = 5_000
-# Two looks at one wait may disagree on when it began by a tick of the kernel.
-_SAME_NS: Final = 50 * NS_PER_MS
 _SHARED: Final = {DEVICE: "a device or file server", WRITEBACK: "dirty pages to be written"}
 
 
@@ -110,23 +110,30 @@ def task_waits(rows: ColumnArrays, least_ns: int = COUNTED_NS) -> tuple[TaskWait
     rows = rows.at(rows["waited_ns"] >= least_ns)
     if len(rows) > _MOST:
         rows = rows.at(np.sort(np.argsort(-rows["waited_ns"])[:_MOST]))
-    latest: dict[tuple[int, str], TaskWait] = {}
-    done: list[TaskWait] = []
-    for number in range(len(rows)):
-        wait = _wait({name: values[number] for name, values in rows.values.items()})
-        key = wait.task.tid, wait.kind
-        last = latest.get(key)
-        if last is not None and last.is_open and abs(last.from_ns - wait.from_ns) < _SAME_NS:
+    found: dict[int, TaskWait] = {}
+    for place, number in enumerate(number_waits(_keys(rows))):
+        wait = _wait({name: values[place] for name, values in rows.values.items()})
+        before = found.get(number)
+        if before is not None:
             wait = replace(
                 wait,
-                stack=wait.stack or last.stack,
-                by=wait.by or last.by,
-                by_ran_ns=max(wait.by_ran_ns, last.by_ran_ns),
+                stack=wait.stack or before.stack,
+                by=wait.by or before.by,
+                by_ran_ns=max(wait.by_ran_ns, before.by_ran_ns),
             )
-        elif last is not None:
-            done.append(last)
-        latest[key] = wait
-    return tuple(sorted([*done, *latest.values()], key=lambda wait: wait.from_ns))
+        found[number] = wait
+    return tuple(sorted(found.values(), key=lambda wait: wait.from_ns))
+
+
+def whole_waits(rows: ColumnArrays) -> ColumnArrays:
+    """Of each wait its last row."""
+    return rows.at(np.array(last_of_each(_keys(rows)), dtype=np.int64))
+
+
+def _keys(rows: ColumnArrays) -> Iterator[tuple[object, int, int, bool]]:
+    tasks = zip(rows["tid"].tolist(), rows["kind"].tolist(), strict=True)
+    times = rows["time"].tolist(), rows["waited_ns"].tolist(), rows["is_open"].tolist()
+    return zip(tasks, *times, strict=True)
 
 
 def _wait(row: dict[str, Any]) -> TaskWait:

@@ -7,10 +7,11 @@ from typing import Final
 
 import numpy as np
 
-from necroscope.analysis.columns import ColumnArrays
-from necroscope.analysis.episodes import Episode, EpisodeKind
+from necroscope.analysis.columns import ColumnArrays, Floats
+from necroscope.analysis.episodes import Episode, EpisodeKind, was_throttled
+from necroscope.analysis.machine_episodes import throttled_episodes
 from necroscope.analysis.node import Node
-from necroscope.analysis.task_waits import RUNNABLE, TaskWait
+from necroscope.analysis.task_waits import RUNNABLE, TaskWait, whole_waits
 from necroscope.analysis.wait_channels import DEVICE, FUTEX, LOCK, OTHER, WRITEBACK
 from necroscope.model.definitions import ORDINARY, OVER_NS
 from necroscope.model.span import Span, merge
@@ -36,7 +37,7 @@ _WAITED_FOR_CORE: Final = (
 def wait_episodes(node: Node) -> Iterator[Episode]:
     waits = node.waits
     yield from _delayed([wait for wait in waits if wait.is_for_a_core and wait.is_ordinary])
-    yield from _crowded(node.columns("waits"))
+    yield from _crowded(node)
     yield from _blocked([wait for wait in waits if not wait.is_for_a_core])
 
 
@@ -56,17 +57,20 @@ def _delayed(waits: Iterable[TaskWait]) -> Iterator[Episode]:
         )
 
 
-def _crowded(rows: ColumnArrays) -> Iterator[Episode]:
-    """Many waits that are short each: by core and second how much was waited in all."""
+def _crowded(node: Node) -> Iterator[Episode]:
+    """Many waits that are short each: by core and second how much was waited in all, but for
+    cgroups without quota left, which wait for that.
+    """
+    rows = node.columns("waits")
     if not len(rows):
         return
     is_ordinary = np.array([policy in ORDINARY for policy in rows["policy"]], dtype=bool)
     rows = rows.at((rows["kind"] == RUNNABLE) & is_ordinary & (rows["priority"] <= 0))
+    rows = _with_quota(whole_waits(rows), node)
     for cpu in np.unique(rows["cpu"]):
         own = rows.of_core(int(cpu))
-        seconds, place = np.unique(own["time"] // NS_PER_S, return_inverse=True)
-        waited = np.bincount(place, own["waited_ns"]) / NS_PER_S
-        full = seconds[waited >= _CROWDED]
+        seconds, waited_ns = _by_second(own)
+        full = seconds[waited_ns >= _CROWDED * NS_PER_S]
         for from_s, to_s in merge([Span(int(s), int(s) + 1) for s in full], 1):
             if to_s - from_s >= _CROWDED_S:
                 span = Span(from_s * NS_PER_S, to_s * NS_PER_S)
@@ -82,6 +86,31 @@ def _crowded(rows: ColumnArrays) -> Iterator[Episode]:
                     is_strong=False,
                     amount=len(inside),
                 )
+
+
+def _by_second(rows: ColumnArrays) -> tuple[Floats, Floats]:
+    """Seconds, and how much of these waits lies in each."""
+    began_ns = rows["time"] - rows["waited_ns"]
+    first = began_ns // NS_PER_S
+    parts = (rows["time"] // NS_PER_S - first + 1).astype(np.int64)
+    place = np.repeat(np.arange(len(rows)), parts)
+    second = first[place] + np.arange(len(place)) - np.repeat(np.cumsum(parts) - parts, parts)
+    until_ns = np.minimum(rows["time"][place], (second + 1) * NS_PER_S)
+    seconds, at = np.unique(second, return_inverse=True)
+    inside_ns = until_ns - np.maximum(began_ns[place], second * NS_PER_S)
+    return seconds, np.bincount(at, inside_ns, len(seconds)).astype(np.float64)
+
+
+def _with_quota(rows: ColumnArrays, node: Node) -> ColumnArrays:
+    throttled = list(throttled_episodes(node.columns("cgroups")))
+    if not throttled:
+        return rows
+    times = zip(rows["cgroup"], rows["time"], rows["waited_ns"], strict=True)
+    kept = [
+        not was_throttled(throttled, cgroup, Span(int(time_ns - waited_ns), int(time_ns)))
+        for cgroup, time_ns, waited_ns in times
+    ]
+    return rows.at(np.array(kept, dtype=bool))
 
 
 def _blocked(waits: Iterable[TaskWait]) -> Iterator[Episode]:

@@ -1,12 +1,12 @@
 """The flame graph of waits: where tasks slept, or who had their core, weighed by milliseconds."""
 
-from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
 
 from necroscope.model.frame import Frame
 from necroscope.model.span import Span
+from necroscope.model.wait_rows import last_of_each
 from necroscope.stacks.flame_tree import FlameTree
 from necroscope.stacks.merge import merge, tree_of
 from necroscope.store.query import Store
@@ -28,14 +28,15 @@ def read_wait_flame(store: Store, window: Span, selection: Selection) -> FlameTr
     """Below each program the kind of wait, then the kernel's functions, or who had the core."""
     rows = store.rows("waits", *window, columns=_COLUMNS).to_pylist()
     paths, weights = [], []
-    for row in _last_of_each(row for row in rows if _is_chosen(row, selection)):
+    rows = [row for row in rows if _is_chosen(row, selection)]
+    for row in (rows[place] for place in last_of_each(map(_key, rows))):
         stack = [Frame(name, "[kernel]", "kernel", None, None) for name in _functions(row)]
         behind = (
             [f"[behind {row['by_comm']}]"] if row["kind"] == "runnable" and row["by_comm"] else []
         )
         labels = [row["comm"], _KINDS[row["kind"]], *behind]
         paths.append([*(Frame(label, "", "group", None, None) for label in labels), *stack])
-        weights.append(max(1, round(row["waited_ns"] / 1e6)))
+        weights.append(max(1, round(min(row["waited_ns"], row["time"] - window[0]) / 1e6)))
     frames = list(dict.fromkeys(frame for path in paths for frame in path))
     number = {frame: place for place, frame in enumerate(frames)}
     tree, ends = tree_of([number[frame] for frame in path] for path in paths)
@@ -44,21 +45,8 @@ def read_wait_flame(store: Store, window: Span, selection: Selection) -> FlameTr
     return FlameTree.of(level, weighed, frames, window, (), window.length_ns)
 
 
-def _last_of_each(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of a wait that was seen to go on, its last row: it holds the others."""
-    latest: dict[tuple[int, str], dict[str, Any]] = {}
-    done = []
-    for row in rows:
-        key = row["tid"], row["kind"]
-        last = latest.get(key)
-        if last is not None and not (last["is_open"] and _begins_ns(row) <= last["time"]):
-            done.append(last)
-        latest[key] = row
-    return [*done, *latest.values()]
-
-
-def _begins_ns(row: dict[str, Any]) -> int:
-    return int(row["time"] - row["waited_ns"])
+def _key(row: dict[str, Any]) -> tuple[object, int, int, bool]:
+    return (row["tid"], row["kind"]), row["time"], row["waited_ns"], row["is_open"]
 
 
 def _functions(row: dict[str, Any]) -> list[str]:

@@ -121,3 +121,34 @@ def test_a_global_lock_that_was_not_given_back_is_known_by_its_caller() -> None:
 )
 def test_other_sleeps_are_told_by_their_functions(stack: str, kind: str) -> None:
     assert channel_of("blocked", tuple(filter(None, stack.split(";")))).kind == kind
+
+
+def test_rows_of_one_wait_are_counted_once() -> None:
+    """One task that waits now and then is no crowd, however often each wait was written."""
+    node = drawn_node(IDLE)
+    for second in range(8, 20):
+        for lasted in (0.05, 0.08, 0.1, 0.12):
+            wait(node, second, lasted, is_open=True)
+        wait(node, second, 0.15)
+    assert not episodes(node, EpisodeKind.TASK_DELAYED)
+
+
+def test_a_long_wait_is_a_part_of_each_second_that_it_lasts() -> None:
+    node = drawn_node(IDLE)
+    for lasted in (1.0, 2.0, 4.0, 8.0):
+        wait(node, 10, lasted, is_open=True)
+    found = episodes(node, EpisodeKind.TASK_DELAYED)
+    assert {round(one.level, 1) for one in found} == {8.0}
+    assert {one.amount for one in found} == {1}
+
+
+def test_a_cgroup_below_one_without_quota_left_does_not_crowd_a_core() -> None:
+    node = drawn_node(IDLE)
+    for tenth in range(100):
+        wait(node, 10 + tenth / 10, 0.08, pid=70 + tenth % 4, cgroup="/pod/app")
+    assert episodes(node, EpisodeKind.TASK_DELAYED)
+    for second in (15, 20):
+        node.add(
+            "cgroups", second, controller="cpu", path="/pod", nr_throttled=9, throttled_ns=4 * 10**9
+        )
+    assert not episodes(node, EpisodeKind.TASK_DELAYED)

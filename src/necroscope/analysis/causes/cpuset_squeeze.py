@@ -3,7 +3,8 @@
 Signature: several tasks whose affinity or cpuset allows one core (or a few) take turns on it and
 wait for tens of milliseconds and more each time; the core is full, the others have nothing to do.
 Confirming signal: waits recorded for tasks that may run on few of the machine's cores, two tasks
-or more, half of each second and more added up, while the other cores are mostly idle.
+or more, half of each second and more added up, while that core is busy and the other cores are
+mostly idle. A cgroup without quota left waits for that, not for the core.
 Source: Documentation/admin-guide/cgroup-v1/cpusets.rst; sched_setaffinity(2).
 """
 
@@ -12,6 +13,7 @@ from typing import Final
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.core_queue import core_queue
+from necroscope.analysis.episodes import was_throttled
 from necroscope.analysis.evidence import suffering, what_held_the_core
 from necroscope.analysis.report import WillNotHelp
 from necroscope.analysis.task_origin import cgroup_or_process
@@ -20,6 +22,7 @@ from necroscope.analysis.thresholds import Threshold, Thresholds
 LIMITS: Final = Thresholds(
     few=Threshold(0.5, "of the machine's cores: who may use more of them is not squeezed"),
     room=Threshold(0.5, "of the other cores idle: there is room that they may not use"),
+    busy=Threshold(0.5, "of the core's time: an idle core squeezes nobody"),
     per_s=Threshold(0.5, "waited per second, over all tasks: the core's queue is never empty"),
 )
 
@@ -38,13 +41,17 @@ def assess(case: Case) -> Assessment | None:
     is_squeezed = queue.least_allowed <= limits.few * case.node.cores
     if not is_squeezed or room < limits.room:
         return None
+    core_idle = case.counters.share("idle", case.core) or 0.0
+    victim = next(iter(queue.waited_s))
+    is_free = not was_throttled(case.node.episodes, victim, case.window)
+    is_crowd = queue.tasks > 1 and queue.total_s >= limits.per_s * case.seconds
     culprit = case.culprit()
     allowed = f"{queue.least_allowed} of {case.node.cores} cores"
     squeezed = f"{queue.tasks} tasks that may run on {allowed}"
     waited = f"waited {queue.total_s:.1f} s in all for core {case.core}"
     return Assessment(
         explains=0.9,
-        is_confirmed=queue.tasks > 1 and queue.total_s >= limits.per_s * case.seconds,
+        is_confirmed=is_crowd and is_free and core_idle <= 1 - limits.busy,
         evidence=[
             case.evidence(
                 f"{squeezed} {waited}, the longest {queue.longest_s:.2f} s", "waits", case.core
@@ -82,5 +89,5 @@ CAUSE = Cause(
         WillNotHelp("more cores", "the tasks may not use the ones there are"),
         WillNotHelp("a larger weight", "they only wait for each other"),
     ),
-    yields_to=frozenset({"rt-hog"}),
+    yields_to=frozenset({"rt-hog", "cpu-quota-throttle"}),
 )

@@ -17,7 +17,7 @@ from necroscope.analysis.attribution import container_of
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.core_queue import CoreQueue, core_queue
-from necroscope.analysis.episodes import EpisodeKind, touches
+from necroscope.analysis.episodes import was_throttled
 from necroscope.analysis.evidence import suffering, what_held_the_core
 from necroscope.analysis.report import Culprit, WillNotHelp
 from necroscope.analysis.task_origin import cgroup_or_process
@@ -27,6 +27,8 @@ LIMITS: Final = Thresholds(
     longest_s=Threshold(0.2, "shorter waits are the turns of a fair scheduler"),
     total_s=Threshold(1.0, "less is a moment of a busy node"),
     had=Threshold(0.6, "of the core's samples: it is the neighbour's work that fills the core"),
+    full=Threshold(0.1, "of all cores idle: with less the machine is overloaded"),
+    clearly=Threshold(0.8, "of the core's samples: then it is one cgroup, however full the rest"),
     own=Threshold(0.2, "of the core's samples: those who wait do not fill it themselves"),
 )
 
@@ -49,7 +51,7 @@ def assess(case: Case) -> Assessment | None:
     fill = f"tasks of {noisy} had {had:.0%} of core {case.core} meanwhile, of {victim} {own:.0%}"
     return Assessment(
         explains=had,
-        is_confirmed=_is_felt(case, queue, victim) and had >= case.limits.had,
+        is_confirmed=_is_felt(case, queue, victim) and had >= _least(case),
         evidence=[
             case.evidence(f"{waited}, the longest {queue.longest_s:.2f} s", "waits", case.core),
             case.evidence(fill, "samples", case.core),
@@ -65,12 +67,15 @@ def assess(case: Case) -> Assessment | None:
     )
 
 
+def _least(case: Case) -> float:
+    """On an overloaded machine everyone waits: only who has the core nearly alone is to blame."""
+    idle, limits = case.counters.machine_share("idle"), case.limits
+    return limits.clearly if idle is not None and idle < limits.full else limits.had
+
+
 def _is_felt(case: Case, queue: CoreQueue, victim: str) -> bool:
     """Waits that are long and many, of a cgroup of its own that has quota left."""
-    is_throttled = any(
-        e.kind is EpisodeKind.THROTTLED and e.subject == victim and touches(e.span, case.window)
-        for e in case.node.episodes
-    )
+    is_throttled = was_throttled(case.node.episodes, victim, case.window)
     is_long = queue.longest_s >= case.limits.longest_s
     is_much = queue.waited_s[victim] >= case.limits.total_s
     return is_long and is_much and victim != "/" and not is_throttled

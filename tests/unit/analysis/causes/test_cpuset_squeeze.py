@@ -38,3 +38,13 @@ def test_tasks_that_may_run_anywhere_are_not_squeezed() -> None:
 
 def test_on_a_machine_without_room_nobody_is_squeezed() -> None:
     assert not diagnose(squeezed(others="o")).incidents
+
+
+def test_tasks_without_quota_left_are_not_squeezed() -> None:
+    node = squeezed()
+    for second in (15, 20):
+        node.add(
+            "cgroups", second, controller="cpu", path="/app", nr_throttled=9, throttled_ns=8 * 10**9
+        )
+    causes = [incident.verdict.cause for incident in diagnose(node).incidents]
+    assert "cpuset-squeeze" not in causes

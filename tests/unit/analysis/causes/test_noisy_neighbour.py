@@ -53,3 +53,26 @@ def test_behind_a_real_time_task_it_is_that_task() -> None:
     node = crowded(by_comm="ffmpeg", by_pid=50, by_tid=50, by_policy="rr", by_ran_ns=10**9)
     (incident,) = diagnose(node).incidents
     assert incident.verdict.cause == "rt-hog"
+
+
+def test_a_victim_below_a_cgroup_without_quota_left_waits_for_that() -> None:
+    node = crowded(victim="/tenant/pod-a")
+    for second in (15, 20):
+        node.add(
+            "cgroups",
+            second,
+            controller="cpu",
+            path="/tenant",
+            nr_throttled=9,
+            throttled_ns=4 * 10**9,
+        )
+    causes = [incident.verdict.cause for incident in diagnose(node).incidents]
+    assert "noisy-neighbour" not in causes
+
+
+def test_a_wait_counts_once_and_only_inside_the_incident() -> None:
+    node = crowded()
+    for lasted in (1.0, 2.0, 4.0, 8.0):
+        wait(node, 10, lasted, comm="server", pid=73, cgroup=VICTIM, is_open=True)
+    (incident,) = diagnose(node).incidents
+    assert any("waited 14.0 s in all" in item.text for item in incident.verdict.evidence)
