@@ -87,11 +87,12 @@ def assess(case: Case) -> Assessment | None:
         culprit, named_by = _longest(case, stood)
     waits_for_server = any(function in CLIENTS for function in culprit.path)
     is_still = _is_still(case, done)
-    has_stood = bool(stood) and (waits_for_server or is_still)
-    is_certain = bool(events) or bool(_standing(case, "io_hung")) or has_stood
+    is_told = bool(events) or bool(_standing(case, "io_hung"))
+    moves, ran = ([], []) if is_told else (_moves(case), _ran(case))
+    has_stood = bool(stood) and (waits_for_server or is_still) and not (moves or ran)
+    is_certain = is_told or has_stood
     waits_for_disk = not (is_certain or waits_for_server)
     is_slow = done is not None and not is_still and waits_for_disk
-    moves, ran = ([], []) if is_certain else (_moves(case), _ran(case))
     is_flat = _is_flat(case, level, spread) and not moves
     evidence = [*_evidence(case, events, level, done), *named_by]
     return Assessment(
@@ -100,7 +101,7 @@ def assess(case: Case) -> Assessment | None:
         evidence=[*evidence, *(item for item in suffering(case) if item not in evidence)],
         against=[*moves, *ran, *([_slow(case)] if is_slow else [])],
         doubt=0.6 if ran else 0.4 if is_slow else 0.0,
-        summary=_summary(case, culprit),
+        summary=_summary(case, culprit, {w.task.pid for w in stood}),
         culprit=culprit,
         origin=_silent_server(case) or _server(case) or _file_system(case) or origin_of(culprit),
     )
@@ -346,12 +347,14 @@ def _number(value: object) -> int | None:
     return int(str(value)) if str(value).isdigit() else None
 
 
-def _summary(case: Case, culprit: Culprit) -> str:
+def _summary(case: Case, culprit: Culprit, stood: set[int]) -> str:
     server = _silent_server(case)
     if server is not None:
         return f"the NFS server {server.name} does not answer, and who touches its files waits"
-    who = f"{culprit.comm} and others stand" if culprit.comm else "tasks stand"
-    return f"{who} for {case.seconds:.0f} s in waits for I/O that does not come"
+    others = (stood | {row["pid"] for row in _standing(case)}) - {culprit.pid}
+    who = f"{culprit.comm} and others have" if others else f"{culprit.comm} has"
+    who = who if culprit.comm else "tasks have"
+    return f"{who} waited {case.seconds:.0f} s for I/O that did not complete"
 
 
 CAUSE = Cause(
@@ -381,12 +384,7 @@ CAUSE = Cause(
         ),
         "a frozen file system: fsfreeze -u; a failed device: its driver's lines in the log",
     ),
-    verify=(
-        (
-            "no task stays in state D for more than a second, and PSI io `some` is back at its"
-            " usual level"
-        ),
-    ),
+    verify=("no task stays in state D for over a second, and PSI io `some` is at its usual level",),
     will_not_help=(
         WillNotHelp("more CPU", "the cores are idle or do other work"),
         WillNotHelp(

@@ -117,7 +117,7 @@ CAUSE = Cause(
             "it takes away the twentieth of each second that ordinary threads still get",
         ),
         WillNotHelp(
-            "a higher nice value for the victims",
+            "a lower nice value for the victims",
             "every real-time task goes before every ordinary one",
         ),
         WillNotHelp("more cores", "the victims are bound to this one"),

@@ -331,3 +331,21 @@ def test_a_long_wait_for_a_disk_that_still_works_has_no_name() -> None:
     (incident,) = diagnose(node).incidents
     assert incident.verdict.cause == "unknown"
     assert any("12,000 ms" in e.text for e in incident.verdict.evidence)
+
+
+def test_others_are_only_mentioned_where_there_are_others() -> None:
+    node = drawn_node("core 0:  ........................\ncore 1:  ........................")
+    stack = "rpc_wait_bit_killable;rpc_run_task;nfs4_proc_getattr;vfs_statx"
+    wait(node, 5, 12.0, "df", 71, stack=stack, is_open=True)
+    summary = diagnose(node).incidents[0].verdict.summary
+    assert summary == "df has waited 12 s for I/O that did not complete"
+    wait(node, 5, 11.0, "ls", 72, stack=stack, is_open=True)
+    assert diagnose(node).incidents[0].verdict.summary.startswith("df and others have waited")
+
+
+def test_a_long_sleep_while_the_server_answers_others_is_not_enough() -> None:
+    node = stalled([0.93] * 15, picture=BULK_READ)
+    stack = "rpc_wait_bit_killable;rpc_run_task;nfs4_proc_getattr;vfs_statx"
+    wait(node, 20, 12.0, "df", 71, stack=stack)
+    causes = [incident.verdict.cause for incident in diagnose(node).incidents]
+    assert "blocked-io" not in causes
