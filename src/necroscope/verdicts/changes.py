@@ -55,11 +55,13 @@ def _overlap(one: Placed, other: Placed) -> bool:
     return one.from_ns <= other.to_ns + TICK_NS and other.from_ns <= one.to_ns + TICK_NS
 
 
-def changes(known: Iterable[LedgerEntry], judgement: Judgement) -> list[LedgerEntry]:
-    """Entries to append. `known` are those of the ledger, in any order."""
+def changes(known: Iterable[LedgerEntry], judgement: Judgement, revision: int) -> list[LedgerEntry]:
+    """Entries to append. `known` are those of the ledger, in any order, `revision` is its highest
+    so far.
+    """
     entries = {one.id: one for one in known if one.state is not IncidentState.MERGED}
     changed: dict[str, LedgerEntry] = {}
-    revision = max([judgement.end_ns, *(one.revision + 1 for one in entries.values())])
+    revision = max(judgement.end_ns, revision + 1)
 
     def note(entry: LedgerEntry) -> None:
         nonlocal revision

@@ -4,8 +4,8 @@ the analysis where the look found something and for every finished stretch.
 Times are the recording's own: how far it reaches, never what a clock says.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -13,13 +13,14 @@ from necroscope.analysis.engine import IncidentCandidate, Wanted, diagnose
 from necroscope.analysis.report import Report
 from necroscope.errors import NecroscopeError
 from necroscope.model.span import Span
-from necroscope.model.units import NS_PER_S, format_moment
+from necroscope.model.units import NS_PER_S
 from necroscope.segment.recording import segment_paths, segment_start_ns
+from necroscope.segment.sealed_reader import SegmentGoneError
 from necroscope.store.catalog import Catalog
 from necroscope.store.query import Store
 from necroscope.verdicts.changes import Judgement, changes
 from necroscope.verdicts.entry import IncidentState, LedgerEntry
-from necroscope.verdicts.ledger import Ledger
+from necroscope.verdicts.ledger import Ledger, UnjudgedStretch, includes
 from necroscope.verdicts.plan import LONG_NS, JudgingPlan
 
 # Enough to see that something began, and to see it end.
@@ -33,6 +34,9 @@ _QUIET_NS: Final = 6 * NS_PER_S
 _STRETCH_NS: Final = 300 * NS_PER_S
 # What began since may not be in the ledger yet.
 _UNSETTLED_NS: Final = 2 * LONG_NS
+# So often the process may die on a stretch; then the stretch is left out.
+_MOST_DEATHS: Final = 2
+_FATAL: Final = "the process that judges died on it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,7 @@ class Round:
     judged: Span
     notes: Sequence[str] = ()
     is_judged: bool = False
+    unjudged: Sequence[UnjudgedStretch] = ()
 
 
 class RecentCatalog(Catalog):
@@ -60,7 +65,11 @@ class RecentCatalog(Catalog):
 class Follower:
     """The caller writes what a round returns, and `ledger` says so before the next."""
 
-    def __init__(self, directory: Path, ledger: Ledger) -> None:
+    def __init__(
+        self, directory: Path, ledger: Ledger, attempt: Callable[[Span], None] = lambda _: None
+    ) -> None:
+        """`attempt` is called with each stretch before it is judged."""
+        self._attempt = attempt
         self._directory = directory
         self._ledger = ledger
         self._store = Store(RecentCatalog(directory))
@@ -69,7 +78,6 @@ class Follower:
         self._stretch_ns = ledger.judged[1] if ledger.judged else 0
         self._looked_ns = 0
         self._is_past_left = True
-        self._left_out: tuple[str, ...] = ()
 
     def look(self, *, is_live: bool, is_alarm: bool = False) -> Round | None:
         """A round if one is due; `is_alarm` makes it due as soon as the recording has grown."""
@@ -81,33 +89,30 @@ class Follower:
         is_hasty = is_alarm or self._plan.is_waiting
         if is_live and end_ns < self._looked_ns + (1 if is_hasty else _QUIET_NS):
             return None
-        self._looked_ns, self._plan.is_waiting = end_ns, False
+        is_first, self._looked_ns = self._looked_ns == 0, end_ns
+        fresh = Span(min(judged[1], self._stretch_ns), end_ns)
+        if self._is_fatal(fresh):
+            self._stretch_ns, self._judged = end_ns, Span(judged[0], end_ns)
+            left_out = UnjudgedStretch(fresh, _FATAL)
+            return Round((), self._judged, is_judged=True, unjudged=[left_out])
+        if is_first:
+            self._attempt(fresh)
+        self._plan.is_waiting = False
         due = self._due(end_ns, is_live=is_live)
         if due or not is_live or end_ns - self._stretch_ns >= _STRETCH_NS:
-            found = self._judge(end_ns, is_live=is_live)
-            for candidate in due:
-                # The longer stretch may have cut it otherwise: it is judged all the same.
-                self._plan.note(candidate, end_ns, is_live=is_live)
+            self._attempt(fresh)
+            found = self._judge(fresh, due, is_live=is_live)
         else:
             found = Round((), judged)
         settled_ns = end_ns - _UNSETTLED_NS if is_live else end_ns
         self._judged = Span(judged[0], max(judged[1], settled_ns))
-        notes = (*self._left_out, *found.notes)
-        return Round(found.entries, self._judged, notes, found.is_judged)
+        return replace(found, judged=self._judged)
 
     @property
     def first_ns(self) -> int:
         """Where the recording begins now."""
         paths = segment_paths(self._directory)
         return segment_start_ns(paths[0].name) if paths else 0
-
-    def leave_out(self) -> None:
-        """Those who began to judge from here died: what is recorded until now goes unjudged."""
-        end_ns = _end_ns(self._store.catalog)
-        from_ns = self._judged[1] if self._judged else end_ns
-        self._left_out = (f"{_between(from_ns, end_ns)} was left out: it ended who judged it",)
-        self._looked_ns = self._stretch_ns = end_ns
-        self._judged = Span(self._judged[0] if self._judged else end_ns, end_ns)
 
     def judge_past(self) -> Round | None:
         """The hour before what is judged; None if the recording does not reach back that far."""
@@ -125,14 +130,24 @@ class Follower:
             return None
         to_ns = min(begun_ns, max(before.values()) + 1)
         from_ns = max(min(before), to_ns - _HOUR_NS)
-        report = _diagnose(store, Span(from_ns - BEFORE_NS, to_ns + BEFORE_NS), None)
-        own = [one for one in report.wrong if from_ns <= one.from_ns < to_ns]
         assert self._judged is not None
         self._judged = Span(from_ns, self._judged[1])
+        past = Span(from_ns, to_ns)
+        if self._is_fatal(past):
+            left_out = UnjudgedStretch(past, _FATAL)
+            return Round((), self._judged, is_judged=True, unjudged=[left_out])
+        self._attempt(past)
+        around = self._without_fatal(Span(from_ns - BEFORE_NS, to_ns + BEFORE_NS), past)
+        report = _diagnose(store, around, None)
+        if isinstance(report, str):
+            unjudged = [UnjudgedStretch(past, report)]
+            return Round((), self._judged, is_judged=True, unjudged=unjudged)
+        own = [one for one in report.wrong if from_ns <= one.from_ns < to_ns]
         known = self._ledger.entries.values()
         closed = [one for one in known if one.state is not IncidentState.OPEN]
         judgement = Judgement(from_ns, self._looked_ns, is_live=False, incidents=own)
-        return Round(changes(closed, judgement), self._judged, report.notes, is_judged=True)
+        entries = changes(closed, judgement, self._ledger.revision)
+        return Round(entries, self._judged, report.notes, True, self._judged_after_all(past))
 
     def _begun(self, end_ns: int) -> Span:
         """Where judging began, and how far it came. It starts over with the last hour of an old
@@ -158,25 +173,49 @@ class Follower:
         _diagnose(self._store, Span(end_ns - _LOOK_BACK_NS, end_ns + 1), note)
         return due
 
-    def _judge(self, end_ns: int, *, is_live: bool) -> Round:
+    def _judge(self, fresh: Span, due: Sequence[IncidentCandidate], *, is_live: bool) -> Round:
+        """`due` are those that the look found: the longer stretch may cut them otherwise."""
+        end_ns = fresh.to_ns
         seen: list[IncidentCandidate] = []
+        wanted_now: list[IncidentCandidate] = []
 
         def wanted(candidate: IncidentCandidate) -> bool:
             seen.append(candidate)
-            is_due = self._plan.is_due(candidate, end_ns, is_live=is_live)
-            if is_due:
-                self._plan.note(candidate, end_ns, is_live=is_live)
+            if is_due := self._plan.is_due(candidate, end_ns, is_live=is_live):
+                wanted_now.append(candidate)
             return is_due
 
         known = self._ledger.entries.values()
         open_ns = [one.incident.from_ns for one in known if one.state is IncidentState.OPEN]
         from_ns = min([self._stretch_ns, *open_ns]) - BEFORE_NS
-        from_ns = max(from_ns, end_ns - _HOUR_NS)
-        report = _diagnose(self._store, Span(from_ns, end_ns + 1), wanted)
+        span = self._without_fatal(Span(max(from_ns, end_ns - _HOUR_NS), end_ns + 1), fresh)
+        report = _diagnose(self._store, span, wanted)
         if end_ns - self._stretch_ns >= _STRETCH_NS:
             self._stretch_ns = end_ns
-        judgement = Judgement(from_ns, end_ns, is_live, report.wrong, seen)
-        return Round(changes(known, judgement), Span(from_ns, end_ns), report.notes, is_judged=True)
+        if isinstance(report, str):
+            return Round((), fresh, is_judged=True, unjudged=[UnjudgedStretch(fresh, report)])
+        for candidate in [*wanted_now, *due]:
+            self._plan.note(candidate, end_ns, is_live=is_live)
+        judgement = Judgement(span.from_ns, end_ns, is_live, report.wrong, seen)
+        entries = changes(known, judgement, self._ledger.revision)
+        after_all = self._judged_after_all(span)
+        return Round(entries, fresh, report.notes, True, after_all)
+
+    def _is_fatal(self, span: Span) -> bool:
+        deaths = self._ledger.deaths
+        on_it = [one for one in deaths if one.from_ns < span.to_ns and span.from_ns < one.to_ns]
+        return len(on_it) >= _MOST_DEATHS
+
+    def _without_fatal(self, around: Span, span: Span) -> Span:
+        """What lies around a span, up to the stretches that were left out."""
+        fatal = [one.span for one in self._ledger.unjudged if one.why == _FATAL]
+        ends_ns = [one.to_ns for one in fatal if one.to_ns <= span.from_ns]
+        starts_ns = [one.from_ns for one in fatal if one.from_ns >= span.to_ns]
+        return Span(max([around.from_ns, *ends_ns]), min([around.to_ns, *starts_ns]))
+
+    def _judged_after_all(self, span: Span) -> list[UnjudgedStretch]:
+        unjudged = self._ledger.unjudged
+        return [UnjudgedStretch(one.span) for one in unjudged if includes(span, one.span)]
 
 
 def _end_ns(catalog: Catalog) -> int:
@@ -185,18 +224,15 @@ def _end_ns(catalog: Catalog) -> int:
     return max((catalog.reader(one).span[1] for one in live), default=0)
 
 
-def _diagnose(store: Store, span: Span, wanted: Wanted | None) -> Report:
-    """A stretch that nothing tells about, or that a cause stumbles over, has no incidents, and says
-    why.
-    """
+def _diagnose(store: Store, span: Span, wanted: Wanted | None) -> Report | str:
+    """A text says why it was not judged. A segment that was sealed meanwhile is read once more."""
     try:
-        return diagnose(store, span=span, wanted=wanted)
+        try:
+            return diagnose(store, span=span, wanted=wanted)
+        except SegmentGoneError:
+            store.catalog.refresh()
+            return diagnose(store, span=span, wanted=wanted)
     except NecroscopeError as error:
-        cause = error.facts
+        return error.facts
     except Exception as error:  # noqa: BLE001 - the next stretch is judged all the same
-        cause = f"{type(error).__name__}: {error}"
-    return Report(0, "", *span, (), (), (f"{_between(*span)} was not judged: {cause}",))
-
-
-def _between(from_ns: int, to_ns: int) -> str:
-    return f"{format_moment(from_ns)} to {format_moment(to_ns)}"
+        return f"{type(error).__name__}: {error}"

@@ -41,8 +41,6 @@ _SHARE: Final = 0.1
 _NOTE_PROGRESS_S: Final = 60.0
 # Of an incident that goes on all day this much is kept: others need room too.
 _MOST_KEPT_NS: Final = 600 * NS_PER_S
-# So often it may die before its first round is done; the next one leaves out what it died on.
-_MOST_STARTS: Final = 2
 _CAPABILITY_VERSION_3: Final = 0x20080522
 
 
@@ -55,9 +53,7 @@ class Keeper:
         self._directory = directory
         self._ask = ask
         self._writer = LedgerWriter(directory)
-        self._follower = Follower(directory, self._writer.ledger)
-        if self._writer.ledger.starts > _MOST_STARTS:
-            self._follower.leave_out()
+        self._follower = Follower(directory, self._writer.ledger, self._writer.attempt)
         self._noted_s: float | None = None
         self._pins_changed_ns = self._pins_time_ns()
         self._keep_windows(list(self._writer.ledger.entries.values()))
@@ -92,7 +88,7 @@ class Keeper:
         return time.monotonic() - started_s
 
     def _write(self, found: "Round") -> None:
-        self._writer.append(found.entries, found.judged, found.notes)
+        self._writer.append(found.entries, found.judged, found.notes, found.unjudged)
         self._keep_windows(found.entries)
 
     def _keep_windows(self, entries: Sequence[LedgerEntry]) -> None:

@@ -5,14 +5,18 @@ Not a table of a segment: an incident goes on after its segment is sealed, and i
 by another process than the one that writes segments. A log of changes and not a file that is
 replaced, so that a change costs its own bytes. Each line is JSON with the CRC32 of its record:
 
-    {"crc32":"89abcdef","record":{"schema":1,"judged_by":"0.1.0"}}
+    {"crc32":"89abcdef","record":{"schema":1,"judged_by":"0.1.0","revision":7}}
     {"crc32":"89abcdef","record":{"entry":{"state":"open","revision":7,"incident":{...},...}}}
     {"crc32":"89abcdef","record":{"judged":[FROM_NS,TO_NS],"notes":["..."]}}
-    {"crc32":"89abcdef","record":{"starts":2}}
+    {"crc32":"89abcdef","record":{"unjudged":[FROM_NS,TO_NS],"why":"..."}}
+    {"crc32":"89abcdef","record":{"attempt":[FROM_NS,TO_NS]}}
+    {"crc32":"89abcdef","record":{"death":[FROM_NS,TO_NS]}}
 
-Of several entries with one id the last is true. A line without a valid checksum never happened: a
-torn tail is judged again, and the same stretch gives the same ids. When most of the file is out of
-date it is rewritten, whole or not at all, without incidents that the recording no longer holds.
+Of several entries with one id the last is true. `unjudged` replaces what lies within it; without a
+reason that was judged after all. An `attempt` without a `judged` after it killed its process. A
+line without a valid checksum never happened: a torn tail is judged again, and the same stretch
+gives the same ids. When most of the file is out of date it is rewritten, whole or not at all,
+without incidents that the recording no longer holds.
 """
 
 import contextlib
@@ -22,11 +26,11 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 from necroscope import __version__
 from necroscope.model.span import Span
-from necroscope.model.units import NS_PER_S
+from necroscope.model.units import NS_PER_S, format_moment
 from necroscope.segment.checksum import open_regular
 from necroscope.verdicts.entry import IncidentState, LedgerEntry, take_plain
 
@@ -41,17 +45,32 @@ _LONGEST_LINE: Final = 1 << 20
 MOST_NOTES: Final = 20
 
 
+class UnjudgedStretch(NamedTuple):
+    """Incidents in it are not in the ledger; without `why` it was judged after all."""
+
+    span: Span
+    why: str = ""
+
+    def __str__(self) -> str:
+        from_ns, to_ns = self.span
+        return f"{format_moment(from_ns)} to {format_moment(to_ns)} was not judged: {self.why}"
+
+
 @dataclass(slots=True)
 class Ledger:
-    """What the ledger says now. `judged` is the stretch whose incidents are all in it; `starts`
-    counts who began to keep it since that last changed.
+    """What the ledger says now. `judged` is the stretch whose incidents are all in it but for what
+    is `unjudged`; `attempt` is what is being judged, `deaths` are attempts that had no end.
+    `revision` is the highest that any entry ever had.
     """
 
     directory: Path
     entries: dict[str, LedgerEntry] = field(default_factory=dict)
     judged: Span | None = None
     notes: tuple[str, ...] = ()
-    starts: int = 0
+    unjudged: tuple[UnjudgedStretch, ...] = ()
+    attempt: Span | None = None
+    deaths: tuple[Span, ...] = ()
+    revision: int = 0
     judged_by: str | None = None
     _file: tuple[int, int] = (0, 0)
 
@@ -85,11 +104,13 @@ class Ledger:
     def _take(self, found: Sequence[Any], *, is_new_file: bool) -> list[LedgerEntry]:
         if is_new_file:
             before, self.entries, self.judged, self.notes = self.entries, {}, None, ()
-            self.starts, self.judged_by = 0, None
+            self.unjudged, self.attempt, self.deaths, self.judged_by = (), None, (), None
             head = found[0] if found and isinstance(found[0], dict) else {}
             if head.get("schema") != SCHEMA:
                 return []
             self.judged_by = str(head.get("judged_by"))
+            with contextlib.suppress(TypeError, ValueError):
+                self.revision = max(self.revision, take_plain(int, head.get("revision", 0)))
         else:
             before = dict(self.entries)
         for record in found:
@@ -101,11 +122,21 @@ class Ledger:
             if "entry" in record:
                 entry = LedgerEntry.from_json(record["entry"])
                 self.entries[entry.id] = entry
+                self.revision = max(self.revision, entry.revision)
             elif "judged" in record:
-                self.judged, self.starts = _span(record["judged"]), 0
+                self.judged, self.attempt = _span(record["judged"]), None
                 self.notes = tuple(map(str, record["notes"]))[:MOST_NOTES]
-            elif "starts" in record:
-                self.starts = take_plain(int, record["starts"])
+            elif "unjudged" in record:
+                self._note_unjudged(_span(record["unjudged"]), str(record["why"]))
+            elif "attempt" in record:
+                self.attempt = _span(record["attempt"])
+            elif "death" in record:
+                self.deaths = (*self.deaths, _span(record["death"]))[-MOST_NOTES:]
+
+    def _note_unjudged(self, span: Span, why: str) -> None:
+        kept = [one for one in self.unjudged if not includes(span, one.span)]
+        new = [UnjudgedStretch(span, why)] if why else []
+        self.unjudged = tuple([*kept, *new][-MOST_NOTES:])
 
     def covers(self, first_ns: int) -> bool:
         """Whether all is in it from there to where it reaches, as this version judges."""
@@ -120,6 +151,10 @@ class Ledger:
         """In order of time, without those that became part of another."""
         own = [entry for entry in self.entries.values() if entry.state is not IncidentState.MERGED]
         return sorted(own, key=lambda entry: entry.incident.from_ns)
+
+
+def includes(span: Span, other: Span) -> bool:
+    return span.from_ns <= other.from_ns and other.to_ns <= span.to_ns
 
 
 def _span(content: Sequence[object]) -> Span:

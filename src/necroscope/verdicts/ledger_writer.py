@@ -11,7 +11,14 @@ from necroscope.model.span import Span
 from necroscope.segment.checksum import write_whole
 from necroscope.segment.lock import is_locked, take_lock
 from necroscope.verdicts.entry import LedgerEntry
-from necroscope.verdicts.ledger import LEDGER_FILE, MOST_NOTES, SCHEMA, Ledger, line
+from necroscope.verdicts.ledger import (
+    LEDGER_FILE,
+    MOST_NOTES,
+    SCHEMA,
+    Ledger,
+    UnjudgedStretch,
+    line,
+)
 
 LOCK_FILE: Final = "verdicts.lock"
 MOST_ENTRIES: Final = 2000
@@ -30,7 +37,8 @@ class LedgerWriter:
             take_lock(self._lock)
             self.ledger = Ledger.open(directory)
             self._path = directory / LEDGER_FILE
-            self.ledger.starts += 1
+            if self.ledger.attempt is not None:
+                self.ledger.deaths = (*self.ledger.deaths, self.ledger.attempt)[-MOST_NOTES:]
             if self.ledger.judged_by != __version__:
                 # The entries stay, and with them the ids, but all is judged again.
                 self.ledger.judged = None
@@ -42,10 +50,20 @@ class LedgerWriter:
     def close(self) -> None:
         os.close(self._lock)
 
+    def attempt(self, span: Span) -> None:
+        """Before it is judged: should that end this process, the next one knows."""
+        with self._path.open("ab") as file:
+            file.write(line({"attempt": span}))
+
     def append(
-        self, entries: Sequence[LedgerEntry], judged: Span | None = None, notes: Sequence[str] = ()
+        self,
+        entries: Sequence[LedgerEntry],
+        judged: Span | None = None,
+        notes: Sequence[str] = (),
+        unjudged: Sequence[UnjudgedStretch] = (),
     ) -> None:
         changes: list[dict[str, Any]] = [{"entry": entry.as_json()} for entry in entries]
+        changes += [{"unjudged": one.span, "why": one.why} for one in unjudged]
         if judged is not None:
             changes.append({"judged": judged, "notes": list(notes)[:MOST_NOTES]})
         with self._path.open("ab") as file:
@@ -67,11 +85,16 @@ class LedgerWriter:
         lines = [line({"entry": entry.as_json()}) for entry in reversed(kept)]
         sizes = accumulate(map(len, lines))
         newest = [one for one, size in zip(lines, sizes, strict=True) if size <= _KEPT_BYTES]
-        changes: list[dict[str, Any]] = []
-        if self.ledger.judged is not None:
-            changes.append({"judged": self.ledger.judged, "notes": list(self.ledger.notes)})
-        changes.append({"starts": self.ledger.starts})
-        head = line({"schema": SCHEMA, "judged_by": __version__})
+        ledger = self.ledger
+        changes: list[dict[str, Any]] = [
+            {"unjudged": one.span, "why": one.why}
+            for one in ledger.unjudged
+            if one.span.to_ns >= first_ns
+        ]
+        changes += [{"death": one} for one in ledger.deaths]
+        if ledger.judged is not None:
+            changes.append({"judged": ledger.judged, "notes": list(ledger.notes)})
+        head = line({"schema": SCHEMA, "judged_by": __version__, "revision": ledger.revision})
         data = b"".join([head, *reversed(newest), *map(line, changes)])
         self._size_bytes = len(data)
         write_whole(self._path, data)

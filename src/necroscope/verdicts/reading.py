@@ -31,6 +31,7 @@ def read_report(
         span = Span(first_ns, last_ns + 1) if since_ns else None
         return diagnose(store, span=span, progress=progress, core=core)
     settled_ns, notes = ledger.judged[1] - OVER_NS, ledger.notes
+    notes += tuple(str(one) for one in ledger.unjudged if one.span.to_ns > first_ns)
     if last_ns > ledger.judged[1]:
         rest = diagnose(
             store,
@@ -40,7 +41,7 @@ def read_report(
         )
         is_live = _is_recorded(store.catalog.directory)
         judgement = Judgement(settled_ns - BEFORE_NS, last_ns, is_live, rest.wrong)
-        ledger.take(changes(ledger.entries.values(), judgement))
+        ledger.take(changes(ledger.entries.values(), judgement, ledger.revision))
         notes = tuple(dict.fromkeys([*notes, *rest.notes]))
     info = store.info()
     found = [entry.incident for entry in ledger.incidents()]

@@ -17,7 +17,8 @@ def judge(
     from_s: float = 0,
     is_live: bool = True,
 ) -> list[LedgerEntry]:
-    return changes(known, Judgement(at(from_s), at(end_s), is_live, incidents))
+    revision = max([one.revision for one in known], default=0)
+    return changes(known, Judgement(at(from_s), at(end_s), is_live, incidents), revision)
 
 
 def told(entries: Sequence[LedgerEntry]) -> list[tuple[str, str]]:
@@ -100,6 +101,6 @@ def test_what_was_seen_to_go_on_stays_open_though_it_was_not_judged_again(
 ) -> None:
     known = judge([], 24, incident(12, 24))
     seen = Judgement(at(0), at(60), True, (incident(10, 50, core=3),), (incident(12, 59),))
-    found = {one.id: one for one in changes(known, seen)}
+    found = {one.id: one for one in changes(known, seen, known[0].revision)}
     assert told(list(found.values())) == [("10-core3", "closed"), ("12-core1", "open")]
     assert found["12-core1"].incident.to_ns == at(59)

@@ -4,6 +4,7 @@ the one that `diagnose` finds in the whole recording.
 
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import DEFAULT, Mock
 
 import pytest
 from tests.drawn_node import DrawnNode, at, drawn_node
@@ -12,6 +13,7 @@ from tests.integration.drawn_incident import drawn_incident
 
 from necroscope.analysis import incidents
 from necroscope.analysis.engine import diagnose
+from necroscope.segment.sealed_reader import SegmentGoneError
 from necroscope.store.query import Store
 from necroscope.verdicts import follower, ledger_writer
 from necroscope.verdicts.entry import IncidentState, LedgerEntry
@@ -44,7 +46,7 @@ class Following:
     def look(self, second: int, *, is_live: bool = True) -> None:
         found = self.follower.look(is_live=is_live)
         if found is not None:
-            self.writer.append(found.entries, found.judged, found.notes)
+            self.writer.append(found.entries, found.judged, found.notes, found.unjudged)
             self.changes += [(second, one.state.value, one) for one in found.entries]
 
 
@@ -192,6 +194,31 @@ def test_the_verdicts_of_another_version_are_made_again_under_the_same_ids(
     assert [(one.id, one.incident.verdict.cause) for one in found.entries] == [
         ("old", entry.incident.verdict.cause)
     ]
+
+
+def test_a_round_that_failed_is_noted_and_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    following = Following(tmp_path / "r", drawn_incident()).until(6)
+    monkeypatch.setattr(incidents, "decide", Mock(side_effect=ZeroDivisionError("no time")))
+    following.until(45, from_s=6)
+    (unjudged,) = following.writer.ledger.unjudged
+    assert str(unjudged).endswith("was not judged: ZeroDivisionError: no time")
+    monkeypatch.undo()
+    following.until(60, from_s=45)
+    assert len(following.writer.ledger.incidents()) == 1
+    assert following.writer.ledger.unjudged == ()
+
+
+def test_a_segment_that_is_gone_is_looked_for_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    following = Following(tmp_path / "r", drawn_incident())
+    following.recording.grow(60)
+    answers = Mock(side_effect=[SegmentGoneError("it is gone"), DEFAULT] * 2, wraps=diagnose)
+    monkeypatch.setattr(follower, "diagnose", answers)
+    following.look(60)
+    assert len(following.writer.ledger.incidents()) == 1
 
 
 def test_an_empty_recording_has_no_rounds(tmp_path: Path) -> None:

@@ -11,10 +11,12 @@ from tests.drawn_node import at, drawn_node
 from tests.growing_recording import GrowingRecording
 from tests.integration.drawn_incident import drawn_incident
 
-from necroscope.verdicts import keeper
+from necroscope.store.query import Store
+from necroscope.verdicts import follower, keeper
 from necroscope.verdicts.keeper import Keeper
 from necroscope.verdicts.ledger import LEDGER_FILE, Ledger, records
 from necroscope.verdicts.ledger_writer import is_kept
+from necroscope.verdicts.reading import read_report
 
 
 @pytest.fixture
@@ -84,14 +86,54 @@ def test_a_second_process_says_that_there_is_one(recording: GrowingRecording) ->
     kept.close()
 
 
-def test_a_stretch_that_kills_who_judges_it_is_left_out(recording: GrowingRecording) -> None:
+class Death(BaseException):
+    """Ends the process as a signal would."""
+
+
+def die(*_: object, **named: object) -> None:
+    raise Death
+
+
+def test_a_stretch_that_kills_the_process_is_left_out_and_reported_for_good(
+    recording: GrowingRecording, monkeypatch: pytest.MonkeyPatch
+) -> None:
     recording.grow(30)
+    monkeypatch.setattr(follower, "diagnose", die)
     for _ in range(2):
-        Keeper(recording.directory, lambda _: None).close()  # dies before its first round is done
+        kept = Keeper(recording.directory, lambda _: None)
+        with pytest.raises(Death):
+            kept.turn(is_live=True)
+        kept.close()
     kept = Keeper(recording.directory, lambda _: None)
+    kept.turn(is_live=True)
+    monkeypatch.undo()
     recording.grow(60)
     kept.turn(is_live=True)
+    kept.close()
+    notes = read_report(Store.open(recording.directory)).notes
+    assert any(one.endswith("not judged: the process that judges died on it") for one in notes)
     ledger = Ledger.open(recording.directory)
-    assert "was left out" in ledger.notes[0]
     assert ledger.judged is not None
     assert ledger.judged[1] >= at(29)
+
+
+def test_a_past_hour_that_kills_the_process_is_left_out_by_the_third(
+    recording: GrowingRecording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follower, "_HOUR_NS", 15_000_000_000)
+    recording.grow(60)
+    for _ in range(2):
+        kept = Keeper(recording.directory, lambda _: None)
+        kept.turn(is_live=True)
+        with monkeypatch.context() as patch:
+            patch.setattr(follower, "diagnose", die)
+            with pytest.raises(Death):
+                kept.judge_past()
+        kept.close()
+    kept = Keeper(recording.directory, lambda _: None)
+    kept.turn(is_live=True)
+    while kept.judge_past():
+        pass
+    ledger = Ledger.open(recording.directory)
+    assert ledger.covers(at(0))
+    assert [one.why for one in ledger.unjudged] == ["the process that judges died on it"]

@@ -14,8 +14,10 @@ import pytest
 from tests.unit.verdicts.conftest import MakeIncident
 
 from necroscope import __version__
+from necroscope.model.span import Span
+from necroscope.verdicts.changes import Judgement, changes
 from necroscope.verdicts.entry import IncidentState, LedgerEntry
-from necroscope.verdicts.ledger import LEDGER_FILE, Ledger, line, records
+from necroscope.verdicts.ledger import LEDGER_FILE, Ledger, UnjudgedStretch, line, records
 from necroscope.verdicts.ledger_writer import LedgerWriter, is_kept
 
 
@@ -60,8 +62,8 @@ def test_a_file_cut_at_any_byte_gives_what_was_whole(
     for size in range(len(data)):
         (tmp_path / LEDGER_FILE).write_bytes(data[:size])
         whole = sum(end <= size for end in ends)
-        # The first line is the version, the second counts starts.
-        assert Ledger.open(tmp_path).incidents() == entries[: max(0, whole - 2)]
+        # The first line is the version.
+        assert Ledger.open(tmp_path).incidents() == entries[: max(0, whole - 1)]
 
 
 def test_a_flipped_bit_costs_its_line_only(tmp_path: Path, incident: MakeIncident) -> None:
@@ -69,7 +71,7 @@ def test_a_flipped_bit_costs_its_line_only(tmp_path: Path, incident: MakeInciden
     first, second = entries_of(incident, 2)
     writer.append([first, second])
     data = bytearray((tmp_path / LEDGER_FILE).read_bytes())
-    data[data.index(b'"revision":0')] ^= 1
+    data[data.index(b'"state":"closed"')] ^= 1
     (tmp_path / LEDGER_FILE).write_bytes(data)
     assert Ledger.open(tmp_path).incidents() == [second]
 
@@ -96,6 +98,7 @@ def test_a_ledger_of_another_version_counts_as_none(tmp_path: Path, incident: Ma
     assert next(iter(records((tmp_path / LEDGER_FILE).read_bytes()))) == {
         "schema": 1,
         "judged_by": __version__,
+        "revision": 0,
     }
 
 
@@ -187,3 +190,29 @@ def test_it_stays_bounded_while_one_incident_goes_on(
     assert Ledger.open(tmp_path).incidents() == [last]
     assert reader.refresh() == [last]
     assert reader.incidents() == [last]
+
+
+def test_a_stretch_that_was_not_judged_is_remembered_until_it_is(tmp_path: Path) -> None:
+    writer = LedgerWriter(tmp_path)
+    stretch = UnjudgedStretch(Span(10, 20), "no rows")
+    writer.append([], Span(0, 30), ["a note"], [stretch])
+    writer.append([], Span(0, 40), [])
+    writer.rewrite(0)
+    assert Ledger.open(tmp_path).unjudged == (stretch,)
+    writer.append([], Span(0, 50), [], [UnjudgedStretch(Span(5, 25))])
+    assert Ledger.open(tmp_path).unjudged == ()
+    many = [UnjudgedStretch(Span(place, place + 1), "no rows") for place in range(100)]
+    writer.append([], Span(0, 60), [], many)
+    assert len(Ledger.open(tmp_path).unjudged) == 20
+
+
+def test_revisions_grow_beyond_those_of_entries_that_are_gone(
+    tmp_path: Path, incident: MakeIncident
+) -> None:
+    writer = LedgerWriter(tmp_path)
+    writer.append([LedgerEntry(IncidentState.MERGED, 1 << 62, incident(1, 2))])
+    writer.rewrite(incident(10).from_ns)
+    ledger = Ledger.open(tmp_path)
+    judgement = Judgement(0, incident().to_ns, False, [incident()])
+    (entry,) = changes(ledger.entries.values(), judgement, ledger.revision)
+    assert (len(ledger.entries), entry.revision) == (0, (1 << 62) + 1)
