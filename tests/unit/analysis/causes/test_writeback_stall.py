@@ -1,15 +1,17 @@
 """A task waits for pages that another made dirty."""
 
+import pytest
 from tests.drawn_node import DrawnNode, drawn_node
 from tests.drawn_waits import wait
 
 from necroscope.analysis.engine import diagnose
 
 THROTTLED = "balance_dirty_pages;balance_dirty_pages_ratelimited_flags;generic_perform_write"
-SYNC = "folio_wait_writeback;__filemap_fdatawait_range;file_write_and_wait_range;ext4_sync_file"
+SYNC = "wb_wait_for_completion;sync_inodes_sb;sync_inodes_one_sb;iterate_supers;ksys_sync"
+FSYNC = "folio_wait_writeback;__filemap_fdatawait_range;file_write_and_wait_range;ext4_sync_file"
 
 
-def syncing(writer: int = 60) -> DrawnNode:
+def syncing(stack: str = SYNC) -> DrawnNode:
     node = drawn_node(
         """
         core 0:  ..............................
@@ -18,7 +20,7 @@ def syncing(writer: int = 60) -> DrawnNode:
     )
     for tenth in range(20):
         wait(node, 10 + tenth / 5, 0.18, "backup", 60, stack=THROTTLED, cgroup="/backup")
-    wait(node, 10.5, 3.0, "etcd", writer if writer != 60 else 70, stack=SYNC, cgroup="/etcd")
+    wait(node, 10.5, 3.0, "etcd", 70, stack=stack, cgroup="/etcd")
     return node
 
 
@@ -28,6 +30,23 @@ def test_the_writer_and_who_waits_for_its_pages_are_named() -> None:
     assert incident.verdict.culprit is not None
     assert incident.verdict.culprit.comm == "backup"
     assert "etcd waited up to 3.0 s" in incident.verdict.summary
+    assert "while backup wrote faster than its disk takes" in incident.verdict.summary
+
+
+def test_a_sync_of_one_file_waits_for_its_own_pages() -> None:
+    assert not diagnose(syncing(FSYNC)).incidents
+
+
+@pytest.mark.parametrize(("each_s", "count"), [(0.18, 1), (0.15, 0)])
+def test_pauses_of_a_task_are_added_up_by_second(each_s: float, count: int) -> None:
+    node = wait(syncing(FSYNC), 13.6, 1.3, "etcd", 70, stack=FSYNC, cgroup="/etcd")
+    for second in range(10, 15):
+        for place in range(3):
+            started = second + place / 4
+            wait(node, started, each_s, "etcd", 70, stack=THROTTLED, cgroup="/etcd")
+    for tenth in range(40, 80):
+        wait(node, 10 + tenth / 5, 0.18, "backup", 60, stack=THROTTLED, cgroup="/backup")
+    assert len(diagnose(node).incidents) == count
 
 
 def test_who_waits_for_its_own_pages_is_at_work() -> None:
