@@ -35,7 +35,7 @@ from necroscope.model.units import (
 from necroscope.recorder.disk import Disk
 from necroscope.recorder.node_sources import open_sources
 from necroscope.recorder.recorder import Recorder, Status
-from necroscope.recorder.requested_windows import keep_requested
+from necroscope.recorder.requested_windows import RequestedWindows
 from necroscope.recorder.retention import RetentionLimits
 from necroscope.recorder.supervision import Supervision
 from necroscope.segment.journal import SegmentHeader
@@ -155,13 +155,14 @@ def _record(
     verdicts, push = _outlets(directory, settings)
 
     supervision = Supervision()
+    requested = RequestedWindows(disk, settings)
 
     def look(status: Status, notices: list[str]) -> None:
         supervision.tell()
         line.tell_new(recorder.notices())
         line.tell([*notices, *(one for child in (*verdicts, *push) for one in child.tend())])
         for child in verdicts:
-            keep_requested(child.output(), disk, settings)
+            requested.keep(child.output())
         line.show(status, disk)
         if sources.clocks is not None and sources.clocks.is_epoch_over:
             recorder.stop()

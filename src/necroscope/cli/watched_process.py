@@ -74,6 +74,7 @@ class WatchedProcess:
         self._heard_s = 0.0
         self._errors = b""
         self._output = b""
+        self._lines: list[str] = []
 
     def tend(self) -> list[str]:
         """Start it if it is due; returns new notices. Never waits."""
@@ -82,6 +83,7 @@ class WatchedProcess:
         if child is None:
             return self._start() if self._pauses.is_over(now_s) else []
         code = child.status
+        self._lines += self._read_output(child)
         notices = self._hear(child)
         if code is None and now_s - self._heard_s <= self._silent_s:
             return notices
@@ -93,12 +95,8 @@ class WatchedProcess:
 
     def output(self) -> list[str]:
         """Whole lines of its standard output since the last call."""
-        piece = read_piece(self._child.stdout) if self._child is not None else None
-        if piece:
-            self._heard_s = self._clock()
-            *lines, self._output = (self._output + piece)[-_SAID_BYTES:].split(b"\n")
-            return [clean(line, 1000) for line in lines]
-        return []
+        lines, self._lines = self._lines, []
+        return lines + (self._read_output(self._child) if self._child is not None else [])
 
     def end(self) -> list[str]:
         """Let it finish, for a while: the recording has ended, and what it has not done by then it
@@ -122,6 +120,14 @@ class WatchedProcess:
             return [f"{self._name} cannot be started: {error.strerror}"]
         self._heard_s, self._output = self._clock(), b""
         return []
+
+    def _read_output(self, child: Child) -> list[str]:
+        piece = read_piece(child.stdout)
+        if not piece:
+            return []
+        self._heard_s = self._clock()
+        *lines, self._output = (self._output + piece)[-_SAID_BYTES:].split(b"\n")
+        return [clean(line, 1000) for line in lines]
 
     def _hear(self, child: Child) -> list[str]:
         """Whole lines of what it has said to people."""

@@ -92,11 +92,14 @@ class Keeper:
         self._keep_windows(found.entries)
 
     def _keep_windows(self, entries: Sequence[LedgerEntry]) -> None:
+        """Newest first, as far as the recording still holds them."""
         try:
             pins = read_pins(self._directory)
         except CorruptData:
             pins = []
-        for entry in entries:
+        first_ns = self._follower.first_ns
+        held = [one for one in entries if one.incident.to_ns >= first_ns]
+        for entry in sorted(held, key=lambda one: one.incident.from_ns, reverse=True):
             from_ns, to_ns = entry.incident.from_ns, entry.incident.to_ns
             to_ns = min(to_ns, from_ns + _MOST_KEPT_NS)
             is_kept = any(pin.from_ns <= from_ns and to_ns <= pin.to_ns for pin in pins)
@@ -114,14 +117,15 @@ def run(keeper: Keeper, is_over: Callable[[float], bool], alive: Callable[[], No
     """Until `is_over`, which sleeps, is True; then what is left is judged as ended."""
     wait_s = 0.0
     while not is_over(wait_s):
+        # After the wait: what the round took counts against the share, also of its successor.
+        if wait_s and _resident_bytes() > _RESIDENT_BYTES:
+            keeper.close()
+            os.execv(sys.executable, [sys.executable, "-P", "-m", __spec__.name, *sys.argv[1:]])
         signal.setitimer(signal.ITIMER_PROF, _ROUND_LIMIT_S)
         took_s = keeper.turn(is_live=True) or keeper.judge_past()
         signal.setitimer(signal.ITIMER_PROF, 0.0)
         alive()
         wait_s = max(_POLL_S, took_s / _SHARE - took_s)
-        if _resident_bytes() > _RESIDENT_BYTES:
-            keeper.close()
-            os.execv(sys.executable, [sys.executable, "-P", "-m", __spec__.name, *sys.argv[1:]])
     signal.setitimer(signal.ITIMER_PROF, _ROUND_LIMIT_S)
     keeper.turn(is_live=False)
 

@@ -143,3 +143,10 @@ def test_one_that_hangs_is_ended_and_started_again() -> None:
         "verdicts hung and was killed; recording goes on, and it is started again"
     ]
     process.end()
+
+
+def test_what_it_said_before_it_ended_is_not_lost() -> None:
+    process = WatchedProcess("verdicts", shell("echo 1 2 rt-hog; exit 3"))
+    assert "ended with 3" in tended(process)[0]
+    assert process.output() == ["1 2 rt-hog"]
+    assert process.output() == []

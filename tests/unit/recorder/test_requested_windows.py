@@ -6,7 +6,7 @@ from tests.drawn_node import at
 from necroscope import settings
 from necroscope.model.units import NS_PER_S
 from necroscope.recorder.memory import MemorySegment
-from necroscope.recorder.requested_windows import keep_requested
+from necroscope.recorder.requested_windows import RequestedWindows
 from necroscope.segment.recording import Pin
 
 
@@ -20,7 +20,7 @@ class Pins(MemorySegment):
 
 def kept(*lines: str) -> list[Pin]:
     sink = Pins()
-    keep_requested(lines, sink, settings.parse({}))
+    RequestedWindows(sink, settings.parse({})).keep(lines)
     return sink.kept
 
 
@@ -46,5 +46,11 @@ def test_what_is_not_a_window_is_passed_over(line: str) -> None:
     assert kept(line) == []
 
 
-def test_many_at_once_are_cut() -> None:
-    assert len(kept(*(f"{at(n)} {at(n + 1)} rt-hog" for n in range(500)))) == 20
+def test_of_many_at_once_a_few_are_kept_and_the_others_at_the_next_calls() -> None:
+    sink = Pins()
+    requested = RequestedWindows(sink, settings.parse({}))
+    requested.keep([f"{at(n)} {at(n + 1)} rt-hog" for n in range(50)])
+    assert len(sink.kept) == 20
+    requested.keep([])
+    requested.keep([])
+    assert len(set(sink.kept)) == 50

@@ -10,12 +10,13 @@ import pytest
 from tests.drawn_node import at, drawn_node
 from tests.growing_recording import GrowingRecording
 from tests.integration.drawn_incident import drawn_incident
+from tests.ledger_entries import ledger_entry
 
 from necroscope.store.query import Store
 from necroscope.verdicts import follower, keeper
 from necroscope.verdicts.keeper import Keeper
 from necroscope.verdicts.ledger import LEDGER_FILE, Ledger, records
-from necroscope.verdicts.ledger_writer import is_kept
+from necroscope.verdicts.ledger_writer import LedgerWriter, is_kept
 from necroscope.verdicts.reading import read_report
 
 
@@ -137,3 +138,28 @@ def test_a_past_hour_that_kills_the_process_is_left_out_by_the_third(
     ledger = Ledger.open(recording.directory)
     assert ledger.covers(at(0))
     assert [one.why for one in ledger.unjudged] == ["the process that judges died on it"]
+
+
+def test_windows_are_asked_for_newest_first_as_far_as_the_recording_holds_them(
+    recording: GrowingRecording,
+) -> None:
+    writer = LedgerWriter(recording.directory)
+    writer.append([ledger_entry("rt-hog", second, second + 5) for second in (-50, 10, 40, 20)])
+    writer.close()
+    asked: list[str] = []
+    Keeper(recording.directory, asked.append).close()
+    assert asked == [f"{at(second)} {at(second + 5)} rt-hog" for second in (40, 20, 10)]
+
+
+def test_a_process_that_grew_too_large_waits_before_it_starts_over(
+    recording: GrowingRecording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording.grow(60)
+    kept = Keeper(recording.directory, lambda _: None)
+    monkeypatch.setattr(kept, "turn", lambda **_: 9.0)
+    monkeypatch.setattr(keeper, "_resident_bytes", lambda: 1 << 40)
+    monkeypatch.setattr(keeper.os, "execv", die)
+    waits: list[float] = []
+    with pytest.raises(Death):
+        keeper.run(kept, lambda wait_s: bool(waits.append(wait_s)), lambda: None)
+    assert waits == [0.0, pytest.approx(81.0)]
