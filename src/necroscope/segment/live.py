@@ -42,7 +42,7 @@ class LiveSegment:
         self.bytes_read = 0
         self._damage: dict[int, Gap] = {}
         self._places: dict[str, list[_Place]] = {}
-        self._kept: dict[int, pa.RecordBatch] = {}
+        self._kept: dict[int, tuple[pa.RecordBatch, int]] = {}
         self._kept_bytes = 0
         self._journal = JournalReader(path, segment_start_ns(path.name))
         self._size_bytes = 0
@@ -53,7 +53,7 @@ class LiveSegment:
         try:
             size_bytes = self._journal.path.stat().st_size
             if size_bytes < self._size_bytes:
-                self._places, self._kept, self._kept_bytes = {}, {}, 0
+                self._places, self._damage, self._kept, self._kept_bytes = {}, {}, {}, 0
                 self._journal = JournalReader(self.path, segment_start_ns(self.path.name))
             if size_bytes != self._size_bytes:
                 for block in self._journal.advance():
@@ -161,14 +161,18 @@ class LiveSegment:
     def _batch(self, table: Table, file: BinaryIO, place: _Place) -> pa.RecordBatch:
         kept = self._kept.get(place.offset)
         if kept is not None:
-            return kept
+            return kept[0]
         self.bytes_read += place.header.block_bytes
         block = read_block(file, place.offset, place.offset + place.header.block_bytes)
         if block is None:
             raise CorruptData("a block changed since it was first read")
         batch = batch_of(table, block)
         size_bytes = place.header.raw_bytes
-        if size_bytes <= min(_KEPT_BLOCK_BYTES, _KEPT_BYTES - self._kept_bytes):
-            self._kept[place.offset] = batch
+        if size_bytes <= _KEPT_BLOCK_BYTES:
+            self._kept[place.offset] = batch, size_bytes
             self._kept_bytes += size_bytes
+        while self._kept_bytes > _KEPT_BYTES:
+            # What follows a recording asks for its end: the oldest is not asked for again.
+            _, oldest_bytes = self._kept.pop(min(self._kept))
+            self._kept_bytes -= oldest_bytes
         return batch

@@ -11,7 +11,7 @@ import pytest
 
 from necroscope.model.reading import Gap
 from necroscope.model.tables import TABLES
-from necroscope.segment import table_writer
+from necroscope.segment import live, table_writer
 from necroscope.segment.arrow import schema_of
 from necroscope.segment.manifest import read_manifest
 from necroscope.segment.reader import SegmentReader
@@ -221,6 +221,32 @@ def test_counters_of_a_live_segment_are_read_from_its_file_once(record):
     read = reader.bytes_read
     assert reader.read("cores", *EVER).equals(first)
     assert reader.bytes_read == read
+
+
+def test_of_a_long_live_segment_the_newest_counters_stay_decoded(record, monkeypatch):
+    reader = SegmentReader(record(seconds=8))
+    newest = reader.span[1] - 1_500_000_000, EVER[1]
+    monkeypatch.setattr(live, "_KEPT_BYTES", 1000)
+    reader.read("cores", *EVER)
+    last = reader.read("cores", *newest)
+    read = reader.bytes_read
+    assert reader.read("cores", *newest).equals(last)
+    assert reader.bytes_read == read
+    assert reader.read("cores", *EVER).num_rows == 16
+    assert reader.bytes_read > read
+
+
+def test_damage_of_a_live_segment_that_was_replaced_is_forgotten(record):
+    path = record(seconds=4)
+    data = (path / "journal").read_bytes()
+    reader = SegmentReader(path)
+    for position in range(200, len(data)):
+        flip(path / "journal", position)
+    assert reader.read("cores", *EVER).num_rows == 0
+    assert any(gap.table == "cores" for gap in reader.gaps())
+    (path / "journal").write_bytes(data[: len(data) - 1])
+    reader.refresh()
+    assert not any(gap.table == "cores" for gap in reader.gaps())
 
 
 def test_a_live_segment_that_was_replaced_is_read_again(record):

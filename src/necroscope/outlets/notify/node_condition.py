@@ -10,6 +10,7 @@ from necroscope.model.units import NS_PER_S
 from necroscope.outlets.notify.kubernetes import Condition, reason_of, text_of
 
 _HEARTBEAT_NS: Final = 300 * NS_PER_S
+_MINUTE_NS: Final = 60 * NS_PER_S
 _WELL: Final = ("NoCoreStarved", "no core was starved recently")
 
 
@@ -46,9 +47,12 @@ class NodeCondition:
             self._sent, self._sent_ns = condition, now_ns
 
     def as_json(self) -> dict[str, Any]:
+        """Of the time whole minutes: while an incident goes on it moves at every look, and each
+        change is a write to the disk.
+        """
         sent = self._sent
         return {
-            "until_ns": self._until_ns,
+            "until_ns": -(-self._until_ns // _MINUTE_NS) * _MINUTE_NS,
             "wanted": list(self._wanted),
             "sent": [sent.is_true, sent.reason, sent.message, sent.since_ns] if sent else None,
         }

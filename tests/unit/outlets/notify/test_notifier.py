@@ -152,6 +152,18 @@ def test_the_condition_stays_while_an_incident_goes_on_and_the_ledger_is_kept(
     assert api.condition("node-a")["status"] == "False"
 
 
+def test_while_an_incident_goes_on_the_notebook_is_written_once_per_minute(
+    recording: GrowingRecording,
+) -> None:
+    follow = Follow(recording)
+    follow.until(27)
+    notebook, written = recording.directory / ".notify.json", set()
+    for second in range(30, 150):
+        follow.at(second)
+        written.add(notebook.read_bytes())
+    assert 2 <= len(written) <= 4
+
+
 def test_a_failing_condition_is_tried_again_with_pauses(
     recording: GrowingRecording, receiver: ReceivingServer, tmp_path: Path
 ) -> None:
