@@ -36,6 +36,7 @@ from necroscope.sources.perf.wait_layout import (
 )
 
 _STATE: Final = -16
+_STALE_BITS: Final = 40  # ns: 18 minutes
 
 
 class ScanProgram(WaitCode):
@@ -112,6 +113,7 @@ class ScanProgram(WaitCode):
         program.load64(bpf.R1, bpf.R10, _STATE)
         program.keep_bits(bpf.R1, UNINTERRUPTIBLE)
         program.jump_if_equal(bpf.R1, 0, "out")
+        _leave_taken_place(program)
         program.store32_constant(bpf.R9, SLEEPER_KIND, BLOCKED)
         program.store64_constant(bpf.R9, SLEEPER_ADDRESS, 0)
         program.store64(bpf.R9, SWITCHES, bpf.R5)
@@ -135,3 +137,22 @@ class ScanProgram(WaitCode):
         program.jump_if_at_most(bpf.R9, self.threshold_ns, "out")
         program.store32_constant(bpf.R8, KIND, RUNNABLE)
         program.store64_constant(bpf.R8, ADDRESS, 0)
+
+
+def _leave_taken_place(program: bpf.Program) -> None:
+    """R9 may be taken by thread R2 at R0 unless another sleeps there: who woke up while no wake-up
+    was looked at left its place behind, and is forgotten in time.
+    """
+    program.load32(bpf.R1, bpf.R9, 0)
+    program.jump_if_equal(bpf.R1, 0, "free")
+    program.jump_if_differs(bpf.R1, bpf.R2, "of another")
+    program.jump("free")
+    program.label("of another")
+    program.load32(bpf.R1, bpf.R9, SLEEPER_KIND)
+    program.jump_if_equal(bpf.R1, AWAKE, "free")
+    program.load64(bpf.R1, bpf.R9, SINCE)
+    program.move(bpf.R3, bpf.R0)
+    program.subtract(bpf.R3, bpf.R1)
+    program.shift_right(bpf.R3, _STALE_BITS)
+    program.jump_if_equal(bpf.R3, 0, "out")
+    program.label("free")

@@ -5,6 +5,7 @@ The kernel decides what is a long wait (`wait_programs`), so that a tick reads a
 that go on are asked for at each tick (`wait_scan`). docs/waits.md says what is not seen.
 """
 
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from necroscope.model.tables import RUN_DELAY_BUCKETS
 from necroscope.model.units import NS_PER_MS, NS_PER_S
 from necroscope.sources.perf.bucket_counts import rises
 from necroscope.sources.perf.probe_rest import ticks_for
-from necroscope.sources.perf.wait_layout import CORE_BYTES, LOST, WORST
+from necroscope.sources.perf.wait_layout import CORE_BYTES, LOST, STACK_BYTES, WORST
 from necroscope.sources.perf.wait_probe import WaitProbe
 from necroscope.sources.perf.wait_records import WaitRecord, WaitTask, parse, tenant, waited_ns
 from necroscope.sources.procfs.standing_tasks import PERIOD_NS, StandingTasks
@@ -39,12 +40,16 @@ _WAKING: Final = "try_to_wake_up"
 # and where softirqs run: who is current then has nothing to do with it.
 _INTERRUPTS: Final = frozenset(
     (
-        *("asm_common_interrupt", "asm_sysvec_apic_timer_interrupt", "asm_sysvec_call_function"),
-        *("asm_sysvec_call_function_single", "asm_sysvec_reschedule_ipi", "common_interrupt"),
+        *("asm_common_interrupt", "common_interrupt"),
         *("el1_interrupt", "el0_interrupt", "el1_irq", "el0_irq", "__irq_exit_rcu", "irq_exit_rcu"),
         *("handle_softirqs", "__do_softirq", "do_softirq"),
     )
 )
+_INTERRUPT_PREFIXES: Final = ("asm_sysvec_", "sysvec_")
+# Where a task itself enters the kernel, or begins there.
+_ENTRIES: Final = ("entry_", "do_syscall_64", "el0_svc", "el0t_64_sync", "ret_from_fork", "kthread")
+# Times what a look at all tasks takes: from one to the next, so that they take 1 % of a core.
+_SCANS_APART: Final = 100
 # A task that had the core for less than a tenth of the wait was one of many.
 _SMALL_SHARE: Final = 10
 _REST: Final = (
@@ -58,7 +63,9 @@ _BOUND: Final = (
 
 
 class Waits(Source):
-    """Opens at the first read. `name_function` names an address of the kernel."""
+    """Opens at the first read. `name_function` names an address of the kernel; `spent_ns` is this
+    thread's time on a core.
+    """
 
     name = "waits"
     tables = ("waits", "run_delay")
@@ -69,8 +76,11 @@ class Waits(Source):
         possible_cpus: Sequence[int],
         threshold_ns: int,
         name_function: Callable[[int], str | None],
+        spent_ns: Callable[[], int] = time.thread_time_ns,
     ) -> None:
         self._root = root
+        self._spent_ns = spent_ns
+        self._scan_from_ns = 0
         self._core_count = max(possible_cpus) + 1
         self._threshold_ns = threshold_ns
         self._tasks = _TaskNames(root / "proc", name_function)
@@ -92,7 +102,7 @@ class Waits(Source):
             self._rest = None
             self._probe.attach()
         records = sorted(self._probe.records(), key=waited_ns, reverse=True)
-        going_on = self._open_waits.new(self._probe.open_waits())
+        going_on = self._scan(self._probe, now)
         kept, left_out = bounded([*going_on, *records])
         # In the order of time: where a seal has to put rows in order, Arrow's functions take 10 MB.
         waits = sorted(
@@ -139,6 +149,16 @@ class Waits(Source):
         if self._probe is not None:
             self._probe.close()
             self._probe = None
+
+    def _scan(self, probe: WaitProbe, now: Moment) -> list[bytes]:
+        """With tens of thousands of threads a look takes long: then there are fewer looks."""
+        if now.monotonic_ns < self._scan_from_ns:
+            return []
+        started_ns = self._spent_ns()
+        found = self._open_waits.new(probe.open_waits())
+        cost_ns = self._spent_ns() - started_ns
+        self._scan_from_ns = now.monotonic_ns + _SCANS_APART * cost_ns
+        return found
 
     def _count(self, probe: WaitProbe, now: Moment, reading: Reading) -> Rows:
         data = probe.cores()
@@ -244,7 +264,13 @@ def is_in_the_way(wait: WaitRecord, by_stack: str | None) -> bool:
     """Not a task that an interrupt fell on by chance, nor one that had the core for a moment."""
     if wait.kind == "runnable":
         return wait.other_ran_ns * _SMALL_SHARE >= wait.waited_ns
-    return not any(name in _INTERRUPTS for name in (by_stack or "").split(";"))
+    names = (by_stack or "").split(";")
+    is_cut = len(wait.other_stack) * 8 >= STACK_BYTES and not any(
+        name.startswith(_ENTRIES) for name in names
+    )
+    return not is_cut and not any(
+        name in _INTERRUPTS or name.startswith(_INTERRUPT_PREFIXES) for name in names
+    )
 
 
 class _TaskNames:

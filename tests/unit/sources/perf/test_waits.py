@@ -1,5 +1,6 @@
 """Waits: the records and their bounds by hand-made bytes, and the programs on the live kernel."""
 
+import itertools
 import struct
 import time
 from pathlib import Path
@@ -54,6 +55,48 @@ def test_one_that_an_interrupt_fell_on_is_not_in_the_way() -> None:
     sleep = parse(record(layout.BLOCKED) + bytes(layout.BLOCKED_BYTES - layout.ADDRESS))
     assert waits.is_in_the_way(sleep, "mutex_unlock;rtnl_unlock")
     assert not waits.is_in_the_way(sleep, "complete;blk_update_request;handle_softirqs")
+
+
+@pytest.mark.parametrize("interrupt", ["asm_sysvec_irq_work", "sysvec_kvm_asyncpf_interrupt"])
+def test_every_interrupt_of_the_processor_is_known_by_its_prefix(interrupt: str) -> None:
+    sleep = parse(record(layout.BLOCKED) + bytes(layout.BLOCKED_BYTES - layout.ADDRESS))
+    assert not waits.is_in_the_way(sleep, f"complete;end_bio;{interrupt};vfs_read")
+
+
+def test_of_a_stack_that_was_cut_off_nobody_is_named() -> None:
+    """The interrupt may be in what is missing."""
+    lengths = struct.pack("<Qqq", 0, 0, layout.STACK_BYTES)
+    tail = lengths.ljust(layout.BLOCKED_BYTES - layout.ADDRESS, b"\1")
+    sleep = parse(record(layout.BLOCKED) + tail)
+    assert len(sleep.other_stack) * 8 == layout.STACK_BYTES
+    assert not waits.is_in_the_way(sleep, "complete;end_bio;blk_mq_complete_request")
+    assert waits.is_in_the_way(sleep, "up_write;vfs_write;do_syscall_64")
+
+
+def test_a_look_at_very_many_tasks_comes_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+
+    class Probe:
+        is_attached = True
+
+        def __init__(self, *_: object) -> None: ...
+
+        def records(self) -> list[bytes]:
+            return []
+
+        def open_waits(self) -> list[bytes]:
+            looks.append(len(looks))
+            return []
+
+        def cores(self) -> bytes:
+            return bytes(layout.CORE_BYTES)
+
+    monkeypatch.setattr(waits, "WaitProbe", Probe)
+    spent_ns = itertools.count(0, 40 * NS_PER_MS)
+    source = Waits(Path("/"), (0,), 20 * NS_PER_MS, lambda _: None, lambda: next(spent_ns))
+    for second in range(1, 22):
+        source.read(Moment(second * 10**9, second * 10**9))
+    assert len(looks) == 5
 
 
 def test_a_stack_that_the_kernel_could_not_walk_is_empty() -> None:
