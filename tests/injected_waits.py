@@ -7,7 +7,9 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 _CLONE: int = 56  # x86_64
 _CLONE_VFORK = 0x4000
@@ -50,6 +52,28 @@ def sleep_in_the_kernel(seconds: float) -> int:
         os._exit(0)
     os.waitpid(waiter, 0)
     return waiter
+
+
+@contextmanager
+def sleeping_in_the_kernel() -> Iterator[int]:
+    """The pid of one that sleeps uninterruptibly as long as this lasts."""
+    waits, ends = os.pipe()
+    waiter = os.fork()
+    if waiter == 0:
+        os.close(ends)
+        if _LIBC.syscall(_CLONE, _CLONE_VFORK | signal.SIGCHLD, 0, 0, 0, 0) == 0:
+            os.read(waits, 1)
+        os._exit(0)
+    os.close(waits)
+    try:
+        stat = Path(f"/proc/{waiter}/stat")
+        until = time.monotonic() + 10
+        while stat.read_text().rpartition(")")[2].split()[0] != "D" and time.monotonic() < until:
+            os.sched_yield()
+        yield waiter
+    finally:
+        os.close(ends)
+        os.waitpid(waiter, 0)
 
 
 def wait_for_a_lock(seconds: float) -> int:

@@ -1,12 +1,13 @@
 """Waits: the records and their bounds by hand-made bytes, and the programs on the live kernel."""
 
 import itertools
+import os
 import struct
 import time
 from pathlib import Path
 
 import pytest
-from tests.injected_waits import INJECTIONS
+from tests.injected_waits import INJECTIONS, sleeping_in_the_kernel
 
 from necroscope.errors import SourceUnavailable
 from necroscope.model.reading import Moment, Row
@@ -14,6 +15,7 @@ from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_MS
 from necroscope.sources.perf import wait_layout as layout
 from necroscope.sources.perf import waits
+from necroscope.sources.perf.bpf import MapValue
 from necroscope.sources.perf.wait_probe import WaitProbe
 from necroscope.sources.perf.wait_programs import WaitPrograms
 from necroscope.sources.perf.wait_records import parse
@@ -240,6 +242,29 @@ def test_a_wait_is_found_with_its_kind_and_length(kind: str) -> None:
         assert longest[columns["by_policy"]] == "fifo"
     else:
         assert longest[columns["stack"]]
+
+
+@pytest.mark.root
+@pytest.mark.kernel
+@pytest.mark.parametrize(("kind", "is_taken"), [(layout.BLOCKED, False), (layout.AWAKE, True)])
+def test_a_look_at_all_tasks_leaves_a_sleeper_its_place(kind: int, is_taken: bool) -> None:
+    """Of two sleepers that meet in one place, the second found is not timed."""
+    probe = WaitProbe(Path("/"), len(os.sched_getaffinity(0)), 20 * NS_PER_MS)
+    sleepers = probe._held[1]
+    assert isinstance(sleepers, MapValue)
+    probe.detach()
+    try:
+        with sleeping_in_the_kernel() as tid:
+            at = tid % layout.SLEEPERS * layout.SLEEPER_BYTES
+            other = tid + layout.SLEEPERS
+            sleepers.write_word(at, kind << 32 | other)
+            sleepers.write_word(at + 8, time.monotonic_ns())
+            probe.open_waits()
+            assert int.from_bytes(sleepers.read()[at : at + 4], "little") == (
+                tid if is_taken else other
+            )
+    finally:
+        probe.close()
 
 
 def test_without_bpf_who_stands_still_is_seen_in_proc_and_the_gap_says_how_little_that_is(
