@@ -28,6 +28,7 @@ from necroscope.model.units import NS_PER_S
 LIMITS: Final = Thresholds(
     longest_s=Threshold(1.0, "a disk that is busy answers a sync within a second"),
     paused=Threshold(0.5, "of a second, in pauses of 0.2 s at most: half of its time is gone"),
+    more=Threshold(1.5, "times as long in pauses as who waits: else both write alike"),
     total_s=Threshold(2.0, "less is one flush of a journal"),
 )
 # Who is throttled here makes pages dirty faster than they are written.
@@ -40,7 +41,8 @@ def assess(case: Case) -> Assessment | None:
     waits = case.waits_for(WRITEBACK)
     if not waits:
         return None
-    writer = _writer(case, waits)
+    pauses = _pauses(case.waits)
+    writer = max(pauses, key=lambda task: pauses[task], default=None)
     victims = [w for w in waits if writer is None or w.task.pid != writer.pid]
     if not victims:
         return None
@@ -52,7 +54,9 @@ def assess(case: Case) -> Assessment | None:
     texts = [f"{names} waited {total_s:.1f} s in all: {longest.words()}"]
     if writer is not None:
         texts.append(f"{writer.comm}[{writer.pid}] was paused for the pages that it made dirty")
-    is_felt = _is_felt(case, victims)
+    # Who is paused nearly as long writes nearly as much.
+    much_s = pauses[writer] / case.limits.more if writer is not None else 0.0
+    is_felt = _is_felt(case, [w for w in victims if pauses[w.task] <= much_s])
     unknown = "they wait for pages of their own files: whether on the same disk is not recorded"
     culprit = _culprit(case, writer)
     return Assessment(
@@ -82,13 +86,13 @@ def _is_felt(case: Case, victims: list[TaskWait]) -> bool:
     return is_long and sum(syncs) + sum(stalls) >= limits.total_s
 
 
-def _writer(case: Case, waits: list[TaskWait]) -> Waiter | None:
-    """Who is throttled for the pages it dirties, most of all; short waits count as well."""
+def _pauses(waits: list[TaskWait]) -> Counter[Waiter]:
+    """How long tasks are throttled for the pages they dirty; short waits count as well."""
     found: Counter[Waiter] = Counter()
-    for wait in (*waits, *case.waits):
+    for wait in waits:
         if any(name in _DIRTIES for name in wait.stack):
             found[wait.task] += wait.to_ns - wait.from_ns
-    return found.most_common(1)[0][0] if found else None
+    return found
 
 
 def _culprit(case: Case, writer: Waiter | None) -> Culprit | None:

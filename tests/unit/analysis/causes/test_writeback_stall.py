@@ -44,7 +44,7 @@ def test_pauses_of_a_task_are_added_up_by_second(each_s: float, count: int) -> N
         for place in range(3):
             started = second + place / 4
             wait(node, started, each_s, "etcd", 70, stack=THROTTLED, cgroup="/etcd")
-    for tenth in range(40, 80):
+    for tenth in range(20, 30):
         wait(node, 10 + tenth / 5, 0.18, "backup", 60, stack=THROTTLED, cgroup="/backup")
     assert len(diagnose(node).incidents) == count
 
@@ -59,4 +59,12 @@ def test_who_waits_for_its_own_pages_is_at_work() -> None:
 def test_a_sync_that_nobody_is_seen_to_write_against_has_no_name() -> None:
     node = syncing()
     node.added["waits"] = [row for row in node.added["waits"] if "backup" not in row]
+    assert not diagnose(node).incidents
+
+
+def test_of_two_that_write_as_much_neither_is_to_blame() -> None:
+    node = wait(syncing(FSYNC), 13.6, 1.3, "etcd", 70, stack=FSYNC, cgroup="/etcd")
+    for tenth in range(25):
+        for comm, pid in (("copy", 61), ("backup", 60)):
+            wait(node, 10 + tenth / 5, 0.18, comm, pid, stack=THROTTLED)
     assert not diagnose(node).incidents
