@@ -88,3 +88,5 @@ TEXT_LIMITS: Final = {
     "cgroup": 1024,
 }
 JSON_LIMIT: Final = 262_144
+# The cause of an incident that turned out to be part of another: its newest row takes it back.
+MERGED_CAUSE: Final = "merged"

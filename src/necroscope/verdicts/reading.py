@@ -10,7 +10,7 @@ from necroscope.analysis.report import Incident, Report
 from necroscope.model.definitions import OVER_NS
 from necroscope.model.span import Span
 from necroscope.store.query import Store
-from necroscope.verdicts.changes import Judgement, changes
+from necroscope.verdicts.changes import Judgement, changes, is_same
 from necroscope.verdicts.follower import BEFORE_NS, Follower
 from necroscope.verdicts.ledger import Ledger
 
@@ -52,11 +52,17 @@ def read_report(
 
 
 def read_incidents(store: Store, span: Span) -> Sequence[Incident]:
-    """Those that touch the span, judged only if the ledger does not reach over it."""
+    """Those that touch the span, judged only if the ledger does not reach over it, and then under
+    the ids that the ledger knows.
+    """
     ledger = Ledger.open(store.catalog.directory)
     end_ns = min(span.to_ns, store.span()[1])
     if ledger.judged is None or not ledger.covers(span.from_ns) or ledger.judged[1] < end_ns:
-        return diagnose(store, span=span).wrong
+        judged = diagnose(store, span=span).wrong
+        judgement = Judgement(span.from_ns, end_ns, is_live=False, incidents=judged)
+        ledger.take(changes(ledger.entries.values(), judgement, ledger.revision))
+        known = [entry.incident for entry in ledger.incidents()]
+        return [one for one in known if any(is_same(one, other) for other in judged)]
     found = [entry.incident for entry in ledger.incidents()]
     return [one for one in found if one.to_ns >= span.from_ns and one.from_ns < span.to_ns]
 

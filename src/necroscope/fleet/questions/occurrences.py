@@ -6,13 +6,14 @@ from typing import Any, Final, NamedTuple
 from necroscope.errors import UsageError
 from necroscope.fleet.ask import LakeQuestions, View
 from necroscope.fleet.fact_matrix import NodeKey
+from necroscope.fleet.lake_tables import MERGED_CAUSE
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S, format_moment
 
-# Newest analysis of each incident.
+# Newest analysis of each incident, without those that became part of another.
 NEWEST_INCIDENTS: Final = (
     "SELECT * FROM incidents QUALIFY row_number() OVER (PARTITION BY cluster, node, id ORDER BY"
-    " analysed_ns DESC, cause) = 1"
+    f" analysed_ns DESC, cause) = 1 AND cause <> '{MERGED_CAUSE}'"
 )
 _MOST_TOLD: Final = 20
 # What people did about earlier failures looks like a cause of later ones.

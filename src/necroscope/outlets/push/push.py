@@ -9,9 +9,12 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from necroscope.analysis.report import Incident
+from necroscope.fleet.lake_tables import MERGED_CAUSE
 from necroscope.fleet.protocol import Columns
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
@@ -31,7 +34,7 @@ from necroscope.outlets.push.push_state import PushState
 from necroscope.outlets.push.sender import PushOutcome
 from necroscope.segment.sealed_reader import SegmentGoneError
 from necroscope.store.query import Store
-from necroscope.verdicts.entry import IncidentState
+from necroscope.verdicts.entry import IncidentState, LedgerEntry
 from necroscope.verdicts.ledger import Ledger
 
 _MINUTE_S: Final = 60.0
@@ -164,13 +167,13 @@ class Pusher:
         self._ledger.refresh()
         known = [
             entry
-            for entry in self._ledger.incidents()
+            for entry in self._ledger.entries.values()
             if entry.revision > self._state.cursor.revision
         ]
         news = sorted(known, key=lambda entry: entry.revision)[:MOST_INCIDENTS]
         if not news or not self._store.catalog.segments:
             return
-        incidents = [entry.incident for entry in news]
+        incidents = [_sent(entry) for entry in news]
         over = [entry.incident for entry in news if entry.state is IncidentState.CLOSED]
         cursor = self._state.cursor.copy()
         cursor.revision = news[-1].revision
@@ -268,3 +271,12 @@ class Pusher:
 
 def _columns(rows: list[dict[str, Any]]) -> Columns:
     return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
+
+
+def _sent(entry: LedgerEntry) -> Incident:
+    """As the lake gets it: what was sent before and is part of another now is taken back."""
+    if entry.state is not IncidentState.MERGED:
+        return entry.incident
+    title = f"part of {entry.merged_into}"
+    verdict = replace(entry.incident.verdict, cause=MERGED_CAUSE, title=title)
+    return replace(entry.incident, verdict=verdict)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.drawn_node import at, drawn_node
 from tests.growing_recording import GrowingRecording
+from tests.ledger_entries import ledger_entry
 
 from necroscope.analysis.engine import diagnose
 from necroscope.fleet.bundle import unpack
@@ -25,6 +26,7 @@ from necroscope.outlets.push.evidence_process import (
 from necroscope.segment.checksum import read_checked
 from necroscope.store.query import Store
 from necroscope.verdicts.keeper import Keeper
+from necroscope.verdicts.ledger_writer import LedgerWriter
 
 HELD = """
     core 0:  ....................................
@@ -92,6 +94,19 @@ def test_a_window_that_the_ledger_reaches_over_is_not_judged_again(
     assert [one["id"] for one in made(copy, tmp_path)["incidents"]] == [
         one.id for one in diagnose(Store.open(recording)).wrong
     ]
+
+
+def test_what_is_judged_here_keeps_the_id_that_the_ledger_gave(
+    recording: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "r"
+    shutil.copytree(recording, copy)
+    writer = LedgerWriter(copy)
+    writer.append([ledger_entry("unknown", 17, 20, state="open")])
+    writer.close()
+    (incident,) = made(copy, tmp_path)["incidents"]
+    assert incident["id"] == "17-core1"
+    assert incident["culprit_comm"] == "kubelet"
 
 
 def test_the_process_writes_what_it_found(

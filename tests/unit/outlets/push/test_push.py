@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,18 @@ import pytest
 from tests.drawn_node import at, drawn_node
 from tests.fleet_batches import rows_in
 from tests.growing_recording import GrowingRecording
+from tests.ledger_entries import ledger_entry
 from tests.receiving_server import receiving_server
 from tests.served_collector import served
 
 from necroscope.errors import RecordingError
+from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.bundle import unpack
 from necroscope.fleet.collector.app import create_app
 from necroscope.fleet.lake import Lake
+from necroscope.fleet.questions.incidents import incidents
 from necroscope.fleet.tokens import Grant, Tokens, digest_of
+from necroscope.model.span import Span
 from necroscope.outlets.push import evidence
 from necroscope.outlets.push.delivery import Delivery
 from necroscope.outlets.push.push import Pusher
@@ -30,8 +35,10 @@ from necroscope.outlets.push.push_state import PushState
 from necroscope.outlets.push.sender import Sender
 from necroscope.outlets.push.spool import Spool
 from necroscope.store.query import Store
+from necroscope.verdicts.entry import IncidentState
 from necroscope.verdicts.keeper import Keeper
 from necroscope.verdicts.ledger import Ledger
+from necroscope.verdicts.ledger_writer import LedgerWriter
 
 TOKENS = Tokens({digest_of("push"): Grant("eu-1", "push")})
 HELD = """
@@ -160,6 +167,23 @@ def test_an_incident_of_the_ledger_is_with_the_collector_at_the_next_turn_pinned
     assert len(rows) == 2, "once while it went on, once when it was over"
     assert max(row["end"] for row in rows) == entry.incident.to_ns
     assert any(row["kind"] == "saturated" for row in rows_in(lake, "episodes"))
+
+
+def test_an_incident_that_became_part_of_another_is_taken_back(
+    recording: GrowingRecording, token: Path, lake: Lake
+) -> None:
+    recording.grow(36)
+    writer = LedgerWriter(recording.directory)
+    opened, other = ledger_entry("rt-hog", 10, 20, state="open"), ledger_entry("rt-hog", 9, 30, 2)
+    merged = replace(opened, state=IncidentState.MERGED, merged_into=other.id, revision=at(50))
+    with served(create_app(lake, TOKENS, commit_every_s=0.001)) as client:
+        for entries in ([opened], [other, merged]):
+            writer.append(entries)
+            with Pushing(recording.directory, str(client.base_url), token, lambda: 0.0) as push:
+                push.pusher.turn()
+    assert len(rows_in(lake, "incidents")) == 3
+    answer = incidents(LakeQuestions(lake, at(60)), Span(at(0), at(60)))
+    assert [one["id"] for one in answer.incidents] == [other.id]
 
 
 def test_a_collector_that_was_away_gets_everything_later(
