@@ -117,7 +117,9 @@ class Pusher:
                 return False
             if not self.make(is_ended=True, most=_AT_ONCE):
                 break
-        self._make_verdicts()
+        self._judge_whole()
+        while self._make_verdicts():
+            continue
         while self._pack(is_ended=True):
             self._evidence.wait(_LOOK_S)
             if not self._send_all():
@@ -162,8 +164,25 @@ class Pusher:
             return False
         return self.make(is_ended=is_still, most=_AT_ONCE) > 0
 
-    def _make_verdicts(self) -> None:
-        """What is new or changed in the ledger since the last that was sent."""
+    def _judge_whole(self) -> None:
+        """A recording without a ledger that covers it, in memory; the same each time it is sent."""
+        from necroscope.verdicts.changes import Judgement, changes  # noqa: PLC0415
+        from necroscope.verdicts.reading import read_report  # noqa: PLC0415 - large, and only here
+
+        ledger, span = self._ledger, self._store.span()
+        ledger.refresh()
+        if not self._store.catalog.segments or ledger.covers(span[0]):
+            return
+        try:
+            found = read_report(self._store).wrong
+        except Exception as error:  # noqa: BLE001 - all else is sent all the same
+            self._delivery.tell(f"the recording was not judged: {error}")
+            return
+        judgement = Judgement(*span, is_live=False, incidents=found)
+        ledger.take(changes(ledger.entries.values(), judgement, ledger.revision))
+
+    def _make_verdicts(self) -> bool:
+        """What is new or changed in the ledger since the last that was sent; False if nothing."""
         self._ledger.refresh()
         known = [
             entry
@@ -172,7 +191,7 @@ class Pusher:
         ]
         news = sorted(known, key=lambda entry: entry.revision)[:MOST_INCIDENTS]
         if not news or not self._store.catalog.segments:
-            return
+            return False
         incidents = [_sent(entry) for entry in news]
         over = [entry.incident for entry in news if entry.state is IncidentState.CLOSED]
         cursor = self._state.cursor.copy()
@@ -186,6 +205,8 @@ class Pusher:
             self._keep(self._maker.of_verdicts(self._store, cursor, Span(*span), tables))
         except OSError as error:
             self._spool_trouble(error)
+            return False
+        return True
 
     def _pack(self, *, is_ended: bool) -> bool:
         """Take in evidence that is there, begin with the next window that is due; False if there is

@@ -119,12 +119,24 @@ def test_a_finished_recording_is_in_the_lake_with_its_verdict_and_evidence(
     }
     assert sum(row["ticks"] for row in rows_in(lake, "core_minutes")) == 70
     assert any("memcg_stat_show" in row["path"] for row in rows_in(lake, "stack_minutes"))
-    (incident,) = rows_in(lake, "incidents")
+    incident = max(rows_in(lake, "incidents"), key=lambda row: row["analysed_ns"])
     assert (incident["core"], incident["culprit_comm"]) == (1, "kubelet")
     assert any(row["kind"] == "saturated" for row in rows_in(lake, "episodes"))
     (bundle,) = [path for path in lake.list("bundles") if path.endswith(".bundle")]
     assert incident["bundle"] in bundle
     assert Store.open(unpack(lake.read(bundle), tmp_path / "evidence")).info().node == "drawn-node"
+
+
+def test_a_finished_recording_without_ledger_and_pins_is_in_the_lake_with_its_verdict(
+    recording: GrowingRecording, token: Path, lake: Lake
+) -> None:
+    recording.grow(36).seal()
+    with served(create_app(lake, TOKENS, commit_every_s=0.001)) as client:
+        for _ in range(2):
+            with Pushing(recording.directory, str(client.base_url), token, lambda: 0.0) as push:
+                assert push.pusher.push_all()
+    (incident,) = rows_in(lake, "incidents")
+    assert (incident["core"], incident["culprit_comm"]) == (1, "kubelet")
 
 
 def test_a_live_recording_is_followed_minute_by_minute(
