@@ -89,5 +89,5 @@ CAUSE = Cause(
         WillNotHelp("more cores", "the tasks may not use the ones there are"),
         WillNotHelp("a larger weight", "they only wait for each other"),
     ),
-    yields_to=frozenset({"rt-hog", "cpu-quota-throttle"}),
+    yields_to=frozenset({"rt-hog", "cpu-quota-throttle", "noisy-neighbour"}),
 )

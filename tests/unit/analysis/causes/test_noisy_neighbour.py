@@ -76,3 +76,11 @@ def test_a_wait_counts_once_and_only_inside_the_incident() -> None:
         wait(node, 10, lasted, comm="server", pid=73, cgroup=VICTIM, is_open=True)
     (incident,) = diagnose(node).incidents
     assert any("waited 14.0 s in all" in item.text for item in incident.verdict.evidence)
+
+
+def test_a_victim_that_may_use_one_core_has_a_neighbour_nevertheless() -> None:
+    node = crowded(cores_allowed=1)
+    for tenth in range(100, 200):
+        wait(node, tenth / 10, 0.09, "ffmpeg", 51, cgroup=NOISY, cores_allowed=1)
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.cause == "noisy-neighbour"
