@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from tests.integration.conftest import RunningRecorder, served
 
-pytestmark = [pytest.mark.kernel, pytest.mark.root]
+# A browser and a recorder at once need both cores.
+pytestmark = [pytest.mark.kernel, pytest.mark.root, pytest.mark.alone]
 SOON_MS = 20_000
 # What the page was told that was recorded, and the end of the window that the flame graph is of.
 RECORDED = "() => document.querySelector('.toolbar .faint').textContent"
