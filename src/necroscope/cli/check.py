@@ -45,7 +45,7 @@ _KEEP_NS: Final = 400 * 86400 * NS_PER_S
     "--recording",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="also what this node's recorder has found of late",
+    help="also what this node's recorder has found recently",
 )
 @click.option("--plugin", is_flag=True, help="one line, for node-problem-detector")
 @click.option("--json", "as_json", is_flag=True, help="findings as JSON")

@@ -34,7 +34,7 @@ _ONCE_NS = 2_200_000_000
     "--recording",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="also show what this node's recorder has found of late",
+    help="also show what this node's recorder has found recently",
 )
 @settings_options
 def command(

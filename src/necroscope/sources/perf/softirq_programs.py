@@ -85,8 +85,10 @@ def _point_at_vector(program: bpf.Program, maps: Maps, vector_offset: int) -> No
     program.load64(bpf.R8, bpf.R7, 0)
 
 
-def _count_in_bucket(program: bpf.Program) -> None:
-    """Bucket = log2 of the wait in R9, found by halving; the last bucket takes the rest."""
+def find_bucket(program: bpf.Program, buckets: int) -> None:
+    """R2 = offset of the bucket for the wait in R9: its log2, found by halving; the last takes the
+    rest.
+    """
     program.move(bpf.R1, bpf.R9)
     program.shift_right(bpf.R1, _NS_PER_KNS_BITS)
     program.move_constant(bpf.R2, 0)
@@ -96,10 +98,14 @@ def _count_in_bucket(program: bpf.Program) -> None:
         program.shift_right(bpf.R1, bits)
         program.add_constant(bpf.R2, bits)
         program.label(f"below{bits}")
-    program.jump_if_at_most(bpf.R2, SOFTIRQ_DELAY_BUCKETS - 1, "bucket")
-    program.move_constant(bpf.R2, SOFTIRQ_DELAY_BUCKETS - 1)
+    program.jump_if_at_most(bpf.R2, buckets - 1, "bucket")
+    program.move_constant(bpf.R2, buckets - 1)
     program.label("bucket")
     program.shift_left(bpf.R2, _WORD_SHIFT)
+
+
+def _count_in_bucket(program: bpf.Program) -> None:
+    find_bucket(program, SOFTIRQ_DELAY_BUCKETS)
     program.add(bpf.R7, bpf.R2)
     program.load64(bpf.R1, bpf.R7, 8)
     program.add_constant(bpf.R1, 1)

@@ -144,7 +144,7 @@ class WaitProbe:
 
 
 def _refuse_sleeping_ring(root: Path) -> None:
-    """Before 6.12 (8b62645b09f8) the lock of a ring sleeps on PREEMPT_RT, which a program must not
+    """Before 6.12 the lock of a ring sleeps on PREEMPT_RT, which a program must not
     do inside the scheduler.
     """
     try:

@@ -16,6 +16,7 @@ from typing import Final
 
 from necroscope.model.tables import RUN_DELAY_BUCKETS
 from necroscope.sources.perf import bpf_assembler as bpf
+from necroscope.sources.perf.softirq_programs import find_bucket
 from necroscope.sources.perf.wait_code import (
     NOLOAD,
     NOW,
@@ -66,8 +67,6 @@ _REMEMBERED_BITS: Final = 30  # ns: about a second
 _MUCH_SHORTER_BITS: Final = 2
 _CORE, _SLEPT = -16, -8
 _COMM_BYTES: Final = 16
-_WORD_SHIFT: Final = 3
-_NS_PER_KNS_BITS: Final = 10
 _INTERRUPTIBLE: Final = 0x1
 # include/uapi/linux/futex.h. glibc, Go and others wait for a lock by FUTEX_WAIT with the value 2,
 # locked and waited for; condition variables wait by FUTEX_WAIT_BITSET.
@@ -218,19 +217,7 @@ class WaitPrograms(WaitCode):
         program.jump_if_not_below(bpf.R1, bpf.R9, "not worst")
         program.store64(bpf.R4, WORST, bpf.R9)
         program.label("not worst")
-        program.move(bpf.R1, bpf.R9)
-        program.shift_right(bpf.R1, _NS_PER_KNS_BITS)
-        program.move_constant(bpf.R2, 0)
-        program.jump_if_at_most(bpf.R1, 1, "bucket")
-        for bits in (16, 8, 4, 2, 1):
-            program.jump_if_at_most(bpf.R1, (1 << bits) - 1, f"below{bits}")
-            program.shift_right(bpf.R1, bits)
-            program.add_constant(bpf.R2, bits)
-            program.label(f"below{bits}")
-        program.jump_if_at_most(bpf.R2, RUN_DELAY_BUCKETS - 1, "bucket")
-        program.move_constant(bpf.R2, RUN_DELAY_BUCKETS - 1)
-        program.label("bucket")
-        program.shift_left(bpf.R2, _WORD_SHIFT)
+        find_bucket(program, RUN_DELAY_BUCKETS)
         program.move(bpf.R3, bpf.R4)
         program.add(bpf.R3, bpf.R2)
         program.load64(bpf.R1, bpf.R3, 0)
